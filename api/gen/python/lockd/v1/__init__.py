@@ -1,0 +1,1 @@
+"""Generated stubs of the protocol lockd.v1. DO NOT EDIT."""

@@ -1,0 +1,350 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.rpc import status_pb2 as _status_pb2
+from lockd.v1 import lock_pb2 as _lock_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Feature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    FEATURE_UNSPECIFIED: _ClassVar[Feature]
+    FEATURE_BATCH: _ClassVar[Feature]
+
+class OnDisconnect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ON_DISCONNECT_UNSPECIFIED: _ClassVar[OnDisconnect]
+    ON_DISCONNECT_EXPIRE: _ClassVar[OnDisconnect]
+    ON_DISCONNECT_RELEASE: _ClassVar[OnDisconnect]
+FEATURE_UNSPECIFIED: Feature
+FEATURE_BATCH: Feature
+ON_DISCONNECT_UNSPECIFIED: OnDisconnect
+ON_DISCONNECT_EXPIRE: OnDisconnect
+ON_DISCONNECT_RELEASE: OnDisconnect
+
+class SessionRequest(_message.Message):
+    __slots__ = ("request_id", "open", "heartbeat", "acquire", "cancel", "release", "extend", "watch", "unwatch", "goodbye", "batch")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
+    ACQUIRE_FIELD_NUMBER: _ClassVar[int]
+    CANCEL_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    EXTEND_FIELD_NUMBER: _ClassVar[int]
+    WATCH_FIELD_NUMBER: _ClassVar[int]
+    UNWATCH_FIELD_NUMBER: _ClassVar[int]
+    GOODBYE_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    request_id: int
+    open: Open
+    heartbeat: Heartbeat
+    acquire: Acquire
+    cancel: Cancel
+    release: Release
+    extend: Extend
+    watch: Watch
+    unwatch: Unwatch
+    goodbye: Goodbye
+    batch: RequestBatch
+    def __init__(self, request_id: _Optional[int] = ..., open: _Optional[_Union[Open, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acquire: _Optional[_Union[Acquire, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., extend: _Optional[_Union[Extend, _Mapping]] = ..., watch: _Optional[_Union[Watch, _Mapping]] = ..., unwatch: _Optional[_Union[Unwatch, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., batch: _Optional[_Union[RequestBatch, _Mapping]] = ...) -> None: ...
+
+class SessionResponse(_message.Message):
+    __slots__ = ("request_id", "opened", "heartbeat_ack", "granted", "not_granted", "queued", "released", "extended", "result", "lost", "at_risk", "safe", "unlocked", "draining", "closing", "batch")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    OPENED_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_ACK_FIELD_NUMBER: _ClassVar[int]
+    GRANTED_FIELD_NUMBER: _ClassVar[int]
+    NOT_GRANTED_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
+    RELEASED_FIELD_NUMBER: _ClassVar[int]
+    EXTENDED_FIELD_NUMBER: _ClassVar[int]
+    RESULT_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    AT_RISK_FIELD_NUMBER: _ClassVar[int]
+    SAFE_FIELD_NUMBER: _ClassVar[int]
+    UNLOCKED_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    CLOSING_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    request_id: int
+    opened: Opened
+    heartbeat_ack: HeartbeatAck
+    granted: Granted
+    not_granted: _lock_pb2.NotGranted
+    queued: Queued
+    released: Released
+    extended: Extended
+    result: Result
+    lost: Lost
+    at_risk: AtRisk
+    safe: Safe
+    unlocked: Unlocked
+    draining: Draining
+    closing: Closing
+    batch: ResponseBatch
+    def __init__(self, request_id: _Optional[int] = ..., opened: _Optional[_Union[Opened, _Mapping]] = ..., heartbeat_ack: _Optional[_Union[HeartbeatAck, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., not_granted: _Optional[_Union[_lock_pb2.NotGranted, _Mapping]] = ..., queued: _Optional[_Union[Queued, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., extended: _Optional[_Union[Extended, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., at_risk: _Optional[_Union[AtRisk, _Mapping]] = ..., safe: _Optional[_Union[Safe, _Mapping]] = ..., unlocked: _Optional[_Union[Unlocked, _Mapping]] = ..., draining: _Optional[_Union[Draining, _Mapping]] = ..., closing: _Optional[_Union[Closing, _Mapping]] = ..., batch: _Optional[_Union[ResponseBatch, _Mapping]] = ...) -> None: ...
+
+class Open(_message.Message):
+    __slots__ = ("client_name", "labels", "session_ttl", "on_disconnect", "features", "resume")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    SESSION_TTL_FIELD_NUMBER: _ClassVar[int]
+    ON_DISCONNECT_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    client_name: str
+    labels: _containers.ScalarMap[str, str]
+    session_ttl: _duration_pb2.Duration
+    on_disconnect: OnDisconnect
+    features: _containers.RepeatedScalarFieldContainer[Feature]
+    resume: Resume
+    def __init__(self, client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., session_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ...) -> None: ...
+
+class Resume(_message.Message):
+    __slots__ = ("session_id", "resume_token", "holds")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    resume_token: str
+    holds: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
+    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., holds: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ...) -> None: ...
+
+class Opened(_message.Message):
+    __slots__ = ("session_id", "resume_token", "session_ttl", "heartbeat_interval", "replica", "features", "limits", "resumed", "lost")
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    SESSION_TTL_FIELD_NUMBER: _ClassVar[int]
+    HEARTBEAT_INTERVAL_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    RESUMED_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    resume_token: str
+    session_ttl: _duration_pb2.Duration
+    heartbeat_interval: _duration_pb2.Duration
+    replica: str
+    features: _containers.RepeatedScalarFieldContainer[Feature]
+    limits: Limits
+    resumed: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
+    lost: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
+    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., session_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replica: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., resumed: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ("name_bytes", "holder_bytes", "annotation_bytes", "frame_bytes", "locks_per_session", "waiters_per_session", "watches_per_session", "min_lease", "max_lease", "max_wait")
+    NAME_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_BYTES_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_BYTES_FIELD_NUMBER: _ClassVar[int]
+    FRAME_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LOCKS_PER_SESSION_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_PER_SESSION_FIELD_NUMBER: _ClassVar[int]
+    WATCHES_PER_SESSION_FIELD_NUMBER: _ClassVar[int]
+    MIN_LEASE_FIELD_NUMBER: _ClassVar[int]
+    MAX_LEASE_FIELD_NUMBER: _ClassVar[int]
+    MAX_WAIT_FIELD_NUMBER: _ClassVar[int]
+    name_bytes: int
+    holder_bytes: int
+    annotation_bytes: int
+    frame_bytes: int
+    locks_per_session: int
+    waiters_per_session: int
+    watches_per_session: int
+    min_lease: _duration_pb2.Duration
+    max_lease: _duration_pb2.Duration
+    max_wait: _duration_pb2.Duration
+    def __init__(self, name_bytes: _Optional[int] = ..., holder_bytes: _Optional[int] = ..., annotation_bytes: _Optional[int] = ..., frame_bytes: _Optional[int] = ..., locks_per_session: _Optional[int] = ..., waiters_per_session: _Optional[int] = ..., watches_per_session: _Optional[int] = ..., min_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class Heartbeat(_message.Message):
+    __slots__ = ("sent_id",)
+    SENT_ID_FIELD_NUMBER: _ClassVar[int]
+    sent_id: int
+    def __init__(self, sent_id: _Optional[int] = ...) -> None: ...
+
+class HeartbeatAck(_message.Message):
+    __slots__ = ("sent_id", "valid_for")
+    SENT_ID_FIELD_NUMBER: _ClassVar[int]
+    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    sent_id: int
+    valid_for: _duration_pb2.Duration
+    def __init__(self, sent_id: _Optional[int] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class Acquire(_message.Message):
+    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
+    WAIT_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    names: _containers.RepeatedScalarFieldContainer[str]
+    kind: _lock_pb2.LockKind
+    holder: str
+    permits: int
+    wait: _duration_pb2.Duration
+    lease: _duration_pb2.Duration
+    annotation: str
+    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ...) -> None: ...
+
+class Cancel(_message.Message):
+    __slots__ = ("target_id",)
+    TARGET_ID_FIELD_NUMBER: _ClassVar[int]
+    target_id: int
+    def __init__(self, target_id: _Optional[int] = ...) -> None: ...
+
+class Release(_message.Message):
+    __slots__ = ("name", "kind", "holder", "fence")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: _lock_pb2.LockKind
+    holder: str
+    fence: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ...) -> None: ...
+
+class Extend(_message.Message):
+    __slots__ = ("name", "kind", "holder", "fence", "lease")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    LEASE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: _lock_pb2.LockKind
+    holder: str
+    fence: int
+    lease: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class Watch(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class Unwatch(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class Goodbye(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class RequestBatch(_message.Message):
+    __slots__ = ("requests",)
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    requests: _containers.RepeatedCompositeFieldContainer[SessionRequest]
+    def __init__(self, requests: _Optional[_Iterable[_Union[SessionRequest, _Mapping]]] = ...) -> None: ...
+
+class ResponseBatch(_message.Message):
+    __slots__ = ("responses",)
+    RESPONSES_FIELD_NUMBER: _ClassVar[int]
+    responses: _containers.RepeatedCompositeFieldContainer[SessionResponse]
+    def __init__(self, responses: _Optional[_Iterable[_Union[SessionResponse, _Mapping]]] = ...) -> None: ...
+
+class Granted(_message.Message):
+    __slots__ = ("holds", "validity", "hold_count", "auto")
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    VALIDITY_FIELD_NUMBER: _ClassVar[int]
+    HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    AUTO_FIELD_NUMBER: _ClassVar[int]
+    holds: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
+    validity: _lock_pb2.Validity
+    hold_count: int
+    auto: bool
+    def __init__(self, holds: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: _Optional[bool] = ...) -> None: ...
+
+class Queued(_message.Message):
+    __slots__ = ("position",)
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    position: int
+    def __init__(self, position: _Optional[int] = ...) -> None: ...
+
+class Released(_message.Message):
+    __slots__ = ("remaining",)
+    REMAINING_FIELD_NUMBER: _ClassVar[int]
+    remaining: int
+    def __init__(self, remaining: _Optional[int] = ...) -> None: ...
+
+class Extended(_message.Message):
+    __slots__ = ("validity",)
+    VALIDITY_FIELD_NUMBER: _ClassVar[int]
+    validity: _lock_pb2.Validity
+    def __init__(self, validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ...) -> None: ...
+
+class Result(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: _status_pb2.Status
+    def __init__(self, status: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+
+class Lost(_message.Message):
+    __slots__ = ("hold", "reason")
+    class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        REASON_UNSPECIFIED: _ClassVar[Lost.Reason]
+        REASON_EXPIRED: _ClassVar[Lost.Reason]
+        REASON_FORCED: _ClassVar[Lost.Reason]
+        REASON_DATA_LOSS: _ClassVar[Lost.Reason]
+        REASON_SESSION_ENDED: _ClassVar[Lost.Reason]
+        REASON_NO_QUORUM: _ClassVar[Lost.Reason]
+    REASON_UNSPECIFIED: Lost.Reason
+    REASON_EXPIRED: Lost.Reason
+    REASON_FORCED: Lost.Reason
+    REASON_DATA_LOSS: Lost.Reason
+    REASON_SESSION_ENDED: Lost.Reason
+    REASON_NO_QUORUM: Lost.Reason
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    hold: _lock_pb2.Hold
+    reason: Lost.Reason
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., reason: _Optional[_Union[Lost.Reason, str]] = ...) -> None: ...
+
+class AtRisk(_message.Message):
+    __slots__ = ("validity",)
+    VALIDITY_FIELD_NUMBER: _ClassVar[int]
+    validity: _lock_pb2.Validity
+    def __init__(self, validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ...) -> None: ...
+
+class Safe(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Unlocked(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class Draining(_message.Message):
+    __slots__ = ("reconnect_within",)
+    RECONNECT_WITHIN_FIELD_NUMBER: _ClassVar[int]
+    reconnect_within: _duration_pb2.Duration
+    def __init__(self, reconnect_within: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class Closing(_message.Message):
+    __slots__ = ("status",)
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    status: _status_pb2.Status
+    def __init__(self, status: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
