@@ -1,0 +1,263 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+const annotated = "../../configs/lockd.yaml"
+
+func TestTheAnnotatedFileHasTheDefaults(t *testing.T) {
+	c, err := Load(Args{File: annotated}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c != Default() {
+		t.Errorf("%s differs from the defaults:\ngot  %+v\nwant %+v", annotated, c, Default())
+	}
+}
+
+func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
+	b, err := os.ReadFile(annotated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range Keys() {
+		last := key[strings.LastIndex(key, ".")+1:]
+		if !regexp.MustCompile(`(?m)^ *` + last + `:`).Match(b) {
+			t.Errorf("%s lacks %s", annotated, key)
+		}
+	}
+}
+
+func TestDefaultsAreValid(t *testing.T) {
+	if err := Default().Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	file := []byte("listen: ':1'\nops_listen: ':2'\nlog: {level: warn}\nsession: {ttl: 20s}\n")
+	env := []string{"LOCKD_OPS_LISTEN=:3", "LOCKD_LOG_LEVEL=error", "LOCKD_GRPC_REFLECTION=false", "LOCKD_REPLICA="}
+	args := mustParse(t, "--log-level", "debug")
+
+	got, err := load(file, env, args.set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Listen = ":1"                  // file over default
+	want.OpsListen = ":3"               // variable over file
+	want.Log.Level = "debug"            // flag over variable
+	want.Session.TTL = 20 * time.Second // file over default, in a section
+	want.GRPC.Reflection = false        // variable over default
+	if got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestEveryKeyCanBeSetByItsVariable(t *testing.T) {
+	seen := map[string]string{}
+	for _, key := range Keys() {
+		name := EnvName(key)
+		if other, ok := seen[name]; ok {
+			t.Errorf("%s and %s are both %s", key, other, name)
+		}
+		seen[name] = key
+		if foreign(name) {
+			t.Errorf("%s of %s would be ignored", name, key)
+		}
+		if _, err := load(nil, []string{name + "=\x00"}, nil); err == nil {
+			t.Errorf("%s accepts nonsense, or is not read", name)
+		}
+	}
+}
+
+func TestRedisFlagTurnsTheStoreOn(t *testing.T) {
+	got, err := load([]byte("store: {kind: memory}"), nil, mustParse(t, "--redis", "cache:6379").set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Store.Kind != StoreStandalone || got.Redis.Addr != "cache:6379" {
+		t.Errorf("got %+v %+v", got.Store, got.Redis)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	rows := map[string]struct {
+		file string
+		env  []string
+		args []string
+		want []string // each is in the error
+	}{
+		"a typo":                  {file: "sesion: {ttl: 3s}", want: []string{"sesion.ttl: "}},
+		"a typo in a section":     {file: "session: {tll: 3s}", want: []string{"session.tll: "}},
+		"an unknown variable":     {env: []string{"LOCKD_SESION_TTL=3s"}, want: []string{"LOCKD_SESION_TTL: "}},
+		"a value for a section":   {file: "session: 3s", want: []string{"session: "}},
+		"a list for a value":      {file: "listen: [':1', ':2']", want: []string{"listen"}},
+		"a duration without unit": {file: "session: {ttl: 30}", want: []string{"session.ttl", "unit"}},
+		"a variable without unit": {env: []string{"LOCKD_SESSION_TTL=30"}, want: []string{"session.ttl", "unit"}},
+		"half a lock":             {file: "limits: {locks_per_session: 1.5}", want: []string{"limits.locks_per_session", "whole"}},
+		"a word for a count":      {env: []string{"LOCKD_LIMITS_SESSIONS=many"}, want: []string{"limits.sessions"}},
+		"no YAML":                 {file: "listen: [", want: []string{"yaml"}},
+		"two keys of a name":      {file: "listen: ':1'\nlisten: ':2'\n", want: []string{"already defined"}},
+		"one address for two":     {args: []string{"--listen", "0.0.0.0:7421"}, want: []string{"ops_listen: "}},
+		"no port":                 {args: []string{"--listen", "localhost"}, want: []string{"listen: "}},
+		"ttl beyond max":          {file: "session: {ttl: 11m}", want: []string{"session.ttl: "}},
+		"redis unused":            {file: "redis: {addr: 'r:6379'}", want: []string{"redis: ", "store.kind"}},
+		"redis missing":           {file: "store: {kind: standalone}", want: []string{"redis.addr: "}},
+		"redis without port":      {args: []string{"--redis", "cache"}, want: []string{"redis.addr: "}},
+		"braces in a prefix":      {file: "redis: {prefix: '{a}'}", args: []string{"--redis", "r:1"}, want: []string{"redis.prefix: "}},
+		"an unknown store":        {file: "store: {kind: paper}", want: []string{"store.kind: "}},
+		"all at once": {
+			file: "sesion: {ttl: 3s}\nsession: {ttl: x}\nlimits: {sessions: 0}\nshutdown: {timeout: 1s}\n",
+			env:  []string{"LOCKD_OOPS=1", "LOCKD_LOG_FORMAT=xml"},
+			args: []string{"--listen", "nowhere"},
+			want: []string{"sesion.ttl", "session.ttl", "limits.sessions", "shutdown.timeout", "LOCKD_OOPS", "log.format", "listen"},
+		},
+	}
+	for name, row := range rows {
+		t.Run(name, func(t *testing.T) {
+			_, err := load([]byte(row.file), row.env, mustParse(t, row.args...).set)
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			for _, want := range row.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error does not mention %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestForeignVariablesAreIgnored(t *testing.T) {
+	env := []string{
+		"PATH=/bin", "LOCKD_ADDR=x", "LOCKD_NAME=x", "LOCKD_FENCE=7", "LOCKDX=1",
+		"LOCKD_SERVICE_HOST=10.0.0.1", "LOCKD_SERVICE_PORT=7420", "LOCKD_SERVICE_PORT_GRPC=7420",
+		"LOCKD_PORT=tcp://10.0.0.1:7420", "LOCKD_PORT_7420_TCP=tcp://10.0.0.1:7420",
+		"LOCKD_PORT_7420_TCP_PROTO=tcp", "LOCKD_PORT_7420_TCP_PORT=7420", "LOCKD_PORT_7420_TCP_ADDR=10.0.0.1",
+		"LOCKD_OPS_SERVICE_HOST=10.0.0.2", "LOCKD_OPS_PORT_7421_TCP_ADDR=10.0.0.2",
+	}
+	if got, err := load(nil, env, nil); err != nil || got != Default() {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestNullIsTheDefault(t *testing.T) {
+	got, err := load([]byte("listen:\nsession: {ttl: }\n"), nil, nil)
+	if err != nil || got != Default() {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestArgs(t *testing.T) {
+	if a := mustParse(t, "--check-config", "f"); !a.Check || a.File != "f" {
+		t.Errorf("got %+v", a)
+	}
+	for _, args := range [][]string{{"--nonsense"}, {"word"}, {"--config", "a", "--check-config", "b"}} {
+		if _, err := ParseArgs(args); err == nil {
+			t.Errorf("%q accepted", args)
+		}
+	}
+	for name, key := range flagKeys {
+		if !slices.Contains(Keys(), key) {
+			t.Errorf("--%s sets %s, which is no key", name, key)
+		}
+	}
+}
+
+func TestRedisEndpoint(t *testing.T) {
+	rows := []struct {
+		redis Redis
+		want  Endpoint
+		err   error
+	}{
+		{redis: Redis{Addr: "h:1", DB: 2}, want: Endpoint{Addr: "h:1", DB: 2}},
+		{redis: Redis{Addr: "[::1]:1"}, want: Endpoint{Addr: "[::1]:1"}},
+		{redis: Redis{Addr: "redis://h"}, want: Endpoint{Addr: "h:6379"}},
+		{redis: Redis{Addr: "redis://[::1]/"}, want: Endpoint{Addr: "[::1]:6379"}},
+		{redis: Redis{Addr: "redis://u@h:1/3"}, want: Endpoint{Addr: "h:1", Username: "u", DB: 3}},
+		{redis: Redis{Addr: "rediss://h:1"}, want: Endpoint{Addr: "h:1", TLS: true}},
+		{redis: Redis{Addr: "h:1", TLS: RedisTLS{Enabled: true}}, want: Endpoint{Addr: "h:1", TLS: true}},
+		{redis: Redis{Addr: "h"}, err: errRedisAddr},
+		{redis: Redis{Addr: ":1"}, err: errRedisAddr},
+		{redis: Redis{Addr: "h:0"}, err: errRedisAddr},
+		{redis: Redis{Addr: "http://h:1"}, err: errRedisAddr},
+		{redis: Redis{Addr: "redis://h/x"}, err: errRedisAddr},
+		{redis: Redis{Addr: "redis://u:p@h:1"}, err: errRedisPassword},
+		{redis: Redis{Addr: "u:p@h:1"}, err: errRedisPassword},
+		{redis: Redis{Addr: "redis://h:1?protocol=3"}, err: errRedisOptions},
+		{redis: Redis{Addr: "redis://h:1/3", DB: 2}, err: errRedisDB},
+		{redis: Redis{Addr: "redis://a@h:1", Username: "b"}, err: errRedisUser},
+	}
+	for _, row := range rows {
+		got, err := row.redis.Endpoint()
+		if err != row.err || got != row.want {
+			t.Errorf("%s: got %+v, %v, want %+v, %v", row.redis.Addr, got, err, row.want, row.err)
+		}
+	}
+}
+
+func TestSecretsAreNeverPrinted(t *testing.T) {
+	const secret = "hunter2"
+	path := filepath.Join(t.TempDir(), secret)
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := Default()
+	c.Redis.PasswordFile = SecretFile(path)
+	c.Redis.TLS.KeyFile = SecretFile(path)
+	asJSON, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), string(asJSON)}
+	for _, addr := range []string{"redis://u:" + secret + "@h", "u:" + secret + "@h:1", "redis://h/?password=" + secret,
+		"redis://u:" + secret + "@h:x", secret + "://h", ":" + secret + "@h"} {
+		_, err := load(nil, []string{"LOCKD_REDIS_PASSWORD=" + secret}, mustParse(t, "--redis", addr).set)
+		texts = append(texts, err.Error())
+	}
+	for _, text := range texts {
+		if strings.Contains(text, secret) {
+			t.Errorf("a secret in %s", text)
+		}
+	}
+	if got, err := c.Redis.PasswordFile.Read(); err != nil || got != secret {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// FuzzLoad feeds files: whatever is in one, Load returns an error or a valid Config.
+func FuzzLoad(f *testing.F) {
+	b, err := os.ReadFile(annotated)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	for _, s := range []string{"", "session: {ttl: 30}", "listen:", "a: &a [*a]", "session.ttl: 3s", "redis: {tls: 5}", "- x", "!!int x: 3"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		c, err := load(file, nil, nil)
+		if err == nil && c.Validate() != nil {
+			t.Errorf("accepted an invalid configuration: %v", c.Validate())
+		}
+	})
+}
+
+func mustParse(t *testing.T, args ...string) Args {
+	t.Helper()
+	a, err := ParseArgs(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
