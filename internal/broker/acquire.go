@@ -1,0 +1,305 @@
+package broker
+
+import (
+	"errors"
+	"strconv"
+	"time"
+)
+
+// AcquireRequest asks for a lock.
+type AcquireRequest struct {
+	Name       string
+	Kind       Kind
+	Holder     string         // empty: the request is its own holder
+	Wait       *time.Duration // nil: for ever; 0: try once
+	Lease      *time.Duration // nil: auto
+	Annotation string
+}
+
+// Acquire asks for a lock. The answer is Granted, NotGranted or Failed, after Queued if the request has to wait.
+//
+// A holder that holds the lock already holds it once more. When the store does not answer, the same attempt is made
+// once more; if that fails too the answer is ErrOutcomeUnknown and whatever was taken is given back. A request that
+// had to wait is not ended by a store that cannot be reached.
+func (s *Session) Acquire(id uint64, req AcquireRequest) {
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err := s.admitLocked(id)
+	if err == nil {
+		err = b.checkAcquire(req)
+	}
+	if err == nil {
+		err = s.acquireLocked(id, req)
+	}
+	if err != nil {
+		b.metrics.acquired(req.Kind, err)
+		s.emitLocked(Failed{ID: id, Err: err})
+	}
+}
+
+func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
+	b := s.b
+	holder := req.Holder
+	if holder == "" {
+		holder = "#" + strconv.FormatUint(id, 10)
+	}
+	key := holdKey{req.Name, req.Kind, holder}
+	if s.unsettled[key] > 0 {
+		return ErrOutcomeUnknown
+	}
+	if l := s.leases[key]; l != nil {
+		l.doLocked(func() { b.nest(l, id, req) })
+		return nil
+	}
+	w := &waiter{
+		claim: Claim{Name: req.Name, Kind: req.Kind, Owner: s.owner(holder), Count: 1},
+		auto:  req.Lease == nil, annotation: req.Annotation,
+		sess: s, holder: holder, id: id,
+	}
+	if req.Lease != nil {
+		w.lease = *req.Lease
+	}
+	return b.joinLocked(w, req.Wait)
+}
+
+// joinLocked puts a request into the queue of its name, or answers it if it does not want to wait for others.
+func (b *Broker) joinLocked(w *waiter, wait *time.Duration) error {
+	w.since, w.wait = time.Now(), forever
+	if wait != nil {
+		w.wait, w.try = *wait, *wait == 0
+	}
+	q := b.queueLocked(w.claim.Name)
+	defer b.dropIdleLocked(q)
+	busy := q.holder != nil || q.waiters.Len() > 0
+	if busy && w.try {
+		b.answerLocked(w, q.heldLocked(w.id))
+		return nil
+	}
+	if q.waiters.Len() >= b.cfg.Limits.QueueLength {
+		return b.metrics.denied("queue", b.cfg.Limits.QueueLength)
+	}
+	if s := w.sess; s != nil {
+		if err := s.roomLocked(); err != nil {
+			return err
+		}
+		s.waiting[w.id] = w
+	}
+	q.pushLocked(w)
+	b.metrics.waiters.Inc()
+	if busy {
+		b.parkLocked(q, w)
+	}
+	b.driveLocked(q)
+	return nil
+}
+
+// heldLocked answers a request that does not want to wait, from what is known here.
+func (q *queue) heldLocked(id uint64) NotGranted {
+	n := NotGranted{ID: id, Cause: ErrHeld}
+	if q.holder != nil {
+		n.RetryAfter, n.HeldBy = max(time.Until(q.holder.until), 0), q.holder.owner
+	}
+	return n
+}
+
+// driveLocked starts the driver of a queue if somebody waits, nobody here holds the name, and it does not run yet.
+func (b *Broker) driveLocked(q *queue) {
+	if q.driving || q.holder != nil || q.waiters.Len() == 0 || b.closed {
+		return
+	}
+	q.driving = true
+	b.wg.Go(func() { b.drive(q) })
+}
+
+// drive asks the store on behalf of the heads of a queue, one after the other, until nobody waits or a session of
+// this replica holds the name. Only if a head has to wait is the name listened to, and then it is tried once more,
+// because the release may have come before the listening.
+func (b *Broker) drive(q *queue) {
+	ear := ear{b: b, q: q}
+	defer ear.close()
+	fails := 0
+	for {
+		w, claim := b.next(q)
+		if w == nil {
+			return
+		}
+		grant, start, err := b.claim(claim)
+		pause := b.conclude(q, w, start, grant, err)
+		switch {
+		case pause == 0:
+			fails = 0
+		case errors.Is(err, ErrHeld):
+			fails = 0
+			ear.sleep(pause)
+		default:
+			fails++
+			ear.rest(backoff(fails))
+		}
+	}
+}
+
+// next marks the head of a queue as being tried, or ends the driver.
+func (b *Broker) next(q *queue) (*waiter, Claim) {
+	for {
+		b.mu.Lock()
+		w := q.headLocked()
+		if w == nil || q.holder != nil || b.closed {
+			q.driving = false
+			b.dropIdleLocked(q)
+			b.mu.Unlock()
+			return nil, Claim{}
+		}
+		if q.yield {
+			q.yield = false
+			b.mu.Unlock()
+			b.pause(yieldPause)
+			continue
+		}
+		w.trying = true
+		claim := w.claim
+		claim.TTL = max(w.ttlLocked(time.Now()), time.Millisecond)
+		b.mu.Unlock()
+		return w, claim
+	}
+}
+
+// claim makes an attempt, and once more if the store did not answer. A grant whose time is already over when the
+// answer comes is an unknown outcome too.
+func (b *Broker) claim(c Claim) (g Grant, start time.Time, err error) {
+	unsure := false
+	for range 2 {
+		start = time.Now()
+		g, err = b.store.Acquire(b.ctx, c)
+		if err == nil && !time.Now().Before(start.Add(c.TTL-margin(c.TTL))) {
+			err = ErrOutcomeUnknown
+		}
+		if !errors.Is(err, ErrOutcomeUnknown) {
+			break
+		}
+		unsure = true
+	}
+	if unsure && err != nil && !errors.Is(err, ErrOutcomeUnknown) {
+		err = errors.Join(err, ErrOutcomeUnknown)
+	}
+	g.TTL = c.TTL
+	return g, start, err
+}
+
+// conclude gives the outcome of an attempt to the waiter it was made for. It returns how long the driver shall wait
+// before the next one, 0 if it need not.
+func (b *Broker) conclude(q *queue, w *waiter, start time.Time, g Grant, err error) time.Duration {
+	b.mu.Lock()
+	w.trying = false
+	w.unsure = w.unsure || errors.Is(err, ErrOutcomeUnknown)
+	if w.gone {
+		b.mu.Unlock()
+		b.forfeit(q, w, g, err)
+		return 0
+	}
+	defer b.mu.Unlock()
+	var held *HeldError
+	switch {
+	case err == nil:
+		b.grantLocked(q, w, start, g)
+		return 0
+	case errors.As(err, &held) && !w.try:
+		b.parkLocked(q, w)
+		return held.pause()
+	case w.queued && retriable(err):
+		return retryPause
+	case held != nil:
+		b.removeLocked(q, w)
+		b.answerLocked(w, NotGranted{ID: w.id, Cause: ErrHeld, RetryAfter: max(held.RetryAfter, 0), HeldBy: held.HeldBy})
+	default:
+		b.removeLocked(q, w)
+		b.answerLocked(w, Failed{ID: w.id, Err: err})
+	}
+	return 0
+}
+
+// forfeit gives back what an attempt took for a waiter that was answered while it was under way: to the next waiter
+// if there is one. A unary caller that knows its lease id may be asking again this moment; its lease is left alone.
+func (b *Broker) forfeit(q *queue, w *waiter, g Grant, err error) {
+	switch {
+	case w.ownID:
+	case err == nil:
+		r := Return{Name: q.name, Kind: w.claim.Kind, Owner: w.claim.Owner, Fence: g.Fence}
+		if errors.Is(b.pass(q, r), ErrOutcomeUnknown) {
+			b.settle(w.claim, w.sess, w.holder)
+		}
+	case w.unsure:
+		b.settle(w.claim, w.sess, w.holder)
+	}
+}
+
+func retriable(err error) bool {
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrStoreFull)
+}
+
+// pause is how long to wait for a hold to end by itself.
+func (e *HeldError) pause() time.Duration {
+	if e.RetryAfter == NoTTL {
+		return pollInterval
+	}
+	return max(min(e.RetryAfter+time.Millisecond, pollInterval), time.Millisecond)
+}
+
+// grantLocked answers a waiter with the lock. A session's lease is kept from now on; a unary one ends by itself.
+func (b *Broker) grantLocked(q *queue, w *waiter, start time.Time, g Grant) {
+	w.unsure = false
+	until := start.Add(g.TTL - margin(g.TTL))
+	b.metrics.granted(w)
+	if w.sess == nil {
+		b.removeLocked(q, w)
+		w.once(onceAnswer{fence: g.Fence, until: until})
+		return
+	}
+	l := &Lease{
+		b: b, sess: w.sess, q: q, name: q.name, kind: w.claim.Kind, holder: w.holder, owner: w.claim.Owner,
+		fence: g.Fence, annotation: w.annotation, since: time.Now(),
+		auto: w.auto, until: until, count: 1,
+	}
+	q.holder = l
+	b.removeLocked(q, w)
+	w.sess.leases[l.key()] = l
+	b.metrics.held.WithLabelValues(l.kind.String()).Inc()
+	b.keeper.Keep(l, l.until)
+	w.sess.emitLocked(Granted{ID: w.id, Hold: l.hold(), Validity: w.sess.validityLocked(until), Count: 1, Auto: l.auto})
+}
+
+// answerLocked tells a waiter that it was not granted.
+func (b *Broker) answerLocked(w *waiter, e Event) {
+	cause := ErrHeld
+	switch e := e.(type) {
+	case NotGranted:
+		cause = e.Cause
+	case Failed:
+		cause = e.Err
+	}
+	b.metrics.acquired(w.claim.Kind, cause)
+	if w.sess != nil {
+		w.sess.emitLocked(e)
+		return
+	}
+	w.once(onceAnswer{refused: e})
+}
+
+// Cancel ends the wait of another request of the session.
+func (s *Session) Cancel(id, target uint64) {
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := s.admitLocked(id); err != nil {
+		s.emitLocked(Failed{ID: id, Err: err})
+		return
+	}
+	w := s.waiting[target]
+	if w == nil {
+		s.emitLocked(Failed{ID: id, Err: ErrNotWaiting})
+		return
+	}
+	b.removeLocked(b.queues[w.claim.Name], w)
+	b.answerLocked(w, NotGranted{ID: target, Cause: ErrCancelled})
+	s.emitLocked(Done{ID: id})
+}

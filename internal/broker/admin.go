@@ -1,0 +1,175 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// SessionInfo describes a session.
+type SessionInfo struct {
+	ID             string
+	Client         Client
+	Age, Silence   time.Duration
+	Locks, Waiters int
+}
+
+// LeaseInfo describes a lease of a session of this replica.
+type LeaseInfo struct {
+	Hold       Hold
+	Session    string
+	Client     string
+	Age        time.Duration
+	ValidFor   time.Duration
+	Auto       bool
+	Count      uint32
+	Annotation string
+}
+
+// WaiterInfo describes a request that waits on this replica.
+type WaiterInfo struct {
+	Name     string
+	Kind     Kind
+	Session  string // empty for a unary call
+	Client   string
+	Position int
+	Age      time.Duration
+}
+
+// LockInfo is what the store knows of a name and, where this replica is concerned, what it adds.
+type LockInfo struct {
+	State
+	Client     string
+	Annotation string
+	Waiters    int
+}
+
+// Lock tells what is known of a name.
+func (b *Broker) Lock(ctx context.Context, name string) (LockInfo, error) {
+	if err := checkName(name, b.cfg.Limits.NameBytes); err != nil {
+		return LockInfo{}, err
+	}
+	st, err := b.store.Look(ctx, name)
+	if err != nil {
+		return LockInfo{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.describeLocked(st), nil
+}
+
+// Locks reads some of the names that are held, anywhere, from the store.
+func (b *Broker) Locks(ctx context.Context, prefix, cursor string, size int) ([]LockInfo, string, error) {
+	states, next, err := b.store.List(ctx, prefix, cursor, size)
+	if err != nil {
+		return nil, "", err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	infos := make([]LockInfo, 0, len(states))
+	for _, st := range states {
+		infos = append(infos, b.describeLocked(st))
+	}
+	return infos, next, nil
+}
+
+func (b *Broker) describeLocked(st State) LockInfo {
+	info := LockInfo{State: st}
+	q := b.queues[st.Name]
+	if q == nil {
+		return info
+	}
+	info.Waiters = q.waiters.Len()
+	if l := q.holder; l != nil && l.sess != nil && l.owner == st.Owner {
+		info.Client, info.Annotation = l.sess.client.Name, l.annotation
+	}
+	return info
+}
+
+// Sessions lists up to size open sessions, ordered by id, from the one after the given id on.
+func (b *Broker) Sessions(after string, size int) []SessionInfo {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var infos []SessionInfo
+	for _, id := range firstAfter(maps.Keys(b.sessions), after, size) {
+		s := b.sessions[id]
+		infos = append(infos, SessionInfo{
+			ID: id, Client: s.client, Age: time.Since(s.opened), Silence: time.Since(s.heard),
+			Locks: len(s.leases), Waiters: len(s.waiting),
+		})
+	}
+	return infos
+}
+
+// Leases lists up to size leases of this replica's sessions, ordered by name, from the name after the given one on.
+func (b *Broker) Leases(prefix, after string, size int) []LeaseInfo {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	held := func(yield func(string) bool) {
+		for name, q := range b.queues {
+			if q.holder != nil && q.holder.sess != nil && strings.HasPrefix(name, prefix) && !yield(name) {
+				return
+			}
+		}
+	}
+	var infos []LeaseInfo
+	for _, name := range firstAfter(held, after, size) {
+		l := b.queues[name].holder
+		infos = append(infos, LeaseInfo{
+			Hold: l.hold(), Session: l.sess.id, Client: l.sess.client.Name, Age: time.Since(l.since),
+			ValidFor: max(time.Until(l.until), 0), Auto: l.auto, Count: l.count, Annotation: l.annotation,
+		})
+	}
+	return infos
+}
+
+// firstAfter returns the size smallest keys greater than after, in their order.
+func firstAfter(keys func(func(string) bool), after string, size int) []string {
+	var found []string
+	for k := range keys {
+		if cmp.Compare(k, after) > 0 {
+			found = append(found, k)
+		}
+	}
+	slices.Sort(found)
+	return found[:min(size, len(found))]
+}
+
+// Waiters lists up to size requests that wait for a name here, the next one first, from a position on.
+func (b *Broker) Waiters(name string, from, size int) []WaiterInfo {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[name]
+	if q == nil {
+		return nil
+	}
+	var infos []WaiterInfo
+	position := 0
+	for e := q.waiters.Front(); e != nil && len(infos) < size; e = e.Next() {
+		if w := e.Value.(*waiter); position >= from {
+			info := WaiterInfo{Name: name, Kind: w.claim.Kind, Client: w.client, Position: position, Age: time.Since(w.since)}
+			if w.sess != nil {
+				info.Session, info.Client = w.sess.id, w.sess.client.Name
+			}
+			infos = append(infos, info)
+		}
+		position++
+	}
+	return infos
+}
+
+// ForceRelease frees a name whoever holds it. The holder's replica hears of it through the store and verifies its
+// lease, which then is lost. Repeating it is harmless; after an unknown outcome repeat it.
+func (b *Broker) ForceRelease(ctx context.Context, name string, k Kind) (bool, error) {
+	if err := b.checkNameKind(name, k); err != nil {
+		return false, err
+	}
+	released, err := b.store.ForceRelease(ctx, name, k)
+	if err == nil {
+		b.metrics.forced.Inc()
+	}
+	return released, err
+}

@@ -1,0 +1,142 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+)
+
+// Broker serves sessions and unary calls on one Store.
+type Broker struct {
+	cfg     Config
+	store   Store
+	keeper  Keeper
+	log     *zap.Logger
+	metrics *metrics
+	ctx     context.Context // ends all store calls and background work
+	stop    context.CancelCauseFunc
+	wg      sync.WaitGroup
+	idle    chan struct{} // closed when the last session left a draining broker
+
+	// Locked before Outbox.mu and before the Keeper's own lock.
+	mu       sync.Mutex // guards the fields below, and all queues, sessions and leases
+	queues   map[string]*queue
+	sessions map[string]*Session
+	watches  map[string]*watch
+	draining bool
+	closed   bool
+	down     error  // why the store cannot be reached
+	identity string // of the store, at the last probe
+}
+
+// New starts a broker. Close ends it.
+func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus.Registerer) *Broker {
+	ctx, stop := context.WithCancelCause(context.Background())
+	b := &Broker{
+		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), ctx: ctx, stop: stop,
+		idle:     make(chan struct{}),
+		queues:   make(map[string]*queue),
+		sessions: make(map[string]*Session),
+		watches:  make(map[string]*watch),
+	}
+	b.metrics = newMetrics(reg, b)
+	b.wg.Go(b.monitor)
+	return b
+}
+
+// Limits are the bounds this broker keeps.
+func (b *Broker) Limits() Limits { return b.cfg.Limits }
+
+// Replica is this process's name for people.
+func (b *Broker) Replica() string { return b.cfg.Replica }
+
+// Ready is nil when the store can be reached and the broker accepts sessions.
+func (b *Broker) Ready() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.draining || b.closed {
+		return ErrDraining
+	}
+	return b.down
+}
+
+// Drain accepts no more sessions and unary calls, and asks all clients to move, each at its own moment within the
+// given time, so that they do not all come at once. It returns how many were asked.
+func (b *Broker) Drain(within time.Duration) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.draining {
+		b.draining = true
+		b.idleLocked()
+	}
+	i := 0
+	for _, s := range b.sessions {
+		i++
+		s.emitLocked(Draining{Within: within * time.Duration(i) / time.Duration(len(b.sessions))})
+	}
+	return i
+}
+
+// Idle is closed when the broker is draining and no session is left.
+func (b *Broker) Idle() <-chan struct{} { return b.idle }
+
+func (b *Broker) idleLocked() {
+	if !b.draining || len(b.sessions) > 0 {
+		return
+	}
+	select {
+	case <-b.idle:
+	default:
+		close(b.idle)
+	}
+}
+
+// Close ends all sessions and waits until the broker does nothing any more, or ctx ends. Leases of sessions that
+// asked for it are released, the others run out by themselves: their clients may still be at work.
+func (b *Broker) Close(ctx context.Context) error {
+	b.mu.Lock()
+	b.draining = true
+	ended := make([]*Session, 0, len(b.sessions))
+	for _, s := range b.sessions {
+		s.endLocked(ErrDraining, s.releaseOnEnd)
+		ended = append(ended, s)
+	}
+	b.idleLocked()
+	b.mu.Unlock()
+	for _, s := range ended {
+		select {
+		case <-s.done:
+		case <-ctx.Done():
+		}
+	}
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	b.stop(errors.New("the broker is closed"))
+	finished := make(chan struct{})
+	go func() { b.wg.Wait(); close(finished) }()
+	select {
+	case <-finished:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("close the broker: %w", context.Cause(ctx))
+	}
+}
+
+// newID returns a random UUID (RFC 9562, version 4).
+func newID() string {
+	var u [16]byte
+	_, _ = rand.Read(u[:]) // never fails
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	return formatID(u)
+}
+
+func formatID(u [16]byte) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}

@@ -1,0 +1,62 @@
+package broker
+
+import "time"
+
+// Config is what a Broker is told at its start. All fields are required.
+type Config struct {
+	// Replica is this process's name for people.
+	Replica string
+	// SessionTTL is the TTL of a session that asks for none; the others bound what it may ask for.
+	SessionTTL    time.Duration
+	MinSessionTTL time.Duration
+	MaxSessionTTL time.Duration
+	Limits        Limits
+	// HandoffBurst is how often in a row a name is handed over inside this replica before it is really released, so
+	// that waiters elsewhere get their turn.
+	HandoffBurst int
+}
+
+// Limits are the bounds a Broker keeps.
+type Limits struct {
+	NameBytes          int
+	HolderBytes        int
+	AnnotationBytes    int
+	FrameBytes         int // kept by grpcapi, announced with the others
+	LocksPerSession    int // held or asked for
+	WaitersPerSession  int
+	WatchesPerSession  int
+	QueueLength        int // waiters of one name on this replica
+	Sessions           int
+	MinLease, MaxLease time.Duration
+	MaxWait            time.Duration
+}
+
+const (
+	// heartbeats is how many heartbeats a client sends in a session TTL.
+	heartbeats = 3
+	// clientNameBytes bounds the name a client gives itself.
+	clientNameBytes = 128
+	// maxLabels and labelBytes bound the labels of a client.
+	maxLabels  = 32
+	labelBytes = 256
+	// probeInterval is how often the store is asked whether it is there.
+	probeInterval = time.Second
+	// pollInterval bounds how long the head of a queue trusts a remaining TTL and the notices of the store.
+	pollInterval = 10 * time.Second
+	// blindPollInterval is used while the store does not confirm that it is listened to.
+	blindPollInterval = time.Second
+	// yieldPause is how long a replica stands back after a burst of hand-overs when others listen.
+	yieldPause = 10 * time.Millisecond
+	// retryPause is the pause after a failed attempt, doubled up to maxRetryPause.
+	retryPause    = 50 * time.Millisecond
+	maxRetryPause = 2 * time.Second
+	// settlePause is the time after which a compensation is made a second time, for a command that was still under
+	// way when the first one was acknowledged.
+	settlePause = time.Second
+)
+
+// margin is how much shorter than its TTL a lease is trusted: clocks of lockd and the store may drift apart by 1 %,
+// and the store counts in milliseconds.
+//
+//	validity = start of the call + TTL - (TTL/100 + 2 ms)
+func margin(ttl time.Duration) time.Duration { return ttl/100 + 2*time.Millisecond }

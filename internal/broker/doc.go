@@ -1,0 +1,31 @@
+// Package broker decides who holds a lock, for how long, and who is next.
+//
+// # What it promises
+//
+// At most one unexpired lease per exclusive name, as judged by the Store. Every grant of a name carries a fence
+// greater than that of any earlier grant of the name. A session hears of the loss of a lease no later than the end
+// of the validity it was last told. Waiters of one name on one replica are granted in the order of their arrival.
+//
+// # What it does not promise
+//
+// A holder may be paused past its lease and act late. Only a resource that rejects old fences is safe from that;
+// the broker alone is not.
+//
+// # How a request passes
+//
+// A Session takes the request and answers it, in time, through its Outbox. An Acquire becomes a waiter in the queue
+// of its name (acquire.go, queue.go). While nobody here holds the name, one goroutine per queue, the driver, asks
+// the Store on behalf of the head. A granted waiter becomes a Lease and is given to the Keeper, which renews it and
+// ends it when it is lost (lease.go). A Release takes the lease back, or passes it to the next waiter in the same
+// Store call (release.go).
+//
+// # Time
+//
+// The Store decides when a lease ends. The broker trusts a lease until the moment before its last successful Store
+// call was sent, plus its TTL, less a margin for clock drift. Late replies thus shorten trust, never stretch it.
+//
+// # State
+//
+// Broker.mu guards all queues, sessions and leases. Nothing slow happens under it: Store calls run in goroutines of
+// their own, and answers are appended to outboxes.
+package broker

@@ -1,0 +1,113 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What can go wrong. grpcapi has one table that gives each its code and reason.
+var (
+	// ErrHeld: another owner has the name. Usually inside a *HeldError.
+	ErrHeld = errors.New("the lock is held")
+	// ErrTimedOut: the wait ended.
+	ErrTimedOut = errors.New("the wait ended before the lock was granted")
+	// ErrCancelled: the client took its request back.
+	ErrCancelled = errors.New("the request was cancelled")
+	// ErrNotHeld: the owner does not hold the name.
+	ErrNotHeld = errors.New("the lock is not held by this holder")
+	// ErrStale: the owner holds the name with another fence.
+	ErrStale = errors.New("the fence is not that of the current hold")
+	// ErrLost: a hold ended without being released.
+	ErrLost = errors.New("the lock was lost")
+	// ErrAutoLease: the lease is renewed by lockd and cannot be extended.
+	ErrAutoLease = errors.New("an auto lease is renewed by itself and cannot be extended")
+	// ErrNotWaiting: the request to cancel does not wait.
+	ErrNotWaiting = errors.New("no such request waits")
+	// ErrRepeated: the request id was used before.
+	ErrRepeated = errors.New("the request id was used before, or is too far below the greatest one")
+	// ErrUnavailable: the store cannot be reached; surely nothing was done.
+	ErrUnavailable = errors.New("the store cannot be reached")
+	// ErrOutcomeUnknown: the store did not answer; it may have acted.
+	ErrOutcomeUnknown = errors.New("the store did not answer, the outcome is unknown")
+	// ErrKindMismatch: the name is in use for something else.
+	ErrKindMismatch = errors.New("the name is in use for something else")
+	// ErrStoreFull: the store has no room.
+	ErrStoreFull = errors.New("the store is full")
+	// ErrUnsupported: this server cannot do that.
+	ErrUnsupported = errors.New("not supported by this server")
+	// ErrSessionExpired: the session ended, or never was.
+	ErrSessionExpired = errors.New("the session has expired")
+	// ErrSilent: the client was not heard for a session TTL.
+	ErrSilent = errors.New("the client was silent for longer than its session TTL")
+	// ErrBacklog: the client does not read its stream.
+	ErrBacklog = errors.New("the client does not read its stream")
+	// ErrDraining: the replica is about to stop.
+	ErrDraining = errors.New("the replica is draining")
+	// ErrInvalid: a value is not allowed. Usually inside an *InvalidError.
+	ErrInvalid = errors.New("invalid request")
+	// ErrQuota: a limit is reached. Usually inside a *QuotaError.
+	ErrQuota = errors.New("a limit is reached")
+)
+
+// HeldError is ErrHeld with what is known of the hold in the way.
+type HeldError struct {
+	// RetryAfter is the remaining time of that hold, NoTTL if it has none.
+	RetryAfter time.Duration
+	HeldBy     Owner
+}
+
+func (e *HeldError) Error() string { return fmt.Sprintf("%v by %q", ErrHeld, e.HeldBy) }
+func (e *HeldError) Unwrap() error { return ErrHeld }
+
+// GoneError says that a hold which was believed to be there is not.
+type GoneError struct {
+	// Reason is LostForced if the store still knows the fence, LostData if it forgot that too.
+	Reason LostReason
+}
+
+func (e *GoneError) Error() string { return fmt.Sprintf("%v (%v)", ErrNotHeld, e.Reason) }
+func (e *GoneError) Unwrap() error { return ErrNotHeld }
+
+// InvalidError is ErrInvalid with the field and a machine-readable reason.
+type InvalidError struct {
+	Field  string
+	Reason string // UPPER_SNAKE, part of the API
+	Detail string
+}
+
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Detail }
+func (e *InvalidError) Unwrap() error { return ErrInvalid }
+
+// QuotaError is ErrQuota with the limit that is reached.
+type QuotaError struct {
+	Subject string // what is limited: "locks", "waiters", "watches", "queue", "sessions"
+	Limit   int
+}
+
+func (e *QuotaError) Error() string { return fmt.Sprintf("at most %d %s", e.Limit, e.Subject) }
+func (e *QuotaError) Unwrap() error { return ErrQuota }
+
+// LostReason says why a hold was lost.
+type LostReason uint8
+
+// The reasons.
+const (
+	// LostExpired: its validity ended.
+	LostExpired LostReason = iota + 1
+	// LostForced: somebody freed the name by force.
+	LostForced
+	// LostData: the store lost its data.
+	LostData
+	// LostSession: the session ended.
+	LostSession
+)
+
+// String is the reason's name in logs and metrics.
+func (r LostReason) String() string {
+	names := [...]string{"unknown", "expired", "forced", "data_loss", "session_ended"}
+	if int(r) >= len(names) {
+		return names[0]
+	}
+	return names[r]
+}

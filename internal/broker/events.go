@@ -1,0 +1,98 @@
+package broker
+
+import "time"
+
+// Event is something a session's stream must tell its client.
+type Event interface{ isEvent() }
+
+// Hold names one hold of a session.
+type Hold struct {
+	Name   string
+	Kind   Kind
+	Holder string
+	Fence  Fence
+}
+
+// Validity says until when a lease can be trusted, and which sign of life of the client the server had last.
+type Validity struct {
+	Until    time.Time
+	Anchor   uint64
+	AnchorAt time.Time
+}
+
+// The answers to requests; ID is the request's.
+type (
+	// Granted: the lock is held.
+	Granted struct {
+		ID       uint64
+		Hold     Hold
+		Validity Validity
+		Count    uint32
+		Auto     bool
+	}
+	// NotGranted: the lock is not held. Cause is ErrHeld, ErrTimedOut or ErrCancelled.
+	NotGranted struct {
+		ID         uint64
+		Cause      error
+		RetryAfter time.Duration // 0 if not known
+		HeldBy     Owner
+	}
+	// Queued: the request waits.
+	Queued struct {
+		ID       uint64
+		Position int
+	}
+	// Released: one hold was given back.
+	Released struct {
+		ID        uint64
+		Remaining uint32
+	}
+	// Extended: the lease lasts longer.
+	Extended struct {
+		ID       uint64
+		Validity Validity
+	}
+	// Done: nothing more to tell.
+	Done struct{ ID uint64 }
+	// Failed: the request was not carried out, or nobody knows.
+	Failed struct {
+		ID  uint64
+		Err error
+	}
+	// HeartbeatAck: the client was heard. Until is zero if the session has no auto lease.
+	HeartbeatAck struct {
+		SentID uint64
+		Until  time.Time
+	}
+)
+
+// The pushes.
+type (
+	// Lost: a hold ended without being released.
+	Lost struct {
+		Hold   Hold
+		Reason LostReason
+	}
+	// AtRisk: the store cannot be reached.
+	AtRisk struct{ Validity Validity }
+	// Safe: AtRisk is over.
+	Safe struct{}
+	// Unlocked: a watched name was unlocked.
+	Unlocked struct{ Name string }
+	// Draining: the client should move within this time.
+	Draining struct{ Within time.Duration }
+)
+
+func (Granted) isEvent()      {}
+func (NotGranted) isEvent()   {}
+func (Queued) isEvent()       {}
+func (Released) isEvent()     {}
+func (Extended) isEvent()     {}
+func (Done) isEvent()         {}
+func (Failed) isEvent()       {}
+func (HeartbeatAck) isEvent() {}
+func (Lost) isEvent()         {}
+func (AtRisk) isEvent()       {}
+func (Safe) isEvent()         {}
+func (Unlocked) isEvent()     {}
+func (Draining) isEvent()     {}

@@ -1,0 +1,251 @@
+package broker
+
+import (
+	"errors"
+	"time"
+)
+
+// Lease is a lock that a session of this replica holds. The Keeper keeps it alive; when it ends without a release
+// the session hears Lost and the queue of its name moves on.
+type Lease struct {
+	b          *Broker
+	sess       *Session
+	q          *queue
+	name       string
+	kind       Kind
+	holder     string
+	owner      Owner
+	fence      Fence
+	annotation string
+	since      time.Time
+
+	// Guarded by Broker.mu:
+	auto    bool
+	until   time.Time // validity
+	count   uint32
+	over    bool     // lost, released, or about to be released
+	suspect bool     // to be verified before the session is told Safe
+	ops     []func() // operations that touch the hold, one after the other; the first one runs
+}
+
+type holdKey struct {
+	name   string
+	kind   Kind
+	holder string
+}
+
+func (l *Lease) key() holdKey { return holdKey{l.name, l.kind, l.holder} }
+
+func (l *Lease) hold() Hold {
+	return Hold{Name: l.name, Kind: l.kind, Holder: l.holder, Fence: l.fence}
+}
+
+// doLocked runs op alone among the operations of this lease, in the order of the calls. The counts in the store are
+// absolute, so two operations under way at once could leave the older one's.
+func (l *Lease) doLocked(op func()) {
+	l.sess.ops++
+	l.ops = append(l.ops, op)
+	if len(l.ops) == 1 {
+		l.b.wg.Go(l.runOps)
+	}
+}
+
+func (l *Lease) runOps() {
+	b := l.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(l.ops) > 0 {
+		op := l.ops[0]
+		b.mu.Unlock()
+		op()
+		b.mu.Lock()
+		l.ops = l.ops[1:]
+		l.sess.ops--
+		l.sess.finishLocked()
+	}
+	l.ops = nil
+}
+
+// Renewal is the store call that would keep the lease now; ok is false when the lease is over. An auto lease is
+// prolonged to one session TTL after its client was last heard, a fixed one is only verified.
+func (l *Lease) Renewal(now time.Time) (r Renewal, ok bool) {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	r = Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence}
+	if l.auto {
+		r.TTL = max(l.sess.heard.Add(l.sess.ttl).Sub(now), 0)
+	}
+	return r, !l.over
+}
+
+// Until is the end of the lease's validity.
+func (l *Lease) Until() time.Time {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	return l.until
+}
+
+// Interval is the time between two renewals.
+func (l *Lease) Interval() time.Duration { return l.sess.ttl / heartbeats }
+
+// Name is the lock, for logs.
+func (l *Lease) Name() string { return l.name }
+
+// Renewed takes note of a renewal whose call began at start.
+func (l *Lease) Renewed(start time.Time, ttl time.Duration) {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	if l.over {
+		return
+	}
+	l.stretchLocked(start, ttl)
+	l.sess.trustLocked(l)
+}
+
+// stretchLocked prolongs the validity after a store call that set at least this TTL.
+func (l *Lease) stretchLocked(start time.Time, ttl time.Duration) {
+	if until := start.Add(ttl - margin(ttl)); until.After(l.until) {
+		l.until = until
+	}
+}
+
+// Lose ends a lease that is held no more. It does nothing to one that is being released.
+func (l *Lease) Lose(reason LostReason) {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	if !l.over {
+		l.loseLocked(reason)
+	}
+}
+
+func (l *Lease) loseLocked(reason LostReason) {
+	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
+	l.sess.emitLocked(Lost{Hold: l.hold(), Reason: reason})
+	l.overLocked()
+	l.b.freeLocked(l)
+}
+
+// overLocked takes the lease from its keeper and its session: it is renewed no more and cannot be lost any more.
+func (l *Lease) overLocked() {
+	l.b.keeper.Drop(l)
+	l.over = true
+	l.sess.trustLocked(l)
+	l.b.metrics.held.WithLabelValues(l.kind.String()).Dec()
+	l.b.metrics.holdTime.Observe(time.Since(l.since).Seconds())
+	delete(l.sess.leases, l.key())
+}
+
+// freeLocked lets the queue of a lease that is over ask the store again.
+func (b *Broker) freeLocked(l *Lease) {
+	if l.q.holder == l {
+		l.q.holder = nil
+		b.driveLocked(l.q)
+		b.dropIdleLocked(l.q)
+	}
+}
+
+// nest holds a lock once more for a holder that has it. It runs as an operation of the lease.
+func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
+	b.mu.Lock()
+	s := l.sess
+	if l.over { // it ended meanwhile: this is an ordinary request now
+		defer b.mu.Unlock()
+		if s.ended {
+			return
+		}
+		if err := s.acquireLocked(id, req); err != nil {
+			s.emitLocked(Failed{ID: id, Err: err})
+		}
+		return
+	}
+	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Count: l.count + 1, Fence: l.fence}
+	if req.Lease != nil {
+		c.TTL = *req.Lease
+	} else {
+		c.TTL = max(s.heard.Add(s.ttl).Sub(time.Now()), time.Millisecond)
+	}
+	b.mu.Unlock()
+	_, start, err := b.claim(c)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.metrics.acquired(l.kind, err)
+	switch {
+	case l.over:
+		s.emitLocked(Failed{ID: id, Err: ErrLost})
+	case err == nil:
+		l.count++
+		l.auto = l.auto || req.Lease == nil
+		l.stretchLocked(start, c.TTL)
+		b.keeper.Keep(l, l.until)
+		s.emitLocked(Granted{ID: id, Hold: l.hold(), Validity: s.validityLocked(l.until), Count: l.count, Auto: l.auto})
+	case errors.Is(err, ErrNotHeld), errors.Is(err, ErrStale), errors.Is(err, ErrHeld):
+		l.loseLocked(lostReason(err))
+		s.emitLocked(Failed{ID: id, Err: ErrLost})
+	default:
+		s.emitLocked(Failed{ID: id, Err: err})
+	}
+}
+
+// lostReason is why a store call did not find the hold it expected.
+func lostReason(err error) LostReason {
+	var gone *GoneError
+	if errors.As(err, &gone) {
+		return gone.Reason
+	}
+	return LostForced
+}
+
+// ExtendRequest asks to prolong a fixed lease.
+type ExtendRequest struct {
+	Hold  Hold
+	Lease time.Duration
+}
+
+// Extend makes a fixed lease last at least so long from now. The answer is Extended or Failed. Repeating it is
+// harmless; with an unknown outcome the lease ends somewhere between its old and its new time, and the old is told.
+func (s *Session) Extend(id uint64, req ExtendRequest) {
+	s.withLease(id, req.Hold, s.b.checkLease(&req.Lease), func(l *Lease) { s.b.extend(l, id, req.Lease) })
+}
+
+func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {
+	b.mu.Lock()
+	held, auto := !l.over, l.auto
+	b.mu.Unlock()
+	err := ErrNotHeld
+	var start time.Time
+	switch {
+	case held && auto:
+		err = ErrAutoLease
+	case held:
+		r := Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: d}
+		start, err = b.renewOne(r)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var gone *GoneError
+	switch {
+	case l.over:
+		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+	case err == nil:
+		l.stretchLocked(start, d)
+		b.keeper.Keep(l, l.until)
+		l.sess.emitLocked(Extended{ID: id, Validity: l.sess.validityLocked(l.until)})
+	case errors.As(err, &gone):
+		l.loseLocked(gone.Reason)
+		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+	default:
+		l.sess.emitLocked(Failed{ID: id, Err: err})
+	}
+}
+
+// renewOne prolongs one hold, and asks once more if the store does not answer.
+func (b *Broker) renewOne(r Renewal) (start time.Time, err error) {
+	for range 2 {
+		start = time.Now()
+		b.store.Renew(b.ctx, []Renewal{r}, func(_ int, e error) { err = e })
+		if !errors.Is(err, ErrOutcomeUnknown) {
+			break
+		}
+	}
+	return start, err
+}

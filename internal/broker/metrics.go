@@ -1,0 +1,121 @@
+package broker
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics never carry the name of a lock or of a client.
+type metrics struct {
+	waiters  prometheus.Gauge
+	held     *prometheus.GaugeVec
+	acquires *prometheus.CounterVec
+	waitTime prometheus.Histogram
+	holdTime prometheus.Histogram
+	handoff  prometheus.Histogram
+	lost     *prometheus.CounterVec
+	forced   prometheus.Counter
+	atRisk   prometheus.Counter
+	wakeups  *prometheus.CounterVec
+	quota    *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help}, labels)
+		reg.MustRegister(c)
+		return c
+	}
+	seconds := func(name, help string) prometheus.Histogram {
+		h := prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "lockd", Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.0005, 4, 12),
+		})
+		reg.MustRegister(h)
+		return h
+	}
+	gauge := func(name, help string, value func() float64) {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help}, value))
+	}
+	m := &metrics{
+		waiters:  prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: "waiters", Help: "Requests in a queue, being tried or waiting."}),
+		held:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica."}, []string{"kind"}),
+		acquires: counter("acquire_total", "Answered acquire requests.", "kind", "result"),
+		waitTime: seconds("acquire_wait_seconds", "From the arrival of a request to its grant."),
+		holdTime: seconds("hold_seconds", "From the grant of a session's lease to its end."),
+		handoff:  seconds("handoff_seconds", "Duration of a release that handed the lock to the next waiter."),
+		lost:     counter("lost_total", "Leases that ended without being released.", "reason"),
+		forced:   counter("forced_total", "Locks freed by force through this replica.").WithLabelValues(),
+		atRisk:   counter("at_risk_total", "Times the store could no longer be reached.").WithLabelValues(),
+		wakeups:  counter("wakeup_by_total", "What woke the head of a queue.", "by"),
+		quota:    counter("quota_denied_total", "Requests refused because of a limit.", "subject"),
+	}
+	reg.MustRegister(m.waiters, m.held)
+	gauge("sessions", "Open sessions.", func() float64 { return float64(b.count(func() int { return len(b.sessions) })) })
+	gauge("watched_names", "Names watched by sessions.", func() float64 { return float64(b.count(func() int { return len(b.watches) })) })
+	gauge("oldest_waiter_seconds", "How long the longest waiting request has waited.", b.oldestWaiter)
+	gauge("store_up", "1 when the last probe reached the store.", func() float64 {
+		return float64(b.count(func() int {
+			if b.down != nil {
+				return 0
+			}
+			return 1
+		}))
+	})
+	return m
+}
+
+func (b *Broker) count(f func() int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return f()
+}
+
+// oldestWaiter looks at the heads only: queues are in the order of arrival.
+func (b *Broker) oldestWaiter() float64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var oldest time.Duration
+	for _, q := range b.queues {
+		if w := q.headLocked(); w != nil {
+			oldest = max(oldest, time.Since(w.since))
+		}
+	}
+	return oldest.Seconds()
+}
+
+func (m *metrics) granted(w *waiter) {
+	m.acquired(w.claim.Kind, nil)
+	m.waitTime.Observe(time.Since(w.since).Seconds())
+}
+
+// acquired counts an answered request by its outcome.
+func (m *metrics) acquired(k Kind, err error) {
+	result := "error"
+	switch {
+	case err == nil:
+		result = "granted"
+	case errors.Is(err, ErrHeld):
+		result = "held"
+	case errors.Is(err, ErrTimedOut):
+		result = "timed_out"
+	case errors.Is(err, ErrCancelled):
+		result = "cancelled"
+	case errors.Is(err, ErrOutcomeUnknown):
+		result = "unknown"
+	case errors.Is(err, ErrUnavailable):
+		result = "unavailable"
+	case errors.Is(err, ErrInvalid), errors.Is(err, ErrUnsupported):
+		result = "invalid"
+	case errors.Is(err, ErrQuota):
+		result = "quota"
+	}
+	m.acquires.WithLabelValues(k.String(), result).Inc()
+}
+
+// denied counts a refusal and is its error.
+func (m *metrics) denied(subject string, limit int) error {
+	m.quota.WithLabelValues(subject).Inc()
+	return &QuotaError{Subject: subject, Limit: limit}
+}

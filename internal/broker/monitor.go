@@ -1,0 +1,104 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// monitor asks the store every probeInterval whether it is there. While it is not, the sessions that hold leases are
+// told AtRisk; when it is back, or came back as another one, every lease is verified at once.
+func (b *Broker) monitor() {
+	stop := b.store.ListenForced(b.forced)
+	defer stop()
+	for b.ctx.Err() == nil {
+		ctx, cancel := context.WithTimeoutCause(b.ctx, probeInterval, errors.New("the store did not answer a probe in time"))
+		identity, err := b.store.Probe(ctx)
+		cancel()
+		if b.ctx.Err() == nil {
+			b.probed(identity, err)
+		}
+		b.pause(probeInterval)
+	}
+}
+
+func (b *Broker) probed(identity string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	wasDown := b.down
+	b.down = err
+	switch {
+	case err != nil && wasDown == nil:
+		b.log.Warn("the store cannot be reached", zap.Error(err))
+		b.metrics.atRisk.Inc()
+		b.riskLocked()
+	case err != nil:
+		b.riskLocked() // sessions that got leases meanwhile
+	case wasDown != nil || b.identity != "" && identity != b.identity:
+		b.log.Info("the store is back; verifying all leases", zap.Bool("restarted", identity != b.identity))
+		b.verifyLocked()
+	}
+	if err == nil {
+		b.identity = identity
+	}
+}
+
+// riskLocked tells AtRisk to the sessions that hold leases and were not told.
+func (b *Broker) riskLocked() {
+	for _, s := range b.sessions {
+		if s.atRisk || len(s.leases) == 0 {
+			continue
+		}
+		s.atRisk = true
+		var until time.Time
+		for _, l := range s.leases {
+			if until.IsZero() || l.until.Before(until) {
+				until = l.until
+			}
+		}
+		s.emitLocked(AtRisk{Validity: s.validityLocked(until)})
+	}
+}
+
+// verifyLocked has every lease renewed now. Each session at risk is told Safe when all of its leases are.
+func (b *Broker) verifyLocked() {
+	var all []*Lease
+	for _, s := range b.sessions {
+		for _, l := range s.leases {
+			if !l.suspect {
+				l.suspect = true
+				s.suspects++
+			}
+			all = append(all, l)
+		}
+		s.calmLocked()
+	}
+	b.keeper.Hurry(all)
+}
+
+// trustLocked takes a lease from those to be verified: it was renewed, or it is over.
+func (s *Session) trustLocked(l *Lease) {
+	if l.suspect {
+		l.suspect = false
+		s.suspects--
+	}
+	s.calmLocked()
+}
+
+func (s *Session) calmLocked() {
+	if s.atRisk && s.suspects == 0 && s.b.down == nil {
+		s.atRisk = false
+		s.emitLocked(Safe{})
+	}
+}
+
+// forced has a lease verified that was freed by force, here or elsewhere. With "" any may have been.
+func (b *Broker) forced(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if q := b.queues[name]; q != nil && q.holder != nil && q.holder != takenOver && !q.holder.over {
+		b.keeper.Hurry([]*Lease{q.holder})
+	}
+}

@@ -1,0 +1,148 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"regexp"
+	"time"
+)
+
+// OnceRequest asks for a fixed lease without a session.
+type OnceRequest struct {
+	Name       string
+	Kind       Kind
+	Wait       *time.Duration // nil or 0: try once
+	Lease      time.Duration
+	LeaseID    string // chosen by a caller that wants to repeat safely; empty: the broker chooses
+	Client     string
+	Annotation string
+}
+
+// OnceLease is a lease that belongs to whoever knows its id. Any replica can extend and release it.
+type OnceLease struct {
+	Name     string
+	LeaseID  string
+	Fence    Fence
+	ValidFor time.Duration
+}
+
+type onceAnswer struct {
+	fence   Fence
+	until   time.Time
+	refused Event // NotGranted or Failed
+}
+
+var leaseIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
+
+// onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it.
+func onceOwner(leaseID string) Owner {
+	sum := sha256.Sum256([]byte("lockd unary lease " + leaseID))
+	return Owner(formatID([16]byte(sum[:16])) + ":unary")
+}
+
+// AcquireOnce takes a lock for a fixed time. It returns NotGranted if it is not granted. When ctx ends the request is
+// taken back; what it took in that moment is released, unless the caller chose the lease id and can do so itself.
+func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *NotGranted, error) {
+	ownID := req.LeaseID != ""
+	if !ownID {
+		req.LeaseID = rand.Text()
+	}
+	answers := make(chan onceAnswer, 1)
+	w := &waiter{
+		claim: Claim{Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1},
+		lease: req.Lease, annotation: req.Annotation,
+		client: req.Client, ownID: ownID,
+		once: func(a onceAnswer) { answers <- a },
+	}
+	q, err := b.joinOnce(w, req)
+	if err != nil {
+		return OnceLease{}, nil, err
+	}
+	var a onceAnswer
+	select {
+	case a = <-answers:
+	case <-ctx.Done():
+		b.withdraw(q, w, ErrCancelled)
+		a = <-answers
+	}
+	switch refused := a.refused.(type) {
+	case NotGranted:
+		return OnceLease{}, &refused, nil
+	case Failed:
+		return OnceLease{}, nil, refused.Err
+	}
+	return OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}, nil, nil
+}
+
+func (b *Broker) joinOnce(w *waiter, req OnceRequest) (*queue, error) {
+	if req.Wait == nil {
+		req.Wait = new(time.Duration)
+	}
+	err := b.checkAcquire(AcquireRequest{
+		Name: req.Name, Kind: req.Kind, Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
+	})
+	if err == nil {
+		err = checkText("client_name", ReasonClient, req.Client, clientNameBytes)
+	}
+	if err == nil {
+		err = checkLeaseID(req.LeaseID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.draining || b.closed {
+		return nil, ErrDraining
+	}
+	q := b.queueLocked(req.Name)
+	return q, b.joinLocked(w, req.Wait)
+}
+
+// ExtendOnce makes a unary lease last at least so long from now. ErrNotHeld: it has ended.
+func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration) (OnceLease, error) {
+	err := b.checkNameKind(name, k)
+	if err == nil {
+		err = b.checkLease(&d)
+	}
+	if err == nil {
+		err = checkLeaseID(leaseID)
+	}
+	if err != nil {
+		return OnceLease{}, err
+	}
+	start, err := b.renewOne(Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d})
+	if err != nil {
+		return OnceLease{}, err
+	}
+	st, err := b.store.Look(b.ctx, name)
+	if err != nil {
+		return OnceLease{}, err
+	}
+	valid := time.Until(start.Add(d - margin(d)))
+	return OnceLease{Name: name, LeaseID: leaseID, Fence: st.Fence, ValidFor: valid}, nil
+}
+
+// ReleaseOnce gives a unary lease back. ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it.
+func (b *Broker) ReleaseOnce(name string, k Kind, leaseID string) error {
+	err := b.checkNameKind(name, k)
+	if err == nil {
+		err = checkLeaseID(leaseID)
+	}
+	if err != nil {
+		return err
+	}
+	_, _, err = b.giveBack(Return{Name: name, Kind: k, Owner: onceOwner(leaseID)})
+	return err
+}
+
+func checkLeaseID(id string) error {
+	if !leaseIDs.MatchString(id) {
+		return &InvalidError{
+			Field: "lease_id", Reason: ReasonLeaseID,
+			Detail: "must be 22 to 64 letters, digits, '-' or '_', with at least 128 random bits",
+		}
+	}
+	return nil
+}

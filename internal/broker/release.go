@@ -1,0 +1,233 @@
+package broker
+
+import (
+	"errors"
+	"time"
+)
+
+// Release gives a hold back, once. The answer is Released or Failed. ErrNotHeld says that the holder did not hold
+// the lock, be it that it never did, that it was lost, or that it was released before. When the store does not answer
+// the release is repeated; ErrOutcomeUnknown says that it was in vain so far, and goes on in the background until the
+// lease has ended by itself.
+func (s *Session) Release(id uint64, h Hold) {
+	s.withLease(id, h, nil, func(l *Lease) { s.b.release(l, id) })
+}
+
+// withLease runs an operation on the lease that h names, or answers why it cannot.
+func (s *Session) withLease(id uint64, h Hold, err error, op func(*Lease)) {
+	b := s.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if admit := s.admitLocked(id); admit != nil {
+		err = admit
+	}
+	if err == nil {
+		err = b.checkNameKind(h.Name, h.Kind)
+	}
+	l := s.leases[holdKey{h.Name, h.Kind, h.Holder}]
+	switch {
+	case err != nil:
+	case l == nil:
+		err = ErrNotHeld
+	case h.Fence != 0 && h.Fence != l.fence:
+		err = ErrStale
+	default:
+		l.doLocked(func() { op(l) })
+		return
+	}
+	s.emitLocked(Failed{ID: id, Err: err})
+}
+
+// release runs as an operation of the lease.
+func (b *Broker) release(l *Lease, id uint64) {
+	b.mu.Lock()
+	s := l.sess
+	if l.over {
+		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+		b.mu.Unlock()
+		return
+	}
+	if l.count > 1 {
+		b.mu.Unlock()
+		b.releaseOne(l, id)
+		return
+	}
+	l.overLocked()
+	b.mu.Unlock()
+	err := b.giveUp(l)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil {
+		s.emitLocked(Failed{ID: id, Err: err})
+		return
+	}
+	s.emitLocked(Released{ID: id})
+}
+
+// giveUp frees the name of a lease that is over but still in the store, or passes it on. What fails is tried again in
+// the background.
+func (b *Broker) giveUp(l *Lease) error {
+	err := b.pass(l.q, Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence})
+	if retriable(err) {
+		c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(l.Until()), 0)}
+		b.settle(c, l.sess, l.holder)
+	}
+	return err
+}
+
+// releaseOne gives back one of several holds of a holder.
+func (b *Broker) releaseOne(l *Lease, id uint64) {
+	remaining := l.count - 1
+	r := Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Remaining: remaining}
+	_, _, err := b.giveBack(r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case l.over:
+		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+	case err == nil:
+		l.count = remaining
+		l.sess.emitLocked(Released{ID: id, Remaining: remaining})
+	case errors.Is(err, ErrNotHeld), errors.Is(err, ErrStale):
+		l.loseLocked(LostForced)
+		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+	default:
+		l.sess.emitLocked(Failed{ID: id, Err: err})
+	}
+}
+
+// giveBack makes a Return, and repeats it if the store does not answer. It says when the last call began. A hold that
+// is not there any more at the repetition was given back by the first call.
+func (b *Broker) giveBack(r Return) (res Returned, start time.Time, err error) {
+	unsure := false
+	for range 3 {
+		start = time.Now()
+		res, err = b.store.Release(b.ctx, r)
+		if unsure && r.Remaining == 0 && errors.Is(err, ErrNotHeld) {
+			return Returned{}, start, nil
+		}
+		if !errors.Is(err, ErrOutcomeUnknown) && (!unsure || !errors.Is(err, ErrUnavailable)) {
+			return res, start, err
+		}
+		unsure = true
+	}
+	return res, start, errors.Join(err, ErrOutcomeUnknown)
+}
+
+// pass gives a hold back and lets the queue move on: the name is handed to the next waiter here, in the same store
+// call, or freed. If the next waiter leaves while it is given the name, its hold is passed on in turn.
+//
+// When the outcome is unknown, the next waiter stays the head of the queue and asks for itself: if it was handed the
+// name it gets the same fence.
+func (b *Broker) pass(q *queue, r Return) error {
+	var first error
+	for i := 0; ; i++ {
+		next := b.successor(q, &r)
+		res, start, err := b.giveBack(r)
+		if i == 0 {
+			first = err
+		}
+		if !b.moveOn(q, next, &r, res, start, err) {
+			return first
+		}
+	}
+}
+
+// successor chooses whom to hand the name to and notes it in r; nil if nobody.
+func (b *Broker) successor(q *queue, r *Return) *waiter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.Next = nil
+	now := time.Now()
+	w := q.successorLocked(r.Owner, b.cfg.HandoffBurst, now)
+	if w == nil || w.claim.Kind != r.Kind {
+		return nil
+	}
+	w.trying = true
+	r.Next = &Successor{Owner: w.claim.Owner, TTL: w.ttlLocked(now)}
+	return w
+}
+
+// moveOn continues a queue after its name was given back. It returns true, with r changed to the hold that next got,
+// if that has to be given back too.
+func (b *Broker) moveOn(q *queue, next *waiter, r *Return, res Returned, start time.Time, err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q.holder = nil
+	defer b.dropIdleLocked(q)
+	defer b.driveLocked(q)
+	if next == nil {
+		q.yield = q.burst >= b.cfg.HandoffBurst && res.Listeners > 0
+		q.burst = 0
+		return false
+	}
+	next.trying = false
+	next.unsure = next.unsure || errors.Is(err, ErrOutcomeUnknown)
+	late := !time.Now().Before(start.Add(r.Next.TTL - margin(r.Next.TTL)))
+	switch {
+	case next.gone && next.ownID:
+	case next.gone && res.HandedOver > 0:
+		*r = Return{Name: q.name, Kind: r.Kind, Owner: next.claim.Owner, Fence: res.HandedOver}
+		q.holder = takenOver
+		return true
+	case next.gone && next.unsure:
+		b.settleLocked(next.claim, next.sess, next.holder)
+	case res.HandedOver > 0 && !late && err == nil:
+		q.burst++
+		b.metrics.handoff.Observe(time.Since(start).Seconds())
+		b.grantLocked(q, next, start, Grant{Fence: res.HandedOver, TTL: r.Next.TTL})
+	}
+	return false
+}
+
+// takenOver stands for the holder of a name that is being passed on and belongs to nobody.
+var takenOver = new(Lease)
+
+// settle and settleLocked give back in the background what an attempt with an unknown outcome may have taken or not
+// given back. Until that is done the same holder of the same session cannot ask for the name, so that nothing of it
+// can hit a later hold.
+func (b *Broker) settle(c Claim, s *Session, holder string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settleLocked(c, s, holder)
+}
+
+func (b *Broker) settleLocked(c Claim, s *Session, holder string) {
+	if b.closed {
+		return
+	}
+	key := holdKey{c.Name, c.Kind, holder}
+	if s != nil {
+		s.unsettled[key]++
+	}
+	b.wg.Go(func() {
+		b.compensate(c)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if s == nil {
+			return
+		}
+		if s.unsettled[key]--; s.unsettled[key] == 0 {
+			delete(s.unsettled, key)
+		}
+	})
+}
+
+// compensate releases until the store acknowledges it, and once more a little later, in case the command that is to
+// be undone was still under way. It gives up when a lease taken at its beginning would have ended by itself.
+func (b *Broker) compensate(c Claim) {
+	end := time.Now().Add(max(c.TTL, b.cfg.SessionTTL))
+	again := false
+	for n := 1; b.ctx.Err() == nil && time.Now().Before(end); n++ {
+		_, err := b.store.Release(b.ctx, Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence})
+		switch {
+		case retriable(err):
+			b.pause(backoff(n))
+		case again:
+			return
+		default:
+			again, n = true, 0
+			b.pause(settlePause)
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package broker
+
+import (
+	"errors"
+	"time"
+
+	"go.uber.org/zap"
+)
+
+// Client is what a client says of itself, and where it comes from. It is for people.
+type Client struct {
+	Name   string
+	Labels map[string]string
+	Peer   string
+}
+
+// OpenRequest begins a session.
+type OpenRequest struct {
+	Client Client
+	// TTL is the wanted session TTL; 0 for the default.
+	TTL time.Duration
+	// ReleaseOnEnd releases the leases at once when the stream breaks, instead of letting them run out.
+	ReleaseOnEnd bool
+}
+
+// Session is one client's relation with this broker. Its methods do not block; each request is answered through the
+// Outbox. A session ends by Goodbye, by End, or by itself when its client is silent or does not read.
+type Session struct {
+	b            *Broker
+	id           string
+	client       Client
+	ttl          time.Duration
+	releaseOnEnd bool
+	opened       time.Time
+	out          *Outbox
+	done         chan struct{}
+
+	// Guarded by Broker.mu:
+	heard     time.Time // the last sign of life
+	anchor    uint64    // the last heartbeat
+	anchorAt  time.Time
+	hurryAt   time.Time // the next sign of life after this renews all auto leases
+	silence   *time.Timer
+	ids       requestIDs
+	leases    map[holdKey]*Lease
+	waiting   map[uint64]*waiter
+	watched   map[string]*watch
+	unsettled map[holdKey]int // holds with an unknown outcome being cleared up
+	suspects  int             // leases to be verified before Safe is told
+	atRisk    bool            // AtRisk was told, Safe was not
+	ended     bool
+	cause     error // why it ended; nil after Goodbye
+	ops       int   // operations on leases under way
+}
+
+// Open begins a session.
+func (b *Broker) Open(req OpenRequest) (*Session, error) {
+	ttl, err := b.checkOpen(req)
+	if err != nil {
+		return nil, err
+	}
+	limits := b.cfg.Limits
+	now := time.Now()
+	s := &Session{
+		b: b, id: newID(), client: req.Client, ttl: ttl, releaseOnEnd: req.ReleaseOnEnd, opened: now,
+		out:   newOutbox(limits.LocksPerSession + 2*limits.WaitersPerSession + limits.WatchesPerSession + 1024),
+		done:  make(chan struct{}),
+		heard: now, anchorAt: now, hurryAt: now.Add(ttl / 4),
+		leases:    make(map[holdKey]*Lease),
+		waiting:   make(map[uint64]*waiter),
+		watched:   make(map[string]*watch),
+		unsettled: make(map[holdKey]int),
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.draining || b.closed {
+		return nil, ErrDraining
+	}
+	if len(b.sessions) >= limits.Sessions {
+		return nil, b.metrics.denied("sessions", limits.Sessions)
+	}
+	b.sessions[s.id] = s
+	s.silence = time.AfterFunc(ttl, s.checkSilence)
+	b.log.Debug("session opened", zap.String("session", s.id), zap.String("client", s.client.Name), zap.String("peer", s.client.Peer))
+	return s, nil
+}
+
+// ID is the session's UUID.
+func (s *Session) ID() string { return s.id }
+
+// TTL is how long its leases outlive its last sign of life.
+func (s *Session) TTL() time.Duration { return s.ttl }
+
+// HeartbeatInterval is how often the client must be heard.
+func (s *Session) HeartbeatInterval() time.Duration { return s.ttl / heartbeats }
+
+// Outbox is what the stream has to send.
+func (s *Session) Outbox() *Outbox { return s.out }
+
+// Done is closed when the session has ended and what it had to release is released.
+func (s *Session) Done() <-chan struct{} { return s.done }
+
+// Cause says why the session ended, nil after Goodbye. To be called after Done.
+func (s *Session) Cause() error {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	return s.cause
+}
+
+// Hear takes note of a sign of life. It also makes the Keeper renew the leases, if the last time is long enough ago:
+// what is renewed just after a sign of life lasts longest.
+func (s *Session) Hear() {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.hearLocked()
+}
+
+func (s *Session) hearLocked() {
+	s.heard = time.Now()
+	if s.heard.Before(s.hurryAt) {
+		return
+	}
+	s.hurryAt = s.heard.Add(s.ttl / 4)
+	auto := make([]*Lease, 0, len(s.leases))
+	for _, l := range s.leases {
+		if l.auto {
+			auto = append(auto, l)
+		}
+	}
+	s.b.keeper.Hurry(auto)
+}
+
+// Heartbeat is a sign of life that is answered with the validity of the session's auto leases.
+func (s *Session) Heartbeat(sentID uint64) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.hearLocked()
+	s.anchor, s.anchorAt = sentID, s.heard
+	ack := HeartbeatAck{SentID: sentID}
+	for _, l := range s.leases {
+		if l.auto && (ack.Until.IsZero() || l.until.Before(ack.Until)) {
+			ack.Until = l.until
+		}
+	}
+	s.emitLocked(ack)
+}
+
+// Goodbye releases all and ends the session.
+func (s *Session) Goodbye() {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.endLocked(nil, true)
+}
+
+// End ends a session whose stream broke. Its waiters are withdrawn at once; its leases run out by themselves unless
+// the session asked for their release.
+func (s *Session) End(cause error) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.endLocked(cause, s.releaseOnEnd)
+}
+
+func (s *Session) endLocked(cause error, release bool) {
+	if s.ended {
+		return
+	}
+	b := s.b
+	s.ended, s.cause = true, cause
+	s.silence.Stop()
+	delete(b.sessions, s.id)
+	for _, w := range s.waiting {
+		b.removeLocked(b.queues[w.claim.Name], w)
+	}
+	for _, w := range s.watched {
+		b.unwatchLocked(s, w)
+	}
+	for _, l := range s.leases {
+		if release {
+			l.doLocked(func() { b.leave(l) })
+			continue
+		}
+		b.metrics.lost.WithLabelValues(LostSession.String()).Inc()
+		l.overLocked()
+		b.freeLocked(l)
+	}
+	b.log.Debug("session ended", zap.String("session", s.id), zap.NamedError("cause", cause))
+	b.idleLocked()
+	s.finishLocked()
+}
+
+// finishLocked closes done when the session has ended and none of its operations is under way.
+func (s *Session) finishLocked() {
+	if s.ended && s.ops == 0 {
+		close(s.done)
+	}
+}
+
+// leave releases a lease of a session that ends. It runs as an operation of the lease.
+func (b *Broker) leave(l *Lease) {
+	b.mu.Lock()
+	held := !l.over
+	if held {
+		l.overLocked()
+	}
+	b.mu.Unlock()
+	if held {
+		_ = b.giveUp(l) // goes on in the background
+	}
+}
+
+// checkSilence ends the session if its client was silent for a TTL, or looks again when that may be.
+func (s *Session) checkSilence() {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	left := time.Until(s.heard.Add(s.ttl))
+	switch {
+	case s.ended:
+	case left > 0:
+		s.silence.Reset(left)
+	default:
+		s.endLocked(ErrSilent, s.releaseOnEnd)
+	}
+}
+
+// emitLocked puts an event into the outbox. A client that lets it run full is not served any more. Of an ended
+// session only the answers to what was under way at its Goodbye are of interest.
+func (s *Session) emitLocked(e Event) {
+	if s.ended && s.cause != nil {
+		return
+	}
+	if !s.out.put(e) {
+		s.endLocked(ErrBacklog, s.releaseOnEnd)
+	}
+}
+
+// admitLocked checks what all requests have in common.
+func (s *Session) admitLocked(id uint64) error {
+	switch {
+	case s.ended:
+		return ErrSessionExpired
+	case id == 0:
+		return &InvalidError{Field: "request_id", Reason: ReasonRequestID, Detail: "must be greater than 0"}
+	case !s.ids.use(id):
+		return ErrRepeated
+	}
+	return nil
+}
+
+// roomLocked says whether the session may ask for one more lock.
+func (s *Session) roomLocked() error {
+	limits := s.b.cfg.Limits
+	if len(s.waiting) >= limits.WaitersPerSession {
+		return s.b.metrics.denied("waiters", limits.WaitersPerSession)
+	}
+	if len(s.waiting)+len(s.leases) >= limits.LocksPerSession {
+		return s.b.metrics.denied("locks", limits.LocksPerSession)
+	}
+	return nil
+}
+
+func (s *Session) owner(holder string) Owner { return Owner(s.id + ":" + holder) }
+
+func (s *Session) validityLocked(until time.Time) Validity {
+	return Validity{Until: until, Anchor: s.anchor, AnchorAt: s.anchorAt}
+}
+
+// checkOpen validates an OpenRequest and returns the session's TTL.
+func (b *Broker) checkOpen(req OpenRequest) (time.Duration, error) {
+	err := checkText("client_name", ReasonClient, req.Client.Name, clientNameBytes)
+	if len(req.Client.Labels) > maxLabels {
+		err = errors.Join(err, &InvalidError{Field: "labels", Reason: ReasonClient, Detail: "too many"})
+	}
+	for k, v := range req.Client.Labels {
+		err = errors.Join(err, checkText("labels", ReasonClient, k+v, labelBytes))
+	}
+	ttl := req.TTL
+	if ttl == 0 {
+		ttl = b.cfg.SessionTTL
+	}
+	if ttl < b.cfg.MinSessionTTL || ttl > b.cfg.MaxSessionTTL {
+		err = errors.Join(err, &InvalidError{
+			Field: "session_ttl", Reason: ReasonDuration,
+			Detail: "must be between " + b.cfg.MinSessionTTL.String() + " and " + b.cfg.MaxSessionTTL.String(),
+		})
+	}
+	return ttl, err
+}
