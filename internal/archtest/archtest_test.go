@@ -1,0 +1,245 @@
+package archtest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const (
+	root   = "../.." // of the module, seen from this directory
+	module = "github.com/lockd-io/lockd"
+
+	grpc  = "google.golang.org/grpc"
+	redis = "github.com/redis/go-redis"
+	viper = "github.com/spf13/viper"
+
+	maxLines = 500
+
+	core  = module + "/internal/broker"
+	stubs = module + "/api/gen"
+)
+
+// reach says what each package must not reach, directly or through others. A path stands for all below it, so module
+// stands for every package of ours. A package may always reach itself.
+var reach = []struct {
+	pkg  string
+	not  []string
+	even []string // exceptions from not
+	why  string
+}{
+	{
+		pkg: "internal/broker", not: []string{grpc, redis, viper, module},
+		why: "the core is read, tested and trusted on its own",
+	},
+	{
+		pkg: "internal/memstore", not: []string{grpc, redis, viper, module}, even: []string{core},
+		why: "the store in memory is the reference that the others are compared with",
+	},
+	{
+		pkg: "internal/redlock", not: []string{grpc, redis, viper, module}, even: []string{core},
+		why: "a majority is formed of any stores",
+	},
+	{
+		pkg: "internal/watchdog", not: []string{grpc, redis, viper, module}, even: []string{core},
+		why: "renewal works with any store",
+	},
+	{
+		pkg: "internal/redisstore", not: []string{grpc, viper, module}, even: []string{core},
+		why: "adapters do not know each other",
+	},
+	{
+		pkg: "internal/grpcapi", not: []string{redis, viper, module}, even: []string{core, stubs},
+		why: "adapters do not know each other",
+	},
+	{
+		pkg: "internal/config", not: []string{grpc, redis, module},
+		why: "configuration describes values and builds nothing",
+	},
+	{
+		pkg: "client", not: []string{redis, viper, module + "/internal"},
+		why: "a user of the SDK compiles all that it reaches",
+	},
+	{
+		pkg: "cmd/lockctl", not: []string{redis, module + "/internal"},
+		why: "the tool is a client like any other",
+	},
+}
+
+// longFiles are the files that may have more than maxLines lines, with the reason.
+var longFiles = map[string]string{}
+
+func TestPackagesReachOnlyWhatTheyMay(t *testing.T) {
+	readSources(t)
+	for _, rule := range reach {
+		t.Run(rule.pkg, func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join(root, rule.pkg)); errors.Is(err, fs.ErrNotExist) {
+				t.Skipf("%s is not written yet", rule.pkg)
+			}
+			for _, dep := range dependencies(t, rule.pkg) {
+				itself := isBelowAny(dep, []string{module + "/" + rule.pkg})
+				if isBelowAny(dep, rule.not) && !isBelowAny(dep, rule.even) && !itself {
+					t.Errorf("%s reaches %s, but must not: %s", rule.pkg, dep, rule.why)
+				}
+			}
+		})
+	}
+}
+
+func TestPackagesSayWhatTheyAre(t *testing.T) {
+	readSources(t)
+	for _, pkg := range packages(t) {
+		if strings.HasPrefix(pkg.ImportPath, module+"/api/gen/") {
+			continue
+		}
+		want := "Package " + pkg.Name + " "
+		if pkg.Name == "main" {
+			want = filepath.Base(pkg.ImportPath) + " " // the program's name, as in its usage text
+		}
+		if !strings.HasPrefix(pkg.Doc, want) {
+			t.Errorf("%s: the package comment begins with %q, want %q", pkg.ImportPath, pkg.Doc, want+"...")
+		}
+	}
+}
+
+func TestFilesAreShortEnoughToRead(t *testing.T) {
+	sources := readSources(t)
+	for path, lines := range sources {
+		if reason := longFiles[path]; lines > maxLines && reason == "" {
+			t.Errorf("%s has %d lines, want at most %d: split it by idea, or list it in longFiles with the reason",
+				path, lines, maxLines)
+		}
+	}
+	for path := range longFiles {
+		if sources[path] <= maxLines {
+			t.Errorf("%s is listed in longFiles, but is gone or short again: take it off the list", path)
+		}
+	}
+}
+
+// readSources returns how many lines each Go file of ours has that is not generated.
+//
+// Every test calls it, also for its side effect: go test repeats a cached result unless a file changed that the test
+// itself opened, and the go commands that the other tests run do not count as the test.
+func readSources(t *testing.T) map[string]int {
+	t.Helper()
+	lines := map[string]int{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && isForeign(path, entry.Name()) {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || filepath.Ext(path) != ".go" {
+			return nil
+		}
+		n, err := countLines(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if n > 0 {
+			lines[filepath.ToSlash(name)] = n
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(lines) == 0 {
+		t.Fatalf("no Go files below %s, so there is nothing that could break a rule", root)
+	}
+	return lines
+}
+
+// isForeign tells the directories that hold no sources of ours: hidden ones, where caches are, and build products.
+func isForeign(path, name string) bool {
+	hidden := strings.HasPrefix(name, ".") && path != root
+	return hidden || name == "node_modules" || name == "target"
+}
+
+var generated = regexp.MustCompile(`^// Code generated .* DO NOT EDIT\.$`)
+
+// countLines returns 0 for a generated file.
+func countLines(path string) (int, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	n := 0
+	scanner := bufio.NewScanner(file)
+	scanner.Buffer(nil, 1<<20)
+	for scanner.Scan() {
+		if generated.Match(scanner.Bytes()) {
+			return 0, nil
+		}
+		n++
+	}
+	return n, scanner.Err()
+}
+
+// dependencies returns all that pkg reaches, itself included, without its tests.
+func dependencies(t *testing.T, pkg string) []string {
+	t.Helper()
+	// -e: a package that does not compile is for the compiler to report.
+	deps := strings.Fields(goCommand(t, "list", "-e", "-deps", "./"+pkg+"/..."))
+	if len(deps) == 0 {
+		t.Fatalf("go list found no package in %s", pkg)
+	}
+	return deps
+}
+
+// goPackage is what these tests ask the go command about a package.
+type goPackage struct {
+	ImportPath string
+	Name       string
+	Doc        string // the first sentence of its comment
+}
+
+func packages(t *testing.T) []goPackage {
+	t.Helper()
+	out := json.NewDecoder(strings.NewReader(goCommand(t, "list", "-e", "-json=ImportPath,Name,Doc", "./...")))
+	var all []goPackage
+	for {
+		var pkg goPackage
+		if err := out.Decode(&pkg); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatalf("reading the output of go list: %v", err)
+		}
+		all = append(all, pkg)
+	}
+}
+
+func goCommand(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = root
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out)
+}
+
+func isBelowAny(path string, tops []string) bool {
+	for _, top := range tops {
+		if path == top || strings.HasPrefix(path, top+"/") {
+			return true
+		}
+	}
+	return false
+}
