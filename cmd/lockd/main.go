@@ -1,0 +1,59 @@
+// lockd is a lock broker. See the README, and lockd --help.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/lockd-io/lockd/internal/app"
+	"github.com/lockd-io/lockd/internal/config"
+)
+
+const exitFailed, exitUsage, exitConfig = 1, 2, 78 // 78 is EX_CONFIG of sysexits.h
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	parsed, err := config.ParseArgs(args)
+	switch {
+	case errors.Is(err, config.ErrHelp):
+		fmt.Print(config.Usage())
+		return 0
+	case err != nil:
+		return fail(exitUsage, err)
+	case parsed.Version:
+		fmt.Println("lockd", app.Version())
+		return 0
+	}
+	cfg, err := config.Load(parsed, os.Environ())
+	if err != nil {
+		return fail(exitConfig, err)
+	}
+	if parsed.Check {
+		fmt.Println(parsed.File, "is valid")
+		return 0
+	}
+	log, err := app.NewLogger(cfg.Log, os.Stderr)
+	if err != nil {
+		return fail(exitConfig, err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	context.AfterFunc(ctx, stop) // the second signal ends the process at once
+	lockd, err := app.New(cfg, log)
+	if err == nil {
+		err = lockd.Run(ctx)
+	}
+	if err != nil {
+		return fail(exitFailed, err)
+	}
+	return 0
+}
+
+func fail(code int, err error) int {
+	fmt.Fprintln(os.Stderr, "lockd:", err)
+	return code
+}

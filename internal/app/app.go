@@ -1,0 +1,135 @@
+// Package app puts lockd together: it builds every part from a Config, runs them, and closes them in reverse order.
+//
+// # What it promises
+//
+// After New the addresses are bound and known. Run serves until its ctx ends, then stops within shutdown.timeout:
+// first the probes say no, then clients are asked to move, then the parts are closed, each within a bound of its own.
+// The HTTP server for operators lives longest, so that the stop itself can be watched. Redis need not be there at the
+// start: lockd then runs, says so at /readyz, and is ready when Redis comes.
+//
+// # What it does not promise
+//
+// Leases of clients that did not move are left to run out, unless those clients asked for a release: their holders may
+// still be at work.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/grpcapi"
+)
+
+// Keys of log fields.
+const (
+	keyListen    = "listen"
+	keyOpsListen = "ops_listen"
+	keyReplica   = "replica"
+	keyStore     = "store"
+	keyCause     = "cause"
+	keySessions  = "sessions"
+	keyWithin    = "within"
+	keyTook      = "took"
+)
+
+// App is lockd, ready to run. It runs once.
+type App struct {
+	cfg    config.Config
+	log    *zap.Logger
+	broker *broker.Broker
+	api    *grpcapi.Server
+	ops    *opsServer
+	listen net.Listener
+
+	stopping atomic.Bool
+	failed   chan error     // the first part that ended by itself
+	servers  sync.WaitGroup // the goroutines of serve
+	cleanups cleanups
+}
+
+// New builds everything and binds the addresses. After an error nothing is left behind; else Run must follow.
+func New(cfg config.Config, log *zap.Logger) (*App, error) {
+	a := &App{cfg: cfg, log: log, failed: make(chan error, 1)}
+	if a.cfg.Replica == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("find a name for this replica: %w", err)
+		}
+		a.cfg.Replica = host
+	}
+	if err := a.build(); err != nil {
+		return nil, errors.Join(err, a.close())
+	}
+	return a, nil
+}
+
+// Addr is where clients connect.
+func (a *App) Addr() string { return a.listen.Addr().String() }
+
+// OpsAddr is where metrics and probes are, "" if nowhere.
+func (a *App) OpsAddr() string {
+	if a.ops == nil {
+		return ""
+	}
+	return a.ops.listen.Addr().String()
+}
+
+// Run serves until ctx ends or a part fails, then stops everything. It returns what went wrong, nil after a clean stop.
+func (a *App) Run(ctx context.Context) error {
+	if a.ops != nil {
+		a.serve("ops", a.ops.serve)
+	}
+	a.serve("grpc", func() error { return a.api.Serve(a.listen) })
+	a.log.Info("lockd serves", zap.String(keyListen, a.Addr()), zap.String(keyOpsListen, a.OpsAddr()),
+		zap.String(keyReplica, a.cfg.Replica), zap.String(keyStore, a.cfg.Store.Kind), zap.String("version", Version()))
+	var failure error
+	select {
+	case <-ctx.Done():
+		a.log.Info("lockd stops", zap.NamedError(keyCause, context.Cause(ctx)))
+	case failure = <-a.failed:
+		a.log.Error("lockd stops", zap.NamedError(keyCause, failure))
+	}
+	began := time.Now()
+	err := errors.Join(failure, a.close())
+	a.log.Info("lockd stopped", zap.Duration(keyTook, time.Since(began)), zap.Error(err))
+	return err
+}
+
+// serve runs a part that should not end before the stop.
+func (a *App) serve(name string, run func() error) {
+	a.servers.Go(func() {
+		if err := run(); err != nil && !a.stopping.Load() {
+			select {
+			case a.failed <- fmt.Errorf("serve %s: %w", name, err):
+			default: // the first failure is the one that counts
+			}
+		}
+	})
+}
+
+// close undoes everything that was built, last first, within shutdown.timeout.
+func (a *App) close() error {
+	a.stopping.Store(true)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), a.cfg.Shutdown.Timeout,
+		errors.New("shutdown.timeout is over"))
+	defer cancel()
+	return a.cleanups.run(ctx)
+}
+
+// ready is nil when clients should come here.
+func (a *App) ready() error {
+	if a.stopping.Load() {
+		return broker.ErrDraining
+	}
+	return a.broker.Ready()
+}

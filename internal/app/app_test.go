@@ -1,0 +1,205 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func testConfig() config.Config {
+	c := config.Default()
+	c.Listen, c.OpsListen = "127.0.0.1:0", "127.0.0.1:0"
+	return c
+}
+
+// start runs an App until stop is called, which returns what Run returned.
+func start(t *testing.T, cfg config.Config) (a *App, stop func() error) {
+	t.Helper()
+	a, err := New(cfg, zaptest.NewLogger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	running := true
+	stop = func() error {
+		if !running {
+			return nil
+		}
+		running = false
+		cancel()
+		return <-ended
+	}
+	t.Cleanup(func() { _ = stop() })
+	return a, stop
+}
+
+// get returns the code and the body of a page, or 0 and the error.
+func get(t *testing.T, a *App, path string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	resp, err := client.Get("http://" + a.OpsAddr() + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestItStartsAnswersAndStopsAtOnceWithoutSessions(t *testing.T) {
+	a, stop := start(t, testConfig())
+	for path, want := range map[string]string{
+		"/healthz": "ok\n",
+		"/readyz":  "ready\n",
+		"/metrics": "lockd_build_info{",
+	} {
+		if code, body := get(t, a, path); code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: got %d %.200s, want 200 with %q", path, code, body, want)
+		}
+	}
+	_, metrics := get(t, a, "/metrics")
+	for _, want := range []string{"go_goroutines", "process_open_fds", "lockd_"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %s among the metrics", want)
+		}
+	}
+	if code, _ := get(t, a, "/debug/pprof/"); code != http.StatusNotFound {
+		t.Errorf("profiles are served without being asked for: %d", code)
+	}
+	c, err := net.Dial("tcp", a.Addr())
+	if err != nil {
+		t.Fatalf("nobody listens at Addr: %v", err)
+	}
+	_ = c.Close()
+
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > a.cfg.Shutdown.DrainWindow/2 {
+		t.Errorf("the stop took %v with nobody to wait for", took)
+	}
+	if code, _ := get(t, a, "/healthz"); code != 0 {
+		t.Error("the probes still answer after the stop")
+	}
+}
+
+func TestProfilesOnRequest(t *testing.T) {
+	cfg := testConfig()
+	cfg.Ops.Pprof = true
+	a, _ := start(t, cfg)
+	if code, body := get(t, a, "/debug/pprof/goroutine?debug=1"); code != http.StatusOK || !strings.Contains(body, "goroutine") {
+		t.Errorf("got %d %.200s", code, body)
+	}
+}
+
+func TestOpsCanBeSwitchedOff(t *testing.T) {
+	cfg := testConfig()
+	cfg.OpsListen = ""
+	a, stop := start(t, cfg)
+	if a.OpsAddr() != "" {
+		t.Errorf("got %q", a.OpsAddr())
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadinessFollowsRedis(t *testing.T) {
+	redis := redistest.Start(t)
+	redis.Kill()
+	cfg := testConfig()
+	cfg.Store.Kind, cfg.Redis.Addr = config.StoreStandalone, redis.Addr
+	a, stop := start(t, cfg)
+
+	await(t, a, http.StatusServiceUnavailable)
+	if code, _ := get(t, a, "/healthz"); code != http.StatusOK {
+		t.Errorf("without Redis the process counts as dead: %d", code)
+	}
+	redis.Restart()
+	await(t, a, http.StatusOK)
+	redis.Kill()
+	await(t, a, http.StatusServiceUnavailable)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// await waits until /readyz answers so.
+func await(t *testing.T, a *App, want int) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		code, body := get(t, a, "/readyz")
+		if code == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("/readyz still answers %d %q, want %d", code, body, want)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+func TestNewLeavesNothingBehindAfterAnError(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = free.Close()
+
+	cfg := testConfig()
+	cfg.Listen, cfg.OpsListen = taken.Addr().String(), free.Addr().String()
+	if _, err := New(cfg, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "bind listen") {
+		t.Fatalf("got %v, want that the address is taken", err)
+	}
+	again, err := net.Listen("tcp", cfg.OpsListen)
+	if err != nil {
+		t.Fatalf("ops_listen is still bound: %v", err)
+	}
+	_ = again.Close()
+}
+
+func TestAMissingSecretIsAnError(t *testing.T) {
+	cfg := testConfig()
+	cfg.Store.Kind, cfg.Redis.Addr = config.StoreStandalone, "127.0.0.1:1"
+	cfg.Redis.PasswordFile = config.SecretFile(t.TempDir() + "/none")
+	if _, err := New(cfg, zap.NewNop()); err == nil || !strings.Contains(err.Error(), "redis.password_file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRunEndsWhenAServerFails(t *testing.T) {
+	a, err := New(testConfig(), zap.NewNop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = a.ops.listen.Close()
+	if err := a.Run(t.Context()); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v, want %v", err, net.ErrClosed)
+	}
+}

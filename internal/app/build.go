@@ -1,0 +1,152 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/watchdog"
+)
+
+const (
+	// openTimeout is how long a new stream may take to say Open.
+	openTimeout = 5 * time.Second
+	// closeTimeout bounds the steps of a stop that should take no time.
+	closeTimeout = 2 * time.Second
+)
+
+// build makes the parts, inner ones first, and notes how each is closed.
+func (a *App) build() error {
+	a.cleanups.add("servers", closeTimeout, func(context.Context) error { a.servers.Wait(); return nil })
+	reg := newRegistry()
+	if err := a.bind(reg); err != nil {
+		return err
+	}
+	store, err := a.openStore(reg)
+	if err != nil {
+		return err
+	}
+	keeper := watchdog.New(store, a.log, reg)
+	a.cleanups.add("watchdog", closeTimeout, func(context.Context) error { keeper.Close(); return nil })
+
+	a.broker = broker.New(brokerConfig(a.cfg), store, keeper, a.log, reg)
+	a.cleanups.add("broker", a.share(), a.broker.Close)
+
+	a.api = grpcapi.New(grpcConfig(a.cfg), a.broker, a.log, reg)
+	a.cleanups.add("grpc", a.share(), func(ctx context.Context) error { a.api.Stop(ctx); return nil })
+	a.cleanups.add("sessions", a.cfg.Shutdown.Timeout, a.drain)
+	return nil
+}
+
+// bind opens both listeners. The one for operators is the first to open and the last to close.
+func (a *App) bind(reg *prometheus.Registry) error {
+	ctx := context.Background()
+	if a.cfg.OpsListen != "" {
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", a.cfg.OpsListen)
+		if err != nil {
+			return fmt.Errorf("bind ops_listen: %w", err)
+		}
+		a.ops = newOpsServer(l, opsHandler(a.cfg.Ops, a.ready, reg), a.log)
+		a.cleanups.add("ops", closeTimeout, a.ops.stop)
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", a.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("bind listen: %w", err)
+	}
+	a.listen = l
+	// The gRPC server closes the listener; this is for when it never came to serve.
+	a.cleanups.add("listen", closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
+	return nil
+}
+
+// openStore opens the place where leases live. A Redis that is away is no error.
+func (a *App) openStore(reg *prometheus.Registry) (broker.Store, error) {
+	if a.cfg.Store.Kind == config.StoreMemory {
+		a.log.Warn("leases live in the memory of this process: it must be the only replica, and its end frees every lock",
+			zap.String(keyStore, config.StoreMemory))
+		return memstore.New(), nil
+	}
+	cfg, err := redisConfig(a.cfg.Redis)
+	if err != nil {
+		return nil, err
+	}
+	store, err := redisstore.Open(context.Background(), cfg, a.log, reg)
+	if err != nil {
+		return nil, fmt.Errorf("open the Redis store: %w", err)
+	}
+	a.cleanups.add("store", closeTimeout, func(context.Context) error { return store.Close() })
+	return store, nil
+}
+
+// drain asks the clients to move and waits until all have, or the window is over. Sessions that are still here are
+// then ended, which lets their streams return.
+func (a *App) drain(ctx context.Context) error {
+	window := a.cfg.Shutdown.DrainWindow
+	a.api.NotServing()
+	n := a.broker.Drain(window)
+	a.log.Info("asked the sessions to move", zap.Int(keySessions, n), zap.Duration(keyWithin, window))
+	over := time.NewTimer(window)
+	defer over.Stop()
+	select {
+	case <-a.broker.Idle():
+		return nil
+	case <-over.C:
+	case <-ctx.Done():
+	}
+	a.log.Warn("not all sessions moved; ending them")
+	ctx, cancel := context.WithTimeoutCause(ctx, a.share(), errors.New("the sessions did not end in time"))
+	defer cancel()
+	return a.broker.Close(ctx)
+}
+
+// share is what one slow step may take of the time after the drain window. There are three: ending sessions, stopping
+// gRPC, closing the broker.
+func (a *App) share() time.Duration { return (a.cfg.Shutdown.Timeout - a.cfg.Shutdown.DrainWindow) / 4 }
+
+func brokerConfig(c config.Config) broker.Config {
+	l := c.Limits
+	return broker.Config{
+		Replica:       c.Replica,
+		SessionTTL:    c.Session.TTL,
+		MinSessionTTL: c.Session.MinTTL,
+		MaxSessionTTL: c.Session.MaxTTL,
+		HandoffBurst:  c.Broker.HandoffBurst,
+		Limits: broker.Limits{
+			NameBytes:         l.NameBytes,
+			HolderBytes:       l.HolderBytes,
+			AnnotationBytes:   l.AnnotationBytes,
+			FrameBytes:        l.FrameBytes,
+			LocksPerSession:   l.LocksPerSession,
+			WaitersPerSession: l.WaitersPerSession,
+			WatchesPerSession: l.WatchesPerSession,
+			QueueLength:       l.QueueLength,
+			Sessions:          l.Sessions,
+			MinLease:          l.MinLease,
+			MaxLease:          l.MaxLease,
+			MaxWait:           l.MaxWait,
+		},
+	}
+}
+
+func grpcConfig(c config.Config) grpcapi.Config {
+	return grpcapi.Config{
+		FrameBytes:           c.Limits.FrameBytes,
+		MaxConcurrentStreams: uint32(c.GRPC.MaxConcurrentStreams), //nolint:gosec // Validate bounds it
+		Reflection:           c.GRPC.Reflection,
+		KeepaliveTime:        c.GRPC.KeepaliveTime,
+		KeepaliveTimeout:     c.GRPC.KeepaliveTimeout,
+		KeepaliveMinTime:     c.GRPC.KeepaliveMinTime,
+		DrainWindow:          c.Shutdown.DrainWindow,
+		OpenTimeout:          openTimeout,
+	}
+}

@@ -1,0 +1,36 @@
+package app
+
+import (
+	"fmt"
+	"os"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/lockd-io/lockd/internal/config"
+)
+
+// NewLogger logs to a file, usually os.Stderr, in the configured form.
+func NewLogger(cfg config.Log, to *os.File) (*zap.Logger, error) {
+	level, err := zapcore.ParseLevel(cfg.Level)
+	if err != nil {
+		return nil, fmt.Errorf("log.level: %w", err)
+	}
+	enc := zap.NewProductionEncoderConfig()
+	enc.TimeKey = "time"
+	enc.EncodeTime = zapcore.RFC3339NanoTimeEncoder
+	enc.EncodeDuration = zapcore.StringDurationEncoder
+	form := zapcore.NewJSONEncoder(enc)
+	if cfg.Format == config.LogConsole || cfg.Format == config.LogAuto && isTerminal(to) {
+		enc.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
+		enc.EncodeLevel = zapcore.CapitalColorLevelEncoder
+		form = zapcore.NewConsoleEncoder(enc)
+	}
+	core := zapcore.NewCore(form, zapcore.Lock(to), level)
+	return zap.New(core, zap.AddStacktrace(zapcore.DPanicLevel)), nil
+}
+
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,55 @@
+package app
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/config"
+)
+
+// logged is what a logger of this form writes for a debug and an info line.
+func logged(t *testing.T, cfg config.Log) string {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log, err := NewLogger(cfg, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Debug("hidden")
+	log.Info("shown", zap.Duration("took", time.Second))
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestALogThatIsNoTerminalIsJSON(t *testing.T) {
+	text := logged(t, config.Log{Level: "info", Format: config.LogAuto})
+	var line struct{ Level, Time, Msg, Took string }
+	if err := json.Unmarshal([]byte(text), &line); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	if _, err := time.Parse(time.RFC3339Nano, line.Time); err != nil || line.Level != "info" || line.Msg != "shown" || line.Took != "1s" {
+		t.Errorf("got %+v, %v", line, err)
+	}
+}
+
+func TestALogForEyes(t *testing.T) {
+	text := logged(t, config.Log{Level: "debug", Format: config.LogConsole})
+	if strings.HasPrefix(text, "{") || !strings.Contains(text, "hidden") || !strings.Contains(text, "shown") {
+		t.Errorf("got %q", text)
+	}
+}
