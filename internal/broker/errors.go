@@ -44,6 +44,12 @@ var (
 	ErrBacklog = errors.New("the client does not read its stream")
 	// ErrDraining: the replica is about to stop.
 	ErrDraining = errors.New("the replica is draining")
+	// ErrNotOpen: a session begins with Open.
+	ErrNotOpen = errors.New("the first message must be Open")
+	// ErrOpenTwice: a session is opened once.
+	ErrOpenTwice = errors.New("the session is open already")
+	// ErrFrameTooLarge: a message is over the announced limit.
+	ErrFrameTooLarge = errors.New("the message is larger than the limit")
 	// ErrInvalid: a value is not allowed. Usually inside an *InvalidError.
 	ErrInvalid = errors.New("invalid request")
 	// ErrQuota: a limit is reached. Usually inside a *QuotaError.

@@ -17,6 +17,8 @@ const (
 	ReasonLeaseID    = "INVALID_LEASE_ID"
 	ReasonRequestID  = "INVALID_REQUEST_ID"
 	ReasonPage       = "INVALID_PAGE"
+	ReasonPermits    = "INVALID_PERMITS"
+	ReasonMessage    = "INVALID_MESSAGE"
 )
 
 // checkName says whether a name can be used as a lock. Besides size and readability it must leave all its Redis

@@ -148,6 +148,18 @@ func (s *Session) Heartbeat(sentID uint64) {
 	s.emitLocked(ack)
 }
 
+// Refuse answers a request that could not even be read. Like any other message it is a sign of life.
+func (s *Session) Refuse(id uint64, err error) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.hearLocked()
+	s.ids.use(id)
+	s.emitLocked(Failed{ID: id, Err: err})
+}
+
 // Goodbye releases all and ends the session.
 func (s *Session) Goodbye() {
 	s.b.mu.Lock()

@@ -1,0 +1,62 @@
+package grpcapi
+
+import (
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// dispatch hands one message to the session. Whatever its content, the stream lives on.
+func (c *conn) dispatch(m *lockdv1.SessionRequest) {
+	c.sess.Hear()
+	batch := m.GetBatch()
+	if batch == nil {
+		c.request(m)
+		return
+	}
+	for _, r := range batch.GetRequests() {
+		if r.GetBatch() != nil || r.GetOpen() != nil {
+			c.sess.Refuse(r.GetRequestId(), &broker.InvalidError{
+				Field: "batch", Reason: broker.ReasonMessage, Detail: "Open and batches are not allowed in a batch",
+			})
+			continue
+		}
+		c.request(r)
+	}
+}
+
+// request hands one request to the session.
+func (c *conn) request(m *lockdv1.SessionRequest) {
+	s, id := c.sess, m.GetRequestId()
+	switch r := m.GetMessage().(type) {
+	case *lockdv1.SessionRequest_Open:
+		s.Refuse(id, broker.ErrOpenTwice)
+	case *lockdv1.SessionRequest_Heartbeat:
+		s.Heartbeat(r.Heartbeat.GetSentId())
+	case *lockdv1.SessionRequest_Goodbye:
+		s.Goodbye()
+	case *lockdv1.SessionRequest_Acquire:
+		convert(s, id, r.Acquire, toAcquire, s.Acquire)
+	case *lockdv1.SessionRequest_Release:
+		convert(s, id, r.Release, toRelease, s.Release)
+	case *lockdv1.SessionRequest_Extend:
+		convert(s, id, r.Extend, toExtend, s.Extend)
+	case *lockdv1.SessionRequest_Cancel:
+		s.Cancel(id, r.Cancel.GetTargetId())
+	case *lockdv1.SessionRequest_Watch:
+		s.Watch(id, r.Watch.GetName())
+	case *lockdv1.SessionRequest_Unwatch:
+		s.Unwatch(id, r.Unwatch.GetName())
+	default: // an arm that a newer client knows
+		s.Refuse(id, broker.ErrUnsupported)
+	}
+}
+
+// convert reads a request's content and passes it on, or refuses it.
+func convert[P, R any](s *broker.Session, id uint64, p P, read func(P) (R, error), pass func(uint64, R)) {
+	r, err := read(p)
+	if err != nil {
+		s.Refuse(id, err)
+		return
+	}
+	pass(id, r)
+}

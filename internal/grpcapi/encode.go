@@ -1,0 +1,180 @@
+package grpcapi
+
+import (
+	"time"
+
+	spb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// batchSize bounds the messages of one frame, so that it stays far below what clients accept.
+const batchSize = 256
+
+func inBatches(messages []*lockdv1.SessionResponse) []*lockdv1.SessionResponse {
+	if len(messages) < 2 {
+		return messages
+	}
+	var frames []*lockdv1.SessionResponse
+	for len(messages) > 0 {
+		n := min(batchSize, len(messages))
+		frames = append(frames, &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Batch{
+			Batch: &lockdv1.ResponseBatch{Responses: messages[:n]},
+		}})
+		messages = messages[n:]
+	}
+	return frames
+}
+
+func fromKind(k broker.Kind) lockdv1.LockKind {
+	switch k {
+	case broker.Exclusive:
+		return lockdv1.LockKind_LOCK_KIND_EXCLUSIVE
+	case broker.Fair:
+		return lockdv1.LockKind_LOCK_KIND_FAIR
+	case broker.Read:
+		return lockdv1.LockKind_LOCK_KIND_READ
+	case broker.Write:
+		return lockdv1.LockKind_LOCK_KIND_WRITE
+	case broker.Semaphore:
+		return lockdv1.LockKind_LOCK_KIND_SEMAPHORE
+	default:
+		return lockdv1.LockKind_LOCK_KIND_UNSPECIFIED
+	}
+}
+
+func fromHold(h broker.Hold) *lockdv1.Hold {
+	return &lockdv1.Hold{Name: h.Name, Kind: fromKind(h.Kind), Holder: h.Holder, Fence: uint64(h.Fence)}
+}
+
+// fromValidity is computed when the message is written, so that the time an event spent in the outbox counts.
+func fromValidity(v broker.Validity) *lockdv1.Validity {
+	now := time.Now()
+	return &lockdv1.Validity{
+		Remaining: left(v.Until, now),
+		Anchor:    v.Anchor,
+		AnchorAge: durationpb.New(now.Sub(v.AnchorAt)),
+	}
+}
+
+func left(until, now time.Time) *durationpb.Duration { return durationpb.New(max(until.Sub(now), 0)) }
+
+// optional is nil for 0, which stands for "not known".
+func optional(d time.Duration) *durationpb.Duration {
+	if d == 0 {
+		return nil
+	}
+	return durationpb.New(d)
+}
+
+// fromEvent translates an event into the message that tells it.
+func fromEvent(e broker.Event) *lockdv1.SessionResponse {
+	r := &lockdv1.SessionResponse{}
+	switch e := e.(type) {
+	case broker.Granted:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Granted{Granted: &lockdv1.Granted{
+			Holds: []*lockdv1.Hold{fromHold(e.Hold)}, Validity: fromValidity(e.Validity), HoldCount: e.Count, Auto: e.Auto,
+		}}
+	case broker.NotGranted:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_NotGranted{NotGranted: fromNotGranted(e)}
+	case broker.Queued:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: uint32(e.Position)}} //nolint:gosec // bounded by limits.queue_length
+	case broker.Released:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Released{Released: &lockdv1.Released{Remaining: e.Remaining}}
+	case broker.Extended:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Extended{Extended: &lockdv1.Extended{Validity: fromValidity(e.Validity)}}
+	case broker.Done:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: &spb.Status{}}}
+	case broker.Failed:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: status.Convert(toStatus(e.Err)).Proto()}}
+	default:
+		setPush(r, e)
+	}
+	return r
+}
+
+// setPush is fromEvent for the events that answer no request, and for HeartbeatAck, which repeats another id.
+func setPush(r *lockdv1.SessionResponse, e broker.Event) {
+	switch e := e.(type) {
+	case broker.HeartbeatAck:
+		ack := &lockdv1.HeartbeatAck{SentId: e.SentID}
+		if !e.Until.IsZero() {
+			ack.ValidFor = left(e.Until, time.Now())
+		}
+		r.Message = &lockdv1.SessionResponse_HeartbeatAck{HeartbeatAck: ack}
+	case broker.Lost:
+		r.Message = &lockdv1.SessionResponse_Lost{Lost: &lockdv1.Lost{Hold: fromHold(e.Hold), Reason: fromReason(e.Reason)}}
+	case broker.AtRisk:
+		r.Message = &lockdv1.SessionResponse_AtRisk{AtRisk: &lockdv1.AtRisk{Validity: fromValidity(e.Validity)}}
+	case broker.Safe:
+		r.Message = &lockdv1.SessionResponse_Safe{Safe: &lockdv1.Safe{}}
+	case broker.Unlocked:
+		r.Message = &lockdv1.SessionResponse_Unlocked{Unlocked: &lockdv1.Unlocked{Name: e.Name}}
+	case broker.Draining:
+		r.Message = &lockdv1.SessionResponse_Draining{Draining: &lockdv1.Draining{ReconnectWithin: durationpb.New(e.Within)}}
+	default:
+		panic("an event without a message")
+	}
+}
+
+func fromNotGranted(e broker.NotGranted) *lockdv1.NotGranted {
+	n := &lockdv1.NotGranted{RetryAfter: optional(e.RetryAfter), HeldBy: string(e.HeldBy)}
+	switch e.Cause {
+	case broker.ErrTimedOut:
+		n.Cause = lockdv1.NotGranted_CAUSE_TIMED_OUT
+	case broker.ErrCancelled:
+		n.Cause = lockdv1.NotGranted_CAUSE_CANCELLED
+	default:
+		n.Cause = lockdv1.NotGranted_CAUSE_HELD
+	}
+	return n
+}
+
+func fromReason(r broker.LostReason) lockdv1.Lost_Reason {
+	switch r {
+	case broker.LostExpired:
+		return lockdv1.Lost_REASON_EXPIRED
+	case broker.LostForced:
+		return lockdv1.Lost_REASON_FORCED
+	case broker.LostData:
+		return lockdv1.Lost_REASON_DATA_LOSS
+	case broker.LostSession:
+		return lockdv1.Lost_REASON_SESSION_ENDED
+	default:
+		return lockdv1.Lost_REASON_UNSPECIFIED
+	}
+}
+
+func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
+	l := b.Limits()
+	return &lockdv1.Opened{
+		SessionId:         s.ID(),
+		SessionTtl:        durationpb.New(s.TTL()),
+		HeartbeatInterval: durationpb.New(s.HeartbeatInterval()),
+		Replica:           b.Replica(),
+		Features:          []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH},
+		Limits: &lockdv1.Limits{
+			NameBytes: count(l.NameBytes), HolderBytes: count(l.HolderBytes), AnnotationBytes: count(l.AnnotationBytes),
+			FrameBytes: count(l.FrameBytes), LocksPerSession: count(l.LocksPerSession),
+			WaitersPerSession: count(l.WaitersPerSession), WatchesPerSession: count(l.WatchesPerSession),
+			MinLease: durationpb.New(l.MinLease), MaxLease: durationpb.New(l.MaxLease), MaxWait: durationpb.New(l.MaxWait),
+		},
+	}
+}
+
+// count is a number that is never negative and far from 2^32.
+func count(n int) uint32 { return uint32(max(n, 0)) } //nolint:gosec // see above
+
+func fromLock(i broker.LockInfo) *lockdv1.LockState {
+	st := &lockdv1.LockState{
+		Name: i.Name, Kind: fromKind(i.Kind), Held: i.Held, HeldBy: string(i.Owner), Client: i.Client, Fence: uint64(i.Fence),
+		HoldCount: i.Count, Waiters: count(i.Waiters), Annotation: i.Annotation,
+	}
+	if i.Held && i.TTL != broker.NoTTL {
+		st.Ttl = durationpb.New(i.TTL)
+	}
+	return st
+}

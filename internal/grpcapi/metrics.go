@@ -1,0 +1,37 @@
+package grpcapi
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+type metrics struct {
+	streams prometheus.Gauge
+	calls   *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: "streams", Help: "Open session streams."}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "lockd", Name: "unary_calls_total", Help: "Answered unary calls.",
+		}, []string{"method", "code"}),
+	}
+	reg.MustRegister(m.streams, m.calls)
+	return m
+}
+
+// unary counts the unary calls by method, which is one of ours, and code.
+func (m *metrics) unary(log *zap.Logger) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		resp, err := next(ctx, req)
+		code := status.Code(err).String()
+		m.calls.WithLabelValues(info.FullMethod, code).Inc()
+		log.Debug("call", zap.String("method", info.FullMethod), zap.String("code", code))
+		return resp, err
+	}
+}

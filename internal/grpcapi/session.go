@@ -1,0 +1,211 @@
+package grpcapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// flushTime is how long an ended session waits for its client to read the last messages.
+const flushTime = time.Second
+
+type (
+	sessionStream = grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]
+
+	sessionService struct {
+		lockdv1.UnimplementedSessionServiceServer
+		cfg     Config
+		b       *broker.Broker
+		log     *zap.Logger
+		metrics *metrics
+		readers *sync.WaitGroup
+	}
+)
+
+// Session serves one stream. Three goroutines take part: a reader that hands messages to the broker, this one, which
+// waits for what ends the stream, and a writer that lives only while there is something to write. So neither a
+// client that does not read nor one that does not write can keep the stream from being closed.
+func (h *sessionService) Session(stream sessionStream) error {
+	h.metrics.streams.Inc()
+	defer h.metrics.streams.Dec()
+	c := &conn{stream: stream, b: h.b, opened: make(chan error, 1), closed: make(chan error, 1)}
+	h.readers.Go(c.read)
+	timer := time.NewTimer(h.cfg.OpenTimeout)
+	defer timer.Stop()
+	select {
+	case err := <-c.opened:
+		if err != nil {
+			return toStatus(err)
+		}
+	case <-timer.C:
+		return toStatus(fmt.Errorf("no message within %v: %w", h.cfg.OpenTimeout, broker.ErrNotOpen))
+	}
+	if err := stream.Send(c.greeting()); err != nil {
+		c.sess.End(err)
+		return err
+	}
+	return c.serve()
+}
+
+// conn is one stream with its session.
+type conn struct {
+	stream sessionStream
+	b      *broker.Broker
+	opened chan error // size 1: the outcome of Open, after which sess and batches are set
+	closed chan error // size 1: why the reader ended; nil after a clean half-close
+
+	sess    *broker.Session
+	batches bool // the client understands ResponseBatch
+}
+
+// read passes the client's messages to the broker until the stream ends.
+func (c *conn) read() {
+	first, err := c.stream.Recv()
+	if err == nil {
+		err = c.open(first)
+	}
+	c.opened <- frameError(err)
+	if err != nil {
+		return
+	}
+	for {
+		m, err := c.stream.Recv()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			c.closed <- frameError(err)
+			return
+		}
+		c.dispatch(m)
+	}
+}
+
+// frameError gives the transport's refusal of a large message its own name.
+func frameError(err error) error {
+	if status.Code(err) == codes.ResourceExhausted {
+		return fmt.Errorf("%w: %w", broker.ErrFrameTooLarge, err)
+	}
+	return err
+}
+
+func (c *conn) open(m *lockdv1.SessionRequest) error {
+	req := m.GetOpen()
+	if req == nil {
+		return broker.ErrNotOpen
+	}
+	open, err := toOpen(req)
+	if err != nil {
+		return err
+	}
+	if p, ok := peer.FromContext(c.stream.Context()); ok {
+		open.Client.Peer = p.Addr.String()
+	}
+	c.batches = wantsBatches(req)
+	c.sess, err = c.b.Open(open)
+	return err
+}
+
+func (c *conn) greeting() *lockdv1.SessionResponse {
+	return &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Opened{Opened: fromSession(c.b, c.sess)}}
+}
+
+// serve writes what the outbox has until the session or the stream ends.
+func (c *conn) serve() error {
+	var writer chan error // closed by the running writer; nil if none runs
+	for {
+		select {
+		case <-c.wakeUnless(writer):
+			writer = c.write(nil)
+		case err := <-writer:
+			writer = nil
+			if err != nil {
+				c.sess.End(err)
+			}
+		case err := <-c.closed:
+			if err != nil {
+				c.sess.End(err)
+				return toStatus(err)
+			}
+			c.closed = nil
+			c.sess.Goodbye()
+		case <-c.sess.Done():
+			return c.finish(writer)
+		}
+	}
+}
+
+// wakeUnless is the outbox's signal while no writer runs.
+func (c *conn) wakeUnless(writer chan error) <-chan struct{} {
+	if writer != nil {
+		return nil
+	}
+	return c.sess.Outbox().Wake()
+}
+
+// finish writes what is left and says why the stream ends, if the client reads it in time.
+func (c *conn) finish(writer chan error) error {
+	timer := time.NewTimer(flushTime)
+	defer timer.Stop()
+	err := toStatus(c.sess.Cause())
+	if writer != nil {
+		select {
+		case <-writer:
+		case <-timer.C:
+			return err
+		}
+	}
+	var last *lockdv1.SessionResponse
+	if err != nil {
+		last = &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Closing{
+			Closing: &lockdv1.Closing{Status: status.Convert(err).Proto()},
+		}}
+	}
+	select {
+	case <-c.write(last):
+	case <-timer.C:
+	}
+	return err
+}
+
+// write starts a writer that sends the outbox's events, and a last message if there is one, and then reports on the
+// returned channel.
+func (c *conn) write(last *lockdv1.SessionResponse) chan error {
+	done := make(chan error, 1)
+	go func() {
+		for _, m := range c.frames(c.sess.Outbox().Take(), last) {
+			if err := c.stream.Send(m); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	return done
+}
+
+// frames are the messages for some events: batches if the client understands them.
+func (c *conn) frames(events []broker.Event, last *lockdv1.SessionResponse) []*lockdv1.SessionResponse {
+	messages := make([]*lockdv1.SessionResponse, 0, len(events)+1)
+	for _, e := range events {
+		messages = append(messages, fromEvent(e))
+	}
+	if last != nil {
+		messages = append(messages, last)
+	}
+	if !c.batches {
+		return messages
+	}
+	return inBatches(messages)
+}
