@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +16,12 @@ import (
 
 const exitFailed, exitUsage, exitConfig = 1, 2, 78 // 78 is EX_CONFIG of sysexits.h
 
+var version string // set by release builds
+
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
+	app.Version = cmp.Or(version, app.Version)
 	parsed, err := config.ParseArgs(args)
 	switch {
 	case errors.Is(err, config.ErrHelp):
@@ -26,7 +30,7 @@ func run(args []string) int {
 	case err != nil:
 		return fail(exitUsage, err)
 	case parsed.Version:
-		fmt.Println("lockd", app.Version())
+		fmt.Println("lockd", app.Version)
 		return 0
 	}
 	cfg, err := config.Load(parsed, os.Environ())
@@ -37,13 +41,9 @@ func run(args []string) int {
 		fmt.Println(parsed.File, "is valid")
 		return 0
 	}
-	log, err := app.NewLogger(cfg.Log, os.Stderr)
-	if err != nil {
-		return fail(exitConfig, err)
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	context.AfterFunc(ctx, stop) // the second signal ends the process at once
-	lockd, err := app.New(cfg, log)
+	lockd, err := app.New(cfg, app.NewLogger(cfg.Log, os.Stderr))
 	if err == nil {
 		err = lockd.Run(ctx)
 	}

@@ -40,6 +40,7 @@ const (
 	keySessions  = "sessions"
 	keyWithin    = "within"
 	keyTook      = "took"
+	keyVersion   = "version"
 )
 
 // App is lockd, ready to run. It runs once.
@@ -91,7 +92,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	a.serve("grpc", func() error { return a.api.Serve(a.listen) })
 	a.log.Info("lockd serves", zap.String(keyListen, a.Addr()), zap.String(keyOpsListen, a.OpsAddr()),
-		zap.String(keyReplica, a.cfg.Replica), zap.String(keyStore, a.cfg.Store.Kind), zap.String("version", Version()))
+		zap.String(keyReplica, a.cfg.Replica), zap.String(keyStore, a.cfg.Store.Kind), zap.String(keyVersion, Version))
 	var failure error
 	select {
 	case <-ctx.Done():

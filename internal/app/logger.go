@@ -1,7 +1,6 @@
 package app
 
 import (
-	"fmt"
 	"os"
 
 	"go.uber.org/zap"
@@ -10,11 +9,11 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 )
 
-// NewLogger logs to a file, usually os.Stderr, in the configured form.
-func NewLogger(cfg config.Log, to *os.File) (*zap.Logger, error) {
+// NewLogger logs to a file, usually os.Stderr, in the form of a valid configuration.
+func NewLogger(cfg config.Log, to *os.File) *zap.Logger {
 	level, err := zapcore.ParseLevel(cfg.Level)
 	if err != nil {
-		return nil, fmt.Errorf("log.level: %w", err)
+		level = zapcore.InfoLevel
 	}
 	enc := zap.NewProductionEncoderConfig()
 	enc.TimeKey = "time"
@@ -27,7 +26,7 @@ func NewLogger(cfg config.Log, to *os.File) (*zap.Logger, error) {
 		form = zapcore.NewConsoleEncoder(enc)
 	}
 	core := zapcore.NewCore(form, zapcore.Lock(to), level)
-	return zap.New(core, zap.AddStacktrace(zapcore.DPanicLevel)), nil
+	return zap.New(core, zap.AddStacktrace(zapcore.DPanicLevel))
 }
 
 func isTerminal(f *os.File) bool {

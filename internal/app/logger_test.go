@@ -20,10 +20,7 @@ func logged(t *testing.T, cfg config.Log) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := NewLogger(cfg, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	log := NewLogger(cfg, f)
 	log.Debug("hidden")
 	log.Info("shown", zap.Duration("took", time.Second))
 	if err := f.Close(); err != nil {

@@ -16,7 +16,7 @@ func newRegistry() *prometheus.Registry {
 		Name: "lockd_build_info",
 		Help: "Always 1; the labels say which build this is.",
 		ConstLabels: prometheus.Labels{
-			"version": Version(), "revision": revision(), "go_version": runtime.Version(),
+			"version": Version, "revision": revision(), "go_version": runtime.Version(),
 		},
 	})
 	build.Set(1)
@@ -25,15 +25,16 @@ func newRegistry() *prometheus.Registry {
 	return reg
 }
 
-// version is set by release builds: -ldflags "-X …/internal/app.version=v1.2.3".
-var version string
+// Version is what this build calls itself. main sets it before anything else, if it knows better.
+var Version = moduleVersion()
 
-// Version is what this build calls itself.
-func Version() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return cmp.Or(version, info.Main.Version, "unknown")
+// moduleVersion is what the go command says of this build.
+func moduleVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
 	}
-	return cmp.Or(version, "unknown")
+	return cmp.Or(info.Main.Version, "unknown")
 }
 
 // revision is the commit of this build.

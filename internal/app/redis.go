@@ -14,7 +14,28 @@ import (
 
 // redisConfig reads the secrets and certificates that the configuration names.
 func redisConfig(c config.Redis) (redisstore.Config, error) {
-	return redisstore.Config{}, nil
+	end, err := c.Endpoint()
+	if err != nil {
+		return redisstore.Config{}, fmt.Errorf("redis.addr: %w", err)
+	}
+	password, err := c.PasswordFile.Read()
+	if err != nil {
+		return redisstore.Config{}, fmt.Errorf("redis.password_file: %w", err)
+	}
+	secure, err := redisTLS(c.TLS, end)
+	if err != nil {
+		return redisstore.Config{}, err
+	}
+	return redisstore.Config{
+		Addr:      end.Addr,
+		DB:        end.DB,
+		Username:  end.Username,
+		Password:  password,
+		TLS:       secure,
+		Prefix:    c.Prefix,
+		FenceTTL:  c.FenceTTL,
+		OpTimeout: c.OpTimeout,
+	}, nil
 }
 
 // redisTLS is nil when Redis is not spoken to over TLS.

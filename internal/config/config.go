@@ -121,7 +121,7 @@ func Default() Config {
 		OpsListen: ":7421",
 		Store:     Store{Kind: StoreMemory},
 		Redis: Redis{
-			OpTimeout: 500 * time.Millisecond,
+			OpTimeout: time.Second,
 			FenceTTL:  7 * 24 * time.Hour,
 		},
 		Session: Session{TTL: 30 * time.Second, MinTTL: time.Second, MaxTTL: 10 * time.Minute},
