@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -121,6 +122,34 @@ func TestOpsCanBeSwitchedOff(t *testing.T) {
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestASessionThatDoesNotMoveIsEndedAfterTheWindow(t *testing.T) {
+	cfg := testConfig()
+	cfg.Shutdown.DrainWindow, cfg.Shutdown.Timeout = 200*time.Millisecond, 10*time.Second
+	a, stop := start(t, cfg)
+	c, err := client.Dial(a.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.Lock(t.Context(), "name"); err != nil {
+		t.Fatal(err)
+	}
+	if code, body := get(t, a, "/readyz"); code != http.StatusOK {
+		t.Errorf("got %d %q", code, body)
+	}
+
+	began := time.Now()
+	stopped := make(chan error, 1)
+	go func() { stopped <- stop() }()
+	await(t, a, http.StatusServiceUnavailable) // while it drains, the probes still answer
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took < cfg.Shutdown.DrainWindow || took > 5*time.Second {
+		t.Errorf("the stop took %v", took)
 	}
 }
 

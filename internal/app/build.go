@@ -141,7 +141,7 @@ func brokerConfig(c config.Config) broker.Config {
 func grpcConfig(c config.Config) grpcapi.Config {
 	return grpcapi.Config{
 		FrameBytes:           c.Limits.FrameBytes,
-		MaxConcurrentStreams: uint32(c.GRPC.MaxConcurrentStreams), //nolint:gosec // Validate bounds it
+		MaxConcurrentStreams: uint32(c.GRPC.MaxConcurrentStreams), // Validate bounds it
 		Reflection:           c.GRPC.Reflection,
 		KeepaliveTime:        c.GRPC.KeepaliveTime,
 		KeepaliveTimeout:     c.GRPC.KeepaliveTimeout,

@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -200,7 +201,7 @@ func TestRedisEndpoint(t *testing.T) {
 	}
 	for _, row := range rows {
 		got, err := row.redis.Endpoint()
-		if err != row.err || got != row.want {
+		if !errors.Is(err, row.err) || got != row.want {
 			t.Errorf("%s: got %+v, %v, want %+v, %v", row.redis.Addr, got, err, row.want, row.err)
 		}
 	}
@@ -220,8 +221,10 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts := []string{fmt.Sprint(c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c), string(asJSON)}
-	for _, addr := range []string{"redis://u:" + secret + "@h", "u:" + secret + "@h:1", "redis://h/?password=" + secret,
-		"redis://u:" + secret + "@h:x", secret + "://h", ":" + secret + "@h"} {
+	for _, addr := range []string{
+		"redis://u:" + secret + "@h", "u:" + secret + "@h:1", "redis://h/?password=" + secret,
+		"redis://u:" + secret + "@h:x", secret + "://h", ":" + secret + "@h",
+	} {
 		_, err := load(nil, []string{"LOCKD_REDIS_PASSWORD=" + secret}, mustParse(t, "--redis", addr).set)
 		texts = append(texts, err.Error())
 	}
