@@ -1,0 +1,207 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+)
+
+// closeTimeout bounds Close.
+const closeTimeout = 2 * time.Second
+
+// State is the relation of a Client with the server.
+type State string
+
+// The states.
+const (
+	// Connected: a session was opened.
+	Connected State = "connected"
+	// Disconnected: the session ended, and its locks with it. The Client connects again by itself.
+	Disconnected State = "disconnected"
+	// Draining: the server asked to go. Locks held stay held for now, new ones are taken elsewhere.
+	Draining State = "draining"
+	// AtRisk: the server cannot renew leases at the moment.
+	AtRisk State = "at_risk"
+	// Safe: the server can renew leases again.
+	Safe State = "safe"
+)
+
+// Status is told to the function of WithOnStatus.
+type Status struct {
+	State State
+	// ValidFor is how long all locks are still surely held, with AtRisk.
+	ValidFor time.Duration
+	// Err is why, with Disconnected.
+	Err error
+}
+
+// Client keeps one session with a server, opens it when it is first needed, and opens a new one when it ends. All
+// methods may be called from any goroutine.
+type Client struct {
+	target   string
+	settings settings
+	base     time.Time // instants count from here
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	watches watches
+
+	mu         sync.Mutex // guards the fields below; comes before session.mu, after watches.mu
+	current    *session   // takes new locks; nil while there is none
+	sessions   map[*session]struct{}
+	connecting bool
+	connectErr error         // of the last attempt to connect
+	failures   int           // attempts or short sessions in a row
+	changed    chan struct{} // closed and replaced when a field above changes
+	closed     bool
+}
+
+// Dial makes a Client for a server such as "lockd.example.com:7420", in any form that gRPC resolves. It does not
+// connect yet: the first use does.
+func Dial(addr string, opts ...Option) (*Client, error) {
+	c := &Client{
+		target:   addr,
+		base:     time.Now(),
+		sessions: make(map[*session]struct{}),
+		changed:  make(chan struct{}),
+	}
+	for _, o := range opts {
+		o(&c.settings)
+	}
+	conn, err := grpc.NewClient(addr, c.settings.dialOptions()...)
+	if err != nil {
+		return nil, fmt.Errorf("dial %q: %w", addr, err)
+	}
+	_ = conn.Close() // it was only made to find mistakes in the address and the options
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c, nil
+}
+
+// Close releases all locks and ends the session. It waits a moment for the server to confirm that; if the
+// confirmation does not come it returns ErrOutcomeUnknown, and the leases run out by themselves.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	sessions := slices.Collect(maps.Keys(c.sessions))
+	c.changeLocked()
+	c.mu.Unlock()
+	c.cancel()
+	c.watches.close()
+
+	bound := time.NewTimer(closeTimeout)
+	defer bound.Stop()
+	for _, s := range sessions {
+		s.leave(ErrClosed)
+	}
+	var err error
+	for _, s := range sessions {
+		select {
+		case <-s.done:
+		case <-bound.C:
+			err = fmt.Errorf("close: %w", ErrOutcomeUnknown)
+			for _, s := range sessions {
+				s.cancel(ErrClosed)
+			}
+			<-s.done
+		}
+	}
+	c.wg.Wait()
+	return err
+}
+
+// now reads the monotonic clock.
+func (c *Client) now() instant { return instant(time.Since(c.base)) }
+
+func (c *Client) tell(st Status) {
+	if c.settings.onStatus != nil {
+		c.settings.onStatus(st)
+	}
+}
+
+func (c *Client) changeLocked() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// usable returns the session that takes new requests, and waits for one if there is none: a patient caller until
+// ctx ends, the others until an attempt to connect has failed.
+func (c *Client) usable(ctx context.Context, patient bool) (*session, error) {
+	if s, err := c.currentSession(); s != nil || err != nil {
+		return s, err
+	}
+	if d := c.settings.connectWait; d > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, d, ErrUnavailable)
+		defer cancel()
+	}
+	for waited := false; ; waited = true {
+		s, changed, err := c.ask(patient, waited)
+		if s != nil || err != nil {
+			return s, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, c.gaveUp(ctx)
+		}
+	}
+}
+
+func (c *Client) currentSession() (*session, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, ErrClosed
+	}
+	return c.current, nil
+}
+
+// ask looks for a session, begins to connect if nobody does, and returns what to wait for.
+func (c *Client) ask(patient, waited bool) (*session, <-chan struct{}, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return nil, nil, ErrClosed
+	case c.current != nil:
+		return c.current, nil, nil
+	case c.connecting && c.connectErr != nil && !patient, !c.connecting && c.connectErr != nil && waited:
+		return nil, nil, unavailable(c.connectErr)
+	}
+	c.connectLocked()
+	return nil, c.changed, nil
+}
+
+// gaveUp is the error of a caller that stopped to wait for a session.
+func (c *Client) gaveUp(ctx context.Context) error {
+	c.mu.Lock()
+	err := c.connectErr
+	c.mu.Unlock()
+	cause := ended(ctx)
+	switch {
+	case errors.Is(cause, ErrUnavailable):
+		return unavailable(err)
+	case err == nil:
+		return cause
+	}
+	return fmt.Errorf("%w: %w", cause, unavailable(err))
+}
+
+// unavailable makes sure that an error is ErrUnavailable, unless waiting will not help.
+func unavailable(err error) error {
+	switch {
+	case err == nil:
+		return ErrUnavailable
+	case permanent(err), errors.Is(err, ErrUnavailable):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}

@@ -1,0 +1,58 @@
+// Package client is the Go SDK of lockd, the lock broker.
+//
+// A Client keeps one session with a server, on one stream that all its locks share:
+//
+//	c, err := client.Dial("lockd.example.com:7420", client.WithName("billing"))
+//	...
+//	defer c.Close()
+//
+//	l, err := c.Lock(ctx, "invoice:4711")
+//	...
+//	defer l.Unlock(ctx)
+//	err = write(l.Context(), l.Fence(), invoice)
+//
+// # What it promises
+//
+// A Lock knows by itself until when it is surely held, also when it is cut off from the server: no later than at
+// that moment its Err, its Context and Lost say that it is lost. That time counts on the monotonic clock, from when a
+// message was sent and not from when its answer came, so that a slow network shortens it and never stretches it. Err
+// and Context look at the clock whenever they are asked: a process that was stopped and continues is told of the loss
+// by its first question, before any timer had a chance.
+//
+// A Lock ends once. After it was lost it is not found to be held after all, and the name has to be locked again,
+// which gives a greater fence.
+//
+// A Lock call that returns an error leaves nothing behind that outlives a lease: a request that is given up is taken
+// back, and a grant that was under way in that moment is given back.
+//
+// # What it does not promise
+//
+// A program can be stopped between asking and acting, and act late. A machine that sleeps may stop the monotonic
+// clock. Only a resource that is given the Fence and refuses smaller ones than it has seen is safe from both.
+//
+// Sessions are not resumed: when the stream breaks, all its locks are lost, although their leases last a little
+// longer at the server. They have to run out before others, or this client, can have the names again.
+//
+// # Leases
+//
+// By default a lease is renewed by the server for as long as it hears this client, which beats every third of the
+// session TTL in the background. With the option Lease it has a fixed end that only Extend moves. The context given to
+// Lock is for waiting only; neither its deadline nor its end means anything to a lock that is held.
+//
+// # Repeating, cancelling, losing
+//
+// Lock repeats itself when the connection breaks or the server is about to stop; it starts again at the end of the
+// queue with what is left of its wait. TryLock does not: when it cannot know, it says ErrOutcomeUnknown. What it may
+// have taken is then free when its lease has run out.
+//
+// Unlock and Extend may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so that it
+// ends by itself; the Lock is over in any case.
+//
+// When the server drains, locks that are held stay where they are until they are unlocked or the server stops; new
+// ones are taken in a new session, on another replica if there is one. All holds of a named Holder stay together.
+//
+// # Cost
+//
+// A Lock has no goroutine, timer or channel; a channel and a context are made when asked for. Requests of many
+// goroutines at a time share frames. A Client has two goroutines and two timers of its own for any number of locks.
+package client

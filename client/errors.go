@@ -1,0 +1,123 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What can go wrong. Test with errors.Is; errors that come from the server also keep their gRPC status, which
+// errors.As finds through an interface{ GRPCStatus() *status.Status }.
+var (
+	// ErrHeld: somebody else holds the name. Inside a *HeldError.
+	ErrHeld = errors.New("the lock is held")
+	// ErrTimedOut: the time given by Wait ended.
+	ErrTimedOut = errors.New("the wait ended before the lock was granted")
+	// ErrCancelled: the context of a waiting Lock ended. Its cause is in the same error.
+	ErrCancelled = errors.New("the wait was cancelled")
+	// ErrNotHeld: the lock is not held any more, or was unlocked already.
+	ErrNotHeld = errors.New("the lock is not held")
+	// ErrStale: the name is held with a newer fence.
+	ErrStale = errors.New("the fence is not that of the current hold")
+	// ErrLost: the lock ended without Unlock. Inside a *LostError.
+	ErrLost = errors.New("the lock was lost")
+	// ErrUnlocked: the cause of a lock's context after Unlock. Not a failure.
+	ErrUnlocked = errors.New("the lock was unlocked")
+	// ErrAutoLease: the lease is renewed by itself, there is nothing to extend.
+	ErrAutoLease = errors.New("an auto lease is renewed by itself and cannot be extended")
+	// ErrUnavailable: the server, or its store, cannot be reached. Surely nothing was done, unless the error is
+	// ErrOutcomeUnknown too.
+	ErrUnavailable = errors.New("the lock service cannot be reached")
+	// ErrOutcomeUnknown: what was asked for may have been done, or not. See the package documentation for what
+	// becomes of it.
+	ErrOutcomeUnknown = errors.New("the outcome is unknown")
+	// ErrDraining: the replica is about to stop. The Client goes to another one by itself.
+	ErrDraining = errors.New("the replica is draining")
+	// ErrKindMismatch: the name is in use with another kind, or for something else.
+	ErrKindMismatch = errors.New("the name is in use for something else")
+	// ErrStoreFull: the store has no room.
+	ErrStoreFull = errors.New("the store is full")
+	// ErrUnsupported: this server cannot do that.
+	ErrUnsupported = errors.New("not supported by this server")
+	// ErrSessionExpired: the session ended, or never was.
+	ErrSessionExpired = errors.New("the session has expired")
+	// ErrSilent: one side did not hear the other for a session TTL.
+	ErrSilent = errors.New("nothing was heard for longer than the session TTL")
+	// ErrBacklog: the server gave up on this client because it did not read.
+	ErrBacklog = errors.New("the stream was not read")
+	// ErrInvalid: the server does not allow a value; Reason tells which.
+	ErrInvalid = errors.New("invalid request")
+	// ErrQuota: a limit of the server is reached; Reason tells which.
+	ErrQuota = errors.New("a limit is reached")
+	// ErrDenied: the server does not let this client do that.
+	ErrDenied = errors.New("permission denied")
+	// ErrClosed: the Client was closed.
+	ErrClosed = errors.New("the client is closed")
+)
+
+// errProtocol: one side does not keep to the protocol.
+var errProtocol = errors.New("the protocol was broken")
+
+// HeldError is ErrHeld with what is known of the hold in the way.
+type HeldError struct {
+	// Name is the lock.
+	Name string
+	// RetryAfter is when that hold ends unless it is renewed or released, 0 if that is not known.
+	RetryAfter time.Duration
+	// HeldBy is "<session>:<holder>", or the id that another Redis client uses. Empty if it is not known.
+	HeldBy string
+}
+
+func (e *HeldError) Error() string {
+	if e.HeldBy == "" {
+		return ErrHeld.Error()
+	}
+	return fmt.Sprintf("%v by %s", ErrHeld, e.HeldBy)
+}
+
+// Unwrap makes it ErrHeld.
+func (e *HeldError) Unwrap() error { return ErrHeld }
+
+// LostReason says why a lock was lost.
+type LostReason string
+
+// The reasons.
+const (
+	// LostExpired: the server could not renew the lease in time, or it was a fixed one.
+	LostExpired LostReason = "expired"
+	// LostForced: somebody freed the name by force.
+	LostForced LostReason = "forced"
+	// LostData: the store lost its data.
+	LostData LostReason = "data_loss"
+	// LostSession: the session ended, usually because the connection broke.
+	LostSession LostReason = "session_ended"
+	// LostQuorum: no majority of the stores holds it.
+	LostQuorum LostReason = "no_quorum"
+	// LostDeadline: the time ended until which this client knew the lease to be good, and it was told of no renewal.
+	LostDeadline LostReason = "deadline_passed"
+)
+
+// LostError is ErrLost with the reason.
+type LostError struct {
+	// Name is the lock.
+	Name   string
+	Reason LostReason
+	// Err is what ended the session, with LostSession.
+	Err error
+}
+
+func (e *LostError) Error() string {
+	text := fmt.Sprintf("%v: %q: %s", ErrLost, e.Name, e.Reason)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap makes it ErrLost, and what ended the session.
+func (e *LostError) Unwrap() []error {
+	if e.Err == nil {
+		return []error{ErrLost}
+	}
+	return []error{ErrLost, e.Err}
+}

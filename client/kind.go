@@ -1,0 +1,46 @@
+package client
+
+import (
+	"strconv"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// Kind says how a name is locked. A name is used with one kind at a time; Read and Write go together.
+type Kind int32
+
+// The kinds. A server that lacks one answers ErrUnsupported.
+const (
+	// Exclusive has one holder. It is the default.
+	Exclusive = Kind(lockdv1.LockKind_LOCK_KIND_EXCLUSIVE)
+	// Fair has one holder, in strict order of arrival over all replicas of the server.
+	Fair = Kind(lockdv1.LockKind_LOCK_KIND_FAIR)
+	// Read is shared with other readers, never with a writer.
+	Read = Kind(lockdv1.LockKind_LOCK_KIND_READ)
+	// Write is shared with nobody.
+	Write = Kind(lockdv1.LockKind_LOCK_KIND_WRITE)
+	// Semaphore is one permit of a name that has several.
+	Semaphore = Kind(lockdv1.LockKind_LOCK_KIND_SEMAPHORE)
+)
+
+var kindNames = map[Kind]string{
+	Exclusive: "exclusive", Fair: "fair", Read: "read", Write: "write", Semaphore: "semaphore",
+}
+
+// String is the kind's name, as lockctl spells it.
+func (k Kind) String() string {
+	if name, ok := kindNames[k]; ok {
+		return name
+	}
+	return "kind " + strconv.Itoa(int(k))
+}
+
+// ParseKind is the reverse of String.
+func ParseKind(name string) (Kind, error) {
+	for k, n := range kindNames {
+		if n == name {
+			return k, nil
+		}
+	}
+	return 0, invalid("INVALID_KIND", "there is no kind "+strconv.Quote(name))
+}

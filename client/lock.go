@@ -1,0 +1,221 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// Lock is a lock that was granted. It ends by Unlock or by being lost, once and for good. All methods may be called
+// at any time from any goroutine.
+type Lock struct {
+	session *session
+	hold    holdKey
+	fence   uint64
+	values  context.Context // of the Lock call; only its values are used
+
+	deadline atomic.Int64 // instant; only moves later
+	cause    atomic.Pointer[error]
+
+	// Guarded by session.mu.
+	auto     bool
+	next     *Lock   // another Lock of the same reentrant hold
+	queuedAt instant // the place in the heap of deadlines
+	index    int
+
+	mu     sync.Mutex // guards the fields below, which are made when somebody asks for them
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	lost   chan struct{}
+}
+
+// holdKey is how a hold is known inside a session.
+type holdKey struct {
+	name   string
+	kind   lockdv1.LockKind
+	holder string
+}
+
+// Name is the name that is locked.
+func (l *Lock) Name() string { return l.hold.name }
+
+// Fence is the token of this grant. Give it to the resource with each access: later grants of the name have greater
+// ones, so a resource that refuses a fence smaller than the greatest it has seen is safe from late holders.
+func (l *Lock) Fence() uint64 { return l.fence }
+
+// Deadline is until when the lock is surely held, as far as it is known now. It moves on while the lease is renewed.
+func (l *Lock) Deadline() time.Time { return l.session.client.base.Add(time.Duration(l.end())) }
+
+// ValidFor is the time until Deadline, 0 if the lock has ended.
+func (l *Lock) ValidFor() time.Duration {
+	if l.Err() != nil {
+		return 0
+	}
+	return max(time.Duration(l.end()-l.session.client.now()), 0)
+}
+
+// Err is nil while the lock is held, then a *LostError or ErrUnlocked. It looks at the clock: a process that was
+// stopped past the deadline is told so by its first call.
+func (l *Lock) Err() error {
+	l.check()
+	if cause := l.cause.Load(); cause != nil {
+		return *cause
+	}
+	return nil
+}
+
+// Context ends when the lock ends; its Cause is then what Err returns. It carries the values of the context given
+// to Lock, but neither its end nor its deadline. Like Err it looks at the clock in its own Err and Done; contexts
+// made from it are told by a timer.
+func (l *Lock) Context() context.Context {
+	l.mu.Lock()
+	if l.ctx == nil {
+		inner, cancel := context.WithCancelCause(context.WithoutCancel(l.values))
+		l.ctx, l.cancel = &lockContext{Context: inner, lock: l}, cancel
+		if cause := l.cause.Load(); cause != nil {
+			cancel(*cause)
+		}
+	}
+	ctx := l.ctx
+	l.mu.Unlock()
+	l.check()
+	return ctx
+}
+
+// Lost is closed when the lock is lost, but not by Unlock.
+func (l *Lock) Lost() <-chan struct{} {
+	l.mu.Lock()
+	if l.lost == nil {
+		l.lost = make(chan struct{})
+		if cause := l.cause.Load(); cause != nil && errors.Is(*cause, ErrLost) {
+			close(l.lost)
+		}
+	}
+	lost := l.lost
+	l.mu.Unlock()
+	l.check()
+	return lost
+}
+
+// Unlock gives the lock back. The lock's context ends before the server is asked, so nobody else can hold the name
+// while it still looks held here.
+//
+// It returns a *LostError if the lock had been lost, ErrNotHeld if it was unlocked before or the server knows of a
+// loss that had not arrived yet, and ErrOutcomeUnknown if the answer did not come: the name is then free at the
+// latest when the lease ends, as nobody renews it.
+func (l *Lock) Unlock(ctx context.Context) error {
+	if err := l.Err(); err != nil {
+		return l.fail("unlock", notHeld(err))
+	}
+	release := newCall(l.releaseRequest())
+	if !l.session.giveBack(l, release) {
+		return l.fail("unlock", notHeld(l.Err()))
+	}
+	a := l.session.await(ctx, release, 0)
+	if a.err == nil {
+		return nil
+	}
+	if errors.Is(a.err, errSessionOver) || ctx.Err() != nil {
+		a.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, a.err)
+	}
+	return l.fail("unlock", a.err)
+}
+
+// notHeld makes what ended a lock the answer to a second Unlock.
+func notHeld(err error) error {
+	if errors.Is(err, ErrUnlocked) {
+		return ErrNotHeld
+	}
+	return err
+}
+
+// Extend prolongs a fixed lease so that it ends no earlier than d from now. It never shortens it. It returns
+// ErrAutoLease if the lease is renewed anyway, and ErrOutcomeUnknown if the answer did not come: the lock is then
+// still held until the old deadline at least. Doing it twice is fine.
+func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
+	if err := l.Err(); err != nil {
+		return l.fail("extend", notHeld(err))
+	}
+	c := newCall(l.extendRequest(d))
+	c.extends = l
+	a := l.session.do(ctx, c, 0)
+	lost := l.Err()
+	switch {
+	case lost != nil:
+		return l.fail("extend", notHeld(lost))
+	case a.err == nil:
+		return nil
+	case ctx.Err() != nil:
+		a.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, a.err)
+	}
+	return l.fail("extend", a.err)
+}
+
+func (l *Lock) fail(verb string, err error) error {
+	return fmt.Errorf("%s %q: %w", verb, l.hold.name, err)
+}
+
+func (l *Lock) end() instant { return instant(l.deadline.Load()) }
+
+// check ends the lock if its deadline has passed, without waiting for any timer.
+func (l *Lock) check() {
+	if l.cause.Load() == nil && l.session.client.now() >= l.end() {
+		l.session.expire(l)
+	}
+}
+
+// finish ends the lock; only the first cause counts.
+func (l *Lock) finish(cause error) {
+	if !l.cause.CompareAndSwap(nil, &cause) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		l.cancel(cause)
+	}
+	if l.lost != nil && errors.Is(cause, ErrLost) {
+		close(l.lost)
+	}
+}
+
+func (l *Lock) releaseRequest() *lockdv1.SessionRequest {
+	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
+		Name: l.hold.name, Kind: l.hold.kind, Holder: l.hold.holder, Fence: l.fence,
+	}}}
+}
+
+func (l *Lock) extendRequest(d time.Duration) *lockdv1.SessionRequest {
+	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{
+		Name: l.hold.name, Kind: l.hold.kind, Holder: l.hold.holder, Fence: l.fence, Lease: durationpb.New(d),
+	}}}
+}
+
+// lockContext looks at the lock's deadline before it says that all is well. Its Done is the channel of the context
+// inside, so that package context finds that one and needs no goroutine for contexts made from this one. It has no
+// Deadline of its own: that of a lock moves, and package context would trust the first answer.
+type lockContext struct {
+	context.Context
+	lock *Lock
+}
+
+// Done is closed when the lock has ended.
+func (c *lockContext) Done() <-chan struct{} {
+	c.lock.check()
+	return c.Context.Done()
+}
+
+// Err is context.Canceled when the lock has ended.
+func (c *lockContext) Err() error {
+	if c.lock.Err() != nil {
+		return context.Canceled
+	}
+	return c.Context.Err()
+}

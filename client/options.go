@@ -1,0 +1,106 @@
+package client
+
+import (
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// Option changes what Dial does.
+type Option func(*settings)
+
+type settings struct {
+	name         string
+	labels       map[string]string
+	ttl          time.Duration
+	onDisconnect lockdv1.OnDisconnect
+	connectWait  time.Duration
+	onStatus     func(Status)
+	dial         []grpc.DialOption
+}
+
+// WithName tells people who look at locks which program this is. At most 128 bytes.
+func WithName(name string) Option { return func(s *settings) { s.name = name } }
+
+// WithLabels tells people more about this program. At most 32.
+func WithLabels(labels map[string]string) Option { return func(s *settings) { s.labels = labels } }
+
+// WithSessionTTL asks for how long leases outlive the last sign of life of this client. Short: a crashed client's
+// locks are free soon. Long: a holder survives longer interruptions between server and store. The default is the
+// server's, usually 30 s.
+func WithSessionTTL(ttl time.Duration) Option { return func(s *settings) { s.ttl = ttl } }
+
+// WithReleaseOnDisconnect has the server release everything as soon as the stream breaks, instead of letting the
+// leases run out. Others get the locks sooner; but this client may need a moment longer than the server to notice
+// that its stream broke, and in that moment a lock can have two holders. Use it where a resource checks fences or
+// where being fast matters more.
+func WithReleaseOnDisconnect() Option {
+	return func(s *settings) { s.onDisconnect = lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE }
+}
+
+// WithConnectWait bounds how long Lock and Watch wait for a connection before they return ErrUnavailable. The
+// default 0 is no bound: they wait until their context ends.
+func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.connectWait = d } }
+
+// WithOnStatus has f called when the relation with the server changes. It must return quickly: while it runs
+// nothing else is received.
+func WithOnStatus(f func(Status)) Option { return func(s *settings) { s.onStatus = f } }
+
+// WithDialOptions adds gRPC options: credentials (the default is none at all), a dialer, interceptors.
+func WithDialOptions(opts ...grpc.DialOption) Option {
+	return func(s *settings) { s.dial = append(s.dial, opts...) }
+}
+
+// dialOptions puts the defaults in front, so that the user's options override them.
+func (s *settings) dialOptions() []grpc.DialOption {
+	return append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+	}, s.dial...)
+}
+
+func (s *settings) open() *lockdv1.Open {
+	open := &lockdv1.Open{
+		ClientName:   s.name,
+		Labels:       s.labels,
+		OnDisconnect: s.onDisconnect,
+		Features:     []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH},
+	}
+	if s.ttl > 0 {
+		open.SessionTtl = durationpb.New(s.ttl)
+	}
+	return open
+}
+
+// LockOption changes what one Lock or TryLock asks for.
+type LockOption func(*request)
+
+// Wait bounds how long Lock waits, also while there is no connection; then it returns ErrTimedOut. Without it Lock
+// waits until its context ends. Wait(0) tries once. TryLock ignores it.
+func Wait(d time.Duration) LockOption {
+	return func(r *request) { r.wait, r.bounded = max(d, 0), true }
+}
+
+// Lease asks for a fixed lease: it ends after d unless it is extended, also while this client lives. Without it the
+// lease is renewed for as long as this client is heard.
+func Lease(d time.Duration) LockOption {
+	return func(r *request) { r.acquire.Lease = durationpb.New(d) }
+}
+
+// Holder names the holder. Lock calls with the same holder on the same Client are reentrant: each gets a Lock with
+// the same fence at once, and the name is free after each was unlocked. Without it every Lock call is a holder of
+// its own.
+func Holder(name string) LockOption { return func(r *request) { r.acquire.Holder = name } }
+
+// Annotation is for people who look at the lock.
+func Annotation(text string) LockOption { return func(r *request) { r.acquire.Annotation = text } }
+
+// As asks for another kind than Exclusive.
+func As(k Kind) LockOption {
+	return func(r *request) { r.acquire.Kind = lockdv1.LockKind(k) }
+}

@@ -1,0 +1,206 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+var errEmptyGrant = fmt.Errorf("%w: a grant of nothing", errProtocol)
+
+// read hears the server until the stream ends, then ends the session.
+func (s *session) read() {
+	for {
+		m, err := s.stream.Recv()
+		if err != nil {
+			s.client.sessionOver(s, s.why(err))
+			return
+		}
+		s.heard.Store(int64(s.client.now()))
+		s.mu.Lock()
+		s.handleLocked(m)
+		after := s.after
+		s.after = nil
+		s.mu.Unlock()
+		for _, f := range after {
+			f()
+		}
+	}
+}
+
+// why finds the best explanation for the end of the stream: our own, the server's, that of gRPC.
+func (s *session) why(err error) error {
+	s.mu.Lock()
+	closing := s.closing
+	s.mu.Unlock()
+	return cmp.Or(context.Cause(s.ctx), closing, fromStream(err))
+}
+
+// handleLocked takes one message. The order of messages is kept: a heartbeat's answer speaks of the locks granted
+// before it, and of no later ones.
+func (s *session) handleLocked(m *lockdv1.SessionResponse) {
+	switch t := m.GetMessage().(type) {
+	case *lockdv1.SessionResponse_Batch:
+		for _, inner := range t.Batch.GetResponses() {
+			s.handleLocked(inner)
+		}
+	case *lockdv1.SessionResponse_HeartbeatAck:
+		s.ackLocked(t.HeartbeatAck)
+	case *lockdv1.SessionResponse_Lost:
+		s.lostLocked(t.Lost)
+	case *lockdv1.SessionResponse_AtRisk:
+		validFor := time.Duration(s.beats.deadline(t.AtRisk.GetValidity()) - s.client.now())
+		s.tellLocked(Status{State: AtRisk, ValidFor: max(validFor, 0)})
+	case *lockdv1.SessionResponse_Safe:
+		s.tellLocked(Status{State: Safe})
+	case *lockdv1.SessionResponse_Unlocked:
+		s.after = append(s.after, func() { s.client.unlocked(t.Unlocked.GetName(), false) })
+	case *lockdv1.SessionResponse_Draining:
+		s.draining = true
+		s.after = append(s.after, func() { s.client.sessionDraining(s) })
+		s.leaveIfIdleLocked()
+	case *lockdv1.SessionResponse_Closing:
+		s.closing = cmp.Or(fromProto(t.Closing.GetStatus()), errEnded)
+	case *lockdv1.SessionResponse_Queued, nil:
+		// The answer follows; or a message of a newer server, which can do without being understood.
+	default:
+		s.answerLocked(m)
+	}
+}
+
+func (s *session) tellLocked(st Status) {
+	s.after = append(s.after, func() { s.client.tell(st) })
+}
+
+// answerLocked gives an answer to its call.
+func (s *session) answerLocked(m *lockdv1.SessionResponse) {
+	c := s.pending[m.GetRequestId()]
+	if c == nil {
+		return
+	}
+	delete(s.pending, m.GetRequestId())
+	a := answer{response: m}
+	switch t := m.GetMessage().(type) {
+	case *lockdv1.SessionResponse_Granted:
+		a.lock, a.err = s.grantedLocked(c, t.Granted)
+	case *lockdv1.SessionResponse_NotGranted:
+		a.err = notGranted(c.request.GetAcquire().GetName(), t.NotGranted)
+	case *lockdv1.SessionResponse_Extended:
+		s.extendedLocked(c.extends, s.beats.deadline(t.Extended.GetValidity()))
+	case *lockdv1.SessionResponse_Result:
+		a.err = fromProto(t.Result.GetStatus())
+	}
+	s.leaveIfIdleLocked()
+	switch {
+	case c.then != nil:
+		s.after = append(s.after, func() { c.then(a) })
+	case !c.abandoned:
+		c.answer <- a
+	}
+}
+
+func notGranted(name string, n *lockdv1.NotGranted) error {
+	switch n.GetCause() {
+	case lockdv1.NotGranted_CAUSE_TIMED_OUT:
+		return ErrTimedOut
+	case lockdv1.NotGranted_CAUSE_CANCELLED:
+		return ErrCancelled
+	default:
+		return &HeldError{Name: name, RetryAfter: n.GetRetryAfter().AsDuration(), HeldBy: n.GetHeldBy()}
+	}
+}
+
+// grantedLocked makes the Lock of a grant, or gives it back if nobody wants it any more.
+func (s *session) grantedLocked(c *call, g *lockdv1.Granted) (*Lock, error) {
+	if len(g.GetHolds()) == 0 {
+		return nil, errEmptyGrant
+	}
+	hold := g.GetHolds()[0]
+	l := &Lock{
+		session: s,
+		hold:    holdKey{name: hold.GetName(), kind: hold.GetKind(), holder: hold.GetHolder()},
+		fence:   hold.GetFence(),
+		values:  c.values,
+		auto:    g.GetAuto(),
+	}
+	deadline := s.beats.deadline(g.GetValidity())
+	l.deadline.Store(int64(deadline))
+	if c.abandoned {
+		s.submitLocked(&call{request: l.releaseRequest()})
+		return nil, nil
+	}
+	if outer := s.locks[l.hold]; outer != nil {
+		for o := outer; o != nil; o = o.next {
+			o.auto = l.auto
+		}
+		s.extendedLocked(outer, deadline)
+		l.next = s.locks[l.hold]
+	}
+	s.locks[l.hold] = l
+	s.order.add(l)
+	s.alarm.set(s.client.now(), l.end(), s.ring)
+	return l, nil
+}
+
+// extendedLocked moves the deadline of a hold, for all its Locks.
+func (s *session) extendedLocked(l *Lock, deadline instant) {
+	now := s.client.now()
+	for l, next := s.locks[l.hold], (*Lock)(nil); l != nil; l = next {
+		next = l.next
+		s.raiseLocked(l, now, deadline)
+	}
+}
+
+// raiseLocked moves a deadline, but a lock whose deadline has passed is lost: a holder may have seen that already.
+func (s *session) raiseLocked(l *Lock, now, deadline instant) {
+	switch {
+	case l.end() <= now:
+		s.expireLocked(l)
+	case deadline > l.end():
+		l.deadline.Store(int64(deadline))
+	}
+}
+
+// ackLocked moves the deadlines of all auto leases.
+func (s *session) ackLocked(ack *lockdv1.HeartbeatAck) {
+	if ack.GetValidFor() == nil {
+		return
+	}
+	now := s.client.now()
+	deadline := s.beats.at(ack.GetSentId()) + instant(ack.GetValidFor().AsDuration())
+	for _, l := range s.locks {
+		for next := (*Lock)(nil); l != nil; l = next {
+			next = l.next
+			if l.auto {
+				s.raiseLocked(l, now, deadline)
+			}
+		}
+	}
+}
+
+var lostReasons = map[lockdv1.Lost_Reason]LostReason{
+	lockdv1.Lost_REASON_EXPIRED:       LostExpired,
+	lockdv1.Lost_REASON_FORCED:        LostForced,
+	lockdv1.Lost_REASON_DATA_LOSS:     LostData,
+	lockdv1.Lost_REASON_SESSION_ENDED: LostSession,
+	lockdv1.Lost_REASON_NO_QUORUM:     LostQuorum,
+}
+
+// lostLocked ends the locks of a hold. A fence tells an old hold of a holder from its present one.
+func (s *session) lostLocked(lost *lockdv1.Lost) {
+	hold := lost.GetHold()
+	key := holdKey{name: hold.GetName(), kind: hold.GetKind(), holder: hold.GetHolder()}
+	reason := cmp.Or(lostReasons[lost.GetReason()], LostExpired)
+	for l, next := s.locks[key], (*Lock)(nil); l != nil; l = next {
+		next = l.next
+		if hold.GetFence() != 0 && l.fence != 0 && hold.GetFence() != l.fence {
+			continue
+		}
+		s.removeLocked(l)
+		l.finish(&LostError{Name: key.name, Reason: reason})
+	}
+	s.leaveIfIdleLocked()
+}

@@ -1,0 +1,178 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// errorDomain is the domain of the server's reasons.
+const errorDomain = "lockd.io"
+
+// reasons turns the server's reasons into errors; its mirror is the server's table of errors. A reason that ends in
+// '*' stands for all that begin like it. From an error to a reason the first row that matches counts.
+var reasons = []struct {
+	reason string
+	err    error
+}{
+	{"OUTCOME_UNKNOWN", ErrOutcomeUnknown},
+	{"LOCK_LOST", ErrLost},
+	{"LOCK_BUSY", ErrHeld},
+	{"WAIT_TIMEOUT", ErrTimedOut},
+	{"WAIT_CANCELLED", ErrCancelled},
+	{"LOCK_NOT_HELD", ErrNotHeld},
+	{"FENCE_STALE", ErrStale},
+	{"LEASE_IS_AUTO", ErrAutoLease},
+	{"LOCK_CONFIG_MISMATCH", ErrKindMismatch},
+	{"STORE_FULL", ErrStoreFull},
+	{"DRAINING", ErrDraining},
+	{"SESSION_EXPIRED", ErrSessionExpired},
+	{"SESSION_SILENT", ErrSilent},
+	{"STREAM_BACKLOG", ErrBacklog},
+	{"UNIMPLEMENTED", ErrUnsupported},
+	{"INVALID*", ErrInvalid},
+	{"QUOTA*", ErrQuota},
+	{"PERMISSION_DENIED", ErrDenied},
+	{"CLIENT_CLOSED", ErrClosed},
+	{"BACKEND_UNAVAILABLE", ErrUnavailable},
+	// A client that keeps to the protocol is never told these.
+	{"REQUEST_NOT_WAITING", errProtocol},
+	{"REQUEST_ID_REPEATED", errProtocol},
+	{"SESSION_NOT_OPEN", errProtocol},
+	{"SESSION_ALREADY_OPEN", errProtocol},
+	{"FRAME_TOO_LARGE", errProtocol},
+	{"PROTOCOL", errProtocol},
+}
+
+// codeErrors is for errors without a reason: those made by gRPC itself, or by something between us and the server.
+var codeErrors = map[codes.Code]error{
+	codes.Unavailable:       ErrUnavailable,
+	codes.DeadlineExceeded:  ErrUnavailable,
+	codes.Unimplemented:     ErrUnsupported,
+	codes.InvalidArgument:   ErrInvalid,
+	codes.ResourceExhausted: ErrQuota,
+	codes.PermissionDenied:  ErrDenied,
+	codes.Unauthenticated:   ErrDenied,
+}
+
+// statusError is a status of the server, with the error it stands for.
+type statusError struct {
+	st     *status.Status
+	reason string
+	err    error // nil if the status stands for nothing that this package knows
+}
+
+func (e *statusError) Error() string {
+	text := e.st.Message()
+	if text == "" {
+		text = e.st.Code().String()
+	}
+	if e.reason != "" {
+		text += " (" + e.reason + ")"
+	}
+	return text
+}
+
+func (e *statusError) Unwrap() error              { return e.err }
+func (e *statusError) GRPCStatus() *status.Status { return e.st }
+
+// FromStatus turns an error of a call on the generated stubs into one that this package's errors can be found in.
+// Errors without a gRPC status are returned as they are.
+func FromStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*statusError](err); ok {
+		return err
+	}
+	st, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	return fromStatus(st)
+}
+
+// Reason is the machine-readable reason of an error, such as LOCK_BUSY: the server's own where it gave one. Empty if
+// there is none.
+func Reason(err error) string {
+	if errors.Is(err, ErrLost) {
+		return "LOCK_LOST" // and not why the session ended
+	}
+	if se, ok := errors.AsType[*statusError](err); ok && se.reason != "" {
+		return se.reason
+	}
+	for _, row := range reasons {
+		if errors.Is(err, row.err) {
+			return strings.TrimSuffix(row.reason, "*")
+		}
+	}
+	return ""
+}
+
+func fromProto(st *rpcstatus.Status) error {
+	if st.GetCode() == int32(codes.OK) {
+		return nil
+	}
+	return fromStatus(status.FromProto(st))
+}
+
+func fromStatus(st *status.Status) error {
+	e := &statusError{st: st, err: codeErrors[st.Code()]}
+	for _, detail := range st.Details() {
+		info, ok := detail.(*errdetails.ErrorInfo)
+		if !ok || info.GetDomain() != errorDomain {
+			continue
+		}
+		e.reason = info.GetReason()
+		if err := errorOf(e.reason); err != nil {
+			e.err = err
+		}
+	}
+	return e
+}
+
+func errorOf(reason string) error {
+	for _, row := range reasons {
+		if begin, ok := strings.CutSuffix(row.reason, "*"); row.reason == reason || ok && strings.HasPrefix(reason, begin) {
+			return row.err
+		}
+	}
+	return nil
+}
+
+// fromStream says why a stream ended.
+func fromStream(err error) error {
+	if errors.Is(err, io.EOF) {
+		return errEnded
+	}
+	return FromStatus(err)
+}
+
+// errEnded: the server ended the stream without an error.
+var errEnded = errors.New("the server ended the session")
+
+// permanent says whether trying again soon is without hope.
+func permanent(err error) bool {
+	return errors.Is(err, ErrDenied) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnsupported)
+}
+
+// invalid is an error of ours that looks like one of the server.
+func invalid(reason, text string) error {
+	return &statusError{st: status.New(codes.InvalidArgument, text), reason: reason, err: ErrInvalid}
+}
+
+// ended is the error of a call whose context ended.
+func ended(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, ctx.Err()) {
+		return cause
+	}
+	return errors.Join(cause, ctx.Err())
+}

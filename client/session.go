@@ -1,0 +1,323 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// errSessionOver answers the calls that a session could not answer before it ended.
+var errSessionOver = errors.New("the session ended")
+
+// session is one stream and what lives on it. Two goroutines work for it: read, which alone hears the server, and
+// write, which alone sends. Whatever a caller wants is put into the queue and answered by read.
+type session struct {
+	client   *Client
+	conn     *grpc.ClientConn
+	stream   grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse]
+	ctx      context.Context // of the stream
+	cancel   context.CancelCauseFunc
+	limits   *lockdv1.Limits
+	ttl      time.Duration
+	interval time.Duration
+	batches  bool
+
+	wake  chan struct{} // size 1: there is something to send
+	done  chan struct{} // closed when the session is over
+	heard atomic.Int64  // instant of the last message
+	quiet *time.Timer   // ends the session when nothing is heard
+
+	mu       sync.Mutex // guards the fields below; comes before Lock.mu
+	nextID   uint64
+	queue    []*call
+	pending  map[uint64]*call // sent or queued, not answered
+	locks    map[holdKey]*Lock
+	order    deadlines
+	alarm    alarm
+	beats    heartbeats
+	beatDue  bool
+	draining bool // the server asked to leave
+	leaving  bool // nothing new is sent; Goodbye follows what is queued
+	over     bool
+	closing  error    // why the server is about to end the stream
+	after    []func() // to be done by read without mu
+}
+
+// call is one request under way.
+type call struct {
+	request *lockdv1.SessionRequest
+	answer  chan answer     // size 1; nil if nobody waits
+	then    func(answer)    // instead of answer: called by read, without locks
+	values  context.Context // of an Acquire: for its Lock
+	extends *Lock           // of an Extend
+
+	// Guarded by session.mu.
+	sent      bool
+	abandoned bool
+}
+
+// answer is what became of a call. unsent says that the server surely never saw it.
+type answer struct {
+	response *lockdv1.SessionResponse
+	lock     *Lock
+	err      error
+	unsent   bool
+}
+
+func newCall(request *lockdv1.SessionRequest) *call {
+	return &call{request: request, answer: make(chan answer, 1)}
+}
+
+// do sends a call and waits for its answer, until ctx ends or, if bound is not 0, that time has passed. An Acquire
+// given up like this is cancelled, and released if it had been granted already.
+func (s *session) do(ctx context.Context, c *call, bound time.Duration) answer {
+	if !s.submit(c) {
+		return answer{err: errSessionOver, unsent: true}
+	}
+	return s.await(ctx, c, bound)
+}
+
+// await waits for the answer of a call that was submitted.
+func (s *session) await(ctx context.Context, c *call, bound time.Duration) answer {
+	var timeout <-chan time.Time
+	if bound > 0 {
+		timer := time.NewTimer(bound)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case a := <-c.answer:
+		return a
+	case <-ctx.Done():
+		return s.abandon(c, ended(ctx))
+	case <-timeout:
+		return s.abandon(c, ErrTimedOut)
+	}
+}
+
+// submit queues a call, unless the session takes none any more.
+func (s *session) submit(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.submitLocked(c)
+}
+
+func (s *session) submitLocked(c *call) bool {
+	if s.over || s.leaving {
+		return false
+	}
+	s.nextID++
+	c.request.RequestId = s.nextID
+	if c.answer != nil || c.then != nil {
+		s.pending[s.nextID] = c
+	}
+	s.queue = append(s.queue, c)
+	s.rouse()
+	return true
+}
+
+// rouse wakes the writer.
+func (s *session) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// abandon gives a call up. Its answer may be here already: then it is undone.
+func (s *session) abandon(c *call, err error) answer {
+	a, answered := s.disown(c)
+	if !answered {
+		a.err = err
+		return a
+	}
+	a = <-c.answer // without the mutex: finish answers without it too
+	if c.request.GetAcquire() == nil {
+		return a
+	}
+	if a.lock != nil {
+		s.giveBack(a.lock, &call{request: a.lock.releaseRequest()})
+	}
+	return answer{err: err, unsent: a.unsent}
+}
+
+// disown marks a call as abandoned unless it is answered already.
+func (s *session) disown(c *call) (a answer, answered bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := c.request.GetRequestId()
+	if s.pending[id] != c {
+		return a, true
+	}
+	c.abandoned = true
+	switch {
+	case c.request.GetAcquire() == nil:
+	case !c.sent:
+		a.unsent = true
+		delete(s.pending, id) // the writer passes over it
+	default:
+		s.submitLocked(&call{request: &lockdv1.SessionRequest{
+			Message: &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: id}},
+		}})
+	}
+	return a, false
+}
+
+// giveBack ends a lock by Unlock, sends its Release, and says whether it was still held.
+func (s *session) giveBack(l *Lock, release *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.removeLocked(l) {
+		return false
+	}
+	l.finish(ErrUnlocked)
+	s.submitLocked(release)
+	s.leaveIfIdleLocked()
+	return true
+}
+
+// expire ends a lock if its deadline has passed.
+func (s *session) expire(l *Lock) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.client.now() >= l.end() {
+		s.expireLocked(l)
+	}
+}
+
+// expireLocked ends a lock whose deadline has passed. The server may still be renewing it, so it is told.
+func (s *session) expireLocked(l *Lock) {
+	if s.removeLocked(l) {
+		l.finish(&LostError{Name: l.hold.name, Reason: LostDeadline})
+		s.submitLocked(&call{request: l.releaseRequest()})
+		s.leaveIfIdleLocked()
+	}
+}
+
+// ring ends all locks that are due and sets the alarm anew.
+func (s *session) ring() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alarm.at = 0
+	if s.over {
+		return
+	}
+	for {
+		now := s.client.now()
+		l, again, ok := s.order.due(now)
+		switch {
+		case !ok:
+			return
+		case l == nil:
+			s.alarm.set(now, again, s.ring)
+			return
+		}
+		s.expireLocked(l)
+	}
+}
+
+// removeLocked takes a lock out and says whether it was there.
+func (s *session) removeLocked(l *Lock) bool {
+	first := s.locks[l.hold]
+	switch {
+	case first == l && l.next == nil:
+		delete(s.locks, l.hold)
+	case first == l:
+		s.locks[l.hold] = l.next
+	default:
+		for first != nil && first.next != l {
+			first = first.next
+		}
+		if first == nil {
+			return false
+		}
+		first.next = l.next
+	}
+	l.next = nil
+	s.order.remove(l)
+	return true
+}
+
+// holds says whether a named holder has something here.
+func (s *session) holds(hold holdKey) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.locks[hold] != nil
+}
+
+// leaveIfIdleLocked ends a session that the server asked to leave as soon as nothing lives on it.
+func (s *session) leaveIfIdleLocked() {
+	if s.draining && len(s.locks) == 0 && len(s.pending) == 0 {
+		s.leaving = true
+		s.rouse()
+	}
+}
+
+// leave ends all locks and says Goodbye, without waiting for it.
+func (s *session) leave(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving = true
+	s.finishAllLocked(func(*Lock) error { return cause })
+	s.rouse()
+}
+
+func (s *session) finishAllLocked(cause func(*Lock) error) {
+	for _, first := range s.locks {
+		for l := first; l != nil; l = l.next {
+			l.finish(cause(l))
+		}
+	}
+	clear(s.locks)
+	s.order = nil
+}
+
+// finish ends the session: all its locks are lost, all its calls unanswered.
+func (s *session) finish(cause error) {
+	s.mu.Lock()
+	s.over = true
+	s.alarm.stop()
+	s.quiet.Stop()
+	s.finishAllLocked(func(l *Lock) error {
+		return &LostError{Name: l.hold.name, Reason: LostSession, Err: cause}
+	})
+	pending := s.pending
+	s.pending, s.queue = nil, nil
+	s.mu.Unlock()
+
+	close(s.done)
+	s.cancel(cause)
+	_ = s.conn.Close() // the stream is over, there is nothing left to fail
+	for _, c := range pending {
+		c.reply(answer{err: fmt.Errorf("%w: %w", errSessionOver, cause), unsent: !c.sent})
+	}
+}
+
+func (c *call) reply(a answer) {
+	if c.then != nil {
+		c.then(a)
+		return
+	}
+	c.answer <- a
+}
+
+// listen ends the session when nothing was heard for its TTL. It looks again by itself.
+func (s *session) listen() {
+	silence := time.Duration(s.client.now() - instant(s.heard.Load()))
+	if silence >= s.ttl {
+		s.cancel(ErrSilent)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.quiet.Reset(s.ttl - silence)
+	}
+}

@@ -1,0 +1,125 @@
+package client
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// maxBatch is how many requests go into one frame at most.
+const maxBatch = 256
+
+// defaultFrame is assumed of a server that does not tell its limit, in bytes.
+const defaultFrame = 1 << 20
+
+// write sends what is queued, a heartbeat in each interval, and Goodbye at the end. What comes while a frame is
+// being sent goes into the next one: the busier the client, the fuller the frames.
+func (s *session) write() {
+	tick := time.NewTicker(s.interval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-s.wake:
+		case <-tick.C:
+			s.mu.Lock()
+			s.beatDue = true
+			s.mu.Unlock()
+		case <-s.done:
+			return
+		}
+		if !s.flush() {
+			return
+		}
+	}
+}
+
+// flush sends all there is and says whether more may follow. When sending fails read hears why.
+func (s *session) flush() bool {
+	for {
+		requests, heartbeat, last := s.take()
+		if heartbeat != nil && s.stream.Send(heartbeat) != nil {
+			return false
+		}
+		if !s.send(requests) {
+			return false
+		}
+		if last {
+			_ = s.stream.Send(&lockdv1.SessionRequest{
+				Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}},
+			})
+			_ = s.stream.CloseSend()
+			return false
+		}
+		if len(requests) == 0 {
+			return true
+		}
+	}
+}
+
+// take empties the queue. From here on the requests count as sent.
+func (s *session) take() (requests []*lockdv1.SessionRequest, heartbeat *lockdv1.SessionRequest, last bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.beatDue {
+		s.beatDue = false
+		heartbeat = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{
+			Heartbeat: &lockdv1.Heartbeat{SentId: s.beats.next(s.client.now())},
+		}}
+	}
+	if len(s.queue) > 0 {
+		requests = make([]*lockdv1.SessionRequest, 0, len(s.queue))
+	}
+	for i, c := range s.queue {
+		if !c.abandoned || c.request.GetAcquire() == nil {
+			c.sent = true
+			requests = append(requests, c.request)
+		}
+		s.queue[i] = nil
+	}
+	s.queue = s.queue[:0]
+	return requests, heartbeat, s.leaving
+}
+
+// send puts requests into as few frames as the server allows.
+func (s *session) send(requests []*lockdv1.SessionRequest) bool {
+	if !s.batches {
+		for _, r := range requests {
+			if s.stream.Send(r) != nil {
+				return false
+			}
+		}
+		return true
+	}
+	for len(requests) > 0 {
+		n := s.fit(requests)
+		frame := requests[0]
+		if n > 1 {
+			frame = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{
+				Batch: &lockdv1.RequestBatch{Requests: requests[:n]},
+			}}
+		}
+		if s.stream.Send(frame) != nil {
+			return false
+		}
+		requests = requests[n:]
+	}
+	return true
+}
+
+// fit says how many requests go into one frame: at least one. Half of the limit is used, the rest is for framing.
+func (s *session) fit(requests []*lockdv1.SessionRequest) int {
+	room := int(s.limits.GetFrameBytes())
+	if room == 0 {
+		room = defaultFrame
+	}
+	room /= 2
+	for n, r := range requests {
+		room -= proto.Size(r) + 8
+		if n > 0 && (room < 0 || n == maxBatch) {
+			return n
+		}
+	}
+	return len(requests)
+}
