@@ -1,0 +1,420 @@
+package broker_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+func isError(got, want error) bool { return errors.Is(got, want) }
+
+func TestAFreeLockCostsOneStoreCall(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		g := c.take("job")
+		if g.Count != 1 || !g.Auto || g.Hold.Fence == 0 {
+			t.Errorf("got %+v, want an auto lease with a fence, held once", g)
+		}
+		c.release(g.Hold)
+		w.free("job")
+		if a, r := w.store.acquires.Load(), w.store.releases.Load(); a != 1 || r != 1 {
+			t.Errorf("got %d acquires and %d releases in the store, want 1 and 1", a, r)
+		}
+	})
+}
+
+func TestFencesRiseWithEachGrant(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		last := broker.Fence(0)
+		for range 10 {
+			g := c.take("job")
+			if g.Hold.Fence <= last {
+				t.Fatalf("fence %d after %d", g.Hold.Fence, last)
+			}
+			last = g.Hold.Fence
+			c.release(g.Hold)
+		}
+	})
+}
+
+func TestTryOfALockHeldHereAsksNobody(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.open(), w.open()
+		g := a.take("job")
+		b.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(time.Duration(0))})
+		n := b.notGranted(broker.ErrHeld)
+		if want := broker.Owner(a.ID() + ":" + g.Hold.Holder); n.HeldBy != want || n.RetryAfter <= 0 {
+			t.Errorf("got %+v, want the holder %q and a time", n, want)
+		}
+		if calls := w.store.acquires.Load(); calls != 1 {
+			t.Errorf("got %d store calls, want 1", calls)
+		}
+	})
+}
+
+func TestTryOfALockHeldElsewhere(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other := w.replica()
+		other.open().take("job")
+		c := w.open()
+		c.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(time.Duration(0))})
+		if n := c.notGranted(broker.ErrHeld); n.RetryAfter != 30*time.Second {
+			t.Errorf("got retry after %v, want the TTL of 30s", n.RetryAfter)
+		}
+	})
+}
+
+func TestBoundedWaitEnds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.alive(), w.alive()
+		a.take("job")
+		b.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(5 * time.Second)})
+		one[broker.Queued](b)
+		time.Sleep(5*time.Second - time.Millisecond)
+		b.none()
+		time.Sleep(time.Millisecond)
+		b.notGranted(broker.ErrTimedOut)
+	})
+}
+
+func TestBoundedWaitForALockHeldElsewhereEnds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.replica().alive().take("job")
+		c := w.alive()
+		c.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(5 * time.Second)})
+		one[broker.Queued](c)
+		time.Sleep(5 * time.Second)
+		c.notGranted(broker.ErrTimedOut)
+	})
+}
+
+func TestWaiterGetsTheLockOnRelease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.open(), w.open()
+		g := a.take("job")
+		b.queue("job")
+		before := w.store.acquires.Load() + w.store.releases.Load()
+		a.release(g.Hold)
+		if got := one[broker.Granted](b); got.Hold.Fence <= g.Hold.Fence {
+			t.Errorf("got fence %d after %d", got.Hold.Fence, g.Hold.Fence)
+		}
+		if calls := w.store.acquires.Load() + w.store.releases.Load() - before; calls != 1 {
+			t.Errorf("the hand-over cost %d store calls, want 1", calls)
+		}
+	})
+}
+
+func TestWaiterGetsALockReleasedElsewhere(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a := w.replica().open()
+		b := w.open()
+		g := a.take("job")
+		b.queue("job")
+		a.release(g.Hold)
+		one[broker.Granted](b)
+	})
+}
+
+func TestWaitersAreGrantedInTheirOrder(t *testing.T) {
+	const waiters = 1000
+	inWorld(t, func(w *world) {
+		first := w.alive()
+		g := first.take("job")
+		c := w.alive()
+		for range waiters {
+			c.acquire(broker.AcquireRequest{Name: "job"})
+		}
+		synctest.Wait()
+		if got := len(c.Outbox().Take()); got != waiters {
+			t.Fatalf("got %d Queued, want %d", got, waiters)
+		}
+		before := w.store.acquires.Load() + w.store.releases.Load()
+		first.release(g.Hold)
+		granted := one[broker.Granted](c)
+		for want := uint64(1); ; want++ {
+			if granted.ID != want {
+				t.Fatalf("got a grant for request %d, want %d", granted.ID, want)
+			}
+			time.Sleep(time.Millisecond)
+			c.Release(waiters+want, granted.Hold)
+			synctest.Wait()
+			if want == waiters {
+				break
+			}
+			for _, e := range c.Outbox().Take() { // Released of this one, Granted of the next
+				if g, ok := e.(broker.Granted); ok {
+					granted = g
+				}
+			}
+		}
+		calls := w.store.acquires.Load() + w.store.releases.Load() - before
+		if limit := int64(waiters * 11 / 10); calls > limit {
+			t.Errorf("%d grants cost %d store calls, want at most %d", waiters, calls, limit)
+		}
+	})
+}
+
+func TestNotReentrantByDefault(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		c.take("job")
+		c.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(time.Duration(0))})
+		c.notGranted(broker.ErrHeld)
+	})
+}
+
+func TestNamedHolderIsReentrant(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		var holds []broker.Granted
+		for want := uint32(1); want <= 3; want++ {
+			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+			g := one[broker.Granted](c)
+			if g.Count != want || w.look("job").Count != want {
+				t.Fatalf("told %d, stored %d, want %d", g.Count, w.look("job").Count, want)
+			}
+			holds = append(holds, g)
+		}
+		for want := uint32(2); ; want-- {
+			if holds[want].Hold.Fence != holds[0].Hold.Fence {
+				t.Errorf("nested hold has fence %d, want %d", holds[want].Hold.Fence, holds[0].Hold.Fence)
+			}
+			c.Release(c.id(), holds[want].Hold)
+			if r := one[broker.Released](c); r.Remaining != want {
+				t.Fatalf("got %d remaining, want %d", r.Remaining, want)
+			}
+			if want == 0 {
+				break
+			}
+		}
+		w.free("job")
+	})
+}
+
+func TestNestedHoldNeverShortensALease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: ptr(time.Minute)})
+		outer := one[broker.Granted](c)
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: ptr(time.Second)})
+		inner := one[broker.Granted](c)
+		if inner.Validity.Until.Before(outer.Validity.Until) {
+			t.Errorf("validity went from %v back to %v", outer.Validity.Until, inner.Validity.Until)
+		}
+		c.release(inner.Hold)
+		if ttl := w.look("job").TTL; ttl != time.Minute {
+			t.Errorf("got TTL %v, want 1m", ttl)
+		}
+	})
+}
+
+func TestReleaseOfWhatIsNotHeld(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.open(), w.open()
+		g := a.take("job")
+		b.Release(b.id(), g.Hold)
+		b.failed(broker.ErrNotHeld)
+		stale := g.Hold
+		stale.Fence--
+		a.Release(a.id(), stale)
+		a.failed(broker.ErrStale)
+		a.release(g.Hold)
+		a.Release(a.id(), g.Hold)
+		a.failed(broker.ErrNotHeld)
+	})
+}
+
+func TestFixedLeaseEndsAndIsToldLost(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.alive(), w.alive()
+		begin := time.Now()
+		a.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(2 * time.Second)})
+		g := one[broker.Granted](a)
+		b.queue("job")
+		time.Sleep(time.Until(g.Validity.Until))
+		if lost := one[broker.Lost](a); lost.Reason != broker.LostExpired {
+			t.Errorf("got %v, want expired", lost.Reason)
+		}
+		b.none()
+		time.Sleep(time.Until(begin.Add(2*time.Second + 5*time.Millisecond)))
+		one[broker.Granted](b)
+		a.Release(a.id(), g.Hold)
+		a.failed(broker.ErrNotHeld)
+	})
+}
+
+func TestExtendProlongsAFixedLeaseOnly(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(2 * time.Second)})
+		g := one[broker.Granted](c)
+		time.Sleep(time.Second)
+		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: 10 * time.Second})
+		one[broker.Extended](c)
+		time.Sleep(9 * time.Second)
+		c.none()
+		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: time.Second})
+		if e := one[broker.Extended](c); time.Until(e.Validity.Until) < 800*time.Millisecond {
+			t.Errorf("got %v left, want what was left before", time.Until(e.Validity.Until))
+		}
+		time.Sleep(time.Second)
+		one[broker.Lost](c)
+		auto := c.take("other")
+		c.Extend(c.id(), broker.ExtendRequest{Hold: auto.Hold, Lease: time.Second})
+		c.failed(broker.ErrAutoLease)
+	})
+}
+
+func TestGoodbyeReleasesAll(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		for i := range 10 {
+			c.take(name(i))
+		}
+		c.Goodbye()
+		<-c.Done()
+		if c.Cause() != nil {
+			t.Errorf("got cause %v, want nil", c.Cause())
+		}
+		for i := range 10 {
+			w.free(name(i))
+		}
+	})
+}
+
+func TestGoodbyeStillAnswersTheReleaseBeforeIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			time.Sleep(time.Second)
+			return next()
+		})
+		c := w.open()
+		g := c.take("job")
+		c.Release(c.id(), g.Hold)
+		c.Goodbye()
+		<-c.Done()
+		one[broker.Released](c)
+	})
+}
+
+func TestBrokenStreamLetsLeasesRunOut(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b, waiting := w.open(), w.alive(), w.open()
+		a.take("job")
+		waiting.queue("job")
+		b.queue("job")
+		waiting.End(errors.New("broken"))
+		time.Sleep(5 * time.Second)
+		a.End(errors.New("broken"))
+		time.Sleep(25*time.Second - time.Millisecond)
+		b.none()
+		time.Sleep(10 * time.Millisecond)
+		one[broker.Granted](b)
+	})
+}
+
+func TestBrokenStreamReleasesIfAskedTo(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.openWith(broker.OpenRequest{ReleaseOnEnd: true}), w.open()
+		a.take("job")
+		b.queue("job")
+		a.End(errors.New("broken"))
+		one[broker.Granted](b)
+	})
+}
+
+func TestAutoLeaseLivesWhileItsClientIsHeard(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		c.take("job")
+		for range 720 {
+			time.Sleep(5 * time.Second)
+			if ttl := w.look("job").TTL; ttl <= 0 || ttl > 30*time.Second {
+				t.Fatalf("got TTL %v, want it in (0, 30s]", ttl)
+			}
+		}
+		c.none()
+	})
+}
+
+func TestSilentClientLosesItsLocksOneTTLAfterItWasHeard(t *testing.T) {
+	inWorld(t, func(w *world) {
+		silent, next := w.open(), w.alive()
+		silent.take("job")
+		next.queue("job")
+		time.Sleep(9 * time.Second)
+		silent.Hear()
+		heard := time.Now()
+		time.Sleep(30*time.Second - time.Millisecond)
+		next.none()
+		time.Sleep(10 * time.Millisecond)
+		one[broker.Granted](next)
+		if got := time.Since(heard); got > 31*time.Second {
+			t.Errorf("freed after %v, want at most the TTL + 1s", got)
+		}
+		<-silent.Done()
+		if !errors.Is(silent.Cause(), broker.ErrSilent) {
+			t.Errorf("got cause %v, want ErrSilent", silent.Cause())
+		}
+	})
+}
+
+func TestHeartbeatTellsTheSmallestValidityOfAutoLeases(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		c.Heartbeat(1)
+		if ack := one[broker.HeartbeatAck](c); ack.SentID != 1 || !ack.Until.IsZero() {
+			t.Errorf("got %+v, want no validity without leases", ack)
+		}
+		c.acquire(broker.AcquireRequest{Name: "fixed", Lease: ptr(time.Second / 2)})
+		one[broker.Granted](c)
+		g := c.take("a")
+		time.Sleep(time.Second / 10)
+		c.take("b")
+		c.Heartbeat(2)
+		if ack := one[broker.HeartbeatAck](c); !ack.Until.Equal(g.Validity.Until) {
+			t.Errorf("got %v, want the older lease's %v", ack.Until, g.Validity.Until)
+		}
+	})
+}
+
+func TestRequestIDsCannotBeRepeated(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		c.Acquire(5, broker.AcquireRequest{Name: "job", Kind: broker.Exclusive})
+		one[broker.Granted](c)
+		c.Acquire(5, broker.AcquireRequest{Name: "other", Kind: broker.Exclusive})
+		c.failed(broker.ErrRepeated)
+		c.Acquire(3, broker.AcquireRequest{Name: "third", Kind: broker.Exclusive})
+		one[broker.Granted](c)
+		c.Acquire(0, broker.AcquireRequest{Name: "fourth", Kind: broker.Exclusive})
+		c.failed(broker.ErrInvalid)
+	})
+}
+
+func TestDrainAsksAllClientsToMoveAtDifferentMoments(t *testing.T) {
+	inWorld(t, func(w *world) {
+		clients := []*client{w.open(), w.open(), w.open(), w.open()}
+		if n := w.b.Drain(8 * time.Second); n != 4 {
+			t.Errorf("got %d sessions, want 4", n)
+		}
+		moments := map[time.Duration]bool{}
+		for _, c := range clients {
+			moments[one[broker.Draining](c).Within] = true
+		}
+		if len(moments) != 4 {
+			t.Errorf("got moments %v, want four different ones", moments)
+		}
+		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, broker.ErrDraining) {
+			t.Errorf("got %v, want ErrDraining", err)
+		}
+		for _, c := range clients {
+			c.Goodbye()
+		}
+		<-w.b.Idle()
+	})
+}

@@ -1,0 +1,405 @@
+package broker_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/memstore"
+)
+
+var errUnknown = broker.ErrOutcomeUnknown
+
+// lose makes a store call execute and its reply get lost, n times.
+func lose[T any](n int) func(next func() (T, error)) (T, error) {
+	return func(next func() (T, error)) (T, error) {
+		v, err := next()
+		if n > 0 {
+			n--
+			return *new(T), errUnknown
+		}
+		return v, err
+	}
+}
+
+func (f *faults) loseReleases(n int) {
+	loser := lose[broker.Returned](n)
+	f.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) { return loser(next) })
+}
+
+func TestALostReplyToAcquireIsNotNoticed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.onAcquire(lose[broker.Grant](1))
+		c := w.open()
+		g := c.take("job")
+		if st := w.look("job"); st.Fence != g.Hold.Fence || st.Count != 1 {
+			t.Errorf("stored %+v, told %+v", st, g)
+		}
+		if calls := w.store.acquires.Load(); calls != 2 {
+			t.Errorf("got %d store calls, want 2", calls)
+		}
+		c.release(g.Hold)
+		w.free("job")
+	})
+}
+
+func TestAnAcquireThatMayHaveSucceededIsUndone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.onAcquire(lose[broker.Grant](2))
+		c := w.open()
+		c.acquire(broker.AcquireRequest{Name: "job"})
+		c.failed(errUnknown)
+		w.free("job")
+	})
+}
+
+func TestAnAcquireExecutedLateIsUndone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			go func() { time.Sleep(500 * time.Millisecond); _, _ = next() }()
+			return broker.Grant{}, errUnknown
+		})
+		c := w.open()
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(time.Hour)})
+		c.failed(errUnknown)
+		time.Sleep(600 * time.Millisecond)
+		if !w.look("job").Held {
+			t.Fatal("the late attempt did not take the lock: the test shows nothing")
+		}
+		time.Sleep(2 * time.Second)
+		w.free("job")
+	})
+}
+
+func TestAHolderWithAnUnsettledOutcomeCannotAskAgainYet(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.onAcquire(lose[broker.Grant](2))
+		c := w.open()
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		c.failed(errUnknown)
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		c.failed(errUnknown)
+		time.Sleep(3 * time.Second)
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		g := one[broker.Granted](c)
+		time.Sleep(10 * time.Second)
+		if st := w.look("job"); !st.Held || st.Fence != g.Hold.Fence {
+			t.Errorf("got %+v: clearing up hit the later hold", st)
+		}
+	})
+}
+
+func TestAGrantWhoseTimeIsOverIsNotTold(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			g, err := next()
+			time.Sleep(2 * time.Second)
+			return g, err
+		})
+		c := w.open()
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(time.Second)})
+		time.Sleep(4 * time.Second)
+		c.failed(errUnknown)
+	})
+}
+
+func TestALostReplyToReleaseIsNotNoticed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		g := c.take("job")
+		w.store.loseReleases(1)
+		c.release(g.Hold)
+		w.free("job")
+	})
+}
+
+func TestALostReplyToAHandOverIsNotNoticed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.open(), w.open()
+		g := a.take("job")
+		b.queue("job")
+		w.store.loseReleases(1)
+		a.release(g.Hold)
+		got := one[broker.Granted](b)
+		if st := w.look("job"); st.Fence != got.Hold.Fence || st.Owner != broker.Owner(b.ID()+":"+got.Hold.Holder) {
+			t.Errorf("stored %+v, told %+v", st, got)
+		}
+	})
+}
+
+func TestAHandOverWithUnknownOutcomeReachesTheWaiterAllTheSame(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.open(), w.open()
+		g := a.take("job")
+		b.queue("job")
+		w.store.loseReleases(3)
+		a.Release(a.id(), g.Hold)
+		a.failed(errUnknown)
+		got := one[broker.Granted](b)
+		if st := w.look("job"); st.Fence != got.Hold.Fence {
+			t.Errorf("stored %+v, told %+v", st, got)
+		}
+		time.Sleep(10 * time.Second)
+		if st := w.look("job"); st.Fence != got.Hold.Fence || !st.Held {
+			t.Errorf("clearing up hit the next holder: %+v", st)
+		}
+	})
+}
+
+func TestAReleaseGoesOnInTheBackground(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		g := c.take("job")
+		w.store.setDown(broker.ErrUnavailable)
+		c.Release(c.id(), g.Hold)
+		c.failed(broker.ErrUnavailable)
+		w.store.setDown(nil)
+		time.Sleep(3 * time.Second)
+		w.free("job")
+	})
+}
+
+func TestALateReleaseDoesNotHitTheNextHolder(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.open(), w.open()
+		g := a.take("job")
+		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			w.store.onRelease(nil)
+			go func() { time.Sleep(3 * time.Second); _, _ = next() }()
+			return broker.Returned{}, errUnknown
+		})
+		a.release(g.Hold)
+		got := b.take("job")
+		time.Sleep(5 * time.Second)
+		if st := w.look("job"); !st.Held || st.Fence != got.Hold.Fence {
+			t.Errorf("got %+v, want b's hold untouched", st)
+		}
+	})
+}
+
+func TestCancelAtTheInstantOfTheGrant(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			g, err := next()
+			time.Sleep(time.Second)
+			return g, err
+		})
+		a, b := w.open(), w.open()
+		id := a.acquire(broker.AcquireRequest{Name: "job"})
+		b.queue("job")
+		a.Cancel(a.id(), id)
+		events := a.events()
+		if len(events) != 2 {
+			t.Fatalf("got %#v, want NotGranted and Done", events)
+		}
+		if n, ok := events[0].(broker.NotGranted); !ok || !errors.Is(n.Cause, broker.ErrCancelled) {
+			t.Errorf("got %#v, want NotGranted because cancelled", events[0])
+		}
+		time.Sleep(time.Second)
+		one[broker.Granted](b)
+		a.none()
+	})
+}
+
+func TestNextWaiterLeavesAtTheInstantOfItsHandOver(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b, c := w.open(), w.open(), w.open()
+		g := a.take("job")
+		id := b.queue("job")
+		c.queue("job")
+		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			r, err := next()
+			time.Sleep(time.Second)
+			return r, err
+		})
+		a.Release(a.id(), g.Hold)
+		b.Cancel(b.id(), id)
+		time.Sleep(3 * time.Second)
+		one[broker.Released](a)
+		got := one[broker.Granted](c)
+		if st := w.look("job"); st.Fence != got.Hold.Fence {
+			t.Errorf("stored %+v, told %+v", st, got)
+		}
+	})
+}
+
+func TestCancelOfWhatDoesNotWait(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		c.take("job")
+		c.Cancel(c.id(), 1)
+		c.failed(broker.ErrNotWaiting)
+	})
+}
+
+func TestAShortOutageIsToldAndNothingIsLost(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, idle := w.alive(), w.alive()
+		g := c.take("job")
+		time.Sleep(5 * time.Second)
+		w.store.setDown(broker.ErrUnavailable)
+		time.Sleep(2 * time.Second)
+		if risk := one[broker.AtRisk](c); risk.Validity.Until.Before(time.Now()) {
+			t.Errorf("at risk until %v, which is over", risk.Validity.Until)
+		}
+		if w.b.Ready() == nil {
+			t.Error("the broker says it is ready")
+		}
+		time.Sleep(3 * time.Second)
+		w.store.setDown(nil)
+		time.Sleep(2 * time.Second)
+		one[broker.Safe](c)
+		idle.none()
+		time.Sleep(time.Minute)
+		c.none()
+		if st := w.look("job"); st.Fence != g.Hold.Fence || !st.Held {
+			t.Errorf("got %+v, want it held on", st)
+		}
+	})
+}
+
+func TestALongOutageLosesLocksAtTheEndOfTheirValidity(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		g := c.take("job")
+		w.store.setDown(broker.ErrUnavailable)
+		time.Sleep(time.Until(g.Validity.Until))
+		events := c.events()
+		if len(events) != 2 {
+			t.Fatalf("got %#v, want AtRisk and Lost", events)
+		}
+		if l, ok := events[1].(broker.Lost); !ok || l.Reason != broker.LostExpired {
+			t.Errorf("got %#v, want Lost because expired", events[1])
+		}
+		c.acquire(broker.AcquireRequest{Name: "job"})
+		c.failed(broker.ErrUnavailable)
+		w.store.setDown(nil)
+		time.Sleep(2 * time.Second)
+		one[broker.Safe](c)
+		c.take("job")
+	})
+}
+
+func TestWaitersOutliveAnOutage(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.alive(), w.alive()
+		a.take("job")
+		b.queue("job")
+		w.store.setDown(broker.ErrUnavailable)
+		time.Sleep(2 * time.Minute)
+		b.none()
+		w.store.setDown(nil)
+		time.Sleep(maxPause)
+		one[broker.Granted](b)
+	})
+}
+
+// maxPause is a little more than the longest pause between two attempts at an unreachable store.
+const maxPause = 2500 * time.Millisecond
+
+func TestDataLossIsToldWithinARenewalIntervalAndTheFenceGrowsOn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		g := c.take("job")
+		w.store.Store.(*memstore.Store).Lose()
+		time.Sleep(10*time.Second + time.Second/2)
+		if lost := one[broker.Lost](c); lost.Reason != broker.LostData {
+			t.Errorf("got %v, want data loss", lost.Reason)
+		}
+		if again := c.take("job"); again.Hold.Fence <= g.Hold.Fence {
+			t.Errorf("got fence %d after %d", again.Hold.Fence, g.Hold.Fence)
+		}
+	})
+}
+
+func TestForceReleaseIsToldAtOnceOnAnotherReplica(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.replica().alive()
+		c.take("job")
+		released, err := w.b.ForceRelease(t.Context(), "job", broker.Exclusive)
+		if err != nil || !released {
+			t.Fatalf("got %v, %v", released, err)
+		}
+		if lost := one[broker.Lost](c); lost.Reason != broker.LostForced {
+			t.Errorf("got %v, want forced", lost.Reason)
+		}
+		released, err = w.b.ForceRelease(t.Context(), "job", broker.Exclusive)
+		if err != nil || released {
+			t.Errorf("of a free lock: got %v, %v", released, err)
+		}
+	})
+}
+
+func TestOtherReplicasGetTheirTurnAfterABurst(t *testing.T) {
+	cfg := testConfig()
+	cfg.HandoffBurst = 4
+	inWorldWith(t, cfg, func(w *world) {
+		here, there := w.alive(), w.replica().alive()
+		g := here.take("job")
+		there.queue("job")
+		turns := 0
+		for {
+			here.acquire(broker.AcquireRequest{Name: "job"})
+			here.events()
+			here.Release(here.id(), g.Hold)
+			events := here.events()
+			if turns++; turns > 10 {
+				t.Fatal("the other replica starves")
+			}
+			next, granted := events[0].(broker.Granted)
+			if !granted {
+				break
+			}
+			g = next
+		}
+		one[broker.Granted](there)
+		if turns != 5 {
+			t.Errorf("the other replica had its turn after %d, want after 4 hand-overs", turns)
+		}
+	})
+}
+
+func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession, cfg.Limits.WatchesPerSession = 10, 10, 10
+	inWorldWith(t, cfg, func(w *world) {
+		c := w.open()
+		for range 3000 {
+			c.acquire(broker.AcquireRequest{})
+		}
+		<-c.Done()
+		if !errors.Is(c.Cause(), broker.ErrBacklog) {
+			t.Errorf("got %v, want ErrBacklog", c.Cause())
+		}
+	})
+}
+
+func TestLimitsAreKept(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 3, 2
+	cfg.Limits.WatchesPerSession, cfg.Limits.Sessions, cfg.Limits.QueueLength = 1, 3, 2
+	inWorldWith(t, cfg, func(w *world) {
+		c, d, e := w.open(), w.open(), w.open()
+		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, broker.ErrQuota) {
+			t.Errorf("a fourth session: got %v", err)
+		}
+		for i := range 3 {
+			c.take(name(i))
+		}
+		c.acquire(broker.AcquireRequest{Name: "more"})
+		c.failed(broker.ErrQuota)
+		d.queue(name(0))
+		d.queue(name(0))
+		d.acquire(broker.AcquireRequest{Name: name(1)})
+		d.failed(broker.ErrQuota)
+		e.acquire(broker.AcquireRequest{Name: name(0)})
+		e.failed(broker.ErrQuota)
+		d.Watch(d.id(), "a")
+		one[broker.Done](d)
+		d.Watch(d.id(), "a")
+		one[broker.Done](d)
+		d.Watch(d.id(), "b")
+		d.failed(broker.ErrQuota)
+	})
+}

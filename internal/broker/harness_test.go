@@ -1,0 +1,296 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/watchdog"
+)
+
+// faults is a Store whose calls a test counts, delays and breaks.
+type faults struct {
+	broker.Store
+	acquires, releases, looks atomic.Int64
+
+	mu      sync.Mutex
+	acquire func(next func() (broker.Grant, error)) (broker.Grant, error)
+	release func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error)
+	down    error
+}
+
+func (f *faults) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+	f.acquires.Add(1)
+	f.mu.Lock()
+	hook, down := f.acquire, f.down
+	f.mu.Unlock()
+	next := func() (broker.Grant, error) { return f.Store.Acquire(ctx, c) }
+	switch {
+	case down != nil:
+		return broker.Grant{}, down
+	case hook != nil:
+		return hook(next)
+	}
+	return next()
+}
+
+func (f *faults) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+	f.releases.Add(1)
+	f.mu.Lock()
+	hook, down := f.release, f.down
+	f.mu.Unlock()
+	next := func() (broker.Returned, error) { return f.Store.Release(ctx, r) }
+	switch {
+	case down != nil:
+		return broker.Returned{}, down
+	case hook != nil:
+		return hook(r, next)
+	}
+	return next()
+}
+
+func (f *faults) Renew(ctx context.Context, rs []broker.Renewal, done func(int, error)) {
+	if err := f.isDown(); err != nil {
+		for i := range rs {
+			done(i, err)
+		}
+		return
+	}
+	f.Store.Renew(ctx, rs, done)
+}
+
+func (f *faults) Look(ctx context.Context, name string) (broker.State, error) {
+	f.looks.Add(1)
+	if err := f.isDown(); err != nil {
+		return broker.State{}, err
+	}
+	return f.Store.Look(ctx, name)
+}
+
+func (f *faults) Probe(ctx context.Context) (string, error) {
+	if err := f.isDown(); err != nil {
+		return "", err
+	}
+	return f.Store.Probe(ctx)
+}
+
+func (f *faults) isDown() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.down
+}
+
+func (f *faults) onAcquire(hook func(next func() (broker.Grant, error)) (broker.Grant, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.acquire = hook
+}
+
+func (f *faults) onRelease(hook func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.release = hook
+}
+
+func (f *faults) setDown(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = err
+}
+
+// world is a broker on a memory store in a bubble.
+type world struct {
+	t     *testing.T
+	store *faults
+	b     *broker.Broker
+}
+
+func testConfig() broker.Config {
+	return broker.Config{
+		Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
+		Limits: broker.Limits{
+			NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, FrameBytes: 1 << 20,
+			LocksPerSession: 10000, WaitersPerSession: 10000, WatchesPerSession: 100, QueueLength: 10000, Sessions: 1000,
+			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
+		},
+		HandoffBurst: 32,
+	}
+}
+
+// inWorld runs a test in a bubble, where time passes only while everybody sleeps.
+func inWorld(t *testing.T, test func(w *world)) {
+	t.Helper()
+	inWorldWith(t, testConfig(), test)
+}
+
+func inWorldWith(t *testing.T, cfg broker.Config, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store := &faults{Store: memstore.New()}
+		w := start(t, cfg, store)
+		test(w)
+	})
+}
+
+// start starts a replica on a store, and stops it at the end of the test.
+func start(t *testing.T, cfg broker.Config, store *faults) *world {
+	reg := prometheus.NewRegistry()
+	dog := watchdog.New(store, zap.NewNop(), reg)
+	w := &world{t: t, store: store, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
+	t.Cleanup(func() {
+		if err := w.b.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		dog.Close()
+	})
+	return w
+}
+
+// client is a session with the events it has heard.
+type client struct {
+	*broker.Session
+	t      *testing.T
+	lastID uint64
+}
+
+func (w *world) open() *client { return w.openWith(broker.OpenRequest{}) }
+
+func (w *world) openWith(req broker.OpenRequest) *client {
+	w.t.Helper()
+	s, err := w.b.Open(req)
+	if err != nil {
+		w.t.Fatalf("open: %v", err)
+	}
+	return &client{Session: s, t: w.t}
+}
+
+// alive opens a session that sends heartbeats until the test ends; the acks are not told.
+func (w *world) alive() *client {
+	c := w.open()
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	w.t.Cleanup(func() { close(stop); <-done })
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-time.After(c.HeartbeatInterval()):
+				c.Hear()
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return c
+}
+
+func (c *client) id() uint64 { c.lastID++; return c.lastID }
+
+// events waits until nothing more happens at this moment, and takes what was told.
+func (c *client) events() []broker.Event {
+	synctest.Wait()
+	return c.Outbox().Take()
+}
+
+// one takes the only event there is, of type E.
+func one[E broker.Event](c *client) E {
+	c.t.Helper()
+	events := c.events()
+	if len(events) != 1 {
+		c.t.Fatalf("got %d events %#v, want one %T", len(events), events, *new(E))
+	}
+	e, ok := events[0].(E)
+	if !ok {
+		c.t.Fatalf("got %T %v, want %T", events[0], events[0], *new(E))
+	}
+	return e
+}
+
+// none checks that nothing was told.
+func (c *client) none() {
+	c.t.Helper()
+	if events := c.events(); len(events) > 0 {
+		c.t.Fatalf("got %#v, want nothing", events)
+	}
+}
+
+func (c *client) acquire(req broker.AcquireRequest) uint64 {
+	if req.Kind == 0 {
+		req.Kind = broker.Exclusive
+	}
+	id := c.id()
+	c.Acquire(id, req)
+	return id
+}
+
+// take acquires a free lock.
+func (c *client) take(name string) broker.Granted {
+	c.t.Helper()
+	c.acquire(broker.AcquireRequest{Name: name})
+	return one[broker.Granted](c)
+}
+
+// queue asks for a lock and waits.
+func (c *client) queue(name string) uint64 {
+	c.t.Helper()
+	id := c.acquire(broker.AcquireRequest{Name: name})
+	one[broker.Queued](c)
+	return id
+}
+
+// release gives a hold back.
+func (c *client) release(h broker.Hold) {
+	c.t.Helper()
+	c.Release(c.id(), h)
+	one[broker.Released](c)
+}
+
+// failed takes the only event, which must be Failed with this error.
+func (c *client) failed(want error) {
+	c.t.Helper()
+	if got := one[broker.Failed](c); !isError(got.Err, want) {
+		c.t.Fatalf("got %v, want %v", got.Err, want)
+	}
+}
+
+// notGranted takes the only event, which must be NotGranted for this cause.
+func (c *client) notGranted(want error) broker.NotGranted {
+	c.t.Helper()
+	got := one[broker.NotGranted](c)
+	if !isError(got.Cause, want) {
+		c.t.Fatalf("got %v, want %v", got.Cause, want)
+	}
+	return got
+}
+
+func (w *world) look(name string) broker.State {
+	w.t.Helper()
+	st, err := w.store.Store.Look(w.t.Context(), name)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return st
+}
+
+func (w *world) free(name string) {
+	w.t.Helper()
+	if st := w.look(name); st.Held {
+		w.t.Fatalf("%q is held by %q, want free", name, st.Owner)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func name(i int) string { return fmt.Sprintf("name-%d", i) }
+
+// replica is a second broker on the same store.
+func (w *world) replica() *world { return start(w.t, testConfig(), w.store) }

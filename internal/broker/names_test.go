@@ -1,0 +1,86 @@
+package broker
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestNames(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"job": true, "a": true, strings.Repeat("x", 512): true, "grüße:東京": true, "{tag}:job": true, "a{b}c{d": true,
+		"spaces are fine": true, "x}y{z}": true,
+		"": false, strings.Repeat("x", 513): false, "a\x00b": false, "a\nb": false, "\xff": false, "a\u0085b": false,
+		"a{b": false, "a}b": false, "{}": false, "{}x{y}": false, "a}b{": false,
+	} {
+		err := checkName(name, 512)
+		if (err == nil) != ok {
+			t.Errorf("%q: got %v, want ok = %v", name, err, ok)
+		}
+		var invalid *InvalidError
+		if err != nil && (!errors.As(err, &invalid) || invalid.Reason != ReasonName) {
+			t.Errorf("%q: got %#v, want an InvalidError with its reason", name, err)
+		}
+	}
+}
+
+// hashTag is what Redis Cluster hashes of a key (Redis Cluster specification, "Hash tags").
+func hashTag(key string) string {
+	_, rest, ok := strings.Cut(key, "{")
+	if tag, _, closed := strings.Cut(rest, "}"); ok && closed && tag != "" {
+		return tag
+	}
+	return key
+}
+
+func FuzzNamesKeepTheirKeysInOneSlot(f *testing.F) {
+	for _, s := range []string{"job", "{a}b", "a{b", "a}b", "{}", "}{a}", "a{b}c}d"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		if checkName(name, 512) != nil {
+			return
+		}
+		if !utf8.ValidString(name) || name == "" {
+			t.Errorf("%q was let through", name)
+		}
+		helper := "redisson_lock_token:{" + name + "}"
+		if strings.Contains(name, "{") {
+			helper = "redisson_lock_token:" + name
+		}
+		if got, want := hashTag(helper), hashTag(name); got != want {
+			t.Errorf("%q hashes to %q, its helper key to %q", name, want, got)
+		}
+	})
+}
+
+func TestRequestIDWindow(t *testing.T) {
+	var r requestIDs
+	for _, step := range []struct {
+		id    uint64
+		fresh bool
+	}{
+		{1, true},
+		{1, false},
+		{3, true},
+		{2, true},
+		{2, false},
+		{idWindow + 2, true},
+		{2, false},
+		{4, true},
+		{3, false},
+		{1 << 40, true},
+		{1 << 40, false},
+		{1<<40 - idWindow, false},
+		{1<<40 - idWindow + 1, true},
+		{1<<64 - 1, true},
+		{1<<64 - 1, false},
+		{1<<64 - 2, true},
+		{0, false},
+	} {
+		if got := r.use(step.id); got != step.fresh {
+			t.Errorf("id %d: got fresh = %v, want %v", step.id, got, step.fresh)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/memstore"
+)
+
+func (c *client) watch(name string) {
+	c.t.Helper()
+	c.Watch(c.id(), name)
+	one[broker.Done](c)
+}
+
+func TestWatchersHearOfAReleaseOnAnyReplica(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, holder := w.open(), w.replica().open()
+		watcher.watch("job")
+		g := holder.take("job")
+		watcher.none()
+		holder.release(g.Hold)
+		if u := one[broker.Unlocked](watcher); u.Name != "job" {
+			t.Errorf("got %q", u.Name)
+		}
+	})
+}
+
+func TestWatchersHearOfAnExpiry(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, holder := w.alive(), w.replica().alive()
+		holder.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(3 * time.Second)})
+		one[broker.Granted](holder)
+		watcher.watch("job")
+		time.Sleep(3*time.Second + 5*time.Millisecond)
+		one[broker.Unlocked](watcher)
+	})
+}
+
+func TestWatchersHearOfALockTakenAndExpiredUnseen(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, holder := w.alive(), w.replica().alive()
+		g := holder.take("job")
+		holder.release(g.Hold)
+		watcher.watch("job")
+		time.Sleep(time.Second)
+		watcher.none()
+		holder.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(time.Second)})
+		one[broker.Granted](holder)
+		time.Sleep(5 * time.Second)
+		one[broker.Unlocked](watcher)
+	})
+}
+
+func TestWatchersHearOfADeletedKey(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, holder := w.alive(), w.replica().alive()
+		watcher.watch("job")
+		holder.take("job")
+		time.Sleep(6 * time.Second)
+		w.store.Store.(*memstore.Store).Expire("job")
+		time.Sleep(11 * time.Second)
+		one[broker.Unlocked](watcher)
+	})
+}
+
+func TestUnlocksAreMergedPerName(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, holder := w.open(), w.open()
+		watcher.watch("job")
+		for range 5 {
+			holder.release(holder.take("job").Hold)
+		}
+		one[broker.Unlocked](watcher)
+	})
+}
+
+func TestUnwatchEndsTheLooking(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		c.watch("job")
+		c.Unwatch(c.id(), "job")
+		one[broker.Done](c)
+		c.Unwatch(c.id(), "job")
+		one[broker.Done](c)
+		looks := w.store.looks.Load()
+		time.Sleep(time.Minute)
+		if more := w.store.looks.Load() - looks; more != 0 {
+			t.Errorf("the store was looked at %d times after the last watcher left", more)
+		}
+	})
+}
