@@ -1,0 +1,171 @@
+package storetest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// ear records what a listener hears.
+type ear struct {
+	s *suite
+
+	mu      sync.Mutex // guards the fields below
+	heard   map[broker.Notice]int
+	forced  []string
+	changed chan struct{} // closed and replaced at each change
+}
+
+func newEar(s *suite) *ear {
+	return &ear{s: s, heard: map[broker.Notice]int{}, changed: make(chan struct{})}
+}
+
+// listen makes an ear for a name and waits until it hears.
+func (s *suite) listen(name string) (e *ear, stop func()) {
+	s.Helper()
+	e = newEar(s)
+	stop = s.Store.Listen(name, e.hear)
+	s.Cleanup(stop)
+	e.await("listening", func() bool { return e.heard[broker.NoticeListening] > 0 })
+	return e, stop
+}
+
+func (e *ear) hear(n broker.Notice) { e.change(func() { e.heard[n]++ }) }
+
+func (e *ear) hearForced(name string) { e.change(func() { e.forced = append(e.forced, name) }) }
+
+func (e *ear) change(do func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	do()
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// await waits for something; cond is called with mu.
+func (e *ear) await(what string, cond func() bool) {
+	e.s.Helper()
+	deadline := time.After(within)
+	for {
+		e.mu.Lock()
+		ok, changed := cond(), e.changed
+		e.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			e.s.Fatalf("not heard within %v: %s; heard %v %q", within, what, e.heard, e.forced)
+		}
+	}
+}
+
+// awaitReleases waits for the n-th notice of a release and fails if there are more.
+func (e *ear) awaitReleases(n int) {
+	e.s.Helper()
+	e.await("releases", func() bool { return e.heard[broker.NoticeReleased] >= n })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if got := e.heard[broker.NoticeReleased]; got != n {
+		e.s.Errorf("heard of %d releases, want %d", got, n)
+	}
+}
+
+var listenContract = []contract{
+	{"AReleaseIsHeardOnceByEachListener", func(s *suite) {
+		a, _ := s.listen("n")
+		b, _ := s.listen("n")
+		other, _ := s.listen("m")
+		for i := range 3 {
+			s.acquire(claim("n", "o"))
+			if res := s.release(giveBack("n", "o", 0)); res.Listeners < 1 {
+				s.Errorf("got %d listeners, want some", res.Listeners)
+			}
+			a.awaitReleases(i + 1)
+			b.awaitReleases(i + 1)
+		}
+		s.acquire(claim("m", "o"))
+		s.release(giveBack("m", "o", 0))
+		other.awaitReleases(1)
+	}},
+	{"NobodyListensToAnUnheardName", func(s *suite) {
+		s.acquire(claim("n", "o"))
+		if res := s.release(giveBack("n", "o", 0)); res.Listeners != 0 {
+			s.Errorf("got %d listeners, want none", res.Listeners)
+		}
+	}},
+	{"AHandOverAndACountDownAreNotHeard", func(s *suite) {
+		e, _ := s.listen("n")
+		f := s.acquire(claim("n", "o")).Fence
+		s.acquire(nested("n", "o", 2, f))
+		down := giveBack("n", "o", f)
+		down.Remaining = 1
+		s.release(down)
+		next := s.release(handOver("n", "o", f, "heir")).HandedOver
+		s.release(handOver("n", "o", f, "heir")) // repeated
+		s.release(giveBack("n", "heir", next))
+		e.awaitReleases(1)
+		s.acquire(claim("n", "o"))
+		s.release(giveBack("n", "o", 0))
+		e.awaitReleases(2)
+	}},
+	{"AForcedReleaseIsHeardByAll", func(s *suite) {
+		e, _ := s.listen("n")
+		all := newEar(s)
+		s.Cleanup(s.Store.ListenForced(all.hearForced))
+		forced := func() bool { return len(all.forced) > 0 && all.forced[len(all.forced)-1] == "n" }
+		deadline := time.Now().Add(within)
+		for n := 1; ; n++ { // until it hears: there is no sign of when it begins to
+			s.acquire(claim("n", "o"))
+			_, err := s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
+			s.must(err)
+			e.awaitReleases(n)
+			all.mu.Lock()
+			ok := forced()
+			all.mu.Unlock()
+			if ok {
+				return
+			}
+			if time.Now().After(deadline) {
+				s.Fatal("a forced release is not heard")
+			}
+		}
+	}},
+	{"AFailedReleaseIsNotHeard", func(s *suite) {
+		e, _ := s.listen("n")
+		_, err := s.Store.Release(s.Context(), giveBack("n", "o", 0))
+		s.wantErr(err, broker.ErrNotHeld)
+		_, err = s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
+		s.must(err)
+		s.acquire(claim("n", "o"))
+		s.release(giveBack("n", "o", 0))
+		e.awaitReleases(1)
+	}},
+	{"WhoStoppedHearsNoMore", func(s *suite) {
+		gone, stop := s.listen("n")
+		stays, _ := s.listen("n")
+		stop()
+		stop()
+		for i := range 2 {
+			s.acquire(claim("n", "o"))
+			s.release(giveBack("n", "o", 0))
+			stays.awaitReleases(i + 1)
+		}
+		gone.mu.Lock()
+		defer gone.mu.Unlock()
+		if n := gone.heard[broker.NoticeReleased]; n > 0 {
+			s.Errorf("heard of %d releases after it stopped", n)
+		}
+	}},
+	{"ListeningAgainIsToldAgain", func(s *suite) {
+		for range 20 {
+			e, stop := s.listen("n")
+			s.acquire(claim("n", "o"))
+			s.release(giveBack("n", "o", 0))
+			e.awaitReleases(1)
+			stop()
+		}
+	}},
+}

@@ -1,0 +1,179 @@
+// Package storetest is the contract of broker.Store: a suite that each Store passes (Run), a Store that loses requests
+// and replies on demand (Flaky), and a comparison of two Stores by random operations (Compare).
+package storetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// Hooks do to a Store what its interface cannot, as its server or an operator could.
+type Hooks struct {
+	// Expire ends the lease of a name as if its time had passed.
+	Expire func(name string) error
+	// Lose makes the store forget everything, and begin anew.
+	Lose func() error
+	// Occupy puts something under a name that is no lock.
+	Occupy func(name string) error
+}
+
+// Rig is a Store with its hooks.
+type Rig struct {
+	Store broker.Store
+	Hooks Hooks
+}
+
+// Run runs the contract suite. newRig is called for each test and returns an empty Store.
+func Run(t *testing.T, newRig func(t *testing.T) Rig) {
+	groups := []struct {
+		name  string
+		tests []contract
+	}{
+		{"Acquire", acquireContract}, {"Nested", nestedContract}, {"Release", releaseContract},
+		{"HandOver", handOverContract}, {"Renew", renewContract}, {"Force", forceContract},
+		{"Look", lookContract}, {"List", listContract}, {"Listen", listenContract}, {"Refusals", refusalContract},
+	}
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) {
+			for _, c := range g.tests {
+				t.Run(c.name, func(t *testing.T) { c.test(newSuite(t, newRig(t))) })
+			}
+		})
+	}
+}
+
+// contract is one sentence of the contract.
+type contract struct {
+	name string
+	test func(s *suite)
+}
+
+// within is how long a notice may take.
+const within = 10 * time.Second
+
+// The usual lease, longer than any test takes.
+const ttl = time.Minute
+
+// suite is what a test works with. Its methods end the test when what they do is refused.
+type suite struct {
+	*testing.T
+	Rig
+}
+
+func newSuite(t *testing.T, r Rig) *suite { return &suite{T: t, Rig: r} }
+
+// claim is a first acquisition with the usual lease.
+func claim(name string, o broker.Owner) broker.Claim {
+	return broker.Claim{Name: name, Kind: broker.Exclusive, Owner: o, Count: 1, TTL: ttl}
+}
+
+// giveBack is a complete release.
+func giveBack(name string, o broker.Owner, f broker.Fence) broker.Return {
+	return broker.Return{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f}
+}
+
+// renewal prolongs by the usual lease.
+func renewal(name string, o broker.Owner, f broker.Fence) broker.Renewal {
+	return broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f, TTL: ttl}
+}
+
+// acquire makes an acquisition that must succeed.
+func (s *suite) acquire(c broker.Claim) broker.Grant {
+	s.Helper()
+	g, err := s.Store.Acquire(s.Context(), c)
+	if err != nil {
+		s.Fatalf("acquire %+v: %v", c, err)
+	}
+	return g
+}
+
+// release makes a release that must succeed.
+func (s *suite) release(r broker.Return) broker.Returned {
+	s.Helper()
+	res, err := s.Store.Release(s.Context(), r)
+	if err != nil {
+		s.Fatalf("release %+v: %v", r, err)
+	}
+	return res
+}
+
+// renew makes one renewal and returns its error.
+func (s *suite) renew(r broker.Renewal) error {
+	s.Helper()
+	calls := 0
+	var got error
+	s.Store.Renew(s.Context(), []broker.Renewal{r}, func(i int, err error) {
+		calls++
+		got = err
+		if i != 0 {
+			s.Errorf("done was called with index %d, want 0", i)
+		}
+	})
+	if calls != 1 {
+		s.Fatalf("done was called %d times, want once", calls)
+	}
+	return got
+}
+
+// look reads the state of a name.
+func (s *suite) look(name string) broker.State {
+	s.Helper()
+	st, err := s.Store.Look(s.Context(), name)
+	if err != nil {
+		s.Fatalf("look at %q: %v", name, err)
+	}
+	return st
+}
+
+// must ends the test if a hook failed.
+func (s *suite) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// wantErr checks an error by errors.Is.
+func (s *suite) wantErr(got, want error) {
+	s.Helper()
+	if !errors.Is(got, want) {
+		s.Errorf("got error %v, want %v", got, want)
+	}
+}
+
+// wantGone checks that an error is a *broker.GoneError with a reason.
+func (s *suite) wantGone(got error, want broker.LostReason) {
+	s.Helper()
+	gone, ok := errors.AsType[*broker.GoneError](got)
+	if !ok || gone.Reason != want {
+		s.Errorf("got error %v, want a GoneError with reason %v", got, want)
+	}
+}
+
+// wantHolder checks who holds a name, and how often. Nobody is "" and 0.
+func (s *suite) wantHolder(name string, o broker.Owner, count uint32) {
+	s.Helper()
+	st := s.look(name)
+	if st.Held != (o != "") || st.Owner != o || st.Count != count {
+		s.Errorf("%q is held by %q %d times (held: %v), want %q %d times", name, st.Owner, st.Count, st.Held, o, count)
+	}
+}
+
+// wantTTL checks a remaining time: at most a second less than wanted, and not more.
+func (s *suite) wantTTL(got, want time.Duration) {
+	s.Helper()
+	if got > want || got < want-5*time.Second {
+		s.Errorf("got remaining time %v, want about %v", got, want)
+	}
+}
+
+// ended is a ctx that is over.
+func (s *suite) ended() context.Context {
+	ctx, cancel := context.WithCancel(s.Context())
+	cancel()
+	return ctx
+}

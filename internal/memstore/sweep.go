@@ -1,0 +1,85 @@
+package memstore
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// perOperation is how many entries an operation looks at besides its own. An operation adds at most one entry, so with
+// two the sweep goes round faster than the ring grows, and dead entries stay fewer than the others.
+const perOperation = 2
+
+// entryLocked returns the entry of a name, a new one if there is none.
+func (s *Store) entryLocked(name string, now time.Time) *entry {
+	s.sweepLocked(now)
+	e := s.entries[name]
+	if e == nil {
+		e = &entry{name: name}
+		s.entries[name] = e
+		s.linkLocked(e)
+	}
+	return e
+}
+
+// sweepLocked looks at the next few entries of the ring and forgets those that say nothing any more.
+func (s *Store) sweepLocked(now time.Time) {
+	for range min(perOperation, len(s.entries)) {
+		e := s.hand
+		s.hand = e.next
+		if e.owner != "" && !now.Before(e.expires) {
+			e.free()
+		}
+		old := !now.Before(e.fenceUntil) || len(s.entries) > s.remember
+		if e.owner == "" && !e.occupied && old {
+			s.forgetLocked(e)
+		}
+	}
+}
+
+// forgetLocked drops an entry. Its fence raises the floor, so that the next one of the name is greater even if the
+// clock was set back in between.
+func (s *Store) forgetLocked(e *entry) {
+	s.floor = max(s.floor, e.fence)
+	delete(s.entries, e.name)
+	if e.next == e {
+		s.hand = nil
+		return
+	}
+	if s.hand == e {
+		s.hand = e.next
+	}
+	e.prev.next, e.next.prev = e.next, e.prev
+}
+
+// goneLocked says why a hold that was granted with a fence is not there.
+func (s *Store) goneLocked(e *entry, f broker.Fence) *broker.GoneError {
+	known := e != nil && e.fence >= max(f, 1)
+	forgotten := e == nil && f > s.lost && f <= s.floor
+	if known || forgotten {
+		return &broker.GoneError{Reason: broker.LostForced}
+	}
+	return &broker.GoneError{Reason: broker.LostData}
+}
+
+// linkLocked puts an entry behind all others, as seen from the hand.
+func (s *Store) linkLocked(e *entry) {
+	if s.hand == nil {
+		e.prev, e.next = e, e
+		s.hand = e
+		return
+	}
+	e.prev, e.next = s.hand.prev, s.hand
+	e.prev.next, e.next.prev = e, e
+}
+
+// mintLocked gives a name its next fence: fence = max(last + 1, now in µs).
+func (s *Store) mintLocked(e *entry, now time.Time) broker.Fence {
+	last := e.fence
+	if last == 0 {
+		last = s.floor
+	}
+	e.fence = max(last+1, broker.Fence(now.UnixMicro()))
+	e.fenceUntil = now.Add(s.fenceTTL)
+	return e.fence
+}

@@ -1,0 +1,88 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// errBadAnswer: a script answered what it never does. Something in between changed the reply.
+var errBadAnswer = errors.New("an answer that no script gives")
+
+// answer is the list a script returned. Its first wrong element is kept in err, as ErrOutcomeUnknown.
+type answer struct {
+	list []any
+	err  error
+}
+
+// ask runs a script over the shared pipeline.
+func (s *Store) ask(ctx context.Context, sc *script, keys []string, args ...any) (answer, error) {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	cmd, err := sc.run(ctx, s.pipelined, keys, args...)
+	if err != nil {
+		return answer{}, s.failed(err)
+	}
+	list, err := cmd.Slice()
+	if err != nil {
+		return answer{}, s.failed(fmt.Errorf("%w: %w", errBadAnswer, err))
+	}
+	return answer{list: list}, nil
+}
+
+// at is an element of the list.
+func (a *answer) at(i int) any {
+	if i >= len(a.list) {
+		return nil
+	}
+	return a.list[i]
+}
+
+func (a *answer) int(i int) int64 {
+	v, ok := a.at(i).(int64)
+	if !ok {
+		a.bad(i)
+	}
+	return v
+}
+
+func (a *answer) text(i int) string {
+	v, ok := a.at(i).(string)
+	if !ok {
+		a.bad(i)
+	}
+	return v
+}
+
+func (a *answer) fence(i int) broker.Fence {
+	v := a.int(i)
+	if v <= 0 {
+		a.bad(i)
+	}
+	return broker.Fence(v) //nolint:gosec // checked above
+}
+
+func (a *answer) bad(i int) {
+	if a.err == nil {
+		a.err = fmt.Errorf("%w: %w: element %d of %v", broker.ErrOutcomeUnknown, errBadAnswer, i, a.list)
+	}
+}
+
+// code is what the script did.
+func (a *answer) code() int64 { return a.int(0) }
+
+// refusal is the error for a code that means no.
+func (a *answer) refusal() error {
+	switch {
+	case a.err != nil:
+		return a.err
+	case a.code() == answerNotHeld:
+		return broker.ErrNotHeld
+	case a.code() == answerStale:
+		return broker.ErrStale
+	}
+	a.bad(0)
+	return a.err
+}

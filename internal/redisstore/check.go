@@ -1,0 +1,127 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// errUnfit: this server cannot be used, whatever we wait.
+var errUnfit = errors.New("this redis cannot be used")
+
+// The oldest Redis whose scripts behave as ours expect.
+const (
+	minMajor = 6
+	minMinor = 2
+)
+
+// Probe implements broker.Store. The identity is the run id of the server. A server that is met for the first time is
+// checked; as long as it cannot be used, for example because it is a replica, Probe fails.
+func (s *Store) Probe(ctx context.Context) (string, error) {
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("probe: %w: %w", broker.ErrUnavailable, context.Cause(ctx))
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	var server, replication *redis.StringCmd
+	_, err := s.steady.Pipelined(ctx, func(p redis.Pipeliner) error {
+		server, replication = p.Info(ctx, "server"), p.Info(ctx, "replication")
+		return nil
+	})
+	if redis.IsPermissionError(err) {
+		return s.ping(ctx)
+	}
+	if err != nil {
+		return "", fmt.Errorf("probe: %w", s.failed(err))
+	}
+	info := server.Val() + replication.Val()
+	id := infoField(info, "run_id")
+	if err := fit(info); err != nil {
+		return "", s.unfit(id, err)
+	}
+	s.passed(ctx, id, infoField(info, "redis_version"))
+	return id, nil
+}
+
+// ping is Probe where INFO is forbidden: restarts are not noticed by it, only by renewals.
+func (s *Store) ping(ctx context.Context) (string, error) {
+	if err := s.steady.Ping(ctx).Err(); err != nil {
+		return "", fmt.Errorf("probe: %w", s.failed(err))
+	}
+	s.passed(ctx, "unknown", "unknown")
+	return "unknown", nil
+}
+
+// fit says whether a server can be used, by its INFO.
+func fit(info string) error {
+	if role := infoField(info, "role"); role != "" && role != "master" {
+		return fmt.Errorf("%w: it is a %s, not a master", errUnfit, role)
+	}
+	version := infoField(info, "redis_version")
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, errA := strconv.Atoi(major)
+	b, errB := strconv.Atoi(minor)
+	if errA != nil || errB != nil {
+		return nil // somebody else's server that calls its versions otherwise
+	}
+	if a < minMajor || a == minMajor && b < minMinor {
+		return fmt.Errorf("%w: version %s, need %d.%d or newer", errUnfit, version, minMajor, minMinor)
+	}
+	return nil
+}
+
+// passed takes note of a server that can be used, and looks at its settings once.
+func (s *Store) passed(ctx context.Context, id, version string) {
+	s.mu.Lock()
+	before := s.checked
+	s.checked = id
+	s.mu.Unlock()
+	if before == id {
+		return
+	}
+	s.log.Info("redis is there", zap.String("version", version), zap.String("run_id", id))
+	s.checkEviction(ctx)
+}
+
+// unfit takes note of a server that cannot be used, and says so once.
+func (s *Store) unfit(id string, err error) error {
+	s.mu.Lock()
+	known := s.warnedOf == id && s.checked == ""
+	s.warnedOf, s.checked = id, ""
+	s.mu.Unlock()
+	if !known {
+		s.log.Error("redis cannot be used", zap.Error(err), zap.String("run_id", id))
+	}
+	return fmt.Errorf("probe: %w: %w", broker.ErrUnavailable, err)
+}
+
+// checkEviction warns of a server that may throw locks away to make room.
+func (s *Store) checkEviction(ctx context.Context) {
+	found, err := s.steady.ConfigGet(ctx, "maxmemory-policy").Result()
+	if err != nil {
+		s.log.Debug("the eviction policy of redis is not known", zap.Error(err))
+		return
+	}
+	if policy := found["maxmemory-policy"]; policy != "" && policy != "noeviction" {
+		s.log.Warn("redis may evict locks and fences when it is full: set maxmemory-policy to noeviction",
+			zap.String("maxmemory_policy", policy))
+	}
+}
+
+// infoField returns a field of an INFO reply, or nothing.
+func infoField(info, field string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,25 @@
+// Package redisstore is a broker.Store in one Redis, in Redisson's own layout, so that programs on Redisson and
+// clients of lockd exclude each other on the same names.
+//
+// # What it promises
+//
+// Each verb is one Lua script (*.lua), hence one step for everybody else, and one round trip. Scripts may run twice:
+// counts are absolute, fences are compared, TTLs are set and never added to. Nothing is retried here, as only the
+// broker knows whether it still wants the lock. Redis may be down when a Store is opened and at any time later; the
+// Store then answers broker.ErrUnavailable, and goes on by itself when Redis is back.
+//
+// # What it does not promise
+//
+// A Redis that loses its data, or fails over to a replica that lags, forgets leases. The broker hears of it at the
+// next renewal. Fences keep growing even then, as long as the clock of Redis does.
+//
+// # Who owns time
+//
+// Redis does: leases are PX durations and end by its clock. No clock of ours enters a script.
+//
+// # How a request passes
+//
+// Acquire, Release, ForceRelease and Look go into one pipeline that all callers share (script.go, verbs.go). Renew and
+// Probe have connections of their own, so that load cannot starve them (renew.go, check.go). One connection hears all
+// channels (hub.go, hubconn.go). errors.go says what each failure means.
+package redisstore

@@ -1,0 +1,67 @@
+package redisstore
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// metrics of one Redis. No label comes from users.
+type metrics struct {
+	seconds       *prometheus.HistogramVec // by script
+	failures      *prometheus.CounterVec   // by what the failure means
+	scriptLoads   prometheus.Counter
+	resubscribed  prometheus.Counter
+	subscriptions prometheus.Gauge
+}
+
+// newMetrics makes the metrics and registers them, unless reg is nil.
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "lockd", Name: "redis_cmd_seconds",
+			Help:    "Time from sending a script to its answer, waiting for a place in a pipeline included.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
+		}, []string{"script"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "lockd", Name: "redis_errors_total",
+			Help: "Calls that failed, by what is known of their outcome.",
+		}, []string{"kind"}),
+		scriptLoads: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "lockd", Name: "redis_script_loads_total",
+			Help: "Scripts sent in full because Redis did not know them (any more).",
+		}),
+		resubscribed: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "lockd", Name: "redis_pubsub_resubscribe_total",
+			Help: "Interruptions of the connection that hears of releases.",
+		}),
+		subscriptions: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "lockd", Name: "redis_pubsub_channels",
+			Help: "Channels that are subscribed, or about to be.",
+		}),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{m.seconds, m.failures, m.scriptLoads, m.resubscribed, m.subscriptions} {
+		errs = append(errs, reg.Register(c))
+	}
+	return m, errors.Join(errs...)
+}
+
+// failed counts a failure.
+func (m *metrics) failed(meaning error) {
+	kind := "outcome_unknown"
+	switch {
+	case errors.Is(meaning, broker.ErrUnavailable):
+		kind = "unavailable"
+	case errors.Is(meaning, broker.ErrStoreFull):
+		kind = "store_full"
+	case errors.Is(meaning, broker.ErrKindMismatch):
+		kind = "kind_mismatch"
+	}
+	m.failures.WithLabelValues(kind).Inc()
+}

@@ -1,0 +1,68 @@
+package redisstore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/lockd-io/lockd/internal/broker/storetest"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// go-redis looks for a server that is down from a goroutine that sleeps for up to a second after Close.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
+		// go-redis keeps one clock for all clients.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.init.0.func1"))
+}
+
+// open opens a Store on a server until the test ends.
+func open(t testing.TB, cfg Config) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), cfg, zaptest.NewLogger(t), prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return s
+}
+
+// quick are timeouts for tests, long enough for two busy cores.
+func quick(srv *redistest.Server) Config {
+	return Config{Addr: srv.Addr, OpTimeout: 5 * time.Second, HearTimeout: time.Second}
+}
+
+// hooks are those of a server with a prefix.
+func hooks(t testing.TB, c *redis.Client, prefix string) storetest.Hooks {
+	return storetest.Hooks{
+		Expire: func(name string) error { return c.Del(t.Context(), prefix+name).Err() },
+		Lose:   func() error { return c.FlushAll(t.Context()).Err() },
+		Occupy: func(name string) error { return c.Set(t.Context(), prefix+name, "text", 0).Err() },
+	}
+}
+
+func TestContract(t *testing.T) {
+	srv := redistest.Start(t)
+	c := srv.Client()
+	for name, prefix := range map[string]string{"Plain": "", "Prefix": "app:", "OneSlot": "{app}:"} {
+		t.Run(name, func(t *testing.T) {
+			storetest.Run(t, func(t *testing.T) storetest.Rig {
+				if err := c.FlushAll(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				cfg := quick(srv)
+				cfg.Prefix = prefix
+				return storetest.Rig{Store: open(t, cfg), Hooks: hooks(t, c, prefix)}
+			})
+		})
+	}
+}

@@ -1,0 +1,115 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// errOpTimeout is why an operation was given up.
+var errOpTimeout = errors.New("redis did not answer in time")
+
+// Store is a broker.Store in one Redis. Open makes one.
+type Store struct {
+	log         *zap.Logger
+	metrics     *metrics
+	scripts     scripts
+	prefix      string
+	forcedMark  string // what messages of forced releases in our database begin with
+	fenceMillis int64
+	opTimeout   time.Duration
+
+	pipe   *redis.Client
+	auto   *redis.AutoPipeliner // on pipe
+	steady *redis.Client        // renewals and probes
+	hub    *hub
+
+	mu       sync.Mutex // guards the fields below
+	checked  string     // the run id of the server that passed the last check
+	warnedOf string     // the run id of the server whose settings were warned of
+}
+
+var _ broker.Store = (*Store)(nil)
+
+// quiet takes the place of go-redis's logger, which writes to standard error. All it says comes back as an error, too.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
+// The logger of go-redis is a global that is not guarded, so it has to be set before anything runs.
+func init() { redis.SetLogger(quiet{}) }
+
+// Open makes a Store. It fails if the configuration is wrong, or if Redis is there and cannot be used: a replica, or
+// too old. If Redis cannot be reached, the Store is unavailable until it can. reg may be nil.
+func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Store, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	o, err := cfg.options()
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(reg)
+	if err != nil {
+		return nil, fmt.Errorf("register the metrics of redis: %w", err)
+	}
+	s := &Store{
+		log: log.Named("redis"), metrics: m, scripts: newScripts(m), prefix: cfg.Prefix,
+		forcedMark:  "forced " + strconv.Itoa(o.DB) + " ",
+		fenceMillis: millis(cfg.FenceTTL), opTimeout: cfg.OpTimeout,
+		pipe: cfg.pipelineClient(*o), steady: cfg.directClient(*o),
+	}
+	if s.auto, err = s.pipe.AsyncAutoPipeline(); err != nil {
+		return nil, errors.Join(err, s.pipe.Close(), s.steady.Close())
+	}
+	s.hub = newHub(s.pipe, cfg, s.log, m)
+	if err := s.firstCheck(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// firstCheck fails if Redis answers and cannot be used.
+func (s *Store) firstCheck(ctx context.Context) error {
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	if _, err := s.Probe(ctx); err != nil {
+		if errors.Is(err, errUnfit) {
+			return err
+		}
+		s.log.Warn("redis cannot be reached yet", zap.Error(err))
+	}
+	return nil
+}
+
+// Close ends all connections and waits for everything that uses them. Operations under way get errors.
+func (s *Store) Close() error {
+	s.hub.close()
+	return errors.Join(s.auto.Close(), s.pipe.Close(), s.steady.Close())
+}
+
+// bounded gives ctx the time of one operation.
+func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.opTimeout, errOpTimeout)
+}
+
+// pipelined is the lane that all operations share. A command whose ctx ends stays in its pipeline: it may be executed
+// late.
+func (s *Store) pipelined(ctx context.Context, cmd *redis.Cmd) error {
+	return s.auto.Submit(ctx, cmd).WaitContext(ctx)
+}
+
+// direct is the lane of renewals.
+func (s *Store) direct(ctx context.Context, cmd *redis.Cmd) error {
+	return s.steady.Process(ctx, cmd)
+}

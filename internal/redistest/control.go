@@ -1,0 +1,135 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Client returns a client of the test's own, closed when the test ends.
+func (s *Server) Client() *redis.Client {
+	c := s.newClient()
+	s.t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Stop ends the server in good order, as an operator does; data is saved if it is configured to be.
+func (s *Server) Stop() {
+	s.t.Helper()
+	p := s.running()
+	s.signal(p, syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(stopWithin):
+		p.kill()
+		s.t.Errorf("redis-server did not end within %v", stopWithin)
+	}
+	s.forget()
+}
+
+// Kill ends the server at once, as a power cut does. It may be called when none runs.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	p := s.proc
+	s.mu.Unlock()
+	if p != nil {
+		p.kill()
+		s.forget()
+	}
+}
+
+// Pause freezes the server: connections stay, nothing is answered.
+func (s *Server) Pause() { s.t.Helper(); s.signal(s.running(), syscall.SIGSTOP) }
+
+// Resume ends a Pause. What was sent in between is executed now.
+func (s *Server) Resume() { s.t.Helper(); s.signal(s.running(), syscall.SIGCONT) }
+
+// Restart starts the server again on the same port, after Stop or Kill or instead of them, with the data it wrote to
+// its disk, if any.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	var err error
+	for range startTries {
+		if err = s.start(); err == nil {
+			return
+		}
+	}
+	s.t.Fatalf("redis-server did not start again: %v", err)
+}
+
+// RestartEmpty is Restart without the data.
+func (s *Server) RestartEmpty() {
+	s.t.Helper()
+	s.Kill()
+	for _, pattern := range []string{"*.rdb", "appendonlydir", "*.aof"} {
+		found, err := filepath.Glob(filepath.Join(s.dir, pattern))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		for _, f := range found {
+			if err := os.RemoveAll(f); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+	s.Restart()
+}
+
+// ScriptCalls is how many scripts the server was asked to run so far, by EVALSHA or EVAL and whether or not it knew
+// them.
+func (s *Server) ScriptCalls() int { s.t.Helper(); return s.Calls("evalsha") + s.Calls("eval") }
+
+// Calls is how many times a command was executed so far, inside scripts or not.
+func (s *Server) Calls(command string) int {
+	s.t.Helper()
+	c := s.newClient()
+	defer c.Close()
+	info, err := c.Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	// cmdstat_get:calls=3,usec=5,...
+	stats := infoField(info, "cmdstat_"+command)
+	if stats == "" {
+		return 0
+	}
+	_, rest, _ := strings.Cut(stats, "calls=")
+	calls, _, _ := strings.Cut(rest, ",")
+	n, err := strconv.Atoi(calls)
+	if err != nil {
+		s.t.Fatalf("commandstats of %s: %q: %v", command, stats, err)
+	}
+	return n
+}
+
+// running is the process, or the end of the test.
+func (s *Server) running() *process {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.proc == nil {
+		s.t.Fatal("the redis-server of this test does not run")
+	}
+	return s.proc
+}
+
+func (s *Server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proc = nil
+}
+
+func (s *Server) signal(p *process, sig syscall.Signal) {
+	s.t.Helper()
+	if err := p.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(fmt.Errorf("signal %v to redis-server: %w", sig, err))
+	}
+}

@@ -1,0 +1,178 @@
+// Package redistest starts real redis-server processes for tests, each on a free port of the loopback interface and in
+// a directory of its own. A test that needs Redis fails without one; nothing is skipped.
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// startTries is how often Start looks for another port when somebody was quicker.
+	startTries = 5
+	// readyWithin is how long a server may take until it answers.
+	readyWithin = 10 * time.Second
+	// stopWithin is how long a server may take to end by itself before it is killed.
+	stopWithin = 5 * time.Second
+)
+
+// Server is a redis-server that runs for one test.
+type Server struct {
+	// Addr is "127.0.0.1:<port>"; it stays the same over Restart.
+	Addr string
+
+	t    testing.TB
+	dir  string
+	args []string
+
+	mu   sync.Mutex // guards the fields below
+	proc *process   // nil while no process runs
+}
+
+// process is one run of redis-server.
+type process struct {
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when it ended
+}
+
+// Start runs a server with further arguments for redis-server, such as "--maxmemory", "3mb", until the test ends.
+// It keeps nothing on disk unless the arguments say so.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Fatal("redis-server is not in PATH: install redis-server 6.2 or newer, or run make test which does")
+	}
+	s := &Server{t: t, dir: t.TempDir(), args: args}
+	t.Cleanup(s.Kill)
+	var err error
+	for range startTries {
+		if s.Addr, err = freeAddr(); err != nil {
+			continue
+		}
+		if err = s.start(); err == nil {
+			return s
+		}
+	}
+	t.Fatalf("redis-server did not start: %v", err)
+	return nil
+}
+
+// freeAddr finds a port nobody listens on at the moment.
+func freeAddr() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// start runs the process and waits until it answers.
+func (s *Server) start() error {
+	host, port, err := net.SplitHostPort(s.Addr)
+	if err != nil {
+		return err
+	}
+	p, err := s.launch("--bind", host, "--port", port)
+	if err != nil {
+		return err
+	}
+	if err := s.awaitReady(p); err != nil {
+		p.kill()
+		return errors.Join(err, s.lastWords())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.proc = p
+	return nil
+}
+
+// launch starts the process in a process group of its own. The kernel ends it with us: the signal is bound to the
+// thread that forks, so that thread stays locked to a goroutine which waits for the process.
+func (s *Server) launch(args ...string) (*process, error) {
+	all := append([]string{"--save", "", "--appendonly", "no"}, args...)
+	all = append(all, "--dir", s.dir, "--logfile", s.logFile(), "--daemonize", "no")
+	cmd := exec.Command("redis-server", append(all, s.args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p := &process{cmd: cmd, exited: make(chan struct{})}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked while the process runs
+		defer runtime.UnlockOSThread()
+		defer close(p.exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is the test's business
+		}
+	}()
+	return p, <-started
+}
+
+// awaitReady waits until the server answers PING; an answer from another process's server does not count.
+func (s *Server) awaitReady(p *process) error {
+	c := s.newClient()
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	for {
+		info, err := c.Info(ctx, "server").Result()
+		if err == nil && infoField(info, "process_id") == fmt.Sprint(p.cmd.Process.Pid) {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			return errors.New("redis-server ended at once")
+		case <-ctx.Done():
+			return fmt.Errorf("redis-server on %s does not answer: %w", s.Addr, err)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) logFile() string { return filepath.Join(s.dir, "redis.log") }
+
+// lastWords is the end of the server's log, as an error.
+func (s *Server) lastWords() error {
+	log, err := os.ReadFile(s.logFile())
+	if err != nil {
+		return err
+	}
+	return errors.New(string(log[max(0, len(log)-500):]))
+}
+
+// kill ends the process at once and waits until it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may be gone already
+	<-p.exited
+}
+
+// infoField returns a field of an INFO reply.
+func infoField(info, field string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// newClient makes a client that tries once and gives up soon.
+func (s *Server) newClient() *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: s.Addr, Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, PoolSize: 4,
+		DialTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second,
+	})
+}
