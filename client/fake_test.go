@@ -159,7 +159,7 @@ func (s *fakeSession) receive() error {
 	for {
 		m, err := s.stream.Recv()
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // however the client left
 		}
 		s.fake.mu.Lock()
 		s.fake.frames++

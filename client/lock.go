@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,6 +35,19 @@ type Lock struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	lost   chan struct{}
+}
+
+// all are the Locks of one hold, from the newest on. The one at hand may be taken out. Needs session.mu.
+func (l *Lock) all() iter.Seq[*Lock] {
+	return func(yield func(*Lock) bool) {
+		for at := l; at != nil; {
+			next := at.next
+			if !yield(at) {
+				return
+			}
+			at = next
+		}
+	}
 }
 
 // holdKey is how a hold is known inside a session.

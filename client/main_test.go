@@ -1,9 +1,36 @@
 package client_test
 
 import (
+	"fmt"
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/lockd-io/lockd/internal/lockdtest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// addr is a real server with its leases in memory.
+var addr string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	defer lockdtest.Clean()
+	if os.Getenv(heldEnv) != "" {
+		return holdForParent()
+	}
+	s, err := lockdtest.Run()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	addr = s.Addr
+	code := m.Run()
+	s.Kill()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}

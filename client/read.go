@@ -133,7 +133,7 @@ func (s *session) grantedLocked(c *call, g *lockdv1.Granted) (*Lock, error) {
 		return nil, nil
 	}
 	if outer := s.locks[l.hold]; outer != nil {
-		for o := outer; o != nil; o = o.next {
+		for o := range outer.all() {
 			o.auto = l.auto
 		}
 		s.extendedLocked(outer, deadline)
@@ -148,9 +148,8 @@ func (s *session) grantedLocked(c *call, g *lockdv1.Granted) (*Lock, error) {
 // extendedLocked moves the deadline of a hold, for all its Locks.
 func (s *session) extendedLocked(l *Lock, deadline instant) {
 	now := s.client.now()
-	for l, next := s.locks[l.hold], (*Lock)(nil); l != nil; l = next {
-		next = l.next
-		s.raiseLocked(l, now, deadline)
+	for same := range s.locks[l.hold].all() {
+		s.raiseLocked(same, now, deadline)
 	}
 }
 
@@ -171,9 +170,8 @@ func (s *session) ackLocked(ack *lockdv1.HeartbeatAck) {
 	}
 	now := s.client.now()
 	deadline := s.beats.at(ack.GetSentId()) + instant(ack.GetValidFor().AsDuration())
-	for _, l := range s.locks {
-		for next := (*Lock)(nil); l != nil; l = next {
-			next = l.next
+	for _, first := range s.locks {
+		for l := range first.all() {
 			if l.auto {
 				s.raiseLocked(l, now, deadline)
 			}
@@ -194,8 +192,7 @@ func (s *session) lostLocked(lost *lockdv1.Lost) {
 	hold := lost.GetHold()
 	key := holdKey{name: hold.GetName(), kind: hold.GetKind(), holder: hold.GetHolder()}
 	reason := cmp.Or(lostReasons[lost.GetReason()], LostExpired)
-	for l, next := s.locks[key], (*Lock)(nil); l != nil; l = next {
-		next = l.next
+	for l := range s.locks[key].all() {
 		if hold.GetFence() != 0 && l.fence != 0 && hold.GetFence() != l.fence {
 			continue
 		}

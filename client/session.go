@@ -271,7 +271,7 @@ func (s *session) leave(cause error) {
 
 func (s *session) finishAllLocked(cause func(*Lock) error) {
 	for _, first := range s.locks {
-		for l := first; l != nil; l = l.next {
+		for l := range first.all() {
 			l.finish(cause(l))
 		}
 	}

@@ -1,0 +1,195 @@
+// Package lockdtest builds lockd and runs it for tests of its clients: real processes on free ports of the loopback
+// interface.
+package lockdtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const (
+	// startTries is how often Start looks for other ports when somebody was quicker.
+	startTries = 5
+	// readyWithin is how long a server may take until it says that it is ready.
+	readyWithin = 20 * time.Second
+)
+
+// Server is a lockd process.
+type Server struct {
+	// Addr is where clients connect; it stays the same over Restart.
+	Addr string
+
+	bin, ops string
+	args     []string
+	log      *bytes.Buffer // to be read when the process has ended
+	cmd      *exec.Cmd
+	exited   chan struct{}
+}
+
+// Start runs a server with further arguments for lockd until the test ends.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s, err := Run(args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Run is Start where there is no test, as in TestMain. The caller ends it by Kill.
+func Run(args ...string) (*Server, error) {
+	bin, err := Build("lockd")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{bin: bin, args: args}
+	for range startTries {
+		if s.Addr, err = freeAddr(); err != nil {
+			continue
+		}
+		if s.ops, err = freeAddr(); err != nil {
+			continue
+		}
+		if err = s.Restart(); err == nil {
+			return s, nil
+		}
+	}
+	return nil, fmt.Errorf("lockd did not start: %w", err)
+}
+
+// Kill ends the process at once, as a crash does. It may be called when none runs.
+func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill() // it may be gone already
+	<-s.exited
+	s.cmd = nil
+}
+
+// Signal sends the process a signal: SIGTERM for an orderly stop, SIGSTOP and SIGCONT for a pause.
+func (s *Server) Signal(sig syscall.Signal) error { return s.cmd.Process.Signal(sig) }
+
+// Exited is closed when the process has ended.
+func (s *Server) Exited() <-chan struct{} { return s.exited }
+
+// Restart kills the process if it runs, starts another one at the same address, and waits until it is ready. The
+// kernel ends it with us: that is bound to the thread that forks, which therefore waits for the process.
+func (s *Server) Restart() error {
+	s.Kill()
+	args := append([]string{"--listen", s.Addr, "--ops-listen", s.ops}, s.args...)
+	cmd, exited, started := exec.CommandContext(context.Background(), s.bin, args...), make(chan struct{}), make(chan error, 1)
+	s.log = new(bytes.Buffer)
+	cmd.Stdout, cmd.Stderr = s.log, s.log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended is the test's business
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	s.cmd, s.exited = cmd, exited
+	if err := s.awaitReady(); err != nil {
+		s.Kill()
+		return fmt.Errorf("%w\n%s", err, s.log)
+	}
+	return nil
+}
+
+// awaitReady asks the server's own probe.
+func (s *Server) awaitReady() error {
+	transport := &http.Transport{DisableKeepAlives: true}
+	defer transport.CloseIdleConnections()
+	hc := &http.Client{Timeout: time.Second, Transport: transport}
+	for end := time.Now().Add(readyWithin); time.Now().Before(end); {
+		if ready(hc, "http://"+s.ops+"/readyz") {
+			return nil
+		}
+		select {
+		case <-s.exited:
+			return errors.New("lockd ended at once")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	return errors.New("lockd does not become ready")
+}
+
+func ready(hc *http.Client, url string) bool {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return false
+	}
+	res, err := hc.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = res.Body.Close() // nothing in it is of interest
+	return res.StatusCode == http.StatusOK
+}
+
+func freeAddr() (string, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+var builds struct {
+	mu   sync.Mutex
+	dir  string
+	bins map[string]string
+}
+
+// Build builds one of the programs below cmd/, once per test process, and returns its path.
+func Build(program string) (string, error) {
+	builds.mu.Lock()
+	defer builds.mu.Unlock()
+	if bin := builds.bins[program]; bin != "" {
+		return bin, nil
+	}
+	if builds.dir == "" {
+		dir, err := os.MkdirTemp("", "lockdtest")
+		if err != nil {
+			return "", err
+		}
+		builds.dir, builds.bins = dir, map[string]string{}
+	}
+	bin := filepath.Join(builds.dir, program)
+	cmd := exec.CommandContext(context.Background(), "go", "build", "-o", bin, "github.com/lockd-io/lockd/cmd/"+program)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", program, err, out)
+	}
+	builds.bins[program] = bin
+	return bin, nil
+}
+
+// Clean removes what Build built. TestMain calls it last.
+func Clean() {
+	builds.mu.Lock()
+	defer builds.mu.Unlock()
+	if builds.dir != "" {
+		_ = os.RemoveAll(builds.dir) // it is in the system's temporary directory anyway
+		builds.dir, builds.bins = "", nil
+	}
+}
