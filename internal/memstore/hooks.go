@@ -1,13 +1,16 @@
 package memstore
 
+import "time"
+
 // What tests do to a Store from outside, as an operator could to a Redis.
 
-// Expire ends the lease of a name as if its time had passed, or as if somebody had deleted its key.
+// Expire ends the lease of a name as if its time had passed, or as if somebody had deleted its key, whatever is there.
 func (s *Store) Expire(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[name]; e != nil {
 		e.free()
+		e.occupied = false
 	}
 }
 
@@ -23,16 +26,13 @@ func (s *Store) Lose() {
 	s.hand = nil
 }
 
-// Occupy puts something under a name that is no lock.
+// Occupy puts something under a name that is no lock, in place of a hold if there is one.
 func (s *Store) Occupy(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := &entry{name: name, occupied: true}
-	if old := s.entries[name]; old != nil {
-		s.forgetLocked(old)
-	}
-	s.entries[name] = e
-	s.linkLocked(e)
+	e := s.entryLocked(name, time.Now())
+	e.free()
+	e.occupied = true
 }
 
 // Size is the number of names the Store remembers, held or not.

@@ -55,7 +55,7 @@ func (s *Store) forgetLocked(e *entry) {
 // goneLocked says why a hold that was granted with a fence is not there.
 func (s *Store) goneLocked(e *entry, f broker.Fence) *broker.GoneError {
 	known := e != nil && e.fence >= max(f, 1)
-	forgotten := e == nil && f > s.lost && f <= s.floor
+	forgotten := (e == nil || e.fence == 0) && f > s.lost && f <= s.floor
 	if known || forgotten {
 		return &broker.GoneError{Reason: broker.LostForced}
 	}

@@ -1,6 +1,9 @@
 package redisstore
 
 import (
+	"math/rand/v2"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/lockd-io/lockd/internal/broker/storetest"
+	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -65,4 +69,36 @@ func TestContract(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The scripts do what memstore says, whatever the order. LOCKD_SEED repeats a failure, LOCKD_STEPS does more.
+func TestScriptsAgreeWithMemory(t *testing.T) {
+	srv := redistest.Start(t)
+	c := srv.Client()
+	s := open(t, quick(srv))
+	mem := memstore.New()
+	memory := storetest.Rig{Store: mem, Hooks: storetest.Hooks{
+		Expire: func(name string) error { mem.Expire(name); return nil },
+		Lose:   func() error { mem.Lose(); return nil },
+		Occupy: func(name string) error { mem.Occupy(name); return nil },
+	}}
+	seed, steps := uint64(envInt(t, "LOCKD_SEED", int(rand.Uint32()))), envInt(t, "LOCKD_STEPS", 20_000)
+	t.Logf("seed %d", seed)
+	err := storetest.Compare(t.Context(), memory, storetest.Rig{Store: s, Hooks: hooks(t, c, "")}, seed, steps)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// envInt is a number from the environment, or a default.
+func envInt(t *testing.T, name string, otherwise int) int {
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
 }

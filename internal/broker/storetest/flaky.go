@@ -1,0 +1,231 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// Fate is what becomes of one call of a Flaky store.
+type Fate uint8
+
+// The fates.
+const (
+	// Deliver passes the call and its result on.
+	Deliver Fate = iota
+	// LoseReply executes the call; the caller gets ErrOutcomeUnknown.
+	LoseReply
+	// LoseRequest does nothing; the caller gets ErrOutcomeUnknown.
+	LoseRequest
+	// Delay gives the caller ErrOutcomeUnknown; RunLate executes the call.
+	Delay
+	// Refuse does nothing; the caller gets ErrUnavailable.
+	Refuse
+)
+
+// Op is a method of broker.Store.
+type Op uint8
+
+// The operations that have fates.
+const (
+	OpAcquire Op = iota + 1
+	OpRelease
+	OpRenew
+	OpForceRelease
+	OpLook
+	OpList
+	OpProbe
+)
+
+// errPlanned is the cause of all errors a Flaky store makes up.
+var errPlanned = errors.New("a fault of the test")
+
+// Flaky is a Store that loses requests and replies as a test wants. It makes no faults of its own accord, and may be
+// used from many goroutines.
+type Flaky struct {
+	broker.Store
+
+	mu     sync.Mutex // guards the fields below
+	choose func(op Op, name string) Fate
+	queued []queuedFate
+	late   []func(context.Context)
+	calls  map[Op]int
+}
+
+type queuedFate struct {
+	op   Op
+	fate Fate
+}
+
+var _ broker.Store = (*Flaky)(nil)
+
+// NewFlaky wraps a Store.
+func NewFlaky(s broker.Store) *Flaky { return &Flaky{Store: s, calls: map[Op]int{}} }
+
+// Next sets the fates of the next calls of an operation, in order. They go before Choose.
+func (f *Flaky) Next(op Op, fates ...Fate) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, fate := range fates {
+		f.queued = append(f.queued, queuedFate{op, fate})
+	}
+}
+
+// Choose lets a function decide from now on; nil delivers everything. The name is empty for List and Probe, and that
+// of the first hold for Renew. It is called with a mutex held and must not call the Store.
+func (f *Flaky) Choose(choose func(op Op, name string) Fate) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.choose = choose
+}
+
+// Calls is how often an operation was called so far.
+func (f *Flaky) Calls(op Op) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[op]
+}
+
+// RunLate executes the calls that were delayed, oldest first, and says how many there were.
+func (f *Flaky) RunLate(ctx context.Context) int {
+	f.mu.Lock()
+	late := f.late
+	f.late = nil
+	f.mu.Unlock()
+	for _, run := range late {
+		run(ctx)
+	}
+	return len(late)
+}
+
+// fate decides about a call and counts it.
+func (f *Flaky) fate(op Op, name string) Fate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls[op]++
+	for i, q := range f.queued {
+		if q.op == op {
+			f.queued = append(f.queued[:i:i], f.queued[i+1:]...)
+			return q.fate
+		}
+	}
+	if f.choose != nil {
+		return f.choose(op, name)
+	}
+	return Deliver
+}
+
+// call makes a call meet its fate. A delayed call must not use the ctx of its caller, which may have ended by then.
+func (f *Flaky) call(ctx context.Context, op Op, name string, do func(context.Context) error) error {
+	switch f.fate(op, name) {
+	case LoseReply:
+		_ = do(ctx) // that is the fault
+	case LoseRequest:
+	case Delay:
+		f.mu.Lock()
+		f.late = append(f.late, func(ctx context.Context) { _ = do(ctx) })
+		f.mu.Unlock()
+	case Refuse:
+		return fmt.Errorf("%w: %w", broker.ErrUnavailable, errPlanned)
+	default:
+		return do(ctx)
+	}
+	return fmt.Errorf("%w: %w", broker.ErrOutcomeUnknown, errPlanned)
+}
+
+// reply is call for an operation with a result, which is the zero value unless it is delivered.
+func reply[R any](f *Flaky, ctx context.Context, op Op, name string, do func(context.Context) (R, error)) (R, error) {
+	var mu sync.Mutex // a delayed call runs in another goroutine
+	var res R
+	err := f.call(ctx, op, name, func(ctx context.Context) error {
+		r, err := do(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		res = r
+		return err
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if errors.Is(err, errPlanned) {
+		return *new(R), err
+	}
+	return res, err
+}
+
+// Acquire implements broker.Store.
+func (f *Flaky) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+	return reply(f, ctx, OpAcquire, c.Name, func(ctx context.Context) (broker.Grant, error) {
+		return f.Store.Acquire(ctx, c)
+	})
+}
+
+// Release implements broker.Store.
+func (f *Flaky) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+	return reply(f, ctx, OpRelease, r.Name, func(ctx context.Context) (broker.Returned, error) {
+		return f.Store.Release(ctx, r)
+	})
+}
+
+// Renew implements broker.Store. All holds of one call share its fate.
+func (f *Flaky) Renew(ctx context.Context, rs []broker.Renewal, done func(i int, err error)) {
+	first := ""
+	if len(rs) > 0 {
+		first = rs[0].Name
+	}
+	delivered := false
+	kept := append([]broker.Renewal(nil), rs...) // the caller may reuse its slice
+	results := make([]error, len(rs))
+	var mu sync.Mutex // Renew may call done at the same time for several
+	err := f.call(ctx, OpRenew, first, func(ctx context.Context) error {
+		delivered = true
+		f.Store.Renew(ctx, kept, func(i int, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			results[i] = err
+		})
+		return nil
+	})
+	for i := range rs {
+		if err != nil {
+			done(i, err)
+		} else if delivered {
+			done(i, results[i])
+		}
+	}
+}
+
+// ForceRelease implements broker.Store.
+func (f *Flaky) ForceRelease(ctx context.Context, name string, kind broker.Kind) (bool, error) {
+	return reply(f, ctx, OpForceRelease, name, func(ctx context.Context) (bool, error) {
+		return f.Store.ForceRelease(ctx, name, kind)
+	})
+}
+
+// Look implements broker.Store.
+func (f *Flaky) Look(ctx context.Context, name string) (broker.State, error) {
+	return reply(f, ctx, OpLook, name, func(ctx context.Context) (broker.State, error) {
+		return f.Store.Look(ctx, name)
+	})
+}
+
+// List implements broker.Store.
+func (f *Flaky) List(ctx context.Context, prefix, cursor string, size int) ([]broker.State, string, error) {
+	var next string
+	page, err := reply(f, ctx, OpList, "", func(ctx context.Context) ([]broker.State, error) {
+		page, n, err := f.Store.List(ctx, prefix, cursor, size)
+		next = n
+		return page, err
+	})
+	if err != nil {
+		next = ""
+	}
+	return page, next, err
+}
+
+// Probe implements broker.Store.
+func (f *Flaky) Probe(ctx context.Context) (string, error) {
+	return reply(f, ctx, OpProbe, "", f.Store.Probe)
+}
