@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+)
+
+// pairPeers are compared on names that nobody else wants.
+func pairPeers() []peer {
+	return []peer{
+		{"lockd, 1 client", ours, 2, lockdWith(1)},
+		{"lockd, 8 clients", ours, 2, lockdWith(8)},
+		{"redislock", library, 2, redislockOn(pooled, redislock.NoRetry)},
+		{"redislock, on AutoPipeline", tuned, 2, redislockOn(pipelined, redislock.NoRetry)},
+		{"rueidislock", library, 2, rueidislockWith(1)},
+		{"redsync", library, 1, redsyncOn(redsyncGoredis)},
+		{"redsync, on AutoPipeline", tuned, 1, redsyncOn(redsyncPipelined)},
+		{"lockd's scripts, go-redis pool", floor, 2, directly(pooled)},
+		{"lockd's scripts, AutoPipeline", floor, 2, directly(pipelined)},
+	}
+}
+
+// pairResult is what one run measured: lock and unlock of a free name, again and again.
+type pairResult struct {
+	pairs    int
+	rate     float64 // pairs per second, of all callers
+	p50, p99 time.Duration
+}
+
+// peerPairs are the runs of one peer.
+type peerPairs struct {
+	peer peer
+	runs []pairResult
+}
+
+// comparePairs runs all peers in turn, round after round, so that what drifts hits all alike. Each round begins with
+// another one.
+func comparePairs(ctx context.Context, e env, p plan, callers int) ([]peerPairs, error) {
+	var out []peerPairs
+	for _, peer := range pairPeers() {
+		out = append(out, peerPairs{peer: peer})
+	}
+	for round := range p.rounds {
+		for i := range out {
+			pp := &out[(i+round)%len(out)]
+			r, err := runPairs(ctx, e, p, pp.peer, callers)
+			if err != nil {
+				return nil, fmt.Errorf("%s with %d callers: %w", pp.peer.name, callers, err)
+			}
+			pp.runs = append(pp.runs, r)
+		}
+	}
+	return out, nil
+}
+
+// runPairs opens a peer, warms it up, measures it and closes it.
+func runPairs(ctx context.Context, e env, p plan, peer peer, callers int) (pairResult, error) {
+	l, err := peer.open(e, callers)
+	if err != nil {
+		return pairResult{}, err
+	}
+	defer l.close()
+	if _, err := pairsFor(ctx, l, p.warmUp, callers); err != nil {
+		return pairResult{}, err
+	}
+	runtime.GC() // what others left behind is not this one's
+	before, err := scriptCalls(ctx, e)
+	if err != nil {
+		return pairResult{}, err
+	}
+	r, err := pairsFor(ctx, l, p.run, callers)
+	if err != nil {
+		return pairResult{}, err
+	}
+	after, err := scriptCalls(ctx, e)
+	if err == nil && after-before < r.pairs*peer.scripts {
+		err = fmt.Errorf("%d pairs were counted, but Redis ran only %d scripts", r.pairs, after-before)
+	}
+	return r, err
+}
+
+// scriptCalls is how many scripts Redis has run. What a peer claims is checked against it.
+func scriptCalls(ctx context.Context, e env) (int, error) {
+	c := redis.NewClient(&redis.Options{Addr: e.redis})
+	defer func() { _ = c.Close() }()
+	stats, err := c.Info(ctx, "commandstats").Result()
+	if err != nil {
+		return 0, fmt.Errorf("ask Redis for its statistics: %w", err)
+	}
+	total := 0
+	for _, command := range []string{"eval", "evalsha"} {
+		calls, _, _ := strings.Cut(field(stats, "cmdstat_"+command+":calls="), ",")
+		n, _ := strconv.Atoi(calls) // never called, never listed
+		total += n
+	}
+	return total, nil
+}
+
+// patience is how long a call may take beyond the end of a run.
+const patience = 5 * time.Second
+
+func pairsFor(ctx context.Context, l locker, run time.Duration, callers int) (pairResult, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, run+patience, errors.New("a caller is stuck"))
+	defer cancel()
+	var (
+		over  atomic.Bool
+		wg    sync.WaitGroup
+		times = make([][]time.Duration, callers)
+		errs  = make(chan error, callers)
+	)
+	began := time.Now()
+	timer := time.AfterFunc(run, func() { over.Store(true) })
+	defer timer.Stop()
+	for caller := range callers {
+		wg.Go(func() {
+			var err error
+			if times[caller], err = pairsOf(ctx, l, caller, &over); err != nil {
+				errs <- err
+				over.Store(true)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	close(errs)
+	if err := <-errs; err != nil {
+		return pairResult{}, err
+	}
+	all := slices.Concat(times...)
+	slices.Sort(all)
+	return pairResult{
+		pairs: len(all), rate: float64(len(all)) / took.Seconds(), p50: quantile(all, 0.50), p99: quantile(all, 0.99),
+	}, nil
+}
+
+// newName is the name of a lock that was never used.
+func newName() string { return "bench:" + rand.Text() }
+
+// pairsOf is one caller: it returns how long each of its pairs took.
+func pairsOf(ctx context.Context, l locker, caller int, over *atomic.Bool) ([]time.Duration, error) {
+	name := newName() // left by no other run, of whatever type, and wanted by no other caller
+	times := make([]time.Duration, 0, 1<<12)
+	for !over.Load() {
+		began := time.Now()
+		unlock, err := l.lock(ctx, caller, name)
+		if err != nil {
+			return nil, fmt.Errorf("lock: %w", err)
+		}
+		if err := unlock(ctx); err != nil {
+			return nil, fmt.Errorf("unlock: %w", err)
+		}
+		times = append(times, time.Since(began))
+	}
+	return times, nil
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// process is a server that lives as long as the benchmark.
+type process struct {
+	addr    string
+	cmd     *exec.Cmd
+	exited  chan struct{}
+	cleanup func()
+}
+
+// launch starts a command that the kernel kills when we die. The signal is bound to the thread that forks, so a
+// goroutine holds that thread until the command ends.
+func launch(cmd *exec.Cmd, cleanup func()) (*process, error) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	p := &process{cmd: cmd, exited: make(chan struct{}), cleanup: cleanup}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer close(p.exited)
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // how it ended does not matter
+		}
+	}()
+	if err := <-started; err != nil {
+		cleanup()
+		return nil, err
+	}
+	return p, nil
+}
+
+// stop ends the process, by force if it takes long.
+func (p *process) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(3 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+	p.cleanup()
+}
+
+// startRedis starts a server that keeps nothing on disk.
+func startRedis(ctx context.Context) (*process, error) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		return nil, errors.New("redis-server is not in PATH: install Redis 6.2 or newer")
+	}
+	dir, err := os.MkdirTemp("", "lockd-bench-")
+	if err != nil {
+		return nil, err
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no",
+		"--dir", dir, "--daemonize", "no", "--loglevel", "warning")
+	p, err := launch(cmd, func() { _ = os.RemoveAll(dir) })
+	if err != nil {
+		return nil, fmt.Errorf("start redis-server: %w", err)
+	}
+	p.addr = net.JoinHostPort("127.0.0.1", port)
+	if err := awaitRedis(ctx, p); err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, errors.Join(err, l.Close())
+}
+
+func awaitRedis(ctx context.Context, p *process) error {
+	c := redis.NewClient(&redis.Options{Addr: p.addr, MaxRetries: 100})
+	defer func() { _ = c.Close() }()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := c.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("redis-server does not answer: %w", err)
+	}
+	return nil
+}
+
+// startLockd builds lockd and starts it on a free port with the given Redis.
+func startLockd(ctx context.Context, redisAddr string) (*process, error) {
+	dir, err := os.MkdirTemp("", "lockd-bench-")
+	if err != nil {
+		return nil, err
+	}
+	remove := func() { _ = os.RemoveAll(dir) }
+	binary := filepath.Join(dir, "lockd")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/lockd")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		remove()
+		return nil, fmt.Errorf("build lockd: %w\n%s", err, out)
+	}
+	cmd := exec.Command(binary, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--redis", redisAddr,
+		"--log-format", "json")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	p, err := launch(cmd, remove)
+	if err != nil {
+		return nil, fmt.Errorf("start lockd: %w", err)
+	}
+	if p.addr, err = addressIn(log); err != nil {
+		p.stop()
+		return nil, err
+	}
+	return p, nil
+}
+
+// addressIn finds in a log where lockd listens. The rest of the log goes to stderr if it is a warning or worse.
+func addressIn(log io.Reader) (string, error) {
+	type line struct {
+		Level, Msg, Listen string
+	}
+	lines := bufio.NewScanner(log)
+	seen := ""
+	for lines.Scan() {
+		var l line
+		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Listen != "" {
+			go func() {
+				for lines.Scan() {
+					if json.Unmarshal(lines.Bytes(), &l) != nil || l.Level != "info" {
+						fmt.Fprintln(os.Stderr, lines.Text())
+					}
+				}
+			}()
+			return l.Listen, nil
+		}
+		seen += lines.Text() + "\n"
+	}
+	return "", fmt.Errorf("lockd did not start:\n%s", seen)
+}

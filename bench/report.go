@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// printMachine says what the numbers depend on.
+func printMachine(ctx context.Context, e env) {
+	c := redis.NewClient(&redis.Options{Addr: e.redis})
+	defer func() { _ = c.Close() }()
+	info := c.Info(ctx, "server").Val()
+	fmt.Printf("%d cores (%s), Redis %s and lockd on loopback, %s %s/%s, load before the run %s\n",
+		runtime.NumCPU(), cpuModel(), field(info, "redis_version:"), runtime.Version(), runtime.GOOS, runtime.GOARCH, load())
+}
+
+// field is the rest of the line that begins so.
+func field(text, begin string) string {
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, begin); ok {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return "unknown"
+}
+
+func cpuModel() string {
+	b, _ := os.ReadFile("/proc/cpuinfo") // other systems do not have it
+	return strings.TrimLeft(field(string(b), "model name"), "\t :")
+}
+
+func load() string {
+	b, _ := os.ReadFile("/proc/loadavg") // likewise
+	one, _, _ := strings.Cut(string(b), " ")
+	return one
+}
+
+func printPairs(callers int, results []peerPairs) {
+	rate := func(p peerPairs) float64 { return median(rates(p)) }
+	var documented, fastest float64 // among the libraries
+	for _, p := range results {
+		switch p.peer.kind {
+		case library:
+			documented = max(documented, rate(p))
+			fastest = max(fastest, rate(p))
+		case tuned:
+			fastest = max(fastest, rate(p))
+		case ours, floor: // are compared
+		}
+	}
+	fmt.Printf("\nLock + unlock, callers: %d, each with a name of its own, median of %d rounds\n", callers, len(results[0].runs))
+	fmt.Printf("%-32s %9s %15s %8s %8s %14s %14s\n",
+		"", "pairs/s", "least-most", "p50", "p99", "/ best library", "/ best tuned")
+	for _, p := range results {
+		rates := rates(p)
+		fmt.Printf("%-32s %9.0f %15s %8s %8s %13.2fx %13.2fx\n", p.peer.name, rate(p),
+			fmt.Sprintf("%.0f-%.0f", slices.Min(rates), slices.Max(rates)),
+			short(medianOf(p.runs, func(r pairResult) time.Duration { return r.p50 })),
+			short(medianOf(p.runs, func(r pairResult) time.Duration { return r.p99 })), rate(p)/documented, rate(p)/fastest)
+	}
+}
+
+func rates(p peerPairs) []float64 {
+	var out []float64
+	for _, r := range p.runs {
+		out = append(out, r.rate)
+	}
+	return out
+}
+
+func printHot(results []peerHot) {
+	fmt.Printf("\nOne name, callers: %d, held for %v, median of %d rounds\n", hotCallers, hold, len(results[0].runs))
+	fmt.Printf("%-32s %9s %9s %9s %9s %13s %13s\n",
+		"", "grants/s", "gap p50", "gap p99", "to same", "longest wait", "most/least")
+	for _, p := range results {
+		unfair := medianOf(p.runs, func(r hotResult) float64 { return r.unfair })
+		fairness := fmt.Sprintf("%.1f", unfair)
+		if math.IsInf(unfair, 1) {
+			fairness = "some got none"
+		}
+		fmt.Printf("%-32s %9.0f %9s %9s %8.0f%% %13s %13s\n", p.peer.name,
+			medianOf(p.runs, func(r hotResult) float64 { return r.rate }),
+			short(medianOf(p.runs, func(r hotResult) time.Duration { return r.p50 })),
+			short(medianOf(p.runs, func(r hotResult) time.Duration { return r.p99 })),
+			100*medianOf(p.runs, func(r hotResult) float64 { return r.same }),
+			short(medianOf(p.runs, func(r hotResult) time.Duration { return r.longest })), fairness)
+	}
+}
+
+// short has three digits.
+func short(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return d.Round(time.Microsecond).String()
+	case d < 10*time.Millisecond:
+		return d.Round(10 * time.Microsecond).String()
+	case d < 100*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
