@@ -38,8 +38,8 @@ type Config struct {
 	// Linger is how long a channel stays subscribed after its last listener left. Default 5s. A busy name is listened
 	// to again and again.
 	Linger time.Duration
-	// HearTimeout is after how long a silent connection for channels is asked whether it lives, and again how long it
-	// may take to answer. Default 3s.
+	// HearTimeout is how often the connection for channels is asked whether it lives, and how long it may take to
+	// answer. Default 3s.
 	HearTimeout time.Duration
 }
 

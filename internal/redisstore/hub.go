@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,7 +25,6 @@ type hub struct {
 
 	wake   chan struct{} // size 1: there is something to do for the writer
 	begun  chan struct{} // closed when the first channel was asked for
-	heard  atomic.Bool   // anything since the last beat of the writer
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup

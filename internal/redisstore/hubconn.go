@@ -19,8 +19,8 @@ const (
 	maxPause   = time.Second
 )
 
-// write sends what callers want: greetings, subscriptions and their end; and a PING whenever nothing was heard for a
-// while, so that a silent connection can be told from a dead one.
+// write sends what callers want: greetings, subscriptions and their end; and a PING now and then, so that a silent
+// connection can be told from a dead one.
 func (h *hub) write() {
 	beat := time.NewTicker(h.patient)
 	defer beat.Stop()
@@ -81,13 +81,11 @@ func (h *hub) begin() {
 	}
 }
 
-// ping asks for a sign of life if there was none since the last time.
+// ping asks for a sign of life.
 func (h *hub) ping() {
 	select {
 	case <-h.begun:
-		if !h.heard.Swap(false) {
-			_ = h.conn.Ping(h.ctx) // a dead connection is the reader's business
-		}
+		_ = h.conn.Ping(h.ctx) // a dead connection is the reader's business
 	default:
 	}
 }
@@ -104,7 +102,6 @@ func (h *hub) read() {
 	for h.ctx.Err() == nil {
 		msg, err := h.receive()
 		if err == nil {
-			h.heard.Store(true)
 			if pause > 0 {
 				h.log.Info("redis is heard again")
 			}
@@ -125,7 +122,7 @@ func (h *hub) read() {
 
 // receive waits for the next message. An error means that the connection was lost, or that Redis refused something.
 func (h *hub) receive() (any, error) {
-	// Twice the time of the writer's beat: a living connection has answered at least one PING by then.
+	// Twice the time between two PINGs: a living connection has answered one by then.
 	msg, err := h.conn.ReceiveTimeout(h.ctx, 2*h.patient)
 	if err == nil {
 		return msg, nil

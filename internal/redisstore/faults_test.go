@@ -1,0 +1,368 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// lease is longer than any test.
+const lease = time.Minute
+
+func claim(name string, o broker.Owner) broker.Claim {
+	return broker.Claim{Name: name, Kind: broker.Exclusive, Owner: o, Count: 1, TTL: lease}
+}
+
+func giveBack(name string, o broker.Owner, f broker.Fence) broker.Return {
+	return broker.Return{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f}
+}
+
+// acquire makes an acquisition that must succeed.
+func acquire(t testing.TB, s *Store, c broker.Claim) broker.Grant {
+	t.Helper()
+	g, err := s.Acquire(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// renewOne renews one hold.
+func renewOne(ctx context.Context, s *Store, name string, o broker.Owner, f broker.Fence) (err error) {
+	r := broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f, TTL: lease}
+	s.Renew(ctx, []broker.Renewal{r}, func(_ int, e error) { err = e })
+	return err
+}
+
+func wantErr(t testing.TB, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) {
+		t.Errorf("got error %v, want %v", got, want)
+	}
+}
+
+// until repeats something until it succeeds.
+func until(t testing.TB, what string, do func() error) {
+	t.Helper()
+	deadline := time.Now().Add(15 * time.Second)
+	for {
+		err := do()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
+	for name, mode := range map[string]redistest.Mode{"cut": redistest.Cut, "silent": redistest.Mute} {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			p := redistest.StartProxy(t, srv.Addr)
+			s := open(t, Config{Addr: p.Addr, OpTimeout: 500 * time.Millisecond})
+			direct := open(t, quick(srv))
+			acquire(t, s, claim("warm", "o"))
+			lose := func(do func() error) {
+				t.Helper()
+				p.Set(mode)
+				wantErr(t, do(), broker.ErrOutcomeUnknown)
+				p.Set(redistest.Pass)
+			}
+
+			lose(func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err })
+			st, err := direct.Look(t.Context(), "n")
+			if err != nil || st.Owner != "o" {
+				t.Fatalf("got %+v, %v, want it held all the same", st, err)
+			}
+			f := acquire(t, s, claim("n", "o")).Fence
+			if f != st.Fence {
+				t.Errorf("the repetition got fence %d, want %d", f, st.Fence)
+			}
+
+			lose(func() error { return renewOne(t.Context(), s, "n", "o", f) })
+			wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
+
+			over := giveBack("n", "o", f)
+			over.Next = &broker.Successor{Owner: "heir", TTL: lease}
+			lose(func() error { _, err := s.Release(t.Context(), over); return err })
+			res, err := s.Release(t.Context(), over)
+			st, _ = direct.Look(t.Context(), "n")
+			if err != nil || res.HandedOver != st.Fence || st.Owner != "heir" {
+				t.Errorf("the repeated hand-over gave %+v, %v, want the fence in %+v", res, err, st)
+			}
+
+			lose(func() error { _, err := s.Release(t.Context(), giveBack("n", "heir", res.HandedOver)); return err })
+			_, err = s.Release(t.Context(), giveBack("n", "heir", res.HandedOver))
+			wantErr(t, err, broker.ErrNotHeld)
+		})
+	}
+}
+
+func TestScriptFlushIsNotNoticed(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for w := range 8 {
+		wg.Go(func() {
+			name, o := fmt.Sprintf("n%d", w), broker.Owner(fmt.Sprintf("o%d", w))
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				g, err := s.Acquire(t.Context(), claim(name, o))
+				if err == nil {
+					err = renewOne(t.Context(), s, name, o, g.Fence)
+				}
+				if err == nil {
+					_, err = s.Release(t.Context(), giveBack(name, o, g.Fence))
+				}
+				if err != nil {
+					t.Errorf("cycle %d of %s: %v", n, name, err)
+					return
+				}
+			}
+		})
+	}
+	for range 200 {
+		if err := c.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+
+	// One flush costs the text once, not for ever.
+	acquire(t, s, claim("after", "o"))
+	before := srv.Calls("eval")
+	for range 10 {
+		acquire(t, s, claim("after", "o"))
+	}
+	if n := srv.Calls("eval") - before; n != 0 {
+		t.Errorf("the text was sent %d times more, want never", n)
+	}
+}
+
+func TestKilledRedisIsUnavailableAndComesBack(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	before, err := s.Probe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := acquire(t, s, claim("n", "o")).Fence
+	srv.Kill()
+	until(t, "acquire without a server", func() error {
+		// The first call may find a connection that looks alive.
+		_, err := s.Acquire(t.Context(), claim("n", "o"))
+		if !errors.Is(err, broker.ErrUnavailable) {
+			return fmt.Errorf("got %w, want unavailable", err)
+		}
+		return nil
+	})
+	until(t, "renew without a server", func() error {
+		err := renewOne(t.Context(), s, "n", "o", f)
+		if !errors.Is(err, broker.ErrUnavailable) {
+			return fmt.Errorf("got %w, want unavailable", err)
+		}
+		return nil
+	})
+	_, err = s.Probe(t.Context())
+	wantErr(t, err, broker.ErrUnavailable)
+
+	srv.Restart()
+	var after string
+	until(t, "probe", func() error { after, err = s.Probe(t.Context()); return err })
+	if before == after {
+		t.Error("the identity is the same after a restart")
+	}
+	gone, ok := errors.AsType[*broker.GoneError](renewOne(t.Context(), s, "n", "o", f))
+	if !ok || gone.Reason != broker.LostData {
+		t.Errorf("got %v, want a loss of data", gone)
+	}
+	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("n", "o2")); return err })
+	if g := acquire(t, s, claim("n", "o2")); g.Fence <= f {
+		t.Errorf("got fence %d, want more than %d", g.Fence, f)
+	}
+}
+
+func TestRestartedRedisWithItsDataKeepsHolds(t *testing.T) {
+	srv := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
+	s := open(t, quick(srv))
+	f := acquire(t, s, claim("n", "o")).Fence
+	srv.Kill()
+	srv.Restart()
+	until(t, "renew", func() error { return renewOne(t.Context(), s, "n", "o", f) })
+}
+
+func TestOpenWorksWhileRedisIsDown(t *testing.T) {
+	srv := redistest.Start(t)
+	srv.Kill()
+	s := open(t, quick(srv))
+	_, err := s.Acquire(t.Context(), claim("n", "o"))
+	wantErr(t, err, broker.ErrUnavailable)
+	heard := make(chan broker.Notice, 100)
+	defer s.Listen("n", func(n broker.Notice) { heard <- n })()
+	srv.Restart()
+	if n := <-heard; n != broker.NoticeListening {
+		t.Errorf("heard %v, want listening", n)
+	}
+	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err })
+}
+
+func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, Config{Addr: srv.Addr, OpTimeout: 300 * time.Millisecond})
+	f := acquire(t, s, claim("n", "o")).Fence
+	srv.Pause()
+	begun := time.Now()
+	_, err := s.Acquire(t.Context(), claim("m", "o"))
+	wantErr(t, err, broker.ErrOutcomeUnknown)
+	wantErr(t, renewOne(t.Context(), s, "n", "o", f), broker.ErrOutcomeUnknown)
+	if d := time.Since(begun); d > 5*time.Second {
+		t.Errorf("two calls took %v, want about two timeouts", d)
+	}
+
+	// A caller that leaves is not kept.
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	_, err = s.Acquire(ctx, claim("m", "o"))
+	wantErr(t, err, broker.ErrOutcomeUnknown)
+
+	srv.Resume()
+	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
+	wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
+}
+
+func TestOneSilentConnectionDelaysOnlyItsOwnChunk(t *testing.T) {
+	const timeout = 3 * time.Second
+	srv := redistest.Start(t)
+	p := redistest.StartProxy(t, srv.Addr)
+	s := open(t, Config{Addr: p.Addr, OpTimeout: timeout})
+	var rs []broker.Renewal
+	for i := range 3 * renewChunk {
+		c := claim(fmt.Sprintf("n%d", i), "o")
+		rs = append(rs, broker.Renewal{
+			Name: c.Name, Kind: c.Kind, Owner: c.Owner, TTL: lease, Fence: acquire(t, s, c).Fence,
+		})
+	}
+	s.Renew(t.Context(), rs, func(_ int, err error) { wantErr(t, err, nil) }) // makes the connections
+
+	p.StallOne()
+	begun := time.Now()
+	var mu sync.Mutex
+	good, lost := 0, 0
+	s.Renew(t.Context(), rs, func(_ int, err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil && time.Since(begun) < timeout/2:
+			good++
+		case errors.Is(err, broker.ErrOutcomeUnknown):
+			lost++
+		default:
+			t.Errorf("got %v after %v", err, time.Since(begun))
+		}
+	})
+	if good != 2*renewChunk || lost != renewChunk {
+		t.Errorf("got %d renewed in time and %d unknown, want %d and %d", good, lost, 2*renewChunk, renewChunk)
+	}
+}
+
+func TestFullRedisRefusesNewLocksAndKeepsHeldOnes(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	f := acquire(t, s, claim("n", "o")).Fence
+	two := claim("n", "o")
+	two.Count, two.Fence = 2, f
+	acquire(t, s, two)
+	if err := c.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err := s.Acquire(t.Context(), claim("m", "o"))
+	wantErr(t, err, broker.ErrStoreFull)
+	acquire(t, s, two) // repeated
+	wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
+	down := giveBack("n", "o", f)
+	down.Remaining = 1
+	_, err = s.Release(t.Context(), down)
+	wantErr(t, err, nil)
+	over := giveBack("n", "o", f)
+	over.Next = &broker.Successor{Owner: "heir", TTL: lease}
+	res, err := s.Release(t.Context(), over)
+	wantErr(t, err, nil)
+	_, err = s.Release(t.Context(), giveBack("n", "heir", res.HandedOver))
+	wantErr(t, err, nil)
+	if st, err := s.Look(t.Context(), "m"); err != nil || st.Held {
+		t.Errorf("the refused name is %+v, %v, want it free", st, err)
+	}
+}
+
+func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	f := acquire(t, s, claim("n", "o")).Fence
+	if err := c.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Acquire(t.Context(), claim("m", "o"))
+	wantErr(t, err, broker.ErrUnavailable)
+	wantErr(t, renewOne(t.Context(), s, "n", "o", f), broker.ErrUnavailable)
+	_, err = s.Probe(t.Context())
+	wantErr(t, err, broker.ErrUnavailable)
+	if _, err := Open(t.Context(), quick(srv), zap.NewNop(), nil); !errors.Is(err, errUnfit) {
+		t.Errorf("open: got %v, want a refusal", err)
+	}
+
+	if err := c.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
+	until(t, "probe", func() error { _, err := s.Probe(t.Context()); return err })
+}
+
+func TestWrongAddressesAreRefusedWithoutTheirPassword(t *testing.T) {
+	for _, cfg := range []Config{
+		{}, {URL: "http://u:secret@h"}, {URL: "redis://u:secret@h:port"}, {Addr: "h:1", Prefix: "a{"},
+		{URL: "redis://u:secret@h:1/db"}, {Addr: "h:1", Prefix: "{}"}, {URL: "\x7f://u:secret@h"},
+	} {
+		_, err := Open(t.Context(), cfg, zap.NewNop(), nil)
+		if err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%+v: got %v, want a refusal without the password", cfg, err)
+		}
+	}
+}
+
+func TestWrongPasswordIsUnavailable(t *testing.T) {
+	srv := redistest.Start(t)
+	if err := srv.Client().ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := quick(srv)
+	cfg.Password = "wrong"
+	s := open(t, cfg)
+	_, err := s.Acquire(t.Context(), claim("n", "o"))
+	wantErr(t, err, broker.ErrUnavailable)
+	cfg.Password = ""
+	s = open(t, cfg)
+	_, err = s.Acquire(t.Context(), claim("n", "o"))
+	wantErr(t, err, broker.ErrUnavailable)
+}

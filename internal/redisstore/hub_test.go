@@ -1,0 +1,217 @@
+package redisstore
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// listen returns what a listener hears; it has heard that it listens.
+func listen(t *testing.T, s *Store, name string) <-chan broker.Notice {
+	t.Helper()
+	heard := make(chan broker.Notice, 1000)
+	t.Cleanup(s.Listen(name, func(n broker.Notice) { heard <- n }))
+	await(t, heard, broker.NoticeListening)
+	return heard
+}
+
+// await waits for a notice, whatever comes before it.
+func await(t *testing.T, heard <-chan broker.Notice, want broker.Notice) {
+	t.Helper()
+	deadline := time.After(15 * time.Second)
+	for {
+		select {
+		case n := <-heard:
+			if n == want {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("notice %v does not come", want)
+		}
+	}
+}
+
+// cycle takes and releases a name.
+func cycle(t *testing.T, s *Store, name string) {
+	t.Helper()
+	g := acquire(t, s, claim(name, "o"))
+	if _, err := s.Release(t.Context(), giveBack(name, "o", g.Fence)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestListenersAreToldWhenTheirConnectionWasCut(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	a, b := listen(t, s, "a"), listen(t, s, "b")
+	for range 3 {
+		if n, err := c.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil || n != 1 {
+			t.Fatalf("killed %d connections, %v, want one for all channels", n, err)
+		}
+		await(t, a, broker.NoticeListening)
+		await(t, b, broker.NoticeListening)
+		cycle(t, s, "a")
+		cycle(t, s, "b")
+		await(t, a, broker.NoticeReleased)
+		await(t, b, broker.NoticeReleased)
+	}
+}
+
+func TestListenersAreToldWhenTheirConnectionWasSilent(t *testing.T) {
+	srv := redistest.Start(t)
+	p := redistest.StartProxy(t, srv.Addr)
+	s := open(t, Config{Addr: p.Addr, HearTimeout: 100 * time.Millisecond})
+	direct := open(t, quick(srv))
+	heard := listen(t, s, "n")
+	p.Set(redistest.Mute)
+	cycle(t, direct, "n") // not heard
+	time.AfterFunc(500*time.Millisecond, func() { p.Set(redistest.Pass) })
+	await(t, heard, broker.NoticeListening)
+	cycle(t, direct, "n")
+	await(t, heard, broker.NoticeReleased)
+}
+
+func TestASilentButLivingConnectionIsKept(t *testing.T) {
+	srv := redistest.Start(t)
+	// Not less: the clock of go-redis has steps of 50ms.
+	s := open(t, Config{Addr: srv.Addr, HearTimeout: 200 * time.Millisecond, OpTimeout: 5 * time.Second})
+	heard := listen(t, s, "n")
+	pings := srv.Calls("ping")
+	until(t, "pings", func() error {
+		if n := srv.Calls("ping") - pings; n < 4 {
+			return fmt.Errorf("%d pings", n)
+		}
+		return nil
+	})
+	cycle(t, s, "n")
+	if n := <-heard; n != broker.NoticeReleased {
+		t.Errorf("heard %v, want only the release", n)
+	}
+}
+
+func TestChannelsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
+	srv := redistest.Start(t)
+	cfg := quick(srv)
+	cfg.Linger = 50 * time.Millisecond
+	s := open(t, cfg)
+	c := srv.Client()
+	var stops []func()
+	for i := range 1200 {
+		heard := make(chan broker.Notice, 10)
+		stops = append(stops, s.Listen(fmt.Sprintf("n%d", i%600), func(n broker.Notice) { heard <- n }))
+		await(t, heard, broker.NoticeListening)
+	}
+	channels := func() int {
+		l, err := c.PubSubChannels(t.Context(), "*").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(l)
+	}
+	if n := channels(); n != 600 {
+		t.Errorf("got %d channels, want one for each name", n)
+	}
+	for _, stop := range stops[:600] {
+		stop()
+	}
+	stays := listen(t, s, "n0")
+	for _, stop := range stops[600:] {
+		stop()
+	}
+	until(t, "the channels are left", func() error {
+		if n := channels(); n != 1 {
+			return fmt.Errorf("%d channels", n)
+		}
+		return nil
+	})
+	cycle(t, s, "n0")
+	await(t, stays, broker.NoticeReleased)
+	cycle(t, s, "n1")
+	again := listen(t, s, "n1")
+	cycle(t, s, "n1")
+	await(t, again, broker.NoticeReleased)
+}
+
+func TestNoReleaseIsMissedBetweenListeningAndStop(t *testing.T) {
+	srv := redistest.Start(t)
+	cfg := quick(srv)
+	cfg.Linger = time.Millisecond // the channel comes and goes all the time
+	s := open(t, cfg)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 100 {
+				name := fmt.Sprintf("n%d", (w+i)%3)
+				heard := make(chan broker.Notice, 1000)
+				stop := s.Listen(name, func(n broker.Notice) { heard <- n })
+				await(t, heard, broker.NoticeListening)
+				if err := s.pipe.Publish(t.Context(), channelKey(name), "0").Err(); err != nil {
+					t.Error(err)
+				}
+				await(t, heard, broker.NoticeReleased)
+				stop()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestForcedReleasesOfOthersAreNotHeard(t *testing.T) {
+	srv := redistest.Start(t)
+	cfg := quick(srv)
+	cfg.Prefix = "app:"
+	s := open(t, cfg)
+	twin := open(t, cfg)
+	cfg.DB = 1
+	otherDB := open(t, cfg)
+	cfg.DB, cfg.Prefix = 0, "other:"
+	otherPrefix := open(t, cfg)
+	heard := make(chan string, 1000)
+	defer s.ListenForced(func(name string) { heard <- name })()
+	if first := <-heard; first != "" {
+		t.Errorf("heard %q first, want that it listens", first)
+	}
+	for _, from := range []*Store{otherDB, otherPrefix, twin} {
+		acquire(t, from, claim("n", "o"))
+		if held, err := from.ForceRelease(t.Context(), "n", broker.Exclusive); err != nil || !held {
+			t.Fatalf("got %v, %v", held, err)
+		}
+	}
+	if name := <-heard; name != "n" {
+		t.Errorf("heard %q, want n", name)
+	}
+	if len(heard) > 0 {
+		t.Errorf("heard %q besides", <-heard)
+	}
+	if _, err := srv.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil {
+		t.Fatal(err)
+	}
+	if again := <-heard; again != "" {
+		t.Errorf("heard %q after an interruption, want nothing in particular", again)
+	}
+}
+
+func TestCloseEndsListening(t *testing.T) {
+	srv := redistest.Start(t)
+	s, err := Open(t.Context(), quick(srv), zaptest.NewLogger(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := make(chan broker.Notice, 10)
+	stop := s.Listen("n", func(n broker.Notice) { heard <- n })
+	await(t, heard, broker.NoticeListening)
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	stop()
+	_, err = s.Acquire(t.Context(), claim("n", "o"))
+	wantErr(t, err, broker.ErrUnavailable)
+	wantErr(t, renewOne(t.Context(), s, "n", "o", 1), broker.ErrUnavailable)
+}

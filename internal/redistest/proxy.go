@@ -1,0 +1,139 @@
+package redistest
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// Mode is what a Proxy does with replies. Requests always reach the server.
+type Mode int32
+
+// The modes.
+const (
+	// Pass lets replies through.
+	Pass Mode = iota
+	// Cut ends the connection instead of passing a reply on: the request was executed, nobody knows.
+	Cut
+	// Mute swallows replies and keeps the connection.
+	Mute
+)
+
+// Proxy stands between a client and a server and loses replies.
+type Proxy struct {
+	// Addr is where clients connect to.
+	Addr string
+
+	target string
+	listen net.Listener
+	mode   atomic.Int32
+	stall  atomic.Int32 // how many replies are still to be swallowed, each with all that follow it on its connection
+	wg     sync.WaitGroup
+
+	mu     sync.Mutex // guards the fields below
+	open   map[net.Conn]struct{}
+	closed bool
+}
+
+// StartProxy runs a Proxy before a server until the test ends.
+func StartProxy(t testing.TB, target string) *Proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{Addr: l.Addr().String(), target: target, listen: l, open: map[net.Conn]struct{}{}}
+	p.wg.Go(p.accept)
+	t.Cleanup(p.close)
+	return p
+}
+
+// Set changes the mode, for replies from now on.
+func (p *Proxy) Set(m Mode) { p.mode.Store(int32(m)) }
+
+// StallOne makes the connection with the next reply silent for good; the others go on.
+func (p *Proxy) StallOne() { p.stall.Add(1) }
+
+func (p *Proxy) accept() {
+	for {
+		client, err := p.listen.Accept()
+		if err != nil {
+			return // closed
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		if !p.track(client, server) {
+			return
+		}
+		p.wg.Go(func() {
+			defer p.hangUp(client, server)
+			_, _ = io.Copy(server, client)
+		})
+		p.wg.Go(func() {
+			defer p.hangUp(client, server)
+			p.replies(client, server)
+		})
+	}
+}
+
+// replies passes replies on, or not.
+func (p *Proxy) replies(client, server net.Conn) {
+	buf := make([]byte, 64<<10)
+	stalled := false
+	for {
+		n, err := server.Read(buf)
+		if err != nil {
+			return
+		}
+		if !stalled && p.stall.Load() > 0 && p.stall.Add(-1) >= 0 {
+			stalled = true
+		}
+		switch mode := Mode(p.mode.Load()); {
+		case stalled || mode == Mute:
+		case mode == Cut:
+			return
+		default:
+			if _, err := client.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// track remembers connections for close. It says no if the proxy is closed already.
+func (p *Proxy) track(conns ...net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		if p.closed {
+			_ = c.Close()
+		}
+		p.open[c] = struct{}{}
+	}
+	return !p.closed
+}
+
+func (p *Proxy) hangUp(conns ...net.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+		delete(p.open, c)
+	}
+}
+
+func (p *Proxy) close() {
+	_ = p.listen.Close()
+	p.mu.Lock()
+	p.closed = true
+	for c := range p.open {
+		_ = c.Close()
+	}
+	p.mu.Unlock()
+	p.wg.Wait()
+}
