@@ -1,0 +1,251 @@
+package redisstore
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// What Redisson relies on, key by key.
+func TestALockLooksAsRedissonExpects(t *testing.T) {
+	for name, keys := range map[string]struct{ token, channel string }{
+		"n":      {"redisson_lock_token:{n}", "redisson_lock__channel:{n}"},
+		"{t}:n":  {"redisson_lock_token:{t}:n", "redisson_lock__channel:{t}:n"},
+		"{n}":    {"lockd_lock_token:{n}", "redisson_lock__channel:{n}"},
+		"a b ä*": {"redisson_lock_token:{a b ä*}", "redisson_lock__channel:{a b ä*}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			s := open(t, quick(srv))
+			c := srv.Client()
+			sub := c.Subscribe(t.Context(), keys.channel)
+			defer sub.Close()
+			if _, err := sub.Receive(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+
+			f := acquire(t, s, claim(name, "uuid:7")).Fence
+			two := claim(name, "uuid:7")
+			two.Count, two.Fence = 2, f
+			acquire(t, s, two)
+			hash, err := c.HGetAll(t.Context(), name).Result()
+			if want := map[string]string{"uuid:7": "2"}; err != nil || !maps.Equal(hash, want) {
+				t.Errorf("got hash %v, %v, want %v", hash, err, want)
+			}
+			if d := c.PTTL(t.Context(), name).Val(); d > lease || d < lease-5*time.Second {
+				t.Errorf("got TTL %v, want about %v", d, lease)
+			}
+			if got := c.Get(t.Context(), keys.token).Val(); got != decimal(f) {
+				t.Errorf("got token %q, want %d", got, f)
+			}
+			if d := c.PTTL(t.Context(), keys.token).Val(); d < defaultFenceTTL-time.Minute {
+				t.Errorf("got TTL %v of the token, want about %v", d, defaultFenceTTL)
+			}
+
+			res, err := s.Release(t.Context(), giveBack(name, "uuid:7", f))
+			if err != nil || res.Listeners != 1 {
+				t.Errorf("got %+v, %v, want one listener", res, err)
+			}
+			msg, err := sub.ReceiveMessage(t.Context())
+			if err != nil || msg.Payload != "0" {
+				t.Errorf("got message %v, %v, want 0", msg, err)
+			}
+			all, err := c.Keys(t.Context(), "*").Result()
+			if err != nil || len(all) != 1 || all[0] != keys.token {
+				t.Errorf("got keys %q, %v, want only the token", all, err)
+			}
+		})
+	}
+}
+
+func TestLocksOfRedissonAreRespected(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	ctx := t.Context()
+	for name, do := range map[string]struct {
+		set   []any
+		pttl  time.Duration
+		by    broker.Owner
+		after time.Duration
+	}{
+		"plain":       {[]any{"uuid:1", 2}, time.Minute, "uuid:1", time.Minute},
+		"without TTL": {[]any{"uuid:1", 1}, 0, "uuid:1", broker.NoTTL},
+		"one reader":  {[]any{"mode", "read", "uuid:1", 1}, time.Minute, "uuid:1", time.Minute},
+		"two readers": {[]any{"mode", "read", "uuid:1", 1, "uuid:2", 1}, time.Minute, "", time.Minute},
+		"our reader":  {[]any{"mode", "read", "o", 1}, time.Minute, "o", time.Minute},
+	} {
+		if err := c.HSet(ctx, name, do.set...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if do.pttl > 0 {
+			c.PExpire(ctx, name, do.pttl)
+		}
+		before := c.HGetAll(ctx, name).Val()
+		_, err := s.Acquire(ctx, claim(name, "o"))
+		held, ok := errors.AsType[*broker.HeldError](err)
+		if !ok || held.HeldBy != do.by || held.RetryAfter > do.after || held.RetryAfter < do.after-5*time.Second {
+			t.Errorf("%s: got %v, want it held by %q for %v", name, err, do.by, do.after)
+		}
+		_, err = s.Release(ctx, giveBack(name, "o", 0))
+		wantErr(t, err, broker.ErrNotHeld)
+		if after := c.HGetAll(ctx, name).Val(); !maps.Equal(before, after) {
+			t.Errorf("%s: got %v, want it as it was, %v", name, after, before)
+		}
+	}
+	_, err := s.ForceRelease(ctx, "one reader", broker.Exclusive)
+	wantErr(t, err, broker.ErrKindMismatch)
+	for name, want := range map[string]broker.Kind{"one reader": broker.Read, "plain": broker.Exclusive} {
+		if st, err := s.Look(ctx, name); err != nil || st.Kind != want || st.Owner != "uuid:1" {
+			t.Errorf("%s: got %+v, %v, want kind %v", name, st, err, want)
+		}
+	}
+}
+
+func TestFencesGoOnFromThoseOfRedisson(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	const far = 8_000_000_000_000_000 // later than now, in µs
+	if err := c.Set(t.Context(), tokenKey("n"), int64(far), 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if f := acquire(t, s, claim("n", "o")).Fence; f != far+1+broker.Fence(i) {
+			t.Errorf("got fence %d, want %d", f, far+1+i)
+		}
+		if n, err := s.ForceRelease(t.Context(), "n", broker.Exclusive); err != nil || !n {
+			t.Fatal(n, err)
+		}
+	}
+	c.Incr(t.Context(), tokenKey("n")) // as an RFencedLock does
+	if f := acquire(t, s, claim("n", "o")).Fence; f != far+5 {
+		t.Errorf("got fence %d, want %d", f, far+5)
+	}
+}
+
+func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	for _, text := range []string{"x", "", "-1", "1.5", "1e9", "nan", "9007199254740993", strings.Repeat("9", 400)} {
+		if err := c.Set(t.Context(), tokenKey("n"), text, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Acquire(t.Context(), claim("n", "o"))
+		wantErr(t, err, broker.ErrKindMismatch)
+		if st, err := s.Look(t.Context(), "n"); err != nil || st.Held {
+			t.Errorf("fence %q: got %+v, %v, want the name free", text, st, err)
+		}
+	}
+	c.Del(t.Context(), tokenKey("n"))
+	c.RPush(t.Context(), tokenKey("n"), "x")
+	_, err := s.Acquire(t.Context(), claim("n", "o"))
+	wantErr(t, err, broker.ErrKindMismatch)
+}
+
+func TestAHoldOutlivesItsFenceKey(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	forget := func() { c.Del(t.Context(), tokenKey("n")) }
+	f := acquire(t, s, claim("n", "o")).Fence
+
+	forget()
+	wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
+	two := claim("n", "o")
+	two.Count, two.Fence = 2, f
+	if got := acquire(t, s, two).Fence; got != f {
+		t.Errorf("the nested acquisition got fence %d, want %d", got, f)
+	}
+	if got := c.Get(t.Context(), tokenKey("n")).Val(); got != decimal(f) {
+		t.Errorf("the fence key is %q, want %d again", got, f)
+	}
+
+	forget()
+	over := giveBack("n", "o", f)
+	over.Next = &broker.Successor{Owner: "heir", TTL: lease}
+	res, err := s.Release(t.Context(), over)
+	if err != nil || res.HandedOver <= f {
+		t.Errorf("the hand-over gave %+v, %v, want a fence above %d", res, err, f)
+	}
+
+	forget()
+	again, err := s.Release(t.Context(), over)
+	if err != nil || again.HandedOver <= f {
+		t.Errorf("the repeated hand-over gave %+v, %v, want a fence above %d", again, err, f)
+	}
+
+	forget()
+	once := acquire(t, s, claim("n", "heir")).Fence
+	if twice := acquire(t, s, claim("n", "heir")).Fence; once <= f || once != twice {
+		t.Errorf("repeated acquisitions got fences %d and %d, want one above %d", once, twice, f)
+	}
+
+	forget()
+	_, err = s.Release(t.Context(), giveBack("n", "heir", once))
+	wantErr(t, err, nil)
+}
+
+func TestRenewalKeepsTheFenceKey(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	f := acquire(t, s, claim("n", "o")).Fence
+	c.PExpire(t.Context(), tokenKey("n"), time.Minute)
+	wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
+	if d := c.PTTL(t.Context(), tokenKey("n")).Val(); d < defaultFenceTTL-time.Minute {
+		t.Errorf("got TTL %v of the fence key, want about %v", d, defaultFenceTTL)
+	}
+}
+
+func TestOtherThingsInAChunkDoNotSpoilIt(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	var rs []broker.Renewal
+	for _, name := range []string{"string", "fence", "good"} {
+		f := acquire(t, s, claim(name, "o")).Fence
+		rs = append(rs, broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: "o", Fence: f, TTL: lease})
+	}
+	c.Set(t.Context(), "string", "x", 0)
+	c.Del(t.Context(), tokenKey("fence"))
+	c.RPush(t.Context(), tokenKey("fence"), "x")
+	s.Renew(t.Context(), rs, func(i int, err error) {
+		wantErr(t, err, []error{broker.ErrNotHeld, nil, nil}[i])
+	})
+}
+
+// The budget of DESIGN.md: what nobody contends for costs one script.
+func TestUncontendedOperationsAreOneScriptEach(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	cycle(t, s, "warm")
+	before := srv.ScriptCalls()
+	g := acquire(t, s, claim("n", "o"))
+	if n := srv.ScriptCalls() - before; n != 1 {
+		t.Errorf("an acquisition was %d scripts, want 1", n)
+	}
+	wantErr(t, renewOne(t.Context(), s, "warm", "o", 1), broker.ErrNotHeld) // loads the script
+	before = srv.ScriptCalls()
+	var rs []broker.Renewal
+	for range renewChunk {
+		rs = append(rs, broker.Renewal{Name: "n", Kind: broker.Exclusive, Owner: "o", Fence: g.Fence, TTL: lease})
+	}
+	s.Renew(t.Context(), rs, func(_ int, err error) { wantErr(t, err, nil) })
+	if n := srv.ScriptCalls() - before; n != 1 {
+		t.Errorf("%d renewals were %d scripts, want 1", renewChunk, n)
+	}
+	before = srv.ScriptCalls()
+	if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
+		t.Fatal(err)
+	}
+	if n := srv.ScriptCalls() - before; n != 1 {
+		t.Errorf("a release was %d scripts, want 1", n)
+	}
+}
