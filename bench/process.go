@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -146,7 +147,7 @@ func addressIn(log io.Reader) (string, error) {
 		Level, Msg, Listen string
 	}
 	lines := bufio.NewScanner(log)
-	seen := ""
+	var seen strings.Builder
 	for lines.Scan() {
 		var l line
 		if json.Unmarshal(lines.Bytes(), &l) == nil && l.Listen != "" {
@@ -159,7 +160,7 @@ func addressIn(log io.Reader) (string, error) {
 			}()
 			return l.Listen, nil
 		}
-		seen += lines.Text() + "\n"
+		seen.WriteString(lines.Text() + "\n")
 	}
-	return "", fmt.Errorf("lockd did not start:\n%s", seen)
+	return "", fmt.Errorf("lockd did not start:\n%s", seen.String())
 }
