@@ -1,0 +1,189 @@
+package memstore_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/memstore"
+)
+
+func claim(name string, o broker.Owner, ttl time.Duration) broker.Claim {
+	return broker.Claim{Name: name, Kind: broker.Exclusive, Owner: o, Count: 1, TTL: ttl}
+}
+
+func giveBack(name string, o broker.Owner) broker.Return {
+	return broker.Return{Name: name, Kind: broker.Exclusive, Owner: o}
+}
+
+func TestALeaseEndsToTheInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		if _, err := s.Acquire(t.Context(), claim("n", "o", time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour - time.Nanosecond)
+		_, err := s.Acquire(t.Context(), claim("n", "other", time.Hour))
+		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.RetryAfter != time.Nanosecond {
+			t.Errorf("got %v, want it held for a nanosecond", err)
+		}
+		time.Sleep(time.Nanosecond)
+		if _, err := s.Acquire(t.Context(), claim("n", "other", time.Hour)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFencesGrowWhileTimeStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		var last broker.Fence
+		for range 100 {
+			g, err := s.Acquire(t.Context(), claim("n", "o", time.Hour))
+			if err != nil || g.Fence <= last {
+				t.Fatalf("got %+v, %v, want a fence above %d", g, err, last)
+			}
+			last = g.Fence
+			if _, err := s.Release(t.Context(), giveBack("n", "o")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// Forgotten and without a clock it would begin anew.
+		s.Lose()
+		if g, err := s.Acquire(t.Context(), claim("n", "o", time.Hour)); err != nil || g.Fence <= last {
+			t.Errorf("got %+v, %v, want a fence above %d", g, err, last)
+		}
+	})
+}
+
+func TestDeadEntriesAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		const dead = 10_000
+		for i := range dead {
+			if _, err := s.Acquire(t.Context(), claim(fmt.Sprint("dead", i), "o", time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if s.Size() != dead {
+			t.Errorf("got %d names, want %d", s.Size(), dead)
+		}
+		time.Sleep(time.Hour)
+		var held []string
+		for i := range dead / 2 {
+			held = append(held, fmt.Sprint("held", i))
+			if _, err := s.Acquire(t.Context(), claim(held[i], "o", time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := s.Size(); n > dead/2+1 {
+			t.Errorf("got %d names, want only the %d that are held", n, dead/2)
+		}
+		for _, name := range held {
+			if st, err := s.Look(t.Context(), name); err != nil || !st.Held {
+				t.Fatalf("got %+v, %v, want it held", st, err)
+			}
+		}
+	})
+}
+
+func TestFreeNamesDoNotPileUp(t *testing.T) {
+	s := memstore.New()
+	for i := range 150_000 {
+		name := fmt.Sprint(i)
+		g, err := s.Acquire(t.Context(), claim(name, "o", time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Release(t.Context(), giveBack(name, "o")); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			continue
+		}
+		defer func() { // long forgotten, yet nothing was lost
+			r := broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: "o", Fence: g.Fence, TTL: time.Hour}
+			s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) {
+				if gone, ok := errors.AsType[*broker.GoneError](err); !ok || gone.Reason != broker.LostForced {
+					t.Errorf("got %v, want it forced", err)
+				}
+			})
+		}()
+	}
+	if n := s.Size(); n > 100_001 {
+		t.Errorf("got %d names remembered, want no more than 100,000", n)
+	}
+}
+
+func TestAListenerMayUseTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		heard := 0
+		var stop func()
+		stop = s.Listen("n", func(n broker.Notice) {
+			if n == broker.NoticeReleased {
+				heard++
+				stop()
+				s.Listen("n", func(broker.Notice) {})()
+				if _, err := s.Acquire(t.Context(), claim("n", "next", time.Hour)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		synctest.Wait()
+		if _, err := s.Acquire(t.Context(), claim("n", "o", time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := s.Release(t.Context(), giveBack("n", "o")); err != nil || res.Listeners != 1 || heard != 1 {
+			t.Errorf("got %+v, %v, heard %d times, want once", res, err, heard)
+		}
+	})
+}
+
+func TestOneHolderAtATime(t *testing.T) {
+	s := memstore.New()
+	var wg sync.WaitGroup
+	inside := 0 // not atomic: the race detector and the count both tell
+	total := 0
+	for w := range 8 {
+		o := broker.Owner(fmt.Sprint("o", w))
+		wg.Go(func() {
+			for done := 0; done < 200; {
+				if _, err := s.Acquire(t.Context(), claim("n", o, time.Hour)); err != nil {
+					continue
+				}
+				inside++
+				if inside != 1 {
+					t.Errorf("%d holders at a time", inside)
+				}
+				total++
+				done++
+				inside--
+				if _, err := s.Release(t.Context(), giveBack("n", o)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if total != 1600 {
+		t.Errorf("got %d holds, want 1600", total)
+	}
+}
+
+func BenchmarkPair(b *testing.B) {
+	s := memstore.New()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Acquire(b.Context(), claim("n", "o", time.Hour)); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := s.Release(b.Context(), giveBack("n", "o")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
