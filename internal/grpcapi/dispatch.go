@@ -5,8 +5,17 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// dispatch hands one message to the session. Whatever its content, the stream lives on.
+// dispatch hands one message to the session. Whatever its content, the stream lives on, unless it cannot even be told
+// which request is refused.
 func (c *conn) dispatch(m *lockdv1.SessionRequest) {
+	if err := marked(m); err != nil {
+		if id := m.GetRequestId(); id != 0 {
+			c.sess.Refuse(id, err)
+		} else {
+			c.sess.End(err)
+		}
+		return
+	}
 	c.sess.Hear()
 	batch := m.GetBatch()
 	if batch == nil {

@@ -25,10 +25,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// unary counts the unary calls by method, which is one of ours, and code.
+// unary refuses marked messages, and counts the unary calls by method, which is one of ours, and code.
 func (m *metrics) unary(log *zap.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		resp, err := next(ctx, req)
+		var resp any
+		err := toStatus(marked(req))
+		if err == nil {
+			resp, err = next(ctx, req)
+		}
 		code := status.Code(err).String()
 		m.calls.WithLabelValues(info.FullMethod, code).Inc()
 		log.Debug("call", zap.String("method", info.FullMethod), zap.String("code", code))

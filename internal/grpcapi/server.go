@@ -52,7 +52,8 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	m := newMetrics(reg)
 	s := &Server{health: health.NewServer()}
 	s.grpc = grpc.NewServer(
-		grpc.MaxRecvMsgSize(cfg.FrameBytes),
+		grpc.MaxRecvMsgSize(grace*cfg.FrameBytes),
+		grpc.ForceServerCodecV2(newFrameCodec(cfg.FrameBytes)),
 		grpc.MaxConcurrentStreams(cfg.MaxConcurrentStreams),
 		grpc.ReadBufferSize(ioBuffer),
 		grpc.WriteBufferSize(ioBuffer),

@@ -9,7 +9,6 @@ import (
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -75,7 +74,7 @@ func (c *conn) read() {
 	if err == nil {
 		err = c.open(first)
 	}
-	c.opened <- frameError(err)
+	c.opened <- err
 	if err != nil {
 		return
 	}
@@ -85,22 +84,17 @@ func (c *conn) read() {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			c.closed <- frameError(err)
+			c.closed <- err
 			return
 		}
 		c.dispatch(m)
 	}
 }
 
-// frameError gives the transport's refusal of a large message its own name.
-func frameError(err error) error {
-	if status.Code(err) == codes.ResourceExhausted {
-		return fmt.Errorf("%w: %w", broker.ErrFrameTooLarge, err)
-	}
-	return err
-}
-
 func (c *conn) open(m *lockdv1.SessionRequest) error {
+	if err := marked(m); err != nil {
+		return err
+	}
 	req := m.GetOpen()
 	if req == nil {
 		return broker.ErrNotOpen

@@ -1,0 +1,13 @@
+package grpcapi
+
+// ToStatus is toStatus for the tests of the table.
+func ToStatus(err error) error { return toStatus(err) }
+
+// TableErrors are the errors of the table.
+func TableErrors() []error {
+	var errs []error
+	for _, row := range table {
+		errs = append(errs, row.err)
+	}
+	return errs
+}

@@ -1,0 +1,162 @@
+package grpcapi_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/watchdog"
+)
+
+// server is a lockd without sockets and Redis.
+type server struct {
+	t    testing.TB
+	conn *grpc.ClientConn
+	b    *broker.Broker
+}
+
+// inBubble runs a test against a server in a bubble, where time passes only while everybody sleeps.
+func inBubble(t *testing.T, test func(s *server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(start(t)) })
+}
+
+func start(t testing.TB) *server {
+	reg, log := prometheus.NewRegistry(), zap.NewNop()
+	store := memstore.New()
+	dog := watchdog.New(store, log, reg)
+	b := broker.New(broker.Config{
+		Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
+		Limits: broker.Limits{
+			NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, FrameBytes: 1 << 20,
+			LocksPerSession: 50, WaitersPerSession: 50, WatchesPerSession: 5, QueueLength: 1000, Sessions: 1000,
+			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
+		},
+		HandoffBurst: 32,
+	}, store, dog, log, reg)
+	srv := grpcapi.New(grpcapi.Config{
+		FrameBytes: 1 << 20, Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second,
+		KeepaliveTime: 20 * time.Second, KeepaliveTimeout: 10 * time.Second, KeepaliveMinTime: 10 * time.Second,
+	}, b, log, reg)
+	lis := bufconn.Listen(1 << 20)
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(lis) }()
+	conn, err := grpc.NewClient("passthrough:///bufconn",
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
+		grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = conn.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = b.Close(ctx)
+		srv.Stop(ctx)
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		dog.Close()
+	})
+	return &server{t: t, conn: conn, b: b}
+}
+
+// stream is a client that works by hand.
+type stream struct {
+	t testing.TB
+	lockdv1.SessionService_SessionClient
+	cancel context.CancelFunc
+	opened *lockdv1.Opened
+}
+
+// raw begins a stream without Open.
+func (s *server) raw() *stream {
+	s.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	s.t.Cleanup(cancel)
+	c, err := lockdv1.NewSessionServiceClient(s.conn).Session(ctx)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &stream{t: s.t, SessionService_SessionClient: c, cancel: cancel}
+}
+
+func (s *server) open(o *lockdv1.Open) *stream {
+	s.t.Helper()
+	c := s.raw()
+	c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: o}})
+	if c.opened = c.recv().GetOpened(); c.opened == nil {
+		s.t.Fatal("want Opened as the first message")
+	}
+	return c
+}
+
+func (c *stream) send(m *lockdv1.SessionRequest) {
+	c.t.Helper()
+	if err := c.Send(m); err != nil {
+		c.t.Fatalf("send: %v", err)
+	}
+}
+
+func (c *stream) recv() *lockdv1.SessionResponse {
+	c.t.Helper()
+	m, err := c.Recv()
+	if err != nil {
+		c.t.Fatalf("recv: %v", err)
+	}
+	return m
+}
+
+func acquire(id uint64, a *lockdv1.Acquire) *lockdv1.SessionRequest {
+	return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Acquire{Acquire: a}}
+}
+
+func (c *stream) take(id uint64, name string) *lockdv1.Granted {
+	c.t.Helper()
+	c.send(acquire(id, &lockdv1.Acquire{Name: name}))
+	m := c.recv()
+	if m.GetRequestId() != id || m.GetGranted() == nil {
+		c.t.Fatalf("got %v, want a grant for %d", m, id)
+	}
+	return m.GetGranted()
+}
+
+// end reads the stream to its end and returns its error.
+func (c *stream) end() error {
+	for {
+		if _, err := c.Recv(); err != nil {
+			return err
+		}
+	}
+}
+
+func reasonOf(st *status.Status) string {
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok {
+			if info.GetDomain() != "lockd.io" {
+				return "domain " + info.GetDomain()
+			}
+			return info.GetReason()
+		}
+	}
+	return "no ErrorInfo"
+}
+
+func seconds(n float64) *durationpb.Duration {
+	return durationpb.New(time.Duration(n * float64(time.Second)))
+}

@@ -1,0 +1,318 @@
+package grpcapi_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+func TestOpenedTellsTheRules(t *testing.T) {
+	inBubble(t, func(s *server) {
+		o := s.open(&lockdv1.Open{ClientName: "test"}).opened
+		if o.GetSessionTtl().AsDuration() != 30*time.Second || o.GetHeartbeatInterval().AsDuration() != 10*time.Second {
+			t.Errorf("got TTL %v and interval %v", o.GetSessionTtl(), o.GetHeartbeatInterval())
+		}
+		if len(o.GetSessionId()) != 36 || o.GetReplica() != "test" || o.GetLimits().GetNameBytes() != 512 {
+			t.Errorf("got %v", o)
+		}
+		if o := s.open(&lockdv1.Open{SessionTtl: seconds(3)}).opened; o.GetSessionTtl().AsDuration() != 3*time.Second {
+			t.Errorf("asked for 3s, got %v", o.GetSessionTtl())
+		}
+	})
+}
+
+func TestOpenIsRefused(t *testing.T) {
+	for name, row := range map[string]struct {
+		first  *lockdv1.SessionRequest
+		code   codes.Code
+		reason string
+	}{
+		"a message before Open": {acquire(1, &lockdv1.Acquire{Name: "job"}), codes.FailedPrecondition, "SESSION_NOT_OPEN"},
+		"an empty message":      {&lockdv1.SessionRequest{}, codes.FailedPrecondition, "SESSION_NOT_OPEN"},
+		"a short TTL":           {openWith(&lockdv1.Open{SessionTtl: seconds(0.5)}), codes.InvalidArgument, "INVALID_DURATION"},
+		"a TTL of zero":         {openWith(&lockdv1.Open{SessionTtl: seconds(0)}), codes.InvalidArgument, "INVALID_DURATION"},
+		"a negative TTL":        {openWith(&lockdv1.Open{SessionTtl: seconds(-5)}), codes.InvalidArgument, "INVALID_DURATION"},
+		"a TTL that is none":    {openWith(&lockdv1.Open{SessionTtl: &durationpb.Duration{Nanos: -1, Seconds: 1}}), codes.InvalidArgument, "INVALID_DURATION"},
+		"a long client name":    {openWith(&lockdv1.Open{ClientName: strings.Repeat("x", 129)}), codes.InvalidArgument, "INVALID_CLIENT"},
+		"an unknown choice":     {openWith(&lockdv1.Open{OnDisconnect: 99}), codes.InvalidArgument, "INVALID_MESSAGE"},
+		"a session to resume":   {openWith(&lockdv1.Open{Resume: &lockdv1.Resume{SessionId: "x"}}), codes.NotFound, "SESSION_EXPIRED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(s *server) {
+				c := s.raw()
+				c.send(row.first)
+				st := status.Convert(c.end())
+				if st.Code() != row.code || reasonOf(st) != row.reason {
+					t.Errorf("got %v %s, want %v %s", st.Code(), reasonOf(st), row.code, row.reason)
+				}
+				s.open(&lockdv1.Open{}).take(1, "job") // the server stands
+			})
+		})
+	}
+}
+
+func openWith(o *lockdv1.Open) *lockdv1.SessionRequest {
+	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: o}}
+}
+
+func TestAStreamWithoutOpenIsClosed(t *testing.T) {
+	inBubble(t, func(s *server) {
+		c := s.raw()
+		began := time.Now()
+		st := status.Convert(c.end())
+		if st.Code() != codes.FailedPrecondition || reasonOf(st) != "SESSION_NOT_OPEN" || time.Since(began) != 5*time.Second {
+			t.Errorf("got %v after %v", st, time.Since(began))
+		}
+	})
+}
+
+// unknownArm is a request with a oneof arm that only a newer client knows.
+func unknownArm(id uint64) *lockdv1.SessionRequest {
+	m := &lockdv1.SessionRequest{RequestId: id}
+	raw := protowire.AppendBytes(protowire.AppendTag(nil, 1000, protowire.BytesType), []byte("new"))
+	m.ProtoReflect().SetUnknown(raw)
+	return m
+}
+
+func TestABadRequestIsAnsweredAndTheStreamLives(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("x", n) }
+	release := func(id uint64, r *lockdv1.Release) *lockdv1.SessionRequest {
+		return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Release{Release: r}}
+	}
+	for name, row := range map[string]struct {
+		req    *lockdv1.SessionRequest
+		code   codes.Code
+		reason string
+	}{
+		"no name":             {acquire(9, &lockdv1.Acquire{}), codes.InvalidArgument, "INVALID_NAME"},
+		"a long name":         {acquire(9, &lockdv1.Acquire{Name: long(513)}), codes.InvalidArgument, "INVALID_NAME"},
+		"control characters":  {acquire(9, &lockdv1.Acquire{Name: "a\nb"}), codes.InvalidArgument, "INVALID_NAME"},
+		"braces":              {acquire(9, &lockdv1.Acquire{Name: "a{b"}), codes.InvalidArgument, "INVALID_NAME"},
+		"name and names":      {acquire(9, &lockdv1.Acquire{Name: "a", Names: []string{"b"}}), codes.InvalidArgument, "INVALID_NAME"},
+		"a long holder":       {acquire(9, &lockdv1.Acquire{Name: "a", Holder: long(129)}), codes.InvalidArgument, "INVALID_HOLDER"},
+		"a reserved holder":   {acquire(9, &lockdv1.Acquire{Name: "a", Holder: "#1"}), codes.InvalidArgument, "INVALID_HOLDER"},
+		"a long annotation":   {acquire(9, &lockdv1.Acquire{Name: "a", Annotation: long(4097)}), codes.InvalidArgument, "INVALID_ANNOTATION"},
+		"an unknown kind":     {acquire(9, &lockdv1.Acquire{Name: "a", Kind: 77}), codes.InvalidArgument, "INVALID_KIND"},
+		"permits of a lock":   {acquire(9, &lockdv1.Acquire{Name: "a", Permits: 2}), codes.InvalidArgument, "INVALID_PERMITS"},
+		"a negative wait":     {acquire(9, &lockdv1.Acquire{Name: "a", Wait: seconds(-1)}), codes.InvalidArgument, "INVALID_DURATION"},
+		"an absurd wait":      {acquire(9, &lockdv1.Acquire{Name: "a", Wait: &durationpb.Duration{Seconds: 1 << 60}}), codes.InvalidArgument, "INVALID_DURATION"},
+		"a wait over the max": {acquire(9, &lockdv1.Acquire{Name: "a", Wait: seconds(1e6)}), codes.InvalidArgument, "INVALID_DURATION"},
+		"a negative lease":    {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(-1)}), codes.InvalidArgument, "INVALID_DURATION"},
+		"a lease of zero":     {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(0)}), codes.InvalidArgument, "INVALID_DURATION"},
+		"an absurd lease":     {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(1e9)}), codes.InvalidArgument, "INVALID_DURATION"},
+		"a later kind":        {acquire(9, &lockdv1.Acquire{Name: "a", Kind: lockdv1.LockKind_LOCK_KIND_FAIR}), codes.Unimplemented, "UNIMPLEMENTED"},
+		"several names":       {acquire(9, &lockdv1.Acquire{Names: []string{"a", "b"}}), codes.Unimplemented, "UNIMPLEMENTED"},
+		"a repeated id":       {acquire(1, &lockdv1.Acquire{Name: "a"}), codes.AlreadyExists, "REQUEST_ID_REPEATED"},
+		"no id":               {acquire(0, &lockdv1.Acquire{Name: "a"}), codes.InvalidArgument, "INVALID_REQUEST_ID"},
+		"a second Open":       {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{}}}, codes.FailedPrecondition, "SESSION_ALREADY_OPEN"},
+		"an unknown arm":      {unknownArm(9), codes.Unimplemented, "UNIMPLEMENTED"},
+		"not held":            {release(9, &lockdv1.Release{Name: "free", Holder: "#1"}), codes.FailedPrecondition, "LOCK_NOT_HELD"},
+		"a stale fence":       {release(9, &lockdv1.Release{Name: "mine", Holder: "#1", Fence: 1}), codes.Aborted, "FENCE_STALE"},
+		"extend without time": {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{Name: "mine", Holder: "#1"}}}, codes.InvalidArgument, "INVALID_DURATION"},
+		"extend of auto":      {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{Name: "mine", Holder: "#1", Lease: seconds(1)}}}, codes.FailedPrecondition, "LEASE_IS_AUTO"},
+		"cancel of nothing":   {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: 1}}}, codes.NotFound, "REQUEST_NOT_WAITING"},
+		"a watch of no name":  {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{}}}, codes.InvalidArgument, "INVALID_NAME"},
+		"a batch in a batch":  {inBatch(&lockdv1.SessionRequest{RequestId: 9, Message: inBatch().Message}), codes.InvalidArgument, "INVALID_MESSAGE"},
+		"Open in a batch":     {inBatch(&lockdv1.SessionRequest{RequestId: 9, Message: openWith(&lockdv1.Open{}).Message}), codes.InvalidArgument, "INVALID_MESSAGE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(s *server) {
+				c := s.open(&lockdv1.Open{})
+				c.take(1, "mine")
+				c.send(row.req)
+				m := c.recv()
+				st := status.FromProto(m.GetResult().GetStatus())
+				if st.Code() != row.code || reasonOf(st) != row.reason {
+					t.Errorf("got %v %s (%v), want %v %s", st.Code(), reasonOf(st), m, row.code, row.reason)
+				}
+				if want := row.req.GetRequestId(); want != 0 && m.GetRequestId() != want {
+					t.Errorf("answered request %d, want %d", m.GetRequestId(), want)
+				}
+				c.take(10, "other")
+			})
+		})
+	}
+}
+
+func inBatch(requests ...*lockdv1.SessionRequest) *lockdv1.SessionRequest {
+	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: requests}}}
+}
+
+// badText is an Acquire whose name is not UTF-8. The Go stubs refuse to write that; as an unknown field it passes.
+func badText(id uint64) *lockdv1.SessionRequest {
+	m := &lockdv1.SessionRequest{RequestId: id}
+	name := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), []byte{0xff, 0xfe})
+	m.ProtoReflect().SetUnknown(protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), name))
+	return m
+}
+
+func TestAMessageThatCannotBeReadIsRefused(t *testing.T) {
+	large := &lockdv1.Acquire{Name: strings.Repeat("x", 1<<20)}
+	for name, row := range map[string]struct {
+		with, without *lockdv1.SessionRequest
+		code          codes.Code
+		reason        string
+	}{
+		"invalid UTF-8": {badText(9), badText(0), codes.InvalidArgument, "INVALID_MESSAGE"},
+		"too large":     {acquire(9, large), acquire(0, large), codes.ResourceExhausted, "FRAME_TOO_LARGE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(s *server) {
+				c := s.open(&lockdv1.Open{})
+				c.send(row.with)
+				m := c.recv()
+				if st := status.FromProto(m.GetResult().GetStatus()); m.GetRequestId() != 9 || st.Code() != row.code || reasonOf(st) != row.reason {
+					t.Errorf("with an id: got %v", m)
+				}
+				c.take(10, "job")
+				c.send(row.without)
+				if st := status.Convert(c.end()); st.Code() != row.code || reasonOf(st) != row.reason {
+					t.Errorf("without an id: got %v %s", st, reasonOf(st))
+				}
+				s.open(&lockdv1.Open{}).take(1, "other")
+			})
+		})
+	}
+}
+
+func TestAFrameFarOverTheLimitEndsOnlyItsStream(t *testing.T) {
+	inBubble(t, func(s *server) {
+		c := s.open(&lockdv1.Open{})
+		_ = c.Send(acquire(1, &lockdv1.Acquire{Name: strings.Repeat("x", 5<<20)}))
+		if st := status.Convert(c.end()); st.Code() != codes.ResourceExhausted {
+			t.Errorf("got %v", st)
+		}
+		s.open(&lockdv1.Open{}).take(1, "job")
+	})
+}
+
+func TestBatchesAreAnsweredInBatchesToThoseWhoAsked(t *testing.T) {
+	requests := []*lockdv1.SessionRequest{
+		acquire(1, &lockdv1.Acquire{Name: "a"}), acquire(2, &lockdv1.Acquire{Name: ""}), acquire(3, &lockdv1.Acquire{Name: "c"}),
+	}
+	inBubble(t, func(s *server) {
+		for _, features := range [][]lockdv1.Feature{nil, {lockdv1.Feature_FEATURE_BATCH, 99}} {
+			c := s.open(&lockdv1.Open{Features: features})
+			c.send(inBatch(requests...))
+			answered := map[uint64]bool{}
+			for len(answered) < 3 {
+				m := c.recv()
+				if batch := m.GetBatch(); batch != nil {
+					if features == nil {
+						t.Fatal("got a batch without having announced it")
+					}
+					for _, r := range batch.GetResponses() {
+						answered[r.GetRequestId()] = true
+					}
+					continue
+				}
+				answered[m.GetRequestId()] = true
+			}
+			c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}}})
+			if err := c.end(); !errors.Is(err, io.EOF) {
+				t.Errorf("got %v, want a clean end", err)
+			}
+		}
+	})
+}
+
+func TestHalfCloseReleasesAll(t *testing.T) {
+	inBubble(t, func(s *server) {
+		a, b := s.open(&lockdv1.Open{}), s.open(&lockdv1.Open{})
+		a.take(1, "job")
+		b.send(acquire(1, &lockdv1.Acquire{Name: "job"}))
+		if b.recv().GetQueued() == nil {
+			t.Fatal("want Queued")
+		}
+		if err := a.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.end(); !errors.Is(err, io.EOF) {
+			t.Errorf("got %v, want a clean end", err)
+		}
+		if b.recv().GetGranted() == nil {
+			t.Error("want the lock granted to the next")
+		}
+	})
+}
+
+func TestABrokenStreamReleasesIfAskedTo(t *testing.T) {
+	inBubble(t, func(s *server) {
+		a := s.open(&lockdv1.Open{OnDisconnect: lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE})
+		b := s.open(&lockdv1.Open{})
+		a.take(1, "job")
+		b.send(acquire(1, &lockdv1.Acquire{Name: "job"}))
+		b.recv()
+		a.cancel()
+		if b.recv().GetGranted() == nil {
+			t.Error("want the lock granted to the next")
+		}
+	})
+}
+
+func TestASilentClientIsToldWhy(t *testing.T) {
+	inBubble(t, func(s *server) {
+		c := s.open(&lockdv1.Open{SessionTtl: seconds(3)})
+		c.take(1, "job")
+		if lost := c.recv().GetLost(); lost.GetReason() != lockdv1.Lost_REASON_EXPIRED || lost.GetHold().GetName() != "job" {
+			t.Errorf("got %v, want the lock lost", lost)
+		}
+		closing := c.recv().GetClosing()
+		if st := status.FromProto(closing.GetStatus()); reasonOf(st) != "SESSION_SILENT" {
+			t.Errorf("got %v", closing)
+		}
+		if st := status.Convert(c.end()); st.Code() != codes.DeadlineExceeded || reasonOf(st) != "SESSION_SILENT" {
+			t.Errorf("got %v", st)
+		}
+	})
+}
+
+func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
+	inBubble(t, func(s *server) {
+		c := s.open(&lockdv1.Open{})
+		for range 5000 {
+			c.send(acquire(0, &lockdv1.Acquire{Name: "a"}))
+		}
+		synctest.Wait()
+		if n := len(s.b.Sessions("", 10)); n != 0 {
+			t.Errorf("got %d sessions, want none", n)
+		}
+		if st := status.Convert(c.end()); st.Code() != codes.ResourceExhausted || reasonOf(st) != "STREAM_BACKLOG" {
+			t.Errorf("got %v %s", st.Code(), reasonOf(st))
+		}
+	})
+}
+
+func TestHeartbeatAndValidity(t *testing.T) {
+	inBubble(t, func(s *server) {
+		c := s.open(&lockdv1.Open{})
+		beat := func(id uint64) *lockdv1.HeartbeatAck {
+			c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: id}}})
+			return c.recv().GetHeartbeatAck()
+		}
+		if ack := beat(1); ack.GetSentId() != 1 || ack.ValidFor != nil {
+			t.Errorf("got %v, want an ack without validity", ack)
+		}
+		time.Sleep(3 * time.Second)
+		v := c.take(1, "job").GetValidity()
+		if v.GetAnchor() != 1 || v.GetAnchorAge().AsDuration() != 3*time.Second {
+			t.Errorf("got anchor %d, %v ago; want 1, 3s", v.GetAnchor(), v.GetAnchorAge().AsDuration())
+		}
+		if r := v.GetRemaining().AsDuration(); r <= 29*time.Second || r >= 30*time.Second {
+			t.Errorf("got %v remaining, want a little less than 30s", r)
+		}
+		if ack := beat(2); ack.GetValidFor().AsDuration() != v.GetRemaining().AsDuration() {
+			t.Errorf("got %v, want %v", ack.GetValidFor().AsDuration(), v.GetRemaining().AsDuration())
+		}
+	})
+}

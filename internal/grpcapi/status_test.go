@@ -1,0 +1,79 @@
+package grpcapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/grpcapi"
+)
+
+// sentinels are the names of the broker's errors, read from its source, so that none can be forgotten.
+func sentinels(t *testing.T) []string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), "../broker/errors.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	ast.Inspect(f, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok {
+			for _, name := range spec.Names {
+				if strings.HasPrefix(name.Name, "Err") {
+					names = append(names, name.Name)
+				}
+			}
+		}
+		return true
+	})
+	if len(names) < 15 {
+		t.Fatalf("found only %v", names)
+	}
+	return names
+}
+
+func TestEachBrokerErrorHasARow(t *testing.T) {
+	rows := grpcapi.TableErrors()
+	if got, want := len(rows), len(sentinels(t)); got != want {
+		t.Errorf("the table has %d rows, the broker %d errors: %v", got, want, sentinels(t))
+	}
+	for _, err := range rows {
+		st := status.Convert(grpcapi.ToStatus(fmt.Errorf("wrapped: %w", err)))
+		if st.Code() == codes.Internal || st.Code() == codes.OK || reasonOf(st) == "no ErrorInfo" {
+			t.Errorf("%v: got %v %s", err, st.Code(), reasonOf(st))
+		}
+	}
+}
+
+func TestAnUnknownOutcomeStaysUnknown(t *testing.T) {
+	err := errors.Join(broker.ErrUnavailable, broker.ErrNotHeld, broker.ErrOutcomeUnknown)
+	if got := reasonOf(status.Convert(grpcapi.ToStatus(err))); got != "OUTCOME_UNKNOWN" {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestWhatHasNoRowTellsNothing(t *testing.T) {
+	st := status.Convert(grpcapi.ToStatus(errors.New("secret of the store")))
+	if st.Code() != codes.Internal || strings.Contains(st.Message(), "secret") {
+		t.Errorf("got %v", st)
+	}
+	st = status.Convert(grpcapi.ToStatus(fmt.Errorf("secret of the store: %w", broker.ErrUnavailable)))
+	if strings.Contains(st.Message(), "secret") {
+		t.Errorf("got %v", st)
+	}
+	if st := status.Convert(grpcapi.ToStatus(context.Canceled)); st.Code() != codes.Canceled {
+		t.Errorf("got %v", st)
+	}
+	if grpcapi.ToStatus(nil) != nil {
+		t.Error("nil became an error")
+	}
+}

@@ -1,0 +1,146 @@
+package grpcapi_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+func TestUnaryLeaseFromAcquireToRelease(t *testing.T) {
+	inBubble(t, func(s *server) {
+		locks, ctx := lockdv1.NewLockServiceClient(s.conn), s.t.Context()
+		got, err := locks.Acquire(ctx, &lockdv1.AcquireRequest{Name: "job", Lease: seconds(10)})
+		if err != nil || got.GetGranted() == nil {
+			t.Fatalf("acquire: %v, %v", got, err)
+		}
+		lease := got.GetGranted()
+		busy, err := locks.Acquire(ctx, &lockdv1.AcquireRequest{Name: "job", Lease: seconds(10)})
+		if n := busy.GetNotGranted(); err != nil || n.GetCause() != lockdv1.NotGranted_CAUSE_HELD || n.GetRetryAfter().AsDuration() != 10*time.Second {
+			t.Errorf("second acquire: %v, %v", busy, err)
+		}
+		longer, err := locks.Extend(ctx, &lockdv1.ExtendRequest{Name: "job", LeaseId: lease.GetLeaseId(), Lease: seconds(60)})
+		if err != nil || longer.GetLease().GetValidFor().AsDuration() < 50*time.Second || longer.GetLease().GetFence() != lease.GetFence() {
+			t.Errorf("extend: %v, %v", longer, err)
+		}
+		state, err := locks.Get(ctx, &lockdv1.GetRequest{Name: "job"})
+		if l := state.GetLock(); err != nil || !l.GetHeld() || l.GetTtl().AsDuration() != 60*time.Second || l.GetFence() != lease.GetFence() {
+			t.Errorf("get: %v, %v", state, err)
+		}
+		list, err := locks.List(ctx, &lockdv1.ListRequest{Prefix: "jo"})
+		if err != nil || len(list.GetLocks()) != 1 || list.GetLocks()[0].GetName() != "job" {
+			t.Errorf("list: %v, %v", list, err)
+		}
+		if _, err := locks.Release(ctx, &lockdv1.ReleaseRequest{Name: "job", LeaseId: lease.GetLeaseId()}); err != nil {
+			t.Errorf("release: %v", err)
+		}
+		_, err = locks.Release(ctx, &lockdv1.ReleaseRequest{Name: "job", LeaseId: lease.GetLeaseId()})
+		if st := status.Convert(err); st.Code() != codes.FailedPrecondition || reasonOf(st) != "LOCK_NOT_HELD" {
+			t.Errorf("second release: %v", err)
+		}
+	})
+}
+
+func TestUnaryRequestsAreChecked(t *testing.T) {
+	inBubble(t, func(s *server) {
+		locks, ctx := lockdv1.NewLockServiceClient(s.conn), s.t.Context()
+		for reason, r := range map[string]*lockdv1.AcquireRequest{
+			"INVALID_NAME":       {Lease: seconds(1)},
+			"INVALID_DURATION":   {Name: "a"},
+			"INVALID_KIND":       {Name: "a", Kind: 50, Lease: seconds(1)},
+			"INVALID_LEASE_ID":   {Name: "a", Lease: seconds(1), LeaseId: "short"},
+			"INVALID_ANNOTATION": {Name: "a", Lease: seconds(1), Annotation: string(make([]byte, 5000))},
+			"FRAME_TOO_LARGE":    {Name: strings.Repeat("x", 1<<20)},
+			"UNIMPLEMENTED":      {Name: "a", Lease: seconds(1), Kind: lockdv1.LockKind_LOCK_KIND_SEMAPHORE},
+		} {
+			_, err := locks.Acquire(ctx, r)
+			if got := reasonOf(status.Convert(err)); got != reason {
+				t.Errorf("%v: got %v, want %s", r, err, reason)
+			}
+		}
+		_, err := locks.List(ctx, &lockdv1.ListRequest{PageToken: "what?"})
+		if got := reasonOf(status.Convert(err)); got != "INVALID_PAGE" {
+			t.Errorf("bad page token: got %v", err)
+		}
+	})
+}
+
+func TestUnaryWaitEndsWithItsDeadlineAndKeepsNothing(t *testing.T) {
+	inBubble(t, func(s *server) {
+		locks := lockdv1.NewLockServiceClient(s.conn)
+		c := s.open(&lockdv1.Open{})
+		c.take(1, "job")
+		ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
+		defer cancel()
+		_, err := locks.Acquire(ctx, &lockdv1.AcquireRequest{Name: "job", Lease: seconds(10), Wait: seconds(60)})
+		if status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("got %v", err)
+		}
+		synctest.Wait()
+		if n := len(s.b.Waiters("job", 0, 10)); n != 0 {
+			t.Errorf("%d still wait", n)
+		}
+	})
+}
+
+func TestAdministration(t *testing.T) {
+	inBubble(t, func(s *server) {
+		admin, ctx := lockdv1.NewAdminServiceClient(s.conn), s.t.Context()
+		a, b := s.open(&lockdv1.Open{ClientName: "alice", Labels: map[string]string{"k": "v"}}), s.open(&lockdv1.Open{ClientName: "bob"})
+		a.send(acquire(1, &lockdv1.Acquire{Name: "job", Annotation: "nightly"}))
+		a.recv()
+		b.send(acquire(1, &lockdv1.Acquire{Name: "job"}))
+		b.recv()
+		sessions, err := admin.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageSize: 1})
+		if err != nil || len(sessions.GetSessions()) != 1 || sessions.GetNextPageToken() == "" {
+			t.Fatalf("first page: %v, %v", sessions, err)
+		}
+		more, err := admin.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageToken: sessions.GetNextPageToken()})
+		if err != nil || len(more.GetSessions()) != 1 || more.GetNextPageToken() != "" {
+			t.Errorf("second page: %v, %v", more, err)
+		}
+		leases, err := admin.ListLocks(ctx, &lockdv1.ListLocksRequest{})
+		if err != nil || len(leases.GetLeases()) != 1 || leases.GetLeases()[0].GetClientName() != "alice" || leases.GetLeases()[0].GetAnnotation() != "nightly" {
+			t.Errorf("locks: %v, %v", leases, err)
+		}
+		waiters, err := admin.ListWaiters(ctx, &lockdv1.ListWaitersRequest{Name: "job"})
+		if err != nil || len(waiters.GetWaiters()) != 1 || waiters.GetWaiters()[0].GetClientName() != "bob" {
+			t.Errorf("waiters: %v, %v", waiters, err)
+		}
+		forced, err := admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: "job"})
+		if err != nil || !forced.GetReleased() {
+			t.Errorf("force: %v, %v", forced, err)
+		}
+		if lost := a.recv().GetLost(); lost.GetReason() != lockdv1.Lost_REASON_FORCED {
+			t.Errorf("the holder heard %v", lost)
+		}
+		if b.recv().GetGranted() == nil {
+			t.Error("the waiter was not granted")
+		}
+		drain, err := admin.Drain(ctx, &lockdv1.DrainRequest{Within: seconds(4)})
+		if err != nil || drain.GetSessions() != 2 {
+			t.Errorf("drain: %v, %v", drain, err)
+		}
+		if a.recv().GetDraining() == nil {
+			t.Error("want Draining")
+		}
+	})
+}
+
+func TestHealthSpeaksForAllServices(t *testing.T) {
+	inBubble(t, func(s *server) {
+		for _, service := range []string{"", "lockd.v1.LockService", "lockd.v1.SessionService"} {
+			r, err := grpc_health_v1.NewHealthClient(s.conn).Check(s.t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+			if err != nil || r.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+				t.Errorf("%q: %v, %v", service, r, err)
+			}
+		}
+	})
+}
