@@ -1,9 +1,17 @@
 package main
 
 import (
+	"bufio"
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -31,5 +39,89 @@ func TestExitCodes(t *testing.T) {
 		if got := run(row.args); got != row.want {
 			t.Errorf("lockd %q: got %d, want %d", row.args, got, row.want)
 		}
+	}
+}
+
+// TestMain makes the test binary a lockd when it is asked to.
+func TestMain(m *testing.M) {
+	if os.Getenv("BE_LOCKD") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// startLockd starts a process and returns it with the address where clients connect, and its log from there on.
+func startLockd(t *testing.T) (cmd *exec.Cmd, addr string, log *bufio.Scanner) {
+	t.Helper()
+	cmd = exec.Command(os.Args[0], "--listen", "127.0.0.1:0", "--ops-listen", "")
+	cmd.Env = append(os.Environ(), "BE_LOCKD=1")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	log = bufio.NewScanner(stderr)
+	for log.Scan() {
+		var line struct{ Listen string }
+		if json.Unmarshal(log.Bytes(), &line) == nil && line.Listen != "" {
+			return cmd, line.Listen, log
+		}
+	}
+	t.Fatal("lockd did not start")
+	return nil, "", nil
+}
+
+func send(t *testing.T, cmd *exec.Cmd, sig syscall.Signal) {
+	t.Helper()
+	if err := cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOneSignalStopsItCleanly(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		cmd, _, log := startLockd(t)
+		send(t, cmd, sig)
+		for log.Scan() { // to the end, or Wait could cut the log short
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %v, want exit code 0", sig, err)
+		}
+	}
+}
+
+func TestTheSecondSignalEndsItAtOnce(t *testing.T) {
+	cmd, addr, log := startLockd(t)
+	c, err := client.Dial(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Lock(t.Context(), "name"); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	send(t, cmd, syscall.SIGTERM)
+	for log.Scan() && !strings.Contains(log.Text(), "asked the sessions to move") {
+	}
+	// The first signal's handler goes away a moment after it was heard, so one more may still meet it.
+	for range 50 {
+		if cmd.Process.Signal(syscall.SIGTERM) != nil {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for log.Scan() {
+	}
+	err = cmd.Wait()
+	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if !status.Signaled() || status.Signal() != syscall.SIGTERM {
+		t.Errorf("got %v, want that the signal ended it", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v, as if it waited for the drain window", took)
 	}
 }

@@ -47,9 +47,9 @@ func newFlags(a *Args) *pflag.FlagSet {
 	fs.Usage = func() {}
 	fs.String("listen", d.Listen, "the `address` where clients connect")
 	fs.String("ops-listen", d.OpsListen, "the `address` of metrics and probes, empty for none")
-	fs.String("redis", "", "keep leases in this Redis: HOST:PORT, redis://… or rediss://… (`address`)")
-	fs.String("log-level", d.Log.Level, "debug, info, warn or error (`level`)")
-	fs.String("log-format", d.Log.Format, "auto, json or console (`format`)")
+	fs.String("redis", "", "keep leases in the Redis at this `address`: HOST:PORT, redis://… or rediss://…")
+	fs.String("log-level", d.Log.Level, "the log's `level`: debug, info, warn or error")
+	fs.String("log-format", d.Log.Format, "the log's `format`: auto, json or console")
 	fs.StringVar(&a.File, "config", "", "read this `file`")
 	fs.String("check-config", "", "validate this `file` and exit")
 	fs.BoolVar(&a.Version, "version", false, "print the version and exit")
