@@ -185,11 +185,14 @@ func (c *Client) gaveUp(ctx context.Context) error {
 	c.mu.Lock()
 	err := c.connectErr
 	c.mu.Unlock()
-	cause := ended(ctx)
+	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, ErrUnavailable):
 		return unavailable(err)
-	case err == nil:
+	case !errors.Is(cause, ErrTimedOut):
+		cause = ended(ctx)
+	}
+	if err == nil {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", cause, unavailable(err))

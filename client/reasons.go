@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -24,6 +25,7 @@ var reasons = []struct {
 }{
 	{"OUTCOME_UNKNOWN", ErrOutcomeUnknown},
 	{"LOCK_LOST", ErrLost},
+	{"UNAVAILABLE", ErrUnavailable}, // not told by the server, but of it
 	{"LOCK_BUSY", ErrHeld},
 	{"WAIT_TIMEOUT", ErrTimedOut},
 	{"WAIT_CANCELLED", ErrCancelled},
@@ -174,5 +176,5 @@ func ended(ctx context.Context) error {
 	if errors.Is(cause, ctx.Err()) {
 		return cause
 	}
-	return errors.Join(cause, ctx.Err())
+	return fmt.Errorf("%w: %w", ctx.Err(), cause)
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// forwarded are the signals that are passed on to the command.
+var forwarded = []syscall.Signal{
+	syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
+}
+
+const (
+	// leftoverGrace is how long processes that the command left behind may take to end. It delays the release.
+	leftoverGrace = 20 * time.Millisecond
+	leftoverPoll  = time.Millisecond
+)
+
+// child is the command's process group.
+type child struct {
+	pid    int // that of the command and of the group
+	events chan event
+	tty    terminal
+	asked  bool // to stop, by SIGTSTP
+
+	// Of an ended command, if it is reaped already: how it ended.
+	reaped bool
+	status syscall.WaitStatus
+}
+
+// event is what the command did.
+type event int
+
+const (
+	ended event = iota
+	stopped
+)
+
+// startChild starts the command with our stdin, stdout and stderr, in a group of its own, in the foreground of the
+// terminal if we are there.
+func startChild(path string, argv, env []string) (*child, error) {
+	c := &child{events: make(chan event), tty: openTerminal()}
+	cmd := exec.Cmd{
+		Path: path, Args: argv, Env: append(os.Environ(), env...),
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		SysProcAttr: childAttributes(),
+	}
+	if c.tty.ours() {
+		cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, c.tty.fd
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	c.pid = cmd.Process.Pid
+	if c.tty.isTerminal {
+		signal.Ignore(syscall.SIGTTOU) // so that we can take the terminal back from the background
+	}
+	go c.wait()
+	return c, nil
+}
+
+// wait tells of the command's stops and its end.
+func (c *child) wait() {
+	for {
+		e, err := c.await()
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		c.events <- e
+		if err != nil || e == ended {
+			return
+		}
+	}
+}
+
+// signal sends a signal to the whole group. It may be gone already.
+func (c *child) signal(sig syscall.Signal) { _ = syscall.Kill(-c.pid, sig) }
+
+// forward passes on a signal that lockctl got. What is to suspend us must stop the command in any case: it must not
+// work on while nobody looks at its lock.
+func (c *child) forward(sig syscall.Signal) {
+	if sig == syscall.SIGTSTP {
+		c.asked = true
+		sig = syscall.SIGSTOP
+	}
+	c.signal(sig)
+}
+
+// wantsSuspend says whether lockctl is to stop because the command did: by the terminal's Ctrl-Z or by SIGTSTP. A
+// command that was stopped in another way keeps its lock.
+func (c *child) wantsSuspend() bool {
+	return c.asked || c.tty.isTerminal && c.tty.foreground() == c.pid
+}
+
+// suspend stops lockctl until it is continued, then calls check, which may end the group, and continues the group.
+func (c *child) suspend(check func()) {
+	c.asked = false
+	wasForeground := c.tty.foreground() == c.pid
+	if wasForeground {
+		c.tty.give(syscall.Getpgrp())
+	}
+	continued := make(chan os.Signal, 1)
+	signal.Notify(continued, syscall.SIGCONT)
+	defer signal.Stop(continued)
+	if err := syscall.Kill(syscall.Getpid(), syscall.SIGSTOP); err == nil {
+		<-continued
+	}
+	check()
+	if wasForeground && c.tty.ours() {
+		c.tty.give(c.pid)
+	}
+	c.signal(syscall.SIGCONT)
+}
+
+// cleanUp reaps the ended command, ends what it left behind in its group, and takes the terminal back. It says how
+// the command ended and whether there was anything left.
+func (c *child) cleanUp() (status syscall.WaitStatus, left bool) {
+	if c.tty.isTerminal && c.tty.foreground() == c.pid {
+		c.tty.give(syscall.Getpgrp())
+	}
+	c.signal(syscall.SIGTERM) // to those left; the command hears nothing any more
+	c.signal(syscall.SIGCONT)
+	if !c.reaped {
+		for {
+			if _, err := syscall.Wait4(c.pid, &c.status, 0, nil); !errors.Is(err, syscall.EINTR) {
+				break
+			}
+		}
+	}
+	for end := time.Now().Add(leftoverGrace); c.alive(); time.Sleep(leftoverPoll) {
+		left = true
+		if time.Now().After(end) {
+			c.signal(syscall.SIGKILL)
+			break
+		}
+	}
+	return c.status, left
+}
+
+// alive says whether any process of the group is there.
+func (c *child) alive() bool { return !errors.Is(syscall.Kill(-c.pid, 0), syscall.ESRCH) }

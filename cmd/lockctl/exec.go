@@ -1,0 +1,217 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// unlockTimeout bounds the release after the command's end. If it does not succeed the lease ends by itself.
+const unlockTimeout = 2 * time.Second
+
+const execHelp = `exec waits for the lock NAME, runs the command while holding it, and exits with the command's code, or 128+n if
+signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment.
+
+The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to lockctl
+are passed on to that group. What the command leaves behind in the group when it ends is ended too: it would work
+without the lock. A daemon that is meant to live on must leave the group, as by setsid.
+
+When the lock is lost the group gets SIGTERM, and SIGKILL 0.2 s later. When lockctl is cut off from the server and the
+lease comes to its end the group gets SIGTERM, and SIGKILL before the lease can be given to somebody else. A lockctl
+that was stopped past the end of the lease kills the group before it does anything else. In all these cases it exits
+with code 70.
+
+When lockctl itself is killed, Linux kills the command with it, but not the command's own children.
+
+Exit codes of exec itself: 64 wrong usage; 69 server unavailable; 70 the lock was lost; 75 the lock was not obtained in
+time; 77 not allowed; 126 and 127 the command cannot be run or is not found; 128+n ended by signal n.`
+
+// execution is one run of exec.
+type execution struct {
+	name    string
+	argv    []string
+	lock    []client.LockOption
+	client  *client.Client
+	signals chan os.Signal
+	stderr  io.Writer
+}
+
+func newExec(o *options) *cobra.Command {
+	var wait, lease, ttl time.Duration
+	kind := kindFlag(client.Exclusive)
+	cmd := &cobra.Command{
+		Use:   "exec NAME [flags] -- COMMAND [ARG...]",
+		Short: "Run a command while holding a lock",
+		Long:  execHelp,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.ArgsLenAtDash() != 1 || len(args) < 2 {
+				return usagef("usage: lockctl %s", cmd.Use)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x := &execution{name: args[0], argv: args[1:], stderr: cmd.ErrOrStderr()}
+			x.lock = []client.LockOption{client.As(client.Kind(kind)), client.Annotation(args[1])}
+			if cmd.Flags().Changed("wait") {
+				x.lock = append(x.lock, client.Wait(wait))
+			}
+			if cmd.Flags().Changed("lease") {
+				x.lock = append(x.lock, client.Lease(lease))
+			}
+			var err error
+			x.client, err = o.dialSession("lockctl exec", client.WithSessionTTL(ttl), client.WithOnStatus(x.tell))
+			if err != nil {
+				return err
+			}
+			defer x.client.Close() //nolint:errcheck // what it could not release ends by itself
+			return x.run(cmd.Context())
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock; 0 = try once; without it for ever")
+	cmd.Flags().DurationVar(&lease, "lease", 0, "take a lease that ends after this time, instead of one that is renewed")
+	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the lock outlives lockctl at most (default the server's)")
+	cmd.Flags().Var(&kind, "kind", "exclusive, fair, read or write")
+	return cmd
+}
+
+// tell says what people may want to know of the lock at risk.
+func (x *execution) tell(st client.Status) {
+	switch st.State {
+	case client.AtRisk:
+		x.logf("AT_RISK: the server cannot renew leases; the lock is held for another %v", st.ValidFor.Round(time.Millisecond))
+	case client.Safe:
+		x.logf("SAFE: the server renews leases again")
+	default: // what it means for the lock is told when it is lost
+	}
+}
+
+func (x *execution) logf(format string, args ...any) {
+	_, _ = fmt.Fprintf(x.stderr, "lockctl: "+format+"\n", args...) // nobody to tell if stderr is gone
+}
+
+func (x *execution) run(ctx context.Context) error {
+	path, err := exec.LookPath(x.argv[0])
+	switch {
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
+		return codeError{exitNotFound, err}
+	case err != nil:
+		return codeError{exitNotRunnable, err}
+	}
+	x.signals = make(chan os.Signal, 16)
+	notify(x.signals, forwarded...)
+	defer signal.Stop(x.signals)
+	l, err := x.obtain(ctx)
+	if err != nil {
+		return err
+	}
+	notify(x.signals, syscall.SIGTSTP) // not earlier: a lockctl that only waits is stopped as any program
+
+	// The kernel kills the command when the thread that started it ends: this one must not.
+	runtime.LockOSThread()
+	c, err := startChild(path, x.argv, []string{
+		"LOCKD_NAME=" + x.name, "LOCKD_FENCE=" + strconv.FormatUint(l.Fence(), 10),
+	})
+	if err != nil {
+		return errors.Join(codeError{exitNotRunnable, err}, x.release(l))
+	}
+	return x.end(l, c, x.guard(l, c))
+}
+
+// obtain waits for the lock, or for a signal. A lock that is granted just then is released when the client is closed.
+func (x *execution) obtain(ctx context.Context) (*client.Lock, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	type result struct {
+		lock *client.Lock
+		err  error
+	}
+	results := make(chan result, 1)
+	go func() {
+		l, err := x.client.Lock(ctx, x.name, x.lock...)
+		results <- result{l, err}
+	}()
+	select {
+	case r := <-results:
+		return r.lock, r.err
+	case sig := <-x.signals:
+		err := signalError{sig.(syscall.Signal)}
+		cancel(err)
+		<-results
+		return nil, err
+	}
+}
+
+// guard watches over the command until it ends, and ends it when the lock does; then it returns why. What the lock
+// says is looked at first whatever happened.
+func (x *execution) guard(l *client.Lock, c *child) error {
+	g := newGuard(l, c)
+	lost := l.Lost()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(g.step(time.Now()))
+		select {
+		case <-lost:
+			lost = nil // the guard knows by now
+		case <-timer.C:
+		case sig := <-x.signals:
+			c.forward(sig.(syscall.Signal))
+		case e := <-c.events:
+			switch {
+			case e == ended:
+				return g.why()
+			case c.wantsSuspend():
+				c.suspend(func() { g.step(time.Now()) })
+			}
+		}
+	}
+}
+
+// end tidies up after the command and finds the exit code.
+func (x *execution) end(l *client.Lock, c *child, lost error) error {
+	status, left := c.cleanUp()
+	lost = cmp.Or(l.Err(), lost)
+	released := x.release(l)
+	if left {
+		x.logf("LEFT_BEHIND: ended processes that the command left behind")
+	}
+	switch {
+	case lost != nil:
+		return codeError{exitLost, lost}
+	case errors.Is(released, client.ErrLost), errors.Is(released, client.ErrNotHeld), errors.Is(released, client.ErrStale):
+		return codeError{exitLost, released}
+	case released != nil:
+		x.logf("%s", message(released)) // and that is all: the command was guarded to its end
+	}
+	if code := statusCode(status); code != 0 {
+		return codeError{code: code}
+	}
+	return nil
+}
+
+func (x *execution) release(l *client.Lock) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), unlockTimeout, errors.New("the server did not answer in time"))
+	defer cancel()
+	return l.Unlock(ctx)
+}
+
+// statusCode is the exit code that shells give to a process's end.
+func statusCode(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return exitSignal + int(status.Signal())
+	}
+	return status.ExitStatus()
+}

@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
+)
+
+// leaseView is a lease as it is printed. Its keys are part of what lockctl promises.
+type leaseView struct {
+	Name     string `json:"name"`
+	LeaseID  string `json:"lease_id"`
+	Fence    uint64 `json:"fence"`
+	ValidFor int64  `json:"valid_for_ms"`
+}
+
+// printLease prints a lease. Its validity counts from begun; what has passed since then is taken off.
+func printLease(w io.Writer, l *lockdv1.Lease, begun time.Time) error {
+	left := max(l.GetValidFor().AsDuration()-time.Since(begun), 0)
+	return printJSON(w, leaseView{
+		Name: l.GetName(), LeaseID: l.GetLeaseId(), Fence: l.GetFence(), ValidFor: left.Milliseconds(),
+	})
+}
+
+func newAcquire(o *options) *cobra.Command {
+	var wait, lease time.Duration
+	var annotation string
+	kind := kindFlag(client.Exclusive)
+	cmd := &cobra.Command{
+		Use:   "acquire NAME --lease DURATION",
+		Short: "Take a lock for a fixed time and print it as JSON",
+		Long: `acquire takes a lock for a fixed time and prints one JSON object with name, lease_id, fence and valid_for_ms.
+The lease ends by itself; extend and release need the lease_id. Without --wait it tries once. If the lock is not
+obtained the exit code is 75. A lost answer is asked for again, which cannot take the lock twice.`,
+		Args: exactly(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req := &lockdv1.AcquireRequest{
+				Name: args[0], Kind: kind.proto(), Wait: durationpb.New(wait), Lease: durationpb.New(lease),
+				LeaseId: rand.Text(), ClientName: "lockctl acquire", Annotation: annotation,
+			}
+			return o.acquire(cmd, req)
+		},
+	}
+	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock")
+	leaseFlag(cmd, &lease)
+	cmd.Flags().Var(&kind, "kind", "exclusive, fair, read or write")
+	cmd.Flags().StringVar(&annotation, "annotation", "", "a `text` for people who look at the lock")
+	return cmd
+}
+
+func (o *options) acquire(cmd *cobra.Command, req *lockdv1.AcquireRequest) error {
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	s, err := o.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	wait := req.GetWait().AsDuration()
+	until := time.Now().Add(wait)
+	var begun time.Time
+	resp, err := retry(ctx, s, wait, func(ctx context.Context) (*lockdv1.AcquireResponse, error) {
+		begun = time.Now()
+		req.Wait = durationpb.New(max(time.Until(until), 0))
+		return s.locks.Acquire(ctx, req)
+	})
+	if err != nil {
+		if ctx.Err() != nil || errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) {
+			s.giveBack(req)
+		}
+		return wrap("acquire", req.GetName(), err)
+	}
+	if refused := resp.GetNotGranted(); refused != nil {
+		return wrap("acquire", req.GetName(), notGranted(req.GetName(), refused))
+	}
+	if wait > 0 {
+		begun = time.Now() // the server counts from when the lock was granted
+	}
+	return printLease(cmd.OutOrStdout(), resp.GetGranted(), begun)
+}
+
+// giveBack releases what an acquire without an answer may have taken. If that fails the lease ends by itself.
+func (s *services) giveBack(req *lockdv1.AcquireRequest) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_, _ = s.locks.Release(ctx, &lockdv1.ReleaseRequest{Name: req.GetName(), Kind: req.GetKind(), LeaseId: req.GetLeaseId()})
+}
+
+func notGranted(name string, n *lockdv1.NotGranted) error {
+	if n.GetCause() == lockdv1.NotGranted_CAUSE_TIMED_OUT {
+		return client.ErrTimedOut
+	}
+	return &client.HeldError{Name: name, RetryAfter: n.GetRetryAfter().AsDuration(), HeldBy: n.GetHeldBy()}
+}
+
+func newExtend(o *options) *cobra.Command {
+	var lease time.Duration
+	kind := kindFlag(client.Exclusive)
+	cmd := &cobra.Command{
+		Use:   "extend NAME LEASE_ID --lease DURATION",
+		Short: "Make a lease last longer and print it as JSON",
+		Args:  exactly(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.call(cmd, func(ctx context.Context, s *services) error {
+				var begun time.Time
+				resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ExtendResponse, error) {
+					begun = time.Now()
+					return s.locks.Extend(ctx, &lockdv1.ExtendRequest{
+						Name: args[0], Kind: kind.proto(), LeaseId: args[1], Lease: durationpb.New(lease),
+					})
+				})
+				if err != nil {
+					return wrap("extend", args[0], err)
+				}
+				return printLease(cmd.OutOrStdout(), resp.GetLease(), begun)
+			})
+		},
+	}
+	leaseFlag(cmd, &lease)
+	cmd.Flags().Var(&kind, "kind", "the kind it was acquired with")
+	return cmd
+}
+
+func newRelease(o *options) *cobra.Command {
+	kind := kindFlag(client.Exclusive)
+	cmd := &cobra.Command{
+		Use:   "release NAME LEASE_ID",
+		Short: "Give a lease back",
+		Args:  exactly(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.call(cmd, func(ctx context.Context, s *services) error {
+				req := &lockdv1.ReleaseRequest{Name: args[0], Kind: kind.proto(), LeaseId: args[1]}
+				return wrap("release", args[0], s.release(ctx, req))
+			})
+		},
+	}
+	cmd.Flags().Var(&kind, "kind", "the kind it was acquired with")
+	return cmd
+}
+
+// release gives a lease back. When an answer was lost, a lease that is gone afterwards was given back by that try.
+func (s *services) release(ctx context.Context, req *lockdv1.ReleaseRequest) error {
+	tries := 0
+	_, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
+		tries++
+		return s.locks.Release(ctx, req)
+	})
+	if tries > 1 && errors.Is(err, client.ErrNotHeld) {
+		return nil
+	}
+	return err
+}
+
+func leaseFlag(cmd *cobra.Command, lease *time.Duration) {
+	cmd.Flags().DurationVar(lease, "lease", 0, "how long the lease lasts from now; required")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if *lease <= 0 {
+			return usagef("usage: lockctl %s", cmd.Use)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+var leaseKeys = []string{"name", "lease_id", "fence", "valid_for_ms"}
+
+func TestLeaseOfAShell(t *testing.T) {
+	t.Parallel()
+	const name = "lease/of a shell"
+	r := call(t, "acquire", name, "--lease", "1m")
+	got := parse(t, r.stdout, leaseKeys...)
+	id := got["lease_id"].(string)
+	if r.code != 0 || r.stderr != "" || got["name"] != name || len(id) < 22 || got["fence"].(float64) < 1 ||
+		got["valid_for_ms"].(float64) < 50_000 || got["valid_for_ms"].(float64) > 60_000 {
+		t.Errorf("got %+v", r)
+	}
+	call(t, "acquire", name, "--lease", "1m").want(t, exitNotObtained, "", "LOCK_BUSY: ")
+	call(t, "acquire", name, "--lease", "1m", "--wait", "50ms").want(t, exitNotObtained, "", "WAIT_TIMEOUT: ")
+
+	again := parse(t, call(t, "extend", name, id, "--lease", "2m").stdout, leaseKeys...)
+	if again["fence"] != got["fence"] || again["valid_for_ms"].(float64) < 100_000 {
+		t.Errorf("extended: %v", again)
+	}
+	wrong := strings.Repeat("x", 26)
+	call(t, "extend", name, wrong, "--lease", "2m").want(t, exitFailed, "", "LOCK_NOT_HELD: ")
+	call(t, "release", name, wrong).want(t, exitFailed, "", "LOCK_NOT_HELD: ")
+	call(t, "release", name, id).want(t, 0, "", "")
+	call(t, "release", name, id).want(t, exitFailed, "", "LOCK_NOT_HELD: ")
+}
+
+func TestAcquireWaits(t *testing.T) {
+	t.Parallel()
+	l := hold(t, "acquire-waits")
+	cmd := lockctl(t, "acquire", "acquire-waits", "--lease", "1m", "--wait", "1m")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitWaiters(t, "acquire-waits", 1)
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := parse(t, line, leaseKeys...); v["valid_for_ms"].(float64) < 50_000 {
+		t.Errorf("got %v", v)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitWaiters waits until somebody waits for a name.
+func awaitWaiters(t *testing.T, name string, n float64) {
+	t.Helper()
+	for {
+		v := parse(t, call(t, "inspect", name, "-o", "json").stdout, lockKeys...)
+		if v["waiters"] == n {
+			return
+		}
+	}
+}
+
+var lockKeys = []string{
+	"name", "kind", "held", "holder", "client", "fence", "ttl_ms", "hold_count", "waiters", "annotation",
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	l := hold(t, "inspect-me", client.Annotation("for <people>"))
+	r := call(t, "inspect", "inspect-me", "-o", "json")
+	v := parse(t, r.stdout, lockKeys...)
+	if v["name"] != "inspect-me" || v["kind"] != "exclusive" || v["held"] != true || v["client"] != "the test" ||
+		v["fence"] != float64(l.Fence()) || v["annotation"] != "for <people>" || v["hold_count"] != 1.0 ||
+		v["ttl_ms"].(float64) < 10_000 || v["holder"] == "" {
+		t.Errorf("got %s", r.stdout)
+	}
+	if text := call(t, "inspect", "inspect-me").stdout; !strings.Contains(text, "client      the test\n") {
+		t.Errorf("got %s", text)
+	}
+	free := parse(t, call(t, "inspect", "nobody", "-o", "json").stdout, lockKeys...)
+	if free["held"] != false || free["ttl_ms"] != nil || free["holder"] != "" {
+		t.Errorf("got %v", free)
+	}
+}
+
+func TestList(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"list:b", "list:a", "other"} {
+		hold(t, name)
+	}
+	r := call(t, "ls", "--prefix", "list:", "-o", "json")
+	var locks []lockView
+	if err := json.Unmarshal([]byte(r.stdout), &locks); err != nil {
+		t.Fatal(err)
+	}
+	if len(locks) != 2 || locks[0].Name != "list:a" || locks[1].Name != "list:b" || !locks[0].Held {
+		t.Errorf("got %s", r.stdout)
+	}
+	lines := strings.Split(call(t, "ls", "--prefix", "list:").stdout, "\n")
+	if len(lines) != 4 || !strings.HasPrefix(lines[0], "NAME ") || !strings.HasPrefix(lines[1], "list:a ") {
+		t.Errorf("got %q", lines)
+	}
+	call(t, "ls", "--prefix", "nothing:", "-o", "json").want(t, 0, "[]\n", "")
+}
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	cmd := lockctl(t, "watch", "watch-me", "-o", "json")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string)
+	go func() {
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		lines <- line
+	}()
+	var line string
+	for line == "" { // until it watches
+		l := hold(t, "watch-me")
+		if err := l.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case line = <-lines:
+		default:
+		}
+	}
+	v := parse(t, line, "event", "name", "gap", "time")
+	if v["event"] != "unlocked" || v["name"] != "watch-me" || v["gap"] != false {
+		t.Errorf("got %s", line)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if code := codeOf(t, cmd.Wait()); code != exitSignal+int(syscall.SIGINT) {
+		t.Errorf("code %d after SIGINT", code)
+	}
+}
+
+func TestUnlock(t *testing.T) {
+	t.Parallel()
+	l := hold(t, "unlock-me")
+	call(t, "unlock", "unlock-me").want(t, exitUsage, "", "--force")
+	if l.Err() != nil {
+		t.Error("the lock was taken without --force")
+	}
+	call(t, "unlock", "unlock-me", "--force").want(t, 0, "unlocked unlock-me\n", "")
+	<-l.Lost()
+	call(t, "unlock", "unlock-me", "--force").want(t, exitFailed, "", "LOCK_NOT_HELD: ")
+	hold(t, "unlock-me")
+	v := parse(t, call(t, "unlock", "unlock-me", "--force", "-o", "json").stdout, "name", "released")
+	if v["released"] != true {
+		t.Errorf("got %v", v)
+	}
+}
+
+func TestBench(t *testing.T) {
+	t.Parallel()
+	r := call(t, "bench", "--callers", "8", "--duration", "200ms", "--hot", "--hold", "1ms", "-o", "json")
+	v := parse(t, r.stdout, "callers", "names", "hold_ms", "duration_ms", "pairs", "pairs_per_second",
+		"lock_p50_ms", "lock_p99_ms", "lock_p999_ms")
+	if r.code != 0 || v["pairs"].(float64) < 10 || v["pairs"].(float64) > 250 || v["names"] != 1.0 ||
+		v["lock_p50_ms"].(float64) < 1 || v["lock_p999_ms"].(float64) < v["lock_p50_ms"].(float64) {
+		t.Errorf("got %+v", r)
+	}
+	if text := call(t, "bench", "--callers", "2", "--duration", "50ms").stdout; !strings.Contains(text, "per second") {
+		t.Errorf("got %q", text)
+	}
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/lockdtest"
+)
+
+// addr is a real server with its leases in memory; bin is lockctl as it is shipped.
+var addr, bin string
+
+func TestMain(m *testing.M) { os.Exit(runAll(m)) }
+
+func runAll(m *testing.M) int {
+	defer lockdtest.Clean()
+	s, err := lockdtest.Run()
+	if err == nil {
+		addr = s.Addr
+		defer s.Kill()
+		bin, err = lockdtest.Build("lockctl")
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	s.Kill()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// result is what a run of lockctl left.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+// lockctl is a run that was not started yet.
+func lockctl(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(bin, args...)
+	cmd.Env = append(os.Environ(), addrEnv+"="+addr)
+	return cmd
+}
+
+// call runs lockctl to its end.
+func call(t *testing.T, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd := lockctl(t, args...)
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	return result{code: codeOf(t, cmd.Run()), stdout: stdout.String(), stderr: stderr.String()}
+}
+
+func codeOf(t *testing.T, err error) int {
+	t.Helper()
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	switch {
+	case err == nil:
+		return 0
+	case !ok:
+		t.Fatal(err)
+	}
+	return exit.ExitCode()
+}
+
+func (r result) want(t *testing.T, code int, stdout, stderr string) {
+	t.Helper()
+	if r.code != code || r.stdout != stdout || !strings.Contains(r.stderr, stderr) || stderr == "" && r.stderr != "" {
+		t.Errorf("got code %d, stdout %q, stderr %q; want %d, %q, %q", r.code, r.stdout, r.stderr, code, stdout, stderr)
+	}
+}
+
+// parse checks that a text is exactly one JSON value in one line, with exactly these keys, and returns it.
+func parse(t *testing.T, text string, keys ...string) map[string]any {
+	t.Helper()
+	if strings.Count(text, "\n") != 1 || !strings.HasSuffix(text, "\n") {
+		t.Errorf("got %q, want one line", text)
+	}
+	var v map[string]any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	var got []string
+	for k := range v {
+		got = append(got, k)
+	}
+	slices.Sort(got)
+	slices.Sort(keys)
+	if !slices.Equal(got, keys) {
+		t.Errorf("got the keys %q, want %q", got, keys)
+	}
+	return v
+}
+
+func dial(t *testing.T) *client.Client {
+	t.Helper()
+	c, err := client.Dial(addr, client.WithName("the test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func hold(t *testing.T, name string, opts ...client.LockOption) *client.Lock {
+	t.Helper()
+	l, err := dial(t).Lock(t.Context(), name, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{
+		{"no-such-command"},
+		{"ls", "--no-such-flag"},
+		{"ls", "word"},
+		{"ls", "-o", "yaml"},
+		{"inspect"},
+		{"exec", "n", "true"},
+		{"exec", "--", "true"},
+		{"exec", "n", "--"},
+		{"exec", "n", "--kind", "odd", "--", "true"},
+		{"exec", "n", "--wait", "soon", "--", "true"},
+		{"acquire", "n"},
+		{"acquire", "n", "--lease", "0s"},
+		{"acquire", "", "--lease", "1s"},
+		{"unlock", "n"},
+		{"bench", "--callers", "0"},
+	}
+	for _, args := range rows {
+		if r := call(t, args...); r.code != exitUsage || r.stdout != "" || r.stderr == "" {
+			t.Errorf("lockctl %q: got %+v, want code %d", args, r, exitUsage)
+		}
+	}
+	if r := call(t, "--help"); r.code != 0 || !strings.Contains(r.stdout, "exec") {
+		t.Errorf("--help: %+v", r)
+	}
+}
+
+func TestServerAway(t *testing.T) {
+	t.Parallel()
+	rows := [][]string{
+		{"ls"},
+		{"inspect", "n"},
+		{"watch", "n"},
+		{"unlock", "n", "--force"},
+		{"acquire", "n", "--lease", "1s"},
+		{"release", "n", "1234567890123456789012"},
+		{"exec", "n", "--", "true"},
+		{"exec", "n", "--wait", "0", "--", "true"},
+		{"exec", "n", "--wait", "100ms", "--", "true"},
+		{"bench"},
+	}
+	for _, args := range rows {
+		begun := time.Now()
+		r := call(t, append([]string{"--addr", "127.0.0.1:1", "--connect-timeout", "300ms"}, args...)...)
+		r.want(t, exitUnavailable, "", "UNAVAILABLE: ")
+		if d := time.Since(begun); d > 3*time.Second {
+			t.Errorf("lockctl %q took %v", args, d)
+		}
+	}
+}

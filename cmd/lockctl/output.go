@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
+)
+
+const (
+	outputText = "text"
+	outputJSON = "json"
+)
+
+func checkOutput(format string) error {
+	if format != outputText && format != outputJSON {
+		return usagef("--output must be %s or %s, not %q", outputText, outputJSON, format)
+	}
+	return nil
+}
+
+// printJSON prints one value as one line.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// lockView is how a lock is shown. Its keys are part of what lockctl promises: they are never renamed.
+type lockView struct {
+	Name       string `json:"name"`
+	Kind       string `json:"kind"` // empty if it cannot be told
+	Held       bool   `json:"held"`
+	Holder     string `json:"holder"`
+	Client     string `json:"client"`
+	Fence      uint64 `json:"fence"`
+	TTL        *int64 `json:"ttl_ms"` // null if it is not held, or has no end
+	HoldCount  uint32 `json:"hold_count"`
+	Waiters    uint32 `json:"waiters"`
+	Annotation string `json:"annotation"`
+}
+
+func viewLock(s *lockdv1.LockState) lockView {
+	v := lockView{
+		Name: s.GetName(), Kind: kindName(s.GetKind()), Held: s.GetHeld(), Holder: s.GetHeldBy(), Client: s.GetClient(),
+		Fence: s.GetFence(), HoldCount: s.GetHoldCount(), Waiters: s.GetWaiters(), Annotation: s.GetAnnotation(),
+	}
+	if ttl := s.GetTtl(); ttl != nil {
+		ms := ttl.AsDuration().Milliseconds()
+		v.TTL = &ms
+	}
+	return v
+}
+
+func kindName(k lockdv1.LockKind) string {
+	if k == lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
+		return ""
+	}
+	return client.Kind(k).String()
+}
+
+func (v lockView) ttl() string {
+	if v.TTL == nil {
+		return "-"
+	}
+	return (time.Duration(*v.TTL) * time.Millisecond).Round(100 * time.Millisecond).String()
+}
+
+// dash stands for what is not known.
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+// printTable prints rows in columns, the first row being their names.
+func printTable(w io.Writer, rows [][]string) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			sep := "\t"
+			if i == len(row)-1 {
+				sep = "\n"
+			}
+			if _, err := fmt.Fprint(tw, cell, sep); err != nil {
+				return err
+			}
+		}
+	}
+	return tw.Flush()
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
+)
+
+// answerTimeout is how long the server may take for what needs no waiting.
+const answerTimeout = 5 * time.Second
+
+// retryPause is the time between two tries.
+const retryPause = 200 * time.Millisecond
+
+// services are the server's calls that need no session.
+type services struct {
+	conn  *grpc.ClientConn
+	locks lockdv1.LockServiceClient
+	admin lockdv1.AdminServiceClient
+
+	connectTimeout time.Duration
+}
+
+// dial does not connect yet: the first call does.
+func (o *options) dial(context.Context) (*services, error) {
+	conn, err := grpc.NewClient(o.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		return nil, usagef("--addr %q: %w", o.addr, err)
+	}
+	return &services{
+		conn: conn, locks: lockdv1.NewLockServiceClient(conn), admin: lockdv1.NewAdminServiceClient(conn),
+		connectTimeout: o.connectTimeout,
+	}, nil
+}
+
+func (s *services) close() { _ = s.conn.Close() } // nothing is under way
+
+// call runs f with the services, until a signal comes.
+func (o *options) call(cmd *cobra.Command, f func(ctx context.Context, s *services) error) error {
+	ctx, stop := interruptible(cmd.Context())
+	defer stop()
+	s, err := o.dial(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return f(ctx, s)
+}
+
+// retry makes a call, which may wait for some time, and repeats it while the server cannot be reached or the outcome
+// is unknown, no longer than the connect timeout. The call must be one that can be repeated.
+func retry[T any](ctx context.Context, s *services, wait time.Duration, call func(context.Context) (T, error)) (T, error) {
+	var failing time.Time // since when
+	for {
+		t, err := once(ctx, wait+answerTimeout, call)
+		switch {
+		case err == nil:
+			return t, nil
+		case ctx.Err() != nil:
+			return t, context.Cause(ctx)
+		case !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrOutcomeUnknown) && !errors.Is(err, client.ErrDraining):
+			return t, err
+		case failing.IsZero():
+			failing = time.Now()
+		case time.Since(failing) >= s.connectTimeout:
+			return t, err
+		}
+		select {
+		case <-time.After(retryPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func once[T any](ctx context.Context, bound time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, bound, errors.New("the server did not answer in time"))
+	defer cancel()
+	t, err := call(ctx)
+	return t, client.FromStatus(err)
+}
+
+// dialSession makes the SDK's client, for what needs a session.
+func (o *options) dialSession(name string, opts ...client.Option) (*client.Client, error) {
+	opts = append([]client.Option{client.WithName(name), client.WithConnectWait(o.connectTimeout)}, opts...)
+	c, err := client.Dial(o.addr, opts...)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return c, nil
+}
+
+// kindFlag is a kind as a flag.
+type kindFlag client.Kind
+
+func (k *kindFlag) String() string { return client.Kind(*k).String() }
+
+// Set is for package pflag.
+func (k *kindFlag) Set(name string) error {
+	kind, err := client.ParseKind(name)
+	*k = kindFlag(kind)
+	return err
+}
+
+// Type is for package pflag.
+func (k *kindFlag) Type() string { return "kind" }
+
+func (k *kindFlag) proto() lockdv1.LockKind { return lockdv1.LockKind(*k) }
+
+// exactly checks the number of arguments.
+func exactly(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return usagef("usage: lockctl %s", cmd.Use)
+		}
+		return nil
+	}
+}
+
+var errNotForced = errors.New("unlock takes a lock from its holder, which may be in the middle of its work; say --force")
+
+// page calls next until there are no more pages.
+func page(next func(token string) (string, error)) error {
+	for token := ""; ; {
+		var err error
+		if token, err = next(token); err != nil || token == "" {
+			return err
+		}
+	}
+}
+
+func wrap(verb, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %q: %w", verb, name, err)
+}
