@@ -45,7 +45,7 @@ func TestTryOfALockHeldHereAsksNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.open(), w.open()
 		g := a.take("job")
-		b.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(time.Duration(0))})
+		b.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Duration(0))})
 		n := b.notGranted(broker.ErrHeld)
 		if want := broker.Owner(a.ID() + ":" + g.Hold.Holder); n.HeldBy != want || n.RetryAfter <= 0 {
 			t.Errorf("got %+v, want the holder %q and a time", n, want)
@@ -61,7 +61,7 @@ func TestTryOfALockHeldElsewhere(t *testing.T) {
 		other := w.replica()
 		other.open().take("job")
 		c := w.open()
-		c.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(time.Duration(0))})
+		c.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Duration(0))})
 		if n := c.notGranted(broker.ErrHeld); n.RetryAfter != 30*time.Second {
 			t.Errorf("got retry after %v, want the TTL of 30s", n.RetryAfter)
 		}
@@ -72,7 +72,7 @@ func TestBoundedWaitEnds(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.alive()
 		a.take("job")
-		b.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(5 * time.Second)})
+		b.acquire(broker.AcquireRequest{Name: "job", Wait: new(5 * time.Second)})
 		one[broker.Queued](b)
 		time.Sleep(5*time.Second - time.Millisecond)
 		b.none()
@@ -85,7 +85,7 @@ func TestBoundedWaitForALockHeldElsewhereEnds(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.replica().alive().take("job")
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(5 * time.Second)})
+		c.acquire(broker.AcquireRequest{Name: "job", Wait: new(5 * time.Second)})
 		one[broker.Queued](c)
 		time.Sleep(5 * time.Second)
 		c.notGranted(broker.ErrTimedOut)
@@ -162,7 +162,7 @@ func TestNotReentrantByDefault(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.open()
 		c.take("job")
-		c.acquire(broker.AcquireRequest{Name: "job", Wait: ptr(time.Duration(0))})
+		c.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Duration(0))})
 		c.notGranted(broker.ErrHeld)
 	})
 }
@@ -198,9 +198,9 @@ func TestNamedHolderIsReentrant(t *testing.T) {
 func TestNestedHoldNeverShortensALease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: ptr(time.Minute)})
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(time.Minute)})
 		outer := one[broker.Granted](c)
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: ptr(time.Second)})
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(time.Second)})
 		inner := one[broker.Granted](c)
 		if inner.Validity.Until.Before(outer.Validity.Until) {
 			t.Errorf("validity went from %v back to %v", outer.Validity.Until, inner.Validity.Until)
@@ -232,7 +232,7 @@ func TestFixedLeaseEndsAndIsToldLost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.alive()
 		begin := time.Now()
-		a.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(2 * time.Second)})
+		a.acquire(broker.AcquireRequest{Name: "job", Lease: new(2 * time.Second)})
 		g := one[broker.Granted](a)
 		b.queue("job")
 		time.Sleep(time.Until(g.Validity.Until))
@@ -250,7 +250,7 @@ func TestFixedLeaseEndsAndIsToldLost(t *testing.T) {
 func TestExtendProlongsAFixedLeaseOnly(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(2 * time.Second)})
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(2 * time.Second)})
 		g := one[broker.Granted](c)
 		time.Sleep(time.Second)
 		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: 10 * time.Second})
@@ -370,7 +370,7 @@ func TestHeartbeatTellsTheSmallestValidityOfAutoLeases(t *testing.T) {
 		if ack := one[broker.HeartbeatAck](c); ack.SentID != 1 || !ack.Until.IsZero() {
 			t.Errorf("got %+v, want no validity without leases", ack)
 		}
-		c.acquire(broker.AcquireRequest{Name: "fixed", Lease: ptr(time.Second / 2)})
+		c.acquire(broker.AcquireRequest{Name: "fixed", Lease: new(time.Second / 2)})
 		one[broker.Granted](c)
 		g := c.take("a")
 		time.Sleep(time.Second / 10)

@@ -25,7 +25,9 @@ func lose[T any](n int) func(next func() (T, error)) (T, error) {
 
 func (f *faults) loseReleases(n int) {
 	loser := lose[broker.Returned](n)
-	f.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) { return loser(next) })
+	f.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		return loser(next)
+	})
 }
 
 func TestALostReplyToAcquireIsNotNoticed(t *testing.T) {
@@ -61,7 +63,7 @@ func TestAnAcquireExecutedLateIsUndone(t *testing.T) {
 			return broker.Grant{}, errUnknown
 		})
 		c := w.open()
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(time.Hour)})
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
 		c.failed(errUnknown)
 		time.Sleep(600 * time.Millisecond)
 		if !w.look("job").Held {
@@ -98,7 +100,7 @@ func TestAGrantWhoseTimeIsOverIsNotTold(t *testing.T) {
 			return g, err
 		})
 		c := w.open()
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(time.Second)})
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Second)})
 		time.Sleep(4 * time.Second)
 		c.failed(errUnknown)
 	})

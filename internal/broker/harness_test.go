@@ -288,8 +288,6 @@ func (w *world) free(name string) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 func name(i int) string { return fmt.Sprintf("name-%d", i) }
 
 // replica is a second broker on the same store.

@@ -162,7 +162,7 @@ func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
 	if req.Lease != nil {
 		c.TTL = *req.Lease
 	} else {
-		c.TTL = max(s.heard.Add(s.ttl).Sub(time.Now()), time.Millisecond)
+		c.TTL = max(time.Until(s.heard.Add(s.ttl)), time.Millisecond)
 	}
 	b.mu.Unlock()
 	_, start, err := b.claim(c)
@@ -188,8 +188,7 @@ func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
 
 // lostReason is why a store call did not find the hold it expected.
 func lostReason(err error) LostReason {
-	var gone *GoneError
-	if errors.As(err, &gone) {
+	if gone, ok := errors.AsType[*GoneError](err); ok {
 		return gone.Reason
 	}
 	return LostForced

@@ -91,7 +91,7 @@ func TestUnaryWaiterGetsALockOfASession(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			lease = w.mustOnce(broker.OnceRequest{Name: "job", Wait: ptr(time.Minute)})
+			lease = w.mustOnce(broker.OnceRequest{Name: "job", Wait: new(time.Minute)})
 		}()
 		synctest.Wait()
 		c.release(g.Hold)

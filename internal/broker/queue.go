@@ -135,14 +135,12 @@ func (b *Broker) parkLocked(q *queue, w *waiter) {
 	}
 }
 
-// withdraw ends a wait that was not granted and says whether it did.
-func (b *Broker) withdraw(q *queue, w *waiter, cause error) bool {
+// withdraw ends a wait, unless it was answered already.
+func (b *Broker) withdraw(q *queue, w *waiter, cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if w.gone {
-		return false
+	if !w.gone {
+		b.removeLocked(q, w)
+		b.answerLocked(w, NotGranted{ID: w.id, Cause: cause})
 	}
-	b.removeLocked(q, w)
-	b.answerLocked(w, NotGranted{ID: w.id, Cause: cause})
-	return true
 }

@@ -30,7 +30,7 @@ func TestWatchersHearOfAReleaseOnAnyReplica(t *testing.T) {
 func TestWatchersHearOfAnExpiry(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher, holder := w.alive(), w.replica().alive()
-		holder.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(3 * time.Second)})
+		holder.acquire(broker.AcquireRequest{Name: "job", Lease: new(3 * time.Second)})
 		one[broker.Granted](holder)
 		watcher.watch("job")
 		time.Sleep(3*time.Second + 5*time.Millisecond)
@@ -46,7 +46,7 @@ func TestWatchersHearOfALockTakenAndExpiredUnseen(t *testing.T) {
 		watcher.watch("job")
 		time.Sleep(time.Second)
 		watcher.none()
-		holder.acquire(broker.AcquireRequest{Name: "job", Lease: ptr(time.Second)})
+		holder.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Second)})
 		one[broker.Granted](holder)
 		time.Sleep(5 * time.Second)
 		one[broker.Unlocked](watcher)

@@ -59,10 +59,10 @@ func marked(v any) error {
 		return nil
 	}
 	n, _, _ := protowire.ConsumeTag(m.ProtoReflect().GetUnknown())
-	switch n {
-	case markTooLarge:
+	if n == markTooLarge {
 		return broker.ErrFrameTooLarge
-	case markUnreadable:
+	}
+	if n == markUnreadable {
 		return fmt.Errorf("decode: %w", &broker.InvalidError{
 			Field: "message", Reason: broker.ReasonMessage, Detail: "not a message of this protocol, or text that is not UTF-8",
 		})

@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"errors"
 	"time"
 
 	spb "google.golang.org/genproto/googleapis/rpc/status"
@@ -122,10 +123,10 @@ func setPush(r *lockdv1.SessionResponse, e broker.Event) {
 
 func fromNotGranted(e broker.NotGranted) *lockdv1.NotGranted {
 	n := &lockdv1.NotGranted{RetryAfter: optional(e.RetryAfter), HeldBy: string(e.HeldBy)}
-	switch e.Cause {
-	case broker.ErrTimedOut:
+	switch {
+	case errors.Is(e.Cause, broker.ErrTimedOut):
 		n.Cause = lockdv1.NotGranted_CAUSE_TIMED_OUT
-	case broker.ErrCancelled:
+	case errors.Is(e.Cause, broker.ErrCancelled):
 		n.Cause = lockdv1.NotGranted_CAUSE_CANCELLED
 	default:
 		n.Cause = lockdv1.NotGranted_CAUSE_HELD

@@ -15,8 +15,10 @@ func FuzzRequest(f *testing.F) {
 		openWith(&lockdv1.Open{}), acquire(1, &lockdv1.Acquire{Name: "job", Lease: seconds(1), Wait: seconds(0)}),
 		acquire(1<<63, &lockdv1.Acquire{Names: []string{"a", "b"}, Kind: -1, Permits: 1 << 31}), unknownArm(7),
 		inBatch(acquire(2, &lockdv1.Acquire{Name: "a{b"}), inBatch(unknownArm(3))),
-		{RequestId: 3, Message: &lockdv1.SessionRequest_Release{}}, {RequestId: 4, Message: &lockdv1.SessionRequest_Extend{}},
-		{RequestId: 5, Message: &lockdv1.SessionRequest_Cancel{}}, {Message: &lockdv1.SessionRequest_Goodbye{}},
+		{RequestId: 3, Message: &lockdv1.SessionRequest_Release{}},
+		{RequestId: 4, Message: &lockdv1.SessionRequest_Extend{}},
+		{RequestId: 5, Message: &lockdv1.SessionRequest_Cancel{}},
+		{Message: &lockdv1.SessionRequest_Goodbye{}},
 	} {
 		raw, err := proto.Marshal(m)
 		if err != nil {

@@ -57,7 +57,6 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 		grpc.MaxConcurrentStreams(cfg.MaxConcurrentStreams),
 		grpc.ReadBufferSize(ioBuffer),
 		grpc.WriteBufferSize(ioBuffer),
-		grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: cfg.KeepaliveMinTime, PermitWithoutStream: true}),
 		grpc.UnaryInterceptor(m.unary(log)),
