@@ -69,10 +69,8 @@ func fit(info string) error {
 	minor, _, _ := strings.Cut(rest, ".")
 	a, errA := strconv.Atoi(major)
 	b, errB := strconv.Atoi(minor)
-	if errA != nil || errB != nil {
-		return nil // somebody else's server that calls its versions otherwise
-	}
-	if a < minMajor || a == minMajor && b < minMinor {
+	// Somebody else's server may call its versions otherwise.
+	if known := errors.Join(errA, errB) == nil; known && (a < minMajor || a == minMajor && b < minMinor) {
 		return fmt.Errorf("%w: version %s, need %d.%d or newer", errUnfit, version, minMajor, minMinor)
 	}
 	return nil

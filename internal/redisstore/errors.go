@@ -49,8 +49,7 @@ var verdicts = []struct {
 
 // meaning says what an error of go-redis means for the caller. When in doubt the outcome is unknown.
 func meaning(err error) error {
-	var reply redis.Error
-	if errors.As(err, &reply) {
+	if reply, ok := errors.AsType[redis.Error](err); ok {
 		return replyMeaning(reply.Error())
 	}
 	if neverSent(err) {

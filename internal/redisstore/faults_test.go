@@ -320,7 +320,7 @@ func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 	s := open(t, quick(srv))
 	c := srv.Client()
 	f := acquire(t, s, claim("n", "o")).Fence
-	if err := c.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+	if err := c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	_, err := s.Acquire(t.Context(), claim("m", "o"))
@@ -332,7 +332,7 @@ func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 		t.Errorf("open: got %v, want a refusal", err)
 	}
 
-	if err := c.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+	if err := c.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
@@ -341,8 +341,13 @@ func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 
 func TestWrongAddressesAreRefusedWithoutTheirPassword(t *testing.T) {
 	for _, cfg := range []Config{
-		{}, {URL: "http://u:secret@h"}, {URL: "redis://u:secret@h:port"}, {Addr: "h:1", Prefix: "a{"},
-		{URL: "redis://u:secret@h:1/db"}, {Addr: "h:1", Prefix: "{}"}, {URL: "\x7f://u:secret@h"},
+		{},
+		{URL: "http://u:secret@h"},
+		{URL: "redis://u:secret@h:port"},
+		{Addr: "h:1", Prefix: "a{"},
+		{URL: "redis://u:secret@h:1/db"},
+		{Addr: "h:1", Prefix: "{}"},
+		{URL: "\x7f://u:secret@h"},
 	} {
 		_, err := Open(t.Context(), cfg, zap.NewNop(), nil)
 		if err == nil || strings.Contains(err.Error(), "secret") {

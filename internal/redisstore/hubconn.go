@@ -127,8 +127,7 @@ func (h *hub) receive() (any, error) {
 	if err == nil {
 		return msg, nil
 	}
-	var refused redis.Error
-	if errors.As(err, &refused) {
+	if _, refused := errors.AsType[redis.Error](err); refused {
 		return nil, err
 	}
 	h.metrics.resubscribed.Inc()

@@ -45,7 +45,7 @@ func TestMeaningOfErrors(t *testing.T) {
 		"SOMETHING new": broker.ErrOutcomeUnknown,
 	}
 	for text, want := range replies {
-		if got := replyMeaning(text); got != want {
+		if got := replyMeaning(text); !errors.Is(got, want) {
 			t.Errorf("%q: got %v, want %v", text, got, want)
 		}
 	}
@@ -64,7 +64,7 @@ func TestMeaningOfErrors(t *testing.T) {
 		{context.Canceled, broker.ErrOutcomeUnknown},
 		{errors.New("new"), broker.ErrOutcomeUnknown},
 	} {
-		if got := meaning(c.err); got != c.want {
+		if got := meaning(c.err); !errors.Is(got, c.want) {
 			t.Errorf("%v: got %v, want %v", c.err, got, c.want)
 		}
 	}

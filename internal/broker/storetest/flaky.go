@@ -137,7 +137,7 @@ func (f *Flaky) call(ctx context.Context, op Op, name string, do func(context.Co
 }
 
 // reply is call for an operation with a result, which is the zero value unless it is delivered.
-func reply[R any](f *Flaky, ctx context.Context, op Op, name string, do func(context.Context) (R, error)) (R, error) {
+func reply[R any](ctx context.Context, f *Flaky, op Op, name string, do func(context.Context) (R, error)) (R, error) {
 	var mu sync.Mutex // a delayed call runs in another goroutine
 	var res R
 	err := f.call(ctx, op, name, func(ctx context.Context) error {
@@ -157,14 +157,14 @@ func reply[R any](f *Flaky, ctx context.Context, op Op, name string, do func(con
 
 // Acquire implements broker.Store.
 func (f *Flaky) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
-	return reply(f, ctx, OpAcquire, c.Name, func(ctx context.Context) (broker.Grant, error) {
+	return reply(ctx, f, OpAcquire, c.Name, func(ctx context.Context) (broker.Grant, error) {
 		return f.Store.Acquire(ctx, c)
 	})
 }
 
 // Release implements broker.Store.
 func (f *Flaky) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
-	return reply(f, ctx, OpRelease, r.Name, func(ctx context.Context) (broker.Returned, error) {
+	return reply(ctx, f, OpRelease, r.Name, func(ctx context.Context) (broker.Returned, error) {
 		return f.Store.Release(ctx, r)
 	})
 }
@@ -199,14 +199,14 @@ func (f *Flaky) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 
 // ForceRelease implements broker.Store.
 func (f *Flaky) ForceRelease(ctx context.Context, name string, kind broker.Kind) (bool, error) {
-	return reply(f, ctx, OpForceRelease, name, func(ctx context.Context) (bool, error) {
+	return reply(ctx, f, OpForceRelease, name, func(ctx context.Context) (bool, error) {
 		return f.Store.ForceRelease(ctx, name, kind)
 	})
 }
 
 // Look implements broker.Store.
 func (f *Flaky) Look(ctx context.Context, name string) (broker.State, error) {
-	return reply(f, ctx, OpLook, name, func(ctx context.Context) (broker.State, error) {
+	return reply(ctx, f, OpLook, name, func(ctx context.Context) (broker.State, error) {
 		return f.Store.Look(ctx, name)
 	})
 }
@@ -214,7 +214,7 @@ func (f *Flaky) Look(ctx context.Context, name string) (broker.State, error) {
 // List implements broker.Store.
 func (f *Flaky) List(ctx context.Context, prefix, cursor string, size int) ([]broker.State, string, error) {
 	var next string
-	page, err := reply(f, ctx, OpList, "", func(ctx context.Context) ([]broker.State, error) {
+	page, err := reply(ctx, f, OpList, "", func(ctx context.Context) ([]broker.State, error) {
 		page, n, err := f.Store.List(ctx, prefix, cursor, size)
 		next = n
 		return page, err
@@ -227,5 +227,5 @@ func (f *Flaky) List(ctx context.Context, prefix, cursor string, size int) ([]br
 
 // Probe implements broker.Store.
 func (f *Flaky) Probe(ctx context.Context) (string, error) {
-	return reply(f, ctx, OpProbe, "", f.Store.Probe)
+	return reply(ctx, f, OpProbe, "", f.Store.Probe)
 }

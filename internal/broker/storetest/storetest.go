@@ -33,9 +33,16 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 		name  string
 		tests []contract
 	}{
-		{"Acquire", acquireContract}, {"Nested", nestedContract}, {"Release", releaseContract},
-		{"HandOver", handOverContract}, {"Renew", renewContract}, {"Force", forceContract},
-		{"Look", lookContract}, {"List", listContract}, {"Listen", listenContract}, {"Refusals", refusalContract},
+		{"Acquire", acquireContract},
+		{"Nested", nestedContract},
+		{"Release", releaseContract},
+		{"HandOver", handOverContract},
+		{"Renew", renewContract},
+		{"Force", forceContract},
+		{"Look", lookContract},
+		{"List", listContract},
+		{"Listen", listenContract},
+		{"Refusals", refusalContract},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
