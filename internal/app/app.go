@@ -87,6 +87,7 @@ func (a *App) OpsAddr() string {
 
 // Run serves until ctx ends or a part fails, then stops everything. It returns what went wrong, nil after a clean stop.
 func (a *App) Run(ctx context.Context) error {
+	tuneGC()
 	if a.ops != nil {
 		a.serve("ops", a.ops.serve)
 	}

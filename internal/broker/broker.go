@@ -41,6 +41,7 @@ func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus
 	b := &Broker{
 		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), ctx: ctx, stop: stop,
 		idle:     make(chan struct{}),
+		down:     errNotProbed,
 		queues:   make(map[string]*queue),
 		sessions: make(map[string]*Session),
 		watches:  make(map[string]*watch),

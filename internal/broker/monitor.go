@@ -24,19 +24,22 @@ func (b *Broker) monitor() {
 	}
 }
 
+// errNotProbed is the state of a store that was not asked yet.
+var errNotProbed = errors.New("the store was not asked yet")
+
 func (b *Broker) probed(identity string, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wasDown := b.down
+	wasDown, first := b.down != nil, errors.Is(b.down, errNotProbed)
 	b.down = err
 	switch {
-	case err != nil && wasDown == nil:
+	case err != nil && (first || !wasDown):
 		b.log.Warn("the store cannot be reached", zap.Error(err))
 		b.metrics.atRisk.Inc()
 		b.riskLocked()
 	case err != nil:
 		b.riskLocked() // sessions that got leases meanwhile
-	case wasDown != nil || b.identity != "" && identity != b.identity:
+	case wasDown && !first || b.identity != "" && identity != b.identity:
 		b.log.Info("the store is back; verifying all leases", zap.Bool("restarted", identity != b.identity))
 		b.verifyLocked()
 	}
