@@ -37,11 +37,12 @@ func dial(t testing.TB, addr string, opts ...client.Option) *client.Client {
 
 // servers runs a test against the real server with each store.
 func servers(t *testing.T, test func(t *testing.T, addr string)) {
-	t.Run("memory", func(t *testing.T) { test(t, addr) })
-	t.Run("redis", func(t *testing.T) { test(t, lockdtest.Start(t, "--redis", redistest.Start(t).Addr).Addr) })
+	t.Run("memory", func(t *testing.T) { t.Parallel(); test(t, addr) })
+	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, lockdtest.Start(t, "--redis", redistest.Start(t).Addr).Addr) })
 }
 
 func TestRealExclusion(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, addr string) {
 		clients := []*client.Client{dial(t, addr), dial(t, addr), dial(t, addr)}
 		var wg sync.WaitGroup
@@ -73,6 +74,7 @@ func TestRealExclusion(t *testing.T) {
 }
 
 func TestRealOptions(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, addr string) {
 		c, other := dial(t, addr, client.WithSessionTTL(2*time.Second)), dial(t, addr)
 		auto := mustLock(t, c, "auto")
@@ -111,6 +113,7 @@ func TestRealOptions(t *testing.T) {
 }
 
 func TestRealForcedLossAndWatch(t *testing.T) {
+	t.Parallel()
 	servers(t, func(t *testing.T, addr string) {
 		c := dial(t, addr)
 		events, err := c.Watch(t.Context(), "n")
@@ -136,6 +139,7 @@ func TestRealForcedLossAndWatch(t *testing.T) {
 }
 
 func TestRealCrashAndRestart(t *testing.T) {
+	t.Parallel()
 	s := lockdtest.Start(t)
 	c := dial(t, s.Addr)
 	l := mustLock(t, c, "n")
@@ -153,6 +157,7 @@ func TestRealCrashAndRestart(t *testing.T) {
 }
 
 func TestRealDrain(t *testing.T) {
+	t.Parallel()
 	s := lockdtest.Start(t)
 	var seen statuses
 	c := dial(t, s.Addr, client.WithOnStatus(seen.add), client.WithConnectWait(time.Second))
@@ -180,6 +185,7 @@ func TestRealDrain(t *testing.T) {
 
 // A store that is away: the holder hears of the risk, and of the loss at its deadline at the latest.
 func TestRealStoreAway(t *testing.T) {
+	t.Parallel()
 	redis := redistest.Start(t)
 	s := lockdtest.Start(t, "--redis", redis.Addr)
 	var seen statuses
@@ -198,6 +204,7 @@ func TestRealStoreAway(t *testing.T) {
 
 // A connection that is there but carries nothing: the deadline decides.
 func TestRealCutOff(t *testing.T) {
+	t.Parallel()
 	p := startPipe(t, addr)
 	c := dial(t, p.addr, client.WithSessionTTL(2*time.Second))
 	l := mustLock(t, c, t.Name())
@@ -302,6 +309,7 @@ func holdForParent() int {
 // A process that is stopped past its lease and continues finds out before it works on. It may have been stopped
 // between asking and acting, so one step is forgiven.
 func TestRealStoppedProcess(t *testing.T) {
+	t.Parallel()
 	out, child, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,8 @@ const (
 	// leftoverGrace is how long processes that the command left behind may take to end. It delays the release.
 	leftoverGrace = 20 * time.Millisecond
 	leftoverPoll  = time.Millisecond
+	// stopTimeout bounds the wait for the command to stop.
+	stopTimeout = 100 * time.Millisecond
 )
 
 // child is the command's process group.
@@ -25,7 +27,6 @@ type child struct {
 	pid    int // that of the command and of the group
 	events chan event
 	tty    terminal
-	asked  bool // to stop, by SIGTSTP
 
 	// Of an ended command, if it is reaped already: how it ended.
 	reaped bool
@@ -80,25 +81,24 @@ func (c *child) wait() {
 // signal sends a signal to the whole group. It may be gone already.
 func (c *child) signal(sig syscall.Signal) { _ = syscall.Kill(-c.pid, sig) }
 
-// forward passes on a signal that lockctl got. What is to suspend us must stop the command in any case: it must not
-// work on while nobody looks at its lock.
-func (c *child) forward(sig syscall.Signal) {
-	if sig == syscall.SIGTSTP {
-		c.asked = true
-		sig = syscall.SIGSTOP
+// stop stops the whole group and waits until the command says so, but not long: one that is just starting a process
+// of its own may be stuck in that.
+func (c *child) stop() event {
+	c.signal(syscall.SIGSTOP)
+	select {
+	case e := <-c.events:
+		return e
+	case <-time.After(stopTimeout):
+		return stopped
 	}
-	c.signal(sig)
 }
 
-// wantsSuspend says whether lockctl is to stop because the command did: by the terminal's Ctrl-Z or by SIGTSTP. A
+// stoppedByTerminal says whether the command was stopped by the terminal's Ctrl-Z; then lockctl must stop, too. A
 // command that was stopped in another way keeps its lock.
-func (c *child) wantsSuspend() bool {
-	return c.asked || c.tty.isTerminal && c.tty.foreground() == c.pid
-}
+func (c *child) stoppedByTerminal() bool { return c.tty.isTerminal && c.tty.foreground() == c.pid }
 
 // suspend stops lockctl until it is continued, then calls check, which may end the group, and continues the group.
 func (c *child) suspend(check func()) {
-	c.asked = false
 	wasForeground := c.tty.foreground() == c.pid
 	if wasForeground {
 		c.tty.give(syscall.Getpgrp())

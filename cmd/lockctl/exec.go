@@ -163,19 +163,29 @@ func (x *execution) guard(l *client.Lock, c *child) error {
 	defer timer.Stop()
 	for {
 		timer.Reset(g.step(time.Now()))
+		suspend := false
 		select {
 		case <-lost:
 			lost = nil // the guard knows by now
 		case <-timer.C:
 		case sig := <-x.signals:
-			c.forward(sig.(syscall.Signal))
-		case e := <-c.events:
-			switch {
-			case e == ended:
-				return g.why()
-			case c.wantsSuspend():
-				c.suspend(func() { g.step(time.Now()) })
+			if sig != syscall.SIGTSTP {
+				c.signal(sig.(syscall.Signal))
+				continue
 			}
+			// The command must not work on while nobody looks at its lock.
+			if c.stop() == ended {
+				return g.why()
+			}
+			suspend = true
+		case e := <-c.events:
+			if e == ended {
+				return g.why()
+			}
+			suspend = c.stoppedByTerminal()
+		}
+		if suspend {
+			c.suspend(func() { g.step(time.Now()) })
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -96,14 +97,9 @@ func parse(t *testing.T, text string, keys ...string) map[string]any {
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
-	var got []string
-	for k := range v {
-		got = append(got, k)
-	}
-	slices.Sort(got)
-	slices.Sort(keys)
-	if !slices.Equal(got, keys) {
-		t.Errorf("got the keys %q, want %q", got, keys)
+	got, want := slices.Sorted(maps.Keys(v)), slices.Sorted(slices.Values(keys))
+	if !slices.Equal(got, want) {
+		t.Errorf("got the keys %q, want %q", got, want)
 	}
 	return v
 }
