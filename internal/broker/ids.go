@@ -29,7 +29,8 @@ func (r *requestIDs) advance(id uint64) {
 	if id-r.greatest >= idWindow {
 		r.seen = [idWindow / 64]uint64{}
 	} else {
-		for i := r.greatest + 1; i <= id; i++ {
+		for i := r.greatest; i != id; { // id may be the greatest number there is
+			i++
 			r.seen[i/64%uint64(len(r.seen))] &^= uint64(1) << (i % 64)
 		}
 	}
