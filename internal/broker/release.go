@@ -96,12 +96,13 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 	}
 }
 
-// giveBack makes a Return, and repeats it if the store does not answer. It says when the last call began. A hold that
-// is not there any more at the repetition was given back by the first call.
+// giveBack makes a Return, and repeats it if the store does not answer. A hold that is not there any more at the
+// repetition was given back by the first call. It says when the first call began: that one may have handed the name
+// over, and repeating it does not prolong the successor's hold.
 func (b *Broker) giveBack(r Return) (res Returned, start time.Time, err error) {
 	unsure := false
+	start = time.Now()
 	for range 3 {
-		start = time.Now()
 		res, err = b.store.Release(b.ctx, r)
 		if unsure && r.Remaining == 0 && errors.Is(err, ErrNotHeld) {
 			return Returned{}, start, nil
