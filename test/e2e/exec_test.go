@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// ownerForm is what Redisson writes, too: <uuid>:<holder>.
+var ownerForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}:.+$`)
+
+func TestExecHoldsItsLockFromItsChildsStartToItsEnd(t *testing.T) {
+	t.Parallel()
+	t.Run("short", func(t *testing.T) {
+		t.Parallel()
+		execHolds(t, 3*time.Second, 8*time.Second)
+	})
+	t.Run("long", func(t *testing.T) {
+		t.Parallel()
+		if os.Getenv(longEnv) == "" {
+			t.Skipf("takes a minute; set %s=1", longEnv)
+		}
+		execHolds(t, 30*time.Second, time.Minute)
+	})
+}
+
+func execHolds(t *testing.T, ttl, length time.Duration) {
+	rs := redistest.Start(t)
+	rc := rs.Client()
+	d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL="+ttl.String())
+	messages := hear(t, rc, "redisson_lock__channel:{job}")
+
+	began := time.Now()
+	p := d.startLockctl("exec", "job", "--", "sleep", strconv.Itoa(int(length.Seconds())))
+	child := childOf(t, p.pid())
+	endings := make(chan time.Time, 1)
+	released := make(chan time.Time, 1)
+	go func() {
+		endings <- ended(t, child)
+		for look(t, rc, "job").owner() != "" {
+		}
+		released <- time.Now()
+	}()
+	samples := 0
+	var end time.Time
+	for end.IsZero() {
+		s := look(t, rc, "job")
+		select {
+		case end = <-endings:
+			continue // s may be from after it
+		case <-time.After(20 * time.Millisecond):
+		}
+		samples++
+		if len(s.fields) != 1 || !ownerForm.MatchString(s.owner()) || s.fields[s.owner()] != "1" || s.pttl <= 0 || s.pttl > ttl {
+			t.Fatalf("%v after the start: got %v with PTTL %v", s.from.Sub(began), s.fields, s.pttl)
+		}
+	}
+	late := soon(t, "the key is gone", released).Sub(end)
+	if late > 50*time.Millisecond {
+		t.Errorf("the key was gone %v after the child's end, want 50ms at most", late)
+	}
+	m := soon(t, "the release is published", messages)
+	if p.code() != 0 || m.text != "0" {
+		t.Errorf("got exit code %d and message %q", p.code(), m.text)
+	}
+	if ran := end.Sub(began); ran < length || samples < int(length/(60*time.Millisecond)) {
+		t.Errorf("the child ran for %v, and %d samples were taken", ran, samples)
+	}
+	select {
+	case m := <-messages:
+		t.Errorf("a second message: %q", m.text)
+	case <-time.After(200 * time.Millisecond):
+	}
+	t.Logf("%d samples; the key was gone %v after the child's end, the message came %v after it", samples, late, m.at.Sub(end))
+}
+
+// A client that does not let go: its lock is free when its lease ends, and a waiter has it at once.
+func TestKilledExecFreesItsLockWhenItsLeaseEnds(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t)
+	p := d.startLockctl("exec", "job", "--", "sleep", "600")
+	child := childOf(t, p.pid())
+	silenced(t, d, rc, func() { p.signal(syscall.SIGKILL) })
+	if !gone(child) {
+		t.Error("the child lives on without the lock")
+	}
+}
+
+func TestStoppedExecKillsItsChildWhenItContinues(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t)
+	work := filepath.Join(t.TempDir(), "work")
+	p := d.startLockctl("exec", "job", "--", "sh", "-c", "trap '' TERM; while echo working; do sleep 0.01; done > "+work)
+	child := childOf(t, p.pid())
+	silenced(t, d, rc, func() { p.signal(syscall.SIGSTOP) })
+	p.signal(syscall.SIGCONT)
+	if code := p.code(); code != 70 || !strings.Contains(p.stderr.String(), "LOCK_LOST") {
+		t.Errorf("got exit code %d, %q; want 70 and LOCK_LOST", code, p.stderr.String())
+	}
+	if !gone(child) {
+		t.Error("the child lives on without the lock")
+	}
+}
+
+// A process that is stopped past its lease and continues is told so by its first question.
+func TestStoppedProcessLearnsOfTheLossFirst(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t)
+	p := prepare(t, os.Args[0], []string{heldEnv + "=" + d.addr}, "-test.run=^$")
+	in, answers := pipes(t, p)
+	p.launch()
+	ask := func() {
+		if _, err := in.WriteString("?\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask()
+	if got := soon(t, "an answer", answers); got != "held" {
+		t.Fatalf("got %q", got)
+	}
+	silenced(t, d, rc, func() { p.signal(syscall.SIGSTOP) })
+	ask()
+	p.signal(syscall.SIGCONT)
+	if got := soon(t, "an answer", answers); got != "lost" {
+		t.Errorf("after the pause its first answer is %q", got)
+	}
+}
+
+const (
+	heldEnv = "LOCKD_E2E_HOLD"
+	shortly = 3 * time.Second // the session TTL of most tests
+)
+
+func oneReplica(t *testing.T, env ...string) (*lockd, *redis.Client) {
+	t.Helper()
+	rs := redistest.Start(t)
+	return startLockd(t, rs.Addr, append([]string{"LOCKD_SESSION_TTL=" + shortly.String()}, env...)...), rs.Client()
+}
+
+// silenced has the holder of "job" become silent, and checks when a waiter gets the lock.
+func silenced(t *testing.T, d *lockd, rc *redis.Client, silence func()) {
+	t.Helper()
+	until(t, "the lock is held", func() bool { return look(t, rc, "job").owner() != "" })
+	owner := look(t, rc, "job").owner()
+	c := d.dial(t)
+	granted := make(chan time.Time, 1)
+	go func() {
+		if l, err := c.Lock(t.Context(), "job"); err != nil {
+			t.Error(err)
+		} else if l.Err() != nil {
+			t.Error(l.Err())
+		}
+		granted <- time.Now()
+	}()
+	until(t, "somebody waits", func() bool { return d.metric("lockd_waiters") == 1 })
+	time.Sleep(shortly / 2) // so that it is renewed once
+	began := time.Now()
+	silence()
+	expired := expiry(t, rc, "job", owner)
+	got := soon(t, "the waiter is granted", granted)
+	t.Logf("granted %v after the silence began, %v after the lease's end", got.Sub(began), got.Sub(expired))
+	if got.Sub(began) > shortly+time.Second {
+		t.Errorf("the lock was free %v after the silence began, want %v at most", got.Sub(began), shortly+time.Second)
+	}
+	if got.Sub(expired) > 100*time.Millisecond {
+		t.Errorf("the waiter got the lock %v after its lease had ended, want 100ms at most", got.Sub(expired))
+	}
+}
+
+// pipes gives a process that was not started yet an input, and reads its output.
+func pipes(t *testing.T, p *process) (in *os.File, out <-chan string) {
+	t.Helper()
+	inR, inW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stdin, p.cmd.Stdout = inR, outW
+	t.Cleanup(func() { // after the process has ended
+		for _, f := range []*os.File{inR, inW, outW, outR} {
+			_ = f.Close()
+		}
+	})
+	return inW, lines(outR)
+}
+
+// holdForParent is a program that holds a lock, and says whether it does for each line it reads.
+func holdForParent(addr string) int {
+	c, err := client.Dial(addr)
+	if err != nil {
+		return failed(err)
+	}
+	l, err := c.Lock(context.Background(), "job")
+	if err != nil {
+		return failed(err)
+	}
+	ctx := l.Context()
+	for range lines(os.Stdin) {
+		if ctx.Err() == nil {
+			fmt.Println("held")
+		} else {
+			fmt.Println("lost")
+		}
+	}
+	return 0
+}

@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// want checks how a run of lockctl ended.
+func (p *process) want(code int, stdout string) {
+	p.t.Helper()
+	if p.code() != code || p.stdout.String() != stdout {
+		p.t.Errorf("%q: code %d, %q, %q; want %d, %q", p.cmd.Args[1:], p.code(), p.stdout.String(), p.stderr.String(), code, stdout)
+	}
+}
+
+func (p *process) json() (v map[string]any) {
+	p.t.Helper()
+	if err := json.Unmarshal([]byte(p.stdout.String()), &v); err != nil || p.code() != 0 {
+		p.t.Fatalf("%q: code %d, %q, %q: %v", p.cmd.Args[1:], p.code(), p.stdout.String(), p.stderr.String(), err)
+	}
+	return v
+}
+
+func TestExecTellsByItsExitCodeWhatHappened(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t)
+	d.lockctl("exec", "job", "--", "sh", "-c", "exit 7").want(7, "")
+	d.lockctl("exec", "job", "--", "sh", "-c", "kill -KILL $$").want(128+int(syscall.SIGKILL), "")
+
+	p := d.lockctl("exec", "a job", "--", "sh", "-c", `echo "$LOCKD_NAME $LOCKD_FENCE"`)
+	p.want(0, fmt.Sprintf("a job %s\n", rc.Get(t.Context(), "redisson_lock_token:{a job}").Val()))
+
+	holder := d.startLockctl("exec", "job", "--", "sleep", "600")
+	child := childOf(t, holder.pid())
+	d.lockctl("exec", "job", "--wait", "0", "--", "echo", "ran").want(75, "")
+	d.lockctl("exec", "job", "--wait", "300ms", "--", "echo", "ran").want(75, "")
+	d.lockctl("unlock", "job", "--force", "-o", "json").want(0, `{"name":"job","released":true}`+"\n")
+	holder.want(70, "")
+	if !gone(child) {
+		t.Error("the child lives on without the lock")
+	}
+	if found := keys(t, rc); len(found) > 0 {
+		t.Errorf("left behind: %q", found)
+	}
+}
+
+func TestLeasesOfShellsAreInRedis(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t)
+	lease := d.lockctl("acquire", "job", "--lease", "1m").json()
+	s := look(t, rc, "job")
+	if len(s.fields) != 1 || s.fields[s.owner()] != "1" || s.pttl <= 50*time.Second || s.pttl > time.Minute {
+		t.Errorf("got %v with PTTL %v", s.fields, s.pttl)
+	}
+	id := lease["lease_id"].(string)
+	if strings.Contains(s.owner(), id) {
+		t.Error("whoever can read Redis, or list locks, can release the lease")
+	}
+	if got, want := fmt.Sprintf("%.0f", lease["fence"]), rc.Get(t.Context(), "redisson_lock_token:{job}").Val(); got != want {
+		t.Errorf("told fence %s, in Redis %s", got, want)
+	}
+	again := d.lockctl("extend", "job", id, "--lease", "2m").json()
+	if s := look(t, rc, "job"); again["fence"] != lease["fence"] || s.pttl <= 100*time.Second {
+		t.Errorf("extended: %v, PTTL %v", again, s.pttl)
+	}
+	d.lockctl("release", "job", id).want(0, "")
+	if found := keys(t, rc); len(found) > 0 {
+		t.Errorf("left behind: %q", found)
+	}
+}
+
+// What a Redisson program holds can be seen, watched and taken.
+func TestLocksOfOthersAreSeenWatchedAndForced(t *testing.T) {
+	t.Parallel()
+	rs := redistest.Start(t)
+	rc, d := rs.Client(), startLockd(t, rs.Addr)
+	const owner = "285475da-9152-4c83-822a-67ee2f116a79:52"
+	take := func(name string, ttl time.Duration) {
+		t.Helper()
+		if err := rc.HSet(t.Context(), name, owner, 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := rc.PExpire(t.Context(), name, ttl).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take("theirs", time.Minute)
+	got := d.lockctl("inspect", "theirs", "-o", "json").json()
+	if ttl := got["ttl_ms"].(float64); got["held"] != true || got["holder"] != owner || ttl <= 50_000 || ttl > 60_000 {
+		t.Errorf("inspect: %v", got)
+	}
+	var list []map[string]any
+	ours := mustLock(t, d.dial(t, client.WithName("the test")), "ours")
+	text := d.lockctl("ls", "-o", "json").stdout.String() // what only Redisson ever took is not found
+	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 1 ||
+		list[0]["name"] != "ours" || list[0]["client"] != "the test" || list[0]["fence"] != float64(ours.Fence()) {
+		t.Errorf("ls: %s (%v)", text, err)
+	}
+	mustUnlock(t, ours)
+
+	w := d.startLockctl("watch", "theirs", "-o", "json")
+	until(t, "the name is watched", func() bool { return d.metric("lockd_watched_names") == 1 })
+	messages := hear(t, rc, "redisson_lock__channel:{theirs}")
+	events := func(n int) func() bool {
+		return func() bool { return strings.Count(w.stdout.String(), `"unlocked"`) == n }
+	}
+	d.lockctl("unlock", "theirs", "--force").want(0, "unlocked theirs\n")
+	if m := soon(t, "Redisson's waiters are woken", messages); m.text != "0" {
+		t.Errorf("message %q", m.text)
+	}
+	until(t, "the watcher hears of the force", events(1))
+	take("theirs", 7*time.Second) // long enough to be seen, and nobody publishes its end
+	until(t, "the watcher hears of the expiry", events(2))
+	if found := keys(t, rc); len(found) > 0 {
+		t.Errorf("left behind: %q", found)
+	}
+}

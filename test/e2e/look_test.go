@@ -1,0 +1,198 @@
+package e2e
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sys/unix"
+)
+
+// get asks the server's page for operators; the code is 0 if nobody answers.
+func (d *lockd) get(path string) (code int, body string) {
+	hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	resp, err := hc.Get("http://" + d.ops + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(text)
+}
+
+// metric reads one. Labels are part of the name.
+func (d *lockd) metric(name string) float64 {
+	d.t.Helper()
+	_, body := d.get("/metrics")
+	for line := range strings.Lines(body) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			return v
+		}
+	}
+	d.t.Fatalf("no metric %s", name)
+	return 0
+}
+
+// heap is the memory that is in use after a garbage collection. It needs LOCKD_OPS_PPROF.
+func (d *lockd) heap() float64 {
+	d.t.Helper()
+	if code, body := d.get("/debug/pprof/heap?gc=1"); code != http.StatusOK {
+		d.t.Fatalf("no garbage collection: %d %s", code, body)
+	}
+	return d.metric("go_memstats_heap_inuse_bytes")
+}
+
+func procFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
+
+// childOf finds the one child of a process.
+func childOf(t *testing.T, parent int) (pid int) {
+	t.Helper()
+	until(t, "the process has a child", func() bool {
+		stats, err := filepath.Glob("/proc/[0-9]*/stat")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range stats {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				continue // it has ended meanwhile
+			}
+			// 4711 (name) S 4710 ...
+			_, rest, _ := strings.Cut(string(text), ") ")
+			if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+				pid, _ = strconv.Atoi(filepath.Base(filepath.Dir(path)))
+			}
+		}
+		return pid != 0
+	})
+	return pid
+}
+
+// ended waits for the end of a process, which need not be ours, and says when it was.
+func ended(t *testing.T, pid int) time.Time {
+	t.Helper()
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for {
+		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
+		if err == nil {
+			return time.Now()
+		}
+		if err != unix.EINTR {
+			t.Fatal(err)
+		}
+	}
+}
+
+// sight is a lock as Redis had it at some moment between two times.
+type sight struct {
+	from, to time.Time
+	fields   map[string]string
+	pttl     time.Duration // negative as in Redis
+}
+
+func look(t *testing.T, c *redis.Client, name string) sight {
+	t.Helper()
+	s := sight{from: time.Now()}
+	var fields *redis.MapStringStringCmd
+	var pttl *redis.DurationCmd
+	_, err := c.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		fields, pttl = p.HGetAll(t.Context(), name), p.PTTL(t.Context(), name)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.to, s.fields, s.pttl = time.Now(), fields.Val(), pttl.Val()
+	return s
+}
+
+// owner is the one field, "" if there is none.
+func (s sight) owner() string {
+	for field := range s.fields {
+		return field
+	}
+	return ""
+}
+
+// expiry watches a lock until it is not an owner's any more and returns the latest moment at which its key can have
+// expired, if it did.
+func expiry(t *testing.T, c *redis.Client, name, owner string) time.Time {
+	t.Helper()
+	var at time.Time
+	for {
+		s := look(t, c, name)
+		if s.owner() != owner {
+			return at
+		}
+		at = s.to.Add(s.pttl)
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// hear subscribes to a channel and returns its messages with the time of their arrival, from now on.
+func hear(t *testing.T, c *redis.Client, channel string) <-chan heard {
+	t.Helper()
+	ps := c.Subscribe(t.Context(), channel)
+	t.Cleanup(func() { _ = ps.Close() })
+	if _, err := ps.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	messages := make(chan heard, 1000)
+	go func() {
+		for m := range ps.Channel() {
+			messages <- heard{m.Payload, time.Now()}
+		}
+	}()
+	return messages
+}
+
+type heard struct {
+	text string
+	at   time.Time
+}
+
+// keys are all that Redis has but the last fences of names.
+func keys(t *testing.T, c *redis.Client) (found []string) {
+	t.Helper()
+	all, err := c.Keys(t.Context(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range all {
+		if !strings.HasPrefix(key, "redisson_lock_token:{") {
+			found = append(found, key)
+		}
+	}
+	return found
+}
+
+// lines returns what is written to a pipe, line by line, until it is closed.
+func lines(r io.Reader) <-chan string {
+	c := make(chan string, 100)
+	go func() {
+		defer close(c)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			c <- s.Text()
+		}
+	}()
+	return c
+}

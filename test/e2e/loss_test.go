@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// wantLost checks why a lock was lost.
+func wantLost(t *testing.T, l *client.Lock, reason client.LostReason) {
+	t.Helper()
+	if lost, ok := errors.AsType[*client.LostError](l.Err()); !ok || lost.Reason != reason {
+		t.Errorf("%s: got %v, want it lost: %s", l.Name(), l.Err(), reason)
+	}
+}
+
+func TestHoldersHearOfLostDataWithinOneRenewalInterval(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t)
+	const interval = shortly / 3
+	var locks []*client.Lock
+	for i := range 12 { // whose renewals are spread over the interval
+		locks = append(locks, mustLock(t, d.dial(t), fmt.Sprint("job ", i)))
+		time.Sleep(interval / 12)
+	}
+	time.Sleep(interval)
+	if err := rc.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	flushed := time.Now()
+	var wg sync.WaitGroup
+	var slowest atomic.Int64
+	for _, l := range locks {
+		wg.Go(func() {
+			<-l.Lost()
+			slowest.Store(max(slowest.Load(), int64(time.Since(flushed))))
+			wantLost(t, l, client.LostData)
+			// Fences go on although Redis has forgotten them.
+			if again := mustLock(t, d.dial(t), l.Name()); again.Fence() <= l.Fence() {
+				t.Errorf("fence %d after %d", again.Fence(), l.Fence())
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("the last of %d heard of it after %v", len(locks), time.Duration(slowest.Load()))
+	// The answer of the renewal that finds out must still arrive, hence a little more.
+	if got := time.Duration(slowest.Load()); got > interval+100*time.Millisecond {
+		t.Errorf("a holder heard of it after %v, want %v", got, interval)
+	}
+}
+
+func TestNobodyNoticesScriptFlush(t *testing.T) {
+	rs := redistest.Start(t)
+	rc := rs.Client()
+	d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL="+shortly.String())
+	held := mustLock(t, d.dial(t), "held all the time")
+	clients := []*client.Client{d.dial(t), d.dial(t), d.dial(t), d.dial(t)}
+	end := time.Now().Add(shortly + time.Second)
+	var wg sync.WaitGroup
+	var pairs, flushes atomic.Int64
+	for i := range 64 {
+		name := fmt.Sprint("job ", i%16)
+		wg.Go(func() {
+			for time.Now().Before(end) {
+				l, err := clients[i%len(clients)].Lock(t.Context(), name)
+				if err == nil {
+					err = l.Unlock(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				pairs.Add(1)
+			}
+		})
+	}
+	wg.Go(func() {
+		for ; time.Now().Before(end); flushes.Add(1) {
+			if err := rc.ScriptFlush(t.Context()).Err(); err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	})
+	wg.Wait()
+	if err := held.Err(); err != nil {
+		t.Errorf("the lock that was only renewed: %v", err)
+	}
+	t.Logf("%d locks, %d flushes", pairs.Load(), flushes.Load())
+	if pairs.Load() < 1000 || flushes.Load() < 100 {
+		t.Errorf("only %d locks and %d flushes", pairs.Load(), flushes.Load())
+	}
+}

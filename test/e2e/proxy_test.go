@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// Replies of Redis get lost at random: what was asked for was done, but nobody knows.
+func TestLostRepliesNeverMakeTwoHoldersNorOrphans(t *testing.T) {
+	const length, names = 6 * time.Second, 8
+	rs := redistest.Start(t)
+	rc := rs.Client()
+	proxy := redistest.StartProxy(t, rs.Addr)
+	d := startLockd(t, proxy.Addr, "LOCKD_SESSION_TTL="+shortly.String(), "LOCKD_REDIS_OP_TIMEOUT=200ms")
+	rooms := make([]room, names)
+	end := time.Now().Add(length)
+	var wg sync.WaitGroup
+	var failed atomic.Int64
+	for i := range 16 {
+		c, r, name := d.dial(t), &rooms[i%names], fmt.Sprint("job ", i%names)
+		wg.Go(func() {
+			for time.Now().Before(end) {
+				if err := pass(t, c, name, r); err != nil {
+					failed.Add(1)
+				}
+			}
+		})
+	}
+	losses := loseReplies(t, proxy, end)
+	proxy.Set(redistest.Pass)
+	quiet := time.Now()
+	wg.Wait() // all finish
+	t.Logf("all clients had finished %v after the last loss", time.Since(quiet))
+	visits := int64(0)
+	for i := range rooms {
+		visits += rooms[i].visits.Load()
+		if err := rooms[i].verdict(); err != nil {
+			t.Errorf("job %d: %v", i, err)
+		}
+	}
+	lost := d.metric(`lockd_redis_errors_total{kind="outcome_unknown"}`)
+	t.Logf("%d losses, %d holds, %v scripts without an answer, %d errors told to clients", losses, visits, lost, failed.Load())
+	if visits < 200 || lost < 20 {
+		t.Error("too little happened for this test to mean anything")
+	}
+	within(t, shortly+time.Second, "no lock is left", func() bool { return len(keys(t, rc)) == 0 })
+	for i := range names { // and all can be had
+		l := mustLock(t, d.dial(t), fmt.Sprint("job ", i), client.Wait(time.Second))
+		mustUnlock(t, l)
+	}
+}
+
+// pass locks, visits and unlocks. Its error is that something is not known, or lost.
+func pass(t *testing.T, c *client.Client, name string, r *room) error {
+	l, err := c.Lock(t.Context(), name)
+	if err == nil {
+		r.visit(l)
+		err = l.Unlock(t.Context())
+	}
+	if err != nil && !errors.Is(err, client.ErrOutcomeUnknown) && !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrLost) {
+		t.Errorf("%v", err)
+	}
+	return err
+}
+
+// loseReplies makes a proxy lose replies now and then.
+func loseReplies(t *testing.T, p *redistest.Proxy, end time.Time) (losses int) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
+	for ; time.Now().Before(end); losses++ {
+		// A reply that is swallowed on a connection that lives on would be no fault of a network.
+		if random.IntN(10) == 0 {
+			p.StallOne()
+			time.Sleep(upTo(500 * time.Millisecond))
+			continue
+		}
+		p.Set(redistest.Cut)
+		time.Sleep(upTo(5 * time.Millisecond))
+		p.Set(redistest.Pass)
+		time.Sleep(upTo(100 * time.Millisecond))
+	}
+	return losses
+}

@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// twoReplicas runs two servers on one Redis.
+func twoReplicas(t *testing.T) (rs *redistest.Server, a, b *lockd) {
+	t.Helper()
+	rs = redistest.Start(t)
+	a = startLockd(t, rs.Addr, "LOCKD_REPLICA=a", "LOCKD_SESSION_TTL="+shortly.String())
+	return rs, a, startLockd(t, rs.Addr, "LOCKD_REPLICA=b", "LOCKD_SESSION_TTL="+shortly.String())
+}
+
+func TestTwoReplicasExcludeEachOther(t *testing.T) {
+	_, a, b := twoReplicas(t)
+	const changes = 2000
+	var lockers []locker
+	for range 8 {
+		lockers = append(lockers, lockerOf(a.dial(t), "job"), lockerOf(b.dial(t), "job"))
+	}
+	l := newLedger(t)
+	began := time.Now()
+	l.work(t, changes, lockers...)
+	t.Logf("%d changes in %v", changes, time.Since(began))
+	if err := l.verdict(changes); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAReleaseWakesAWaiterOfAnotherReplica(t *testing.T) {
+	_, a, b := twoReplicas(t)
+	ca, cb := a.dial(t), b.dial(t)
+	took := make([]time.Duration, 100)
+	for i := range took {
+		l := mustLock(t, ca, "job")
+		granted := make(chan *client.Lock, 1)
+		go func() { granted <- mustLock(t, cb, "job") }()
+		until(t, "somebody waits", func() bool { return b.metric("lockd_waiters") == 1 })
+		began := time.Now()
+		mustUnlock(t, l)
+		next := soon(t, "the waiter is granted", granted)
+		took[i] = time.Since(began)
+		if next.Fence() <= l.Fence() {
+			t.Errorf("fence %d after %d", next.Fence(), l.Fence())
+		}
+		mustUnlock(t, next)
+	}
+	slices.Sort(took)
+	t.Logf("from the release to the grant: median %v, longest %v", took[50], took[99])
+	if took[99] > 100*time.Millisecond {
+		t.Errorf("a waiter was woken after %v, want 100ms at most", took[99])
+	}
+}
+
+func TestForceThroughOneReplicaIsToldByTheOther(t *testing.T) {
+	t.Parallel()
+	_, a, b := twoReplicas(t)
+	l := mustLock(t, a.dial(t, client.WithSessionTTL(time.Minute)), "job") // no renewal comes to find out
+	began := time.Now()
+	res, err := lockdv1.NewAdminServiceClient(b.connect(t)).ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{Name: "job"})
+	if err != nil || !res.GetReleased() {
+		t.Fatalf("got %v, %v", res, err)
+	}
+	soon(t, "the holder hears of it", l.Lost())
+	took := time.Since(began)
+	t.Logf("told after %v", took)
+	if took > time.Second {
+		t.Errorf("told after %v, want a second at most", took)
+	}
+	wantLost(t, l, client.LostForced)
+}
+
+func TestAKilledReplicaTakesOnlyItsOwnLocksAlong(t *testing.T) {
+	t.Parallel()
+	rs, a, b := twoReplicas(t)
+	rc := rs.Client()
+	onA, onB, waiting := a.dial(t), b.dial(t), b.dial(t)
+	la, lb := mustLock(t, onA, "a"), mustLock(t, onB, "b")
+	granted := make(chan time.Time, 1)
+	go func() {
+		if l := mustLock(t, waiting, "a"); l.Fence() <= la.Fence() {
+			t.Errorf("fence %d after %d", l.Fence(), la.Fence())
+		}
+		granted <- time.Now()
+	}()
+	until(t, "somebody waits", func() bool { return b.metric("lockd_waiters") == 1 })
+	time.Sleep(shortly / 2)
+	owner := look(t, rc, "a").owner()
+	began := time.Now()
+	a.signal(syscall.SIGKILL)
+	expired := expiry(t, rc, "a", owner)
+	got := soon(t, "the waiter is granted", granted)
+	t.Logf("free %v after the kill, granted %v after that", expired.Sub(began), got.Sub(expired))
+	if got.Sub(began) > shortly+time.Second {
+		t.Errorf("the lock was free %v after the kill, want %v at most", got.Sub(began), shortly+time.Second)
+	}
+	wantLost(t, la, client.LostSession)
+	if s := look(t, rc, "b"); lb.Err() != nil || s.owner() == "" {
+		t.Errorf("the other replica's lock: %v, in Redis %v", lb.Err(), s.fields)
+	}
+	mustUnlock(t, lb)
+}
