@@ -145,6 +145,11 @@ type Store interface {
 	// it. Executed late: ErrNotHeld or ErrStale, nobody else's hold is touched.
 	Release(ctx context.Context, r Return) (Returned, error)
 
+	// StartAcquire and StartRelease are Acquire and Release for the hot path. They return at once and tell the outcome
+	// to done: exactly once, never before they return, in a goroutine that done must not block. They bound themselves.
+	StartAcquire(c Claim, done func(Grant, error))
+	StartRelease(r Return, done func(Returned, error))
+
 	// Renew prolongs holds and calls done once for each, with its index, as soon as its outcome is known and
 	// possibly at the same time as others, before Renew returns. The error given to done is nil, or a *GoneError if
 	// the hold is not there. Renewing never brings a hold back.

@@ -76,6 +76,16 @@ func (s *Store) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, erro
 	return broker.Grant{Fence: s.mintLocked(e, now), TTL: c.TTL}, nil
 }
 
+// StartAcquire implements broker.Store.
+func (s *Store) StartAcquire(c broker.Claim, done func(broker.Grant, error)) {
+	go func() { done(s.Acquire(context.Background(), c)) }()
+}
+
+// StartRelease implements broker.Store.
+func (s *Store) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+	go func() { done(s.Release(context.Background(), r)) }()
+}
+
 // Release implements broker.Store.
 func (s *Store) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
 	if err := begin(ctx, r.Kind); err != nil {

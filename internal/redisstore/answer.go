@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
@@ -21,7 +23,16 @@ type answer struct {
 func (s *Store) ask(ctx context.Context, sc *script, keys []string, args ...any) (answer, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	cmd, err := sc.run(ctx, s.pipelined, keys, args...)
+	return s.answered(sc.run(ctx, s.pipelined, keys, args...))
+}
+
+// start is ask without waiting.
+func (s *Store) start(sc *script, keys []string, args []any, done func(answer, error)) {
+	sc.start(s.shared, keys, args, func(cmd *redis.Cmd, err error) { done(s.answered(cmd, err)) })
+}
+
+// answered reads what came back.
+func (s *Store) answered(cmd *redis.Cmd, err error) (answer, error) {
 	if err != nil {
 		return answer{}, s.failed(err)
 	}

@@ -116,11 +116,6 @@ func withoutURL(err error) error {
 // pipelineClient carries the shared pipeline and the channels.
 func (c Config) pipelineClient(o redis.Options) *redis.Client {
 	o.ClientName = "lockd"
-	o.AutoPipelineOptions = &redis.AutoPipelineOptions{
-		MaxBatchSize:         300,
-		MaxConcurrentBatches: 1, // batches run in the order they were sent
-		MaxQueuedCommands:    maxQueued,
-	}
 	return redis.NewClient(&o)
 }
 

@@ -77,7 +77,7 @@ func replyMeaning(text string) error {
 func neverSent(err error) bool {
 	for _, before := range []error{
 		redis.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted,
-		redis.ErrAutoPipelineTimeout, redis.ErrAutoPipelineQueueFull,
+		errQueueFull, errWaited, errClosed,
 	} {
 		if errors.Is(err, before) {
 			return true

@@ -19,8 +19,9 @@ for i = 1, #KEYS / 2 do
   local known = call('GET', token)
   local there = call('HEXISTS', name, owner) == 1
   if there and (not known or fence == '0' or known == fence) then
+    -- Written even if nothing changes: a replica, whose data may be old, must not confirm a hold.
+    redis.call('PEXPIRE', name, math.max(redis.call('PTTL', name), ttl, 1))
     if ttl > 0 then
-      if redis.call('PTTL', name) < ttl then redis.call('PEXPIRE', name, ttl) end
       -- A fence key is used again long before it ends, also by locks that are held for longer than that.
       if known and redis.call('PTTL', token) < fence_ttl / 2 then redis.call('PEXPIRE', token, fence_ttl) end
     end

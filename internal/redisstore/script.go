@@ -84,6 +84,27 @@ func (sc *script) run(ctx context.Context, via lane, keys []string, args ...any)
 	return cmd, via(ctx, cmd)
 }
 
+// start is run on the shared pipeline without waiting: done is told once, later, by a goroutine that it must not block.
+func (sc *script) start(p *pipeline, keys []string, args []any, done func(*redis.Cmd, error)) {
+	begun := time.Now()
+	finish := func(cmd *redis.Cmd, err error) {
+		sc.seconds.Observe(time.Since(begun).Seconds())
+		done(cmd, err)
+	}
+	cmd := sc.command(context.Background(), "evalsha", sc.sha, keys, args)
+	err := p.submit(cmd, func(err error) {
+		if err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+			finish(cmd, err)
+			return
+		}
+		// Redis forgot the script and did nothing; what follows is run, which may wait.
+		go func() { finish(sc.run(context.Background(), p.do, keys, args...)) }()
+	})
+	if err != nil {
+		go finish(cmd, err)
+	}
+}
+
 // command builds EVALSHA or EVAL.
 func (sc *script) command(ctx context.Context, verb, what string, keys []string, args []any) *redis.Cmd {
 	all := make([]any, 0, 3+len(keys)+len(args))

@@ -29,8 +29,8 @@ type Store struct {
 	opTimeout   time.Duration
 
 	pipe   *redis.Client
-	auto   *redis.AutoPipeliner // on pipe
-	steady *redis.Client        // renewals and probes
+	shared *pipeline     // on pipe
+	steady *redis.Client // renewals and probes
 	hub    *hub
 
 	mu       sync.Mutex // guards the fields below
@@ -69,9 +69,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 		fenceMillis: millis(cfg.FenceTTL), opTimeout: cfg.OpTimeout,
 		pipe: cfg.pipelineClient(*o), steady: cfg.directClient(*o),
 	}
-	if s.auto, err = s.pipe.AsyncAutoPipeline(); err != nil {
-		return nil, errors.Join(err, s.pipe.Close(), s.steady.Close())
-	}
+	s.shared = newPipeline(s.pipe, s.opTimeout)
 	s.hub = newHub(s.pipe, cfg, s.log, m)
 	if err := s.firstCheck(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -95,7 +93,8 @@ func (s *Store) firstCheck(ctx context.Context) error {
 // Close ends all connections and waits for everything that uses them. Operations under way get errors.
 func (s *Store) Close() error {
 	s.hub.close()
-	return errors.Join(s.auto.Close(), s.pipe.Close(), s.steady.Close())
+	s.shared.close()
+	return errors.Join(s.pipe.Close(), s.steady.Close())
 }
 
 // bounded gives ctx the time of one operation.
@@ -103,11 +102,8 @@ func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeoutCause(ctx, s.opTimeout, errOpTimeout)
 }
 
-// pipelined is the lane that all operations share. A command whose ctx ends stays in its pipeline: it may be executed
-// late.
-func (s *Store) pipelined(ctx context.Context, cmd *redis.Cmd) error {
-	return s.auto.Submit(ctx, cmd).WaitContext(ctx)
-}
+// pipelined is the lane that all operations share.
+func (s *Store) pipelined(ctx context.Context, cmd *redis.Cmd) error { return s.shared.do(ctx, cmd) }
 
 // direct is the lane of renewals.
 func (s *Store) direct(ctx context.Context, cmd *redis.Cmd) error {

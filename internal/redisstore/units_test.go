@@ -55,7 +55,7 @@ func TestMeaningOfErrors(t *testing.T) {
 		{fmt.Errorf("wrapped: %w", dial), broker.ErrUnavailable},
 		{redis.ErrPoolTimeout, broker.ErrUnavailable},
 		{redis.ErrClosed, broker.ErrUnavailable},
-		{redis.ErrAutoPipelineQueueFull, broker.ErrUnavailable},
+		{errQueueFull, broker.ErrUnavailable},
 		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, broker.ErrOutcomeUnknown},
 		{&net.OpError{Op: "write", Err: syscall.EPIPE}, broker.ErrOutcomeUnknown},
 		{io.EOF, broker.ErrOutcomeUnknown},

@@ -37,65 +37,109 @@ func decimal(f broker.Fence) string { return strconv.FormatUint(uint64(f), 10) }
 
 // Acquire implements broker.Store.
 func (s *Store) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
-	g, err := s.acquire(ctx, c)
-	if err != nil {
-		return broker.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, err)
+	if err := begin(ctx, c.Kind); err != nil {
+		return broker.Grant{}, acquireFailed(c, err)
 	}
-	return g, nil
+	keys, args := s.acquireCall(c)
+	return granted(c)(s.ask(ctx, s.scripts.acquire, keys, args...))
 }
 
-func (s *Store) acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
-	if err := begin(ctx, c.Kind); err != nil {
-		return broker.Grant{}, err
+// StartAcquire implements broker.Store.
+func (s *Store) StartAcquire(c broker.Claim, done func(broker.Grant, error)) {
+	if err := begin(context.Background(), c.Kind); err != nil {
+		go done(broker.Grant{}, acquireFailed(c, err))
+		return
 	}
+	keys, args := s.acquireCall(c)
+	s.start(s.scripts.acquire, keys, args, func(a answer, err error) { done(granted(c)(a, err)) })
+}
+
+func acquireFailed(c broker.Claim, err error) error { return fmt.Errorf("acquire %q: %w", c.Name, err) }
+
+func (s *Store) acquireCall(c broker.Claim) (keys []string, args []any) {
 	n := s.prefix + c.Name
-	a, err := s.ask(ctx, s.scripts.acquire, []string{n, tokenKey(n)},
-		string(c.Owner), c.Count, millis(c.TTL), uint64(c.Fence), s.fenceMillis)
-	if err != nil {
-		return broker.Grant{}, err
-	}
-	switch a.code() {
-	case answerDone:
-		return broker.Grant{Fence: a.fence(1), TTL: ttlOf(a.int(2))}, a.err
-	case answerHeld:
-		held := &broker.HeldError{RetryAfter: ttlOf(a.int(1)), HeldBy: broker.Owner(a.text(2))}
-		if a.err == nil {
-			a.err = held
+	return []string{n, tokenKey(n)}, []any{string(c.Owner), c.Count, millis(c.TTL), uint64(c.Fence), s.fenceMillis}
+}
+
+// granted reads what acquire.lua answered.
+func granted(c broker.Claim) func(answer, error) (broker.Grant, error) {
+	return func(a answer, err error) (broker.Grant, error) {
+		if err != nil {
+			return broker.Grant{}, acquireFailed(c, err)
 		}
+		g := broker.Grant{}
+		switch a.code() {
+		case answerDone:
+			g = broker.Grant{Fence: a.fence(1), TTL: ttlOf(a.int(2))}
+			err = a.err
+		case answerHeld:
+			err = &broker.HeldError{RetryAfter: ttlOf(a.int(1)), HeldBy: broker.Owner(a.text(2))}
+			if a.err != nil {
+				err = a.err
+			}
+		default:
+			err = a.refusal()
+		}
+		if err != nil {
+			return broker.Grant{}, acquireFailed(c, err)
+		}
+		return g, nil
 	}
-	return broker.Grant{}, a.refusal()
 }
 
 // Release implements broker.Store.
 func (s *Store) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
-	res, err := s.release(ctx, r)
-	if err != nil {
-		return broker.Returned{}, fmt.Errorf("release %q: %w", r.Name, err)
+	if err := begin(ctx, r.Kind); err != nil {
+		return broker.Returned{}, releaseFailed(r, err)
 	}
-	return res, nil
+	keys, args := s.releaseCall(r)
+	return returned(r)(s.ask(ctx, s.scripts.release, keys, args...))
 }
 
-func (s *Store) release(ctx context.Context, r broker.Return) (broker.Returned, error) {
-	if err := begin(ctx, r.Kind); err != nil {
-		return broker.Returned{}, err
+// StartRelease implements broker.Store.
+func (s *Store) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+	if err := begin(context.Background(), r.Kind); err != nil {
+		go done(broker.Returned{}, releaseFailed(r, err))
+		return
 	}
+	keys, args := s.releaseCall(r)
+	s.start(s.scripts.release, keys, args, func(a answer, err error) { done(returned(r)(a, err)) })
+}
+
+func releaseFailed(r broker.Return, err error) error {
+	return fmt.Errorf("release %q: %w", r.Name, err)
+}
+
+func (s *Store) releaseCall(r broker.Return) (keys []string, args []any) {
 	var next broker.Successor
 	if r.Next != nil && r.Remaining == 0 {
 		next = *r.Next
 	}
 	n := s.prefix + r.Name
-	a, err := s.ask(ctx, s.scripts.release, []string{n, tokenKey(n), channelKey(n)},
-		string(r.Owner), decimal(r.Fence), r.Remaining, string(next.Owner), millis(next.TTL), s.fenceMillis)
-	if err != nil {
-		return broker.Returned{}, err
+	return []string{n, tokenKey(n), channelKey(n)},
+		[]any{string(r.Owner), decimal(r.Fence), r.Remaining, string(next.Owner), millis(next.TTL), s.fenceMillis}
+}
+
+// returned reads what release.lua answered.
+func returned(r broker.Return) func(answer, error) (broker.Returned, error) {
+	return func(a answer, err error) (broker.Returned, error) {
+		if err != nil {
+			return broker.Returned{}, releaseFailed(r, err)
+		}
+		res := broker.Returned{}
+		switch a.code() {
+		case answerDone:
+			res, err = broker.Returned{Listeners: int(a.int(1))}, a.err
+		case answerHandOver:
+			res, err = broker.Returned{HandedOver: a.fence(1)}, a.err
+		default:
+			err = a.refusal()
+		}
+		if err != nil {
+			return broker.Returned{}, releaseFailed(r, err)
+		}
+		return res, nil
 	}
-	switch a.code() {
-	case answerDone:
-		return broker.Returned{Listeners: int(a.int(1))}, a.err
-	case answerHandOver:
-		return broker.Returned{HandedOver: a.fence(1)}, a.err
-	}
-	return broker.Returned{}, a.refusal()
 }
 
 // ForceRelease implements broker.Store.
