@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"strconv"
 	"time"
@@ -40,25 +41,19 @@ func (s *Session) Acquire(id uint64, req AcquireRequest) {
 
 func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
 	b := s.b
-	holder := req.Holder
-	if holder == "" {
-		holder = "#" + strconv.FormatUint(id, 10)
-	}
-	key := holdKey{req.Name, req.Kind, holder}
-	if s.unsettled[key] > 0 {
-		return ErrOutcomeUnknown
-	}
-	if l := s.leases[key]; l != nil {
+	mark := "#" + strconv.FormatUint(id, 10)
+	holder := cmp.Or(req.Holder, mark)
+	if l := s.leases[holdKey{req.Name, req.Kind, holder}]; l != nil {
 		l.doLocked(func() { b.nest(l, id, req) })
 		return nil
 	}
 	w := &waiter{
-		claim: Claim{Name: req.Name, Kind: req.Kind, Owner: s.owner(holder), Count: 1},
+		claim: Claim{Name: req.Name, Kind: req.Kind, Owner: s.owner(req.Holder + mark), Count: 1, TTL: s.ttl},
 		auto:  req.Lease == nil, annotation: req.Annotation,
 		sess: s, holder: holder, id: id,
 	}
 	if req.Lease != nil {
-		w.lease = *req.Lease
+		w.lease, w.claim.TTL = *req.Lease, *req.Lease
 	}
 	return b.joinLocked(w, req.Wait)
 }
@@ -225,11 +220,11 @@ func (b *Broker) forfeit(q *queue, w *waiter, g Grant, err error) {
 	case w.ownID:
 	case err == nil:
 		r := Return{Name: q.name, Kind: w.claim.Kind, Owner: w.claim.Owner, Fence: g.Fence}
-		if errors.Is(b.pass(q, r), ErrOutcomeUnknown) {
-			b.settle(w.claim, w.sess, w.holder)
+		if retriable(b.pass(q, r)) || w.unsure {
+			b.settle(w.claim, w.sess)
 		}
 	case w.unsure:
-		b.settle(w.claim, w.sess, w.holder)
+		b.settle(w.claim, w.sess)
 	}
 }
 

@@ -21,7 +21,7 @@ type queue struct {
 
 // waiter is one request for a name that is not granted yet.
 type waiter struct {
-	claim      Claim // all but its TTL, which is decided at each attempt
+	claim      Claim // as each attempt makes it, but for its TTL: this one is the longest
 	lease      time.Duration
 	auto       bool
 	annotation string
@@ -72,11 +72,11 @@ func (q *queue) headLocked() *waiter {
 
 func (q *queue) pushLocked(w *waiter) { w.elem = q.waiters.PushBack(w) }
 
-// successorLocked is the waiter a release may hand the name to: the head, unless the burst is used up, its client
-// may be dead, or it is the releasing owner itself, whose repeated release could then not be told from a new one.
-func (q *queue) successorLocked(from Owner, burst int, now time.Time) *waiter {
+// successorLocked is the waiter a release may hand the name to: the head, unless the burst is used up or its client
+// may be dead.
+func (q *queue) successorLocked(burst int, now time.Time) *waiter {
 	w := q.headLocked()
-	if w == nil || q.burst >= burst || w.claim.Owner == from || w.ttlLocked(now) <= 0 {
+	if w == nil || q.burst >= burst || w.ttlLocked(now) <= 0 {
 		return nil
 	}
 	return w
@@ -112,7 +112,7 @@ func (b *Broker) removeLocked(q *queue, w *waiter) {
 		delete(w.sess.waiting, w.id)
 	}
 	if w.unsure && !w.trying && !w.ownID {
-		b.settleLocked(w.claim, w.sess, w.holder)
+		b.settleLocked(w.claim, w.sess)
 	}
 	if q.waiters.Len() == 0 {
 		q.signal()

@@ -70,7 +70,7 @@ func (b *Broker) giveUp(l *Lease) error {
 	err := b.pass(l.q, Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence})
 	if retriable(err) {
 		c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(l.Until()), 0)}
-		b.settle(c, l.sess, l.holder)
+		b.settle(c, l.sess)
 	}
 	return err
 }
@@ -116,21 +116,27 @@ func (b *Broker) giveBack(r Return) (res Returned, start time.Time, err error) {
 }
 
 // pass gives a hold back and lets the queue move on: the name is handed to the next waiter here, in the same store
-// call, or freed. If the next waiter leaves while it is given the name, its hold is passed on in turn.
+// call, or freed. If the next waiter leaves while it is given the name, its hold is passed on in turn, and if that
+// fails, it is tried again in the background. The error is that of the first hold.
 //
 // When the outcome is unknown, the next waiter stays the head of the queue and asks for itself: if it was handed the
 // name it gets the same fence.
 func (b *Broker) pass(q *queue, r Return) error {
 	var first error
-	for i := 0; ; i++ {
+	var left *waiter // whose hold is given back now
+	for {
 		next := b.successor(q, &r)
 		res, start, err := b.giveBack(r)
-		if i == 0 {
+		switch {
+		case left == nil:
 			first = err
+		case retriable(err):
+			b.settle(left.claim, left.sess)
 		}
 		if !b.moveOn(q, next, &r, res, start, err) {
 			return first
 		}
+		left = next
 	}
 }
 
@@ -140,7 +146,7 @@ func (b *Broker) successor(q *queue, r *Return) *waiter {
 	defer b.mu.Unlock()
 	r.Next = nil
 	now := time.Now()
-	w := q.successorLocked(r.Owner, b.cfg.HandoffBurst, now)
+	w := q.successorLocked(b.cfg.HandoffBurst, now)
 	if w == nil || w.claim.Kind != r.Kind {
 		return nil
 	}
@@ -172,7 +178,7 @@ func (b *Broker) moveOn(q *queue, next *waiter, r *Return, res Returned, start t
 		q.holder = takenOver
 		return true
 	case next.gone && next.unsure:
-		b.settleLocked(next.claim, next.sess, next.holder)
+		b.settleLocked(next.claim, next.sess)
 	case res.HandedOver > 0 && !late && err == nil:
 		q.burst++
 		b.metrics.handoff.Observe(time.Since(start).Seconds())
@@ -185,32 +191,28 @@ func (b *Broker) moveOn(q *queue, next *waiter, r *Return, res Returned, start t
 var takenOver = new(Lease)
 
 // settle and settleLocked give back in the background what an attempt with an unknown outcome may have taken or not
-// given back. Until that is done the same holder of the same session cannot ask for the name, so that nothing of it
-// can hit a later hold.
-func (b *Broker) settle(c Claim, s *Session, holder string) {
+// given back. No other request has the same owner, so nothing of it can hit another hold, however late it comes.
+func (b *Broker) settle(c Claim, s *Session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.settleLocked(c, s, holder)
+	b.settleLocked(c, s)
 }
 
-func (b *Broker) settleLocked(c Claim, s *Session, holder string) {
+func (b *Broker) settleLocked(c Claim, s *Session) {
 	if b.closed {
 		return
 	}
-	key := holdKey{c.Name, c.Kind, holder}
 	if s != nil {
-		s.unsettled[key]++
+		s.unsettled++
 	}
 	b.wg.Go(func() {
 		b.compensate(c)
-		b.mu.Lock()
-		defer b.mu.Unlock()
 		if s == nil {
 			return
 		}
-		if s.unsettled[key]--; s.unsettled[key] == 0 {
-			delete(s.unsettled, key)
-		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		s.unsettled--
 	})
 }
 

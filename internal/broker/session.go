@@ -45,9 +45,9 @@ type Session struct {
 	leases    map[holdKey]*Lease
 	waiting   map[uint64]*waiter
 	watched   map[string]*watch
-	unsettled map[holdKey]int // holds with an unknown outcome being cleared up
-	suspects  int             // leases to be verified before Safe is told
-	atRisk    bool            // AtRisk was told, Safe was not
+	unsettled int  // holds with an unknown outcome being cleared up
+	suspects  int  // leases to be verified before Safe is told
+	atRisk    bool // AtRisk was told, Safe was not
 	ended     bool
 	cause     error // why it ended; nil after Goodbye
 	ops       int   // operations on leases under way
@@ -66,10 +66,9 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 		out:   newOutbox(limits.LocksPerSession + 2*limits.WaitersPerSession + limits.WatchesPerSession + 1024),
 		done:  make(chan struct{}),
 		heard: now, anchorAt: now, hurryAt: now.Add(ttl / 4),
-		leases:    make(map[holdKey]*Lease),
-		waiting:   make(map[uint64]*waiter),
-		watched:   make(map[string]*watch),
-		unsettled: make(map[holdKey]int),
+		leases:  make(map[holdKey]*Lease),
+		waiting: make(map[uint64]*waiter),
+		watched: make(map[string]*watch),
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -267,13 +266,15 @@ func (s *Session) roomLocked() error {
 	if len(s.waiting) >= limits.WaitersPerSession {
 		return s.b.metrics.denied("waiters", limits.WaitersPerSession)
 	}
-	if len(s.waiting)+len(s.leases) >= limits.LocksPerSession {
+	if len(s.waiting)+len(s.leases)+s.unsettled >= limits.LocksPerSession {
 		return s.b.metrics.denied("locks", limits.LocksPerSession)
 	}
 	return nil
 }
 
-func (s *Session) owner(holder string) Owner { return Owner(s.id + ":" + holder) }
+// owner is a new owner for each request: what an earlier request of the same holder left in the store, or what comes
+// late of it, has nothing to do with a later one.
+func (s *Session) owner(request string) Owner { return Owner(s.id + ":" + request) }
 
 func (s *Session) validityLocked(until time.Time) Validity {
 	return Validity{Until: until, Anchor: s.anchor, AnchorAt: s.anchorAt}
