@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -101,6 +103,12 @@ func (s *Session) calmLocked() {
 func (b *Broker) forced(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if name == "" {
+		for _, s := range b.sessions {
+			b.keeper.Hurry(slices.Collect(maps.Values(s.leases)))
+		}
+		return
+	}
 	if q := b.queues[name]; q != nil && q.holder != nil && q.holder != takenOver && !q.holder.over {
 		b.keeper.Hurry([]*Lease{q.holder})
 	}
