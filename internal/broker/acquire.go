@@ -104,7 +104,7 @@ func (b *Broker) driveLocked(q *queue) {
 		return
 	}
 	q.driving = true
-	b.wg.Go(func() { b.drive(q) })
+	b.takeLocked(func() { b.drive(q) })
 }
 
 // drive asks the store on behalf of the heads of a queue, one after the other, until nobody waits or a session of

@@ -22,6 +22,7 @@ type Broker struct {
 	ctx     context.Context // ends all store calls and background work
 	stop    context.CancelCauseFunc
 	wg      sync.WaitGroup
+	quiet   chan struct{} // size 1, has a value when taking became 0
 	idle    chan struct{} // closed when the last session left a draining broker
 
 	// Locked before Outbox.mu and before the Keeper's own lock.
@@ -31,6 +32,7 @@ type Broker struct {
 	watches  map[string]*watch
 	draining bool
 	closed   bool
+	taking   int    // goroutines that may take a lock, or give back what was taken for nobody
 	down     error  // why the store cannot be reached
 	identity string // of the store, at the last probe
 }
@@ -41,6 +43,7 @@ func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus
 	b := &Broker{
 		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), ctx: ctx, stop: stop,
 		idle:     make(chan struct{}),
+		quiet:    make(chan struct{}, 1),
 		down:     errNotProbed,
 		queues:   make(map[string]*queue),
 		sessions: make(map[string]*Session),
@@ -98,8 +101,8 @@ func (b *Broker) idleLocked() {
 	}
 }
 
-// Close ends all sessions and waits until the broker does nothing any more, or ctx ends. Leases of sessions that
-// asked for it are released, the others run out by themselves: their clients may still be at work.
+// Close ends all sessions and unary waits and waits until the broker does nothing any more, or ctx ends. Leases of
+// sessions that asked for it are released, the others run out by themselves: their clients may still be at work.
 func (b *Broker) Close(ctx context.Context) error {
 	b.mu.Lock()
 	b.draining = true
@@ -108,6 +111,7 @@ func (b *Broker) Close(ctx context.Context) error {
 		s.endLocked(ErrDraining, s.releaseOnEnd)
 		ended = append(ended, s)
 	}
+	b.refuseAllLocked(ErrDraining)
 	b.idleLocked()
 	b.mu.Unlock()
 	for _, s := range ended {
@@ -116,6 +120,9 @@ func (b *Broker) Close(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}
+	patience, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	b.calm(patience)
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
@@ -127,6 +134,33 @@ func (b *Broker) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("close the broker: %w", context.Cause(ctx))
+	}
+}
+
+// takeLocked starts a goroutine that may take a lock, or gives back what was taken for nobody.
+func (b *Broker) takeLocked(run func()) {
+	b.taking++
+	b.wg.Go(func() {
+		run()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.taking--; b.taking == 0 {
+			select {
+			case b.quiet <- struct{}{}:
+			default:
+			}
+		}
+	})
+}
+
+// calm waits until no such goroutine runs. What is left at the end of ctx stays in the store until it runs out.
+func (b *Broker) calm(ctx context.Context) {
+	for b.count(func() int { return b.taking }) > 0 {
+		select {
+		case <-b.quiet:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 

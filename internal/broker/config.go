@@ -53,6 +53,8 @@ const (
 	// settlePause is the time after which a compensation is made a second time, for a command that was still under
 	// way when the first one was acknowledged.
 	settlePause = time.Second
+	// closeTime is how long Close waits for what may have been taken and is being given back.
+	closeTime = 2 * settlePause
 )
 
 // margin is how much shorter than its TTL a lease is trusted: clocks of lockd and the store may drift apart by 1 %,

@@ -50,7 +50,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 	}
 	answers := make(chan onceAnswer, 1)
 	w := &waiter{
-		claim: Claim{Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1},
+		claim: Claim{Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1, TTL: req.Lease},
 		lease: req.Lease, annotation: req.Annotation,
 		client: req.Client, ownID: ownID,
 		once: func(a onceAnswer) { answers <- a },
@@ -65,6 +65,10 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 	case <-ctx.Done():
 		b.withdraw(q, w, ErrCancelled)
 		a = <-answers
+	}
+	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
+		b.settle(w.claim, nil)
+		a.refused = NotGranted{Cause: ErrCancelled}
 	}
 	switch refused := a.refused.(type) {
 	case NotGranted:

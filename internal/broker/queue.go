@@ -135,6 +135,19 @@ func (b *Broker) parkLocked(q *queue, w *waiter) {
 	}
 }
 
+// refuseAllLocked answers the unary calls that wait.
+func (b *Broker) refuseAllLocked(err error) {
+	for _, q := range b.queues {
+		for e, next := q.waiters.Front(), (*list.Element)(nil); e != nil; e = next {
+			next = e.Next()
+			if w := e.Value.(*waiter); w.sess == nil {
+				b.removeLocked(q, w)
+				b.answerLocked(w, Failed{Err: err})
+			}
+		}
+	}
+}
+
 // withdraw ends a wait, unless it was answered already.
 func (b *Broker) withdraw(q *queue, w *waiter, cause error) {
 	b.mu.Lock()

@@ -205,7 +205,7 @@ func (b *Broker) settleLocked(c Claim, s *Session) {
 	if s != nil {
 		s.unsettled++
 	}
-	b.wg.Go(func() {
+	b.takeLocked(func() {
 		b.compensate(c)
 		if s == nil {
 			return
