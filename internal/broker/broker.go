@@ -79,12 +79,12 @@ func (b *Broker) Drain(within time.Duration) int {
 		b.draining = true
 		b.idleLocked()
 	}
-	i := 0
+	n, i := len(b.sessions), 0
 	for _, s := range b.sessions {
 		i++
-		s.emitLocked(Draining{Within: within * time.Duration(i) / time.Duration(len(b.sessions))})
+		s.emitLocked(Draining{Within: within / time.Duration(n) * time.Duration(i)})
 	}
-	return i
+	return n
 }
 
 // Idle is closed when the broker is draining and no session is left.
