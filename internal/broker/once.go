@@ -121,6 +121,9 @@ func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration
 		return OnceLease{}, err
 	}
 	st, err := b.store.Look(b.ctx, name)
+	if err == nil && st.Owner != onceOwner(leaseID) {
+		err = ErrNotHeld // it was given back at the same time
+	}
 	if err != nil {
 		return OnceLease{}, err
 	}
