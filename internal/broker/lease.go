@@ -121,6 +121,9 @@ func (l *Lease) Lose(reason LostReason) {
 func (l *Lease) loseLocked(reason LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
 	l.sess.emitLocked(Lost{Hold: l.hold(), Reason: reason})
+	if l.over { // its session ended because it does not read, and took care of it
+		return
+	}
 	l.overLocked()
 	l.b.freeLocked(l)
 }
@@ -129,10 +132,10 @@ func (l *Lease) loseLocked(reason LostReason) {
 func (l *Lease) overLocked() {
 	l.b.keeper.Drop(l)
 	l.over = true
-	l.sess.trustLocked(l)
 	l.b.metrics.held.WithLabelValues(l.kind.String()).Dec()
 	l.b.metrics.holdTime.Observe(time.Since(l.since).Seconds())
 	delete(l.sess.leases, l.key())
+	l.sess.trustLocked(l)
 }
 
 // freeLocked lets the queue of a lease that is over ask the store again.
