@@ -23,9 +23,10 @@ type Lease struct {
 	auto    bool
 	until   time.Time // validity
 	count   uint32
-	over    bool     // lost, released, or about to be released
-	suspect bool     // to be verified before the session is told Safe
-	ops     []func() // operations that touch the hold, one after the other; the first one runs
+	over    bool      // lost, released, or about to be released
+	suspect bool      // to be verified before the session is told Safe
+	mayLast time.Time // in the store, if a call whose outcome is not known yet prolonged it; else zero
+	ops     []func()  // operations that touch the hold, one after the other; the first one runs
 }
 
 type holdKey struct {
@@ -125,7 +126,33 @@ func (l *Lease) loseLocked(reason LostReason) {
 		return
 	}
 	l.overLocked()
+	l.b.abandonLocked(l)
 	l.b.freeLocked(l)
+}
+
+// prolongingLocked takes note of a store call that may make the lease last so long from now. To be told its outcome.
+func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
+	before, may := l.mayLast, time.Now().Add(ttl)
+	if may.After(before) {
+		l.mayLast = may
+	}
+	return func(err error) {
+		switch unknown := errors.Is(err, ErrOutcomeUnknown); {
+		case l.over && (err == nil || unknown):
+			l.b.abandonLocked(l)
+		case !unknown:
+			l.mayLast = before
+		}
+	}
+}
+
+// abandonLocked has a lost lease given back that may last in the store for much longer than anybody was told. Like its
+// end it comes later than the end of the validity by the margin.
+func (b *Broker) abandonLocked(l *Lease) {
+	if left := time.Until(l.mayLast); left > 0 && !l.sess.ended {
+		c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left}
+		b.settleLocked(c, l.sess, margin(l.until.Sub(l.since)))
+	}
 }
 
 // overLocked takes the lease from its keeper and its session: it is renewed no more and cannot be lost any more.
@@ -167,10 +194,12 @@ func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
 	} else {
 		c.TTL = max(time.Until(s.heard.Add(s.ttl)), time.Millisecond)
 	}
+	done := l.prolongingLocked(c.TTL)
 	b.mu.Unlock()
 	_, start, err := b.claim(c)
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	done(err)
 	b.metrics.acquired(l.kind, err)
 	switch {
 	case l.over:
@@ -210,8 +239,12 @@ func (s *Session) Extend(id uint64, req ExtendRequest) {
 }
 
 func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {
+	done := func(error) {}
 	b.mu.Lock()
 	held, auto := !l.over, l.auto
+	if held && !auto {
+		done = l.prolongingLocked(d)
+	}
 	b.mu.Unlock()
 	err := ErrNotHeld
 	var start time.Time
@@ -224,6 +257,7 @@ func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	done(err)
 	var gone *GoneError
 	switch {
 	case l.over:

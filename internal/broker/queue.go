@@ -112,7 +112,7 @@ func (b *Broker) removeLocked(q *queue, w *waiter) {
 		delete(w.sess.waiting, w.id)
 	}
 	if w.unsure && !w.trying && !w.ownID {
-		b.settleLocked(w.claim, w.sess)
+		b.settleLocked(w.claim, w.sess, 0)
 	}
 	if q.waiters.Len() == 0 {
 		q.signal()

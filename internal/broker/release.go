@@ -69,8 +69,14 @@ func (b *Broker) release(l *Lease, id uint64) {
 func (b *Broker) giveUp(l *Lease) error {
 	err := b.pass(l.q, Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence})
 	if retriable(err) {
-		c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(l.Until()), 0)}
-		b.settle(c, l.sess)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		end := l.until
+		if l.mayLast.After(end) {
+			end = l.mayLast
+		}
+		c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(end), 0)}
+		b.settleLocked(c, l.sess, 0)
 	}
 	return err
 }
@@ -178,7 +184,7 @@ func (b *Broker) moveOn(q *queue, next *waiter, r *Return, res Returned, start t
 		q.holder = takenOver
 		return true
 	case next.gone && next.unsure:
-		b.settleLocked(next.claim, next.sess)
+		b.settleLocked(next.claim, next.sess, 0)
 	case res.HandedOver > 0 && !late && err == nil:
 		q.burst++
 		b.metrics.handoff.Observe(time.Since(start).Seconds())
@@ -195,10 +201,10 @@ var takenOver = new(Lease)
 func (b *Broker) settle(c Claim, s *Session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.settleLocked(c, s)
+	b.settleLocked(c, s, 0)
 }
 
-func (b *Broker) settleLocked(c Claim, s *Session) {
+func (b *Broker) settleLocked(c Claim, s *Session, after time.Duration) {
 	if b.closed {
 		return
 	}
@@ -206,6 +212,7 @@ func (b *Broker) settleLocked(c Claim, s *Session) {
 		s.unsettled++
 	}
 	b.takeLocked(func() {
+		b.pause(after)
 		b.compensate(c)
 		if s == nil {
 			return
