@@ -44,8 +44,7 @@ func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
 	mark := "#" + strconv.FormatUint(id, 10)
 	holder := cmp.Or(req.Holder, mark)
 	if l := s.leases[holdKey{req.Name, req.Kind, holder}]; l != nil {
-		l.doLocked(func() { b.nest(l, id, req) })
-		return nil
+		return l.requestLocked(func() { b.nest(l, id, req) })
 	}
 	w := &waiter{
 		claim: Claim{Name: req.Name, Kind: req.Kind, Owner: s.owner(req.Holder + mark), Count: 1, TTL: s.ttl},

@@ -87,7 +87,7 @@ func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
 // QuotaError is ErrQuota with the limit that is reached.
 type QuotaError struct {
-	Subject string // what is limited: "locks", "waiters", "watches", "queue", "sessions"
+	Subject string // what is limited: "locks", "waiters", "watches", "queue", "sessions", "operations"
 	Limit   int
 }
 

@@ -51,6 +51,16 @@ func (l *Lease) doLocked(op func()) {
 	}
 }
 
+// requestLocked is doLocked for what a client asks for, which could be without end.
+func (l *Lease) requestLocked(op func()) error {
+	limits := l.b.cfg.Limits
+	if most := limits.LocksPerSession + limits.WaitersPerSession; l.sess.ops >= most {
+		return l.b.metrics.denied("operations", most)
+	}
+	l.doLocked(op)
+	return nil
+}
+
 func (l *Lease) runOps() {
 	b := l.b
 	b.mu.Lock()

@@ -32,10 +32,11 @@ func (s *Session) withLease(id uint64, h Hold, err error, op func(*Lease)) {
 	case h.Fence != 0 && h.Fence != l.fence:
 		err = ErrStale
 	default:
-		l.doLocked(func() { op(l) })
-		return
+		err = l.requestLocked(func() { op(l) })
 	}
-	s.emitLocked(Failed{ID: id, Err: err})
+	if err != nil {
+		s.emitLocked(Failed{ID: id, Err: err})
+	}
 }
 
 // release runs as an operation of the lease.
