@@ -1,0 +1,420 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/memstore"
+)
+
+func TestTheGreatestRequestIDsAreIDsLikeAllOthers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		for _, id := range []uint64{math.MaxUint64 - 2, math.MaxUint64, math.MaxUint64 - 1} {
+			c.Cancel(id, 1)
+			c.failed(broker.ErrNotWaiting)
+			c.Cancel(id, 1)
+			c.failed(broker.ErrRepeated)
+		}
+	})
+}
+
+func TestAHandOverIsTrustedFromTheCallThatMayHaveMadeIt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.open(), w.open()
+		g := a.take("job")
+		b.acquire(broker.AcquireRequest{Name: "job", Lease: new(10 * time.Second)})
+		one[broker.Queued](b)
+		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			w.store.onRelease(nil)
+			_, _ = next() // hands over, and the reply is lost
+			time.Sleep(2 * time.Second)
+			return broker.Returned{}, errUnknown
+		})
+		a.Release(a.id(), g.Hold)
+		time.Sleep(2 * time.Second)
+		got := one[broker.Granted](b)
+		if ends := time.Now().Add(w.look("job").TTL); got.Validity.Until.After(ends) {
+			t.Errorf("trusted %v longer than it lasts", got.Validity.Until.Sub(ends))
+		}
+	})
+}
+
+// heldOn checks that a grant is still what the store has.
+func (w *world) heldOn(g broker.Granted) {
+	w.t.Helper()
+	if st := w.look(g.Hold.Name); !st.Held || st.Fence != g.Hold.Fence {
+		w.t.Errorf("granted %+v, but the store has %+v", g.Hold, st)
+	}
+}
+
+func TestClearingUpForAWaiterLeavesTheNextOneOfItsHolderAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other := w.replica().alive()
+		g := other.take("job")
+		c := w.alive()
+		first := c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		one[broker.Queued](c)
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		one[broker.Queued](c)
+		w.store.onAcquire(func(func() (broker.Grant, error)) (broker.Grant, error) { return broker.Grant{}, errUnknown })
+		other.release(g.Hold)
+		time.Sleep(time.Second)
+		c.Cancel(c.id(), first)
+		synctest.Wait()
+		w.store.onAcquire(nil)
+		c.events()
+		time.Sleep(2500 * time.Millisecond)
+		w.heldOn(one[broker.Granted](c))
+		time.Sleep(10 * time.Second)
+		c.none()
+	})
+}
+
+func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		g := one[broker.Granted](c)
+		calls := 0
+		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			time.Sleep(time.Second) // the waiter asks first
+			if calls++; calls == 1 {
+				return broker.Returned{}, broker.ErrUnavailable
+			}
+			return next()
+		})
+		c.Release(c.id(), g.Hold)
+		synctest.Wait()
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		one[broker.Queued](c)
+		time.Sleep(time.Minute)
+		var granted []broker.Granted
+		for _, e := range c.events() {
+			switch e := e.(type) {
+			case broker.Granted:
+				granted = append(granted, e)
+			case broker.Lost:
+				t.Errorf("lost %+v", e)
+			}
+		}
+		if len(granted) != 1 || granted[0].Hold.Fence <= g.Hold.Fence {
+			w.t.Fatalf("got %+v, want one grant with a fence above %d", granted, g.Hold.Fence)
+		}
+		w.heldOn(granted[0])
+	})
+}
+
+func TestALateCommandOfClearingUpLeavesLaterHoldsAlone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.onAcquire(lose[broker.Grant](2))
+		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			w.store.onRelease(nil)
+			go func() { time.Sleep(5 * time.Second); _, _ = next() }()
+			return broker.Returned{}, errUnknown
+		})
+		c := w.alive()
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		c.failed(errUnknown)
+		time.Sleep(3 * time.Second)
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		g := one[broker.Granted](c)
+		time.Sleep(5 * time.Second)
+		w.heldOn(g)
+	})
+}
+
+func TestALostHoldOfANamedHolderIsNotGrantedAgainWithItsFence(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(20 * time.Second)})
+		g := one[broker.Granted](c)
+		time.Sleep(time.Until(g.Validity.Until))
+		one[broker.Lost](c)
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		time.Sleep(time.Second)
+		events := c.events()
+		if again, ok := events[len(events)-1].(broker.Granted); !ok || again.Hold.Fence <= g.Hold.Fence {
+			t.Errorf("got %+v, want a grant with a fence above %d", events, g.Hold.Fence)
+		}
+	})
+}
+
+func TestWhatAWaiterMayHaveTakenIsGivenBackForAsLongAsItWouldLast(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		w.store.onAcquire(lose[broker.Grant](2))
+		w.store.onRelease(func(broker.Return, func() (broker.Returned, error)) (broker.Returned, error) {
+			return broker.Returned{}, broker.ErrUnavailable
+		})
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		c.failed(errUnknown)
+		time.Sleep(5 * time.Minute)
+		w.store.onRelease(nil)
+		time.Sleep(5 * time.Second)
+		w.free("job")
+	})
+}
+
+func TestWhatACancelledWaiterTookIsGivenBackWhenTheStoreIsBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			g, err := next()
+			time.Sleep(time.Second)
+			return g, err
+		})
+		id := c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		synctest.Wait()
+		w.store.setDown(broker.ErrUnavailable)
+		c.Cancel(c.id(), id)
+		time.Sleep(time.Minute)
+		w.store.setDown(nil)
+		time.Sleep(5 * time.Second)
+		w.free("job")
+	})
+}
+
+func TestWhatWasHandedToALeavingWaiterIsGivenBackWhenTheStoreIsBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.alive(), w.alive()
+		g := a.take("job")
+		id := b.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		one[broker.Queued](b)
+		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			r, err := next()
+			time.Sleep(time.Second)
+			w.store.setDown(broker.ErrUnavailable)
+			return r, err
+		})
+		a.Release(a.id(), g.Hold)
+		b.Cancel(b.id(), id)
+		time.Sleep(time.Minute)
+		w.store.onRelease(nil)
+		w.store.setDown(nil)
+		time.Sleep(5 * time.Second)
+		w.free("job")
+	})
+}
+
+func TestAUnaryGrantThatComesWithTheEndOfItsCallIsGivenBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for range 200 {
+			ctx, cancel := context.WithCancel(w.t.Context())
+			w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+				defer cancel()
+				return next()
+			})
+			_, refused, err := w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: broker.Exclusive, Lease: time.Hour})
+			if err != nil || refused == nil || !errors.Is(refused.Cause, broker.ErrCancelled) {
+				w.t.Fatalf("got %v, %v, want cancelled", refused, err)
+			}
+			time.Sleep(5 * time.Second)
+			w.free("job")
+		}
+	})
+}
+
+func TestCloseAnswersUnaryWaiters(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.open().take("job")
+		answered := make(chan error, 1)
+		go func() {
+			_, _, err := w.once(broker.OnceRequest{Name: "job", Wait: new(time.Hour)})
+			answered <- err
+		}()
+		synctest.Wait()
+		if err := w.b.Close(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case err := <-answered:
+			if !errors.Is(err, broker.ErrDraining) {
+				t.Errorf("got %v, want ErrDraining", err)
+			}
+		default:
+			t.Error("the caller still waits after Close")
+		}
+		ctx, cancel := context.WithCancel(w.t.Context())
+		cancel()
+		_, _, _ = w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: broker.Exclusive, Lease: time.Hour})
+	})
+}
+
+func TestCloseGivesBackWhatIsJustBeingTaken(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			g, err := next()
+			time.Sleep(time.Second)
+			return g, err
+		})
+		c := w.open()
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		synctest.Wait()
+		if err := w.b.Close(w.t.Context()); err != nil {
+			w.t.Fatal(err)
+		}
+		w.free("job")
+	})
+}
+
+func TestAllLeasesAreVerifiedAfterForcedReleasesMayHaveBeenMissed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		deaf := &deafStore{Store: w.store.Store}
+		r := start(w.t, testConfig(), &faults{Store: deaf})
+		c := r.alive()
+		c.take("job")
+		if released, err := w.b.ForceRelease(w.t.Context(), "job", broker.Exclusive); err != nil || !released {
+			w.t.Fatalf("got %v, %v", released, err)
+		}
+		c.none()
+		deaf.forced("")
+		one[broker.Lost](c)
+	})
+}
+
+// deafStore hears of forced releases only what a test tells it.
+type deafStore struct {
+	broker.Store
+	forced func(string)
+}
+
+func (d *deafStore) ListenForced(notify func(string)) (stop func()) {
+	d.forced = notify
+	return func() {}
+}
+
+func TestWhatAnExtensionMayHaveProlongedIsGivenBackAfterTheLeaseIsLost(t *testing.T) {
+	for name, ask := range map[string]func(c *client, h broker.Hold){
+		"Extend": func(c *client, h broker.Hold) { c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: 20 * time.Hour}) },
+		"nested": func(c *client, _ broker.Hold) {
+			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(20 * time.Hour)})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				slow := &slowStore{Store: w.store.Store}
+				r := start(w.t, testConfig(), &faults{Store: slow})
+				c := r.alive()
+				c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(10 * time.Second)})
+				g := one[broker.Granted](c)
+				time.Sleep(time.Second)
+				slow.delay = 15 * time.Second
+				ask(c, g.Hold)
+				time.Sleep(20 * time.Second)
+				if events := c.events(); len(events) != 2 {
+					w.t.Fatalf("got %#v, want Lost and Failed", events)
+				}
+				time.Sleep(10 * time.Second)
+				w.free("job")
+			})
+		})
+	}
+}
+
+// slowStore answers late what prolongs a lease.
+type slowStore struct {
+	broker.Store
+	delay time.Duration
+}
+
+func (s *slowStore) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+	g, err := s.Store.Acquire(ctx, c)
+	if c.Count > 1 {
+		time.Sleep(s.delay)
+	}
+	return g, err
+}
+
+func (s *slowStore) Renew(ctx context.Context, rs []broker.Renewal, done func(int, error)) {
+	s.Store.Renew(ctx, rs, func(i int, err error) {
+		if rs[i].TTL > time.Hour {
+			time.Sleep(s.delay)
+		}
+		done(i, err)
+	})
+}
+
+func TestOperationsUnderWayAreBounded(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 5, 5
+	inWorldWith(t, cfg, func(w *world) {
+		c := w.alive()
+		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		one[broker.Granted](c)
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			time.Sleep(time.Second)
+			return next()
+		})
+		for range 100 {
+			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		}
+		if events := c.events(); len(events) < 80 {
+			t.Errorf("%d of 100 requests pile up", 100-len(events))
+		}
+	})
+}
+
+func TestHoldsBeingClearedUpCountAsLocks(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.LocksPerSession = 5
+	inWorldWith(t, cfg, func(w *world) {
+		c := w.alive()
+		w.store.setDown(errUnknown)
+		for i := range 20 {
+			c.acquire(broker.AcquireRequest{Name: name(i)})
+			e := one[broker.Failed](c)
+			if want := []error{errUnknown, broker.ErrQuota}[min(i/5, 1)]; !errors.Is(e.Err, want) {
+				t.Errorf("request %d: got %v, want %v", i, e.Err, want)
+			}
+		}
+		w.store.setDown(nil)
+		time.Sleep(10 * time.Second)
+		c.take("job")
+	})
+}
+
+func TestDrainTellsTimesThatMakeSense(t *testing.T) {
+	inWorld(t, func(w *world) {
+		clients := []*client{w.open(), w.open(), w.open()}
+		w.b.Drain(math.MaxInt64)
+		for _, c := range clients {
+			if d := one[broker.Draining](c); d.Within <= 0 {
+				t.Errorf("got %v", d.Within)
+			}
+		}
+	})
+}
+
+func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
+	inWorld(t, func(w *world) {
+		l := w.mustOnce(broker.OnceRequest{Name: "job"})
+		stolen := &looksLate{Store: w.store.Store, look: func() {
+			w.store.Store.(*memstore.Store).Expire("job")
+			w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: strings.Repeat("x", 22)})
+		}}
+		r := start(w.t, testConfig(), &faults{Store: stolen})
+		got, err := r.b.ExtendOnce("job", broker.Exclusive, l.LeaseID, time.Minute)
+		if !errors.Is(err, broker.ErrNotHeld) {
+			t.Errorf("got %+v, %v, want ErrNotHeld", got, err)
+		}
+	})
+}
+
+// looksLate is a Store where something happens before each Look.
+type looksLate struct {
+	broker.Store
+	look func()
+}
+
+func (l *looksLate) Look(ctx context.Context, name string) (broker.State, error) {
+	l.look()
+	return l.Store.Look(ctx, name)
+}
