@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -118,7 +119,7 @@ func TestStoppedExecKillsItsChildWhenItContinues(t *testing.T) {
 func TestStoppedProcessLearnsOfTheLossFirst(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	p := prepare(t, os.Args[0], []string{heldEnv + "=" + d.addr}, "-test.run=^$")
+	p := prepare(t, os.Args[0], []string{heldEnv + "=" + d.addr, "GOMAXPROCS=1"}, "-test.run=^$") // one: timers come late
 	in, answers := pipes(t, p)
 	p.launch()
 	ask := func() {
@@ -210,7 +211,7 @@ func holdForParent(addr string) int {
 		return failed(err)
 	}
 	ctx := l.Context()
-	for range lines(os.Stdin) {
+	for s := bufio.NewScanner(os.Stdin); s.Scan(); { // nothing comes between the question and the answer
 		if ctx.Err() == nil {
 			fmt.Println("held")
 		} else {

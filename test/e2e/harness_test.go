@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,6 +56,16 @@ func run(m *testing.M) int {
 	}
 	return code
 }
+
+// readSources looks at the sources of the programs, once. go test repeats a cached result unless what the tests
+// themselves looked at has changed, and what go build looks at does not count.
+var readSources = sync.OnceValue(func() error {
+	var errs []error
+	for _, dir := range []string{"api/gen/go", "client", "cmd", "internal"} {
+		errs = append(errs, filepath.WalkDir(filepath.Join("..", "..", dir), func(_ string, _ fs.DirEntry, err error) error { return err }))
+	}
+	return errors.Join(errs...)
+})
 
 // widen lets more tests run side by side than there are processors, unless the command line says how many.
 func widen() error {

@@ -52,6 +52,10 @@ func start(t *testing.T, bin string, env []string, args ...string) *process {
 
 // prepare is start without starting.
 func prepare(t *testing.T, bin string, env []string, args ...string) *process {
+	t.Helper()
+	if err := readSources(); err != nil {
+		t.Fatal(err)
+	}
 	p := &process{t: t, cmd: exec.Command(bin, args...), exited: make(chan struct{})}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "LOCKD_") {
