@@ -98,32 +98,54 @@ func (q *queue) heldLocked(id uint64) NotGranted {
 }
 
 // driveLocked starts the driver of a queue if somebody waits, nobody here holds the name, and it does not run yet.
+//
+// The first attempt, which mostly is a grant, needs no goroutine. With any other outcome drive goes on from there.
 func (b *Broker) driveLocked(q *queue) {
 	if q.driving || q.holder != nil || q.waiters.Len() == 0 || b.closed {
 		return
 	}
 	q.driving = true
-	b.takeLocked(func() { b.drive(q) })
+	if q.yield {
+		b.takeLocked(func() { b.drive(q, nil, attempt{}) })
+		return
+	}
+	w := q.headLocked()
+	c, start := w.claimLocked(), time.Now()
+	b.takingLocked()
+	b.store.StartAcquire(c, func(g Grant, err error) {
+		a := judge(c, start, g, err)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		defer b.takenLocked()
+		if a.err != nil || w.gone {
+			b.takeLocked(func() { b.drive(q, w, a) })
+			return
+		}
+		w.trying = false
+		b.grantLocked(q, w, a)
+		q.driving = false
+		b.driveLocked(q)
+		b.dropIdleLocked(q)
+	})
 }
 
 // drive asks the store on behalf of the heads of a queue, one after the other, until nobody waits or a session of
-// this replica holds the name. Only if a head has to wait is the name listened to, and then it is tried once more,
-// because the release may have come before the listening.
-func (b *Broker) drive(q *queue) {
+// this replica holds the name. It begins with an attempt already made for w, if there is one. Only if a head has to
+// wait is the name listened to, and then it is tried once more, because the release may have come before the
+// listening.
+func (b *Broker) drive(q *queue, w *waiter, a attempt) {
 	ear := ear{b: b, q: q}
 	defer ear.close()
-	fails := 0
-	for {
-		w, claim := b.next(q)
-		if w == nil {
-			return
-		}
-		grant, start, err := b.claim(claim)
-		pause := b.conclude(q, w, start, grant, err)
+	if w == nil {
+		w, a = b.tryNext(q)
+	}
+	for fails := 0; w != nil; w, a = b.tryNext(q) {
+		a = b.insist(a)
+		pause := b.conclude(q, w, a)
 		switch {
 		case pause == 0:
 			fails = 0
-		case errors.Is(err, ErrHeld):
+		case errors.Is(a.err, ErrHeld):
 			fails = 0
 			ear.sleep(pause)
 		default:
@@ -133,69 +155,91 @@ func (b *Broker) drive(q *queue) {
 	}
 }
 
-// next marks the head of a queue as being tried, or ends the driver.
-func (b *Broker) next(q *queue) (*waiter, Claim) {
-	for {
-		b.mu.Lock()
-		w := q.headLocked()
-		if w == nil || q.holder != nil || b.closed {
-			q.driving = false
-			b.dropIdleLocked(q)
-			b.mu.Unlock()
-			return nil, Claim{}
-		}
-		if q.yield {
-			q.yield = false
-			b.mu.Unlock()
-			b.pause(yieldPause)
-			continue
-		}
-		w.trying = true
-		claim := w.claim
-		claim.TTL = max(w.ttlLocked(time.Now()), time.Millisecond)
+// tryNext makes an attempt for the head of a queue, or ends the driver.
+func (b *Broker) tryNext(q *queue) (*waiter, attempt) {
+	b.mu.Lock()
+	if q.yield {
+		q.yield = false
 		b.mu.Unlock()
-		return w, claim
+		b.pause(yieldPause)
+		b.mu.Lock()
 	}
+	w := q.headLocked()
+	if w == nil || q.holder != nil || b.closed {
+		q.driving = false
+		b.dropIdleLocked(q)
+		b.mu.Unlock()
+		return nil, attempt{}
+	}
+	c := w.claimLocked()
+	b.mu.Unlock()
+	return w, b.attempt(c)
 }
 
-// claim makes an attempt, and once more if the store did not answer. A grant whose time is already over when the
-// answer comes is an unknown outcome too.
-func (b *Broker) claim(c Claim) (g Grant, start time.Time, err error) {
-	unsure := false
-	for range 2 {
-		start = time.Now()
-		g, err = b.store.Acquire(b.ctx, c)
-		if err == nil && !time.Now().Before(start.Add(c.TTL-margin(c.TTL))) {
-			err = ErrOutcomeUnknown
-		}
-		if !errors.Is(err, ErrOutcomeUnknown) {
-			break
-		}
-		unsure = true
+// claimLocked marks a waiter as being tried and is what to ask for now.
+func (w *waiter) claimLocked() Claim {
+	w.trying = true
+	c := w.claim
+	c.TTL = max(w.ttlLocked(time.Now()), time.Millisecond)
+	return c
+}
+
+// attempt is a claim that was made, and its outcome.
+type attempt struct {
+	claim Claim
+	start time.Time
+	fence Fence
+	err   error
+}
+
+// attempt makes a claim.
+func (b *Broker) attempt(c Claim) attempt {
+	start := time.Now()
+	g, err := b.store.Acquire(b.ctx, c)
+	return judge(c, start, g, err)
+}
+
+// judge reads an outcome. A grant whose time is already over when the answer comes is an unknown one.
+func judge(c Claim, start time.Time, g Grant, err error) attempt {
+	a := attempt{claim: c, start: start, fence: g.Fence, err: err}
+	if err == nil && !time.Now().Before(a.until()) {
+		a.err = ErrOutcomeUnknown
 	}
-	if unsure && err != nil && !errors.Is(err, ErrOutcomeUnknown) {
-		err = errors.Join(err, ErrOutcomeUnknown)
+	return a
+}
+
+// until is the end of the validity of what was granted.
+func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.claim.TTL)) }
+
+// insist makes a claim once more if the store did not answer.
+func (b *Broker) insist(a attempt) attempt {
+	if !errors.Is(a.err, ErrOutcomeUnknown) {
+		return a
 	}
-	g.TTL = c.TTL
-	return g, start, err
+	a = b.attempt(a.claim)
+	if a.err != nil && !errors.Is(a.err, ErrOutcomeUnknown) {
+		a.err = errors.Join(a.err, ErrOutcomeUnknown)
+	}
+	return a
 }
 
 // conclude gives the outcome of an attempt to the waiter it was made for. It returns how long the driver shall wait
 // before the next one, 0 if it need not.
-func (b *Broker) conclude(q *queue, w *waiter, start time.Time, g Grant, err error) time.Duration {
+func (b *Broker) conclude(q *queue, w *waiter, a attempt) time.Duration {
+	err := a.err
 	b.mu.Lock()
 	w.trying = false
 	w.unsure = w.unsure || errors.Is(err, ErrOutcomeUnknown)
 	if w.gone {
 		b.mu.Unlock()
-		b.forfeit(q, w, g, err)
+		b.forfeit(q, w, a)
 		return 0
 	}
 	defer b.mu.Unlock()
 	var held *HeldError
 	switch {
 	case err == nil:
-		b.grantLocked(q, w, start, g)
+		b.grantLocked(q, w, a)
 		return 0
 	case errors.As(err, &held) && !w.try:
 		b.parkLocked(q, w)
@@ -214,12 +258,12 @@ func (b *Broker) conclude(q *queue, w *waiter, start time.Time, g Grant, err err
 
 // forfeit gives back what an attempt took for a waiter that was answered while it was under way: to the next waiter
 // if there is one. A unary caller that knows its lease id may be asking again this moment; its lease is left alone.
-func (b *Broker) forfeit(q *queue, w *waiter, g Grant, err error) {
+func (b *Broker) forfeit(q *queue, w *waiter, a attempt) {
 	switch {
 	case w.ownID:
-	case err == nil:
-		r := Return{Name: q.name, Kind: w.claim.Kind, Owner: w.claim.Owner, Fence: g.Fence}
-		if retriable(b.pass(q, r)) || w.unsure {
+	case a.err == nil:
+		b.passFor(q, w, a.fence)
+		if w.unsure {
 			b.settle(w.claim, w.sess)
 		}
 	case w.unsure:
@@ -240,18 +284,18 @@ func (e *HeldError) pause() time.Duration {
 }
 
 // grantLocked answers a waiter with the lock. A session's lease is kept from now on; a unary one ends by itself.
-func (b *Broker) grantLocked(q *queue, w *waiter, start time.Time, g Grant) {
+func (b *Broker) grantLocked(q *queue, w *waiter, a attempt) {
 	w.unsure = false
-	until := start.Add(g.TTL - margin(g.TTL))
+	until := a.until()
 	b.metrics.granted(w)
 	if w.sess == nil {
 		b.removeLocked(q, w)
-		w.once(onceAnswer{fence: g.Fence, until: until})
+		w.once(onceAnswer{fence: a.fence, until: until})
 		return
 	}
 	l := &Lease{
 		b: b, sess: w.sess, q: q, name: q.name, kind: w.claim.Kind, holder: w.holder, owner: w.claim.Owner,
-		fence: g.Fence, annotation: w.annotation, since: time.Now(),
+		fence: a.fence, annotation: w.annotation, since: time.Now(),
 		auto: w.auto, until: until, count: 1,
 	}
 	q.holder = l

@@ -139,21 +139,32 @@ func (b *Broker) Close(ctx context.Context) error {
 
 // takeLocked starts a goroutine that may take a lock, or gives back what was taken for nobody.
 func (b *Broker) takeLocked(run func()) {
-	b.taking++
-	b.wg.Go(func() {
+	b.takingLocked()
+	go func() {
 		run()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if b.taking--; b.taking == 0 {
-			select {
-			case b.quiet <- struct{}{}:
-			default:
-			}
-		}
-	})
+		b.takenLocked()
+	}()
 }
 
-// calm waits until no such goroutine runs. What is left at the end of ctx stays in the store until it runs out.
+// takingLocked and takenLocked surround what may take a lock, or gives one back.
+func (b *Broker) takingLocked() {
+	b.taking++
+	b.wg.Add(1)
+}
+
+func (b *Broker) takenLocked() {
+	b.wg.Done()
+	if b.taking--; b.taking == 0 {
+		select {
+		case b.quiet <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// calm waits until nothing of that kind is under way. What is left at the end of ctx stays in the store until it runs out.
 func (b *Broker) calm(ctx context.Context) {
 	for b.count(func() int { return b.taking }) > 0 {
 		select {

@@ -325,6 +325,15 @@ type slowStore struct {
 	delay time.Duration
 }
 
+// StartAcquire and StartRelease take the same way as Acquire and Release.
+func (s *slowStore) StartAcquire(claim broker.Claim, done func(broker.Grant, error)) {
+	go func() { done(s.Acquire(context.Background(), claim)) }()
+}
+
+func (s *slowStore) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+	go func() { done(s.Release(context.Background(), r)) }()
+}
+
 func (s *slowStore) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
 	g, err := s.Store.Acquire(ctx, c)
 	if c.Count > 1 {

@@ -28,6 +28,15 @@ type faults struct {
 	down    error
 }
 
+// StartAcquire and StartRelease take the same way as Acquire and Release.
+func (f *faults) StartAcquire(claim broker.Claim, done func(broker.Grant, error)) {
+	go func() { done(f.Acquire(context.Background(), claim)) }()
+}
+
+func (f *faults) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+	go func() { done(f.Release(context.Background(), r)) }()
+}
+
 func (f *faults) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
 	f.acquires.Add(1)
 	f.mu.Lock()

@@ -206,7 +206,8 @@ func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
 	}
 	done := l.prolongingLocked(c.TTL)
 	b.mu.Unlock()
-	_, start, err := b.claim(c)
+	a := b.insist(b.attempt(c))
+	err := a.err
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	done(err)
@@ -217,7 +218,7 @@ func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
 	case err == nil:
 		l.count++
 		l.auto = l.auto || req.Lease == nil
-		l.stretchLocked(start, c.TTL)
+		l.stretchLocked(a.start, c.TTL)
 		b.keeper.Keep(l, l.until)
 		s.emitLocked(Granted{ID: id, Hold: l.hold(), Validity: s.validityLocked(l.until), Count: l.count, Auto: l.auto})
 	case errors.Is(err, ErrNotHeld), errors.Is(err, ErrStale), errors.Is(err, ErrHeld):
@@ -245,7 +246,9 @@ type ExtendRequest struct {
 // Extend makes a fixed lease last at least so long from now. The answer is Extended or Failed. Repeating it is
 // harmless; with an unknown outcome the lease ends somewhere between its old and its new time, and the old is told.
 func (s *Session) Extend(id uint64, req ExtendRequest) {
-	s.withLease(id, req.Hold, s.b.checkLease(&req.Lease), func(l *Lease) { s.b.extend(l, id, req.Lease) })
+	s.withLease(id, req.Hold, s.b.checkLease(&req.Lease), func(l *Lease) error {
+		return l.requestLocked(func() { s.b.extend(l, id, req.Lease) })
+	})
 }
 
 func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {

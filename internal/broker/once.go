@@ -140,8 +140,9 @@ func (b *Broker) ReleaseOnce(name string, k Kind, leaseID string) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = b.giveBack(Return{Name: name, Kind: k, Owner: onceOwner(leaseID)})
-	return err
+	h := &handover{r: Return{Name: name, Kind: k, Owner: onceOwner(leaseID)}}
+	b.giveBack(h)
+	return h.err
 }
 
 func checkLeaseID(id string) error {

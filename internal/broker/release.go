@@ -10,11 +10,17 @@ import (
 // the release is repeated; ErrOutcomeUnknown says that it was in vain so far, and goes on in the background until the
 // lease has ended by itself.
 func (s *Session) Release(id uint64, h Hold) {
-	s.withLease(id, h, nil, func(l *Lease) { s.b.release(l, id) })
+	s.withLease(id, h, nil, func(l *Lease) error {
+		if l.count == 1 && len(l.ops) == 0 {
+			s.b.startReleaseLocked(l, id)
+			return nil
+		}
+		return l.requestLocked(func() { s.b.release(l, id) })
+	})
 }
 
-// withLease runs an operation on the lease that h names, or answers why it cannot.
-func (s *Session) withLease(id uint64, h Hold, err error, op func(*Lease)) {
+// withLease begins an operation on the lease that h names, or answers why it cannot. op is called with Broker.mu held.
+func (s *Session) withLease(id uint64, h Hold, err error, op func(*Lease) error) {
 	b := s.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,7 +38,7 @@ func (s *Session) withLease(id uint64, h Hold, err error, op func(*Lease)) {
 	case h.Fence != 0 && h.Fence != l.fence:
 		err = ErrStale
 	default:
-		err = l.requestLocked(func() { op(l) })
+		err = op(l)
 	}
 	if err != nil {
 		s.emitLocked(Failed{ID: id, Err: err})
@@ -65,28 +71,80 @@ func (b *Broker) release(l *Lease, id uint64) {
 	s.emitLocked(Released{ID: id})
 }
 
+// startReleaseLocked is release for the ordinary case: the last hold, and nothing else under way for it. It needs no
+// goroutine unless the store cannot be reached.
+func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
+	l.overLocked()
+	l.sess.ops++
+	h := b.handoverLocked(l.q, l.returnAll())
+	h.start = time.Now()
+	b.takingLocked()
+	b.store.StartRelease(h.r, func(res Returned, err error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if h.answered(res, err) {
+			b.takeLocked(func() {
+				b.giveBack(h)
+				b.mu.Lock()
+				defer b.mu.Unlock()
+				b.releasedLocked(l, id, h)
+			})
+		} else {
+			b.releasedLocked(l, id, h)
+		}
+		b.takenLocked()
+	})
+}
+
+// releasedLocked moves the queue on and answers.
+func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
+	err := b.moveOnLocked(l.q, h)
+	if retriable(err) {
+		b.recallLocked(l)
+	}
+	if err != nil {
+		l.sess.emitLocked(Failed{ID: id, Err: err})
+	} else {
+		l.sess.emitLocked(Released{ID: id})
+	}
+	l.sess.ops--
+	l.sess.finishLocked()
+}
+
+// returnAll is the Return that ends the lease.
+func (l *Lease) returnAll() Return {
+	return Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence}
+}
+
 // giveUp frees the name of a lease that is over but still in the store, or passes it on. What fails is tried again in
 // the background.
 func (b *Broker) giveUp(l *Lease) error {
-	err := b.pass(l.q, Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence})
+	err := b.pass(l.q, l.returnAll())
 	if retriable(err) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		end := l.until
-		if l.mayLast.After(end) {
-			end = l.mayLast
-		}
-		c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(end), 0)}
-		b.settleLocked(c, l.sess, 0)
+		b.recallLocked(l)
 	}
 	return err
+}
+
+// recallLocked goes on giving a lease back in the background, as long as it may last.
+func (b *Broker) recallLocked(l *Lease) {
+	end := l.until
+	if l.mayLast.After(end) {
+		end = l.mayLast
+	}
+	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(end), 0)}
+	b.settleLocked(c, l.sess, 0)
 }
 
 // releaseOne gives back one of several holds of a holder.
 func (b *Broker) releaseOne(l *Lease, id uint64) {
 	remaining := l.count - 1
 	r := Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Remaining: remaining}
-	_, _, err := b.giveBack(r)
+	h := &handover{r: r}
+	b.giveBack(h)
+	err := h.err
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -100,145 +158,5 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
 	default:
 		l.sess.emitLocked(Failed{ID: id, Err: err})
-	}
-}
-
-// giveBack makes a Return, and repeats it if the store does not answer. A hold that is not there any more at the
-// repetition was given back by the first call. It says when the first call began: that one may have handed the name
-// over, and repeating it does not prolong the successor's hold.
-func (b *Broker) giveBack(r Return) (res Returned, start time.Time, err error) {
-	unsure := false
-	start = time.Now()
-	for range 3 {
-		res, err = b.store.Release(b.ctx, r)
-		if unsure && r.Remaining == 0 && errors.Is(err, ErrNotHeld) {
-			return Returned{}, start, nil
-		}
-		if !errors.Is(err, ErrOutcomeUnknown) && (!unsure || !errors.Is(err, ErrUnavailable)) {
-			return res, start, err
-		}
-		unsure = true
-	}
-	return res, start, errors.Join(err, ErrOutcomeUnknown)
-}
-
-// pass gives a hold back and lets the queue move on: the name is handed to the next waiter here, in the same store
-// call, or freed. If the next waiter leaves while it is given the name, its hold is passed on in turn, and if that
-// fails, it is tried again in the background. The error is that of the first hold.
-//
-// When the outcome is unknown, the next waiter stays the head of the queue and asks for itself: if it was handed the
-// name it gets the same fence.
-func (b *Broker) pass(q *queue, r Return) error {
-	var first error
-	var left *waiter // whose hold is given back now
-	for {
-		next := b.successor(q, &r)
-		res, start, err := b.giveBack(r)
-		switch {
-		case left == nil:
-			first = err
-		case retriable(err):
-			b.settle(left.claim, left.sess)
-		}
-		if !b.moveOn(q, next, &r, res, start, err) {
-			return first
-		}
-		left = next
-	}
-}
-
-// successor chooses whom to hand the name to and notes it in r; nil if nobody.
-func (b *Broker) successor(q *queue, r *Return) *waiter {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r.Next = nil
-	now := time.Now()
-	w := q.successorLocked(b.cfg.HandoffBurst, now)
-	if w == nil || w.claim.Kind != r.Kind {
-		return nil
-	}
-	w.trying = true
-	r.Next = &Successor{Owner: w.claim.Owner, TTL: w.ttlLocked(now)}
-	return w
-}
-
-// moveOn continues a queue after its name was given back. It returns true, with r changed to the hold that next got,
-// if that has to be given back too.
-func (b *Broker) moveOn(q *queue, next *waiter, r *Return, res Returned, start time.Time, err error) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	q.holder = nil
-	defer b.dropIdleLocked(q)
-	defer b.driveLocked(q)
-	if next == nil {
-		q.yield = q.burst >= b.cfg.HandoffBurst && res.Listeners > 0
-		q.burst = 0
-		return false
-	}
-	next.trying = false
-	next.unsure = next.unsure || errors.Is(err, ErrOutcomeUnknown)
-	late := !time.Now().Before(start.Add(r.Next.TTL - margin(r.Next.TTL)))
-	switch {
-	case next.gone && next.ownID:
-	case next.gone && res.HandedOver > 0:
-		*r = Return{Name: q.name, Kind: r.Kind, Owner: next.claim.Owner, Fence: res.HandedOver}
-		q.holder = takenOver
-		return true
-	case next.gone && next.unsure:
-		b.settleLocked(next.claim, next.sess, 0)
-	case res.HandedOver > 0 && !late && err == nil:
-		q.burst++
-		b.metrics.handoff.Observe(time.Since(start).Seconds())
-		b.grantLocked(q, next, start, Grant{Fence: res.HandedOver, TTL: r.Next.TTL})
-	}
-	return false
-}
-
-// takenOver stands for the holder of a name that is being passed on and belongs to nobody.
-var takenOver = new(Lease)
-
-// settle and settleLocked give back in the background what an attempt with an unknown outcome may have taken or not
-// given back. No other request has the same owner, so nothing of it can hit another hold, however late it comes.
-func (b *Broker) settle(c Claim, s *Session) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.settleLocked(c, s, 0)
-}
-
-func (b *Broker) settleLocked(c Claim, s *Session, after time.Duration) {
-	if b.closed {
-		return
-	}
-	if s != nil {
-		s.unsettled++
-	}
-	b.takeLocked(func() {
-		b.pause(after)
-		b.compensate(c)
-		if s == nil {
-			return
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		s.unsettled--
-	})
-}
-
-// compensate releases until the store acknowledges it, and once more a little later, in case the command that is to
-// be undone was still under way. It gives up when a lease taken at its beginning would have ended by itself.
-func (b *Broker) compensate(c Claim) {
-	end := time.Now().Add(max(c.TTL, b.cfg.SessionTTL))
-	again := false
-	for n := 1; b.ctx.Err() == nil && time.Now().Before(end); n++ {
-		_, err := b.store.Release(b.ctx, Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence})
-		switch {
-		case retriable(err):
-			b.pause(backoff(n))
-		case again:
-			return
-		default:
-			again, n = true, 0
-			b.pause(settlePause)
-		}
 	}
 }

@@ -155,6 +155,15 @@ func reply[R any](ctx context.Context, f *Flaky, op Op, name string, do func(con
 	return res, err
 }
 
+// StartAcquire and StartRelease take the same way as Acquire and Release.
+func (f *Flaky) StartAcquire(claim broker.Claim, done func(broker.Grant, error)) {
+	go func() { done(f.Acquire(context.Background(), claim)) }()
+}
+
+func (f *Flaky) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+	go func() { done(f.Release(context.Background(), r)) }()
+}
+
 // Acquire implements broker.Store.
 func (f *Flaky) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
 	return reply(ctx, f, OpAcquire, c.Name, func(ctx context.Context) (broker.Grant, error) {

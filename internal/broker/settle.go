@@ -1,0 +1,49 @@
+package broker
+
+import "time"
+
+// settle and settleLocked give back in the background what an attempt with an unknown outcome may have taken or not
+// given back. No other request has the same owner, so nothing of it can hit another hold, however late it comes.
+func (b *Broker) settle(c Claim, s *Session) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.settleLocked(c, s, 0)
+}
+
+func (b *Broker) settleLocked(c Claim, s *Session, after time.Duration) {
+	if b.closed {
+		return
+	}
+	if s != nil {
+		s.unsettled++
+	}
+	b.takeLocked(func() {
+		b.pause(after)
+		b.compensate(c)
+		if s == nil {
+			return
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		s.unsettled--
+	})
+}
+
+// compensate releases until the store acknowledges it, and once more a little later, in case the command that is to
+// be undone was still under way. It gives up when a lease taken at its beginning would have ended by itself.
+func (b *Broker) compensate(c Claim) {
+	end := time.Now().Add(max(c.TTL, b.cfg.SessionTTL))
+	again := false
+	for n := 1; b.ctx.Err() == nil && time.Now().Before(end); n++ {
+		_, err := b.store.Release(b.ctx, Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence})
+		switch {
+		case retriable(err):
+			b.pause(backoff(n))
+		case again:
+			return
+		default:
+			again, n = true, 0
+			b.pause(settlePause)
+		}
+	}
+}
