@@ -155,11 +155,12 @@ func reply[R any](ctx context.Context, f *Flaky, op Op, name string, do func(con
 	return res, err
 }
 
-// StartAcquire and StartRelease take the same way as Acquire and Release.
+// StartAcquire has the fate of an Acquire.
 func (f *Flaky) StartAcquire(claim broker.Claim, done func(broker.Grant, error)) {
 	go func() { done(f.Acquire(context.Background(), claim)) }()
 }
 
+// StartRelease has the fate of a Release.
 func (f *Flaky) StartRelease(r broker.Return, done func(broker.Returned, error)) {
 	go func() { done(f.Release(context.Background(), r)) }()
 }

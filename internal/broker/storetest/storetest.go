@@ -48,6 +48,11 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.tests {
 				t.Run(c.name, func(t *testing.T) { c.test(newSuite(t, newRig(t))) })
+				t.Run(c.name+"/started", func(t *testing.T) {
+					rig := newRig(t)
+					rig.Store = started{rig.Store}
+					c.test(newSuite(t, rig))
+				})
 			}
 		})
 	}

@@ -1,0 +1,45 @@
+package storetest
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// started is a Store whose Acquire and Release go through StartAcquire and StartRelease, so that the contract of the
+// ones is tested on the others. It checks that done is called once.
+type started struct{ broker.Store }
+
+// Acquire is StartAcquire and a wait.
+func (s started) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+	if ctx.Err() != nil { // StartAcquire has no ctx
+		return s.Store.Acquire(ctx, c)
+	}
+	return wait(func(done func(broker.Grant, error)) { s.StartAcquire(c, done) })
+}
+
+// Release is StartRelease and a wait.
+func (s started) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+	if ctx.Err() != nil {
+		return s.Store.Release(ctx, r)
+	}
+	return wait(func(done func(broker.Returned, error)) { s.StartRelease(r, done) })
+}
+
+func wait[T any](start func(done func(T, error))) (T, error) {
+	type outcome struct {
+		v   T
+		err error
+	}
+	outcomes := make(chan outcome, 1)
+	var calls atomic.Int32
+	start(func(v T, err error) {
+		if calls.Add(1) > 1 {
+			panic("done was called twice")
+		}
+		outcomes <- outcome{v, err}
+	})
+	o := <-outcomes
+	return o.v, o.err
+}
