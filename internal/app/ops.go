@@ -44,8 +44,9 @@ func (s *opsServer) serve() error {
 
 // stop lets requests end, and cuts those that do not in time.
 func (s *opsServer) stop(ctx context.Context) error {
-	_ = s.listen.Close() // for when it never came to serve
-	if err := s.http.Shutdown(ctx); err != nil {
+	err := s.http.Shutdown(ctx) // closes the listener if it serves
+	_ = s.listen.Close()        // for when it never came to serve
+	if err != nil {
 		return errors.Join(err, s.http.Close())
 	}
 	return nil
