@@ -25,6 +25,7 @@ type faults struct {
 	mu      sync.Mutex
 	acquire func(next func() (broker.Grant, error)) (broker.Grant, error)
 	release func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error)
+	look    func()
 	down    error
 }
 
@@ -79,6 +80,12 @@ func (f *faults) Renew(ctx context.Context, rs []broker.Renewal, done func(int, 
 
 func (f *faults) Look(ctx context.Context, name string) (broker.State, error) {
 	f.looks.Add(1)
+	f.mu.Lock()
+	hook := f.look
+	f.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
 	if err := f.isDown(); err != nil {
 		return broker.State{}, err
 	}
@@ -108,6 +115,12 @@ func (f *faults) onRelease(hook func(r broker.Return, next func() (broker.Return
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.release = hook
+}
+
+func (f *faults) onLook(hook func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.look = hook
 }
 
 func (f *faults) setDown(err error) {

@@ -9,18 +9,28 @@ import (
 // watch tells the sessions that watch a name when it is unlocked. One goroutine per watched name looks for what is
 // not published: the expiry of a lease.
 type watch struct {
-	name     string
-	stop     context.CancelFunc
-	wake     chan struct{}         // size 1
-	sessions map[*Session]struct{} // guarded by Broker.mu
-	held     bool                  // as last seen; guarded by Broker.mu
+	name string
+	stop context.CancelFunc
+	wake chan struct{} // size 1
+
+	// Guarded by Broker.mu:
+	sessions map[*Session]struct{}
+	held     bool         // as last seen, or assumed
+	looked   bool         // once, so that what happens from now on is noticed
+	asked    []watchAsked // to be answered then
+}
+
+// watchAsked is a request to watch a name that was not looked at yet.
+type watchAsked struct {
+	sess *Session
+	id   uint64
 }
 
 // freeLookInterval is how often a watched name that is free is looked at. A lock taken and expired in between is
 // found by its fence.
 const freeLookInterval = 5 * time.Second
 
-// Watch tells the session from now on when a name is unlocked. The answer is Done or Failed.
+// Watch tells the session from the answer on when a name is unlocked. The answer is Done or Failed.
 func (s *Session) Watch(id uint64, name string) {
 	b := s.b
 	b.mu.Lock()
@@ -41,6 +51,10 @@ func (s *Session) Watch(id uint64, name string) {
 		w := b.watchLocked(name)
 		w.sessions[s] = struct{}{}
 		s.watched[name] = w
+	}
+	if w := s.watched[name]; !w.looked {
+		w.asked = append(w.asked, watchAsked{s, id})
+		return
 	}
 	s.emitLocked(Done{ID: id})
 }
@@ -77,6 +91,7 @@ func (b *Broker) unwatchLocked(s *Session, w *watch) {
 	if len(w.sessions) == 0 {
 		w.stop()
 		delete(b.watches, w.name)
+		w.answerLocked() // there may be no look any more
 	}
 }
 
@@ -90,7 +105,9 @@ func (b *Broker) observe(ctx context.Context, w *watch) {
 		pause := freeLookInterval
 		switch {
 		case errors.Is(err, ErrKindMismatch):
+			b.unseen(w)
 		case err != nil:
+			b.unseen(w)
 			pause = retryPause * 10
 		default:
 			b.looked(w, st, seen != 0 && st.Fence != seen)
@@ -131,6 +148,25 @@ func (b *Broker) looked(w *watch, st State, newFence bool) {
 		b.unlockedLocked(w)
 	}
 	w.held = st.Held
+	w.answerLocked()
+}
+
+// unseen takes note that a name could not be looked at. If that is the first look it counts as held: whoever watches
+// it would rather hear of an unlock that may not have been than miss one.
+func (b *Broker) unseen(w *watch) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w.held = w.held || !w.looked
+	w.answerLocked()
+}
+
+// answerLocked answers those who waited for the first look.
+func (w *watch) answerLocked() {
+	asked := w.asked
+	w.looked, w.asked = true, nil
+	for _, a := range asked {
+		a.sess.emitLocked(Done{ID: a.id})
+	}
 }
 
 func (b *Broker) unlockedLocked(w *watch) {

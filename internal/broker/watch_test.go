@@ -65,6 +65,50 @@ func TestWatchersHearOfADeletedKey(t *testing.T) {
 	})
 }
 
+// What is unlocked before the first look, and before the store is listened to, cannot be noticed.
+func TestAWatchIsPromisedOnlyWhenTheNameWasLookedAt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, holder := w.open(), w.replica().open()
+		g := holder.take("job")
+		w.store.onLook(func() { time.Sleep(time.Second) })
+		watcher.Watch(watcher.id(), "job")
+		watcher.Watch(watcher.id(), "job")
+		watcher.none()
+		time.Sleep(time.Second)
+		if events := watcher.events(); len(events) != 2 {
+			t.Fatalf("got %#v, want both answers", events)
+		}
+		holder.release(g.Hold)
+		one[broker.Unlocked](watcher)
+	})
+}
+
+func TestAWatchThatEndsBeforeTheFirstLookIsAnswered(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher := w.open()
+		w.store.onLook(func() { time.Sleep(time.Second) })
+		watcher.Watch(watcher.id(), "job")
+		watcher.Unwatch(watcher.id(), "job")
+		if events := watcher.events(); len(events) != 2 {
+			t.Errorf("got %#v, want both answers", events)
+		}
+		time.Sleep(time.Second)
+		watcher.none()
+	})
+}
+
+// It may have been unlocked since the answer, which nobody could see.
+func TestAWatchBegunWithoutTheStoreTellsOfANameThatIsFreeLater(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher := w.alive()
+		w.store.setDown(broker.ErrUnavailable)
+		watcher.watch("job")
+		w.store.setDown(nil)
+		time.Sleep(time.Second)
+		one[broker.Unlocked](watcher)
+	})
+}
+
 func TestUnlocksAreMergedPerName(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher, holder := w.open(), w.open()
