@@ -78,6 +78,7 @@ func (c *Client) opened(s *session, err error) bool {
 		return c.failed(err)
 	}
 	c.tell(Status{State: Connected})
+	watched := c.watches.names() // before anybody can watch in this session
 	c.mu.Lock()
 	c.connecting = false
 	c.sessions[s] = struct{}{}
@@ -93,7 +94,7 @@ func (c *Client) opened(s *session, err error) bool {
 		s.cancel(ErrClosed)
 		return true
 	}
-	c.watchAgain(s)
+	c.watchAgain(s, watched)
 	return true
 }
 
@@ -128,6 +129,13 @@ func (c *Client) sessionDraining(s *session) {
 	if c.forget(s) {
 		c.tell(Status{State: Draining})
 	}
+}
+
+// isCurrent says whether a session is the one that takes new requests.
+func (c *Client) isCurrent(s *session) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.current == s
 }
 
 // forget has no new requests go to a session, looks for another one, and says whether there was anything to do.

@@ -132,7 +132,12 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, l
 	hook := f.hook
 	f.mu.Unlock()
 	if hook != nil && hook(s, m) {
-		return <-s.stop
+		select {
+		case err = <-s.stop:
+			return err
+		case <-stream.Context().Done():
+			return nil
+		}
 	}
 	f.mu.Lock()
 	f.sessions = append(f.sessions, s)

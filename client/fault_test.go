@@ -217,6 +217,7 @@ func TestSilentServerIsLeft(t *testing.T) {
 		f.setHook(func(*fakeSession, *lockdv1.SessionRequest) bool { return true }) // deaf, also for Open
 		_, err := c.TryLock(t.Context(), "n")
 		wantError(t, err, client.ErrOutcomeUnknown, client.ErrSilent)
+		synctest.Wait()
 		if st := seen.last(); st.State != client.Disconnected {
 			t.Errorf("last status %+v", st)
 		}

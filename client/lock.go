@@ -22,8 +22,8 @@ type Lock struct {
 	fence   uint64
 	values  context.Context // of the Lock call; only its values are used
 
-	deadline atomic.Int64 // instant; only moves later
-	cause    atomic.Pointer[error]
+	deadline atomic.Int64          // instant; only moves later
+	cause    atomic.Pointer[error] // nil while held; written under mu
 
 	// Guarded by session.mu.
 	auto     bool
@@ -187,11 +187,12 @@ func (l *Lock) check() {
 
 // finish ends the lock; only the first cause counts.
 func (l *Lock) finish(cause error) {
-	if !l.cause.CompareAndSwap(nil, &cause) {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.cause.Load() != nil {
+		return
+	}
+	l.cause.Store(&cause)
 	if l.cancel != nil {
 		l.cancel(cause)
 	}

@@ -233,6 +233,23 @@ func TestFixedLeaseEndsUnlessExtended(t *testing.T) {
 	})
 }
 
+// The timer and everybody who asks find out in the same moment.
+func TestLossIsFoundByManyAtOnce(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		c := f.dial(t)
+		for i := range 200 {
+			l := mustLock(t, c, fmt.Sprint(i), client.Lease(time.Second))
+			for range 3 {
+				time.AfterFunc(l.ValidFor(), func() {
+					<-l.Lost()
+					<-l.Context().Done()
+				})
+			}
+		}
+		time.Sleep(2 * time.Second)
+	})
+}
+
 func wantLost(t testing.TB, l *client.Lock, reason client.LostReason) {
 	t.Helper()
 	lost, ok := errors.AsType[*client.LostError](l.Err())

@@ -62,7 +62,10 @@ func (c *Client) askWatch(ctx context.Context, w *watcher) error {
 		a := s.do(ctx, newCall(watchRequest(w.name)), 0)
 		switch {
 		case a.err == nil:
-			return c.watches.agree(w)
+			// A session that is being left does not count; the next one is asked for what is agreed from now on.
+			if err := c.watches.agree(w); err != nil || c.isCurrent(s) {
+				return err
+			}
 		case errors.Is(a.err, ErrDraining), errors.Is(a.err, errSessionOver):
 			c.forget(s)
 		default:
@@ -75,9 +78,9 @@ func watchRequest(name string) *lockdv1.SessionRequest {
 	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{Name: name}}}
 }
 
-// watchAgain asks a new session for all that is watched.
-func (c *Client) watchAgain(s *session) {
-	for _, name := range c.watches.names() {
+// watchAgain asks a new session for all that was watched before.
+func (c *Client) watchAgain(s *session, names []string) {
+	for _, name := range names {
 		s.submit(&call{request: watchRequest(name), then: func(a answer) {
 			switch {
 			case a.err == nil:
