@@ -2,11 +2,14 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -81,19 +84,9 @@ func TestLocksOfOthersAreSeenWatchedAndForced(t *testing.T) {
 	t.Parallel()
 	rs := redistest.Start(t)
 	rc, d := rs.Client(), startLockd(t, rs.Addr)
-	const owner = "285475da-9152-4c83-822a-67ee2f116a79:52"
-	take := func(name string, ttl time.Duration) {
-		t.Helper()
-		if err := rc.HSet(t.Context(), name, owner, 1).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := rc.PExpire(t.Context(), name, ttl).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	take("theirs", time.Minute)
+	takeAsRedisson(t, rc, "theirs", time.Minute)
 	got := d.lockctl("inspect", "theirs", "-o", "json").json()
-	if ttl := got["ttl_ms"].(float64); got["held"] != true || got["holder"] != owner || ttl <= 50_000 || ttl > 60_000 {
+	if ttl := got["ttl_ms"].(float64); got["held"] != true || got["holder"] != redisson || ttl <= 50_000 || ttl > 60_000 {
 		t.Errorf("inspect: %v", got)
 	}
 	var list []map[string]any
@@ -107,6 +100,10 @@ func TestLocksOfOthersAreSeenWatchedAndForced(t *testing.T) {
 
 	w := d.startLockctl("watch", "theirs", "-o", "json")
 	until(t, "the name is watched", func() bool { return d.metric("lockd_watched_names") == 1 })
+	// Who watches later is not answered earlier.
+	if _, err := d.dial(t).Watch(t.Context(), "theirs"); err != nil {
+		t.Fatal(err)
+	}
 	messages := hear(t, rc, "redisson_lock__channel:{theirs}")
 	events := func(n int) func() bool {
 		return func() bool { return strings.Count(w.stdout.String(), `"unlocked"`) == n }
@@ -116,9 +113,77 @@ func TestLocksOfOthersAreSeenWatchedAndForced(t *testing.T) {
 		t.Errorf("message %q", m.text)
 	}
 	until(t, "the watcher hears of the force", events(1))
-	take("theirs", 7*time.Second) // long enough to be seen, and nobody publishes its end
+	takeAsRedisson(t, rc, "theirs", 7*time.Second) // long enough to be seen, and nobody publishes its end
 	until(t, "the watcher hears of the expiry", events(2))
 	if found := keys(t, rc); len(found) > 0 {
 		t.Errorf("left behind: %q", found)
 	}
+}
+
+const redisson = "285475da-9152-4c83-822a-67ee2f116a79:52"
+
+// takeAsRedisson does what RLock.lock does.
+func takeAsRedisson(t *testing.T, rc *redis.Client, name string, ttl time.Duration) {
+	t.Helper()
+	_, err := rc.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.HSet(t.Context(), name, redisson, 1)
+		p.PExpire(t.Context(), name, ttl)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// freeAsRedisson does what RLock.unlock does.
+func freeAsRedisson(t *testing.T, rc *redis.Client, name string) {
+	t.Helper()
+	_, err := rc.TxPipelined(t.Context(), func(p redis.Pipeliner) error {
+		p.Del(t.Context(), name)
+		p.Publish(t.Context(), "redisson_lock__channel:{"+name+"}", 0)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAWatchMissesNothingFromItsAnswerOn(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t)
+	c := d.dial(t)
+	for i := range 100 {
+		name := fmt.Sprint("theirs ", i)
+		takeAsRedisson(t, rc, name, time.Minute)
+		events, err := c.Watch(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		freeAsRedisson(t, rc, name)
+		soon(t, "the watcher is told", events)
+	}
+}
+
+// A program on Redisson and one on lockd exclude and wake each other.
+func TestAWaiterIsWokenByRedisson(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t)
+	c := d.dial(t)
+	takeAsRedisson(t, rc, "theirs", time.Minute)
+	if _, err := c.TryLock(t.Context(), "theirs"); !errors.Is(err, client.ErrHeld) {
+		t.Errorf("got %v, want it held", err)
+	}
+	granted := make(chan *client.Lock, 1)
+	go func() { granted <- mustLock(t, c, "theirs") }()
+	until(t, "it is listened to", func() bool {
+		n := rc.PubSubNumSub(t.Context(), "redisson_lock__channel:{theirs}").Val()
+		return n["redisson_lock__channel:{theirs}"] == 1
+	})
+	freeAsRedisson(t, rc, "theirs")
+	began := time.Now()
+	l := soon(t, "the waiter is granted", granted)
+	if took := time.Since(began); took > 2*time.Second { // and not by the next look, 10 s later
+		t.Errorf("woken after %v", took)
+	}
+	mustUnlock(t, l)
 }
