@@ -14,7 +14,7 @@ ARG TARGETARCH
 # .git is not part of the build context, so the version comes from outside.
 ARG VERSION=unknown
 RUN mkdir /out && CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath \
-    -ldflags "-s -w -X github.com/lockd-io/lockd/internal/app.version=$VERSION -X main.version=$VERSION" \
+    -ldflags "-s -w -X main.version=$VERSION" \
     -o /out/ ./cmd/lockd ./cmd/lockctl
 
 FROM scratch

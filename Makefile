@@ -14,7 +14,7 @@ FUZZTIME ?= 20s
 # What the programs say they are: the tag, or the distance from it, and whether the tree was changed.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 IMAGE ?= lockd
-LDFLAGS := -s -w -X github.com/lockd-io/lockd/internal/app.version=$(VERSION) -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: help
 help: ## show this list

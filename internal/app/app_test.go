@@ -68,6 +68,7 @@ func get(t *testing.T, a *App, path string) (int, string) {
 
 func TestItStartsAnswersAndStopsAtOnceWithoutSessions(t *testing.T) {
 	a, stop := start(t, testConfig())
+	await(t, a, http.StatusOK)
 	for path, want := range map[string]string{
 		"/healthz": "ok\n",
 		"/readyz":  "ready\n",

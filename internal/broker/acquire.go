@@ -3,7 +3,10 @@ package broker
 import (
 	"cmp"
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -106,7 +109,7 @@ func (b *Broker) driveLocked(q *queue) {
 	}
 	q.driving = true
 	if q.yield {
-		b.takeLocked(func() { b.drive(q, nil, attempt{}) })
+		b.goDriveLocked(q, nil, attempt{})
 		return
 	}
 	w := q.headLocked()
@@ -118,7 +121,7 @@ func (b *Broker) driveLocked(q *queue) {
 		defer b.mu.Unlock()
 		defer b.takenLocked()
 		if a.err != nil || w.gone {
-			b.takeLocked(func() { b.drive(q, w, a) })
+			b.goDriveLocked(q, w, a)
 			return
 		}
 		w.trying = false
@@ -127,6 +130,13 @@ func (b *Broker) driveLocked(q *queue) {
 		b.driveLocked(q)
 		b.dropIdleLocked(q)
 	})
+}
+
+func (b *Broker) goDriveLocked(q *queue, w *waiter, a attempt) {
+	if q.wake == nil {
+		q.wake = make(chan struct{}, 1)
+	}
+	b.takeLocked(func() { b.drive(q, w, a) })
 }
 
 // drive asks the store on behalf of the heads of a queue, one after the other, until nobody waits or a session of
@@ -304,6 +314,26 @@ func (b *Broker) grantLocked(q *queue, w *waiter, a attempt) {
 	b.metrics.held.WithLabelValues(l.kind.String()).Inc()
 	b.keeper.Keep(l, l.until)
 	w.sess.emitLocked(Granted{ID: w.id, Hold: l.hold(), Validity: w.sess.validityLocked(until), Count: 1, Auto: l.auto})
+	b.joinHoldLocked(l)
+}
+
+// joinHoldLocked has the other requests of a named holder hold the lock as well: they must not wait for themselves.
+func (b *Broker) joinHoldLocked(l *Lease) {
+	if strings.HasPrefix(l.holder, "#") {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(l.sess.waiting)) {
+		w := l.sess.waiting[id]
+		if w.claim.Name != l.name || w.claim.Kind != l.kind || w.holder != l.holder || w.trying {
+			continue
+		}
+		b.removeLocked(l.q, w)
+		req := AcquireRequest{Name: l.name, Kind: l.kind, Holder: l.holder, Annotation: w.annotation}
+		if !w.auto {
+			req.Lease = new(w.lease)
+		}
+		l.doLocked(func() { b.nest(l, w.id, req) })
+	}
 }
 
 // answerLocked tells a waiter that it was not granted.

@@ -70,7 +70,7 @@ func (b *Broker) Ready() error {
 	return b.down
 }
 
-// Drain accepts no more sessions and unary calls, and asks all clients to move, each at its own moment within the
+// Drain accepts no more sessions and unary acquires, and asks all clients to move, each at its own moment within the
 // given time, so that they do not all come at once. It returns how many were asked.
 func (b *Broker) Drain(within time.Duration) int {
 	b.mu.Lock()

@@ -195,6 +195,35 @@ func TestNamedHolderIsReentrant(t *testing.T) {
 	})
 }
 
+func TestRequestsOfANamedHolderDoNotWaitForEachOther(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other, c := w.alive(), w.alive()
+		g := other.take("job")
+		for range 3 {
+			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+			one[broker.Queued](c)
+		}
+		next := w.alive()
+		next.queue("job")
+		other.release(g.Hold)
+		counts := map[uint32]bool{}
+		var hold broker.Hold
+		for _, e := range c.events() {
+			if got, ok := e.(broker.Granted); ok {
+				counts[got.Count] = true
+				hold = got.Hold
+			}
+		}
+		if len(counts) != 3 || w.look("job").Count != 3 {
+			t.Fatalf("got counts %v, stored %d, want 1, 2 and 3", counts, w.look("job").Count)
+		}
+		for range 3 {
+			c.release(hold)
+		}
+		one[broker.Granted](next)
+	})
+}
+
 func TestNestedHoldNeverShortensALease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()

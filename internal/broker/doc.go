@@ -14,8 +14,8 @@
 // # How a request passes
 //
 // A Session takes the request and answers it, in time, through its Outbox. An Acquire becomes a waiter in the queue
-// of its name (acquire.go, queue.go). While nobody here holds the name, one goroutine per queue, the driver, asks
-// the Store on behalf of the head. A granted waiter becomes a Lease and is given to the Keeper, which renews it and
+// of its name (acquire.go, queue.go). While nobody here holds the name, the queue's driver asks the Store
+// on behalf of the head; it needs a goroutine only if the first attempt is no grant. A granted waiter becomes a Lease and is given to the Keeper, which renews it and
 // ends it when it is lost (lease.go). A Release takes the lease back, or passes it to the next waiter in the same
 // Store call (release.go).
 //
@@ -26,6 +26,6 @@
 //
 // # State
 //
-// Broker.mu guards all queues, sessions and leases. Nothing slow happens under it: Store calls run in goroutines of
-// their own, and answers are appended to outboxes.
+// Broker.mu guards all queues, sessions and leases. Nothing slow happens under it: Store calls are only started, and
+// answers are appended to outboxes.
 package broker

@@ -45,8 +45,8 @@ func onceOwner(leaseID string) Owner {
 // taken back; what it took in that moment is released, unless the caller chose the lease id and can do so itself.
 func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *NotGranted, error) {
 	ownID := req.LeaseID != ""
-	if !ownID {
-		req.LeaseID = rand.Text()
+	if err := b.checkOnce(&req); err != nil {
+		return OnceLease{}, nil, err
 	}
 	answers := make(chan onceAnswer, 1)
 	w := &waiter{
@@ -54,6 +54,9 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 		lease: req.Lease, annotation: req.Annotation,
 		client: req.Client, ownID: ownID,
 		once: func(a onceAnswer) { answers <- a },
+	}
+	if lease, held := b.againOnce(ctx, w, req); held {
+		return lease, nil, nil
 	}
 	q, err := b.joinOnce(w, req)
 	if err != nil {
@@ -79,9 +82,38 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 	return OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}, nil, nil
 }
 
+// againOnce finds the lease of a caller that repeats its request while others wait for the name: it must not queue
+// behind those who wait for itself.
+func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (OnceLease, bool) {
+	if !w.ownID || len(b.Waiters(req.Name, 0, 1)) == 0 {
+		return OnceLease{}, false
+	}
+	if st, err := b.store.Look(ctx, req.Name); err != nil || st.Owner != w.claim.Owner {
+		return OnceLease{}, false
+	}
+	c := w.claim
+	c.TTL = req.Lease
+	a := b.insist(b.attempt(c))
+	return OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until())}, a.err == nil
+}
+
 func (b *Broker) joinOnce(w *waiter, req OnceRequest) (*queue, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.draining || b.closed {
+		return nil, ErrDraining
+	}
+	q := b.queueLocked(req.Name)
+	return q, b.joinLocked(w, req.Wait)
+}
+
+// checkOnce validates a OnceRequest and fills in what may be left out.
+func (b *Broker) checkOnce(req *OnceRequest) error {
 	if req.Wait == nil {
 		req.Wait = new(time.Duration)
+	}
+	if req.LeaseID == "" {
+		req.LeaseID = rand.Text()
 	}
 	err := b.checkAcquire(AcquireRequest{
 		Name: req.Name, Kind: req.Kind, Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
@@ -92,16 +124,7 @@ func (b *Broker) joinOnce(w *waiter, req OnceRequest) (*queue, error) {
 	if err == nil {
 		err = checkLeaseID(req.LeaseID)
 	}
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.draining || b.closed {
-		return nil, ErrDraining
-	}
-	q := b.queueLocked(req.Name)
-	return q, b.joinLocked(w, req.Wait)
+	return err
 }
 
 // ExtendOnce makes a unary lease last at least so long from now. ErrNotHeld: it has ended.

@@ -124,3 +124,15 @@ func TestUnaryCallerThatLeavesKeepsNothing(t *testing.T) {
 		w.free("job")
 	})
 }
+
+func TestUnaryAcquireRepeatedWithItsIDDoesNotWaitForItself(t *testing.T) {
+	inWorld(t, func(w *world) {
+		id := strings.Repeat("a1_-", 8)
+		first := w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: id})
+		w.open().queue("job")
+		again := w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: id})
+		if again.Fence != first.Fence {
+			t.Errorf("got fence %d, want %d", again.Fence, first.Fence)
+		}
+	})
+}

@@ -14,7 +14,7 @@ type queue struct {
 	holder  *Lease
 	waiters list.List     // of *waiter, the next one in front
 	driving bool          // the driver runs
-	wake    chan struct{} // size 1, wakes the driver
+	wake    chan struct{} // size 1, wakes the driver; nil before it had a goroutine
 	burst   int           // hand-overs since the last real release
 	yield   bool          // others listen for the release just made: let them try first
 }
@@ -50,7 +50,7 @@ const forever time.Duration = -1
 func (b *Broker) queueLocked(name string) *queue {
 	q := b.queues[name]
 	if q == nil {
-		q = &queue{name: name, wake: make(chan struct{}, 1)}
+		q = &queue{name: name}
 		b.queues[name] = q
 	}
 	return q

@@ -26,7 +26,8 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// Owner is who holds a name in the Store: "<session uuid>:<holder>".
+// Owner is who holds a name in the Store: "<session uuid>:<holder>#<request>", with an empty holder if the request is
+// its own. Each request has an owner of its own, so nothing done late for one can hit the hold of another.
 type Owner string
 
 // Fence is the token of a grant. Later grants of a name have greater ones.

@@ -15,6 +15,7 @@ type adminService struct {
 	lockdv1.UnimplementedAdminServiceServer
 	b           *broker.Broker
 	drainWindow time.Duration
+	notServing  func()
 }
 
 // ListSessions lists the open sessions. The page token is the last id.
@@ -93,5 +94,6 @@ func (h *adminService) Drain(_ context.Context, r *lockdv1.DrainRequest) (*lockd
 	if within == nil {
 		within = &h.drainWindow
 	}
+	h.notServing()
 	return &lockdv1.DrainResponse{Sessions: count(h.b.Drain(max(*within, 0)))}, nil
 }

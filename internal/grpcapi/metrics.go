@@ -25,7 +25,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// unary refuses marked messages, and counts the unary calls by method, which is one of ours, and code.
+// unary refuses marked messages, and counts the unary calls by method, which is a registered one, and code.
 func (m *metrics) unary(log *zap.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		var resp any

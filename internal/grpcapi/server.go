@@ -63,7 +63,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	)
 	lockdv1.RegisterSessionServiceServer(s.grpc, &sessionService{cfg: cfg, b: b, log: log, metrics: m, readers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.grpc, &lockService{b: b})
-	lockdv1.RegisterAdminServiceServer(s.grpc, &adminService{b: b, drainWindow: cfg.DrainWindow})
+	lockdv1.RegisterAdminServiceServer(s.grpc, &adminService{b: b, drainWindow: cfg.DrainWindow, notServing: s.NotServing})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.health.SetServingStatus(lockdv1.SessionService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 	s.health.SetServingStatus(lockdv1.LockService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)

@@ -131,6 +131,10 @@ func TestAdministration(t *testing.T) {
 		if a.recv().GetDraining() == nil {
 			t.Error("want Draining")
 		}
+		health, err := grpc_health_v1.NewHealthClient(s.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+		if err != nil || health.GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
+			t.Errorf("health of a draining server: %v, %v", health, err)
+		}
 	})
 }
 

@@ -6,8 +6,8 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// entry is a lease in the heap. Watchdog.mu guards it, but for due, renewal and start, which belong to the loop until
-// the renewal is sent and to that renewal afterwards.
+// entry is a lease in the heap. Watchdog.mu guards it, but for start, which belongs to the loop until a renewal is sent
+// and to that renewal afterwards.
 type entry struct {
 	lease    *broker.Lease
 	interval time.Duration
@@ -17,8 +17,6 @@ type entry struct {
 	index    int       // in the heap, -1 outside
 	busy     bool      // a renewal is under way
 	again    bool      // renew once more after it
-	due      bool      // to be renewed in this turn of the loop
-	renewal  broker.Renewal
 	start    time.Time // of the last renewal
 }
 

@@ -142,11 +142,14 @@ func (w *Watchdog) loop() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		due := w.due(time.Now())
-		for _, e := range due {
-			w.handle(e)
+		var batch batch
+		for _, e := range w.due(time.Now()) {
+			if r, renew := w.handle(e); renew {
+				batch.entries = append(batch.entries, e)
+				batch.renewals = append(batch.renewals, r)
+			}
 		}
-		w.renewAll(due)
+		w.renewAll(batch)
 		timer.Reset(w.sleep())
 		select {
 		case <-timer.C:
@@ -188,29 +191,36 @@ func (w *Watchdog) sleep() time.Duration {
 	return max(w.wakeAt.Sub(now), 0)
 }
 
-// handle ends a lease whose validity is over, and marks in the entry whether it is to be renewed now.
-func (w *Watchdog) handle(e *entry) {
+// batch is what one call renews.
+type batch struct {
+	entries  []*entry
+	renewals []broker.Renewal
+}
+
+// handle ends a lease whose validity is over, and says whether and how it is to be renewed now.
+func (w *Watchdog) handle(e *entry) (r broker.Renewal, renew bool) {
 	now := time.Now()
 	until := e.lease.Until()
 	if !until.After(now) {
 		w.Drop(e.lease)
 		e.lease.Lose(broker.LostExpired)
-		return
+		return r, false
 	}
 	r, held := e.lease.Renewal(now)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.known[e.lease] != e || !held {
-		return
+		return r, false
 	}
 	e.until = until
 	if !e.busy && !e.renewAt.After(now.Add(e.interval/batchWindow)) {
-		e.busy, e.due = true, true
-		e.renewal, e.start = r, now
+		e.busy, e.start = true, now
+		renew = true
 		w.metrics.lateness.Observe(now.Sub(e.renewAt).Seconds())
 		w.metrics.remaining.Observe(until.Sub(now).Seconds() / (e.interval.Seconds() * 3))
 	}
 	w.planLocked(e)
+	return r, renew
 }
 
 // planLocked schedules what comes next for an entry: its renewal or, if that is under way, the end of its validity.
@@ -222,24 +232,17 @@ func (w *Watchdog) planLocked(e *entry) {
 	w.scheduleLocked(e, at)
 }
 
-// renewAll sends the renewals that handle marked, in a goroutine of their own.
-func (w *Watchdog) renewAll(entries []*entry) {
-	batch := entries[:0]
-	var rs []broker.Renewal
-	for _, e := range entries {
-		if e.due {
-			e.due = false
-			batch = append(batch, e)
-			rs = append(rs, e.renewal)
-		}
-	}
-	if len(batch) == 0 {
+// renewAll sends renewals, in a goroutine of their own.
+func (w *Watchdog) renewAll(due batch) {
+	if len(due.entries) == 0 {
 		return
 	}
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(w.ctx, callTimeout)
 		defer cancel()
-		w.store.Renew(ctx, rs, func(i int, err error) { w.renewed(batch[i], rs[i].TTL, err) })
+		w.store.Renew(ctx, due.renewals, func(i int, err error) {
+			w.renewed(due.entries[i], due.renewals[i].TTL, err)
+		})
 	})
 }
 

@@ -293,7 +293,7 @@ type NotGranted struct {
 	Cause NotGranted_Cause `protobuf:"varint,1,opt,name=cause,proto3,enum=lockd.v1.NotGranted_Cause" json:"cause,omitempty"`
 	// When another try makes sense, where known: the remaining time of the lease in the way. It may be freed earlier.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,2,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
-	// Who holds it, as far as known: `<session id>:<holder>`, or the id another Redis client uses.
+	// Who holds it, as far as known: `<session id>:<holder>#<request>`, or the id another Redis client uses.
 	HeldBy        string `protobuf:"bytes,3,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -359,7 +359,7 @@ type LockState struct {
 	Kind LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
 	// Whether somebody holds it.
 	Held bool `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
-	// Who holds it: `<session id>:<holder>`, or the id another Redis client uses.
+	// Who holds it: `<session id>:<holder>#<request>`, or the id another Redis client uses.
 	HeldBy string `protobuf:"bytes,4,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	// The name that the holder's client gave itself; empty when another replica or another program holds it.
 	Client string `protobuf:"bytes,5,opt,name=client,proto3" json:"client,omitempty"`

@@ -219,8 +219,8 @@ type Lease struct {
 	LeaseId string `protobuf:"bytes,2,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	// The fence.
 	Fence uint64 `protobuf:"varint,3,opt,name=fence,proto3" json:"fence,omitempty"`
-	// How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-	// that waited counts from the arrival of the answer.
+	// How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+	// counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
 	ValidFor      *durationpb.Duration `protobuf:"bytes,4,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

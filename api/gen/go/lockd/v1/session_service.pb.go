@@ -193,8 +193,8 @@ func (Lost_Reason) EnumDescriptor() ([]byte, []int) {
 // SessionRequest is one message of a client.
 type SessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id may be at most
-	// 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
+	// Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id must be less
+	// than 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
 	RequestId uint64 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// What is asked.
 	//
@@ -1243,8 +1243,7 @@ func (x *HeartbeatAck) GetValidFor() *durationpb.Duration {
 	return nil
 }
 
-// Acquire asks for a lock, or for all of several or none. Repeated with the same request_id on a resumed session
-// it is not applied twice.
+// Acquire asks for a lock, or for all of several or none.
 type Acquire struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock. Leave empty when names is used.

@@ -7,8 +7,7 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * Acquire asks for a lock, or for all of several or none. Repeated with the same request_id on a resumed session
- * it is not applied twice.
+ * Acquire asks for a lock, or for all of several or none.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Acquire}
@@ -625,8 +624,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Acquire asks for a lock, or for all of several or none. Repeated with the same request_id on a resumed session
-   * it is not applied twice.
+   * Acquire asks for a lock, or for all of several or none.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Acquire}

@@ -168,8 +168,8 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Duration validFor_;
   /**
    * <pre>
-   * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-   * that waited counts from the arrival of the answer.
+   * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+   * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
    * </pre>
    *
    * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -181,8 +181,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-   * that waited counts from the arrival of the answer.
+   * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+   * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
    * </pre>
    *
    * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -194,8 +194,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-   * that waited counts from the arrival of the answer.
+   * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+   * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
    * </pre>
    *
    * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -833,8 +833,8 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> validForBuilder_;
     /**
      * <pre>
-     * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-     * that waited counts from the arrival of the answer.
+     * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+     * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
      * </pre>
      *
      * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -845,8 +845,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-     * that waited counts from the arrival of the answer.
+     * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+     * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
      * </pre>
      *
      * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -861,8 +861,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-     * that waited counts from the arrival of the answer.
+     * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+     * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
      * </pre>
      *
      * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -882,8 +882,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-     * that waited counts from the arrival of the answer.
+     * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+     * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
      * </pre>
      *
      * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -901,8 +901,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-     * that waited counts from the arrival of the answer.
+     * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+     * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
      * </pre>
      *
      * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -927,8 +927,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-     * that waited counts from the arrival of the answer.
+     * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+     * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
      * </pre>
      *
      * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -945,8 +945,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-     * that waited counts from the arrival of the answer.
+     * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+     * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
      * </pre>
      *
      * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -958,8 +958,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-     * that waited counts from the arrival of the answer.
+     * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+     * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
      * </pre>
      *
      * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -974,8 +974,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-     * that waited counts from the arrival of the answer.
+     * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+     * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
      * </pre>
      *
      * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>

@@ -62,8 +62,8 @@ public interface LeaseOrBuilder extends
 
   /**
    * <pre>
-   * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-   * that waited counts from the arrival of the answer.
+   * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+   * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
    * </pre>
    *
    * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -72,8 +72,8 @@ public interface LeaseOrBuilder extends
   boolean hasValidFor();
   /**
    * <pre>
-   * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-   * that waited counts from the arrival of the answer.
+   * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+   * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
    * </pre>
    *
    * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>
@@ -82,8 +82,8 @@ public interface LeaseOrBuilder extends
   com.google.protobuf.Duration getValidFor();
   /**
    * <pre>
-   * How long the lease can be trusted, counted from the moment at which the caller *sent* its request; a caller
-   * that waited counts from the arrival of the answer.
+   * How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
+   * counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
    * </pre>
    *
    * <code>.google.protobuf.Duration valid_for = 4 [json_name = "validFor"];</code>

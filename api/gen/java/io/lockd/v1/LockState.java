@@ -151,7 +151,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object heldBy_ = "";
   /**
    * <pre>
-   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
    * </pre>
    *
    * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -172,7 +172,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
    * </pre>
    *
    * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1116,7 +1116,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object heldBy_ = "";
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1136,7 +1136,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1157,7 +1157,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1174,7 +1174,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1188,7 +1188,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>

@@ -61,7 +61,7 @@ public interface LockStateOrBuilder extends
 
   /**
    * <pre>
-   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
    * </pre>
    *
    * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -70,7 +70,7 @@ public interface LockStateOrBuilder extends
   java.lang.String getHeldBy();
   /**
    * <pre>
-   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
    * </pre>
    *
    * <code>string held_by = 4 [json_name = "heldBy"];</code>

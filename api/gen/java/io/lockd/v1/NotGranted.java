@@ -295,7 +295,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object heldBy_ = "";
   /**
    * <pre>
-   * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+   * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
    * </pre>
    *
    * <code>string held_by = 3 [json_name = "heldBy"];</code>
@@ -316,7 +316,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+   * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
    * </pre>
    *
    * <code>string held_by = 3 [json_name = "heldBy"];</code>
@@ -938,7 +938,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object heldBy_ = "";
     /**
      * <pre>
-     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 3 [json_name = "heldBy"];</code>
@@ -958,7 +958,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 3 [json_name = "heldBy"];</code>
@@ -979,7 +979,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 3 [json_name = "heldBy"];</code>
@@ -996,7 +996,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 3 [json_name = "heldBy"];</code>
@@ -1010,7 +1010,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+     * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
      * </pre>
      *
      * <code>string held_by = 3 [json_name = "heldBy"];</code>

@@ -58,7 +58,7 @@ public interface NotGrantedOrBuilder extends
 
   /**
    * <pre>
-   * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+   * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
    * </pre>
    *
    * <code>string held_by = 3 [json_name = "heldBy"];</code>
@@ -67,7 +67,7 @@ public interface NotGrantedOrBuilder extends
   java.lang.String getHeldBy();
   /**
    * <pre>
-   * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;`, or the id another Redis client uses.
+   * Who holds it, as far as known: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
    * </pre>
    *
    * <code>string held_by = 3 [json_name = "heldBy"];</code>

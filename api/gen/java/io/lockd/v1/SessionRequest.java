@@ -114,8 +114,8 @@ private static final long serialVersionUID = 0L;
   private long requestId_ = 0L;
   /**
    * <pre>
-   * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id may be at most
-   * 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
+   * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id must be less
+   * than 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
    * </pre>
    *
    * <code>uint64 request_id = 1 [json_name = "requestId"];</code>
@@ -1228,8 +1228,8 @@ private static final long serialVersionUID = 0L;
     private long requestId_ ;
     /**
      * <pre>
-     * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id may be at most
-     * 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
+     * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id must be less
+     * than 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
      * </pre>
      *
      * <code>uint64 request_id = 1 [json_name = "requestId"];</code>
@@ -1241,8 +1241,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id may be at most
-     * 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
+     * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id must be less
+     * than 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
      * </pre>
      *
      * <code>uint64 request_id = 1 [json_name = "requestId"];</code>
@@ -1258,8 +1258,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id may be at most
-     * 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
+     * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id must be less
+     * than 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
      * </pre>
      *
      * <code>uint64 request_id = 1 [json_name = "requestId"];</code>

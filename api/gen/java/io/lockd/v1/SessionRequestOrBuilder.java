@@ -12,8 +12,8 @@ public interface SessionRequestOrBuilder extends
 
   /**
    * <pre>
-   * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id may be at most
-   * 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
+   * Chosen by the client, greater than 0 and unique in the session; each answer repeats it. An id must be less
+   * than 4096 below the greatest one used so far. Heartbeat, Goodbye and Batch need none.
    * </pre>
    *
    * <code>uint64 request_id = 1 [json_name = "requestId"];</code>

@@ -1,0 +1,125 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/watchdog"
+)
+
+// generous is a Store that grants everything and remembers nothing, so that what a lease costs is the broker's.
+type generous struct {
+	broker.Store
+	fence atomic.Uint64
+	later chan func() // run by one goroutine: what many once needed stays with the process
+}
+
+func newGenerous(t *testing.T) *generous {
+	g := &generous{Store: memstore.New(), later: make(chan func(), 20000)} // room for all: submitting must not block
+	t.Cleanup(func() { close(g.later) })
+	go func() {
+		for f := range g.later {
+			f()
+		}
+	}()
+	return g
+}
+
+func (g *generous) StartAcquire(c broker.Claim, done func(broker.Grant, error)) {
+	f := broker.Fence(g.fence.Add(1))
+	g.later <- func() { done(broker.Grant{Fence: f, TTL: c.TTL}, nil) }
+}
+
+func (g *generous) StartRelease(_ broker.Return, done func(broker.Returned, error)) {
+	g.later <- func() { done(broker.Returned{}, nil) }
+}
+
+func (g *generous) Renew(_ context.Context, rs []broker.Renewal, done func(int, error)) {
+	for i := range rs {
+		done(i, nil)
+	}
+}
+
+// heap is the size of what lives.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// granted takes grants from an outbox until n have come.
+func granted(t *testing.T, s *broker.Session, n int) (holds []broker.Hold) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for len(holds) < n {
+		select {
+		case <-s.Outbox().Wake():
+		case <-deadline:
+			t.Fatalf("got %d grants, want %d", len(holds), n)
+		}
+		for _, e := range s.Outbox().Take() {
+			if g, ok := e.(broker.Granted); ok {
+				holds = append(holds, g.Hold)
+			}
+		}
+	}
+	return holds
+}
+
+func TestALeaseCostsLessThanAKibibyteAndItsEndGivesItBack(t *testing.T) {
+	const leases, limit = 10000, 1024
+	store := newGenerous(t)
+	reg := prometheus.NewRegistry()
+	dog := watchdog.New(store, zap.NewNop(), reg)
+	defer dog.Close()
+	cfg := testConfig()
+	b := broker.New(cfg, store, dog, zap.NewNop(), reg)
+	defer func() { _ = b.Close(context.Background()) }()
+	s, err := b.Open(broker.OpenRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	goroutines, before := runtime.NumGoroutine(), heap()
+	for i := range leases {
+		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("orders/customer-%08d", i), Kind: broker.Exclusive})
+	}
+	names := granted(t, s, leases)
+	with := heap() - uint64(cap(names))*uint64(unsafe.Sizeof(names[0])) // what the test keeps does not count
+	if each := (with - before) / leases; each > limit {
+		t.Errorf("a lease costs %d bytes, want at most %d", each, limit)
+	} else {
+		t.Logf("a lease costs %d bytes", each)
+	}
+	if more := runtime.NumGoroutine() - goroutines; more > 5 {
+		t.Errorf("%d leases cost %d goroutines", leases, more)
+	}
+	for i, h := range names {
+		s.Release(uint64(leases+i+1), h)
+	}
+	deadline := time.Now().Add(30 * time.Second)
+	for len(b.Leases("", "", 1)) > 0 || s.Outbox().Take() != nil {
+		if time.Now().After(deadline) {
+			t.Fatal("not all leases were released")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s.Goodbye()
+	<-s.Done()
+	s, names = nil, nil
+	// Go's maps keep the room they once needed; nothing else may stay.
+	if after := heap(); after > before+leases*256 {
+		t.Errorf("%d bytes are left of %d leases", after-before, leases)
+	}
+}
