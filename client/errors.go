@@ -64,7 +64,7 @@ type HeldError struct {
 	Name string
 	// RetryAfter is when that hold ends unless it is renewed or released, 0 if that is not known.
 	RetryAfter time.Duration
-	// HeldBy is "<session>:<holder>", or the id that another Redis client uses. Empty if it is not known.
+	// HeldBy begins with "<session>:<holder>", or is the id that another Redis client uses. Empty if it is not known.
 	HeldBy string
 }
 
