@@ -17,6 +17,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	// go test repeats a cached result while the test binary is the same; so what lockd is built of is made a part of it.
+	_ "github.com/lockd-io/lockd/internal/app"
 )
 
 const (
