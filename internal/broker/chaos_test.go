@@ -1,0 +1,285 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// chaos is a Store behind a bad network: calls are slow, replies get lost, commands are executed late or not at all,
+// and at times nothing can be reached. It keeps the Store's contract.
+type chaos struct {
+	broker.Store
+	lies bool // grants now and then what is held: the planted bug
+
+	late sync.WaitGroup // commands still under way
+
+	exec sync.Mutex // held while a command is executed, so that forced knows the order
+	// forced are the forced releases of each name, guarded by exec.
+	forced map[string][]force
+	// notes are what was executed for each name, guarded by exec.
+	notes map[string][]note
+
+	mu sync.Mutex // guards the fields below
+	// returned is when a broker began to give back the hold of a name with a fence.
+	returned map[string]time.Time
+	rng      *rand.Rand
+	calm     bool // no more faults
+	down     bool
+	ears     map[int]func(broker.Notice)
+	control  map[int]func(string)
+	lastEar  int
+}
+
+// force is a forced release: no hold with a fence up to this one counts from then on.
+type force struct {
+	at    time.Time
+	fence broker.Fence
+}
+
+func newChaos(store broker.Store, seed uint64) *chaos {
+	return &chaos{
+		Store: store, rng: rand.New(rand.NewPCG(seed, 1)), forced: make(map[string][]force), notes: make(map[string][]note), //nolint:gosec // a test
+		returned: make(map[string]time.Time), ears: make(map[int]func(broker.Notice)), control: make(map[int]func(string)),
+	}
+}
+
+// note is one line of what was executed, for people.
+type note struct {
+	at   time.Time
+	text string
+}
+
+func (c *chaos) note(name, format string, args ...any) {
+	c.notes[name] = append(c.notes[name], note{time.Now(), fmt.Sprintf(format, args...)})
+}
+
+// fate is what happens to one call.
+type fate struct {
+	before, after time.Duration // on the way there and back
+	refused       bool          // surely not done
+	lost          bool          // the reply is lost
+	late          time.Duration // executed only then; the reply is lost
+}
+
+func (c *chaos) fate() fate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.calm {
+		return fate{}
+	}
+	f := fate{before: c.upTo(10 * time.Millisecond), after: c.upTo(10 * time.Millisecond)}
+	switch n := c.rng.IntN(100); {
+	case c.down && n < 50:
+		f.refused = true
+	case c.down:
+		f.lost, f.late = true, time.Second+c.upTo(2*time.Second)
+	case n < 4:
+		f.refused = true
+	case n < 8:
+		f.lost, f.after = true, c.upTo(time.Second)
+	case n < 12:
+		f.lost, f.late = true, c.upTo(3*time.Second)
+	case n < 14:
+		f.after = c.upTo(2 * time.Second)
+	case n < 16:
+		f.before = c.upTo(2 * time.Second)
+	}
+	return f
+}
+
+func (c *chaos) upTo(d time.Duration) time.Duration { return time.Duration(c.rng.Int64N(int64(d))) }
+
+// meet makes a call meet its fate.
+func meet[T any](ctx context.Context, c *chaos, do func(ctx context.Context) (T, error)) (T, error) {
+	f := c.fate()
+	var none T
+	if f.refused || ctx.Err() != nil {
+		return none, broker.ErrUnavailable
+	}
+	ctx = context.WithoutCancel(ctx) // what is sent is sent
+	execute := func() (T, error) {
+		c.exec.Lock()
+		defer c.exec.Unlock()
+		return do(ctx)
+	}
+	if f.late > 0 {
+		c.late.Go(func() { time.Sleep(f.late); _, _ = execute() })
+		time.Sleep(f.after)
+		return none, broker.ErrOutcomeUnknown
+	}
+	time.Sleep(f.before)
+	v, err := execute()
+	time.Sleep(f.after)
+	if f.lost {
+		return none, broker.ErrOutcomeUnknown
+	}
+	return v, err
+}
+
+func (c *chaos) Acquire(ctx context.Context, claim broker.Claim) (broker.Grant, error) {
+	return meet(ctx, c, func(ctx context.Context) (broker.Grant, error) {
+		g, err := c.Store.Acquire(ctx, claim)
+		c.note(claim.Name, "acquire %+v: %+v, %v", claim, g, err)
+		if c.lies && isError(err, broker.ErrHeld) && c.chance(5) {
+			_, _ = c.Store.ForceRelease(ctx, claim.Name, claim.Kind)
+			return c.Store.Acquire(ctx, claim)
+		}
+		return g, err
+	})
+}
+
+func (c *chaos) chance(percent int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rng.IntN(100) < percent
+}
+
+func (c *chaos) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+	if r.Remaining == 0 {
+		c.mu.Lock()
+		if key := fmt.Sprint(r.Name, " ", r.Fence); c.returned[key].IsZero() {
+			c.returned[key] = time.Now()
+		}
+		c.mu.Unlock()
+	}
+	return meet(ctx, c, func(ctx context.Context) (broker.Returned, error) {
+		res, err := c.Store.Release(ctx, r)
+		c.note(r.Name, "release %+v %+v: %+v, %v", r, r.Next, res, err)
+		return res, err
+	})
+}
+
+// StartAcquire is Acquire in a goroutine of its own.
+func (c *chaos) StartAcquire(claim broker.Claim, done func(broker.Grant, error)) {
+	go func() { done(c.Acquire(context.Background(), claim)) }()
+}
+
+// StartRelease is Release in a goroutine of its own.
+func (c *chaos) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+	go func() { done(c.Release(context.Background(), r)) }()
+}
+
+func (c *chaos) Renew(ctx context.Context, rs []broker.Renewal, done func(int, error)) {
+	answers, err := meet(ctx, c, func(ctx context.Context) ([]error, error) {
+		answers := make([]error, len(rs))
+		c.Store.Renew(ctx, rs, func(i int, err error) {
+			answers[i] = err
+			c.note(rs[i].Name, "renew %+v: %v", rs[i], err)
+		})
+		return answers, nil
+	})
+	for i := range rs {
+		if err == nil {
+			done(i, answers[i])
+		} else {
+			done(i, err)
+		}
+	}
+}
+
+func (c *chaos) Look(ctx context.Context, name string) (broker.State, error) {
+	return meet(ctx, c, func(ctx context.Context) (broker.State, error) { return c.Store.Look(ctx, name) })
+}
+
+func (c *chaos) Probe(ctx context.Context) (string, error) {
+	if c.isDown() {
+		return "", broker.ErrUnavailable
+	}
+	return c.Store.Probe(ctx)
+}
+
+// ForceRelease is never disturbed, so that it is known when it happens.
+func (c *chaos) ForceRelease(ctx context.Context, name string, k broker.Kind) (bool, error) {
+	c.exec.Lock()
+	defer c.exec.Unlock()
+	st, err := c.Store.Look(ctx, name)
+	if err != nil {
+		return false, fmt.Errorf("look: %w", err)
+	}
+	c.note(name, "force")
+	c.forced[name] = append(c.forced[name], force{time.Now(), st.Fence})
+	return c.Store.ForceRelease(ctx, name, k)
+}
+
+// whenReturned is when a broker began to give back a hold, or now.
+func (c *chaos) whenReturned(h broker.Hold) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at, ok := c.returned[fmt.Sprint(h.Name, " ", h.Fence)]; ok {
+		return at
+	}
+	return time.Now()
+}
+
+func (c *chaos) isDown() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.down
+}
+
+// setDown begins or ends an outage. At its end all listeners learn that they may have missed something.
+func (c *chaos) setDown(down bool) {
+	c.mu.Lock()
+	c.down = down
+	ears, control := make([]func(broker.Notice), 0, len(c.ears)), make([]func(string), 0, len(c.control))
+	for _, notify := range c.ears {
+		ears = append(ears, notify)
+	}
+	for _, notify := range c.control {
+		control = append(control, notify)
+	}
+	c.mu.Unlock()
+	if down {
+		return
+	}
+	for _, notify := range ears {
+		notify(broker.NoticeListening)
+	}
+	for _, notify := range control {
+		notify("")
+	}
+}
+
+// calmDown ends all faults.
+func (c *chaos) calmDown() {
+	c.setDown(false)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calm = true
+}
+
+func (c *chaos) Listen(name string, notify func(broker.Notice)) (stop func()) {
+	deaf := c.Store.Listen(name, func(n broker.Notice) {
+		if !c.isDown() {
+			notify(n)
+		}
+	})
+	return c.add(func(id int) { c.ears[id] = notify }, func(id int) { delete(c.ears, id); deaf() })
+}
+
+func (c *chaos) ListenForced(notify func(string)) (stop func()) {
+	deaf := c.Store.ListenForced(func(name string) {
+		if !c.isDown() {
+			notify(name)
+		}
+	})
+	return c.add(func(id int) { c.control[id] = notify }, func(id int) { delete(c.control, id); deaf() })
+}
+
+func (c *chaos) add(put, remove func(id int)) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastEar++
+	id := c.lastEar
+	put(id)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		remove(id)
+	}
+}

@@ -1,0 +1,138 @@
+package broker_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// oracle knows what all clients were told and judges whether it can be true.
+type oracle struct {
+	mu    sync.Mutex // guards the fields below and all told holds
+	holds map[string][]*told
+	wrong []string
+}
+
+// told is a hold as its client sees it: from when it heard of it until it gives it back, hears of its loss or stops
+// to trust it, whatever comes first.
+type told struct {
+	who   string
+	fence broker.Fence
+	from  time.Time
+	until time.Time // the validity
+	ended time.Time // zero: not before its validity
+	log   string
+}
+
+func newOracle() *oracle { return &oracle{holds: make(map[string][]*told)} }
+
+func (o *oracle) complain(format string, args ...any) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
+}
+
+func (o *oracle) granted(name, who string, f broker.Fence, until time.Time) *told {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !until.After(time.Now()) {
+		o.wrong = append(o.wrong, fmt.Sprintf("%s was granted %q %v after its end", who, name, time.Since(until)))
+	}
+	t := &told{who: who, fence: f, from: time.Now(), until: until}
+	o.holds[name] = append(o.holds[name], t)
+	return t
+}
+
+// trusted says that a hold can be trusted for longer.
+func (o *oracle) trusted(t *told, until time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.log += fmt.Sprint("\n   ", time.Now().Format(clock), " trusted until ", until.Format(clock))
+	if until.After(t.until) {
+		t.until = until
+	}
+}
+
+func (o *oracle) ended(t *told) { o.endedAt(t, time.Now()) }
+
+func (o *oracle) endedAt(t *told, at time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.log += fmt.Sprint("\n   ", time.Now().Format(clock), " ended at ", at.Format(clock))
+	if t.ended.IsZero() || at.Before(t.ended) {
+		t.ended = at
+	}
+}
+
+// goesOn takes an ended back: the hold was counted down only.
+func (o *oracle) goesOn(t *told) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.ended = time.Time{}
+	t.log += fmt.Sprint("\n   ", time.Now().Format(clock), " goes on")
+}
+
+// verdict lists what cannot be: two holders at once, and fences that do not rise.
+func (o *oracle) verdict(forced map[string][]force, notes map[string][]note) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	wrong := o.wrong
+	for name, holds := range o.holds {
+		slices.SortStableFunc(holds, func(a, b *told) int { return int(a.fence) - int(b.fence) })
+		for i, a := range holds {
+			end := a.end(forced[name])
+			for _, b := range holds[i+1:] {
+				switch {
+				case a.fence == b.fence && a.who != b.who:
+					wrong = append(wrong, fmt.Sprintf("%s and %s have the same fence of %q", a.who, b.who, name))
+				case a.fence < b.fence && b.from.Before(a.from) && len(forced[name]) == 0:
+					wrong = append(wrong, fmt.Sprintf("%s has fence %d of %q, and before that %s had %d", a.who, a.fence, name, b.who, b.fence))
+				case a.fence < b.fence && b.from.Before(end) && b.end(forced[name]).After(a.from):
+					wrong = append(wrong, fmt.Sprintf("%s and %s hold %q at once: fence %d from %v to %v, fence %d from %v", a.who, b.who, name,
+						a.fence, a.from.Format(clock), end.Format(clock), b.fence, b.from.Format(clock))+a.log+"\n"+history(notes[name], a.from.Add(-time.Second), b.from))
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+const clock = "04:05.000"
+
+// end is when a hold stops to count.
+func (t *told) end(forced []force) time.Time {
+	end := t.until
+	if !t.ended.IsZero() && t.ended.Before(end) {
+		end = t.ended
+	}
+	for _, f := range forced {
+		if f.fence >= t.fence && f.at.Before(end) {
+			end = f.at
+		}
+	}
+	return end
+}
+
+func (o *oracle) grants() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, holds := range o.holds {
+		n += len(holds)
+	}
+	return n
+}
+
+// history is what was executed from one time to another.
+func history(notes []note, from, to time.Time) string {
+	var b strings.Builder
+	for _, n := range notes {
+		if n.at.After(from) && !n.at.After(to) {
+			fmt.Fprintf(&b, "\t%s %s\n", n.at.Format(clock), n.text)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,335 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	mrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// actor is a client with one session of a storm. It believes what it is told.
+type actor struct {
+	*broker.Session
+	s       *storm
+	who     string
+	rng     *mrand.Rand
+	release bool // at the end of the stream
+	reader  sync.WaitGroup
+
+	mu       sync.Mutex // guards the fields below
+	lastID   uint64
+	requests map[uint64]*request
+	mine     map[broker.Hold]*mine
+	had      map[broker.Hold]bool // ever
+	left     bool
+}
+
+type request struct {
+	hold    broker.Hold // to release or extend
+	release bool
+	answers int
+}
+
+type mine struct {
+	*told
+	auto     bool
+	count    uint32
+	leaving  uint32 // releases under way
+	released bool   // for the last time
+	dead     bool   // that failed; what is left of it is to be given back, but it is not trusted
+}
+
+// beClient opens one session after the other.
+func (s *storm) beClient(i int, rng *mrand.Rand) {
+	for n := 0; !s.isOver(); n++ {
+		req := broker.OpenRequest{ReleaseOnEnd: rng.IntN(2) == 0, TTL: time.Second + time.Duration(rng.Int64N(int64(longestLease-time.Second)))}
+		sess, err := s.replicas[rng.IntN(2)].Open(req)
+		if err != nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		s.asked.Store(sess, true)
+		a := &actor{
+			Session: sess, s: s, who: fmt.Sprintf("client %d.%d", i, n), rng: rng, release: req.ReleaseOnEnd,
+			requests: make(map[uint64]*request), mine: make(map[broker.Hold]*mine),
+			had: make(map[broker.Hold]bool),
+		}
+		a.reader.Go(a.read)
+		a.live()
+		a.reader.Wait()
+	}
+}
+
+// live does something until the session ends or the storm is over.
+func (a *actor) live() {
+	for !a.s.isOver() {
+		select {
+		case <-a.Done():
+			return
+		case <-time.After(time.Duration(a.rng.Int64N(int64(150 * time.Millisecond)))):
+		}
+		a.Hear()
+		switch n := a.rng.IntN(200); {
+		case n < 70:
+			a.ask()
+		case n < 130:
+			a.giveBack(a.any())
+		case n < 145:
+			a.extend(a.any())
+		case n < 160:
+			a.Cancel(a.newRequest(request{}), uint64(a.rng.IntN(int(a.lastID)+1)))
+		case n < 180:
+			a.Heartbeat(a.lastID)
+		case n < 184:
+			a.Watch(a.newRequest(request{}), name(a.rng.IntN(stressNames)))
+		case n < 187:
+			a.Unwatch(a.newRequest(request{}), name(a.rng.IntN(stressNames)))
+		case n < 189:
+			time.Sleep(time.Duration(a.rng.Int64N(int64(a.TTL() * 3 / 2)))) // silence
+		case n < 190:
+			a.flood()
+		case n < 192:
+			a.leave(true)
+		case n < 194:
+			a.leave(false)
+		}
+	}
+	a.settleDown()
+}
+
+// settleDown gives back what comes until every request is answered, and leaves.
+func (a *actor) settleDown() {
+	end := time.Now().Add(time.Minute)
+	for time.Now().Before(end) && a.open() > 0 {
+		select {
+		case <-a.Done():
+			return
+		case <-time.After(200 * time.Millisecond):
+		}
+		a.Hear()
+		a.giveBack(a.any())
+	}
+	if n := a.open(); n > 0 {
+		a.s.o.complain("%s: %d requests are not answered a minute after the storm", a.who, n)
+	}
+	a.leave(a.rng.IntN(2) == 0)
+	<-a.Done()
+}
+
+// open counts the requests without an answer and the holds.
+func (a *actor) open() (n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, r := range a.requests {
+		if r.answers == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+func (a *actor) newRequest(r request) uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.lastID++
+	a.requests[a.lastID] = &r
+	return a.lastID
+}
+
+func (a *actor) ask() {
+	req := broker.AcquireRequest{Name: name(a.rng.IntN(stressNames)), Kind: broker.Exclusive, Holder: []string{"", "", "a", "b"}[a.rng.IntN(4)]}
+	switch a.rng.IntN(3) {
+	case 0:
+		req.Wait = new(time.Duration(0))
+	case 1:
+		req.Wait = new(time.Duration(a.rng.Int64N(int64(3 * time.Second))))
+	}
+	if a.rng.IntN(2) == 0 {
+		req.Lease = new(a.s.lease(a.rng))
+	}
+	a.Acquire(a.newRequest(request{}), req)
+}
+
+// any is one of the holds, if there are some.
+func (a *actor) any() *broker.Hold {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for h, m := range a.mine {
+		if !m.released || m.dead {
+			return &h
+		}
+	}
+	return nil
+}
+
+// giveBack releases a hold once. If that was the last time it is not trusted from now on.
+func (a *actor) giveBack(h *broker.Hold) {
+	if h == nil {
+		return
+	}
+	a.mu.Lock()
+	if m := a.mine[*h]; m != nil {
+		if m.leaving++; m.leaving >= m.count {
+			m.released = true
+			a.s.o.ended(m.told)
+		}
+	}
+	a.mu.Unlock()
+	a.Release(a.newRequest(request{hold: *h, release: true}), *h)
+}
+
+func (a *actor) extend(h *broker.Hold) {
+	if h != nil {
+		a.Extend(a.newRequest(request{hold: *h}), broker.ExtendRequest{Hold: *h, Lease: a.s.lease(a.rng)})
+	}
+}
+
+// flood asks for more than the client reads.
+func (a *actor) flood() {
+	a.mu.Lock() // the reader stands still
+	defer a.mu.Unlock()
+	for range 2000 {
+		a.lastID++
+		a.requests[a.lastID] = &request{}
+		a.Cancel(a.lastID, 0)
+	}
+}
+
+// leave ends the session. Until a hold's validity ends the client may still be at work, unless it said otherwise.
+func (a *actor) leave(politely bool) {
+	if politely || a.release {
+		a.endAll(func(broker.Hold) time.Time { return time.Now() })
+	}
+	if politely {
+		a.Goodbye()
+	} else {
+		a.End(errors.New("the stream broke"))
+	}
+}
+
+func (a *actor) endAll(at func(broker.Hold) time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.left = true
+	for h, m := range a.mine {
+		a.s.o.endedAt(m.told, at(h))
+	}
+}
+
+// read takes note of what is told.
+func (a *actor) read() {
+	for {
+		select {
+		case <-a.Outbox().Wake():
+			a.hear()
+		case <-a.Done():
+			a.hear()
+			if a.release { // then the broker may release before it has told that the session ended
+				a.endAll(a.s.store.whenReturned)
+			}
+			return
+		}
+	}
+}
+
+func (a *actor) hear() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, e := range a.Outbox().Take() {
+		switch e := e.(type) {
+		case broker.Granted:
+			a.answered(e.ID)
+			a.granted(e)
+		case broker.NotGranted:
+			a.answered(e.ID)
+		case broker.Extended:
+			if r := a.answered(e.ID); a.mine[r.hold] != nil {
+				a.s.o.trusted(a.mine[r.hold].told, e.Validity.Until)
+			}
+		case broker.Released:
+			a.counted(a.answered(e.ID), e.Remaining)
+		case broker.Done:
+			a.answered(e.ID)
+		case broker.Failed:
+			a.failed(a.answered(e.ID), e.Err)
+		case broker.HeartbeatAck:
+			for _, m := range a.mine {
+				if m.auto && !m.released && !e.Until.IsZero() {
+					a.s.o.trusted(m.told, e.Until)
+				}
+			}
+		case broker.Lost:
+			if m := a.mine[e.Hold]; m != nil {
+				a.s.o.ended(m.told)
+				delete(a.mine, e.Hold)
+			} else if !a.had[e.Hold] {
+				a.s.o.complain("%s: lost what it did not hold: %+v", a.who, e)
+			}
+		}
+	}
+}
+
+// answered notes that a request was answered. Request 0 is none.
+func (a *actor) answered(id uint64) *request {
+	r := a.requests[id]
+	if r == nil {
+		a.s.o.complain("%s: request %d is answered and was not made", a.who, id)
+		return &request{}
+	}
+	if r.answers++; r.answers > 1 {
+		a.s.o.complain("%s: request %d is answered %d times", a.who, id, r.answers)
+	}
+	return r
+}
+
+func (a *actor) granted(e broker.Granted) {
+	if m := a.mine[e.Hold]; m != nil {
+		if m.dead {
+			return
+		}
+		m.count, m.auto = e.Count, e.Auto
+		a.s.o.trusted(m.told, e.Validity.Until)
+		return
+	}
+	a.had[e.Hold] = true
+	t := a.s.o.granted(e.Hold.Name, a.who, e.Hold.Fence, e.Validity.Until)
+	a.mine[e.Hold] = &mine{told: t, auto: e.Auto, count: e.Count}
+	if a.left {
+		a.s.o.ended(t)
+	}
+}
+
+// counted notes that a hold was given back once. It goes on if the last time is still to come.
+func (a *actor) counted(r *request, remaining uint32) {
+	m := a.mine[r.hold]
+	if m == nil || m.dead {
+		return
+	}
+	m.leaving--
+	m.count = remaining
+	switch {
+	case remaining == 0:
+		delete(a.mine, r.hold)
+	case m.released && m.leaving < m.count && !a.left:
+		m.released = false
+		a.s.o.goesOn(m.told)
+	}
+}
+
+// failed notes a failure, of a release perhaps. The client does not trust a hold that it wanted to give back.
+func (a *actor) failed(r *request, err error) {
+	m := a.mine[r.hold]
+	if m == nil || !r.release {
+		return
+	}
+	m.leaving--
+	switch {
+	case errors.Is(err, broker.ErrNotHeld):
+		delete(a.mine, r.hold)
+	case m.released:
+		m.dead = true
+	}
+}

@@ -1,0 +1,229 @@
+package broker_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	mrand "math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/watchdog"
+)
+
+var stressSeed = flag.Uint64("stress.seed", 0, "the seed of the stress test; 0 takes new ones")
+
+const (
+	stressNames   = 4
+	stressTime    = 4 * time.Minute // in the bubble
+	longestLease  = 6 * time.Second // fixed, or a session's TTL
+	afterTheStorm = 4 * longestLease
+)
+
+// storm is two replicas on one store and those who use them.
+type storm struct {
+	t        *testing.T
+	o        *oracle
+	store    *chaos
+	replicas []*broker.Broker
+	regs     []*prometheus.Registry
+	over     chan struct{} // closed when clients shall begin nothing new
+	wg       sync.WaitGroup
+	asked    sync.Map // all sessions
+}
+
+// TestNobodyIsWrongInAStorm lets many clients do what comes to their mind while the store fails in all its ways.
+func TestNobodyIsWrongInAStorm(t *testing.T) {
+	seeds := []uint64{1, 2, 3, mrand.Uint64()}
+	if *stressSeed != 0 {
+		seeds = []uint64{*stressSeed}
+	}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			grants, wrong := runStorm(t, seed, false)
+			for _, w := range wrong[:min(len(wrong), 2)] {
+				t.Error(w)
+			}
+			if t.Logf("%d grants", grants); grants < 500 {
+				t.Errorf("got %d grants only: this shows nothing", grants)
+			}
+		})
+	}
+}
+
+// TestTheStormWouldShowTwoHolders is the control: the same with a store that grants now and then what is held.
+func TestTheStormWouldShowTwoHolders(t *testing.T) {
+	_, wrong := runStorm(t, 4, true)
+	if !strings.Contains(strings.Join(wrong, "\n"), "at once") {
+		t.Errorf("nobody noticed: %q", wrong)
+	}
+}
+
+func runStorm(t *testing.T, seed uint64, lies bool) (grants int, wrong []string) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &storm{t: t, o: newOracle(), store: newChaos(memstore.New(), seed), over: make(chan struct{})}
+		s.store.lies = lies
+		dogs := []*watchdog.Watchdog{s.addReplica(), s.addReplica()}
+		rng := func(n int) *mrand.Rand { return mrand.New(mrand.NewPCG(seed, uint64(n))) } //nolint:gosec // a test
+		for i := range 8 {
+			s.wg.Go(func() { s.beClient(i, rng(10+i)) })
+		}
+		for i := range 3 {
+			s.wg.Go(func() { s.beUnary(i, rng(100+i)) })
+		}
+		s.weather(rng(2))
+		s.store.calmDown()
+		close(s.over)
+		s.wg.Wait()
+		s.store.late.Wait()
+		time.Sleep(afterTheStorm)
+		s.inspect()
+		for i, b := range s.replicas {
+			if err := b.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+			dogs[i].Close()
+		}
+		grants, wrong = s.o.grants(), s.o.verdict(s.store.forced, s.store.notes)
+	})
+	return grants, wrong
+}
+
+func (s *storm) addReplica() *watchdog.Watchdog {
+	cfg := testConfig()
+	cfg.SessionTTL, cfg.MaxSessionTTL, cfg.HandoffBurst = longestLease, longestLease, 3
+	l := &cfg.Limits
+	l.LocksPerSession, l.WaitersPerSession, l.WatchesPerSession, l.QueueLength = 8, 6, 2, 12
+	l.MaxLease, l.MaxWait = longestLease, time.Minute
+	reg := prometheus.NewRegistry()
+	dog := watchdog.New(s.store, zap.NewNop(), reg)
+	s.replicas, s.regs = append(s.replicas, broker.New(cfg, s.store, dog, zap.NewNop(), reg)), append(s.regs, reg)
+	return dog
+}
+
+// weather lets the store fail, frees locks by force, and stops a replica in the middle.
+func (s *storm) weather(rng *mrand.Rand) {
+	end := time.Now().Add(stressTime)
+	for stopped := false; time.Now().Before(end); {
+		time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Second))))
+		switch rng.IntN(5) {
+		case 0:
+			s.store.setDown(true)
+			time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Second))))
+			s.store.setDown(false)
+		case 1: // the names of unary and session clients alike, but for the first two
+			_, _ = s.replicas[0].ForceRelease(context.Background(), name(2+rng.IntN(stressNames-2)), broker.Exclusive)
+		case 2:
+			if !stopped && time.Until(end) < stressTime/2 {
+				stopped = true
+				s.replicas[1].Drain(time.Second)
+				time.Sleep(time.Second / 2)
+				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+				_ = s.replicas[1].Close(ctx)
+				cancel()
+			}
+		}
+	}
+}
+
+// inspect checks that nothing is left when all clients are gone and every lease has had its time.
+func (s *storm) inspect() {
+	synctest.Wait()
+	for i, b := range s.replicas {
+		if r := b.Residue(); r != "" {
+			s.o.complain("replica %d keeps %s", i, r)
+		}
+		families, err := s.regs[i].Gather()
+		if err != nil {
+			s.t.Error(err)
+		}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				if n := f.GetName(); (n == "lockd_waiters" || n == "lockd_locks_held") && m.GetGauge().GetValue() != 0 {
+					s.o.complain("replica %d counts %v %s", i, m.GetGauge().GetValue(), n)
+				}
+			}
+		}
+	}
+	s.asked.Range(func(key, _ any) bool {
+		if r := key.(*broker.Session).Residue(); r != "" {
+			s.o.complain("an ended session keeps %s", r)
+		}
+		return true
+	})
+	held, _, err := s.store.Store.List(context.Background(), "", "", 100)
+	if err != nil || len(held) > 0 {
+		s.o.complain("left in the store: %+v, %v", held, err)
+	}
+}
+
+// beUnary takes leases without a session.
+func (s *storm) beUnary(i int, rng *mrand.Rand) {
+	for n := 0; !s.isOver(); n++ {
+		time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
+		b := s.replicas[rng.IntN(2)]
+		req := broker.OnceRequest{
+			Name: name(rng.IntN(stressNames)), Kind: broker.Exclusive, Lease: s.lease(rng), Wait: new(time.Duration(rng.Int64N(int64(2 * time.Second)))),
+		}
+		own := rng.IntN(2) == 0
+		if own {
+			req.LeaseID = rand.Text()
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rng.Int64N(int64(3*time.Second))))
+		l, refused, err := b.AcquireOnce(ctx, req)
+		if own && (err != nil || refused != nil) { // repeat, then give back whatever there is
+			l, refused, err = b.AcquireOnce(ctx, req)
+		}
+		cancel()
+		if err == nil && refused == nil && l.ValidFor > 0 {
+			s.useUnary(b, fmt.Sprintf("unary %d.%d", i, n), l, rng)
+		} else if own {
+			_ = b.ReleaseOnce(req.Name, req.Kind, req.LeaseID)
+		}
+	}
+}
+
+func (s *storm) useUnary(b *broker.Broker, who string, l broker.OnceLease, rng *mrand.Rand) {
+	t := s.o.granted(l.Name, who, l.Fence, time.Now().Add(l.ValidFor))
+	for range rng.IntN(3) {
+		time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
+		more, err := b.ExtendOnce(l.Name, broker.Exclusive, l.LeaseID, s.lease(rng))
+		switch {
+		case errors.Is(err, broker.ErrNotHeld):
+			s.o.ended(t)
+		case err == nil && more.Fence != l.Fence: // it had ended; a repetition that came late took the name again
+			s.o.ended(t)
+			l.Fence, t = more.Fence, s.o.granted(l.Name, who, more.Fence, time.Now().Add(more.ValidFor))
+		case err == nil:
+			s.o.trusted(t, time.Now().Add(more.ValidFor))
+		}
+	}
+	s.o.ended(t)
+	if rng.IntN(3) > 0 {
+		_ = b.ReleaseOnce(l.Name, broker.Exclusive, l.LeaseID)
+	}
+}
+
+func (s *storm) lease(rng *mrand.Rand) time.Duration {
+	return time.Duration(math.Exp(rng.Float64()*math.Log(float64(longestLease/(100*time.Millisecond)))) * float64(100*time.Millisecond))
+}
+
+func (s *storm) isOver() bool {
+	select {
+	case <-s.over:
+		return true
+	default:
+		return false
+	}
+}
