@@ -68,7 +68,8 @@ type conn struct {
 	batches bool // the client understands ResponseBatch
 }
 
-// read passes the client's messages to the broker until the stream ends.
+// read passes the client's messages to the broker until the stream ends, and then ends the session: the handler may
+// have given up just when Open came.
 func (c *conn) read() {
 	first, err := c.stream.Recv()
 	if err == nil {
@@ -83,6 +84,9 @@ func (c *conn) read() {
 		if err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
+				c.sess.Goodbye()
+			} else {
+				c.sess.End(err)
 			}
 			c.closed <- err
 			return
@@ -129,11 +133,9 @@ func (c *conn) serve() error {
 			}
 		case err := <-c.closed:
 			if err != nil {
-				c.sess.End(err)
 				return toStatus(err)
 			}
 			c.closed = nil
-			c.sess.Goodbye()
 		case <-c.sess.Done():
 			return c.finish(writer)
 		}
