@@ -85,7 +85,7 @@ func inBubble(t *testing.T, test func(t *testing.T, store *renewals, b *broker.B
 	})
 }
 
-// hold opens a session with this TTL that holds n locks and is heard every third of its TTL until stop is called.
+// hold opens a session with this TTL that holds n locks and is heard a little more often than every third of its TTL until stop is called.
 func hold(t *testing.T, b *broker.Broker, prefix string, n int, ttl time.Duration) (s *broker.Session, stop func()) {
 	t.Helper()
 	s, err := b.Open(broker.OpenRequest{TTL: ttl})
@@ -100,7 +100,7 @@ func hold(t *testing.T, b *broker.Broker, prefix string, n int, ttl time.Duratio
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			select {
-			case <-time.After(ttl / 3):
+			case <-time.After(ttl/3 - 10*time.Millisecond): // before the renewal that is due then
 				s.Hear()
 			case <-ctx.Done():
 			}
