@@ -427,3 +427,38 @@ func (l *looksLate) Look(ctx context.Context, name string) (broker.State, error)
 	l.look()
 	return l.Store.Look(ctx, name)
 }
+
+func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {
+	cfg := testConfig()
+	l := &cfg.Limits
+	l.LocksPerSession, l.WaitersPerSession, l.WatchesPerSession = 2, 2, 2
+	inWorldWith(t, cfg, func(w *world) {
+		store := &faults{Store: &renewsNothing{w.store.Store}}
+		c := start(w.t, cfg, store).open()
+		g := c.take("job")
+		store.setDown(broker.ErrUnavailable)
+		time.Sleep(2 * time.Second)
+		one[broker.AtRisk](c)
+		store.setDown(nil)
+		time.Sleep(2 * time.Second) // the lease could not be verified yet, so Safe is still to be told
+		for range 2 + 2*2 + 2 + 1024 {
+			c.Cancel(c.id(), 0)
+		}
+		c.Release(c.id(), g.Hold) // Safe finds no room
+		<-c.Done()
+		if !errors.Is(c.Cause(), broker.ErrBacklog) {
+			w.t.Errorf("got %v, want ErrBacklog", c.Cause())
+		}
+		synctest.Wait()
+		w.free("job")
+	})
+}
+
+// renewsNothing is a Store that cannot renew.
+type renewsNothing struct{ broker.Store }
+
+func (*renewsNothing) Renew(_ context.Context, rs []broker.Renewal, done func(int, error)) {
+	for i := range rs {
+		done(i, broker.ErrUnavailable)
+	}
+}

@@ -74,8 +74,8 @@ func (b *Broker) release(l *Lease, id uint64) {
 // startReleaseLocked is release for the ordinary case: the last hold, and nothing else under way for it. It needs no
 // goroutine unless the store cannot be reached.
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
+	l.sess.ops++ // first: overLocked may end the session, which then is not finished
 	l.overLocked()
-	l.sess.ops++
 	h := b.handoverLocked(l.q, l.returnAll())
 	h.start = time.Now()
 	b.takingLocked()
