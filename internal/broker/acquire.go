@@ -200,6 +200,8 @@ type attempt struct {
 	start time.Time
 	fence Fence
 	err   error
+	// unsure says that an earlier one with the same claim was not answered, and may be executed yet.
+	unsure bool
 }
 
 // attempt makes a claim.
@@ -227,6 +229,7 @@ func (b *Broker) insist(a attempt) attempt {
 		return a
 	}
 	a = b.attempt(a.claim)
+	a.unsure = true
 	if a.err != nil && !errors.Is(a.err, ErrOutcomeUnknown) {
 		a.err = errors.Join(a.err, ErrOutcomeUnknown)
 	}
@@ -239,7 +242,7 @@ func (b *Broker) conclude(q *queue, w *waiter, a attempt) time.Duration {
 	err := a.err
 	b.mu.Lock()
 	w.trying = false
-	w.unsure = w.unsure || errors.Is(err, ErrOutcomeUnknown)
+	w.unsure = w.unsure || a.unsure || errors.Is(err, ErrOutcomeUnknown)
 	if w.gone {
 		b.mu.Unlock()
 		b.forfeit(q, w, a)
@@ -295,6 +298,7 @@ func (e *HeldError) pause() time.Duration {
 
 // grantLocked answers a waiter with the lock. A session's lease is kept from now on; a unary one ends by itself.
 func (b *Broker) grantLocked(q *queue, w *waiter, a attempt) {
+	unsure := w.unsure
 	w.unsure = false
 	until := a.until()
 	b.metrics.granted(w)
@@ -305,7 +309,7 @@ func (b *Broker) grantLocked(q *queue, w *waiter, a attempt) {
 	}
 	l := &Lease{
 		b: b, sess: w.sess, q: q, name: q.name, kind: w.claim.Kind, holder: w.holder, owner: w.claim.Owner,
-		fence: a.fence, annotation: w.annotation, since: time.Now(),
+		fence: a.fence, annotation: w.annotation, since: time.Now(), unsure: unsure,
 		auto: w.auto, until: until, count: 1,
 	}
 	q.holder = l

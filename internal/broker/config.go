@@ -50,11 +50,8 @@ const (
 	// retryPause is the pause after a failed attempt, doubled up to maxRetryPause.
 	retryPause    = 50 * time.Millisecond
 	maxRetryPause = 2 * time.Second
-	// settlePause is the time after which a compensation is made a second time, for a command that was still under
-	// way when the first one was acknowledged.
-	settlePause = time.Second
 	// closeTime is how long Close waits for what may have been taken and is being given back.
-	closeTime = 2 * settlePause
+	closeTime = 2 * time.Second
 )
 
 // margin is how much shorter than its TTL a lease is trusted: clocks of lockd and the store may drift apart by 1 %,

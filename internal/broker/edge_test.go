@@ -385,7 +385,7 @@ func TestHoldsBeingClearedUpCountAsLocks(t *testing.T) {
 			}
 		}
 		w.store.setDown(nil)
-		time.Sleep(10 * time.Second)
+		time.Sleep(15 * time.Second) // the last look for late commands is made after 11
 		c.take("job")
 	})
 }
@@ -461,4 +461,27 @@ func (*renewsNothing) Renew(_ context.Context, rs []broker.Renewal, done func(in
 	for i := range rs {
 		done(i, broker.ErrUnavailable)
 	}
+}
+
+func TestAnAttemptExecutedAfterTheReleaseIsUndone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		first := true
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			if first {
+				first = false
+				go func() { time.Sleep(5 * time.Second); _, _ = next() }()
+				return broker.Grant{}, broker.ErrOutcomeUnknown
+			}
+			return next()
+		})
+		c := w.alive()
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		c.release(one[broker.Granted](c).Hold)
+		time.Sleep(6 * time.Second)
+		if !w.look("job").Held {
+			t.Fatal("the late attempt did not take the lock: the test shows nothing")
+		}
+		time.Sleep(10 * time.Second)
+		w.free("job")
+	})
 }

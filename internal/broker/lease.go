@@ -18,6 +18,7 @@ type Lease struct {
 	fence      Fence
 	annotation string
 	since      time.Time
+	unsure     bool // an attempt whose answer never came may still be under way: it could take the lock once more
 
 	// Guarded by Broker.mu:
 	auto    bool

@@ -99,7 +99,7 @@ func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 // releasedLocked moves the queue on and answers.
 func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 	err := b.moveOnLocked(l.q, h)
-	if retriable(err) {
+	if retriable(err) || l.unsure {
 		b.recallLocked(l)
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (l *Lease) returnAll() Return {
 // the background.
 func (b *Broker) giveUp(l *Lease) error {
 	err := b.pass(l.q, l.returnAll())
-	if retriable(err) {
+	if retriable(err) || l.unsure {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.recallLocked(l)
@@ -135,6 +135,9 @@ func (b *Broker) recallLocked(l *Lease) {
 		end = l.mayLast
 	}
 	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(end), 0)}
+	if l.unsure { // a late attempt would get another fence
+		c.Fence = 0
+	}
 	b.settleLocked(c, l.sess, 0)
 }
 

@@ -29,21 +29,26 @@ func (b *Broker) settleLocked(c Claim, s *Session, after time.Duration) {
 	})
 }
 
-// compensate releases until the store acknowledges it, and once more a little later, in case the command that is to
-// be undone was still under way. It gives up when a lease taken at its beginning would have ended by itself.
+// settlePauses are the times after which a compensation that was acknowledged is made again, in case the command that
+// is to be undone was still under way.
+var settlePauses = [...]time.Duration{time.Second, 10 * time.Second}
+
+// compensate releases until the store acknowledges it, and again a little later. It gives up when a lease taken at its
+// beginning would have ended by itself.
 func (b *Broker) compensate(c Claim) {
 	end := time.Now().Add(max(c.TTL, b.cfg.SessionTTL))
-	again := false
+	acknowledged := 0
 	for n := 1; b.ctx.Err() == nil && time.Now().Before(end); n++ {
 		_, err := b.store.Release(b.ctx, Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence})
 		switch {
 		case retriable(err):
 			b.pause(backoff(n))
-		case again:
+		case acknowledged == len(settlePauses):
 			return
 		default:
-			again, n = true, 0
-			b.pause(settlePause)
+			b.pause(settlePauses[acknowledged])
+			acknowledged++
+			n = 0
 		}
 	}
 }
