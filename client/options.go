@@ -93,7 +93,7 @@ func Lease(d time.Duration) LockOption {
 }
 
 // Holder names the holder. Lock calls with the same holder on the same Client are reentrant: each gets a Lock with
-// the same fence at once, and the name is free after each was unlocked. Without it every Lock call is a holder of
+// the same fence, at once or together with the first, and the name is free after each was unlocked. Without it every Lock call is a holder of
 // its own.
 func Holder(name string) LockOption { return func(r *request) { r.acquire.Holder = name } }
 

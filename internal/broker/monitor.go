@@ -67,7 +67,7 @@ func (b *Broker) riskLocked() {
 	}
 }
 
-// verifyLocked has every lease renewed now. Each session at risk is told Safe when all of its leases are.
+// verifyLocked has every lease renewed now, and the heads of the queues try again. Each session at risk is told Safe when all of its leases are.
 func (b *Broker) verifyLocked() {
 	var all []*Lease
 	for _, s := range b.sessions {
@@ -81,6 +81,9 @@ func (b *Broker) verifyLocked() {
 		s.calmLocked()
 	}
 	b.keeper.Hurry(all)
+	for _, q := range b.queues {
+		q.signal() // a head that waits for the store need not wait longer
+	}
 }
 
 // trustLocked takes a lease from those to be verified: it was renewed, or it is over.
