@@ -294,7 +294,6 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 	})
 }
 
-
 func TestDataLossIsToldWithinARenewalIntervalAndTheFenceGrowsOn(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
