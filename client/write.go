@@ -9,8 +9,9 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// maxBatch is how many requests go into one frame at most.
-const maxBatch = 256
+// maxBatch is how many requests go into one frame at most. With a few frames under way the client, lockd and Redis
+// work side by side; one frame with everything would go round and keep two of the three waiting.
+const maxBatch = 64
 
 // defaultFrame is assumed of a server that does not tell its limit, in bytes.
 const defaultFrame = 1 << 20

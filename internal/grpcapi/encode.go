@@ -12,8 +12,9 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// batchSize bounds the messages of one frame, so that it stays far below what clients accept.
-const batchSize = 256
+// batchSize bounds the messages of one frame, so that it stays far below what clients accept, and so that the client has
+// work while the rest is written.
+const batchSize = 64
 
 func inBatches(messages []*lockdv1.SessionResponse) []*lockdv1.SessionResponse {
 	if len(messages) < 2 {

@@ -12,8 +12,9 @@ import (
 const (
 	// senders is how many batches may be under way. While one is in Redis the answers of the other are told.
 	senders = 2
-	// maxBatch is how many commands a batch has at most.
-	maxBatch = 300
+	// maxBatch is how many commands a batch has at most. Larger ones save little more, and have Redis wait for the whole
+	// batch to be written and lockd for all of its answers.
+	maxBatch = 64
 )
 
 var (
