@@ -2,16 +2,21 @@
 --
 -- A fence key holds the last fence of a name, in decimal. Numbers stay below 2^53, where Lua's are exact.
 
--- last_fence returns the fence in a key, 0 if there is none, or nil and an error reply if something else is in it.
--- Going on from there could make fences smaller, so nothing is done to such a name.
-local function last_fence(key)
-  local text = redis.call('GET', key)
-  if not text then return 0 end
+-- number_of reads what was in a fence key. Going on from something else could make fences smaller, so nothing is done to
+-- such a name: the second result is then an error reply.
+local function number_of(text)
   local fence = string.match(text, '^%d+$') and tonumber(text)
   if not fence or fence > 9007199254740000 then
     return nil, redis.error_reply('LOCKDKIND the fence key holds no fence')
   end
   return fence
+end
+
+-- last_fence returns the fence in a key, 0 if there is none, or nil and an error reply if something else is in it.
+local function last_fence(key)
+  local text = redis.call('GET', key)
+  if not text then return 0 end
+  return number_of(text)
 end
 
 -- next_fence returns max(last + 1, now in microseconds): it grows on after the key was lost, too.
@@ -23,4 +28,22 @@ end
 -- keep_fence stores a fence.
 local function keep_fence(key, fence, ttl)
   redis.call('SET', key, string.format('%.0f', fence), 'PX', ttl)
+end
+
+-- advance_fence stores the next fence and returns it, or nil and an error reply: max(last + 1, now in microseconds). The
+-- clock is nearly always ahead, so it is stored first, and the last fence is what was there before.
+local function advance_fence(key, ttl)
+  local fence = next_fence(0)
+  local text = redis.call('SET', key, string.format('%.0f', fence), 'PX', ttl, 'GET')
+  if not text then return fence end
+  local last, bad = number_of(text)
+  if bad then
+    redis.call('SET', key, text)
+    return nil, bad
+  end
+  if last >= fence then
+    fence = last + 1
+    keep_fence(key, fence, ttl)
+  end
+  return fence
 end

@@ -11,6 +11,16 @@
 local owner, remaining, heir = ARGV[1], ARGV[3], ARGV[4]
 local single = redis.call('HLEN', KEYS[1]) == 1
 
+-- The ordinary case in as few commands as can be. A hash without fields is no more, and its TTL neither.
+if single and remaining == '0' and heir == '' then
+  if ARGV[2] ~= '0' then
+    local text = redis.call('GET', KEYS[2])
+    if text and text ~= ARGV[2] and redis.call('HEXISTS', KEYS[1], owner) == 1 then return {-2} end
+  end
+  if redis.call('HDEL', KEYS[1], owner) == 0 then return {-1} end
+  return {1, redis.call('PUBLISH', KEYS[3], '0')}
+end
+
 if not (single and redis.call('HEXISTS', KEYS[1], owner) == 1) then
   if heir == '' or not (single and redis.call('HEXISTS', KEYS[1], heir) == 1) then return {-1} end
   -- The name was handed over before, and the reply was lost.
@@ -32,11 +42,6 @@ if remaining ~= '0' then
   if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
   redis.call('HSET', KEYS[1], owner, remaining)
   return {1, 0}
-end
-
-if heir == '' then
-  redis.call('DEL', KEYS[1])
-  return {1, redis.call('PUBLISH', KEYS[3], '0')}
 end
 
 local last, bad = last_fence(KEYS[2])
