@@ -22,7 +22,8 @@ help: ## show this list
 
 .PHONY: run
 run: ## run lockd with its defaults: leases in memory, nothing to install
-	$(GO) run -ldflags '$(LDFLAGS)' ./cmd/lockd
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/lockd ./cmd/lockd
+	@exec bin/lockd
 
 # bench/ is a module of its own, so that what lockd is compared with never becomes a dependency of lockd. Its code is
 # kept compiling and clean all the same.

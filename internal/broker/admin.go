@@ -168,7 +168,7 @@ func (b *Broker) ForceRelease(ctx context.Context, name string, k Kind) (bool, e
 		return false, err
 	}
 	released, err := b.store.ForceRelease(ctx, name, k)
-	if err == nil {
+	if released {
 		b.metrics.forced.Inc()
 	}
 	return released, err

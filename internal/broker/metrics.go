@@ -53,6 +53,14 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 	}
 	reg.MustRegister(m.waiters, m.held)
 	gauge("sessions", "Open sessions.", func() float64 { return float64(b.count(func() int { return len(b.sessions) })) })
+	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.", func() float64 {
+		return float64(b.count(func() int {
+			if !b.draining {
+				return 0
+			}
+			return len(b.sessions)
+		}))
+	})
 	gauge("watched_names", "Names watched by sessions.", func() float64 { return float64(b.count(func() int { return len(b.watches) })) })
 	gauge("oldest_waiter_seconds", "How long the longest waiting request has waited.", b.oldestWaiter)
 	gauge("store_up", "1 when the last probe reached the store.", func() float64 {

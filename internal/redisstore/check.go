@@ -85,6 +85,9 @@ func (s *Store) passed(ctx context.Context, id, version string) {
 	if before == id {
 		return
 	}
+	if before != "" {
+		s.metrics.restarts.Inc()
+	}
 	s.log.Info("redis is there", zap.String("version", version), zap.String("run_id", id))
 	s.checkEviction(ctx)
 }

@@ -14,6 +14,7 @@ type metrics struct {
 	failures      *prometheus.CounterVec   // by what the failure means
 	scriptLoads   prometheus.Counter
 	resubscribed  prometheus.Counter
+	restarts      prometheus.Counter
 	subscriptions prometheus.Gauge
 }
 
@@ -37,6 +38,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Namespace: "lockd", Name: "redis_pubsub_resubscribe_total",
 			Help: "Interruptions of the connection that hears of releases.",
 		}),
+		restarts: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "lockd", Name: "redis_run_id_changes_total",
+			Help: "Times another server answered at the address: a restart or a fail-over.",
+		}),
 		subscriptions: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "lockd", Name: "redis_pubsub_channels",
 			Help: "Channels that are subscribed, or about to be.",
@@ -46,7 +51,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		return m, nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.seconds, m.failures, m.scriptLoads, m.resubscribed, m.subscriptions} {
+	for _, c := range []prometheus.Collector{m.seconds, m.failures, m.scriptLoads, m.resubscribed, m.restarts, m.subscriptions} {
 		errs = append(errs, reg.Register(c))
 	}
 	return m, errors.Join(errs...)
