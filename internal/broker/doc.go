@@ -15,9 +15,10 @@
 //
 // A Session takes the request and answers it, in time, through its Outbox. An Acquire becomes a waiter in the queue
 // of its name (acquire.go, queue.go). While nobody here holds the name, the queue's driver (driver.go) asks the Store
-// on behalf of the head; it needs a goroutine only if the first attempt is no grant. A granted waiter becomes a Lease and is given to the Keeper, which renews it and
-// ends it when it is lost (lease.go). A Release takes the lease back, or passes it to the next waiter in the same
-// Store call (release.go).
+// on behalf of the head; it needs a goroutine only if the first attempt is no grant. A granted waiter becomes a Lease
+// and is given to the Keeper, which renews it and ends it when it is lost (lease.go). A Release takes the lease back,
+// or passes it to the next waiter in the same Store call (release.go, handover.go). What may have been taken for nobody
+// is given back in the background (settle.go).
 //
 // # Time
 //
