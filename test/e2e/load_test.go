@@ -13,11 +13,11 @@ import (
 )
 
 // load tells how long the processes of a test had to wait for a processor because others had them all. Promises in
-// milliseconds are about lockd, not about who else uses the machine: that time is taken off. On a machine with nothing
-// else to do it is next to nothing.
+// milliseconds are about lockd, not about who else uses the machine: that time is taken off, for each process that of
+// the thread that waited longest, as the others waited at the same time. With nothing else to do it is next to nothing.
 type load struct {
 	pids   []int
-	before time.Duration
+	before map[string]time.Duration
 }
 
 // loadOn begins to count for us, a Redis and some servers.
@@ -45,19 +45,30 @@ func loadOn(t *testing.T, rc *redis.Client, ds ...*lockd) *load {
 func (l *load) begin() { l.before = l.waited() }
 
 // off takes the time waited since begin off a duration.
-func (l *load) off(d time.Duration) time.Duration { return d - max(l.waited()-l.before, 0) }
+func (l *load) off(d time.Duration) time.Duration {
+	longest := make(map[string]time.Duration) // by process
+	for path, waited := range l.waited() {
+		process := filepath.Dir(filepath.Dir(path))
+		longest[process] = max(longest[process], waited-l.before[path])
+	}
+	for _, waited := range longest {
+		d -= waited
+	}
+	return d
+}
 
-// waited is for how long all threads together were ready to run and did not.
-func (l *load) waited() (sum time.Duration) {
+// waited is for how long each thread was ready to run and did not.
+func (l *load) waited() map[string]time.Duration {
+	threads := make(map[string]time.Duration)
 	for _, pid := range l.pids {
 		paths, _ := filepath.Glob(procFile(pid, "task/*/schedstat"))
 		for _, path := range paths {
 			text, _ := os.ReadFile(path) // the thread may be gone, and not every kernel counts
 			var ran, waited int64
 			if _, err := fmt.Sscan(string(text), &ran, &waited); err == nil {
-				sum += time.Duration(waited)
+				threads[path] = time.Duration(waited)
 			}
 		}
 	}
-	return sum
+	return threads
 }
