@@ -9,14 +9,24 @@ import (
 	"time"
 )
 
-// AcquireRequest asks for a lock.
+// AcquireRequest asks for a lock, or for all of several or none.
 type AcquireRequest struct {
 	Name       string
 	Kind       Kind
+	Permits    uint32         // of a semaphore; 0 is 1
+	Limit      uint32         // of a semaphore; 0 is whatever was set
+	More       []Item         // further locks, with other names
 	Holder     string         // empty: the request is its own holder
 	Wait       *time.Duration // nil: for ever; 0: try once
 	Lease      *time.Duration // nil: auto
 	Annotation string
+}
+
+// Item is one of several locks.
+type Item struct {
+	Name           string
+	Kind           Kind
+	Permits, Limit uint32 // as in AcquireRequest
 }
 
 // Acquire asks for a lock. The answer is Granted, NotGranted or Failed, after Queued if the request has to wait.

@@ -26,14 +26,16 @@ type LeaseInfo struct {
 	ValidFor   time.Duration
 	Auto       bool
 	Count      uint32
+	Permits    uint32 // of a semaphore
 	Annotation string
 }
 
-// WaiterInfo describes a request that waits on this replica.
+// WaiterInfo describes a request that waits. Of one that waits elsewhere only the owner and the position are known.
 type WaiterInfo struct {
 	Name     string
 	Kind     Kind
-	Session  string // empty for a unary call
+	Owner    Owner
+	Session  string // empty for a unary call, or elsewhere
 	Client   string
 	Position int
 	Age      time.Duration
@@ -138,8 +140,13 @@ func firstAfter(keys func(func(string) bool), after string, size int) []string {
 	return found[:min(size, len(found))]
 }
 
-// Waiters lists up to size requests that wait for a name here, the next one first, from a position on.
-func (b *Broker) Waiters(name string, from, size int) []WaiterInfo {
+// Waiters lists up to size requests that wait for a name, the next one first, from a position on: for a fair lock all
+// there are anywhere, for others those of this replica.
+func (b *Broker) Waiters(_ context.Context, name string, from, size int) ([]WaiterInfo, error) {
+	return b.waitersHere(name, from, size), nil
+}
+
+func (b *Broker) waitersHere(name string, from, size int) []WaiterInfo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queues[name]

@@ -238,7 +238,7 @@ func (c *chaos) setDown(down bool) {
 		return
 	}
 	for _, notify := range ears {
-		notify(broker.NoticeListening)
+		notify(broker.Notice{What: broker.NoticeListening})
 	}
 	for _, notify := range control {
 		notify("")
@@ -253,8 +253,8 @@ func (c *chaos) calmDown() {
 	c.calm = true
 }
 
-func (c *chaos) Listen(name string, notify func(broker.Notice)) (stop func()) {
-	deaf := c.Store.Listen(name, func(n broker.Notice) {
+func (c *chaos) Listen(name string, kind broker.Kind, notify func(broker.Notice)) (stop func()) {
+	deaf := c.Store.Listen(name, kind, func(n broker.Notice) {
 		if !c.isDown() {
 			notify(n)
 		}

@@ -26,6 +26,7 @@ type Limits struct {
 	WaitersPerSession  int
 	WatchesPerSession  int
 	QueueLength        int // waiters of one name on this replica
+	NamesPerAcquire    int // locks of one request
 	Sessions           int
 	MinLease, MaxLease time.Duration
 	MaxWait            time.Duration

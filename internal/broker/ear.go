@@ -21,7 +21,7 @@ func (e *ear) sleep(pause time.Duration) {
 		case <-e.q.wake:
 		default:
 		}
-		e.stop = e.b.store.Listen(e.q.name, e.hear)
+		e.stop = e.b.store.Listen(e.q.name, Exclusive, e.hear)
 	}
 	if !e.live.Load() {
 		pause = min(pause, blindPollInterval)
@@ -43,7 +43,7 @@ func (e *ear) rest(pause time.Duration) {
 }
 
 func (e *ear) hear(n Notice) {
-	if n == NoticeListening {
+	if n.What == NoticeListening {
 		e.live.Store(true)
 	}
 	e.q.signal()

@@ -32,6 +32,10 @@ var (
 	ErrOutcomeUnknown = errors.New("the store did not answer, the outcome is unknown")
 	// ErrKindMismatch: the name is in use for something else.
 	ErrKindMismatch = errors.New("the name is in use for something else")
+	// ErrLimitMismatch: the semaphore has another limit. Usually inside a *LimitError.
+	ErrLimitMismatch = errors.New("the semaphore has another limit")
+	// ErrUpgrade: a holder that reads cannot get the write lock: it would wait for itself.
+	ErrUpgrade = errors.New("a read lock cannot be upgraded to a write lock")
 	// ErrStoreFull: the store has no room.
 	ErrStoreFull = errors.New("the store is full")
 	// ErrUnsupported: this server cannot do that.
@@ -58,13 +62,28 @@ var (
 
 // HeldError is ErrHeld with what is known of the hold in the way.
 type HeldError struct {
-	// RetryAfter is the remaining time of that hold, NoTTL if it has none.
+	// Name is the lock in the way; empty stands for the only one that was claimed.
+	Name string
+	// RetryAfter is when the name may be free by itself: the remaining time of that hold, NoTTL if it has none.
 	RetryAfter time.Duration
 	HeldBy     Owner
+	// Ahead is how many fair waiters are before the claim's owner, as far as known; 0 for other kinds.
+	Ahead int
 }
 
 func (e *HeldError) Error() string { return fmt.Sprintf("%v by %q", ErrHeld, e.HeldBy) }
 func (e *HeldError) Unwrap() error { return ErrHeld }
+
+// LimitError is ErrLimitMismatch with the limit the semaphore has, 0 if it has none yet and none was claimed.
+type LimitError struct{ Limit uint32 }
+
+func (e *LimitError) Error() string {
+	if e.Limit == 0 {
+		return "the semaphore has no limit yet, and none was given"
+	}
+	return fmt.Sprintf("%v: %d", ErrLimitMismatch, e.Limit)
+}
+func (e *LimitError) Unwrap() error { return ErrLimitMismatch }
 
 // GoneError says that a hold which was believed to be there is not.
 type GoneError struct {

@@ -22,10 +22,11 @@ type Validity struct {
 
 // The answers to requests; ID is the request's.
 type (
-	// Granted: the lock is held.
+	// Granted: the lock is held, and More are if more were asked for.
 	Granted struct {
 		ID       uint64
 		Hold     Hold
+		More     []Hold
 		Validity Validity
 		Count    uint32
 		Auto     bool
@@ -37,7 +38,7 @@ type (
 		RetryAfter time.Duration // 0 if not known
 		HeldBy     Owner
 	}
-	// Queued: the request waits.
+	// Queued: the request waits. It may be told again, with another position.
 	Queued struct {
 		ID       uint64
 		Position int

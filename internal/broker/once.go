@@ -12,6 +12,8 @@ import (
 type OnceRequest struct {
 	Name       string
 	Kind       Kind
+	Permits    uint32         // of a semaphore; 0 is 1
+	Limit      uint32         // of a semaphore; 0 is whatever was set
 	Wait       *time.Duration // nil or 0: try once
 	Lease      time.Duration
 	LeaseID    string // chosen by a caller that wants to repeat safely; empty: the broker chooses
@@ -85,7 +87,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 // againOnce finds the lease of a caller that repeats its request while others wait for the name: it must not queue
 // behind those who wait for itself.
 func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (OnceLease, bool) {
-	if !w.ownID || len(b.Waiters(req.Name, 0, 1)) == 0 {
+	if !w.ownID || len(b.waitersHere(req.Name, 0, 1)) == 0 {
 		return OnceLease{}, false
 	}
 	if st, err := b.store.Look(ctx, req.Name); err != nil || st.Owner != w.claim.Owner {

@@ -26,6 +26,12 @@ func (k Kind) String() string {
 	return names[k]
 }
 
+// Shared says whether several owners can hold a name of this kind at once.
+func (k Kind) Shared() bool { return k == Read || k == Semaphore }
+
+// Placed says whether a waiter for a name of this kind keeps a place in the Store.
+func (k Kind) Placed() bool { return k == Fair || k == Write }
+
 // Owner is who holds a name in the Store: "<session uuid>:<holder>#<request>", with an empty holder if the request is
 // its own. Each request has an owner of its own, so nothing done late for one can hit the hold of another.
 type Owner string
@@ -39,16 +45,26 @@ type Claim struct {
 	Kind  Kind
 	Owner Owner
 	// Count is how often the owner holds the name afterwards. With 1 the name is taken if it is free. With more the
-	// owner must hold it already, with Fence.
+	// owner must hold it already, with Fence. Always 1 for a semaphore.
 	Count uint32
 	// Fence is the fence the owner already has; 0 when Count is 1.
 	Fence Fence
 	// TTL is how long the lease lasts from now. A longer remaining time is never shortened.
 	TTL time.Duration
+	// Beside is, for Read, the owner of a write hold that does not stand in the way: its holder wants to read as well.
+	Beside Owner
+	// Permits is how many permits of a semaphore are taken, at least 1; 0 for other kinds.
+	Permits uint32
+	// Limit is how many permits a semaphore has. It is kept by the Store from the first claim on; 0 takes what is kept.
+	Limit uint32
+	// Place is, for a kind that is Placed, for how long a claim that is refused because the name is held keeps a
+	// place: Fair one in the queue, Write one that keeps new readers away. 0 for none.
+	Place time.Duration
 }
 
 // Grant is a claim that succeeded.
 type Grant struct {
+	// Fence of the hold. A repetition gets the same one, but for a semaphore, where it gets a greater one.
 	Fence Fence
 	// TTL is the remaining time of the lease, at least the claim's.
 	TTL time.Duration
@@ -59,12 +75,17 @@ type Return struct {
 	Name  string
 	Kind  Kind
 	Owner Owner
-	// Fence must be that of the hold; 0 matches any.
+	// Fence must be that of the hold; 0 matches any. It is not compared for Write and Semaphore, whose owner alone
+	// decides.
 	Fence Fence
 	// Remaining is how often the owner holds the name afterwards; 0 frees it.
 	Remaining uint32
-	// Next, if set, is to hold the name from now on. Only with Remaining 0.
+	// Next, if set, is to hold the name from now on. Only with Remaining 0 and if it is of the same kind, which is not
+	// Shared. The Store frees the name instead if it may not be handed over: it is the turn of another fair waiter, or
+	// the owner goes on reading.
 	Next *Successor
+	// Permits is how many permits the hold has, 0 if that is not known; the whole hold is given back.
+	Permits uint32
 }
 
 // Successor is the owner a name is handed to.
@@ -79,6 +100,8 @@ type Returned struct {
 	HandedOver Fence
 	// Listeners is how many subscribers heard of the release, 0 when it was not published or not known.
 	Listeners int
+	// Turn is the fair waiter that was told that it is its turn, if any.
+	Turn Owner
 }
 
 // Renewal asks to prolong a hold.
@@ -86,39 +109,63 @@ type Renewal struct {
 	Name  string
 	Kind  Kind
 	Owner Owner
+	// Fence must be that of the hold; 0 matches any. It is not compared for Write and Semaphore.
 	Fence Fence
 	// TTL is how long the lease lasts from now. A longer remaining time is never shortened; 0 only verifies that
 	// the hold is there.
 	TTL time.Duration
+	// Permits is how many permits the hold has, 0 if that is not known.
+	Permits uint32
 }
 
 // State is what the Store knows of a name.
 type State struct {
 	Name string
+	// Kind is Exclusive for Fair, too, unless somebody queues: the Store does not tell them apart.
 	Kind Kind
-	// Held says whether anybody holds the name; the fields below are zero if not, but for Fence.
-	Held  bool
+	// Held says whether anybody holds the name; the fields below are zero if not, but for Fence and what is said of a
+	// semaphore and a queue.
+	Held bool
+	// Owner is one of the owners, the writer if there is one. Permits have no owner that could be read.
 	Owner Owner
+	// Count is how often that owner holds the name.
 	Count uint32
-	// TTL is the remaining time, or NoTTL.
+	// Holders is how many owners hold the name; for a semaphore, how many permits are out.
+	Holders uint32
+	// TTL is the remaining time, or NoTTL. With several holders it is the longest.
 	TTL time.Duration
 	// Fence is the last one given out, 0 if none is known.
 	Fence Fence
+	// Limit is how many permits a semaphore has.
+	Limit uint32
+	// Queued is how many fair waiters there are, wherever they wait.
+	Queued uint32
 }
 
 // NoTTL is the remaining time of a hold that some other program took without one.
 const NoTTL time.Duration = -1
 
 // Notice is what a listener hears of a name.
-type Notice uint8
+type Notice struct {
+	What What
+	// For is the fair waiter that is meant, or empty: everybody is.
+	For Owner
+	// After is, with NoticeTurn, when the name will be free at the latest.
+	After time.Duration
+}
 
-// The notices.
+// What happened.
+type What uint8
+
+// What a Notice can say.
 const (
 	// NoticeListening: from now on releases are heard. Comes once after Listen and after each interruption; anything
 	// may have happened before.
-	NoticeListening Notice = iota + 1
-	// NoticeReleased: the name was released, by whomever.
+	NoticeListening What = iota + 1
+	// NoticeReleased: the name was released, by whomever, or it may be worth another attempt.
 	NoticeReleased
+	// NoticeTurn: a fair waiter is the next one, but the name is held.
+	NoticeTurn
 )
 
 // Store keeps leases. It is declared here, by its only caller; memstore and redisstore implement it and package
@@ -134,17 +181,39 @@ const (
 //
 // A cancelled ctx is ErrOutcomeUnknown unless the attempt was not begun.
 type Store interface {
-	// Acquire takes a name, or holds it once more. It returns a *HeldError if another owner has it, ErrNotHeld if
-	// Claim.Count > 1 and the owner does not hold it, ErrStale if it holds it with another fence.
+	// Acquire takes a name, or holds it once more. It returns a *HeldError if another owner is in the way or, for
+	// Fair, waits before it; ErrNotHeld if Claim.Count > 1 and the owner does not hold it, ErrStale if it holds it with
+	// another fence. For a semaphore it returns a *LimitError if another limit is kept, or none and none is claimed, and
+	// ErrInvalid if more permits are claimed than there are.
+	// A grant ends the owner's place.
 	// Repeated: the same fence, the same count. Executed late: the name is held until its TTL passes unless it is
-	// released after that.
+	// released after that, or the place is kept until its time passes unless it is left.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
+	// AcquireAll takes several names, all or none, at one instant. The claims have different names, Count 1 and no
+	// Place. A *HeldError names the first one in the way. Repeated: like Acquire, for each.
+	AcquireAll(ctx context.Context, cs []Claim) ([]Grant, error)
+
 	// Release gives a hold back, frees the name and tells the listeners, or hands it to Return.Next without telling
-	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence.
+	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence. With
+	// Remaining 0 the owner's place is given up in any case.
 	// Repeated: ErrNotHeld when it was freed; the same fence when it was handed over and the successor still holds
 	// it. Executed late: ErrNotHeld or ErrStale, nobody else's hold is touched.
 	Release(ctx context.Context, r Return) (Returned, error)
+
+	// Enlist keeps the places of fair waiters for so long from now. Owners that have no place get one behind all others,
+	// in their order; but one that was taken for dead by others although its time had not passed gets one in front.
+	// It returns for each how many are before it, or PlaceUnknown if it had its place already, or PlaceHolds if it is
+	// the holder by now and needs no place.
+	// Repeated: nothing changes but the time. Executed late: a place is kept until its time passes.
+	Enlist(ctx context.Context, name string, owners []Owner, place time.Duration) ([]int, error)
+
+	// Leave gives up the places of waiters of a Placed kind, and tells those for whom that makes room. It is no error
+	// if there are none.
+	Leave(ctx context.Context, name string, kind Kind, owners []Owner) error
+
+	// Queue reads some of the fair waiters of a name, the next one first, whoever's they are.
+	Queue(ctx context.Context, name string, from, size int) ([]Owner, error)
 
 	// StartAcquire and StartRelease are Acquire and Release for the hot path. They return at once and tell the outcome
 	// to done: exactly once, never before they return, in a goroutine that done must not block. They bound themselves.
@@ -157,6 +226,7 @@ type Store interface {
 	Renew(ctx context.Context, rs []Renewal, done func(i int, err error))
 
 	// ForceRelease frees a name whoever holds it, tells the listeners and all replicas, and says whether it was held.
+	// Read frees no write hold, Write no read hold. All permits of a semaphore are returned; it keeps its limit.
 	ForceRelease(ctx context.Context, name string, kind Kind) (bool, error)
 
 	// Look reads the state of a name.
@@ -166,9 +236,9 @@ type Store interface {
 	// cursor is the end. A page may be empty, and a name may come twice. A cursor it does not know is ErrInvalid.
 	List(ctx context.Context, prefix, cursor string, size int) (page []State, next string, err error)
 
-	// Listen calls notify for a name until stop is called. notify must not block and may be called at any time, also
-	// shortly after stop. Listening never fails: while the store cannot be reached no NoticeListening comes.
-	Listen(name string, notify func(Notice)) (stop func())
+	// Listen calls notify for a name of a kind, or of any kind if that is 0, until stop is called. notify must not block and may be called at any
+	// time, also shortly after stop. Listening never fails: while the store cannot be reached no NoticeListening comes.
+	Listen(name string, kind Kind, notify func(Notice)) (stop func())
 
 	// ListenForced calls notify with each name that ForceRelease frees on any replica, and with "" after an
 	// interruption.
@@ -177,6 +247,12 @@ type Store interface {
 	// Probe asks whether the store can be reached. The identity changes when the server restarts.
 	Probe(ctx context.Context) (identity string, err error)
 }
+
+// What Enlist answers besides a position.
+const (
+	PlaceUnknown = -1
+	PlaceHolds   = -2
+)
 
 // Keeper keeps leases alive and ends those that are lost. It is declared here, by its only caller; watchdog
 // implements it. None of its methods blocks or calls back.

@@ -97,7 +97,7 @@ func (b *Broker) unwatchLocked(s *Session, w *watch) {
 
 // observe looks at a watched name whenever it may have changed without a message.
 func (b *Broker) observe(ctx context.Context, w *watch) {
-	stop := b.store.Listen(w.name, func(n Notice) { b.noticed(w, n) })
+	stop := b.store.Listen(w.name, 0, func(n Notice) { b.noticed(w, n) })
 	defer stop()
 	var seen Fence
 	for ctx.Err() == nil {
@@ -128,7 +128,7 @@ func (b *Broker) observe(ctx context.Context, w *watch) {
 
 // noticed passes a published release on, and has the name looked at after an interruption.
 func (b *Broker) noticed(w *watch, n Notice) {
-	if n == NoticeReleased {
+	if n.What == NoticeReleased {
 		b.mu.Lock()
 		b.unlockedLocked(w)
 		w.held = false

@@ -54,7 +54,7 @@ func (h *adminService) ListLocks(_ context.Context, r *lockdv1.ListLocksRequest)
 }
 
 // ListWaiters lists the requests that wait. The page token is the next position.
-func (h *adminService) ListWaiters(_ context.Context, r *lockdv1.ListWaitersRequest) (*lockdv1.ListWaitersResponse, error) {
+func (h *adminService) ListWaiters(ctx context.Context, r *lockdv1.ListWaitersRequest) (*lockdv1.ListWaitersResponse, error) {
 	size, from := pageSize(r.GetPageSize()), 0
 	if t := r.GetPageToken(); t != "" {
 		var err error
@@ -62,7 +62,10 @@ func (h *adminService) ListWaiters(_ context.Context, r *lockdv1.ListWaitersRequ
 			return nil, toStatus(&broker.InvalidError{Field: "page_token", Reason: broker.ReasonPage, Detail: "not a token of this list"})
 		}
 	}
-	infos := h.b.Waiters(r.GetName(), from, size)
+	infos, err := h.b.Waiters(ctx, r.GetName(), from, size)
+	if err != nil {
+		return nil, toStatus(err)
+	}
 	resp := &lockdv1.ListWaitersResponse{}
 	for _, i := range infos {
 		resp.Waiters = append(resp.Waiters, &lockdv1.WaiterInfo{

@@ -41,6 +41,8 @@ var table = []struct {
 	{broker.ErrNotWaiting, codes.NotFound, "REQUEST_NOT_WAITING", -1},
 	{broker.ErrRepeated, codes.AlreadyExists, "REQUEST_ID_REPEATED", -1},
 	{broker.ErrKindMismatch, codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH", -1},
+	{broker.ErrLimitMismatch, codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH", -1},
+	{broker.ErrUpgrade, codes.FailedPrecondition, "LOCK_UPGRADE", -1},
 	{broker.ErrUnsupported, codes.Unimplemented, "UNIMPLEMENTED", -1},
 	{broker.ErrSessionExpired, codes.NotFound, "SESSION_EXPIRED", -1},
 	{broker.ErrSilent, codes.DeadlineExceeded, "SESSION_SILENT", -1},

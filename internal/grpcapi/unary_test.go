@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
 )
 
 func TestUnaryLeaseFromAcquireToRelease(t *testing.T) {
@@ -84,7 +85,7 @@ func TestUnaryWaitEndsWithItsDeadlineAndKeepsNothing(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		synctest.Wait()
-		if n := len(s.b.Waiters("job", 0, 10)); n != 0 {
+		if n := len(waiting(t, s.b, "job")); n != 0 {
 			t.Errorf("%d still wait", n)
 		}
 	})
@@ -147,4 +148,13 @@ func TestHealthSpeaksForAllServices(t *testing.T) {
 			}
 		}
 	})
+}
+
+func waiting(t *testing.T, b *broker.Broker, name string) []broker.WaiterInfo {
+	t.Helper()
+	infos, err := b.Waiters(t.Context(), name, 0, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return infos
 }

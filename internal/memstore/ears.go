@@ -18,9 +18,9 @@ type ears struct {
 
 // Listen implements broker.Store. The first notice comes from a goroutine of its own, because the caller may hold
 // what notify needs; the others come from within the operation that causes them.
-func (s *Store) Listen(name string, notify func(broker.Notice)) (stop func()) {
+func (s *Store) Listen(name string, _ broker.Kind, notify func(broker.Notice)) (stop func()) {
 	stop = s.ears.add(name, notify)
-	go notify(broker.NoticeListening)
+	go notify(broker.Notice{What: broker.NoticeListening})
 	return stop
 }
 
@@ -75,7 +75,7 @@ func (e *ears) released(name string) int {
 	ls := slices.Collect(maps.Values(e.byName[name]))
 	e.mu.Unlock()
 	for _, notify := range ls {
-		notify(broker.NoticeReleased)
+		notify(broker.Notice{What: broker.NoticeReleased})
 	}
 	return len(ls)
 }

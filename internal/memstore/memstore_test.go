@@ -124,11 +124,11 @@ func TestAListenerMayUseTheStore(t *testing.T) {
 		s := memstore.New()
 		heard := 0
 		var stop func()
-		stop = s.Listen("n", func(n broker.Notice) {
-			if n == broker.NoticeReleased {
+		stop = s.Listen("n", broker.Exclusive, func(n broker.Notice) {
+			if n.What == broker.NoticeReleased {
 				heard++
 				stop()
-				s.Listen("n", func(broker.Notice) {})()
+				s.Listen("n", broker.Exclusive, func(broker.Notice) {})()
 				if _, err := s.Acquire(t.Context(), claim("n", "next", time.Hour)); err != nil {
 					t.Error(err)
 				}

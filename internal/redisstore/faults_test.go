@@ -216,8 +216,8 @@ func TestOpenWorksWhileRedisIsDown(t *testing.T) {
 	s := open(t, quick(srv))
 	_, err := s.Acquire(t.Context(), claim("n", "o"))
 	wantErr(t, err, broker.ErrUnavailable)
-	heard := make(chan broker.Notice, 100)
-	defer s.Listen("n", func(n broker.Notice) { heard <- n })()
+	heard := make(chan broker.What, 100)
+	defer s.Listen("n", broker.Exclusive, func(n broker.Notice) { heard <- n.What })()
 	srv.Restart()
 	if n := <-heard; n != broker.NoticeListening {
 		t.Errorf("heard %v, want listening", n)

@@ -72,12 +72,12 @@ func (h *hub) close() {
 }
 
 // Listen implements broker.Store.
-func (s *Store) Listen(name string, notify func(broker.Notice)) (stop func()) {
+func (s *Store) Listen(name string, _ broker.Kind, notify func(broker.Notice)) (stop func()) {
 	return s.hub.listen(channelKey(s.prefix+name), func(live bool, _ string) {
 		if live {
-			notify(broker.NoticeListening)
+			notify(broker.Notice{What: broker.NoticeListening})
 		} else {
-			notify(broker.NoticeReleased)
+			notify(broker.Notice{What: broker.NoticeReleased})
 		}
 	})
 }

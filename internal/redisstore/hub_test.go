@@ -13,16 +13,16 @@ import (
 )
 
 // listen returns what a listener hears; it has heard that it listens.
-func listen(t *testing.T, s *Store, name string) <-chan broker.Notice {
+func listen(t *testing.T, s *Store, name string) <-chan broker.What {
 	t.Helper()
-	heard := make(chan broker.Notice, 1000)
-	t.Cleanup(s.Listen(name, func(n broker.Notice) { heard <- n }))
+	heard := make(chan broker.What, 1000)
+	t.Cleanup(s.Listen(name, broker.Exclusive, func(n broker.Notice) { heard <- n.What }))
 	await(t, heard, broker.NoticeListening)
 	return heard
 }
 
 // await waits for a notice, whatever comes before it.
-func await(t *testing.T, heard <-chan broker.Notice, want broker.Notice) {
+func await(t *testing.T, heard <-chan broker.What, want broker.What) {
 	t.Helper()
 	deadline := time.After(15 * time.Second)
 	for {
@@ -104,8 +104,8 @@ func TestChannelsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
 	c := srv.Client()
 	var stops []func()
 	for i := range 1200 {
-		heard := make(chan broker.Notice, 10)
-		stops = append(stops, s.Listen(fmt.Sprintf("n%d", i%600), func(n broker.Notice) { heard <- n }))
+		heard := make(chan broker.What, 10)
+		stops = append(stops, s.Listen(fmt.Sprintf("n%d", i%600), broker.Exclusive, func(n broker.Notice) { heard <- n.What }))
 		await(t, heard, broker.NoticeListening)
 	}
 	channels := func() int {
@@ -149,8 +149,8 @@ func TestNoReleaseIsMissedBetweenListeningAndStop(t *testing.T) {
 		wg.Go(func() {
 			for i := range 100 {
 				name := fmt.Sprintf("n%d", (w+i)%3)
-				heard := make(chan broker.Notice, 1000)
-				stop := s.Listen(name, func(n broker.Notice) { heard <- n })
+				heard := make(chan broker.What, 1000)
+				stop := s.Listen(name, broker.Exclusive, func(n broker.Notice) { heard <- n.What })
 				await(t, heard, broker.NoticeListening)
 				if err := s.pipe.Publish(t.Context(), channelKey(name), "0").Err(); err != nil {
 					t.Error(err)
@@ -204,8 +204,8 @@ func TestCloseEndsListening(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := make(chan broker.Notice, 10)
-	stop := s.Listen("n", func(n broker.Notice) { heard <- n })
+	heard := make(chan broker.What, 10)
+	stop := s.Listen("n", broker.Exclusive, func(n broker.Notice) { heard <- n.What })
 	await(t, heard, broker.NoticeListening)
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -12,26 +12,26 @@ type ear struct {
 	s *suite
 
 	mu      sync.Mutex // guards the fields below
-	heard   map[broker.Notice]int
+	heard   map[broker.What]int
 	forced  []string
 	changed chan struct{} // closed and replaced at each change
 }
 
 func newEar(s *suite) *ear {
-	return &ear{s: s, heard: map[broker.Notice]int{}, changed: make(chan struct{})}
+	return &ear{s: s, heard: map[broker.What]int{}, changed: make(chan struct{})}
 }
 
 // listen makes an ear for a name and waits until it hears.
 func (s *suite) listen(name string) (e *ear, stop func()) {
 	s.Helper()
 	e = newEar(s)
-	stop = s.Store.Listen(name, e.hear)
+	stop = s.Store.Listen(name, broker.Exclusive, e.hear)
 	s.Cleanup(stop)
 	e.await("listening", func() bool { return e.heard[broker.NoticeListening] > 0 })
 	return e, stop
 }
 
-func (e *ear) hear(n broker.Notice) { e.change(func() { e.heard[n]++ }) }
+func (e *ear) hear(n broker.Notice) { e.change(func() { e.heard[n.What]++ }) }
 
 func (e *ear) hearForced(name string) { e.change(func() { e.forced = append(e.forced, name) }) }
 

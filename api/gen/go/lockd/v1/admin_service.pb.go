@@ -149,7 +149,9 @@ type LeaseInfo struct {
 	// How often it is held.
 	HoldCount uint32 `protobuf:"varint,7,opt,name=hold_count,json=holdCount,proto3" json:"hold_count,omitempty"`
 	// The holder's annotation.
-	Annotation    string `protobuf:"bytes,8,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	Annotation string `protobuf:"bytes,8,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// For a semaphore: how many permits.
+	Permits       uint32 `protobuf:"varint,9,opt,name=permits,proto3" json:"permits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,6 +242,13 @@ func (x *LeaseInfo) GetAnnotation() string {
 	return ""
 }
 
+func (x *LeaseInfo) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
 // WaiterInfo describes a request that waits.
 type WaiterInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -251,10 +260,12 @@ type WaiterInfo struct {
 	SessionId string `protobuf:"bytes,3,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The client's name for itself.
 	ClientName string `protobuf:"bytes,4,opt,name=client_name,json=clientName,proto3" json:"client_name,omitempty"`
-	// How many wait before it on this replica.
+	// How many wait before it: for a fair lock everywhere, for others on this replica.
 	Position uint32 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`
-	// How long it has waited.
-	Age           *durationpb.Duration `protobuf:"bytes,6,opt,name=age,proto3" json:"age,omitempty"`
+	// How long it has waited; absent for one that waits elsewhere.
+	Age *durationpb.Duration `protobuf:"bytes,6,opt,name=age,proto3" json:"age,omitempty"`
+	// Who waits for a fair lock: `<session id>:<holder>#<request>`, or the id another Redis client uses.
+	Owner         string `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -329,6 +340,13 @@ func (x *WaiterInfo) GetAge() *durationpb.Duration {
 		return x.Age
 	}
 	return nil
+}
+
+func (x *WaiterInfo) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
 }
 
 // ListSessionsRequest asks for sessions.
@@ -890,7 +908,7 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\awaiters\x18\b \x01(\rR\awaiters\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xa7\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc1\x02\n" +
 	"\tLeaseInfo\x12\"\n" +
 	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12\x1d\n" +
 	"\n" +
@@ -904,7 +922,8 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"hold_count\x18\a \x01(\rR\tholdCount\x12\x1e\n" +
 	"\n" +
 	"annotation\x18\b \x01(\tR\n" +
-	"annotation\"\xd1\x01\n" +
+	"annotation\x12\x18\n" +
+	"\apermits\x18\t \x01(\rR\apermits\"\xe7\x01\n" +
 	"\n" +
 	"WaiterInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
@@ -914,7 +933,8 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\vclient_name\x18\x04 \x01(\tR\n" +
 	"clientName\x12\x1a\n" +
 	"\bposition\x18\x05 \x01(\rR\bposition\x12+\n" +
-	"\x03age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03age\"Q\n" +
+	"\x03age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x14\n" +
+	"\x05owner\x18\a \x01(\tR\x05owner\"Q\n" +
 	"\x13ListSessionsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +

@@ -36,9 +36,11 @@ type AdminServiceClient interface {
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// ListLocks lists the leases that sessions of this replica hold.
 	ListLocks(ctx context.Context, in *ListLocksRequest, opts ...grpc.CallOption) (*ListLocksResponse, error)
-	// ListWaiters lists the requests that wait, in their order for each name.
+	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
+	// others those of this replica.
 	ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error)
-	// ForceRelease frees a name whoever holds it. The holder is told Lost{FORCED}.
+	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
+	// only a writer; a semaphore gets all its permits back.
 	ForceRelease(ctx context.Context, in *ForceReleaseRequest, opts ...grpc.CallOption) (*ForceReleaseResponse, error)
 	// Drain asks all clients of this replica to move on.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
@@ -112,9 +114,11 @@ type AdminServiceServer interface {
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// ListLocks lists the leases that sessions of this replica hold.
 	ListLocks(context.Context, *ListLocksRequest) (*ListLocksResponse, error)
-	// ListWaiters lists the requests that wait, in their order for each name.
+	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
+	// others those of this replica.
 	ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error)
-	// ForceRelease frees a name whoever holds it. The holder is told Lost{FORCED}.
+	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
+	// only a writer; a semaphore gets all its permits back.
 	ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error)
 	// Drain asks all clients of this replica to move on.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)

@@ -33,13 +33,13 @@ const (
 	LockKind_LOCK_KIND_UNSPECIFIED LockKind = 0
 	// One holder; the next one in the queue of the replica that serves it comes next.
 	LockKind_LOCK_KIND_EXCLUSIVE LockKind = 1
-	// One holder; strict arrival order over all replicas.
+	// One holder; strict arrival order over all replicas and all Redisson clients.
 	LockKind_LOCK_KIND_FAIR LockKind = 2
-	// Shared with other readers, never with a writer.
+	// Shared with other readers, never with a writer but the same holder.
 	LockKind_LOCK_KIND_READ LockKind = 3
 	// Alone, neither with readers nor with other writers.
 	LockKind_LOCK_KIND_WRITE LockKind = 4
-	// A number of permits of a name that has a limit.
+	// A number of permits of a name that has a limit. Each request is a holder of its own.
 	LockKind_LOCK_KIND_SEMAPHORE LockKind = 5
 )
 
@@ -355,11 +355,12 @@ type LockState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Its kind, where it can be told.
+	// Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
 	Kind LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
 	// Whether somebody holds it.
 	Held bool `protobuf:"varint,3,opt,name=held,proto3" json:"held,omitempty"`
-	// Who holds it: `<session id>:<holder>#<request>`, or the id another Redis client uses.
+	// Who holds it: `<session id>:<holder>#<request>`, or the id another Redis client uses. Of several readers one is
+	// named; permits have no names.
 	HeldBy string `protobuf:"bytes,4,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	// The name that the holder's client gave itself; empty when another replica or another program holds it.
 	Client string `protobuf:"bytes,5,opt,name=client,proto3" json:"client,omitempty"`
@@ -372,7 +373,13 @@ type LockState struct {
 	// How many requests wait for it on the replica that answers.
 	Waiters uint32 `protobuf:"varint,9,opt,name=waiters,proto3" json:"waiters,omitempty"`
 	// The holder's annotation, where the replica that answers has it.
-	Annotation    string `protobuf:"bytes,10,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	Annotation string `protobuf:"bytes,10,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// How many hold it: readers, or permits that are out.
+	Holders uint32 `protobuf:"varint,11,opt,name=holders,proto3" json:"holders,omitempty"`
+	// For a semaphore: how many permits it has.
+	Limit uint32 `protobuf:"varint,12,opt,name=limit,proto3" json:"limit,omitempty"`
+	// How many wait in the queue of a fair lock, on all replicas and in other programs.
+	Queued        uint32 `protobuf:"varint,13,opt,name=queued,proto3" json:"queued,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -477,6 +484,27 @@ func (x *LockState) GetAnnotation() string {
 	return ""
 }
 
+func (x *LockState) GetHolders() uint32 {
+	if x != nil {
+		return x.Holders
+	}
+	return 0
+}
+
+func (x *LockState) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *LockState) GetQueued() uint32 {
+	if x != nil {
+		return x.Queued
+	}
+	return 0
+}
+
 var File_lockd_v1_lock_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_lock_proto_rawDesc = "" +
@@ -503,7 +531,7 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\n" +
 	"CAUSE_HELD\x10\x01\x12\x13\n" +
 	"\x0fCAUSE_TIMED_OUT\x10\x02\x12\x13\n" +
-	"\x0fCAUSE_CANCELLED\x10\x03\"\xa8\x02\n" +
+	"\x0fCAUSE_CANCELLED\x10\x03\"\xf0\x02\n" +
 	"\tLockState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x12\n" +
@@ -518,7 +546,10 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\n" +
 	"annotation\x18\n" +
 	" \x01(\tR\n" +
-	"annotation*\x94\x01\n" +
+	"annotation\x12\x18\n" +
+	"\aholders\x18\v \x01(\rR\aholders\x12\x14\n" +
+	"\x05limit\x18\f \x01(\rR\x05limit\x12\x16\n" +
+	"\x06queued\x18\r \x01(\rR\x06queued*\x94\x01\n" +
 	"\bLockKind\x12\x19\n" +
 	"\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13LOCK_KIND_EXCLUSIVE\x10\x01\x12\x12\n" +

@@ -39,7 +39,12 @@ type AcquireRequest struct {
 	// For people: which program this is.
 	ClientName string `protobuf:"bytes,6,opt,name=client_name,json=clientName,proto3" json:"client_name,omitempty"`
 	// For people who look at the lock.
-	Annotation    string `protobuf:"bytes,7,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	Annotation string `protobuf:"bytes,7,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// For a semaphore: how many permits. 0 = 1.
+	Permits uint32 `protobuf:"varint,8,opt,name=permits,proto3" json:"permits,omitempty"`
+	// For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+	// another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+	Limit         uint32 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -121,6 +126,20 @@ func (x *AcquireRequest) GetAnnotation() string {
 		return x.Annotation
 	}
 	return ""
+}
+
+func (x *AcquireRequest) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *AcquireRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
 }
 
 // AcquireResponse is the lease, or why there is none.
@@ -217,7 +236,7 @@ type Lease struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The secret that Extend and Release need.
 	LeaseId string `protobuf:"bytes,2,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	// The fence.
+	// The fence. Extend tells 0 for a read lock and a semaphore.
 	Fence uint64 `protobuf:"varint,3,opt,name=fence,proto3" json:"fence,omitempty"`
 	// How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
 	// counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.
@@ -719,7 +738,7 @@ var File_lockd_v1_lock_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_lock_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1blockd/v1/lock_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\x88\x02\n" +
+	"\x1blockd/v1/lock_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xb8\x02\n" +
 	"\x0eAcquireRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12-\n" +
@@ -730,7 +749,9 @@ const file_lockd_v1_lock_service_proto_rawDesc = "" +
 	"clientName\x12\x1e\n" +
 	"\n" +
 	"annotation\x18\a \x01(\tR\n" +
-	"annotation\"\x82\x01\n" +
+	"annotation\x12\x18\n" +
+	"\apermits\x18\b \x01(\rR\apermits\x12\x14\n" +
+	"\x05limit\x18\t \x01(\rR\x05limit\"\x82\x01\n" +
 	"\x0fAcquireResponse\x12+\n" +
 	"\agranted\x18\x01 \x01(\v2\x0f.lockd.v1.LeaseH\x00R\agranted\x127\n" +
 	"\vnot_granted\x18\x02 \x01(\v2\x14.lockd.v1.NotGrantedH\x00R\n" +

@@ -187,7 +187,7 @@ func (x Lost_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Lost_Reason.Descriptor instead.
 func (Lost_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{22, 0}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{23, 0}
 }
 
 // SessionRequest is one message of a client.
@@ -1035,9 +1035,11 @@ type Limits struct {
 	// The longest lease.
 	MaxLease *durationpb.Duration `protobuf:"bytes,9,opt,name=max_lease,json=maxLease,proto3" json:"max_lease,omitempty"`
 	// The longest bounded wait.
-	MaxWait       *durationpb.Duration `protobuf:"bytes,10,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	MaxWait *durationpb.Duration `protobuf:"bytes,10,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
+	// Locks of one Acquire.
+	NamesPerAcquire uint32 `protobuf:"varint,11,opt,name=names_per_acquire,json=namesPerAcquire,proto3" json:"names_per_acquire,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Limits) Reset() {
@@ -1138,6 +1140,13 @@ func (x *Limits) GetMaxWait() *durationpb.Duration {
 		return x.MaxWait
 	}
 	return nil
+}
+
+func (x *Limits) GetNamesPerAcquire() uint32 {
+	if x != nil {
+		return x.NamesPerAcquire
+	}
+	return 0
 }
 
 // Heartbeat tells that the client lives. Any other message does so too, but only a Heartbeat is answered with
@@ -1243,26 +1252,32 @@ func (x *HeartbeatAck) GetValidFor() *durationpb.Duration {
 	return nil
 }
 
-// Acquire asks for a lock, or for all of several or none.
+// Acquire asks for a lock, or for all of several or none. Several are named by names or by items; while the request
+// waits for one of them it holds none, and it keeps no place in the queue of a fair one.
 type Acquire struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The lock. Leave empty when names is used.
+	// The lock. Leave empty when names or items is used.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Several locks, all or nothing.
+	// Several locks of one kind, all or nothing.
 	Names []string `protobuf:"bytes,2,rep,name=names,proto3" json:"names,omitempty"`
-	// The kind.
+	// The kind of name or of names.
 	Kind LockKind `protobuf:"varint,3,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
 	// Names the holder, which makes the lock reentrant for that holder in this session. Empty = this request is its
 	// own holder. It must not begin with '#'.
 	Holder string `protobuf:"bytes,4,opt,name=holder,proto3" json:"holder,omitempty"`
-	// For a semaphore: how many permits. 0 = 1.
+	// For a semaphore: how many permits. 0 = 1. With names, of each.
 	Permits uint32 `protobuf:"varint,5,opt,name=permits,proto3" json:"permits,omitempty"`
 	// How long to wait. Absent = for ever; 0 = try once.
 	Wait *durationpb.Duration `protobuf:"bytes,6,opt,name=wait,proto3" json:"wait,omitempty"`
 	// Absent = an auto lease, renewed while the session is heard. Set = a fixed lease, never renewed.
 	Lease *durationpb.Duration `protobuf:"bytes,7,opt,name=lease,proto3" json:"lease,omitempty"`
 	// For people who look at the lock.
-	Annotation    string `protobuf:"bytes,8,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	Annotation string `protobuf:"bytes,8,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+	// another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+	Limit uint32 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
+	// Several locks of mixed kinds, all or nothing.
+	Items         []*AcquireItem `protobuf:"bytes,10,rep,name=items,proto3" json:"items,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1353,6 +1368,93 @@ func (x *Acquire) GetAnnotation() string {
 	return ""
 }
 
+func (x *Acquire) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Acquire) GetItems() []*AcquireItem {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+// AcquireItem is one of several locks.
+type AcquireItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The lock. No name may come twice.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The kind.
+	Kind LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
+	// For a semaphore: how many permits. 0 = 1.
+	Permits uint32 `protobuf:"varint,3,opt,name=permits,proto3" json:"permits,omitempty"`
+	// For a semaphore: how many permits there are, as in Acquire.
+	Limit         uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AcquireItem) Reset() {
+	*x = AcquireItem{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AcquireItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AcquireItem) ProtoMessage() {}
+
+func (x *AcquireItem) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AcquireItem.ProtoReflect.Descriptor instead.
+func (*AcquireItem) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AcquireItem) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AcquireItem) GetKind() LockKind {
+	if x != nil {
+		return x.Kind
+	}
+	return LockKind_LOCK_KIND_UNSPECIFIED
+}
+
+func (x *AcquireItem) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *AcquireItem) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
 // Cancel ends a wait: the Acquire is answered NotGranted{CANCELLED}, then the Cancel with an OK Result. If the
 // Acquire no longer waits its answer is already on the stream, and the Cancel is answered REQUEST_NOT_WAITING.
 type Cancel struct {
@@ -1365,7 +1467,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1377,7 +1479,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1390,7 +1492,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{9}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Cancel) GetTargetId() uint64 {
@@ -1417,7 +1519,7 @@ type Release struct {
 
 func (x *Release) Reset() {
 	*x = Release{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1429,7 +1531,7 @@ func (x *Release) String() string {
 func (*Release) ProtoMessage() {}
 
 func (x *Release) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1442,7 +1544,7 @@ func (x *Release) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Release.ProtoReflect.Descriptor instead.
 func (*Release) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{10}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Release) GetName() string {
@@ -1492,7 +1594,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1606,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1619,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{11}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Extend) GetName() string {
@@ -1566,7 +1668,7 @@ type Watch struct {
 
 func (x *Watch) Reset() {
 	*x = Watch{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1680,7 @@ func (x *Watch) String() string {
 func (*Watch) ProtoMessage() {}
 
 func (x *Watch) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1693,7 @@ func (x *Watch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Watch.ProtoReflect.Descriptor instead.
 func (*Watch) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{12}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Watch) GetName() string {
@@ -1612,7 +1714,7 @@ type Unwatch struct {
 
 func (x *Unwatch) Reset() {
 	*x = Unwatch{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1624,7 +1726,7 @@ func (x *Unwatch) String() string {
 func (*Unwatch) ProtoMessage() {}
 
 func (x *Unwatch) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1637,7 +1739,7 @@ func (x *Unwatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unwatch.ProtoReflect.Descriptor instead.
 func (*Unwatch) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{13}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Unwatch) GetName() string {
@@ -1656,7 +1758,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[14]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1770,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[14]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1783,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{14}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{15}
 }
 
 // RequestBatch is several requests in one frame, handled in their order. Batches and Open are not allowed inside.
@@ -1695,7 +1797,7 @@ type RequestBatch struct {
 
 func (x *RequestBatch) Reset() {
 	*x = RequestBatch{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[15]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1707,7 +1809,7 @@ func (x *RequestBatch) String() string {
 func (*RequestBatch) ProtoMessage() {}
 
 func (x *RequestBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[15]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1720,7 +1822,7 @@ func (x *RequestBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestBatch.ProtoReflect.Descriptor instead.
 func (*RequestBatch) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{15}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RequestBatch) GetRequests() []*SessionRequest {
@@ -1741,7 +1843,7 @@ type ResponseBatch struct {
 
 func (x *ResponseBatch) Reset() {
 	*x = ResponseBatch{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[16]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1753,7 +1855,7 @@ func (x *ResponseBatch) String() string {
 func (*ResponseBatch) ProtoMessage() {}
 
 func (x *ResponseBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[16]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1766,7 +1868,7 @@ func (x *ResponseBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResponseBatch.ProtoReflect.Descriptor instead.
 func (*ResponseBatch) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{16}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ResponseBatch) GetResponses() []*SessionResponse {
@@ -1779,7 +1881,7 @@ func (x *ResponseBatch) GetResponses() []*SessionResponse {
 // Granted says that the lock is held.
 type Granted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The locks with their fences; one unless several names were asked for.
+	// The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
 	Holds []*Hold `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"`
 	// How long the lease can be trusted unless it is renewed.
 	Validity *Validity `protobuf:"bytes,2,opt,name=validity,proto3" json:"validity,omitempty"`
@@ -1793,7 +1895,7 @@ type Granted struct {
 
 func (x *Granted) Reset() {
 	*x = Granted{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[17]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +1907,7 @@ func (x *Granted) String() string {
 func (*Granted) ProtoMessage() {}
 
 func (x *Granted) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[17]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1920,7 @@ func (x *Granted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Granted.ProtoReflect.Descriptor instead.
 func (*Granted) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{17}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Granted) GetHolds() []*Hold {
@@ -1849,10 +1951,10 @@ func (x *Granted) GetAuto() bool {
 	return false
 }
 
-// Queued says that an Acquire waits.
+// Queued says that an Acquire waits. It may come again, with another position.
 type Queued struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many wait before it on this replica, 0 = it is the next.
+	// How many wait before it, 0 = it is the next: for a fair lock everywhere, for others on this replica.
 	Position      uint32 `protobuf:"varint,1,opt,name=position,proto3" json:"position,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1860,7 +1962,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[18]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +1974,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[18]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +1987,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{18}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Queued) GetPosition() uint32 {
@@ -1906,7 +2008,7 @@ type Released struct {
 
 func (x *Released) Reset() {
 	*x = Released{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[19]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +2020,7 @@ func (x *Released) String() string {
 func (*Released) ProtoMessage() {}
 
 func (x *Released) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[19]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +2033,7 @@ func (x *Released) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Released.ProtoReflect.Descriptor instead.
 func (*Released) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{19}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Released) GetRemaining() uint32 {
@@ -1952,7 +2054,7 @@ type Extended struct {
 
 func (x *Extended) Reset() {
 	*x = Extended{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[20]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1964,7 +2066,7 @@ func (x *Extended) String() string {
 func (*Extended) ProtoMessage() {}
 
 func (x *Extended) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[20]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1977,7 +2079,7 @@ func (x *Extended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extended.ProtoReflect.Descriptor instead.
 func (*Extended) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{20}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Extended) GetValidity() *Validity {
@@ -1998,7 +2100,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[21]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2010,7 +2112,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[21]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2023,7 +2125,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{21}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Result) GetStatus() *status.Status {
@@ -2046,7 +2148,7 @@ type Lost struct {
 
 func (x *Lost) Reset() {
 	*x = Lost{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[22]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2160,7 @@ func (x *Lost) String() string {
 func (*Lost) ProtoMessage() {}
 
 func (x *Lost) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[22]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2173,7 @@ func (x *Lost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lost.ProtoReflect.Descriptor instead.
 func (*Lost) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{22}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Lost) GetHold() *Hold {
@@ -2099,7 +2201,7 @@ type AtRisk struct {
 
 func (x *AtRisk) Reset() {
 	*x = AtRisk{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[23]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2213,7 @@ func (x *AtRisk) String() string {
 func (*AtRisk) ProtoMessage() {}
 
 func (x *AtRisk) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[23]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2226,7 @@ func (x *AtRisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AtRisk.ProtoReflect.Descriptor instead.
 func (*AtRisk) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{23}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *AtRisk) GetValidity() *Validity {
@@ -2143,7 +2245,7 @@ type Safe struct {
 
 func (x *Safe) Reset() {
 	*x = Safe{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[24]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2257,7 @@ func (x *Safe) String() string {
 func (*Safe) ProtoMessage() {}
 
 func (x *Safe) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[24]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2270,7 @@ func (x *Safe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Safe.ProtoReflect.Descriptor instead.
 func (*Safe) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{24}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{25}
 }
 
 // Unlocked says that a watched name was released, released by force, or expired. Several in short order may be
@@ -2183,7 +2285,7 @@ type Unlocked struct {
 
 func (x *Unlocked) Reset() {
 	*x = Unlocked{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[25]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2297,7 @@ func (x *Unlocked) String() string {
 func (*Unlocked) ProtoMessage() {}
 
 func (x *Unlocked) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[25]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2310,7 @@ func (x *Unlocked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unlocked.ProtoReflect.Descriptor instead.
 func (*Unlocked) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{25}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Unlocked) GetName() string {
@@ -2229,7 +2331,7 @@ type Draining struct {
 
 func (x *Draining) Reset() {
 	*x = Draining{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[26]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2343,7 @@ func (x *Draining) String() string {
 func (*Draining) ProtoMessage() {}
 
 func (x *Draining) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[26]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2356,7 @@ func (x *Draining) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Draining.ProtoReflect.Descriptor instead.
 func (*Draining) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{26}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Draining) GetReconnectWithin() *durationpb.Duration {
@@ -2275,7 +2377,7 @@ type Closing struct {
 
 func (x *Closing) Reset() {
 	*x = Closing{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[27]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2287,7 +2389,7 @@ func (x *Closing) String() string {
 func (*Closing) ProtoMessage() {}
 
 func (x *Closing) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[27]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2300,7 +2402,7 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{27}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Closing) GetStatus() *status.Status {
@@ -2378,7 +2480,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bfeatures\x18\x06 \x03(\x0e2\x11.lockd.v1.FeatureR\bfeatures\x12(\n" +
 	"\x06limits\x18\a \x01(\v2\x10.lockd.v1.LimitsR\x06limits\x12(\n" +
 	"\aresumed\x18\b \x03(\v2\x0e.lockd.v1.HoldR\aresumed\x12\"\n" +
-	"\x04lost\x18\t \x03(\v2\x0e.lockd.v1.HoldR\x04lost\"\xc8\x03\n" +
+	"\x04lost\x18\t \x03(\v2\x0e.lockd.v1.HoldR\x04lost\"\xf4\x03\n" +
 	"\x06Limits\x12\x1d\n" +
 	"\n" +
 	"name_bytes\x18\x01 \x01(\rR\tnameBytes\x12!\n" +
@@ -2392,12 +2494,13 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\tmin_lease\x18\b \x01(\v2\x19.google.protobuf.DurationR\bminLease\x126\n" +
 	"\tmax_lease\x18\t \x01(\v2\x19.google.protobuf.DurationR\bmaxLease\x124\n" +
 	"\bmax_wait\x18\n" +
-	" \x01(\v2\x19.google.protobuf.DurationR\amaxWait\"$\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\amaxWait\x12*\n" +
+	"\x11names_per_acquire\x18\v \x01(\rR\x0fnamesPerAcquire\"$\n" +
 	"\tHeartbeat\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\"_\n" +
 	"\fHeartbeatAck\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\x126\n" +
-	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\x8d\x02\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xd0\x02\n" +
 	"\aAcquire\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12&\n" +
@@ -2408,7 +2511,15 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x05lease\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x1e\n" +
 	"\n" +
 	"annotation\x18\b \x01(\tR\n" +
-	"annotation\"%\n" +
+	"annotation\x12\x14\n" +
+	"\x05limit\x18\t \x01(\rR\x05limit\x12+\n" +
+	"\x05items\x18\n" +
+	" \x03(\v2\x15.lockd.v1.AcquireItemR\x05items\"y\n" +
+	"\vAcquireItem\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x18\n" +
+	"\apermits\x18\x03 \x01(\rR\apermits\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\rR\x05limit\"%\n" +
 	"\x06Cancel\x12\x1b\n" +
 	"\ttarget_id\x18\x01 \x01(\x04R\btargetId\"s\n" +
 	"\aRelease\x12\x12\n" +
@@ -2488,7 +2599,7 @@ func file_lockd_v1_session_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lockd_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_lockd_v1_session_service_proto_goTypes = []any{
 	(Feature)(0),                // 0: lockd.v1.Feature
 	(OnDisconnect)(0),           // 1: lockd.v1.OnDisconnect
@@ -2502,99 +2613,102 @@ var file_lockd_v1_session_service_proto_goTypes = []any{
 	(*Heartbeat)(nil),           // 9: lockd.v1.Heartbeat
 	(*HeartbeatAck)(nil),        // 10: lockd.v1.HeartbeatAck
 	(*Acquire)(nil),             // 11: lockd.v1.Acquire
-	(*Cancel)(nil),              // 12: lockd.v1.Cancel
-	(*Release)(nil),             // 13: lockd.v1.Release
-	(*Extend)(nil),              // 14: lockd.v1.Extend
-	(*Watch)(nil),               // 15: lockd.v1.Watch
-	(*Unwatch)(nil),             // 16: lockd.v1.Unwatch
-	(*Goodbye)(nil),             // 17: lockd.v1.Goodbye
-	(*RequestBatch)(nil),        // 18: lockd.v1.RequestBatch
-	(*ResponseBatch)(nil),       // 19: lockd.v1.ResponseBatch
-	(*Granted)(nil),             // 20: lockd.v1.Granted
-	(*Queued)(nil),              // 21: lockd.v1.Queued
-	(*Released)(nil),            // 22: lockd.v1.Released
-	(*Extended)(nil),            // 23: lockd.v1.Extended
-	(*Result)(nil),              // 24: lockd.v1.Result
-	(*Lost)(nil),                // 25: lockd.v1.Lost
-	(*AtRisk)(nil),              // 26: lockd.v1.AtRisk
-	(*Safe)(nil),                // 27: lockd.v1.Safe
-	(*Unlocked)(nil),            // 28: lockd.v1.Unlocked
-	(*Draining)(nil),            // 29: lockd.v1.Draining
-	(*Closing)(nil),             // 30: lockd.v1.Closing
-	nil,                         // 31: lockd.v1.Open.LabelsEntry
-	(*NotGranted)(nil),          // 32: lockd.v1.NotGranted
-	(*durationpb.Duration)(nil), // 33: google.protobuf.Duration
-	(*Hold)(nil),                // 34: lockd.v1.Hold
-	(LockKind)(0),               // 35: lockd.v1.LockKind
-	(*Validity)(nil),            // 36: lockd.v1.Validity
-	(*status.Status)(nil),       // 37: google.rpc.Status
+	(*AcquireItem)(nil),         // 12: lockd.v1.AcquireItem
+	(*Cancel)(nil),              // 13: lockd.v1.Cancel
+	(*Release)(nil),             // 14: lockd.v1.Release
+	(*Extend)(nil),              // 15: lockd.v1.Extend
+	(*Watch)(nil),               // 16: lockd.v1.Watch
+	(*Unwatch)(nil),             // 17: lockd.v1.Unwatch
+	(*Goodbye)(nil),             // 18: lockd.v1.Goodbye
+	(*RequestBatch)(nil),        // 19: lockd.v1.RequestBatch
+	(*ResponseBatch)(nil),       // 20: lockd.v1.ResponseBatch
+	(*Granted)(nil),             // 21: lockd.v1.Granted
+	(*Queued)(nil),              // 22: lockd.v1.Queued
+	(*Released)(nil),            // 23: lockd.v1.Released
+	(*Extended)(nil),            // 24: lockd.v1.Extended
+	(*Result)(nil),              // 25: lockd.v1.Result
+	(*Lost)(nil),                // 26: lockd.v1.Lost
+	(*AtRisk)(nil),              // 27: lockd.v1.AtRisk
+	(*Safe)(nil),                // 28: lockd.v1.Safe
+	(*Unlocked)(nil),            // 29: lockd.v1.Unlocked
+	(*Draining)(nil),            // 30: lockd.v1.Draining
+	(*Closing)(nil),             // 31: lockd.v1.Closing
+	nil,                         // 32: lockd.v1.Open.LabelsEntry
+	(*NotGranted)(nil),          // 33: lockd.v1.NotGranted
+	(*durationpb.Duration)(nil), // 34: google.protobuf.Duration
+	(*Hold)(nil),                // 35: lockd.v1.Hold
+	(LockKind)(0),               // 36: lockd.v1.LockKind
+	(*Validity)(nil),            // 37: lockd.v1.Validity
+	(*status.Status)(nil),       // 38: google.rpc.Status
 }
 var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	5,  // 0: lockd.v1.SessionRequest.open:type_name -> lockd.v1.Open
 	9,  // 1: lockd.v1.SessionRequest.heartbeat:type_name -> lockd.v1.Heartbeat
 	11, // 2: lockd.v1.SessionRequest.acquire:type_name -> lockd.v1.Acquire
-	12, // 3: lockd.v1.SessionRequest.cancel:type_name -> lockd.v1.Cancel
-	13, // 4: lockd.v1.SessionRequest.release:type_name -> lockd.v1.Release
-	14, // 5: lockd.v1.SessionRequest.extend:type_name -> lockd.v1.Extend
-	15, // 6: lockd.v1.SessionRequest.watch:type_name -> lockd.v1.Watch
-	16, // 7: lockd.v1.SessionRequest.unwatch:type_name -> lockd.v1.Unwatch
-	17, // 8: lockd.v1.SessionRequest.goodbye:type_name -> lockd.v1.Goodbye
-	18, // 9: lockd.v1.SessionRequest.batch:type_name -> lockd.v1.RequestBatch
+	13, // 3: lockd.v1.SessionRequest.cancel:type_name -> lockd.v1.Cancel
+	14, // 4: lockd.v1.SessionRequest.release:type_name -> lockd.v1.Release
+	15, // 5: lockd.v1.SessionRequest.extend:type_name -> lockd.v1.Extend
+	16, // 6: lockd.v1.SessionRequest.watch:type_name -> lockd.v1.Watch
+	17, // 7: lockd.v1.SessionRequest.unwatch:type_name -> lockd.v1.Unwatch
+	18, // 8: lockd.v1.SessionRequest.goodbye:type_name -> lockd.v1.Goodbye
+	19, // 9: lockd.v1.SessionRequest.batch:type_name -> lockd.v1.RequestBatch
 	7,  // 10: lockd.v1.SessionResponse.opened:type_name -> lockd.v1.Opened
 	10, // 11: lockd.v1.SessionResponse.heartbeat_ack:type_name -> lockd.v1.HeartbeatAck
-	20, // 12: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
-	32, // 13: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
-	21, // 14: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
-	22, // 15: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
-	23, // 16: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
-	24, // 17: lockd.v1.SessionResponse.result:type_name -> lockd.v1.Result
-	25, // 18: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
-	26, // 19: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
-	27, // 20: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
-	28, // 21: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
-	29, // 22: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
-	30, // 23: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
-	19, // 24: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
-	31, // 25: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
-	33, // 26: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
+	21, // 12: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
+	33, // 13: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
+	22, // 14: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
+	23, // 15: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
+	24, // 16: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
+	25, // 17: lockd.v1.SessionResponse.result:type_name -> lockd.v1.Result
+	26, // 18: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
+	27, // 19: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
+	28, // 20: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
+	29, // 21: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
+	30, // 22: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
+	31, // 23: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
+	20, // 24: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
+	32, // 25: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
+	34, // 26: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
 	1,  // 27: lockd.v1.Open.on_disconnect:type_name -> lockd.v1.OnDisconnect
 	0,  // 28: lockd.v1.Open.features:type_name -> lockd.v1.Feature
 	6,  // 29: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
-	34, // 30: lockd.v1.Resume.holds:type_name -> lockd.v1.Hold
-	33, // 31: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
-	33, // 32: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
+	35, // 30: lockd.v1.Resume.holds:type_name -> lockd.v1.Hold
+	34, // 31: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
+	34, // 32: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
 	0,  // 33: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
 	8,  // 34: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
-	34, // 35: lockd.v1.Opened.resumed:type_name -> lockd.v1.Hold
-	34, // 36: lockd.v1.Opened.lost:type_name -> lockd.v1.Hold
-	33, // 37: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
-	33, // 38: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
-	33, // 39: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
-	33, // 40: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
-	35, // 41: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
-	33, // 42: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
-	33, // 43: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
-	35, // 44: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
-	35, // 45: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
-	33, // 46: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
-	3,  // 47: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
-	4,  // 48: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
-	34, // 49: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
-	36, // 50: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
-	36, // 51: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
-	37, // 52: lockd.v1.Result.status:type_name -> google.rpc.Status
-	34, // 53: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
-	2,  // 54: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
-	36, // 55: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
-	33, // 56: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
-	37, // 57: lockd.v1.Closing.status:type_name -> google.rpc.Status
-	3,  // 58: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
-	4,  // 59: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
-	59, // [59:60] is the sub-list for method output_type
-	58, // [58:59] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	35, // 35: lockd.v1.Opened.resumed:type_name -> lockd.v1.Hold
+	35, // 36: lockd.v1.Opened.lost:type_name -> lockd.v1.Hold
+	34, // 37: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
+	34, // 38: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
+	34, // 39: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
+	34, // 40: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
+	36, // 41: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
+	34, // 42: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
+	34, // 43: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
+	12, // 44: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
+	36, // 45: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
+	36, // 46: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
+	36, // 47: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
+	34, // 48: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
+	3,  // 49: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
+	4,  // 50: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
+	35, // 51: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
+	37, // 52: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
+	37, // 53: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
+	38, // 54: lockd.v1.Result.status:type_name -> google.rpc.Status
+	35, // 55: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
+	2,  // 56: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
+	37, // 57: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
+	34, // 58: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
+	38, // 59: lockd.v1.Closing.status:type_name -> google.rpc.Status
+	3,  // 60: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
+	4,  // 61: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
+	61, // [61:62] is the sub-list for method output_type
+	60, // [60:61] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_session_service_proto_init() }
@@ -2638,7 +2752,7 @@ func file_lockd_v1_session_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_session_service_proto_rawDesc), len(file_lockd_v1_session_service_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

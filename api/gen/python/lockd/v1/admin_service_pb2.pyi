@@ -38,7 +38,7 @@ class SessionInfo(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ...) -> None: ...
 
 class LeaseInfo(_message.Message):
-    __slots__ = ("hold", "session_id", "client_name", "age", "valid_for", "auto", "hold_count", "annotation")
+    __slots__ = ("hold", "session_id", "client_name", "age", "valid_for", "auto", "hold_count", "annotation", "permits")
     HOLD_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
@@ -47,6 +47,7 @@ class LeaseInfo(_message.Message):
     AUTO_FIELD_NUMBER: _ClassVar[int]
     HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
     hold: _lock_pb2.Hold
     session_id: str
     client_name: str
@@ -55,23 +56,26 @@ class LeaseInfo(_message.Message):
     auto: bool
     hold_count: int
     annotation: str
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto: _Optional[bool] = ..., hold_count: _Optional[int] = ..., annotation: _Optional[str] = ...) -> None: ...
+    permits: int
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto: _Optional[bool] = ..., hold_count: _Optional[int] = ..., annotation: _Optional[str] = ..., permits: _Optional[int] = ...) -> None: ...
 
 class WaiterInfo(_message.Message):
-    __slots__ = ("name", "kind", "session_id", "client_name", "position", "age")
+    __slots__ = ("name", "kind", "session_id", "client_name", "position", "age", "owner")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
     POSITION_FIELD_NUMBER: _ClassVar[int]
     AGE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
     session_id: str
     client_name: str
     position: int
     age: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    owner: str
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")

@@ -81,14 +81,16 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListWaiters(self, request, context):
-        """ListWaiters lists the requests that wait, in their order for each name.
+        """ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
+        others those of this replica.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ForceRelease(self, request, context):
-        """ForceRelease frees a name whoever holds it. The holder is told Lost{FORCED}.
+        """ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
+        only a writer; a semaphore gets all its permits back.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

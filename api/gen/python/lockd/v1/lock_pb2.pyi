@@ -67,7 +67,7 @@ class NotGranted(_message.Message):
     def __init__(self, cause: _Optional[_Union[NotGranted.Cause, str]] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., held_by: _Optional[str] = ...) -> None: ...
 
 class LockState(_message.Message):
-    __slots__ = ("name", "kind", "held", "held_by", "client", "fence", "ttl", "hold_count", "waiters", "annotation")
+    __slots__ = ("name", "kind", "held", "held_by", "client", "fence", "ttl", "hold_count", "waiters", "annotation", "holders", "limit", "queued")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     HELD_FIELD_NUMBER: _ClassVar[int]
@@ -78,6 +78,9 @@ class LockState(_message.Message):
     HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
     WAITERS_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    QUEUED_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: LockKind
     held: bool
@@ -88,4 +91,7 @@ class LockState(_message.Message):
     hold_count: int
     waiters: int
     annotation: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[LockKind, str]] = ..., held: _Optional[bool] = ..., held_by: _Optional[str] = ..., client: _Optional[str] = ..., fence: _Optional[int] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., hold_count: _Optional[int] = ..., waiters: _Optional[int] = ..., annotation: _Optional[str] = ...) -> None: ...
+    holders: int
+    limit: int
+    queued: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[LockKind, str]] = ..., held: _Optional[bool] = ..., held_by: _Optional[str] = ..., client: _Optional[str] = ..., fence: _Optional[int] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., hold_count: _Optional[int] = ..., waiters: _Optional[int] = ..., annotation: _Optional[str] = ..., holders: _Optional[int] = ..., limit: _Optional[int] = ..., queued: _Optional[int] = ...) -> None: ...

@@ -11,7 +11,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class AcquireRequest(_message.Message):
-    __slots__ = ("name", "kind", "wait", "lease", "lease_id", "client_name", "annotation")
+    __slots__ = ("name", "kind", "wait", "lease", "lease_id", "client_name", "annotation", "permits", "limit")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     WAIT_FIELD_NUMBER: _ClassVar[int]
@@ -19,6 +19,8 @@ class AcquireRequest(_message.Message):
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
     wait: _duration_pb2.Duration
@@ -26,7 +28,9 @@ class AcquireRequest(_message.Message):
     lease_id: str
     client_name: str
     annotation: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease_id: _Optional[str] = ..., client_name: _Optional[str] = ..., annotation: _Optional[str] = ...) -> None: ...
+    permits: int
+    limit: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease_id: _Optional[str] = ..., client_name: _Optional[str] = ..., annotation: _Optional[str] = ..., permits: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
     __slots__ = ("granted", "not_granted")

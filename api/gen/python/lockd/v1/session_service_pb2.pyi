@@ -146,7 +146,7 @@ class Opened(_message.Message):
     def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., session_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replica: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., resumed: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("name_bytes", "holder_bytes", "annotation_bytes", "frame_bytes", "locks_per_session", "waiters_per_session", "watches_per_session", "min_lease", "max_lease", "max_wait")
+    __slots__ = ("name_bytes", "holder_bytes", "annotation_bytes", "frame_bytes", "locks_per_session", "waiters_per_session", "watches_per_session", "min_lease", "max_lease", "max_wait", "names_per_acquire")
     NAME_BYTES_FIELD_NUMBER: _ClassVar[int]
     HOLDER_BYTES_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_BYTES_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +157,7 @@ class Limits(_message.Message):
     MIN_LEASE_FIELD_NUMBER: _ClassVar[int]
     MAX_LEASE_FIELD_NUMBER: _ClassVar[int]
     MAX_WAIT_FIELD_NUMBER: _ClassVar[int]
+    NAMES_PER_ACQUIRE_FIELD_NUMBER: _ClassVar[int]
     name_bytes: int
     holder_bytes: int
     annotation_bytes: int
@@ -167,7 +168,8 @@ class Limits(_message.Message):
     min_lease: _duration_pb2.Duration
     max_lease: _duration_pb2.Duration
     max_wait: _duration_pb2.Duration
-    def __init__(self, name_bytes: _Optional[int] = ..., holder_bytes: _Optional[int] = ..., annotation_bytes: _Optional[int] = ..., frame_bytes: _Optional[int] = ..., locks_per_session: _Optional[int] = ..., waiters_per_session: _Optional[int] = ..., watches_per_session: _Optional[int] = ..., min_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    names_per_acquire: int
+    def __init__(self, name_bytes: _Optional[int] = ..., holder_bytes: _Optional[int] = ..., annotation_bytes: _Optional[int] = ..., frame_bytes: _Optional[int] = ..., locks_per_session: _Optional[int] = ..., waiters_per_session: _Optional[int] = ..., watches_per_session: _Optional[int] = ..., min_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., names_per_acquire: _Optional[int] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("sent_id",)
@@ -184,7 +186,7 @@ class HeartbeatAck(_message.Message):
     def __init__(self, sent_id: _Optional[int] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Acquire(_message.Message):
-    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation")
+    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -193,6 +195,8 @@ class Acquire(_message.Message):
     WAIT_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
     name: str
     names: _containers.RepeatedScalarFieldContainer[str]
     kind: _lock_pb2.LockKind
@@ -201,7 +205,21 @@ class Acquire(_message.Message):
     wait: _duration_pb2.Duration
     lease: _duration_pb2.Duration
     annotation: str
-    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ...) -> None: ...
+    limit: int
+    items: _containers.RepeatedCompositeFieldContainer[AcquireItem]
+    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ...) -> None: ...
+
+class AcquireItem(_message.Message):
+    __slots__ = ("name", "kind", "permits", "limit")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: _lock_pb2.LockKind
+    permits: int
+    limit: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., permits: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class Cancel(_message.Message):
     __slots__ = ("target_id",)

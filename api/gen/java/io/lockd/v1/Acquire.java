@@ -7,7 +7,8 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * Acquire asks for a lock, or for all of several or none.
+ * Acquire asks for a lock, or for all of several or none. Several are named by names or by items; while the request
+ * waits for one of them it holds none, and it keeps no place in the queue of a fair one.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Acquire}
@@ -38,6 +39,7 @@ private static final long serialVersionUID = 0L;
     kind_ = 0;
     holder_ = "";
     annotation_ = "";
+    items_ = java.util.Collections.emptyList();
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -64,7 +66,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object name_ = "";
   /**
    * <pre>
-   * The lock. Leave empty when names is used.
+   * The lock. Leave empty when names or items is used.
    * </pre>
    *
    * <code>string name = 1 [json_name = "name"];</code>
@@ -85,7 +87,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The lock. Leave empty when names is used.
+   * The lock. Leave empty when names or items is used.
    * </pre>
    *
    * <code>string name = 1 [json_name = "name"];</code>
@@ -112,7 +114,7 @@ private static final long serialVersionUID = 0L;
       com.google.protobuf.LazyStringArrayList.emptyList();
   /**
    * <pre>
-   * Several locks, all or nothing.
+   * Several locks of one kind, all or nothing.
    * </pre>
    *
    * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -124,7 +126,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Several locks, all or nothing.
+   * Several locks of one kind, all or nothing.
    * </pre>
    *
    * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -135,7 +137,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Several locks, all or nothing.
+   * Several locks of one kind, all or nothing.
    * </pre>
    *
    * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -147,7 +149,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Several locks, all or nothing.
+   * Several locks of one kind, all or nothing.
    * </pre>
    *
    * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -163,7 +165,7 @@ private static final long serialVersionUID = 0L;
   private int kind_ = 0;
   /**
    * <pre>
-   * The kind.
+   * The kind of name or of names.
    * </pre>
    *
    * <code>.lockd.v1.LockKind kind = 3 [json_name = "kind"];</code>
@@ -174,7 +176,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The kind.
+   * The kind of name or of names.
    * </pre>
    *
    * <code>.lockd.v1.LockKind kind = 3 [json_name = "kind"];</code>
@@ -238,7 +240,7 @@ private static final long serialVersionUID = 0L;
   private int permits_ = 0;
   /**
    * <pre>
-   * For a semaphore: how many permits. 0 = 1.
+   * For a semaphore: how many permits. 0 = 1. With names, of each.
    * </pre>
    *
    * <code>uint32 permits = 5 [json_name = "permits"];</code>
@@ -372,6 +374,83 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int LIMIT_FIELD_NUMBER = 9;
+  private int limit_ = 0;
+  /**
+   * <pre>
+   * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+   * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+   * </pre>
+   *
+   * <code>uint32 limit = 9 [json_name = "limit"];</code>
+   * @return The limit.
+   */
+  @java.lang.Override
+  public int getLimit() {
+    return limit_;
+  }
+
+  public static final int ITEMS_FIELD_NUMBER = 10;
+  @SuppressWarnings("serial")
+  private java.util.List<io.lockd.v1.AcquireItem> items_;
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<io.lockd.v1.AcquireItem> getItemsList() {
+    return items_;
+  }
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  @java.lang.Override
+  public java.util.List<? extends io.lockd.v1.AcquireItemOrBuilder> 
+      getItemsOrBuilderList() {
+    return items_;
+  }
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  @java.lang.Override
+  public int getItemsCount() {
+    return items_.size();
+  }
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  @java.lang.Override
+  public io.lockd.v1.AcquireItem getItems(int index) {
+    return items_.get(index);
+  }
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  @java.lang.Override
+  public io.lockd.v1.AcquireItemOrBuilder getItemsOrBuilder(
+      int index) {
+    return items_.get(index);
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -410,6 +489,12 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(annotation_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 8, annotation_);
     }
+    if (limit_ != 0) {
+      output.writeUInt32(9, limit_);
+    }
+    for (int i = 0; i < items_.size(); i++) {
+      output.writeMessage(10, items_.get(i));
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -447,6 +532,19 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(annotation_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(8, annotation_);
     }
+    if (limit_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(9, limit_);
+    }
+
+        {
+          final int count = items_.size();
+          for (int i = 0; i < count; i++) {
+            size += com.google.protobuf.CodedOutputStream
+              .computeMessageSizeNoTag(items_.get(i));
+          }
+          size += 1 * count;
+        }
     return size;
   }
   @java.lang.Override
@@ -492,6 +590,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!getAnnotation()
         .equals(other.getAnnotation())) return false;
+    if (getLimit()
+        != other.getLimit()) return false;
+    if (!getItemsList()
+        .equals(other.getItemsList())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -525,6 +627,12 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + ANNOTATION_FIELD_NUMBER;
     hash = (53 * hash) + getAnnotation().hashCode();
+    hash = (37 * hash) + LIMIT_FIELD_NUMBER;
+    hash = (53 * hash) + getLimit();
+    if (getItemsCount() > 0) {
+      hash = (37 * hash) + ITEMS_FIELD_NUMBER;
+      hash = (53 * hash) + getItemsList().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -624,7 +732,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Acquire asks for a lock, or for all of several or none.
+   * Acquire asks for a lock, or for all of several or none. Several are named by names or by items; while the request
+   * waits for one of them it holds none, and it keeps no place in the queue of a fair one.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Acquire}
@@ -661,6 +770,7 @@ private static final long serialVersionUID = 0L;
               .alwaysUseFieldBuilders) {
         internalGetWaitFieldBuilder();
         internalGetLeaseFieldBuilder();
+        internalGetItemsFieldBuilder();
       }
     }
     @java.lang.Override
@@ -684,6 +794,14 @@ private static final long serialVersionUID = 0L;
         leaseBuilder_ = null;
       }
       annotation_ = "";
+      limit_ = 0;
+      if (itemsBuilder_ == null) {
+        items_ = java.util.Collections.emptyList();
+      } else {
+        items_ = null;
+        itemsBuilder_.clear();
+      }
+      bitField0_ = (bitField0_ & ~0x00000200);
       return this;
     }
 
@@ -710,9 +828,22 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public io.lockd.v1.Acquire buildPartial() {
       io.lockd.v1.Acquire result = new io.lockd.v1.Acquire(this);
+      buildPartialRepeatedFields(result);
       if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
+    }
+
+    private void buildPartialRepeatedFields(io.lockd.v1.Acquire result) {
+      if (itemsBuilder_ == null) {
+        if (((bitField0_ & 0x00000200) != 0)) {
+          items_ = java.util.Collections.unmodifiableList(items_);
+          bitField0_ = (bitField0_ & ~0x00000200);
+        }
+        result.items_ = items_;
+      } else {
+        result.items_ = itemsBuilder_.build();
+      }
     }
 
     private void buildPartial0(io.lockd.v1.Acquire result) {
@@ -748,6 +879,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000080) != 0)) {
         result.annotation_ = annotation_;
+      }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.limit_ = limit_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -800,6 +934,35 @@ private static final long serialVersionUID = 0L;
         annotation_ = other.annotation_;
         bitField0_ |= 0x00000080;
         onChanged();
+      }
+      if (other.getLimit() != 0) {
+        setLimit(other.getLimit());
+      }
+      if (itemsBuilder_ == null) {
+        if (!other.items_.isEmpty()) {
+          if (items_.isEmpty()) {
+            items_ = other.items_;
+            bitField0_ = (bitField0_ & ~0x00000200);
+          } else {
+            ensureItemsIsMutable();
+            items_.addAll(other.items_);
+          }
+          onChanged();
+        }
+      } else {
+        if (!other.items_.isEmpty()) {
+          if (itemsBuilder_.isEmpty()) {
+            itemsBuilder_.dispose();
+            itemsBuilder_ = null;
+            items_ = other.items_;
+            bitField0_ = (bitField0_ & ~0x00000200);
+            itemsBuilder_ = 
+              com.google.protobuf.GeneratedMessage.alwaysUseFieldBuilders ?
+                 internalGetItemsFieldBuilder() : null;
+          } else {
+            itemsBuilder_.addAllMessages(other.items_);
+          }
+        }
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -871,6 +1034,24 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000080;
               break;
             } // case 66
+            case 72: {
+              limit_ = input.readUInt32();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 72
+            case 82: {
+              io.lockd.v1.AcquireItem m =
+                  input.readMessage(
+                      io.lockd.v1.AcquireItem.parser(),
+                      extensionRegistry);
+              if (itemsBuilder_ == null) {
+                ensureItemsIsMutable();
+                items_.add(m);
+              } else {
+                itemsBuilder_.addMessage(m);
+              }
+              break;
+            } // case 82
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -891,7 +1072,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object name_ = "";
     /**
      * <pre>
-     * The lock. Leave empty when names is used.
+     * The lock. Leave empty when names or items is used.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -911,7 +1092,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lock. Leave empty when names is used.
+     * The lock. Leave empty when names or items is used.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -932,7 +1113,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lock. Leave empty when names is used.
+     * The lock. Leave empty when names or items is used.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -949,7 +1130,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lock. Leave empty when names is used.
+     * The lock. Leave empty when names or items is used.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -963,7 +1144,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lock. Leave empty when names is used.
+     * The lock. Leave empty when names or items is used.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -990,7 +1171,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several locks, all or nothing.
+     * Several locks of one kind, all or nothing.
      * </pre>
      *
      * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -1003,7 +1184,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several locks, all or nothing.
+     * Several locks of one kind, all or nothing.
      * </pre>
      *
      * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -1014,7 +1195,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several locks, all or nothing.
+     * Several locks of one kind, all or nothing.
      * </pre>
      *
      * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -1026,7 +1207,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several locks, all or nothing.
+     * Several locks of one kind, all or nothing.
      * </pre>
      *
      * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -1039,7 +1220,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several locks, all or nothing.
+     * Several locks of one kind, all or nothing.
      * </pre>
      *
      * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -1058,7 +1239,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several locks, all or nothing.
+     * Several locks of one kind, all or nothing.
      * </pre>
      *
      * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -1076,7 +1257,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several locks, all or nothing.
+     * Several locks of one kind, all or nothing.
      * </pre>
      *
      * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -1094,7 +1275,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several locks, all or nothing.
+     * Several locks of one kind, all or nothing.
      * </pre>
      *
      * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -1109,7 +1290,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Several locks, all or nothing.
+     * Several locks of one kind, all or nothing.
      * </pre>
      *
      * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -1130,7 +1311,7 @@ private static final long serialVersionUID = 0L;
     private int kind_ = 0;
     /**
      * <pre>
-     * The kind.
+     * The kind of name or of names.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 3 [json_name = "kind"];</code>
@@ -1141,7 +1322,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The kind.
+     * The kind of name or of names.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 3 [json_name = "kind"];</code>
@@ -1156,7 +1337,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The kind.
+     * The kind of name or of names.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 3 [json_name = "kind"];</code>
@@ -1169,7 +1350,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The kind.
+     * The kind of name or of names.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 3 [json_name = "kind"];</code>
@@ -1186,7 +1367,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The kind.
+     * The kind of name or of names.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 3 [json_name = "kind"];</code>
@@ -1299,7 +1480,7 @@ private static final long serialVersionUID = 0L;
     private int permits_ ;
     /**
      * <pre>
-     * For a semaphore: how many permits. 0 = 1.
+     * For a semaphore: how many permits. 0 = 1. With names, of each.
      * </pre>
      *
      * <code>uint32 permits = 5 [json_name = "permits"];</code>
@@ -1311,7 +1492,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * For a semaphore: how many permits. 0 = 1.
+     * For a semaphore: how many permits. 0 = 1. With names, of each.
      * </pre>
      *
      * <code>uint32 permits = 5 [json_name = "permits"];</code>
@@ -1327,7 +1508,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * For a semaphore: how many permits. 0 = 1.
+     * For a semaphore: how many permits. 0 = 1. With names, of each.
      * </pre>
      *
      * <code>uint32 permits = 5 [json_name = "permits"];</code>
@@ -1744,6 +1925,365 @@ private static final long serialVersionUID = 0L;
       bitField0_ |= 0x00000080;
       onChanged();
       return this;
+    }
+
+    private int limit_ ;
+    /**
+     * <pre>
+     * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+     * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+     * </pre>
+     *
+     * <code>uint32 limit = 9 [json_name = "limit"];</code>
+     * @return The limit.
+     */
+    @java.lang.Override
+    public int getLimit() {
+      return limit_;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+     * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+     * </pre>
+     *
+     * <code>uint32 limit = 9 [json_name = "limit"];</code>
+     * @param value The limit to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLimit(int value) {
+
+      limit_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+     * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+     * </pre>
+     *
+     * <code>uint32 limit = 9 [json_name = "limit"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLimit() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      limit_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.util.List<io.lockd.v1.AcquireItem> items_ =
+      java.util.Collections.emptyList();
+    private void ensureItemsIsMutable() {
+      if (!((bitField0_ & 0x00000200) != 0)) {
+        items_ = new java.util.ArrayList<io.lockd.v1.AcquireItem>(items_);
+        bitField0_ |= 0x00000200;
+       }
+    }
+
+    private com.google.protobuf.RepeatedFieldBuilder<
+        io.lockd.v1.AcquireItem, io.lockd.v1.AcquireItem.Builder, io.lockd.v1.AcquireItemOrBuilder> itemsBuilder_;
+
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public java.util.List<io.lockd.v1.AcquireItem> getItemsList() {
+      if (itemsBuilder_ == null) {
+        return java.util.Collections.unmodifiableList(items_);
+      } else {
+        return itemsBuilder_.getMessageList();
+      }
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public int getItemsCount() {
+      if (itemsBuilder_ == null) {
+        return items_.size();
+      } else {
+        return itemsBuilder_.getCount();
+      }
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public io.lockd.v1.AcquireItem getItems(int index) {
+      if (itemsBuilder_ == null) {
+        return items_.get(index);
+      } else {
+        return itemsBuilder_.getMessage(index);
+      }
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public Builder setItems(
+        int index, io.lockd.v1.AcquireItem value) {
+      if (itemsBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        ensureItemsIsMutable();
+        items_.set(index, value);
+        onChanged();
+      } else {
+        itemsBuilder_.setMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public Builder setItems(
+        int index, io.lockd.v1.AcquireItem.Builder builderForValue) {
+      if (itemsBuilder_ == null) {
+        ensureItemsIsMutable();
+        items_.set(index, builderForValue.build());
+        onChanged();
+      } else {
+        itemsBuilder_.setMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public Builder addItems(io.lockd.v1.AcquireItem value) {
+      if (itemsBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        ensureItemsIsMutable();
+        items_.add(value);
+        onChanged();
+      } else {
+        itemsBuilder_.addMessage(value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public Builder addItems(
+        int index, io.lockd.v1.AcquireItem value) {
+      if (itemsBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        ensureItemsIsMutable();
+        items_.add(index, value);
+        onChanged();
+      } else {
+        itemsBuilder_.addMessage(index, value);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public Builder addItems(
+        io.lockd.v1.AcquireItem.Builder builderForValue) {
+      if (itemsBuilder_ == null) {
+        ensureItemsIsMutable();
+        items_.add(builderForValue.build());
+        onChanged();
+      } else {
+        itemsBuilder_.addMessage(builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public Builder addItems(
+        int index, io.lockd.v1.AcquireItem.Builder builderForValue) {
+      if (itemsBuilder_ == null) {
+        ensureItemsIsMutable();
+        items_.add(index, builderForValue.build());
+        onChanged();
+      } else {
+        itemsBuilder_.addMessage(index, builderForValue.build());
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public Builder addAllItems(
+        java.lang.Iterable<? extends io.lockd.v1.AcquireItem> values) {
+      if (itemsBuilder_ == null) {
+        ensureItemsIsMutable();
+        com.google.protobuf.AbstractMessageLite.Builder.addAll(
+            values, items_);
+        onChanged();
+      } else {
+        itemsBuilder_.addAllMessages(values);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public Builder clearItems() {
+      if (itemsBuilder_ == null) {
+        items_ = java.util.Collections.emptyList();
+        bitField0_ = (bitField0_ & ~0x00000200);
+        onChanged();
+      } else {
+        itemsBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public Builder removeItems(int index) {
+      if (itemsBuilder_ == null) {
+        ensureItemsIsMutable();
+        items_.remove(index);
+        onChanged();
+      } else {
+        itemsBuilder_.remove(index);
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public io.lockd.v1.AcquireItem.Builder getItemsBuilder(
+        int index) {
+      return internalGetItemsFieldBuilder().getBuilder(index);
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public io.lockd.v1.AcquireItemOrBuilder getItemsOrBuilder(
+        int index) {
+      if (itemsBuilder_ == null) {
+        return items_.get(index);  } else {
+        return itemsBuilder_.getMessageOrBuilder(index);
+      }
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public java.util.List<? extends io.lockd.v1.AcquireItemOrBuilder> 
+         getItemsOrBuilderList() {
+      if (itemsBuilder_ != null) {
+        return itemsBuilder_.getMessageOrBuilderList();
+      } else {
+        return java.util.Collections.unmodifiableList(items_);
+      }
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public io.lockd.v1.AcquireItem.Builder addItemsBuilder() {
+      return internalGetItemsFieldBuilder().addBuilder(
+          io.lockd.v1.AcquireItem.getDefaultInstance());
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public io.lockd.v1.AcquireItem.Builder addItemsBuilder(
+        int index) {
+      return internalGetItemsFieldBuilder().addBuilder(
+          index, io.lockd.v1.AcquireItem.getDefaultInstance());
+    }
+    /**
+     * <pre>
+     * Several locks of mixed kinds, all or nothing.
+     * </pre>
+     *
+     * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+     */
+    public java.util.List<io.lockd.v1.AcquireItem.Builder> 
+         getItemsBuilderList() {
+      return internalGetItemsFieldBuilder().getBuilderList();
+    }
+    private com.google.protobuf.RepeatedFieldBuilder<
+        io.lockd.v1.AcquireItem, io.lockd.v1.AcquireItem.Builder, io.lockd.v1.AcquireItemOrBuilder> 
+        internalGetItemsFieldBuilder() {
+      if (itemsBuilder_ == null) {
+        itemsBuilder_ = new com.google.protobuf.RepeatedFieldBuilder<
+            io.lockd.v1.AcquireItem, io.lockd.v1.AcquireItem.Builder, io.lockd.v1.AcquireItemOrBuilder>(
+                items_,
+                ((bitField0_ & 0x00000200) != 0),
+                getParentForChildren(),
+                isClean());
+        items_ = null;
+      }
+      return itemsBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:lockd.v1.Acquire)

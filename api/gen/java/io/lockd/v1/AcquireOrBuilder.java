@@ -12,7 +12,7 @@ public interface AcquireOrBuilder extends
 
   /**
    * <pre>
-   * The lock. Leave empty when names is used.
+   * The lock. Leave empty when names or items is used.
    * </pre>
    *
    * <code>string name = 1 [json_name = "name"];</code>
@@ -21,7 +21,7 @@ public interface AcquireOrBuilder extends
   java.lang.String getName();
   /**
    * <pre>
-   * The lock. Leave empty when names is used.
+   * The lock. Leave empty when names or items is used.
    * </pre>
    *
    * <code>string name = 1 [json_name = "name"];</code>
@@ -32,7 +32,7 @@ public interface AcquireOrBuilder extends
 
   /**
    * <pre>
-   * Several locks, all or nothing.
+   * Several locks of one kind, all or nothing.
    * </pre>
    *
    * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -42,7 +42,7 @@ public interface AcquireOrBuilder extends
       getNamesList();
   /**
    * <pre>
-   * Several locks, all or nothing.
+   * Several locks of one kind, all or nothing.
    * </pre>
    *
    * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -51,7 +51,7 @@ public interface AcquireOrBuilder extends
   int getNamesCount();
   /**
    * <pre>
-   * Several locks, all or nothing.
+   * Several locks of one kind, all or nothing.
    * </pre>
    *
    * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -61,7 +61,7 @@ public interface AcquireOrBuilder extends
   java.lang.String getNames(int index);
   /**
    * <pre>
-   * Several locks, all or nothing.
+   * Several locks of one kind, all or nothing.
    * </pre>
    *
    * <code>repeated string names = 2 [json_name = "names"];</code>
@@ -73,7 +73,7 @@ public interface AcquireOrBuilder extends
 
   /**
    * <pre>
-   * The kind.
+   * The kind of name or of names.
    * </pre>
    *
    * <code>.lockd.v1.LockKind kind = 3 [json_name = "kind"];</code>
@@ -82,7 +82,7 @@ public interface AcquireOrBuilder extends
   int getKindValue();
   /**
    * <pre>
-   * The kind.
+   * The kind of name or of names.
    * </pre>
    *
    * <code>.lockd.v1.LockKind kind = 3 [json_name = "kind"];</code>
@@ -114,7 +114,7 @@ public interface AcquireOrBuilder extends
 
   /**
    * <pre>
-   * For a semaphore: how many permits. 0 = 1.
+   * For a semaphore: how many permits. 0 = 1. With names, of each.
    * </pre>
    *
    * <code>uint32 permits = 5 [json_name = "permits"];</code>
@@ -195,4 +195,59 @@ public interface AcquireOrBuilder extends
    */
   com.google.protobuf.ByteString
       getAnnotationBytes();
+
+  /**
+   * <pre>
+   * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+   * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+   * </pre>
+   *
+   * <code>uint32 limit = 9 [json_name = "limit"];</code>
+   * @return The limit.
+   */
+  int getLimit();
+
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  java.util.List<io.lockd.v1.AcquireItem> 
+      getItemsList();
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  io.lockd.v1.AcquireItem getItems(int index);
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  int getItemsCount();
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  java.util.List<? extends io.lockd.v1.AcquireItemOrBuilder> 
+      getItemsOrBuilderList();
+  /**
+   * <pre>
+   * Several locks of mixed kinds, all or nothing.
+   * </pre>
+   *
+   * <code>repeated .lockd.v1.AcquireItem items = 10 [json_name = "items"];</code>
+   */
+  io.lockd.v1.AcquireItemOrBuilder getItemsOrBuilder(
+      int index);
 }

@@ -350,6 +350,37 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int PERMITS_FIELD_NUMBER = 8;
+  private int permits_ = 0;
+  /**
+   * <pre>
+   * For a semaphore: how many permits. 0 = 1.
+   * </pre>
+   *
+   * <code>uint32 permits = 8 [json_name = "permits"];</code>
+   * @return The permits.
+   */
+  @java.lang.Override
+  public int getPermits() {
+    return permits_;
+  }
+
+  public static final int LIMIT_FIELD_NUMBER = 9;
+  private int limit_ = 0;
+  /**
+   * <pre>
+   * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+   * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+   * </pre>
+   *
+   * <code>uint32 limit = 9 [json_name = "limit"];</code>
+   * @return The limit.
+   */
+  @java.lang.Override
+  public int getLimit() {
+    return limit_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -385,6 +416,12 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(annotation_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 7, annotation_);
     }
+    if (permits_ != 0) {
+      output.writeUInt32(8, permits_);
+    }
+    if (limit_ != 0) {
+      output.writeUInt32(9, limit_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -412,6 +449,14 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(annotation_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(7, annotation_);
+    }
+    if (permits_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(8, permits_);
+    }
+    if (limit_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(9, limit_);
     }
     return size;
   }
@@ -456,6 +501,10 @@ private static final long serialVersionUID = 0L;
         .equals(other.getClientName())) return false;
     if (!getAnnotation()
         .equals(other.getAnnotation())) return false;
+    if (getPermits()
+        != other.getPermits()) return false;
+    if (getLimit()
+        != other.getLimit()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -485,6 +534,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getClientName().hashCode();
     hash = (37 * hash) + ANNOTATION_FIELD_NUMBER;
     hash = (53 * hash) + getAnnotation().hashCode();
+    hash = (37 * hash) + PERMITS_FIELD_NUMBER;
+    hash = (53 * hash) + getPermits();
+    hash = (37 * hash) + LIMIT_FIELD_NUMBER;
+    hash = (53 * hash) + getLimit();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -642,6 +695,8 @@ private static final long serialVersionUID = 0L;
       leaseId_ = "";
       clientName_ = "";
       annotation_ = "";
+      permits_ = 0;
+      limit_ = 0;
       return this;
     }
 
@@ -703,6 +758,12 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000040) != 0)) {
         result.annotation_ = annotation_;
       }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.permits_ = permits_;
+      }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.limit_ = limit_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -746,6 +807,12 @@ private static final long serialVersionUID = 0L;
         annotation_ = other.annotation_;
         bitField0_ |= 0x00000040;
         onChanged();
+      }
+      if (other.getPermits() != 0) {
+        setPermits(other.getPermits());
+      }
+      if (other.getLimit() != 0) {
+        setLimit(other.getLimit());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -812,6 +879,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000040;
               break;
             } // case 58
+            case 64: {
+              permits_ = input.readUInt32();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 64
+            case 72: {
+              limit_ = input.readUInt32();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 72
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1584,6 +1661,97 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       annotation_ = value;
       bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+
+    private int permits_ ;
+    /**
+     * <pre>
+     * For a semaphore: how many permits. 0 = 1.
+     * </pre>
+     *
+     * <code>uint32 permits = 8 [json_name = "permits"];</code>
+     * @return The permits.
+     */
+    @java.lang.Override
+    public int getPermits() {
+      return permits_;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits. 0 = 1.
+     * </pre>
+     *
+     * <code>uint32 permits = 8 [json_name = "permits"];</code>
+     * @param value The permits to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPermits(int value) {
+
+      permits_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits. 0 = 1.
+     * </pre>
+     *
+     * <code>uint32 permits = 8 [json_name = "permits"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPermits() {
+      bitField0_ = (bitField0_ & ~0x00000080);
+      permits_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private int limit_ ;
+    /**
+     * <pre>
+     * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+     * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+     * </pre>
+     *
+     * <code>uint32 limit = 9 [json_name = "limit"];</code>
+     * @return The limit.
+     */
+    @java.lang.Override
+    public int getLimit() {
+      return limit_;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+     * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+     * </pre>
+     *
+     * <code>uint32 limit = 9 [json_name = "limit"];</code>
+     * @param value The limit to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLimit(int value) {
+
+      limit_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+     * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+     * </pre>
+     *
+     * <code>uint32 limit = 9 [json_name = "limit"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLimit() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      limit_ = 0;
       onChanged();
       return this;
     }

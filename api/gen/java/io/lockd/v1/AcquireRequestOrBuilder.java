@@ -164,4 +164,25 @@ public interface AcquireRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getAnnotationBytes();
+
+  /**
+   * <pre>
+   * For a semaphore: how many permits. 0 = 1.
+   * </pre>
+   *
+   * <code>uint32 permits = 8 [json_name = "permits"];</code>
+   * @return The permits.
+   */
+  int getPermits();
+
+  /**
+   * <pre>
+   * For a semaphore: how many permits there are. The first request that states it sets it; a later one that states
+   * another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
+   * </pre>
+   *
+   * <code>uint32 limit = 9 [json_name = "limit"];</code>
+   * @return The limit.
+   */
+  int getLimit();
 }

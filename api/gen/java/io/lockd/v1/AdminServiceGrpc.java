@@ -258,7 +258,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ListWaiters lists the requests that wait, in their order for each name.
+     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
+     * others those of this replica.
      * </pre>
      */
     default void listWaiters(io.lockd.v1.ListWaitersRequest request,
@@ -268,7 +269,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holder is told Lost{FORCED}.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
+     * only a writer; a semaphore gets all its permits back.
      * </pre>
      */
     default void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -344,7 +346,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ListWaiters lists the requests that wait, in their order for each name.
+     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
+     * others those of this replica.
      * </pre>
      */
     public void listWaiters(io.lockd.v1.ListWaitersRequest request,
@@ -355,7 +358,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holder is told Lost{FORCED}.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
+     * only a writer; a semaphore gets all its permits back.
      * </pre>
      */
     public void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -417,7 +421,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ListWaiters lists the requests that wait, in their order for each name.
+     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
+     * others those of this replica.
      * </pre>
      */
     public io.lockd.v1.ListWaitersResponse listWaiters(io.lockd.v1.ListWaitersRequest request) throws io.grpc.StatusException {
@@ -427,7 +432,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holder is told Lost{FORCED}.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
+     * only a writer; a semaphore gets all its permits back.
      * </pre>
      */
     public io.lockd.v1.ForceReleaseResponse forceRelease(io.lockd.v1.ForceReleaseRequest request) throws io.grpc.StatusException {
@@ -487,7 +493,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ListWaiters lists the requests that wait, in their order for each name.
+     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
+     * others those of this replica.
      * </pre>
      */
     public io.lockd.v1.ListWaitersResponse listWaiters(io.lockd.v1.ListWaitersRequest request) {
@@ -497,7 +504,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holder is told Lost{FORCED}.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
+     * only a writer; a semaphore gets all its permits back.
      * </pre>
      */
     public io.lockd.v1.ForceReleaseResponse forceRelease(io.lockd.v1.ForceReleaseRequest request) {
@@ -559,7 +567,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ListWaiters lists the requests that wait, in their order for each name.
+     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
+     * others those of this replica.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ListWaitersResponse> listWaiters(
@@ -570,7 +579,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holder is told Lost{FORCED}.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
+     * only a writer; a semaphore gets all its permits back.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ForceReleaseResponse> forceRelease(

@@ -116,53 +116,54 @@ public final class AdminServiceOuterClass extends com.google.protobuf.GeneratedF
       "gle.protobuf.DurationR\007silence\022\024\n\005locks\030" +
       "\007 \001(\rR\005locks\022\030\n\007waiters\030\010 \001(\rR\007waiters\0329" +
       "\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value" +
-      "\030\002 \001(\tR\005value:\0028\001\"\247\002\n\tLeaseInfo\022\"\n\004hold\030" +
+      "\030\002 \001(\tR\005value:\0028\001\"\301\002\n\tLeaseInfo\022\"\n\004hold\030" +
       "\001 \001(\0132\016.lockd.v1.HoldR\004hold\022\035\n\nsession_i" +
       "d\030\002 \001(\tR\tsessionId\022\037\n\013client_name\030\003 \001(\tR" +
       "\nclientName\022+\n\003age\030\004 \001(\0132\031.google.protob" +
       "uf.DurationR\003age\0226\n\tvalid_for\030\005 \001(\0132\031.go" +
       "ogle.protobuf.DurationR\010validFor\022\022\n\004auto" +
       "\030\006 \001(\010R\004auto\022\035\n\nhold_count\030\007 \001(\rR\tholdCo" +
-      "unt\022\036\n\nannotation\030\010 \001(\tR\nannotation\"\321\001\n\n" +
-      "WaiterInfo\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002" +
-      " \001(\0162\022.lockd.v1.LockKindR\004kind\022\035\n\nsessio" +
-      "n_id\030\003 \001(\tR\tsessionId\022\037\n\013client_name\030\004 \001" +
-      "(\tR\nclientName\022\032\n\010position\030\005 \001(\rR\010positi" +
-      "on\022+\n\003age\030\006 \001(\0132\031.google.protobuf.Durati" +
-      "onR\003age\"Q\n\023ListSessionsRequest\022\033\n\tpage_s" +
-      "ize\030\001 \001(\rR\010pageSize\022\035\n\npage_token\030\002 \001(\tR" +
-      "\tpageToken\"q\n\024ListSessionsResponse\0221\n\010se" +
-      "ssions\030\001 \003(\0132\025.lockd.v1.SessionInfoR\010ses" +
-      "sions\022&\n\017next_page_token\030\002 \001(\tR\rnextPage" +
-      "Token\"f\n\020ListLocksRequest\022\026\n\006prefix\030\001 \001(" +
-      "\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pageSize\022\035" +
-      "\n\npage_token\030\003 \001(\tR\tpageToken\"h\n\021ListLoc" +
-      "ksResponse\022+\n\006leases\030\001 \003(\0132\023.lockd.v1.Le" +
-      "aseInfoR\006leases\022&\n\017next_page_token\030\002 \001(\t" +
-      "R\rnextPageToken\"d\n\022ListWaitersRequest\022\022\n" +
-      "\004name\030\001 \001(\tR\004name\022\033\n\tpage_size\030\002 \001(\rR\010pa" +
-      "geSize\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"m\n" +
-      "\023ListWaitersResponse\022.\n\007waiters\030\001 \003(\0132\024." +
-      "lockd.v1.WaiterInfoR\007waiters\022&\n\017next_pag" +
-      "e_token\030\002 \001(\tR\rnextPageToken\"Q\n\023ForceRel" +
-      "easeRequest\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030" +
-      "\002 \001(\0162\022.lockd.v1.LockKindR\004kind\"2\n\024Force" +
-      "ReleaseResponse\022\032\n\010released\030\001 \001(\010R\010relea" +
-      "sed\"A\n\014DrainRequest\0221\n\006within\030\001 \001(\0132\031.go" +
-      "ogle.protobuf.DurationR\006within\"+\n\rDrainR" +
-      "esponse\022\032\n\010sessions\030\001 \001(\rR\010sessions2\370\002\n\014" +
-      "AdminService\022M\n\014ListSessions\022\035.lockd.v1." +
-      "ListSessionsRequest\032\036.lockd.v1.ListSessi" +
-      "onsResponse\022D\n\tListLocks\022\032.lockd.v1.List" +
-      "LocksRequest\032\033.lockd.v1.ListLocksRespons" +
-      "e\022J\n\013ListWaiters\022\034.lockd.v1.ListWaitersR" +
-      "equest\032\035.lockd.v1.ListWaitersResponse\022M\n" +
-      "\014ForceRelease\022\035.lockd.v1.ForceReleaseReq" +
-      "uest\032\036.lockd.v1.ForceReleaseResponse\0228\n\005" +
-      "Drain\022\026.lockd.v1.DrainRequest\032\027.lockd.v1" +
-      ".DrainResponseBF\n\013io.lockd.v1P\001Z5github." +
-      "com/lockd-io/lockd/api/gen/go/lockd/v1;l" +
-      "ockdv1b\006proto3"
+      "unt\022\036\n\nannotation\030\010 \001(\tR\nannotation\022\030\n\007p" +
+      "ermits\030\t \001(\rR\007permits\"\347\001\n\nWaiterInfo\022\022\n\004" +
+      "name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v" +
+      "1.LockKindR\004kind\022\035\n\nsession_id\030\003 \001(\tR\tse" +
+      "ssionId\022\037\n\013client_name\030\004 \001(\tR\nclientName" +
+      "\022\032\n\010position\030\005 \001(\rR\010position\022+\n\003age\030\006 \001(" +
+      "\0132\031.google.protobuf.DurationR\003age\022\024\n\005own" +
+      "er\030\007 \001(\tR\005owner\"Q\n\023ListSessionsRequest\022\033" +
+      "\n\tpage_size\030\001 \001(\rR\010pageSize\022\035\n\npage_toke" +
+      "n\030\002 \001(\tR\tpageToken\"q\n\024ListSessionsRespon" +
+      "se\0221\n\010sessions\030\001 \003(\0132\025.lockd.v1.SessionI" +
+      "nfoR\010sessions\022&\n\017next_page_token\030\002 \001(\tR\r" +
+      "nextPageToken\"f\n\020ListLocksRequest\022\026\n\006pre" +
+      "fix\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pa" +
+      "geSize\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"h\n" +
+      "\021ListLocksResponse\022+\n\006leases\030\001 \003(\0132\023.loc" +
+      "kd.v1.LeaseInfoR\006leases\022&\n\017next_page_tok" +
+      "en\030\002 \001(\tR\rnextPageToken\"d\n\022ListWaitersRe" +
+      "quest\022\022\n\004name\030\001 \001(\tR\004name\022\033\n\tpage_size\030\002" +
+      " \001(\rR\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpage" +
+      "Token\"m\n\023ListWaitersResponse\022.\n\007waiters\030" +
+      "\001 \003(\0132\024.lockd.v1.WaiterInfoR\007waiters\022&\n\017" +
+      "next_page_token\030\002 \001(\tR\rnextPageToken\"Q\n\023" +
+      "ForceReleaseRequest\022\022\n\004name\030\001 \001(\tR\004name\022" +
+      "&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\"" +
+      "2\n\024ForceReleaseResponse\022\032\n\010released\030\001 \001(" +
+      "\010R\010released\"A\n\014DrainRequest\0221\n\006within\030\001 " +
+      "\001(\0132\031.google.protobuf.DurationR\006within\"+" +
+      "\n\rDrainResponse\022\032\n\010sessions\030\001 \001(\rR\010sessi" +
+      "ons2\370\002\n\014AdminService\022M\n\014ListSessions\022\035.l" +
+      "ockd.v1.ListSessionsRequest\032\036.lockd.v1.L" +
+      "istSessionsResponse\022D\n\tListLocks\022\032.lockd" +
+      ".v1.ListLocksRequest\032\033.lockd.v1.ListLock" +
+      "sResponse\022J\n\013ListWaiters\022\034.lockd.v1.List" +
+      "WaitersRequest\032\035.lockd.v1.ListWaitersRes" +
+      "ponse\022M\n\014ForceRelease\022\035.lockd.v1.ForceRe" +
+      "leaseRequest\032\036.lockd.v1.ForceReleaseResp" +
+      "onse\0228\n\005Drain\022\026.lockd.v1.DrainRequest\032\027." +
+      "lockd.v1.DrainResponseBF\n\013io.lockd.v1P\001Z" +
+      "5github.com/lockd-io/lockd/api/gen/go/lo" +
+      "ckd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -187,13 +188,13 @@ public final class AdminServiceOuterClass extends com.google.protobuf.GeneratedF
     internal_static_lockd_v1_LeaseInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_LeaseInfo_descriptor,
-        new java.lang.String[] { "Hold", "SessionId", "ClientName", "Age", "ValidFor", "Auto", "HoldCount", "Annotation", });
+        new java.lang.String[] { "Hold", "SessionId", "ClientName", "Age", "ValidFor", "Auto", "HoldCount", "Annotation", "Permits", });
     internal_static_lockd_v1_WaiterInfo_descriptor =
       getDescriptor().getMessageType(2);
     internal_static_lockd_v1_WaiterInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_WaiterInfo_descriptor,
-        new java.lang.String[] { "Name", "Kind", "SessionId", "ClientName", "Position", "Age", });
+        new java.lang.String[] { "Name", "Kind", "SessionId", "ClientName", "Position", "Age", "Owner", });
     internal_static_lockd_v1_ListSessionsRequest_descriptor =
       getDescriptor().getMessageType(3);
     internal_static_lockd_v1_ListSessionsRequest_fieldAccessorTable = new

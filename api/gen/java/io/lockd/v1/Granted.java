@@ -59,7 +59,7 @@ private static final long serialVersionUID = 0L;
   private java.util.List<io.lockd.v1.Hold> holds_;
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -70,7 +70,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -82,7 +82,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -93,7 +93,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -104,7 +104,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -645,7 +645,7 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -659,7 +659,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -673,7 +673,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -687,7 +687,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -708,7 +708,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -726,7 +726,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -746,7 +746,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -767,7 +767,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -785,7 +785,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -803,7 +803,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -822,7 +822,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -839,7 +839,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -856,7 +856,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -867,7 +867,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -881,7 +881,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -896,7 +896,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -907,7 +907,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -919,7 +919,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The locks with their fences; one unless several names were asked for.
+     * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
      * </pre>
      *
      * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>

@@ -12,7 +12,7 @@ public interface GrantedOrBuilder extends
 
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -21,7 +21,7 @@ public interface GrantedOrBuilder extends
       getHoldsList();
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -29,7 +29,7 @@ public interface GrantedOrBuilder extends
   io.lockd.v1.Hold getHolds(int index);
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -37,7 +37,7 @@ public interface GrantedOrBuilder extends
   int getHoldsCount();
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>
@@ -46,7 +46,7 @@ public interface GrantedOrBuilder extends
       getHoldsOrBuilderList();
   /**
    * <pre>
-   * The locks with their fences; one unless several names were asked for.
+   * The locks with their fences, in the order in which they were asked for. Each is released and lost by itself.
    * </pre>
    *
    * <code>repeated .lockd.v1.Hold holds = 1 [json_name = "holds"];</code>

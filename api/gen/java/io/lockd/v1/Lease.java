@@ -153,7 +153,7 @@ private static final long serialVersionUID = 0L;
   private long fence_ = 0L;
   /**
    * <pre>
-   * The fence.
+   * The fence. Extend tells 0 for a read lock and a semaphore.
    * </pre>
    *
    * <code>uint64 fence = 3 [json_name = "fence"];</code>
@@ -787,7 +787,7 @@ private static final long serialVersionUID = 0L;
     private long fence_ ;
     /**
      * <pre>
-     * The fence.
+     * The fence. Extend tells 0 for a read lock and a semaphore.
      * </pre>
      *
      * <code>uint64 fence = 3 [json_name = "fence"];</code>
@@ -799,7 +799,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The fence.
+     * The fence. Extend tells 0 for a read lock and a semaphore.
      * </pre>
      *
      * <code>uint64 fence = 3 [json_name = "fence"];</code>
@@ -815,7 +815,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The fence.
+     * The fence. Extend tells 0 for a read lock and a semaphore.
      * </pre>
      *
      * <code>uint64 fence = 3 [json_name = "fence"];</code>

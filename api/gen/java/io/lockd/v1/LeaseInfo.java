@@ -341,6 +341,21 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int PERMITS_FIELD_NUMBER = 9;
+  private int permits_ = 0;
+  /**
+   * <pre>
+   * For a semaphore: how many permits.
+   * </pre>
+   *
+   * <code>uint32 permits = 9 [json_name = "permits"];</code>
+   * @return The permits.
+   */
+  @java.lang.Override
+  public int getPermits() {
+    return permits_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -379,6 +394,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(annotation_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 8, annotation_);
     }
+    if (permits_ != 0) {
+      output.writeUInt32(9, permits_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -411,6 +429,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(annotation_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(8, annotation_);
+    }
+    if (permits_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(9, permits_);
     }
     return size;
   }
@@ -461,6 +483,8 @@ private static final long serialVersionUID = 0L;
         != other.getHoldCount()) return false;
     if (!getAnnotation()
         .equals(other.getAnnotation())) return false;
+    if (getPermits()
+        != other.getPermits()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -495,6 +519,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getHoldCount();
     hash = (37 * hash) + ANNOTATION_FIELD_NUMBER;
     hash = (53 * hash) + getAnnotation().hashCode();
+    hash = (37 * hash) + PERMITS_FIELD_NUMBER;
+    hash = (53 * hash) + getPermits();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -658,6 +684,7 @@ private static final long serialVersionUID = 0L;
       auto_ = false;
       holdCount_ = 0;
       annotation_ = "";
+      permits_ = 0;
       return this;
     }
 
@@ -725,6 +752,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000080) != 0)) {
         result.annotation_ = annotation_;
       }
+      if (((from_bitField0_ & 0x00000100) != 0)) {
+        result.permits_ = permits_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -769,6 +799,9 @@ private static final long serialVersionUID = 0L;
         annotation_ = other.annotation_;
         bitField0_ |= 0x00000080;
         onChanged();
+      }
+      if (other.getPermits() != 0) {
+        setPermits(other.getPermits());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -842,6 +875,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000080;
               break;
             } // case 66
+            case 72: {
+              permits_ = input.readUInt32();
+              bitField0_ |= 0x00000100;
+              break;
+            } // case 72
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1690,6 +1728,50 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       annotation_ = value;
       bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+
+    private int permits_ ;
+    /**
+     * <pre>
+     * For a semaphore: how many permits.
+     * </pre>
+     *
+     * <code>uint32 permits = 9 [json_name = "permits"];</code>
+     * @return The permits.
+     */
+    @java.lang.Override
+    public int getPermits() {
+      return permits_;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits.
+     * </pre>
+     *
+     * <code>uint32 permits = 9 [json_name = "permits"];</code>
+     * @param value The permits to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPermits(int value) {
+
+      permits_ = value;
+      bitField0_ |= 0x00000100;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits.
+     * </pre>
+     *
+     * <code>uint32 permits = 9 [json_name = "permits"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPermits() {
+      bitField0_ = (bitField0_ & ~0x00000100);
+      permits_ = 0;
       onChanged();
       return this;
     }

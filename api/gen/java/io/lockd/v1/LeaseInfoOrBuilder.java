@@ -170,4 +170,14 @@ public interface LeaseInfoOrBuilder extends
    */
   com.google.protobuf.ByteString
       getAnnotationBytes();
+
+  /**
+   * <pre>
+   * For a semaphore: how many permits.
+   * </pre>
+   *
+   * <code>uint32 permits = 9 [json_name = "permits"];</code>
+   * @return The permits.
+   */
+  int getPermits();
 }

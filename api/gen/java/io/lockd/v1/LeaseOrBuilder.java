@@ -52,7 +52,7 @@ public interface LeaseOrBuilder extends
 
   /**
    * <pre>
-   * The fence.
+   * The fence. Extend tells 0 for a read lock and a semaphore.
    * </pre>
    *
    * <code>uint64 fence = 3 [json_name = "fence"];</code>

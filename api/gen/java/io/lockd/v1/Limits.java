@@ -272,6 +272,21 @@ private static final long serialVersionUID = 0L;
     return maxWait_ == null ? com.google.protobuf.Duration.getDefaultInstance() : maxWait_;
   }
 
+  public static final int NAMES_PER_ACQUIRE_FIELD_NUMBER = 11;
+  private int namesPerAcquire_ = 0;
+  /**
+   * <pre>
+   * Locks of one Acquire.
+   * </pre>
+   *
+   * <code>uint32 names_per_acquire = 11 [json_name = "namesPerAcquire"];</code>
+   * @return The namesPerAcquire.
+   */
+  @java.lang.Override
+  public int getNamesPerAcquire() {
+    return namesPerAcquire_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -316,6 +331,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000004) != 0)) {
       output.writeMessage(10, getMaxWait());
     }
+    if (namesPerAcquire_ != 0) {
+      output.writeUInt32(11, namesPerAcquire_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -359,6 +377,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000004) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(10, getMaxWait());
+    }
+    if (namesPerAcquire_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(11, namesPerAcquire_);
     }
     return size;
   }
@@ -413,6 +435,8 @@ private static final long serialVersionUID = 0L;
       if (!getMaxWait()
           .equals(other.getMaxWait())) return false;
     }
+    if (getNamesPerAcquire()
+        != other.getNamesPerAcquire()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -450,6 +474,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + MAX_WAIT_FIELD_NUMBER;
       hash = (53 * hash) + getMaxWait().hashCode();
     }
+    hash = (37 * hash) + NAMES_PER_ACQUIRE_FIELD_NUMBER;
+    hash = (53 * hash) + getNamesPerAcquire();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -615,6 +641,7 @@ private static final long serialVersionUID = 0L;
         maxWaitBuilder_.dispose();
         maxWaitBuilder_ = null;
       }
+      namesPerAcquire_ = 0;
       return this;
     }
 
@@ -688,6 +715,9 @@ private static final long serialVersionUID = 0L;
             : maxWaitBuilder_.build();
         to_bitField0_ |= 0x00000004;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.namesPerAcquire_ = namesPerAcquire_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -732,6 +762,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasMaxWait()) {
         mergeMaxWait(other.getMaxWait());
+      }
+      if (other.getNamesPerAcquire() != 0) {
+        setNamesPerAcquire(other.getNamesPerAcquire());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -815,6 +848,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 82
+            case 88: {
+              namesPerAcquire_ = input.readUInt32();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1609,6 +1647,50 @@ private static final long serialVersionUID = 0L;
         maxWait_ = null;
       }
       return maxWaitBuilder_;
+    }
+
+    private int namesPerAcquire_ ;
+    /**
+     * <pre>
+     * Locks of one Acquire.
+     * </pre>
+     *
+     * <code>uint32 names_per_acquire = 11 [json_name = "namesPerAcquire"];</code>
+     * @return The namesPerAcquire.
+     */
+    @java.lang.Override
+    public int getNamesPerAcquire() {
+      return namesPerAcquire_;
+    }
+    /**
+     * <pre>
+     * Locks of one Acquire.
+     * </pre>
+     *
+     * <code>uint32 names_per_acquire = 11 [json_name = "namesPerAcquire"];</code>
+     * @param value The namesPerAcquire to set.
+     * @return This builder for chaining.
+     */
+    public Builder setNamesPerAcquire(int value) {
+
+      namesPerAcquire_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Locks of one Acquire.
+     * </pre>
+     *
+     * <code>uint32 names_per_acquire = 11 [json_name = "namesPerAcquire"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearNamesPerAcquire() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      namesPerAcquire_ = 0;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:lockd.v1.Limits)

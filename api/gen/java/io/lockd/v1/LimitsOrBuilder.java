@@ -160,4 +160,14 @@ public interface LimitsOrBuilder extends
    * <code>.google.protobuf.Duration max_wait = 10 [json_name = "maxWait"];</code>
    */
   com.google.protobuf.DurationOrBuilder getMaxWaitOrBuilder();
+
+  /**
+   * <pre>
+   * Locks of one Acquire.
+   * </pre>
+   *
+   * <code>uint32 names_per_acquire = 11 [json_name = "namesPerAcquire"];</code>
+   * @return The namesPerAcquire.
+   */
+  int getNamesPerAcquire();
 }

@@ -69,20 +69,22 @@ public final class Lock extends com.google.protobuf.GeneratedFile {
       "onR\nretryAfter\022\027\n\007held_by\030\003 \001(\tR\006heldBy\"" +
       "X\n\005Cause\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\016\n\nCAUSE" +
       "_HELD\020\001\022\023\n\017CAUSE_TIMED_OUT\020\002\022\023\n\017CAUSE_CA" +
-      "NCELLED\020\003\"\250\002\n\tLockState\022\022\n\004name\030\001 \001(\tR\004n" +
+      "NCELLED\020\003\"\360\002\n\tLockState\022\022\n\004name\030\001 \001(\tR\004n" +
       "ame\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004k" +
       "ind\022\022\n\004held\030\003 \001(\010R\004held\022\027\n\007held_by\030\004 \001(\t" +
       "R\006heldBy\022\026\n\006client\030\005 \001(\tR\006client\022\024\n\005fenc" +
       "e\030\006 \001(\004R\005fence\022+\n\003ttl\030\007 \001(\0132\031.google.pro" +
       "tobuf.DurationR\003ttl\022\035\n\nhold_count\030\010 \001(\rR" +
       "\tholdCount\022\030\n\007waiters\030\t \001(\rR\007waiters\022\036\n\n" +
-      "annotation\030\n \001(\tR\nannotation*\224\001\n\010LockKin" +
-      "d\022\031\n\025LOCK_KIND_UNSPECIFIED\020\000\022\027\n\023LOCK_KIN" +
-      "D_EXCLUSIVE\020\001\022\022\n\016LOCK_KIND_FAIR\020\002\022\022\n\016LOC" +
-      "K_KIND_READ\020\003\022\023\n\017LOCK_KIND_WRITE\020\004\022\027\n\023LO" +
-      "CK_KIND_SEMAPHORE\020\005BF\n\013io.lockd.v1P\001Z5gi" +
-      "thub.com/lockd-io/lockd/api/gen/go/lockd" +
-      "/v1;lockdv1b\006proto3"
+      "annotation\030\n \001(\tR\nannotation\022\030\n\007holders\030" +
+      "\013 \001(\rR\007holders\022\024\n\005limit\030\014 \001(\rR\005limit\022\026\n\006" +
+      "queued\030\r \001(\rR\006queued*\224\001\n\010LockKind\022\031\n\025LOC" +
+      "K_KIND_UNSPECIFIED\020\000\022\027\n\023LOCK_KIND_EXCLUS" +
+      "IVE\020\001\022\022\n\016LOCK_KIND_FAIR\020\002\022\022\n\016LOCK_KIND_R" +
+      "EAD\020\003\022\023\n\017LOCK_KIND_WRITE\020\004\022\027\n\023LOCK_KIND_" +
+      "SEMAPHORE\020\005BF\n\013io.lockd.v1P\001Z5github.com" +
+      "/lockd-io/lockd/api/gen/go/lockd/v1;lock" +
+      "dv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -112,7 +114,7 @@ public final class Lock extends com.google.protobuf.GeneratedFile {
     internal_static_lockd_v1_LockState_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_LockState_descriptor,
-        new java.lang.String[] { "Name", "Kind", "Held", "HeldBy", "Client", "Fence", "Ttl", "HoldCount", "Waiters", "Annotation", });
+        new java.lang.String[] { "Name", "Kind", "Held", "HeldBy", "Client", "Fence", "Ttl", "HoldCount", "Waiters", "Annotation", "Holders", "Limit", "Queued", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.DurationProto.getDescriptor();
   }

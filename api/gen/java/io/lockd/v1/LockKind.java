@@ -33,7 +33,7 @@ public enum LockKind
   LOCK_KIND_EXCLUSIVE(1),
   /**
    * <pre>
-   * One holder; strict arrival order over all replicas.
+   * One holder; strict arrival order over all replicas and all Redisson clients.
    * </pre>
    *
    * <code>LOCK_KIND_FAIR = 2;</code>
@@ -41,7 +41,7 @@ public enum LockKind
   LOCK_KIND_FAIR(2),
   /**
    * <pre>
-   * Shared with other readers, never with a writer.
+   * Shared with other readers, never with a writer but the same holder.
    * </pre>
    *
    * <code>LOCK_KIND_READ = 3;</code>
@@ -57,7 +57,7 @@ public enum LockKind
   LOCK_KIND_WRITE(4),
   /**
    * <pre>
-   * A number of permits of a name that has a limit.
+   * A number of permits of a name that has a limit. Each request is a holder of its own.
    * </pre>
    *
    * <code>LOCK_KIND_SEMAPHORE = 5;</code>
@@ -93,7 +93,7 @@ public enum LockKind
   public static final int LOCK_KIND_EXCLUSIVE_VALUE = 1;
   /**
    * <pre>
-   * One holder; strict arrival order over all replicas.
+   * One holder; strict arrival order over all replicas and all Redisson clients.
    * </pre>
    *
    * <code>LOCK_KIND_FAIR = 2;</code>
@@ -101,7 +101,7 @@ public enum LockKind
   public static final int LOCK_KIND_FAIR_VALUE = 2;
   /**
    * <pre>
-   * Shared with other readers, never with a writer.
+   * Shared with other readers, never with a writer but the same holder.
    * </pre>
    *
    * <code>LOCK_KIND_READ = 3;</code>
@@ -117,7 +117,7 @@ public enum LockKind
   public static final int LOCK_KIND_WRITE_VALUE = 4;
   /**
    * <pre>
-   * A number of permits of a name that has a limit.
+   * A number of permits of a name that has a limit. Each request is a holder of its own.
    * </pre>
    *
    * <code>LOCK_KIND_SEMAPHORE = 5;</code>

@@ -92,46 +92,47 @@ public final class LockServiceOuterClass extends com.google.protobuf.GeneratedFi
     java.lang.String[] descriptorData = {
       "\n\033lockd/v1/lock_service.proto\022\010lockd.v1\032" +
       "\036google/protobuf/duration.proto\032\023lockd/v" +
-      "1/lock.proto\"\210\002\n\016AcquireRequest\022\022\n\004name\030" +
+      "1/lock.proto\"\270\002\n\016AcquireRequest\022\022\n\004name\030" +
       "\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.Loc" +
       "kKindR\004kind\022-\n\004wait\030\003 \001(\0132\031.google.proto" +
       "buf.DurationR\004wait\022/\n\005lease\030\004 \001(\0132\031.goog" +
       "le.protobuf.DurationR\005lease\022\031\n\010lease_id\030" +
       "\005 \001(\tR\007leaseId\022\037\n\013client_name\030\006 \001(\tR\ncli" +
-      "entName\022\036\n\nannotation\030\007 \001(\tR\nannotation\"" +
-      "\202\001\n\017AcquireResponse\022+\n\007granted\030\001 \001(\0132\017.l" +
-      "ockd.v1.LeaseH\000R\007granted\0227\n\013not_granted\030" +
-      "\002 \001(\0132\024.lockd.v1.NotGrantedH\000R\nnotGrante" +
-      "dB\t\n\007outcome\"\204\001\n\005Lease\022\022\n\004name\030\001 \001(\tR\004na" +
-      "me\022\031\n\010lease_id\030\002 \001(\tR\007leaseId\022\024\n\005fence\030\003" +
-      " \001(\004R\005fence\0226\n\tvalid_for\030\004 \001(\0132\031.google." +
-      "protobuf.DurationR\010validFor\"\227\001\n\rExtendRe" +
-      "quest\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162" +
-      "\022.lockd.v1.LockKindR\004kind\022\031\n\010lease_id\030\003 " +
-      "\001(\tR\007leaseId\022/\n\005lease\030\004 \001(\0132\031.google.pro" +
-      "tobuf.DurationR\005lease\"7\n\016ExtendResponse\022" +
-      "%\n\005lease\030\001 \001(\0132\017.lockd.v1.LeaseR\005lease\"g" +
-      "\n\016ReleaseRequest\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004" +
-      "kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\031\n\010" +
-      "lease_id\030\003 \001(\tR\007leaseId\"\021\n\017ReleaseRespon" +
-      "se\" \n\nGetRequest\022\022\n\004name\030\001 \001(\tR\004name\"6\n\013" +
-      "GetResponse\022\'\n\004lock\030\001 \001(\0132\023.lockd.v1.Loc" +
-      "kStateR\004lock\"a\n\013ListRequest\022\026\n\006prefix\030\001 " +
-      "\001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pageSize" +
-      "\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"a\n\014ListR" +
-      "esponse\022)\n\005locks\030\001 \003(\0132\023.lockd.v1.LockSt" +
-      "ateR\005locks\022&\n\017next_page_token\030\002 \001(\tR\rnex" +
-      "tPageToken2\265\002\n\013LockService\022>\n\007Acquire\022\030." +
-      "lockd.v1.AcquireRequest\032\031.lockd.v1.Acqui" +
-      "reResponse\022;\n\006Extend\022\027.lockd.v1.ExtendRe" +
-      "quest\032\030.lockd.v1.ExtendResponse\022>\n\007Relea" +
-      "se\022\030.lockd.v1.ReleaseRequest\032\031.lockd.v1." +
-      "ReleaseResponse\0222\n\003Get\022\024.lockd.v1.GetReq" +
-      "uest\032\025.lockd.v1.GetResponse\0225\n\004List\022\025.lo" +
-      "ckd.v1.ListRequest\032\026.lockd.v1.ListRespon" +
-      "seBF\n\013io.lockd.v1P\001Z5github.com/lockd-io" +
-      "/lockd/api/gen/go/lockd/v1;lockdv1b\006prot" +
-      "o3"
+      "entName\022\036\n\nannotation\030\007 \001(\tR\nannotation\022" +
+      "\030\n\007permits\030\010 \001(\rR\007permits\022\024\n\005limit\030\t \001(\r" +
+      "R\005limit\"\202\001\n\017AcquireResponse\022+\n\007granted\030\001" +
+      " \001(\0132\017.lockd.v1.LeaseH\000R\007granted\0227\n\013not_" +
+      "granted\030\002 \001(\0132\024.lockd.v1.NotGrantedH\000R\nn" +
+      "otGrantedB\t\n\007outcome\"\204\001\n\005Lease\022\022\n\004name\030\001" +
+      " \001(\tR\004name\022\031\n\010lease_id\030\002 \001(\tR\007leaseId\022\024\n" +
+      "\005fence\030\003 \001(\004R\005fence\0226\n\tvalid_for\030\004 \001(\0132\031" +
+      ".google.protobuf.DurationR\010validFor\"\227\001\n\r" +
+      "ExtendRequest\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kin" +
+      "d\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\031\n\010lea" +
+      "se_id\030\003 \001(\tR\007leaseId\022/\n\005lease\030\004 \001(\0132\031.go" +
+      "ogle.protobuf.DurationR\005lease\"7\n\016ExtendR" +
+      "esponse\022%\n\005lease\030\001 \001(\0132\017.lockd.v1.LeaseR" +
+      "\005lease\"g\n\016ReleaseRequest\022\022\n\004name\030\001 \001(\tR\004" +
+      "name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004" +
+      "kind\022\031\n\010lease_id\030\003 \001(\tR\007leaseId\"\021\n\017Relea" +
+      "seResponse\" \n\nGetRequest\022\022\n\004name\030\001 \001(\tR\004" +
+      "name\"6\n\013GetResponse\022\'\n\004lock\030\001 \001(\0132\023.lock" +
+      "d.v1.LockStateR\004lock\"a\n\013ListRequest\022\026\n\006p" +
+      "refix\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010" +
+      "pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"" +
+      "a\n\014ListResponse\022)\n\005locks\030\001 \003(\0132\023.lockd.v" +
+      "1.LockStateR\005locks\022&\n\017next_page_token\030\002 " +
+      "\001(\tR\rnextPageToken2\265\002\n\013LockService\022>\n\007Ac" +
+      "quire\022\030.lockd.v1.AcquireRequest\032\031.lockd." +
+      "v1.AcquireResponse\022;\n\006Extend\022\027.lockd.v1." +
+      "ExtendRequest\032\030.lockd.v1.ExtendResponse\022" +
+      ">\n\007Release\022\030.lockd.v1.ReleaseRequest\032\031.l" +
+      "ockd.v1.ReleaseResponse\0222\n\003Get\022\024.lockd.v" +
+      "1.GetRequest\032\025.lockd.v1.GetResponse\0225\n\004L" +
+      "ist\022\025.lockd.v1.ListRequest\032\026.lockd.v1.Li" +
+      "stResponseBF\n\013io.lockd.v1P\001Z5github.com/" +
+      "lockd-io/lockd/api/gen/go/lockd/v1;lockd" +
+      "v1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -144,7 +145,7 @@ public final class LockServiceOuterClass extends com.google.protobuf.GeneratedFi
     internal_static_lockd_v1_AcquireRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_AcquireRequest_descriptor,
-        new java.lang.String[] { "Name", "Kind", "Wait", "Lease", "LeaseId", "ClientName", "Annotation", });
+        new java.lang.String[] { "Name", "Kind", "Wait", "Lease", "LeaseId", "ClientName", "Annotation", "Permits", "Limit", });
     internal_static_lockd_v1_AcquireResponse_descriptor =
       getDescriptor().getMessageType(1);
     internal_static_lockd_v1_AcquireResponse_fieldAccessorTable = new

@@ -109,7 +109,7 @@ private static final long serialVersionUID = 0L;
   private int kind_ = 0;
   /**
    * <pre>
-   * Its kind, where it can be told.
+   * Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
    * </pre>
    *
    * <code>.lockd.v1.LockKind kind = 2 [json_name = "kind"];</code>
@@ -120,7 +120,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Its kind, where it can be told.
+   * Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
    * </pre>
    *
    * <code>.lockd.v1.LockKind kind = 2 [json_name = "kind"];</code>
@@ -151,7 +151,8 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object heldBy_ = "";
   /**
    * <pre>
-   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses. Of several readers one is
+   * named; permits have no names.
    * </pre>
    *
    * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -172,7 +173,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses. Of several readers one is
+   * named; permits have no names.
    * </pre>
    *
    * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -370,6 +372,51 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int HOLDERS_FIELD_NUMBER = 11;
+  private int holders_ = 0;
+  /**
+   * <pre>
+   * How many hold it: readers, or permits that are out.
+   * </pre>
+   *
+   * <code>uint32 holders = 11 [json_name = "holders"];</code>
+   * @return The holders.
+   */
+  @java.lang.Override
+  public int getHolders() {
+    return holders_;
+  }
+
+  public static final int LIMIT_FIELD_NUMBER = 12;
+  private int limit_ = 0;
+  /**
+   * <pre>
+   * For a semaphore: how many permits it has.
+   * </pre>
+   *
+   * <code>uint32 limit = 12 [json_name = "limit"];</code>
+   * @return The limit.
+   */
+  @java.lang.Override
+  public int getLimit() {
+    return limit_;
+  }
+
+  public static final int QUEUED_FIELD_NUMBER = 13;
+  private int queued_ = 0;
+  /**
+   * <pre>
+   * How many wait in the queue of a fair lock, on all replicas and in other programs.
+   * </pre>
+   *
+   * <code>uint32 queued = 13 [json_name = "queued"];</code>
+   * @return The queued.
+   */
+  @java.lang.Override
+  public int getQueued() {
+    return queued_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -414,6 +461,15 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(annotation_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 10, annotation_);
     }
+    if (holders_ != 0) {
+      output.writeUInt32(11, holders_);
+    }
+    if (limit_ != 0) {
+      output.writeUInt32(12, limit_);
+    }
+    if (queued_ != 0) {
+      output.writeUInt32(13, queued_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -453,6 +509,18 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(annotation_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(10, annotation_);
+    }
+    if (holders_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(11, holders_);
+    }
+    if (limit_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(12, limit_);
+    }
+    if (queued_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(13, queued_);
     }
     return size;
   }
@@ -500,6 +568,12 @@ private static final long serialVersionUID = 0L;
         != other.getWaiters()) return false;
     if (!getAnnotation()
         .equals(other.getAnnotation())) return false;
+    if (getHolders()
+        != other.getHolders()) return false;
+    if (getLimit()
+        != other.getLimit()) return false;
+    if (getQueued()
+        != other.getQueued()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -535,6 +609,12 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getWaiters();
     hash = (37 * hash) + ANNOTATION_FIELD_NUMBER;
     hash = (53 * hash) + getAnnotation().hashCode();
+    hash = (37 * hash) + HOLDERS_FIELD_NUMBER;
+    hash = (53 * hash) + getHolders();
+    hash = (37 * hash) + LIMIT_FIELD_NUMBER;
+    hash = (53 * hash) + getLimit();
+    hash = (37 * hash) + QUEUED_FIELD_NUMBER;
+    hash = (53 * hash) + getQueued();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -690,6 +770,9 @@ private static final long serialVersionUID = 0L;
       holdCount_ = 0;
       waiters_ = 0;
       annotation_ = "";
+      holders_ = 0;
+      limit_ = 0;
+      queued_ = 0;
       return this;
     }
 
@@ -757,6 +840,15 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000200) != 0)) {
         result.annotation_ = annotation_;
       }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.holders_ = holders_;
+      }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.limit_ = limit_;
+      }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.queued_ = queued_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -809,6 +901,15 @@ private static final long serialVersionUID = 0L;
         annotation_ = other.annotation_;
         bitField0_ |= 0x00000200;
         onChanged();
+      }
+      if (other.getHolders() != 0) {
+        setHolders(other.getHolders());
+      }
+      if (other.getLimit() != 0) {
+        setLimit(other.getLimit());
+      }
+      if (other.getQueued() != 0) {
+        setQueued(other.getQueued());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -888,6 +989,21 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000200;
               break;
             } // case 82
+            case 88: {
+              holders_ = input.readUInt32();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
+            case 96: {
+              limit_ = input.readUInt32();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 96
+            case 104: {
+              queued_ = input.readUInt32();
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 104
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1000,7 +1116,7 @@ private static final long serialVersionUID = 0L;
     private int kind_ = 0;
     /**
      * <pre>
-     * Its kind, where it can be told.
+     * Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 2 [json_name = "kind"];</code>
@@ -1011,7 +1127,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its kind, where it can be told.
+     * Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 2 [json_name = "kind"];</code>
@@ -1026,7 +1142,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its kind, where it can be told.
+     * Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 2 [json_name = "kind"];</code>
@@ -1039,7 +1155,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its kind, where it can be told.
+     * Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 2 [json_name = "kind"];</code>
@@ -1056,7 +1172,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Its kind, where it can be told.
+     * Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
      * </pre>
      *
      * <code>.lockd.v1.LockKind kind = 2 [json_name = "kind"];</code>
@@ -1116,7 +1232,8 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object heldBy_ = "";
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses. Of several readers one is
+     * named; permits have no names.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1136,7 +1253,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses. Of several readers one is
+     * named; permits have no names.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1157,7 +1275,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses. Of several readers one is
+     * named; permits have no names.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1174,7 +1293,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses. Of several readers one is
+     * named; permits have no names.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1188,7 +1308,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses. Of several readers one is
+     * named; permits have no names.
      * </pre>
      *
      * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -1674,6 +1795,138 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       annotation_ = value;
       bitField0_ |= 0x00000200;
+      onChanged();
+      return this;
+    }
+
+    private int holders_ ;
+    /**
+     * <pre>
+     * How many hold it: readers, or permits that are out.
+     * </pre>
+     *
+     * <code>uint32 holders = 11 [json_name = "holders"];</code>
+     * @return The holders.
+     */
+    @java.lang.Override
+    public int getHolders() {
+      return holders_;
+    }
+    /**
+     * <pre>
+     * How many hold it: readers, or permits that are out.
+     * </pre>
+     *
+     * <code>uint32 holders = 11 [json_name = "holders"];</code>
+     * @param value The holders to set.
+     * @return This builder for chaining.
+     */
+    public Builder setHolders(int value) {
+
+      holders_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How many hold it: readers, or permits that are out.
+     * </pre>
+     *
+     * <code>uint32 holders = 11 [json_name = "holders"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearHolders() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      holders_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private int limit_ ;
+    /**
+     * <pre>
+     * For a semaphore: how many permits it has.
+     * </pre>
+     *
+     * <code>uint32 limit = 12 [json_name = "limit"];</code>
+     * @return The limit.
+     */
+    @java.lang.Override
+    public int getLimit() {
+      return limit_;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits it has.
+     * </pre>
+     *
+     * <code>uint32 limit = 12 [json_name = "limit"];</code>
+     * @param value The limit to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLimit(int value) {
+
+      limit_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits it has.
+     * </pre>
+     *
+     * <code>uint32 limit = 12 [json_name = "limit"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLimit() {
+      bitField0_ = (bitField0_ & ~0x00000800);
+      limit_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private int queued_ ;
+    /**
+     * <pre>
+     * How many wait in the queue of a fair lock, on all replicas and in other programs.
+     * </pre>
+     *
+     * <code>uint32 queued = 13 [json_name = "queued"];</code>
+     * @return The queued.
+     */
+    @java.lang.Override
+    public int getQueued() {
+      return queued_;
+    }
+    /**
+     * <pre>
+     * How many wait in the queue of a fair lock, on all replicas and in other programs.
+     * </pre>
+     *
+     * <code>uint32 queued = 13 [json_name = "queued"];</code>
+     * @param value The queued to set.
+     * @return This builder for chaining.
+     */
+    public Builder setQueued(int value) {
+
+      queued_ = value;
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How many wait in the queue of a fair lock, on all replicas and in other programs.
+     * </pre>
+     *
+     * <code>uint32 queued = 13 [json_name = "queued"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearQueued() {
+      bitField0_ = (bitField0_ & ~0x00001000);
+      queued_ = 0;
       onChanged();
       return this;
     }

@@ -32,7 +32,7 @@ public interface LockStateOrBuilder extends
 
   /**
    * <pre>
-   * Its kind, where it can be told.
+   * Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
    * </pre>
    *
    * <code>.lockd.v1.LockKind kind = 2 [json_name = "kind"];</code>
@@ -41,7 +41,7 @@ public interface LockStateOrBuilder extends
   int getKindValue();
   /**
    * <pre>
-   * Its kind, where it can be told.
+   * Its kind, where it can be told: a fair lock for which nobody waits looks like an exclusive one.
    * </pre>
    *
    * <code>.lockd.v1.LockKind kind = 2 [json_name = "kind"];</code>
@@ -61,7 +61,8 @@ public interface LockStateOrBuilder extends
 
   /**
    * <pre>
-   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses. Of several readers one is
+   * named; permits have no names.
    * </pre>
    *
    * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -70,7 +71,8 @@ public interface LockStateOrBuilder extends
   java.lang.String getHeldBy();
   /**
    * <pre>
-   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+   * Who holds it: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses. Of several readers one is
+   * named; permits have no names.
    * </pre>
    *
    * <code>string held_by = 4 [json_name = "heldBy"];</code>
@@ -175,4 +177,34 @@ public interface LockStateOrBuilder extends
    */
   com.google.protobuf.ByteString
       getAnnotationBytes();
+
+  /**
+   * <pre>
+   * How many hold it: readers, or permits that are out.
+   * </pre>
+   *
+   * <code>uint32 holders = 11 [json_name = "holders"];</code>
+   * @return The holders.
+   */
+  int getHolders();
+
+  /**
+   * <pre>
+   * For a semaphore: how many permits it has.
+   * </pre>
+   *
+   * <code>uint32 limit = 12 [json_name = "limit"];</code>
+   * @return The limit.
+   */
+  int getLimit();
+
+  /**
+   * <pre>
+   * How many wait in the queue of a fair lock, on all replicas and in other programs.
+   * </pre>
+   *
+   * <code>uint32 queued = 13 [json_name = "queued"];</code>
+   * @return The queued.
+   */
+  int getQueued();
 }

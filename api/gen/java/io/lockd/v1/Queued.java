@@ -7,7 +7,7 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * Queued says that an Acquire waits.
+ * Queued says that an Acquire waits. It may come again, with another position.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Queued}
@@ -56,7 +56,7 @@ private static final long serialVersionUID = 0L;
   private int position_ = 0;
   /**
    * <pre>
-   * How many wait before it on this replica, 0 = it is the next.
+   * How many wait before it, 0 = it is the next: for a fair lock everywhere, for others on this replica.
    * </pre>
    *
    * <code>uint32 position = 1 [json_name = "position"];</code>
@@ -230,7 +230,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Queued says that an Acquire waits.
+   * Queued says that an Acquire waits. It may come again, with another position.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Queued}
@@ -371,7 +371,7 @@ private static final long serialVersionUID = 0L;
     private int position_ ;
     /**
      * <pre>
-     * How many wait before it on this replica, 0 = it is the next.
+     * How many wait before it, 0 = it is the next: for a fair lock everywhere, for others on this replica.
      * </pre>
      *
      * <code>uint32 position = 1 [json_name = "position"];</code>
@@ -383,7 +383,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How many wait before it on this replica, 0 = it is the next.
+     * How many wait before it, 0 = it is the next: for a fair lock everywhere, for others on this replica.
      * </pre>
      *
      * <code>uint32 position = 1 [json_name = "position"];</code>
@@ -399,7 +399,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How many wait before it on this replica, 0 = it is the next.
+     * How many wait before it, 0 = it is the next: for a fair lock everywhere, for others on this replica.
      * </pre>
      *
      * <code>uint32 position = 1 [json_name = "position"];</code>

@@ -12,7 +12,7 @@ public interface QueuedOrBuilder extends
 
   /**
    * <pre>
-   * How many wait before it on this replica, 0 = it is the next.
+   * How many wait before it, 0 = it is the next: for a fair lock everywhere, for others on this replica.
    * </pre>
    *
    * <code>uint32 position = 1 [json_name = "position"];</code>

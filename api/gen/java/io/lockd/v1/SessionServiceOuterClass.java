@@ -77,6 +77,11 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_lockd_v1_Acquire_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_AcquireItem_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_AcquireItem_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_lockd_v1_Cancel_descriptor;
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
@@ -237,7 +242,7 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
       "eatureR\010features\022(\n\006limits\030\007 \001(\0132\020.lockd" +
       ".v1.LimitsR\006limits\022(\n\007resumed\030\010 \003(\0132\016.lo" +
       "ckd.v1.HoldR\007resumed\022\"\n\004lost\030\t \003(\0132\016.loc" +
-      "kd.v1.HoldR\004lost\"\310\003\n\006Limits\022\035\n\nname_byte" +
+      "kd.v1.HoldR\004lost\"\364\003\n\006Limits\022\035\n\nname_byte" +
       "s\030\001 \001(\rR\tnameBytes\022!\n\014holder_bytes\030\002 \001(\r" +
       "R\013holderBytes\022)\n\020annotation_bytes\030\003 \001(\rR" +
       "\017annotationBytes\022\037\n\013frame_bytes\030\004 \001(\rR\nf" +
@@ -248,59 +253,65 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
       "se\030\010 \001(\0132\031.google.protobuf.DurationR\010min" +
       "Lease\0226\n\tmax_lease\030\t \001(\0132\031.google.protob" +
       "uf.DurationR\010maxLease\0224\n\010max_wait\030\n \001(\0132" +
-      "\031.google.protobuf.DurationR\007maxWait\"$\n\tH" +
-      "eartbeat\022\027\n\007sent_id\030\001 \001(\004R\006sentId\"_\n\014Hea" +
-      "rtbeatAck\022\027\n\007sent_id\030\001 \001(\004R\006sentId\0226\n\tva" +
-      "lid_for\030\002 \001(\0132\031.google.protobuf.Duration" +
-      "R\010validFor\"\215\002\n\007Acquire\022\022\n\004name\030\001 \001(\tR\004na" +
-      "me\022\024\n\005names\030\002 \003(\tR\005names\022&\n\004kind\030\003 \001(\0162\022" +
-      ".lockd.v1.LockKindR\004kind\022\026\n\006holder\030\004 \001(\t" +
-      "R\006holder\022\030\n\007permits\030\005 \001(\rR\007permits\022-\n\004wa" +
-      "it\030\006 \001(\0132\031.google.protobuf.DurationR\004wai" +
-      "t\022/\n\005lease\030\007 \001(\0132\031.google.protobuf.Durat" +
-      "ionR\005lease\022\036\n\nannotation\030\010 \001(\tR\nannotati" +
-      "on\"%\n\006Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targetI" +
-      "d\"s\n\007Release\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind" +
-      "\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006hold" +
-      "er\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\"\243" +
-      "\001\n\006Extend\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 " +
-      "\001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030" +
-      "\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022/\n\005l" +
-      "ease\030\005 \001(\0132\031.google.protobuf.DurationR\005l" +
-      "ease\"\033\n\005Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Unw" +
-      "atch\022\022\n\004name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014R" +
-      "equestBatch\0224\n\010requests\030\001 \003(\0132\030.lockd.v1" +
-      ".SessionRequestR\010requests\"H\n\rResponseBat" +
-      "ch\0227\n\tresponses\030\001 \003(\0132\031.lockd.v1.Session" +
-      "ResponseR\tresponses\"\222\001\n\007Granted\022$\n\005holds" +
-      "\030\001 \003(\0132\016.lockd.v1.HoldR\005holds\022.\n\010validit" +
-      "y\030\002 \001(\0132\022.lockd.v1.ValidityR\010validity\022\035\n" +
-      "\nhold_count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001" +
-      "(\010R\004auto\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010po" +
-      "sition\"(\n\010Released\022\034\n\tremaining\030\001 \001(\rR\tr" +
-      "emaining\":\n\010Extended\022.\n\010validity\030\001 \001(\0132\022" +
-      ".lockd.v1.ValidityR\010validity\"4\n\006Result\022*" +
-      "\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006stat" +
-      "us\"\351\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Hol" +
-      "dR\004hold\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost." +
-      "ReasonR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNSP" +
-      "ECIFIED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_" +
-      "FORCED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON" +
-      "_SESSION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8" +
-      "\n\006AtRisk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Va" +
-      "lidityR\010validity\"\006\n\004Safe\"\036\n\010Unlocked\022\022\n\004" +
-      "name\030\001 \001(\tR\004name\"P\n\010Draining\022D\n\020reconnec" +
-      "t_within\030\001 \001(\0132\031.google.protobuf.Duratio" +
-      "nR\017reconnectWithin\"5\n\007Closing\022*\n\006status\030" +
-      "\001 \001(\0132\022.google.rpc.StatusR\006status*5\n\007Fea" +
-      "ture\022\027\n\023FEATURE_UNSPECIFIED\020\000\022\021\n\rFEATURE" +
-      "_BATCH\020\001*b\n\014OnDisconnect\022\035\n\031ON_DISCONNEC" +
-      "T_UNSPECIFIED\020\000\022\030\n\024ON_DISCONNECT_EXPIRE\020" +
-      "\001\022\031\n\025ON_DISCONNECT_RELEASE\020\0022T\n\016SessionS" +
-      "ervice\022B\n\007Session\022\030.lockd.v1.SessionRequ" +
-      "est\032\031.lockd.v1.SessionResponse(\0010\001BF\n\013io" +
-      ".lockd.v1P\001Z5github.com/lockd-io/lockd/a" +
-      "pi/gen/go/lockd/v1;lockdv1b\006proto3"
+      "\031.google.protobuf.DurationR\007maxWait\022*\n\021n" +
+      "ames_per_acquire\030\013 \001(\rR\017namesPerAcquire\"" +
+      "$\n\tHeartbeat\022\027\n\007sent_id\030\001 \001(\004R\006sentId\"_\n" +
+      "\014HeartbeatAck\022\027\n\007sent_id\030\001 \001(\004R\006sentId\0226" +
+      "\n\tvalid_for\030\002 \001(\0132\031.google.protobuf.Dura" +
+      "tionR\010validFor\"\320\002\n\007Acquire\022\022\n\004name\030\001 \001(\t" +
+      "R\004name\022\024\n\005names\030\002 \003(\tR\005names\022&\n\004kind\030\003 \001" +
+      "(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030\004" +
+      " \001(\tR\006holder\022\030\n\007permits\030\005 \001(\rR\007permits\022-" +
+      "\n\004wait\030\006 \001(\0132\031.google.protobuf.DurationR" +
+      "\004wait\022/\n\005lease\030\007 \001(\0132\031.google.protobuf.D" +
+      "urationR\005lease\022\036\n\nannotation\030\010 \001(\tR\nanno" +
+      "tation\022\024\n\005limit\030\t \001(\rR\005limit\022+\n\005items\030\n " +
+      "\003(\0132\025.lockd.v1.AcquireItemR\005items\"y\n\013Acq" +
+      "uireItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001" +
+      "(\0162\022.lockd.v1.LockKindR\004kind\022\030\n\007permits\030" +
+      "\003 \001(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005limit\"%\n\006" +
+      "Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targetId\"s\n\007R" +
+      "elease\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\016" +
+      "2\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001" +
+      "(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\"\243\001\n\006Ext" +
+      "end\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022." +
+      "lockd.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001(\tR" +
+      "\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022/\n\005lease\030\005" +
+      " \001(\0132\031.google.protobuf.DurationR\005lease\"\033" +
+      "\n\005Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Unwatch\022\022" +
+      "\n\004name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014Request" +
+      "Batch\0224\n\010requests\030\001 \003(\0132\030.lockd.v1.Sessi" +
+      "onRequestR\010requests\"H\n\rResponseBatch\0227\n\t" +
+      "responses\030\001 \003(\0132\031.lockd.v1.SessionRespon" +
+      "seR\tresponses\"\222\001\n\007Granted\022$\n\005holds\030\001 \003(\013" +
+      "2\016.lockd.v1.HoldR\005holds\022.\n\010validity\030\002 \001(" +
+      "\0132\022.lockd.v1.ValidityR\010validity\022\035\n\nhold_" +
+      "count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004au" +
+      "to\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010position" +
+      "\"(\n\010Released\022\034\n\tremaining\030\001 \001(\rR\tremaini" +
+      "ng\":\n\010Extended\022.\n\010validity\030\001 \001(\0132\022.lockd" +
+      ".v1.ValidityR\010validity\"4\n\006Result\022*\n\006stat" +
+      "us\030\001 \001(\0132\022.google.rpc.StatusR\006status\"\351\001\n" +
+      "\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.HoldR\004hol" +
+      "d\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost.Reason" +
+      "R\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNSPECIFIE" +
+      "D\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_FORCED" +
+      "\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON_SESSI" +
+      "ON_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8\n\006AtRi" +
+      "sk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Validity" +
+      "R\010validity\"\006\n\004Safe\"\036\n\010Unlocked\022\022\n\004name\030\001" +
+      " \001(\tR\004name\"P\n\010Draining\022D\n\020reconnect_with" +
+      "in\030\001 \001(\0132\031.google.protobuf.DurationR\017rec" +
+      "onnectWithin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132" +
+      "\022.google.rpc.StatusR\006status*5\n\007Feature\022\027" +
+      "\n\023FEATURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH" +
+      "\020\001*b\n\014OnDisconnect\022\035\n\031ON_DISCONNECT_UNSP" +
+      "ECIFIED\020\000\022\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025O" +
+      "N_DISCONNECT_RELEASE\020\0022T\n\016SessionService" +
+      "\022B\n\007Session\022\030.lockd.v1.SessionRequest\032\031." +
+      "lockd.v1.SessionResponse(\0010\001BF\n\013io.lockd" +
+      ".v1P\001Z5github.com/lockd-io/lockd/api/gen" +
+      "/go/lockd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -350,7 +361,7 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
     internal_static_lockd_v1_Limits_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Limits_descriptor,
-        new java.lang.String[] { "NameBytes", "HolderBytes", "AnnotationBytes", "FrameBytes", "LocksPerSession", "WaitersPerSession", "WatchesPerSession", "MinLease", "MaxLease", "MaxWait", });
+        new java.lang.String[] { "NameBytes", "HolderBytes", "AnnotationBytes", "FrameBytes", "LocksPerSession", "WaitersPerSession", "WatchesPerSession", "MinLease", "MaxLease", "MaxWait", "NamesPerAcquire", });
     internal_static_lockd_v1_Heartbeat_descriptor =
       getDescriptor().getMessageType(6);
     internal_static_lockd_v1_Heartbeat_fieldAccessorTable = new
@@ -368,117 +379,123 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
     internal_static_lockd_v1_Acquire_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Acquire_descriptor,
-        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", });
-    internal_static_lockd_v1_Cancel_descriptor =
+        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", "Limit", "Items", });
+    internal_static_lockd_v1_AcquireItem_descriptor =
       getDescriptor().getMessageType(9);
+    internal_static_lockd_v1_AcquireItem_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_AcquireItem_descriptor,
+        new java.lang.String[] { "Name", "Kind", "Permits", "Limit", });
+    internal_static_lockd_v1_Cancel_descriptor =
+      getDescriptor().getMessageType(10);
     internal_static_lockd_v1_Cancel_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Cancel_descriptor,
         new java.lang.String[] { "TargetId", });
     internal_static_lockd_v1_Release_descriptor =
-      getDescriptor().getMessageType(10);
+      getDescriptor().getMessageType(11);
     internal_static_lockd_v1_Release_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Release_descriptor,
         new java.lang.String[] { "Name", "Kind", "Holder", "Fence", });
     internal_static_lockd_v1_Extend_descriptor =
-      getDescriptor().getMessageType(11);
+      getDescriptor().getMessageType(12);
     internal_static_lockd_v1_Extend_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Extend_descriptor,
         new java.lang.String[] { "Name", "Kind", "Holder", "Fence", "Lease", });
     internal_static_lockd_v1_Watch_descriptor =
-      getDescriptor().getMessageType(12);
+      getDescriptor().getMessageType(13);
     internal_static_lockd_v1_Watch_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Watch_descriptor,
         new java.lang.String[] { "Name", });
     internal_static_lockd_v1_Unwatch_descriptor =
-      getDescriptor().getMessageType(13);
+      getDescriptor().getMessageType(14);
     internal_static_lockd_v1_Unwatch_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Unwatch_descriptor,
         new java.lang.String[] { "Name", });
     internal_static_lockd_v1_Goodbye_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(15);
     internal_static_lockd_v1_Goodbye_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Goodbye_descriptor,
         new java.lang.String[] { });
     internal_static_lockd_v1_RequestBatch_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(16);
     internal_static_lockd_v1_RequestBatch_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_RequestBatch_descriptor,
         new java.lang.String[] { "Requests", });
     internal_static_lockd_v1_ResponseBatch_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(17);
     internal_static_lockd_v1_ResponseBatch_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_ResponseBatch_descriptor,
         new java.lang.String[] { "Responses", });
     internal_static_lockd_v1_Granted_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(18);
     internal_static_lockd_v1_Granted_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Granted_descriptor,
         new java.lang.String[] { "Holds", "Validity", "HoldCount", "Auto", });
     internal_static_lockd_v1_Queued_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(19);
     internal_static_lockd_v1_Queued_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Queued_descriptor,
         new java.lang.String[] { "Position", });
     internal_static_lockd_v1_Released_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(20);
     internal_static_lockd_v1_Released_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Released_descriptor,
         new java.lang.String[] { "Remaining", });
     internal_static_lockd_v1_Extended_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(21);
     internal_static_lockd_v1_Extended_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Extended_descriptor,
         new java.lang.String[] { "Validity", });
     internal_static_lockd_v1_Result_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(22);
     internal_static_lockd_v1_Result_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Result_descriptor,
         new java.lang.String[] { "Status", });
     internal_static_lockd_v1_Lost_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(23);
     internal_static_lockd_v1_Lost_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Lost_descriptor,
         new java.lang.String[] { "Hold", "Reason", });
     internal_static_lockd_v1_AtRisk_descriptor =
-      getDescriptor().getMessageType(23);
+      getDescriptor().getMessageType(24);
     internal_static_lockd_v1_AtRisk_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_AtRisk_descriptor,
         new java.lang.String[] { "Validity", });
     internal_static_lockd_v1_Safe_descriptor =
-      getDescriptor().getMessageType(24);
+      getDescriptor().getMessageType(25);
     internal_static_lockd_v1_Safe_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Safe_descriptor,
         new java.lang.String[] { });
     internal_static_lockd_v1_Unlocked_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(26);
     internal_static_lockd_v1_Unlocked_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Unlocked_descriptor,
         new java.lang.String[] { "Name", });
     internal_static_lockd_v1_Draining_descriptor =
-      getDescriptor().getMessageType(26);
+      getDescriptor().getMessageType(27);
     internal_static_lockd_v1_Draining_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Draining_descriptor,
         new java.lang.String[] { "ReconnectWithin", });
     internal_static_lockd_v1_Closing_descriptor =
-      getDescriptor().getMessageType(27);
+      getDescriptor().getMessageType(28);
     internal_static_lockd_v1_Closing_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Closing_descriptor,

@@ -36,6 +36,7 @@ private static final long serialVersionUID = 0L;
     kind_ = 0;
     sessionId_ = "";
     clientName_ = "";
+    owner_ = "";
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
@@ -228,7 +229,7 @@ private static final long serialVersionUID = 0L;
   private int position_ = 0;
   /**
    * <pre>
-   * How many wait before it on this replica.
+   * How many wait before it: for a fair lock everywhere, for others on this replica.
    * </pre>
    *
    * <code>uint32 position = 5 [json_name = "position"];</code>
@@ -243,7 +244,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Duration age_;
   /**
    * <pre>
-   * How long it has waited.
+   * How long it has waited; absent for one that waits elsewhere.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -255,7 +256,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * How long it has waited.
+   * How long it has waited; absent for one that waits elsewhere.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -267,7 +268,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * How long it has waited.
+   * How long it has waited; absent for one that waits elsewhere.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -275,6 +276,53 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public com.google.protobuf.DurationOrBuilder getAgeOrBuilder() {
     return age_ == null ? com.google.protobuf.Duration.getDefaultInstance() : age_;
+  }
+
+  public static final int OWNER_FIELD_NUMBER = 7;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object owner_ = "";
+  /**
+   * <pre>
+   * Who waits for a fair lock: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+   * </pre>
+   *
+   * <code>string owner = 7 [json_name = "owner"];</code>
+   * @return The owner.
+   */
+  @java.lang.Override
+  public java.lang.String getOwner() {
+    java.lang.Object ref = owner_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      owner_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Who waits for a fair lock: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+   * </pre>
+   *
+   * <code>string owner = 7 [json_name = "owner"];</code>
+   * @return The bytes for owner.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getOwnerBytes() {
+    java.lang.Object ref = owner_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      owner_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
   }
 
   private byte memoizedIsInitialized = -1;
@@ -309,6 +357,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(6, getAge());
     }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(owner_)) {
+      com.google.protobuf.GeneratedMessage.writeString(output, 7, owner_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -333,6 +384,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(6, getAge());
+    }
+    if (!com.google.protobuf.GeneratedMessage.isStringEmpty(owner_)) {
+      size += com.google.protobuf.GeneratedMessage.computeStringSize(7, owner_);
     }
     return size;
   }
@@ -372,6 +426,8 @@ private static final long serialVersionUID = 0L;
       if (!getAge()
           .equals(other.getAge())) return false;
     }
+    if (!getOwner()
+        .equals(other.getOwner())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -397,6 +453,8 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + AGE_FIELD_NUMBER;
       hash = (53 * hash) + getAge().hashCode();
     }
+    hash = (37 * hash) + OWNER_FIELD_NUMBER;
+    hash = (53 * hash) + getOwner().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -548,6 +606,7 @@ private static final long serialVersionUID = 0L;
         ageBuilder_.dispose();
         ageBuilder_ = null;
       }
+      owner_ = "";
       return this;
     }
 
@@ -603,6 +662,9 @@ private static final long serialVersionUID = 0L;
             : ageBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.owner_ = owner_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -641,6 +703,11 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasAge()) {
         mergeAge(other.getAge());
+      }
+      if (!other.getOwner().isEmpty()) {
+        owner_ = other.owner_;
+        bitField0_ |= 0x00000040;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -700,6 +767,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000020;
               break;
             } // case 50
+            case 58: {
+              owner_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 58
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1068,7 +1140,7 @@ private static final long serialVersionUID = 0L;
     private int position_ ;
     /**
      * <pre>
-     * How many wait before it on this replica.
+     * How many wait before it: for a fair lock everywhere, for others on this replica.
      * </pre>
      *
      * <code>uint32 position = 5 [json_name = "position"];</code>
@@ -1080,7 +1152,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How many wait before it on this replica.
+     * How many wait before it: for a fair lock everywhere, for others on this replica.
      * </pre>
      *
      * <code>uint32 position = 5 [json_name = "position"];</code>
@@ -1096,7 +1168,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How many wait before it on this replica.
+     * How many wait before it: for a fair lock everywhere, for others on this replica.
      * </pre>
      *
      * <code>uint32 position = 5 [json_name = "position"];</code>
@@ -1114,7 +1186,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> ageBuilder_;
     /**
      * <pre>
-     * How long it has waited.
+     * How long it has waited; absent for one that waits elsewhere.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1125,7 +1197,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long it has waited.
+     * How long it has waited; absent for one that waits elsewhere.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1140,7 +1212,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long it has waited.
+     * How long it has waited; absent for one that waits elsewhere.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1160,7 +1232,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long it has waited.
+     * How long it has waited; absent for one that waits elsewhere.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1178,7 +1250,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long it has waited.
+     * How long it has waited; absent for one that waits elsewhere.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1203,7 +1275,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long it has waited.
+     * How long it has waited; absent for one that waits elsewhere.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1220,7 +1292,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long it has waited.
+     * How long it has waited; absent for one that waits elsewhere.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1232,7 +1304,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long it has waited.
+     * How long it has waited; absent for one that waits elsewhere.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1247,7 +1319,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How long it has waited.
+     * How long it has waited; absent for one that waits elsewhere.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1264,6 +1336,98 @@ private static final long serialVersionUID = 0L;
         age_ = null;
       }
       return ageBuilder_;
+    }
+
+    private java.lang.Object owner_ = "";
+    /**
+     * <pre>
+     * Who waits for a fair lock: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * </pre>
+     *
+     * <code>string owner = 7 [json_name = "owner"];</code>
+     * @return The owner.
+     */
+    public java.lang.String getOwner() {
+      java.lang.Object ref = owner_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        owner_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who waits for a fair lock: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * </pre>
+     *
+     * <code>string owner = 7 [json_name = "owner"];</code>
+     * @return The bytes for owner.
+     */
+    public com.google.protobuf.ByteString
+        getOwnerBytes() {
+      java.lang.Object ref = owner_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        owner_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who waits for a fair lock: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * </pre>
+     *
+     * <code>string owner = 7 [json_name = "owner"];</code>
+     * @param value The owner to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOwner(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      owner_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who waits for a fair lock: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * </pre>
+     *
+     * <code>string owner = 7 [json_name = "owner"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearOwner() {
+      owner_ = getDefaultInstance().getOwner();
+      bitField0_ = (bitField0_ & ~0x00000040);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who waits for a fair lock: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+     * </pre>
+     *
+     * <code>string owner = 7 [json_name = "owner"];</code>
+     * @param value The bytes for owner to set.
+     * @return This builder for chaining.
+     */
+    public Builder setOwnerBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      owner_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:lockd.v1.WaiterInfo)

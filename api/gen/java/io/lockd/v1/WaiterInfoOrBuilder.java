@@ -91,7 +91,7 @@ public interface WaiterInfoOrBuilder extends
 
   /**
    * <pre>
-   * How many wait before it on this replica.
+   * How many wait before it: for a fair lock everywhere, for others on this replica.
    * </pre>
    *
    * <code>uint32 position = 5 [json_name = "position"];</code>
@@ -101,7 +101,7 @@ public interface WaiterInfoOrBuilder extends
 
   /**
    * <pre>
-   * How long it has waited.
+   * How long it has waited; absent for one that waits elsewhere.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -110,7 +110,7 @@ public interface WaiterInfoOrBuilder extends
   boolean hasAge();
   /**
    * <pre>
-   * How long it has waited.
+   * How long it has waited; absent for one that waits elsewhere.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -119,10 +119,30 @@ public interface WaiterInfoOrBuilder extends
   com.google.protobuf.Duration getAge();
   /**
    * <pre>
-   * How long it has waited.
+   * How long it has waited; absent for one that waits elsewhere.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
    */
   com.google.protobuf.DurationOrBuilder getAgeOrBuilder();
+
+  /**
+   * <pre>
+   * Who waits for a fair lock: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+   * </pre>
+   *
+   * <code>string owner = 7 [json_name = "owner"];</code>
+   * @return The owner.
+   */
+  java.lang.String getOwner();
+  /**
+   * <pre>
+   * Who waits for a fair lock: `&lt;session id&gt;:&lt;holder&gt;#&lt;request&gt;`, or the id another Redis client uses.
+   * </pre>
+   *
+   * <code>string owner = 7 [json_name = "owner"];</code>
+   * @return The bytes for owner.
+   */
+  com.google.protobuf.ByteString
+      getOwnerBytes();
 }
