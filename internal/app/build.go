@@ -130,6 +130,7 @@ func brokerConfig(c config.Config) broker.Config {
 			WaitersPerSession: l.WaitersPerSession,
 			WatchesPerSession: l.WatchesPerSession,
 			QueueLength:       l.QueueLength,
+			NamesPerAcquire:   l.NamesPerAcquire,
 			Sessions:          l.Sessions,
 			MinLease:          l.MinLease,
 			MaxLease:          l.MaxLease,

@@ -68,6 +68,7 @@ type Limits struct {
 	WaitersPerSession int           `mapstructure:"waiters_per_session"`
 	WatchesPerSession int           `mapstructure:"watches_per_session"`
 	QueueLength       int           `mapstructure:"queue_length"`
+	NamesPerAcquire   int           `mapstructure:"names_per_acquire"`
 	Sessions          int           `mapstructure:"sessions"`
 	MinLease          time.Duration `mapstructure:"min_lease"`
 	MaxLease          time.Duration `mapstructure:"max_lease"`
@@ -134,6 +135,7 @@ func Default() Config {
 			WaitersPerSession: 10_000,
 			WatchesPerSession: 10_000,
 			QueueLength:       100_000,
+			NamesPerAcquire:   64,
 			Sessions:          100_000,
 			MinLease:          100 * time.Millisecond,
 			MaxLease:          24 * time.Hour,

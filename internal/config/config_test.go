@@ -106,6 +106,7 @@ func TestLoadRefuses(t *testing.T) {
 		"a duration without unit": {file: "session: {ttl: 30}", want: []string{"session.ttl", "unit"}},
 		"a variable without unit": {env: []string{"LOCKD_SESSION_TTL=30"}, want: []string{"session.ttl", "unit"}},
 		"half a lock":             {file: "limits: {locks_per_session: 1.5}", want: []string{"limits.locks_per_session", "whole"}},
+		"no name for a request":   {file: "limits: {names_per_acquire: 0}", want: []string{"limits.names_per_acquire"}},
 		"a word for a count":      {env: []string{"LOCKD_LIMITS_SESSIONS=many"}, want: []string{"limits.sessions"}},
 		"no YAML":                 {file: "listen: [", want: []string{"yaml"}},
 		"two keys of a name":      {file: "listen: ':1'\nlisten: ':2'\n", want: []string{"already defined"}},
@@ -141,7 +142,7 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestForeignVariablesAreIgnored(t *testing.T) {
 	env := []string{
-		"PATH=/bin", "LOCKD_ADDR=x", "LOCKD_NAME=x", "LOCKD_FENCE=7", "LOCKDX=1",
+		"PATH=/bin", "LOCKD_ADDR=x", "LOCKD_NAME=x", "LOCKD_FENCE=7", "LOCKD_NAMES=x", "LOCKD_FENCES=7", "LOCKDX=1",
 		"LOCKD_SERVICE_HOST=10.0.0.1", "LOCKD_SERVICE_PORT=7420", "LOCKD_SERVICE_PORT_GRPC=7420",
 		"LOCKD_PORT=tcp://10.0.0.1:7420", "LOCKD_PORT_7420_TCP=tcp://10.0.0.1:7420",
 		"LOCKD_PORT_7420_TCP_PROTO=tcp", "LOCKD_PORT_7420_TCP_PORT=7420", "LOCKD_PORT_7420_TCP_ADDR=10.0.0.1",
