@@ -2,17 +2,25 @@
 //
 // # What it promises
 //
-// It answers exactly as the Lua scripts of package redisstore do over a Redis; random sequences of operations are
-// compared in package storetest. Fences of a name strictly increase for as long as the process lives.
+// It answers exactly as the Lua scripts of package redisstore do over a Redis that Redisson does not use; random
+// sequences of operations are compared in package storetest. Fences of a name strictly increase for as long as the
+// process lives.
 //
 // # What it does not promise
 //
 // Everything is gone when the process ends, and no other process sees it. After a restart fences go on from the wall
-// clock, so they keep growing unless the clock was set back.
+// clock, so they keep growing unless the clock was set back. With more than 100,000 names known, the limits of
+// semaphores that nobody uses are forgotten.
 //
 // # Time and memory
 //
-// Leases end by time.Now when they are looked at; there is no timer and no goroutine, so that the package works inside
-// a testing/synctest bubble. Each operation also looks at a few other entries, which bounds what dead ones occupy
-// (sweep.go).
+// Leases, places and permits end by time.Now when they are looked at; there is no timer and no goroutine, so that the
+// package works inside a testing/synctest bubble. Each operation also looks at a few other entries, which bounds what
+// dead ones occupy (sweep.go).
+//
+// # How an operation passes
+//
+// It takes the mutex (work in store.go), finds the entry of its name, checks what is in the way and does its work by
+// kind: plain.go (exclusive and fair), fair.go and line.go (who waits for a fair lock), readwrite.go, semaphore.go. What
+// listeners are to hear is collected and told when the mutex is free again (ears.go).
 package memstore

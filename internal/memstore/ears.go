@@ -8,18 +8,62 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
+// channel is how a message reaches those it is for. Each kind has one.
+type channel uint8
+
+const (
+	onPlain   channel = iota + 1 // exclusive locks, and fair ones that nobody queues for
+	onFair                       // fair locks that somebody queues for
+	onShared                     // read-write locks
+	onPermits                    // semaphores
+)
+
+// heardBy says whether who listens for a kind, or any, hears a message there.
+func (c channel) heardBy(kind broker.Kind, n broker.Notice) bool {
+	switch kind {
+	case 0:
+		return n.What != broker.NoticeTurn
+	case broker.Fair:
+		return c == onFair
+	case broker.Read, broker.Write:
+		return c == onShared
+	case broker.Semaphore:
+		return c == onPermits
+	default:
+		return c == onPlain
+	}
+}
+
+// message is what listeners of a name are told.
+type message struct {
+	name   string
+	on     channel
+	notice broker.Notice
+}
+
+// say tells the listeners of a name something at the end of the operation.
+func (w *work) say(e *entry, on channel, n broker.Notice) {
+	w.news = append(w.news, message{e.name, on, n})
+}
+
 // ears knows who listens. Its mutex is never held while a listener is called, nor together with Store.mu.
 type ears struct {
 	mu       sync.Mutex // guards the fields below
 	last     uint64
-	byName   map[string]map[uint64]func(broker.Notice)
+	byName   map[string]map[uint64]ear
 	byForced map[uint64]func(string)
+}
+
+// ear is one listener.
+type ear struct {
+	kind   broker.Kind
+	notify func(broker.Notice)
 }
 
 // Listen implements broker.Store. The first notice comes from a goroutine of its own, because the caller may hold
 // what notify needs; the others come from within the operation that causes them.
-func (s *Store) Listen(name string, _ broker.Kind, notify func(broker.Notice)) (stop func()) {
-	stop = s.ears.add(name, notify)
+func (s *Store) Listen(name string, kind broker.Kind, notify func(broker.Notice)) (stop func()) {
+	stop = s.ears.add(name, ear{kind, notify})
 	go notify(broker.Notice{What: broker.NoticeListening})
 	return stop
 }
@@ -29,18 +73,18 @@ func (s *Store) ListenForced(notify func(name string)) (stop func()) {
 	return s.ears.addForced(notify)
 }
 
-func (e *ears) add(name string, notify func(broker.Notice)) (stop func()) {
+func (e *ears) add(name string, listener ear) (stop func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.byName == nil {
-		e.byName = make(map[string]map[uint64]func(broker.Notice))
+		e.byName = make(map[string]map[uint64]ear)
 	}
 	if e.byName[name] == nil {
-		e.byName[name] = make(map[uint64]func(broker.Notice))
+		e.byName[name] = make(map[uint64]ear)
 	}
 	e.last++
 	id := e.last
-	e.byName[name][id] = notify
+	e.byName[name][id] = listener
 	return func() { e.remove(name, id) }
 }
 
@@ -69,13 +113,18 @@ func (e *ears) addForced(notify func(string)) (stop func()) {
 	}
 }
 
-// released tells the listeners of a name and says how many there are.
-func (e *ears) released(name string) int {
+// tell passes a message on and says how many hear it.
+func (e *ears) tell(m message) (heard int) {
 	e.mu.Lock()
-	ls := slices.Collect(maps.Values(e.byName[name]))
+	var ls []func(broker.Notice)
+	for _, l := range e.byName[m.name] {
+		if m.on.heardBy(l.kind, m.notice) {
+			ls = append(ls, l.notify)
+		}
+	}
 	e.mu.Unlock()
 	for _, notify := range ls {
-		notify(broker.Notice{What: broker.NoticeReleased})
+		notify(m.notice)
 	}
 	return len(ls)
 }

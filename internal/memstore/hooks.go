@@ -1,16 +1,58 @@
 package memstore
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
 
 // What tests do to a Store from outside, as an operator could to a Redis.
 
-// Expire ends the lease of a name as if its time had passed, or as if somebody had deleted its key, whatever is there.
+// Expire ends what is under a name as if its time had passed, or as if somebody had deleted its key, whatever it is.
+// Who waits goes on waiting.
 func (s *Store) Expire(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[name]; e != nil {
-		e.free()
-		e.occupied = false
+		e.clear()
+	}
+}
+
+// ExpireHold ends what one of several owners holds, a reader or one who has permits, as if its time had passed.
+func (s *Store) ExpireHold(name string, o broker.Owner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[name]
+	if e == nil {
+		return
+	}
+	now := time.Now()
+	if e.shared != nil && e.shared.readers[o] != nil {
+		e.shared.readers[o].expires = now
+	}
+	if e.permits == nil {
+		return
+	}
+	for id := range e.permits.out {
+		if id.owner == o {
+			e.permits.out[id], e.permits.next = now, now
+		}
+	}
+}
+
+// ExpirePlace ends the place of a waiter as if its time had passed.
+func (s *Store) ExpirePlace(name string, o broker.Owner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[name]
+	if e == nil {
+		return
+	}
+	if e.wish == o {
+		e.wish = ""
+	}
+	if e.line != nil && e.line.places[o] != nil {
+		placeOf(e.line.places[o]).until = time.Now()
 	}
 }
 
@@ -31,7 +73,7 @@ func (s *Store) Occupy(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entryLocked(name, time.Now())
-	e.free()
+	e.clear()
 	e.occupied = true
 }
 

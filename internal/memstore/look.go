@@ -21,23 +21,59 @@ func (s *Store) Look(ctx context.Context, name string) (broker.State, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[name]
-	if e != nil && e.occupied {
+	if e == nil {
+		return broker.State{Name: name}, nil
+	}
+	if e.occupied {
 		return broker.State{}, fmt.Errorf("look at %q: %w", name, broker.ErrKindMismatch)
 	}
-	return e.state(name, time.Now()), nil
+	return e.state(time.Now()), nil
 }
 
-// state is what is known of a name; e may be nil.
-func (e *entry) state(name string, now time.Time) broker.State {
-	st := broker.State{Name: name}
-	if e != nil {
-		st.Fence = e.fence
-	}
-	if e.held(now) {
-		st.Kind, st.Held, st.Owner, st.Count = broker.Exclusive, true, e.owner, e.count
+// state is what is known of a name.
+func (e *entry) state(now time.Time) broker.State {
+	e.refresh(now)
+	st := broker.State{Name: e.name, Fence: e.fence, Queued: uint32(e.line.len())} //nolint:gosec // never as many
+	switch {
+	case e.owner != "":
+		st.Kind, st.Held, st.Owner, st.Count, st.Holders = broker.Exclusive, true, e.owner, e.count, 1
 		st.TTL = e.expires.Sub(now)
+	case e.shared != nil:
+		e.shared.describe(&st, now)
+	case e.permits != nil:
+		e.permits.describe(&st, now)
+	}
+	if st.Queued > 0 && st.Kind <= broker.Exclusive {
+		st.Kind = broker.Fair
 	}
 	return st
+}
+
+func (l *readWrite) describe(st *broker.State, now time.Time) {
+	first, n, left := l.alive(now)
+	if l.writer == "" {
+		if n > 0 {
+			st.Kind, st.Held, st.Owner, st.Count = broker.Read, true, first, l.readers[first].count
+			st.Holders, st.TTL = n, left
+		}
+		return
+	}
+	st.Kind, st.Held, st.Owner, st.Count = broker.Write, true, l.writer, l.count
+	st.Holders, st.TTL = n, l.expires.Sub(now)
+	if l.reads(l.writer, now) == nil {
+		st.Holders++
+	}
+}
+
+func (p *semaphore) describe(st *broker.State, now time.Time) {
+	st.Kind, st.Limit = broker.Semaphore, p.limit()
+	for _, until := range p.out {
+		if left := until.Sub(now); left > 0 {
+			st.Held = true
+			st.Holders++
+			st.TTL = max(st.TTL, left)
+		}
+	}
 }
 
 // List implements broker.Store. It goes through all entries each time, in the order of their names, so that a name
@@ -66,8 +102,11 @@ func (s *Store) heldAfter(prefix, after string, bounded bool) []broker.State {
 	now := time.Now()
 	var found []broker.State
 	for name, e := range s.entries {
-		if strings.HasPrefix(name, prefix) && e.held(now) && (!bounded || name > after) {
-			found = append(found, e.state(name, now))
+		if !strings.HasPrefix(name, prefix) || bounded && name <= after {
+			continue
+		}
+		if st := e.state(now); st.Held {
+			found = append(found, st)
 		}
 	}
 	return found

@@ -41,39 +41,60 @@ func begin(ctx context.Context, kind broker.Kind) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", broker.ErrUnavailable, context.Cause(ctx))
 	}
-	if kind != broker.Exclusive {
+	if kind < broker.Exclusive || kind > broker.Semaphore {
 		return fmt.Errorf("kind %v: %w", kind, broker.ErrUnsupported)
 	}
 	return nil
 }
 
+// work is one operation. It has Store.mu from enter to leave, happens at one instant, and collects what the listeners
+// are told when the mutex is free again.
+type work struct {
+	*Store
+	now  time.Time
+	news []message
+}
+
+// enter begins an operation on so many names.
+func (s *Store) enter(names int) *work {
+	s.mu.Lock()
+	now := time.Now()
+	s.sweepLocked(now, names)
+	return &work{Store: s, now: now}
+}
+
+// leave ends the operation and says how many listeners heard the last message.
+func (w *work) leave() (heard int) {
+	w.mu.Unlock()
+	for _, m := range w.news {
+		heard = w.ears.tell(m)
+	}
+	return heard
+}
+
+// peek returns the entry of a name; if there is none, an empty one that is not kept.
+func (w *work) peek(name string) *entry {
+	e := w.entries[name]
+	if e == nil {
+		return &entry{name: name}
+	}
+	e.refresh(w.now)
+	return e
+}
+
 // Acquire implements broker.Store.
 func (s *Store) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
-	if err := begin(ctx, c.Kind); err != nil {
-		return broker.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	e := s.entryLocked(c.Name, now)
-	switch {
-	case e.occupied:
-		return broker.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, broker.ErrKindMismatch)
-	case e.heldBy(c.Owner, now):
-		if c.Count > 1 && c.Fence != e.fence {
-			return broker.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, broker.ErrStale)
+	err := begin(ctx, c.Kind)
+	if err == nil {
+		w := s.enter(1)
+		var g broker.Grant
+		g, err = w.acquire(c)
+		w.leave()
+		if err == nil {
+			return g, nil
 		}
-		e.count = c.Count
-		e.fenceUntil = now.Add(s.fenceTTL)
-		return broker.Grant{Fence: e.fence, TTL: e.prolong(now, c.TTL)}, nil
-	case c.Count > 1:
-		return broker.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, broker.ErrNotHeld)
-	case e.held(now):
-		held := &broker.HeldError{RetryAfter: e.expires.Sub(now), HeldBy: e.owner}
-		return broker.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, held)
 	}
-	e.hold(c.Owner, c.Count, now.Add(c.TTL))
-	return broker.Grant{Fence: s.mintLocked(e, now), TTL: c.TTL}, nil
+	return broker.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, err)
 }
 
 // StartAcquire implements broker.Store.
@@ -88,45 +109,38 @@ func (s *Store) StartRelease(r broker.Return, done func(broker.Returned, error))
 
 // Release implements broker.Store.
 func (s *Store) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
-	if err := begin(ctx, r.Kind); err != nil {
-		return broker.Returned{}, fmt.Errorf("release %q: %w", r.Name, err)
+	err := begin(ctx, r.Kind)
+	if err == nil {
+		w := s.enter(1)
+		var res broker.Returned
+		var freed bool
+		res, freed, err = w.release(r)
+		if heard := w.leave(); freed {
+			res.Listeners = heard
+		}
+		if err == nil {
+			return res, nil
+		}
 	}
-	res, freed, err := s.release(r)
-	if err != nil {
-		return broker.Returned{}, fmt.Errorf("release %q: %w", r.Name, err)
-	}
-	if freed {
-		res.Listeners = s.ears.released(r.Name)
-	}
-	return res, nil
+	return broker.Returned{}, fmt.Errorf("release %q: %w", r.Name, err)
 }
 
-// release does what can be done under the mutex, and says whether the name is free now.
-func (s *Store) release(r broker.Return) (res broker.Returned, freed bool, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	s.sweepLocked(now)
-	e := s.entries[r.Name]
-	switch {
-	case e != nil && e.occupied:
+// release says as well whether the last message tells of it.
+func (w *work) release(r broker.Return) (res broker.Returned, told bool, err error) {
+	e := w.peek(r.Name)
+	if e.mismatch(r.Kind) {
 		return res, false, broker.ErrKindMismatch
-	case !e.heldBy(r.Owner, now):
-		if r.Remaining == 0 && r.Next != nil && e.heldBy(r.Next.Owner, now) {
-			return broker.Returned{HandedOver: e.fence}, false, nil // the hand-over was done before
-		}
-		return res, false, broker.ErrNotHeld
-	case r.Fence != 0 && r.Fence != e.fence:
-		return res, false, broker.ErrStale
-	case r.Remaining > 0:
-		e.count = r.Remaining
-		return res, false, nil
-	case r.Next != nil:
-		e.hold(r.Next.Owner, 1, now.Add(r.Next.TTL))
-		return broker.Returned{HandedOver: s.mintLocked(e, now)}, false, nil
 	}
-	e.free()
-	return res, true, nil
+	switch r.Kind {
+	case broker.Read:
+		return w.releaseRead(e, r)
+	case broker.Write:
+		return w.releaseWrite(e, r)
+	case broker.Semaphore:
+		return w.releasePermits(e, r)
+	default:
+		return w.releasePlain(e, r)
+	}
 }
 
 // Renew implements broker.Store.
@@ -134,7 +148,9 @@ func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 	for i, r := range rs {
 		err := begin(ctx, r.Kind)
 		if err == nil {
-			err = s.renew(r)
+			w := s.enter(1)
+			err = w.renew(r)
+			w.leave()
 		}
 		if err != nil {
 			err = fmt.Errorf("renew %q: %w", r.Name, err)
@@ -143,45 +159,64 @@ func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 	}
 }
 
-func (s *Store) renew(r broker.Renewal) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Now()
-	s.sweepLocked(now)
-	e := s.entries[r.Name]
-	if !e.heldBy(r.Owner, now) || r.Fence != 0 && r.Fence != e.fence {
-		return s.goneLocked(e, r.Fence)
+func (w *work) renew(r broker.Renewal) error {
+	e := w.peek(r.Name)
+	there := false
+	switch r.Kind {
+	case broker.Read:
+		there = w.renewRead(e, r)
+	case broker.Write:
+		if there = e.shared.writtenBy(r.Owner); there {
+			later(&e.shared.expires, w.now, r.TTL)
+		}
+	case broker.Semaphore:
+		there = w.renewPermits(e, r)
+	default:
+		if there = e.owner == r.Owner && (r.Fence == 0 || r.Fence == e.fence); there {
+			later(&e.expires, w.now, r.TTL)
+		}
+	}
+	if !there {
+		return w.goneLocked(e, r.Fence)
 	}
 	if r.TTL > 0 {
-		e.prolong(now, r.TTL)
-		e.fenceUntil = now.Add(s.fenceTTL)
+		e.fenceUntil = w.now.Add(w.fenceTTL)
 	}
 	return nil
 }
 
 // ForceRelease implements broker.Store.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind broker.Kind) (bool, error) {
-	if err := begin(ctx, kind); err != nil {
-		return false, fmt.Errorf("force release %q: %w", name, err)
+	err := begin(ctx, kind)
+	if err == nil {
+		w := s.enter(1)
+		e := w.peek(name)
+		held := false
+		if e.mismatch(kind) {
+			err = broker.ErrKindMismatch
+		} else {
+			held, err = w.force(e, kind)
+		}
+		w.leave()
+		if held {
+			s.ears.forced(name)
+		}
+		if err == nil {
+			return held, nil
+		}
 	}
-	s.mu.Lock()
-	now := time.Now()
-	s.sweepLocked(now)
-	e := s.entries[name]
-	if e != nil && e.occupied {
-		s.mu.Unlock()
-		return false, fmt.Errorf("force release %q: %w", name, broker.ErrKindMismatch)
+	return false, fmt.Errorf("force release %q: %w", name, err)
+}
+
+func (w *work) force(e *entry, kind broker.Kind) (held bool, err error) {
+	switch kind {
+	case broker.Read, broker.Write:
+		return w.forceShared(e, kind)
+	case broker.Semaphore:
+		return w.forcePermits(e), nil
+	default:
+		return w.forcePlain(e, kind)
 	}
-	held := e.held(now)
-	if held {
-		e.free()
-	}
-	s.mu.Unlock()
-	if held {
-		s.ears.released(name)
-		s.ears.forced(name)
-	}
-	return held, nil
 }
 
 // Probe implements broker.Store. The memory of the process is always within reach.

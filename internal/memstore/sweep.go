@@ -6,32 +6,34 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// perOperation is how many entries an operation looks at besides its own. An operation adds at most one entry, so with
+// perName is how many entries an operation looks at for each of its own. It adds one entry for each at most, so with
 // two the sweep goes round faster than the ring grows, and dead entries stay fewer than the others.
-const perOperation = 2
+const perName = 2
 
 // entryLocked returns the entry of a name, a new one if there is none.
 func (s *Store) entryLocked(name string, now time.Time) *entry {
-	s.sweepLocked(now)
 	e := s.entries[name]
 	if e == nil {
 		e = &entry{name: name}
 		s.entries[name] = e
 		s.linkLocked(e)
 	}
+	e.refresh(now)
 	return e
 }
 
-// sweepLocked looks at the next few entries of the ring and forgets those that say nothing any more.
-func (s *Store) sweepLocked(now time.Time) {
-	for range min(perOperation, len(s.entries)) {
+// sweepLocked looks at the next few entries of the ring and forgets those that say nothing any more. It must come before
+// the operation finds its own entries, as they may be among them.
+func (s *Store) sweepLocked(now time.Time, names int) {
+	for range min(perName*names, len(s.entries)) {
 		e := s.hand
 		s.hand = e.next
-		if e.owner != "" && !now.Before(e.expires) {
-			e.free()
+		e.refresh(now)
+		crowded := len(s.entries) > s.remember
+		if crowded && e.permits != nil && !now.Before(e.permits.last) {
+			e.permits = nil // its limit is forgotten as well
 		}
-		old := !now.Before(e.fenceUntil) || len(s.entries) > s.remember
-		if e.owner == "" && !e.occupied && old {
+		if e.empty(now) && (crowded || !now.Before(e.fenceUntil)) {
 			s.forgetLocked(e)
 		}
 	}

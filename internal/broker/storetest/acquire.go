@@ -162,7 +162,7 @@ var nestedContract = []contract{
 
 var refusalContract = []contract{
 	{"OtherKindsAreUnsupported", func(s *suite) {
-		for _, k := range []broker.Kind{0, broker.Fair, broker.Read, broker.Write, broker.Semaphore} {
+		for _, k := range []broker.Kind{0, broker.Semaphore + 1} {
 			c, r, v := claim("n", "o"), giveBack("n", "o", 0), renewal("n", "o", 1)
 			c.Kind, r.Kind, v.Kind = k, k, k
 			_, err := s.Store.Acquire(s.Context(), c)
@@ -172,6 +172,10 @@ var refusalContract = []contract{
 			s.wantErr(s.renew(v), broker.ErrUnsupported)
 			_, err = s.Store.ForceRelease(s.Context(), "n", k)
 			s.wantErr(err, broker.ErrUnsupported)
+			_, err = s.Store.AcquireAll(s.Context(), []broker.Claim{claim("m", "o"), c})
+			s.wantErr(err, broker.ErrUnsupported)
+			s.wantHolder("m", "", 0)
+			s.wantErr(s.Store.Leave(s.Context(), "n", k, nil), broker.ErrUnsupported)
 		}
 	}},
 	{"ANameInOtherUseIsAMismatch", func(s *suite) {

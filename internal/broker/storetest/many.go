@@ -53,7 +53,7 @@ var lookContract = []contract{
 		got := s.look("n")
 		s.wantTTL(got.TTL, ttl)
 		got.TTL = 0
-		want := broker.State{Name: "n", Kind: broker.Exclusive, Held: true, Owner: "o:1", Count: 2, Fence: f}
+		want := broker.State{Name: "n", Kind: broker.Exclusive, Held: true, Owner: "o:1", Count: 2, Holders: 1, Fence: f}
 		if got != want {
 			s.Errorf("got %+v, want %+v", got, want)
 		}

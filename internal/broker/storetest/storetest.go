@@ -13,8 +13,14 @@ import (
 
 // Hooks do to a Store what its interface cannot, as its server or an operator could.
 type Hooks struct {
-	// Expire ends the lease of a name as if its time had passed.
+	// Expire ends the leases of all who hold a name as if their time had passed. Of a semaphore nothing is left, also
+	// not its limit; who waits goes on waiting.
 	Expire func(name string) error
+	// ExpireHold ends what one of several holds, as if its time had passed: an owner's reads, or its permits. It does
+	// nothing to others, and nothing if there are none.
+	ExpireHold func(name string, o broker.Owner) error
+	// ExpirePlace ends the place of a waiter as if its time had passed: one in a queue, or one that keeps readers away.
+	ExpirePlace func(name string, o broker.Owner) error
 	// Lose makes the store forget everything, and begin anew.
 	Lose func() error
 	// Occupy puts something under a name that is no lock.

@@ -1,0 +1,111 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// acquire makes one claim.
+func (w *work) acquire(c broker.Claim) (broker.Grant, error) {
+	e := w.entryLocked(c.Name, w.now)
+	if c.Count > 1 && c.Kind != broker.Semaphore {
+		return w.nest(e, c)
+	}
+	err := w.check(e, c)
+	if err != nil {
+		w.settle(e)
+		return broker.Grant{}, err
+	}
+	g := w.take(e, c)
+	w.settle(e)
+	return g, nil
+}
+
+// check says what is in the way of a claim with Count 1. It changes nothing but places.
+func (w *work) check(e *entry, c broker.Claim) error {
+	if e.mismatch(c.Kind) {
+		return broker.ErrKindMismatch
+	}
+	switch c.Kind {
+	case broker.Fair:
+		return w.checkFair(e, c)
+	case broker.Read:
+		return w.checkRead(e, c)
+	case broker.Write:
+		return w.checkWrite(e, c)
+	case broker.Semaphore:
+		return w.checkPermits(e, c)
+	default:
+		return w.checkPlain(e, c)
+	}
+}
+
+// take does what check allowed: the hold is new, or it is the owner's and the claim a repetition.
+func (w *work) take(e *entry, c broker.Claim) broker.Grant {
+	switch c.Kind {
+	case broker.Read:
+		return w.takeRead(e, c)
+	case broker.Write:
+		return w.takeWrite(e, c)
+	case broker.Semaphore:
+		return w.takePermits(e, c)
+	default:
+		return w.takePlain(e, c)
+	}
+}
+
+// nest makes a claim of an owner that must hold the name already.
+func (w *work) nest(e *entry, c broker.Claim) (broker.Grant, error) {
+	if e.mismatch(c.Kind) {
+		return broker.Grant{}, broker.ErrKindMismatch
+	}
+	switch c.Kind {
+	case broker.Read:
+		return w.nestRead(e, c)
+	case broker.Write:
+		return w.nestWrite(e, c)
+	default:
+		return w.nestPlain(e, c)
+	}
+}
+
+// AcquireAll implements broker.Store.
+func (s *Store) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
+	for _, c := range cs {
+		if err := begin(ctx, c.Kind); err != nil {
+			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
+		}
+	}
+	w := s.enter(len(cs))
+	gs, err := w.acquireAll(cs)
+	w.leave()
+	return gs, err
+}
+
+func (w *work) acquireAll(cs []broker.Claim) ([]broker.Grant, error) {
+	es := make([]*entry, len(cs))
+	defer func() {
+		for _, e := range es {
+			w.settle(e)
+		}
+	}()
+	for i, c := range cs {
+		es[i] = w.entryLocked(c.Name, w.now)
+		err := w.check(es[i], c)
+		if err == nil {
+			continue
+		}
+		if held, ok := err.(*broker.HeldError); ok { //nolint:errorlint // check wraps nothing
+			held.Name = c.Name
+		}
+		es = es[:i+1]
+		return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
+	}
+	gs := make([]broker.Grant, len(cs))
+	for i, c := range cs {
+		gs[i] = w.take(es[i], c)
+	}
+	return gs, nil
+}

@@ -1,0 +1,284 @@
+package memstore
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// readWrite is a read-write lock that is held by readers, or by a writer, or by a writer and readers beside it.
+type readWrite struct {
+	// expires is when the whole lock ends: with a writer, when its hold does.
+	expires time.Time
+	// readers may have ended before that. They are here until somebody cares.
+	readers map[broker.Owner]*reading
+	// writer is empty if there is none. The two fields below belong to it.
+	writer broker.Owner
+	count  uint32
+	fence  broker.Fence
+}
+
+// reading is the hold of one reader.
+type reading struct {
+	count   uint32
+	fence   broker.Fence
+	expires time.Time
+}
+
+// writtenBy says whether an owner has the write hold.
+func (l *readWrite) writtenBy(o broker.Owner) bool {
+	return l != nil && l.writer != "" && l.writer == o
+}
+
+// reads is the read hold of an owner, or nil.
+func (l *readWrite) reads(o broker.Owner, now time.Time) *reading {
+	if l == nil {
+		return nil
+	}
+	if r := l.readers[o]; r != nil && now.Before(r.expires) {
+		return r
+	}
+	return nil
+}
+
+// single is the only holder, if there is one only.
+func (l *readWrite) single() broker.Owner {
+	switch {
+	case l.writer != "" && len(l.readers) == 0:
+		return l.writer
+	case l.writer == "" && len(l.readers) == 1:
+		for o := range l.readers {
+			return o
+		}
+	}
+	return ""
+}
+
+// alive is the first reader by name whose hold has not ended, how many there are, and for how long the last one reads.
+func (l *readWrite) alive(now time.Time) (first broker.Owner, n uint32, left time.Duration) {
+	for o, r := range l.readers {
+		if !now.Before(r.expires) {
+			continue
+		}
+		if n++; n == 1 || o < first {
+			first = o
+		}
+		left = max(left, r.expires.Sub(now))
+	}
+	return first, n, left
+}
+
+// checkRead lets a reader in beside other readers unless a writer waits, and beside a writer that is its own.
+func (w *work) checkRead(e *entry, c broker.Claim) error {
+	l := e.shared
+	_, left, held := e.holder(w.now)
+	switch {
+	case l.reads(c.Owner, w.now) != nil || c.Beside != "" && l.writtenBy(c.Beside):
+		return nil
+	case e.owner != "":
+		return &broker.HeldError{RetryAfter: left, HeldBy: e.owner}
+	case l != nil && l.writer != "":
+		return &broker.HeldError{RetryAfter: left, HeldBy: l.writer}
+	case e.wish != "":
+		wait := e.wishUntil.Sub(w.now)
+		if held {
+			wait = min(wait, left)
+		}
+		return &broker.HeldError{RetryAfter: wait, HeldBy: e.wish}
+	}
+	return nil
+}
+
+func (w *work) takeRead(e *entry, c broker.Claim) broker.Grant {
+	r := e.shared.reads(c.Owner, w.now)
+	if r == nil {
+		if e.shared == nil {
+			e.shared = &readWrite{}
+		}
+		if e.shared.readers == nil {
+			e.shared.readers = make(map[broker.Owner]*reading)
+		}
+		r = &reading{fence: w.mintLocked(e, w.now)}
+		e.shared.readers[c.Owner] = r
+	}
+	return w.readOn(e, r, 1, c.TTL)
+}
+
+// readOn sets how often a reader holds the lock and prolongs its hold.
+func (w *work) readOn(e *entry, r *reading, count uint32, ttl time.Duration) broker.Grant {
+	r.count = count
+	e.fenceUntil = w.now.Add(w.fenceTTL)
+	later(&e.shared.expires, w.now, ttl)
+	return broker.Grant{Fence: r.fence, TTL: later(&r.expires, w.now, ttl)}
+}
+
+func (w *work) nestRead(e *entry, c broker.Claim) (broker.Grant, error) {
+	r := e.shared.reads(c.Owner, w.now)
+	switch {
+	case r == nil:
+		return broker.Grant{}, broker.ErrNotHeld
+	case r.fence != c.Fence:
+		return broker.Grant{}, broker.ErrStale
+	}
+	return w.readOn(e, r, c.Count, c.TTL), nil
+}
+
+// releaseRead frees the name with the last reader. While there are others it ends with the last of them; what a writer
+// has is not touched.
+func (w *work) releaseRead(e *entry, r broker.Return) (res broker.Returned, told bool, err error) {
+	l := e.shared
+	hold := l.reads(r.Owner, w.now)
+	switch {
+	case hold == nil:
+		return res, false, broker.ErrNotHeld
+	case r.Fence != 0 && r.Fence != hold.fence:
+		return res, false, broker.ErrStale
+	case r.Remaining > 0:
+		hold.count = r.Remaining
+		return res, false, nil
+	}
+	delete(l.readers, r.Owner)
+	if l.writer != "" || !w.drain(e) {
+		return res, false, nil
+	}
+	w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})
+	return res, true, nil
+}
+
+// drain forgets readers that have ended, and says whether that leaves nobody, so that the name is free.
+func (w *work) drain(e *entry) (free bool) {
+	for o, r := range e.shared.readers {
+		if !w.now.Before(r.expires) {
+			delete(e.shared.readers, o)
+		}
+	}
+	_, n, left := e.shared.alive(w.now)
+	if n == 0 {
+		e.shared = nil
+		return true
+	}
+	e.shared.expires = w.now.Add(left)
+	return false
+}
+
+// renewRead says whether the hold is there.
+func (w *work) renewRead(e *entry, r broker.Renewal) bool {
+	hold := e.shared.reads(r.Owner, w.now)
+	if hold == nil || r.Fence != 0 && r.Fence != hold.fence {
+		return false
+	}
+	later(&hold.expires, w.now, r.TTL)
+	later(&e.shared.expires, w.now, r.TTL)
+	return true
+}
+
+// checkWrite refuses a claim beside anybody who has not ended. A refused one keeps new readers away for as long as its
+// place lasts.
+func (w *work) checkWrite(e *entry, c broker.Claim) error {
+	l := e.shared
+	held := broker.HeldError{}
+	switch {
+	case e.owner != "":
+		held.HeldBy, held.RetryAfter, _ = e.holder(w.now)
+	case l == nil || l.writtenBy(c.Owner):
+		return nil
+	case l.writer != "":
+		held.HeldBy, held.RetryAfter = l.writer, l.expires.Sub(w.now)
+	default:
+		first, n, left := l.alive(w.now)
+		if n == 0 {
+			return nil
+		}
+		held.HeldBy, held.RetryAfter = first, left
+	}
+	if c.Place > 0 {
+		if e.wish == "" {
+			e.wish, e.wishUntil = c.Owner, w.now
+		}
+		later(&e.wishUntil, w.now, c.Place)
+	}
+	return &held
+}
+
+func (w *work) takeWrite(e *entry, c broker.Claim) broker.Grant {
+	if !e.shared.writtenBy(c.Owner) {
+		return w.write(e, c.Owner, c.TTL)
+	}
+	if e.wish == c.Owner {
+		e.wish = ""
+	}
+	return w.writeOn(e, 1, c.TTL)
+}
+
+// write gives a free name to a writer. Other writers that wait say so again, so readers come in between.
+func (w *work) write(e *entry, o broker.Owner, ttl time.Duration) broker.Grant {
+	e.wish = ""
+	e.shared = &readWrite{writer: o, count: 1, fence: w.mintLocked(e, w.now), expires: w.now.Add(ttl)}
+	return broker.Grant{Fence: e.shared.fence, TTL: ttl}
+}
+
+// writeOn sets how often the writer holds the lock and prolongs its hold.
+func (w *work) writeOn(e *entry, count uint32, ttl time.Duration) broker.Grant {
+	e.shared.count = count
+	e.fenceUntil = w.now.Add(w.fenceTTL)
+	return broker.Grant{Fence: e.shared.fence, TTL: later(&e.shared.expires, w.now, ttl)}
+}
+
+func (w *work) nestWrite(e *entry, c broker.Claim) (broker.Grant, error) {
+	switch {
+	case !e.shared.writtenBy(c.Owner):
+		return broker.Grant{}, broker.ErrNotHeld
+	case e.shared.fence != c.Fence:
+		return broker.Grant{}, broker.ErrStale
+	}
+	return w.writeOn(e, c.Count, c.TTL), nil
+}
+
+// releaseWrite frees the name, hands it over, or leaves it to those who read beside the writer.
+func (w *work) releaseWrite(e *entry, r broker.Return) (res broker.Returned, told bool, err error) {
+	l := e.shared
+	if !l.writtenBy(r.Owner) {
+		if r.Remaining > 0 {
+			return res, false, broker.ErrNotHeld
+		}
+		w.unwish(e, r.Owner)
+		if r.Next != nil && l.writtenBy(r.Next.Owner) {
+			return broker.Returned{HandedOver: l.fence}, false, nil // the hand-over was done before
+		}
+		return res, false, broker.ErrNotHeld
+	}
+	if r.Remaining > 0 {
+		l.count = r.Remaining
+		return res, false, nil
+	}
+	if e.wish == r.Owner {
+		e.wish = ""
+	}
+	l.writer, l.count, l.fence = "", 0, 0
+	if len(l.readers) == 0 && r.Next != nil {
+		return broker.Returned{HandedOver: w.write(e, r.Next.Owner, r.Next.TTL).Fence}, false, nil
+	}
+	w.drain(e)
+	w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})
+	return res, true, nil
+}
+
+// unwish lets readers in again if it was this writer that kept them away.
+func (w *work) unwish(e *entry, o broker.Owner) {
+	if e.wish != "" && e.wish == o {
+		e.wish = ""
+		w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})
+	}
+}
+
+func (w *work) forceShared(e *entry, kind broker.Kind) (held bool, err error) {
+	switch l := e.shared; {
+	case e.owner != "":
+		return false, broker.ErrKindMismatch
+	case l == nil || (l.writer != "") != (kind == broker.Write):
+		return false, nil
+	}
+	e.shared = nil
+	w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})
+	return true, nil
+}

@@ -1,0 +1,189 @@
+package memstore
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// semaphoreTTL is how long the limit of a semaphore is kept after its last use.
+const semaphoreTTL = 7 * 24 * time.Hour
+
+// semaphore is the permits of a name.
+type semaphore struct {
+	available uint32
+	// out is when each permit that was given out ends.
+	out map[permit]time.Time
+	// next is when the next one ends, or earlier; last is when the last one ends, or later.
+	next, last time.Time
+	// expires is when all is forgotten.
+	expires time.Time
+}
+
+// permit is one of those an owner has, counted from 1.
+type permit struct {
+	owner broker.Owner
+	i     uint32
+}
+
+func (p *semaphore) limit() uint32 { return p.available + uint32(len(p.out)) } //nolint:gosec // it was given as one
+
+// has counts the permits of an owner, from the first one to a last one or, if that is 0, to one that is missing.
+func (p *semaphore) has(o broker.Owner, last uint32) (n uint32) {
+	if p == nil {
+		return 0
+	}
+	for i := uint32(1); last == 0 || i <= last; i++ {
+		if _, ok := p.out[permit{o, i}]; ok {
+			n++
+		} else if last == 0 || i > p.limit() {
+			break
+		}
+	}
+	return n
+}
+
+// meant is the number of the last permit that a request means.
+func (p *semaphore) meant(o broker.Owner, permits uint32) uint32 {
+	if permits == 0 {
+		return p.has(o, 0)
+	}
+	return min(permits, p.limit())
+}
+
+// purge takes back permits that have ended, and tells.
+func (w *work) purge(e *entry) {
+	if e.permits == nil || w.now.Before(e.permits.next) {
+		return
+	}
+	n := len(e.permits.out)
+	e.permits.next = e.permits.last
+	for id, until := range e.permits.out {
+		if !w.now.Before(until) {
+			w.takeBack(e, id)
+		} else if until.Before(e.permits.next) {
+			e.permits.next = until
+		}
+	}
+	if len(e.permits.out) < n {
+		w.say(e, onPermits, broker.Notice{What: broker.NoticeReleased})
+	}
+}
+
+func (w *work) takeBack(e *entry, id permit) {
+	delete(e.permits.out, id)
+	e.permits.available++
+}
+
+// checkPermits lets an owner have those it lacks, if there are as many. Nothing is kept of a refused claim, not even
+// its limit.
+func (w *work) checkPermits(e *entry, c broker.Claim) error {
+	w.purge(e)
+	kept, available := c.Limit, c.Limit
+	if e.permits != nil {
+		kept, available = e.permits.limit(), e.permits.available
+	}
+	switch {
+	case kept == 0 && e.permits == nil, c.Limit != 0 && c.Limit != kept:
+		return &broker.LimitError{Limit: kept}
+	case c.Permits > kept:
+		return &broker.InvalidError{
+			Field: "permits", Reason: broker.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", kept),
+		}
+	case c.Permits-e.permits.has(c.Owner, c.Permits) <= available:
+		return nil
+	}
+	return &broker.HeldError{RetryAfter: w.nearest(e)}
+}
+
+// nearest is when the next permit ends.
+func (w *work) nearest(e *entry) time.Duration {
+	left := time.Duration(math.MaxInt64)
+	for _, until := range e.permits.out {
+		left = min(left, until.Sub(w.now))
+	}
+	if left == math.MaxInt64 {
+		return broker.NoTTL
+	}
+	return left
+}
+
+func (w *work) takePermits(e *entry, c broker.Claim) broker.Grant {
+	if e.permits == nil {
+		e.permits = &semaphore{available: c.Limit, out: make(map[permit]time.Time)}
+	}
+	g := broker.Grant{Fence: w.mintLocked(e, w.now), TTL: time.Duration(math.MaxInt64)}
+	for i := range c.Permits {
+		id := permit{c.Owner, i + 1}
+		if _, ok := e.permits.out[id]; !ok {
+			e.permits.available--
+		}
+		g.TTL = min(g.TTL, w.lease(e.permits, id, c.TTL))
+	}
+	return g
+}
+
+// lease gives a permit out or prolongs it, and returns its remaining time.
+func (w *work) lease(p *semaphore, id permit, ttl time.Duration) time.Duration {
+	until := p.out[id]
+	left := later(&until, w.now, ttl)
+	if len(p.out) == 0 || until.Before(p.next) {
+		p.next = until
+	}
+	p.out[id], p.last = until, laterOf(p.last, until)
+	later(&p.expires, w.now, semaphoreTTL)
+	return left
+}
+
+func (w *work) releasePermits(e *entry, r broker.Return) (res broker.Returned, told bool, err error) {
+	if e.permits == nil {
+		return res, false, broker.ErrNotHeld
+	}
+	w.purge(e)
+	n := len(e.permits.out)
+	for i := range e.permits.meant(r.Owner, r.Permits) {
+		if id := (permit{r.Owner, i + 1}); !e.permits.out[id].IsZero() {
+			w.takeBack(e, id)
+		}
+	}
+	if len(e.permits.out) == n {
+		return res, false, broker.ErrNotHeld
+	}
+	w.say(e, onPermits, broker.Notice{What: broker.NoticeReleased})
+	return res, true, nil
+}
+
+// renewPermits says whether all permits of a hold are there.
+func (w *work) renewPermits(e *entry, r broker.Renewal) bool {
+	if e.permits == nil || r.Permits > e.permits.limit() {
+		return false
+	}
+	last := e.permits.meant(r.Owner, r.Permits)
+	for i := range last {
+		if until := e.permits.out[permit{r.Owner, i + 1}]; !w.now.Before(until) {
+			return false
+		}
+	}
+	if last == 0 {
+		return false
+	}
+	if r.TTL > 0 {
+		for i := range last {
+			w.lease(e.permits, permit{r.Owner, i + 1}, r.TTL)
+		}
+	}
+	return true
+}
+
+func (w *work) forcePermits(e *entry) (held bool) {
+	w.purge(e)
+	if e.permits == nil || len(e.permits.out) == 0 {
+		return false
+	}
+	e.permits.available = e.permits.limit()
+	clear(e.permits.out)
+	w.say(e, onPermits, broker.Notice{What: broker.NoticeReleased})
+	return true
+}
