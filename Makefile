@@ -36,7 +36,7 @@ endef
 # What `test` and `check` do before the tests. The lines stop at the first that fails.
 .PHONY: inspect
 inspect:
-	@scripts/ensure cc redis proto lint
+	@scripts/ensure cc redis java proto lint
 	scripts/generate --check
 	scripts/proto-check
 	$(lint_go)
@@ -90,4 +90,4 @@ image: ## build the container image lockd:VERSION
 
 .PHONY: clean
 clean: ## remove what was built; .cache/ with the tools stays
-	rm -rf bin
+	rm -rf bin test/redisson/target

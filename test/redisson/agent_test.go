@@ -1,0 +1,236 @@
+package redisson
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// agent is a process with Redisson that does what it is told.
+type agent struct {
+	*process
+
+	mu      sync.Mutex // guards the fields below, and the order of commands
+	last    int
+	pending map[string]*call
+}
+
+// call is a command that the agent was given.
+type call struct {
+	t    *testing.T
+	what string
+	done chan struct{} // closed when the fields below are there
+	text string        // the answer
+	err  error
+	at   time.Time // when it came
+}
+
+// answer waits for the answer.
+func (c *call) answer() (string, error) {
+	c.t.Helper()
+	soon(c.t, "an answer to "+c.what, c.done)
+	return c.text, c.err
+}
+
+// must is answer where no error is expected.
+func (c *call) must() string {
+	c.t.Helper()
+	text, err := c.answer()
+	if err != nil {
+		c.t.Fatalf("%s: %v", c.what, err)
+	}
+	return text
+}
+
+// answered says whether the answer is there.
+func (c *call) answered() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// sharedAgent is the agent of all tests that do not kill it.
+var sharedAgent = sync.OnceValues(launchAgent)
+
+// startAgent starts an agent that may be killed.
+func startAgent(t *testing.T) *agent {
+	t.Helper()
+	a, err := launchAgent()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.kill)
+	return a
+}
+
+func launchAgent() (*agent, error) {
+	if err := buildAgent(); err != nil {
+		return nil, err
+	}
+	a := &agent{pending: make(map[string]*call)}
+	var err error
+	// Tests are short: the quickest start counts.
+	a.process, err = launch(a.hear, nil, "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-XX:-UsePerfData",
+		"-cp", filepath.Join("target", "classes")+":"+filepath.Join("target", "lib", "*"), "io.lockd.redisson.Agent")
+	return a, err
+}
+
+// hear takes an answer.
+func (a *agent) hear(line string) {
+	now := time.Now()
+	id, rest, _ := strings.Cut(line, " ")
+	outcome, text, _ := strings.Cut(rest, " ")
+	a.mu.Lock()
+	c := a.pending[id]
+	delete(a.pending, id)
+	a.mu.Unlock()
+	if c == nil {
+		return
+	}
+	c.at, c.text = now, text
+	if outcome != "ok" {
+		c.err = errors.New(text)
+	}
+	close(c.done)
+}
+
+// tell gives a command.
+func (a *agent) tell(t *testing.T, client, worker string, words ...any) *call {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last++
+	id := strconv.Itoa(a.last)
+	what := strings.TrimSuffix(fmt.Sprintln(append([]any{client, worker}, words...)...), "\n")
+	c := &call{t: t, what: what, done: make(chan struct{})}
+	a.pending[id] = c
+	if _, err := fmt.Fprintf(a.stdin, "%s %s\n", id, what); err != nil {
+		t.Fatalf("%s: %v; %s", what, err, a.stderr.String())
+	}
+	return c
+}
+
+// redisson is a Redisson client inside of an agent.
+type redisson struct {
+	t     *testing.T
+	agent *agent
+	name  string
+}
+
+// connect makes a Redisson client for the time of the test.
+func (a *agent) connect(t *testing.T, redis string, ttl time.Duration) *redisson {
+	t.Helper()
+	r := &redisson{t: t, agent: a, name: strings.ReplaceAll(t.Name(), " ", "_")}
+	a.tell(t, r.name, "main", "connect", "redis://"+redis, ttl.Milliseconds()).must()
+	t.Cleanup(func() {
+		select {
+		case <-a.exited:
+		default:
+			a.tell(t, r.name, "end", "disconnect").must()
+		}
+	})
+	return r
+}
+
+// worker is a thread of a Redisson client, and as such an owner of locks.
+type worker struct {
+	r    *redisson
+	name string
+}
+
+func (r *redisson) worker(name any) *worker { return &worker{r: r, name: fmt.Sprint(name)} }
+
+// tell gives a command to the thread; it is done after those given before.
+func (w *worker) tell(words ...any) *call {
+	w.r.t.Helper()
+	return w.r.agent.tell(w.r.t, w.r.name, w.name, words...)
+}
+
+// ask is tell and the answer.
+func (w *worker) ask(words ...any) string {
+	w.r.t.Helper()
+	return w.tell(words...).must()
+}
+
+// want asks and compares.
+func (w *worker) want(want any, words ...any) {
+	w.r.t.Helper()
+	if got := w.ask(words...); got != fmt.Sprint(want) {
+		w.r.t.Errorf("Redisson: %v: got %s, want %v", words, got, want)
+	}
+}
+
+// number asks for a number.
+func (w *worker) number(words ...any) int {
+	w.r.t.Helper()
+	n, err := strconv.Atoi(w.ask(words...))
+	if err != nil {
+		w.r.t.Fatalf("Redisson: %v: %v", words, err)
+	}
+	return n
+}
+
+// buildAgent runs Maven, unless what it made is of the same sources.
+var buildAgent = sync.OnceValue(func() error {
+	for _, program := range []string{"java", "mvn"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("%s is not in PATH: install a JDK of 17 or newer and Maven, or run make test which does", program)
+		}
+	}
+	if err := os.MkdirAll("target", 0o755); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(filepath.Join("target", "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { // two go tests in one checkout
+		return err
+	}
+	state, err := sources()
+	if err != nil {
+		return err
+	}
+	stamp := filepath.Join("target", "stamp")
+	if made, err := os.ReadFile(stamp); err == nil && string(made) == state {
+		return nil
+	}
+	// Maven colors even its silence, so what it says is kept for the case that it fails.
+	if out, err := exec.Command("mvn", "--quiet", "--batch-mode", "compile").CombinedOutput(); err != nil {
+		return fmt.Errorf("mvn compile: %w\n%s", err, out)
+	}
+	return os.WriteFile(stamp, []byte(state), 0o600)
+})
+
+// sources is a digest of all that the agent is made of.
+func sources() (string, error) {
+	files, err := filepath.Glob("src/main/java/io/lockd/redisson/*.java")
+	if err != nil {
+		return "", err
+	}
+	var all bytes.Buffer
+	for _, file := range append(files, "pom.xml") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&all, "%s %d\n%s", file, len(text), text)
+	}
+	sum := sha256.Sum256(all.Bytes())
+	return hex.EncodeToString(sum[:]), nil
+}

@@ -1,0 +1,88 @@
+package redisson
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+func TestRedissonSeesWhatLockdHoldsSeveralTimes(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{plain, fenced} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, long)
+			c, r := s.dial(), s.redisson.worker("other")
+			named := kind{name: k.name, opts: append([]client.LockOption{client.Holder("me")}, k.opts...)}
+			r.want(false, "locked", k.name, "job")
+			r.want(-2, "ttl", k.name, "job")
+			var locks []*client.Lock
+			for n := 1; n <= 3; n++ {
+				locks = append(locks, s.lock(c, named, "job"))
+				s.wantCount(n, n)
+			}
+			for n := 3; n >= 1; n-- {
+				r.want(true, "locked", k.name, "job")
+				r.want(false, "mine", k.name, "job")
+				r.want(0, "count", k.name, "job") // of its own
+				r.want(false, "try", k.name, "job", 0, 0)
+				if ttl := r.number("ttl", k.name, "job"); ttl <= 0 || ttl > int(long.Milliseconds()) {
+					t.Errorf("Redisson: %d ms remain, want up to %v", ttl, long)
+				}
+				s.wantCount(n, n)
+				s.unlock(locks[n-1])
+			}
+			r.want(false, "locked", k.name, "job")
+			r.want(true, "try", k.name, "job", 0, 0)
+		})
+	}
+}
+
+func TestLockdSeesWhatRedissonHoldsSeveralTimes(t *testing.T) {
+	t.Parallel()
+	for _, k := range []kind{plain, fenced} {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, long)
+			c, r := s.dial(), s.redisson.worker("me")
+			for n := 1; n <= 3; n++ {
+				r.ask("acquire", k.name, "job", 0)
+				r.want(n, "count", k.name, "job")
+			}
+			for n := 3; n >= 1; n-- {
+				st := s.get("job")
+				if !st.GetHeld() || int(st.GetHoldCount()) != n || st.GetHeldBy() != r.ask("owner") {
+					t.Errorf("lockd: got %v, want it held %d times by %s", st, n, r.ask("owner"))
+				}
+				if ttl := st.GetTtl().AsDuration(); ttl <= 0 || ttl > long {
+					t.Errorf("lockd: %v remain, want up to %v", ttl, long)
+				}
+				if l, err := c.TryLock(t.Context(), "job", k.opts...); err == nil {
+					t.Errorf("lockd granted what Redisson holds: %d", l.Fence())
+				}
+				r.ask("release", k.name, "job")
+			}
+			if st := s.get("job"); st.GetHeld() {
+				t.Errorf("lockd: got %v, want it free", st)
+			}
+			began := time.Now()
+			s.unlock(s.lock(c, k, "job"))
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("lockd had the free lock after %v", took)
+			}
+		})
+	}
+}
+
+// wantCount checks what is in Redis, and what lockd says of it.
+func (s *stage) wantCount(want, lockd int) {
+	s.t.Helper()
+	counts, err := s.rc.HVals(s.t.Context(), "job").Result()
+	if err != nil || len(counts) != 1 || counts[0] != string(rune('0'+want)) {
+		s.t.Errorf("Redis has the counts %q (%v), want %d", counts, err, want)
+	}
+	if got := int(s.get("job").GetHoldCount()); got != lockd {
+		s.t.Errorf("lockd says it is held %d times, want %d", got, lockd)
+	}
+}

@@ -1,0 +1,107 @@
+package redisson
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// visits is how many visits a room gets in a test.
+func visits() int {
+	if testing.Short() {
+		return 480
+	}
+	return 2000
+}
+
+func TestBothExcludeEachOther(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			s := newStage(t, long)
+			r := newRoom(t, 1)
+			cs := s.dialAll()
+			began := time.Now()
+			s.visit(r, visitors{kind: k.name, name: "room", visits: visits(), lock: func(i, _ int) locker {
+				return s.lockerOf(cs[i], k, "room")
+			}})
+			s.judge(r, visits(), began)
+		})
+	}
+}
+
+// dialAll makes a client for each visitor.
+func (s *stage) dialAll() []*client.Client {
+	s.t.Helper()
+	var cs []*client.Client
+	for range enterers {
+		cs = append(cs, s.dial())
+	}
+	return cs
+}
+
+// judge fails the test if the room had a fault, or if the sides had it one after the other.
+func (s *stage) judge(r *room, want int, began time.Time) {
+	s.t.Helper()
+	c, err := r.verdict(want)
+	if err != nil {
+		s.t.Error(err)
+	}
+	s.t.Logf("%d visits alone in %v, the other side came next %d times, last fence %d", c.visits, time.Since(began), c.turns, c.fence)
+	if c.turns < 10 {
+		s.t.Error("the sides hardly met")
+	}
+}
+
+// A checker that cannot fail proves nothing: one of eight visitors of a side does not lock, or locks something else.
+func TestRoomCatchesWhoComesInWithoutTheLock(t *testing.T) {
+	t.Run("lockd", func(t *testing.T) {
+		s := newStage(t, long)
+		r := newRoom(t, 1)
+		cs := s.dialAll()
+		s.visit(r, visitors{kind: "lock", name: "room", visits: 480, lock: func(i, _ int) locker {
+			if i > 0 {
+				return s.lockerOf(cs[i], plain, "room")
+			}
+			return locker{kind: "lock", take: func() (uint64, func() error, error) {
+				return 1 << 60, func() error { return nil }, nil
+			}}
+		}})
+		if _, err := r.verdict(480); err == nil {
+			t.Error("nothing was noticed")
+		}
+	})
+	t.Run("Redisson", func(t *testing.T) {
+		s := newStage(t, long)
+		r := newRoom(t, 1)
+		cs := s.dialAll()
+		s.visit(r, visitors{kind: "lock", name: "another", visits: 480, lock: func(i, _ int) locker {
+			return s.lockerOf(cs[i], plain, "room")
+		}})
+		if _, err := r.verdict(480); err == nil {
+			t.Error("nothing was noticed")
+		}
+	})
+}
+
+// A lock that excludes but whose fences do not rise is caught, too.
+func TestRoomCatchesFencesThatDoNotRise(t *testing.T) {
+	s := newStage(t, long)
+	r := newRoom(t, 1)
+	c := s.dial()
+	for i := range 10 {
+		l := s.lockerOf(c, fenced, "room")
+		take := l.take
+		l.take = func() (uint64, func() error, error) {
+			fence, unlock, err := take()
+			return min(fence, 5), unlock, err
+		}
+		if err := r.visit(l, fmt.Sprint(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := r.verdict(10); err == nil {
+		t.Error("nothing was noticed")
+	}
+}

@@ -1,0 +1,119 @@
+package redisson
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
+)
+
+// What Redisson frees by force, lockd's holder hears of when its lease is renewed, and waiters of both sides go on.
+func TestRedissonForcesWhatLockdHolds(t *testing.T) {
+	t.Parallel()
+	for _, p := range pairs {
+		if p.holder.name == "semaphore" {
+			continue // Redisson cannot
+		}
+		t.Run(p.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, short)
+			l := s.lock(s.dial(), p.holder, "job")
+			w := s.bothWait(p.waiter)
+			forced := time.Now()
+			s.redisson.worker("admin").want(true, "force", p.holder.name, "job")
+			s.bothGetIt(p, w)
+			soon(t, "lockd's holder hears of it", l.Lost())
+			took := time.Since(forced)
+			if lost, ok := errors.AsType[*client.LostError](l.Err()); !ok || lost.Reason != client.LostForced {
+				t.Errorf("got %v, want it lost: forced", l.Err())
+			}
+			if interval := short / 3; took > interval+500*time.Millisecond {
+				t.Errorf("lockd's holder heard of it after %v, want %v", took, interval)
+			}
+		})
+	}
+}
+
+func TestLockdForcesWhatRedissonHolds(t *testing.T) {
+	t.Parallel()
+	for _, p := range pairs {
+		t.Run(p.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, short)
+			s.prepare(p.holder, "job")
+			holder := s.redisson.worker("holder")
+			holder.ask("acquire", p.holder.name, "job", 0)
+			w := s.bothWait(p.waiter)
+			_, admin := s.services()
+			r, err := admin.ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{Name: "job", Kind: p.holder.proto()})
+			if err != nil || !r.GetReleased() {
+				t.Fatalf("got %v, %v, want it released", r, err)
+			}
+			if p.holder.name != "semaphore" {
+				holder.want(false, "mine", p.holder.name, "job")
+			}
+			if _, err := holder.tell("release", p.holder.name, "job").answer(); err == nil {
+				t.Error("Redisson's holder could release what was taken from it")
+			}
+			s.bothGetIt(p, w)
+		})
+	}
+}
+
+// waiters are one of each side.
+type waiters struct {
+	redisson *worker
+	call     *call
+	lockd    <-chan granted
+}
+
+// bothWait has one of each side wait for a name.
+func (s *stage) bothWait(k kind) waiters {
+	s.t.Helper()
+	w := waiters{redisson: s.redisson.worker("waiter")}
+	w.call = w.redisson.tell("acquire", k.name, "job", 0)
+	s.subscribed("job", 1)
+	time.Sleep(100 * time.Millisecond) // lockd is to be in Redisson's way, not the other way round
+	w.lockd = s.wait(s.dial(), k, "job")
+	s.waiting("job", 1)
+	return w
+}
+
+// bothGetIt has both sides take their turns.
+func (s *stage) bothGetIt(p pair, w waiters) {
+	s.t.Helper()
+	began := time.Now()
+	for range 2 {
+		select {
+		case <-w.call.done:
+			w.call.must()
+			w.redisson.ask("release", p.waiter.name, "job")
+			w.call = &call{}
+		case g := <-w.lockd:
+			if g.err != nil {
+				s.t.Fatal(g.err)
+			}
+			s.unlock(g.lock)
+			w.lockd = nil
+		case <-time.After(patience):
+			s.t.Fatal("who waited does not get what was freed")
+		}
+	}
+	if took := time.Since(began); took > time.Second {
+		s.t.Errorf("both sides had their turns after %v", took)
+	}
+}
+
+// Redisson's own error for somebody who holds nothing is what it says after its lock was forced, too.
+func TestReleaseByOthersIsRefused(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, long)
+	l := s.lock(s.dial(), plain, "job")
+	if _, err := s.redisson.worker("other").tell("release", "lock", "job").answer(); err == nil || !strings.Contains(err.Error(), "not locked by current thread") {
+		t.Errorf("got %v, want Redisson to refuse", err)
+	}
+	s.unlock(l)
+}

@@ -1,0 +1,67 @@
+package redisson
+
+import (
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
+)
+
+// kind is a kind of lock as both sides call it.
+type kind struct {
+	name string // for the agent
+	opts []client.LockOption
+}
+
+var (
+	plain  = kind{name: "lock"}
+	fenced = kind{name: "fenced"}
+)
+
+// kinds are all of them.
+var kinds = []kind{plain, fenced}
+
+// pair is a kind to hold and one that has to wait meanwhile.
+type pair struct{ holder, waiter kind }
+
+var pairs = []pair{
+	{plain, plain},
+	{fenced, fenced},
+}
+
+func (p pair) String() string {
+	if p.holder.name == p.waiter.name {
+		return p.holder.name
+	}
+	return p.waiter.name + "-after-" + p.holder.name
+}
+
+// mortal is the lease with which Redisson takes a lock whose holder is going to be killed: 0 where its watchdog would
+// stop.
+func (k kind) mortal() int64 {
+	if k.name == "semaphore" {
+		return short.Milliseconds()
+	}
+	return 0
+}
+
+// prepare gives a name what it needs before it can be used as that kind.
+func (s *stage) prepare(k kind, name string) {
+	s.t.Helper()
+	if k.name == "semaphore" {
+		s.redisson.worker("main").ask("limit", "semaphore", name, 1)
+	}
+}
+
+// proto is the kind in lockd's protocol.
+func (k kind) proto() lockdv1.LockKind {
+	switch k.name {
+	case "fair":
+		return lockdv1.LockKind_LOCK_KIND_FAIR
+	case "read":
+		return lockdv1.LockKind_LOCK_KIND_READ
+	case "write":
+		return lockdv1.LockKind_LOCK_KIND_WRITE
+	case "semaphore":
+		return lockdv1.LockKind_LOCK_KIND_SEMAPHORE
+	}
+	return lockdv1.LockKind_LOCK_KIND_EXCLUSIVE
+}

@@ -1,0 +1,156 @@
+package redisson
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lockdtest"
+)
+
+// process is a program that was started.
+type process struct {
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stderr buffer
+	exited chan struct{} // closed when it ended
+}
+
+// buffer is what a process has written so far.
+type buffer struct {
+	mu   sync.Mutex // guards the field below
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// lines calls a function with each whole line that is written to it.
+type lines struct {
+	each func(string)
+	rest []byte
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if !found {
+			return len(p), nil
+		}
+		l.each(string(line))
+		l.rest = rest
+	}
+}
+
+// launch starts a program with some variables more; each is called with what it writes to stdout. Variables of ours
+// that were set outside do not count. The kernel ends the process with us: that is bound to the thread that forks,
+// which therefore waits for it.
+func launch(each func(line string), env []string, bin string, args ...string) (*process, error) {
+	p := &process{cmd: exec.Command(bin, args...), exited: make(chan struct{})}
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "LOCKD_") {
+			p.cmd.Env = append(p.cmd.Env, v)
+		}
+	}
+	p.cmd.Env = append(p.cmd.Env, env...)
+	p.cmd.Stdout, p.cmd.Stderr = &lines{each: each}, &p.stderr
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	started := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // never unlocked while the process runs
+		defer runtime.UnlockOSThread()
+		defer close(p.exited)
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = p.cmd.Wait() // how it ended is the test's business
+		}
+	}()
+	return p, <-started
+}
+
+// kill ends the process at once, as a crash does, and waits until it is gone.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may be gone already
+	<-p.exited
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// lockd is a server.
+type lockd struct {
+	*process
+	addr string // where clients connect
+}
+
+// startLockd runs a server on a free port before a Redis until the test ends.
+func startLockd(t *testing.T, redis string, ttl time.Duration) *lockd {
+	t.Helper()
+	bin, err := lockdtest.Build("lockd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := launch(func(string) {}, []string{
+		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_LOG_FORMAT=json",
+		"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + redis, "LOCKD_SESSION_TTL=" + ttl.String(),
+	}, bin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &lockd{process: p}
+	t.Cleanup(d.end(t))
+	within(t, patience, "lockd serves", func() bool {
+		select {
+		case <-d.exited:
+			t.Fatal("lockd ended at once")
+		default:
+		}
+		d.addr = listening(d.stderr.String())
+		return d.addr != ""
+	})
+	return d
+}
+
+func (d *lockd) end(t *testing.T) func() {
+	return func() {
+		d.kill()
+		if log := d.stderr.String(); strings.Contains(log, "\npanic: ") {
+			t.Errorf("lockd: %s", log)
+		} else if t.Failed() {
+			t.Logf("the end of what lockd said: %s", log[max(0, len(log)-4000):])
+		}
+	}
+}
+
+// listening finds in a log of lockd where it listens.
+func listening(log string) string {
+	for line := range strings.Lines(log) {
+		var v struct{ Msg, Listen string }
+		if json.Unmarshal([]byte(line), &v) == nil && v.Msg == "lockd serves" {
+			return v.Listen
+		}
+	}
+	return ""
+}

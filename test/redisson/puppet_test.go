@@ -1,0 +1,71 @@
+package redisson
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// puppetEnv makes this program a client of the lockd at that address, instead of a test.
+const puppetEnv = "LOCKD_REDISSON_PUPPET"
+
+// puppet is a process with a client of lockd, made to be killed.
+type puppet struct {
+	*process
+	t    *testing.T
+	said chan string
+}
+
+// startPuppet has a process lock several things, each KIND:NAME, and hold them until it is killed.
+func startPuppet(s *stage, things ...string) *puppet {
+	s.t.Helper()
+	p := &puppet{t: s.t, said: make(chan string, len(things))}
+	var err error
+	p.process, err = launch(func(line string) { p.said <- line }, []string{puppetEnv + "=" + s.lockd.addr},
+		os.Args[0], append([]string{"-test.run=^$"}, things...)...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(p.kill)
+	return p
+}
+
+// holds waits until the puppet has so many locks.
+func (p *puppet) holds(n int) {
+	p.t.Helper()
+	for range n {
+		if said := soon(p.t, "the puppet has its locks", p.said); strings.Contains(said, " ") {
+			p.t.Fatal(said)
+		}
+	}
+}
+
+func puppetMain(addr string) int {
+	c, err := client.Dial(addr)
+	if err != nil {
+		fmt.Println("dial:", err)
+		return 1
+	}
+	var wg sync.WaitGroup
+	for _, thing := range os.Args[2:] {
+		name, on, _ := strings.Cut(thing, ":")
+		for _, k := range kinds {
+			if k.name == name {
+				wg.Go(func() {
+					if _, err := c.Lock(context.Background(), on, k.opts...); err != nil {
+						fmt.Println("lock:", err)
+						return
+					}
+					fmt.Println(thing)
+				})
+			}
+		}
+	}
+	wg.Wait()
+	select {}
+}
