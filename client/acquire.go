@@ -4,20 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 	"unicode/utf8"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// request is what one Lock or TryLock asks for.
+// request is what one Lock or LockAll asks for, or its Try.
 type request struct {
-	acquire lockdv1.Acquire
-	bounded bool          // whether wait counts
-	wait    time.Duration // 0 = try once
-	until   instant       // when wait ends
+	acquire  lockdv1.Acquire
+	bounded  bool          // whether wait counts
+	wait     time.Duration // 0 = try once
+	until    instant       // when wait ends
+	onQueued func(position int)
+}
+
+// asked is one lock that is asked for.
+type asked interface {
+	GetName() string
+	GetKind() lockdv1.LockKind
 }
 
 func (c *Client) newRequest(name string, opts []LockOption) *request {
@@ -33,9 +42,43 @@ func (c *Client) newRequest(name string, opts []LockOption) *request {
 // try says whether the request is to be answered at once.
 func (r *request) try() bool { return r.bounded && r.wait == 0 }
 
-// key is the hold that the request would get if it names its holder.
-func (r *request) key() holdKey {
-	return holdKey{r.acquire.GetName(), r.acquire.GetKind(), r.acquire.GetHolder()}
+// all are the locks that the request asks for: one, or its items.
+func (r *request) all() iter.Seq[asked] {
+	return func(yield func(asked) bool) {
+		if len(r.acquire.GetItems()) == 0 {
+			yield(&r.acquire)
+			return
+		}
+		for _, i := range r.acquire.GetItems() {
+			if !yield(i) {
+				return
+			}
+		}
+	}
+}
+
+// holds are those with which the request has to share a session if it names its holder: its own, which it would get
+// once more, and the other half of a pair of read and write lock, which would stand in its way anywhere else.
+func (r *request) holds() iter.Seq[holdKey] {
+	return func(yield func(holdKey) bool) {
+		for a := range r.all() {
+			key := holdKey{a.GetName(), a.GetKind(), r.acquire.GetHolder()}
+			if !yield(key) {
+				return
+			}
+			switch Kind(key.kind) {
+			case Read:
+				key.kind = lockdv1.LockKind(Write)
+			case Write:
+				key.kind = lockdv1.LockKind(Read)
+			default:
+				continue
+			}
+			if !yield(key) {
+				return
+			}
+		}
+	}
 }
 
 // message is the request as it is sent now: with what is left of its wait. Each sending has a message of its own,
@@ -43,6 +86,7 @@ func (r *request) key() holdKey {
 func (r *request) message(left time.Duration) *lockdv1.SessionRequest {
 	a := &lockdv1.Acquire{
 		Name: r.acquire.GetName(), Kind: r.acquire.GetKind(), Holder: r.acquire.GetHolder(),
+		Permits: r.acquire.GetPermits(), Limit: r.acquire.GetLimit(), Items: r.acquire.GetItems(),
 		Lease: r.acquire.GetLease(), Annotation: r.acquire.GetAnnotation(),
 	}
 	if r.bounded {
@@ -58,11 +102,11 @@ func (r *request) message(left time.Duration) *lockdv1.SessionRequest {
 // end of the queue. When ctx ends the request is taken back; if it was granted in that moment the grant is given
 // back, so a Lock that returned an error leaves nothing behind, or nothing that outlives its lease.
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
-	l, err := c.lock(ctx, c.newRequest(name, opts))
+	ls, err := c.lock(ctx, c.newRequest(name, opts))
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: %w", name, err)
 	}
-	return l, nil
+	return ls[0], nil
 }
 
 // TryLock takes the lock if it is free, or returns a *HeldError. It returns ErrUnavailable if there is no
@@ -71,14 +115,15 @@ func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 func (c *Client) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	r := c.newRequest(name, opts)
 	r.wait, r.bounded = 0, true
-	l, err := c.lock(ctx, r)
+	ls, err := c.lock(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("try lock %q: %w", name, err)
 	}
-	return l, nil
+	return ls[0], nil
 }
 
-func (c *Client) lock(ctx context.Context, r *request) (*Lock, error) {
+// lock makes a request until it is answered. It returns as many Locks as were asked for.
+func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCancelled, ended(ctx))
 	}
@@ -90,9 +135,9 @@ func (c *Client) lock(ctx context.Context, r *request) (*Lock, error) {
 		if err := s.check(r); err != nil {
 			return nil, err
 		}
-		l, again, err := s.lock(ctx, r)
-		if !again || errors.Is(err, ErrDraining) && s.holds(r.key()) {
-			return l, err
+		ls, again, err := s.lock(ctx, r)
+		if !again || errors.Is(err, ErrDraining) && s.holdsAny(r.holds()) {
+			return ls, err
 		}
 		c.forget(s)
 	}
@@ -101,7 +146,7 @@ func (c *Client) lock(ctx context.Context, r *request) (*Lock, error) {
 // sessionFor waits for the session that a request should go to, no longer than the request wants to wait.
 func (c *Client) sessionFor(ctx context.Context, r *request) (*session, error) {
 	if r.acquire.GetHolder() != "" {
-		if s := c.holding(r.key()); s != nil {
+		if s := c.holding(r); s != nil {
 			return s, nil
 		}
 	}
@@ -122,12 +167,12 @@ func (c *Client) sessionFor(ctx context.Context, r *request) (*session, error) {
 	return s, err
 }
 
-// holding finds a draining session in which a named holder has the lock already: only there it can have it again.
-func (c *Client) holding(hold holdKey) *session {
+// holding finds a draining session in which a named holder has a lock already: only there it can have it again.
+func (c *Client) holding(r *request) *session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range c.sessions {
-		if s != c.current && s.holds(hold) {
+		if s != c.current && s.holdsAny(r.holds()) {
 			return s
 		}
 	}
@@ -136,11 +181,33 @@ func (c *Client) holding(hold holdKey) *session {
 
 // check refuses what would break the stream for all if it were sent. The rest is the server's to judge.
 func (s *session) check(r *request) error {
-	return errors.Join(
-		checkText("INVALID_NAME", "the name", r.acquire.GetName(), s.limits.GetNameBytes()),
+	err := errors.Join(
+		s.checkCount(len(r.acquire.GetItems())),
 		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), s.limits.GetHolderBytes()),
 		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), s.limits.GetAnnotationBytes()),
 	)
+	for a := range r.all() {
+		if err != nil {
+			break
+		}
+		err = checkText("INVALID_NAME", "the name", a.GetName(), s.limits.GetNameBytes())
+	}
+	return err
+}
+
+// checkCount judges how many locks are asked for at once, 0 being just one. A server that knows of no several would
+// not see their names at all.
+func (s *session) checkCount(items int) error {
+	limit := s.limits.GetNamesPerAcquire()
+	switch {
+	case items == 0:
+		return nil
+	case limit == 0:
+		return fmt.Errorf("%w: several locks at once", ErrUnsupported)
+	case items > int(limit):
+		return refused(codes.ResourceExhausted, "QUOTA_NAMES", fmt.Sprintf("%d locks at once, the server allows %d", items, limit))
+	}
+	return nil
 }
 
 // checkText judges a text by its size, of which 0 is no limit, and its encoding.
@@ -155,7 +222,7 @@ func checkText(reason, what, text string, limit uint32) error {
 }
 
 // lock makes a request in this session. again means that nothing came of it and another session should be asked.
-func (s *session) lock(ctx context.Context, r *request) (l *Lock, again bool, err error) {
+func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool, err error) {
 	left := time.Duration(r.until - s.client.now())
 	var bound time.Duration
 	if r.bounded && !r.try() {
@@ -165,11 +232,11 @@ func (s *session) lock(ctx context.Context, r *request) (l *Lock, again bool, er
 		bound = left + s.interval // the server ends the wait; this is for when it does not
 	}
 	c := newCall(r.message(max(left, 0)))
-	c.values = ctx
+	c.values, c.queued = ctx, r.onQueued
 	a := s.do(ctx, c, bound)
 	switch {
 	case a.err == nil:
-		return a.lock, false, nil
+		return a.locks, false, nil
 	case errors.Is(a.err, ErrDraining), errors.Is(a.err, errSessionOver) && (a.unsent || !r.try()):
 		return nil, true, a.err
 	case errors.Is(a.err, errSessionOver), r.try() && ctx.Err() != nil && !a.unsent:

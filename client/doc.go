@@ -22,8 +22,8 @@
 // A Lock ends once. After it was lost it is not found to be held after all, and the name has to be locked again,
 // which gives a greater fence.
 //
-// A Lock call that returns an error leaves nothing behind that outlives a lease: a request that is given up is taken
-// back, and a grant that was under way in that moment is given back.
+// A Lock or LockAll call that returns an error leaves nothing behind that outlives a lease: a request that is given up is
+// taken back, and a grant that was under way in that moment is given back.
 //
 // # What it does not promise
 //
@@ -38,6 +38,12 @@
 // By default a lease is renewed by the server for as long as it hears this client, which beats every third of the
 // session TTL in the background. With the option Lease it has a fixed end that only Extend moves. The context given to
 // Lock is for waiting only; neither its deadline nor its end means anything to a lock that is held.
+//
+// # Kinds, and several at once
+//
+// The option As asks for another Kind than Exclusive: Fair, Read, Write, or Semaphore, which Permits asks for, too.
+// LockAll takes locks of any kinds together, all or none. What it returns is one Lock for each, and Locks, which look
+// after all of them: they are over as soon as one is.
 //
 // # Repeating, cancelling, losing
 //

@@ -35,6 +35,10 @@ var (
 	ErrDraining = errors.New("the replica is draining")
 	// ErrKindMismatch: the name is in use with another kind, or for something else.
 	ErrKindMismatch = errors.New("the name is in use for something else")
+	// ErrLimitMismatch: the semaphore has another limit. Inside a *LimitError.
+	ErrLimitMismatch = errors.New("the semaphore has another limit")
+	// ErrUpgrade: a Holder that reads asked for the Write lock of the same name, for which it would wait itself.
+	ErrUpgrade = errors.New("a read lock cannot be upgraded to a write lock")
 	// ErrStoreFull: the store has no room.
 	ErrStoreFull = errors.New("the store is full")
 	// ErrUnsupported: this server cannot do that.
@@ -60,7 +64,7 @@ var errProtocol = errors.New("the protocol was broken")
 
 // HeldError is ErrHeld with what is known of the hold in the way.
 type HeldError struct {
-	// Name is the lock.
+	// Name is the lock; empty if it is one of several, as the server does not tell which.
 	Name string
 	// RetryAfter is when that hold ends unless it is renewed or released, 0 if that is not known.
 	RetryAfter time.Duration
@@ -77,6 +81,22 @@ func (e *HeldError) Error() string {
 
 // Unwrap makes it ErrHeld.
 func (e *HeldError) Unwrap() error { return ErrHeld }
+
+// LimitError is ErrLimitMismatch with the limit that the semaphore has.
+type LimitError struct {
+	// Limit is how many permits there are, 0 if nobody has set that yet and this request did not either.
+	Limit uint32
+}
+
+func (e *LimitError) Error() string {
+	if e.Limit == 0 {
+		return "the semaphore has no limit yet, and none was given"
+	}
+	return fmt.Sprintf("%v: %d", ErrLimitMismatch, e.Limit)
+}
+
+// Unwrap makes it ErrLimitMismatch.
+func (e *LimitError) Unwrap() error { return ErrLimitMismatch }
 
 // LostReason says why a lock was lost.
 type LostReason string

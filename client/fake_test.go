@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -18,8 +19,8 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// fake is a server for the faults that a real one cannot be made to show. It grants exclusive locks to whoever is
-// first, and a test's hook can answer anything in its place.
+// fake is a server for the faults that a real one cannot be made to show. It grants locks to whoever is first, all as
+// if they were exclusive, and a test's hook can answer anything in its place.
 type fake struct {
 	lockdv1.UnimplementedSessionServiceServer
 	ttl   time.Duration
@@ -32,7 +33,8 @@ type fake struct {
 	sessions []*fakeSession
 	fence    uint64
 	held     map[string]*fakeHold
-	frames   int // messages received
+	several  []fakeWaiter // for more than one name
+	frames   int          // messages received
 	requests int
 }
 
@@ -144,7 +146,7 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, l
 	f.mu.Unlock()
 	opened := &lockdv1.Opened{
 		SessionTtl: durationpb.New(f.ttl), HeartbeatInterval: durationpb.New(f.ttl / 3),
-		Limits: &lockdv1.Limits{NameBytes: 512},
+		Limits: &lockdv1.Limits{NameBytes: 512, NamesPerAcquire: 4},
 	}
 	if f.batch {
 		opened.Features = []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH}
@@ -224,6 +226,10 @@ func (s *fakeSession) acquire(id uint64, a *lockdv1.Acquire) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	h := f.held[a.GetName()]
+	if len(a.GetItems()) > 0 {
+		f.acquireAllLocked(fakeWaiter{s, id, a})
+		return
+	}
 	switch {
 	case h == nil:
 		h = &fakeHold{}
@@ -243,6 +249,45 @@ func (s *fakeSession) acquire(id uint64, a *lockdv1.Acquire) {
 			time.AfterFunc(a.GetWait().AsDuration(), func() { f.unqueue(s, id, lockdv1.NotGranted_CAUSE_TIMED_OUT) })
 		}
 	}
+}
+
+func (f *fake) acquireAllLocked(w fakeWaiter) {
+	if f.grantAllLocked(w) {
+		return
+	}
+	if w.acquire.GetWait() != nil && w.acquire.GetWait().AsDuration() == 0 {
+		w.session.send(w.id, &lockdv1.NotGranted{Cause: lockdv1.NotGranted_CAUSE_HELD, RetryAfter: durationpb.New(f.ttl), HeldBy: "s:x"})
+		return
+	}
+	f.several = append(f.several, w)
+	w.session.send(w.id, &lockdv1.Queued{Position: uint32(len(f.several) - 1)})
+	if w.acquire.GetWait() != nil {
+		time.AfterFunc(w.acquire.GetWait().AsDuration(), func() { f.unqueue(w.session, w.id, lockdv1.NotGranted_CAUSE_TIMED_OUT) })
+	}
+}
+
+// grantAllLocked grants all names of a request if they are free.
+func (f *fake) grantAllLocked(w fakeWaiter) bool {
+	for _, i := range w.acquire.GetItems() {
+		if f.held[i.GetName()] != nil {
+			return false
+		}
+	}
+	g := &lockdv1.Granted{Validity: w.session.validity(f.ttl), HoldCount: 1, Auto: true}
+	if w.acquire.GetLease() != nil {
+		g.Validity, g.Auto = w.session.validity(w.acquire.GetLease().AsDuration()), false
+	}
+	for _, i := range w.acquire.GetItems() {
+		f.fence++
+		h := &fakeHold{session: w.session, holder: w.acquire.GetHolder(), fence: f.fence, count: 1}
+		if h.holder == "" {
+			h.holder = "#" + time.Duration(w.id).String()
+		}
+		f.held[i.GetName()] = h
+		g.Holds = append(g.Holds, &lockdv1.Hold{Name: i.GetName(), Kind: i.GetKind(), Holder: h.holder, Fence: h.fence})
+	}
+	w.session.send(w.id, g)
+	return true
 }
 
 func (f *fake) grantLocked(h *fakeHold, w fakeWaiter) {
@@ -287,6 +332,7 @@ func (s *fakeSession) release(id uint64, r *lockdv1.Release) {
 func (f *fake) passOnLocked(name string, h *fakeHold) {
 	if len(h.waiting) == 0 {
 		delete(f.held, name)
+		f.several = slices.DeleteFunc(f.several, f.grantAllLocked)
 		return
 	}
 	next := h.waiting[0]
@@ -305,6 +351,13 @@ func (s *fakeSession) cancel(id uint64, c *lockdv1.Cancel) {
 func (f *fake) unqueue(s *fakeSession, id uint64, cause lockdv1.NotGranted_Cause) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	for i, w := range f.several {
+		if w.session == s && w.id == id {
+			f.several = slices.Delete(f.several, i, i+1)
+			s.send(id, &lockdv1.NotGranted{Cause: cause})
+			return true
+		}
+	}
 	for _, h := range f.held {
 		for i, w := range h.waiting {
 			if w.session == s && w.id == id {
@@ -320,6 +373,7 @@ func (f *fake) unqueue(s *fakeSession, id uint64, cause lockdv1.NotGranted_Cause
 func (f *fake) releaseAll(s *fakeSession) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.several = slices.DeleteFunc(f.several, func(w fakeWaiter) bool { return w.session == s })
 	for name, h := range f.held {
 		var others []fakeWaiter
 		for _, w := range h.waiting {

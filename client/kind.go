@@ -13,13 +13,16 @@ type Kind int32
 const (
 	// Exclusive has one holder. It is the default.
 	Exclusive = Kind(lockdv1.LockKind_LOCK_KIND_EXCLUSIVE)
-	// Fair has one holder, in strict order of arrival over all replicas of the server.
+	// Fair has one holder, in strict order of arrival over all replicas of the server and all other programs that share
+	// its store.
 	Fair = Kind(lockdv1.LockKind_LOCK_KIND_FAIR)
-	// Read is shared with other readers, never with a writer.
+	// Read is shared with other readers, never with a writer, except that a named Holder who has the Write lock may
+	// read as well.
 	Read = Kind(lockdv1.LockKind_LOCK_KIND_READ)
-	// Write is shared with nobody.
+	// Write is shared with nobody. A named Holder who only reads gets ErrUpgrade: it would wait for itself.
 	Write = Kind(lockdv1.LockKind_LOCK_KIND_WRITE)
-	// Semaphore is one permit of a name that has several.
+	// Semaphore is one permit, or with the option Permits several, of a name that has a limited number of them. Each
+	// Lock is a holder of its own; there is no Holder with a name.
 	Semaphore = Kind(lockdv1.LockKind_LOCK_KIND_SEMAPHORE)
 )
 

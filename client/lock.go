@@ -31,7 +31,8 @@ type Lock struct {
 	queuedAt instant // the place in the heap of deadlines
 	index    int
 
-	mu     sync.Mutex // guards the fields below, which are made when somebody asks for them
+	mu     sync.Mutex // guards the fields below, which are made when somebody asks for them; comes before Locks.mu
+	set    *Locks     // that of LockAll
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	lost   chan struct{}
@@ -59,6 +60,9 @@ type holdKey struct {
 
 // Name is the name that is locked.
 func (l *Lock) Name() string { return l.hold.name }
+
+// Kind is how it is locked.
+func (l *Lock) Kind() Kind { return Kind(l.hold.kind) }
 
 // Fence is the token of this grant. Give it to the resource with each access: later grants of the name have greater
 // ones, so a resource that refuses a fence smaller than the greatest it has seen is safe from late holders.
@@ -92,7 +96,7 @@ func (l *Lock) Context() context.Context {
 	l.mu.Lock()
 	if l.ctx == nil {
 		inner, cancel := context.WithCancelCause(context.WithoutCancel(l.values))
-		l.ctx, l.cancel = &lockContext{Context: inner, lock: l}, cancel
+		l.ctx, l.cancel = &lockContext{Context: inner, held: l}, cancel
 		if cause := l.cause.Load(); cause != nil {
 			cancel(*cause)
 		}
@@ -125,13 +129,27 @@ func (l *Lock) Lost() <-chan struct{} {
 // loss that had not arrived yet, and ErrOutcomeUnknown if the answer did not come: the name is then free at the
 // latest when the lease ends, as nobody renews it.
 func (l *Lock) Unlock(ctx context.Context) error {
-	if err := l.Err(); err != nil {
+	release, err := l.giveBack()
+	if err != nil {
 		return l.fail("unlock", notHeld(err))
+	}
+	return l.released(ctx, release)
+}
+
+// giveBack begins an Unlock, or returns what ended the lock before.
+func (l *Lock) giveBack() (*call, error) {
+	if err := l.Err(); err != nil {
+		return nil, err
 	}
 	release := newCall(l.releaseRequest())
 	if !l.session.giveBack(l, release) {
-		return l.fail("unlock", notHeld(l.Err()))
+		return nil, l.Err()
 	}
+	return release, nil
+}
+
+// released waits for the end of an Unlock.
+func (l *Lock) released(ctx context.Context, release *call) error {
 	a := l.session.await(ctx, release, 0)
 	if a.err == nil {
 		return nil
@@ -199,6 +217,19 @@ func (l *Lock) finish(cause error) {
 	if l.lost != nil && errors.Is(cause, ErrLost) {
 		close(l.lost)
 	}
+	if l.set != nil {
+		l.set.ended(cause)
+	}
+}
+
+// join makes the lock a part of a set, which may be told at once that the lock has ended.
+func (l *Lock) join(set *Locks) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.set = set
+	if cause := l.cause.Load(); cause != nil {
+		set.ended(*cause)
+	}
 }
 
 func (l *Lock) releaseRequest() *lockdv1.SessionRequest {
@@ -213,23 +244,29 @@ func (l *Lock) extendRequest(d time.Duration) *lockdv1.SessionRequest {
 	}}}
 }
 
-// lockContext looks at the lock's deadline before it says that all is well. Its Done is the channel of the context
-// inside, so that package context finds that one and needs no goroutine for contexts made from this one. It has no
-// Deadline of its own: that of a lock moves, and package context would trust the first answer.
+// lockContext looks at the deadline before it says that all is well. Its Done is the channel of the context inside, so
+// that package context finds that one and needs no goroutine for contexts made from this one. It has no Deadline of
+// its own: that of a lock moves, and package context would trust the first answer.
 type lockContext struct {
 	context.Context
-	lock *Lock
+	held held
+}
+
+// held is a Lock, or Locks.
+type held interface {
+	Err() error
+	check()
 }
 
 // Done is closed when the lock has ended.
 func (c *lockContext) Done() <-chan struct{} {
-	c.lock.check()
+	c.held.check()
 	return c.Context.Done()
 }
 
 // Err is context.Canceled when the lock has ended.
 func (c *lockContext) Err() error {
-	if c.lock.Err() != nil {
+	if c.held.Err() != nil {
 		return context.Canceled
 	}
 	return c.Context.Err()

@@ -270,6 +270,7 @@ func TestErrorsOfTheServer(t *testing.T) {
 		want   error
 	}{
 		{"LOCK_CONFIG_MISMATCH", codes.FailedPrecondition, client.ErrKindMismatch},
+		{"LOCK_UPGRADE", codes.FailedPrecondition, client.ErrUpgrade},
 		{"BACKEND_UNAVAILABLE", codes.Unavailable, client.ErrUnavailable},
 		{"OUTCOME_UNKNOWN", codes.Unavailable, client.ErrOutcomeUnknown},
 		{"UNIMPLEMENTED", codes.Unimplemented, client.ErrUnsupported},

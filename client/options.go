@@ -77,7 +77,7 @@ func (s *settings) open() *lockdv1.Open {
 	return open
 }
 
-// LockOption changes what one Lock or TryLock asks for.
+// LockOption changes what one Lock or LockAll asks for, or its Try.
 type LockOption func(*request)
 
 // Wait bounds how long Lock waits, also while there is no connection; then it returns ErrTimedOut. Without it Lock
@@ -103,4 +103,20 @@ func Annotation(text string) LockOption { return func(r *request) { r.acquire.An
 // As asks for another kind than Exclusive.
 func As(k Kind) LockOption {
 	return func(r *request) { r.acquire.Kind = lockdv1.LockKind(k) }
+}
+
+// Permits asks for n permits of a Semaphore, all or none; 0 is 1, and 1,000 are the most. limit is how many there are: the first
+// request that states it sets it, a later one that states another gets a *LimitError. 0 is whatever was set.
+func Permits(n, limit uint32) LockOption {
+	return func(r *request) {
+		r.acquire.Kind, r.acquire.Permits, r.acquire.Limit = lockdv1.LockKind(Semaphore), n, limit
+	}
+}
+
+// OnQueued has f told how many others wait before this request: once if it has to wait, and again when that is another
+// number, or when it waits anew after an interruption. 0 is the next. For a Fair lock it counts all that wait anywhere,
+// for other kinds those on the same replica. f must return quickly: while it runs nothing else is received. It is not
+// called any more after Lock has returned a lock.
+func OnQueued(f func(position int)) LockOption {
+	return func(r *request) { r.onQueued = f }
 }

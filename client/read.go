@@ -9,7 +9,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-var errEmptyGrant = fmt.Errorf("%w: a grant of nothing", errProtocol)
+var errWrongGrant = fmt.Errorf("%w: a grant of more or less than was asked for", errProtocol)
 
 // read hears the server until the stream ends, then ends the session.
 func (s *session) read() {
@@ -64,8 +64,10 @@ func (s *session) handleLocked(m *lockdv1.SessionResponse) {
 		s.leaveIfIdleLocked()
 	case *lockdv1.SessionResponse_Closing:
 		s.closing = cmp.Or(fromProto(t.Closing.GetStatus()), errEnded)
-	case *lockdv1.SessionResponse_Queued, nil:
-		// The answer follows; or a message of a newer server, which can do without being understood.
+	case *lockdv1.SessionResponse_Queued:
+		s.queuedLocked(s.pending[m.GetRequestId()], t.Queued)
+	case nil:
+		// A message of a newer server, which can do without being understood.
 	default:
 		s.answerLocked(m)
 	}
@@ -73,6 +75,13 @@ func (s *session) handleLocked(m *lockdv1.SessionResponse) {
 
 func (s *session) tellLocked(st Status) {
 	s.after = append(s.after, func() { s.client.tell(st) })
+}
+
+// queuedLocked tells a caller its position. The answer follows.
+func (s *session) queuedLocked(c *call, q *lockdv1.Queued) {
+	if c != nil && c.queued != nil && !c.abandoned {
+		s.after = append(s.after, func() { c.queued(int(q.GetPosition())) })
+	}
 }
 
 // answerLocked gives an answer to its call.
@@ -85,7 +94,7 @@ func (s *session) answerLocked(m *lockdv1.SessionResponse) {
 	a := answer{response: m}
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Granted:
-		a.lock, a.err = s.grantedLocked(c, t.Granted)
+		a.locks, a.err = s.grantedLocked(c, t.Granted)
 	case *lockdv1.SessionResponse_NotGranted:
 		a.err = notGranted(c.request.GetAcquire().GetName(), t.NotGranted)
 	case *lockdv1.SessionResponse_Extended:
@@ -97,6 +106,8 @@ func (s *session) answerLocked(m *lockdv1.SessionResponse) {
 	switch {
 	case c.then != nil:
 		s.after = append(s.after, func() { c.then(a) })
+	case c.queued != nil && !c.abandoned: // after the positions that are still to be told
+		s.after = append(s.after, func() { c.answer <- a })
 	case !c.abandoned:
 		c.answer <- a
 	}
@@ -113,36 +124,46 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 	}
 }
 
-// grantedLocked makes the Lock of a grant, or gives it back if nobody wants it any more.
-func (s *session) grantedLocked(c *call, g *lockdv1.Granted) (*Lock, error) {
-	if len(g.GetHolds()) == 0 {
-		return nil, errEmptyGrant
-	}
-	hold := g.GetHolds()[0]
-	l := &Lock{
-		session: s,
-		hold:    holdKey{name: hold.GetName(), kind: hold.GetKind(), holder: hold.GetHolder()},
-		fence:   hold.GetFence(),
-		values:  c.values,
-		auto:    g.GetAuto(),
-	}
+// grantedLocked makes the Locks of a grant, in the order in which they were asked for, or gives everything back if
+// nobody wants it any more.
+func (s *session) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
+	right := len(g.GetHolds()) == max(len(c.request.GetAcquire().GetItems()), 1)
 	deadline := s.beats.deadline(g.GetValidity())
-	l.deadline.Store(int64(deadline))
-	if c.abandoned {
-		s.submitLocked(&call{request: l.releaseRequest()})
-		return nil, nil
+	locks := make([]*Lock, 0, len(g.GetHolds()))
+	for _, hold := range g.GetHolds() {
+		l := &Lock{
+			session: s,
+			hold:    holdKey{name: hold.GetName(), kind: hold.GetKind(), holder: hold.GetHolder()},
+			fence:   hold.GetFence(),
+			values:  c.values,
+			auto:    g.GetAuto(),
+		}
+		l.deadline.Store(int64(deadline))
+		if c.abandoned || !right {
+			s.submitLocked(&call{request: l.releaseRequest()})
+			continue
+		}
+		s.addLocked(l)
+		locks = append(locks, l)
 	}
+	if !right {
+		return nil, errWrongGrant
+	}
+	return locks, nil
+}
+
+// addLocked takes a lock in. If its holder has it already, all its Locks live as long as this one.
+func (s *session) addLocked(l *Lock) {
 	if outer := s.locks[l.hold]; outer != nil {
 		for o := range outer.all() {
 			o.auto = l.auto
 		}
-		s.extendedLocked(outer, deadline)
+		s.extendedLocked(outer, l.end())
 		l.next = s.locks[l.hold]
 	}
 	s.locks[l.hold] = l
 	s.order.add(l)
 	s.alarm.set(s.client.now(), l.end(), s.ring)
-	return l, nil
 }
 
 // extendedLocked moves the deadline of a hold, for all its Locks.

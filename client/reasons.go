@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
@@ -33,6 +34,8 @@ var reasons = []struct {
 	{"FENCE_STALE", ErrStale},
 	{"LEASE_IS_AUTO", ErrAutoLease},
 	{"LOCK_CONFIG_MISMATCH", ErrKindMismatch},
+	{"LOCK_CONFIG_MISMATCH", ErrLimitMismatch}, // told from the first by the limit that comes along
+	{"LOCK_UPGRADE", ErrUpgrade},
 	{"STORE_FULL", ErrStoreFull},
 	{"DRAINING", ErrDraining},
 	{"SESSION_EXPIRED", ErrSessionExpired},
@@ -44,13 +47,14 @@ var reasons = []struct {
 	{"PERMISSION_DENIED", ErrDenied},
 	{"CLIENT_CLOSED", ErrClosed},
 	{"BACKEND_UNAVAILABLE", ErrUnavailable},
+	{"ALREADY_HELD", ErrInvalid},
 	// A client that keeps to the protocol is never told these.
+	{"PROTOCOL", errProtocol},
 	{"REQUEST_NOT_WAITING", errProtocol},
 	{"REQUEST_ID_REPEATED", errProtocol},
 	{"SESSION_NOT_OPEN", errProtocol},
 	{"SESSION_ALREADY_OPEN", errProtocol},
 	{"FRAME_TOO_LARGE", errProtocol},
-	{"PROTOCOL", errProtocol},
 }
 
 // codeErrors is for errors without a reason: those made by gRPC itself, or by something between us and the server.
@@ -136,6 +140,10 @@ func fromStatus(st *status.Status) error {
 		if err := errorOf(e.reason); err != nil {
 			e.err = err
 		}
+		limit, err := strconv.ParseUint(info.GetMetadata()["limit"], 10, 32)
+		if err == nil && errors.Is(e.err, ErrKindMismatch) {
+			e.err = &LimitError{Limit: uint32(limit)}
+		}
 	}
 	return e
 }
@@ -165,10 +173,13 @@ func permanent(err error) bool {
 	return errors.Is(err, ErrDenied) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrUnsupported)
 }
 
-// invalid is an error of ours that looks like one of the server.
-func invalid(reason, text string) error {
-	return &statusError{st: status.New(codes.InvalidArgument, text), reason: reason, err: ErrInvalid}
+// refused is an error of ours that looks like one of the server.
+func refused(code codes.Code, reason, text string) error {
+	return &statusError{st: status.New(code, text), reason: reason, err: errorOf(reason)}
 }
+
+// invalid is refused for a value that no server allows.
+func invalid(reason, text string) error { return refused(codes.InvalidArgument, reason, text) }
 
 // ended is the error of a call whose context ended.
 func ended(ctx context.Context) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +56,8 @@ type call struct {
 	request *lockdv1.SessionRequest
 	answer  chan answer     // size 1; nil if nobody waits
 	then    func(answer)    // instead of answer: called by read, without locks
-	values  context.Context // of an Acquire: for its Lock
+	values  context.Context // of an Acquire: for its Locks
+	queued  func(int)       // of an Acquire: told its position; called by read, without locks
 	extends *Lock           // of an Extend
 
 	// Guarded by session.mu.
@@ -66,7 +68,7 @@ type call struct {
 // answer is what became of a call. unsent says that the server surely never saw it.
 type answer struct {
 	response *lockdv1.SessionResponse
-	lock     *Lock
+	locks    []*Lock
 	err      error
 	unsent   bool
 }
@@ -142,8 +144,8 @@ func (s *session) abandon(c *call, err error) answer {
 	if c.request.GetAcquire() == nil {
 		return a
 	}
-	if a.lock != nil {
-		s.giveBack(a.lock, &call{request: a.lock.releaseRequest()})
+	for _, l := range a.locks {
+		s.giveBack(l, &call{request: l.releaseRequest()})
 	}
 	return answer{err: err, unsent: a.unsent}
 }
@@ -245,11 +247,16 @@ func (s *session) removeLocked(l *Lock) bool {
 	return true
 }
 
-// holds says whether a named holder has something here.
-func (s *session) holds(hold holdKey) bool {
+// holdsAny says whether any of these holds is here.
+func (s *session) holdsAny(holds iter.Seq[holdKey]) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.locks[hold] != nil
+	for hold := range holds {
+		if s.locks[hold] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // leaveIfIdleLocked ends a session that the server asked to leave as soon as nothing lives on it.

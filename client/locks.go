@@ -1,0 +1,224 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// Item is one of the locks of LockAll.
+type Item struct {
+	// Name is the lock. No name may come twice.
+	Name string
+	// Kind is how it is locked. 0 is Semaphore if Permits or Limit is set, else what the options As and Permits say.
+	Kind Kind
+	// Permits and Limit are for a Semaphore; see the option of this name.
+	Permits, Limit uint32
+}
+
+// LockAll waits until it has all the locks at once, ctx ends, or the time of the Wait option has passed. While it waits
+// for one it holds none, so callers that lock the same names in another order cannot block each other; but it has no
+// place in the queue of a Fair lock, and those who want a single name may go before it.
+//
+// The options are those of Lock and mean all the locks. So does what Lock says of interruptions and of ctx: a grant
+// that nobody waits for any more is given back, all of it.
+func (c *Client) LockAll(ctx context.Context, items []Item, opts ...LockOption) (*Locks, error) {
+	r := c.newRequest("", opts)
+	ls, err := c.lockAll(ctx, r, items)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", names(items), err)
+	}
+	return ls, nil
+}
+
+// TryLockAll takes all the locks if they are free, or none and returns a *HeldError. Otherwise it is like TryLock.
+func (c *Client) TryLockAll(ctx context.Context, items []Item, opts ...LockOption) (*Locks, error) {
+	r := c.newRequest("", opts)
+	r.wait, r.bounded = 0, true
+	ls, err := c.lockAll(ctx, r, items)
+	if err != nil {
+		return nil, fmt.Errorf("try lock %s: %w", names(items), err)
+	}
+	return ls, nil
+}
+
+func (c *Client) lockAll(ctx context.Context, r *request, items []Item) (*Locks, error) {
+	if len(items) == 0 {
+		return nil, invalid("INVALID_NAME", "there is nothing to lock")
+	}
+	r.ask(items)
+	all, err := c.lock(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	ls := &Locks{all: all, values: ctx}
+	for _, l := range all {
+		l.join(ls)
+	}
+	return ls, nil
+}
+
+// ask makes it a request for these locks.
+func (r *request) ask(items []Item) {
+	a := &r.acquire
+	asked := make([]*lockdv1.AcquireItem, len(items))
+	for n, i := range items {
+		asked[n] = &lockdv1.AcquireItem{Name: i.Name, Kind: lockdv1.LockKind(i.Kind), Permits: i.Permits, Limit: i.Limit}
+		switch {
+		case i.Kind != 0:
+		case i.Permits > 0 || i.Limit > 0:
+			asked[n].Kind = lockdv1.LockKind(Semaphore)
+		default:
+			asked[n].Kind, asked[n].Permits, asked[n].Limit = a.GetKind(), a.GetPermits(), a.GetLimit()
+		}
+	}
+	if first := asked[0]; len(asked) == 1 {
+		a.Name, a.Kind, a.Permits, a.Limit = first.GetName(), first.GetKind(), first.GetPermits(), first.GetLimit()
+		return
+	}
+	a.Kind, a.Permits, a.Limit, a.Items = 0, 0, 0, asked
+}
+
+// shownNames bounds how many names an error shows.
+const shownNames = 4
+
+// names are the names of some items as an error shows them.
+func names(items []Item) string {
+	quoted := make([]string, 0, shownNames+1)
+	for n, i := range items {
+		if n == shownNames {
+			quoted = append(quoted, fmt.Sprintf("and %d more", len(items)-n))
+			break
+		}
+		quoted = append(quoted, strconv.Quote(i.Name))
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// Locks are locks that were granted together. From then on each lives by itself: it can be lost, and unlocked, without
+// the others. All methods may be called at any time from any goroutine.
+type Locks struct {
+	all    []*Lock
+	values context.Context // of the LockAll call; only its values are used
+
+	mu     sync.Mutex // guards the fields below, which are made when somebody asks for them; comes after Lock.mu
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	lost   chan struct{}
+	isLost bool
+}
+
+// All are the locks, in the order in which they were asked for.
+func (ls *Locks) All() []*Lock { return slices.Clone(ls.all) }
+
+// Err is nil while all locks are held. Then it is the *LostError of one that was lost, or else ErrUnlocked. Like that of
+// a Lock it looks at the clock.
+func (ls *Locks) Err() error {
+	var unlocked error
+	for _, l := range ls.all {
+		if err := l.Err(); errors.Is(err, ErrLost) {
+			return err
+		} else if err != nil {
+			unlocked = err
+		}
+	}
+	return unlocked
+}
+
+// Deadline is until when all locks are surely held: the earliest of their deadlines.
+func (ls *Locks) Deadline() time.Time {
+	first := slices.MinFunc(ls.all, func(a, b *Lock) int { return cmp.Compare(a.end(), b.end()) })
+	return first.Deadline()
+}
+
+// ValidFor is the time until Deadline, 0 if any of the locks has ended.
+func (ls *Locks) ValidFor() time.Duration {
+	least := ls.all[0].ValidFor()
+	for _, l := range ls.all[1:] {
+		least = min(least, l.ValidFor())
+	}
+	return least
+}
+
+// Context ends when any of the locks ends; its Cause is then what that one's Err returns. Otherwise it is like the
+// Context of a Lock.
+func (ls *Locks) Context() context.Context {
+	ls.mu.Lock()
+	if ls.ctx == nil {
+		inner, cancel := context.WithCancelCause(context.WithoutCancel(ls.values))
+		ls.ctx, ls.cancel = &lockContext{Context: inner, held: ls}, cancel
+		for _, l := range ls.all {
+			if cause := l.cause.Load(); cause != nil {
+				cancel(*cause)
+			}
+		}
+	}
+	ctx := ls.ctx
+	ls.mu.Unlock()
+	ls.check()
+	return ctx
+}
+
+// Lost is closed when any of the locks is lost, but not by Unlock.
+func (ls *Locks) Lost() <-chan struct{} {
+	ls.mu.Lock()
+	if ls.lost == nil {
+		ls.lost = make(chan struct{})
+		if ls.isLost {
+			close(ls.lost)
+		}
+	}
+	lost := ls.lost
+	ls.mu.Unlock()
+	ls.check()
+	return lost
+}
+
+// check ends the locks whose deadline has passed, without waiting for any timer.
+func (ls *Locks) check() {
+	for _, l := range ls.all {
+		l.check()
+	}
+}
+
+// ended takes note that one of the locks has ended.
+func (ls *Locks) ended(cause error) {
+	ls.mu.Lock()
+	defer ls.mu.Unlock()
+	if ls.cancel != nil {
+		ls.cancel(cause)
+	}
+	if errors.Is(cause, ErrLost) && !ls.isLost {
+		ls.isLost = true
+		if ls.lost != nil {
+			close(ls.lost)
+		}
+	}
+}
+
+// Unlock gives all locks back, at once, and joins what Lock.Unlock says of each. One that cannot be given back does not
+// keep the others. Locks that were unlocked before are passed over, so it may be repeated.
+func (ls *Locks) Unlock(ctx context.Context) error {
+	releases, errs := make([]*call, len(ls.all)), make([]error, len(ls.all))
+	for i, l := range ls.all {
+		release, err := l.giveBack()
+		releases[i] = release
+		if err != nil && !errors.Is(err, ErrUnlocked) {
+			errs[i] = l.fail("unlock", err)
+		}
+	}
+	for i, release := range releases {
+		if release != nil {
+			errs[i] = ls.all[i].released(ctx, release)
+		}
+	}
+	return errors.Join(errs...)
+}
