@@ -50,7 +50,7 @@ if count ~= '1' then return {-1} end
 local hint = ''
 if fields <= 2 then
   for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
-    if field ~= 'mode' then hint = field end
+    if field ~= 'mode' then hint = string.match(field, '^(.*):write$') or field end
   end
 end
 return {0, redis.call('PTTL', KEYS[1]), hint}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/redis/go-redis/v9"
 
@@ -66,6 +67,9 @@ func (a *answer) text(i int) string {
 	}
 	return v
 }
+
+// number is a count, which is not negative.
+func (a *answer) number(i int) uint32 { return uint32(min(max(a.int(i), 0), math.MaxUint32)) }
 
 func (a *answer) fence(i int) broker.Fence {
 	v := a.int(i)

@@ -3,7 +3,7 @@
 //
 // # What it promises
 //
-// Each verb is one Lua script (*.lua), hence one step for everybody else, and one round trip. Scripts may run twice:
+// Each verb of each kind of lock is one Lua script (*.lua), hence one step for everybody else, and one round trip. Scripts may run twice:
 // counts are absolute, fences are compared, TTLs are set and never added to. Nothing is retried here, as only the
 // broker knows whether it still wants the lock. Redis may be down when a Store is opened and at any time later; the
 // Store then answers broker.ErrUnavailable, and goes on by itself when Redis is back.
@@ -19,7 +19,11 @@
 //
 // # How a request passes
 //
-// Acquire, Release, ForceRelease and Look go into one pipeline that all callers share (script.go, verbs.go). Renew and
-// Probe have connections of their own, so that load cannot starve them (renew.go, check.go). One connection hears all
-// channels (hub.go, hubconn.go). errors.go says what each failure means.
+// verbs.go calls the script of the kind (calls.go says with what, keys.go on which keys) and reads what it answers. That
+// goes into one pipeline that all callers share (script.go, pipeline.go). Renew and Probe have connections of their own, so
+// that load cannot starve them (renew.go, check.go). One connection hears all channels (listen.go, hub.go, hubconn.go).
+// errors.go says what each failure means.
+//
+// The scripts of a kind share what stands in front of them: plain.lua and fair.lua, rw.lua, semaphore.lua, all with
+// fence.lua. Those of the exclusive lock, acquire.lua and release.lua, do without, as each command counts there.
 package redisstore

@@ -104,7 +104,7 @@ func begin(ctx context.Context, kind broker.Kind) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", broker.ErrUnavailable, context.Cause(ctx))
 	}
-	if kind != broker.Exclusive {
+	if kind < broker.Exclusive || kind > broker.Semaphore {
 		return fmt.Errorf("kind %v: %w", kind, broker.ErrUnsupported)
 	}
 	return nil

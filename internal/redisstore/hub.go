@@ -2,19 +2,16 @@ package redisstore
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
-
-	"github.com/lockd-io/lockd/internal/broker"
 )
 
 // hub hears all channels over one connection and passes on what it hears.
 //
-// Callers only change what is wanted; two goroutines do the rest (hubconn.go). A channel is subscribed while somebody
+// Callers only change what is wanted; two goroutines do the rest (hubconn.go). A subject is subscribed while somebody
 // listens to it and for a while longer, as busy names are listened to again and again.
 type hub struct {
 	log     *zap.Logger
@@ -24,32 +21,44 @@ type hub struct {
 	conn    *redis.PubSub
 
 	wake   chan struct{} // size 1: there is something to do for the writer
-	begun  chan struct{} // closed when the first channel was asked for
+	begun  chan struct{} // closed when the first subject was asked for
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below and all topics
-	topics  map[string]*topic
+	topics  map[subject]*topic
 	unsent  []*topic    // to be subscribed
 	ungreet []*listener // joined a topic that was live already
 	idle    []*topic    // without listeners when they were put here, oldest first
 }
 
-// topic is one channel.
+// subject is what one can subscribe to: a channel, or all channels that match a pattern.
+type subject struct {
+	name    string
+	pattern bool
+}
+
+// heard is what comes from a subject: it was confirmed, once or again, or a message in a channel.
+type heard struct {
+	live             bool
+	channel, message string
+}
+
+// topic is a subject that is subscribed.
 type topic struct {
-	channel   string
+	subject
 	listeners map[*listener]struct{}
 	live      bool      // Redis confirmed the subscription on the present connection
-	gone      bool      // unsubscribed, and replaced if the channel is in hub.topics again
+	gone      bool      // unsubscribed, and replaced if the subject is in hub.topics again
 	queued    bool      // in hub.idle
 	idleSince time.Time // when the last listener left
 }
 
-// listener hears one topic: live when the subscription was confirmed, once or again, else a message.
+// listener hears one topic.
 type listener struct {
 	topic *topic
-	hear  func(live bool, message string)
+	hear  func(heard)
 }
 
 func newHub(client *redis.Client, cfg Config, log *zap.Logger, m *metrics) *hub {
@@ -57,7 +66,7 @@ func newHub(client *redis.Client, cfg Config, log *zap.Logger, m *metrics) *hub 
 	h := &hub{
 		log: log, metrics: m, linger: cfg.Linger, patient: cfg.HearTimeout, conn: client.Subscribe(ctx),
 		wake: make(chan struct{}, 1), begun: make(chan struct{}), ctx: ctx, cancel: cancel,
-		topics: make(map[string]*topic),
+		topics: make(map[subject]*topic),
 	}
 	h.wg.Go(h.write)
 	h.wg.Go(h.read)
@@ -71,39 +80,14 @@ func (h *hub) close() {
 	h.wg.Wait()
 }
 
-// Listen implements broker.Store.
-func (s *Store) Listen(name string, _ broker.Kind, notify func(broker.Notice)) (stop func()) {
-	return s.hub.listen(channelKey(s.prefix+name), func(live bool, _ string) {
-		if live {
-			notify(broker.Notice{What: broker.NoticeListening})
-		} else {
-			notify(broker.Notice{What: broker.NoticeReleased})
-		}
-	})
-}
-
-// ListenForced implements broker.Store. "" comes after the first subscription, too.
-func (s *Store) ListenForced(notify func(name string)) (stop func()) {
-	return s.hub.listen(controlChannel, func(live bool, message string) {
-		if live {
-			notify("")
-			return
-		}
-		// Other databases and other prefixes are other people's.
-		if name, ours := strings.CutPrefix(message, s.forcedMark+s.prefix); ours && name != "" {
-			notify(name)
-		}
-	})
-}
-
-// listen joins a channel. It never waits for the network.
-func (h *hub) listen(channel string, hear func(live bool, message string)) (stop func()) {
+// listen joins a subject. It never waits for the network.
+func (h *hub) listen(sub subject, hear func(heard)) (stop func()) {
 	l := &listener{hear: hear}
 	h.mu.Lock()
-	t := h.topics[channel]
+	t := h.topics[sub]
 	if t == nil {
-		t = &topic{channel: channel, listeners: make(map[*listener]struct{})}
-		h.topics[channel] = t
+		t = &topic{subject: sub, listeners: make(map[*listener]struct{})}
+		h.topics[sub] = t
 		h.metrics.subscriptions.Set(float64(len(h.topics)))
 		h.unsent = append(h.unsent, t)
 	}
@@ -115,6 +99,18 @@ func (h *hub) listen(channel string, hear func(live bool, message string)) (stop
 	h.mu.Unlock()
 	h.poke()
 	return func() { h.leave(l) }
+}
+
+// allLive says whether Redis confirmed all of some subjects on the present connection.
+func (h *hub) allLive(subs []subject) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, sub := range subs {
+		if t := h.topics[sub]; t == nil || !t.live {
+			return false
+		}
+	}
+	return true
 }
 
 // leave ends what listen began. It may be called twice.
@@ -147,7 +143,7 @@ func (h *hub) poke() {
 // plan is what the writer is to do next.
 type plan struct {
 	subscribe   []*topic
-	unsubscribe []string
+	unsubscribe []*topic
 	greet       []*listener
 }
 
@@ -170,8 +166,8 @@ func (h *hub) plan(now time.Time) plan {
 	return p
 }
 
-// dropIdleLocked forgets the topics nobody listened to for long enough and returns their channels.
-func (h *hub) dropIdleLocked(now time.Time) (channels []string) {
+// dropIdleLocked forgets the topics nobody listened to for long enough and returns them.
+func (h *hub) dropIdleLocked(now time.Time) (dropped []*topic) {
 	for len(h.idle) > 0 {
 		t := h.idle[0]
 		if len(t.listeners) == 0 && now.Sub(t.idleSince) < h.linger {
@@ -183,11 +179,11 @@ func (h *hub) dropIdleLocked(now time.Time) (channels []string) {
 			continue
 		}
 		t.gone, t.live = true, false
-		delete(h.topics, t.channel)
-		channels = append(channels, t.channel)
+		delete(h.topics, t.subject)
+		dropped = append(dropped, t)
 	}
 	h.metrics.subscriptions.Set(float64(len(h.topics)))
-	return channels
+	return dropped
 }
 
 // again puts topics back that could not be subscribed.
@@ -197,15 +193,15 @@ func (h *hub) again(ts []*topic) {
 	h.unsent = append(h.unsent, ts...)
 }
 
-// tell passes on what the connection heard of a channel.
-func (h *hub) tell(channel string, live bool, message string) {
+// tell passes on what the connection heard of a subject.
+func (h *hub) tell(sub subject, what heard) {
 	h.mu.Lock()
-	t := h.topics[channel]
+	t := h.topics[sub]
 	if t == nil {
 		h.mu.Unlock()
 		return
 	}
-	if live {
+	if what.live {
 		t.live = true
 	}
 	ls := make([]*listener, 0, len(t.listeners))
@@ -214,20 +210,23 @@ func (h *hub) tell(channel string, live bool, message string) {
 	}
 	h.mu.Unlock()
 	for _, l := range ls {
-		l.hear(live, message)
+		l.hear(what)
 	}
 }
 
-// deaf takes note that one channel, or all of them if it is "", are not heard at the moment.
-func (h *hub) deaf(channel string) {
+// deaf takes note that one subject is not heard at the moment.
+func (h *hub) deaf(sub subject) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if channel != "" {
-		if t := h.topics[channel]; t != nil {
-			t.live = false
-		}
-		return
+	if t := h.topics[sub]; t != nil {
+		t.live = false
 	}
+}
+
+// allDeaf takes note that nothing is heard at the moment.
+func (h *hub) allDeaf() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, t := range h.topics {
 		t.live = false
 	}

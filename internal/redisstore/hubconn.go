@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -12,7 +13,7 @@ import (
 )
 
 const (
-	// maxSubscribe bounds how many channels one command names.
+	// maxSubscribe bounds how many subjects one command names.
 	maxSubscribe = 500
 	// firstPause and maxPause bound the time between attempts to get the connection back.
 	firstPause = 50 * time.Millisecond
@@ -39,7 +40,7 @@ func (h *hub) write() {
 		}
 		p := h.plan(time.Now())
 		for _, l := range p.greet {
-			l.hear(true, "")
+			l.hear(heard{live: true})
 		}
 		if err := h.send(p); err != nil {
 			h.again(p.subscribe) // go-redis may have a new connection by now, without them
@@ -54,22 +55,43 @@ func (h *hub) write() {
 
 // send changes the subscriptions of the connection, and makes the connection if there is none.
 func (h *hub) send(p plan) error {
-	if len(p.unsubscribe) > 0 {
-		// If this fails the connection is gone, and the next one is made without them.
-		_ = h.conn.Unsubscribe(h.ctx, p.unsubscribe...)
-	}
-	for some := range slices.Chunk(p.subscribe, maxSubscribe) {
-		channels := make([]string, len(some))
-		for i, t := range some {
-			channels[i] = t.channel
-		}
-		err := h.conn.Subscribe(h.ctx, channels...)
+	// If this fails the connection is gone, and the next one is made without them.
+	_ = inLumps(p.unsubscribe, func(channels, patterns []string) error {
+		return errors.Join(
+			unlessNone(h.ctx, h.conn.Unsubscribe, channels), unlessNone(h.ctx, h.conn.PUnsubscribe, patterns))
+	})
+	return inLumps(p.subscribe, func(channels, patterns []string) error {
+		err := errors.Join(
+			unlessNone(h.ctx, h.conn.Subscribe, channels), unlessNone(h.ctx, h.conn.PSubscribe, patterns))
 		h.begin()
-		if err != nil {
+		return err
+	})
+}
+
+// inLumps does something with the names of topics, not too many at once, until it fails.
+func inLumps(ts []*topic, do func(channels, patterns []string) error) error {
+	for some := range slices.Chunk(ts, maxSubscribe) {
+		var channels, patterns []string
+		for _, t := range some {
+			if t.pattern {
+				patterns = append(patterns, t.name)
+			} else {
+				channels = append(channels, t.name)
+			}
+		}
+		if err := do(channels, patterns); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// unlessNone gives names to a command, for which none would mean all.
+func unlessNone(ctx context.Context, command func(context.Context, ...string) error, names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return command(ctx, names...)
 }
 
 // begin lets the reader begin: before the first channel there is nothing to hear. Only the writer calls it.
@@ -131,7 +153,7 @@ func (h *hub) receive() (any, error) {
 		return nil, err
 	}
 	h.metrics.resubscribed.Inc()
-	h.deaf("")
+	h.allDeaf()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		// go-redis keeps a connection whose time is up, as the message may yet come; a deadline in ctx ends it.
 		past, cancel := context.WithDeadline(h.ctx, time.Now().Add(-time.Second))
@@ -145,12 +167,17 @@ func (h *hub) receive() (any, error) {
 func (h *hub) dispatch(msg any) {
 	switch m := msg.(type) {
 	case *redis.Message:
-		h.tell(m.Channel, false, m.Payload)
+		sub := subject{name: m.Channel}
+		if m.Pattern != "" {
+			sub = subject{name: m.Pattern, pattern: true}
+		}
+		h.tell(sub, heard{channel: m.Channel, message: m.Payload})
 	case *redis.Subscription:
-		if m.Kind == "subscribe" {
-			h.tell(m.Channel, true, "")
+		sub := subject{name: m.Channel, pattern: strings.HasPrefix(m.Kind, "p")}
+		if strings.HasSuffix(m.Kind, "unsubscribe") {
+			h.deaf(sub)
 		} else {
-			h.deaf(m.Channel)
+			h.tell(sub, heard{live: true})
 		}
 	}
 }

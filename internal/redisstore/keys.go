@@ -14,6 +14,18 @@ const (
 	// tokenPattern matches both.
 	tokenPattern = "*_lock_token:"
 
+	queuePrefix    = "redisson_lock_queue"
+	timeoutPrefix  = "redisson_lock_timeout"
+	placePrefix    = "lockd_lock_queue"
+	suspectPrefix  = "lockd_lock_suspect"
+	writerPrefix   = "lockd_lock_writer"
+	rwPrefix       = "redisson_rwlock"
+	permitPrefix   = "redisson_sc"
+	permitsOutName = "timeout"
+
+	// oddPrefix begins keys of a name that is nothing but a text in braces, see odd.
+	oddPrefix = "lockd_odd:"
+
 	// controlChannel tells all replicas of lockd what they cannot see by themselves.
 	controlChannel = "lockd:control"
 )
@@ -34,7 +46,7 @@ func helperKey(prefix, n string) string {
 // By Redisson's rule "a" and "{a}" share one key, which does no harm to it, as it never compares fences. We do, and
 // a grant of the one would make holds of the other stale. The odd one therefore has a key of its own.
 func tokenKey(n string) string {
-	if inner, ok := unbrace(n); ok && inner != "" {
+	if odd(n) {
 		return bracedTokenPrefix + ":" + n
 	}
 	return helperKey(tokenPrefix, n)
@@ -43,6 +55,58 @@ func tokenKey(n string) string {
 // channelKey is where the release of N is published. "a" and "{a}" share it: a release of the one makes those who wait
 // for the other look once in vain.
 func channelKey(n string) string { return helperKey(channelPrefix, n) }
+
+// odd says whether N is nothing but a text in braces, "{a}". By Redisson's rules its keys are those of "a". Channels may
+// be shared: somebody looks once in vain. Places, holds and permits must not be, so all keys of the odd one but N itself
+// are its own. Its kinds other than exclusive are therefore not shared with Redisson.
+func odd(n string) bool {
+	inner, ok := unbrace(n)
+	return ok && inner != ""
+}
+
+// keyOf is prefix:{N} for what must not be shared with another name.
+func keyOf(prefix, n string) string {
+	if odd(n) {
+		return oddPrefix + prefix + ":" + n
+	}
+	return helperKey(prefix, n)
+}
+
+// holdBase is what the keys of single holds of N begin with.
+func holdBase(n string) string {
+	switch {
+	case odd(n):
+		return oddPrefix + n + ":"
+	case strings.Contains(n, "{"):
+		return n + ":"
+	}
+	return "{" + n + "}:"
+}
+
+// permitsOut is where the permits of N are that were given out.
+func permitsOut(n string) string { return holdBase(n) + permitsOutName }
+
+// rwChannel and permitChannel are where it is published that N may be read or written, or has permits.
+func rwChannel(n string) string     { return helperKey(rwPrefix, n) }
+func permitChannel(n string) string { return helperKey(permitPrefix, n) }
+
+// waiterPattern matches the channels of all fair waiters of N; the owner follows waiterStem.
+func waiterPattern(n string) string { return globEscaper.Replace(waiterStem(n)) + "*" }
+func waiterStem(n string) string    { return channelKey(n) + ":" }
+
+// The keys that the scripts of each kind take.
+
+func plainKeys(n string) []string { return []string{n, tokenKey(n)} }
+
+func fairKeys(n string) []string {
+	return []string{
+		n, tokenKey(n), keyOf(queuePrefix, n), keyOf(timeoutPrefix, n), keyOf(placePrefix, n), keyOf(suspectPrefix, n),
+	}
+}
+
+func rwKeys(n string) []string { return []string{n, tokenKey(n), keyOf(writerPrefix, n)} }
+
+func permitKeys(n string) []string { return []string{n, tokenKey(n), permitsOut(n)} }
 
 // lockOfToken returns the N that a token key belongs to, if it is one.
 func lockOfToken(key string) (n string, ok bool) {
@@ -70,7 +134,7 @@ func unbrace(s string) (inner string, ok bool) {
 	return inner, true
 }
 
-// globEscaper makes a text match itself in a pattern of SCAN.
+// globEscaper makes a text match itself in a pattern of SCAN or PSUBSCRIBE.
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // listPattern matches the token keys of all N that begin with a text, and some others.

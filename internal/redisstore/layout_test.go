@@ -98,6 +98,7 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 			t.Errorf("%s: got %v, want it as it was, %v", name, after, before)
 		}
 	}
+	c.Set(ctx, "{one reader}:uuid:1:rwlock_timeout:1", 1, time.Minute) // as a reader of Redisson has it
 	_, err := s.ForceRelease(ctx, "one reader", broker.Exclusive)
 	wantErr(t, err, broker.ErrKindMismatch)
 	for name, want := range map[string]broker.Kind{"one reader": broker.Read, "plain": broker.Exclusive} {

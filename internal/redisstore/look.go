@@ -12,9 +12,6 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// modeField of a hash says that it is a read-write lock; its value is "read" or "write".
-const modeField = "mode"
-
 // Look implements broker.Store.
 func (s *Store) Look(ctx context.Context, name string) (broker.State, error) {
 	st, err := s.look(ctx, name)
@@ -29,7 +26,7 @@ func (s *Store) look(ctx context.Context, name string) (broker.State, error) {
 		return broker.State{}, err
 	}
 	n := s.prefix + name
-	a, err := s.ask(ctx, s.scripts.look, []string{n, tokenKey(n)})
+	a, err := s.ask(ctx, s.scripts.look, lookKeys(n), holdBase(n))
 	if err != nil {
 		return broker.State{}, err
 	}
@@ -37,32 +34,33 @@ func (s *Store) look(ctx context.Context, name string) (broker.State, error) {
 	return st, a.err
 }
 
+func lookKeys(n string) []string {
+	return []string{n, tokenKey(n), keyOf(queuePrefix, n), permitsOut(n)}
+}
+
+// kindsByName are what look.lua calls them.
+var kindsByName = map[string]broker.Kind{
+	broker.Exclusive.String(): broker.Exclusive, broker.Read.String(): broker.Read, broker.Write.String(): broker.Write,
+	broker.Semaphore.String(): broker.Semaphore,
+}
+
 // stateOf reads an answer of look.lua.
 func stateOf(name string, a *answer) broker.State {
-	st := broker.State{Name: name}
-	if fence, err := strconv.ParseUint(a.text(1), 10, 64); err == nil {
+	st := broker.State{
+		Name: name, Kind: kindsByName[a.text(0)], Held: a.int(1) == 1, Limit: a.number(7), Queued: a.number(8),
+	}
+	if st.Queued > 0 && st.Kind <= broker.Exclusive {
+		st.Kind = broker.Fair
+	}
+	if fence, err := strconv.ParseUint(a.text(3), 10, 64); err == nil {
 		st.Fence = broker.Fence(fence)
 	}
-	for i := 2; i < len(a.list); i += 2 {
-		field, value := a.text(i), a.text(i+1)
-		if field == modeField {
-			st.Kind = map[string]broker.Kind{"read": broker.Read, "write": broker.Write}[value]
-			continue
-		}
-		// Of several readers one is named.
-		st.Owner = broker.Owner(field)
-		count, err := strconv.ParseUint(value, 10, 32)
-		if err != nil {
-			count = 0 // not a count of Redisson's or ours
-		}
-		st.Count = uint32(count)
-	}
-	if st.Owner == "" {
+	if !st.Held {
 		return st
 	}
-	st.Held, st.TTL = true, ttlOf(a.int(0))
-	if st.Kind == 0 {
-		st.Kind = broker.Exclusive
+	st.TTL, st.Owner, st.Holders = ttlOf(a.int(2)), broker.Owner(a.text(4)), a.number(6)
+	if count, err := strconv.ParseUint(a.text(5), 10, 32); err == nil { // else not a count of Redisson's or ours
+		st.Count = uint32(count)
 	}
 	return st
 }
@@ -140,7 +138,7 @@ func (s *Store) lookAll(ctx context.Context, ns []string) ([]broker.State, error
 		// Redis may have forgotten the script; nothing can come in between in a pipeline.
 		p.ScriptLoad(ctx, sc.text)
 		for i, n := range ns {
-			cmds[i] = sc.command(ctx, "evalsha", sc.sha, []string{n, tokenKey(n)}, nil)
+			cmds[i] = sc.command(ctx, "evalsha", sc.sha, lookKeys(n), []any{holdBase(n)})
 			_ = p.Process(ctx, cmds[i])
 		}
 		return nil

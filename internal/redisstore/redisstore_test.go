@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
+	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/broker/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -47,12 +49,38 @@ func quick(srv *redistest.Server) Config {
 
 // hooks are those of a server with a prefix.
 func hooks(t testing.TB, c *redis.Client, prefix string) storetest.Hooks {
+	run := func(script *redis.Script, keys []string, args ...any) error {
+		err := script.Run(t.Context(), c, keys, args...).Err()
+		if errors.Is(err, redis.Nil) {
+			return nil
+		}
+		return err
+	}
 	return storetest.Hooks{
 		Expire: func(name string) error { return c.Del(t.Context(), prefix+name).Err() },
+		ExpireHold: func(name string, o broker.Owner) error {
+			n := prefix + name
+			return run(expireHold, []string{n, permitsOut(n)}, string(o), holdBase(n))
+		},
+		ExpirePlace: func(name string, o broker.Owner) error {
+			n := prefix + name
+			return run(expirePlace, []string{keyOf(placePrefix, n), keyOf(writerPrefix, n)}, string(o))
+		},
 		Lose:   func() error { return c.FlushAll(t.Context()).Err() },
 		Occupy: func(name string) error { return c.Set(t.Context(), prefix+name, "text", 0).Err() },
 	}
 }
+
+// What time would do.
+var (
+	expireHold = redis.NewScript(lua("clock", "fence", "rw", "semaphore") + `
+		local owner = ARGV[1]
+		for i = 1, 100 do redis.call('DEL', read_key({base = ARGV[2]}, owner, i)) end
+		for i = 1, 100 do redis.call('ZADD', KEYS[2], 'XX', now_ms(), permit_id(owner, i)) end`)
+	expirePlace = redis.NewScript(lua("clock") + `
+		redis.call('ZADD', KEYS[1], 'XX', now_ms(), ARGV[1])
+		if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end`)
+)
 
 func TestContract(t *testing.T) {
 	srv := redistest.Start(t)
@@ -78,9 +106,11 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 	s := open(t, quick(srv))
 	mem := memstore.New()
 	memory := storetest.Rig{Store: mem, Hooks: storetest.Hooks{
-		Expire: func(name string) error { mem.Expire(name); return nil },
-		Lose:   func() error { mem.Lose(); return nil },
-		Occupy: func(name string) error { mem.Occupy(name); return nil },
+		Expire:      func(name string) error { mem.Expire(name); return nil },
+		ExpireHold:  func(name string, o broker.Owner) error { mem.ExpireHold(name, o); return nil },
+		ExpirePlace: func(name string, o broker.Owner) error { mem.ExpirePlace(name, o); return nil },
+		Lose:        func() error { mem.Lose(); return nil },
+		Occupy:      func(name string) error { mem.Occupy(name); return nil },
 	}}
 	seed, steps := uint64(envInt(t, "LOCKD_SEED", int(rand.Uint32()))), envInt(t, "LOCKD_STEPS", 20_000)
 	t.Logf("seed %d", seed)

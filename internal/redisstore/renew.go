@@ -40,9 +40,10 @@ func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 
 // renewAll renews those holds whose indexes are in chunk, by one script call.
 func (s *Store) renewAll(ctx context.Context, rs []broker.Renewal, chunk []int, done func(i int, err error)) {
+	chunk, plain := plainFirst(rs, chunk)
 	keys := make([]string, 0, 2*len(chunk))
-	args := make([]any, 0, 1+3*len(chunk))
-	args = append(args, s.fenceMillis)
+	args := make([]any, 0, 2+3*plain+6*(len(chunk)-plain))
+	args = append(args, s.fenceMillis, plain)
 	for _, i := range chunk {
 		r := &rs[i]
 		n := s.prefix + r.Name
@@ -52,6 +53,13 @@ func (s *Store) renewAll(ctx context.Context, rs []broker.Renewal, chunk []int, 
 			ttl = millis(r.TTL)
 		}
 		args = append(args, string(r.Owner), decimal(r.Fence), ttl)
+		switch r.Kind {
+		case broker.Read, broker.Write:
+			args = append(args, r.Kind.String(), holdBase(n), 0)
+		case broker.Semaphore:
+			args = append(args, r.Kind.String(), permitsOut(n), r.Permits)
+		default: // exclusive and fair
+		}
 	}
 	answers, err := s.askRenewal(ctx, keys, args)
 	if err == nil && len(answers) != len(chunk) {
@@ -67,6 +75,18 @@ func (s *Store) renewAll(ctx context.Context, rs []broker.Renewal, chunk []int, 
 		}
 		done(i, e)
 	}
+}
+
+// plainFirst sorts exclusive and fair holds, which are renewed alike, to the front of a chunk and returns how many there
+// are. Usually there are no others.
+func plainFirst(rs []broker.Renewal, chunk []int) (sorted []int, plain int) {
+	for at, i := range chunk {
+		if k := rs[i].Kind; k == broker.Exclusive || k == broker.Fair {
+			chunk[at], chunk[plain] = chunk[plain], i
+			plain++
+		}
+	}
+	return chunk, plain
 }
 
 // askRenewal runs renew.lua and returns its answers.

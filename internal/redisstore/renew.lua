@@ -1,10 +1,13 @@
 -- renew.lua: prolong holds, many in one call.
 -- KEYS    for each hold: <name>, redisson_lock_token:{<name>}
--- ARGV[1] TTL of the fence keys in ms; then for each hold: owner, fence (0 for any), TTL in ms (0 only verifies)
+-- ARGV[1] TTL of the fence keys in ms   ARGV[2] how many holds are exclusive or fair; those come first
+--         then for each of those: owner, fence (0 for any), TTL in ms (0 only verifies)
+--         then for each other: owner, fence, TTL, kind (read, write, semaphore), its further keys: what keys of single holds
+--         begin with, or {<name>}:timeout (all have the slot of <name>); how many permits, 0 if that is not known
 -- Returns for each hold 1 if it is there, 0 if it is not and its fence or a later one is known, -1 if not even that.
 -- Safe to run twice: a TTL is set, never added to, and never shortened.
--- Only commands that are allowed when memory is full, so held locks live on. A key of another type counts as absent
--- (pcall), so that one of them does not spoil the answer for the others.
+-- Only commands that are allowed when memory is full, or come after one that is, so held locks live on. A key of another
+-- type counts as absent (pcall), so that one of them does not spoil the answer for the others.
 local function call(...)
   local reply = redis.pcall(...)
   if type(reply) == 'table' and reply.err then return false end
@@ -12,24 +15,89 @@ local function call(...)
 end
 
 local fence_ttl = tonumber(ARGV[1])
+
+-- keep has the fence key of a hold live on. It is used again long before it ends, also by locks that are held for longer
+-- than that.
+local function keep(token, known)
+  if known and redis.call('PTTL', token) < fence_ttl / 2 then redis.call('PEXPIRE', token, fence_ttl) end
+end
+
+-- gone is what is known of a hold that is not there.
+local function gone(known, fence)
+  return known and (tonumber(known) or 0) >= tonumber(fence) and 0 or -1
+end
+
+-- The others, by kind: each prolongs a hold and says whether it was there. They write even if nothing changes: a replica,
+-- whose data may be old, must not confirm a hold.
+local renew = {}
+
+function renew.read(name, h)
+  local r = {name = name, base = h.more}
+  local got = call('HMGET', name, 'mode', h.owner)
+  local fence = got and got[1] and got[2] and call('GET', read_key(r, h.owner, 1))
+  if not fence or h.fence ~= '0' and fence ~= h.fence then return false end
+  for i = 1, math.min(tonumber(got[2]) or 1, 10000) do
+    local key = read_key(r, h.owner, i)
+    if i == 1 or redis.call('EXISTS', key) == 1 then rw_extend(key, h.ttl) end
+  end
+  rw_extend(name, h.ttl)
+  return true
+end
+
+function renew.write(name, h)
+  local got = call('HMGET', name, 'mode', h.owner .. ':write')
+  if not (got and got[1] == 'write' and got[2]) then return false end
+  rw_extend(name, h.ttl)
+  local key, left = write_key({base = h.more}, h.owner), redis.call('PTTL', name)
+  if call('PEXPIRE', key, left) == 0 and h.fence ~= '0' then keep_fence(key, tonumber(h.fence), left) end
+  return true
+end
+
+function renew.semaphore(name, h)
+  local s = {name = name, out = h.more}
+  local text = call('GET', name)
+  if not text or not string.match(text, '^%-?%d+$') or not call('ZCARD', s.out) then return false end
+  local now = now_ms()
+  local there, missing = sem_own(s, h.owner, h.permits, now)
+  if #there == 0 or #missing > 0 then return false end
+  redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
+  if h.ttl > 0 then
+    sem_lease(s, there, now + h.ttl)
+    sem_live(s, fence_ttl)
+  end
+  return true
+end
+
 local answers = {}
-for i = 1, #KEYS / 2 do
+local plain = tonumber(ARGV[2])
+for i = 1, plain do
   local name, token = KEYS[2 * i - 1], KEYS[2 * i]
-  local owner, fence, ttl = ARGV[3 * i - 1], ARGV[3 * i], tonumber(ARGV[3 * i + 1])
+  local owner, fence, ttl = ARGV[3 * i], ARGV[3 * i + 1], tonumber(ARGV[3 * i + 2])
   local known = call('GET', token)
   local there = call('HEXISTS', name, owner) == 1
   if there and (not known or fence == '0' or known == fence) then
-    -- Written even if nothing changes: a replica, whose data may be old, must not confirm a hold.
     redis.call('PEXPIRE', name, math.max(redis.call('PTTL', name), ttl, 1))
-    if ttl > 0 then
-      -- A fence key is used again long before it ends, also by locks that are held for longer than that.
-      if known and redis.call('PTTL', token) < fence_ttl / 2 then redis.call('PEXPIRE', token, fence_ttl) end
-    end
+    if ttl > 0 then keep(token, known) end
     answers[i] = 1
-  elseif known and (tonumber(known) or 0) >= tonumber(fence) then
-    answers[i] = 0
   else
-    answers[i] = -1
+    answers[i] = gone(known, fence)
   end
+end
+
+local at = 3 * plain + 3
+for i = plain + 1, #KEYS / 2 do
+  local name, token = KEYS[2 * i - 1], KEYS[2 * i]
+  local h = {
+    owner = ARGV[at], fence = ARGV[at + 1], ttl = tonumber(ARGV[at + 2]), more = ARGV[at + 4],
+    permits = tonumber(ARGV[at + 5]),
+  }
+  local known = call('GET', token)
+  if renew[ARGV[at + 3]](name, h) then
+    if h.ttl > 0 then keep(token, known) end
+    answers[i] = 1
+  else
+    answers[i] = gone(known, h.fence)
+  end
+  at = at + 6
 end
 return answers

@@ -3,8 +3,9 @@ package redisstore
 import (
 	"context"
 	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1
-	_ "embed"
+	"embed"
 	"encoding/hex"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -12,23 +13,21 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-//go:embed fence.lua
-var fenceLua string
+//go:embed *.lua
+var luaFiles embed.FS
 
-//go:embed acquire.lua
-var acquireLua string
-
-//go:embed release.lua
-var releaseLua string
-
-//go:embed renew.lua
-var renewLua string
-
-//go:embed force.lua
-var forceLua string
-
-//go:embed look.lua
-var lookLua string
+// lua is the text of a script: some files that are put in front of it, and its own.
+func lua(files ...string) string {
+	var b strings.Builder
+	for _, f := range files {
+		text, err := luaFiles.ReadFile(f + ".lua")
+		if err != nil {
+			panic(err) // it is built in
+		}
+		b.Write(text)
+	}
+	return b.String()
+}
 
 // script is one verb.
 type script struct {
@@ -38,23 +37,50 @@ type script struct {
 	loading   atomic.Bool // somebody is sending SCRIPT LOAD
 }
 
-// scripts are the verbs of a Store.
-type scripts struct{ acquire, release, renew, force, look *script }
+// scripts are the verbs of a Store. What bears no kind is for exclusive locks, or for all.
+type scripts struct {
+	acquire, release, force                     *script
+	acquireFair, releaseFair, forceFair         *script
+	acquireRead, releaseRead                    *script
+	acquireWrite, releaseWrite, forceRW         *script
+	acquirePermits, releasePermits, forcePermit *script
+	acquireAll, renew, look                     *script
+	enlist, leaveFair, leaveWrite               *script
+}
 
 func newScripts(m *metrics) scripts {
-	load := func(name, text string) *script {
+	load := func(name string, before ...string) *script {
+		text := lua(append(before, name)...)
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
 		return &script{
 			text: text, sha: hex.EncodeToString(sum[:]),
 			seconds: m.seconds.WithLabelValues(name), loads: m.scriptLoads,
 		}
 	}
+	fair := []string{"clock", "fence", "plain", "fair"}
+	rw := []string{"fence", "rw"}
+	permits := []string{"clock", "fence", "semaphore"}
 	return scripts{
-		acquire: load("acquire", fenceLua+acquireLua),
-		release: load("release", fenceLua+releaseLua),
-		renew:   load("renew", renewLua),
-		force:   load("force", forceLua),
-		look:    load("look", lookLua),
+		acquire:        load("acquire", "fence"),
+		release:        load("release", "fence"),
+		force:          load("force"),
+		acquireFair:    load("acquire_fair", fair...),
+		releaseFair:    load("release_fair", fair...),
+		forceFair:      load("force_fair", fair...),
+		acquireRead:    load("acquire_read", rw...),
+		releaseRead:    load("release_read", rw...),
+		acquireWrite:   load("acquire_write", rw...),
+		releaseWrite:   load("release_write", rw...),
+		forceRW:        load("force_rw", rw...),
+		acquirePermits: load("acquire_semaphore", permits...),
+		releasePermits: load("release_semaphore", permits...),
+		forcePermit:    load("force_semaphore", permits...),
+		acquireAll:     load("acquire_all", "clock", "fence", "plain", "fair", "rw", "semaphore"),
+		renew:          load("renew", "clock", "fence", "rw", "semaphore"),
+		look:           load("look", "clock", "fence", "rw", "semaphore"),
+		enlist:         load("enlist", fair...),
+		leaveFair:      load("leave_fair", fair...),
+		leaveWrite:     load("leave_write"),
 	}
 }
 

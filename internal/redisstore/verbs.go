@@ -9,7 +9,7 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// What acquire.lua and release.lua answer first.
+// What the scripts that acquire and release answer first.
 const (
 	answerHeld     = 0
 	answerDone     = 1
@@ -17,6 +17,8 @@ const (
 	answerNotHeld  = -1
 	answerStale    = -2
 	answerMismatch = -3
+	answerLimit    = -4
+	answerTooMany  = -5
 )
 
 // millis is a duration for Redis: whole milliseconds, rounded up, because a lease must not end before the time that
@@ -40,8 +42,8 @@ func (s *Store) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, erro
 	if err := begin(ctx, c.Kind); err != nil {
 		return broker.Grant{}, acquireFailed(c, err)
 	}
-	keys, args := s.acquireCall(c)
-	return granted(c)(s.ask(ctx, s.scripts.acquire, keys, args...))
+	sc, keys, args := s.acquireCall(c)
+	return granted(c)(s.ask(ctx, sc, keys, args...))
 }
 
 // StartAcquire implements broker.Store.
@@ -50,41 +52,52 @@ func (s *Store) StartAcquire(c broker.Claim, done func(broker.Grant, error)) {
 		go done(broker.Grant{}, acquireFailed(c, err))
 		return
 	}
-	keys, args := s.acquireCall(c)
-	s.start(s.scripts.acquire, keys, args, func(a answer, err error) { done(granted(c)(a, err)) })
+	sc, keys, args := s.acquireCall(c)
+	s.start(sc, keys, args, func(a answer, err error) { done(granted(c)(a, err)) })
 }
 
 func acquireFailed(c broker.Claim, err error) error { return fmt.Errorf("acquire %q: %w", c.Name, err) }
 
-func (s *Store) acquireCall(c broker.Claim) (keys []string, args []any) {
-	n := s.prefix + c.Name
-	return []string{n, tokenKey(n)}, []any{string(c.Owner), c.Count, millis(c.TTL), uint64(c.Fence), s.fenceMillis}
-}
-
-// granted reads what acquire.lua answered.
+// granted reads what a script that acquires answered.
 func granted(c broker.Claim) func(answer, error) (broker.Grant, error) {
 	return func(a answer, err error) (broker.Grant, error) {
 		if err != nil {
 			return broker.Grant{}, acquireFailed(c, err)
 		}
-		g := broker.Grant{}
-		switch a.code() {
-		case answerDone:
-			g = broker.Grant{Fence: a.fence(1), TTL: ttlOf(a.int(2))}
-			err = a.err
-		case answerHeld:
-			err = &broker.HeldError{RetryAfter: ttlOf(a.int(1)), HeldBy: broker.Owner(a.text(2))}
-			if a.err != nil {
-				err = a.err
-			}
-		default:
-			err = a.refusal()
+		if a.code() != answerDone {
+			return broker.Grant{}, acquireFailed(c, a.denial(1, ""))
 		}
-		if err != nil {
-			return broker.Grant{}, acquireFailed(c, err)
+		g := broker.Grant{Fence: a.fence(1), TTL: ttlOf(a.int(2))}
+		if a.err != nil {
+			return broker.Grant{}, acquireFailed(c, a.err)
 		}
 		return g, nil
 	}
+}
+
+// denial is the error for a claim on a name that was not granted; what is known of that begins at an element.
+func (a *answer) denial(at int, name string) error {
+	var err error
+	switch a.code() {
+	case answerHeld:
+		held := &broker.HeldError{Name: name, RetryAfter: ttlOf(a.int(at)), HeldBy: broker.Owner(a.text(at + 1))}
+		if len(a.list) > at+2 {
+			held.Ahead = int(a.int(at + 2))
+		}
+		err = held
+	case answerLimit:
+		err = &broker.LimitError{Limit: a.number(at)}
+	case answerTooMany:
+		err = &broker.InvalidError{
+			Field: "permits", Reason: broker.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", a.int(at)),
+		}
+	default:
+		return a.refusal()
+	}
+	if a.err != nil {
+		return a.err
+	}
+	return err
 }
 
 // Release implements broker.Store.
@@ -92,8 +105,8 @@ func (s *Store) Release(ctx context.Context, r broker.Return) (broker.Returned, 
 	if err := begin(ctx, r.Kind); err != nil {
 		return broker.Returned{}, releaseFailed(r, err)
 	}
-	keys, args := s.releaseCall(r)
-	return returned(r)(s.ask(ctx, s.scripts.release, keys, args...))
+	sc, keys, args := s.releaseCall(r)
+	return returned(r)(s.ask(ctx, sc, keys, args...))
 }
 
 // StartRelease implements broker.Store.
@@ -102,25 +115,15 @@ func (s *Store) StartRelease(r broker.Return, done func(broker.Returned, error))
 		go done(broker.Returned{}, releaseFailed(r, err))
 		return
 	}
-	keys, args := s.releaseCall(r)
-	s.start(s.scripts.release, keys, args, func(a answer, err error) { done(returned(r)(a, err)) })
+	sc, keys, args := s.releaseCall(r)
+	s.start(sc, keys, args, func(a answer, err error) { done(returned(r)(a, err)) })
 }
 
 func releaseFailed(r broker.Return, err error) error {
 	return fmt.Errorf("release %q: %w", r.Name, err)
 }
 
-func (s *Store) releaseCall(r broker.Return) (keys []string, args []any) {
-	var next broker.Successor
-	if r.Next != nil && r.Remaining == 0 {
-		next = *r.Next
-	}
-	n := s.prefix + r.Name
-	return []string{n, tokenKey(n), channelKey(n)},
-		[]any{string(r.Owner), decimal(r.Fence), r.Remaining, string(next.Owner), millis(next.TTL), s.fenceMillis}
-}
-
-// returned reads what release.lua answered.
+// returned reads what a script that releases answered.
 func returned(r broker.Return) func(answer, error) (broker.Returned, error) {
 	return func(a answer, err error) (broker.Returned, error) {
 		if err != nil {
@@ -129,9 +132,14 @@ func returned(r broker.Return) func(answer, error) (broker.Returned, error) {
 		res := broker.Returned{}
 		switch a.code() {
 		case answerDone:
-			res, err = broker.Returned{Listeners: int(a.int(1))}, a.err
+			res.Listeners = int(a.int(1))
+			if r.Kind == broker.Fair {
+				res.Turn = broker.Owner(a.text(2))
+			}
+			err = a.err
 		case answerHandOver:
-			res, err = broker.Returned{HandedOver: a.fence(1)}, a.err
+			res.HandedOver = a.fence(1)
+			err = a.err
 		default:
 			err = a.refusal()
 		}
@@ -158,10 +166,10 @@ func (s *Store) forceRelease(ctx context.Context, name string, kind broker.Kind)
 	if err := begin(ctx, kind); err != nil {
 		return false, err
 	}
-	n := s.prefix + name
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	cmd, err := s.scripts.force.run(ctx, s.pipelined, []string{n, channelKey(n)}, controlChannel, s.forcedMark+n)
+	sc, keys, args := s.forceCall(s.prefix+name, kind)
+	cmd, err := sc.run(ctx, s.pipelined, keys, args...)
 	if err != nil {
 		return false, s.failed(err)
 	}

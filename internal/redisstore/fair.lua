@@ -1,0 +1,207 @@
+-- fair.lua: the queue of a fair lock. It is put in front of scripts, after clock.lua, fence.lua and plain.lua, and is no
+-- script by itself. The hold is that of plain.lua.
+--
+-- f has the keys: name, token, and
+--   queue     Redisson's list of waiters, the next one first
+--   timeouts  Redisson's sorted set: waiter -> ms since 1970 when Redisson takes it for dead
+--   places    our sorted set: those waiters that are lockd's -> ms since 1970 until which their place lives
+--   suspects  our hash: a waiter of Redisson that nobody seems to be behind -> ms since 1970 when that was first seen
+-- and channel: a waiter's own channel is that, a colon, and its owner.
+--
+-- A message is 0 when the name may be taken, or the ms after which it will be free at the latest.
+
+-- A grant of Redisson moves all deadlines of the queue forward by what its own wait was, by default that many ms.
+local GRANT_SHIFT = 300000
+-- A waiter of Redisson hears its channel nearly as soon as it queues. Without anybody there for so long, it is dead.
+local SILENT_FOR = 4000
+local SUSPECTED_FOR = 20000
+
+-- fair_listens says whether anybody hears the channel of a waiter. Patterns, ours, do not count.
+local function fair_listens(f, owner)
+  local channel = f.channel .. ':' .. owner
+  if redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then return true end
+  local sharded = redis.pcall('PUBSUB', 'SHARDNUMSUB', channel) -- since Redis 7
+  return not sharded.err and sharded[2] > 0
+end
+
+-- fair_suspect notes which of the next waiters nobody is behind, not only of the first: a process that dies leaves many.
+local function fair_suspect(f, now)
+  local next = redis.call('LRANGE', f.queue, 0, 49)
+  local ours = redis.call('ZMSCORE', f.places, unpack(next))
+  for i, owner in ipairs(next) do
+    if not ours[i] and not fair_listens(f, owner) then redis.call('HSETNX', f.suspects, owner, now) end
+  end
+  if redis.call('PTTL', f.suspects) < 0 then redis.call('PEXPIRE', f.suspects, SUSPECTED_FOR) end
+end
+
+-- fair_dead says whether a waiter at the head of the queue is dead. With watch it takes note of what it sees.
+local function fair_dead(f, owner, now, watch)
+  local ends = redis.call('ZSCORE', f.places, owner)
+  if ends then return tonumber(ends) <= now end
+  local since = redis.call('HGET', f.suspects, owner)
+  if fair_listens(f, owner) then
+    if since then redis.call('HDEL', f.suspects, owner) end
+    return false
+  end
+  ends = redis.call('ZSCORE', f.timeouts, owner)
+  if ends and tonumber(ends) <= now then return true end
+  if since and tonumber(since) + SILENT_FOR <= now then return true end
+  if watch and not since then fair_suspect(f, now) end
+  return false
+end
+
+-- fair_purge takes the dead out of the head of the queue, and returns its head afterwards and before.
+local function fair_purge(f, now, watch)
+  local first = redis.call('LINDEX', f.queue, 0)
+  local head = first
+  for _ = 1, 1000 do
+    if not head or not fair_dead(f, head, now, watch) then break end
+    redis.call('LPOP', f.queue)
+    redis.call('ZREM', f.timeouts, head)
+    redis.call('ZREM', f.places, head)
+    redis.call('HDEL', f.suspects, head)
+    head = redis.call('LINDEX', f.queue, 0)
+  end
+  return head, first
+end
+
+-- fair_forget takes a waiter of ours out of the queue, and says whether it was there.
+local function fair_forget(f, owner)
+  local ours = redis.call('ZREM', f.places, owner)
+  if redis.call('ZREM', f.timeouts, owner) + ours == 0 then return false end
+  redis.call('LREM', f.queue, 1, owner)
+  return true
+end
+
+-- fair_tell sends a message to a waiter and returns how many heard it.
+local function fair_tell(f, owner, message)
+  return redis.call('PUBLISH', f.channel .. ':' .. owner, message)
+end
+
+-- fair_turn tells the head of the queue that it is next when the present hold ends, after ttl ms at the latest. Waiters
+-- of Redisson find that out by themselves.
+local function fair_turn(f, ttl)
+  local head = redis.call('LINDEX', f.queue, 0)
+  if head and redis.call('ZSCORE', f.places, head) then fair_tell(f, head, string.format('%.0f', math.max(ttl, 1))) end
+end
+
+-- fair_news tells the head of the queue where it stands, unless it was the head before.
+local function fair_news(f, first)
+  local head = redis.call('LINDEX', f.queue, 0)
+  if not head or head == first then return end
+  local left = redis.call('PTTL', f.name)
+  if left == -2 then
+    fair_tell(f, head, '0')
+  elseif left >= 0 then
+    fair_turn(f, left)
+  end
+end
+
+-- fair_theirs is how many waiters of Redisson there are.
+local function fair_theirs(f)
+  return math.max(0, redis.call('LLEN', f.queue) - redis.call('ZCARD', f.places))
+end
+
+-- fair_before returns how many of those are before each owner in the queue; for those far behind, how many there are.
+local function fair_before(f, owners)
+  local all, near, counts = fair_theirs(f), {}, {}
+  if all > 0 then
+    local next = redis.call('LRANGE', f.queue, 0, 49)
+    local ours = redis.call('ZMSCORE', f.places, unpack(next))
+    local n = 0
+    for i, owner in ipairs(next) do
+      near[owner] = n
+      if not ours[i] then n = n + 1 end
+    end
+  end
+  for i, owner in ipairs(owners) do counts[i] = near[owner] or all end
+  return counts
+end
+
+-- fair_note notes how long the places of owners live, who have so many waiters of Redisson before them.
+local function fair_note(f, owners, before, now, place)
+  local places, timeouts = {}, {}
+  for i, owner in ipairs(owners) do
+    places[2 * i - 1], places[2 * i] = now + place, owner
+    timeouts[2 * i - 1], timeouts[2 * i] = now + place + GRANT_SHIFT * before[i], owner
+  end
+  redis.call('ZADD', f.places, 'GT', unpack(places)) -- a place is never shortened
+  redis.call('ZADD', f.timeouts, unpack(timeouts))
+  redis.call('PEXPIRE', f.places, math.max(redis.call('PTTL', f.places), 2 * place))
+end
+
+-- fair_join puts owners behind all others and returns how many are before the first of them.
+local function fair_join(f, owners, now, place)
+  local length, theirs, before = redis.call('LLEN', f.queue), fair_theirs(f), {}
+  for i = 1, #owners do before[i] = theirs end
+  redis.call('RPUSH', f.queue, unpack(owners))
+  fair_note(f, owners, before, now, place)
+  return length
+end
+
+-- fair_stay prolongs the places of owners that are in the queue.
+local function fair_stay(f, owners, now, place)
+  -- A write that changes nothing and is allowed when memory is full; it opens the way for those that need none.
+  redis.call('ZREM', f.timeouts, '')
+  fair_note(f, owners, fair_before(f, owners), now, place)
+end
+
+-- fair_return puts owners in front of all others, from where they were taken although they lived.
+local function fair_return(f, owners, now, place)
+  local before = {}
+  for i = #owners, 1, -1 do
+    redis.call('LPUSH', f.queue, owners[i])
+    before[i] = 0
+  end
+  fair_note(f, owners, before, now, place)
+end
+
+-- fair_ahead is how many waiters are before an owner, or would be.
+local function fair_ahead(f, owner)
+  return redis.call('LPOS', f.queue, owner, 'MAXLEN', 1000) or redis.call('LLEN', f.queue)
+end
+
+-- fair_wait keeps the place of an owner, or gives it one, and returns how many are before it. For no time it does neither.
+local function fair_wait(f, owner, now, place)
+  if place == 0 then return fair_ahead(f, owner) end
+  if not redis.call('ZSCORE', f.timeouts, owner) then return fair_join(f, {owner}, now, place) end
+  fair_stay(f, {owner}, now, place)
+  return fair_ahead(f, owner)
+end
+
+-- fair_check returns nil if the owner may take the name or holds it, and in the latter case its count; else the answer
+-- that refuses it, {0, ms until another attempt or -1, who is in the way, how many wait before}. a is as for plain.lua, and
+-- has place: for how many ms a refused owner keeps a place in the queue.
+local function fair_check(f, a)
+  local mine, fields = plain_hold(f.name, a.owner)
+  if mine then return nil, mine end
+  if a.count ~= '1' then return {-1} end
+  local now = now_ms()
+  local head, first = fair_purge(f, now, a.place > 0)
+  if a.place > 0 and head and head ~= a.owner and not redis.call('ZSCORE', f.timeouts, a.owner) then
+    local ends = redis.call('ZSCORE', f.places, a.owner)
+    if ends and tonumber(ends) > now then
+      fair_return(f, {a.owner}, now, a.place)
+      head = a.owner
+    end
+  end
+  if fields == 0 and (not head or head == a.owner) then return nil end
+
+  local ahead = fair_wait(f, a.owner, now, a.place)
+  if head and head ~= a.owner then fair_news(f, first) end
+  if fields > 0 then
+    local refusal = plain_check(f, a)
+    refusal[4] = ahead
+    return refusal
+  end
+  local ends = redis.call('ZSCORE', f.places, head)
+  return {0, ends and math.max(1, tonumber(ends) - now) or 1000, head, ahead}
+end
+
+-- fair_take gives the owner what fair_check let it have, ends its place, and tells the next one.
+local function fair_take(f, a, mine)
+  local reply = plain_take(f, a, mine)
+  if reply.err or reply[1] ~= 1 then return reply end
+  if fair_forget(f, a.owner) or not mine then fair_turn(f, reply[3]) end
+  return reply
+end

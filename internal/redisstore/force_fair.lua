@@ -1,0 +1,19 @@
+-- force_fair.lua: free a fair lock whoever holds it. The queue stays.
+-- KEYS    as in acquire_fair.lua
+-- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd   ARGV[3] redisson_lock__channel:{<name>}
+-- Returns 1 if it was held, 0 if not, -3 if it is a read-write lock.
+-- Safe to run twice: a second run finds nothing and tells nobody.
+local f = {
+  name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
+  channel = ARGV[3],
+}
+local fields = redis.call('HLEN', f.name)
+local head, first = fair_purge(f, now_ms(), false)
+if fields == 0 or redis.call('HEXISTS', f.name, 'mode') == 1 then
+  fair_news(f, first)
+  return fields == 0 and 0 or -3
+end
+redis.call('DEL', f.name)
+if head then fair_tell(f, head, '0') else redis.call('PUBLISH', f.channel, '0') end
+redis.call('PUBLISH', ARGV[1], ARGV[2])
+return 1

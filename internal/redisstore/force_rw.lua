@@ -1,0 +1,25 @@
+-- force_rw.lua: end all read holds of a name, or its write hold, whosever they are.
+-- KEYS    as in acquire_read.lua
+-- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd   ARGV[3] redisson_rwlock:{<name>}
+-- ARGV[4] read or write   ARGV[5] what keys of single holds begin with
+-- Returns 1 if it was held in that mode, 0 if not, -3 if it is no read-write lock.
+-- Safe to run twice: a second run finds nothing and tells nobody.
+local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[5]}
+local mode = redis.call('HGET', r.name, 'mode')
+if not mode then return redis.call('EXISTS', r.name) == 1 and -3 or 0 end
+if mode ~= ARGV[4] then return 0 end
+if redis.call('HLEN', r.name) <= 1000 then
+  local list = redis.call('HGETALL', r.name)
+  for i = 1, #list, 2 do
+    local writer = writer_of(list[i])
+    if writer then
+      redis.call('DEL', write_key(r, writer))
+    elseif list[i] ~= 'mode' then
+      for n = 1, math.min(tonumber(list[i + 1]) or 1, 10000) do redis.call('DEL', read_key(r, list[i], n)) end
+    end
+  end
+end
+redis.call('DEL', r.name)
+redis.call('PUBLISH', ARGV[3], mode == 'read' and '0' or '1')
+redis.call('PUBLISH', ARGV[1], ARGV[2])
+return 1

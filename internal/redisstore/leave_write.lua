@@ -1,0 +1,14 @@
+-- leave_write.lua: let new readers in again that a waiting writer kept away.
+-- KEYS[1] lockd_lock_writer:{<name>} owner that waits to write, with a TTL
+-- ARGV[1] redisson_rwlock:{<name>}   ARGV[2...] the writers that do not wait any more
+-- Returns {1}, always.
+-- Safe to run twice: a second run finds none of them and tells nobody. Works when memory is full.
+local writer = redis.call('GET', KEYS[1])
+for i = 2, #ARGV do
+  if writer == ARGV[i] then
+    redis.call('DEL', KEYS[1])
+    redis.call('PUBLISH', ARGV[1], '1')
+    break
+  end
+end
+return {1}

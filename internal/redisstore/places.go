@@ -1,0 +1,101 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// placeChunk is how many waiters one script call is about.
+const placeChunk = 500
+
+// Enlist implements broker.Store. Of very many waiters it may have done some when it fails.
+func (s *Store) Enlist(
+	ctx context.Context, name string, owners []broker.Owner, place time.Duration,
+) ([]int, error) {
+	n := s.prefix + name
+	answers := make([]int, 0, len(owners))
+	for some := range slices.Chunk(owners, placeChunk) {
+		a, err := s.askPlaces(ctx, broker.Fair, s.scripts.enlist, fairKeys(n), some, millis(place), channelKey(n))
+		if err == nil {
+			for i := range some {
+				answers = append(answers, int(a.int(i)))
+			}
+			err = a.err
+		}
+		if err != nil {
+			return nil, fmt.Errorf("enlist %d waiters for %q: %w", len(owners), name, err)
+		}
+	}
+	return answers, nil
+}
+
+// Leave implements broker.Store. Of very many waiters it may have done some when it fails.
+func (s *Store) Leave(ctx context.Context, name string, kind broker.Kind, owners []broker.Owner) error {
+	n := s.prefix + name
+	sc, keys, channel := s.scripts.leaveFair, fairKeys(n), channelKey(n)
+	switch {
+	case kind == broker.Write:
+		sc, keys, channel = s.scripts.leaveWrite, []string{keyOf(writerPrefix, n)}, rwChannel(n)
+	case !kind.Placed():
+		return fmt.Errorf("leave %q: kind %v: %w", name, kind, broker.ErrUnsupported)
+	}
+	for some := range slices.Chunk(owners, placeChunk) {
+		if _, err := s.askPlaces(ctx, kind, sc, keys, some, channel); err != nil {
+			return fmt.Errorf("leave %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// askPlaces runs a script for some waiters, who follow its other arguments.
+func (s *Store) askPlaces(
+	ctx context.Context, kind broker.Kind, sc *script, keys []string, owners []broker.Owner, args ...any,
+) (answer, error) {
+	if err := begin(ctx, kind); err != nil {
+		return answer{}, err
+	}
+	for _, o := range owners {
+		args = append(args, string(o))
+	}
+	return s.ask(ctx, sc, keys, args...)
+}
+
+// Queue implements broker.Store.
+func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]broker.Owner, error) {
+	owners, err := s.queue(ctx, name, max(from, 0), size)
+	if err != nil {
+		return nil, fmt.Errorf("queue of %q: %w", name, err)
+	}
+	return owners, nil
+}
+
+func (s *Store) queue(ctx context.Context, name string, from, size int) ([]broker.Owner, error) {
+	if err := begin(ctx, broker.Fair); err != nil {
+		return nil, err
+	}
+	if size <= 0 {
+		return nil, nil
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	cmd := redis.NewCmd(ctx, "lrange", keyOf(queuePrefix, s.prefix+name), from, from+size-1)
+	if err := s.pipelined(ctx, cmd); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, s.failed(err)
+	}
+	a, err := s.answered(cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	var owners []broker.Owner
+	for i := range a.list {
+		owners = append(owners, broker.Owner(a.text(i)))
+	}
+	return owners, a.err
+}

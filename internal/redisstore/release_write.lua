@@ -1,0 +1,59 @@
+-- release_write.lua: give the hold of a writer back: count it down, end it, or hand it to another writer.
+-- KEYS    as in acquire_read.lua
+-- ARGV[1] owner   ARGV[2] its fence, 0 if not known   ARGV[3] hold count afterwards, 0 to end it
+-- ARGV[4] next owner, '' for none   ARGV[5] its TTL in ms   ARGV[6] TTL of the fence key in ms
+-- ARGV[7] redisson_rwlock:{<name>}  ARGV[8] what keys of single holds begin with
+-- Returns {1, receivers} if it was counted down or ended, {2, fence} if the next owner writes afterwards,
+--         {-1} if the owner does not write. Readers that are left, the owner's own, keep the lock. When the hold is to
+--         end, so does the owner's keeping new readers away.
+-- Safe to run twice: a second run finds nothing and answers -1, or finds the next owner and answers its fence.
+-- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
+local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[8]}
+local owner, remaining, heir = ARGV[1], ARGV[3], ARGV[4]
+local got = redis.call('HMGET', r.name, 'mode', owner .. ':write', heir .. ':write')
+local held = got[1] == 'write' and got[2]
+if remaining == '0' and redis.call('GET', r.writer) == owner then
+  redis.call('DEL', r.writer)
+  if not held then redis.call('PUBLISH', ARGV[7], '1') end
+end
+if not held then
+  if got[1] ~= 'write' or heir == '' or not got[3] then return {-1} end
+  -- It was handed over before, and the reply was lost.
+  local text = redis.call('GET', write_key(r, heir))
+  if text then return {2, tonumber(text)} end
+  redis.call('PEXPIRE', r.name, redis.call('PTTL', r.name)) -- opens the way
+  local fence, bad = advance_fence(r.token, ARGV[6])
+  if bad then return bad end
+  keep_fence(write_key(r, heir), fence, redis.call('PTTL', r.name))
+  return {2, fence}
+end
+
+if remaining ~= '0' then
+  local left = redis.call('PTTL', r.name)
+  if left > 0 then redis.call('PEXPIRE', r.name, left) end
+  redis.call('HSET', r.name, owner .. ':write', remaining)
+  return {1, 0}
+end
+
+local last, bad = last_fence(r.token)
+if bad then return bad end
+redis.call('DEL', write_key(r, owner))
+redis.call('HDEL', r.name, owner .. ':write')
+local alone = redis.call('HLEN', r.name) == 1
+if not alone or heir == '' then
+  local readers = not alone and rw_readers(r, true)
+  if readers and (readers.alive > 0 or not readers.whole) then
+    redis.call('HSET', r.name, 'mode', 'read')
+    rw_shrink(r, readers)
+  else
+    redis.call('DEL', r.name)
+  end
+  return {1, redis.call('PUBLISH', ARGV[7], '1')}
+end
+local fence = next_fence(math.max(last, tonumber(ARGV[2])))
+redis.call('HSET', r.name, heir .. ':write', 1)
+redis.call('PEXPIRE', r.name, ARGV[5])
+keep_fence(r.token, fence, ARGV[6])
+keep_fence(write_key(r, heir), fence, ARGV[5])
+redis.call('DEL', r.writer)
+return {2, fence}

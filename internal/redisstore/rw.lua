@@ -1,0 +1,182 @@
+-- rw.lua: holds of a read-write lock. It is put in front of scripts, after fence.lua, and is no script by itself.
+--
+-- r has the keys: name and token, and
+--   writer    our string: the owner that waits to write. While it is there, lockd lets in no new readers
+-- and base, what the keys of single holds begin with: {<name>}: or <name>: if that has braces.
+--   <base><owner>:rwlock_timeout:<i>   i = 1..hold count (Redisson's): lives as long as that hold of a reader. Redisson
+--                                      writes 1 into it and never reads it; ours holds the fence
+--   <base><owner>:write:lockd_fence    our string: the fence of a writer
+-- The hash <name> is Redisson's: mode -> read or write, <owner> -> read count, <owner>:write -> write count.
+-- a is a claim: owner, count and fence as texts, ttl and fence_ttl in ms.
+
+local function read_key(r, owner, i) return r.base .. owner .. ':rwlock_timeout:' .. i end
+local function write_key(r, owner) return r.base .. owner .. ':write:lockd_fence' end
+
+-- writer_of returns the owner of a write field, or nil.
+local function writer_of(field)
+  if string.sub(field, -6) == ':write' then return string.sub(field, 1, -7) end
+end
+
+-- read_left returns how many ms the longest of count holds of a reader lives, -2 if none does.
+local function read_left(r, owner, count)
+  local longest = -2
+  for i = 1, math.min(tonumber(count) or 1, 10000) do
+    local left = redis.call('PTTL', read_key(r, owner, i))
+    if left == -1 then left = redis.call('PTTL', r.name) end -- as long as the lock itself
+    longest = math.max(longest, left)
+  end
+  return longest
+end
+
+-- rw_readers looks at the holds of readers: how many owners are alive, the first by name, its count, and how many ms the
+-- longest hold lives. With sweep it takes out the dead. Of very many only some are looked at; whole says whether all were.
+local function rw_readers(r, sweep)
+  local found = {alive = 0, left = -2, whole = redis.call('HLEN', r.name) <= 130}
+  local list
+  if found.whole then
+    list = redis.call('HGETALL', r.name)
+  else
+    list = redis.call('HRANDFIELD', r.name, 64, 'WITHVALUES')
+  end
+  for i = 1, #list, 2 do
+    local owner, count = list[i], list[i + 1]
+    if owner ~= 'mode' and not writer_of(owner) then
+      local left = read_left(r, owner, count)
+      if left >= 0 then
+        found.alive = found.alive + 1
+        if not found.one or owner < found.one then found.one, found.count = owner, count end
+        found.left = math.max(found.left, left)
+      elseif sweep then
+        redis.call('HDEL', r.name, owner)
+      end
+    end
+  end
+  return found
+end
+
+-- rw_holder names who holds what is not held by readers: the writer, or the owner of another kind of lock.
+local function rw_holder(r)
+  if redis.call('HLEN', r.name) > 130 then return '' end
+  local one = ''
+  for _, field in ipairs(redis.call('HKEYS', r.name)) do
+    local writer = writer_of(field)
+    if writer then return writer end
+    if field ~= 'mode' then one = field end
+  end
+  return one
+end
+
+-- rw_shrink ends the lock with its last reader: it must not outlive its holds.
+local function rw_shrink(r, readers)
+  if readers.whole and readers.left < redis.call('PTTL', r.name) then redis.call('PEXPIRE', r.name, readers.left) end
+end
+
+-- rw_extend prolongs a key unless it lives long enough, but writes in any case.
+local function rw_extend(key, ttl)
+  redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ttl, 1))
+end
+
+-- read_check returns nil if the owner may read or does already, and what is known of that; else the answer that refuses it.
+-- a.beside is the owner of a write hold that does not stand in the way, or ''.
+local function read_check(r, a)
+  local got = redis.call('HMGET', r.name, 'mode', a.owner, a.beside .. ':write')
+  local mode, had = got[1], got[2]
+  local fence = mode and had and redis.call('GET', read_key(r, a.owner, 1))
+  if fence then
+    if a.count ~= '1' and fence ~= a.fence then return {-2} end
+    return nil, {mode = mode, had = had, fence = fence}
+  end
+  if a.count ~= '1' then return {-1} end
+  local state = {mode = mode, had = had} -- had, and died
+  if mode == 'write' and a.beside ~= '' and got[3] then return nil, state end
+  local left = redis.call('PTTL', r.name)
+  if mode ~= 'read' and left ~= -2 then return {0, left, rw_holder(r)} end
+  local writer = redis.call('GET', r.writer)
+  if not writer then return nil, state end
+  local wait = redis.call('PTTL', r.writer)
+  if left >= 0 then wait = math.min(left, wait) end
+  return {0, wait, writer}
+end
+
+-- read_take gives the owner what read_check let it have.
+local function read_take(r, a, state)
+  -- Redisson's 1 is no fence.
+  local fence = state.fence and tonumber(state.fence)
+  local again = fence and fence > 1
+  local ttl, had = a.ttl, tonumber(state.had) or 0
+  if state.fence then ttl = math.max(ttl, read_left(r, a.owner, state.had)) end
+  if again then
+    -- More holds need memory. A repetition does not; what it writes first is allowed when there is none.
+    if state.had ~= a.count then redis.call('HSET', r.name, a.owner, a.count) end
+    if redis.call('PEXPIRE', r.token, a.fence_ttl) == 0 then keep_fence(r.token, fence, a.fence_ttl) end
+  else
+    local bad
+    fence, bad = advance_fence(r.token, a.fence_ttl)
+    if bad then return bad end
+    if not state.mode then redis.call('HSET', r.name, 'mode', 'read') end
+    redis.call('HSET', r.name, a.owner, a.count)
+  end
+  for i = 1, tonumber(a.count) do keep_fence(read_key(r, a.owner, i), fence, ttl) end
+  for i = tonumber(a.count) + 1, had do redis.call('DEL', read_key(r, a.owner, i)) end
+  rw_extend(r.name, ttl)
+  return {1, fence, ttl}
+end
+
+-- write_check returns nil if the owner may write or does already, and what is known of that; else the answer that refuses
+-- it. a.place is for how many ms a refused owner keeps new readers away, 0 for none.
+local function write_check(r, a)
+  local got = redis.call('HMGET', r.name, 'mode', a.owner .. ':write')
+  local mode, had = got[1], got[2]
+  if mode == 'write' and had then
+    local fence = redis.call('GET', write_key(r, a.owner))
+    if a.count ~= '1' and fence and fence ~= a.fence then return {-2} end
+    return nil, {had = had, fence = fence}
+  end
+  if a.count ~= '1' then return {-1} end
+  local left, holder = redis.call('PTTL', r.name), nil
+  if left == -2 then return nil, {} end
+  if mode == 'read' then
+    local readers = rw_readers(r, false)
+    -- A dead reader holds a writer back no longer than its own lease, whoever keeps the hash.
+    if readers.whole and readers.alive == 0 then return nil, {dead = true} end
+    if readers.whole then left = readers.left end
+    holder = readers.one or ''
+  else
+    holder = rw_holder(r)
+  end
+  if a.place > 0 then
+    local writer = redis.call('GET', r.writer)
+    if not writer then
+      redis.call('SET', r.writer, a.owner, 'PX', a.place)
+    else
+      rw_extend(r.writer, a.place)
+    end
+  end
+  return {0, left, holder}
+end
+
+-- write_take gives the owner what write_check let it have.
+local function write_take(r, a, state)
+  local ttl, fence = a.ttl, nil
+  if state.had then
+    fence = tonumber(state.fence or a.fence)
+    if fence == 0 then fence = next_fence(0) end
+    if state.had ~= a.count then redis.call('HSET', r.name, a.owner .. ':write', a.count) end
+    ttl = math.max(ttl, redis.call('PTTL', r.name))
+    redis.call('PEXPIRE', r.name, ttl)
+    local last, bad = last_fence(r.token)
+    if bad then return bad end
+    keep_fence(r.token, math.max(last, fence), a.fence_ttl)
+    if a.count == '1' and redis.call('GET', r.writer) == a.owner then redis.call('DEL', r.writer) end
+  else
+    local bad
+    fence, bad = advance_fence(r.token, a.fence_ttl)
+    if bad then return bad end
+    if state.dead then redis.call('DEL', r.name) end
+    redis.call('HSET', r.name, 'mode', 'write', a.owner .. ':write', 1)
+    redis.call('PEXPIRE', r.name, ttl)
+    redis.call('DEL', r.writer)
+  end
+  keep_fence(write_key(r, a.owner), fence, ttl)
+  return {1, fence, ttl}
+end

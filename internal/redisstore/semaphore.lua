@@ -1,0 +1,136 @@
+-- semaphore.lua: permits. It is put in front of scripts, after clock.lua and fence.lua, and is no script by itself.
+--
+-- s has the keys: name and token, and out, Redisson's sorted set: permit id -> ms since 1970 when it ends. The string
+-- <name> is Redisson's: how many permits are there to be had. The limit is that and all that are out. Both keys live as
+-- long as a fence key unless somebody made <name> without a TTL.
+-- s.channel is for those who wait: how many there are to be had, if any.
+-- a is a claim: owner; ttl and fence_ttl in ms; permits, the number wanted; limit, or 0 for the one that is kept.
+
+-- permit_id is the id of an owner's i-th permit: 16 bytes that nobody else has.
+local function permit_id(owner, i)
+  local hex = string.sub(redis.sha1hex(owner .. ':' .. i), 1, 32)
+  return (string.gsub(hex, '..', function(byte) return string.char(tonumber(byte, 16)) end))
+end
+
+-- sem_available reads how many permits are there, nil if there is no semaphore, or nil and an error reply if there is
+-- something else.
+local function sem_available(s)
+  local text = redis.call('GET', s.name)
+  if not text then return nil end
+  if not string.match(text, '^%-?%d+$') then return nil, redis.error_reply('LOCKDKIND the name holds no permits') end
+  return tonumber(text)
+end
+
+-- sem_tell tells those who wait how many permits there are, and returns how many heard it.
+local function sem_tell(s, available)
+  if available <= 0 then return 0 end
+  return redis.call('PUBLISH', s.channel, string.format('%.0f', available))
+end
+
+-- sem_purge takes back permits that have ended, at most 1000, and returns how many are there then; nil if none ended.
+local function sem_purge(s, now)
+  local ids = redis.call('ZRANGEBYSCORE', s.out, '-inf', now, 'LIMIT', 0, 1000)
+  if #ids == 0 then return nil end
+  redis.call('ZREM', s.out, unpack(ids)) -- allowed when memory is full, and opens the way for INCRBY
+  return redis.call('INCRBY', s.name, #ids)
+end
+
+-- sem_own finds which of its permits an owner has and which not, up to the n-th, or for 0 up to the first missing one; and
+-- when the first one ends.
+local function sem_own(s, owner, n, now)
+  local there, missing, first, i = {}, {}, nil, 0
+  while n == 0 or i < n do
+    i = i + 1
+    local id = permit_id(owner, i)
+    local ends = redis.call('ZSCORE', s.out, id)
+    if ends and tonumber(ends) > now then
+      there[#there + 1] = id
+      first = math.min(first or math.huge, tonumber(ends))
+    elseif n == 0 then
+      break
+    else
+      missing[#missing + 1] = id
+    end
+  end
+  return there, missing, first
+end
+
+-- sem_lease has permits end at a time, or later if they do already, and returns how many are new.
+local function sem_lease(s, ids, ends)
+  local added = 0
+  for from = 1, #ids, 500 do
+    local list = {}
+    for i = from, math.min(from + 499, #ids) do
+      list[#list + 1] = ends
+      list[#list + 1] = ids[i]
+    end
+    added = added + redis.call('ZADD', s.out, 'GT', unpack(list))
+  end
+  return added
+end
+
+-- sem_drop takes permits out and returns how many were there.
+local function sem_drop(s, ids)
+  local dropped = 0
+  for from = 1, #ids, 500 do
+    dropped = dropped + redis.call('ZREM', s.out, unpack(ids, from, math.min(from + 499, #ids)))
+  end
+  return dropped
+end
+
+-- sem_live has the keys of a semaphore live on, if they end at all.
+local function sem_live(s, fence_ttl)
+  local left = redis.call('PTTL', s.name)
+  if left < 0 then return end
+  left = math.max(left, tonumber(fence_ttl))
+  redis.call('PEXPIRE', s.name, left)
+  redis.call('PEXPIRE', s.out, left)
+end
+
+-- sem_check returns nil if the owner may have the permits or has them, and what is known of that; else the answer that
+-- refuses them.
+local function sem_check(s, a)
+  local available, bad = sem_available(s)
+  if bad then return bad end
+  if not available and a.limit == 0 then return {-4, 0} end
+  local now = now_ms()
+  local state = {now = now, new = not available}
+  if state.new then
+    if a.permits > a.limit then return {-5, a.limit} end
+    state.there, state.missing = {}, {}
+    for i = 1, a.permits do state.missing[i] = permit_id(a.owner, i) end
+    return nil, state
+  end
+  local purged = sem_purge(s, now)
+  if purged then
+    available = purged
+    sem_tell(s, available)
+  end
+  local kept = available + redis.call('ZCARD', s.out)
+  if a.limit ~= 0 and a.limit ~= kept then return {-4, kept} end
+  if a.permits > kept then return {-5, kept} end
+  state.there, state.missing, state.first = sem_own(s, a.owner, a.permits, now)
+  if #state.missing <= available then return nil, state end
+  local next = redis.call('ZRANGE', s.out, 0, 0, 'WITHSCORES')[2]
+  -- Those without an end have one in 29,000 years.
+  if not next or tonumber(next) >= 922337203685477 then return {0, -1, ''} end
+  return {0, math.max(1, tonumber(next) - now), ''}
+end
+
+-- sem_take gives the owner what sem_check let it have.
+local function sem_take(s, a, state)
+  -- A repetition needs no memory: what it writes first changes nothing, is allowed, and opens the way.
+  if #state.missing == 0 then redis.call('ZREM', s.out, '') end
+  local fence, bad = advance_fence(s.token, a.fence_ttl)
+  if bad then return bad end
+  if state.new then
+    redis.call('DEL', s.out) -- permits of one that is forgotten
+    redis.call('SET', s.name, a.limit, 'PX', a.fence_ttl)
+  end
+  local ends = state.now + a.ttl
+  local added = sem_lease(s, state.missing, ends)
+  if added > 0 then redis.call('DECRBY', s.name, added) end
+  sem_lease(s, state.there, ends)
+  sem_live(s, a.fence_ttl)
+  return {1, fence, math.max(a.ttl, #state.missing == 0 and state.first - state.now or 0)}
+end
