@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -53,51 +52,89 @@ func (s *Session) Acquire(id uint64, req AcquireRequest) {
 
 func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
 	b := s.b
-	mark := "#" + strconv.FormatUint(id, 10)
-	holder := cmp.Or(req.Holder, mark)
-	if l := s.leases[holdKey{req.Name, req.Kind, holder}]; l != nil {
-		return l.requestLocked(func() { b.nest(l, id, req) })
+	w := s.waiterLocked(id, req)
+	if len(req.More) > 0 {
+		if err := w.severalLocked(req); err != nil {
+			return err
+		}
+	} else if named(w.holder) {
+		if l := s.leases[w.key()]; l != nil {
+			return l.requestLocked(func() { b.nest(l, id, req) })
+		}
+		if w.upgradeLocked() {
+			return ErrUpgrade
+		}
 	}
+	if err := s.roomLocked(len(w.all)); err != nil {
+		return err
+	}
+	w.q = b.queueLocked(req.Name)
+	defer b.dropIdleLocked(w.q)
+	if l := s.leases[holdKey{req.Name, Write, w.holder}]; l != nil && req.Kind == Read && w.all == nil {
+		s.waiting[id] = w
+		return l.requestLocked(func() { b.beside(l, w) })
+	}
+	return b.enterLocked(w)
+}
+
+// waiterLocked is a request that was not tried yet.
+func (s *Session) waiterLocked(id uint64, req AcquireRequest) *waiter {
+	mark := "#" + strconv.FormatUint(id, 10)
 	w := &waiter{
-		claim: Claim{Name: req.Name, Kind: req.Kind, Owner: s.owner(req.Holder + mark), Count: 1, TTL: s.ttl},
-		auto:  req.Lease == nil, annotation: req.Annotation,
-		sess: s, holder: holder, id: id,
+		claim: Claim{
+			Name: req.Name, Kind: req.Kind, Owner: s.owner(req.Holder + mark), Count: 1, TTL: s.ttl,
+			Permits: permitsOf(req.Kind, req.Permits), Limit: req.Limit,
+		},
+		auto: req.Lease == nil, annotation: req.Annotation, sess: s, holder: cmp.Or(req.Holder, mark), id: id,
 	}
 	if req.Lease != nil {
 		w.lease, w.claim.TTL = *req.Lease, *req.Lease
 	}
-	return b.joinLocked(w, req.Wait)
+	w.waitFor(req.Wait)
+	return w
 }
 
-// joinLocked puts a request into the queue of its name, or answers it if it does not want to wait for others.
-func (b *Broker) joinLocked(w *waiter, wait *time.Duration) error {
+// waitFor begins the wait.
+func (w *waiter) waitFor(wait *time.Duration) {
 	w.since, w.wait = time.Now(), forever
 	if wait != nil {
 		w.wait, w.try = *wait, *wait == 0
 	}
+}
+
+// enterLocked puts a request into its queue, or answers it if it does not want to wait for others.
+func (b *Broker) enterLocked(w *waiter) error {
 	q := b.queueLocked(w.claim.Name)
-	defer b.dropIdleLocked(q)
-	busy := q.holder != nil || q.waiters.Len() > 0
+	w.q = q
+	busy := b.busyLocked(w)
 	if busy && w.try {
+		b.removeLocked(w)
 		b.answerLocked(w, q.heldLocked(w.id))
 		return nil
 	}
 	if q.waiters.Len() >= b.cfg.Limits.QueueLength {
+		b.removeLocked(w)
 		return b.metrics.denied("queue", b.cfg.Limits.QueueLength)
 	}
-	if s := w.sess; s != nil {
-		if err := s.roomLocked(); err != nil {
-			return err
-		}
-		s.waiting[w.id] = w
+	if w.sess != nil {
+		w.sess.waiting[w.id] = w
 	}
 	q.pushLocked(w)
 	b.metrics.waiters.Inc()
 	if busy {
-		b.parkLocked(q, w)
+		b.parkLocked(w, w.positionLocked())
+		q.placeLocked(w)
 	}
 	b.driveLocked(q)
 	return nil
+}
+
+// positionLocked is how many wait before the last of a queue here; what a fair waiter is told comes from the store.
+func (w *waiter) positionLocked() int {
+	if w.claim.Kind == Fair && w.all == nil {
+		return -1
+	}
+	return max(w.q.waiters.Len()-1, 0)
 }
 
 // heldLocked answers a request that does not want to wait, from what is known here.
@@ -109,47 +146,70 @@ func (q *queue) heldLocked(id uint64) NotGranted {
 	return n
 }
 
-// grantLocked answers a waiter with the lock. A session's lease is kept from now on; a unary one ends by itself.
-func (b *Broker) grantLocked(q *queue, w *waiter, a attempt) {
+// grantLocked answers a waiter with what it asked for. A session's lease is kept from now on; a unary one ends by
+// itself.
+func (b *Broker) grantLocked(w *waiter, a attempt) {
 	unsure := w.unsure
-	w.unsure = false
+	w.unsure, w.placed = false, false
 	until := a.until()
 	b.metrics.granted(w)
 	if w.sess == nil {
-		b.removeLocked(q, w)
-		w.once(onceAnswer{fence: a.fence, until: until})
+		b.removeLocked(w)
+		w.once(onceAnswer{fence: a.fence(), until: until})
 		return
 	}
-	l := &Lease{
-		b: b, sess: w.sess, q: q, name: q.name, kind: w.claim.Kind, holder: w.holder, owner: w.claim.Owner,
-		fence: a.fence, annotation: w.annotation, since: time.Now(), unsure: unsure,
-		auto: w.auto, until: until, count: 1,
+	told := Granted{ID: w.id, Validity: w.sess.validityLocked(until), Count: 1, Auto: w.auto}
+	var ls []*Lease
+	for i, c := range a.claims() {
+		l := &Lease{
+			b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, owner: c.Owner,
+			fence: a.grants[i].Fence, permits: c.Permits, annotation: w.annotation, since: time.Now(), unsure: unsure,
+			auto: w.auto, until: until, count: 1,
+		}
+		l.q.holdLocked(l)
+		w.sess.leases[l.key()] = l
+		b.metrics.held.WithLabelValues(l.kind.String()).Inc()
+		b.keeper.Keep(l, l.until)
+		ls = append(ls, l)
+		if i == 0 {
+			told.Hold = l.hold()
+		} else {
+			told.More = append(told.More, l.hold())
+		}
 	}
-	q.holder = l
-	b.removeLocked(q, w)
-	w.sess.leases[l.key()] = l
-	b.metrics.held.WithLabelValues(l.kind.String()).Inc()
-	b.keeper.Keep(l, l.until)
-	w.sess.emitLocked(Granted{ID: w.id, Hold: l.hold(), Validity: w.sess.validityLocked(until), Count: 1, Auto: l.auto})
-	b.joinHoldLocked(l)
+	b.removeLocked(w) // only now: a queue that nobody needs is dropped
+	w.sess.emitLocked(told)
+	for _, l := range ls {
+		b.joinHoldLocked(l)
+	}
 }
 
-// joinHoldLocked has the other requests of a named holder hold the lock as well: they must not wait for themselves.
+// joinHoldLocked settles what else its holder asked for: a named holder must not wait for itself.
 func (b *Broker) joinHoldLocked(l *Lease) {
-	if strings.HasPrefix(l.holder, "#") {
+	if !named(l.holder) || len(l.sess.waiting) == 0 {
 		return
 	}
 	for _, id := range slices.Sorted(maps.Keys(l.sess.waiting)) {
 		w := l.sess.waiting[id]
-		if w.claim.Name != l.name || w.claim.Kind != l.kind || w.holder != l.holder || w.trying {
+		if w == nil || w.holder != l.holder || w.trying {
 			continue
 		}
-		b.removeLocked(l.q, w)
-		req := AcquireRequest{Name: l.name, Kind: l.kind, Holder: l.holder, Annotation: w.annotation}
-		if !w.auto {
-			req.Lease = new(w.lease)
+		switch {
+		case w.all != nil:
+			if err := w.overlapLocked(); err != nil {
+				b.removeLocked(w)
+				b.answerLocked(w, Failed{ID: w.id, Err: err})
+			}
+		case w.claim.Name != l.name:
+		case w.claim.Kind == l.kind:
+			b.nestLocked(l, w)
+		case w.claim.Kind == Read && l.kind == Write && w.elem != nil:
+			b.outOfQueueLocked(w)
+			l.doLocked(func() { b.beside(l, w) })
+		case w.upgradeLocked():
+			b.removeLocked(w)
+			b.answerLocked(w, Failed{ID: w.id, Err: ErrUpgrade})
 		}
-		l.doLocked(func() { b.nest(l, w.id, req) })
 	}
 }
 
@@ -184,7 +244,7 @@ func (s *Session) Cancel(id, target uint64) {
 		s.emitLocked(Failed{ID: id, Err: ErrNotWaiting})
 		return
 	}
-	b.removeLocked(b.queues[w.claim.Name], w)
+	b.removeLocked(w)
 	b.answerLocked(w, NotGranted{ID: target, Cause: ErrCancelled})
 	s.emitLocked(Done{ID: id})
 }

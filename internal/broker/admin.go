@@ -3,6 +3,7 @@ package broker
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -85,8 +86,10 @@ func (b *Broker) describeLocked(st State) LockInfo {
 		return info
 	}
 	info.Waiters = q.waiters.Len()
-	if l := q.holder; l != nil && l.sess != nil && l.owner == st.Owner {
-		info.Client, info.Annotation = l.sess.client.Name, l.annotation
+	for _, l := range q.leasesLocked() {
+		if l.owner == st.Owner {
+			info.Client, info.Annotation = l.sess.client.Name, l.annotation
+		}
 	}
 	return info
 }
@@ -106,26 +109,37 @@ func (b *Broker) Sessions(after string, size int) []SessionInfo {
 	return infos
 }
 
-// Leases lists up to size leases of this replica's sessions, ordered by name, from the name after the given one on.
+// Key orders leases: by name, then by fence.
+func (i LeaseInfo) Key() string {
+	return fmt.Sprintf("%s\x00%020d\x00%s", i.Hold.Name, i.Hold.Fence, i.Session)
+}
+
+// Leases lists up to size leases of this replica's sessions, ordered by their keys, from the key after the given one on.
 func (b *Broker) Leases(prefix, after string, size int) []LeaseInfo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	held := func(yield func(string) bool) {
-		for name, q := range b.queues {
-			if q.holder != nil && q.holder.sess != nil && strings.HasPrefix(name, prefix) && !yield(name) {
-				return
-			}
+	infos := make(map[string]LeaseInfo)
+	for name, q := range b.queues {
+		if !strings.HasPrefix(name, prefix) {
+			continue
+		}
+		for _, l := range q.leasesLocked() {
+			i := l.infoLocked()
+			infos[i.Key()] = i
 		}
 	}
-	var infos []LeaseInfo
-	for _, name := range firstAfter(held, after, size) {
-		l := b.queues[name].holder
-		infos = append(infos, LeaseInfo{
-			Hold: l.hold(), Session: l.sess.id, Client: l.sess.client.Name, Age: time.Since(l.since),
-			ValidFor: max(time.Until(l.until), 0), Auto: l.auto, Count: l.count, Annotation: l.annotation,
-		})
+	var page []LeaseInfo
+	for _, key := range firstAfter(maps.Keys(infos), after, size) {
+		page = append(page, infos[key])
 	}
-	return infos
+	return page
+}
+
+func (l *Lease) infoLocked() LeaseInfo {
+	return LeaseInfo{
+		Hold: l.hold(), Session: l.sess.id, Client: l.sess.client.Name, Age: time.Since(l.since),
+		ValidFor: max(time.Until(l.until), 0), Auto: l.auto, Count: l.count, Permits: l.permits, Annotation: l.annotation,
+	}
 }
 
 // firstAfter returns the size smallest keys greater than after, in their order.
@@ -142,30 +156,57 @@ func firstAfter(keys func(func(string) bool), after string, size int) []string {
 
 // Waiters lists up to size requests that wait for a name, the next one first, from a position on: for a fair lock all
 // there are anywhere, for others those of this replica.
-func (b *Broker) Waiters(_ context.Context, name string, from, size int) ([]WaiterInfo, error) {
-	return b.waitersHere(name, from, size), nil
-}
-
-func (b *Broker) waitersHere(name string, from, size int) []WaiterInfo {
+func (b *Broker) Waiters(ctx context.Context, name string, from, size int) ([]WaiterInfo, error) {
+	if err := checkName(name, b.cfg.Limits.NameBytes); err != nil {
+		return nil, err
+	}
+	owners, err := b.store.Queue(ctx, name, from, size)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queues[name]
+	if len(owners) == 0 && (err == nil || q == nil || q.places == nil) {
+		return q.waitersLocked(from, size), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]WaiterInfo, 0, len(owners))
+	for i, o := range owners {
+		info := WaiterInfo{Name: name, Kind: Fair, Owner: o}
+		if q != nil && q.places != nil && q.places.of[o] != nil {
+			info = q.places.of[o].infoLocked()
+		}
+		info.Position = from + i
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+// waitersLocked are those who wait here; q may be nil.
+func (q *queue) waitersLocked(from, size int) (infos []WaiterInfo) {
 	if q == nil {
 		return nil
 	}
-	var infos []WaiterInfo
 	position := 0
 	for e := q.waiters.Front(); e != nil && len(infos) < size; e = e.Next() {
-		if w := e.Value.(*waiter); position >= from {
-			info := WaiterInfo{Name: name, Kind: w.claim.Kind, Client: w.client, Position: position, Age: time.Since(w.since)}
-			if w.sess != nil {
-				info.Session, info.Client = w.sess.id, w.sess.client.Name
-			}
+		if position >= from {
+			info := e.Value.(*waiter).infoLocked()
+			info.Position = position
 			infos = append(infos, info)
 		}
 		position++
 	}
 	return infos
+}
+
+func (w *waiter) infoLocked() WaiterInfo {
+	info := WaiterInfo{
+		Name: w.claim.Name, Kind: w.claim.Kind, Owner: w.claim.Owner, Client: w.client, Age: time.Since(w.since),
+	}
+	if w.sess != nil {
+		info.Session, info.Client = w.sess.id, w.sess.client.Name
+	}
+	return info
 }
 
 // ForceRelease frees a name whoever holds it. The holder's replica hears of it through the store and verifies its

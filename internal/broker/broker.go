@@ -30,6 +30,7 @@ type Broker struct {
 	queues   map[string]*queue
 	sessions map[string]*Session
 	watches  map[string]*watch
+	leaving  map[placeKey][]Owner // places being given up
 	draining bool
 	closed   bool
 	taking   int    // goroutines that may take a lock, or give back what was taken for nobody
@@ -48,6 +49,7 @@ func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus
 		queues:   make(map[string]*queue),
 		sessions: make(map[string]*Session),
 		watches:  make(map[string]*watch),
+		leaving:  make(map[placeKey][]Owner),
 	}
 	b.metrics = newMetrics(reg, b)
 	b.wg.Go(b.monitor)

@@ -1,11 +1,15 @@
 package broker
 
-import "time"
+import (
+	"math"
+	"strconv"
+	"time"
+)
 
 // checkAcquire validates an AcquireRequest.
 func (b *Broker) checkAcquire(req AcquireRequest) error {
 	limits := b.cfg.Limits
-	if err := b.checkNameKind(req.Name, req.Kind); err != nil {
+	if err := b.checkItems(req); err != nil {
 		return err
 	}
 	if err := checkHolder(req.Holder, limits.HolderBytes); err != nil {
@@ -26,14 +30,68 @@ func (b *Broker) checkNameKind(name string, k Kind) error {
 	if err := checkName(name, b.cfg.Limits.NameBytes); err != nil {
 		return err
 	}
-	switch k {
-	case Exclusive:
-		return nil
-	case Fair, Read, Write, Semaphore:
-		return ErrUnsupported
-	default:
+	if k < Exclusive || k > Semaphore {
 		return &InvalidError{Field: "kind", Reason: ReasonKind, Detail: "no such kind of lock"}
 	}
+	return nil
+}
+
+const (
+	// maxPermits bounds the permits of one request.
+	maxPermits = 1000
+	// maxLimit bounds the permits of a semaphore: Redisson counts them with 32 bits.
+	maxLimit = math.MaxInt32
+)
+
+// checkItem validates one of the locks of a request.
+func (b *Broker) checkItem(i Item) error {
+	if err := b.checkNameKind(i.Name, i.Kind); err != nil {
+		return err
+	}
+	bad := func(detail string) error {
+		return &InvalidError{Field: "permits", Reason: ReasonPermits, Detail: detail}
+	}
+	switch {
+	case i.Kind != Semaphore && (i.Permits > 0 || i.Limit > 0):
+		return bad("only a semaphore has permits and a limit")
+	case i.Permits > maxPermits:
+		return bad("one request can have at most " + strconv.Itoa(maxPermits) + " permits")
+	case i.Limit > maxLimit:
+		return bad("a semaphore can have at most " + strconv.Itoa(maxLimit) + " permits")
+	case i.Limit > 0 && i.Permits > i.Limit:
+		return bad("more permits than the limit can never be had")
+	}
+	return nil
+}
+
+// checkItems validates what a request asks for.
+func (b *Broker) checkItems(req AcquireRequest) error {
+	first := Item{req.Name, req.Kind, req.Permits, req.Limit}
+	if err := b.checkHeldItem(first, req.Holder); err != nil || len(req.More) == 0 {
+		return err
+	}
+	if most := b.cfg.Limits.NamesPerAcquire; len(req.More) >= most {
+		return b.metrics.denied("names", most)
+	}
+	seen := map[string]bool{req.Name: true}
+	for _, i := range req.More {
+		if err := b.checkHeldItem(i, req.Holder); err != nil {
+			return err
+		}
+		if seen[i.Name] {
+			return &InvalidError{Field: "items", Reason: ReasonName, Detail: "a name comes twice"}
+		}
+		seen[i.Name] = true
+	}
+	return nil
+}
+
+// checkHeldItem is checkItem for a named holder.
+func (b *Broker) checkHeldItem(i Item, holder string) error {
+	if i.Kind == Semaphore && holder != "" {
+		return &InvalidError{Field: "holder", Reason: ReasonHolder, Detail: "a semaphore has no named holders"}
+	}
+	return b.checkItem(i)
 }
 
 // checkLease validates the time of a fixed lease; nil is an auto lease.

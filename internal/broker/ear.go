@@ -9,24 +9,34 @@ import (
 type ear struct {
 	b    *Broker
 	q    *queue
+	kind Kind // of what it listens to
 	stop func()
-	live atomic.Bool // the store confirmed that it is listened to
+	live *atomic.Bool // the store confirmed that it is listened to
 }
 
 // sleep returns when the name may be free: after pause, when its release is heard, when listening begins or was
 // interrupted, or when nobody waits any more.
-func (e *ear) sleep(pause time.Duration) {
-	if e.stop == nil {
-		select {
-		case <-e.q.wake:
-		default:
-		}
-		e.stop = e.b.store.Listen(e.q.name, Exclusive, e.hear)
+func (e *ear) sleep(k Kind, pause time.Duration) {
+	if e.stop == nil || e.kind != k {
+		e.close()
+		e.listen(k)
 	}
-	if !e.live.Load() {
-		pause = min(pause, blindPollInterval)
+	if !e.live.Load() && pause > blindPollInterval {
+		pause = blindPollInterval
+		e.b.tryWithin(e.q, pause)
 	}
 	e.rest(pause)
+}
+
+func (e *ear) listen(k Kind) {
+	live := new(atomic.Bool)
+	e.kind, e.live = k, live
+	e.stop = e.b.store.Listen(e.q.name, k, func(n Notice) {
+		if n.What == NoticeListening {
+			live.Store(true)
+		}
+		e.b.heard(e.q, n)
+	})
 }
 
 // rest is sleep without listening.
@@ -42,16 +52,35 @@ func (e *ear) rest(pause time.Duration) {
 	}
 }
 
-func (e *ear) hear(n Notice) {
-	if n.What == NoticeListening {
-		e.live.Store(true)
-	}
-	e.q.signal()
-}
-
 func (e *ear) close() {
 	if e.stop != nil {
 		e.stop()
+	}
+}
+
+// heard has a queue try again if a notice concerns it.
+func (b *Broker) heard(q *queue, n Notice) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !q.meantLocked(n) {
+		return
+	}
+	if n.What != NoticeTurn {
+		q.hurryLocked()
+		return
+	}
+	if at := time.Now().Add(n.After + time.Millisecond); at.Before(q.tryAt) {
+		q.tryAt = at
+		q.signal()
+	}
+}
+
+// tryWithin bounds the time to the next attempt.
+func (b *Broker) tryWithin(q *queue, d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if at := time.Now().Add(d); at.Before(q.tryAt) {
+		q.tryAt = at
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 // handover is a hold being given back, and the waiter of this replica that shall have the name next, if any.
 type handover struct {
 	r     Return
+	of    *Lease // whose hold it is; takenOver, or nil if it was never anybody's
 	next  *waiter
 	calls int       // made so far
 	start time.Time // of the first call: that one may have handed the name over, and repeating it prolongs nothing
@@ -45,10 +46,10 @@ func (b *Broker) giveBack(h *handover) {
 }
 
 // pass gives a hold back and lets the queue move on: the name is handed to the next waiter here, in the same store
-// call, or freed. The error is that of the hold.
-func (b *Broker) pass(q *queue, r Return) error {
+// call, or freed. of is the lease whose hold it is, nil if it was never one. The error is that of the hold.
+func (b *Broker) pass(q *queue, of *Lease, r Return) error {
 	b.mu.Lock()
-	h := b.handoverLocked(q, r)
+	h := b.handoverLocked(q, of, r)
 	b.mu.Unlock()
 	b.giveBack(h)
 	b.mu.Lock()
@@ -57,11 +58,11 @@ func (b *Broker) pass(q *queue, r Return) error {
 }
 
 // handoverLocked chooses whom to hand the name to.
-func (b *Broker) handoverLocked(q *queue, r Return) *handover {
-	h := &handover{r: r}
+func (b *Broker) handoverLocked(q *queue, of *Lease, r Return) *handover {
+	h := &handover{r: r, of: of}
 	now := time.Now()
-	w := q.successorLocked(b.cfg.HandoffBurst, now)
-	if w == nil || w.claim.Kind != r.Kind {
+	w := q.successorLocked(r.Kind, b.cfg.HandoffBurst, now)
+	if w == nil {
 		return h
 	}
 	w.trying = true
@@ -76,38 +77,66 @@ func (b *Broker) handoverLocked(q *queue, r Return) *handover {
 // name it gets the same fence. If it left while it was given the name, its hold is passed on in turn, and if that
 // fails, it is tried again in the background.
 func (b *Broker) moveOnLocked(q *queue, h *handover) error {
-	q.holder = nil
+	q.leftLocked(h.of)
 	defer b.dropIdleLocked(q)
 	defer b.driveLocked(q)
-	next := h.next
-	if next == nil {
-		q.yield = q.burst >= b.cfg.HandoffBurst && h.res.Listeners > 0
-		q.burst = 0
-		return h.err
+	next, given := h.next, h.given()
+	if next != nil {
+		next.trying = false
+		next.unsure = next.unsure || errors.Is(h.err, ErrOutcomeUnknown)
 	}
-	next.trying = false
-	next.unsure = next.unsure || errors.Is(h.err, ErrOutcomeUnknown)
-	given := judge(Claim{TTL: h.r.Next.TTL}, h.start, Grant{Fence: h.res.HandedOver}, h.err)
 	switch {
+	case h.res.HandedOver == 0:
+		b.freedLocked(q, h)
+		if next != nil && next.gone && next.unsure && !next.ownID {
+			b.settleWaiterLocked(next)
+		}
 	case next.gone && next.ownID:
-	case next.gone && h.res.HandedOver > 0:
+	case next.gone:
 		q.holder = takenOver
-		b.takeLocked(func() { b.passFor(q, next, h.res.HandedOver) })
-	case next.gone && next.unsure:
-		b.settleLocked(next.claim, next.sess, 0)
-	case h.res.HandedOver > 0 && given.err == nil:
+		b.takeLocked(func() { b.passFor(takenOver, next, next.claim, h.res.HandedOver) })
+	case given.err == nil:
 		q.burst++
 		b.metrics.handoff.Observe(time.Since(h.start).Seconds())
-		b.grantLocked(q, next, given)
+		b.grantLocked(next, given)
+	default: // too late
+		q.hurryLocked()
+	}
+	if next != nil && next.gone && next.placed && h.res.HandedOver == 0 {
+		b.leaveLocked(next)
 	}
 	return h.err
 }
 
-// passFor passes on what a waiter got that had left.
-func (b *Broker) passFor(q *queue, w *waiter, f Fence) {
-	err := b.pass(q, Return{Name: q.name, Kind: w.claim.Kind, Owner: w.claim.Owner, Fence: f})
-	if retriable(err) {
-		b.settle(w.claim, w.sess)
+// given is the hand-over as an attempt of the next waiter.
+func (h *handover) given() attempt {
+	if h.next == nil {
+		return attempt{}
+	}
+	c := h.next.claim
+	c.TTL = h.r.Next.TTL
+	return judge(attempt{claim: c, start: h.start, grants: []Grant{{Fence: h.res.HandedOver}}, err: h.err})
+}
+
+// freedLocked has a queue try again after its name was freed, unless it is the turn of somebody elsewhere.
+func (b *Broker) freedLocked(q *queue, h *handover) {
+	q.yield = q.burst >= b.cfg.HandoffBurst && h.res.Listeners > 0
+	q.burst = 0
+	if turn := h.res.Turn; turn != "" && q.places != nil && !q.meantLocked(Notice{For: turn}) {
+		q.tryAt = time.Now().Add(placeInterval)
+		return
+	}
+	q.hurryLocked()
+}
+
+// passFor passes on what a waiter got that had left. of is takenOver if the queue waits for that.
+func (b *Broker) passFor(of *Lease, w *waiter, c Claim, f Fence) {
+	b.mu.Lock()
+	q := b.queueLocked(c.Name)
+	b.mu.Unlock()
+	r := Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
+	if err := b.pass(q, of, r); retriable(err) {
+		b.settle(w)
 	}
 }
 

@@ -25,6 +25,7 @@ type faults struct {
 	mu      sync.Mutex
 	acquire func(next func() (broker.Grant, error)) (broker.Grant, error)
 	release func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error)
+	all     func(next func() ([]broker.Grant, error)) ([]broker.Grant, error)
 	look    func()
 	down    error
 }
@@ -51,6 +52,35 @@ func (f *faults) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, err
 		return hook(next)
 	}
 	return next()
+}
+
+func (f *faults) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
+	f.acquires.Add(1)
+	f.mu.Lock()
+	hook, down := f.all, f.down
+	f.mu.Unlock()
+	next := func() ([]broker.Grant, error) { return f.Store.AcquireAll(ctx, cs) }
+	switch {
+	case down != nil:
+		return nil, down
+	case hook != nil:
+		return hook(next)
+	}
+	return next()
+}
+
+func (f *faults) Enlist(ctx context.Context, name string, owners []broker.Owner, place time.Duration) ([]int, error) {
+	if err := f.isDown(); err != nil {
+		return nil, err
+	}
+	return f.Store.Enlist(ctx, name, owners, place)
+}
+
+func (f *faults) Leave(ctx context.Context, name string, k broker.Kind, owners []broker.Owner) error {
+	if err := f.isDown(); err != nil {
+		return err
+	}
+	return f.Store.Leave(ctx, name, k, owners)
 }
 
 func (f *faults) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
@@ -111,6 +141,12 @@ func (f *faults) onAcquire(hook func(next func() (broker.Grant, error)) (broker.
 	f.acquire = hook
 }
 
+func (f *faults) onAcquireAll(hook func(next func() ([]broker.Grant, error)) ([]broker.Grant, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.all = hook
+}
+
 func (f *faults) onRelease(hook func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -141,7 +177,7 @@ func testConfig() broker.Config {
 		Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
 		Limits: broker.Limits{
 			NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, FrameBytes: 1 << 20,
-			LocksPerSession: 10000, WaitersPerSession: 10000, WatchesPerSession: 100, QueueLength: 10000, Sessions: 1000,
+			LocksPerSession: 10000, WaitersPerSession: 10000, WatchesPerSession: 100, QueueLength: 10000, Sessions: 1000, NamesPerAcquire: 64,
 			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
 		},
 		HandoffBurst: 32,
@@ -182,6 +218,7 @@ type client struct {
 	*broker.Session
 	t      *testing.T
 	lastID uint64
+	back   []broker.Event
 }
 
 func (w *world) open() *client { return w.openWith(broker.OpenRequest{}) }
@@ -220,7 +257,9 @@ func (c *client) id() uint64 { c.lastID++; return c.lastID }
 // events waits until nothing more happens at this moment, and takes what was told.
 func (c *client) events() []broker.Event {
 	synctest.Wait()
-	return c.Outbox().Take()
+	events := append(c.back, c.Outbox().Take()...)
+	c.back = nil
+	return events
 }
 
 // one takes the only event there is, of type E.
@@ -314,3 +353,15 @@ func name(i int) string { return fmt.Sprintf("name-%d", i) }
 
 // replica is a second broker on the same store.
 func (w *world) replica() *world { return start(w.t, testConfig(), w.store) }
+
+// severable is a replica whose way to the same store can be broken.
+func (w *world) severable() (*world, *faults) {
+	store := &faults{Store: w.store}
+	return start(w.t, testConfig(), store), store
+}
+
+// lose has the store forget everything.
+func (w *world) lose() { w.store.Store.(*memstore.Store).Lose() }
+
+// putBack has events told once more.
+func (c *client) putBack(events ...broker.Event) { c.back = append(c.back, events...) }

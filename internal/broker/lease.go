@@ -16,6 +16,7 @@ type Lease struct {
 	holder     string
 	owner      Owner
 	fence      Fence
+	permits    uint32 // of a semaphore
 	annotation string
 	since      time.Time
 	unsure     bool // an attempt whose answer never came may still be under way: it could take the lock once more
@@ -83,7 +84,7 @@ func (l *Lease) runOps() {
 func (l *Lease) Renewal(now time.Time) (r Renewal, ok bool) {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
-	r = Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence}
+	r = Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits}
 	if l.auto {
 		r.TTL = max(l.sess.heard.Add(l.sess.ttl).Sub(now), 0)
 	}
@@ -161,7 +162,7 @@ func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 // end it comes later than the end of the validity by the margin.
 func (b *Broker) abandonLocked(l *Lease) {
 	if left := time.Until(l.mayLast); left > 0 && !l.sess.ended {
-		c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left}
+		c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left, Permits: l.permits}
 		b.settleLocked(c, l.sess, margin(l.until.Sub(l.since)))
 	}
 }
@@ -178,11 +179,10 @@ func (l *Lease) overLocked() {
 
 // freeLocked lets the queue of a lease that is over ask the store again.
 func (b *Broker) freeLocked(l *Lease) {
-	if l.q.holder == l {
-		l.q.holder = nil
-		b.driveLocked(l.q)
-		b.dropIdleLocked(l.q)
-	}
+	l.q.leftLocked(l)
+	l.q.hurryLocked()
+	b.driveLocked(l.q)
+	b.dropIdleLocked(l.q)
 }
 
 // nest holds a lock once more for a holder that has it. It runs as an operation of the lease.
@@ -207,7 +207,7 @@ func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
 	}
 	done := l.prolongingLocked(c.TTL)
 	b.mu.Unlock()
-	a := b.insist(b.attempt(c))
+	a := b.insist(b.attempt(c, nil))
 	err := a.err
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -266,7 +266,7 @@ func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {
 	case held && auto:
 		err = ErrAutoLease
 	case held:
-		r := Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: d}
+		r := Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: d, Permits: l.permits}
 		start, err = b.renewOne(r)
 	}
 	b.mu.Lock()

@@ -82,7 +82,7 @@ func (b *Broker) verifyLocked() {
 	}
 	b.keeper.Hurry(all)
 	for _, q := range b.queues {
-		q.signal() // a head that waits for the store need not wait longer
+		q.hurryLocked() // a head that waits for the store need not wait longer
 	}
 }
 
@@ -112,7 +112,7 @@ func (b *Broker) forced(name string) {
 		}
 		return
 	}
-	if q := b.queues[name]; q != nil && q.holder != nil && q.holder != takenOver && !q.holder.over {
-		b.keeper.Hurry([]*Lease{q.holder})
+	if q := b.queues[name]; q != nil {
+		b.keeper.Hurry(q.leasesLocked())
 	}
 }

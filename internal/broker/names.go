@@ -8,17 +8,18 @@ import (
 
 // The reasons of an InvalidError. They are part of the API.
 const (
-	ReasonName       = "INVALID_NAME"
-	ReasonHolder     = "INVALID_HOLDER"
-	ReasonKind       = "INVALID_KIND"
-	ReasonDuration   = "INVALID_DURATION"
-	ReasonAnnotation = "INVALID_ANNOTATION"
-	ReasonClient     = "INVALID_CLIENT"
-	ReasonLeaseID    = "INVALID_LEASE_ID"
-	ReasonRequestID  = "INVALID_REQUEST_ID"
-	ReasonPage       = "INVALID_PAGE"
-	ReasonPermits    = "INVALID_PERMITS"
-	ReasonMessage    = "INVALID_MESSAGE"
+	ReasonName        = "INVALID_NAME"
+	ReasonHolder      = "INVALID_HOLDER"
+	ReasonKind        = "INVALID_KIND"
+	ReasonDuration    = "INVALID_DURATION"
+	ReasonAnnotation  = "INVALID_ANNOTATION"
+	ReasonClient      = "INVALID_CLIENT"
+	ReasonLeaseID     = "INVALID_LEASE_ID"
+	ReasonRequestID   = "INVALID_REQUEST_ID"
+	ReasonPage        = "INVALID_PAGE"
+	ReasonPermits     = "INVALID_PERMITS"
+	ReasonAlreadyHeld = "ALREADY_HELD"
+	ReasonMessage     = "INVALID_MESSAGE"
 )
 
 // checkName says whether a name can be used as a lock. Besides size and readability it must leave all its Redis

@@ -52,7 +52,10 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 	}
 	answers := make(chan onceAnswer, 1)
 	w := &waiter{
-		claim: Claim{Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1, TTL: req.Lease},
+		claim: Claim{
+			Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1, TTL: req.Lease,
+			Permits: permitsOf(req.Kind, req.Permits), Limit: req.Limit,
+		},
 		lease: req.Lease, annotation: req.Annotation,
 		client: req.Client, ownID: ownID,
 		once: func(a onceAnswer) { answers <- a },
@@ -60,19 +63,18 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 	if lease, held := b.againOnce(ctx, w, req); held {
 		return lease, nil, nil
 	}
-	q, err := b.joinOnce(w, req)
-	if err != nil {
+	if err := b.joinOnce(w, req); err != nil {
 		return OnceLease{}, nil, err
 	}
 	var a onceAnswer
 	select {
 	case a = <-answers:
 	case <-ctx.Done():
-		b.withdraw(q, w, ErrCancelled)
+		b.withdraw(w, ErrCancelled)
 		a = <-answers
 	}
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
-		b.settle(w.claim, nil)
+		b.settle(w)
 		a.refused = NotGranted{Cause: ErrCancelled}
 	}
 	switch refused := a.refused.(type) {
@@ -87,26 +89,36 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 // againOnce finds the lease of a caller that repeats its request while others wait for the name: it must not queue
 // behind those who wait for itself.
 func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (OnceLease, bool) {
-	if !w.ownID || len(b.waitersHere(req.Name, 0, 1)) == 0 {
+	if !w.ownID || !b.awaited(req.Name) {
 		return OnceLease{}, false
 	}
-	if st, err := b.store.Look(ctx, req.Name); err != nil || st.Owner != w.claim.Owner {
+	there := ErrNotHeld
+	own := []Renewal{{Name: req.Name, Kind: req.Kind, Owner: w.claim.Owner, Permits: w.claim.Permits}}
+	if b.store.Renew(ctx, own, func(_ int, err error) { there = err }); there != nil {
 		return OnceLease{}, false
 	}
-	c := w.claim
-	c.TTL = req.Lease
-	a := b.insist(b.attempt(c))
-	return OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until())}, a.err == nil
+	a := b.insist(b.attempt(w.claim, nil))
+	return OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence(), ValidFor: time.Until(a.until())}, a.err == nil
 }
 
-func (b *Broker) joinOnce(w *waiter, req OnceRequest) (*queue, error) {
+// awaited says whether somebody here waits for a name.
+func (b *Broker) awaited(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[name]
+	return q != nil && q.waiters.Len() > 0
+}
+
+func (b *Broker) joinOnce(w *waiter, req OnceRequest) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.draining || b.closed {
-		return nil, ErrDraining
+		return ErrDraining
 	}
-	q := b.queueLocked(req.Name)
-	return q, b.joinLocked(w, req.Wait)
+	w.waitFor(req.Wait)
+	w.q = b.queueLocked(req.Name)
+	defer b.dropIdleLocked(w.q)
+	return b.enterLocked(w)
 }
 
 // checkOnce validates a OnceRequest and fills in what may be left out.
@@ -118,7 +130,8 @@ func (b *Broker) checkOnce(req *OnceRequest) error {
 		req.LeaseID = rand.Text()
 	}
 	err := b.checkAcquire(AcquireRequest{
-		Name: req.Name, Kind: req.Kind, Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
+		Name: req.Name, Kind: req.Kind, Permits: req.Permits, Limit: req.Limit,
+		Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
 	})
 	if err == nil {
 		err = checkText("client_name", ReasonClient, req.Client, clientNameBytes)
@@ -145,6 +158,10 @@ func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration
 	if err != nil {
 		return OnceLease{}, err
 	}
+	lease := OnceLease{Name: name, LeaseID: leaseID, ValidFor: time.Until(start.Add(d - margin(d)))}
+	if k.Shared() { // nobody keeps which of several fences is its own
+		return lease, nil
+	}
 	st, err := b.store.Look(b.ctx, name)
 	if err == nil && st.Owner != onceOwner(leaseID) {
 		err = ErrNotHeld // it was given back at the same time
@@ -152,8 +169,8 @@ func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration
 	if err != nil {
 		return OnceLease{}, err
 	}
-	valid := time.Until(start.Add(d - margin(d)))
-	return OnceLease{Name: name, LeaseID: leaseID, Fence: st.Fence, ValidFor: valid}, nil
+	lease.Fence = st.Fence
+	return lease, nil
 }
 
 // ReleaseOnce gives a unary lease back. ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it.

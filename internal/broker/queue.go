@@ -7,21 +7,26 @@ import (
 
 // queue is the local FIFO of one name. It exists while somebody here holds the name or asks for it.
 //
-// While a session of this replica holds the name, holder is set and nobody asks the store: waiters sleep in the
-// list. Otherwise the driver, one goroutine, asks the store on behalf of the head. Broker.mu guards all fields.
+// While a session of this replica holds the name for itself alone, holder is set and nobody asks the store: waiters
+// sleep in the list. Otherwise the driver asks the store on behalf of the head. Broker.mu guards all fields.
 type queue struct {
 	name    string
-	holder  *Lease
-	waiters list.List     // of *waiter, the next one in front
-	driving bool          // the driver runs
-	wake    chan struct{} // size 1, wakes the driver; nil before it had a goroutine
-	burst   int           // hand-overs since the last real release
-	yield   bool          // others listen for the release just made: let them try first
+	holder  *Lease              // alone: exclusive, fair or writing; takenOver while the name is passed on
+	sharers map[*Lease]struct{} // readers and holders of permits
+	waiters list.List           // of *waiter, the next one in front
+	driving bool                // the driver runs
+	wake    chan struct{}       // size 1, wakes the driver; nil before it had a goroutine
+	tryAt   time.Time           // when the driver makes the next attempt
+	hurries int                 // how often it was told to hurry
+	burst   int                 // hand-overs since the last real release
+	yield   bool                // others listen for the release just made: let them try first
+	places  *places             // of the fair waiters; nil if there are none
 }
 
-// waiter is one request for a name that is not granted yet.
+// waiter is one request for a name, or for several, that is not granted yet.
 type waiter struct {
-	claim      Claim // as each attempt makes it, but for its TTL: this one is the longest
+	claim      Claim   // as each attempt makes it, but for its TTL: this one is the longest
+	all        []Claim // if several names are asked for; claim is the one it waits for
 	lease      time.Duration
 	auto       bool
 	annotation string
@@ -34,14 +39,18 @@ type waiter struct {
 	once   func(onceAnswer) // a unary call's answer; does not block
 	since  time.Time
 
-	try    bool          // does not wait
-	wait   time.Duration // bound of the wait, forever if negative
-	timer  *time.Timer   // ends a bounded wait; nil before the request has to wait
-	queued bool          // had to wait: an unreachable store does not end it any more
-	trying bool          // a store call for it is under way
-	unsure bool          // the outcome of a store call for it is unknown
-	gone   bool          // was answered or withdrawn
-	elem   *list.Element
+	q       *queue
+	try     bool          // does not wait
+	wait    time.Duration // bound of the wait, forever if negative
+	timer   *time.Timer   // ends a bounded wait; nil before the request has to wait
+	queued  bool          // had to wait: an unreachable store does not end it any more
+	told    bool          // and was told its position
+	trying  bool          // a store call for it is under way
+	listing bool          // one that keeps its place is
+	placed  bool          // it may have a place in the store
+	unsure  bool          // the outcome of a store call for it is unknown
+	gone    bool          // was answered or withdrawn
+	elem    *list.Element
 }
 
 const forever time.Duration = -1
@@ -58,7 +67,7 @@ func (b *Broker) queueLocked(name string) *queue {
 
 // dropIdleLocked forgets a queue that nobody needs.
 func (b *Broker) dropIdleLocked(q *queue) {
-	if q.holder == nil && !q.driving && q.waiters.Len() == 0 && b.queues[q.name] == q {
+	if q.holder == nil && len(q.sharers) == 0 && !q.driving && q.waiters.Len() == 0 && b.queues[q.name] == q {
 		delete(b.queues, q.name)
 	}
 }
@@ -70,13 +79,67 @@ func (q *queue) headLocked() *waiter {
 	return nil
 }
 
-func (q *queue) pushLocked(w *waiter) { w.elem = q.waiters.PushBack(w) }
+// pushLocked puts a waiter into the queue: behind those who wait for as long as it does.
+func (q *queue) pushLocked(w *waiter) {
+	w.q = q
+	for e := q.waiters.Back(); e != nil; e = e.Prev() {
+		if !e.Value.(*waiter).since.After(w.since) {
+			w.elem = q.waiters.InsertAfter(w, e)
+			return
+		}
+	}
+	w.elem = q.waiters.PushFront(w)
+}
 
-// successorLocked is the waiter a release may hand the name to: the head, unless the burst is used up or its client
-// may be dead.
-func (q *queue) successorLocked(burst int, now time.Time) *waiter {
+// blockedLocked says whether it is known here that a waiter cannot be granted the name. A writer that waits for local
+// readers is not blocked: the store must know that it waits, or readers elsewhere would go on for ever.
+func (q *queue) blockedLocked(w *waiter) bool {
+	return q.holder == takenOver || q.holder != nil && w.claim.Kind != Semaphore
+}
+
+// holdLocked takes note that a session of this replica holds the name.
+func (q *queue) holdLocked(l *Lease) {
+	if !l.kind.Shared() {
+		q.holder = l
+		return
+	}
+	if q.sharers == nil {
+		q.sharers = make(map[*Lease]struct{})
+	}
+	q.sharers[l] = struct{}{}
+}
+
+// leftLocked takes note that it does not any more.
+func (q *queue) leftLocked(l *Lease) {
+	if l == nil {
+		return
+	}
+	if q.holder == l {
+		q.holder = nil
+	}
+	delete(q.sharers, l)
+}
+
+// leasesLocked are all leases of the name that sessions of this replica hold.
+func (q *queue) leasesLocked() []*Lease {
+	ls := make([]*Lease, 0, len(q.sharers)+1)
+	if q.holder != nil && q.holder != takenOver {
+		ls = append(ls, q.holder)
+	}
+	for l := range q.sharers {
+		ls = append(ls, l)
+	}
+	return ls
+}
+
+// successorLocked is the waiter to whom a release of this kind may hand the name: the head, unless it wants something
+// else or more, its client may be dead, or the burst is used up. Among fair waiters the store decides whose turn it is.
+func (q *queue) successorLocked(k Kind, burst int, now time.Time) *waiter {
 	w := q.headLocked()
-	if w == nil || q.burst >= burst || w.ttlLocked(now) <= 0 {
+	switch {
+	case w == nil || k.Shared() || w.claim.Kind != k || w.all != nil || len(q.sharers) > 0 || w.ttlLocked(now) <= 0:
+		return nil
+	case k != Fair && q.burst >= burst:
 		return nil
 	}
 	return w
@@ -90,6 +153,13 @@ func (w *waiter) ttlLocked(now time.Time) time.Duration {
 	return w.lease
 }
 
+// hurryLocked has the driver make its next attempt now. If one is under way, another one follows.
+func (q *queue) hurryLocked() {
+	q.tryAt = time.Time{}
+	q.hurries++
+	q.signal()
+}
+
 func (q *queue) signal() {
 	select {
 	case q.wake <- struct{}{}:
@@ -98,7 +168,8 @@ func (q *queue) signal() {
 }
 
 // removeLocked takes a waiter out of its queue; it is not to be answered after that but by the caller.
-func (b *Broker) removeLocked(q *queue, w *waiter) {
+func (b *Broker) removeLocked(w *waiter) {
+	q := w.q
 	w.gone = true
 	if w.timer != nil {
 		w.timer.Stop()
@@ -111,27 +182,29 @@ func (b *Broker) removeLocked(q *queue, w *waiter) {
 	if w.sess != nil {
 		delete(w.sess.waiting, w.id)
 	}
+	b.unplaceLocked(w)
 	if w.unsure && !w.trying && !w.ownID {
-		b.settleLocked(w.claim, w.sess, 0)
+		b.settleWaiterLocked(w)
 	}
-	if q.waiters.Len() == 0 {
-		q.signal()
-	}
+	q.signal()
 	b.dropIdleLocked(q)
 }
 
-// parkLocked makes a request wait: it bounds its wait and tells its position.
-func (b *Broker) parkLocked(q *queue, w *waiter) {
-	if w.queued {
-		return
+// parkLocked makes a request wait: it bounds its wait and tells its position, but to a fair waiter only when the store
+// has told it.
+func (b *Broker) parkLocked(w *waiter, position int) {
+	if !w.queued {
+		w.queued = true
+		if w.wait != forever {
+			left := time.Until(w.since.Add(w.wait))
+			w.timer = time.AfterFunc(left, func() { b.withdraw(w, ErrTimedOut) })
+		}
 	}
-	w.queued = true
-	if w.wait != forever {
-		left := time.Until(w.since.Add(w.wait))
-		w.timer = time.AfterFunc(left, func() { b.withdraw(q, w, ErrTimedOut) })
-	}
-	if w.sess != nil {
-		w.sess.emitLocked(Queued{ID: w.id, Position: max(q.waiters.Len()-1, 0)})
+	if position >= 0 && !w.told {
+		w.told = true
+		if w.sess != nil {
+			w.sess.emitLocked(Queued{ID: w.id, Position: position})
+		}
 	}
 }
 
@@ -141,7 +214,7 @@ func (b *Broker) refuseAllLocked(err error) {
 		for e, next := q.waiters.Front(), (*list.Element)(nil); e != nil; e = next {
 			next = e.Next()
 			if w := e.Value.(*waiter); w.sess == nil {
-				b.removeLocked(q, w)
+				b.removeLocked(w)
 				b.answerLocked(w, Failed{Err: err})
 			}
 		}
@@ -149,11 +222,11 @@ func (b *Broker) refuseAllLocked(err error) {
 }
 
 // withdraw ends a wait, unless it was answered already.
-func (b *Broker) withdraw(q *queue, w *waiter, cause error) {
+func (b *Broker) withdraw(w *waiter, cause error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !w.gone {
-		b.removeLocked(q, w)
+		b.removeLocked(w)
 		b.answerLocked(w, NotGranted{ID: w.id, Cause: cause})
 	}
 }

@@ -76,7 +76,7 @@ func (b *Broker) release(l *Lease, id uint64) {
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.sess.ops++ // first: overLocked may end the session, which then is not finished
 	l.overLocked()
-	h := b.handoverLocked(l.q, l.returnAll())
+	h := b.handoverLocked(l.q, l, l.returnAll())
 	h.start = time.Now()
 	b.takingLocked()
 	b.store.StartRelease(h.r, func(res Returned, err error) {
@@ -113,13 +113,13 @@ func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 
 // returnAll is the Return that ends the lease.
 func (l *Lease) returnAll() Return {
-	return Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence}
+	return Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits}
 }
 
 // giveUp frees the name of a lease that is over but still in the store, or passes it on. What fails is tried again in
 // the background.
 func (b *Broker) giveUp(l *Lease) error {
-	err := b.pass(l.q, l.returnAll())
+	err := b.pass(l.q, l, l.returnAll())
 	if retriable(err) || l.unsure {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -134,7 +134,7 @@ func (b *Broker) recallLocked(l *Lease) {
 	if l.mayLast.After(end) {
 		end = l.mayLast
 	}
-	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(end), 0)}
+	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(end), 0), Permits: l.permits}
 	if l.unsure { // a late attempt would get another fence
 		c.Fence = 0
 	}

@@ -183,7 +183,7 @@ func (s *Session) endLocked(cause error, release bool) {
 	s.silence.Stop()
 	delete(b.sessions, s.id)
 	for _, w := range s.waiting {
-		b.removeLocked(b.queues[w.claim.Name], w)
+		b.removeLocked(w)
 	}
 	for _, w := range s.watched {
 		b.unwatchLocked(s, w)
@@ -260,13 +260,13 @@ func (s *Session) admitLocked(id uint64) error {
 	return nil
 }
 
-// roomLocked says whether the session may ask for one more lock.
-func (s *Session) roomLocked() error {
+// roomLocked says whether the session may ask for one more lock, or for several.
+func (s *Session) roomLocked(names int) error {
 	limits := s.b.cfg.Limits
 	if len(s.waiting) >= limits.WaitersPerSession {
 		return s.b.metrics.denied("waiters", limits.WaitersPerSession)
 	}
-	if len(s.waiting)+len(s.leases)+s.unsettled >= limits.LocksPerSession {
+	if len(s.waiting)+len(s.leases)+s.unsettled+max(names, 1) > limits.LocksPerSession {
 		return s.b.metrics.denied("locks", limits.LocksPerSession)
 	}
 	return nil

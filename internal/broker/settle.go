@@ -2,12 +2,18 @@ package broker
 
 import "time"
 
-// settle and settleLocked give back in the background what an attempt with an unknown outcome may have taken or not
+// settle, settleWaiterLocked and settleLocked give back in the background what an attempt with an unknown outcome may have taken or not
 // given back. No other request has the same owner, so nothing of it can hit another hold, however late it comes.
-func (b *Broker) settle(c Claim, s *Session) {
+func (b *Broker) settle(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.settleLocked(c, s, 0)
+	b.settleWaiterLocked(w)
+}
+
+func (b *Broker) settleWaiterLocked(w *waiter) {
+	for _, c := range w.claimed() {
+		b.settleLocked(c, w.sess, 0)
+	}
 }
 
 func (b *Broker) settleLocked(c Claim, s *Session, after time.Duration) {
@@ -39,7 +45,7 @@ func (b *Broker) compensate(c Claim) {
 	end := time.Now().Add(max(c.TTL, b.cfg.SessionTTL))
 	acknowledged := 0
 	for n := 1; b.ctx.Err() == nil && time.Now().Before(end); n++ {
-		_, err := b.store.Release(b.ctx, Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence})
+		_, err := b.store.Release(b.ctx, Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Permits: c.Permits})
 		switch {
 		case retriable(err):
 			b.pause(backoff(n))

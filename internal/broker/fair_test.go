@@ -1,0 +1,286 @@
+package broker_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+func TestFairWaitersAreServedInTheirOrderOverAllReplicas(t *testing.T) {
+	inWorld(t, func(w *world) {
+		worlds := []*world{w, w.replica(), w.replica()}
+		holder := w.alive()
+		g := holder.takeKind("job", broker.Fair)
+		const n = 30
+		clients := make([]*client, n)
+		for i := range n {
+			clients[i] = worlds[(i*i+i/3)%3].alive()
+			if _, position := clients[i].queueAs(of("job", broker.Fair)); position != i {
+				t.Errorf("waiter %d is told position %d", i, position)
+			}
+		}
+		holder.release(g.Hold)
+		for i, c := range clients {
+			g := one[broker.Granted](c)
+			for _, later := range clients[i+1:] {
+				later.none()
+			}
+			c.release(g.Hold)
+		}
+		w.free("job")
+	})
+}
+
+// TestFairGrantsCostThreeCallsAtMost counts what two replicas need to pass a lock on between them: an Enlist, an
+// attempt and a release for each grant.
+func TestFairGrantsCostThreeCallsAtMost(t *testing.T) {
+	inWorld(t, func(w *world) {
+		worlds := []*world{w, w.replica()}
+		holder := w.alive()
+		g := holder.takeKind("job", broker.Fair)
+		const n = 40
+		clients := make([]*client, n)
+		for i := range n {
+			clients[i] = worlds[i%2].alive()
+			clients[i].queueKind("job", broker.Fair)
+		}
+		before := w.store.acquires.Load() + w.store.releases.Load()
+		holder.release(g.Hold)
+		for _, c := range clients {
+			c.release(one[broker.Granted](c).Hold)
+		}
+		if calls := w.store.acquires.Load() + w.store.releases.Load() - before; calls > 2*n+5 {
+			t.Errorf("%d grants took %d attempts and releases, want at most two each", n, calls)
+		}
+	})
+}
+
+func TestFairLockIsHandedOverInsideAReplica(t *testing.T) {
+	inWorld(t, func(w *world) {
+		holder := w.alive()
+		g := holder.takeKind("job", broker.Fair)
+		clients := make([]*client, 50) // more than a burst
+		for i := range clients {
+			clients[i] = w.alive()
+			clients[i].queueKind("job", broker.Fair)
+		}
+		before := w.store.acquires.Load()
+		holder.release(g.Hold)
+		for _, c := range clients {
+			c.release(one[broker.Granted](c).Hold)
+		}
+		if calls := w.store.acquires.Load() - before; calls > 0 {
+			t.Errorf("%d attempts were made, want none", calls)
+		}
+	})
+}
+
+func TestDeadFairWaitersDelayTheNextBySeconds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		dead, deadStore := w.severable()
+		holder := w.alive()
+		g := holder.takeKind("job", broker.Fair)
+		for range 10 {
+			dead.alive().queueKind("job", broker.Fair)
+		}
+		next := w.replica().alive()
+		if _, position := next.queueAs(of("job", broker.Fair)); position != 10 {
+			t.Errorf("got position %d, want 10", position)
+		}
+		deadStore.setDown(broker.ErrUnavailable)
+		holder.release(g.Hold)
+		next.grantedWithin(9 * time.Second)
+	})
+}
+
+func TestFairWaiterOfAReplicaThatComesBackIsServed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		away, store := w.severable()
+		holder := w.alive()
+		g := holder.takeKind("job", broker.Fair)
+		slow := away.alive()
+		slow.queueKind("job", broker.Fair)
+		store.setDown(broker.ErrUnavailable)
+		time.Sleep(time.Minute)
+		store.setDown(nil)
+		holder.release(g.Hold)
+		slow.grantedWithin(5 * time.Second)
+	})
+}
+
+func TestFairWaiterWhoLeavesDelaysNobody(t *testing.T) {
+	inWorld(t, func(w *world) {
+		holder := w.alive()
+		g := holder.takeKind("job", broker.Fair)
+		gone, next := w.replica().alive(), w.replica().alive()
+		gone.queueKind("job", broker.Fair)
+		next.queueKind("job", broker.Fair)
+		gone.End(broker.ErrSilent)
+		holder.none()
+		holder.release(g.Hold)
+		one[broker.Granted](next)
+	})
+}
+
+// TestTheNextFairWaiterIsToldWhenTheOneBeforeItLeavesAFreeLock covers the gap between a release and the attempt of the
+// waiter that it was for.
+func TestTheNextFairWaiterIsToldWhenTheOneBeforeItLeavesAFreeLock(t *testing.T) {
+	inWorld(t, func(w *world) {
+		holder := w.alive()
+		g := holder.takeKind("job", broker.Fair)
+		first, store := w.severable()
+		a, b := first.alive(), w.replica().alive()
+		a.queueKind("job", broker.Fair)
+		b.queueKind("job", broker.Fair)
+		store.onAcquire(func(func() (broker.Grant, error)) (broker.Grant, error) {
+			return broker.Grant{}, broker.ErrUnavailable
+		})
+		holder.release(g.Hold)
+		a.End(broker.ErrSilent)
+		one[broker.Granted](b)
+	})
+}
+
+func TestEightFairWaitersWithLeasesOfASecondAreServedInElevenSeconds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		worlds := []*world{w, w.replica(), w.replica()}
+		begin := time.Now()
+		req := of("job", broker.Fair)
+		req.Lease = new(time.Second)
+		holder := w.alive()
+		holder.takeAs(req)
+		clients := make([]*client, 8)
+		for i := range clients {
+			clients[i] = worlds[i%3].alive()
+			clients[i].queueAs(req)
+		}
+		for _, c := range clients {
+			c.grantedWithin(1100 * time.Millisecond)
+		}
+		if d := time.Since(begin); d > 11*time.Second {
+			t.Errorf("took %v", d)
+		}
+	})
+}
+
+func TestTryOfAFairLockIsRefusedWhileOthersQueueAndHarmsNobody(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b, c := w.alive(), w.replica().alive(), w.replica().alive()
+		g := a.takeKind("job", broker.Fair)
+		b.queueKind("job", broker.Fair)
+		for range 5 {
+			c.busy(of("job", broker.Fair))
+		}
+		a.release(g.Hold)
+		h := one[broker.Granted](b)
+		b.release(h.Hold)
+		c.takeKind("job", broker.Fair)
+	})
+}
+
+func TestAbandonedFairWaitsLeaveNoTrace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.alive(), w.replica().alive()
+		g := a.takeKind("job", broker.Fair)
+		for range 50 {
+			req := of("job", broker.Fair)
+			req.Wait = new(50 * time.Millisecond)
+			b.queueAs(req)
+			time.Sleep(50 * time.Millisecond)
+			b.notGranted(broker.ErrTimedOut)
+		}
+		if left, err := w.store.Queue(t.Context(), "job", 0, 100); err != nil || len(left) > 0 {
+			t.Errorf("left in the queue: %v, %v", left, err)
+		}
+		if _, position := b.queueAs(of("job", broker.Fair)); position != 0 {
+			t.Errorf("got position %d, want 0", position)
+		}
+		a.release(g.Hold)
+		one[broker.Granted](b)
+	})
+}
+
+func TestFairWaitDuringAnOutageEndsAndLeavesNoTrace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		far, store := w.severable()
+		a, b := w.alive(), far.alive()
+		a.takeKind("job", broker.Fair)
+		req := of("job", broker.Fair)
+		req.Wait = new(3 * time.Second)
+		b.queueAs(req)
+		store.setDown(broker.ErrUnavailable)
+		time.Sleep(3 * time.Second)
+		for _, e := range b.events() {
+			if _, risk := e.(broker.AtRisk); risk {
+				t.Errorf("a session without leases is at risk")
+			}
+		}
+		time.Sleep(27 * time.Second)
+		store.setDown(nil)
+		time.Sleep(10 * time.Second)
+		if left, err := w.store.Queue(t.Context(), "job", 0, 100); err != nil || len(left) > 0 {
+			t.Errorf("left in the queue: %v, %v", left, err)
+		}
+	})
+}
+
+func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		w.alive().takeKind("job", broker.Fair)
+		w.alive().queueKind("job", broker.Fair)
+		there.alive().queueKind("job", broker.Fair)
+		w.alive().queueKind("job", broker.Fair)
+		infos, err := w.b.Waiters(t.Context(), "job", 0, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var seen []string
+		for _, i := range infos {
+			seen = append(seen, fmt.Sprint(i.Position, i.Kind, i.Session != "", i.Owner != ""))
+		}
+		if want := []string{"0 fair true true", "1 fair false true", "2 fair true true"}; !slices.Equal(seen, want) {
+			t.Errorf("got %q, want %q", seen, want)
+		}
+		if info, err := w.b.Lock(t.Context(), "job"); err != nil || info.Queued != 3 || info.Kind != broker.Fair {
+			t.Errorf("got %+v, %v, want three that queue", info, err)
+		}
+	})
+}
+
+func TestManyFairWaitersOfOneSessionAreServedInTheOrderOfTheirRequests(t *testing.T) {
+	inWorld(t, func(w *world) {
+		holder, c := w.alive(), w.replica().alive()
+		g := holder.takeKind("job", broker.Fair)
+		ids := make([]uint64, 1200) // more than one call can enlist
+		for i := range ids {
+			ids[i] = c.acquire(of("job", broker.Fair))
+		}
+		for i, e := range c.events() {
+			if q := e.(broker.Queued); q.ID != ids[i] || q.Position != i {
+				t.Fatalf("request %d is told %+v", i, q)
+			}
+		}
+		holder.release(g.Hold)
+		for i, id := range ids {
+			g := one[broker.Granted](c)
+			if g.ID != id {
+				t.Fatalf("grant %d is for request %d, want %d", i, g.ID, id)
+			}
+			c.Release(c.id(), g.Hold)
+			events := c.events()
+			if i == len(ids)-1 {
+				break
+			}
+			if len(events) != 2 {
+				t.Fatalf("got %#v", events)
+			}
+			c.putBack(events[slices.IndexFunc(events, isGranted)])
+		}
+	})
+}
+
+func isGranted(e broker.Event) bool { _, ok := e.(broker.Granted); return ok }

@@ -1,0 +1,168 @@
+package broker
+
+import (
+	"time"
+)
+
+const (
+	// placeTime is how long a waiter's place in the store outlives this replica.
+	placeTime = 6 * time.Second
+	// placeInterval is how often it is kept, and how often the head of a queue with places tries.
+	placeInterval = placeTime / 3
+	// placeRetry is the pause after a failed attempt to keep places.
+	placeRetry = 500 * time.Millisecond
+	// leaveTime bounds how long a place is given up for. It ends by itself long before, but for others to see that
+	// somebody has to look.
+	leaveTime = 2 * time.Minute
+)
+
+// places are the places of a queue's fair waiters in the store. Fair waiters of all replicas and other programs wait
+// in one queue there; a place lives as long as it is kept. Broker.mu guards all fields.
+type places struct {
+	of     map[Owner]*waiter
+	fresh  []*waiter // have no place yet
+	keepAt time.Time // when all are to be kept
+}
+
+// placeLocked begins to keep a place for a fair waiter.
+func (q *queue) placeLocked(w *waiter) {
+	if w.claim.Kind != Fair || w.all != nil || w.try {
+		return
+	}
+	if q.places == nil {
+		q.places = &places{of: make(map[Owner]*waiter), keepAt: time.Now().Add(placeInterval)}
+	}
+	q.places.of[w.claim.Owner] = w
+	q.places.fresh = append(q.places.fresh, w)
+	q.signal()
+}
+
+// unplaceLocked gives up the place of a waiter that leaves.
+func (b *Broker) unplaceLocked(w *waiter) {
+	if q := w.q; q.places != nil {
+		delete(q.places.of, w.claim.Owner)
+		if len(q.places.of) == 0 {
+			q.places = nil
+		}
+	}
+	if w.placed && !w.trying && !w.listing {
+		b.leaveLocked(w)
+	}
+}
+
+// dueLocked are the waiters whose places are to be kept now: all of them every placeInterval, otherwise the new ones.
+func (p *places) dueLocked(q *queue, now time.Time) (due []*waiter) {
+	if p == nil {
+		return nil
+	}
+	fresh := p.fresh
+	p.fresh = nil
+	if now.Before(p.keepAt) {
+		for _, w := range fresh {
+			if !w.gone && !w.placed && !w.trying {
+				due = append(due, w)
+			}
+		}
+		return due
+	}
+	p.keepAt = now.Add(placeInterval)
+	for e := q.waiters.Front(); e != nil; e = e.Next() {
+		if w := e.Value.(*waiter); p.of[w.claim.Owner] == w && !w.trying {
+			due = append(due, w)
+		}
+	}
+	return due
+}
+
+// enlist keeps places, and tells new ones their position.
+func (b *Broker) enlist(q *queue, ws []*waiter) {
+	owners := make([]Owner, len(ws))
+	b.mu.Lock()
+	for i, w := range ws {
+		owners[i] = w.claim.Owner
+		w.listing, w.placed = true, true
+	}
+	b.mu.Unlock()
+	positions, err := b.store.Enlist(b.ctx, q.name, owners, placeTime)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err != nil && q.places != nil {
+		q.places.keepAt = time.Now().Add(placeRetry)
+	}
+	for i, w := range ws {
+		w.listing = false
+		switch {
+		case w.gone:
+			b.leaveLocked(w)
+		case err != nil:
+		case positions[i] == PlaceHolds:
+			q.hurryLocked()
+		case positions[i] >= 0:
+			b.parkLocked(w, positions[i])
+		}
+	}
+}
+
+// meantLocked says whether a notice may concern a waiter of this queue, and brings the one it names to the front:
+// in the store it is the next one.
+func (q *queue) meantLocked(n Notice) bool {
+	if n.For == "" {
+		return true
+	}
+	if q.places == nil {
+		return false
+	}
+	w := q.places.of[n.For]
+	if w == nil {
+		return false
+	}
+	if w.elem != nil {
+		q.waiters.MoveToFront(w.elem)
+	}
+	return true
+}
+
+// placeKey is what places are given up together.
+type placeKey struct {
+	name string
+	kind Kind
+}
+
+// leaveLocked gives up a place in the background, until the store acknowledges it.
+func (b *Broker) leaveLocked(w *waiter) {
+	if b.closed {
+		return
+	}
+	k := placeKey{w.claim.Name, w.claim.Kind}
+	owners, busy := b.leaving[k]
+	b.leaving[k] = append(owners, w.claim.Owner)
+	if !busy {
+		b.takeLocked(func() { b.leavePlaces(k) })
+	}
+}
+
+// leavePlaces gives up places until there are none left to give up.
+func (b *Broker) leavePlaces(k placeKey) {
+	end := time.Now().Add(leaveTime)
+	for n := 1; ; n++ {
+		b.mu.Lock()
+		owners := b.leaving[k]
+		if len(owners) == 0 || b.ctx.Err() != nil {
+			delete(b.leaving, k)
+			b.mu.Unlock()
+			return
+		}
+		b.leaving[k] = []Owner{}
+		b.mu.Unlock()
+		if err := b.store.Leave(b.ctx, k.name, k.kind, owners); !retriable(err) {
+			n, end = 0, time.Now().Add(leaveTime)
+			continue
+		}
+		if time.Now().Before(end) {
+			b.mu.Lock()
+			b.leaving[k] = append(b.leaving[k], owners...)
+			b.mu.Unlock()
+		}
+		b.pause(backoff(n))
+	}
+}

@@ -1,0 +1,225 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// allOf is a request for several names.
+func allOf(k broker.Kind, names ...string) broker.AcquireRequest {
+	req := of(names[0], k)
+	for _, n := range names[1:] {
+		o := of(n, k)
+		req.More = append(req.More, broker.Item{Name: n, Kind: k, Permits: o.Permits, Limit: o.Limit})
+	}
+	return req
+}
+
+func TestAllOrNone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.alive(), w.replica().alive()
+		held := a.take("b")
+		b.busy(allOf(broker.Exclusive, "a", "b", "c"))
+		w.free("a")
+		w.free("c")
+		b.queueAs(allOf(broker.Exclusive, "a", "b", "c"))
+		time.Sleep(time.Minute)
+		a.none()
+		w.free("a") // who waits holds nothing
+		a.release(held.Hold)
+		g := one[broker.Granted](b)
+		if len(g.More) != 2 || g.Hold.Name != "a" || g.More[0].Name != "b" || g.More[1].Name != "c" {
+			t.Fatalf("got %+v, want a, b and c", g)
+		}
+		for _, h := range append(g.More, g.Hold) {
+			if st := w.look(h.Name); !st.Held || st.Fence != h.Fence {
+				t.Errorf("got %+v, want %q held with fence %d", st, h.Name, h.Fence)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		b.none() // all are renewed
+		b.release(g.More[0])
+		b.release(g.Hold)
+		b.release(g.More[1])
+		for _, n := range []string{"a", "b", "c"} {
+			w.free(n)
+		}
+	})
+}
+
+func TestSeveralOfMixedKinds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.alive(), w.replica().alive()
+		mixed := broker.AcquireRequest{Name: "x", Kind: broker.Exclusive, More: []broker.Item{
+			{Name: "doc", Kind: broker.Read}, {Name: "f", Kind: broker.Fair}, {Name: "pool", Kind: broker.Semaphore, Limit: 2},
+		}}
+		ga, gdoc := a.takeAs(mixed), b.takeKind("doc", broker.Read)
+		b.busy(of("x", broker.Exclusive))
+		b.busy(of("doc", broker.Write))
+		b.busy(of("f", broker.Fair))
+		gp := b.takeKind("pool", broker.Semaphore)
+		b.busy(broker.AcquireRequest{Name: "pool", Kind: broker.Semaphore})
+		b.release(gdoc.Hold)
+		b.release(gp.Hold)
+		for _, h := range append(ga.More, ga.Hold) {
+			a.release(h)
+		}
+		b.takeAs(mixed)
+	})
+}
+
+// TestSeveralInAnyOrderNeverBlockEachOther has two clients take the same names in opposite orders, again and again.
+func TestSeveralInAnyOrderNeverBlockEachOther(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		done := make(chan struct{})
+		for i, names := range [][]string{{"a", "b", "c"}, {"c", "b", "a"}, {"b", "a"}, {"c", "a"}} {
+			c := []*world{w, there}[i%2].alive()
+			go func() {
+				defer func() { done <- struct{}{} }()
+				for range 50 {
+					c.Acquire(c.id(), allOf(broker.Exclusive, names...))
+					g := c.awaitGrant()
+					time.Sleep(10 * time.Millisecond)
+					for _, h := range append(g.More, g.Hold) {
+						c.Release(c.id(), h)
+					}
+				}
+			}()
+		}
+		timeout := time.After(time.Minute)
+		for range 4 {
+			select {
+			case <-done:
+			case <-timeout:
+				t.Fatal("they block each other")
+			}
+		}
+	})
+}
+
+func (c *client) awaitGrant() broker.Granted {
+	for {
+		<-c.Outbox().Wake()
+		for _, e := range c.Outbox().Take() {
+			if g, ok := e.(broker.Granted); ok {
+				return g
+			}
+		}
+	}
+}
+
+func TestOneOfSeveralCanBeLost(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		g := c.takeAs(allOf(broker.Exclusive, "a", "b"))
+		if _, err := w.b.ForceRelease(t.Context(), "b", broker.Exclusive); err != nil {
+			t.Fatal(err)
+		}
+		if lost := one[broker.Lost](c); lost.Hold.Name != "b" {
+			t.Errorf("got %+v, want b lost", lost)
+		}
+		c.release(g.Hold)
+	})
+}
+
+func TestOneOfTenRacersForSeveralWins(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		wins := 0
+		clients := make([]*client, 10)
+		for i := range clients {
+			clients[i] = []*world{w, there}[i%2].alive()
+			req := allOf(broker.Exclusive, "a", "b", "c")
+			req.Wait, req.Lease = new(time.Duration), new(10*time.Second)
+			clients[i].acquire(req)
+		}
+		for _, c := range clients {
+			for _, e := range c.events() {
+				if isGranted(e) {
+					wins++
+				}
+			}
+		}
+		if wins != 1 {
+			t.Errorf("%d racers won, want one", wins)
+		}
+	})
+}
+
+func TestSeveralThatCannotBeAreRefused(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		c.refused(allOf(broker.Exclusive, "a", "b", "a"), broker.ErrInvalid)
+		c.refused(allOf(broker.Exclusive, "a", ""), broker.ErrInvalid)
+		many := allOf(broker.Exclusive, "a")
+		for i := range 64 {
+			many.More = append(many.More, broker.Item{Name: name(i), Kind: broker.Exclusive})
+		}
+		c.refused(many, broker.ErrQuota)
+		own := holder("b", broker.Exclusive)
+		c.takeAs(own)
+		req := allOf(broker.Exclusive, "a", "b")
+		req.Holder = "h"
+		c.refused(req, broker.ErrInvalid)
+		w.free("a")
+		pool := allOf(broker.Semaphore, "p", "q")
+		pool.More[0].Permits = 5
+		c.refused(pool, broker.ErrInvalid)
+		w.free("p")
+	})
+}
+
+func TestSeveralThatWaitAreRefusedWhenTheirHolderGotOneOfThem(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other, c := w.replica().alive(), w.alive()
+		g := other.take("a")
+		c.queueAs(holder("a", broker.Exclusive))
+		req := allOf(broker.Exclusive, "b", "a")
+		req.Holder = "h"
+		c.acquire(req)
+		c.events()
+		other.release(g.Hold)
+		var granted, refused bool
+		for _, e := range c.events() {
+			f, failed := e.(broker.Failed)
+			granted, refused = granted || isGranted(e), refused || failed && isError(f.Err, broker.ErrInvalid)
+		}
+		if !granted || !refused {
+			t.Errorf("granted: %v, refused: %v, want both", granted, refused)
+		}
+	})
+}
+
+func TestSeveralWithUnknownOutcomeAreGivenBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		w.store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
+			_, _ = next()
+			return nil, broker.ErrOutcomeUnknown
+		})
+		c.refused(allOf(broker.Exclusive, "a", "b"), broker.ErrOutcomeUnknown)
+		w.store.onAcquireAll(nil)
+		time.Sleep(time.Minute)
+		w.free("a")
+		w.free("b")
+	})
+}
+
+func TestSeveralGrantedToAClientThatLeftAreGivenBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		w.store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
+			time.Sleep(time.Second)
+			return next()
+		})
+		c.acquire(allOf(broker.Exclusive, "a", "b"))
+		c.none()
+		c.End(broker.ErrSilent)
+		time.Sleep(2 * time.Second)
+		w.free("a")
+		w.free("b")
+	})
+}
