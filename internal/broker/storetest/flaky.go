@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
 )
@@ -38,6 +40,10 @@ const (
 	OpLook
 	OpList
 	OpProbe
+	OpAcquireAll
+	OpEnlist
+	OpLeave
+	OpQueue
 )
 
 // errPlanned is the cause of all errors a Flaky store makes up.
@@ -75,7 +81,7 @@ func (f *Flaky) Next(op Op, fates ...Fate) {
 }
 
 // Choose lets a function decide from now on; nil delivers everything. The name is empty for List and Probe, and that
-// of the first hold for Renew. It is called with a mutex held and must not call the Store.
+// of the first hold for Renew and AcquireAll. It is called with a mutex held and must not call the Store.
 func (f *Flaky) Choose(choose func(op Op, name string) Fate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,6 +178,41 @@ func (f *Flaky) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, erro
 	})
 }
 
+// AcquireAll implements broker.Store.
+func (f *Flaky) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
+	first := ""
+	if len(cs) > 0 {
+		first = cs[0].Name
+	}
+	kept := slices.Clone(cs) // the caller may reuse its slice
+	return reply(ctx, f, OpAcquireAll, first, func(ctx context.Context) ([]broker.Grant, error) {
+		return f.Store.AcquireAll(ctx, kept)
+	})
+}
+
+// Enlist implements broker.Store.
+func (f *Flaky) Enlist(ctx context.Context, name string, owners []broker.Owner, place time.Duration) ([]int, error) {
+	kept := slices.Clone(owners)
+	return reply(ctx, f, OpEnlist, name, func(ctx context.Context) ([]int, error) {
+		return f.Store.Enlist(ctx, name, kept, place)
+	})
+}
+
+// Leave implements broker.Store.
+func (f *Flaky) Leave(ctx context.Context, name string, kind broker.Kind, owners []broker.Owner) error {
+	kept := slices.Clone(owners)
+	return f.call(ctx, OpLeave, name, func(ctx context.Context) error {
+		return f.Store.Leave(ctx, name, kind, kept)
+	})
+}
+
+// Queue implements broker.Store.
+func (f *Flaky) Queue(ctx context.Context, name string, from, size int) ([]broker.Owner, error) {
+	return reply(ctx, f, OpQueue, name, func(ctx context.Context) ([]broker.Owner, error) {
+		return f.Store.Queue(ctx, name, from, size)
+	})
+}
+
 // Release implements broker.Store.
 func (f *Flaky) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
 	return reply(ctx, f, OpRelease, r.Name, func(ctx context.Context) (broker.Returned, error) {
@@ -186,7 +227,7 @@ func (f *Flaky) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 		first = rs[0].Name
 	}
 	delivered := false
-	kept := append([]broker.Renewal(nil), rs...) // the caller may reuse its slice
+	kept := slices.Clone(rs) // the caller may reuse its slice
 	results := make([]error, len(rs))
 	var mu sync.Mutex // Renew may call done at the same time for several
 	err := f.call(ctx, OpRenew, first, func(ctx context.Context) error {

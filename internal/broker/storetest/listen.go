@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ type ear struct {
 
 	mu      sync.Mutex // guards the fields below
 	heard   map[broker.What]int
+	told    []broker.Notice // all but NoticeListening
 	forced  []string
 	changed chan struct{} // closed and replaced at each change
 }
@@ -24,14 +26,27 @@ func newEar(s *suite) *ear {
 // listen makes an ear for a name and waits until it hears.
 func (s *suite) listen(name string) (e *ear, stop func()) {
 	s.Helper()
+	return s.listenTo(name, broker.Exclusive)
+}
+
+// listenTo is listen for a kind, or for any.
+func (s *suite) listenTo(name string, kind broker.Kind) (e *ear, stop func()) {
+	s.Helper()
 	e = newEar(s)
-	stop = s.Store.Listen(name, broker.Exclusive, e.hear)
+	stop = s.Store.Listen(name, kind, e.hear)
 	s.Cleanup(stop)
 	e.await("listening", func() bool { return e.heard[broker.NoticeListening] > 0 })
 	return e, stop
 }
 
-func (e *ear) hear(n broker.Notice) { e.change(func() { e.heard[n.What]++ }) }
+func (e *ear) hear(n broker.Notice) {
+	e.change(func() {
+		e.heard[n.What]++
+		if n.What != broker.NoticeListening {
+			e.told = append(e.told, n)
+		}
+	})
+}
 
 func (e *ear) hearForced(name string) { e.change(func() { e.forced = append(e.forced, name) }) }
 
@@ -58,6 +73,45 @@ func (e *ear) await(what string, cond func() bool) {
 		case <-changed:
 		case <-deadline:
 			e.s.Fatalf("not heard within %v: %s; heard %v %q", within, what, e.heard, e.forced)
+		}
+	}
+}
+
+// awaitTold waits until as many notices came and fails if they are others. How long a turn takes may be some seconds less.
+func (e *ear) awaitTold(want ...broker.Notice) {
+	e.s.Helper()
+	e.await("notices", func() bool { return len(e.told) >= len(want) })
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.told) != len(want) {
+		e.s.Fatalf("heard %+v, want %+v", e.told, want)
+	}
+	for i, n := range want {
+		got := e.told[i]
+		if n.What == broker.NoticeTurn {
+			e.s.wantTTL(got.After, n.After)
+			got.After, n.After = 0, 0
+		}
+		if got != n {
+			e.s.Errorf("notice %d: got %+v, want %+v", i, got, n)
+		}
+	}
+}
+
+// hasForced says whether a forced release of a name is heard within a time.
+func (e *ear) hasForced(name string, wait time.Duration) bool {
+	timeout := time.After(wait)
+	for {
+		e.mu.Lock()
+		heard, changed := slices.Contains(e.forced, name), e.changed
+		e.mu.Unlock()
+		if heard {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			return false
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (s *suite) listAll(prefix string, size int) (names []string) {
 			s.Fatalf("list from %q: %v", cursor, err)
 		}
 		for _, st := range page {
-			if !st.Held || st.Owner == "" || st.Fence == 0 {
+			if !st.Held || (st.Owner == "") != (st.Kind == broker.Semaphore) || st.Holders == 0 || st.Fence == 0 {
 				s.Errorf("a listed name is not held: %+v", st)
 			}
 			seen[st.Name] = st

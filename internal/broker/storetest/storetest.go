@@ -5,6 +5,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,6 +50,12 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 		{"List", listContract},
 		{"Listen", listenContract},
 		{"Refusals", refusalContract},
+		{"Fair", slices.Concat(common(broker.Fair), fairContract, fairPlaceContract, fairListenContract)},
+		{"Read", slices.Concat(common(broker.Read), readContract)},
+		{"Write", slices.Concat(common(broker.Write), writeContract)},
+		{"Semaphore", slices.Concat(common(broker.Semaphore), semaphoreContract)},
+		{"Kinds", kindsContract},
+		{"AcquireAll", allContract},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {

@@ -1,0 +1,462 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// of is a first acquisition of a kind with the usual lease: all of a name, so that nobody else gets in.
+func of(kind broker.Kind, name string, o broker.Owner) broker.Claim {
+	c := claim(name, o)
+	c.Kind = kind
+	if kind == broker.Semaphore {
+		c.Permits, c.Limit = 2, 2
+	}
+	return c
+}
+
+// against is a claim that the hold of another of a kind stands in the way of.
+func against(kind broker.Kind, name string, o broker.Owner) broker.Claim {
+	if kind == broker.Read {
+		kind = broker.Write
+	}
+	return of(kind, name, o)
+}
+
+// back is a complete release of a claim that was granted.
+func back(c broker.Claim, f broker.Fence) broker.Return {
+	return broker.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
+}
+
+// on prolongs what was granted to a claim by the usual lease.
+func on(c broker.Claim, f broker.Fence) broker.Renewal {
+	return broker.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, TTL: ttl, Permits: c.Permits}
+}
+
+// again is a further acquisition.
+func again(c broker.Claim, count uint32, f broker.Fence) broker.Claim {
+	c.Count, c.Fence = count, f
+	return c
+}
+
+// refused makes an acquisition that must be refused because of others, and returns why.
+func (s *suite) refused(c broker.Claim) broker.HeldError {
+	s.Helper()
+	_, err := s.Store.Acquire(s.Context(), c)
+	s.wantErr(err, broker.ErrHeld)
+	held, ok := errors.AsType[*broker.HeldError](err)
+	if !ok {
+		s.Fatalf("acquire %+v: got %v, want a HeldError", c, err)
+	}
+	return *held
+}
+
+// notHeld makes a release that must find nothing.
+func (s *suite) notHeld(r broker.Return) {
+	s.Helper()
+	_, err := s.Store.Release(s.Context(), r)
+	s.wantErr(err, broker.ErrNotHeld)
+}
+
+// wantState checks what Look says, apart from the fence, and from the remaining time up to some seconds.
+func (s *suite) wantState(want broker.State) {
+	s.Helper()
+	got := s.look(want.Name)
+	s.wantTTL(got.TTL, want.TTL)
+	got.TTL, got.Fence, want.TTL = 0, 0, 0
+	if !got.Held && got.Kind == broker.Read {
+		got.Kind = 0 // nobody reads any more
+	}
+	if got != want {
+		s.Errorf("got  %+v, want %+v", got, want)
+	}
+}
+
+// wantFree checks that nobody holds a name.
+func (s *suite) wantFree(name string) {
+	s.Helper()
+	if st := s.look(name); st.Held || st.Owner != "" || st.Count != 0 || st.Holders != 0 || st.TTL != 0 {
+		s.Errorf("got %+v, want it free", st)
+	}
+}
+
+// heldAs is what Look says of a claim that was granted.
+func heldAs(c broker.Claim) broker.State {
+	st := broker.State{Name: c.Name, Kind: c.Kind, Held: true, Owner: c.Owner, Count: c.Count, Holders: 1, TTL: c.TTL}
+	switch c.Kind {
+	case broker.Fair:
+		st.Kind = broker.Exclusive
+	case broker.Semaphore:
+		st.Owner, st.Count, st.Holders, st.Limit = "", 0, c.Permits, c.Limit
+	default:
+	}
+	return st
+}
+
+func (s *suite) force(name string, kind broker.Kind) bool {
+	s.Helper()
+	held, err := s.Store.ForceRelease(s.Context(), name, kind)
+	if err != nil {
+		s.Fatalf("force release %q: %v", name, err)
+	}
+	return held
+}
+
+// expireHold ends one of several holds.
+func (s *suite) expireHold(name string, o broker.Owner) {
+	s.Helper()
+	if s.Hooks.ExpireHold == nil {
+		s.Skip("this store has no hook that ends one hold")
+	}
+	s.must(s.Hooks.ExpireHold(name, o))
+}
+
+// expirePlace ends the place of a waiter.
+func (s *suite) expirePlace(name string, o broker.Owner) {
+	s.Helper()
+	if s.Hooks.ExpirePlace == nil {
+		s.Skip("this store has no hook that ends a place")
+	}
+	s.must(s.Hooks.ExpirePlace(name, o))
+}
+
+// common is what is true of a kind as of all others.
+func common(kind broker.Kind) []contract {
+	var all []contract
+	for _, c := range commonContract {
+		all = append(all, contract{c.name, func(s *suite) { c.test(s, kind) }})
+	}
+	return all
+}
+
+var commonContract = []struct {
+	name string
+	test func(s *suite, kind broker.Kind)
+}{
+	{"AFreeNameIsGranted", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		g := s.acquire(c)
+		if g.Fence == 0 || g.TTL < ttl || g.TTL > ttl+time.Second {
+			s.Errorf("got fence %d and TTL %v, want a fence and %v", g.Fence, g.TTL, ttl)
+		}
+		s.wantState(heldAs(c))
+		if f := s.look("n").Fence; f != g.Fence {
+			s.Errorf("got fence %d, want %d", f, g.Fence)
+		}
+	}},
+	{"AHeldNameIsRefused", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		s.acquire(c)
+		held := s.refused(against(kind, "n", "other"))
+		s.wantTTL(held.RetryAfter, ttl)
+		if want := heldAs(c).Owner; held.HeldBy != want || held.Ahead != 0 || held.Name != "" {
+			s.Errorf("got %+v, want it held by %q", held, want)
+		}
+		s.wantState(heldAs(c))
+	}},
+	{"RepeatedItIsTheSameHold", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		last := s.acquire(c).Fence
+		for range 3 {
+			f := s.acquire(c).Fence
+			if kind == broker.Semaphore && f <= last || kind != broker.Semaphore && f != last {
+				s.Errorf("got fence %d after %d", f, last)
+			}
+			last = f
+			s.wantState(heldAs(c))
+		}
+	}},
+	{"RepeatedItProlongsAndNeverShortens", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		s.acquire(c)
+		c.TTL = time.Second
+		s.wantTTL(s.acquire(c).TTL, ttl)
+		s.wantTTL(s.look("n").TTL, ttl)
+		c.TTL = 2 * ttl
+		s.wantTTL(s.acquire(c).TTL, 2*ttl)
+		s.wantTTL(s.look("n").TTL, 2*ttl)
+	}},
+	{"NamesThatDifferByBracesAreIndependent", bracesIndependent},
+	{"AfterTheLeaseEndedTheNameIsFree", func(s *suite, kind broker.Kind) {
+		s.acquire(of(kind, "n", "o"))
+		s.must(s.Hooks.Expire("n"))
+		s.wantFree("n")
+		s.acquire(against(kind, "n", "other"))
+	}},
+	{"ALeaseEndsByItself", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		c.TTL = 20 * time.Millisecond
+		s.acquire(c)
+		deadline := time.Now().Add(within)
+		for s.look("n").Held {
+			if time.Now().After(deadline) {
+				s.Fatal("the lease does not end")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		s.notHeld(back(c, 0))
+		s.acquire(against(kind, "n", "other"))
+	}},
+	{"EachLaterGrantHasAGreaterFence", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		var last broker.Fence
+		for _, end := range []func(){
+			func() { s.release(back(c, last)) },
+			func() { s.must(s.Hooks.Expire("n")) },
+			func() { s.force("n", kind) },
+			func() { s.must(s.Hooks.Lose()) },
+			func() {},
+		} {
+			f := s.acquire(c).Fence
+			if f <= last {
+				s.Errorf("got fence %d after %d", f, last)
+			}
+			last = f
+			end()
+		}
+	}},
+	{"AFurtherHoldIsCountedAbsolutely", countedAbsolutely},
+	{"AFurtherHoldNeedsAFirst", func(s *suite, kind broker.Kind) {
+		if kind == broker.Semaphore {
+			return // permits are not counted again
+		}
+		c := of(kind, "n", "o")
+		_, err := s.Store.Acquire(s.Context(), again(c, 2, 1))
+		s.wantErr(err, broker.ErrNotHeld)
+		s.wantFree("n")
+		old := s.acquire(c).Fence
+		s.must(s.Hooks.Expire("n"))
+		s.acquire(c)
+		_, err = s.Store.Acquire(s.Context(), again(c, 2, old))
+		s.wantErr(err, broker.ErrStale)
+		_, err = s.Store.Acquire(s.Context(), again(of(kind, "n", "other"), 2, old))
+		s.wantErr(err, broker.ErrNotHeld)
+		s.wantState(heldAs(c))
+	}},
+	{"AReleaseFreesTheName", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		f := s.acquire(c).Fence
+		if res := s.release(back(c, f)); res != (broker.Returned{}) {
+			s.Errorf("got %+v, want nothing", res)
+		}
+		s.wantFree("n")
+		s.notHeld(back(c, f))
+		if got := s.look("n").Fence; got != f {
+			s.Errorf("got fence %d, want %d", got, f)
+		}
+		s.acquire(against(kind, "n", "other"))
+	}},
+	{"AReleaseExecutedLateTouchesNobody", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		old := s.acquire(c).Fence
+		s.must(s.Hooks.Expire("n"))
+		s.notHeld(back(c, old))
+		other := against(kind, "n", "other")
+		s.acquire(other)
+		s.notHeld(back(c, old))
+		s.wantState(heldAs(other))
+		s.release(back(other, 0))
+		s.acquire(c)
+		_, err := s.Store.Release(s.Context(), back(c, old))
+		if kind == broker.Write || kind == broker.Semaphore { // their owner alone decides
+			s.must(err)
+			s.wantFree("n")
+			return
+		}
+		s.wantErr(err, broker.ErrStale)
+		s.wantState(heldAs(c))
+	}},
+	{"ARenewalProlongsAndNeverShortens", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		c.TTL = 10 * time.Second
+		f := s.acquire(c).Fence
+		r := on(c, f)
+		r.TTL = 0
+		s.must(s.renew(r))
+		s.wantTTL(s.look("n").TTL, 10*time.Second)
+		s.must(s.renew(on(c, f)))
+		s.wantTTL(s.look("n").TTL, ttl)
+		r.TTL = time.Second
+		s.must(s.renew(r))
+		s.wantTTL(s.look("n").TTL, ttl)
+		s.must(s.renew(on(c, 0)))
+	}},
+	{"ARenewalBringsNothingBack", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		f := s.acquire(c).Fence
+		s.must(s.Hooks.Expire("n"))
+		s.wantGone(s.renew(on(c, f)), broker.LostForced)
+		s.wantFree("n")
+		other := against(kind, "n", "other")
+		other.TTL = 20 * time.Second
+		s.acquire(other)
+		s.wantGone(s.renew(on(c, f)), broker.LostForced)
+		s.wantState(heldAs(other))
+		s.must(s.Hooks.Lose())
+		s.wantGone(s.renew(on(c, f)), broker.LostData)
+	}},
+	{"AForcedReleaseFreesTheName", func(s *suite, kind broker.Kind) {
+		if s.force("n", kind) {
+			s.Error("it says that a name was held that was never used")
+		}
+		c := of(kind, "n", "o")
+		f := s.acquire(c).Fence
+		if !s.force("n", kind) {
+			s.Error("it says that the name was not held")
+		}
+		s.wantFree("n")
+		s.notHeld(back(c, f))
+		s.wantGone(s.renew(on(c, f)), broker.LostForced)
+		if s.force("n", kind) {
+			s.Error("it says that a free name was held")
+		}
+		s.acquire(against(kind, "n", "other"))
+	}},
+	{"WhatIsHeldIsListed", func(s *suite, kind broker.Kind) {
+		for _, name := range []string{"a", "b", "{c}"} {
+			s.acquire(of(kind, name, "o"))
+		}
+		s.release(back(of(kind, "b", "o"), 0))
+		s.wantList("", 10, []string{"a", "{c}"})
+	}},
+	{"ANameInOtherUseIsAMismatch", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		s.must(s.Hooks.Occupy("n"))
+		_, err := s.Store.Acquire(s.Context(), c)
+		s.wantErr(err, broker.ErrKindMismatch)
+		_, err = s.Store.AcquireAll(s.Context(), []broker.Claim{c})
+		s.wantErr(err, broker.ErrKindMismatch)
+		_, err = s.Store.Release(s.Context(), back(c, 0))
+		s.wantErr(err, broker.ErrKindMismatch)
+		_, err = s.Store.ForceRelease(s.Context(), "n", kind)
+		s.wantErr(err, broker.ErrKindMismatch)
+		s.wantErr(s.renew(on(c, 1)), broker.ErrNotHeld)
+	}},
+	{"WithAnEndedContextNothingIsBegun", func(s *suite, kind broker.Kind) {
+		c := of(kind, "n", "o")
+		_, err := s.Store.Acquire(s.ended(), c)
+		s.wantErr(err, broker.ErrUnavailable)
+		_, err = s.Store.AcquireAll(s.ended(), []broker.Claim{c})
+		s.wantErr(err, broker.ErrUnavailable)
+		s.wantFree("n")
+		f := s.acquire(c).Fence
+		_, err = s.Store.Release(s.ended(), back(c, f))
+		s.wantErr(err, broker.ErrUnavailable)
+		_, err = s.Store.ForceRelease(s.ended(), "n", kind)
+		s.wantErr(err, broker.ErrUnavailable)
+		s.Store.Renew(s.ended(), []broker.Renewal{on(c, f)}, func(_ int, err error) { s.wantErr(err, broker.ErrUnavailable) })
+		if kind.Placed() {
+			s.wantErr(s.Store.Leave(s.ended(), "n", kind, []broker.Owner{"o"}), broker.ErrUnavailable)
+		}
+		s.wantState(heldAs(c))
+	}},
+	{"AReleaseIsHeardByWhoListensToAll", func(s *suite, kind broker.Kind) {
+		e, _ := s.listenTo("n", 0)
+		other, _ := s.listenTo("m", 0)
+		c := of(kind, "n", "o")
+		for i := range 3 {
+			s.acquire(c)
+			if res := s.release(back(c, 0)); res.Listeners < 1 {
+				s.Errorf("got %d listeners, want some", res.Listeners)
+			}
+			e.awaitReleases(i + 1)
+		}
+		s.acquire(c)
+		s.force("n", kind)
+		e.awaitReleases(4)
+		s.acquire(of(kind, "m", "o"))
+		s.release(back(of(kind, "m", "o"), 0))
+		other.awaitReleases(1)
+	}},
+	{"AForcedReleaseIsHeardByAllReplicas", func(s *suite, kind broker.Kind) {
+		all := newEar(s)
+		s.Cleanup(s.Store.ListenForced(all.hearForced))
+		deadline := time.Now().Add(within)
+		for { // until it hears: there is no sign of when it begins to
+			s.acquire(of(kind, "n", "o"))
+			s.force("n", kind)
+			if all.hasForced("n", 100*time.Millisecond) {
+				return
+			}
+			if time.Now().After(deadline) {
+				s.Fatal("a forced release is not heard")
+			}
+		}
+	}},
+}
+
+// bracesIndependent: helper keys of names that differ by braces only could be the same.
+func bracesIndependent(s *suite, kind broker.Kind) {
+	names := []string{"n", "{n}", "{n}x", "x{n}", "{n}}"}
+	for i, name := range names {
+		c := of(kind, name, "o")
+		if kind == broker.Semaphore {
+			c.Limit = uint32(2 + i) //nolint:gosec // one of five
+		}
+		f := s.acquire(c).Fence
+		s.must(s.renew(on(c, f)))
+		if kind.Placed() {
+			w := of(kind, name, "waiter")
+			w.Place = ttl
+			if held := s.refused(w); held.Ahead != 0 {
+				s.Errorf("%q: got %d ahead, want none", name, held.Ahead)
+			}
+		}
+	}
+	for i, name := range names {
+		want := heldAs(of(kind, name, "o"))
+		switch kind {
+		case broker.Semaphore:
+			want.Limit = uint32(2 + i) //nolint:gosec // one of five
+		case broker.Fair:
+			want.Kind, want.Queued = broker.Fair, 1
+		default:
+		}
+		s.wantState(want)
+	}
+	if kind.Placed() {
+		s.must(s.Store.Leave(s.Context(), "n", kind, []broker.Owner{"waiter"}))
+	}
+	s.release(back(of(kind, "n", "o"), 0))
+	c := of(kind, "{n}", "o")
+	c.Limit = 0
+	s.acquire(c)
+	s.release(back(c, 0))
+	s.wantFree("{n}")
+}
+
+func countedAbsolutely(s *suite, kind broker.Kind) {
+	if kind == broker.Semaphore {
+		return // permits are not counted again
+	}
+	c := of(kind, "n", "o")
+	f := s.acquire(c).Fence
+	for _, count := range []uint32{2, 2, 3, 3} {
+		n := again(c, count, f)
+		n.TTL = time.Second
+		if g := s.acquire(n); g.Fence != f {
+			s.Errorf("got fence %d, want %d", g.Fence, f)
+		}
+		n.TTL = ttl
+		s.wantState(heldAs(n))
+	}
+	longer := again(c, 3, f)
+	longer.TTL = 2 * ttl
+	s.wantTTL(s.acquire(longer).TTL, 2*ttl)
+	for _, count := range []uint32{2, 2, 1} {
+		r := back(c, f)
+		r.Remaining = count
+		if res := s.release(r); res != (broker.Returned{}) {
+			s.Errorf("got %+v, want nothing", res)
+		}
+		longer.Count = count
+		s.wantState(heldAs(longer))
+	}
+	other := back(of(kind, "n", "other"), 0)
+	other.Remaining = 1
+	s.notHeld(other)
+	s.release(back(c, f))
+	s.wantFree("n")
+}

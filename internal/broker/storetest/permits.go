@@ -1,0 +1,178 @@
+package storetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// some is a claim of so many of three permits of "n".
+func some(o broker.Owner, permits uint32) broker.Claim {
+	c := of(broker.Semaphore, "n", o)
+	c.Permits, c.Limit = permits, 3
+	return c
+}
+
+// wantOut checks how many of three permits of "n" are out.
+func (s *suite) wantOut(n uint32) {
+	s.Helper()
+	st := s.look("n")
+	if st.Kind != broker.Semaphore || st.Holders != n || st.Limit != 3 || st.Held != (n > 0) || st.Owner != "" {
+		s.Errorf("got %+v, want %d of 3 to be out", st, n)
+	}
+}
+
+var semaphoreContract = []contract{
+	{"AsManyPermitsAsThereAre", func(s *suite) {
+		s.acquire(some("a", 2))
+		s.refused(some("b", 2))
+		s.wantOut(2)
+		s.acquire(some("b", 1))
+		s.wantOut(3)
+		s.refused(some("c", 1))
+		s.release(back(some("a", 2), 0))
+		s.wantOut(1)
+		s.acquire(some("c", 1))
+		s.wantOut(2)
+	}},
+	{"TheLimitIsKept", func(s *suite) {
+		s.acquire(some("a", 1))
+		s.release(back(some("a", 1), 0))
+		for _, limit := range []uint32{1, 2, 4} {
+			c := some("a", 1)
+			c.Limit = limit
+			_, err := s.Store.Acquire(s.Context(), c)
+			s.wantErr(err, broker.ErrLimitMismatch)
+			if e, ok := errors.AsType[*broker.LimitError](err); !ok || e.Limit != 3 {
+				s.Errorf("got %v, want a LimitError with 3", err)
+			}
+		}
+		c := some("a", 3)
+		c.Limit = 0
+		s.acquire(c)
+		s.wantOut(3)
+	}},
+	{"WithoutALimitThereIsNothing", func(s *suite) {
+		c := some("a", 1)
+		c.Limit = 0
+		_, err := s.Store.Acquire(s.Context(), c)
+		if e, ok := errors.AsType[*broker.LimitError](err); !ok || e.Limit != 0 {
+			s.Errorf("got %v, want a LimitError with 0", err)
+		}
+		s.wantState(broker.State{Name: "n"})
+	}},
+	{"MoreThanThereEverAreIsInvalid", func(s *suite) {
+		for range 2 { // of a semaphore that is not there, and of one that is
+			_, err := s.Store.Acquire(s.Context(), some("a", 4))
+			if e, ok := errors.AsType[*broker.InvalidError](err); !ok || e.Field != "permits" || e.Reason != broker.ReasonPermits {
+				s.Errorf("got %v, want an InvalidError about permits", err)
+			}
+			s.acquire(some("a", 3))
+		}
+		s.must(s.Hooks.Expire("n"))
+		_, err := s.Store.Acquire(s.Context(), some("a", 4))
+		s.wantErr(err, broker.ErrInvalid)
+		c := some("a", 1)
+		c.Limit = 7 // nothing was kept of the refused one
+		s.acquire(c)
+	}},
+	{"ARepeatedClaimTakesNoMore", func(s *suite) {
+		last := s.acquire(some("a", 2)).Fence
+		for range 3 {
+			f := s.acquire(some("a", 2)).Fence
+			if f <= last {
+				s.Errorf("got fence %d after %d", f, last)
+			}
+			last = f
+			s.wantOut(2)
+		}
+	}},
+	{"WhatAnOwnerLacksIsTaken", func(s *suite) {
+		s.acquire(some("a", 1))
+		s.acquire(some("a", 2))
+		s.wantOut(2)
+		s.acquire(some("b", 1))
+		s.refused(some("a", 3))
+		s.wantOut(3)
+	}},
+	{"AReleaseGivesAllBack", func(s *suite) {
+		s.acquire(some("a", 2))
+		s.acquire(some("b", 1))
+		r := back(some("a", 2), 0)
+		r.Permits = 0 // not known
+		s.release(r)
+		s.wantOut(1)
+		s.notHeld(r)
+		r.Permits = 2
+		s.notHeld(r)
+		s.wantOut(1)
+		s.release(back(some("b", 1), 0))
+		s.wantOut(0)
+	}},
+	{"PermitsThatEndedComeBack", func(s *suite) {
+		f := s.acquire(some("a", 2)).Fence
+		s.acquire(some("b", 1))
+		s.expireHold("n", "a")
+		s.wantOut(1)
+		s.wantGone(s.renew(on(some("a", 2), f)), broker.LostForced)
+		s.notHeld(back(some("a", 2), f))
+		s.acquire(some("c", 2))
+		s.wantOut(3)
+		s.notHeld(back(some("a", 2), f))
+		s.expireHold("n", "c")
+		s.acquire(some("d", 2))
+		s.refused(some("e", 1))
+		s.release(back(some("d", 2), 0))
+		s.release(back(some("b", 1), 0))
+		s.acquire(some("e", 3))
+	}},
+	{"AllPermitsAreRenewedOrNone", func(s *suite) {
+		c := some("a", 2)
+		c.TTL = 10 * time.Second
+		f := s.acquire(c).Fence
+		s.wantGone(s.renew(on(some("a", 3), f)), broker.LostForced)
+		s.wantTTL(s.look("n").TTL, 10*time.Second)
+		r := on(c, f)
+		r.Permits = 0 // not known
+		s.must(s.renew(r))
+		s.wantTTL(s.look("n").TTL, ttl)
+		s.wantGone(s.renew(on(some("b", 1), f)), broker.LostForced)
+	}},
+	{"TheNearestEndIsWhenToRetryAndTheLastIsShown", func(s *suite) {
+		c := some("a", 1)
+		c.TTL = 20 * time.Second
+		s.acquire(c)
+		s.acquire(some("b", 2))
+		held := s.refused(some("c", 1))
+		s.wantTTL(held.RetryAfter, 20*time.Second)
+		if held.HeldBy != "" {
+			s.Errorf("got %q, want nobody", held.HeldBy)
+		}
+		s.wantTTL(s.look("n").TTL, ttl)
+	}},
+	{"AForcedReleaseKeepsTheLimit", func(s *suite) {
+		s.acquire(some("a", 1))
+		s.acquire(some("b", 2))
+		s.force("n", broker.Semaphore)
+		s.wantOut(0)
+		s.acquire(some("c", 3))
+		s.force("n", broker.Semaphore)
+		s.acquire(some("a", 1))
+		s.wantOut(1)
+	}},
+	{"WhatComesBackIsHeard", func(s *suite) {
+		e, _ := s.listenTo("n", broker.Semaphore)
+		s.acquire(some("a", 1))
+		s.acquire(some("b", 2))
+		if res := s.release(back(some("a", 1), 0)); res.Listeners < 1 {
+			s.Errorf("got %d listeners, want some", res.Listeners)
+		}
+		e.awaitReleases(1)
+		s.expireHold("n", "b")
+		s.acquire(some("a", 1))
+		e.awaitReleases(2)
+		s.force("n", broker.Semaphore)
+		e.awaitReleases(3)
+	}},
+}

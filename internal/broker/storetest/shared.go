@@ -1,0 +1,385 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+func reads(o broker.Owner) broker.Claim { return of(broker.Read, "n", o) }
+
+func writes(o broker.Owner) broker.Claim { return of(broker.Write, "n", o) }
+
+// wishes is a write claim that keeps new readers away for the usual time.
+func wishes(o broker.Owner) broker.Claim {
+	c := writes(o)
+	c.Place = ttl
+	return c
+}
+
+// beside is a read claim beside a write hold.
+func beside(o, writer broker.Owner) broker.Claim {
+	c := reads(o)
+	c.Beside = writer
+	return c
+}
+
+// wantReaders checks that so many read "n", and nobody writes.
+func (s *suite) wantReaders(n uint32, left time.Duration) {
+	s.Helper()
+	st := s.look("n")
+	s.wantTTL(st.TTL, left)
+	if st.Kind != broker.Read || !st.Held || st.Holders != n || st.Owner == "" || st.Count == 0 {
+		s.Errorf("got %+v, want %d readers", st, n)
+	}
+}
+
+var readContract = []contract{
+	{"ReadersReadTogether", func(s *suite) {
+		long := reads("a")
+		long.TTL = 2 * ttl
+		s.acquire(long)
+		s.acquire(reads("b"))
+		s.wantReaders(2, 2*ttl)
+		s.wantTTL(s.refused(writes("w")).RetryAfter, 2*ttl)
+		s.release(back(long, 0))
+		s.wantReaders(1, ttl)
+		s.wantTTL(s.refused(writes("w")).RetryAfter, ttl)
+		s.release(back(reads("b"), 0))
+		s.wantFree("n")
+		s.acquire(writes("w"))
+	}},
+	{"EachReaderHasItsOwnFence", func(s *suite) {
+		a, b := s.acquire(reads("a")).Fence, s.acquire(reads("b")).Fence
+		if b <= a {
+			s.Errorf("got fence %d after %d", b, a)
+		}
+		if f := s.acquire(reads("a")).Fence; f != a {
+			s.Errorf("repeated: got fence %d, want %d", f, a)
+		}
+		s.acquire(again(reads("a"), 2, a))
+		_, err := s.Store.Acquire(s.Context(), again(reads("a"), 3, b))
+		s.wantErr(err, broker.ErrStale)
+		_, err = s.Store.Release(s.Context(), back(reads("a"), b))
+		s.wantErr(err, broker.ErrStale)
+		s.wantGone(s.renew(on(reads("a"), b)), broker.LostForced)
+		s.must(s.renew(on(reads("a"), a)))
+		s.must(s.renew(on(reads("b"), b)))
+		s.release(back(reads("a"), a))
+		s.release(back(reads("b"), b))
+	}},
+	{"AReaderThatEndedIsNotThere", func(s *suite) {
+		f := s.acquire(reads("a")).Fence
+		s.acquire(again(reads("a"), 2, f))
+		s.acquire(reads("b"))
+		s.expireHold("n", "a")
+		s.wantReaders(1, ttl)
+		s.notHeld(back(reads("a"), 0))
+		s.wantGone(s.renew(on(reads("a"), f)), broker.LostForced)
+		_, err := s.Store.Acquire(s.Context(), again(reads("a"), 3, f))
+		s.wantErr(err, broker.ErrNotHeld)
+		s.wantReaders(1, ttl)
+		if later := s.acquire(reads("a")).Fence; later <= f { // a new hold
+			s.Errorf("got fence %d after %d", later, f)
+		}
+		s.wantReaders(2, ttl)
+	}},
+	{"ReadersThatEndedDoNotHoldBackAWriter", func(s *suite) {
+		s.acquire(reads("a"))
+		s.acquire(reads("b"))
+		s.expireHold("n", "a")
+		if held := s.refused(writes("w")); held.HeldBy != "b" {
+			s.Errorf("got %+v, want b to hold it", held)
+		}
+		s.expireHold("n", "b")
+		s.wantFree("n")
+		s.acquire(writes("w"))
+		s.wantState(heldAs(writes("w")))
+		s.notHeld(back(reads("a"), 0))
+	}},
+	{"ReadersThatEndedAreForgottenWithTheLastOne", func(s *suite) {
+		e, _ := s.listenTo("n", broker.Read)
+		long := reads("a")
+		long.TTL = 10 * ttl
+		s.acquire(long)
+		s.acquire(reads("b"))
+		s.acquire(reads("c"))
+		s.expireHold("n", "a")
+		s.release(back(reads("b"), 0))
+		s.wantReaders(1, ttl)
+		s.release(back(reads("c"), 0))
+		e.awaitReleases(1)
+		s.wantState(broker.State{Name: "n"})
+	}},
+	{"ACountedReadKeepsItsLease", func(s *suite) {
+		f := s.acquire(reads("a")).Fence
+		s.acquire(again(reads("a"), 3, f))
+		r := back(reads("a"), f)
+		r.Remaining = 1
+		s.release(r)
+		s.wantReaders(1, ttl)
+		n := on(reads("a"), f)
+		n.TTL = 2 * ttl
+		s.must(s.renew(n))
+		s.wantReaders(1, 2*ttl)
+		s.acquire(again(reads("a"), 2, f))
+		s.wantReaders(1, 2*ttl)
+	}},
+	{"AnEarlierCountLendsNoTime", func(s *suite) {
+		long := reads("a")
+		long.TTL = 10 * ttl
+		f := s.acquire(long).Fence
+		s.acquire(again(long, 3, f))
+		s.acquire(reads("b"))
+		s.expireHold("n", "a")
+		f = s.acquire(reads("a")).Fence
+		s.acquire(again(reads("a"), 3, f))
+		s.release(back(reads("b"), 0))
+		s.wantReaders(1, ttl)
+	}},
+	{"OnlyTheLastReleaseIsHeard", func(s *suite) {
+		e, _ := s.listenTo("n", broker.Read)
+		w, _ := s.listenTo("n", broker.Write)
+		s.acquire(reads("a"))
+		s.acquire(reads("b"))
+		s.release(back(reads("a"), 0))
+		if res := s.release(back(reads("b"), 0)); res.Listeners < 1 {
+			s.Errorf("got %d listeners, want some", res.Listeners)
+		}
+		e.awaitReleases(1)
+		w.awaitReleases(1)
+	}},
+	{"AForcedReleaseEndsAllReads", func(s *suite) {
+		a, b := s.acquire(reads("a")).Fence, s.acquire(reads("b")).Fence
+		if s.force("n", broker.Write) {
+			s.Error("it says that somebody wrote")
+		}
+		s.wantReaders(2, ttl)
+		s.force("n", broker.Read)
+		s.wantGone(s.renew(on(reads("a"), a)), broker.LostForced)
+		s.acquire(reads("c"))
+		s.notHeld(back(reads("b"), b))
+		s.wantReaders(1, ttl)
+	}},
+	{"AReaderIsNoWriter", func(s *suite) {
+		f := s.acquire(reads("a")).Fence
+		s.refused(writes("a"))
+		s.notHeld(back(writes("a"), f))
+		s.wantGone(s.renew(on(writes("a"), f)), broker.LostForced)
+		s.wantReaders(1, ttl)
+	}},
+}
+
+var writeContract = []contract{
+	{"AWriterExcludesAll", func(s *suite) {
+		s.acquire(writes("w"))
+		for _, c := range []broker.Claim{reads("a"), writes("x"), reads("w"), beside("a", "x"), beside("a", "a")} {
+			if held := s.refused(c); held.HeldBy != "w" {
+				s.Errorf("%+v is refused with %+v, want w to hold it", c, held)
+			}
+		}
+		s.release(back(writes("w"), 0))
+		s.acquire(reads("a"))
+	}},
+	{"AWriterThatWaitsKeepsNewReadersAway", func(s *suite) {
+		f := s.acquire(reads("a")).Fence
+		s.refused(wishes("w"))
+		held := s.refused(reads("b"))
+		s.wantTTL(held.RetryAfter, ttl)
+		if held.HeldBy != "w" {
+			s.Errorf("got %+v, want w to be before it", held)
+		}
+		if again := s.acquire(reads("a")).Fence; again != f { // who reads already goes on
+			s.Errorf("got fence %d, want %d again", again, f)
+		}
+		s.acquire(again(reads("a"), 2, f))
+		s.must(s.renew(on(reads("a"), f)))
+		s.release(back(reads("a"), f))
+		s.wantFree("n")
+		if held := s.refused(reads("b")); held.HeldBy != "w" { // also while nobody holds it
+			s.Errorf("got %+v, want w to be before it", held)
+		}
+		s.acquire(wishes("w"))
+		s.release(back(writes("w"), 0))
+		s.acquire(reads("b"))
+	}},
+	{"WhenToRetryIsTheEarlierOfLeaseAndPlace", func(s *suite) {
+		long := reads("a")
+		long.TTL = 10 * ttl
+		s.acquire(long)
+		s.refused(wishes("w"))
+		s.wantTTL(s.refused(reads("b")).RetryAfter, ttl)
+		s.release(back(long, 0))
+		s.wantTTL(s.refused(reads("b")).RetryAfter, ttl)
+		s.leave(broker.Write, "w")
+		s.acquire(reads("a"))
+		c := wishes("w")
+		c.Place = 10 * ttl
+		s.refused(c)
+		s.wantTTL(s.refused(reads("b")).RetryAfter, ttl)
+	}},
+	{"WithoutAPlaceReadersPassAWriter", func(s *suite) {
+		s.acquire(reads("a"))
+		s.refused(writes("w"))
+		s.acquire(reads("b"))
+	}},
+	{"WhenThePlaceEndsReadersComeIn", func(s *suite) {
+		s.acquire(reads("a"))
+		s.refused(wishes("w"))
+		s.expirePlace("n", "w")
+		s.acquire(reads("b"))
+		c := wishes("w")
+		c.Place = 20 * time.Millisecond
+		s.refused(c)
+		deadline := time.Now().Add(within)
+		for {
+			_, err := s.Store.Acquire(s.Context(), reads("c"))
+			if err == nil {
+				return
+			}
+			s.wantErr(err, broker.ErrHeld)
+			if time.Now().After(deadline) {
+				s.Fatal("the place does not end")
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}},
+	{"WhenTheWriterLeavesReadersComeInAndHearOfIt", func(s *suite) {
+		e, _ := s.listenTo("n", broker.Read)
+		s.acquire(reads("a"))
+		s.refused(wishes("w"))
+		s.leave(broker.Write, "x", "y")
+		s.refused(reads("b"))
+		s.leave(broker.Write, "x", "w")
+		e.awaitReleases(1)
+		s.acquire(reads("b"))
+		s.leave(broker.Write, "w")
+		s.refused(wishes("w"))
+		s.notHeld(back(writes("w"), 0)) // gives the place up as well
+		e.awaitReleases(2)
+		s.acquire(reads("c"))
+	}},
+	{"OneWriterKeepsThePlaceOfAll", func(s *suite) {
+		s.acquire(reads("a"))
+		c := wishes("w")
+		c.Place = 20 * time.Second
+		s.refused(c)
+		s.refused(wishes("x"))
+		held := s.refused(reads("b"))
+		s.wantTTL(held.RetryAfter, ttl)
+		if held.HeldBy != "w" {
+			s.Errorf("got %+v, want w to be before it", held)
+		}
+		s.leave(broker.Write, "x")
+		s.refused(reads("b"))
+		s.release(back(reads("a"), 0))
+		s.acquire(wishes("x")) // it keeps readers away, not writers
+		s.release(back(writes("x"), 0))
+		s.acquire(reads("b"))
+	}},
+	{"AWriterMayReadBeside", func(s *suite) {
+		f := s.acquire(writes("w")).Fence
+		read := s.acquire(beside("r", "w")).Fence
+		if read <= f {
+			s.Errorf("got fence %d after %d", read, f)
+		}
+		want := heldAs(writes("w"))
+		want.Holders = 2
+		s.wantState(want)
+		if again := s.acquire(writes("w")).Fence; again != f {
+			s.Errorf("the writer repeated: got fence %d, want %d", again, f)
+		}
+		if again := s.acquire(beside("r", "w")).Fence; again != read {
+			s.Errorf("the reader repeated: got fence %d, want %d", again, read)
+		}
+		s.must(s.renew(on(writes("w"), f)))
+		s.must(s.renew(on(reads("r"), read)))
+		s.release(back(reads("r"), read))
+		s.wantState(heldAs(writes("w")))
+	}},
+	{"AReadBesideDoesNotChangeTheLeaseOfTheWriterWhenItEnds", func(s *suite) {
+		c := writes("w")
+		c.TTL = 10 * ttl
+		s.acquire(c)
+		s.acquire(beside("r", "w"))
+		s.acquire(beside("q", "w"))
+		s.release(back(reads("r"), 0))
+		s.wantTTL(s.look("n").TTL, 10*ttl)
+		s.expireHold("n", "q")
+		s.wantState(heldAs(c))
+	}},
+	{"WhoReadsBesideGoesOnWithoutTheWriter", func(s *suite) {
+		e, _ := s.listenTo("n", broker.Read)
+		c := writes("w")
+		c.TTL = 10 * ttl
+		f := s.acquire(c).Fence
+		read := s.acquire(beside("r", "w")).Fence
+		r := back(writes("w"), f)
+		r.Next = &broker.Successor{Owner: "x", TTL: ttl}
+		if res := s.release(r); res.HandedOver != 0 || res.Listeners < 1 {
+			s.Errorf("got %+v, want it to be told and not handed over", res)
+		}
+		e.awaitReleases(1)
+		s.wantReaders(1, ttl)
+		s.acquire(reads("a"))
+		s.refused(writes("x"))
+		s.must(s.renew(on(reads("r"), read)))
+		s.release(back(reads("r"), read))
+		s.release(back(reads("a"), 0))
+		s.acquire(writes("x"))
+	}},
+	{"WhoReadBesideAndEndedIsNotLeft", func(s *suite) {
+		e, _ := s.listenTo("n", broker.Write)
+		s.acquire(writes("w"))
+		s.acquire(beside("r", "w"))
+		s.expireHold("n", "r")
+		s.release(back(writes("w"), 0))
+		e.awaitReleases(1)
+		s.wantState(broker.State{Name: "n"})
+		s.acquire(writes("x"))
+	}},
+	{"AHandOverGivesTheSuccessorItsOwnLease", func(s *suite) {
+		c := writes("w")
+		c.TTL = 10 * ttl
+		f := s.acquire(c).Fence
+		s.acquire(again(c, 3, f))
+		s.refused(wishes("x"))
+		r := back(writes("w"), f)
+		r.Next = &broker.Successor{Owner: "x", TTL: ttl}
+		next := s.release(r).HandedOver
+		if next <= f {
+			s.Errorf("got fence %d after %d", next, f)
+		}
+		s.wantState(heldAs(writes("x")))
+		if again := s.release(r); again.HandedOver != next {
+			s.Errorf("repeated: got %+v, want fence %d", again, next)
+		}
+		s.must(s.renew(on(writes("x"), next)))
+		s.release(back(writes("x"), next))
+		s.notHeld(r)
+		s.acquire(reads("a")) // the place ended with the hand-over
+	}},
+	{"ItsOwnerAloneDecides", func(s *suite) {
+		f := s.acquire(writes("w")).Fence
+		s.must(s.renew(on(writes("w"), f+1)))
+		r := back(writes("w"), f+1)
+		r.Remaining = 1
+		s.release(r)
+		r.Remaining = 0
+		s.release(r)
+		s.wantFree("n")
+	}},
+	{"AForcedReleaseEndsTheWriteAlone", func(s *suite) {
+		f := s.acquire(writes("w")).Fence
+		if s.force("n", broker.Read) {
+			s.Error("it says that somebody read")
+		}
+		s.wantState(heldAs(writes("w")))
+		s.acquire(beside("r", "w"))
+		s.force("n", broker.Write)
+		s.wantFree("n")
+		s.wantGone(s.renew(on(writes("w"), f)), broker.LostForced)
+		s.acquire(writes("x"))
+		s.notHeld(back(reads("r"), 0))
+	}},
+}

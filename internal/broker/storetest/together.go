@@ -1,0 +1,205 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+var allKinds = []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write, broker.Semaphore}
+
+// kindsContract is what happens if a name is used with several kinds, which nobody should do: no harm.
+var kindsContract = []contract{
+	{"NoKindIsGrantedBesideAnother", func(s *suite) {
+		for _, a := range allKinds {
+			for _, b := range allKinds {
+				name := fmt.Sprint(a, "-", b)
+				c, other := of(a, name, "o"), of(b, name, "other")
+				s.acquire(c)
+				g, err := s.Store.Acquire(s.Context(), other)
+				switch {
+				case a == broker.Read && b == broker.Read:
+					s.must(err)
+					continue
+				case (a == broker.Semaphore) == (b == broker.Semaphore):
+					s.wantErr(err, broker.ErrHeld)
+				default:
+					s.wantErr(err, broker.ErrKindMismatch)
+				}
+				if g.Fence != 0 {
+					s.Errorf("%s: got fence %d", name, g.Fence)
+				}
+				s.wantState(heldAs(c))
+			}
+		}
+	}},
+	{"NoKindReleasesAnother", func(s *suite) {
+		for _, a := range allKinds {
+			for _, b := range allKinds {
+				if a == b || max(a, b) == broker.Fair { // a fair hold is an exclusive one
+					continue
+				}
+				name := fmt.Sprint(a, "-", b)
+				c, other := of(a, name, "o"), of(b, name, "o")
+				f := s.acquire(c).Fence
+				_, err := s.Store.Release(s.Context(), back(other, f))
+				if (a == broker.Semaphore) == (b == broker.Semaphore) {
+					s.wantErr(err, broker.ErrNotHeld)
+				} else {
+					s.wantErr(err, broker.ErrKindMismatch)
+				}
+				if held, err := s.Store.ForceRelease(s.Context(), name, b); held {
+					s.Errorf("%s: it says that it freed the name (%v)", name, err)
+				}
+				s.wantState(heldAs(c))
+			}
+		}
+	}},
+}
+
+// all claims several names at once, and must get them.
+func (s *suite) all(cs ...broker.Claim) []broker.Fence {
+	s.Helper()
+	gs, err := s.Store.AcquireAll(s.Context(), cs)
+	if err != nil {
+		s.Fatalf("acquire %+v: %v", cs, err)
+	}
+	if len(gs) != len(cs) {
+		s.Fatalf("got %d grants for %d claims", len(gs), len(cs))
+	}
+	fences := make([]broker.Fence, len(gs))
+	for i, g := range gs {
+		if fences[i] = g.Fence; g.Fence == 0 || g.TTL < cs[i].TTL {
+			s.Errorf("got %+v for %+v", g, cs[i])
+		}
+	}
+	return fences
+}
+
+var allContract = []contract{
+	{"AllAreTaken", func(s *suite) {
+		var cs []broker.Claim
+		for _, kind := range allKinds {
+			cs = append(cs, of(kind, kind.String(), "o"))
+		}
+		first := s.all(cs...)
+		for _, c := range cs {
+			s.wantState(heldAs(c))
+		}
+		for i, f := range s.all(cs...) { // repeated
+			if kind := cs[i].Kind; kind == broker.Semaphore && f <= first[i] || kind != broker.Semaphore && f != first[i] {
+				s.Errorf("%v repeated: got fence %d after %d", kind, f, first[i])
+			}
+			s.wantState(heldAs(cs[i]))
+		}
+		for i, c := range cs {
+			r := back(c, first[i])
+			if c.Kind == broker.Semaphore {
+				r.Fence = 0
+			}
+			s.release(r)
+		}
+	}},
+	{"OrNone", func(s *suite) {
+		for _, kind := range allKinds {
+			for at := range 3 {
+				name := func(i int) string { return fmt.Sprint(kind, at, i) }
+				s.acquire(of(kind, name(at), "other"))
+				var cs []broker.Claim
+				for i := range 3 {
+					cs = append(cs, against(kind, name(i), "o"))
+				}
+				_, err := s.Store.AcquireAll(s.Context(), cs)
+				held, ok := errors.AsType[*broker.HeldError](err)
+				if !ok {
+					s.Fatalf("got %v, want a HeldError", err)
+				}
+				s.wantTTL(held.RetryAfter, ttl)
+				if want := heldAs(of(kind, "", "other")).Owner; held.Name != name(at) || held.HeldBy != want {
+					s.Errorf("got %+v, want %q held by %q", held, name(at), want)
+				}
+				for i := range 3 {
+					if i != at {
+						s.wantState(broker.State{Name: name(i)})
+					}
+				}
+			}
+		}
+	}},
+	{"TheFirstInTheWayIsNamed", func(s *suite) {
+		for _, name := range []string{"b", "c"} {
+			s.acquire(claim(name, "other"))
+		}
+		_, err := s.Store.AcquireAll(s.Context(), []broker.Claim{claim("a", "o"), claim("c", "o"), claim("b", "o")})
+		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "c" {
+			s.Errorf("got %v, want c to be named", err)
+		}
+	}},
+	{"WhatOneHoldsAlreadyIsGrantedAgain", func(s *suite) {
+		f := s.acquire(claim("a", "o")).Fence
+		if fs := s.all(claim("a", "o"), claim("b", "o")); fs[0] != f {
+			s.Errorf("got fence %d, want %d", fs[0], f)
+		}
+	}},
+	{"TheTurnOfFairWaitersIsKept", func(s *suite) {
+		s.enlist([]broker.Owner{"a"}, 0)
+		_, err := s.Store.AcquireAll(s.Context(), []broker.Claim{claim("m", "o"), of(broker.Fair, "n", "o")})
+		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "n" || held.HeldBy != "a" {
+			s.Errorf("got %v, want a to be before it", err)
+		}
+		s.wantFree("m")
+		s.all(claim("m", "a"), of(broker.Fair, "n", "a"))
+		s.wantQueue()
+	}},
+	{"AWriterThatWaitsKeepsReadersAway", func(s *suite) {
+		s.acquire(reads("a"))
+		s.refused(wishes("w"))
+		_, err := s.Store.AcquireAll(s.Context(), []broker.Claim{claim("m", "o"), reads("b")})
+		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "n" || held.HeldBy != "w" {
+			s.Errorf("got %v, want w to be before it", err)
+		}
+		s.wantFree("m")
+	}},
+	{"AnyRefusalTakesNothing", func(s *suite) {
+		s.acquire(some("other", 1))
+		s.must(s.Hooks.Occupy("x"))
+		limit := some("o", 1)
+		limit.Limit = 9
+		for want, c := range map[error]broker.Claim{
+			broker.ErrLimitMismatch: limit,
+			broker.ErrInvalid:       some("o", 4),
+			broker.ErrKindMismatch:  claim("x", "o"),
+		} {
+			_, err := s.Store.AcquireAll(s.Context(), []broker.Claim{claim("m", "o"), c, claim("k", "o")})
+			s.wantErr(err, want)
+			s.wantFree("m")
+			s.wantFree("k")
+		}
+		s.wantOut(1)
+	}},
+	{"AReadBesideIsGrantedAmongOthers", func(s *suite) {
+		s.acquire(writes("w"))
+		s.all(claim("m", "r"), beside("r", "w"))
+		want := heldAs(writes("w"))
+		want.Holders = 2
+		s.wantState(want)
+	}},
+	{"ManyAtOnce", func(s *suite) {
+		var cs []broker.Claim
+		for i := range 64 {
+			cs = append(cs, of(allKinds[i%len(allKinds)], fmt.Sprint("n", i), "o"))
+		}
+		s.all(cs...)
+		s.release(back(cs[0], 0))
+		for i := range cs {
+			cs[i].Owner = "other"
+			cs[i] = against(cs[i].Kind, cs[i].Name, "other")
+		}
+		_, err := s.Store.AcquireAll(s.Context(), cs)
+		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "n1" {
+			s.Errorf("got %v, want n1 to be named", err)
+		}
+		s.wantFree("n0")
+	}},
+}
