@@ -36,7 +36,7 @@ func (h *adminService) ListSessions(_ context.Context, r *lockdv1.ListSessionsRe
 	return resp, nil
 }
 
-// ListLocks lists the leases of this replica's sessions. The page token is the last name.
+// ListLocks lists the leases of this replica's sessions. The page token is the last one's key.
 func (h *adminService) ListLocks(_ context.Context, r *lockdv1.ListLocksRequest) (*lockdv1.ListLocksResponse, error) {
 	size := pageSize(r.GetPageSize())
 	infos := h.b.Leases(r.GetPrefix(), r.GetPageToken(), size)
@@ -45,10 +45,11 @@ func (h *adminService) ListLocks(_ context.Context, r *lockdv1.ListLocksRequest)
 		resp.Leases = append(resp.Leases, &lockdv1.LeaseInfo{
 			Hold: fromHold(i.Hold), SessionId: i.Session, ClientName: i.Client, Age: durationpb.New(i.Age),
 			ValidFor: durationpb.New(i.ValidFor), Auto: i.Auto, HoldCount: i.Count, Annotation: i.Annotation,
+			Permits: i.Permits,
 		})
 	}
-	if len(infos) == size {
-		resp.NextPageToken = infos[size-1].Hold.Name
+	if len(infos) >= size {
+		resp.NextPageToken = infos[len(infos)-1].Key()
 	}
 	return resp, nil
 }
@@ -70,7 +71,7 @@ func (h *adminService) ListWaiters(ctx context.Context, r *lockdv1.ListWaitersRe
 	for _, i := range infos {
 		resp.Waiters = append(resp.Waiters, &lockdv1.WaiterInfo{
 			Name: i.Name, Kind: fromKind(i.Kind), SessionId: i.Session, ClientName: i.Client,
-			Position: count(i.Position), Age: durationpb.New(i.Age),
+			Position: count(i.Position), Age: optional(i.Age), Owner: string(i.Owner),
 		})
 	}
 	if len(infos) == size {

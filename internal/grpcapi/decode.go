@@ -83,26 +83,76 @@ func wantsBatches(o *lockdv1.Open) bool {
 }
 
 func toAcquire(a *lockdv1.Acquire) (broker.AcquireRequest, error) {
-	req := broker.AcquireRequest{
-		Name: a.GetName(), Kind: toKind(a.GetKind()), Holder: a.GetHolder(), Annotation: a.GetAnnotation(),
+	req := broker.AcquireRequest{Holder: a.GetHolder(), Annotation: a.GetAnnotation()}
+	items, err := toItems(a)
+	if err != nil {
+		return req, err
 	}
-	switch names := a.GetNames(); {
-	case len(names) > 0 && req.Name != "":
-		return req, &broker.InvalidError{Field: "names", Reason: broker.ReasonName, Detail: "either name or names"}
-	case len(names) == 1:
-		req.Name = names[0]
-	case len(names) > 1:
-		return req, broker.ErrUnsupported
-	}
-	if a.GetPermits() > 1 && req.Kind != broker.Semaphore {
-		return req, &broker.InvalidError{Field: "permits", Reason: broker.ReasonPermits, Detail: "only a semaphore has permits"}
-	}
-	var err error
+	first := items[0]
+	req.Name, req.Kind, req.Permits, req.Limit, req.More = first.Name, first.Kind, first.Permits, first.Limit, items[1:]
 	if req.Wait, err = toDuration("wait", a.GetWait()); err != nil {
 		return req, err
 	}
 	req.Lease, err = toDuration("lease", a.GetLease())
 	return req, err
+}
+
+// toItems reads what is asked for in one of three ways: name, names or items. It is never empty: a request that names
+// nothing asks for a lock without a name, which the broker refuses.
+func toItems(a *lockdv1.Acquire) ([]broker.Item, error) {
+	names, items := a.GetNames(), a.GetItems()
+	if a.GetName() != "" && len(names)+len(items) > 0 || len(names) > 0 && len(items) > 0 {
+		return nil, &broker.InvalidError{Field: "name", Reason: broker.ReasonName, Detail: "only one of name, names and items"}
+	}
+	if len(items) == 0 {
+		common, err := toItem(a.GetName(), a)
+		if err != nil || len(names) == 0 {
+			return []broker.Item{common}, err
+		}
+		all := make([]broker.Item, len(names))
+		for i, name := range names {
+			all[i], all[i].Name = common, name
+		}
+		return all, nil
+	}
+	if a.GetKind() != lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
+		return nil, &broker.InvalidError{Field: "kind", Reason: broker.ReasonKind, Detail: "each of the items has its own"}
+	}
+	if _, err := toItem("", a); err != nil { // permits that belong to none of them
+		return nil, err
+	}
+	all := make([]broker.Item, len(items))
+	for i, item := range items {
+		var err error
+		if all[i], err = toItem(item.GetName(), item); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// asked is how one lock is asked for, in an Acquire, an AcquireItem and an AcquireRequest.
+type asked interface {
+	GetKind() lockdv1.LockKind
+	GetPermits() uint32
+	GetLimit() uint32
+}
+
+// toItem reads how a lock is asked for. One permit of what has none is as good as no word of it.
+func toItem(name string, a asked) (broker.Item, error) {
+	i := broker.Item{Name: name, Kind: toKind(a.GetKind()), Permits: a.GetPermits(), Limit: a.GetLimit()}
+	if i.Kind == broker.Semaphore {
+		return i, nil
+	}
+	if i.Permits > 1 || i.Limit > 0 {
+		field := "permits"
+		if i.Limit > 0 {
+			field = "limit"
+		}
+		return i, &broker.InvalidError{Field: field, Reason: broker.ReasonPermits, Detail: "only a semaphore has permits"}
+	}
+	i.Permits = 0
+	return i, nil
 }
 
 func toRelease(r *lockdv1.Release) (broker.Hold, error) {

@@ -48,6 +48,16 @@ func fromKind(k broker.Kind) lockdv1.LockKind {
 	}
 }
 
+// fromHolds are the holds of a grant, in the order in which they were asked for.
+func fromHolds(g broker.Granted) []*lockdv1.Hold {
+	holds := make([]*lockdv1.Hold, 0, 1+len(g.More))
+	holds = append(holds, fromHold(g.Hold))
+	for _, h := range g.More {
+		holds = append(holds, fromHold(h))
+	}
+	return holds
+}
+
 func fromHold(h broker.Hold) *lockdv1.Hold {
 	return &lockdv1.Hold{Name: h.Name, Kind: fromKind(h.Kind), Holder: h.Holder, Fence: uint64(h.Fence)}
 }
@@ -78,12 +88,12 @@ func fromEvent(e broker.Event) *lockdv1.SessionResponse {
 	switch e := e.(type) {
 	case broker.Granted:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Granted{Granted: &lockdv1.Granted{
-			Holds: []*lockdv1.Hold{fromHold(e.Hold)}, Validity: fromValidity(e.Validity), HoldCount: e.Count, Auto: e.Auto,
+			Holds: fromHolds(e), Validity: fromValidity(e.Validity), HoldCount: e.Count, Auto: e.Auto,
 		}}
 	case broker.NotGranted:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_NotGranted{NotGranted: fromNotGranted(e)}
 	case broker.Queued:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: uint32(e.Position)}} //nolint:gosec // bounded by limits.queue_length
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: count(e.Position)}}
 	case broker.Released:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Released{Released: &lockdv1.Released{Remaining: e.Remaining}}
 	case broker.Extended:
@@ -162,7 +172,8 @@ func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
 			NameBytes: count(l.NameBytes), HolderBytes: count(l.HolderBytes), AnnotationBytes: count(l.AnnotationBytes),
 			FrameBytes: count(l.FrameBytes), LocksPerSession: count(l.LocksPerSession),
 			WaitersPerSession: count(l.WaitersPerSession), WatchesPerSession: count(l.WatchesPerSession),
-			MinLease: durationpb.New(l.MinLease), MaxLease: durationpb.New(l.MaxLease), MaxWait: durationpb.New(l.MaxWait),
+			NamesPerAcquire: count(l.NamesPerAcquire),
+			MinLease:        durationpb.New(l.MinLease), MaxLease: durationpb.New(l.MaxLease), MaxWait: durationpb.New(l.MaxWait),
 		},
 	}
 }
@@ -174,6 +185,7 @@ func fromLock(i broker.LockInfo) *lockdv1.LockState {
 	st := &lockdv1.LockState{
 		Name: i.Name, Kind: fromKind(i.Kind), Held: i.Held, HeldBy: string(i.Owner), Client: i.Client, Fence: uint64(i.Fence),
 		HoldCount: i.Count, Waiters: count(i.Waiters), Annotation: i.Annotation,
+		Holders: i.Holders, Limit: i.Limit, Queued: i.Queued,
 	}
 	if i.Held && i.TTL != broker.NoTTL {
 		st.Ttl = durationpb.New(i.TTL)

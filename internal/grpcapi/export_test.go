@@ -11,3 +11,9 @@ func TableErrors() []error {
 	}
 	return errs
 }
+
+// ToAcquire and FromEvent are the translations, for tests of what no broker does at will.
+var (
+	ToAcquire = toAcquire
+	FromEvent = fromEvent
+)

@@ -14,6 +14,15 @@ func FuzzRequest(f *testing.F) {
 	for _, m := range []*lockdv1.SessionRequest{
 		openWith(&lockdv1.Open{}), acquire(1, &lockdv1.Acquire{Name: "job", Lease: seconds(1), Wait: seconds(0)}),
 		acquire(1<<63, &lockdv1.Acquire{Names: []string{"a", "b"}, Kind: -1, Permits: 1 << 31}), unknownArm(7),
+		acquire(1, &lockdv1.Acquire{Names: []string{"a", "b"}, Kind: lockdv1.LockKind_LOCK_KIND_SEMAPHORE, Permits: 2, Limit: 1 << 31}),
+		acquire(1, &lockdv1.Acquire{Items: []*lockdv1.AcquireItem{
+			{Name: "a"}, {Name: "b", Kind: lockdv1.LockKind_LOCK_KIND_READ}, {Name: "b", Permits: 7}, {},
+		}}),
+		acquire(1, &lockdv1.Acquire{Items: []*lockdv1.AcquireItem{
+			{Name: "c", Kind: lockdv1.LockKind_LOCK_KIND_SEMAPHORE, Limit: 2},
+			{Name: "d", Kind: lockdv1.LockKind_LOCK_KIND_FAIR},
+			{Name: "e", Kind: lockdv1.LockKind_LOCK_KIND_WRITE},
+		}, Wait: seconds(0), Holder: "h"}),
 		inBatch(acquire(2, &lockdv1.Acquire{Name: "a{b"}), inBatch(unknownArm(3))),
 		{RequestId: 3, Message: &lockdv1.SessionRequest_Release{}},
 		{RequestId: 4, Message: &lockdv1.SessionRequest_Extend{}},
@@ -36,7 +45,8 @@ func FuzzRequest(f *testing.F) {
 		c := s.open(&lockdv1.Open{})
 		defer c.cancel()
 		c.send(m)
-		c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: 77}}})
+		// Fails when the first was a Goodbye; Recv then tells the end.
+		_ = c.Send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: 77}}})
 		timer := time.AfterFunc(10*time.Second, c.cancel)
 		defer timer.Stop()
 		for {

@@ -44,7 +44,7 @@ func start(t testing.TB) *server {
 		Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
 		Limits: broker.Limits{
 			NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, FrameBytes: 1 << 20,
-			LocksPerSession: 50, WaitersPerSession: 50, WatchesPerSession: 5, QueueLength: 1000, Sessions: 1000,
+			LocksPerSession: 50, WaitersPerSession: 50, WatchesPerSession: 5, QueueLength: 1000, NamesPerAcquire: 4, Sessions: 1000,
 			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
 		},
 		HandoffBurst: 32,

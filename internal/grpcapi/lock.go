@@ -38,9 +38,13 @@ func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*
 	if err != nil {
 		return nil, toStatus(err)
 	}
+	what, err := toItem(r.GetName(), r)
+	if err != nil {
+		return nil, toStatus(err)
+	}
 	lease, refused, err := h.b.AcquireOnce(ctx, broker.OnceRequest{
-		Name: r.GetName(), Kind: toKind(r.GetKind()), Wait: wait, Lease: d, LeaseID: r.GetLeaseId(),
-		Client: r.GetClientName(), Annotation: r.GetAnnotation(),
+		Name: what.Name, Kind: what.Kind, Permits: what.Permits, Limit: what.Limit,
+		Wait: wait, Lease: d, LeaseID: r.GetLeaseId(), Client: r.GetClientName(), Annotation: r.GetAnnotation(),
 	})
 	switch {
 	case err != nil:

@@ -82,6 +82,9 @@ func toStatus(err error) error {
 
 // text is what people read: the store's own words stay in the log.
 func text(err, sentinel error) string {
+	if limit, ok := errors.AsType[*broker.LimitError](err); ok {
+		return limit.Error()
+	}
 	if errors.Is(err, broker.ErrInvalid) || errors.Is(err, broker.ErrQuota) {
 		return err.Error()
 	}
@@ -92,7 +95,10 @@ func text(err, sentinel error) string {
 func specifics(err error, info *errdetails.ErrorInfo) []protoadapt.MessageV1 {
 	var invalid *broker.InvalidError
 	var quota *broker.QuotaError
+	var limit *broker.LimitError
 	switch {
+	case errors.As(err, &limit):
+		info.Metadata = map[string]string{"limit": strconv.FormatUint(uint64(limit.Limit), 10)}
 	case errors.As(err, &invalid):
 		info.Reason = invalid.Reason
 		return []protoadapt.MessageV1{&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{

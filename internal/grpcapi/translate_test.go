@@ -1,0 +1,132 @@
+package grpcapi_test
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/grpcapi"
+)
+
+const (
+	exclusive = lockdv1.LockKind_LOCK_KIND_EXCLUSIVE
+	fair      = lockdv1.LockKind_LOCK_KIND_FAIR
+	read      = lockdv1.LockKind_LOCK_KIND_READ
+	write     = lockdv1.LockKind_LOCK_KIND_WRITE
+	semaphore = lockdv1.LockKind_LOCK_KIND_SEMAPHORE
+)
+
+func item(name string, k lockdv1.LockKind, permits, limit uint32) *lockdv1.AcquireItem {
+	return &lockdv1.AcquireItem{Name: name, Kind: k, Permits: permits, Limit: limit}
+}
+
+func TestWhatAnAcquireAsksFor(t *testing.T) {
+	for name, row := range map[string]struct {
+		acquire *lockdv1.Acquire
+		want    []broker.Item
+	}{
+		"nothing":        {&lockdv1.Acquire{}, []broker.Item{{Kind: broker.Exclusive}}},
+		"a name":         {&lockdv1.Acquire{Name: "a", Kind: fair}, []broker.Item{{Name: "a", Kind: broker.Fair}}},
+		"one permit":     {&lockdv1.Acquire{Name: "a", Permits: 1}, []broker.Item{{Name: "a", Kind: broker.Exclusive}}},
+		"permits":        {&lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 9}, []broker.Item{{Name: "a", Kind: broker.Semaphore, Permits: 3, Limit: 9}}},
+		"one of names":   {&lockdv1.Acquire{Names: []string{"a"}, Kind: read}, []broker.Item{{Name: "a", Kind: broker.Read}}},
+		"names":          {&lockdv1.Acquire{Names: []string{"b", "a"}, Kind: write}, []broker.Item{{Name: "b", Kind: broker.Write}, {Name: "a", Kind: broker.Write}}},
+		"names, permits": {&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: semaphore, Permits: 2}, []broker.Item{{Name: "a", Kind: broker.Semaphore, Permits: 2}, {Name: "b", Kind: broker.Semaphore, Permits: 2}}},
+		"one of items":   {&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0)}}, []broker.Item{{Name: "a", Kind: broker.Read}}},
+		"items": {
+			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("c", semaphore, 0, 4), item("a", 0, 0, 0), item("b", exclusive, 1, 0)}},
+			[]broker.Item{{Name: "c", Kind: broker.Semaphore, Limit: 4}, {Name: "a", Kind: broker.Exclusive}, {Name: "b", Kind: broker.Exclusive}},
+		},
+		"the same name twice": { // the broker's to judge
+			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0), item("a", write, 0, 0)}},
+			[]broker.Item{{Name: "a", Kind: broker.Read}, {Name: "a", Kind: broker.Write}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := grpcapi.ToAcquire(row.acquire)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := append([]broker.Item{{Name: r.Name, Kind: r.Kind, Permits: r.Permits, Limit: r.Limit}}, r.More...)
+			if !reflect.DeepEqual(got, row.want) {
+				t.Errorf("got %+v, want %+v", got, row.want)
+			}
+		})
+	}
+}
+
+func TestWhatAnAcquireMustNotAskFor(t *testing.T) {
+	items := func(i ...*lockdv1.AcquireItem) *lockdv1.Acquire { return &lockdv1.Acquire{Items: i} }
+	for name, row := range map[string]struct {
+		acquire       *lockdv1.Acquire
+		field, reason string
+	}{
+		"name and names":          {&lockdv1.Acquire{Name: "a", Names: []string{"b"}}, "name", "INVALID_NAME"},
+		"name and items":          {&lockdv1.Acquire{Name: "a", Items: items(item("b", 0, 0, 0)).Items}, "name", "INVALID_NAME"},
+		"names and items":         {&lockdv1.Acquire{Names: []string{"a"}, Items: items(item("b", 0, 0, 0)).Items}, "name", "INVALID_NAME"},
+		"a kind for all items":    {&lockdv1.Acquire{Kind: fair, Items: items(item("b", 0, 0, 0)).Items}, "kind", "INVALID_KIND"},
+		"permits for all items":   {&lockdv1.Acquire{Permits: 2, Items: items(item("b", semaphore, 0, 0)).Items}, "permits", "INVALID_PERMITS"},
+		"a limit for all items":   {&lockdv1.Acquire{Limit: 2, Items: items(item("b", semaphore, 0, 0)).Items}, "limit", "INVALID_PERMITS"},
+		"permits of a lock":       {&lockdv1.Acquire{Name: "a", Permits: 2}, "permits", "INVALID_PERMITS"},
+		"a limit of a lock":       {&lockdv1.Acquire{Name: "a", Kind: write, Limit: 1}, "limit", "INVALID_PERMITS"},
+		"permits of several":      {&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: read, Permits: 2}, "permits", "INVALID_PERMITS"},
+		"permits of one of items": {items(item("a", semaphore, 2, 2), item("b", fair, 2, 0)), "permits", "INVALID_PERMITS"},
+		"a limit of one of items": {items(item("a", semaphore, 2, 2), item("b", 0, 0, 2)), "limit", "INVALID_PERMITS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := grpcapi.ToAcquire(row.acquire)
+			invalid, ok := errors.AsType[*broker.InvalidError](err)
+			if !ok || invalid.Field != row.field || invalid.Reason != row.reason {
+				t.Errorf("got %+v, %v; want %s for %s", r, err, row.reason, row.field)
+			}
+		})
+	}
+}
+
+func TestAGrantHasItsHoldsInOrder(t *testing.T) {
+	hold := func(name string, k broker.Kind, f broker.Fence) broker.Hold {
+		return broker.Hold{Name: name, Kind: k, Holder: "#7", Fence: f}
+	}
+	m := grpcapi.FromEvent(broker.Granted{
+		ID: 7, Hold: hold("b", broker.Semaphore, 3),
+		More:  []broker.Hold{hold("c", broker.Read, 1), hold("a", broker.Write, 2)},
+		Count: 1, Auto: true,
+	})
+	var got []string
+	for _, h := range m.GetGranted().GetHolds() {
+		got = append(got, fmt.Sprint(h.GetName(), h.GetKind(), h.GetHolder(), h.GetFence()))
+	}
+	want := []string{fmt.Sprint("b", semaphore, "#7", 3), fmt.Sprint("c", read, "#7", 1), fmt.Sprint("a", write, "#7", 2)}
+	if !reflect.DeepEqual(got, want) || m.GetRequestId() != 7 || !m.GetGranted().GetAuto() {
+		t.Errorf("got %v, want %v", m, want)
+	}
+	if q := grpcapi.FromEvent(broker.Queued{ID: 1, Position: 12}).GetQueued(); q.GetPosition() != 12 {
+		t.Errorf("got %v", q)
+	}
+}
+
+func TestALimitErrorTellsTheLimit(t *testing.T) {
+	for _, limit := range []uint32{0, 5} {
+		st := status.Convert(grpcapi.ToStatus(fmt.Errorf("secret: %w", &broker.LimitError{Limit: limit})))
+		if st.Code() != codes.FailedPrecondition || reasonOf(st) != "LOCK_CONFIG_MISMATCH" || st.Message() != (&broker.LimitError{Limit: limit}).Error() {
+			t.Errorf("got %v", st)
+		}
+		info, ok := st.Details()[0].(*errdetails.ErrorInfo)
+		if !ok || info.GetMetadata()["limit"] != fmt.Sprint(limit) {
+			t.Errorf("got %v, want the limit %d", st.Details(), limit)
+		}
+	}
+	if st := status.Convert(grpcapi.ToStatus(broker.ErrKindMismatch)); st.Details()[0].(*errdetails.ErrorInfo).GetMetadata() != nil {
+		t.Errorf("a name in use for something else has no limit: %v", st.Details())
+	}
+	if st := status.Convert(grpcapi.ToStatus(broker.ErrUpgrade)); reasonOf(st) != "LOCK_UPGRADE" || st.Code() != codes.FailedPrecondition {
+		t.Errorf("got %v", st)
+	}
+}
