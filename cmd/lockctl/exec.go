@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -22,8 +23,15 @@ import (
 // unlockTimeout bounds the release after the command's end. If it does not succeed the lease ends by itself.
 const unlockTimeout = 2 * time.Second
 
+// queuedPause is the shortest time between two positions that are told.
+const queuedPause = time.Second
+
 const execHelp = `exec waits for the lock NAME, runs the command while holding it, and exits with the command's code, or 128+n if
-signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment.
+signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment. While exec waits it tells on stderr
+how many are before it.
+
+With --also it waits for all the locks and holds none until it has all. LOCKD_NAMES and LOCKD_FENCES have one line for
+each lock, NAME being the first. If one is lost that counts as the loss of all.
 
 The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to lockctl
 are passed on to that group. What the command leaves behind in the group when it ends is ended too: it would work
@@ -41,7 +49,7 @@ time; 77 not allowed; 126 and 127 the command cannot be run or is not found; 128
 
 // execution is one run of exec.
 type execution struct {
-	name    string
+	items   []client.Item
 	argv    []string
 	lock    []client.LockOption
 	client  *client.Client
@@ -51,7 +59,7 @@ type execution struct {
 
 func newExec(o *options) *cobra.Command {
 	var wait, lease, ttl time.Duration
-	kind := kindFlag(client.Exclusive)
+	var want wanted
 	cmd := &cobra.Command{
 		Use:   "exec NAME [flags] -- COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
@@ -63,8 +71,8 @@ func newExec(o *options) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x := &execution{name: args[0], argv: args[1:], stderr: cmd.ErrOrStderr()}
-			x.lock = []client.LockOption{client.As(client.Kind(kind)), client.Annotation(args[1])}
+			x := &execution{argv: args[1:], stderr: cmd.ErrOrStderr()}
+			x.lock = []client.LockOption{client.Annotation(args[1]), client.OnQueued(x.queued())}
 			if cmd.Flags().Changed("wait") {
 				x.lock = append(x.lock, client.Wait(wait))
 			}
@@ -72,6 +80,9 @@ func newExec(o *options) *cobra.Command {
 				x.lock = append(x.lock, client.Lease(lease))
 			}
 			var err error
+			if x.items, err = want.items(cmd, args[0]); err != nil {
+				return err
+			}
 			x.client, err = o.dialSession("lockctl exec", client.WithSessionTTL(ttl), client.WithOnStatus(x.tell))
 			if err != nil {
 				return err
@@ -83,7 +94,8 @@ func newExec(o *options) *cobra.Command {
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock; 0 = try once; without it for ever")
 	cmd.Flags().DurationVar(&lease, "lease", 0, "take a lease that ends after this time, instead of one that is renewed")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the lock outlives lockctl at most (default the server's)")
-	cmd.Flags().Var(&kind, "kind", "exclusive, fair, read or write")
+	want.flags(cmd)
+	want.alsoFlag(cmd)
 	return cmd
 }
 
@@ -95,6 +107,18 @@ func (x *execution) tell(st client.Status) {
 	case client.Safe:
 		x.logf("SAFE: the server renews leases again")
 	default: // what it means for the lock is told when it is lost
+	}
+}
+
+// queued returns what tells the position of exec in the queue: when it changed, but not more often than people read.
+func (x *execution) queued() func(position int) {
+	last, at := -1, time.Time{}
+	return func(position int) {
+		if position == last || position > 0 && time.Since(at) < queuedPause {
+			return
+		}
+		last, at = position, time.Now()
+		x.logf("QUEUED: %d before this one", position)
 	}
 }
 
@@ -113,7 +137,7 @@ func (x *execution) run(ctx context.Context) error {
 	x.signals = make(chan os.Signal, 16)
 	notify(x.signals, forwarded...)
 	defer signal.Stop(x.signals)
-	l, err := x.obtain(ctx)
+	ls, err := x.obtain(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,31 +145,42 @@ func (x *execution) run(ctx context.Context) error {
 
 	// The kernel kills the command when the thread that started it ends: this one must not.
 	runtime.LockOSThread()
-	c, err := startChild(path, x.argv, []string{
-		"LOCKD_NAME=" + x.name, "LOCKD_FENCE=" + strconv.FormatUint(l.Fence(), 10),
-	})
+	c, err := startChild(path, x.argv, environment(ls.All()))
 	if err != nil {
-		return errors.Join(codeError{exitNotRunnable, err}, x.release(l))
+		return errors.Join(codeError{exitNotRunnable, err}, x.release(ls))
 	}
-	return x.end(l, c, x.guard(l, c))
+	return x.end(ls, c, x.guard(ls, c))
 }
 
-// obtain waits for the lock, or for a signal. A lock that is granted just then is released when the client is closed.
-func (x *execution) obtain(ctx context.Context) (*client.Lock, error) {
+// environment is what the command is told of its locks. The variables for several are always there, so that those of
+// an exec around this one are not mistaken for its own. No name has line breaks.
+func environment(ls []*client.Lock) []string {
+	var names, fences []string
+	for _, l := range ls {
+		names, fences = append(names, l.Name()), append(fences, strconv.FormatUint(l.Fence(), 10))
+	}
+	return []string{
+		"LOCKD_NAME=" + names[0], "LOCKD_FENCE=" + fences[0],
+		"LOCKD_NAMES=" + strings.Join(names, "\n"), "LOCKD_FENCES=" + strings.Join(fences, "\n"),
+	}
+}
+
+// obtain waits for the locks, or for a signal. What is granted just then is released when the client is closed.
+func (x *execution) obtain(ctx context.Context) (*client.Locks, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	type result struct {
-		lock *client.Lock
-		err  error
+		locks *client.Locks
+		err   error
 	}
 	results := make(chan result, 1)
 	go func() {
-		l, err := x.client.Lock(ctx, x.name, x.lock...)
-		results <- result{l, err}
+		ls, err := x.client.LockAll(ctx, x.items, x.lock...)
+		results <- result{ls, err}
 	}()
 	select {
 	case r := <-results:
-		return r.lock, r.err
+		return r.locks, r.err
 	case sig := <-x.signals:
 		err := signalError{sig.(syscall.Signal)}
 		cancel(err)
@@ -154,11 +189,11 @@ func (x *execution) obtain(ctx context.Context) (*client.Lock, error) {
 	}
 }
 
-// guard watches over the command until it ends, and ends it when the lock does; then it returns why. What the lock
-// says is looked at first whatever happened.
-func (x *execution) guard(l *client.Lock, c *child) error {
-	g := newGuard(l, c)
-	lost := l.Lost()
+// guard watches over the command until it ends, and ends it when one of its locks does; then it returns why. What the
+// locks say is looked at first whatever happened.
+func (x *execution) guard(ls *client.Locks, c *child) error {
+	g := newGuard(ls, c)
+	lost := ls.Lost()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -191,10 +226,10 @@ func (x *execution) guard(l *client.Lock, c *child) error {
 }
 
 // end tidies up after the command and finds the exit code.
-func (x *execution) end(l *client.Lock, c *child, lost error) error {
+func (x *execution) end(ls *client.Locks, c *child, lost error) error {
 	status, left := c.cleanUp()
-	lost = cmp.Or(l.Err(), lost)
-	released := x.release(l)
+	lost = cmp.Or(ls.Err(), lost)
+	released := x.release(ls)
 	if left {
 		x.logf("LEFT_BEHIND: ended processes that the command left behind")
 	}
@@ -212,10 +247,10 @@ func (x *execution) end(l *client.Lock, c *child, lost error) error {
 	return nil
 }
 
-func (x *execution) release(l *client.Lock) error {
+func (x *execution) release(ls *client.Locks) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), unlockTimeout, errors.New("the server did not answer in time"))
 	defer cancel()
-	return l.Unlock(ctx)
+	return ls.Unlock(ctx)
 }
 
 // statusCode is the exit code that shells give to a process's end.

@@ -20,7 +20,7 @@ const (
 	idle = time.Hour
 )
 
-// guarded is what the guard needs to know of a lock.
+// guarded is what the guard needs to know of a lock, or of several.
 type guarded interface {
 	Err() error
 	Deadline() time.Time

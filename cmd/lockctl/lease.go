@@ -33,7 +33,7 @@ func printLease(w io.Writer, l *lockdv1.Lease, begun time.Time) error {
 func newAcquire(o *options) *cobra.Command {
 	var wait, lease time.Duration
 	var annotation string
-	kind := kindFlag(client.Exclusive)
+	var want wanted
 	cmd := &cobra.Command{
 		Use:   "acquire NAME --lease DURATION",
 		Short: "Take a lock for a fixed time and print it as JSON",
@@ -42,8 +42,12 @@ The lease ends by itself; extend and release need the lease_id. Without --wait i
 obtained the exit code is 75. A lost answer is asked for again, which cannot take the lock twice.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			items, err := want.items(cmd, args[0])
+			if err != nil {
+				return err
+			}
 			req := &lockdv1.AcquireRequest{
-				Name: args[0], Kind: kind.proto(), Wait: durationpb.New(wait), Lease: durationpb.New(lease),
+				Name: items[0].Name, Kind: lockdv1.LockKind(items[0].Kind), Permits: items[0].Permits, Limit: items[0].Limit, Wait: durationpb.New(wait), Lease: durationpb.New(lease),
 				LeaseId: rand.Text(), ClientName: "lockctl acquire", Annotation: annotation,
 			}
 			return o.acquire(cmd, req)
@@ -51,7 +55,7 @@ obtained the exit code is 75. A lost answer is asked for again, which cannot tak
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock")
 	leaseFlag(cmd, &lease)
-	cmd.Flags().Var(&kind, "kind", "exclusive, fair, read or write")
+	want.flags(cmd)
 	cmd.Flags().StringVar(&annotation, "annotation", "", "a `text` for people who look at the lock")
 	return cmd
 }

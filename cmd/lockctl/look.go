@@ -57,56 +57,14 @@ func (s *services) list(ctx context.Context, prefix string) ([]lockView, error) 
 }
 
 func printLocks(w io.Writer, locks []lockView) error {
-	rows := [][]string{{"NAME", "KIND", "TTL", "FENCE", "WAITERS", "CLIENT", "HOLDER"}}
+	rows := [][]string{{"NAME", "KIND", "TTL", "FENCE", "HOLDERS", "WAITERS", "CLIENT", "HOLDER"}}
 	for _, l := range locks {
 		rows = append(rows, []string{
-			l.Name, dash(l.Kind), l.ttl(), strconv.FormatUint(l.Fence, 10), strconv.FormatUint(uint64(l.Waiters), 10),
+			l.Name, dash(l.Kind), l.ttl(), strconv.FormatUint(l.Fence, 10), l.holders(), number(l.waiting()),
 			dash(l.Client), dash(l.Holder),
 		})
 	}
 	return printTable(w, rows)
-}
-
-func newInspect(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "inspect NAME",
-		Short: "Show what is known of a name",
-		Args:  exactly(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				l, err := s.lock(ctx, args[0])
-				if err != nil {
-					return wrap("inspect", args[0], err)
-				}
-				if o.output == outputJSON {
-					return printJSON(cmd.OutOrStdout(), l)
-				}
-				return printLock(cmd.OutOrStdout(), l)
-			})
-		},
-	}
-}
-
-func (s *services) lock(ctx context.Context, name string) (lockView, error) {
-	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.GetResponse, error) {
-		return s.locks.Get(ctx, &lockdv1.GetRequest{Name: name})
-	})
-	return viewLock(resp.GetLock()), err
-}
-
-func printLock(w io.Writer, l lockView) error {
-	return printTable(w, [][]string{
-		{"name", l.Name},
-		{"kind", dash(l.Kind)},
-		{"held", strconv.FormatBool(l.Held)},
-		{"holder", dash(l.Holder)},
-		{"client", dash(l.Client)},
-		{"fence", strconv.FormatUint(l.Fence, 10)},
-		{"ttl", l.ttl()},
-		{"hold count", strconv.FormatUint(uint64(l.HoldCount), 10)},
-		{"waiters", strconv.FormatUint(uint64(l.Waiters), 10)},
-		{"annotation", dash(l.Annotation)},
-	})
 }
 
 // eventView is what watch prints. Its keys are part of what lockctl promises.

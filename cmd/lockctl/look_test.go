@@ -76,7 +76,8 @@ func awaitWaiters(t *testing.T, name string, n float64) {
 }
 
 var lockKeys = []string{
-	"name", "kind", "held", "holder", "client", "fence", "ttl_ms", "hold_count", "waiters", "annotation",
+	"name", "kind", "held", "holder", "client", "fence", "ttl_ms", "hold_count", "waiters", "annotation", "holders", "limit",
+	"queued", "queue",
 }
 
 func TestInspect(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -42,12 +43,16 @@ type lockView struct {
 	HoldCount  uint32 `json:"hold_count"`
 	Waiters    uint32 `json:"waiters"`
 	Annotation string `json:"annotation"`
+	Holders    uint32 `json:"holders"`
+	Limit      uint32 `json:"limit"`
+	Queued     uint32 `json:"queued"`
 }
 
 func viewLock(s *lockdv1.LockState) lockView {
 	v := lockView{
 		Name: s.GetName(), Kind: kindName(s.GetKind()), Held: s.GetHeld(), Holder: s.GetHeldBy(), Client: s.GetClient(),
 		Fence: s.GetFence(), HoldCount: s.GetHoldCount(), Waiters: s.GetWaiters(), Annotation: s.GetAnnotation(),
+		Holders: s.GetHolders(), Limit: s.GetLimit(), Queued: s.GetQueued(),
 	}
 	if ttl := s.GetTtl(); ttl != nil {
 		ms := ttl.AsDuration().Milliseconds()
@@ -69,6 +74,20 @@ func (v lockView) ttl() string {
 	}
 	return (time.Duration(*v.TTL) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
+
+// holders is how many hold it, for a semaphore of how many permits.
+func (v lockView) holders() string {
+	n := number(v.Holders)
+	if v.Limit > 0 {
+		n += "/" + number(v.Limit)
+	}
+	return n
+}
+
+// waiting is how many are known to wait: anywhere for a fair lock, else on the replica that answered.
+func (v lockView) waiting() uint32 { return max(v.Waiters, v.Queued) }
+
+func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
 // dash stands for what is not known.
 func dash(s string) string {

@@ -97,23 +97,6 @@ func (o *options) dialSession(name string, opts ...client.Option) (*client.Clien
 	return c, nil
 }
 
-// kindFlag is a kind as a flag.
-type kindFlag client.Kind
-
-func (k *kindFlag) String() string { return client.Kind(*k).String() }
-
-// Set is for package pflag.
-func (k *kindFlag) Set(name string) error {
-	kind, err := client.ParseKind(name)
-	*k = kindFlag(kind)
-	return err
-}
-
-// Type is for package pflag.
-func (k *kindFlag) Type() string { return "kind" }
-
-func (k *kindFlag) proto() lockdv1.LockKind { return lockdv1.LockKind(*k) }
-
 // exactly checks the number of arguments.
 func exactly(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

@@ -23,7 +23,10 @@ func newUnlock(o *options) *cobra.Command {
 		Use:   "unlock NAME --force",
 		Short: "Take a lock from whoever holds it",
 		Long: `unlock frees a name whoever holds it. The holder is told that it lost the lock, but may be in the middle of its
-work: only a resource that checks fences is safe from what it still does. If nobody holds the name the exit code is 1.`,
+work: only a resource that checks fences is safe from what it still does. If nobody holds the name the exit code is 1.
+
+All readers lose a read lock, and all holders the permits of a semaphore, which keeps its limit. With --kind read a
+writer keeps the lock, with --kind write readers do.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !force {
@@ -42,7 +45,7 @@ work: only a resource that checks fences is safe from what it still does. If nob
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "say that this is meant")
-	cmd.Flags().Var(&kind, "kind", "exclusive, fair, read or write; found out if it is not given")
+	cmd.Flags().Var(&kind, "kind", kindNames+"; found out if it is not given")
 	cmd.Flags().Lookup("kind").DefValue = ""
 	return cmd
 }

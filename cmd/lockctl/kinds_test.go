@@ -1,0 +1,156 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+func TestParseItem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]client.Item{
+		"n":                {Name: "n", Kind: client.Fair},
+		"invoice:4711":     {Name: "invoice:4711", Kind: client.Fair},
+		"read:n":           {Name: "n", Kind: client.Read},
+		"exclusive:read:n": {Name: "read:n", Kind: client.Exclusive},
+		"semaphore:":       {Kind: client.Semaphore},
+		":n":               {Name: ":n", Kind: client.Fair},
+		"reader:n":         {Name: "reader:n", Kind: client.Fair},
+	} {
+		if got := parseItem(text, client.Fair); got != want {
+			t.Errorf("%q: got %+v, want %+v", text, got, want)
+		}
+	}
+}
+
+func TestExecOfEachKind(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name  string
+		args  []string
+		shown string // how inspect shows it
+	}{
+		{"exclusive", nil, "exclusive"},
+		{"fair", []string{"--kind", "fair"}, "exclusive"}, // as long as nobody waits
+		{"read", []string{"--kind", "read"}, "read"},
+		{"write", []string{"--kind", "write"}, "write"},
+		{"permits", []string{"--kind", "semaphore", "--limit", "3", "--permits", "2"}, "semaphore"},
+		{"limit alone", []string{"--limit", "3"}, "semaphore"},
+	} {
+		name := "each kind " + row.name
+		args := append(append([]string{"exec", name}, row.args...), "--", bin, "inspect", name, "-o", "json")
+		r := call(t, args...)
+		v := parse(t, r.stdout, lockKeys...)
+		if r.code != 0 || r.stderr != "" || v["held"] != true || v["kind"] != row.shown {
+			t.Errorf("%s: got %+v", row.name, r)
+		}
+		if row.name == "permits" && (v["holders"] != 2.0 || v["limit"] != 3.0) {
+			t.Errorf("got %v", v)
+		}
+	}
+}
+
+func TestExecOfSeveral(t *testing.T) {
+	t.Parallel()
+	const script = `echo "$LOCKD_NAME"; test "$LOCKD_FENCE" = "$(echo "$LOCKD_FENCES" | head -1)" && echo "$LOCKD_NAMES" && echo "$LOCKD_FENCES" | wc -l; ` +
+		`"$0" ls --prefix several: -o json`
+	r := call(t, "exec", "several:b", "--also", "several:a", "--also", "read:several:c", "--also", "several:d", "--", "sh", "-c", script, bin)
+	lines := strings.Split(r.stdout, "\n")
+	if r.code != 0 || len(lines) != 8 {
+		t.Fatalf("got %+v", r)
+	}
+	if got := strings.Join(lines[:6], " "); got != "several:b several:b several:a several:c several:d 4" {
+		t.Errorf("got %q", got)
+	}
+	var locks []lockView
+	if err := json.Unmarshal([]byte(lines[6]), &locks); err != nil {
+		t.Fatal(err)
+	}
+	if len(locks) != 4 || locks[0].Kind != "exclusive" || locks[2].Kind != "read" || locks[2].Holders != 1 {
+		t.Errorf("got %+v", locks)
+	}
+	call(t, "ls", "--prefix", "several:", "-o", "json").want(t, 0, "[]\n", "")
+	hold(t, "several:d")
+	call(t, "exec", "several:b", "--also", "several:d", "--wait", "0", "--", "echo", "ran").want(t, exitNotObtained, "", "LOCK_BUSY: ")
+	hold(t, "several:b") // was not kept by the one before
+}
+
+func TestExecLosesOneOfSeveral(t *testing.T) {
+	t.Parallel()
+	r := start(t, "exec", "lose:a", "--also", "lose:b", "--", "sh", "-c", "echo ready; while :; do sleep 0.01; done")
+	r.line("ready")
+	call(t, "unlock", "lose:b", "--force").want(t, 0, "unlocked lose:b\n", "")
+	if code, _ := r.wait(); code != exitLost || !strings.Contains(r.stderr.String(), "LOCK_LOST: ") {
+		t.Errorf("code %d, stderr %q", code, r.stderr.String())
+	}
+	hold(t, "lose:a") // at once: it was given back
+}
+
+func TestExecTellsItsPosition(t *testing.T) {
+	t.Parallel()
+	l := hold(t, "position", client.As(client.Fair))
+	r := start(t, "exec", "position", "--kind", "fair", "--", "echo", "ran")
+	awaitWaiters(t, "position", 1)
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if code, out := r.wait(); code != 0 || out != "ran\n" || !strings.Contains(r.stderr.String(), "lockctl: QUEUED: 0 before this one\n") {
+		t.Errorf("code %d, output %q, stderr %q", code, out, r.stderr.String())
+	}
+}
+
+func TestInspectShowsTheQueue(t *testing.T) {
+	t.Parallel()
+	hold(t, "queue", client.As(client.Fair))
+	var waiting []*process
+	for i := range 3 {
+		waiting = append(waiting, start(t, "exec", "queue", "--kind", "fair", "--", "true"))
+		awaitWaiters(t, "queue", float64(i+1))
+	}
+	v := parse(t, call(t, "inspect", "queue", "-o", "json").stdout, lockKeys...)
+	queue := v["queue"].([]any)
+	if v["kind"] != "fair" || v["queued"] != 3.0 || v["holders"] != 1.0 || len(queue) != 3 {
+		t.Fatalf("got %v", v)
+	}
+	for i, q := range queue {
+		w := q.(map[string]any)
+		if w["position"] != float64(i) || w["kind"] != "fair" || w["owner"] == "" || w["session"] == "" || w["client"] != "lockctl exec" || w["age_ms"] == nil {
+			t.Errorf("got %v", w)
+		}
+	}
+	text := call(t, "inspect", "queue").stdout
+	if !strings.Contains(text, "\n\nPOSITION  KIND  ") || strings.Count(text, "lockctl exec") != 3 {
+		t.Errorf("got %s", text)
+	}
+	if v := parse(t, call(t, "inspect", "queue", "--queue", "2", "-o", "json").stdout, lockKeys...); len(v["queue"].([]any)) != 2 {
+		t.Errorf("got %v", v)
+	}
+	for _, p := range waiting {
+		p.signal(syscall.SIGINT)
+		if code, _ := p.wait(); code != exitSignal+int(syscall.SIGINT) {
+			t.Errorf("code %d", code)
+		}
+	}
+}
+
+func TestPermitsOfAShell(t *testing.T) {
+	t.Parallel()
+	const name = "permits of a shell"
+	first := parse(t, call(t, "acquire", name, "--limit", "3", "--permits", "2", "--lease", "1m").stdout, leaseKeys...)
+	call(t, "acquire", name, "--permits", "2", "--lease", "1m").want(t, exitNotObtained, "", "LOCK_BUSY: ")
+	call(t, "acquire", name, "--limit", "4", "--lease", "1m").want(t, exitFailed, "", "LOCK_CONFIG_MISMATCH: ")
+	one := parse(t, call(t, "acquire", name, "--kind", "semaphore", "--lease", "1m").stdout, leaseKeys...)
+	if text := call(t, "ls", "--prefix", name).stdout; !strings.Contains(text, "semaphore") || !strings.Contains(text, " 3/3 ") {
+		t.Errorf("got %s", text)
+	}
+	call(t, "release", name, one["lease_id"].(string), "--kind", "semaphore").want(t, 0, "", "")
+	call(t, "extend", name, first["lease_id"].(string), "--kind", "semaphore", "--lease", "2m")
+	call(t, "unlock", name, "--force").want(t, 0, "unlocked "+name+"\n", "")
+	v := parse(t, call(t, "inspect", name, "-o", "json").stdout, lockKeys...)
+	if v["held"] != false || v["holders"] != 0.0 || v["limit"] != 3.0 || v["kind"] != "semaphore" {
+		t.Errorf("got %v", v)
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
+)
+
+// kindNames are the kinds as flags explain them.
+const kindNames = "exclusive, fair, read, write or semaphore"
+
+// kindFlag is a kind as a flag.
+type kindFlag client.Kind
+
+func (k *kindFlag) String() string { return client.Kind(*k).String() }
+
+// Set is for package pflag.
+func (k *kindFlag) Set(name string) error {
+	kind, err := client.ParseKind(name)
+	*k = kindFlag(kind)
+	return err
+}
+
+// Type is for package pflag.
+func (k *kindFlag) Type() string { return "kind" }
+
+func (k *kindFlag) proto() lockdv1.LockKind { return lockdv1.LockKind(*k) }
+
+// wanted is what is to be locked, as flags say it.
+type wanted struct {
+	kind           kindFlag
+	permits, limit uint32
+	also           []string
+}
+
+func (w *wanted) flags(cmd *cobra.Command) {
+	w.kind = kindFlag(client.Exclusive)
+	cmd.Flags().Var(&w.kind, "kind", kindNames)
+	cmd.Flags().Uint32Var(&w.permits, "permits", 0, "how many permits of a semaphore (default 1)")
+	cmd.Flags().Uint32Var(&w.limit, "limit", 0, "how many permits the semaphore has, if this request is the first to say so")
+}
+
+// alsoFlag is for commands that can lock several names.
+func (w *wanted) alsoFlag(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&w.also, "also", nil, "lock this name as well, all or none; may be repeated: `[KIND:]NAME`")
+}
+
+// items are the locks that are wanted, first the one with this name. Who speaks of permits means a semaphore.
+func (w *wanted) items(cmd *cobra.Command, name string) ([]client.Item, error) {
+	kind := client.Kind(w.kind)
+	if cmd.Flags().Changed("permits") || cmd.Flags().Changed("limit") {
+		if cmd.Flags().Changed("kind") && kind != client.Semaphore {
+			return nil, usagef("--permits and --limit are for a semaphore, not for --kind %s", kind)
+		}
+		kind = client.Semaphore
+	}
+	items := []client.Item{{Name: name, Kind: kind, Permits: w.permits, Limit: w.limit}}
+	for _, text := range w.also {
+		items = append(items, parseItem(text, kind))
+	}
+	return items, nil
+}
+
+// parseItem reads [KIND:]NAME. Names may have colons of their own: what stands before the first one is a kind only if
+// there is such a kind, else a part of the name.
+func parseItem(text string, kind client.Kind) client.Item {
+	if word, name, ok := strings.Cut(text, ":"); ok {
+		if k, err := client.ParseKind(word); err == nil {
+			return client.Item{Name: name, Kind: k}
+		}
+	}
+	return client.Item{Name: text, Kind: kind}
+}
