@@ -121,6 +121,105 @@ func ExampleLock_Context() {
 	// Output: lost: short
 }
 
+func ExampleAs() {
+	ctx := context.Background()
+	c, err := client.Dial(addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	first, err := c.Lock(ctx, "catalogue", client.As(client.Read))
+	if err != nil {
+		log.Fatal(err)
+	}
+	second, err := c.Lock(ctx, "catalogue", client.As(client.Read))
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.TryLock(ctx, "catalogue", client.As(client.Write))
+	fmt.Println("two readers, and a writer would have to wait:", errors.Is(err, client.ErrHeld))
+	fmt.Println(first.Unlock(ctx), second.Unlock(ctx))
+	// Output:
+	// two readers, and a writer would have to wait: true
+	// <nil> <nil>
+}
+
+func ExamplePermits() {
+	ctx := context.Background()
+	c, err := client.Dial(addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	l, err := c.Lock(ctx, "licences", client.Permits(2, 3)) // two of three
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.TryLock(ctx, "licences", client.Permits(2, 3))
+	fmt.Println("two more:", err == nil)
+	_, err = c.TryLock(ctx, "licences", client.Permits(1, 4))
+	if e, ok := errors.AsType[*client.LimitError](err); ok {
+		fmt.Println("there are", e.Limit)
+	}
+	if err := l.Unlock(ctx); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// two more: false
+	// there are 3
+}
+
+func ExampleClient_LockAll() {
+	ctx := context.Background()
+	c, err := client.Dial(addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	ls, err := c.LockAll(ctx, []client.Item{
+		{Name: "account:17"}, {Name: "account:4"}, {Name: "rates", Kind: client.Read},
+	}, client.Wait(5*time.Second))
+	if err != nil {
+		log.Fatal(err)
+	}
+	// Work with a context that ends when any of the locks does.
+	if ls.Context().Err() == nil {
+		for _, l := range ls.All() {
+			fmt.Println(l.Name(), l.Kind(), l.Fence() > 0)
+		}
+	}
+	fmt.Println(ls.Unlock(ctx))
+	// Output:
+	// account:17 exclusive true
+	// account:4 exclusive true
+	// rates read true
+	// <nil>
+}
+
+func ExampleOnQueued() {
+	ctx, cancel := context.WithCancel(context.Background())
+	c, err := client.Dial(addr)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+
+	if _, err := c.Lock(ctx, "press", client.As(client.Fair)); err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.Lock(ctx, "press", client.As(client.Fair), client.OnQueued(func(position int) {
+		fmt.Println("before this one wait", position)
+		cancel() // enough for an example
+	}))
+	fmt.Println(errors.Is(err, client.ErrCancelled))
+	// Output:
+	// before this one wait 0
+	// true
+}
+
 func ExampleClient_Watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
