@@ -1,0 +1,398 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+const place = 20 * time.Second
+
+// fairClaim waits in the queue if it is refused.
+func fairClaim(name string, o broker.Owner) broker.Claim {
+	c := claim(name, o)
+	c.Kind, c.Place = broker.Fair, place
+	return c
+}
+
+func fairReturn(name string, o broker.Owner, f broker.Fence) broker.Return {
+	r := giveBack(name, o, f)
+	r.Kind = broker.Fair
+	return r
+}
+
+// refused makes an acquisition that must be refused.
+func refused(t testing.TB, s *Store, c broker.Claim) *broker.HeldError {
+	t.Helper()
+	_, err := s.Acquire(t.Context(), c)
+	held, ok := errors.AsType[*broker.HeldError](err)
+	if !ok {
+		t.Fatalf("acquire %+v: got %v, want it refused", c, err)
+	}
+	return held
+}
+
+// fairKeysOf are the keys of the queue of a name, as Redisson calls them.
+type fairKeysOf struct{ queue, timeouts, channel string }
+
+func redissonFair(name string) fairKeysOf {
+	return fairKeysOf{
+		"redisson_lock_queue:{" + name + "}", "redisson_lock_timeout:{" + name + "}",
+		"redisson_lock__channel:{" + name + "}",
+	}
+}
+
+// enqueue does what a client of Redisson does to wait: its deadline is from now.
+func (k fairKeysOf) enqueue(t testing.TB, c *redis.Client, owner string, deadline time.Duration) {
+	t.Helper()
+	score := float64(time.Now().Add(deadline).UnixMilli())
+	err := errors.Join(
+		c.ZAdd(t.Context(), k.timeouts, redis.Z{Score: score, Member: owner}).Err(),
+		c.RPush(t.Context(), k.queue, owner).Err())
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// subscribe hears a channel.
+func subscribe(t testing.TB, c *redis.Client, channel string) *redis.PubSub {
+	t.Helper()
+	sub := c.Subscribe(t.Context(), channel)
+	t.Cleanup(func() { _ = sub.Close() })
+	if _, err := sub.Receive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return sub
+}
+
+func wantMessage(t testing.TB, sub *redis.PubSub, want string) {
+	t.Helper()
+	msg, err := sub.ReceiveTimeout(t.Context(), 10*time.Second)
+	if m, ok := msg.(*redis.Message); !ok || m.Payload != want {
+		t.Errorf("got message %v, %v, want %q", msg, err, want)
+	}
+}
+
+// wantQueue checks the queue, as it is in Redis and as the Store tells it.
+func wantQueue(t testing.TB, c *redis.Client, s *Store, name string, want ...string) {
+	t.Helper()
+	if got := c.LRange(t.Context(), redissonFair(name).queue, 0, -1).Val(); !slices.Equal(got, want) {
+		t.Errorf("got queue %q, want %q", got, want)
+	}
+	var told []string
+	owners, err := s.Queue(t.Context(), name, 0, 100)
+	for _, o := range owners {
+		told = append(told, string(o))
+	}
+	if err != nil || !slices.Equal(told, want) {
+		t.Errorf("the store tells %q, %v, want %q", told, err, want)
+	}
+}
+
+// near checks a time, which was to be reached in so long when it was set a moment ago.
+func near(t testing.TB, what string, got, want time.Duration) {
+	t.Helper()
+	if got > want || got < want-5*time.Second {
+		t.Errorf("%s: got %v, want about %v", what, got, want)
+	}
+}
+
+// until a score of a sorted set, if it is a time.
+func scoreIn(t testing.TB, c *redis.Client, key, member string) time.Duration {
+	t.Helper()
+	score, err := c.ZScore(t.Context(), key, member).Result()
+	if err != nil {
+		t.Errorf("%s of %q: %v", key, member, err)
+	}
+	return time.Until(time.UnixMilli(int64(score)))
+}
+
+func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
+	for name, braced := range map[string]string{"n": "{n}", "{t}:n": "{t}:n", "a*[ä]": "{a*[ä]}"} {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			s := open(t, quick(srv))
+			c := srv.Client()
+			queue, timeouts, places := "redisson_lock_queue:"+braced, "redisson_lock_timeout:"+braced, "lockd_lock_queue:"+braced
+			f := acquire(t, s, fairClaim(name, "o")).Fence
+			if h := refused(t, s, fairClaim(name, "w")); h.Ahead != 0 || h.HeldBy != "o" {
+				t.Errorf("got %+v, want nobody ahead of it but o", h)
+			}
+			if h := refused(t, s, fairClaim(name, "w2")); h.Ahead != 1 {
+				t.Errorf("got %+v, want one ahead of it", h)
+			}
+			if got := c.LRange(t.Context(), queue, 0, -1).Val(); !slices.Equal(got, []string{"w", "w2"}) {
+				t.Errorf("got queue %q", got)
+			}
+			near(t, "deadline", scoreIn(t, c, timeouts, "w"), place)
+			near(t, "end of the place", scoreIn(t, c, places, "w2"), place)
+			near(t, "TTL of the places", c.PTTL(t.Context(), places).Val(), 2*place)
+
+			// The release goes to the next one alone, and what the queue was made of ends with the last grant.
+			sub := subscribe(t, c, "redisson_lock__channel:"+braced+":w")
+			r, err := s.Release(t.Context(), fairReturn(name, "o", f))
+			if want := (broker.Returned{Listeners: 1, Turn: "w"}); err != nil || r != want {
+				t.Errorf("got %+v, %v, want %+v", r, err, want)
+			}
+			wantMessage(t, sub, "0")
+			next := subscribe(t, c, "redisson_lock__channel:"+braced+":w2")
+			f = acquire(t, s, fairClaim(name, "w")).Fence
+			wantMessage(t, next, fmt.Sprint(lease.Milliseconds())) // its turn is next
+			r, err = s.Release(t.Context(), fairReturn(name, "w", f))
+			if err != nil || r.Turn != "w2" {
+				t.Errorf("got %+v, %v, want that it is the turn of w2", r, err)
+			}
+			f = acquire(t, s, fairClaim(name, "w2")).Fence
+			if _, err := s.Release(t.Context(), fairReturn(name, "w2", f)); err != nil {
+				t.Error(err)
+			}
+			if all := c.Keys(t.Context(), "*").Val(); len(all) != 1 || all[0] != tokenKey(name) {
+				t.Errorf("got keys %q, want only the token", all)
+			}
+		})
+	}
+}
+
+func TestOddNamesHaveQueuesOfTheirOwn(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	acquire(t, s, fairClaim("n", "o"))
+	_ = refused(t, s, fairClaim("n", "w"))
+	acquire(t, s, fairClaim("{n}", "o2"))
+	_ = refused(t, s, fairClaim("{n}", "w2"))
+	for name, want := range map[string]broker.Owner{"n": "w", "{n}": "w2"} {
+		if got, err := s.Queue(t.Context(), name, 0, 9); err != nil || !slices.Equal(got, []broker.Owner{want}) {
+			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
+		}
+	}
+}
+
+func TestAWaiterOutlivesTheGrantsOfRedissonBeforeIt(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	k := redissonFair("n")
+	c.HSet(t.Context(), "n", "r:0", 1)
+	c.PExpire(t.Context(), "n", lease)
+	k.enqueue(t, c, "r:1", 5*time.Minute)
+	k.enqueue(t, c, "r:2", 10*time.Minute)
+	if h := refused(t, s, fairClaim("n", "w")); h.Ahead != 2 {
+		t.Errorf("got %+v, want two ahead", h)
+	}
+	near(t, "deadline behind two", scoreIn(t, c, k.timeouts, "w"), place+10*time.Minute)
+
+	// r:1 is granted: it takes its wait off everybody's deadline.
+	c.LPop(t.Context(), k.queue)
+	c.ZRem(t.Context(), k.timeouts, "r:1")
+	for _, o := range []string{"r:2", "w"} {
+		c.ZIncrBy(t.Context(), k.timeouts, -300_000, o)
+	}
+	near(t, "deadline after a grant", scoreIn(t, c, k.timeouts, "w"), place+5*time.Minute)
+	got, err := s.Enlist(t.Context(), "n", []broker.Owner{"w", "w2"}, place)
+	if err != nil || !slices.Equal(got, []int{broker.PlaceUnknown, 2}) {
+		t.Errorf("got %v, %v, want its place and position 2", got, err)
+	}
+	near(t, "deadline behind one", scoreIn(t, c, k.timeouts, "w"), place+5*time.Minute)
+	near(t, "deadline of the next", scoreIn(t, c, k.timeouts, "w2"), place+5*time.Minute)
+	c.LPop(t.Context(), k.queue)
+	c.ZRem(t.Context(), k.timeouts, "r:2")
+	if _, err := s.Enlist(t.Context(), "n", []broker.Owner{"w"}, place); err != nil {
+		t.Error(err)
+	}
+	near(t, "deadline at the head", scoreIn(t, c, k.timeouts, "w"), place)
+}
+
+func TestDeadWaitersOfRedissonAreEvictedWithinSeconds(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	k := redissonFair("n")
+	// A process with many waiting threads died. Its deadlines are far away.
+	for i := range 20 {
+		k.enqueue(t, c, fmt.Sprintf("dead:%d", i), time.Duration(i+1)*5*time.Minute)
+	}
+	begun := time.Now()
+	h := refused(t, s, fairClaim("n", "w"))
+	if h.HeldBy != "dead:0" || h.RetryAfter != time.Second || h.Ahead != 20 {
+		t.Errorf("got %+v, want that it looks again after a second", h)
+	}
+	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), fairClaim("n", "w")); return err })
+	if d := time.Since(begun); d < 3500*time.Millisecond || d > 10*time.Second {
+		t.Errorf("it took %v, want about 4s", d)
+	}
+	wantQueue(t, c, s, "n")
+}
+
+func TestADeadlineThatPassedEndsASilentWaiterAtOnce(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	redissonFair("n").enqueue(t, c, "dead:1", -time.Second)
+	try := fairClaim("n", "w")
+	try.Place = 0
+	acquire(t, s, try)
+}
+
+func TestALivingWaiterOfRedissonIsNeverEvicted(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	k := redissonFair("n")
+	k.enqueue(t, c, "r:1", -time.Hour) // by a clock that is an hour late
+	sub := subscribe(t, c, k.channel+":r:1")
+	for begun := time.Now(); time.Since(begun) < 6*time.Second; time.Sleep(200 * time.Millisecond) {
+		if h := refused(t, s, fairClaim("n", "w")); h.HeldBy != "r:1" {
+			t.Fatalf("got %+v, want that it waits for r:1", h)
+		}
+	}
+	wantQueue(t, c, s, "n", "r:1", "w")
+	// It is told when the name is free, and nobody else gets it meanwhile.
+	c.HSet(t.Context(), "n", "o", 1)
+	c.PExpire(t.Context(), "n", lease)
+	r := fairReturn("n", "o", 0)
+	r.Next = &broker.Successor{Owner: "w", TTL: lease}
+	res, err := s.Release(t.Context(), r)
+	if want := (broker.Returned{Listeners: 1, Turn: "r:1"}); err != nil || res != want {
+		t.Errorf("got %+v, %v, want %+v", res, err, want)
+	}
+	wantMessage(t, sub, "0")
+	// When it dies it is gone within seconds.
+	_ = sub.Close()
+	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), fairClaim("n", "w")); return err })
+}
+
+func TestAWaiterThatWasEvictedAliveComesBackInFront(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	k := redissonFair("n")
+	acquire(t, s, fairClaim("n", "o"))
+	for _, o := range []broker.Owner{"w1", "w2", "w3"} {
+		_ = refused(t, s, fairClaim("n", o))
+	}
+	// Redisson, with a clock that is early, takes the first two for dead; another one comes.
+	for range 2 {
+		c.ZRem(t.Context(), k.timeouts, c.LPop(t.Context(), k.queue).Val())
+	}
+	if _, err := s.Enlist(t.Context(), "n", []broker.Owner{"w4"}, place); err != nil {
+		t.Error(err)
+	}
+	wantQueue(t, c, s, "n", "w3", "w4")
+	got, err := s.Enlist(t.Context(), "n", []broker.Owner{"w4", "w1", "o", "w2", "w3", "w5"}, place)
+	want := []int{broker.PlaceUnknown, 0, broker.PlaceHolds, 1, broker.PlaceUnknown, 4}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %v, %v, want %v", got, err, want)
+	}
+	wantQueue(t, c, s, "n", "w1", "w2", "w3", "w4", "w5")
+
+	// It comes back by a claim, too, and takes the name if that is free.
+	c.ZRem(t.Context(), k.timeouts, c.LPop(t.Context(), k.queue).Val())
+	c.Del(t.Context(), "n")
+	acquire(t, s, fairClaim("n", "w1"))
+	wantQueue(t, c, s, "n", "w2", "w3", "w4", "w5")
+	if n := c.ZCard(t.Context(), "lockd_lock_queue:{n}").Val(); n != 4 {
+		t.Errorf("got %d places, want one for each in the queue", n)
+	}
+}
+
+func TestFairListenersHearWhatRedissonTellsThem(t *testing.T) {
+	for _, name := range []string{"n", "{t}:n", "a*[b]?\\"} {
+		srv := redistest.Start(t)
+		s := open(t, quick(srv))
+		c := srv.Client()
+		notices, all := make(chan broker.Notice, 10), make(chan broker.Notice, 10)
+		defer s.Listen(name, broker.Fair, func(n broker.Notice) { notices <- n })()
+		defer s.Listen(name, 0, func(n broker.Notice) { all <- n })()
+		listening := broker.Notice{What: broker.NoticeListening}
+		for _, ch := range []chan broker.Notice{notices, all} {
+			if n := <-ch; n != listening {
+				t.Errorf("%q: got %+v first", name, n)
+			}
+		}
+		c.Publish(t.Context(), channelKey(name)+":u:1#2", "1500")
+		c.Publish(t.Context(), channelKey(name)+":u:1#2", "0")
+		turn := broker.Notice{What: broker.NoticeTurn, For: "u:1#2", After: 1500 * time.Millisecond}
+		if n := <-notices; n != turn {
+			t.Errorf("%q: got %+v, want %+v", name, n, turn)
+		}
+		if n := <-notices; n != (broker.Notice{What: broker.NoticeReleased, For: "u:1#2"}) {
+			t.Errorf("%q: got %+v, want a release", name, n)
+		}
+		// Who listens to all kinds is not told of turns, but of all the rest.
+		for _, channel := range []string{channelKey(name), rwChannel(name), permitChannel(name)} {
+			c.Publish(t.Context(), channel, "1")
+		}
+		for range 4 {
+			if n := <-all; n != (broker.Notice{What: broker.NoticeReleased}) {
+				t.Errorf("%q: got %+v, want a release", name, n)
+			}
+		}
+		// After an interruption it is told once, when all is heard again.
+		if n, err := c.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil || n != 1 {
+			t.Fatal(n, err)
+		}
+		for _, ch := range []chan broker.Notice{all, notices} {
+			if n := <-ch; n != listening {
+				t.Errorf("%q: got %+v after an interruption", name, n)
+			}
+		}
+		if len(all) > 0 {
+			t.Errorf("%q: got %+v besides", name, <-all)
+		}
+	}
+}
+
+func TestPatternsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
+	srv := redistest.Start(t)
+	cfg := quick(srv)
+	cfg.Linger = 50 * time.Millisecond
+	s := open(t, cfg)
+	c := srv.Client()
+	heard := make(chan broker.What, 10)
+	stop := s.Listen("n", 0, func(n broker.Notice) { heard <- n.What })
+	await(t, heard, broker.NoticeListening)
+	if n := c.PubSubNumPat(t.Context()).Val(); n != 1 {
+		t.Errorf("got %d patterns, want one", n)
+	}
+	stop()
+	until(t, "the subscriptions are left", func() error {
+		if n := c.PubSubNumPat(t.Context()).Val() + int64(len(c.PubSubChannels(t.Context(), "*").Val())); n > 0 {
+			return fmt.Errorf("%d subscriptions", n)
+		}
+		return nil
+	})
+}
+
+func TestEnlistingIsCheap(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	var owners []broker.Owner
+	for i := range 1200 {
+		owners = append(owners, broker.Owner(fmt.Sprintf("%s#%d", strings.Repeat("u", 36), i)))
+	}
+	acquire(t, s, fairClaim("n", "o"))
+	got, err := s.Enlist(t.Context(), "n", owners, place)
+	if err != nil || len(got) != 1200 || got[0] != 0 || got[1199] != 1199 {
+		t.Fatalf("got %d positions, %v", len(got), err)
+	}
+	before, zadd := srv.ScriptCalls(), srv.Calls("zadd")
+	if _, err := s.Enlist(t.Context(), "n", owners, place); err != nil {
+		t.Error(err)
+	}
+	if n := srv.ScriptCalls() - before; n != 3 {
+		t.Errorf("1200 places were prolonged by %d scripts, want 3", n)
+	}
+	if n := srv.Calls("zadd") - zadd; n != 6 {
+		t.Errorf("1200 places were prolonged by %d times ZADD, want 6", n)
+	}
+}

@@ -1,0 +1,291 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+var kinds = []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write, broker.Semaphore}
+
+// usual is a claim of a kind with what that needs.
+func usual(kind broker.Kind, name string, o broker.Owner) broker.Claim {
+	c := kindClaim(kind, name, o)
+	switch kind {
+	case broker.Semaphore:
+		c.Permits, c.Limit = 1, 2
+	case broker.Fair, broker.Write:
+		c.Place = place
+	default:
+	}
+	return c
+}
+
+func renewal(c broker.Claim, f broker.Fence) broker.Renewal {
+	return broker.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, TTL: lease, Permits: c.Permits}
+}
+
+// The budget, for each kind: what nobody contends for costs one script, and a chunk of renewals of all kinds too.
+func TestUncontendedOperationsOfEachKindAreOneScriptEach(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	count := func(what string, do func()) {
+		t.Helper()
+		before := srv.ScriptCalls()
+		do()
+		if n := srv.ScriptCalls() - before; n != 1 {
+			t.Errorf("%s was %d scripts, want 1", what, n)
+		}
+	}
+	var rs []broker.Renewal
+	for _, kind := range kinds {
+		c := usual(kind, "warm "+kind.String(), "o")
+		release(t, s, kindReturn(kind, c.Name, "o", acquire(t, s, c).Fence))
+		c.Name = kind.String()
+		var f broker.Fence
+		count("an acquisition of "+c.Name, func() { f = acquire(t, s, c).Fence })
+		count("a release of "+c.Name, func() { release(t, s, kindReturn(kind, c.Name, "o", f)) })
+		rs = append(rs, renewal(c, acquire(t, s, c).Fence))
+	}
+	for len(rs) < renewChunk {
+		rs = append(rs, rs[len(rs)%len(kinds)])
+	}
+	s.Renew(t.Context(), rs[:1], func(int, error) {}) // loads the script
+	count("a chunk of renewals", func() {
+		s.Renew(t.Context(), rs, func(i int, err error) {
+			if err != nil {
+				t.Errorf("renewal %d of %v: %v", i, rs[i].Kind, err)
+			}
+		})
+	})
+}
+
+func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.String(), func(t *testing.T) {
+			srv := redistest.Start(t)
+			s := open(t, quick(srv))
+			c := srv.Client()
+			held := usual(kind, "n", "o")
+			f := acquire(t, s, held).Fence
+			other := usual(kind, "busy", "o")
+			acquire(t, s, other)
+			if kind == broker.Fair {
+				_ = refused(t, s, usual(kind, "busy", "w"))
+			}
+			if err := c.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+				t.Fatal(err)
+			}
+
+			_, err := s.Acquire(t.Context(), usual(kind, "m", "o"))
+			wantErr(t, err, broker.ErrStoreFull)
+			if st, err := s.Look(t.Context(), "m"); err != nil || st.Held || st.Kind != 0 {
+				t.Errorf("the refused name is %+v, %v, want nothing there", st, err)
+			}
+			again := acquire(t, s, held)
+			if again.Fence != f && kind != broker.Semaphore {
+				t.Errorf("the repetition got fence %d, want %d", again.Fence, f)
+			}
+			r := renewal(held, again.Fence)
+			r.TTL = 2 * lease
+			s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+			if st, err := s.Look(t.Context(), "n"); err != nil || st.TTL <= lease {
+				t.Errorf("got %+v, %v, want it renewed", st, err)
+			}
+			if kind == broker.Fair {
+				got, err := s.Enlist(t.Context(), "busy", []broker.Owner{"w"}, place)
+				if err != nil || got[0] != broker.PlaceUnknown {
+					t.Errorf("got %v, %v, want the place kept", got, err)
+				}
+			}
+			over := kindReturn(kind, "n", "o", again.Fence)
+			if !kind.Shared() {
+				over.Next = &broker.Successor{Owner: "heir", TTL: lease}
+			}
+			if res := release(t, s, over); res.HandedOver != 0 {
+				release(t, s, kindReturn(kind, "n", "heir", res.HandedOver))
+			} else if !kind.Shared() {
+				t.Error("it was not handed over")
+			}
+			if st, err := s.Look(t.Context(), "n"); err != nil || st.Held {
+				t.Errorf("got %+v, %v, want it free", st, err)
+			}
+			if ok, err := s.ForceRelease(t.Context(), "busy", kind); err != nil || !ok {
+				t.Errorf("got %v, %v, want it freed", ok, err)
+			}
+		})
+	}
+}
+
+func TestForgottenScriptsOfEachKindAreSentAgain(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	flush := func() {
+		if err := c.ScriptFlush(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, kind := range kinds {
+		flush()
+		cl := usual(kind, kind.String(), "o")
+		f := acquire(t, s, cl).Fence
+		flush()
+		s.Renew(t.Context(), []broker.Renewal{renewal(cl, f)}, func(_ int, err error) { wantErr(t, err, nil) })
+		flush()
+		if _, err := s.Look(t.Context(), cl.Name); err != nil {
+			t.Error(err)
+		}
+		flush()
+		release(t, s, kindReturn(kind, cl.Name, "o", f))
+		flush()
+		if _, err := s.ForceRelease(t.Context(), cl.Name, kind); err != nil {
+			t.Error(err)
+		}
+		flush()
+		if _, err := s.AcquireAll(t.Context(), []broker.Claim{usual(kind, "all", "o")}); err != nil {
+			t.Error(err)
+		}
+		c.Del(t.Context(), "all")
+	}
+	flush()
+	_, err := s.Enlist(t.Context(), "n", []broker.Owner{"w"}, place)
+	flush()
+	err = errors.Join(err, s.Leave(t.Context(), "n", broker.Fair, []broker.Owner{"w"}))
+	flush()
+	if err = errors.Join(err, s.Leave(t.Context(), "n", broker.Write, []broker.Owner{"w"})); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is under a name decides which kinds there may be: nothing is changed by the others.
+func TestOtherThingsAreAMismatchForEachKind(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	ctx := t.Context()
+	c.Set(ctx, "text", "x", 0)
+	c.RPush(ctx, "list", "x")
+	c.SAdd(ctx, "set", "x")
+	for _, name := range []string{"text", "list", "set"} {
+		before := c.Dump(ctx, name).Val()
+		for _, kind := range kinds {
+			_, acquireErr := s.Acquire(ctx, usual(kind, name, "o"))
+			_, releaseErr := s.Release(ctx, kindReturn(kind, name, "o", 0))
+			_, forceErr := s.ForceRelease(ctx, name, kind)
+			_, allErr := s.AcquireAll(ctx, []broker.Claim{kindClaim(broker.Exclusive, "free", "o"), usual(kind, name, "o")})
+			for what, err := range map[string]error{"acquire": acquireErr, "release": releaseErr, "force": forceErr, "all": allErr} {
+				if !errors.Is(err, broker.ErrKindMismatch) {
+					t.Errorf("%s %v at %s: got %v, want a mismatch", what, kind, name, err)
+				}
+			}
+			s.Renew(ctx, []broker.Renewal{renewal(usual(kind, name, "o"), 1)}, func(_ int, err error) {
+				wantErr(t, err, broker.ErrNotHeld)
+			})
+		}
+		_, err := s.Look(ctx, name)
+		wantErr(t, err, broker.ErrKindMismatch)
+		_, err = s.Enlist(ctx, name, []broker.Owner{"w"}, place)
+		wantErr(t, err, broker.ErrKindMismatch)
+		if after := c.Dump(ctx, name).Val(); before != after {
+			t.Errorf("%s was changed", name)
+		}
+	}
+	if st, err := s.Look(ctx, "free"); err != nil || st.Held {
+		t.Errorf("got %+v, %v, want none of several taken", st, err)
+	}
+}
+
+func TestReplicasConfirmNoHoldOfAnyKind(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	var rs []broker.Renewal
+	for _, kind := range kinds {
+		c := usual(kind, kind.String(), "o")
+		r := renewal(c, acquire(t, s, c).Fence)
+		r.TTL = 0 // only verifies
+		rs = append(rs, r)
+	}
+	if err := srv.Client().ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rs {
+		s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) { wantErr(t, err, broker.ErrUnavailable) })
+	}
+}
+
+func TestAFullRedisGrantsNoneOfSeveral(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	var cs []broker.Claim
+	for _, kind := range kinds {
+		c := usual(kind, kind.String(), "o")
+		c.Place = 0
+		cs = append(cs, c)
+	}
+	if err := srv.Client().ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.AcquireAll(t.Context(), cs)
+	wantErr(t, err, broker.ErrStoreFull)
+	if err := srv.Client().ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cs {
+		if st, err := s.Look(t.Context(), c.Name); err != nil || st.Held {
+			t.Errorf("got %+v, %v, want it free", st, err)
+		}
+	}
+	before := srv.ScriptCalls()
+	first, err := s.AcquireAll(t.Context(), cs)
+	wantErr(t, err, nil)
+	if n := srv.ScriptCalls() - before; n != 1 {
+		t.Errorf("it was %d scripts, want 1", n)
+	}
+	again, err := s.AcquireAll(t.Context(), cs)
+	for i, g := range again {
+		if same := g.Fence == first[i].Fence; same != (cs[i].Kind != broker.Semaphore) || g.TTL < lease-5*time.Second {
+			t.Errorf("%v: got %+v again after %+v", cs[i].Kind, g, first[i])
+		}
+	}
+	wantErr(t, err, nil)
+	for i := range cs {
+		cs[i].Permits *= 2
+		if cs[i].Kind == broker.Read {
+			cs[i].Kind = broker.Write // another reader need not wait
+		}
+		cs[i].Owner = "other"
+		_, err := s.AcquireAll(t.Context(), cs[i:i+1])
+		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != cs[i].Name {
+			t.Errorf("%v: got %v, want it held", cs[i].Kind, err)
+		}
+	}
+}
+
+func TestManyNamesAtOnce(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	var cs []broker.Claim
+	for i := range 500 {
+		c := usual(kinds[i%len(kinds)], fmt.Sprintf("n%d", i), "o")
+		c.Place = 0
+		cs = append(cs, c)
+	}
+	gs, err := s.AcquireAll(t.Context(), cs)
+	if err != nil || len(gs) != len(cs) {
+		t.Fatalf("got %d grants, %v", len(gs), err)
+	}
+	cs[499].Name = "other"
+	cs[250].Owner = "other" // exclusive
+	_, err = s.AcquireAll(t.Context(), cs)
+	if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "n250" || held.HeldBy != "o" {
+		t.Errorf("got %v, want n250 held by o", err)
+	}
+	if st, err := s.Look(t.Context(), "other"); err != nil || st.Held {
+		t.Errorf("got %+v, %v, want it free", st, err)
+	}
+}

@@ -1,0 +1,105 @@
+package redisstore
+
+import (
+	"crypto/sha1" //nolint:gosec // as the script
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+func permitsClaim(name string, o broker.Owner, n, limit uint32) broker.Claim {
+	c := kindClaim(broker.Semaphore, name, o)
+	c.Permits, c.Limit = n, limit
+	return c
+}
+
+func TestPermitsLookAsRedissonExpects(t *testing.T) {
+	for name, out := range map[string]string{"n": "{n}:timeout", "{t}:n": "{t}:n:timeout", "{n}": "lockd_odd:{n}:timeout"} {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			s := open(t, quick(srv))
+			c := srv.Client()
+			ctx := t.Context()
+			acquire(t, s, permitsClaim(name, "u:7", 2, 5))
+			if got := c.Get(ctx, name).Val(); got != "3" {
+				t.Errorf("got %q available, want 3", got)
+			}
+			near(t, "TTL", c.PTTL(ctx, name).Val(), defaultFenceTTL)
+			near(t, "TTL of the permits", c.PTTL(ctx, out).Val(), defaultFenceTTL)
+			for i := range 2 {
+				sum := sha1.Sum(fmt.Appendf(nil, "u:7:%d", i+1)) //nolint:gosec // as above
+				near(t, "permit", scoreIn(t, c, out, string(sum[:16])), lease)
+			}
+			if n := c.ZCard(ctx, out).Val(); n != 2 {
+				t.Errorf("got %d permits out, want 2", n)
+			}
+			sub := subscribe(t, c, helperKey("redisson_sc", name))
+			if r := release(t, s, kindReturn(broker.Semaphore, name, "u:7", 0)); r.Listeners != 1 {
+				t.Errorf("got %+v, want one listener", r)
+			}
+			wantMessage(t, sub, "5")
+			if got := c.Get(ctx, name).Val(); got != "5" {
+				t.Errorf("got %q available, want 5", got)
+			}
+		})
+	}
+}
+
+func TestASemaphoreOfRedissonKeepsItsWays(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	ctx := t.Context()
+	past, next := float64(time.Now().Add(-time.Second).UnixMilli()), float64(time.Now().Add(time.Hour).UnixMilli())
+	c.Set(ctx, "n", 0, 0)
+	c.ZAdd(ctx, "{n}:timeout", redis.Z{Score: past, Member: "aaaaaaaaaaaaaaaa"},
+		redis.Z{Score: next, Member: "bbbbbbbbbbbbbbbb"}, redis.Z{Score: 922337203685477, Member: "cccccccccccccccc"})
+	sub := subscribe(t, c, "redisson_sc:{n}")
+	acquire(t, s, permitsClaim("n", "o", 1, 0)) // the one that ended
+	wantMessage(t, sub, "1")
+	if d := c.PTTL(ctx, "n").Val(); d != -1 {
+		t.Errorf("got TTL %v, want none, as Redisson made it", d)
+	}
+	near(t, "retry", refused(t, s, permitsClaim("n", "o2", 1, 3)).RetryAfter, lease)
+	release(t, s, kindReturn(broker.Semaphore, "n", "o", 0))
+	c.ZRem(ctx, "{n}:timeout", "bbbbbbbbbbbbbbbb")
+	acquire(t, s, permitsClaim("n", "o", 1, 2))
+	release(t, s, kindReturn(broker.Semaphore, "n", "o", 0))
+
+	c.Set(ctx, "n", 0, 0)
+	if h := refused(t, s, permitsClaim("n", "o", 1, 0)); h.RetryAfter != broker.NoTTL {
+		t.Errorf("got %+v, want no time: that permit has no end", h)
+	}
+	_, err := s.Acquire(ctx, permitsClaim("n", "o", 2, 0))
+	if bad, ok := errors.AsType[*broker.InvalidError](err); !ok || bad.Reason != broker.ReasonPermits {
+		t.Errorf("got %v, want that there never are as many", err)
+	}
+	st, err := s.Look(ctx, "n")
+	if err != nil || st.Kind != broker.Semaphore || !st.Held || st.Holders != 1 || st.Limit != 1 || st.TTL != broker.NoTTL {
+		t.Errorf("got %+v, %v", st, err)
+	}
+	held, err := s.ForceRelease(ctx, "n", broker.Semaphore)
+	if err != nil || !held || c.Get(ctx, "n").Val() != "1" {
+		t.Errorf("got %v, %v, want one permit back", held, err)
+	}
+}
+
+func TestVeryManyPermits(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	const many = 5000
+	acquire(t, s, permitsClaim("n", "o", many, many))
+	_ = refused(t, s, permitsClaim("n", "o2", 1, 0))
+	r := broker.Renewal{Name: "n", Kind: broker.Semaphore, Owner: "o", TTL: lease}
+	s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+	release(t, s, kindReturn(broker.Semaphore, "n", "o", 0))
+	if st, err := s.Look(t.Context(), "n"); err != nil || st.Held || st.Limit != many {
+		t.Errorf("got %+v, %v, want all back", st, err)
+	}
+}
