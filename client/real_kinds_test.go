@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 // waits locks in the background and returns when it is in the queue.
@@ -242,4 +244,52 @@ func TestRealMixedKindsAtOnce(t *testing.T) {
 		next := <-got
 		unlock(t, next, func() error { return next.Unlock(t.Context()) })
 	})
+}
+
+// Two replicas with one store between them: the order of a fair lock, and all or nothing, are those of the store.
+func TestRealReplicas(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	var clients []*client.Client
+	for range 2 {
+		clients = append(clients, dial(t, lockdtest.Start(t, "--redis", redis.Addr).Addr))
+	}
+	l := mustLock(t, clients[0], "fair", client.As(client.Fair))
+	var queue []<-chan *client.Lock
+	for i := range 6 {
+		queue = append(queue, waits(t, clients[i%2], "fair", client.As(client.Fair)))
+	}
+	for i, next := range queue {
+		unlock(t, l, func() error { return l.Unlock(t.Context()) })
+		select {
+		case l = <-next:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("number %d does not get the lock", i)
+		}
+	}
+	unlock(t, l, func() error { return l.Unlock(t.Context()) })
+	var wg sync.WaitGroup
+	var inside [3]atomic.Int32
+	for i := range 8 {
+		wg.Go(func() {
+			for round := range 5 {
+				a, b := (i+round)%3, (i*2+round+1)%3
+				if a == b {
+					b = (a + 1) % 3
+				}
+				ls, err := clients[i%2].LockAll(t.Context(), items(fmt.Sprint("all", a), fmt.Sprint("all", b)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if inside[a].Add(1) != 1 || inside[b].Add(1) != 1 {
+					t.Error("two holders")
+				}
+				inside[a].Add(-1)
+				inside[b].Add(-1)
+				unlock(t, ls, func() error { return ls.Unlock(t.Context()) })
+			}
+		})
+	}
+	wg.Wait()
 }
