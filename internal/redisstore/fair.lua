@@ -201,7 +201,7 @@ end
 -- fair_take gives the owner what fair_check let it have, ends its place, and tells the next one.
 local function fair_take(f, a, mine)
   local reply = plain_take(f, a, mine)
-  if reply.err or reply[1] ~= 1 then return reply end
+  if reply.err or reply[1] ~= 1 or a.count ~= '1' then return reply end
   if fair_forget(f, a.owner) or not mine then fair_turn(f, reply[3]) end
   return reply
 end

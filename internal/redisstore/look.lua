@@ -39,6 +39,6 @@ if mode ~= 'write' then
   return {'read', 1, left, fence, readers.one, readers.count, readers.alive, 0, queued}
 end
 local writer = rw_holder(r)
-local holders = readers.alive + 1
-if readers.alive > 0 and read_left(r, writer, redis.call('HGET', name, writer) or 1) >= 0 then holders = readers.alive end
+local holders, reads = readers.alive + 1, redis.call('HGET', name, writer)
+if reads and read_left(r, writer, reads) >= 0 then holders = readers.alive end
 return {'write', 1, left, fence, writer, redis.call('HGET', name, writer .. ':write') or '0', holders, 0, queued}

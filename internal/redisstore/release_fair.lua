@@ -14,9 +14,8 @@ local f = {
 }
 local owner, fence, remaining, heir = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local held = plain_hold(f.name, owner)
-local now = now_ms()
-local head, first = fair_purge(f, now, false)
-if remaining == '0' and fair_forget(f, owner) then head = fair_purge(f, now, false) end
+local head, first = fair_purge(f, now_ms(), false)
+if remaining == '0' and fair_forget(f, owner) then head = redis.call('LINDEX', f.queue, 0) end
 if head ~= first and (not held or remaining ~= '0') then fair_news(f, first) end
 
 if not held then

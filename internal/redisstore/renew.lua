@@ -74,7 +74,8 @@ for i = 1, plain do
   local name, token = KEYS[2 * i - 1], KEYS[2 * i]
   local owner, fence, ttl = ARGV[3 * i], ARGV[3 * i + 1], tonumber(ARGV[3 * i + 2])
   local known = call('GET', token)
-  local there = call('HEXISTS', name, owner) == 1
+  local got = call('HMGET', name, owner, 'mode')
+  local there = got and got[1] and not got[2]
   if there and (not known or fence == '0' or known == fence) then
     redis.call('PEXPIRE', name, math.max(redis.call('PTTL', name), ttl, 1))
     if ttl > 0 then keep(token, known) end
