@@ -75,8 +75,12 @@ func (w *work) freedFair(e *entry) (turn broker.Owner) {
 
 // Enlist implements broker.Store. Nobody else ever takes a waiter for dead here, so no place is given at the head.
 func (s *Store) Enlist(ctx context.Context, name string, owners []broker.Owner, d time.Duration) ([]int, error) {
-	if err := begin(ctx, broker.Fair); err != nil {
+	err := begin(ctx, broker.Fair)
+	if err != nil {
 		return nil, fmt.Errorf("enlist for %q: %w", name, err)
+	}
+	if len(owners) == 0 {
+		return nil, nil
 	}
 	w := s.enter(1)
 	answers, err := w.enlist(name, owners, d)
@@ -117,6 +121,9 @@ func (s *Store) Leave(ctx context.Context, name string, kind broker.Kind, owners
 	}
 	if err != nil {
 		return fmt.Errorf("leave %q: %w", name, err)
+	}
+	if len(owners) == 0 {
+		return nil
 	}
 	w := s.enter(1)
 	defer w.leave()

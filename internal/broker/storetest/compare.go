@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
@@ -16,12 +17,13 @@ import (
 const slack = 2 * time.Second
 
 // Compare does the same random operations to two empty Stores and returns an error at the first difference. Fences
-// are compared by their order and by which are equal, as each store has its own. The same seed gives the same
-// operations.
+// are compared by their order and by which are equal, as each store has its own; of several readers any may be named.
+// The same seed gives the same operations.
 func Compare(ctx context.Context, a, b Rig, seed uint64, steps int) error {
 	c := &comparison{
 		rand:  rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // it should be repeatable
 		sides: [2]*side{newSide(a), newSide(b)},
+		usual: map[string]broker.Kind{},
 	}
 	for i := range steps {
 		name, do := c.operation()
@@ -42,6 +44,8 @@ func Compare(ctx context.Context, a, b Rig, seed uint64, steps int) error {
 type comparison struct {
 	rand  *rand.Rand
 	sides [2]*side
+	// usual is the kind that a name is mostly used with, for the time being.
+	usual map[string]broker.Kind
 }
 
 // side is one of the stores, with the fences it gave out for each name, in the order it first did. The place of a fence
@@ -81,20 +85,26 @@ func (s *side) fence(name string, number int) broker.Fence {
 	return known[min(number, len(known)-1)]
 }
 
-// outcome is what an operation gave, in terms that are equal on both sides.
+// outcome is what an operation gave, in terms that are equal on both sides, but for the remaining times, which are
+// nearly equal.
 type outcome struct {
 	Err   string
 	Fence int
-	TTL   time.Duration
+	Left  []time.Duration
 	Rest  any
 }
 
 // difference says in what two outcomes differ.
 func difference(x, y outcome) string {
-	if d := x.TTL - y.TTL; d < -slack || d > slack {
-		return fmt.Sprintf("remaining time %v and %v", x.TTL, y.TTL)
+	if len(x.Left) != len(y.Left) {
+		return fmt.Sprintf("%+v and %+v", x, y)
 	}
-	x.TTL, y.TTL = 0, 0
+	for i := range x.Left {
+		if d := x.Left[i] - y.Left[i]; d < -slack || d > slack || (x.Left[i] == broker.NoTTL) != (y.Left[i] == broker.NoTTL) {
+			return fmt.Sprintf("remaining times %v and %v", x.Left, y.Left)
+		}
+	}
+	x.Left, y.Left = nil, nil
 	if !reflect.DeepEqual(x, y) {
 		return fmt.Sprintf("%+v and %+v", x, y)
 	}
@@ -104,7 +114,7 @@ func difference(x, y outcome) string {
 // classes are the errors that a caller tells apart.
 var classes = []error{
 	broker.ErrHeld, broker.ErrNotHeld, broker.ErrStale, broker.ErrUnavailable, broker.ErrOutcomeUnknown,
-	broker.ErrKindMismatch, broker.ErrStoreFull, broker.ErrUnsupported, broker.ErrInvalid,
+	broker.ErrKindMismatch, broker.ErrStoreFull, broker.ErrUnsupported, broker.ErrInvalid, broker.ErrLimitMismatch,
 }
 
 // class is what a caller can tell from an error.
@@ -113,7 +123,13 @@ func class(err error) string {
 		return ""
 	}
 	if held, ok := errors.AsType[*broker.HeldError](err); ok {
-		return fmt.Sprintf("held by %q", held.HeldBy)
+		return fmt.Sprintf("%q held by %q behind %d", held.Name, held.HeldBy, held.Ahead)
+	}
+	if limit, ok := errors.AsType[*broker.LimitError](err); ok {
+		return limit.Error()
+	}
+	if invalid, ok := errors.AsType[*broker.InvalidError](err); ok {
+		return invalid.Field + " " + invalid.Reason
 	}
 	if gone, ok := errors.AsType[*broker.GoneError](err); ok {
 		return "gone: " + gone.Reason.String()
@@ -134,11 +150,41 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
+// anyReader is in place of a holder that may be any of several.
+const anyReader broker.Owner = "a reader"
+
+// refusal is an error in terms that are equal on both sides. Who wants to write learns of one of those who read.
+func (s *side) refusal(ctx context.Context, err error, claims ...broker.Claim) error {
+	held, ok := errors.AsType[*broker.HeldError](err)
+	if !ok {
+		return err
+	}
+	other := *held
+	other.HeldBy = broker.Owner(strings.TrimSuffix(string(held.HeldBy), writeSuffix))
+	at := max(0, slices.IndexFunc(claims, func(c broker.Claim) bool { return c.Name == held.Name }))
+	if claims[at].Kind == broker.Read {
+		return &other
+	}
+	if st, err := s.Store.Look(ctx, claims[at].Name); err == nil && st.Kind == broker.Read && st.Holders > 1 {
+		other.HeldBy = anyReader
+	}
+	return &other
+}
+
+// writeSuffix is what a store may add to the owner of a write hold if it is asked about another kind.
+const writeSuffix = ":write"
+
 // state in terms that are equal on both sides.
-func (s *side) state(st broker.State) (number int, ttl time.Duration, rest broker.State) {
-	number, ttl = s.number(st.Name, st.Fence), st.TTL
+func (s *side) state(st broker.State) (number int, left time.Duration, rest broker.State) {
+	number, left = s.number(st.Name, st.Fence), st.TTL
 	st.Fence, st.TTL = 0, 0
-	return number, ttl, st
+	if st.Kind == broker.Read && st.Holders > 1 {
+		st.Owner, st.Count = anyReader, 0
+	}
+	if st.Kind == broker.Read && !st.Held {
+		st.Kind = 0 // all readers have ended
+	}
+	return number, left, st
 }
 
 // list reads all pages, in the order of names.

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
@@ -14,23 +15,44 @@ type step func(ctx context.Context, s *side) outcome
 // operation picks the next operation. All that is random in it is decided here, once for both sides.
 func (c *comparison) operation() (string, step) {
 	switch n := c.rand.IntN(1000); {
-	case n < 400:
+	case n < 380:
 		return c.acquire()
-	case n < 700:
+	case n < 410:
+		return c.acquireAll()
+	case n < 640:
 		return c.release()
-	case n < 820:
+	case n < 730:
 		return c.renew()
-	case n < 860:
+	case n < 760:
 		return c.force()
-	case n < 930:
+	case n < 830:
 		return c.look()
-	case n < 940:
+	case n < 840:
 		return c.list()
-	case n < 990:
-		name := c.name()
+	case n < 870:
+		return c.enlist()
+	case n < 900:
+		return c.leave()
+	case n < 930:
+		return c.queue()
+	default:
+		return c.fault()
+	}
+}
+
+// fault picks something that befalls both stores.
+func (c *comparison) fault() (string, step) {
+	name := c.name()
+	switch n := c.rand.IntN(70); {
+	case n < 30:
 		return "the end of the lease of " + name, hook(func(h Hooks) error { return h.Expire(name) })
-	case n < 993:
-		name := c.name()
+	case n < 45:
+		o := c.owner(c.kind(name))
+		return fmt.Sprintf("the end of what %q holds of %s", o, name), hook(func(h Hooks) error { return h.ExpireHold(name, o) })
+	case n < 60:
+		o := c.owner(c.kind(name))
+		return fmt.Sprintf("the end of the place of %q at %s", o, name), hook(func(h Hooks) error { return h.ExpirePlace(name, o) })
+	case n < 63:
 		return "something else at " + name, hook(func(h Hooks) error { return h.Occupy(name) })
 	default:
 		return "a loss of all data", hook(func(h Hooks) error { return h.Lose() })
@@ -43,10 +65,52 @@ func hook(do func(Hooks) error) step {
 
 // Few names and owners meet often.
 
-func (c *comparison) name() string { return []string{"a", "b", "{a}", "{a}b"}[c.rand.IntN(4)] }
+var names = []string{"a", "b", "{a}", "{a}b", "c"}
 
-func (c *comparison) owner() broker.Owner {
-	return []broker.Owner{"s1:x", "s1:y", "s2:x", "s2:#1"}[c.rand.IntN(4)]
+func (c *comparison) name() string { return names[c.rand.IntN(len(names))] }
+
+// kind is mostly the usual one of the name.
+func (c *comparison) kind(name string) broker.Kind {
+	if c.usual[name] == 0 || c.rand.IntN(200) == 0 {
+		c.usual[name] = allKinds[c.rand.IntN(len(allKinds))]
+	}
+	usual := c.usual[name]
+	switch n := c.rand.IntN(20); {
+	case n < 2:
+		return allKinds[c.rand.IntN(len(allKinds))]
+	case n < 10 && usual == broker.Write: // these two come together
+		return broker.Read
+	case n < 10 && usual == broker.Read:
+		return broker.Write
+	case n < 5 && usual == broker.Fair:
+		return broker.Exclusive
+	}
+	return usual
+}
+
+// owner is one of those that hold names of a kind. They have other owners for other kinds, nearly always.
+func (c *comparison) owner(kind broker.Kind) broker.Owner {
+	o := []broker.Owner{"s1:x", "s1:y", "s2:x", "s2:#1"}[c.rand.IntN(4)]
+	if c.rand.IntN(50) == 0 {
+		kind = allKinds[c.rand.IntN(len(allKinds))]
+	}
+	switch kind {
+	case broker.Read, broker.Write:
+		return o + "/rw"
+	case broker.Semaphore:
+		return o + "/permits"
+	default:
+		return o
+	}
+}
+
+// owners are several, perhaps the same one twice.
+func (c *comparison) owners(kind broker.Kind) []broker.Owner {
+	os := make([]broker.Owner, c.rand.IntN(4))
+	for i := range os {
+		os[i] = c.owner(kind)
+	}
+	return os
 }
 
 // ttl is far from others, so that one set for another is seen.
@@ -63,17 +127,47 @@ func (c *comparison) fence(name string) int {
 // count is 1 more often than not.
 func (c *comparison) count() uint32 { return [...]uint32{1, 1, 1, 2, 3}[c.rand.IntN(5)] }
 
+// permits is how many are known to be meant, which is 0 if it is not.
+func (c *comparison) permits(kind broker.Kind) uint32 {
+	if kind != broker.Semaphore {
+		return 0
+	}
+	return [...]uint32{0, 1, 1, 2, 2, 3, 5}[c.rand.IntN(7)]
+}
+
+// claim is a first acquisition.
+func (c *comparison) claim(name string) broker.Claim {
+	kind := c.kind(name)
+	claim := broker.Claim{Name: name, Kind: kind, Owner: c.owner(kind), Count: 1, TTL: c.ttl()}
+	switch kind {
+	case broker.Read:
+		if c.rand.IntN(2) == 0 {
+			claim.Beside = c.owner(kind)
+		}
+	case broker.Semaphore:
+		claim.Permits = max(1, c.permits(kind))
+		claim.Limit = [...]uint32{0, 3, 3, 3, 4}[c.rand.IntN(5)]
+	default:
+	}
+	return claim
+}
+
 func (c *comparison) acquire() (string, step) {
-	claim := broker.Claim{Name: c.name(), Kind: broker.Exclusive, Owner: c.owner(), Count: c.count(), TTL: c.ttl()}
+	claim := c.claim(c.name())
 	fence := 0
+	if claim.Kind != broker.Semaphore {
+		claim.Count = c.count()
+	}
 	if claim.Count > 1 {
 		fence = c.fence(claim.Name)
+	} else if claim.Kind.Placed() && c.rand.IntN(2) == 0 {
+		claim.Place = time.Minute
 	}
 	return fmt.Sprintf("acquire %+v with fence %d", claim, fence), func(ctx context.Context, s *side) outcome {
 		claim := claim
 		claim.Fence = s.fence(claim.Name, fence)
 		g, err := s.Store.Acquire(ctx, claim)
-		o := outcome{Err: class(err), TTL: max(g.TTL, retryAfter(err))}
+		o := outcome{Err: class(s.refusal(ctx, err, claim)), Left: []time.Duration{g.TTL, retryAfter(err)}}
 		if err == nil {
 			o.Fence = s.number(claim.Name, g.Fence)
 		}
@@ -81,20 +175,42 @@ func (c *comparison) acquire() (string, step) {
 	}
 }
 
+func (c *comparison) acquireAll() (string, step) {
+	claims := make([]broker.Claim, 1+c.rand.IntN(3))
+	for i, at := range c.rand.Perm(len(names))[:len(claims)] {
+		claims[i] = c.claim(names[at])
+	}
+	return fmt.Sprintf("acquire all of %+v", claims), func(ctx context.Context, s *side) outcome {
+		gs, err := s.Store.AcquireAll(ctx, slices.Clone(claims))
+		o := outcome{Err: class(s.refusal(ctx, err, claims...)), Left: []time.Duration{retryAfter(err)}}
+		var numbers []int
+		for i, g := range gs {
+			numbers = append(numbers, s.number(claims[i].Name, g.Fence))
+			o.Left = append(o.Left, g.TTL)
+		}
+		o.Rest = numbers
+		return o
+	}
+}
+
 func (c *comparison) release() (string, step) {
-	r := broker.Return{Name: c.name(), Kind: broker.Exclusive, Owner: c.owner()}
-	fence := c.fence(r.Name)
-	switch c.rand.IntN(4) {
-	case 0:
+	name := c.name()
+	kind := c.kind(name)
+	r := broker.Return{Name: name, Kind: kind, Owner: c.owner(kind), Permits: c.permits(kind)}
+	fence := c.fence(name)
+	switch n := c.rand.IntN(4); {
+	case n == 0 && kind != broker.Semaphore:
 		r.Remaining = c.count()
-	case 1:
-		r.Next = &broker.Successor{Owner: c.owner(), TTL: c.ttl()}
+	case n == 1 && !kind.Shared():
+		r.Next = &broker.Successor{Owner: c.owner(kind), TTL: c.ttl()}
 	}
 	return fmt.Sprintf("release %+v to %+v with fence %d", r, r.Next, fence), func(ctx context.Context, s *side) outcome {
 		r := r
-		r.Fence = s.fence(r.Name, fence)
+		r.Fence = s.fence(name, fence)
 		res, err := s.Store.Release(ctx, r)
-		return outcome{Err: class(err), Fence: s.number(r.Name, res.HandedOver), Rest: res.Listeners}
+		number := s.number(name, res.HandedOver)
+		res.HandedOver = 0
+		return outcome{Err: class(err), Fence: number, Rest: res}
 	}
 }
 
@@ -102,11 +218,13 @@ func (c *comparison) renew() (string, step) {
 	rs := make([]broker.Renewal, c.rand.IntN(4))
 	fences := make([]int, len(rs))
 	for i := range rs {
-		rs[i] = broker.Renewal{Name: c.name(), Kind: broker.Exclusive, Owner: c.owner(), TTL: c.ttl()}
+		name := c.name()
+		kind := c.kind(name)
+		rs[i] = broker.Renewal{Name: name, Kind: kind, Owner: c.owner(kind), TTL: c.ttl(), Permits: c.permits(kind)}
 		if c.rand.IntN(4) == 0 {
 			rs[i].TTL = 0
 		}
-		fences[i] = c.fence(rs[i].Name)
+		fences[i] = c.fence(name)
 	}
 	return fmt.Sprintf("renew %+v with fences %d", rs, fences), func(ctx context.Context, s *side) outcome {
 		for i := range rs {
@@ -120,8 +238,9 @@ func (c *comparison) renew() (string, step) {
 
 func (c *comparison) force() (string, step) {
 	name := c.name()
-	return "force release " + name, func(ctx context.Context, s *side) outcome {
-		held, err := s.Store.ForceRelease(ctx, name, broker.Exclusive)
+	kind := c.kind(name)
+	return fmt.Sprintf("force release %s as %v", name, kind), func(ctx context.Context, s *side) outcome {
+		held, err := s.Store.ForceRelease(ctx, name, kind)
 		return outcome{Err: class(err), Rest: held}
 	}
 }
@@ -130,8 +249,8 @@ func (c *comparison) look() (string, step) {
 	name := c.name()
 	return "look at " + name, func(ctx context.Context, s *side) outcome {
 		st, err := s.Store.Look(ctx, name)
-		number, ttl, rest := s.state(st)
-		return outcome{Err: class(err), Fence: number, TTL: ttl, Rest: rest}
+		number, left, rest := s.state(st)
+		return outcome{Err: class(err), Fence: number, Left: []time.Duration{left}, Rest: rest}
 	}
 }
 
@@ -139,4 +258,28 @@ func (c *comparison) list() (string, step) {
 	prefix := []string{"", "a", "{", "b"}[c.rand.IntN(4)]
 	size := 1 + c.rand.IntN(5)
 	return fmt.Sprintf("list %q", prefix), func(ctx context.Context, s *side) outcome { return s.list(ctx, prefix, size) }
+}
+
+func (c *comparison) enlist() (string, step) {
+	name, owners := c.name(), c.owners(broker.Fair)
+	return fmt.Sprintf("enlist %q for %s", owners, name), func(ctx context.Context, s *side) outcome {
+		places, err := s.Store.Enlist(ctx, name, owners, time.Minute)
+		return outcome{Err: class(err), Rest: append([]int{}, places...)}
+	}
+}
+
+func (c *comparison) leave() (string, step) {
+	name, kind := c.name(), []broker.Kind{broker.Fair, broker.Write}[c.rand.IntN(2)]
+	owners := c.owners(kind)
+	return fmt.Sprintf("let %q leave %s as %v", owners, name, kind), func(ctx context.Context, s *side) outcome {
+		return outcome{Err: class(s.Store.Leave(ctx, name, kind, owners))}
+	}
+}
+
+func (c *comparison) queue() (string, step) {
+	name, from, size := c.name(), c.rand.IntN(3), c.rand.IntN(4)
+	return fmt.Sprintf("read %d of the queue of %s from %d", size, name, from), func(ctx context.Context, s *side) outcome {
+		owners, err := s.Store.Queue(ctx, name, from, size)
+		return outcome{Err: class(err), Rest: append([]broker.Owner{}, owners...)}
+	}
 }
