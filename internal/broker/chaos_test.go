@@ -182,6 +182,33 @@ func (c *chaos) Renew(ctx context.Context, rs []broker.Renewal, done func(int, e
 	}
 }
 
+func (c *chaos) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
+	return meet(ctx, c, func(ctx context.Context) ([]broker.Grant, error) {
+		gs, err := c.Store.AcquireAll(ctx, cs)
+		for _, claim := range cs {
+			c.note(claim.Name, "acquire %+v: %+v, %v", cs, gs, err)
+		}
+		return gs, err
+	})
+}
+
+func (c *chaos) Enlist(ctx context.Context, name string, owners []broker.Owner, place time.Duration) ([]int, error) {
+	return meet(ctx, c, func(ctx context.Context) ([]int, error) {
+		positions, err := c.Store.Enlist(ctx, name, owners, place)
+		c.note(name, "enlist %q: %v, %v", owners, positions, err)
+		return positions, err
+	})
+}
+
+func (c *chaos) Leave(ctx context.Context, name string, k broker.Kind, owners []broker.Owner) error {
+	_, err := meet(ctx, c, func(ctx context.Context) (struct{}, error) {
+		err := c.Store.Leave(ctx, name, k, owners)
+		c.note(name, "leave %q: %v", owners, err)
+		return struct{}{}, err
+	})
+	return err
+}
+
 func (c *chaos) Look(ctx context.Context, name string) (broker.State, error) {
 	return meet(ctx, c, func(ctx context.Context) (broker.State, error) { return c.Store.Look(ctx, name) })
 }
@@ -201,9 +228,12 @@ func (c *chaos) ForceRelease(ctx context.Context, name string, k broker.Kind) (b
 	if err != nil {
 		return false, fmt.Errorf("look: %w", err)
 	}
-	c.note(name, "force")
-	c.forced[name] = append(c.forced[name], force{time.Now(), st.Fence})
-	return c.Store.ForceRelease(ctx, name, k)
+	released, err := c.Store.ForceRelease(ctx, name, k)
+	c.note(name, "force %v: %v, %v", k, released, err)
+	if released {
+		c.forced[name] = append(c.forced[name], force{time.Now(), st.Fence})
+	}
+	return released, err
 }
 
 // whenReturned is when a broker began to give back a hold, or now.

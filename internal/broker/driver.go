@@ -272,9 +272,23 @@ func (b *Broker) refusedLocked(w *waiter, a attempt, held *HeldError) {
 		q.placeLocked(w)
 	}
 	b.parkLocked(w, position)
+	if w.giveWayLocked() {
+		return
+	}
 	if a.hurries == q.hurries {
 		q.tryAt = time.Now().Add(held.pause(w.claim.Kind))
 	}
+}
+
+// giveWayLocked lets waiters that have places in the store go first: for them a request for several names, which has
+// none, is refused, and they must not wait behind it.
+func (w *waiter) giveWayLocked() bool {
+	next := w.elem.Next()
+	if w.all == nil || next == nil || w.q.places == nil && !next.Value.(*waiter).placed {
+		return false
+	}
+	w.q.waiters.MoveToBack(w.elem)
+	return true
 }
 
 // forfeit gives back what an attempt took for a waiter that was answered while it was under way: to the next waiter

@@ -158,8 +158,9 @@ func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration
 	if err != nil {
 		return OnceLease{}, err
 	}
-	lease := OnceLease{Name: name, LeaseID: leaseID, ValidFor: time.Until(start.Add(d - margin(d)))}
+	lease, until := OnceLease{Name: name, LeaseID: leaseID}, start.Add(d-margin(d))
 	if k.Shared() { // nobody keeps which of several fences is its own
+		lease.ValidFor = time.Until(until)
 		return lease, nil
 	}
 	st, err := b.store.Look(b.ctx, name)
@@ -169,7 +170,7 @@ func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration
 	if err != nil {
 		return OnceLease{}, err
 	}
-	lease.Fence = st.Fence
+	lease.Fence, lease.ValidFor = st.Fence, time.Until(until)
 	return lease, nil
 }
 

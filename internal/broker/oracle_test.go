@@ -20,12 +20,14 @@ type oracle struct {
 // told is a hold as its client sees it: from when it heard of it until it gives it back, hears of its loss or stops
 // to trust it, whatever comes first.
 type told struct {
-	who   string
-	fence broker.Fence
-	from  time.Time
-	until time.Time // the validity
-	ended time.Time // zero: not before its validity
-	log   string
+	who     string
+	hold    broker.Hold
+	permits uint32
+	fence   broker.Fence
+	from    time.Time
+	until   time.Time // the validity
+	ended   time.Time // zero: not before its validity
+	log     string
 }
 
 func newOracle() *oracle { return &oracle{holds: make(map[string][]*told)} }
@@ -36,13 +38,14 @@ func (o *oracle) complain(format string, args ...any) {
 	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
 }
 
-func (o *oracle) granted(name, who string, f broker.Fence, until time.Time) *told {
+func (o *oracle) granted(h broker.Hold, permits uint32, who string, until time.Time) *told {
+	name := h.Name
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if !until.After(time.Now()) {
 		o.wrong = append(o.wrong, fmt.Sprintf("%s was granted %q %v after its end", who, name, time.Since(until)))
 	}
-	t := &told{who: who, fence: f, from: time.Now(), until: until}
+	t := &told{who: who, hold: h, permits: max(permits, 1), fence: h.Fence, from: time.Now(), until: until}
 	o.holds[name] = append(o.holds[name], t)
 	return t
 }
@@ -82,13 +85,16 @@ func (o *oracle) verdict(forced map[string][]force, notes map[string][]note) []s
 	defer o.mu.Unlock()
 	wrong := o.wrong
 	for name, holds := range o.holds {
+		wrong = append(wrong, tooMany(name, holds, forced[name])...)
 		slices.SortStableFunc(holds, func(a, b *told) int { return int(a.fence) - int(b.fence) })
 		for i, a := range holds {
 			end := a.end(forced[name])
 			for _, b := range holds[i+1:] {
+				shared := a.shares(b)
 				switch {
 				case a.fence == b.fence && a.who != b.who:
 					wrong = append(wrong, fmt.Sprintf("%s and %s have the same fence of %q", a.who, b.who, name))
+				case shared:
 				case a.fence < b.fence && b.from.Before(a.from) && len(forced[name]) == 0:
 					wrong = append(wrong, fmt.Sprintf("%s has fence %d of %q, and before that %s had %d", a.who, a.fence, name, b.who, b.fence))
 				case a.fence < b.fence && b.from.Before(end) && b.end(forced[name]).After(a.from):
@@ -96,6 +102,42 @@ func (o *oracle) verdict(forced map[string][]force, notes map[string][]note) []s
 						a.fence, a.from.Format(clock), end.Format(clock), b.fence, b.from.Format(clock))+a.log+"\n"+history(notes[name], a.from.Add(-time.Second), b.from))
 				}
 			}
+		}
+	}
+	return wrong
+}
+
+// shares says whether two holds may be there at once.
+func (t *told) shares(o *told) bool {
+	if t.hold.Kind.Shared() && o.hold.Kind.Shared() {
+		return true
+	}
+	// A writer may also read.
+	return t.who == o.who && t.hold.Holder == o.hold.Holder && t.hold.Kind != o.hold.Kind
+}
+
+// tooMany lists the moments at which more permits were out than there are.
+func tooMany(name string, holds []*told, forced []force) (wrong []string) {
+	type change struct {
+		at time.Time
+		by int
+	}
+	var changes []change
+	for _, t := range holds {
+		if t.hold.Kind == broker.Semaphore {
+			changes = append(changes, change{t.from, int(t.permits)}, change{t.end(forced), -int(t.permits)})
+		}
+	}
+	slices.SortStableFunc(changes, func(a, b change) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return a.by - b.by
+	})
+	out := 0
+	for _, c := range changes {
+		if out += c.by; out > stressLimit {
+			wrong = append(wrong, fmt.Sprintf("%d permits of %q are out at once, at %v", out, name, c.at.Format(clock)))
 		}
 	}
 	return wrong

@@ -133,11 +133,13 @@ func (q *queue) leasesLocked() []*Lease {
 }
 
 // successorLocked is the waiter to whom a release of this kind may hand the name: the head, unless it wants something
-// else or more, its client may be dead, or the burst is used up. Among fair waiters the store decides whose turn it is.
+// else or more, is being tried for, its client may be dead, or the burst is used up. Among fair waiters the store decides whose turn it is.
 func (q *queue) successorLocked(k Kind, burst int, now time.Time) *waiter {
 	w := q.headLocked()
 	switch {
-	case w == nil || k.Shared() || w.claim.Kind != k || w.all != nil || len(q.sharers) > 0 || w.ttlLocked(now) <= 0:
+	case w == nil || w.trying || k.Shared() || w.claim.Kind != k || w.all != nil || len(q.sharers) > 0:
+		return nil
+	case w.ttlLocked(now) <= 0:
 		return nil
 	case k != Fair && q.burst >= burst:
 		return nil

@@ -28,7 +28,9 @@ type actor struct {
 }
 
 type request struct {
-	hold    broker.Hold // to release or extend
+	asked   string
+	permits map[string]uint32 // of the semaphores asked for
+	hold    broker.Hold       // to release or extend
 	release bool
 	answers int
 }
@@ -103,7 +105,7 @@ func (a *actor) live() {
 // settleDown gives back what comes until every request is answered, and leaves.
 func (a *actor) settleDown() {
 	end := time.Now().Add(time.Minute)
-	for time.Now().Before(end) && a.open() > 0 {
+	for time.Now().Before(end) && len(a.open()) > 0 {
 		select {
 		case <-a.Done():
 			return
@@ -112,23 +114,23 @@ func (a *actor) settleDown() {
 		a.Hear()
 		a.giveBack(a.any())
 	}
-	if n := a.open(); n > 0 {
-		a.s.o.complain("%s: %d requests are not answered a minute after the storm", a.who, n)
+	for _, r := range a.open() {
+		a.s.o.complain("%s: %s is not answered a minute after the storm", a.who, r)
 	}
 	a.leave(a.rng.IntN(2) == 0)
 	<-a.Done()
 }
 
-// open counts the requests without an answer and the holds.
-func (a *actor) open() (n int) {
+// open are the requests without an answer.
+func (a *actor) open() (open []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, r := range a.requests {
+	for id, r := range a.requests {
 		if r.answers == 0 {
-			n++
+			open = append(open, fmt.Sprintf("request %s#%d %s", a.ID(), id, r.asked))
 		}
 	}
-	return n
+	return open
 }
 
 func (a *actor) newRequest(r request) uint64 {
@@ -140,7 +142,19 @@ func (a *actor) newRequest(r request) uint64 {
 }
 
 func (a *actor) ask() {
-	req := broker.AcquireRequest{Name: name(a.rng.IntN(stressNames)), Kind: broker.Exclusive, Holder: []string{"", "", "a", "b"}[a.rng.IntN(4)]}
+	item := stressItem(a.rng.IntN(stressNames), a.rng)
+	req := broker.AcquireRequest{
+		Name: item.Name, Kind: item.Kind, Permits: item.Permits, Limit: item.Limit,
+		Holder: []string{"", "", "a", "b"}[a.rng.IntN(4)],
+	}
+	permits := map[string]uint32{item.Name: item.Permits}
+	if a.rng.IntN(6) == 0 {
+		for range 1 + a.rng.IntN(3) {
+			item := stressItem(a.rng.IntN(stressNames), a.rng)
+			req.More = append(req.More, item)
+			permits[item.Name] = item.Permits
+		}
+	}
 	switch a.rng.IntN(3) {
 	case 0:
 		req.Wait = new(time.Duration(0))
@@ -150,7 +164,7 @@ func (a *actor) ask() {
 	if a.rng.IntN(2) == 0 {
 		req.Lease = new(a.s.lease(a.rng))
 	}
-	a.Acquire(a.newRequest(request{}), req)
+	a.Acquire(a.newRequest(request{permits: permits, asked: fmt.Sprintf("%+v", req)}), req)
 }
 
 // any is one of the holds, if there are some.
@@ -241,8 +255,11 @@ func (a *actor) hear() {
 	for _, e := range a.Outbox().Take() {
 		switch e := e.(type) {
 		case broker.Granted:
-			a.answered(e.ID)
-			a.granted(e)
+			r := a.answered(e.ID)
+			a.granted(r, e, e.Hold)
+			for _, h := range e.More {
+				a.granted(r, e, h)
+			}
 		case broker.NotGranted:
 			a.answered(e.ID)
 		case broker.Extended:
@@ -285,8 +302,8 @@ func (a *actor) answered(id uint64) *request {
 	return r
 }
 
-func (a *actor) granted(e broker.Granted) {
-	if m := a.mine[e.Hold]; m != nil {
+func (a *actor) granted(r *request, e broker.Granted, h broker.Hold) {
+	if m := a.mine[h]; m != nil {
 		if m.dead {
 			return
 		}
@@ -294,9 +311,9 @@ func (a *actor) granted(e broker.Granted) {
 		a.s.o.trusted(m.told, e.Validity.Until)
 		return
 	}
-	a.had[e.Hold] = true
-	t := a.s.o.granted(e.Hold.Name, a.who, e.Hold.Fence, e.Validity.Until)
-	a.mine[e.Hold] = &mine{told: t, auto: e.Auto, count: e.Count}
+	a.had[h] = true
+	t := a.s.o.granted(h, r.permits[h.Name], a.who, e.Validity.Until)
+	a.mine[h] = &mine{told: t, auto: e.Auto, count: e.Count}
 	if a.left {
 		a.s.o.ended(t)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	mrand "math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,11 +26,35 @@ import (
 var stressSeed = flag.Uint64("stress.seed", 0, "the seed of the stress test; 0 takes new ones")
 
 const (
-	stressNames   = 4
+	stressNames   = 7               // what each is, stressKind tells
+	stressLimit   = 3               // of a semaphore
 	stressTime    = 4 * time.Minute // in the bubble
 	longestLease  = 6 * time.Second // fixed, or a session's TTL
 	afterTheStorm = 4 * longestLease
 )
+
+// stressKind is how a name is locked.
+func stressKind(i int, rng *mrand.Rand) broker.Kind {
+	switch i {
+	case 4:
+		return broker.Fair
+	case 5:
+		return []broker.Kind{broker.Read, broker.Read, broker.Write}[rng.IntN(3)]
+	case 6:
+		return broker.Semaphore
+	default:
+		return broker.Exclusive
+	}
+}
+
+// stressItem is one of the names, to be locked.
+func stressItem(i int, rng *mrand.Rand) broker.Item {
+	item := broker.Item{Name: name(i), Kind: stressKind(i, rng)}
+	if item.Kind == broker.Semaphore {
+		item.Permits, item.Limit = uint32(1+rng.IntN(2)), stressLimit
+	}
+	return item
+}
 
 // storm is two replicas on one store and those who use them.
 type storm struct {
@@ -65,8 +90,10 @@ func TestNobodyIsWrongInAStorm(t *testing.T) {
 // TestTheStormWouldShowTwoHolders is the control: the same with a store that grants now and then what is held.
 func TestTheStormWouldShowTwoHolders(t *testing.T) {
 	_, wrong := runStorm(t, 4, true)
-	if !strings.Contains(strings.Join(wrong, "\n"), "at once") {
-		t.Errorf("nobody noticed: %q", wrong)
+	for i := 2; i < stressNames; i++ {
+		if !slices.ContainsFunc(wrong, func(s string) bool { return strings.Contains(s, name(i)) && strings.Contains(s, "at once") }) {
+			t.Errorf("nobody noticed it at %s: %q", name(i), wrong)
+		}
 	}
 }
 
@@ -123,7 +150,8 @@ func (s *storm) weather(rng *mrand.Rand) {
 			time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Second))))
 			s.store.setDown(false)
 		case 1: // the names of unary and session clients alike, but for the first two
-			_, _ = s.replicas[0].ForceRelease(context.Background(), name(2+rng.IntN(stressNames-2)), broker.Exclusive)
+			i := 2 + rng.IntN(stressNames-2)
+			_, _ = s.replicas[0].ForceRelease(context.Background(), name(i), stressKind(i, rng))
 		case 2:
 			if !stopped && time.Until(end) < stressTime/2 {
 				stopped = true
@@ -162,9 +190,30 @@ func (s *storm) inspect() {
 		}
 		return true
 	})
+	s.inspectStore()
 	held, _, err := s.store.Store.List(context.Background(), "", "", 100)
 	if err != nil || len(held) > 0 {
 		s.o.complain("left in the store: %+v, %v", held, err)
+	}
+}
+
+// inspectStore checks that nothing is in the way of whoever comes next.
+func (s *storm) inspectStore() {
+	for i := range stressNames {
+		for _, k := range map[int][]broker.Kind{4: {broker.Fair}, 5: {broker.Write, broker.Read}, 6: {broker.Semaphore}}[i] {
+			c := broker.Claim{Name: name(i), Kind: k, Owner: "last", Count: 1, TTL: time.Second}
+			if k == broker.Semaphore {
+				c.Permits, c.Limit = stressLimit, stressLimit
+			}
+			if _, err := s.store.Store.Acquire(context.Background(), c); err != nil {
+				s.o.complain("%s is not free for %v: %v", c.Name, k, err)
+				continue
+			}
+			_, _ = s.store.Store.Release(context.Background(), broker.Return{Name: c.Name, Kind: k, Owner: "last", Permits: c.Permits})
+		}
+		if q, err := s.store.Queue(context.Background(), name(i), 0, 10); err != nil || len(q) > 0 {
+			s.o.complain("%q wait for %s, %v", q, name(i), err)
+		}
 	}
 }
 
@@ -173,8 +222,9 @@ func (s *storm) beUnary(i int, rng *mrand.Rand) {
 	for n := 0; !s.isOver(); n++ {
 		time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
 		b := s.replicas[rng.IntN(2)]
+		item := stressItem(rng.IntN(stressNames), rng)
 		req := broker.OnceRequest{
-			Name: name(rng.IntN(stressNames)), Kind: broker.Exclusive, Lease: s.lease(rng), Wait: new(time.Duration(rng.Int64N(int64(2 * time.Second)))),
+			Name: item.Name, Kind: item.Kind, Permits: item.Permits, Limit: item.Limit, Lease: s.lease(rng), Wait: new(time.Duration(rng.Int64N(int64(2 * time.Second)))),
 		}
 		own := rng.IntN(2) == 0
 		if own {
@@ -187,31 +237,35 @@ func (s *storm) beUnary(i int, rng *mrand.Rand) {
 		}
 		cancel()
 		if err == nil && refused == nil && l.ValidFor > 0 {
-			s.useUnary(b, fmt.Sprintf("unary %d.%d", i, n), l, rng)
+			s.useUnary(b, fmt.Sprintf("unary %d.%d", i, n), item, l, rng)
 		} else if own {
 			_ = b.ReleaseOnce(req.Name, req.Kind, req.LeaseID)
 		}
 	}
 }
 
-func (s *storm) useUnary(b *broker.Broker, who string, l broker.OnceLease, rng *mrand.Rand) {
-	t := s.o.granted(l.Name, who, l.Fence, time.Now().Add(l.ValidFor))
+func (s *storm) useUnary(b *broker.Broker, who string, item broker.Item, l broker.OnceLease, rng *mrand.Rand) {
+	hold := broker.Hold{Name: l.Name, Kind: item.Kind, Holder: who, Fence: l.Fence}
+	t := s.o.granted(hold, item.Permits, who, time.Now().Add(l.ValidFor))
 	for range rng.IntN(3) {
 		time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
-		more, err := b.ExtendOnce(l.Name, broker.Exclusive, l.LeaseID, s.lease(rng))
+		more, err := b.ExtendOnce(l.Name, item.Kind, l.LeaseID, s.lease(rng))
 		switch {
-		case errors.Is(err, broker.ErrNotHeld):
+		case errors.Is(err, broker.ErrNotHeld), err == nil && more.ValidFor <= 0:
 			s.o.ended(t)
-		case err == nil && more.Fence != l.Fence: // it had ended; a repetition that came late took the name again
+		case err == nil && more.Fence != l.Fence: // it may have ended, and a repetition that came late took the name again
 			s.o.ended(t)
-			l.Fence, t = more.Fence, s.o.granted(l.Name, who, more.Fence, time.Now().Add(more.ValidFor))
+			if l.Fence = more.Fence; !item.Kind.Shared() { // of those the fence is not told
+				hold.Fence = more.Fence
+			}
+			t = s.o.granted(hold, item.Permits, who, time.Now().Add(more.ValidFor))
 		case err == nil:
 			s.o.trusted(t, time.Now().Add(more.ValidFor))
 		}
 	}
 	s.o.ended(t)
 	if rng.IntN(3) > 0 {
-		_ = b.ReleaseOnce(l.Name, broker.Exclusive, l.LeaseID)
+		_ = b.ReleaseOnce(l.Name, item.Kind, l.LeaseID)
 	}
 }
 
