@@ -99,7 +99,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// The scripts do what memstore says, whatever the order. LOCKD_SEED repeats a failure, LOCKD_STEPS does more.
+// The scripts do what memstore says, whatever the order. LOCKD_SEED repeats a failure, LOCKD_STEPS does more or less.
 func TestScriptsAgreeWithMemory(t *testing.T) {
 	srv := redistest.Start(t)
 	c := srv.Client()
@@ -112,7 +112,7 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 		Lose:        func() error { mem.Lose(); return nil },
 		Occupy:      func(name string) error { mem.Occupy(name); return nil },
 	}}
-	seed, steps := uint64(envInt(t, "LOCKD_SEED", int(rand.Uint32()))), envInt(t, "LOCKD_STEPS", 20_000)
+	seed, steps := uint64(envInt(t, "LOCKD_SEED", int(rand.Uint32()))), envInt(t, "LOCKD_STEPS", 100_000)
 	t.Logf("seed %d", seed)
 	err := storetest.Compare(t.Context(), memory, storetest.Rig{Store: s, Hooks: hooks(t, c, "")}, seed, steps)
 	if err != nil {

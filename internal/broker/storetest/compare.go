@@ -24,6 +24,7 @@ func Compare(ctx context.Context, a, b Rig, seed uint64, steps int) error {
 		rand:  rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // it should be repeatable
 		sides: [2]*side{newSide(a), newSide(b)},
 		usual: map[string]broker.Kind{},
+		last:  map[string][]grant{},
 	}
 	for i := range steps {
 		name, do := c.operation()
@@ -46,6 +47,32 @@ type comparison struct {
 	sides [2]*side
 	// usual is the kind that a name is mostly used with, for the time being.
 	usual map[string]broker.Kind
+	// last are the last grants of a name, so that often enough something is done to what is there.
+	last map[string][]grant
+}
+
+// grant is a claim that both sides granted, with the number of its fence.
+type grant struct {
+	broker.Claim
+	number int
+}
+
+// granted takes note of a grant.
+func (c *comparison) granted(s *side, claim broker.Claim, number int) {
+	if s == c.sides[0] {
+		last := append(c.last[claim.Name], grant{claim, number})
+		c.last[claim.Name] = last[max(0, len(last)-3):]
+	}
+}
+
+// some is one of the last grants of a name, or something else that could have been granted.
+func (c *comparison) some(name string) grant {
+	if last := c.last[name]; len(last) > 0 && c.rand.IntN(3) > 0 {
+		return last[c.rand.IntN(len(last))]
+	}
+	g := grant{c.claim(name), c.fence(name)}
+	g.Permits = c.permits(g.Kind)
+	return g
 }
 
 // side is one of the stores, with the fences it gave out for each name, in the order it first did. The place of a fence

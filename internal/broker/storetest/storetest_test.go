@@ -25,7 +25,7 @@ func TestTwoEqualStoresDoNotDiffer(t *testing.T) {
 	a, b := memstore.New(), memstore.New()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	if err := storetest.Compare(t.Context(), rigOf(a, a), rigOf(b, b), seed, 100_000); err != nil {
+	if err := storetest.Compare(t.Context(), rigOf(a, a), rigOf(b, b), seed, 20_000); err != nil {
 		t.Error(err)
 	}
 }
