@@ -174,6 +174,12 @@ func (w *worker) want(want any, words ...any) {
 	}
 }
 
+// waits waits until the worker does so: until it is Redisson that waits to be told of a release.
+func (w *worker) waits() {
+	w.r.t.Helper()
+	within(w.r.t, patience, w.name+" waits", func() bool { return w.r.worker("main").ask("waits", w.name) == "true" })
+}
+
 // number asks for a number.
 func (w *worker) number(words ...any) int {
 	w.r.t.Helper()

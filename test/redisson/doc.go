@@ -5,5 +5,6 @@
 // with Maven when it changed, start it once, and tell it line by line what to do; a test that kills Redisson starts another
 // one.
 //
-// Times that tests promise are those of the documentation. Other processes' use of the machine is taken off the short ones.
+// Tests that put load on the machine, or that measure milliseconds, run alone; those that mostly wait run side by side
+// after them. What others take of the processors is taken off measured milliseconds.
 package redisson

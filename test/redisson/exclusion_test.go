@@ -17,9 +17,10 @@ func visits() int {
 }
 
 func TestBothExcludeEachOther(t *testing.T) {
-	for _, k := range kinds {
+	for _, k := range []kind{plain, fenced, fair, write, semaphore} {
 		t.Run(k.name, func(t *testing.T) {
 			s := newStage(t, long)
+			s.prepare(k, "room")
 			r := newRoom(t, 1)
 			cs := s.dialAll()
 			began := time.Now()
@@ -29,6 +30,55 @@ func TestBothExcludeEachOther(t *testing.T) {
 			s.judge(r, visits(), began)
 		})
 	}
+}
+
+func TestWritersExcludeReadersOfBothSides(t *testing.T) {
+	s := newStage(t, long/3) // for as long Redisson's last waiters may sleep; see wakeups.fromLockd
+	r := newRoom(t, 1)
+	cs := s.dialAll()
+	began := time.Now()
+	s.visit(r, visitors{kind: "rw", name: "room", visits: visits(), lock: func(i, visit int) locker {
+		if visit%3 == 0 {
+			return s.lockerOf(cs[i], write, "room")
+		}
+		return s.lockerOf(cs[i], read, "room")
+	}})
+	writes := (visits()/(2*enterers) + 2) / 3 * 2 * enterers // each visitor's first, fourth, ...
+	s.judge(r, writes, began)
+}
+
+func TestPermitsOfBothSidesAreNeverMoreThanTheLimit(t *testing.T) {
+	const limit = 3
+	s := newStage(t, long)
+	s.redisson.worker("main").want(true, "limit", "semaphore", "room", limit)
+	r := newRoom(t, limit)
+	cs := s.dialAll()
+	three := kind{name: "semaphore", opts: []client.LockOption{client.Permits(1, limit)}}
+	s.visit(r, visitors{kind: "semaphore", name: "room", visits: visits(), lock: func(i, _ int) locker {
+		return s.lockerOf(cs[i], three, "room")
+	}})
+	if _, err := r.verdict(0); err != nil {
+		t.Error(err)
+	}
+	s.redisson.worker("main").want(limit, "available", "semaphore", "room")
+}
+
+func TestSeveralAtOnceExclude(t *testing.T) {
+	visits := visits() / 5
+	s := newStage(t, long)
+	r := newRoom(t, 1)
+	cs := s.dialAll()
+	began := time.Now()
+	s.visit(r, visitors{kind: "multi", name: "lock:b,lock:a", visits: visits, lock: func(i, _ int) locker {
+		return locker{kind: "multi", take: func() (uint64, func() error, error) {
+			ls, err := cs[i].LockAll(t.Context(), []client.Item{{Name: "a"}, {Name: "b"}})
+			if err != nil {
+				return 0, nil, err
+			}
+			return ls.All()[0].Fence(), func() error { return ls.Unlock(t.Context()) }, nil
+		}}
+	}})
+	s.judge(r, visits, began)
 }
 
 // dialAll makes a client for each visitor.

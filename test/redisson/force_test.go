@@ -55,7 +55,8 @@ func TestLockdForcesWhatRedissonHolds(t *testing.T) {
 			if p.holder.name != "semaphore" {
 				holder.want(false, "mine", p.holder.name, "job")
 			}
-			if _, err := holder.tell("release", p.holder.name, "job").answer(); err == nil {
+			// Who unlocks a fair lock that nobody holds is not told so by Redisson, and some waiter may not have it yet.
+			if _, err := holder.tell("release", p.holder.name, "job").answer(); err == nil && p.holder.name != "fair" {
 				t.Error("Redisson's holder could release what was taken from it")
 			}
 			s.bothGetIt(p, w)
@@ -75,8 +76,11 @@ func (s *stage) bothWait(k kind) waiters {
 	s.t.Helper()
 	w := waiters{redisson: s.redisson.worker("waiter")}
 	w.call = w.redisson.tell("acquire", k.name, "job", 0)
-	s.subscribed("job", 1)
-	time.Sleep(100 * time.Millisecond) // lockd is to be in Redisson's way, not the other way round
+	if k.name == "fenced" { // whose threads wait for a future
+		s.subscribed("job", 1)
+	} else {
+		w.redisson.waits()
+	}
 	w.lockd = s.wait(s.dial(), k, "job")
 	s.waiting("job", 1)
 	return w

@@ -3,6 +3,7 @@ package redisson
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -25,12 +26,15 @@ import (
 
 const (
 	// patience bounds what should come soon and has no time of its own.
-	patience = 60 * time.Second
+	patience = 30 * time.Second
+	// sideBySide is how many tests run at a time among those that may: they mostly wait.
+	sideBySide = "6"
 	// long is a TTL for tests in which nobody dies, short one for the others.
 	long, short = 30 * time.Second, 3 * time.Second
 )
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	os.Exit(run(m))
 }
 
@@ -39,6 +43,10 @@ func run(m *testing.M) int {
 		return puppetMain(addr)
 	}
 	redis.SetLogger(quiet{})
+	if err := widen(); err != nil {
+		fmt.Fprintln(os.Stderr, "redisson:", err)
+		return 1
+	}
 	defer lockdtest.Clean()
 	code := m.Run()
 	if a, err := sharedAgent(); err == nil {
@@ -49,6 +57,16 @@ func run(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// widen lets more tests run side by side than there are processors, unless the command line says how many.
+func widen() error {
+	said := false
+	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
+	if said {
+		return nil
+	}
+	return flag.Set("test.parallel", sideBySide)
 }
 
 // quiet takes the place of go-redis's logger: that a server is not there yet, or any more, is what tests are about.
@@ -76,6 +94,7 @@ type stage struct {
 	lockd    *lockd
 	redisson *redisson
 	ttl      time.Duration
+	services func() (lockdv1.LockServiceClient, lockdv1.AdminServiceClient)
 }
 
 // newStage sets the TTL of lockd's sessions and that of Redisson's watchdog.
@@ -89,10 +108,12 @@ func newStage(t *testing.T, ttl time.Duration) *stage {
 		t.Fatal(err)
 	}
 	rs := redistest.Start(t)
-	return &stage{
+	s := &stage{
 		t: t, redis: rs, rc: rs.Client(), ttl: ttl,
 		lockd: startLockd(t, rs.Addr, ttl), redisson: a.connect(t, rs.Addr, ttl),
 	}
+	s.services = sync.OnceValues(s.unary)
+	return s
 }
 
 // dial makes a client of lockd with a connection of its own.
@@ -106,8 +127,8 @@ func (s *stage) dial() *client.Client {
 	return c
 }
 
-// services are lockd's unary services.
-func (s *stage) services() (lockdv1.LockServiceClient, lockdv1.AdminServiceClient) {
+// unary connects to lockd's unary services.
+func (s *stage) unary() (lockdv1.LockServiceClient, lockdv1.AdminServiceClient) {
 	s.t.Helper()
 	conn, err := grpc.NewClient(s.lockd.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

@@ -11,13 +11,22 @@ type kind struct {
 	opts []client.LockOption
 }
 
+// with is the kind with more options for lockd.
+func (k kind) with(opts ...client.LockOption) kind {
+	return kind{name: k.name, opts: append(opts, k.opts...)}
+}
+
 var (
-	plain  = kind{name: "lock"}
-	fenced = kind{name: "fenced"}
+	plain     = kind{name: "lock"}
+	fenced    = kind{name: "fenced"}
+	fair      = kind{name: "fair", opts: []client.LockOption{client.As(client.Fair)}}
+	read      = kind{name: "read", opts: []client.LockOption{client.As(client.Read)}}
+	write     = kind{name: "write", opts: []client.LockOption{client.As(client.Write)}}
+	semaphore = kind{name: "semaphore", opts: []client.LockOption{client.Permits(1, 1)}} // a lock with one permit
 )
 
 // kinds are all of them.
-var kinds = []kind{plain, fenced}
+var kinds = []kind{plain, fenced, fair, read, write, semaphore}
 
 // pair is a kind to hold and one that has to wait meanwhile.
 type pair struct{ holder, waiter kind }
@@ -25,6 +34,11 @@ type pair struct{ holder, waiter kind }
 var pairs = []pair{
 	{plain, plain},
 	{fenced, fenced},
+	{fair, fair},
+	{write, read},
+	{read, write},
+	{write, write},
+	{semaphore, semaphore},
 }
 
 func (p pair) String() string {
@@ -64,4 +78,12 @@ func (k kind) proto() lockdv1.LockKind {
 		return lockdv1.LockKind_LOCK_KIND_SEMAPHORE
 	}
 	return lockdv1.LockKind_LOCK_KIND_EXCLUSIVE
+}
+
+// rival is the kind that has to wait while this one is held.
+func (k kind) rival() kind {
+	if k.name == "read" {
+		return write
+	}
+	return k
 }

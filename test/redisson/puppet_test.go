@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -52,9 +53,9 @@ func puppetMain(addr string) int {
 		return 1
 	}
 	var wg sync.WaitGroup
-	for _, thing := range os.Args[2:] {
+	for _, thing := range flag.Args() {
 		name, on, _ := strings.Cut(thing, ":")
-		for _, k := range kinds {
+		for _, k := range append(kinds, kind{name: "permit", opts: permits(1, 0).opts}) {
 			if k.name == name {
 				wg.Go(func() {
 					if _, err := c.Lock(context.Background(), on, k.opts...); err != nil {

@@ -53,7 +53,9 @@ func (r *room) enter(kind, who string, fence uint64) error {
 	case "read":
 		role = "r"
 	case "semaphore":
-		role = "p"
+		if r.limit > 1 {
+			role = "p"
+		}
 	}
 	mark := filepath.Join(r.dir, "inside", role+"-lockd-"+who)
 	if err := os.WriteFile(mark, nil, 0o600); err != nil {

@@ -20,8 +20,8 @@ import org.redisson.config.Config;
  * is a thread of its own, which does its commands one after the other: Redisson's locks belong to threads. A line on
  * stdout is {@code ID ok VALUE} or {@code ID error TEXT}. Answers come when they are there, in any order.
  *
- * <p>The verb {@code connect REDIS_URL WATCHDOG_MS} makes the client, {@code disconnect} ends it. What else there is
- * {@link Worker} knows.
+ * <p>The verb {@code connect REDIS_URL WATCHDOG_MS} makes the client, {@code disconnect} ends it. {@code waits
+ * WORKER} tells whether another worker waits for a message. What else there is {@link Worker} knows.
  */
 public final class Agent {
     private final PrintStream out;
@@ -54,6 +54,7 @@ public final class Agent {
         worker.submit(() -> answer(id, () -> switch (verb) {
             case "connect" -> connect(client, args.get(0), Long.parseLong(args.get(1)));
             case "disconnect" -> disconnect(client);
+            case "waits" -> workers.get(client + " " + args.get(0)).waits();
             default -> worker.perform(clients.get(client), verb, args);
         }));
     }

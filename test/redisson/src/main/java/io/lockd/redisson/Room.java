@@ -34,7 +34,7 @@ final class Room {
 
     /** Makes one visit. The token is compared with those of earlier visits unless it is 0. */
     void enter(String kind, long token) throws IOException {
-        String role = kind.equals("read") ? "r" : kind.equals("semaphore") ? "p" : "w";
+        String role = kind.equals("read") ? "r" : kind.equals("semaphore") && limit > 1 ? "p" : "w";
         Path mark = inside.resolve(role + "-redisson-" + who);
         Files.createFile(mark);
         try {

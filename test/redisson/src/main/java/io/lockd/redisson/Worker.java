@@ -27,14 +27,22 @@ final class Worker {
     private final BlockingQueue<Runnable> commands = new LinkedBlockingQueue<>();
     private final Map<String, Deque<List<String>>> permits = new HashMap<>(); // the ids held, by name
 
+    private final Thread thread;
+
     Worker(String name) {
-        Thread thread = new Thread(this::run, name);
+        thread = new Thread(this::run, name);
         thread.setDaemon(true);
         thread.start();
     }
 
     void submit(Runnable command) {
         commands.add(command);
+    }
+
+    /** Whether the thread waits to be told that a lock was released. Before and after that it asks Redis, or runs. */
+    boolean waits() {
+        return Arrays.stream(thread.getStackTrace())
+                .anyMatch(frame -> frame.getClassName().equals("java.util.concurrent.Semaphore"));
     }
 
     private void run() {

@@ -1,0 +1,175 @@
+package redisson
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// apart is the time between the arrivals of two fair waiters.
+const apart = 30 * time.Millisecond
+
+func TestFairWaitersOfBothSidesAreServedInTheirOrder(t *testing.T) {
+	for _, holder := range []string{"lockd", "Redisson"} {
+		t.Run("after "+holder, func(t *testing.T) {
+			s := newStage(t, long)
+			boss := s.redisson.worker("boss")
+			free := func() { boss.ask("release", "fair", "line") }
+			if holder == "lockd" {
+				l := s.lock(s.dial(), fair, "line")
+				free = func() { s.unlock(l) }
+			} else {
+				boss.ask("acquire", "fair", "line", 0)
+			}
+			var cs []*client.Client
+			for range 4 {
+				cs = append(cs, s.dial())
+				s.unlock(s.lock(cs[len(cs)-1], fair, "warm"))
+			}
+			q := &line{s: s}
+			for i := range 8 {
+				if i%2 == 0 {
+					q.joinLockd(i, cs[i/2])
+				} else {
+					q.joinRedisson(i)
+				}
+				time.Sleep(apart)
+				s.queued("line", int64(i)+1) // 30 ms are long, but not on each machine
+			}
+			if st := s.get("line"); st.GetQueued() != 8 {
+				t.Errorf("lockd counts %d in the queue, want 8", st.GetQueued())
+			}
+			free()
+			q.wg.Wait()
+			if want := []int{0, 1, 2, 3, 4, 5, 6, 7}; !slices.Equal(q.served, want) {
+				t.Errorf("served in the order %v, want %v", q.served, want)
+			}
+			t.Logf("8 turns in %v", q.last.Sub(q.first))
+		})
+	}
+}
+
+// line is some fair waiters, in the order of their arrival.
+type line struct {
+	s  *stage
+	wg sync.WaitGroup
+
+	mu          sync.Mutex // guards the fields below
+	served      []int
+	first, last time.Time
+}
+
+// joinLockd has a client of lockd wait, have its turn, and leave.
+func (q *line) joinLockd(i int, c *client.Client) {
+	waiter := q.s.wait(c, fair, "line")
+	q.wg.Go(func() {
+		g := <-waiter
+		if g.err != nil {
+			q.s.t.Error(g.err)
+			return
+		}
+		q.turn(i)
+		if err := g.lock.Unlock(q.s.t.Context()); err != nil {
+			q.s.t.Error(err)
+		}
+	})
+}
+
+// joinRedisson has a thread of Redisson do the same.
+func (q *line) joinRedisson(i int) {
+	w := q.s.redisson.worker(i)
+	c := w.tell("acquire", "fair", "line", 0)
+	q.wg.Go(func() {
+		<-c.done
+		q.turn(i)
+		<-w.tell("release", "fair", "line").done
+	})
+}
+
+func (q *line) turn(i int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.served = append(q.served, i)
+	q.last = time.Now()
+	if q.first.IsZero() {
+		q.first = q.last
+	}
+}
+
+// The bound for who waits behind the dead. Redisson alone takes minutes.
+const seconds = 8 * time.Second
+
+func TestDeadRedissonAtTheHeadOfAFairQueueDelaysBySeconds(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, short)
+	l := s.lock(s.dial(), fair, "line")
+	victim := startAgent(t)
+	r := victim.connect(t, s.redis.Addr, short)
+	r.worker("dead").tell("acquire", "fair", "line", 0)
+	s.queued("line", 1)
+	waiter := s.wait(s.dial(), fair, "line")
+	s.queued("line", 2)
+	last := s.redisson.worker("last").tell("acquire", "fair", "line", 0)
+	s.queued("line", 3)
+	victim.kill()
+	killed := time.Now()
+	s.unlock(l)
+	g := soon(t, "lockd's waiter has its turn", waiter)
+	if g.err != nil {
+		t.Fatal(g.err)
+	}
+	t.Logf("lockd's waiter has it %v after the death", g.at.Sub(killed))
+	if took := g.at.Sub(killed); took > seconds {
+		t.Errorf("lockd's waiter had to wait %v, want %v at most", took, seconds)
+	}
+	released := time.Now()
+	s.unlock(g.lock)
+	last.must()
+	t.Logf("Redisson's waiter has it %v after lockd's", last.at.Sub(released))
+	if took := last.at.Sub(released); took > time.Second {
+		t.Errorf("Redisson's waiter had to wait %v", took)
+	}
+}
+
+func TestDeadLockdAtTheHeadOfAFairQueueDelaysBySeconds(t *testing.T) {
+	t.Parallel()
+	for _, who := range []string{"client", "server"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, short)
+			boss := s.redisson.worker("boss")
+			boss.ask("acquire", "fair", "line", 0)
+			victim := startPuppet(s, "fair:line").process
+			s.queued("line", 1)
+			next := s.redisson.worker("next").tell("acquire", "fair", "line", 0)
+			s.queued("line", 2)
+			if who == "server" {
+				victim = s.lockd.process
+			}
+			victim.kill()
+			killed := time.Now()
+			boss.ask("release", "fair", "line")
+			next.must()
+			t.Logf("Redisson's waiter has it %v after the death", next.at.Sub(killed))
+			if took := next.at.Sub(killed); took > seconds {
+				t.Errorf("Redisson's waiter had to wait %v, want %v at most", took, seconds)
+			}
+		})
+	}
+}
+
+// queued waits until so many are in the queue of a fair lock, as Redisson keeps it.
+func (s *stage) queued(name string, n int64) {
+	s.t.Helper()
+	within(s.t, patience, fmt.Sprint(n, " in the queue"), func() bool {
+		got, err := s.rc.LLen(s.t.Context(), "redisson_lock_queue:{"+name+"}").Result()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return got >= n
+	})
+}

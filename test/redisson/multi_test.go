@@ -1,0 +1,96 @@
+package redisson
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+func TestLockdWaitsForAllWhileRedissonHoldsOne(t *testing.T) {
+	for _, k := range []kind{plain, fair, read, semaphore} {
+		t.Run(k.name, func(t *testing.T) {
+			s := newStage(t, long)
+			s.prepare(k, "b")
+			c, r, other := s.dial(), s.redisson.worker("holder"), s.redisson.worker("other")
+			r.ask("acquire", k.name, "b", 0)
+			items := []client.Item{{Name: "a"}, {Name: "b", Kind: kindOf(k.rival())}, {Name: "c", Kind: client.Fair}}
+			if _, err := c.TryLockAll(t.Context(), items); !errors.Is(err, client.ErrHeld) {
+				t.Errorf("got %v, want it held", err)
+			}
+			out := make(chan granted, 1)
+			var ls *client.Locks
+			go func() {
+				var err error
+				ls, err = c.LockAll(t.Context(), items)
+				out <- granted{err: err, at: time.Now()}
+			}()
+			time.Sleep(50 * time.Millisecond)
+			other.want(true, "try", "lock", "a", 0, 0) // nothing is held by who waits
+			other.want(true, "try", "fair", "c", 0, 0)
+			other.ask("release", "lock", "a")
+			other.ask("release", "fair", "c")
+			others := s.load()
+			released := time.Now()
+			r.ask("release", k.name, "b")
+			g := soon(t, "lockd has all", out)
+			if g.err != nil {
+				t.Fatal(g.err)
+			}
+			t.Logf("lockd has all after %v", g.at.Sub(released))
+			bound := wakeWithin
+			if k.name == "fair" { // Redisson tells only those who queue for it, so lockd has to look
+				bound = seconds
+			}
+			if took := others.off(g.at.Sub(released)); took > bound {
+				t.Errorf("lockd had all after %v, want %v", took, bound)
+			}
+			for _, name := range []string{"a", "c"} {
+				other.want(false, "try", "lock", name, 0, 0)
+			}
+			if err := ls.Unlock(t.Context()); err != nil {
+				t.Error(err)
+			}
+			r.want(true, "try", "multi", "lock:a,fair:c", 0, 0)
+		})
+	}
+}
+
+// kindOf is a kind as an Item has it.
+func kindOf(k kind) client.Kind { return client.Kind(k.proto()) }
+
+func TestRedissonWaitsForAllWhileLockdHoldsOne(t *testing.T) {
+	for _, k := range []kind{plain, fair, read, write} {
+		t.Run(k.name, func(t *testing.T) {
+			s := newStage(t, long)
+			r, all := s.redisson.worker("all"), "lock:a,"+k.rival().name+":b,fair:c"
+			l := s.lock(s.dial(), k, "b")
+			r.want(false, "try", "multi", all, 0, 0)
+			for _, name := range []string{"a", "c"} { // nothing is kept
+				if st := s.get(name); st.GetHeld() {
+					t.Errorf("lockd: got %v, want it free", st)
+				}
+			}
+			waiter := r.tell("acquire", "multi", all, 0)
+			r.waits()
+			others := s.load()
+			released := time.Now()
+			s.unlock(l)
+			waiter.must()
+			t.Logf("Redisson has all after %v", waiter.at.Sub(released))
+			if took := others.off(waiter.at.Sub(released)); took > wakeWithin {
+				t.Errorf("Redisson had all after %v, want %v", took, wakeWithin)
+			}
+			for _, name := range []string{"a", "b", "c"} {
+				if st := s.get(name); !st.GetHeld() || st.GetHeldBy() != r.ask("owner") {
+					t.Errorf("lockd: got %v, want it held by %s", st, r.ask("owner"))
+				}
+			}
+			r.ask("release", "multi", all)
+			for _, name := range []string{"a", "b", "c"} {
+				s.unlock(s.lock(s.dial(), plain, name))
+			}
+		})
+	}
+}

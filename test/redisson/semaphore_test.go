@@ -1,0 +1,113 @@
+package redisson
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// permits are some of a semaphore that has so many; 0 is whatever was set.
+func permits(n, limit uint32) kind {
+	return kind{name: "semaphore", opts: []client.LockOption{client.Permits(n, limit)}}
+}
+
+func TestLimitsSetByEitherSideAreSeenByTheOther(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, long)
+	c, r := s.dial(), s.redisson.worker("main")
+
+	r.want(true, "limit", "semaphore", "theirs", 5)
+	l := s.lock(c, permits(2, 0), "theirs")
+	if st := s.get("theirs"); st.GetLimit() != 5 || st.GetHolders() != 2 {
+		t.Errorf("lockd: got %v, want 2 permits of 5 out", st)
+	}
+	r.want(3, "available", "semaphore", "theirs")
+	if _, err := c.TryLock(t.Context(), "theirs", client.Permits(1, 3)); !isLimit(err, 5) {
+		t.Errorf("lockd: got %v, want it to say that the limit is 5", err)
+	}
+	s.unlock(l)
+	r.want(5, "available", "semaphore", "theirs")
+
+	if _, err := c.TryLock(t.Context(), "ours", client.Permits(1, 0)); !isLimit(err, 0) {
+		t.Errorf("lockd: got %v, want it to say that there is no limit", err)
+	}
+	l = s.lock(c, permits(2, 5), "ours")
+	r.want(5, "permits", "semaphore", "ours")
+	r.want(3, "available", "semaphore", "ours")
+	r.want(2, "acquired", "semaphore", "ours")
+	r.want(false, "limit", "semaphore", "ours", 7)
+	s.unlock(l)
+	r.want(5, "available", "semaphore", "ours")
+	r.want(0, "acquired", "semaphore", "ours")
+}
+
+func isLimit(err error, want uint32) bool {
+	limit, ok := errors.AsType[*client.LimitError](err)
+	return ok && limit.Limit == want
+}
+
+func TestPermitsOfBothSidesCountTogether(t *testing.T) {
+	s := newStage(t, long)
+	c, r := s.dial(), s.redisson.worker("main")
+	r.want(true, "limit", "semaphore", "pool", 4)
+	one := s.lock(c, permits(1, 4), "pool")
+	r.want(true, "try", "semaphore", "pool", 0, 0, 2)
+	r.want(1, "available", "semaphore", "pool")
+	if _, err := c.TryLock(t.Context(), "pool", client.Permits(2, 4)); !errors.Is(err, client.ErrHeld) {
+		t.Errorf("lockd: got %v for 2 permits of which 1 is left, want it held", err)
+	}
+	r.want(false, "try", "semaphore", "pool", 0, 0, 2)
+	rest := s.lock(c, permits(1, 4), "pool")
+	r.want(false, "try", "semaphore", "pool", 0, 0, 1)
+	if st := s.get("pool"); st.GetLimit() != 4 || st.GetHolders() != 4 {
+		t.Errorf("lockd: got %v, want all 4 permits out", st)
+	}
+
+	others := s.load()
+	patient := s.redisson.worker("patient")
+	both := patient.tell("acquire", "semaphore", "pool", 0, 2)
+	patient.waits()
+	s.unlock(one)
+	hesitate()
+	if both.answered() {
+		t.Error("Redisson has 2 permits of which 1 was free")
+	}
+	others.begin()
+	released := time.Now()
+	s.unlock(rest)
+	both.must()
+	if took := others.off(both.at.Sub(released)); took > wakeWithin {
+		t.Errorf("Redisson had its permits after %v, want %v", took, wakeWithin)
+	}
+	r.ask("release", "semaphore", "pool")
+	r.want(2, "available", "semaphore", "pool")
+}
+
+func TestPermitsOfTheDeadReturn(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, short)
+	c, r := s.dial(), s.redisson.worker("main")
+	r.want(true, "limit", "semaphore", "pool", 2)
+	victim := startAgent(t)
+	victim.connect(t, s.redis.Addr, short).worker("dead").ask("acquire", "semaphore", "pool", short.Milliseconds())
+	mortal := startPuppet(s, "permit:pool")
+	mortal.holds(1)
+	waiter := s.wait(c, permits(2, 2), "pool")
+	s.waiting("pool", 1)
+	killed := time.Now()
+	victim.kill()
+	mortal.kill()
+	g := soon(t, "lockd has both permits", waiter)
+	if g.err != nil {
+		t.Fatal(g.err)
+	}
+	t.Logf("lockd has both permits after %v", g.at.Sub(killed))
+	if took := g.at.Sub(killed); took > expireWithin {
+		t.Errorf("lockd had both permits after %v, want %v", took, expireWithin)
+	}
+	s.unlock(g.lock)
+	r.want(2, "permits", "semaphore", "pool")
+	r.want(2, "available", "semaphore", "pool")
+}
