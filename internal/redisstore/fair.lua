@@ -15,6 +15,8 @@ local GRANT_SHIFT = 300000
 -- A waiter of Redisson hears its channel nearly as soon as it queues. Without anybody there for so long, it is dead.
 local SILENT_FOR = 4000
 local SUSPECTED_FOR = 20000
+-- A queue in which only lockd waits ends so long after its last waiter was heard of.
+local QUEUE_LIVES = 600000
 
 -- fair_listens says whether anybody hears the channel of a waiter. Patterns, ours, do not count.
 local function fair_listens(f, owner)
@@ -65,11 +67,29 @@ local function fair_purge(f, now, watch)
   return head, first
 end
 
+-- fair_theirs is how many waiters of Redisson there are.
+local function fair_theirs(f)
+  return math.max(0, redis.call('LLEN', f.queue) - redis.call('ZCARD', f.places))
+end
+
+-- fair_bound lets the queue end some time after the last sign of life of those in it, so that nothing stays for ever of a
+-- replica that died. But waiters of Redisson give no signs, and rely on it.
+local function fair_bound(f)
+  if fair_theirs(f) > 0 then
+    redis.call('PERSIST', f.queue)
+    redis.call('PERSIST', f.timeouts)
+  else
+    redis.call('PEXPIRE', f.queue, QUEUE_LIVES)
+    redis.call('PEXPIRE', f.timeouts, QUEUE_LIVES)
+  end
+end
+
 -- fair_forget takes a waiter of ours out of the queue, and says whether it was there.
 local function fair_forget(f, owner)
   local ours = redis.call('ZREM', f.places, owner)
   if redis.call('ZREM', f.timeouts, owner) + ours == 0 then return false end
   redis.call('LREM', f.queue, 1, owner)
+  fair_bound(f)
   return true
 end
 
@@ -95,11 +115,6 @@ local function fair_news(f, first)
   elseif left >= 0 then
     fair_turn(f, left)
   end
-end
-
--- fair_theirs is how many waiters of Redisson there are.
-local function fair_theirs(f)
-  return math.max(0, redis.call('LLEN', f.queue) - redis.call('ZCARD', f.places))
 end
 
 -- fair_before returns how many of those are before each owner in the queue; for those far behind, how many there are.
@@ -128,6 +143,7 @@ local function fair_note(f, owners, before, now, place)
   redis.call('ZADD', f.places, 'GT', unpack(places)) -- a place is never shortened
   redis.call('ZADD', f.timeouts, unpack(timeouts))
   redis.call('PEXPIRE', f.places, math.max(redis.call('PTTL', f.places), 2 * place))
+  fair_bound(f)
 end
 
 -- fair_join puts owners behind all others and returns how many are before the first of them.

@@ -161,6 +161,28 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 	}
 }
 
+func TestAQueueOfLockdsWaitersEndsByItselfAndOneWithRedissonsDoesNot(t *testing.T) {
+	srv := redistest.Start(t)
+	s, c := open(t, quick(srv)), srv.Client()
+	keys := []string{"redisson_lock_queue:{n}", "redisson_lock_timeout:{n}"}
+	acquire(t, s, fairClaim("n", "o"))
+	_ = refused(t, s, fairClaim("n", "w"))
+	for _, key := range keys {
+		near(t, "TTL of "+key, c.PTTL(t.Context(), key).Val(), 10*time.Minute)
+	}
+	const theirs = "5a2c2bd0-9f0b-4b50-8b07-111111111111:42"
+	c.RPush(t.Context(), keys[0], theirs)
+	c.ZAdd(t.Context(), keys[1], redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: theirs})
+	if _, err := s.Enlist(t.Context(), "n", []broker.Owner{"w"}, place); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range keys {
+		if ttl := c.PTTL(t.Context(), key).Val(); ttl != -1 {
+			t.Errorf("%s ends in %v, though a waiter of Redisson relies on it", key, ttl)
+		}
+	}
+}
+
 func TestOddNamesHaveQueuesOfTheirOwn(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
