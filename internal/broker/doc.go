@@ -2,21 +2,27 @@
 //
 // # What it promises
 //
-// At most one unexpired lease per exclusive name, as judged by the Store. Every grant of a name carries a fence
-// greater than that of any earlier grant of the name. A session hears of the loss of a lease no later than the end
-// of the validity it was last told. Waiters of one name on one replica are granted in the order of their arrival.
+// At most one unexpired lease per exclusive, fair or writing name, as judged by the Store; of a name that is read, no
+// writer beside its readers but the holder of one of them; of a semaphore, no more permits than its limit. Every grant of
+// a name carries a fence greater than that of any earlier grant of the name. A session hears of the loss of a lease no
+// later than the end of the validity it was last told. Waiters of one name on one replica are granted in the order of
+// their arrival, fair ones in that over all replicas. A request for several names takes all or none, and holds none while
+// it waits.
 //
 // # What it does not promise
 //
 // A holder may be paused past its lease and act late. Only a resource that rejects old fences is safe from that;
-// the broker alone is not.
+// the broker alone is not. Between replicas the waiters of a name compete unless it is fair. A request for several names
+// may be overtaken by those for one of them.
 //
 // # How a request passes
 //
 // A Session takes the request and answers it, in time, through its Outbox. An Acquire becomes a waiter in the queue
-// of its name (acquire.go, queue.go). While nobody here holds the name, the queue's driver (driver.go) asks the Store
-// on behalf of the head; it needs a goroutine only if the first attempt is no grant. A granted waiter becomes a Lease
-// and is given to the Keeper, which renews it and ends it when it is lost (lease.go). A Release takes the lease back,
+// of its name (acquire.go, queue.go); one for several names in that of the name in the way (several.go). While nobody here
+// holds the name for itself alone, the queue's driver (driver.go) asks the Store on behalf of the head; it needs a
+// goroutine only if the first attempt is no grant. It also keeps the places of fair waiters in the Store (places.go), and
+// hears of releases (ear.go). A granted waiter becomes a Lease and is given to the Keeper, which renews it and ends it when
+// it is lost (lease.go). A named holder that writes may read beside that (readwrite.go). A Release takes the lease back,
 // or passes it to the next waiter in the same Store call (release.go, handover.go). What may have been taken for nobody
 // is given back in the background (settle.go).
 //
