@@ -85,6 +85,9 @@ func text(err, sentinel error) string {
 	if limit, ok := errors.AsType[*broker.LimitError](err); ok {
 		return limit.Error()
 	}
+	if invalid, ok := errors.AsType[*broker.InvalidError](err); ok {
+		return invalid.Error()
+	}
 	if errors.Is(err, broker.ErrInvalid) || errors.Is(err, broker.ErrQuota) {
 		return err.Error()
 	}

@@ -35,9 +35,9 @@ if mine then
   end
   local left = redis.call('PTTL', KEYS[1])
   if mine ~= count then redis.call('HSET', KEYS[1], owner, count) end
-  if left < ttl then redis.call('PEXPIRE', KEYS[1], ttl) end
+  redis.call('PEXPIRE', KEYS[1], math.max(left, ttl)) -- in any case: a replica must not confirm a hold
   if known then
-    redis.call('PEXPIRE', KEYS[2], ARGV[5])
+    live_on(KEYS[2], ARGV[5])
   else
     keep_fence(KEYS[2], fence, ARGV[5])
   end

@@ -25,25 +25,40 @@ local function next_fence(last)
   return math.max(last + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
 end
 
+-- live_on has a fence key live on for ttl ms, or half of that at least. One without an end keeps none: an RFencedLock made
+-- it so, and counts on from it however long lockd does not come by.
+local function live_on(key, ttl)
+  local left = redis.call('PTTL', key)
+  if left >= 0 and left < ttl / 2 then redis.call('PEXPIRE', key, ttl) end
+end
+
 -- keep_fence stores a fence.
 local function keep_fence(key, fence, ttl)
-  redis.call('SET', key, string.format('%.0f', fence), 'PX', ttl)
+  if redis.call('SET', key, string.format('%.0f', fence), 'KEEPTTL', 'GET') then
+    live_on(key, ttl)
+  else
+    redis.call('PEXPIRE', key, ttl)
+  end
 end
 
 -- advance_fence stores the next fence and returns it, or nil and an error reply: max(last + 1, now in microseconds). The
 -- clock is nearly always ahead, so it is stored first, and the last fence is what was there before.
 local function advance_fence(key, ttl)
   local fence = next_fence(0)
-  local text = redis.call('SET', key, string.format('%.0f', fence), 'PX', ttl, 'GET')
-  if not text then return fence end
+  local text = redis.call('SET', key, string.format('%.0f', fence), 'KEEPTTL', 'GET')
+  if not text then
+    redis.call('PEXPIRE', key, ttl)
+    return fence
+  end
   local last, bad = number_of(text)
   if bad then
-    redis.call('SET', key, text)
+    redis.call('SET', key, text, 'KEEPTTL')
     return nil, bad
   end
+  live_on(key, ttl)
   if last >= fence then
     fence = last + 1
-    keep_fence(key, fence, ttl)
+    redis.call('SET', key, string.format('%.0f', fence), 'KEEPTTL')
   end
   return fence
 end

@@ -250,3 +250,30 @@ func TestUncontendedOperationsAreOneScriptEach(t *testing.T) {
 		t.Errorf("a release was %d scripts, want 1", n)
 	}
 }
+
+func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
+	srv := redistest.Start(t)
+	s, c := open(t, quick(srv)), srv.Client()
+	ctx := t.Context()
+	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write} {
+		c.Set(ctx, tokenKey("n"), 41, 0) // as an RFencedLock makes it
+		claim := broker.Claim{Name: "n", Kind: k, Owner: "o", Count: 1, TTL: time.Minute}
+		for range 2 {
+			g, err := s.Acquire(ctx, claim)
+			if err != nil || g.Fence <= 41 {
+				t.Fatalf("%v: got %+v, %v", k, g, err)
+			}
+			s.Renew(ctx, []broker.Renewal{{Name: "n", Kind: k, Owner: "o", TTL: time.Minute}}, func(_ int, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+			})
+			if ttl := c.PTTL(ctx, tokenKey("n")).Val(); ttl != -1 {
+				t.Errorf("%v: the fence key ends in %v", k, ttl)
+			}
+		}
+		if _, err := s.Release(ctx, broker.Return{Name: "n", Kind: k, Owner: "o"}); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -38,9 +38,9 @@ local function plain_again(p, a, mine)
   end
   local left = redis.call('PTTL', p.name)
   if mine ~= a.count then redis.call('HSET', p.name, a.owner, a.count) end
-  if left < a.ttl then redis.call('PEXPIRE', p.name, a.ttl) end
+  redis.call('PEXPIRE', p.name, math.max(left, a.ttl)) -- in any case: a replica must not confirm a hold
   if known then
-    redis.call('PEXPIRE', p.token, a.fence_ttl)
+    live_on(p.token, a.fence_ttl)
   else
     keep_fence(p.token, fence, a.fence_ttl)
   end

@@ -24,7 +24,7 @@ if not held then
   redis.call('PEXPIRE', r.name, redis.call('PTTL', r.name)) -- opens the way
   local fence, bad = advance_fence(r.token, ARGV[6])
   if bad then return bad end
-  keep_fence(write_key(r, heir), fence, redis.call('PTTL', r.name))
+  rw_note(write_key(r, heir), fence, redis.call('PTTL', r.name))
   return {2, fence}
 end
 
@@ -54,6 +54,6 @@ local fence = next_fence(math.max(last, tonumber(ARGV[2])))
 redis.call('HSET', r.name, heir .. ':write', 1)
 redis.call('PEXPIRE', r.name, ARGV[5])
 keep_fence(r.token, fence, ARGV[6])
-keep_fence(write_key(r, heir), fence, ARGV[5])
+rw_note(write_key(r, heir), fence, ARGV[5])
 redis.call('DEL', r.writer)
 return {2, fence}

@@ -19,7 +19,7 @@ local fence_ttl = tonumber(ARGV[1])
 -- keep has the fence key of a hold live on. It is used again long before it ends, also by locks that are held for longer
 -- than that.
 local function keep(token, known)
-  if known and redis.call('PTTL', token) < fence_ttl / 2 then redis.call('PEXPIRE', token, fence_ttl) end
+  if known then live_on(token, fence_ttl) end
 end
 
 -- gone is what is known of a hold that is not there.
@@ -49,7 +49,7 @@ function renew.write(name, h)
   if not (got and got[1] == 'write' and got[2]) then return false end
   rw_extend(name, h.ttl)
   local key, left = write_key({base = h.more}, h.owner), redis.call('PTTL', name)
-  if call('PEXPIRE', key, left) == 0 and h.fence ~= '0' then keep_fence(key, tonumber(h.fence), left) end
+  if call('PEXPIRE', key, left) == 0 and h.fence ~= '0' then rw_note(key, tonumber(h.fence), left) end
   return true
 end
 

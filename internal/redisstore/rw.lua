@@ -71,6 +71,11 @@ local function rw_shrink(r, readers)
   if readers.whole and readers.left < redis.call('PTTL', r.name) then redis.call('PEXPIRE', r.name, readers.left) end
 end
 
+-- rw_note stores the fence of a single hold, which ends with it.
+local function rw_note(key, fence, ttl)
+  redis.call('SET', key, string.format('%.0f', fence), 'PX', ttl)
+end
+
 -- rw_extend prolongs a key unless it lives long enough, but writes in any case.
 local function rw_extend(key, ttl)
   redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ttl, 1))
@@ -108,7 +113,9 @@ local function read_take(r, a, state)
   if again then
     -- More holds need memory. A repetition does not; what it writes first is allowed when there is none.
     if state.had ~= a.count then redis.call('HSET', r.name, a.owner, a.count) end
-    if redis.call('PEXPIRE', r.token, a.fence_ttl) == 0 then keep_fence(r.token, fence, a.fence_ttl) end
+    -- First a write that is allowed when there is no memory: it opens the way.
+    redis.call('PEXPIRE', read_key(r, a.owner, 1), ttl)
+    if redis.call('EXISTS', r.token) == 1 then live_on(r.token, a.fence_ttl) else keep_fence(r.token, fence, a.fence_ttl) end
   else
     local bad
     fence, bad = advance_fence(r.token, a.fence_ttl)
@@ -116,7 +123,7 @@ local function read_take(r, a, state)
     if not state.mode then redis.call('HSET', r.name, 'mode', 'read') end
     redis.call('HSET', r.name, a.owner, a.count)
   end
-  for i = 1, tonumber(a.count) do keep_fence(read_key(r, a.owner, i), fence, ttl) end
+  for i = 1, tonumber(a.count) do rw_note(read_key(r, a.owner, i), fence, ttl) end
   for i = tonumber(a.count) + 1, had do redis.call('DEL', read_key(r, a.owner, i)) end
   rw_extend(r.name, ttl)
   return {1, fence, ttl}
@@ -177,6 +184,6 @@ local function write_take(r, a, state)
     redis.call('PEXPIRE', r.name, ttl)
     redis.call('DEL', r.writer)
   end
-  keep_fence(write_key(r, a.owner), fence, ttl)
+  rw_note(write_key(r, a.owner), fence, ttl)
   return {1, fence, ttl}
 end
