@@ -1,0 +1,403 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// The lines of Redisson's behaviour checklist that need the real programs and a real Redis.
+// docs/redisson-checklist.md says which test is for which line.
+
+// kinds are all kinds of locks, with what has to be asked for.
+var kinds = map[string][]client.LockOption{
+	"exclusive": nil,
+	"fair":      {client.As(client.Fair)},
+	"read":      {client.As(client.Read)},
+	"write":     {client.As(client.Write)},
+	"semaphore": {client.Permits(1, 1)},
+}
+
+// visits counts in a way that loses visits if two are there at once.
+type visits struct{ n atomic.Int64 }
+
+func (v *visits) come(stay time.Duration) {
+	n := v.n.Load()
+	time.Sleep(stay)
+	v.n.Store(n + 1)
+}
+
+func TestSixteenClientsComeThroughAHundredTimesEach(t *testing.T) {
+	t.Parallel()
+	_, a, b := twoReplicas(t)
+	for _, name := range []string{"exclusive", "fair"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			opts := kinds[name]
+			var v visits
+			var wg sync.WaitGroup
+			for i := range 16 {
+				c := []*lockd{a, b}[i%2].dial(t)
+				wg.Go(func() {
+					for range 100 {
+						l, err := c.Lock(t.Context(), name, opts...)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						v.come(10 * time.Millisecond)
+						if err := l.Unlock(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if n := v.n.Load(); n != 1600 {
+				t.Errorf("%d visits are left of 1600", n)
+			}
+		})
+	}
+}
+
+// listening are the connections to Redis that subscribed to anything.
+func listening(t *testing.T, rc *redis.Client) (n int) {
+	t.Helper()
+	list, err := rc.Do(t.Context(), "client", "list", "type", "pubsub").Text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Count(list, "\n")
+}
+
+func TestFiveThousandJobsNeedOneListenerAndLeaveNoSubscription(t *testing.T) {
+	rs, a, b := twoReplicas(t)
+	rc := rs.Client()
+	const jobs, workers, names = 5000, 50, 5
+	var v [names]visits
+	t.Run("work", func(t *testing.T) { // its clients leave at its end
+		var wg sync.WaitGroup
+		clients := []*client.Client{a.dial(t), b.dial(t)}
+		for i := range workers {
+			c, name, opts := clients[i%2], i%names, []client.LockOption(nil)
+			if name == 0 {
+				opts = kinds["fair"]
+			}
+			wg.Go(func() {
+				for range jobs / workers {
+					l, err := c.Lock(t.Context(), fmt.Sprint("job ", name), opts...)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					v[name].come(0)
+					if err := l.Unlock(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		done := make(chan struct{})
+		go func() { wg.Wait(); close(done) }()
+		for most := 0; ; {
+			select {
+			case <-done:
+				if most != 2 {
+					t.Errorf("%d connections were subscribed, want one for each replica", most)
+				}
+				return
+			case <-time.After(20 * time.Millisecond):
+				most = max(most, listening(t, rc))
+			}
+		}
+	})
+	for i := range v {
+		if n := v[i].n.Load(); n != jobs/names {
+			t.Errorf("%d visits are left of %d", n, jobs/names)
+		}
+	}
+	settle(t, rc, a, b)
+	until(t, "no pattern is subscribed to", func() bool {
+		n, err := rc.PubSubNumPat(t.Context()).Result()
+		return n == 0 && err == nil
+	})
+}
+
+func TestATryWithoutRedisIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, outage := range outages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rs := redistest.Start(t)
+			c := startLockd(t, rs.Addr).dial(t)
+			mustUnlock(t, mustLock(t, c, "warm up"))
+			outage.begin(rs)
+			var wg sync.WaitGroup
+			away := func(what string, try func() error) {
+				wg.Go(func() {
+					if err := try(); !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrOutcomeUnknown) {
+						t.Errorf("%s: got %v, want that the store is away", what, err)
+					}
+				})
+			}
+			for kind, opts := range kinds {
+				away(kind, func() error { _, err := c.TryLock(t.Context(), kind, opts...); return err })
+			}
+			away("several", func() error {
+				_, err := c.TryLockAll(t.Context(), []client.Item{{Name: "a"}, {Name: "b"}})
+				return err
+			})
+			wg.Wait()
+			outage.end(rs)
+			for kind, opts := range kinds {
+				mustUnlock(t, mustLock(t, c, kind, opts...))
+			}
+		})
+	}
+}
+
+func TestAfterARestartWithoutDataUnlockIsRefusedAndTheNextLockIsRenewed(t *testing.T) {
+	t.Parallel()
+	for name, opts := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rs := redistest.Start(t)
+			d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL="+shortly.String())
+			c, times := d.dial(t), 1
+			if name == "write" {
+				times = 2 // in a row
+			}
+			for range times {
+				l := mustLock(t, c, "job", opts...)
+				rs.RestartEmpty()
+				if err := l.Unlock(t.Context()); !errors.Is(err, client.ErrNotHeld) && !errors.Is(err, client.ErrLost) {
+					t.Errorf("got %v, want that it is not held", err)
+				}
+				next := mustLock(t, c, "job", opts...)
+				if next.Fence() <= l.Fence() {
+					t.Errorf("fence %d after %d", next.Fence(), l.Fence())
+				}
+				time.Sleep(2 * shortly)
+				if err := next.Err(); err != nil {
+					t.Errorf("the next lock: %v", err)
+				}
+				mustUnlock(t, next)
+			}
+		})
+	}
+}
+
+// TestNamesWorkInACluster has a server in cluster mode with all slots, which refuses scripts whose keys have several.
+func TestNamesWorkInACluster(t *testing.T) {
+	t.Parallel()
+	rs := redistest.Start(t, "--cluster-enabled", "yes")
+	rc := rs.Client()
+	if err := rc.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the cluster works", func() bool {
+		info, err := rc.ClusterInfo(t.Context()).Result()
+		return err == nil && strings.Contains(info, "cluster_state:ok")
+	})
+	for prefix, names := range map[string][]string{
+		"":     {"job", "{test}:abc:key", "abc:{test}", "{test}"},
+		"app:": {"job", "{test}:abc:key"},
+	} {
+		t.Run("prefix "+prefix, func(t *testing.T) {
+			t.Parallel()
+			d := startLockd(t, rs.Addr, "LOCKD_REDIS_PREFIX="+prefix)
+			c, other := d.dial(t), d.dial(t)
+			for _, name := range names {
+				for kind, opts := range kinds {
+					cycles(t, c, other, name+" "+kind, opts)
+				}
+			}
+			// Several at once need names in one slot.
+			_, err := c.LockAll(t.Context(), []client.Item{
+				{Name: "{test}:a"}, {Name: "{test}:b", Kind: client.Fair}, {Name: "{test}:c", Permits: 1, Limit: 1},
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// cycles takes and gives back a name, thirty times by trying and then from one to the other.
+func cycles(t *testing.T, c, other *client.Client, name string, opts []client.LockOption) {
+	t.Helper()
+	for range 30 {
+		l, err := c.TryLock(t.Context(), name, opts...)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		mustUnlock(t, l)
+	}
+	if strings.HasSuffix(name, " read") {
+		opts = kinds["write"] // so that the other has to wait
+	}
+	l := mustLock(t, c, name, opts...)
+	granted, queued := make(chan *client.Lock, 1), make(chan int, 100)
+	ask := append([]client.LockOption{client.OnQueued(func(n int) { queued <- n })}, opts...)
+	go func() { granted <- mustLock(t, other, name, ask...) }()
+	soon(t, "the other waits", queued)
+	mustUnlock(t, l)
+	mustUnlock(t, soon(t, "the other has it", granted))
+}
+
+func TestNothingStaysInRedisWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t)
+	c, other := d.dial(t), d.dial(t)
+	for kind, opts := range kinds {
+		name := "{job} " + kind // so that no name is like another one's key
+		cycles(t, c, other, name, opts)
+		l := mustLock(t, c, name, opts...)
+		if _, err := other.Lock(t.Context(), name, append(opts, client.Wait(50*time.Millisecond))...); err == nil && kind != "read" {
+			t.Errorf("%s: two holders", kind)
+		}
+		_ = l // it stays
+	}
+	all, err := rc.Keys(t.Context(), "*").Result()
+	if err != nil || len(all) < 2*len(kinds) {
+		t.Fatalf("got keys %q, %v", all, err)
+	}
+	until(t, "all keys end by themselves", func() bool { // places are given up in the background
+		left := 0
+		for _, key := range rc.Keys(t.Context(), "*").Val() {
+			if rc.PTTL(t.Context(), key).Val() == -1 {
+				left++
+			}
+		}
+		return left == 0
+	})
+}
+
+// place is for how long a place in a fair queue lives unless it is kept.
+const place = 6 * time.Second
+
+// deadlines are for how long the places in the queue of "job" would live, longest first; Redisson counts on them.
+func deadlines(t *testing.T, rc *redis.Client) (all []time.Duration) {
+	t.Helper()
+	waiters, err := rc.ZRevRangeWithScores(t.Context(), "redisson_lock_timeout:{job}", 0, -1).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range waiters {
+		all = append(all, time.Until(time.UnixMilli(int64(w.Score))))
+	}
+	return all
+}
+
+func TestFairDeadlinesDoNotDrift(t *testing.T) {
+	t.Parallel()
+	rs, a, b := twoReplicas(t)
+	rc := rs.Client()
+	ca, cb := a.dial(t), b.dial(t)
+	fair := client.As(client.Fair)
+	first := mustLock(t, ca, "job", fair)
+	second, last := make(chan *client.Lock, 1), make(chan *client.Lock, 1)
+	wait := func(c *client.Client, granted chan<- *client.Lock, n int) {
+		go func() {
+			if l, err := c.Lock(t.Context(), "job", fair); err == nil {
+				granted <- l
+			}
+		}()
+		until(t, fmt.Sprint(n, " wait"), func() bool { return len(deadlines(t, rc)) == n })
+	}
+	steady := func(n int) {
+		t.Helper()
+		until(t, "who gave up is gone", func() bool { return len(deadlines(t, rc)) == n })
+		if d := deadlines(t, rc); d[0] > place {
+			t.Errorf("got deadlines %v, want %v at most", d, place)
+		}
+	}
+	wait(ca, second, 1)
+	for range 50 {
+		if _, err := cb.Lock(t.Context(), "job", fair, client.Wait(20*time.Millisecond)); !errors.Is(err, client.ErrTimedOut) {
+			t.Fatalf("got %v, want that the wait ends", err)
+		}
+	}
+	steady(1)
+	wait(cb, make(chan *client.Lock, 1), 2) // it will be killed
+	steady(2)
+	b.signal(syscall.SIGKILL)
+	killed := time.Now()
+	wait(ca, last, 3)
+	steady(3)
+	time.Sleep(time.Until(killed.Add(place)))
+	mustUnlock(t, first)
+	mustUnlock(t, soon(t, "the second has it", second))
+	mustUnlock(t, soon(t, "the one behind the dead has it", last))
+	if n := rc.Exists(t.Context(), "redisson_lock_queue:{job}", "redisson_lock_timeout:{job}").Val(); n != 0 {
+		t.Errorf("%d keys of the queue are left", n)
+	}
+}
+
+func TestFairTryWhileWritesArePausedEndsAndLeavesNoPlace(t *testing.T) {
+	t.Parallel()
+	d, rc := oneReplica(t, "LOCKD_SESSION_TTL=30s")
+	c := d.dial(t)
+	fair := client.As(client.Fair)
+	l := mustLock(t, d.dial(t), "job", fair)
+	const pause = 5 * time.Second
+	if err := rc.Do(t.Context(), "client", "pause", pause.Milliseconds(), "write").Err(); err != nil {
+		t.Fatal(err)
+	}
+	paused := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, tried := c.TryLock(ctx, "job", fair)
+	_, waited := c.Lock(ctx, "job", fair, client.Wait(time.Second))
+	for _, err := range []error{tried, waited} {
+		if err == nil || ctx.Err() != nil {
+			t.Errorf("got %v, want an answer that it was not granted", err)
+		}
+	}
+	t.Logf("after %v: %v; %v", time.Since(paused), tried, waited)
+	time.Sleep(time.Until(paused.Add(pause)))
+	within(t, patience, "the queue is empty", func() bool {
+		return rc.Exists(t.Context(), "redisson_lock_queue:{job}").Val() == 0
+	})
+	mustUnlock(t, l)
+	mustUnlock(t, mustLock(t, c, "job", fair))
+}
+
+// TestNobodyAsksRedisBusilyBehindADeadWaiterOfRedisson leaves what a Redisson that died leaves: a place for minutes.
+func TestNobodyAsksRedisBusilyBehindADeadWaiterOfRedisson(t *testing.T) {
+	t.Parallel()
+	rs := redistest.Start(t)
+	d, rc := startLockd(t, rs.Addr), rs.Client()
+	const dead = "4ca0b9a6-1a2a-4a5c-a1a5-0cd2a2a4d7ee:1"
+	err := errors.Join(
+		rc.RPush(t.Context(), "redisson_lock_queue:{job}", dead).Err(),
+		rc.ZAdd(t.Context(), "redisson_lock_timeout:{job}", redis.Z{
+			Score: float64(time.Now().Add(5 * time.Minute).UnixMilli()), Member: dead,
+		}).Err())
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, began := rs.ScriptCalls(), time.Now()
+	var wg sync.WaitGroup
+	for range 10 {
+		c := d.dial(t)
+		wg.Go(func() { mustUnlock(t, mustLock(t, c, "job", client.As(client.Fair))) })
+	}
+	wg.Wait()
+	took, n := time.Since(began), rs.ScriptCalls()-calls
+	t.Logf("ten had their turns behind a dead waiter in %v, by %d scripts", took, n)
+	if n > 100 || took > patience {
+		t.Errorf("ten had their turns in %v, by %d scripts", took, n)
+	}
+}
