@@ -24,7 +24,7 @@ type Redis struct {
 	Prefix string `mapstructure:"prefix"`
 	// OpTimeout bounds one command or script.
 	OpTimeout time.Duration `mapstructure:"op_timeout"`
-	// FenceTTL is how long the last fence of an unused name is remembered.
+	// FenceTTL is how long the last fence of an unused name is remembered, or half of that at least.
 	FenceTTL time.Duration `mapstructure:"fence_ttl"`
 }
 

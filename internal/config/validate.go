@@ -117,8 +117,8 @@ func (c Config) validateTimes(f *findings) {
 	f.unless(c.Redis.OpTimeout <= c.Session.MinTTL, "redis.op_timeout",
 		"is %v, must not be longer than session.min_ttl (%v), or no renewal comes in time", c.Redis.OpTimeout, c.Session.MinTTL)
 	longest := max(c.Limits.MaxLease, c.Session.MaxTTL)
-	f.unless(c.Redis.FenceTTL > longest, "redis.fence_ttl",
-		"is %v, must be longer than any lease (limits.max_lease, session.max_ttl: %v)", c.Redis.FenceTTL, longest)
+	f.unless(c.Redis.FenceTTL > 2*longest, "redis.fence_ttl",
+		"is %v, must be longer than two of the longest leases (limits.max_lease, session.max_ttl: %v)", c.Redis.FenceTTL, longest)
 }
 
 func (g GRPC) validate(f *findings) {

@@ -20,6 +20,6 @@ if redis.call('HLEN', r.name) <= 1000 then
   end
 end
 redis.call('DEL', r.name)
-redis.call('PUBLISH', ARGV[3], mode == 'read' and '0' or '1')
+if mode == 'read' then redis.call('PUBLISH', ARGV[3], '0') else rw_written(ARGV[3]) end
 redis.call('PUBLISH', ARGV[1], ARGV[2])
 return 1

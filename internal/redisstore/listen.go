@@ -28,12 +28,15 @@ func (s *Store) Listen(name string, kind broker.Kind, notify func(broker.Notice)
 	}
 }
 
+// echo is the second message of a writer that left. It is for Redisson, see rw.lua.
+const echo = "00"
+
 // released tells of messages of any content.
 func released(notify func(broker.Notice)) func(heard) {
 	return func(h heard) {
 		if h.live {
 			notify(broker.Notice{What: broker.NoticeListening})
-		} else {
+		} else if h.message != echo {
 			notify(broker.Notice{What: broker.NoticeReleased})
 		}
 	}
@@ -90,7 +93,7 @@ func (h *hub) listenAll(subs []subject, notify func(broker.Notice)) (stop func()
 				if listening(i) {
 					notify(broker.Notice{What: broker.NoticeListening})
 				}
-			case sub.pattern && turnAfter(what.message) > 0: // nothing was released
+			case sub.pattern && turnAfter(what.message) > 0, what.message == echo: // nothing was released, or it was told
 			default:
 				notify(broker.Notice{What: broker.NoticeReleased})
 			}

@@ -48,7 +48,7 @@ if not alone or heir == '' then
   else
     redis.call('DEL', r.name)
   end
-  return {1, redis.call('PUBLISH', ARGV[7], '1')}
+  return {1, rw_written(ARGV[7])}
 end
 local fence = next_fence(math.max(last, tonumber(ARGV[2])))
 redis.call('HSET', r.name, heir .. ':write', 1)

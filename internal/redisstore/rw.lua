@@ -71,6 +71,15 @@ local function rw_shrink(r, readers)
   if readers.whole and readers.left < redis.call('PTTL', r.name) then redis.call('PEXPIRE', r.name, readers.left) end
 end
 
+-- rw_written tells all who wait that a writer left, and returns how many heard it. Redisson wakes those that wait in that
+-- moment, but not one that has asked for the last time and is about to wait; a second message, 0 with another face, which
+-- lockd does not listen to, wakes that one.
+local function rw_written(channel)
+  local heard = redis.call('PUBLISH', channel, '1')
+  redis.call('PUBLISH', channel, '00')
+  return heard
+end
+
 -- rw_note stores the fence of a single hold, which ends with it.
 local function rw_note(key, fence, ttl)
   redis.call('SET', key, string.format('%.0f', fence), 'PX', ttl)

@@ -51,11 +51,6 @@ func (w *wakeups) fromLockd() {
 	w.s.t.Helper()
 	l := w.s.lock(w.client, w.pair.holder, "job")
 	c := w.worker.tell("acquire", w.pair.waiter.name, "job", 0)
-	if w.pair.holder.name == "write" {
-		// What a writer publishes wakes as many in Redisson as wait in that moment. One that has just asked Redis for the
-		// last time, and waits a moment later, is not among them; it then waits for the end of the lease.
-		w.worker.waits()
-	}
 	hesitate()
 	if c.answered() {
 		w.s.t.Fatalf("Redisson got what lockd holds: %v", c.err)
