@@ -2,7 +2,6 @@ package broker
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -71,8 +70,11 @@ func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
 	w.q = b.queueLocked(req.Name)
 	defer b.dropIdleLocked(w.q)
 	if l := s.leases[holdKey{req.Name, Write, w.holder}]; l != nil && req.Kind == Read && w.all == nil {
-		s.waiting[id] = w
-		return l.requestLocked(func() { b.beside(l, w) })
+		err := l.requestLocked(func() { b.beside(l, w) })
+		if err == nil {
+			s.waitingLocked(w)
+		}
+		return err
 	}
 	return b.enterLocked(w)
 }
@@ -117,13 +119,13 @@ func (b *Broker) enterLocked(w *waiter) error {
 		return b.metrics.denied("queue", b.cfg.Limits.QueueLength)
 	}
 	if w.sess != nil {
-		w.sess.waiting[w.id] = w
+		w.sess.waitingLocked(w)
 	}
 	q.pushLocked(w)
 	b.metrics.waiters.Inc()
 	if busy {
-		b.parkLocked(w, w.positionLocked())
 		q.placeLocked(w)
+		b.parkLocked(w, w.positionLocked())
 	}
 	b.driveLocked(q)
 	return nil
@@ -186,30 +188,54 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 
 // joinHoldLocked settles what else its holder asked for: a named holder must not wait for itself.
 func (b *Broker) joinHoldLocked(l *Lease) {
-	if !named(l.holder) || len(l.sess.waiting) == 0 {
+	if !named(l.holder) {
 		return
 	}
-	for _, id := range slices.Sorted(maps.Keys(l.sess.waiting)) {
-		w := l.sess.waiting[id]
-		if w == nil || w.holder != l.holder || w.trying {
+	var ids []uint64
+	for id, w := range l.sess.waiting {
+		if w.holder == l.holder && !w.trying {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		if w := l.sess.waiting[id]; w != nil {
+			b.joinLocked(l, w)
+		}
+	}
+}
+
+// joinHeldLocked is joinHoldLocked for a waiter that was being tried at that time. If that was granted, it is settled
+// only if there cannot be both: what it got is to be given back.
+func (b *Broker) joinHeldLocked(w *waiter, granted bool) {
+	for _, l := range w.ownLocked() {
+		if granted && w.all == nil && w.claim.Kind != l.kind {
 			continue
 		}
-		switch {
-		case w.all != nil:
-			if err := w.overlapLocked(); err != nil {
-				b.removeLocked(w)
-				b.answerLocked(w, Failed{ID: w.id, Err: err})
-			}
-		case w.claim.Name != l.name:
-		case w.claim.Kind == l.kind:
-			b.nestLocked(l, w)
-		case w.claim.Kind == Read && l.kind == Write && w.elem != nil:
-			b.outOfQueueLocked(w)
-			l.doLocked(func() { b.beside(l, w) })
-		case w.upgradeLocked():
-			b.removeLocked(w)
-			b.answerLocked(w, Failed{ID: w.id, Err: ErrUpgrade})
+		if b.joinLocked(l, w); w.gone || w.elem == nil {
+			return
 		}
+	}
+}
+
+// joinLocked settles a waiter whose holder has this lease, if it concerns it.
+func (b *Broker) joinLocked(l *Lease, w *waiter) {
+	switch {
+	case w.gone:
+	case w.all != nil:
+		if err := w.overlapLocked(); err != nil {
+			b.removeLocked(w)
+			b.answerLocked(w, Failed{ID: w.id, Err: err})
+		}
+	case w.claim.Name != l.name:
+	case w.claim.Kind == l.kind:
+		b.nestLocked(l, w)
+	case w.claim.Kind == Read && l.kind == Write && w.elem != nil:
+		b.outOfQueueLocked(w)
+		l.doLocked(func() { b.beside(l, w) })
+	case w.upgradeLocked():
+		b.removeLocked(w)
+		b.answerLocked(w, Failed{ID: w.id, Err: ErrUpgrade})
 	}
 }
 

@@ -18,7 +18,7 @@ func (b *Broker) driveLocked(q *queue) {
 		return
 	}
 	q.driving = true
-	if blocked || q.yield || w.all != nil {
+	if blocked || q.yield || w.all != nil || w.trying {
 		b.goDriveLocked(q, nil, attempt{})
 		return
 	}
@@ -30,6 +30,9 @@ func (b *Broker) driveLocked(q *queue) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		defer b.takenLocked()
+		if a.err == nil {
+			b.joinHeldLocked(w, true)
+		}
 		if a.err != nil || w.gone {
 			b.goDriveLocked(q, w, a)
 			return
@@ -108,16 +111,19 @@ func (b *Broker) nextTurn(q *queue) turn {
 		return turn{over: true}
 	}
 	t := turn{kind: w.claim.Kind, hurries: q.hurries}
-	if t.enlist = q.places.dueLocked(q, now); len(t.enlist) > 0 {
+	asleep := q.blockedLocked(w) || w.trying // whoever ends that wakes the driver
+	ready := !asleep && !now.Before(q.tryAt)
+	if t.enlist = q.places.dueLocked(q, now, !ready); len(t.enlist) > 0 {
 		return t
 	}
-	if blocked := q.blockedLocked(w); !blocked && !now.Before(q.tryAt) && !w.trying {
+	switch {
+	case ready:
 		t.w, t.claim = w, w.claimLocked()
 		t.all = w.claimsLocked(t.claim.TTL)
 		return t
-	} else if blocked {
+	case asleep:
 		t.pause = pollInterval
-	} else {
+	default:
 		t.pause = q.tryAt.Sub(now)
 	}
 	if q.places != nil {
@@ -225,8 +231,12 @@ func (b *Broker) insist(a attempt) attempt {
 func (b *Broker) conclude(w *waiter, a attempt, fails int) int {
 	b.mu.Lock()
 	q := w.q
-	w.trying = false
+	var held *HeldError
 	w.unsure = w.unsure || a.unsure || errors.Is(a.err, ErrOutcomeUnknown)
+	if a.err == nil || errors.As(a.err, &held) {
+		b.joinHeldLocked(w, a.err == nil)
+	}
+	w.trying = false
 	q.tryAt = time.Time{}
 	if w.gone {
 		b.mu.Unlock()
@@ -234,11 +244,11 @@ func (b *Broker) conclude(w *waiter, a attempt, fails int) int {
 		return 0
 	}
 	defer b.mu.Unlock()
-	var held *HeldError
 	switch {
+	case w.elem == nil: // it goes on beside a hold of its holder
 	case a.err == nil:
 		b.grantLocked(w, a)
-	case errors.As(a.err, &held) && !w.try:
+	case held != nil && !w.try:
 		b.refusedLocked(w, a, held)
 	case w.queued && retriable(a.err):
 		q.tryAt = time.Now().Add(backoff(fails + 1))
@@ -255,27 +265,24 @@ func (b *Broker) conclude(w *waiter, a attempt, fails int) int {
 
 // refusedLocked has a waiter wait on: for a hold to end, or for another name.
 func (b *Broker) refusedLocked(w *waiter, a attempt, held *HeldError) {
-	if w.upgradeLocked() {
-		b.removeLocked(w)
-		b.answerLocked(w, Failed{ID: w.id, Err: ErrUpgrade})
-		return
-	}
 	q := w.q
-	if w.all != nil && held.Name != "" && held.Name != q.name {
-		b.parkLocked(w, w.positionLocked())
-		b.moveLocked(w, held.Name)
-		return
-	}
+	elsewhere := w.all != nil && held.Name != "" && held.Name != q.name
 	position := w.positionLocked()
-	if w.claim.Kind == Fair {
+	if w.claim.Kind == Fair && !elsewhere {
 		position = held.Ahead
 		q.placeLocked(w)
 	}
-	b.parkLocked(w, position)
-	if w.giveWayLocked() {
+	if b.parkLocked(w, position); w.gone {
 		return
 	}
-	if a.hurries == q.hurries {
+	if w.all != nil && w.unsure {
+		b.renameLocked(w)
+	}
+	switch {
+	case elsewhere:
+		b.moveLocked(w, held.Name)
+	case w.giveWayLocked(), q.insteadLocked(w, held.HeldBy):
+	case a.hurries == q.hurries:
 		q.tryAt = time.Now().Add(held.pause(w.claim.Kind))
 	}
 }

@@ -21,9 +21,9 @@ func (b *Broker) Residue() string {
 func (s *Session) Residue() string {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
-	if len(s.leases)+len(s.waiting)+len(s.watched)+s.unsettled+s.ops+s.suspects == 0 {
+	if len(s.leases)+len(s.waiting)+s.asked+len(s.watched)+s.unsettled+s.ops+s.suspects == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d leases, %d waiters, %d watches, %d unsettled, %d operations, %d suspects", len(s.leases),
-		len(s.waiting), len(s.watched), s.unsettled, s.ops, s.suspects)
+	return fmt.Sprintf("%d leases, %d waiters for %d locks, %d watches, %d unsettled, %d operations, %d suspects", len(s.leases),
+		len(s.waiting), s.asked, len(s.watched), s.unsettled, s.ops, s.suspects)
 }

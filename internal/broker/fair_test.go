@@ -284,3 +284,70 @@ func TestManyFairWaitersOfOneSessionAreServedInTheOrderOfTheirRequests(t *testin
 }
 
 func isGranted(e broker.Event) bool { _, ok := e.(broker.Granted); return ok }
+
+// TestFairWaiterWithALateGrantIsToldThoughAnotherIsTheNext has the store grant a lock without an answer, and tell the
+// waiter behind that it is the next one.
+func TestFairWaiterWithALateGrantIsToldThoughAnotherIsTheNext(t *testing.T) {
+	inWorld(t, func(w *world) {
+		holder := w.alive()
+		far, store := w.severable()
+		g := holder.takeKind("job", broker.Fair)
+		first, second := far.alive(), far.alive()
+		req := of("job", broker.Fair)
+		req.Lease = new(time.Hour)
+		first.queueAs(req)
+		second.queueAs(req)
+		store.onAcquire(lose[broker.Grant](2))
+		holder.release(g.Hold)
+		first.release(first.grantedWithin(time.Second).Hold)
+		one[broker.Granted](second)
+	})
+}
+
+// deaf is a Store that tells its listeners nothing.
+type deaf struct{ broker.Store }
+
+func (deaf) Listen(string, broker.Kind, func(broker.Notice)) (stop func()) { return func() {} }
+
+// TestFairWaiterWhoseTurnItIsInTheStoreIsServed has a waiter taken for dead by others, so that the order in the store
+// is not that of the replica, which hears nothing of it.
+func TestFairWaiterWhoseTurnItIsInTheStoreIsServed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		far := start(w.t, testConfig(), &faults{Store: deaf{w.store}})
+		req := of("job", broker.Fair)
+		req.Lease = new(5 * time.Second)
+		w.alive().takeAs(req)
+		first, second := far.alive(), far.alive()
+		first.queueKind("job", broker.Fair)
+		second.queueKind("job", broker.Fair)
+		dead, err := w.store.Queue(t.Context(), "job", 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.store.Leave(t.Context(), "job", broker.Fair, dead); err != nil {
+			t.Fatal(err)
+		}
+		second.release(second.grantedWithin(7 * time.Second).Hold)
+		first.grantedWithin(3 * time.Second)
+	})
+}
+
+func TestFairWaitersKeepTheirOrderWhenPlacesCannotBeHadForAMoment(t *testing.T) {
+	inWorld(t, func(w *world) {
+		far, store := w.severable()
+		w.alive().takeKind("job", broker.Fair)
+		far.alive().queueKind("job", broker.Fair)
+		store.onEnlist(func(func() ([]int, error)) ([]int, error) { return nil, broker.ErrUnavailable })
+		clients := []*client{far.alive(), far.alive()}
+		clients[0].acquire(of("job", broker.Fair))
+		clients[0].none()
+		store.onEnlist(nil)
+		clients[1].acquire(of("job", broker.Fair))
+		time.Sleep(time.Second)
+		for i, c := range clients {
+			if q := one[broker.Queued](c); q.Position != i+1 {
+				t.Errorf("got position %d, want %d", q.Position, i+1)
+			}
+		}
+	})
+}

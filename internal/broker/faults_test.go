@@ -399,3 +399,32 @@ func TestLimitsAreKept(t *testing.T) {
 		d.failed(broker.ErrQuota)
 	})
 }
+
+// TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch has the outbox run full by what a waiter is told in the
+// middle of being refused.
+func TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch(t *testing.T) {
+	cfg := testConfig()
+	limits := &cfg.Limits
+	limits.LocksPerSession, limits.WaitersPerSession, limits.WatchesPerSession = 20, 10, 10
+	for _, req := range []broker.AcquireRequest{
+		of("job", broker.Exclusive), of("job", broker.Fair), of("job", broker.Write), of("job", broker.Semaphore),
+		allOf(broker.Exclusive, "other", "job"),
+	} {
+		inWorldWith(t, cfg, func(w *world) {
+			w.replica().alive().takeAs(of("job", req.Kind))
+			c := w.open()
+			for range limits.LocksPerSession + 2*limits.WaitersPerSession + limits.WatchesPerSession + 1024 {
+				c.Cancel(c.id(), 0)
+			}
+			c.acquire(req)
+			<-c.Done()
+			if !errors.Is(c.Cause(), broker.ErrBacklog) {
+				t.Errorf("%v: got %v, want ErrBacklog", req.Kind, c.Cause())
+			}
+			time.Sleep(time.Second)
+			if r := c.Residue() + w.b.Residue(); r != "" {
+				t.Errorf("%v: left: %s", req.Kind, r)
+			}
+		})
+	}
+}

@@ -11,6 +11,7 @@ type handover struct {
 	of    *Lease // whose hold it is; takenOver, or nil if it was never anybody's
 	next  *waiter
 	calls int       // made so far
+	turns int       // hurries of the queue when it began
 	start time.Time // of the first call: that one may have handed the name over, and repeating it prolongs nothing
 	res   Returned
 	err   error
@@ -59,7 +60,7 @@ func (b *Broker) pass(q *queue, of *Lease, r Return) error {
 
 // handoverLocked chooses whom to hand the name to.
 func (b *Broker) handoverLocked(q *queue, of *Lease, r Return) *handover {
-	h := &handover{r: r, of: of}
+	h := &handover{r: r, of: of, turns: q.hurries}
 	now := time.Now()
 	w := q.successorLocked(r.Kind, b.cfg.HandoffBurst, now)
 	if w == nil {
@@ -82,6 +83,9 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) error {
 	defer b.driveLocked(q)
 	next, given := h.next, h.given()
 	if next != nil {
+		if h.res.HandedOver != 0 && given.err == nil {
+			b.joinHeldLocked(next, true)
+		}
 		next.trying = false
 		next.unsure = next.unsure || errors.Is(h.err, ErrOutcomeUnknown)
 	}
@@ -118,11 +122,12 @@ func (h *handover) given() attempt {
 	return judge(attempt{claim: c, start: h.start, grants: []Grant{{Fence: h.res.HandedOver}}, err: h.err})
 }
 
-// freedLocked has a queue try again after its name was freed, unless it is the turn of somebody elsewhere.
+// freedLocked has a queue try again after its name was freed, unless it is the turn of somebody elsewhere and nothing
+// was heard since.
 func (b *Broker) freedLocked(q *queue, h *handover) {
 	q.yield = q.burst >= b.cfg.HandoffBurst && h.res.Listeners > 0
 	q.burst = 0
-	if turn := h.res.Turn; turn != "" && q.places != nil && !q.meantLocked(Notice{For: turn}) {
+	if turn := h.res.Turn; turn != "" && q.places != nil && !q.meantLocked(Notice{For: turn}) && h.turns == q.hurries {
 		q.tryAt = time.Now().Add(placeInterval)
 		return
 	}

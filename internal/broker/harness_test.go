@@ -26,6 +26,7 @@ type faults struct {
 	acquire func(next func() (broker.Grant, error)) (broker.Grant, error)
 	release func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error)
 	all     func(next func() ([]broker.Grant, error)) ([]broker.Grant, error)
+	enlist  func(next func() ([]int, error)) ([]int, error)
 	look    func()
 	down    error
 }
@@ -70,10 +71,17 @@ func (f *faults) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Gr
 }
 
 func (f *faults) Enlist(ctx context.Context, name string, owners []broker.Owner, place time.Duration) ([]int, error) {
-	if err := f.isDown(); err != nil {
-		return nil, err
+	f.mu.Lock()
+	hook, down := f.enlist, f.down
+	f.mu.Unlock()
+	next := func() ([]int, error) { return f.Store.Enlist(ctx, name, owners, place) }
+	switch {
+	case down != nil:
+		return nil, down
+	case hook != nil:
+		return hook(next)
 	}
-	return f.Store.Enlist(ctx, name, owners, place)
+	return next()
 }
 
 func (f *faults) Leave(ctx context.Context, name string, k broker.Kind, owners []broker.Owner) error {
@@ -145,6 +153,12 @@ func (f *faults) onAcquireAll(hook func(next func() ([]broker.Grant, error)) ([]
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = hook
+}
+
+func (f *faults) onEnlist(hook func(next func() ([]int, error)) ([]int, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.enlist = hook
 }
 
 func (f *faults) onRelease(hook func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error)) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,5 +135,29 @@ func TestUnaryAcquireRepeatedWithItsIDDoesNotWaitForItself(t *testing.T) {
 		if again.Fence != first.Fence {
 			t.Errorf("got fence %d, want %d", again.Fence, first.Fence)
 		}
+	})
+}
+
+// TestRepeatedUnaryFairAcquireHasAPlace has a caller ask again with the same lease id before its first call ends.
+func TestRepeatedUnaryFairAcquireHasAPlace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		far := w.replica()
+		w.alive().takeKind("job", broker.Fair)
+		far.alive().queueKind("job", broker.Fair)
+		var calls sync.WaitGroup
+		for i := range 2 {
+			calls.Go(func() {
+				wait := time.Duration(i+1) * 10 * time.Second
+				_, _, _ = far.b.AcquireOnce(context.Background(), broker.OnceRequest{
+					Name: "job", Kind: broker.Fair, Wait: &wait, Lease: time.Second, LeaseID: strings.Repeat("a1_-", 8),
+				})
+			})
+			time.Sleep(time.Second)
+		}
+		time.Sleep(12 * time.Second) // the first one has ended
+		if q, err := w.store.Queue(t.Context(), "job", 0, 10); err != nil || len(q) != 2 {
+			t.Errorf("%q have places, %v; want two", q, err)
+		}
+		calls.Wait()
 	})
 }

@@ -21,6 +21,7 @@ const (
 type places struct {
 	of     map[Owner]*waiter
 	fresh  []*waiter // have no place yet
+	failed bool      // others have none either: they come first
 	keepAt time.Time // when all are to be kept
 }
 
@@ -39,7 +40,7 @@ func (q *queue) placeLocked(w *waiter) {
 
 // unplaceLocked gives up the place of a waiter that leaves.
 func (b *Broker) unplaceLocked(w *waiter) {
-	if q := w.q; q.places != nil {
+	if q := w.q; q.places != nil && q.places.of[w.claim.Owner] == w {
 		delete(q.places.of, w.claim.Owner)
 		if len(q.places.of) == 0 {
 			q.places = nil
@@ -50,22 +51,25 @@ func (b *Broker) unplaceLocked(w *waiter) {
 	}
 }
 
-// dueLocked are the waiters whose places are to be kept now: all of them every placeInterval, otherwise the new ones.
-func (p *places) dueLocked(q *queue, now time.Time) (due []*waiter) {
+// dueLocked are the waiters whose places are to be kept now: all of them every placeInterval, otherwise the new ones
+// if there is nothing better to do.
+func (p *places) dueLocked(q *queue, now time.Time, idle bool) (due []*waiter) {
 	if p == nil {
 		return nil
 	}
-	fresh := p.fresh
-	p.fresh = nil
 	if now.Before(p.keepAt) {
-		for _, w := range fresh {
+		if p.failed || !idle {
+			return nil
+		}
+		for _, w := range p.fresh {
 			if !w.gone && !w.placed && !w.trying {
 				due = append(due, w)
 			}
 		}
+		p.fresh = nil
 		return due
 	}
-	p.keepAt = now.Add(placeInterval)
+	p.fresh, p.failed, p.keepAt = nil, false, now.Add(placeInterval)
 	for e := q.waiters.Front(); e != nil; e = e.Next() {
 		if w := e.Value.(*waiter); p.of[w.claim.Owner] == w && !w.trying {
 			due = append(due, w)
@@ -87,7 +91,7 @@ func (b *Broker) enlist(q *queue, ws []*waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil && q.places != nil {
-		q.places.keepAt = time.Now().Add(placeRetry)
+		q.places.failedLocked()
 	}
 	for i, w := range ws {
 		w.listing = false
@@ -95,12 +99,31 @@ func (b *Broker) enlist(q *queue, ws []*waiter) {
 		case w.gone:
 			b.leaveLocked(w)
 		case err != nil:
-		case positions[i] == PlaceHolds:
+		case positions[i] == PlaceHolds: // by an attempt that was not answered
+			q.waiters.MoveToFront(w.elem)
 			q.hurryLocked()
 		case positions[i] >= 0:
 			b.parkLocked(w, positions[i])
 		}
 	}
+}
+
+// failedLocked has all places kept soon, in the order of the queue.
+func (p *places) failedLocked() {
+	p.failed = true
+	if at := time.Now().Add(placeRetry); at.Before(p.keepAt) {
+		p.keepAt = at
+	}
+}
+
+// insteadLocked has another fair waiter of this replica tried instead of one that was refused because of it: it holds
+// the name by an attempt that was not answered, or it is its turn.
+func (q *queue) insteadLocked(w *waiter, o Owner) bool {
+	if q.places == nil || q.places.of[o] == nil || q.places.of[o] == w || !q.meantLocked(Notice{For: o}) {
+		return false
+	}
+	q.hurryLocked()
+	return true
 }
 
 // meantLocked says whether a notice may concern a waiter of this queue, and brings the one it names to the front:
@@ -128,9 +151,10 @@ type placeKey struct {
 	kind Kind
 }
 
-// leaveLocked gives up a place in the background, until the store acknowledges it.
+// leaveLocked gives up a place in the background, until the store acknowledges it; not that of a unary caller that is
+// here once more.
 func (b *Broker) leaveLocked(w *waiter) {
-	if b.closed {
+	if b.closed || w.q.places != nil && w.q.places.of[w.claim.Owner] != nil {
 		return
 	}
 	k := placeKey{w.claim.Name, w.claim.Kind}

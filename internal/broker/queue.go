@@ -79,16 +79,18 @@ func (q *queue) headLocked() *waiter {
 	return nil
 }
 
-// pushLocked puts a waiter into the queue: behind those who wait for as long as it does.
+// pushLocked puts a waiter into the queue: behind those who wait for as long as it does, and behind one that may have
+// been granted the name already. A new head is tried at once, whatever the one before it has to wait for.
 func (q *queue) pushLocked(w *waiter) {
 	w.q = q
 	for e := q.waiters.Back(); e != nil; e = e.Prev() {
-		if !e.Value.(*waiter).since.After(w.since) {
+		if o := e.Value.(*waiter); o.trying || o.unsure || !o.since.After(w.since) {
 			w.elem = q.waiters.InsertAfter(w, e)
 			return
 		}
 	}
 	w.elem = q.waiters.PushFront(w)
+	q.hurryLocked()
 }
 
 // blockedLocked says whether it is known here that a waiter cannot be granted the name. A writer that waits for local
@@ -177,12 +179,15 @@ func (b *Broker) removeLocked(w *waiter) {
 		w.timer.Stop()
 	}
 	if w.elem != nil {
+		if q.headLocked() == w { // the next one may want less
+			q.hurryLocked()
+		}
 		q.waiters.Remove(w.elem)
 		w.elem = nil
 		b.metrics.waiters.Dec()
 	}
 	if w.sess != nil {
-		delete(w.sess.waiting, w.id)
+		w.sess.notWaitingLocked(w)
 	}
 	b.unplaceLocked(w)
 	if w.unsure && !w.trying && !w.ownID {
@@ -193,7 +198,7 @@ func (b *Broker) removeLocked(w *waiter) {
 }
 
 // parkLocked makes a request wait: it bounds its wait and tells its position, but to a fair waiter only when the store
-// has told it.
+// has told it. If the client does not read, that ends its session and the wait with it.
 func (b *Broker) parkLocked(w *waiter, position int) {
 	if !w.queued {
 		w.queued = true

@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"strings"
+	"time"
 )
 
 // A named holder that writes may read as well: its read hold stands beside its write hold, has an owner and a fence of
@@ -43,8 +44,11 @@ func (b *Broker) beside(l *Lease, w *waiter) {
 	b.mu.Unlock()
 	a := b.insist(b.attempt(c, nil))
 	b.mu.Lock()
+	w.unsure = w.unsure || a.unsure || errors.Is(a.err, ErrOutcomeUnknown)
+	if a.err == nil {
+		b.joinHeldLocked(w, true)
+	}
 	w.trying = false
-	w.unsure = a.unsure || errors.Is(a.err, ErrOutcomeUnknown)
 	if w.gone {
 		b.mu.Unlock()
 		b.forfeit(w, a)
@@ -69,12 +73,15 @@ func (b *Broker) reenterLocked(w *waiter) {
 	}
 }
 
-// nestLocked has a waiter that was never tried hold once more what its holder holds by now.
+// nestLocked has a waiter hold once more what its holder holds by now.
 func (b *Broker) nestLocked(l *Lease, w *waiter) {
 	b.removeLocked(w)
 	req := AcquireRequest{Name: l.name, Kind: l.kind, Holder: l.holder, Annotation: w.annotation}
 	if !w.auto {
 		req.Lease = new(w.lease)
+	}
+	if w.wait != forever { // if it has to wait again
+		req.Wait = new(max(time.Until(w.since.Add(w.wait)), 0))
 	}
 	l.doLocked(func() { b.nest(l, w.id, req) })
 }

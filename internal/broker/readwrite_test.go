@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
@@ -292,4 +293,69 @@ func TestDeadWaitingWriterHoldsReadersBackForSecondsOnly(t *testing.T) {
 		store.setDown(broker.ErrUnavailable)
 		late.grantedWithin(8 * time.Second)
 	})
+}
+
+func TestReadBesideAWriteHoldThatIsRefusedLeavesNothing(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 4, 2
+	inWorldWith(t, cfg, func(w *world) {
+		c := w.alive()
+		c.takeAs(holder("doc", broker.Write))
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			time.Sleep(time.Second)
+			return next()
+		})
+		for range 6 { // as many as may be under way
+			c.acquire(holder("doc", broker.Write))
+		}
+		c.refused(holder("doc", broker.Read), broker.ErrQuota)
+		if infos := w.b.Sessions("", 1); infos[0].Waiters != 0 {
+			t.Errorf("%d requests wait, want none", infos[0].Waiters)
+		}
+	})
+}
+
+// TestReadBesideAWriteHoldMeetsTheEndOfEverything ends it in all ways while the store is at it.
+func TestReadBesideAWriteHoldMeetsTheEndOfEverything(t *testing.T) {
+	force := func(w *world) { _, _ = w.b.ForceRelease(w.t.Context(), "doc", broker.Write) }
+	for what, end := range map[string]func(w *world, c *client, id uint64){
+		"cancel":  func(_ *world, c *client, id uint64) { c.Cancel(c.id(), id) },
+		"goodbye": func(_ *world, c *client, _ uint64) { c.Goodbye() },
+		"end":     func(_ *world, c *client, _ uint64) { c.End(broker.ErrSilent) },
+		"loss":    func(w *world, _ *client, _ uint64) { w.lose() },
+		"force, and ask again": func(w *world, c *client, _ uint64) {
+			force(w)
+			synctest.Wait()
+			c.acquire(holder("doc", broker.Read))
+		},
+		"force once it reads, and ask again": func(w *world, c *client, _ uint64) {
+			time.Sleep(1500 * time.Millisecond)
+			force(w)
+			synctest.Wait()
+			c.acquire(holder("doc", broker.Read))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c := w.openWith(broker.OpenRequest{ReleaseOnEnd: true})
+				c.takeAs(holder("doc", broker.Write))
+				w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+					time.Sleep(time.Second)
+					g, err := next()
+					time.Sleep(time.Second)
+					return g, err
+				})
+				id := c.acquire(holder("doc", broker.Read))
+				c.none()
+				end(w, c, id)
+				time.Sleep(5 * time.Second)
+				c.Goodbye()
+				time.Sleep(12 * time.Second)
+				if r := c.Residue() + w.b.Residue(); r != "" {
+					t.Error(r)
+				}
+				w.free("doc")
+			})
+		})
+	}
 }

@@ -131,3 +131,23 @@ func TestManyHoldersOfPermitsAreListedAndLost(t *testing.T) {
 		clients[0].takeAs(permits(20, 20))
 	})
 }
+
+func TestNextWaiterIsTriedAtOnceWhenTheOneThatWantsMoreLeaves(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other, big, small, try := w.replica().alive(), w.alive(), w.alive(), w.alive()
+		other.takeAs(permits(1, 3))
+		other.takeAs(permits(1, 3))
+		id, _ := big.queueAs(permits(3, 3))
+		small.queueAs(permits(1, 3))
+		time.Sleep(time.Second)
+		big.Cancel(big.id(), id)
+		big.events()
+		small.release(one[broker.Granted](small).Hold)
+		id, _ = big.queueAs(permits(2, 3))
+		time.Sleep(time.Second)
+		big.Cancel(big.id(), id)
+		req := permits(1, 3)
+		req.Wait = new(time.Duration)
+		try.takeAs(req) // at the same instant
+	})
+}

@@ -44,6 +44,7 @@ type Session struct {
 	ids       requestIDs
 	leases    map[holdKey]*Lease
 	waiting   map[uint64]*waiter
+	asked     int // locks that those ask for
 	watched   map[string]*watch
 	unsettled int  // holds with an unknown outcome being cleared up
 	suspects  int  // leases to be verified before Safe is told
@@ -266,10 +267,25 @@ func (s *Session) roomLocked(names int) error {
 	if len(s.waiting) >= limits.WaitersPerSession {
 		return s.b.metrics.denied("waiters", limits.WaitersPerSession)
 	}
-	if len(s.waiting)+len(s.leases)+s.unsettled+max(names, 1) > limits.LocksPerSession {
+	if s.asked+len(s.leases)+s.unsettled+max(names, 1) > limits.LocksPerSession {
 		return s.b.metrics.denied("locks", limits.LocksPerSession)
 	}
 	return nil
+}
+
+// waitingLocked takes note of a request that waits, unless it is known.
+func (s *Session) waitingLocked(w *waiter) {
+	if s.waiting[w.id] == nil {
+		s.waiting[w.id] = w
+		s.asked += max(len(w.all), 1)
+	}
+}
+
+func (s *Session) notWaitingLocked(w *waiter) {
+	if s.waiting[w.id] == w {
+		delete(s.waiting, w.id)
+		s.asked -= max(len(w.all), 1)
+	}
 }
 
 // owner is a new owner for each request: what an earlier request of the same holder left in the store, or what comes

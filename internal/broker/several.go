@@ -1,9 +1,5 @@
 package broker
 
-import (
-	"slices"
-)
-
 // A request for several names takes all or none, in one store call, and holds none while it waits. It waits in the
 // queue of the name that was in the way, in the order of age, and moves on when another one is. Once it is granted
 // each name is a lease of its own.
@@ -22,26 +18,25 @@ func (w *waiter) severalLocked(req AcquireRequest) error {
 // overlapLocked refuses a request for several names if its holder holds one of them already: all or nothing, and
 // reentrant in a part, do not go together.
 func (w *waiter) overlapLocked() error {
-	if !named(w.holder) {
+	if len(w.ownLocked()) == 0 {
 		return nil
 	}
-	for l := range w.sess.leasesLocked(w.holder) {
-		if slices.ContainsFunc(w.all, func(c Claim) bool { return c.Name == l.name }) {
-			return &InvalidError{Field: "items", Reason: ReasonAlreadyHeld, Detail: "the holder holds one of the locks already"}
-		}
-	}
-	return nil
+	return &InvalidError{Field: "items", Reason: ReasonAlreadyHeld, Detail: "the holder holds one of the locks already"}
 }
 
-// leasesLocked are the leases of a holder.
-func (s *Session) leasesLocked(holder string) func(func(*Lease) bool) {
-	return func(yield func(*Lease) bool) {
-		for k, l := range s.leases {
-			if k.holder == holder && !yield(l) {
-				return
+// ownLocked are the leases that its holder, if it is a named one, has of what a waiter asks for.
+func (w *waiter) ownLocked() (ls []*Lease) {
+	if w.sess == nil || !named(w.holder) {
+		return nil
+	}
+	for _, c := range w.claimed() {
+		for k := Exclusive; k <= Write; k++ { // a semaphore has no named holders
+			if l := w.sess.leases[holdKey{c.Name, k, w.holder}]; l != nil {
+				ls = append(ls, l)
 			}
 		}
 	}
+	return ls
 }
 
 // busyLocked says whether somebody here holds or waits for what a request asks for.
@@ -72,6 +67,17 @@ func (b *Broker) moveLocked(w *waiter, name string) {
 	to.pushLocked(w)
 	b.dropIdleLocked(from)
 	b.driveLocked(to)
+}
+
+// renameLocked gives a request for several names another owner. An earlier attempt that was not answered may take them
+// all yet, while the request waits its turn and nobody asks: what comes late of that is given back.
+func (b *Broker) renameLocked(w *waiter) {
+	b.settleWaiterLocked(w)
+	w.unsure = false
+	w.claim.Owner += "+"
+	for i := range w.all {
+		w.all[i].Owner = w.claim.Owner
+	}
 }
 
 // outOfQueueLocked takes a waiter from the list; it still waits.

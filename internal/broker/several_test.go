@@ -223,3 +223,136 @@ func TestSeveralGrantedToAClientThatLeftAreGivenBack(t *testing.T) {
 		w.free("b")
 	})
 }
+
+func slowly[T any](next func() (T, error)) (T, error) {
+	time.Sleep(time.Second)
+	return next()
+}
+
+// asHolder makes a request that of a named holder.
+func asHolder(req broker.AcquireRequest) broker.AcquireRequest {
+	req.Holder = "h"
+	return req
+}
+
+func TestHolderThatGotOneOfSeveralMeanwhileDoesNotWaitForItself(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		w.store.onAcquireAll(slowly[[]broker.Grant])
+		c.acquire(asHolder(allOf(broker.Exclusive, "a", "b")))
+		c.none()
+		c.takeAs(holder("b", broker.Exclusive))
+		time.Sleep(time.Second)
+		c.failed(broker.ErrInvalid)
+		w.free("a")
+	})
+}
+
+func TestHolderThatGotSeveralMeanwhileHoldsOneOfThemOnceMore(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		w.store.onAcquire(slowly[broker.Grant])
+		c.acquire(holder("b", broker.Exclusive))
+		c.none()
+		c.takeAs(asHolder(allOf(broker.Exclusive, "a", "b")))
+		time.Sleep(2 * time.Second)
+		if g := one[broker.Granted](c); g.Count != 2 {
+			t.Errorf("got %+v, want a second hold", g)
+		}
+	})
+}
+
+func TestHolderWithTwoReadsAtOnceHasOneHold(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		w.store.onAcquire(slowly[broker.Grant])
+		c.acquire(holder("doc", broker.Read))
+		c.none()
+		g := c.takeAs(asHolder(allOf(broker.Read, "a", "doc")))
+		time.Sleep(2 * time.Second)
+		if g := one[broker.Granted](c); g.Count != 2 {
+			t.Errorf("got %+v, want a second hold", g)
+		}
+		if st := w.look("doc"); st.Holders != 1 {
+			t.Errorf("%d readers, want one", st.Holders)
+		}
+		for range 2 {
+			c.release(g.More[0])
+		}
+		w.free("doc")
+	})
+}
+
+func TestSeveralCountAsManyLocksWhileTheyWait(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.LocksPerSession = 10
+	inWorldWith(t, cfg, func(w *world) {
+		a, c := w.alive(), w.alive()
+		a.take("key")
+		for i := range 3 {
+			c.queueAs(allOf(broker.Read, "key", name(2*i), name(2*i+1)))
+		}
+		c.refused(allOf(broker.Read, "key", "x"), broker.ErrQuota)
+		c.Cancel(c.id(), 1)
+		c.events()
+		c.queueAs(allOf(broker.Read, "key", "x", "y", "z"))
+	})
+}
+
+// TestHandOverIsNotTriedForAtTheSameTime covers a release that is slow, while the lease ended and others had the name.
+func TestHandOverIsNotTriedForAtTheSameTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b, m := w.alive(), w.alive(), w.alive()
+		short := of("job", broker.Exclusive)
+		short.Lease = new(2 * time.Second)
+		g := a.takeAs(short)
+		b.queueAs(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		w.store.onRelease(func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			if r.Next != nil {
+				time.Sleep(10 * time.Second)
+			}
+			return next()
+		})
+		time.Sleep(time.Second)
+		a.Release(a.id(), g.Hold)
+		time.Sleep(1500 * time.Millisecond)
+		several := m.takeAs(allOf(broker.Exclusive, "x", "job"))
+		m.release(several.More[0])
+		time.Sleep(20 * time.Second)
+		got := one[broker.Granted](b)
+		if st := w.look("job"); !st.Held || st.Fence != got.Hold.Fence {
+			t.Errorf("got %+v, want it held with fence %d", st, got.Hold.Fence)
+		}
+	})
+}
+
+// TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGivenBack has an attempt that was not answered take all when nobody
+// asks for it: the request waits for its turn.
+func TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGivenBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		far, store := w.severable()
+		other, first, several := w.alive(), far.alive(), far.alive()
+		g := other.take("b")
+		first.queue("b")
+		calls := 0
+		store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
+			if calls++; calls == 1 {
+				go func() { time.Sleep(2 * time.Second); _, _ = next() }()
+				return nil, errUnknown
+			}
+			return next()
+		})
+		req := allOf(broker.Exclusive, "a", "b")
+		req.Lease = new(time.Hour)
+		several.queueAs(req)
+		time.Sleep(1900 * time.Millisecond)
+		store.onAcquire(slowly[broker.Grant])
+		other.release(g.Hold)
+		time.Sleep(500 * time.Millisecond)
+		if st := w.look("a"); !st.Held {
+			t.Fatal("the late attempt took nothing: the test shows nothing")
+		}
+		first.release(first.grantedWithin(12 * time.Second).Hold)
+		one[broker.Granted](several)
+	})
+}
