@@ -428,3 +428,32 @@ func TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch(t *testing.T) {
 		})
 	}
 }
+
+// TestALostLeaseThatIsTakenOnceMoreIsGivenBack has the first attempt of a request, which was not answered, executed
+// after the lease that the second one got was lost.
+func TestALostLeaseThatIsTakenOnceMoreIsGivenBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		calls := 0
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			if calls++; calls == 1 {
+				go func() { time.Sleep(2 * time.Second); _, _ = next() }()
+				return broker.Grant{}, errUnknown
+			}
+			return next()
+		})
+		c := w.alive()
+		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		one[broker.Granted](c)
+		time.Sleep(time.Second)
+		if _, err := w.b.ForceRelease(t.Context(), "job", broker.Exclusive); err != nil {
+			t.Fatal(err)
+		}
+		one[broker.Lost](c)
+		time.Sleep(1100 * time.Millisecond)
+		if !w.look("job").Held {
+			t.Fatal("the late attempt did not take the lock: the test shows nothing")
+		}
+		time.Sleep(time.Minute)
+		w.free("job")
+	})
+}

@@ -63,7 +63,7 @@ func (b *Broker) handoverLocked(q *queue, of *Lease, r Return) *handover {
 	h := &handover{r: r, of: of, turns: q.hurries}
 	now := time.Now()
 	w := q.successorLocked(r.Kind, b.cfg.HandoffBurst, now)
-	if w == nil {
+	if w == nil || of != nil && of.unsure { // it could be held once more, and handed over once more
 		return h
 	}
 	w.trying = true

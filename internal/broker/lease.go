@@ -158,13 +158,23 @@ func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 	}
 }
 
-// abandonLocked has a lost lease given back that may last in the store for much longer than anybody was told. Like its
-// end it comes later than the end of the validity by the margin.
+// abandonLocked has a lost lease given back that may last in the store for much longer than anybody was told, or be
+// taken there once more. Like its end that comes later than the end of the validity by the margin. If its session has
+// ended and leaves it to run out, the client may still be at work.
 func (b *Broker) abandonLocked(l *Lease) {
-	if left := time.Until(l.mayLast); left > 0 && !l.sess.ended {
-		c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left, Permits: l.permits}
-		b.settleLocked(c, l.sess, margin(l.until.Sub(l.since)))
+	left := max(time.Until(l.mayLast), 0)
+	if (left > 0 || l.unsure) && (!l.sess.ended || l.sess.releasing) {
+		b.settleLocked(l.claimLocked(left), l.sess, margin(l.until.Sub(l.since)))
 	}
+}
+
+// claimLocked is what may be in the store of a lease that is over.
+func (l *Lease) claimLocked(left time.Duration) Claim {
+	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left, Permits: l.permits}
+	if l.unsure { // a late attempt would get another fence
+		c.Fence = 0
+	}
+	return c
 }
 
 // overLocked takes the lease from its keeper and its session: it is renewed no more and cannot be lost any more.

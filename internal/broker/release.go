@@ -134,11 +134,7 @@ func (b *Broker) recallLocked(l *Lease) {
 	if l.mayLast.After(end) {
 		end = l.mayLast
 	}
-	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: max(time.Until(end), 0), Permits: l.permits}
-	if l.unsure { // a late attempt would get another fence
-		c.Fence = 0
-	}
-	b.settleLocked(c, l.sess, 0)
+	b.settleLocked(l.claimLocked(max(time.Until(end), 0)), l.sess, 0)
 }
 
 // releaseOne gives back one of several holds of a holder.

@@ -50,6 +50,7 @@ type Session struct {
 	suspects  int  // leases to be verified before Safe is told
 	atRisk    bool // AtRisk was told, Safe was not
 	ended     bool
+	releasing bool  // then its leases were to be released
 	cause     error // why it ended; nil after Goodbye
 	ops       int   // operations on leases under way
 }
@@ -180,7 +181,7 @@ func (s *Session) endLocked(cause error, release bool) {
 		return
 	}
 	b := s.b
-	s.ended, s.cause = true, cause
+	s.ended, s.releasing, s.cause = true, release, cause
 	s.silence.Stop()
 	delete(b.sessions, s.id)
 	for _, w := range s.waiting {
