@@ -64,7 +64,7 @@ var errProtocol = errors.New("the protocol was broken")
 
 // HeldError is ErrHeld with what is known of the hold in the way.
 type HeldError struct {
-	// Name is the lock; empty if it is one of several, as the server does not tell which.
+	// Name is the lock; of several the one in the way, empty if that is not known.
 	Name string
 	// RetryAfter is when that hold ends unless it is renewed or released, 0 if that is not known.
 	RetryAfter time.Duration

@@ -225,6 +225,9 @@ func TestRealMixedKindsAtOnce(t *testing.T) {
 		mustLock(t, other, name("r"), client.As(client.Read))
 		_, err := other.TryLockAll(t.Context(), []client.Item{{Name: name("free")}, {Name: name("s"), Permits: 2}})
 		wantError(t, err, client.ErrHeld)
+		if held, ok := errors.AsType[*client.HeldError](err); !ok || held.Name != name("s") {
+			t.Errorf("got %v, want the semaphore in the way", err)
+		}
 		mustLock(t, other, name("free"))
 		got := make(chan *client.Locks, 1)
 		go func() {

@@ -108,10 +108,10 @@ func (w *waiter) waitFor(wait *time.Duration) {
 func (b *Broker) enterLocked(w *waiter) error {
 	q := b.queueLocked(w.claim.Name)
 	w.q = q
-	busy := b.busyLocked(w)
-	if busy && w.try {
+	busy := b.inTheWayLocked(w)
+	if busy != nil && w.try {
 		b.removeLocked(w)
-		b.answerLocked(w, q.heldLocked(w.id))
+		b.answerLocked(w, busy.heldLocked(w))
 		return nil
 	}
 	if q.waiters.Len() >= b.cfg.Limits.QueueLength {
@@ -123,7 +123,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 	}
 	q.pushLocked(w)
 	b.metrics.waiters.Inc()
-	if busy {
+	if busy != nil {
 		q.placeLocked(w)
 		b.parkLocked(w, w.positionLocked())
 	}
@@ -140,8 +140,11 @@ func (w *waiter) positionLocked() int {
 }
 
 // heldLocked answers a request that does not want to wait, from what is known here.
-func (q *queue) heldLocked(id uint64) NotGranted {
-	n := NotGranted{ID: id, Cause: ErrHeld}
+func (q *queue) heldLocked(w *waiter) NotGranted {
+	n := NotGranted{ID: w.id, Cause: ErrHeld}
+	if w.all != nil {
+		n.Name = q.name
+	}
 	if q.holder != nil {
 		n.RetryAfter, n.HeldBy = max(time.Until(q.holder.until), 0), q.holder.owner
 	}

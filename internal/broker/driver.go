@@ -255,7 +255,9 @@ func (b *Broker) conclude(w *waiter, a attempt, fails int) int {
 		return fails + 1
 	case held != nil:
 		b.removeLocked(w)
-		b.answerLocked(w, NotGranted{ID: w.id, Cause: ErrHeld, RetryAfter: max(held.RetryAfter, 0), HeldBy: held.HeldBy})
+		b.answerLocked(w, NotGranted{
+			ID: w.id, Cause: ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0), HeldBy: held.HeldBy,
+		})
 	default:
 		b.removeLocked(w)
 		b.answerLocked(w, Failed{ID: w.id, Err: a.err})

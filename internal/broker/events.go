@@ -35,6 +35,7 @@ type (
 	NotGranted struct {
 		ID         uint64
 		Cause      error
+		Name       string        // the one in the way of several, if known
 		RetryAfter time.Duration // 0 if not known
 		HeldBy     Owner
 	}

@@ -39,20 +39,22 @@ func (w *waiter) ownLocked() (ls []*Lease) {
 	return ls
 }
 
-// busyLocked says whether somebody here holds or waits for what a request asks for.
-func (b *Broker) busyLocked(w *waiter) bool {
-	if w.all == nil {
-		return w.q.busyLocked(w)
+// inTheWayLocked is a queue in which somebody here holds or waits for what a request asks for; nil if none is known. One
+// that waits looks at its own queue only: the store tells which of the others is in the way.
+func (b *Broker) inTheWayLocked(w *waiter) *queue {
+	if w.q.waiters.Len() > 0 || w.q.blockedLocked(w) {
+		return w.q
+	}
+	if !w.try {
+		return nil
 	}
 	for _, c := range w.all {
-		if q := b.queues[c.Name]; q != nil && q != w.q && w.try && q.holder != nil && c.Kind != Semaphore {
-			return true
+		if q := b.queues[c.Name]; q != nil && q.holder != nil && c.Kind != Semaphore {
+			return q
 		}
 	}
-	return w.q.busyLocked(w)
+	return nil
 }
-
-func (q *queue) busyLocked(w *waiter) bool { return q.waiters.Len() > 0 || q.blockedLocked(w) }
 
 // moveLocked has a request for several names wait for another one of them.
 func (b *Broker) moveLocked(w *waiter, name string) {

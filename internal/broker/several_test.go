@@ -21,7 +21,14 @@ func TestAllOrNone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.replica().alive()
 		held := a.take("b")
-		b.busy(allOf(broker.Exclusive, "a", "b", "c"))
+		try := allOf(broker.Exclusive, "a", "b", "c")
+		try.Wait = new(time.Duration)
+		for _, c := range []*client{a, b} { // where it is held, and elsewhere
+			c.acquire(try)
+			if n := c.notGranted(broker.ErrHeld); n.Name != "b" {
+				t.Errorf("got %+v, want b in the way", n)
+			}
+		}
 		w.free("a")
 		w.free("c")
 		b.queueAs(allOf(broker.Exclusive, "a", "b", "c"))

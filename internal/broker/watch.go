@@ -100,6 +100,7 @@ func (b *Broker) observe(ctx context.Context, w *watch) {
 	stop := b.store.Listen(w.name, 0, func(n Notice) { b.noticed(w, n) })
 	defer stop()
 	var seen Fence
+	var before bool
 	for ctx.Err() == nil {
 		st, err := b.store.Look(ctx, w.name)
 		pause := freeLookInterval
@@ -110,8 +111,8 @@ func (b *Broker) observe(ctx context.Context, w *watch) {
 			b.unseen(w)
 			pause = retryPause * 10
 		default:
-			b.looked(w, st, seen != 0 && st.Fence != seen)
-			seen = st.Fence
+			b.looked(w, st, before && st.Fence != seen)
+			seen, before = st.Fence, true
 			if st.Held && st.TTL != NoTTL {
 				pause = min(st.TTL+time.Millisecond, pollInterval)
 			}

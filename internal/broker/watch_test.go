@@ -135,3 +135,15 @@ func TestUnwatchEndsTheLooking(t *testing.T) {
 		}
 	})
 }
+
+func TestWatchersHearOfTheFirstLockOfANameTakenAndExpiredUnseen(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, holder := w.alive(), w.replica().alive()
+		watcher.watch("job")
+		time.Sleep(time.Second)
+		holder.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Second)})
+		one[broker.Granted](holder)
+		time.Sleep(time.Minute)
+		one[broker.Unlocked](watcher)
+	})
+}

@@ -133,7 +133,7 @@ func setPush(r *lockdv1.SessionResponse, e broker.Event) {
 }
 
 func fromNotGranted(e broker.NotGranted) *lockdv1.NotGranted {
-	n := &lockdv1.NotGranted{RetryAfter: optional(e.RetryAfter), HeldBy: string(e.HeldBy)}
+	n := &lockdv1.NotGranted{RetryAfter: optional(e.RetryAfter), HeldBy: string(e.HeldBy), Name: e.Name}
 	switch {
 	case errors.Is(e.Cause, broker.ErrTimedOut):
 		n.Cause = lockdv1.NotGranted_CAUSE_TIMED_OUT

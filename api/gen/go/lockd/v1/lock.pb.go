@@ -294,7 +294,9 @@ type NotGranted struct {
 	// When another try makes sense, where known: the remaining time of the lease in the way. It may be freed earlier.
 	RetryAfter *durationpb.Duration `protobuf:"bytes,2,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	// Who holds it, as far as known: `<session id>:<holder>#<request>`, or the id another Redis client uses.
-	HeldBy        string `protobuf:"bytes,3,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	HeldBy string `protobuf:"bytes,3,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	// Which of several locks was in the way, where known. Empty when one was asked for.
+	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -346,6 +348,13 @@ func (x *NotGranted) GetRetryAfter() *durationpb.Duration {
 func (x *NotGranted) GetHeldBy() string {
 	if x != nil {
 		return x.HeldBy
+	}
+	return ""
+}
+
+func (x *NotGranted) GetName() string {
+	if x != nil {
+		return x.Name
 	}
 	return ""
 }
@@ -519,13 +528,14 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12\x16\n" +
 	"\x06anchor\x18\x02 \x01(\x04R\x06anchor\x128\n" +
 	"\n" +
-	"anchor_age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tanchorAge\"\xed\x01\n" +
+	"anchor_age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tanchorAge\"\x81\x02\n" +
 	"\n" +
 	"NotGranted\x120\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x1a.lockd.v1.NotGranted.CauseR\x05cause\x12:\n" +
 	"\vretry_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12\x17\n" +
-	"\aheld_by\x18\x03 \x01(\tR\x06heldBy\"X\n" +
+	"\aheld_by\x18\x03 \x01(\tR\x06heldBy\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\"X\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +

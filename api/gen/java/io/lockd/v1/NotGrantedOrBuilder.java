@@ -75,4 +75,24 @@ public interface NotGrantedOrBuilder extends
    */
   com.google.protobuf.ByteString
       getHeldByBytes();
+
+  /**
+   * <pre>
+   * Which of several locks was in the way, where known. Empty when one was asked for.
+   * </pre>
+   *
+   * <code>string name = 4 [json_name = "name"];</code>
+   * @return The name.
+   */
+  java.lang.String getName();
+  /**
+   * <pre>
+   * Which of several locks was in the way, where known. Empty when one was asked for.
+   * </pre>
+   *
+   * <code>string name = 4 [json_name = "name"];</code>
+   * @return The bytes for name.
+   */
+  com.google.protobuf.ByteString
+      getNameBytes();
 }
