@@ -60,6 +60,13 @@ func (o *oracle) trusted(t *told, until time.Time) {
 	}
 }
 
+// isOver says whether a hold cannot be trusted any more.
+func (o *oracle) isOver(t *told) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return !t.ended.IsZero() || !time.Now().Before(t.until)
+}
+
 func (o *oracle) ended(t *told) { o.endedAt(t, time.Now()) }
 
 func (o *oracle) endedAt(t *told, at time.Time) {

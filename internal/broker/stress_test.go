@@ -253,11 +253,11 @@ func (s *storm) useUnary(b *broker.Broker, who string, item broker.Item, l broke
 		switch {
 		case errors.Is(err, broker.ErrNotHeld), err == nil && more.ValidFor <= 0:
 			s.o.ended(t)
-		case err == nil && more.Fence != l.Fence: // it may have ended, and a repetition that came late took the name again
+		case err == nil && item.Kind.Shared() && s.o.isOver(t): // as below, but its fence is not told
 			s.o.ended(t)
-			if l.Fence = more.Fence; !item.Kind.Shared() { // of those the fence is not told
-				hold.Fence = more.Fence
-			}
+		case err == nil && !item.Kind.Shared() && more.Fence != l.Fence: // it ended, and a repetition that came late took the name again
+			s.o.ended(t)
+			l.Fence, hold.Fence = more.Fence, more.Fence
 			t = s.o.granted(hold, item.Permits, who, time.Now().Add(more.ValidFor))
 		case err == nil:
 			s.o.trusted(t, time.Now().Add(more.ValidFor))
