@@ -61,10 +61,14 @@ func execHolds(t *testing.T, ttl, length time.Duration) {
 	var end time.Time
 	for end.IsZero() {
 		s := look(t, rc, "job")
+		alive := !gone(child) // after the look: if not, s may be from after the end
 		select {
 		case end = <-endings:
-			continue // s may be from after it
+			continue
 		case <-time.After(20 * time.Millisecond):
+		}
+		if !alive {
+			continue
 		}
 		samples++
 		if len(s.fields) != 1 || !ownerForm.MatchString(s.owner()) || s.fields[s.owner()] != "1" || s.pttl <= 0 || s.pttl > ttl {
