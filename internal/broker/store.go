@@ -75,8 +75,7 @@ type Return struct {
 	Name  string
 	Kind  Kind
 	Owner Owner
-	// Fence must be that of the hold; 0 matches any. It is not compared for Write and Semaphore, whose owner alone
-	// decides.
+	// Fence must be that of the hold; 0 matches any. It is not compared for Semaphore, whose owner alone decides.
 	Fence Fence
 	// Remaining is how often the owner holds the name afterwards; 0 frees it.
 	Remaining uint32
@@ -109,7 +108,7 @@ type Renewal struct {
 	Name  string
 	Kind  Kind
 	Owner Owner
-	// Fence must be that of the hold; 0 matches any. It is not compared for Write and Semaphore.
+	// Fence must be that of the hold; 0 matches any. It is not compared for Semaphore.
 	Fence Fence
 	// TTL is how long the lease lasts from now. A longer remaining time is never shortened; 0 only verifies that
 	// the hold is there.

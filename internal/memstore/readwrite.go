@@ -247,12 +247,19 @@ func (w *work) releaseWrite(e *entry, r broker.Return) (res broker.Returned, tol
 		}
 		return res, false, broker.ErrNotHeld
 	}
+	stale := r.Fence != 0 && r.Fence != l.fence
 	if r.Remaining > 0 {
+		if stale {
+			return res, false, broker.ErrStale
+		}
 		l.count = r.Remaining
 		return res, false, nil
 	}
 	if e.wish == r.Owner {
 		e.wish = ""
+	}
+	if stale {
+		return res, false, broker.ErrStale
 	}
 	l.writer, l.count, l.fence = "", 0, 0
 	if len(l.readers) == 0 && r.Next != nil {

@@ -166,7 +166,7 @@ func (w *work) renew(r broker.Renewal) error {
 	case broker.Read:
 		there = w.renewRead(e, r)
 	case broker.Write:
-		if there = e.shared.writtenBy(r.Owner); there {
+		if there = e.shared.writtenBy(r.Owner) && (r.Fence == 0 || r.Fence == e.shared.fence); there {
 			later(&e.shared.expires, w.now, r.TTL)
 		}
 	case broker.Semaphore:

@@ -1,10 +1,10 @@
 -- release_write.lua: give the hold of a writer back: count it down, end it, or hand it to another writer.
 -- KEYS    as in acquire_read.lua
--- ARGV[1] owner   ARGV[2] its fence, 0 if not known   ARGV[3] hold count afterwards, 0 to end it
+-- ARGV[1] owner   ARGV[2] its fence, 0 for any   ARGV[3] hold count afterwards, 0 to end it
 -- ARGV[4] next owner, '' for none   ARGV[5] its TTL in ms   ARGV[6] TTL of the fence key in ms
 -- ARGV[7] redisson_rwlock:{<name>}  ARGV[8] what keys of single holds begin with
 -- Returns {1, receivers} if it was counted down or ended, {2, fence} if the next owner writes afterwards,
---         {-1} if the owner does not write. Readers that are left, the owner's own, keep the lock. When the hold is to
+--         {-1} if the owner does not write, {-2} if it does with another fence. Readers that are left, the owner's own, keep the lock. When the hold is to
 --         end, so does the owner's keeping new readers away.
 -- Safe to run twice: a second run finds nothing and answers -1, or finds the next owner and answers its fence.
 -- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
@@ -27,6 +27,9 @@ if not held then
   rw_note(write_key(r, heir), fence, redis.call('PTTL', r.name))
   return {2, fence}
 end
+
+local text = ARGV[2] ~= '0' and redis.call('GET', write_key(r, owner))
+if text and text ~= ARGV[2] then return {-2} end
 
 if remaining ~= '0' then
   local left = redis.call('PTTL', r.name)

@@ -47,8 +47,11 @@ end
 function renew.write(name, h)
   local got = call('HMGET', name, 'mode', h.owner .. ':write')
   if not (got and got[1] == 'write' and got[2]) then return false end
+  local key = write_key({base = h.more}, h.owner)
+  local text = h.fence ~= '0' and call('GET', key)
+  if text and text ~= h.fence then return false end
   rw_extend(name, h.ttl)
-  local key, left = write_key({base = h.more}, h.owner), redis.call('PTTL', name)
+  local left = redis.call('PTTL', name)
   if call('PEXPIRE', key, left) == 0 and h.fence ~= '0' then rw_note(key, tonumber(h.fence), left) end
   return true
 end

@@ -260,7 +260,7 @@ var commonContract = []struct {
 		s.release(back(other, 0))
 		s.acquire(c)
 		_, err := s.Store.Release(s.Context(), back(c, old))
-		if kind == broker.Write || kind == broker.Semaphore { // their owner alone decides
+		if kind == broker.Semaphore { // its owner alone decides
 			s.must(err)
 			s.wantFree("n")
 			return

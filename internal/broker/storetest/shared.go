@@ -359,14 +359,19 @@ var writeContract = []contract{
 		s.notHeld(r)
 		s.acquire(reads("a")) // the place ended with the hand-over
 	}},
-	{"ItsOwnerAloneDecides", func(s *suite) {
+	{"AnotherFenceIsStaleButAReadBesideItIsNoOther", func(s *suite) {
 		f := s.acquire(writes("w")).Fence
-		s.must(s.renew(on(writes("w"), f+1)))
-		r := back(writes("w"), f+1)
-		r.Remaining = 1
-		s.release(r)
-		r.Remaining = 0
-		s.release(r)
+		s.acquire(beside("r", "w"))
+		s.must(s.renew(on(writes("w"), f)))
+		s.wantErr(s.renew(on(writes("w"), f-1)), broker.ErrNotHeld)
+		for _, remaining := range []uint32{1, 0} {
+			r := back(writes("w"), f-1)
+			r.Remaining = remaining
+			_, err := s.Store.Release(s.Context(), r)
+			s.wantErr(err, broker.ErrStale)
+		}
+		s.release(back(writes("w"), f))
+		s.release(back(beside("r", "w"), 0))
 		s.wantFree("n")
 	}},
 	{"AForcedReleaseEndsTheWriteAlone", func(s *suite) {
