@@ -33,7 +33,7 @@ func TestBothExcludeEachOther(t *testing.T) {
 }
 
 func TestWritersExcludeReadersOfBothSides(t *testing.T) {
-	s := newStage(t, long/3) // for as long Redisson's last waiters may sleep; see wakeups.fromLockd
+	s := newStage(t, long/3) // for as long a waiter of Redisson may sleep that missed the message of a writer of Redisson
 	r := newRoom(t, 1)
 	cs := s.dialAll()
 	began := time.Now()
@@ -64,12 +64,11 @@ func TestPermitsOfBothSidesAreNeverMoreThanTheLimit(t *testing.T) {
 }
 
 func TestSeveralAtOnceExclude(t *testing.T) {
-	visits := visits() / 5
 	s := newStage(t, long)
 	r := newRoom(t, 1)
 	cs := s.dialAll()
 	began := time.Now()
-	s.visit(r, visitors{kind: "multi", name: "lock:b,lock:a", visits: visits, lock: func(i, _ int) locker {
+	s.visit(r, visitors{kind: "multi", name: "lock:b,lock:a", visits: visits(), lock: func(i, _ int) locker {
 		return locker{kind: "multi", take: func() (uint64, func() error, error) {
 			ls, err := cs[i].LockAll(t.Context(), []client.Item{{Name: "a"}, {Name: "b"}})
 			if err != nil {
@@ -78,7 +77,7 @@ func TestSeveralAtOnceExclude(t *testing.T) {
 			return ls.All()[0].Fence(), func() error { return ls.Unlock(t.Context()) }, nil
 		}}
 	}})
-	s.judge(r, visits, began)
+	s.judge(r, visits(), began)
 }
 
 // dialAll makes a client for each visitor.
