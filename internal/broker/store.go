@@ -225,7 +225,7 @@ type Store interface {
 	Renew(ctx context.Context, rs []Renewal, done func(i int, err error))
 
 	// ForceRelease frees a name whoever holds it, tells the listeners and all replicas, and says whether it was held.
-	// Read frees no write hold, Write no read hold. All permits of a semaphore are returned; it keeps its limit.
+	// Read frees no write hold; Write frees no readers but the writer itself, if it reads as well. All permits of a semaphore are returned; it keeps its limit.
 	ForceRelease(ctx context.Context, name string, kind Kind) (bool, error)
 
 	// Look reads the state of a name.

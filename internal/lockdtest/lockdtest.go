@@ -3,7 +3,6 @@
 package lockdtest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,6 +18,7 @@ import (
 
 	// go test repeats a cached result while the test binary is the same; so what lockd is built of is made a part of it.
 	_ "github.com/lockd-io/lockd/internal/app"
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 const (
@@ -36,9 +35,9 @@ type Server struct {
 
 	bin, ops string
 	args     []string
-	log      *bytes.Buffer // to be read when the process has ended
+	log      *proctest.Buffer
 	cmd      *exec.Cmd
-	exited   chan struct{}
+	exited   <-chan struct{}
 }
 
 // Start runs a server with further arguments for lockd until the test ends.
@@ -89,26 +88,15 @@ func (s *Server) Signal(sig syscall.Signal) error { return s.cmd.Process.Signal(
 // Exited is closed when the process has ended.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
 
-// Restart kills the process if it runs, starts another one at the same address, and waits until it is ready. The
-// kernel ends it with us: that is bound to the thread that forks, which therefore waits for the process.
+// Restart kills the process if it runs, starts another one at the same address, and waits until it is ready.
 func (s *Server) Restart() error {
 	s.Kill()
 	args := append([]string{"--listen", s.Addr, "--ops-listen", s.ops}, s.args...)
-	cmd, exited, started := exec.CommandContext(context.Background(), s.bin, args...), make(chan struct{}), make(chan error, 1)
-	s.log = new(bytes.Buffer)
+	cmd := exec.CommandContext(context.Background(), s.bin, args...)
+	s.log = new(proctest.Buffer)
 	cmd.Stdout, cmd.Stderr = s.log, s.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(exited)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ended is the test's business
-		}
-	}()
-	if err := <-started; err != nil {
+	exited, err := proctest.Spawn(cmd)
+	if err != nil {
 		return err
 	}
 	s.cmd, s.exited = cmd, exited

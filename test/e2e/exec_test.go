@@ -51,7 +51,7 @@ func execHolds(t *testing.T, ttl, length time.Duration) {
 	released := make(chan time.Time, 1)
 	go func() {
 		end := ended(t, child)
-		others.begin()
+		others.Begin()
 		endings <- end
 		for look(t, rc, "job").owner() != "" {
 		}
@@ -76,7 +76,7 @@ func execHolds(t *testing.T, ttl, length time.Duration) {
 		}
 	}
 	late := soon(t, "the key is gone", released).Sub(end)
-	if own := others.off(late); own > 50*time.Millisecond {
+	if own := others.Off(late); own > 50*time.Millisecond {
 		t.Errorf("the key was gone %v after the child's end, %v of them our own; want 50ms at most", late, own)
 	}
 	m := soon(t, "the release is published", messages)
@@ -183,7 +183,7 @@ func silenced(t *testing.T, d *lockd, rc *redis.Client, silence func()) {
 	if got.Sub(began) > shortly+time.Second {
 		t.Errorf("the lock was free %v after the silence began, want %v at most", got.Sub(began), shortly+time.Second)
 	}
-	if own := others.off(got.Sub(expired)); own > 100*time.Millisecond {
+	if own := others.Off(got.Sub(expired)); own > 100*time.Millisecond {
 		t.Errorf("the waiter got the lock %v after its lease had ended, %v of them our own; want 100ms at most", got.Sub(expired), own)
 	}
 }

@@ -103,7 +103,7 @@ func killMidway(t *testing.T, alone, together int, holding bool, stall time.Dura
 		return holding
 	})
 	within(t, time.Minute, "a third had their turns, and the replica is killed", func() bool { return gone(ds[victim].pid()) })
-	others.begin()
+	others.Begin()
 	l.mu.Lock()
 	want := slices.Clone(l.waiters)
 	want = append(want[:survived:survived], slices.DeleteFunc(want[survived:], func(w ticket) bool { return w.c.replica == victim })...)
@@ -119,7 +119,7 @@ func killMidway(t *testing.T, alone, together int, holding bool, stall time.Dura
 	wait := waits(turns[survived-1:])
 	t.Logf("killed after %d turns; then nobody had a turn for %v; %d turns of others in %v",
 		survived, wait, len(turns)-survived, turns[len(turns)-1].at.Sub(killed))
-	if own := others.off(wait); own > stall {
+	if own := others.Off(wait); own > stall {
 		t.Errorf("nobody had a turn for %v, %v of them our own; want %v at most", wait, own, stall)
 	}
 }
@@ -135,7 +135,7 @@ func TestFairWaitersOfALostClientDelayNobody(t *testing.T) {
 	leaver := l.clients[1]
 	want := slices.DeleteFunc(slices.Clone(l.waiters), func(w ticket) bool { return w.c == leaver })
 
-	others.begin()
+	others.Begin()
 	began := time.Now()
 	leaver.cancel()
 	until(t, "they have left the queue", func() bool {
@@ -143,16 +143,16 @@ func TestFairWaitersOfALostClientDelayNobody(t *testing.T) {
 	})
 	left := time.Since(began)
 	t.Logf("%d left within %v", len(l.waiters)-len(want), left)
-	if own := others.off(left); own > time.Second {
+	if own := others.Off(left); own > time.Second {
 		t.Errorf("they left within %v, %v of them our own; want a second at most", left, own)
 	}
 
-	others.begin()
+	others.Begin()
 	l.start(nobody)
 	turns := l.finish(want)
 	wait, before := longestWait(turns)
 	t.Logf("%v at most between two", wait)
-	if own := others.off(wait); own > deadPlace/2 {
+	if own := others.Off(wait); own > deadPlace/2 {
 		t.Errorf("turn %d came after %v, %v of them our own", before, wait, own)
 	}
 }

@@ -1,74 +1,20 @@
 package e2e
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/proctest"
+	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// load tells how long the processes of a test had to wait for a processor because others had them all. Promises in
-// milliseconds are about lockd, not about who else uses the machine: that time is taken off, for each process that of
-// the thread that waited longest, as the others waited at the same time. With nothing else to do it is next to nothing.
-type load struct {
-	pids   []int
-	before map[string]time.Duration
-}
-
 // loadOn begins to count for us, a Redis and some servers.
-func loadOn(t *testing.T, rc *redis.Client, ds ...*lockd) *load {
+func loadOn(t *testing.T, rc *redis.Client, ds ...*lockd) *proctest.Load {
 	t.Helper()
-	info, err := rc.Info(t.Context(), "server").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(info, "process_id:")
-	text, _, _ := strings.Cut(rest, "\r\n")
-	pid, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &load{pids: []int{os.Getpid(), pid}}
+	pids := []int{redistest.PID(t, rc)}
 	for _, d := range ds {
-		l.pids = append(l.pids, d.pid())
+		pids = append(pids, d.pid())
 	}
-	l.begin()
-	return l
-}
-
-// begin counts from now.
-func (l *load) begin() { l.before = l.waited() }
-
-// off takes the time waited since begin off a duration.
-func (l *load) off(d time.Duration) time.Duration {
-	longest := make(map[string]time.Duration) // by process
-	for path, waited := range l.waited() {
-		process := filepath.Dir(filepath.Dir(path))
-		longest[process] = max(longest[process], waited-l.before[path])
-	}
-	for _, waited := range longest {
-		d -= waited
-	}
-	return d
-}
-
-// waited is for how long each thread was ready to run and did not.
-func (l *load) waited() map[string]time.Duration {
-	threads := make(map[string]time.Duration)
-	for _, pid := range l.pids {
-		paths, _ := filepath.Glob(procFile(pid, "task/*/schedstat"))
-		for _, path := range paths {
-			text, _ := os.ReadFile(path) // the thread may be gone, and not every kernel counts
-			var ran, waited int64
-			if _, err := fmt.Sscan(string(text), &ran, &waited); err == nil {
-				threads[path] = time.Duration(waited)
-			}
-		}
-	}
-	return threads
+	return proctest.LoadOn(pids...)
 }

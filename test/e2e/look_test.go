@@ -14,6 +14,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sys/unix"
+
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 // get asks the server's page for operators; the code is 0 if nobody answers.
@@ -135,7 +137,7 @@ func (s sight) owner() string {
 
 // expiry watches a lock until it is not an owner's any more and returns the latest moment at which its key can have
 // expired, if it did. The load on the machine is counted from a little before.
-func expiry(t *testing.T, c *redis.Client, name, owner string, others *load) time.Time {
+func expiry(t *testing.T, c *redis.Client, name, owner string, others *proctest.Load) time.Time {
 	t.Helper()
 	var at time.Time
 	for {
@@ -145,7 +147,7 @@ func expiry(t *testing.T, c *redis.Client, name, owner string, others *load) tim
 		}
 		at = s.to.Add(s.pttl)
 		if s.pttl < 100*time.Millisecond {
-			others.begin()
+			others.Begin()
 		}
 		time.Sleep(20 * time.Millisecond)
 	}

@@ -51,7 +51,7 @@ func TestHoldersHearOfLostDataWithinOneRenewalInterval(t *testing.T) {
 	wg.Wait()
 	t.Logf("the last of %d heard of it after %v", len(locks), time.Duration(slowest.Load()))
 	// The answer of the renewal that finds out must still arrive, hence a little more.
-	if got := others.off(time.Duration(slowest.Load())); got > interval+100*time.Millisecond {
+	if got := others.Off(time.Duration(slowest.Load())); got > interval+100*time.Millisecond {
 		t.Errorf("a holder heard of it after %v, want %v", got, interval)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -141,17 +142,17 @@ func TestLostAtTheEndOfItsValidityWhenRedisStaysAway(t *testing.T) {
 
 // wantAt checks that something came neither before its time nor much later. The client counts from the sending of a
 // message and the server from its arrival, hence a little.
-func wantAt(t *testing.T, what string, got, want time.Time, others *load) {
+func wantAt(t *testing.T, what string, got, want time.Time, others *proctest.Load) {
 	t.Helper()
 	diff := got.Sub(want)
 	t.Logf("%s %v after the end of its validity", what, diff)
-	if diff < -20*time.Millisecond || others.off(diff) > 200*time.Millisecond {
+	if diff < -20*time.Millisecond || others.Off(diff) > 200*time.Millisecond {
 		t.Errorf("%s %v after the end of its validity", what, diff)
 	}
 }
 
 // readsLoss reads a stream until its lock is lost, and compares the moment with what was told before.
-func readsLoss(t *testing.T, c *stream, others *load) {
+func readsLoss(t *testing.T, c *stream, others *proctest.Load) {
 	var until time.Time
 	atRisk := false
 	for {

@@ -1,48 +1,28 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 // process is a program that runs for one test.
 type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
-	stdout buffer
-	stderr buffer
-	exited chan struct{} // closed when it ended
-}
-
-// buffer is what a process has written so far.
-type buffer struct {
-	mu   sync.Mutex // guards the field below
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	stdout proctest.Buffer
+	stderr proctest.Buffer
+	exited <-chan struct{} // closed when it ended
 }
 
 // start runs a program with some variables until the test ends. Variables of ours that were set outside do not count.
-// The kernel ends the process with us: that is bound to the thread that forks, which therefore waits for it.
 func start(t *testing.T, bin string, env []string, args ...string) *process {
 	t.Helper()
 	p := prepare(t, bin, env, args...)
@@ -56,7 +36,7 @@ func prepare(t *testing.T, bin string, env []string, args ...string) *process {
 	if err := readSources(); err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, cmd: exec.Command(bin, args...), exited: make(chan struct{})}
+	p := &process{t: t, cmd: exec.Command(bin, args...)}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "LOCKD_") {
 			p.cmd.Env = append(p.cmd.Env, v)
@@ -66,24 +46,13 @@ func prepare(t *testing.T, bin string, env []string, args ...string) *process {
 	p.cmd.Env = append(append(p.cmd.Env, "GORACE=atexit_sleep_ms=0"), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	p.cmd.WaitDelay = time.Second // for what a killed process leaves behind
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	return p
 }
 
 func (p *process) launch() {
 	p.t.Helper()
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked while the process runs
-		defer runtime.UnlockOSThread()
-		defer close(p.exited)
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = p.cmd.Wait() // see code
-		}
-	}()
-	if err := <-started; err != nil {
+	var err error
+	if p.exited, err = proctest.Spawn(p.cmd); err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(p.end)

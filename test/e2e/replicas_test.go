@@ -45,12 +45,12 @@ func TestAReleaseWakesAWaiterOfAnotherReplica(t *testing.T) {
 		granted := make(chan *client.Lock, 1)
 		go func() { granted <- mustLock(t, cb, "job") }()
 		until(t, "somebody waits", func() bool { return b.metric("lockd_waiters") == 1 })
-		others.begin()
+		others.Begin()
 		began := time.Now()
 		mustUnlock(t, l)
 		next := soon(t, "the waiter is granted", granted)
 		took[i] = time.Since(began)
-		if own := others.off(took[i]); own > 100*time.Millisecond {
+		if own := others.Off(took[i]); own > 100*time.Millisecond {
 			t.Fatalf("waiter %d was woken after %v, %v of them our own; want 100ms at most", i, took[i], own)
 		}
 		if next.Fence() <= l.Fence() {

@@ -43,7 +43,7 @@ func TestLockdWaitsForAllWhileRedissonHoldsOne(t *testing.T) {
 			if k.name == "fair" { // Redisson tells only those who queue for it, so lockd has to look
 				bound = seconds
 			}
-			if took := others.off(g.at.Sub(released)); took > bound {
+			if took := others.Off(g.at.Sub(released)); took > bound {
 				t.Errorf("lockd had all after %v, want %v", took, bound)
 			}
 			for _, name := range []string{"a", "c"} {
@@ -79,7 +79,7 @@ func TestRedissonWaitsForAllWhileLockdHoldsOne(t *testing.T) {
 			s.unlock(l)
 			waiter.must()
 			t.Logf("Redisson has all after %v", waiter.at.Sub(released))
-			if took := others.off(waiter.at.Sub(released)); took > wakeWithin {
+			if took := others.Off(waiter.at.Sub(released)); took > wakeWithin {
 				t.Errorf("Redisson had all after %v, want %v", took, wakeWithin)
 			}
 			for _, name := range []string{"a", "b", "c"} {

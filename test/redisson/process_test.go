@@ -6,40 +6,20 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 // process is a program that was started.
 type process struct {
 	cmd    *exec.Cmd
 	stdin  io.WriteCloser
-	stderr buffer
-	exited chan struct{} // closed when it ended
-}
-
-// buffer is what a process has written so far.
-type buffer struct {
-	mu   sync.Mutex // guards the field below
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	stderr proctest.Buffer
+	exited <-chan struct{} // closed when it ended
 }
 
 // lines calls a function with each whole line that is written to it.
@@ -61,10 +41,9 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 // launch starts a program with some variables more; each is called with what it writes to stdout. Variables of ours
-// that were set outside do not count. The kernel ends the process with us: that is bound to the thread that forks,
-// which therefore waits for it.
+// that were set outside do not count.
 func launch(each func(line string), env []string, bin string, args ...string) (*process, error) {
-	p := &process{cmd: exec.Command(bin, args...), exited: make(chan struct{})}
+	p := &process{cmd: exec.Command(bin, args...)}
 	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "LOCKD_") {
 			p.cmd.Env = append(p.cmd.Env, v)
@@ -72,23 +51,12 @@ func launch(each func(line string), env []string, bin string, args ...string) (*
 	}
 	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stdout, p.cmd.Stderr = &lines{each: each}, &p.stderr
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked while the process runs
-		defer runtime.UnlockOSThread()
-		defer close(p.exited)
-		err := p.cmd.Start()
-		started <- err
-		if err == nil {
-			_ = p.cmd.Wait() // how it ended is the test's business
-		}
-	}()
-	return p, <-started
+	p.exited, err = proctest.Spawn(p.cmd)
+	return p, err
 }
 
 // kill ends the process at once, as a crash does, and waits until it is gone.

@@ -47,12 +47,12 @@ func TestLockdsWriterReadsAndDowngrades(t *testing.T) {
 	if waiting.answered() {
 		t.Fatal("Redisson reads while lockd writes")
 	}
-	others.begin()
+	others.Begin()
 	released := time.Now()
 	s.unlock(w)
 	waiting.must()
 	t.Logf("Redisson's reader is in after %v", waiting.at.Sub(released))
-	if took := others.off(waiting.at.Sub(released)); took > wakeWithin {
+	if took := others.Off(waiting.at.Sub(released)); took > wakeWithin {
 		t.Errorf("Redisson's reader was in after %v, want %v", took, wakeWithin)
 	}
 	reader.want(false, "locked", "write", "book")

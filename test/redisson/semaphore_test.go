@@ -74,11 +74,11 @@ func TestPermitsOfBothSidesCountTogether(t *testing.T) {
 	if both.answered() {
 		t.Error("Redisson has 2 permits of which 1 was free")
 	}
-	others.begin()
+	others.Begin()
 	released := time.Now()
 	s.unlock(rest)
 	both.must()
-	if took := others.off(both.at.Sub(released)); took > wakeWithin {
+	if took := others.Off(both.at.Sub(released)); took > wakeWithin {
 		t.Errorf("Redisson had its permits after %v, want %v", took, wakeWithin)
 	}
 	r.ask("release", "semaphore", "pool")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 // wakeWithin is how soon who waits on one side has what the other side released.
@@ -24,9 +25,9 @@ func TestReleasesWakeTheOtherSide(t *testing.T) {
 			s.prepare(p.holder, "job")
 			w := &wakeups{s: s, pair: p, client: s.dial(), worker: s.redisson.worker("waiter"), others: s.load()}
 			for range rounds {
-				w.others.begin()
+				w.others.Begin()
 				w.fromLockd()
-				w.others.begin()
+				w.others.Begin()
 				w.fromRedisson()
 			}
 			t.Logf("Redisson had what lockd released after %v; lockd what Redisson released after %v", spread(w.toRedisson), spread(w.toLockd))
@@ -40,7 +41,7 @@ type wakeups struct {
 	pair                pair
 	client              *client.Client
 	worker              *worker
-	others              *load
+	others              *proctest.Load
 	toRedisson, toLockd []time.Duration
 }
 
@@ -85,7 +86,7 @@ func (w *wakeups) fromRedisson() {
 func (w *wakeups) judge(who string, took time.Duration) time.Duration {
 	w.s.t.Helper()
 	if took > wakeWithin {
-		if net := w.others.off(took); net > wakeWithin {
+		if net := w.others.Off(took); net > wakeWithin {
 			w.s.t.Errorf("%s had it after %v, of which %v was not the machine's; want %v at most", who, took, net, wakeWithin)
 		}
 	}

@@ -374,7 +374,7 @@ var writeContract = []contract{
 		s.release(back(beside("r", "w"), 0))
 		s.wantFree("n")
 	}},
-	{"AForcedReleaseEndsTheWriteAlone", func(s *suite) {
+	{"AForcedReleaseEndsTheWriteAndTheReadsBesideIt", func(s *suite) {
 		f := s.acquire(writes("w")).Fence
 		if s.force("n", broker.Read) {
 			s.Error("it says that somebody read")

@@ -40,7 +40,7 @@ type AdminServiceClient interface {
 	// others those of this replica.
 	ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error)
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-	// only a writer; a semaphore gets all its permits back.
+	// only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(ctx context.Context, in *ForceReleaseRequest, opts ...grpc.CallOption) (*ForceReleaseResponse, error)
 	// Drain asks all clients of this replica to move on.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
@@ -118,7 +118,7 @@ type AdminServiceServer interface {
 	// others those of this replica.
 	ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error)
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-	// only a writer; a semaphore gets all its permits back.
+	// only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error)
 	// Drain asks all clients of this replica to move on.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)

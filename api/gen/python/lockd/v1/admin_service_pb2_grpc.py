@@ -90,7 +90,7 @@ class AdminServiceServicer:
 
     def ForceRelease(self, request, context):
         """ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-        only a writer; a semaphore gets all its permits back.
+        only a writer with its own reads; a semaphore gets all its permits back.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -270,7 +270,7 @@ public final class AdminServiceGrpc {
     /**
      * <pre>
      * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer; a semaphore gets all its permits back.
+     * only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     default void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -359,7 +359,7 @@ public final class AdminServiceGrpc {
     /**
      * <pre>
      * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer; a semaphore gets all its permits back.
+     * only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -433,7 +433,7 @@ public final class AdminServiceGrpc {
     /**
      * <pre>
      * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer; a semaphore gets all its permits back.
+     * only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public io.lockd.v1.ForceReleaseResponse forceRelease(io.lockd.v1.ForceReleaseRequest request) throws io.grpc.StatusException {
@@ -505,7 +505,7 @@ public final class AdminServiceGrpc {
     /**
      * <pre>
      * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer; a semaphore gets all its permits back.
+     * only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public io.lockd.v1.ForceReleaseResponse forceRelease(io.lockd.v1.ForceReleaseRequest request) {
@@ -580,7 +580,7 @@ public final class AdminServiceGrpc {
     /**
      * <pre>
      * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer; a semaphore gets all its permits back.
+     * only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ForceReleaseResponse> forceRelease(
