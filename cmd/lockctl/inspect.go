@@ -77,7 +77,7 @@ func (s *services) queue(ctx context.Context, name string, most int) ([]waiterVi
 			return "", nil
 		}
 		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ListWaitersResponse, error) {
-			return s.admin.ListWaiters(ctx, &lockdv1.ListWaitersRequest{
+			return s.reads.ListWaiters(ctx, &lockdv1.ListWaitersRequest{
 				Name: name, PageSize: uint32(min(left, pageSize)), PageToken: token, //nolint:gosec // from 1 to pageSize
 			})
 		})

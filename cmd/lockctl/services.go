@@ -24,6 +24,7 @@ const retryPause = 200 * time.Millisecond
 type services struct {
 	conn  *grpc.ClientConn
 	locks lockdv1.LockServiceClient
+	reads lockdv1.InspectServiceClient
 	admin lockdv1.AdminServiceClient
 
 	connectTimeout time.Duration
@@ -36,7 +37,8 @@ func (o *options) dial(context.Context) (*services, error) {
 		return nil, usagef("--addr %q: %w", o.addr, err)
 	}
 	return &services{
-		conn: conn, locks: lockdv1.NewLockServiceClient(conn), admin: lockdv1.NewAdminServiceClient(conn),
+		conn: conn, locks: lockdv1.NewLockServiceClient(conn), reads: lockdv1.NewInspectServiceClient(conn),
+		admin:          lockdv1.NewAdminServiceClient(conn),
 		connectTimeout: o.connectTimeout,
 	}, nil
 }

@@ -2,10 +2,7 @@ package grpcapi
 
 import (
 	"context"
-	"strconv"
 	"time"
-
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
@@ -16,68 +13,6 @@ type adminService struct {
 	b           *broker.Broker
 	drainWindow time.Duration
 	notServing  func()
-}
-
-// ListSessions lists the open sessions. The page token is the last id.
-func (h *adminService) ListSessions(_ context.Context, r *lockdv1.ListSessionsRequest) (*lockdv1.ListSessionsResponse, error) {
-	size := pageSize(r.GetPageSize())
-	infos := h.b.Sessions(r.GetPageToken(), size)
-	resp := &lockdv1.ListSessionsResponse{}
-	for _, i := range infos {
-		resp.Sessions = append(resp.Sessions, &lockdv1.SessionInfo{
-			SessionId: i.ID, ClientName: i.Client.Name, Labels: i.Client.Labels, Peer: i.Client.Peer,
-			Age: durationpb.New(i.Age), Silence: durationpb.New(i.Silence),
-			Locks: count(i.Locks), Waiters: count(i.Waiters),
-		})
-	}
-	if len(infos) == size {
-		resp.NextPageToken = infos[size-1].ID
-	}
-	return resp, nil
-}
-
-// ListLocks lists the leases of this replica's sessions. The page token is the last one's key.
-func (h *adminService) ListLocks(_ context.Context, r *lockdv1.ListLocksRequest) (*lockdv1.ListLocksResponse, error) {
-	size := pageSize(r.GetPageSize())
-	infos := h.b.Leases(r.GetPrefix(), r.GetPageToken(), size)
-	resp := &lockdv1.ListLocksResponse{}
-	for _, i := range infos {
-		resp.Leases = append(resp.Leases, &lockdv1.LeaseInfo{
-			Hold: fromHold(i.Hold), SessionId: i.Session, ClientName: i.Client, Age: durationpb.New(i.Age),
-			ValidFor: durationpb.New(i.ValidFor), Auto: i.Auto, HoldCount: i.Count, Annotation: i.Annotation,
-			Permits: i.Permits,
-		})
-	}
-	if len(infos) >= size {
-		resp.NextPageToken = infos[len(infos)-1].Key()
-	}
-	return resp, nil
-}
-
-// ListWaiters lists the requests that wait. The page token is the next position.
-func (h *adminService) ListWaiters(ctx context.Context, r *lockdv1.ListWaitersRequest) (*lockdv1.ListWaitersResponse, error) {
-	size, from := pageSize(r.GetPageSize()), 0
-	if t := r.GetPageToken(); t != "" {
-		var err error
-		if from, err = strconv.Atoi(t); err != nil || from < 0 {
-			return nil, toStatus(&broker.InvalidError{Field: "page_token", Reason: broker.ReasonPage, Detail: "not a token of this list"})
-		}
-	}
-	infos, err := h.b.Waiters(ctx, r.GetName(), from, size)
-	if err != nil {
-		return nil, toStatus(err)
-	}
-	resp := &lockdv1.ListWaitersResponse{}
-	for _, i := range infos {
-		resp.Waiters = append(resp.Waiters, &lockdv1.WaiterInfo{
-			Name: i.Name, Kind: fromKind(i.Kind), SessionId: i.Session, ClientName: i.Client,
-			Position: count(i.Position), Age: optional(i.Age), Owner: string(i.Owner),
-		})
-	}
-	if len(infos) == size {
-		resp.NextPageToken = strconv.Itoa(from + size)
-	}
-	return resp, nil
 }
 
 // ForceRelease frees a name whoever holds it.

@@ -95,7 +95,7 @@ func TestReadersAWriterAndAnUpgrade(t *testing.T) {
 
 func TestPermitsAndTheirLimit(t *testing.T) {
 	inBubble(t, func(s *server) {
-		locks, admin, ctx := lockdv1.NewLockServiceClient(s.conn), lockdv1.NewAdminServiceClient(s.conn), s.t.Context()
+		locks, inspect, ctx := lockdv1.NewLockServiceClient(s.conn), lockdv1.NewInspectServiceClient(s.conn), s.t.Context()
 		c := s.open(&lockdv1.Open{ClientName: "pool"})
 		if c.ask(1, &lockdv1.Acquire{Name: "pool", Kind: semaphore, Permits: 2, Limit: 5}).GetGranted() == nil {
 			t.Fatal("not granted")
@@ -115,7 +115,7 @@ func TestPermitsAndTheirLimit(t *testing.T) {
 		if reasonOf(status.Convert(err)) != "LOCK_CONFIG_MISMATCH" {
 			t.Errorf("got %v", err)
 		}
-		leases, err := admin.ListLocks(ctx, &lockdv1.ListLocksRequest{})
+		leases, err := inspect.ListLocks(ctx, &lockdv1.ListLocksRequest{})
 		if err != nil || len(leases.GetLeases()) != 1 || leases.GetLeases()[0].GetPermits() != 2 {
 			t.Errorf("got %v, %v", leases, err)
 		}
@@ -131,7 +131,7 @@ func TestPermitsAndTheirLimit(t *testing.T) {
 
 func TestListLocksGoesOnInsideOfAName(t *testing.T) {
 	inBubble(t, func(s *server) {
-		c, admin := s.open(&lockdv1.Open{}), lockdv1.NewAdminServiceClient(s.conn)
+		c, inspect := s.open(&lockdv1.Open{}), lockdv1.NewInspectServiceClient(s.conn)
 		for id := range uint64(3) {
 			if c.ask(id+1, &lockdv1.Acquire{Name: "rw", Kind: read}).GetGranted() == nil {
 				t.Fatal("not granted")
@@ -139,7 +139,7 @@ func TestListLocksGoesOnInsideOfAName(t *testing.T) {
 		}
 		fences, token := map[uint64]bool{}, ""
 		for range 10 {
-			r, err := admin.ListLocks(s.t.Context(), &lockdv1.ListLocksRequest{PageSize: 1, PageToken: token})
+			r, err := inspect.ListLocks(s.t.Context(), &lockdv1.ListLocksRequest{PageSize: 1, PageToken: token})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -158,7 +158,7 @@ func TestListLocksGoesOnInsideOfAName(t *testing.T) {
 
 func TestTheQueueOfAFairLock(t *testing.T) {
 	inBubble(t, func(s *server) {
-		locks, admin := lockdv1.NewLockServiceClient(s.conn), lockdv1.NewAdminServiceClient(s.conn)
+		locks, inspect := lockdv1.NewLockServiceClient(s.conn), lockdv1.NewInspectServiceClient(s.conn)
 		c := s.open(&lockdv1.Open{ClientName: "bob"})
 		if c.ask(1, &lockdv1.Acquire{Name: "job", Kind: fair}).GetGranted() == nil {
 			t.Fatal("not granted")
@@ -175,7 +175,7 @@ func TestTheQueueOfAFairLock(t *testing.T) {
 		if l := s.get("job"); l.GetKind() != fair || l.GetQueued() != 2 || l.GetWaiters() != 2 {
 			t.Errorf("got %v", l)
 		}
-		r, err := admin.ListWaiters(s.t.Context(), &lockdv1.ListWaitersRequest{Name: "job"})
+		r, err := inspect.ListWaiters(s.t.Context(), &lockdv1.ListWaitersRequest{Name: "job"})
 		ws := r.GetWaiters()
 		if err != nil || len(ws) != 2 || ws[0].GetClientName() != "bob" || ws[0].GetOwner() != c.opened.GetSessionId()+":#2" || ws[1].GetPosition() != 1 || ws[1].GetOwner() == "" {
 			t.Errorf("got %v, %v", ws, err)

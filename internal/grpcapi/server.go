@@ -39,7 +39,7 @@ type Config struct {
 	DrainWindow time.Duration
 }
 
-// Server serves SessionService, LockService, AdminService, health and reflection.
+// Server serves SessionService, LockService, InspectService, AdminService, health and reflection.
 type Server struct {
 	grpc    *grpc.Server
 	health  *health.Server
@@ -63,6 +63,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	)
 	lockdv1.RegisterSessionServiceServer(s.grpc, &sessionService{cfg: cfg, b: b, log: log, metrics: m, readers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.grpc, &lockService{b: b})
+	lockdv1.RegisterInspectServiceServer(s.grpc, &inspectService{b: b})
 	lockdv1.RegisterAdminServiceServer(s.grpc, &adminService{b: b, drainWindow: cfg.DrainWindow, notServing: s.NotServing})
 	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
 	s.health.SetServingStatus(lockdv1.SessionService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)

@@ -95,24 +95,25 @@ func TestUnaryWaitEndsWithItsDeadlineAndKeepsNothing(t *testing.T) {
 func TestAdministration(t *testing.T) {
 	inBubble(t, func(s *server) {
 		admin, ctx := lockdv1.NewAdminServiceClient(s.conn), s.t.Context()
+		inspect := lockdv1.NewInspectServiceClient(s.conn)
 		a, b := s.open(&lockdv1.Open{ClientName: "alice", Labels: map[string]string{"k": "v"}}), s.open(&lockdv1.Open{ClientName: "bob"})
 		a.send(acquire(1, &lockdv1.Acquire{Name: "job", Annotation: "nightly"}))
 		a.recv()
 		b.send(acquire(1, &lockdv1.Acquire{Name: "job"}))
 		b.recv()
-		sessions, err := admin.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageSize: 1})
+		sessions, err := inspect.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageSize: 1})
 		if err != nil || len(sessions.GetSessions()) != 1 || sessions.GetNextPageToken() == "" {
 			t.Fatalf("first page: %v, %v", sessions, err)
 		}
-		more, err := admin.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageToken: sessions.GetNextPageToken()})
+		more, err := inspect.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageToken: sessions.GetNextPageToken()})
 		if err != nil || len(more.GetSessions()) != 1 || more.GetNextPageToken() != "" {
 			t.Errorf("second page: %v, %v", more, err)
 		}
-		leases, err := admin.ListLocks(ctx, &lockdv1.ListLocksRequest{})
+		leases, err := inspect.ListLocks(ctx, &lockdv1.ListLocksRequest{})
 		if err != nil || len(leases.GetLeases()) != 1 || leases.GetLeases()[0].GetClientName() != "alice" || leases.GetLeases()[0].GetAnnotation() != "nightly" {
 			t.Errorf("locks: %v, %v", leases, err)
 		}
-		waiters, err := admin.ListWaiters(ctx, &lockdv1.ListWaitersRequest{Name: "job"})
+		waiters, err := inspect.ListWaiters(ctx, &lockdv1.ListWaitersRequest{Name: "job"})
 		if err != nil || len(waiters.GetWaiters()) != 1 || waiters.GetWaiters()[0].GetClientName() != "bob" {
 			t.Errorf("waiters: %v, %v", waiters, err)
 		}

@@ -22,681 +22,6 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SessionInfo describes a session.
-type SessionInfo struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Its id.
-	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The client's name for itself.
-	ClientName string `protobuf:"bytes,2,opt,name=client_name,json=clientName,proto3" json:"client_name,omitempty"`
-	// The client's labels.
-	Labels map[string]string `protobuf:"bytes,3,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// The network address it came from.
-	Peer string `protobuf:"bytes,4,opt,name=peer,proto3" json:"peer,omitempty"`
-	// How long it is open.
-	Age *durationpb.Duration `protobuf:"bytes,5,opt,name=age,proto3" json:"age,omitempty"`
-	// How long it was not heard.
-	Silence *durationpb.Duration `protobuf:"bytes,6,opt,name=silence,proto3" json:"silence,omitempty"`
-	// How many locks it holds.
-	Locks uint32 `protobuf:"varint,7,opt,name=locks,proto3" json:"locks,omitempty"`
-	// How many of its requests wait.
-	Waiters       uint32 `protobuf:"varint,8,opt,name=waiters,proto3" json:"waiters,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SessionInfo) Reset() {
-	*x = SessionInfo{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[0]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SessionInfo) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SessionInfo) ProtoMessage() {}
-
-func (x *SessionInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[0]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SessionInfo.ProtoReflect.Descriptor instead.
-func (*SessionInfo) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{0}
-}
-
-func (x *SessionInfo) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *SessionInfo) GetClientName() string {
-	if x != nil {
-		return x.ClientName
-	}
-	return ""
-}
-
-func (x *SessionInfo) GetLabels() map[string]string {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *SessionInfo) GetPeer() string {
-	if x != nil {
-		return x.Peer
-	}
-	return ""
-}
-
-func (x *SessionInfo) GetAge() *durationpb.Duration {
-	if x != nil {
-		return x.Age
-	}
-	return nil
-}
-
-func (x *SessionInfo) GetSilence() *durationpb.Duration {
-	if x != nil {
-		return x.Silence
-	}
-	return nil
-}
-
-func (x *SessionInfo) GetLocks() uint32 {
-	if x != nil {
-		return x.Locks
-	}
-	return 0
-}
-
-func (x *SessionInfo) GetWaiters() uint32 {
-	if x != nil {
-		return x.Waiters
-	}
-	return 0
-}
-
-// LeaseInfo describes a lease of a session.
-type LeaseInfo struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The lock.
-	Hold *Hold `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
-	// The session.
-	SessionId string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The client's name for itself.
-	ClientName string `protobuf:"bytes,3,opt,name=client_name,json=clientName,proto3" json:"client_name,omitempty"`
-	// How long it is held.
-	Age *durationpb.Duration `protobuf:"bytes,4,opt,name=age,proto3" json:"age,omitempty"`
-	// How long it can be trusted.
-	ValidFor *durationpb.Duration `protobuf:"bytes,5,opt,name=valid_for,json=validFor,proto3" json:"valid_for,omitempty"`
-	// Whether it is renewed.
-	Auto bool `protobuf:"varint,6,opt,name=auto,proto3" json:"auto,omitempty"`
-	// How often it is held.
-	HoldCount uint32 `protobuf:"varint,7,opt,name=hold_count,json=holdCount,proto3" json:"hold_count,omitempty"`
-	// The holder's annotation.
-	Annotation string `protobuf:"bytes,8,opt,name=annotation,proto3" json:"annotation,omitempty"`
-	// For a semaphore: how many permits.
-	Permits       uint32 `protobuf:"varint,9,opt,name=permits,proto3" json:"permits,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LeaseInfo) Reset() {
-	*x = LeaseInfo{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[1]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LeaseInfo) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LeaseInfo) ProtoMessage() {}
-
-func (x *LeaseInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[1]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LeaseInfo.ProtoReflect.Descriptor instead.
-func (*LeaseInfo) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{1}
-}
-
-func (x *LeaseInfo) GetHold() *Hold {
-	if x != nil {
-		return x.Hold
-	}
-	return nil
-}
-
-func (x *LeaseInfo) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *LeaseInfo) GetClientName() string {
-	if x != nil {
-		return x.ClientName
-	}
-	return ""
-}
-
-func (x *LeaseInfo) GetAge() *durationpb.Duration {
-	if x != nil {
-		return x.Age
-	}
-	return nil
-}
-
-func (x *LeaseInfo) GetValidFor() *durationpb.Duration {
-	if x != nil {
-		return x.ValidFor
-	}
-	return nil
-}
-
-func (x *LeaseInfo) GetAuto() bool {
-	if x != nil {
-		return x.Auto
-	}
-	return false
-}
-
-func (x *LeaseInfo) GetHoldCount() uint32 {
-	if x != nil {
-		return x.HoldCount
-	}
-	return 0
-}
-
-func (x *LeaseInfo) GetAnnotation() string {
-	if x != nil {
-		return x.Annotation
-	}
-	return ""
-}
-
-func (x *LeaseInfo) GetPermits() uint32 {
-	if x != nil {
-		return x.Permits
-	}
-	return 0
-}
-
-// WaiterInfo describes a request that waits.
-type WaiterInfo struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The lock.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// The kind.
-	Kind LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
-	// The session, empty for a unary call.
-	SessionId string `protobuf:"bytes,3,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The client's name for itself.
-	ClientName string `protobuf:"bytes,4,opt,name=client_name,json=clientName,proto3" json:"client_name,omitempty"`
-	// How many wait before it: for a fair lock everywhere, for others on this replica.
-	Position uint32 `protobuf:"varint,5,opt,name=position,proto3" json:"position,omitempty"`
-	// How long it has waited; absent for one that waits elsewhere.
-	Age *durationpb.Duration `protobuf:"bytes,6,opt,name=age,proto3" json:"age,omitempty"`
-	// Who waits for a fair lock: `<session id>:<holder>#<request>`, or the id another Redis client uses.
-	Owner         string `protobuf:"bytes,7,opt,name=owner,proto3" json:"owner,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *WaiterInfo) Reset() {
-	*x = WaiterInfo{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[2]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *WaiterInfo) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*WaiterInfo) ProtoMessage() {}
-
-func (x *WaiterInfo) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[2]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use WaiterInfo.ProtoReflect.Descriptor instead.
-func (*WaiterInfo) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{2}
-}
-
-func (x *WaiterInfo) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *WaiterInfo) GetKind() LockKind {
-	if x != nil {
-		return x.Kind
-	}
-	return LockKind_LOCK_KIND_UNSPECIFIED
-}
-
-func (x *WaiterInfo) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *WaiterInfo) GetClientName() string {
-	if x != nil {
-		return x.ClientName
-	}
-	return ""
-}
-
-func (x *WaiterInfo) GetPosition() uint32 {
-	if x != nil {
-		return x.Position
-	}
-	return 0
-}
-
-func (x *WaiterInfo) GetAge() *durationpb.Duration {
-	if x != nil {
-		return x.Age
-	}
-	return nil
-}
-
-func (x *WaiterInfo) GetOwner() string {
-	if x != nil {
-		return x.Owner
-	}
-	return ""
-}
-
-// ListSessionsRequest asks for sessions.
-type ListSessionsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// About how many to return, at most 1,000. 0 = 100.
-	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the page before.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListSessionsRequest) Reset() {
-	*x = ListSessionsRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[3]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListSessionsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListSessionsRequest) ProtoMessage() {}
-
-func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[3]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
-func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{3}
-}
-
-func (x *ListSessionsRequest) GetPageSize() uint32 {
-	if x != nil {
-		return x.PageSize
-	}
-	return 0
-}
-
-func (x *ListSessionsRequest) GetPageToken() string {
-	if x != nil {
-		return x.PageToken
-	}
-	return ""
-}
-
-// ListSessionsResponse is one page.
-type ListSessionsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The sessions, ordered by id.
-	Sessions []*SessionInfo `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	// Empty at the end.
-	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListSessionsResponse) Reset() {
-	*x = ListSessionsResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListSessionsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListSessionsResponse) ProtoMessage() {}
-
-func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
-func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *ListSessionsResponse) GetSessions() []*SessionInfo {
-	if x != nil {
-		return x.Sessions
-	}
-	return nil
-}
-
-func (x *ListSessionsResponse) GetNextPageToken() string {
-	if x != nil {
-		return x.NextPageToken
-	}
-	return ""
-}
-
-// ListLocksRequest asks for leases.
-type ListLocksRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Only names that begin with this.
-	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
-	// About how many to return, at most 1,000. 0 = 100.
-	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the page before.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListLocksRequest) Reset() {
-	*x = ListLocksRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListLocksRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListLocksRequest) ProtoMessage() {}
-
-func (x *ListLocksRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListLocksRequest.ProtoReflect.Descriptor instead.
-func (*ListLocksRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *ListLocksRequest) GetPrefix() string {
-	if x != nil {
-		return x.Prefix
-	}
-	return ""
-}
-
-func (x *ListLocksRequest) GetPageSize() uint32 {
-	if x != nil {
-		return x.PageSize
-	}
-	return 0
-}
-
-func (x *ListLocksRequest) GetPageToken() string {
-	if x != nil {
-		return x.PageToken
-	}
-	return ""
-}
-
-// ListLocksResponse is one page.
-type ListLocksResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The leases, ordered by name.
-	Leases []*LeaseInfo `protobuf:"bytes,1,rep,name=leases,proto3" json:"leases,omitempty"`
-	// Empty at the end.
-	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListLocksResponse) Reset() {
-	*x = ListLocksResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListLocksResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListLocksResponse) ProtoMessage() {}
-
-func (x *ListLocksResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListLocksResponse.ProtoReflect.Descriptor instead.
-func (*ListLocksResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *ListLocksResponse) GetLeases() []*LeaseInfo {
-	if x != nil {
-		return x.Leases
-	}
-	return nil
-}
-
-func (x *ListLocksResponse) GetNextPageToken() string {
-	if x != nil {
-		return x.NextPageToken
-	}
-	return ""
-}
-
-// ListWaitersRequest asks for waiting requests.
-type ListWaitersRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The lock.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// About how many to return, at most 1,000. 0 = 100.
-	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// From the page before.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListWaitersRequest) Reset() {
-	*x = ListWaitersRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListWaitersRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListWaitersRequest) ProtoMessage() {}
-
-func (x *ListWaitersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListWaitersRequest.ProtoReflect.Descriptor instead.
-func (*ListWaitersRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *ListWaitersRequest) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *ListWaitersRequest) GetPageSize() uint32 {
-	if x != nil {
-		return x.PageSize
-	}
-	return 0
-}
-
-func (x *ListWaitersRequest) GetPageToken() string {
-	if x != nil {
-		return x.PageToken
-	}
-	return ""
-}
-
-// ListWaitersResponse is one page.
-type ListWaitersResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The waiters, the next one first.
-	Waiters []*WaiterInfo `protobuf:"bytes,1,rep,name=waiters,proto3" json:"waiters,omitempty"`
-	// Empty at the end.
-	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListWaitersResponse) Reset() {
-	*x = ListWaitersResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListWaitersResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListWaitersResponse) ProtoMessage() {}
-
-func (x *ListWaitersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListWaitersResponse.ProtoReflect.Descriptor instead.
-func (*ListWaitersResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *ListWaitersResponse) GetWaiters() []*WaiterInfo {
-	if x != nil {
-		return x.Waiters
-	}
-	return nil
-}
-
-func (x *ListWaitersResponse) GetNextPageToken() string {
-	if x != nil {
-		return x.NextPageToken
-	}
-	return ""
-}
-
 // ForceReleaseRequest asks to free a name.
 type ForceReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -710,7 +35,7 @@ type ForceReleaseRequest struct {
 
 func (x *ForceReleaseRequest) Reset() {
 	*x = ForceReleaseRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +47,7 @@ func (x *ForceReleaseRequest) String() string {
 func (*ForceReleaseRequest) ProtoMessage() {}
 
 func (x *ForceReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +60,7 @@ func (x *ForceReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForceReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ForceReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{9}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{0}
 }
 
 func (x *ForceReleaseRequest) GetName() string {
@@ -763,7 +88,7 @@ type ForceReleaseResponse struct {
 
 func (x *ForceReleaseResponse) Reset() {
 	*x = ForceReleaseResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +100,7 @@ func (x *ForceReleaseResponse) String() string {
 func (*ForceReleaseResponse) ProtoMessage() {}
 
 func (x *ForceReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -788,7 +113,7 @@ func (x *ForceReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForceReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ForceReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{10}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{1}
 }
 
 func (x *ForceReleaseResponse) GetReleased() bool {
@@ -809,7 +134,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -821,7 +146,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -834,7 +159,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{11}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *DrainRequest) GetWithin() *durationpb.Duration {
@@ -855,7 +180,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +192,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +205,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{12}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DrainResponse) GetSessions() uint32 {
@@ -890,74 +215,94 @@ func (x *DrainResponse) GetSessions() uint32 {
 	return 0
 }
 
+// UndrainRequest takes a Drain back.
+type UndrainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndrainRequest) Reset() {
+	*x = UndrainRequest{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndrainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndrainRequest) ProtoMessage() {}
+
+func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndrainRequest.ProtoReflect.Descriptor instead.
+func (*UndrainRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{4}
+}
+
+// UndrainResponse says what was done.
+type UndrainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether the replica was draining.
+	Drained       bool `protobuf:"varint,1,opt,name=drained,proto3" json:"drained,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UndrainResponse) Reset() {
+	*x = UndrainResponse{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UndrainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UndrainResponse) ProtoMessage() {}
+
+func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UndrainResponse.ProtoReflect.Descriptor instead.
+func (*UndrainResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *UndrainResponse) GetDrained() bool {
+	if x != nil {
+		return x.Drained
+	}
+	return false
+}
+
 var File_lockd_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1clockd/v1/admin_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xe9\x02\n" +
-	"\vSessionInfo\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n" +
-	"\vclient_name\x18\x02 \x01(\tR\n" +
-	"clientName\x129\n" +
-	"\x06labels\x18\x03 \x03(\v2!.lockd.v1.SessionInfo.LabelsEntryR\x06labels\x12\x12\n" +
-	"\x04peer\x18\x04 \x01(\tR\x04peer\x12+\n" +
-	"\x03age\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x03age\x123\n" +
-	"\asilence\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\asilence\x12\x14\n" +
-	"\x05locks\x18\a \x01(\rR\x05locks\x12\x18\n" +
-	"\awaiters\x18\b \x01(\rR\awaiters\x1a9\n" +
-	"\vLabelsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc1\x02\n" +
-	"\tLeaseInfo\x12\"\n" +
-	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x1f\n" +
-	"\vclient_name\x18\x03 \x01(\tR\n" +
-	"clientName\x12+\n" +
-	"\x03age\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x03age\x126\n" +
-	"\tvalid_for\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\x12\x12\n" +
-	"\x04auto\x18\x06 \x01(\bR\x04auto\x12\x1d\n" +
-	"\n" +
-	"hold_count\x18\a \x01(\rR\tholdCount\x12\x1e\n" +
-	"\n" +
-	"annotation\x18\b \x01(\tR\n" +
-	"annotation\x12\x18\n" +
-	"\apermits\x18\t \x01(\rR\apermits\"\xe7\x01\n" +
-	"\n" +
-	"WaiterInfo\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
-	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x03 \x01(\tR\tsessionId\x12\x1f\n" +
-	"\vclient_name\x18\x04 \x01(\tR\n" +
-	"clientName\x12\x1a\n" +
-	"\bposition\x18\x05 \x01(\rR\bposition\x12+\n" +
-	"\x03age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x14\n" +
-	"\x05owner\x18\a \x01(\tR\x05owner\"Q\n" +
-	"\x13ListSessionsRequest\x12\x1b\n" +
-	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
-	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"q\n" +
-	"\x14ListSessionsResponse\x121\n" +
-	"\bsessions\x18\x01 \x03(\v2\x15.lockd.v1.SessionInfoR\bsessions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"f\n" +
-	"\x10ListLocksRequest\x12\x16\n" +
-	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
-	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
-	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"h\n" +
-	"\x11ListLocksResponse\x12+\n" +
-	"\x06leases\x18\x01 \x03(\v2\x13.lockd.v1.LeaseInfoR\x06leases\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"d\n" +
-	"\x12ListWaitersRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
-	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
-	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"m\n" +
-	"\x13ListWaitersResponse\x12.\n" +
-	"\awaiters\x18\x01 \x03(\v2\x14.lockd.v1.WaiterInfoR\awaiters\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"Q\n" +
+	"\x1clockd/v1/admin_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"Q\n" +
 	"\x13ForceReleaseRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\"2\n" +
@@ -966,14 +311,15 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\fDrainRequest\x121\n" +
 	"\x06within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06within\"+\n" +
 	"\rDrainResponse\x12\x1a\n" +
-	"\bsessions\x18\x01 \x01(\rR\bsessions2\xf8\x02\n" +
+	"\bsessions\x18\x01 \x01(\rR\bsessions\"\x10\n" +
+	"\x0eUndrainRequest\"+\n" +
+	"\x0fUndrainResponse\x12\x18\n" +
+	"\adrained\x18\x01 \x01(\bR\adrained2\xd7\x01\n" +
 	"\fAdminService\x12M\n" +
-	"\fListSessions\x12\x1d.lockd.v1.ListSessionsRequest\x1a\x1e.lockd.v1.ListSessionsResponse\x12D\n" +
-	"\tListLocks\x12\x1a.lockd.v1.ListLocksRequest\x1a\x1b.lockd.v1.ListLocksResponse\x12J\n" +
-	"\vListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponse\x12M\n" +
 	"\fForceRelease\x12\x1d.lockd.v1.ForceReleaseRequest\x1a\x1e.lockd.v1.ForceReleaseResponse\x128\n" +
-	"\x05Drain\x12\x16.lockd.v1.DrainRequest\x1a\x17.lockd.v1.DrainResponseBF\n" +
-	"\vio.lockd.v1P\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
+	"\x05Drain\x12\x16.lockd.v1.DrainRequest\x1a\x17.lockd.v1.DrainResponse\x12>\n" +
+	"\aUndrain\x12\x18.lockd.v1.UndrainRequest\x1a\x19.lockd.v1.UndrainResponseBY\n" +
+	"\vio.lockd.v1B\x11AdminServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
 
 var (
 	file_lockd_v1_admin_service_proto_rawDescOnce sync.Once
@@ -987,55 +333,31 @@ func file_lockd_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_lockd_v1_admin_service_proto_rawDescData
 }
 
-var file_lockd_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_lockd_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_lockd_v1_admin_service_proto_goTypes = []any{
-	(*SessionInfo)(nil),          // 0: lockd.v1.SessionInfo
-	(*LeaseInfo)(nil),            // 1: lockd.v1.LeaseInfo
-	(*WaiterInfo)(nil),           // 2: lockd.v1.WaiterInfo
-	(*ListSessionsRequest)(nil),  // 3: lockd.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil), // 4: lockd.v1.ListSessionsResponse
-	(*ListLocksRequest)(nil),     // 5: lockd.v1.ListLocksRequest
-	(*ListLocksResponse)(nil),    // 6: lockd.v1.ListLocksResponse
-	(*ListWaitersRequest)(nil),   // 7: lockd.v1.ListWaitersRequest
-	(*ListWaitersResponse)(nil),  // 8: lockd.v1.ListWaitersResponse
-	(*ForceReleaseRequest)(nil),  // 9: lockd.v1.ForceReleaseRequest
-	(*ForceReleaseResponse)(nil), // 10: lockd.v1.ForceReleaseResponse
-	(*DrainRequest)(nil),         // 11: lockd.v1.DrainRequest
-	(*DrainResponse)(nil),        // 12: lockd.v1.DrainResponse
-	nil,                          // 13: lockd.v1.SessionInfo.LabelsEntry
-	(*durationpb.Duration)(nil),  // 14: google.protobuf.Duration
-	(*Hold)(nil),                 // 15: lockd.v1.Hold
-	(LockKind)(0),                // 16: lockd.v1.LockKind
+	(*ForceReleaseRequest)(nil),  // 0: lockd.v1.ForceReleaseRequest
+	(*ForceReleaseResponse)(nil), // 1: lockd.v1.ForceReleaseResponse
+	(*DrainRequest)(nil),         // 2: lockd.v1.DrainRequest
+	(*DrainResponse)(nil),        // 3: lockd.v1.DrainResponse
+	(*UndrainRequest)(nil),       // 4: lockd.v1.UndrainRequest
+	(*UndrainResponse)(nil),      // 5: lockd.v1.UndrainResponse
+	(LockKind)(0),                // 6: lockd.v1.LockKind
+	(*durationpb.Duration)(nil),  // 7: google.protobuf.Duration
 }
 var file_lockd_v1_admin_service_proto_depIdxs = []int32{
-	13, // 0: lockd.v1.SessionInfo.labels:type_name -> lockd.v1.SessionInfo.LabelsEntry
-	14, // 1: lockd.v1.SessionInfo.age:type_name -> google.protobuf.Duration
-	14, // 2: lockd.v1.SessionInfo.silence:type_name -> google.protobuf.Duration
-	15, // 3: lockd.v1.LeaseInfo.hold:type_name -> lockd.v1.Hold
-	14, // 4: lockd.v1.LeaseInfo.age:type_name -> google.protobuf.Duration
-	14, // 5: lockd.v1.LeaseInfo.valid_for:type_name -> google.protobuf.Duration
-	16, // 6: lockd.v1.WaiterInfo.kind:type_name -> lockd.v1.LockKind
-	14, // 7: lockd.v1.WaiterInfo.age:type_name -> google.protobuf.Duration
-	0,  // 8: lockd.v1.ListSessionsResponse.sessions:type_name -> lockd.v1.SessionInfo
-	1,  // 9: lockd.v1.ListLocksResponse.leases:type_name -> lockd.v1.LeaseInfo
-	2,  // 10: lockd.v1.ListWaitersResponse.waiters:type_name -> lockd.v1.WaiterInfo
-	16, // 11: lockd.v1.ForceReleaseRequest.kind:type_name -> lockd.v1.LockKind
-	14, // 12: lockd.v1.DrainRequest.within:type_name -> google.protobuf.Duration
-	3,  // 13: lockd.v1.AdminService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
-	5,  // 14: lockd.v1.AdminService.ListLocks:input_type -> lockd.v1.ListLocksRequest
-	7,  // 15: lockd.v1.AdminService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
-	9,  // 16: lockd.v1.AdminService.ForceRelease:input_type -> lockd.v1.ForceReleaseRequest
-	11, // 17: lockd.v1.AdminService.Drain:input_type -> lockd.v1.DrainRequest
-	4,  // 18: lockd.v1.AdminService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
-	6,  // 19: lockd.v1.AdminService.ListLocks:output_type -> lockd.v1.ListLocksResponse
-	8,  // 20: lockd.v1.AdminService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
-	10, // 21: lockd.v1.AdminService.ForceRelease:output_type -> lockd.v1.ForceReleaseResponse
-	12, // 22: lockd.v1.AdminService.Drain:output_type -> lockd.v1.DrainResponse
-	18, // [18:23] is the sub-list for method output_type
-	13, // [13:18] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	6, // 0: lockd.v1.ForceReleaseRequest.kind:type_name -> lockd.v1.LockKind
+	7, // 1: lockd.v1.DrainRequest.within:type_name -> google.protobuf.Duration
+	0, // 2: lockd.v1.AdminService.ForceRelease:input_type -> lockd.v1.ForceReleaseRequest
+	2, // 3: lockd.v1.AdminService.Drain:input_type -> lockd.v1.DrainRequest
+	4, // 4: lockd.v1.AdminService.Undrain:input_type -> lockd.v1.UndrainRequest
+	1, // 5: lockd.v1.AdminService.ForceRelease:output_type -> lockd.v1.ForceReleaseResponse
+	3, // 6: lockd.v1.AdminService.Drain:output_type -> lockd.v1.DrainResponse
+	5, // 7: lockd.v1.AdminService.Undrain:output_type -> lockd.v1.UndrainResponse
+	5, // [5:8] is the sub-list for method output_type
+	2, // [2:5] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_admin_service_proto_init() }
@@ -1050,7 +372,7 @@ func file_lockd_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_admin_service_proto_rawDesc), len(file_lockd_v1_admin_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

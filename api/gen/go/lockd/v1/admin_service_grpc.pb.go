@@ -19,31 +19,24 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AdminService_ListSessions_FullMethodName = "/lockd.v1.AdminService/ListSessions"
-	AdminService_ListLocks_FullMethodName    = "/lockd.v1.AdminService/ListLocks"
-	AdminService_ListWaiters_FullMethodName  = "/lockd.v1.AdminService/ListWaiters"
 	AdminService_ForceRelease_FullMethodName = "/lockd.v1.AdminService/ForceRelease"
 	AdminService_Drain_FullMethodName        = "/lockd.v1.AdminService/Drain"
+	AdminService_Undrain_FullMethodName      = "/lockd.v1.AdminService/Undrain"
 )
 
 // AdminServiceClient is the client API for AdminService service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// AdminService is for operators. Its lists are of the replica that answers.
+// AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
 type AdminServiceClient interface {
-	// ListSessions lists the open sessions.
-	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
-	// ListLocks lists the leases that sessions of this replica hold.
-	ListLocks(ctx context.Context, in *ListLocksRequest, opts ...grpc.CallOption) (*ListLocksResponse, error)
-	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-	// others those of this replica.
-	ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error)
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
 	// only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(ctx context.Context, in *ForceReleaseRequest, opts ...grpc.CallOption) (*ForceReleaseResponse, error)
-	// Drain asks all clients of this replica to move on.
+	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
+	// Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
+	Undrain(ctx context.Context, in *UndrainRequest, opts ...grpc.CallOption) (*UndrainResponse, error)
 }
 
 type adminServiceClient struct {
@@ -52,36 +45,6 @@ type adminServiceClient struct {
 
 func NewAdminServiceClient(cc grpc.ClientConnInterface) AdminServiceClient {
 	return &adminServiceClient{cc}
-}
-
-func (c *adminServiceClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListSessionsResponse)
-	err := c.cc.Invoke(ctx, AdminService_ListSessions_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *adminServiceClient) ListLocks(ctx context.Context, in *ListLocksRequest, opts ...grpc.CallOption) (*ListLocksResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListLocksResponse)
-	err := c.cc.Invoke(ctx, AdminService_ListLocks_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *adminServiceClient) ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListWaitersResponse)
-	err := c.cc.Invoke(ctx, AdminService_ListWaiters_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 func (c *adminServiceClient) ForceRelease(ctx context.Context, in *ForceReleaseRequest, opts ...grpc.CallOption) (*ForceReleaseResponse, error) {
@@ -104,24 +67,29 @@ func (c *adminServiceClient) Drain(ctx context.Context, in *DrainRequest, opts .
 	return out, nil
 }
 
+func (c *adminServiceClient) Undrain(ctx context.Context, in *UndrainRequest, opts ...grpc.CallOption) (*UndrainResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UndrainResponse)
+	err := c.cc.Invoke(ctx, AdminService_Undrain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
 //
-// AdminService is for operators. Its lists are of the replica that answers.
+// AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
 type AdminServiceServer interface {
-	// ListSessions lists the open sessions.
-	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
-	// ListLocks lists the leases that sessions of this replica hold.
-	ListLocks(context.Context, *ListLocksRequest) (*ListLocksResponse, error)
-	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-	// others those of this replica.
-	ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error)
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
 	// only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error)
-	// Drain asks all clients of this replica to move on.
+	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
+	// Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
+	Undrain(context.Context, *UndrainRequest) (*UndrainResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -132,20 +100,14 @@ type AdminServiceServer interface {
 // pointer dereference when methods are called.
 type UnimplementedAdminServiceServer struct{}
 
-func (UnimplementedAdminServiceServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
-}
-func (UnimplementedAdminServiceServer) ListLocks(context.Context, *ListLocksRequest) (*ListLocksResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListLocks not implemented")
-}
-func (UnimplementedAdminServiceServer) ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListWaiters not implemented")
-}
 func (UnimplementedAdminServiceServer) ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForceRelease not implemented")
 }
 func (UnimplementedAdminServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
+}
+func (UnimplementedAdminServiceServer) Undrain(context.Context, *UndrainRequest) (*UndrainResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Undrain not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -166,60 +128,6 @@ func RegisterAdminServiceServer(s grpc.ServiceRegistrar, srv AdminServiceServer)
 		t.testEmbeddedByValue()
 	}
 	s.RegisterService(&AdminService_ServiceDesc, srv)
-}
-
-func _AdminService_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListSessionsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AdminServiceServer).ListSessions(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: AdminService_ListSessions_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AdminServiceServer).ListSessions(ctx, req.(*ListSessionsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _AdminService_ListLocks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListLocksRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AdminServiceServer).ListLocks(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: AdminService_ListLocks_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AdminServiceServer).ListLocks(ctx, req.(*ListLocksRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _AdminService_ListWaiters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListWaitersRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(AdminServiceServer).ListWaiters(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: AdminService_ListWaiters_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(AdminServiceServer).ListWaiters(ctx, req.(*ListWaitersRequest))
-	}
-	return interceptor(ctx, in, info, handler)
 }
 
 func _AdminService_ForceRelease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
@@ -258,6 +166,24 @@ func _AdminService_Drain_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_Undrain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UndrainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).Undrain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_Undrain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).Undrain(ctx, req.(*UndrainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -266,24 +192,16 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 	HandlerType: (*AdminServiceServer)(nil),
 	Methods: []grpc.MethodDesc{
 		{
-			MethodName: "ListSessions",
-			Handler:    _AdminService_ListSessions_Handler,
-		},
-		{
-			MethodName: "ListLocks",
-			Handler:    _AdminService_ListLocks_Handler,
-		},
-		{
-			MethodName: "ListWaiters",
-			Handler:    _AdminService_ListWaiters_Handler,
-		},
-		{
 			MethodName: "ForceRelease",
 			Handler:    _AdminService_ForceRelease_Handler,
 		},
 		{
 			MethodName: "Drain",
 			Handler:    _AdminService_Drain_Handler,
+		},
+		{
+			MethodName: "Undrain",
+			Handler:    _AdminService_Undrain_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -157,7 +157,10 @@ type Hold struct {
 	// The holder inside the session, as told in Granted.
 	Holder string `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
 	// The fence it was granted with.
-	Fence         uint64 `protobuf:"varint,4,opt,name=fence,proto3" json:"fence,omitempty"`
+	Fence uint64 `protobuf:"varint,4,opt,name=fence,proto3" json:"fence,omitempty"`
+	// The request_id of the Acquire that took it first. Redis knows the hold as `<session id>:<holder>#<request id>`, or as
+	// `<session id>:#<request id>` without a named holder.
+	AcquiredBy    uint64 `protobuf:"varint,5,opt,name=acquired_by,json=acquiredBy,proto3" json:"acquired_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -216,6 +219,13 @@ func (x *Hold) GetHolder() string {
 func (x *Hold) GetFence() uint64 {
 	if x != nil {
 		return x.Fence
+	}
+	return 0
+}
+
+func (x *Hold) GetAcquiredBy() uint64 {
+	if x != nil {
+		return x.AcquiredBy
 	}
 	return 0
 }
@@ -383,7 +393,7 @@ type LockState struct {
 	Waiters uint32 `protobuf:"varint,9,opt,name=waiters,proto3" json:"waiters,omitempty"`
 	// The holder's annotation, where the replica that answers has it.
 	Annotation string `protobuf:"bytes,10,opt,name=annotation,proto3" json:"annotation,omitempty"`
-	// How many hold it: readers, or permits that are out.
+	// How many hold it: readers, or permits that are out. A writer that also reads counts once.
 	Holders uint32 `protobuf:"varint,11,opt,name=holders,proto3" json:"holders,omitempty"`
 	// For a semaphore: how many permits it has.
 	Limit uint32 `protobuf:"varint,12,opt,name=limit,proto3" json:"limit,omitempty"`
@@ -518,12 +528,14 @@ var File_lockd_v1_lock_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\n" +
-	"\x13lockd/v1/lock.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\"p\n" +
+	"\x13lockd/v1/lock.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\"\x91\x01\n" +
 	"\x04Hold\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x16\n" +
 	"\x06holder\x18\x03 \x01(\tR\x06holder\x12\x14\n" +
-	"\x05fence\x18\x04 \x01(\x04R\x05fence\"\x95\x01\n" +
+	"\x05fence\x18\x04 \x01(\x04R\x05fence\x12\x1f\n" +
+	"\vacquired_by\x18\x05 \x01(\x04R\n" +
+	"acquiredBy\"\x95\x01\n" +
 	"\bValidity\x127\n" +
 	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12\x16\n" +
 	"\x06anchor\x18\x02 \x01(\x04R\x06anchor\x128\n" +
@@ -566,8 +578,8 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\x0eLOCK_KIND_FAIR\x10\x02\x12\x12\n" +
 	"\x0eLOCK_KIND_READ\x10\x03\x12\x13\n" +
 	"\x0fLOCK_KIND_WRITE\x10\x04\x12\x17\n" +
-	"\x13LOCK_KIND_SEMAPHORE\x10\x05BF\n" +
-	"\vio.lockd.v1P\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
+	"\x13LOCK_KIND_SEMAPHORE\x10\x05BQ\n" +
+	"\vio.lockd.v1B\tLockProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
 
 var (
 	file_lockd_v1_lock_proto_rawDescOnce sync.Once

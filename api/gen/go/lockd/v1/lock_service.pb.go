@@ -313,7 +313,9 @@ type ExtendRequest struct {
 	// The lease id.
 	LeaseId string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
 	// From now.
-	Lease         *durationpb.Duration `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
+	Lease *durationpb.Duration `protobuf:"bytes,4,opt,name=lease,proto3" json:"lease,omitempty"`
+	// Whether the lease may end earlier than it would without this call. Without it a longer remaining time is kept.
+	MayShorten    bool `protobuf:"varint,5,opt,name=may_shorten,json=mayShorten,proto3" json:"may_shorten,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -376,6 +378,13 @@ func (x *ExtendRequest) GetLease() *durationpb.Duration {
 	return nil
 }
 
+func (x *ExtendRequest) GetMayShorten() bool {
+	if x != nil {
+		return x.MayShorten
+	}
+	return false
+}
+
 // ExtendResponse is the prolonged lease.
 type ExtendResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -430,7 +439,9 @@ type ReleaseRequest struct {
 	// The kind.
 	Kind LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
 	// The lease id.
-	LeaseId       string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	LeaseId string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
+	// For a semaphore: how many permits to give back. 0 = all of the lease.
+	Permits       uint32 `protobuf:"varint,4,opt,name=permits,proto3" json:"permits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -486,9 +497,19 @@ func (x *ReleaseRequest) GetLeaseId() string {
 	return ""
 }
 
-// ReleaseResponse says that the lease is no more. A lease that had already ended answers LOCK_NOT_HELD.
+func (x *ReleaseRequest) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+// ReleaseResponse says that the lease, or some of its permits, are given back. A lease that had already ended answers
+// LOCK_NOT_HELD.
 type ReleaseResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For a semaphore: how many permits the lease still has.
+	Remaining     uint32 `protobuf:"varint,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -521,6 +542,13 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
 	return file_lockd_v1_lock_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReleaseResponse) GetRemaining() uint32 {
+	if x != nil {
+		return x.Remaining
+	}
+	return 0
 }
 
 // GetRequest asks for a name.
@@ -734,6 +762,108 @@ func (x *ListResponse) GetNextPageToken() string {
 	return ""
 }
 
+// SetLimitRequest asks for another limit of a semaphore.
+type SetLimitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The semaphore.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How many permits it has from now on, at least 1. Permits that are out stay out: with a smaller limit new ones are granted
+	// once enough have come back.
+	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLimitRequest) Reset() {
+	*x = SetLimitRequest{}
+	mi := &file_lockd_v1_lock_service_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLimitRequest) ProtoMessage() {}
+
+func (x *SetLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_lock_service_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLimitRequest.ProtoReflect.Descriptor instead.
+func (*SetLimitRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_lock_service_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *SetLimitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetLimitRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// SetLimitResponse says what the limit was.
+type SetLimitResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The limit before, 0 if there was none.
+	Previous      uint32 `protobuf:"varint,1,opt,name=previous,proto3" json:"previous,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLimitResponse) Reset() {
+	*x = SetLimitResponse{}
+	mi := &file_lockd_v1_lock_service_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLimitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLimitResponse) ProtoMessage() {}
+
+func (x *SetLimitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_lock_service_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLimitResponse.ProtoReflect.Descriptor instead.
+func (*SetLimitResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_lock_service_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *SetLimitResponse) GetPrevious() uint32 {
+	if x != nil {
+		return x.Previous
+	}
+	return 0
+}
+
 var File_lockd_v1_lock_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_lock_service_proto_rawDesc = "" +
@@ -761,19 +891,23 @@ const file_lockd_v1_lock_service_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\blease_id\x18\x02 \x01(\tR\aleaseId\x12\x14\n" +
 	"\x05fence\x18\x03 \x01(\x04R\x05fence\x126\n" +
-	"\tvalid_for\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\x97\x01\n" +
+	"\tvalid_for\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xb8\x01\n" +
 	"\rExtendRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x19\n" +
 	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12/\n" +
-	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"7\n" +
+	"\x05lease\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x1f\n" +
+	"\vmay_shorten\x18\x05 \x01(\bR\n" +
+	"mayShorten\"7\n" +
 	"\x0eExtendResponse\x12%\n" +
-	"\x05lease\x18\x01 \x01(\v2\x0f.lockd.v1.LeaseR\x05lease\"g\n" +
+	"\x05lease\x18\x01 \x01(\v2\x0f.lockd.v1.LeaseR\x05lease\"\x81\x01\n" +
 	"\x0eReleaseRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x19\n" +
-	"\blease_id\x18\x03 \x01(\tR\aleaseId\"\x11\n" +
-	"\x0fReleaseResponse\" \n" +
+	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12\x18\n" +
+	"\apermits\x18\x04 \x01(\rR\apermits\"/\n" +
+	"\x0fReleaseResponse\x12\x1c\n" +
+	"\tremaining\x18\x01 \x01(\rR\tremaining\" \n" +
 	"\n" +
 	"GetRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"6\n" +
@@ -786,14 +920,20 @@ const file_lockd_v1_lock_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"a\n" +
 	"\fListResponse\x12)\n" +
 	"\x05locks\x18\x01 \x03(\v2\x13.lockd.v1.LockStateR\x05locks\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xb5\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\";\n" +
+	"\x0fSetLimitRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\".\n" +
+	"\x10SetLimitResponse\x12\x1a\n" +
+	"\bprevious\x18\x01 \x01(\rR\bprevious2\xf8\x02\n" +
 	"\vLockService\x12>\n" +
 	"\aAcquire\x12\x18.lockd.v1.AcquireRequest\x1a\x19.lockd.v1.AcquireResponse\x12;\n" +
 	"\x06Extend\x12\x17.lockd.v1.ExtendRequest\x1a\x18.lockd.v1.ExtendResponse\x12>\n" +
 	"\aRelease\x12\x18.lockd.v1.ReleaseRequest\x1a\x19.lockd.v1.ReleaseResponse\x122\n" +
 	"\x03Get\x12\x14.lockd.v1.GetRequest\x1a\x15.lockd.v1.GetResponse\x125\n" +
-	"\x04List\x12\x15.lockd.v1.ListRequest\x1a\x16.lockd.v1.ListResponseBF\n" +
-	"\vio.lockd.v1P\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
+	"\x04List\x12\x15.lockd.v1.ListRequest\x1a\x16.lockd.v1.ListResponse\x12A\n" +
+	"\bSetLimit\x12\x19.lockd.v1.SetLimitRequest\x1a\x1a.lockd.v1.SetLimitResponseBX\n" +
+	"\vio.lockd.v1B\x10LockServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
 
 var (
 	file_lockd_v1_lock_service_proto_rawDescOnce sync.Once
@@ -807,7 +947,7 @@ func file_lockd_v1_lock_service_proto_rawDescGZIP() []byte {
 	return file_lockd_v1_lock_service_proto_rawDescData
 }
 
-var file_lockd_v1_lock_service_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_lockd_v1_lock_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_lockd_v1_lock_service_proto_goTypes = []any{
 	(*AcquireRequest)(nil),      // 0: lockd.v1.AcquireRequest
 	(*AcquireResponse)(nil),     // 1: lockd.v1.AcquireResponse
@@ -820,36 +960,40 @@ var file_lockd_v1_lock_service_proto_goTypes = []any{
 	(*GetResponse)(nil),         // 8: lockd.v1.GetResponse
 	(*ListRequest)(nil),         // 9: lockd.v1.ListRequest
 	(*ListResponse)(nil),        // 10: lockd.v1.ListResponse
-	(LockKind)(0),               // 11: lockd.v1.LockKind
-	(*durationpb.Duration)(nil), // 12: google.protobuf.Duration
-	(*NotGranted)(nil),          // 13: lockd.v1.NotGranted
-	(*LockState)(nil),           // 14: lockd.v1.LockState
+	(*SetLimitRequest)(nil),     // 11: lockd.v1.SetLimitRequest
+	(*SetLimitResponse)(nil),    // 12: lockd.v1.SetLimitResponse
+	(LockKind)(0),               // 13: lockd.v1.LockKind
+	(*durationpb.Duration)(nil), // 14: google.protobuf.Duration
+	(*NotGranted)(nil),          // 15: lockd.v1.NotGranted
+	(*LockState)(nil),           // 16: lockd.v1.LockState
 }
 var file_lockd_v1_lock_service_proto_depIdxs = []int32{
-	11, // 0: lockd.v1.AcquireRequest.kind:type_name -> lockd.v1.LockKind
-	12, // 1: lockd.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
-	12, // 2: lockd.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
+	13, // 0: lockd.v1.AcquireRequest.kind:type_name -> lockd.v1.LockKind
+	14, // 1: lockd.v1.AcquireRequest.wait:type_name -> google.protobuf.Duration
+	14, // 2: lockd.v1.AcquireRequest.lease:type_name -> google.protobuf.Duration
 	2,  // 3: lockd.v1.AcquireResponse.granted:type_name -> lockd.v1.Lease
-	13, // 4: lockd.v1.AcquireResponse.not_granted:type_name -> lockd.v1.NotGranted
-	12, // 5: lockd.v1.Lease.valid_for:type_name -> google.protobuf.Duration
-	11, // 6: lockd.v1.ExtendRequest.kind:type_name -> lockd.v1.LockKind
-	12, // 7: lockd.v1.ExtendRequest.lease:type_name -> google.protobuf.Duration
+	15, // 4: lockd.v1.AcquireResponse.not_granted:type_name -> lockd.v1.NotGranted
+	14, // 5: lockd.v1.Lease.valid_for:type_name -> google.protobuf.Duration
+	13, // 6: lockd.v1.ExtendRequest.kind:type_name -> lockd.v1.LockKind
+	14, // 7: lockd.v1.ExtendRequest.lease:type_name -> google.protobuf.Duration
 	2,  // 8: lockd.v1.ExtendResponse.lease:type_name -> lockd.v1.Lease
-	11, // 9: lockd.v1.ReleaseRequest.kind:type_name -> lockd.v1.LockKind
-	14, // 10: lockd.v1.GetResponse.lock:type_name -> lockd.v1.LockState
-	14, // 11: lockd.v1.ListResponse.locks:type_name -> lockd.v1.LockState
+	13, // 9: lockd.v1.ReleaseRequest.kind:type_name -> lockd.v1.LockKind
+	16, // 10: lockd.v1.GetResponse.lock:type_name -> lockd.v1.LockState
+	16, // 11: lockd.v1.ListResponse.locks:type_name -> lockd.v1.LockState
 	0,  // 12: lockd.v1.LockService.Acquire:input_type -> lockd.v1.AcquireRequest
 	3,  // 13: lockd.v1.LockService.Extend:input_type -> lockd.v1.ExtendRequest
 	5,  // 14: lockd.v1.LockService.Release:input_type -> lockd.v1.ReleaseRequest
 	7,  // 15: lockd.v1.LockService.Get:input_type -> lockd.v1.GetRequest
 	9,  // 16: lockd.v1.LockService.List:input_type -> lockd.v1.ListRequest
-	1,  // 17: lockd.v1.LockService.Acquire:output_type -> lockd.v1.AcquireResponse
-	4,  // 18: lockd.v1.LockService.Extend:output_type -> lockd.v1.ExtendResponse
-	6,  // 19: lockd.v1.LockService.Release:output_type -> lockd.v1.ReleaseResponse
-	8,  // 20: lockd.v1.LockService.Get:output_type -> lockd.v1.GetResponse
-	10, // 21: lockd.v1.LockService.List:output_type -> lockd.v1.ListResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
+	11, // 17: lockd.v1.LockService.SetLimit:input_type -> lockd.v1.SetLimitRequest
+	1,  // 18: lockd.v1.LockService.Acquire:output_type -> lockd.v1.AcquireResponse
+	4,  // 19: lockd.v1.LockService.Extend:output_type -> lockd.v1.ExtendResponse
+	6,  // 20: lockd.v1.LockService.Release:output_type -> lockd.v1.ReleaseResponse
+	8,  // 21: lockd.v1.LockService.Get:output_type -> lockd.v1.GetResponse
+	10, // 22: lockd.v1.LockService.List:output_type -> lockd.v1.ListResponse
+	12, // 23: lockd.v1.LockService.SetLimit:output_type -> lockd.v1.SetLimitResponse
+	18, // [18:24] is the sub-list for method output_type
+	12, // [12:18] is the sub-list for method input_type
 	12, // [12:12] is the sub-list for extension type_name
 	12, // [12:12] is the sub-list for extension extendee
 	0,  // [0:12] is the sub-list for field type_name
@@ -871,7 +1015,7 @@ func file_lockd_v1_lock_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_lock_service_proto_rawDesc), len(file_lockd_v1_lock_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,11 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	LockService_Acquire_FullMethodName = "/lockd.v1.LockService/Acquire"
-	LockService_Extend_FullMethodName  = "/lockd.v1.LockService/Extend"
-	LockService_Release_FullMethodName = "/lockd.v1.LockService/Release"
-	LockService_Get_FullMethodName     = "/lockd.v1.LockService/Get"
-	LockService_List_FullMethodName    = "/lockd.v1.LockService/List"
+	LockService_Acquire_FullMethodName  = "/lockd.v1.LockService/Acquire"
+	LockService_Extend_FullMethodName   = "/lockd.v1.LockService/Extend"
+	LockService_Release_FullMethodName  = "/lockd.v1.LockService/Release"
+	LockService_Get_FullMethodName      = "/lockd.v1.LockService/Get"
+	LockService_List_FullMethodName     = "/lockd.v1.LockService/List"
+	LockService_SetLimit_FullMethodName = "/lockd.v1.LockService/SetLimit"
 )
 
 // LockServiceClient is the client API for LockService service.
@@ -35,7 +36,7 @@ const (
 type LockServiceClient interface {
 	// Acquire takes a lock for a fixed time.
 	Acquire(ctx context.Context, in *AcquireRequest, opts ...grpc.CallOption) (*AcquireResponse, error)
-	// Extend prolongs a lease. It never shortens it.
+	// Extend sets how long a lease lasts from now.
 	Extend(ctx context.Context, in *ExtendRequest, opts ...grpc.CallOption) (*ExtendResponse, error)
 	// Release gives a lease back.
 	Release(ctx context.Context, in *ReleaseRequest, opts ...grpc.CallOption) (*ReleaseResponse, error)
@@ -43,6 +44,8 @@ type LockServiceClient interface {
 	Get(ctx context.Context, in *GetRequest, opts ...grpc.CallOption) (*GetResponse, error)
 	// List lists the names that are held, from the store, in no order.
 	List(ctx context.Context, in *ListRequest, opts ...grpc.CallOption) (*ListResponse, error)
+	// SetLimit sets how many permits a semaphore has.
+	SetLimit(ctx context.Context, in *SetLimitRequest, opts ...grpc.CallOption) (*SetLimitResponse, error)
 }
 
 type lockServiceClient struct {
@@ -103,6 +106,16 @@ func (c *lockServiceClient) List(ctx context.Context, in *ListRequest, opts ...g
 	return out, nil
 }
 
+func (c *lockServiceClient) SetLimit(ctx context.Context, in *SetLimitRequest, opts ...grpc.CallOption) (*SetLimitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetLimitResponse)
+	err := c.cc.Invoke(ctx, LockService_SetLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LockServiceServer is the server API for LockService service.
 // All implementations must embed UnimplementedLockServiceServer
 // for forward compatibility.
@@ -112,7 +125,7 @@ func (c *lockServiceClient) List(ctx context.Context, in *ListRequest, opts ...g
 type LockServiceServer interface {
 	// Acquire takes a lock for a fixed time.
 	Acquire(context.Context, *AcquireRequest) (*AcquireResponse, error)
-	// Extend prolongs a lease. It never shortens it.
+	// Extend sets how long a lease lasts from now.
 	Extend(context.Context, *ExtendRequest) (*ExtendResponse, error)
 	// Release gives a lease back.
 	Release(context.Context, *ReleaseRequest) (*ReleaseResponse, error)
@@ -120,6 +133,8 @@ type LockServiceServer interface {
 	Get(context.Context, *GetRequest) (*GetResponse, error)
 	// List lists the names that are held, from the store, in no order.
 	List(context.Context, *ListRequest) (*ListResponse, error)
+	// SetLimit sets how many permits a semaphore has.
+	SetLimit(context.Context, *SetLimitRequest) (*SetLimitResponse, error)
 	mustEmbedUnimplementedLockServiceServer()
 }
 
@@ -144,6 +159,9 @@ func (UnimplementedLockServiceServer) Get(context.Context, *GetRequest) (*GetRes
 }
 func (UnimplementedLockServiceServer) List(context.Context, *ListRequest) (*ListResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method List not implemented")
+}
+func (UnimplementedLockServiceServer) SetLimit(context.Context, *SetLimitRequest) (*SetLimitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetLimit not implemented")
 }
 func (UnimplementedLockServiceServer) mustEmbedUnimplementedLockServiceServer() {}
 func (UnimplementedLockServiceServer) testEmbeddedByValue()                     {}
@@ -256,6 +274,24 @@ func _LockService_List_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LockService_SetLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LockServiceServer).SetLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: LockService_SetLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LockServiceServer).SetLimit(ctx, req.(*SetLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // LockService_ServiceDesc is the grpc.ServiceDesc for LockService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -282,6 +318,10 @@ var LockService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "List",
 			Handler:    _LockService_List_Handler,
+		},
+		{
+			MethodName: "SetLimit",
+			Handler:    _LockService_SetLimit_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

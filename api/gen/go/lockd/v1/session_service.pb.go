@@ -187,7 +187,72 @@ func (x Lost_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Lost_Reason.Descriptor instead.
 func (Lost_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{23, 0}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{30, 0}
+}
+
+// Cause says what ended the hold.
+type Unlocked_Cause int32
+
+const (
+	// Not known: the server could not observe the name when the hold ended.
+	Unlocked_CAUSE_UNSPECIFIED Unlocked_Cause = 0
+	// Its holder released it.
+	Unlocked_CAUSE_RELEASED Unlocked_Cause = 1
+	// Its holder released it, and the next waiter was given the lock at once.
+	Unlocked_CAUSE_HANDED_OVER Unlocked_Cause = 2
+	// Its lease ended.
+	Unlocked_CAUSE_EXPIRED Unlocked_Cause = 3
+	// Somebody released it by force.
+	Unlocked_CAUSE_FORCED Unlocked_Cause = 4
+	// The store lost its data.
+	Unlocked_CAUSE_DATA_LOSS Unlocked_Cause = 5
+)
+
+// Enum value maps for Unlocked_Cause.
+var (
+	Unlocked_Cause_name = map[int32]string{
+		0: "CAUSE_UNSPECIFIED",
+		1: "CAUSE_RELEASED",
+		2: "CAUSE_HANDED_OVER",
+		3: "CAUSE_EXPIRED",
+		4: "CAUSE_FORCED",
+		5: "CAUSE_DATA_LOSS",
+	}
+	Unlocked_Cause_value = map[string]int32{
+		"CAUSE_UNSPECIFIED": 0,
+		"CAUSE_RELEASED":    1,
+		"CAUSE_HANDED_OVER": 2,
+		"CAUSE_EXPIRED":     3,
+		"CAUSE_FORCED":      4,
+		"CAUSE_DATA_LOSS":   5,
+	}
+)
+
+func (x Unlocked_Cause) Enum() *Unlocked_Cause {
+	p := new(Unlocked_Cause)
+	*p = x
+	return p
+}
+
+func (x Unlocked_Cause) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Unlocked_Cause) Descriptor() protoreflect.EnumDescriptor {
+	return file_lockd_v1_session_service_proto_enumTypes[3].Descriptor()
+}
+
+func (Unlocked_Cause) Type() protoreflect.EnumType {
+	return &file_lockd_v1_session_service_proto_enumTypes[3]
+}
+
+func (x Unlocked_Cause) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Unlocked_Cause.Descriptor instead.
+func (Unlocked_Cause) EnumDescriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{33, 0}
 }
 
 // SessionRequest is one message of a client.
@@ -210,6 +275,9 @@ type SessionRequest struct {
 	//	*SessionRequest_Unwatch
 	//	*SessionRequest_Goodbye
 	//	*SessionRequest_Batch
+	//	*SessionRequest_Look
+	//	*SessionRequest_ListHolds
+	//	*SessionRequest_SetLimit
 	Message       isSessionRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -349,6 +417,33 @@ func (x *SessionRequest) GetBatch() *RequestBatch {
 	return nil
 }
 
+func (x *SessionRequest) GetLook() *Look {
+	if x != nil {
+		if x, ok := x.Message.(*SessionRequest_Look); ok {
+			return x.Look
+		}
+	}
+	return nil
+}
+
+func (x *SessionRequest) GetListHolds() *ListHolds {
+	if x != nil {
+		if x, ok := x.Message.(*SessionRequest_ListHolds); ok {
+			return x.ListHolds
+		}
+	}
+	return nil
+}
+
+func (x *SessionRequest) GetSetLimit() *SetLimit {
+	if x != nil {
+		if x, ok := x.Message.(*SessionRequest_SetLimit); ok {
+			return x.SetLimit
+		}
+	}
+	return nil
+}
+
 type isSessionRequest_Message interface {
 	isSessionRequest_Message()
 }
@@ -379,7 +474,7 @@ type SessionRequest_Release struct {
 }
 
 type SessionRequest_Extend struct {
-	// Prolongs a fixed lease.
+	// Sets how long a lease lasts, and whether it is renewed.
 	Extend *Extend `protobuf:"bytes,7,opt,name=extend,proto3,oneof"`
 }
 
@@ -403,6 +498,21 @@ type SessionRequest_Batch struct {
 	Batch *RequestBatch `protobuf:"bytes,11,opt,name=batch,proto3,oneof"`
 }
 
+type SessionRequest_Look struct {
+	// Asks what is known of a name.
+	Look *Look `protobuf:"bytes,12,opt,name=look,proto3,oneof"`
+}
+
+type SessionRequest_ListHolds struct {
+	// Asks what the session holds.
+	ListHolds *ListHolds `protobuf:"bytes,13,opt,name=list_holds,json=listHolds,proto3,oneof"`
+}
+
+type SessionRequest_SetLimit struct {
+	// Sets how many permits a semaphore has.
+	SetLimit *SetLimit `protobuf:"bytes,14,opt,name=set_limit,json=setLimit,proto3,oneof"`
+}
+
 func (*SessionRequest_Open) isSessionRequest_Message() {}
 
 func (*SessionRequest_Heartbeat) isSessionRequest_Message() {}
@@ -423,10 +533,16 @@ func (*SessionRequest_Goodbye) isSessionRequest_Message() {}
 
 func (*SessionRequest_Batch) isSessionRequest_Message() {}
 
+func (*SessionRequest_Look) isSessionRequest_Message() {}
+
+func (*SessionRequest_ListHolds) isSessionRequest_Message() {}
+
+func (*SessionRequest_SetLimit) isSessionRequest_Message() {}
+
 // SessionResponse is one message of the server: an answer, or a push.
 type SessionResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The request that is answered; 0 in a push.
+	// The request that is answered, Open included; 0 in a push.
 	RequestId uint64 `protobuf:"varint,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// What is told.
 	//
@@ -440,6 +556,9 @@ type SessionResponse struct {
 	//	*SessionResponse_Released
 	//	*SessionResponse_Extended
 	//	*SessionResponse_Result
+	//	*SessionResponse_Looked
+	//	*SessionResponse_HoldList
+	//	*SessionResponse_LimitSet
 	//	*SessionResponse_Lost
 	//	*SessionResponse_AtRisk
 	//	*SessionResponse_Safe
@@ -568,6 +687,33 @@ func (x *SessionResponse) GetResult() *Result {
 	return nil
 }
 
+func (x *SessionResponse) GetLooked() *Looked {
+	if x != nil {
+		if x, ok := x.Message.(*SessionResponse_Looked); ok {
+			return x.Looked
+		}
+	}
+	return nil
+}
+
+func (x *SessionResponse) GetHoldList() *HoldList {
+	if x != nil {
+		if x, ok := x.Message.(*SessionResponse_HoldList); ok {
+			return x.HoldList
+		}
+	}
+	return nil
+}
+
+func (x *SessionResponse) GetLimitSet() *LimitSet {
+	if x != nil {
+		if x, ok := x.Message.(*SessionResponse_LimitSet); ok {
+			return x.LimitSet
+		}
+	}
+	return nil
+}
+
 func (x *SessionResponse) GetLost() *Lost {
 	if x != nil {
 		if x, ok := x.Message.(*SessionResponse_Lost); ok {
@@ -675,6 +821,21 @@ type SessionResponse_Result struct {
 	Result *Result `protobuf:"bytes,9,opt,name=result,proto3,oneof"`
 }
 
+type SessionResponse_Looked struct {
+	// Answers Look.
+	Looked *Looked `protobuf:"bytes,10,opt,name=looked,proto3,oneof"`
+}
+
+type SessionResponse_HoldList struct {
+	// Answers ListHolds.
+	HoldList *HoldList `protobuf:"bytes,11,opt,name=hold_list,json=holdList,proto3,oneof"`
+}
+
+type SessionResponse_LimitSet struct {
+	// Answers SetLimit.
+	LimitSet *LimitSet `protobuf:"bytes,12,opt,name=limit_set,json=limitSet,proto3,oneof"`
+}
+
 type SessionResponse_Lost struct {
 	// Push: a hold is lost.
 	Lost *Lost `protobuf:"bytes,16,opt,name=lost,proto3,oneof"`
@@ -725,6 +886,12 @@ func (*SessionResponse_Released) isSessionResponse_Message() {}
 func (*SessionResponse_Extended) isSessionResponse_Message() {}
 
 func (*SessionResponse_Result) isSessionResponse_Message() {}
+
+func (*SessionResponse_Looked) isSessionResponse_Message() {}
+
+func (*SessionResponse_HoldList) isSessionResponse_Message() {}
+
+func (*SessionResponse_LimitSet) isSessionResponse_Message() {}
 
 func (*SessionResponse_Lost) isSessionResponse_Message() {}
 
@@ -1502,7 +1669,7 @@ func (x *Cancel) GetTargetId() uint64 {
 	return 0
 }
 
-// Release gives a hold back, once.
+// Release gives a hold back, once. Of a semaphore it can give back some of the permits.
 type Release struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.
@@ -1512,7 +1679,9 @@ type Release struct {
 	// The holder as told in Granted.
 	Holder string `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
 	// The fence as told in Granted. 0 = not compared.
-	Fence         uint64 `protobuf:"varint,4,opt,name=fence,proto3" json:"fence,omitempty"`
+	Fence uint64 `protobuf:"varint,4,opt,name=fence,proto3" json:"fence,omitempty"`
+	// For a semaphore: how many permits to give back. 0 = all of the hold.
+	Permits       uint32 `protobuf:"varint,5,opt,name=permits,proto3" json:"permits,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1575,7 +1744,14 @@ func (x *Release) GetFence() uint64 {
 	return 0
 }
 
-// Extend prolongs a fixed lease, so that it ends no earlier than after the given time. It never shortens it.
+func (x *Release) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+// Extend sets how long a lease lasts from now. It makes an auto lease fixed, or a fixed one auto.
 type Extend struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.
@@ -1586,8 +1762,10 @@ type Extend struct {
 	Holder string `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
 	// The fence as told in Granted. 0 = not compared.
 	Fence uint64 `protobuf:"varint,4,opt,name=fence,proto3" json:"fence,omitempty"`
-	// From now.
-	Lease         *durationpb.Duration `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	// From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
+	Lease *durationpb.Duration `protobuf:"bytes,5,opt,name=lease,proto3" json:"lease,omitempty"`
+	// Whether the lease may end earlier than it would without this request. Without it a longer remaining time is kept.
+	MayShorten    bool `protobuf:"varint,6,opt,name=may_shorten,json=mayShorten,proto3" json:"may_shorten,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1657,6 +1835,408 @@ func (x *Extend) GetLease() *durationpb.Duration {
 	return nil
 }
 
+func (x *Extend) GetMayShorten() bool {
+	if x != nil {
+		return x.MayShorten
+	}
+	return false
+}
+
+// Look asks what is known of a name.
+type Look struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The lock.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Look) Reset() {
+	*x = Look{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Look) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Look) ProtoMessage() {}
+
+func (x *Look) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Look.ProtoReflect.Descriptor instead.
+func (*Look) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Look) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// Looked answers Look.
+type Looked struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The state.
+	Lock          *LockState `protobuf:"bytes,1,opt,name=lock,proto3" json:"lock,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Looked) Reset() {
+	*x = Looked{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Looked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Looked) ProtoMessage() {}
+
+func (x *Looked) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Looked.ProtoReflect.Descriptor instead.
+func (*Looked) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Looked) GetLock() *LockState {
+	if x != nil {
+		return x.Lock
+	}
+	return nil
+}
+
+// ListHolds asks what the session holds.
+type ListHolds struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only names that begin with this.
+	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// At most so many, at most 1,000. 0 = 100.
+	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// From the page before.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHolds) Reset() {
+	*x = ListHolds{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHolds) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHolds) ProtoMessage() {}
+
+func (x *ListHolds) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHolds.ProtoReflect.Descriptor instead.
+func (*ListHolds) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListHolds) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListHolds) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListHolds) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// HoldList answers ListHolds: one page, ordered by name.
+type HoldList struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The holds.
+	Locks []*HeldLock `protobuf:"bytes,1,rep,name=locks,proto3" json:"locks,omitempty"`
+	// Empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldList) Reset() {
+	*x = HoldList{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldList) ProtoMessage() {}
+
+func (x *HoldList) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldList.ProtoReflect.Descriptor instead.
+func (*HoldList) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *HoldList) GetLocks() []*HeldLock {
+	if x != nil {
+		return x.Locks
+	}
+	return nil
+}
+
+func (x *HoldList) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// HeldLock is one lock that the session holds.
+type HeldLock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The hold.
+	Hold *Hold `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
+	// How long the lease can be trusted unless it is renewed.
+	Validity *Validity `protobuf:"bytes,2,opt,name=validity,proto3" json:"validity,omitempty"`
+	// How often the holder holds it.
+	HoldCount uint32 `protobuf:"varint,3,opt,name=hold_count,json=holdCount,proto3" json:"hold_count,omitempty"`
+	// Whether the lease is renewed by the server.
+	Auto bool `protobuf:"varint,4,opt,name=auto,proto3" json:"auto,omitempty"`
+	// For a semaphore: how many permits.
+	Permits       uint32 `protobuf:"varint,5,opt,name=permits,proto3" json:"permits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HeldLock) Reset() {
+	*x = HeldLock{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HeldLock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HeldLock) ProtoMessage() {}
+
+func (x *HeldLock) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HeldLock.ProtoReflect.Descriptor instead.
+func (*HeldLock) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *HeldLock) GetHold() *Hold {
+	if x != nil {
+		return x.Hold
+	}
+	return nil
+}
+
+func (x *HeldLock) GetValidity() *Validity {
+	if x != nil {
+		return x.Validity
+	}
+	return nil
+}
+
+func (x *HeldLock) GetHoldCount() uint32 {
+	if x != nil {
+		return x.HoldCount
+	}
+	return 0
+}
+
+func (x *HeldLock) GetAuto() bool {
+	if x != nil {
+		return x.Auto
+	}
+	return false
+}
+
+func (x *HeldLock) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+// SetLimit sets how many permits a semaphore has. Permits that are out stay out: with a smaller limit new ones are granted
+// once enough have come back.
+type SetLimit struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The semaphore.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How many permits it has from now on, at least 1.
+	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetLimit) Reset() {
+	*x = SetLimit{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetLimit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetLimit) ProtoMessage() {}
+
+func (x *SetLimit) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetLimit.ProtoReflect.Descriptor instead.
+func (*SetLimit) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *SetLimit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SetLimit) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// LimitSet answers SetLimit.
+type LimitSet struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The limit before, 0 if there was none.
+	Previous      uint32 `protobuf:"varint,1,opt,name=previous,proto3" json:"previous,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitSet) Reset() {
+	*x = LimitSet{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitSet) ProtoMessage() {}
+
+func (x *LimitSet) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitSet.ProtoReflect.Descriptor instead.
+func (*LimitSet) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *LimitSet) GetPrevious() uint32 {
+	if x != nil {
+		return x.Previous
+	}
+	return 0
+}
+
 // Watch asks for Unlocked pushes for a name. Watching twice is watching once.
 type Watch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1668,7 +2248,7 @@ type Watch struct {
 
 func (x *Watch) Reset() {
 	*x = Watch{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +2260,7 @@ func (x *Watch) String() string {
 func (*Watch) ProtoMessage() {}
 
 func (x *Watch) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +2273,7 @@ func (x *Watch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Watch.ProtoReflect.Descriptor instead.
 func (*Watch) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{13}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Watch) GetName() string {
@@ -1714,7 +2294,7 @@ type Unwatch struct {
 
 func (x *Unwatch) Reset() {
 	*x = Unwatch{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[14]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1726,7 +2306,7 @@ func (x *Unwatch) String() string {
 func (*Unwatch) ProtoMessage() {}
 
 func (x *Unwatch) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[14]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1739,7 +2319,7 @@ func (x *Unwatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unwatch.ProtoReflect.Descriptor instead.
 func (*Unwatch) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{14}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Unwatch) GetName() string {
@@ -1758,7 +2338,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[15]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1770,7 +2350,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[15]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1783,7 +2363,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{15}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{22}
 }
 
 // RequestBatch is several requests in one frame, handled in their order. Batches and Open are not allowed inside.
@@ -1797,7 +2377,7 @@ type RequestBatch struct {
 
 func (x *RequestBatch) Reset() {
 	*x = RequestBatch{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[16]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +2389,7 @@ func (x *RequestBatch) String() string {
 func (*RequestBatch) ProtoMessage() {}
 
 func (x *RequestBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[16]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +2402,7 @@ func (x *RequestBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestBatch.ProtoReflect.Descriptor instead.
 func (*RequestBatch) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{16}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RequestBatch) GetRequests() []*SessionRequest {
@@ -1843,7 +2423,7 @@ type ResponseBatch struct {
 
 func (x *ResponseBatch) Reset() {
 	*x = ResponseBatch{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[17]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1855,7 +2435,7 @@ func (x *ResponseBatch) String() string {
 func (*ResponseBatch) ProtoMessage() {}
 
 func (x *ResponseBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[17]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1868,7 +2448,7 @@ func (x *ResponseBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResponseBatch.ProtoReflect.Descriptor instead.
 func (*ResponseBatch) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{17}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResponseBatch) GetResponses() []*SessionResponse {
@@ -1895,7 +2475,7 @@ type Granted struct {
 
 func (x *Granted) Reset() {
 	*x = Granted{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[18]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1907,7 +2487,7 @@ func (x *Granted) String() string {
 func (*Granted) ProtoMessage() {}
 
 func (x *Granted) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[18]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1920,7 +2500,7 @@ func (x *Granted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Granted.ProtoReflect.Descriptor instead.
 func (*Granted) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{18}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Granted) GetHolds() []*Hold {
@@ -1962,7 +2542,7 @@ type Queued struct {
 
 func (x *Queued) Reset() {
 	*x = Queued{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[19]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2554,7 @@ func (x *Queued) String() string {
 func (*Queued) ProtoMessage() {}
 
 func (x *Queued) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[19]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2567,7 @@ func (x *Queued) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queued.ProtoReflect.Descriptor instead.
 func (*Queued) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{19}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Queued) GetPosition() uint32 {
@@ -2000,7 +2580,7 @@ func (x *Queued) GetPosition() uint32 {
 // Released answers Release.
 type Released struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How often the holder still holds the lock.
+	// How often the holder still holds the lock; for a semaphore, how many permits of the hold are left.
 	Remaining     uint32 `protobuf:"varint,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2008,7 +2588,7 @@ type Released struct {
 
 func (x *Released) Reset() {
 	*x = Released{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[20]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2600,7 @@ func (x *Released) String() string {
 func (*Released) ProtoMessage() {}
 
 func (x *Released) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[20]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2613,7 @@ func (x *Released) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Released.ProtoReflect.Descriptor instead.
 func (*Released) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{20}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Released) GetRemaining() uint32 {
@@ -2054,7 +2634,7 @@ type Extended struct {
 
 func (x *Extended) Reset() {
 	*x = Extended{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[21]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2066,7 +2646,7 @@ func (x *Extended) String() string {
 func (*Extended) ProtoMessage() {}
 
 func (x *Extended) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[21]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2079,7 +2659,7 @@ func (x *Extended) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extended.ProtoReflect.Descriptor instead.
 func (*Extended) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{21}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Extended) GetValidity() *Validity {
@@ -2100,7 +2680,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[22]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2692,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[22]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2705,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{22}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Result) GetStatus() *status.Status {
@@ -2148,7 +2728,7 @@ type Lost struct {
 
 func (x *Lost) Reset() {
 	*x = Lost{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[23]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2740,7 @@ func (x *Lost) String() string {
 func (*Lost) ProtoMessage() {}
 
 func (x *Lost) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[23]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2753,7 @@ func (x *Lost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lost.ProtoReflect.Descriptor instead.
 func (*Lost) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{23}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Lost) GetHold() *Hold {
@@ -2201,7 +2781,7 @@ type AtRisk struct {
 
 func (x *AtRisk) Reset() {
 	*x = AtRisk{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[24]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2793,7 @@ func (x *AtRisk) String() string {
 func (*AtRisk) ProtoMessage() {}
 
 func (x *AtRisk) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[24]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2806,7 @@ func (x *AtRisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AtRisk.ProtoReflect.Descriptor instead.
 func (*AtRisk) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{24}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AtRisk) GetValidity() *Validity {
@@ -2245,7 +2825,7 @@ type Safe struct {
 
 func (x *Safe) Reset() {
 	*x = Safe{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[25]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2257,7 +2837,7 @@ func (x *Safe) String() string {
 func (*Safe) ProtoMessage() {}
 
 func (x *Safe) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[25]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2270,22 +2850,28 @@ func (x *Safe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Safe.ProtoReflect.Descriptor instead.
 func (*Safe) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{25}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{32}
 }
 
-// Unlocked says that a watched name was released, released by force, or expired. Several in short order may be
-// told as one.
+// Unlocked says that a hold of a watched name ended, by whomever. It comes once for each end of a hold.
 type Unlocked struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.
-	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// What ended the hold.
+	Cause Unlocked_Cause `protobuf:"varint,2,opt,name=cause,proto3,enum=lockd.v1.Unlocked_Cause" json:"cause,omitempty"`
+	// The fence of the hold that ended, 0 where it is not known.
+	Fence uint64 `protobuf:"varint,3,opt,name=fence,proto3" json:"fence,omitempty"`
+	// How many earlier ends of holds of the name are told by this message as well, because the client did not read. Cause and
+	// fence are those of the last one.
+	Merged        uint32 `protobuf:"varint,4,opt,name=merged,proto3" json:"merged,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Unlocked) Reset() {
 	*x = Unlocked{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[26]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2297,7 +2883,7 @@ func (x *Unlocked) String() string {
 func (*Unlocked) ProtoMessage() {}
 
 func (x *Unlocked) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[26]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2310,7 +2896,7 @@ func (x *Unlocked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unlocked.ProtoReflect.Descriptor instead.
 func (*Unlocked) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{26}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Unlocked) GetName() string {
@@ -2318,6 +2904,27 @@ func (x *Unlocked) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *Unlocked) GetCause() Unlocked_Cause {
+	if x != nil {
+		return x.Cause
+	}
+	return Unlocked_CAUSE_UNSPECIFIED
+}
+
+func (x *Unlocked) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *Unlocked) GetMerged() uint32 {
+	if x != nil {
+		return x.Merged
+	}
+	return 0
 }
 
 // Draining asks the client to open a new stream and then to leave this one.
@@ -2331,7 +2938,7 @@ type Draining struct {
 
 func (x *Draining) Reset() {
 	*x = Draining{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[27]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2950,7 @@ func (x *Draining) String() string {
 func (*Draining) ProtoMessage() {}
 
 func (x *Draining) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[27]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2963,7 @@ func (x *Draining) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Draining.ProtoReflect.Descriptor instead.
 func (*Draining) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{27}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Draining) GetReconnectWithin() *durationpb.Duration {
@@ -2377,7 +2984,7 @@ type Closing struct {
 
 func (x *Closing) Reset() {
 	*x = Closing{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[28]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2389,7 +2996,7 @@ func (x *Closing) String() string {
 func (*Closing) ProtoMessage() {}
 
 func (x *Closing) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[28]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2402,7 +3009,7 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{28}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Closing) GetStatus() *status.Status {
@@ -2416,7 +3023,7 @@ var File_lockd_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1elockd/v1/session_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\x1a\x13lockd/v1/lock.proto\"\x82\x04\n" +
+	"\x1elockd/v1/session_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\x1a\x13lockd/v1/lock.proto\"\x91\x05\n" +
 	"\x0eSessionRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12$\n" +
@@ -2430,8 +3037,12 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\aunwatch\x18\t \x01(\v2\x11.lockd.v1.UnwatchH\x00R\aunwatch\x12-\n" +
 	"\agoodbye\x18\n" +
 	" \x01(\v2\x11.lockd.v1.GoodbyeH\x00R\agoodbye\x12.\n" +
-	"\x05batch\x18\v \x01(\v2\x16.lockd.v1.RequestBatchH\x00R\x05batchB\t\n" +
-	"\amessage\"\x87\x06\n" +
+	"\x05batch\x18\v \x01(\v2\x16.lockd.v1.RequestBatchH\x00R\x05batch\x12$\n" +
+	"\x04look\x18\f \x01(\v2\x0e.lockd.v1.LookH\x00R\x04look\x124\n" +
+	"\n" +
+	"list_holds\x18\r \x01(\v2\x13.lockd.v1.ListHoldsH\x00R\tlistHolds\x121\n" +
+	"\tset_limit\x18\x0e \x01(\v2\x12.lockd.v1.SetLimitH\x00R\bsetLimitB\t\n" +
+	"\amessage\"\x99\a\n" +
 	"\x0fSessionResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12*\n" +
@@ -2443,7 +3054,11 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x06queued\x18\x06 \x01(\v2\x10.lockd.v1.QueuedH\x00R\x06queued\x120\n" +
 	"\breleased\x18\a \x01(\v2\x12.lockd.v1.ReleasedH\x00R\breleased\x120\n" +
 	"\bextended\x18\b \x01(\v2\x12.lockd.v1.ExtendedH\x00R\bextended\x12*\n" +
-	"\x06result\x18\t \x01(\v2\x10.lockd.v1.ResultH\x00R\x06result\x12$\n" +
+	"\x06result\x18\t \x01(\v2\x10.lockd.v1.ResultH\x00R\x06result\x12*\n" +
+	"\x06looked\x18\n" +
+	" \x01(\v2\x10.lockd.v1.LookedH\x00R\x06looked\x121\n" +
+	"\thold_list\x18\v \x01(\v2\x12.lockd.v1.HoldListH\x00R\bholdList\x121\n" +
+	"\tlimit_set\x18\f \x01(\v2\x12.lockd.v1.LimitSetH\x00R\blimitSet\x12$\n" +
 	"\x04lost\x18\x10 \x01(\v2\x0e.lockd.v1.LostH\x00R\x04lost\x12+\n" +
 	"\aat_risk\x18\x11 \x01(\v2\x10.lockd.v1.AtRiskH\x00R\x06atRisk\x12$\n" +
 	"\x04safe\x18\x12 \x01(\v2\x0e.lockd.v1.SafeH\x00R\x04safe\x120\n" +
@@ -2521,18 +3136,45 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\apermits\x18\x03 \x01(\rR\apermits\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\rR\x05limit\"%\n" +
 	"\x06Cancel\x12\x1b\n" +
-	"\ttarget_id\x18\x01 \x01(\x04R\btargetId\"s\n" +
+	"\ttarget_id\x18\x01 \x01(\x04R\btargetId\"\x8d\x01\n" +
 	"\aRelease\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x16\n" +
 	"\x06holder\x18\x03 \x01(\tR\x06holder\x12\x14\n" +
-	"\x05fence\x18\x04 \x01(\x04R\x05fence\"\xa3\x01\n" +
+	"\x05fence\x18\x04 \x01(\x04R\x05fence\x12\x18\n" +
+	"\apermits\x18\x05 \x01(\rR\apermits\"\xc4\x01\n" +
 	"\x06Extend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x16\n" +
 	"\x06holder\x18\x03 \x01(\tR\x06holder\x12\x14\n" +
 	"\x05fence\x18\x04 \x01(\x04R\x05fence\x12/\n" +
-	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05lease\"\x1b\n" +
+	"\x05lease\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12\x1f\n" +
+	"\vmay_shorten\x18\x06 \x01(\bR\n" +
+	"mayShorten\"\x1a\n" +
+	"\x04Look\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"1\n" +
+	"\x06Looked\x12'\n" +
+	"\x04lock\x18\x01 \x01(\v2\x13.lockd.v1.LockStateR\x04lock\"_\n" +
+	"\tListHolds\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"\\\n" +
+	"\bHoldList\x12(\n" +
+	"\x05locks\x18\x01 \x03(\v2\x12.lockd.v1.HeldLockR\x05locks\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xab\x01\n" +
+	"\bHeldLock\x12\"\n" +
+	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12.\n" +
+	"\bvalidity\x18\x02 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\x12\x1d\n" +
+	"\n" +
+	"hold_count\x18\x03 \x01(\rR\tholdCount\x12\x12\n" +
+	"\x04auto\x18\x04 \x01(\bR\x04auto\x12\x18\n" +
+	"\apermits\x18\x05 \x01(\rR\apermits\"4\n" +
+	"\bSetLimit\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"&\n" +
+	"\bLimitSet\x12\x1a\n" +
+	"\bprevious\x18\x01 \x01(\rR\bprevious\"\x1b\n" +
 	"\x05Watch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\"\x1d\n" +
 	"\aUnwatch\x12\x12\n" +
@@ -2568,9 +3210,19 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x10REASON_NO_QUORUM\x10\x05\"8\n" +
 	"\x06AtRisk\x12.\n" +
 	"\bvalidity\x18\x01 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\"\x06\n" +
-	"\x04Safe\"\x1e\n" +
+	"\x04Safe\"\x82\x02\n" +
 	"\bUnlocked\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"P\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12.\n" +
+	"\x05cause\x18\x02 \x01(\x0e2\x18.lockd.v1.Unlocked.CauseR\x05cause\x12\x14\n" +
+	"\x05fence\x18\x03 \x01(\x04R\x05fence\x12\x16\n" +
+	"\x06merged\x18\x04 \x01(\rR\x06merged\"\x83\x01\n" +
+	"\x05Cause\x12\x15\n" +
+	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x12\n" +
+	"\x0eCAUSE_RELEASED\x10\x01\x12\x15\n" +
+	"\x11CAUSE_HANDED_OVER\x10\x02\x12\x11\n" +
+	"\rCAUSE_EXPIRED\x10\x03\x12\x10\n" +
+	"\fCAUSE_FORCED\x10\x04\x12\x13\n" +
+	"\x0fCAUSE_DATA_LOSS\x10\x05\"P\n" +
 	"\bDraining\x12D\n" +
 	"\x10reconnect_within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x0freconnectWithin\"5\n" +
 	"\aClosing\x12*\n" +
@@ -2583,8 +3235,8 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x14ON_DISCONNECT_EXPIRE\x10\x01\x12\x19\n" +
 	"\x15ON_DISCONNECT_RELEASE\x10\x022T\n" +
 	"\x0eSessionService\x12B\n" +
-	"\aSession\x12\x18.lockd.v1.SessionRequest\x1a\x19.lockd.v1.SessionResponse(\x010\x01BF\n" +
-	"\vio.lockd.v1P\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
+	"\aSession\x12\x18.lockd.v1.SessionRequest\x1a\x19.lockd.v1.SessionResponse(\x010\x01B[\n" +
+	"\vio.lockd.v1B\x13SessionServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
 
 var (
 	file_lockd_v1_session_service_proto_rawDescOnce sync.Once
@@ -2598,117 +3250,137 @@ func file_lockd_v1_session_service_proto_rawDescGZIP() []byte {
 	return file_lockd_v1_session_service_proto_rawDescData
 }
 
-var file_lockd_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_lockd_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_lockd_v1_session_service_proto_goTypes = []any{
 	(Feature)(0),                // 0: lockd.v1.Feature
 	(OnDisconnect)(0),           // 1: lockd.v1.OnDisconnect
 	(Lost_Reason)(0),            // 2: lockd.v1.Lost.Reason
-	(*SessionRequest)(nil),      // 3: lockd.v1.SessionRequest
-	(*SessionResponse)(nil),     // 4: lockd.v1.SessionResponse
-	(*Open)(nil),                // 5: lockd.v1.Open
-	(*Resume)(nil),              // 6: lockd.v1.Resume
-	(*Opened)(nil),              // 7: lockd.v1.Opened
-	(*Limits)(nil),              // 8: lockd.v1.Limits
-	(*Heartbeat)(nil),           // 9: lockd.v1.Heartbeat
-	(*HeartbeatAck)(nil),        // 10: lockd.v1.HeartbeatAck
-	(*Acquire)(nil),             // 11: lockd.v1.Acquire
-	(*AcquireItem)(nil),         // 12: lockd.v1.AcquireItem
-	(*Cancel)(nil),              // 13: lockd.v1.Cancel
-	(*Release)(nil),             // 14: lockd.v1.Release
-	(*Extend)(nil),              // 15: lockd.v1.Extend
-	(*Watch)(nil),               // 16: lockd.v1.Watch
-	(*Unwatch)(nil),             // 17: lockd.v1.Unwatch
-	(*Goodbye)(nil),             // 18: lockd.v1.Goodbye
-	(*RequestBatch)(nil),        // 19: lockd.v1.RequestBatch
-	(*ResponseBatch)(nil),       // 20: lockd.v1.ResponseBatch
-	(*Granted)(nil),             // 21: lockd.v1.Granted
-	(*Queued)(nil),              // 22: lockd.v1.Queued
-	(*Released)(nil),            // 23: lockd.v1.Released
-	(*Extended)(nil),            // 24: lockd.v1.Extended
-	(*Result)(nil),              // 25: lockd.v1.Result
-	(*Lost)(nil),                // 26: lockd.v1.Lost
-	(*AtRisk)(nil),              // 27: lockd.v1.AtRisk
-	(*Safe)(nil),                // 28: lockd.v1.Safe
-	(*Unlocked)(nil),            // 29: lockd.v1.Unlocked
-	(*Draining)(nil),            // 30: lockd.v1.Draining
-	(*Closing)(nil),             // 31: lockd.v1.Closing
-	nil,                         // 32: lockd.v1.Open.LabelsEntry
-	(*NotGranted)(nil),          // 33: lockd.v1.NotGranted
-	(*durationpb.Duration)(nil), // 34: google.protobuf.Duration
-	(*Hold)(nil),                // 35: lockd.v1.Hold
-	(LockKind)(0),               // 36: lockd.v1.LockKind
-	(*Validity)(nil),            // 37: lockd.v1.Validity
-	(*status.Status)(nil),       // 38: google.rpc.Status
+	(Unlocked_Cause)(0),         // 3: lockd.v1.Unlocked.Cause
+	(*SessionRequest)(nil),      // 4: lockd.v1.SessionRequest
+	(*SessionResponse)(nil),     // 5: lockd.v1.SessionResponse
+	(*Open)(nil),                // 6: lockd.v1.Open
+	(*Resume)(nil),              // 7: lockd.v1.Resume
+	(*Opened)(nil),              // 8: lockd.v1.Opened
+	(*Limits)(nil),              // 9: lockd.v1.Limits
+	(*Heartbeat)(nil),           // 10: lockd.v1.Heartbeat
+	(*HeartbeatAck)(nil),        // 11: lockd.v1.HeartbeatAck
+	(*Acquire)(nil),             // 12: lockd.v1.Acquire
+	(*AcquireItem)(nil),         // 13: lockd.v1.AcquireItem
+	(*Cancel)(nil),              // 14: lockd.v1.Cancel
+	(*Release)(nil),             // 15: lockd.v1.Release
+	(*Extend)(nil),              // 16: lockd.v1.Extend
+	(*Look)(nil),                // 17: lockd.v1.Look
+	(*Looked)(nil),              // 18: lockd.v1.Looked
+	(*ListHolds)(nil),           // 19: lockd.v1.ListHolds
+	(*HoldList)(nil),            // 20: lockd.v1.HoldList
+	(*HeldLock)(nil),            // 21: lockd.v1.HeldLock
+	(*SetLimit)(nil),            // 22: lockd.v1.SetLimit
+	(*LimitSet)(nil),            // 23: lockd.v1.LimitSet
+	(*Watch)(nil),               // 24: lockd.v1.Watch
+	(*Unwatch)(nil),             // 25: lockd.v1.Unwatch
+	(*Goodbye)(nil),             // 26: lockd.v1.Goodbye
+	(*RequestBatch)(nil),        // 27: lockd.v1.RequestBatch
+	(*ResponseBatch)(nil),       // 28: lockd.v1.ResponseBatch
+	(*Granted)(nil),             // 29: lockd.v1.Granted
+	(*Queued)(nil),              // 30: lockd.v1.Queued
+	(*Released)(nil),            // 31: lockd.v1.Released
+	(*Extended)(nil),            // 32: lockd.v1.Extended
+	(*Result)(nil),              // 33: lockd.v1.Result
+	(*Lost)(nil),                // 34: lockd.v1.Lost
+	(*AtRisk)(nil),              // 35: lockd.v1.AtRisk
+	(*Safe)(nil),                // 36: lockd.v1.Safe
+	(*Unlocked)(nil),            // 37: lockd.v1.Unlocked
+	(*Draining)(nil),            // 38: lockd.v1.Draining
+	(*Closing)(nil),             // 39: lockd.v1.Closing
+	nil,                         // 40: lockd.v1.Open.LabelsEntry
+	(*NotGranted)(nil),          // 41: lockd.v1.NotGranted
+	(*durationpb.Duration)(nil), // 42: google.protobuf.Duration
+	(*Hold)(nil),                // 43: lockd.v1.Hold
+	(LockKind)(0),               // 44: lockd.v1.LockKind
+	(*LockState)(nil),           // 45: lockd.v1.LockState
+	(*Validity)(nil),            // 46: lockd.v1.Validity
+	(*status.Status)(nil),       // 47: google.rpc.Status
 }
 var file_lockd_v1_session_service_proto_depIdxs = []int32{
-	5,  // 0: lockd.v1.SessionRequest.open:type_name -> lockd.v1.Open
-	9,  // 1: lockd.v1.SessionRequest.heartbeat:type_name -> lockd.v1.Heartbeat
-	11, // 2: lockd.v1.SessionRequest.acquire:type_name -> lockd.v1.Acquire
-	13, // 3: lockd.v1.SessionRequest.cancel:type_name -> lockd.v1.Cancel
-	14, // 4: lockd.v1.SessionRequest.release:type_name -> lockd.v1.Release
-	15, // 5: lockd.v1.SessionRequest.extend:type_name -> lockd.v1.Extend
-	16, // 6: lockd.v1.SessionRequest.watch:type_name -> lockd.v1.Watch
-	17, // 7: lockd.v1.SessionRequest.unwatch:type_name -> lockd.v1.Unwatch
-	18, // 8: lockd.v1.SessionRequest.goodbye:type_name -> lockd.v1.Goodbye
-	19, // 9: lockd.v1.SessionRequest.batch:type_name -> lockd.v1.RequestBatch
-	7,  // 10: lockd.v1.SessionResponse.opened:type_name -> lockd.v1.Opened
-	10, // 11: lockd.v1.SessionResponse.heartbeat_ack:type_name -> lockd.v1.HeartbeatAck
-	21, // 12: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
-	33, // 13: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
-	22, // 14: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
-	23, // 15: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
-	24, // 16: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
-	25, // 17: lockd.v1.SessionResponse.result:type_name -> lockd.v1.Result
-	26, // 18: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
-	27, // 19: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
-	28, // 20: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
-	29, // 21: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
-	30, // 22: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
-	31, // 23: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
-	20, // 24: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
-	32, // 25: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
-	34, // 26: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
-	1,  // 27: lockd.v1.Open.on_disconnect:type_name -> lockd.v1.OnDisconnect
-	0,  // 28: lockd.v1.Open.features:type_name -> lockd.v1.Feature
-	6,  // 29: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
-	35, // 30: lockd.v1.Resume.holds:type_name -> lockd.v1.Hold
-	34, // 31: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
-	34, // 32: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
-	0,  // 33: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
-	8,  // 34: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
-	35, // 35: lockd.v1.Opened.resumed:type_name -> lockd.v1.Hold
-	35, // 36: lockd.v1.Opened.lost:type_name -> lockd.v1.Hold
-	34, // 37: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
-	34, // 38: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
-	34, // 39: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
-	34, // 40: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
-	36, // 41: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
-	34, // 42: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
-	34, // 43: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
-	12, // 44: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
-	36, // 45: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
-	36, // 46: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
-	36, // 47: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
-	34, // 48: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
-	3,  // 49: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
-	4,  // 50: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
-	35, // 51: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
-	37, // 52: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
-	37, // 53: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
-	38, // 54: lockd.v1.Result.status:type_name -> google.rpc.Status
-	35, // 55: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
-	2,  // 56: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
-	37, // 57: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
-	34, // 58: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
-	38, // 59: lockd.v1.Closing.status:type_name -> google.rpc.Status
-	3,  // 60: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
-	4,  // 61: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
-	61, // [61:62] is the sub-list for method output_type
-	60, // [60:61] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	6,  // 0: lockd.v1.SessionRequest.open:type_name -> lockd.v1.Open
+	10, // 1: lockd.v1.SessionRequest.heartbeat:type_name -> lockd.v1.Heartbeat
+	12, // 2: lockd.v1.SessionRequest.acquire:type_name -> lockd.v1.Acquire
+	14, // 3: lockd.v1.SessionRequest.cancel:type_name -> lockd.v1.Cancel
+	15, // 4: lockd.v1.SessionRequest.release:type_name -> lockd.v1.Release
+	16, // 5: lockd.v1.SessionRequest.extend:type_name -> lockd.v1.Extend
+	24, // 6: lockd.v1.SessionRequest.watch:type_name -> lockd.v1.Watch
+	25, // 7: lockd.v1.SessionRequest.unwatch:type_name -> lockd.v1.Unwatch
+	26, // 8: lockd.v1.SessionRequest.goodbye:type_name -> lockd.v1.Goodbye
+	27, // 9: lockd.v1.SessionRequest.batch:type_name -> lockd.v1.RequestBatch
+	17, // 10: lockd.v1.SessionRequest.look:type_name -> lockd.v1.Look
+	19, // 11: lockd.v1.SessionRequest.list_holds:type_name -> lockd.v1.ListHolds
+	22, // 12: lockd.v1.SessionRequest.set_limit:type_name -> lockd.v1.SetLimit
+	8,  // 13: lockd.v1.SessionResponse.opened:type_name -> lockd.v1.Opened
+	11, // 14: lockd.v1.SessionResponse.heartbeat_ack:type_name -> lockd.v1.HeartbeatAck
+	29, // 15: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
+	41, // 16: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
+	30, // 17: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
+	31, // 18: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
+	32, // 19: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
+	33, // 20: lockd.v1.SessionResponse.result:type_name -> lockd.v1.Result
+	18, // 21: lockd.v1.SessionResponse.looked:type_name -> lockd.v1.Looked
+	20, // 22: lockd.v1.SessionResponse.hold_list:type_name -> lockd.v1.HoldList
+	23, // 23: lockd.v1.SessionResponse.limit_set:type_name -> lockd.v1.LimitSet
+	34, // 24: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
+	35, // 25: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
+	36, // 26: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
+	37, // 27: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
+	38, // 28: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
+	39, // 29: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
+	28, // 30: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
+	40, // 31: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
+	42, // 32: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
+	1,  // 33: lockd.v1.Open.on_disconnect:type_name -> lockd.v1.OnDisconnect
+	0,  // 34: lockd.v1.Open.features:type_name -> lockd.v1.Feature
+	7,  // 35: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
+	43, // 36: lockd.v1.Resume.holds:type_name -> lockd.v1.Hold
+	42, // 37: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
+	42, // 38: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
+	0,  // 39: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
+	9,  // 40: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
+	43, // 41: lockd.v1.Opened.resumed:type_name -> lockd.v1.Hold
+	43, // 42: lockd.v1.Opened.lost:type_name -> lockd.v1.Hold
+	42, // 43: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
+	42, // 44: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
+	42, // 45: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
+	42, // 46: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
+	44, // 47: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
+	42, // 48: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
+	42, // 49: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
+	13, // 50: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
+	44, // 51: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
+	44, // 52: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
+	44, // 53: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
+	42, // 54: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
+	45, // 55: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
+	21, // 56: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
+	43, // 57: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
+	46, // 58: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
+	4,  // 59: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
+	5,  // 60: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
+	43, // 61: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
+	46, // 62: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
+	46, // 63: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
+	47, // 64: lockd.v1.Result.status:type_name -> google.rpc.Status
+	43, // 65: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
+	2,  // 66: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
+	46, // 67: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
+	3,  // 68: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
+	42, // 69: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
+	47, // 70: lockd.v1.Closing.status:type_name -> google.rpc.Status
+	4,  // 71: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
+	5,  // 72: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
+	72, // [72:73] is the sub-list for method output_type
+	71, // [71:72] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_session_service_proto_init() }
@@ -2728,6 +3400,9 @@ func file_lockd_v1_session_service_proto_init() {
 		(*SessionRequest_Unwatch)(nil),
 		(*SessionRequest_Goodbye)(nil),
 		(*SessionRequest_Batch)(nil),
+		(*SessionRequest_Look)(nil),
+		(*SessionRequest_ListHolds)(nil),
+		(*SessionRequest_SetLimit)(nil),
 	}
 	file_lockd_v1_session_service_proto_msgTypes[1].OneofWrappers = []any{
 		(*SessionResponse_Opened)(nil),
@@ -2738,6 +3413,9 @@ func file_lockd_v1_session_service_proto_init() {
 		(*SessionResponse_Released)(nil),
 		(*SessionResponse_Extended)(nil),
 		(*SessionResponse_Result)(nil),
+		(*SessionResponse_Looked)(nil),
+		(*SessionResponse_HoldList)(nil),
+		(*SessionResponse_LimitSet)(nil),
 		(*SessionResponse_Lost)(nil),
 		(*SessionResponse_AtRisk)(nil),
 		(*SessionResponse_Safe)(nil),
@@ -2751,8 +3429,8 @@ func file_lockd_v1_session_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_session_service_proto_rawDesc), len(file_lockd_v1_session_service_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   30,
+			NumEnums:      4,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,44 +26,26 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from lockd.v1 import lock_pb2 as lockd_dot_v1_dot_lock__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clockd/v1/admin_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xe9\x02\n\x0bSessionInfo\x12\x1d\n\nsession_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n\x0b\x63lient_name\x18\x02 \x01(\tR\nclientName\x12\x39\n\x06labels\x18\x03 \x03(\x0b\x32!.lockd.v1.SessionInfo.LabelsEntryR\x06labels\x12\x12\n\x04peer\x18\x04 \x01(\tR\x04peer\x12+\n\x03\x61ge\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03\x61ge\x12\x33\n\x07silence\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationR\x07silence\x12\x14\n\x05locks\x18\x07 \x01(\rR\x05locks\x12\x18\n\x07waiters\x18\x08 \x01(\rR\x07waiters\x1a\x39\n\x0bLabelsEntry\x12\x10\n\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n\x05value\x18\x02 \x01(\tR\x05value:\x02\x38\x01\"\xc1\x02\n\tLeaseInfo\x12\"\n\x04hold\x18\x01 \x01(\x0b\x32\x0e.lockd.v1.HoldR\x04hold\x12\x1d\n\nsession_id\x18\x02 \x01(\tR\tsessionId\x12\x1f\n\x0b\x63lient_name\x18\x03 \x01(\tR\nclientName\x12+\n\x03\x61ge\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03\x61ge\x12\x36\n\tvalid_for\x18\x05 \x01(\x0b\x32\x19.google.protobuf.DurationR\x08validFor\x12\x12\n\x04\x61uto\x18\x06 \x01(\x08R\x04\x61uto\x12\x1d\n\nhold_count\x18\x07 \x01(\rR\tholdCount\x12\x1e\n\nannotation\x18\x08 \x01(\tR\nannotation\x12\x18\n\x07permits\x18\t \x01(\rR\x07permits\"\xe7\x01\n\nWaiterInfo\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12\x1d\n\nsession_id\x18\x03 \x01(\tR\tsessionId\x12\x1f\n\x0b\x63lient_name\x18\x04 \x01(\tR\nclientName\x12\x1a\n\x08position\x18\x05 \x01(\rR\x08position\x12+\n\x03\x61ge\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03\x61ge\x12\x14\n\x05owner\x18\x07 \x01(\tR\x05owner\"Q\n\x13ListSessionsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x02 \x01(\tR\tpageToken\"q\n\x14ListSessionsResponse\x12\x31\n\x08sessions\x18\x01 \x03(\x0b\x32\x15.lockd.v1.SessionInfoR\x08sessions\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"f\n\x10ListLocksRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\"h\n\x11ListLocksResponse\x12+\n\x06leases\x18\x01 \x03(\x0b\x32\x13.lockd.v1.LeaseInfoR\x06leases\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"d\n\x12ListWaitersRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\"m\n\x13ListWaitersResponse\x12.\n\x07waiters\x18\x01 \x03(\x0b\x32\x14.lockd.v1.WaiterInfoR\x07waiters\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"Q\n\x13\x46orceReleaseRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\"2\n\x14\x46orceReleaseResponse\x12\x1a\n\x08released\x18\x01 \x01(\x08R\x08released\"A\n\x0c\x44rainRequest\x12\x31\n\x06within\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationR\x06within\"+\n\rDrainResponse\x12\x1a\n\x08sessions\x18\x01 \x01(\rR\x08sessions2\xf8\x02\n\x0c\x41\x64minService\x12M\n\x0cListSessions\x12\x1d.lockd.v1.ListSessionsRequest\x1a\x1e.lockd.v1.ListSessionsResponse\x12\x44\n\tListLocks\x12\x1a.lockd.v1.ListLocksRequest\x1a\x1b.lockd.v1.ListLocksResponse\x12J\n\x0bListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponse\x12M\n\x0c\x46orceRelease\x12\x1d.lockd.v1.ForceReleaseRequest\x1a\x1e.lockd.v1.ForceReleaseResponse\x12\x38\n\x05\x44rain\x12\x16.lockd.v1.DrainRequest\x1a\x17.lockd.v1.DrainResponseBF\n\x0bio.lockd.v1P\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1clockd/v1/admin_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"Q\n\x13\x46orceReleaseRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\"2\n\x14\x46orceReleaseResponse\x12\x1a\n\x08released\x18\x01 \x01(\x08R\x08released\"A\n\x0c\x44rainRequest\x12\x31\n\x06within\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationR\x06within\"+\n\rDrainResponse\x12\x1a\n\x08sessions\x18\x01 \x01(\rR\x08sessions\"\x10\n\x0eUndrainRequest\"+\n\x0fUndrainResponse\x12\x18\n\x07\x64rained\x18\x01 \x01(\x08R\x07\x64rained2\xd7\x01\n\x0c\x41\x64minService\x12M\n\x0c\x46orceRelease\x12\x1d.lockd.v1.ForceReleaseRequest\x1a\x1e.lockd.v1.ForceReleaseResponse\x12\x38\n\x05\x44rain\x12\x16.lockd.v1.DrainRequest\x1a\x17.lockd.v1.DrainResponse\x12>\n\x07Undrain\x12\x18.lockd.v1.UndrainRequest\x1a\x19.lockd.v1.UndrainResponseBY\n\x0bio.lockd.v1B\x11\x41\x64minServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lockd.v1.admin_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'\n\013io.lockd.v1P\001Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1'
-  _globals['_SESSIONINFO_LABELSENTRY']._loaded_options = None
-  _globals['_SESSIONINFO_LABELSENTRY']._serialized_options = b'8\001'
-  _globals['_SESSIONINFO']._serialized_start=96
-  _globals['_SESSIONINFO']._serialized_end=457
-  _globals['_SESSIONINFO_LABELSENTRY']._serialized_start=400
-  _globals['_SESSIONINFO_LABELSENTRY']._serialized_end=457
-  _globals['_LEASEINFO']._serialized_start=460
-  _globals['_LEASEINFO']._serialized_end=781
-  _globals['_WAITERINFO']._serialized_start=784
-  _globals['_WAITERINFO']._serialized_end=1015
-  _globals['_LISTSESSIONSREQUEST']._serialized_start=1017
-  _globals['_LISTSESSIONSREQUEST']._serialized_end=1098
-  _globals['_LISTSESSIONSRESPONSE']._serialized_start=1100
-  _globals['_LISTSESSIONSRESPONSE']._serialized_end=1213
-  _globals['_LISTLOCKSREQUEST']._serialized_start=1215
-  _globals['_LISTLOCKSREQUEST']._serialized_end=1317
-  _globals['_LISTLOCKSRESPONSE']._serialized_start=1319
-  _globals['_LISTLOCKSRESPONSE']._serialized_end=1423
-  _globals['_LISTWAITERSREQUEST']._serialized_start=1425
-  _globals['_LISTWAITERSREQUEST']._serialized_end=1525
-  _globals['_LISTWAITERSRESPONSE']._serialized_start=1527
-  _globals['_LISTWAITERSRESPONSE']._serialized_end=1636
-  _globals['_FORCERELEASEREQUEST']._serialized_start=1638
-  _globals['_FORCERELEASEREQUEST']._serialized_end=1719
-  _globals['_FORCERELEASERESPONSE']._serialized_start=1721
-  _globals['_FORCERELEASERESPONSE']._serialized_end=1771
-  _globals['_DRAINREQUEST']._serialized_start=1773
-  _globals['_DRAINREQUEST']._serialized_end=1838
-  _globals['_DRAINRESPONSE']._serialized_start=1840
-  _globals['_DRAINRESPONSE']._serialized_end=1883
-  _globals['_ADMINSERVICE']._serialized_start=1886
-  _globals['_ADMINSERVICE']._serialized_end=2262
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013io.lockd.v1B\021AdminServiceProtoP\001Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1'
+  _globals['_FORCERELEASEREQUEST']._serialized_start=95
+  _globals['_FORCERELEASEREQUEST']._serialized_end=176
+  _globals['_FORCERELEASERESPONSE']._serialized_start=178
+  _globals['_FORCERELEASERESPONSE']._serialized_end=228
+  _globals['_DRAINREQUEST']._serialized_start=230
+  _globals['_DRAINREQUEST']._serialized_end=295
+  _globals['_DRAINRESPONSE']._serialized_start=297
+  _globals['_DRAINRESPONSE']._serialized_end=340
+  _globals['_UNDRAINREQUEST']._serialized_start=342
+  _globals['_UNDRAINREQUEST']._serialized_end=358
+  _globals['_UNDRAINRESPONSE']._serialized_start=360
+  _globals['_UNDRAINRESPONSE']._serialized_end=403
+  _globals['_ADMINSERVICE']._serialized_start=406
+  _globals['_ADMINSERVICE']._serialized_end=621
 # @@protoc_insertion_point(module_scope)

@@ -2,132 +2,12 @@ import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
 from lockd.v1 import lock_pb2 as _lock_pb2
-from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from collections.abc import Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class SessionInfo(_message.Message):
-    __slots__ = ("session_id", "client_name", "labels", "peer", "age", "silence", "locks", "waiters")
-    class LabelsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: str
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    PEER_FIELD_NUMBER: _ClassVar[int]
-    AGE_FIELD_NUMBER: _ClassVar[int]
-    SILENCE_FIELD_NUMBER: _ClassVar[int]
-    LOCKS_FIELD_NUMBER: _ClassVar[int]
-    WAITERS_FIELD_NUMBER: _ClassVar[int]
-    session_id: str
-    client_name: str
-    labels: _containers.ScalarMap[str, str]
-    peer: str
-    age: _duration_pb2.Duration
-    silence: _duration_pb2.Duration
-    locks: int
-    waiters: int
-    def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ...) -> None: ...
-
-class LeaseInfo(_message.Message):
-    __slots__ = ("hold", "session_id", "client_name", "age", "valid_for", "auto", "hold_count", "annotation", "permits")
-    HOLD_FIELD_NUMBER: _ClassVar[int]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
-    AGE_FIELD_NUMBER: _ClassVar[int]
-    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
-    AUTO_FIELD_NUMBER: _ClassVar[int]
-    HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
-    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
-    PERMITS_FIELD_NUMBER: _ClassVar[int]
-    hold: _lock_pb2.Hold
-    session_id: str
-    client_name: str
-    age: _duration_pb2.Duration
-    valid_for: _duration_pb2.Duration
-    auto: bool
-    hold_count: int
-    annotation: str
-    permits: int
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto: _Optional[bool] = ..., hold_count: _Optional[int] = ..., annotation: _Optional[str] = ..., permits: _Optional[int] = ...) -> None: ...
-
-class WaiterInfo(_message.Message):
-    __slots__ = ("name", "kind", "session_id", "client_name", "position", "age", "owner")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    KIND_FIELD_NUMBER: _ClassVar[int]
-    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
-    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
-    POSITION_FIELD_NUMBER: _ClassVar[int]
-    AGE_FIELD_NUMBER: _ClassVar[int]
-    OWNER_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    kind: _lock_pb2.LockKind
-    session_id: str
-    client_name: str
-    position: int
-    age: _duration_pb2.Duration
-    owner: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ...) -> None: ...
-
-class ListSessionsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token")
-    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
-    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    page_size: int
-    page_token: str
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
-
-class ListSessionsResponse(_message.Message):
-    __slots__ = ("sessions", "next_page_token")
-    SESSIONS_FIELD_NUMBER: _ClassVar[int]
-    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    sessions: _containers.RepeatedCompositeFieldContainer[SessionInfo]
-    next_page_token: str
-    def __init__(self, sessions: _Optional[_Iterable[_Union[SessionInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
-
-class ListLocksRequest(_message.Message):
-    __slots__ = ("prefix", "page_size", "page_token")
-    PREFIX_FIELD_NUMBER: _ClassVar[int]
-    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
-    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    prefix: str
-    page_size: int
-    page_token: str
-    def __init__(self, prefix: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
-
-class ListLocksResponse(_message.Message):
-    __slots__ = ("leases", "next_page_token")
-    LEASES_FIELD_NUMBER: _ClassVar[int]
-    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    leases: _containers.RepeatedCompositeFieldContainer[LeaseInfo]
-    next_page_token: str
-    def __init__(self, leases: _Optional[_Iterable[_Union[LeaseInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
-
-class ListWaitersRequest(_message.Message):
-    __slots__ = ("name", "page_size", "page_token")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
-    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    page_size: int
-    page_token: str
-    def __init__(self, name: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
-
-class ListWaitersResponse(_message.Message):
-    __slots__ = ("waiters", "next_page_token")
-    WAITERS_FIELD_NUMBER: _ClassVar[int]
-    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    waiters: _containers.RepeatedCompositeFieldContainer[WaiterInfo]
-    next_page_token: str
-    def __init__(self, waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class ForceReleaseRequest(_message.Message):
     __slots__ = ("name", "kind")
@@ -154,3 +34,13 @@ class DrainResponse(_message.Message):
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
     sessions: int
     def __init__(self, sessions: _Optional[int] = ...) -> None: ...
+
+class UndrainRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class UndrainResponse(_message.Message):
+    __slots__ = ("drained",)
+    DRAINED_FIELD_NUMBER: _ClassVar[int]
+    drained: bool
+    def __init__(self, drained: _Optional[bool] = ...) -> None: ...

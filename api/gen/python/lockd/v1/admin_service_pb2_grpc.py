@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class AdminServiceStub:
-    """AdminService is for operators. Its lists are of the replica that answers.
+    """AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
     """
 
     def __init__(self, channel):
@@ -35,21 +35,6 @@ class AdminServiceStub:
         Args:
             channel: A grpc.Channel.
         """
-        self.ListSessions = channel.unary_unary(
-                '/lockd.v1.AdminService/ListSessions',
-                request_serializer=lockd_dot_v1_dot_admin__service__pb2.ListSessionsRequest.SerializeToString,
-                response_deserializer=lockd_dot_v1_dot_admin__service__pb2.ListSessionsResponse.FromString,
-                _registered_method=True)
-        self.ListLocks = channel.unary_unary(
-                '/lockd.v1.AdminService/ListLocks',
-                request_serializer=lockd_dot_v1_dot_admin__service__pb2.ListLocksRequest.SerializeToString,
-                response_deserializer=lockd_dot_v1_dot_admin__service__pb2.ListLocksResponse.FromString,
-                _registered_method=True)
-        self.ListWaiters = channel.unary_unary(
-                '/lockd.v1.AdminService/ListWaiters',
-                request_serializer=lockd_dot_v1_dot_admin__service__pb2.ListWaitersRequest.SerializeToString,
-                response_deserializer=lockd_dot_v1_dot_admin__service__pb2.ListWaitersResponse.FromString,
-                _registered_method=True)
         self.ForceRelease = channel.unary_unary(
                 '/lockd.v1.AdminService/ForceRelease',
                 request_serializer=lockd_dot_v1_dot_admin__service__pb2.ForceReleaseRequest.SerializeToString,
@@ -60,33 +45,16 @@ class AdminServiceStub:
                 request_serializer=lockd_dot_v1_dot_admin__service__pb2.DrainRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_admin__service__pb2.DrainResponse.FromString,
                 _registered_method=True)
+        self.Undrain = channel.unary_unary(
+                '/lockd.v1.AdminService/Undrain',
+                request_serializer=lockd_dot_v1_dot_admin__service__pb2.UndrainRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_admin__service__pb2.UndrainResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer:
-    """AdminService is for operators. Its lists are of the replica that answers.
+    """AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
     """
-
-    def ListSessions(self, request, context):
-        """ListSessions lists the open sessions.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListLocks(self, request, context):
-        """ListLocks lists the leases that sessions of this replica hold.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ListWaiters(self, request, context):
-        """ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-        others those of this replica.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
 
     def ForceRelease(self, request, context):
         """ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
@@ -97,7 +65,14 @@ class AdminServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Drain(self, request, context):
-        """Drain asks all clients of this replica to move on.
+        """Drain asks all clients of this replica to move on, and refuses new ones.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Undrain(self, request, context):
+        """Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -106,21 +81,6 @@ class AdminServiceServicer:
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
-            'ListSessions': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListSessions,
-                    request_deserializer=lockd_dot_v1_dot_admin__service__pb2.ListSessionsRequest.FromString,
-                    response_serializer=lockd_dot_v1_dot_admin__service__pb2.ListSessionsResponse.SerializeToString,
-            ),
-            'ListLocks': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListLocks,
-                    request_deserializer=lockd_dot_v1_dot_admin__service__pb2.ListLocksRequest.FromString,
-                    response_serializer=lockd_dot_v1_dot_admin__service__pb2.ListLocksResponse.SerializeToString,
-            ),
-            'ListWaiters': grpc.unary_unary_rpc_method_handler(
-                    servicer.ListWaiters,
-                    request_deserializer=lockd_dot_v1_dot_admin__service__pb2.ListWaitersRequest.FromString,
-                    response_serializer=lockd_dot_v1_dot_admin__service__pb2.ListWaitersResponse.SerializeToString,
-            ),
             'ForceRelease': grpc.unary_unary_rpc_method_handler(
                     servicer.ForceRelease,
                     request_deserializer=lockd_dot_v1_dot_admin__service__pb2.ForceReleaseRequest.FromString,
@@ -131,6 +91,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=lockd_dot_v1_dot_admin__service__pb2.DrainRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_admin__service__pb2.DrainResponse.SerializeToString,
             ),
+            'Undrain': grpc.unary_unary_rpc_method_handler(
+                    servicer.Undrain,
+                    request_deserializer=lockd_dot_v1_dot_admin__service__pb2.UndrainRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_admin__service__pb2.UndrainResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'lockd.v1.AdminService', rpc_method_handlers)
@@ -140,89 +105,8 @@ def add_AdminServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AdminService:
-    """AdminService is for operators. Its lists are of the replica that answers.
+    """AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
     """
-
-    @staticmethod
-    def ListSessions(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/lockd.v1.AdminService/ListSessions',
-            lockd_dot_v1_dot_admin__service__pb2.ListSessionsRequest.SerializeToString,
-            lockd_dot_v1_dot_admin__service__pb2.ListSessionsResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListLocks(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/lockd.v1.AdminService/ListLocks',
-            lockd_dot_v1_dot_admin__service__pb2.ListLocksRequest.SerializeToString,
-            lockd_dot_v1_dot_admin__service__pb2.ListLocksResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ListWaiters(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/lockd.v1.AdminService/ListWaiters',
-            lockd_dot_v1_dot_admin__service__pb2.ListWaitersRequest.SerializeToString,
-            lockd_dot_v1_dot_admin__service__pb2.ListWaitersResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
 
     @staticmethod
     def ForceRelease(request,
@@ -268,6 +152,33 @@ class AdminService:
             '/lockd.v1.AdminService/Drain',
             lockd_dot_v1_dot_admin__service__pb2.DrainRequest.SerializeToString,
             lockd_dot_v1_dot_admin__service__pb2.DrainResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Undrain(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.AdminService/Undrain',
+            lockd_dot_v1_dot_admin__service__pb2.UndrainRequest.SerializeToString,
+            lockd_dot_v1_dot_admin__service__pb2.UndrainResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -25,24 +25,24 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lockd/v1/lock.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\"p\n\x04Hold\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12\x16\n\x06holder\x18\x03 \x01(\tR\x06holder\x12\x14\n\x05\x66\x65nce\x18\x04 \x01(\x04R\x05\x66\x65nce\"\x95\x01\n\x08Validity\x12\x37\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationR\tremaining\x12\x16\n\x06\x61nchor\x18\x02 \x01(\x04R\x06\x61nchor\x12\x38\n\nanchor_age\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationR\tanchorAge\"\x81\x02\n\nNotGranted\x12\x30\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1a.lockd.v1.NotGranted.CauseR\x05\x63\x61use\x12:\n\x0bretry_after\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationR\nretryAfter\x12\x17\n\x07held_by\x18\x03 \x01(\tR\x06heldBy\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\"X\n\x05\x43\x61use\x12\x15\n\x11\x43\x41USE_UNSPECIFIED\x10\x00\x12\x0e\n\nCAUSE_HELD\x10\x01\x12\x13\n\x0f\x43\x41USE_TIMED_OUT\x10\x02\x12\x13\n\x0f\x43\x41USE_CANCELLED\x10\x03\"\xf0\x02\n\tLockState\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12\x12\n\x04held\x18\x03 \x01(\x08R\x04held\x12\x17\n\x07held_by\x18\x04 \x01(\tR\x06heldBy\x12\x16\n\x06\x63lient\x18\x05 \x01(\tR\x06\x63lient\x12\x14\n\x05\x66\x65nce\x18\x06 \x01(\x04R\x05\x66\x65nce\x12+\n\x03ttl\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03ttl\x12\x1d\n\nhold_count\x18\x08 \x01(\rR\tholdCount\x12\x18\n\x07waiters\x18\t \x01(\rR\x07waiters\x12\x1e\n\nannotation\x18\n \x01(\tR\nannotation\x12\x18\n\x07holders\x18\x0b \x01(\rR\x07holders\x12\x14\n\x05limit\x18\x0c \x01(\rR\x05limit\x12\x16\n\x06queued\x18\r \x01(\rR\x06queued*\x94\x01\n\x08LockKind\x12\x19\n\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13LOCK_KIND_EXCLUSIVE\x10\x01\x12\x12\n\x0eLOCK_KIND_FAIR\x10\x02\x12\x12\n\x0eLOCK_KIND_READ\x10\x03\x12\x13\n\x0fLOCK_KIND_WRITE\x10\x04\x12\x17\n\x13LOCK_KIND_SEMAPHORE\x10\x05\x42\x46\n\x0bio.lockd.v1P\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13lockd/v1/lock.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\"\x91\x01\n\x04Hold\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12\x16\n\x06holder\x18\x03 \x01(\tR\x06holder\x12\x14\n\x05\x66\x65nce\x18\x04 \x01(\x04R\x05\x66\x65nce\x12\x1f\n\x0b\x61\x63quired_by\x18\x05 \x01(\x04R\nacquiredBy\"\x95\x01\n\x08Validity\x12\x37\n\tremaining\x18\x01 \x01(\x0b\x32\x19.google.protobuf.DurationR\tremaining\x12\x16\n\x06\x61nchor\x18\x02 \x01(\x04R\x06\x61nchor\x12\x38\n\nanchor_age\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationR\tanchorAge\"\x81\x02\n\nNotGranted\x12\x30\n\x05\x63\x61use\x18\x01 \x01(\x0e\x32\x1a.lockd.v1.NotGranted.CauseR\x05\x63\x61use\x12:\n\x0bretry_after\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationR\nretryAfter\x12\x17\n\x07held_by\x18\x03 \x01(\tR\x06heldBy\x12\x12\n\x04name\x18\x04 \x01(\tR\x04name\"X\n\x05\x43\x61use\x12\x15\n\x11\x43\x41USE_UNSPECIFIED\x10\x00\x12\x0e\n\nCAUSE_HELD\x10\x01\x12\x13\n\x0f\x43\x41USE_TIMED_OUT\x10\x02\x12\x13\n\x0f\x43\x41USE_CANCELLED\x10\x03\"\xf0\x02\n\tLockState\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12\x12\n\x04held\x18\x03 \x01(\x08R\x04held\x12\x17\n\x07held_by\x18\x04 \x01(\tR\x06heldBy\x12\x16\n\x06\x63lient\x18\x05 \x01(\tR\x06\x63lient\x12\x14\n\x05\x66\x65nce\x18\x06 \x01(\x04R\x05\x66\x65nce\x12+\n\x03ttl\x18\x07 \x01(\x0b\x32\x19.google.protobuf.DurationR\x03ttl\x12\x1d\n\nhold_count\x18\x08 \x01(\rR\tholdCount\x12\x18\n\x07waiters\x18\t \x01(\rR\x07waiters\x12\x1e\n\nannotation\x18\n \x01(\tR\nannotation\x12\x18\n\x07holders\x18\x0b \x01(\rR\x07holders\x12\x14\n\x05limit\x18\x0c \x01(\rR\x05limit\x12\x16\n\x06queued\x18\r \x01(\rR\x06queued*\x94\x01\n\x08LockKind\x12\x19\n\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x17\n\x13LOCK_KIND_EXCLUSIVE\x10\x01\x12\x12\n\x0eLOCK_KIND_FAIR\x10\x02\x12\x12\n\x0eLOCK_KIND_READ\x10\x03\x12\x13\n\x0fLOCK_KIND_WRITE\x10\x04\x12\x17\n\x13LOCK_KIND_SEMAPHORE\x10\x05\x42Q\n\x0bio.lockd.v1B\tLockProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lockd.v1.lock_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'\n\013io.lockd.v1P\001Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1'
-  _globals['_LOCKKIND']._serialized_start=963
-  _globals['_LOCKKIND']._serialized_end=1111
-  _globals['_HOLD']._serialized_start=65
-  _globals['_HOLD']._serialized_end=177
-  _globals['_VALIDITY']._serialized_start=180
-  _globals['_VALIDITY']._serialized_end=329
-  _globals['_NOTGRANTED']._serialized_start=332
-  _globals['_NOTGRANTED']._serialized_end=589
-  _globals['_NOTGRANTED_CAUSE']._serialized_start=501
-  _globals['_NOTGRANTED_CAUSE']._serialized_end=589
-  _globals['_LOCKSTATE']._serialized_start=592
-  _globals['_LOCKSTATE']._serialized_end=960
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013io.lockd.v1B\tLockProtoP\001Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1'
+  _globals['_LOCKKIND']._serialized_start=997
+  _globals['_LOCKKIND']._serialized_end=1145
+  _globals['_HOLD']._serialized_start=66
+  _globals['_HOLD']._serialized_end=211
+  _globals['_VALIDITY']._serialized_start=214
+  _globals['_VALIDITY']._serialized_end=363
+  _globals['_NOTGRANTED']._serialized_start=366
+  _globals['_NOTGRANTED']._serialized_end=623
+  _globals['_NOTGRANTED_CAUSE']._serialized_start=535
+  _globals['_NOTGRANTED_CAUSE']._serialized_end=623
+  _globals['_LOCKSTATE']._serialized_start=626
+  _globals['_LOCKSTATE']._serialized_end=994
 # @@protoc_insertion_point(module_scope)

@@ -25,16 +25,18 @@ LOCK_KIND_WRITE: LockKind
 LOCK_KIND_SEMAPHORE: LockKind
 
 class Hold(_message.Message):
-    __slots__ = ("name", "kind", "holder", "fence")
+    __slots__ = ("name", "kind", "holder", "fence", "acquired_by")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
+    ACQUIRED_BY_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: LockKind
     holder: str
     fence: int
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ...) -> None: ...
+    acquired_by: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., acquired_by: _Optional[int] = ...) -> None: ...
 
 class Validity(_message.Message):
     __slots__ = ("remaining", "anchor", "anchor_age")

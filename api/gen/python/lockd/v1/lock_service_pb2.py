@@ -26,14 +26,14 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from lockd.v1 import lock_pb2 as lockd_dot_v1_dot_lock__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blockd/v1/lock_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xb8\x02\n\x0e\x41\x63quireRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12-\n\x04wait\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationR\x04wait\x12/\n\x05lease\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x05lease\x12\x19\n\x08lease_id\x18\x05 \x01(\tR\x07leaseId\x12\x1f\n\x0b\x63lient_name\x18\x06 \x01(\tR\nclientName\x12\x1e\n\nannotation\x18\x07 \x01(\tR\nannotation\x12\x18\n\x07permits\x18\x08 \x01(\rR\x07permits\x12\x14\n\x05limit\x18\t \x01(\rR\x05limit\"\x82\x01\n\x0f\x41\x63quireResponse\x12+\n\x07granted\x18\x01 \x01(\x0b\x32\x0f.lockd.v1.LeaseH\x00R\x07granted\x12\x37\n\x0bnot_granted\x18\x02 \x01(\x0b\x32\x14.lockd.v1.NotGrantedH\x00R\nnotGrantedB\t\n\x07outcome\"\x84\x01\n\x05Lease\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n\x08lease_id\x18\x02 \x01(\tR\x07leaseId\x12\x14\n\x05\x66\x65nce\x18\x03 \x01(\x04R\x05\x66\x65nce\x12\x36\n\tvalid_for\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x08validFor\"\x97\x01\n\rExtendRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12\x19\n\x08lease_id\x18\x03 \x01(\tR\x07leaseId\x12/\n\x05lease\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x05lease\"7\n\x0e\x45xtendResponse\x12%\n\x05lease\x18\x01 \x01(\x0b\x32\x0f.lockd.v1.LeaseR\x05lease\"g\n\x0eReleaseRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12\x19\n\x08lease_id\x18\x03 \x01(\tR\x07leaseId\"\x11\n\x0fReleaseResponse\" \n\nGetRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\"6\n\x0bGetResponse\x12\'\n\x04lock\x18\x01 \x01(\x0b\x32\x13.lockd.v1.LockStateR\x04lock\"a\n\x0bListRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\"a\n\x0cListResponse\x12)\n\x05locks\x18\x01 \x03(\x0b\x32\x13.lockd.v1.LockStateR\x05locks\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken2\xb5\x02\n\x0bLockService\x12>\n\x07\x41\x63quire\x12\x18.lockd.v1.AcquireRequest\x1a\x19.lockd.v1.AcquireResponse\x12;\n\x06\x45xtend\x12\x17.lockd.v1.ExtendRequest\x1a\x18.lockd.v1.ExtendResponse\x12>\n\x07Release\x12\x18.lockd.v1.ReleaseRequest\x1a\x19.lockd.v1.ReleaseResponse\x12\x32\n\x03Get\x12\x14.lockd.v1.GetRequest\x1a\x15.lockd.v1.GetResponse\x12\x35\n\x04List\x12\x15.lockd.v1.ListRequest\x1a\x16.lockd.v1.ListResponseBF\n\x0bio.lockd.v1P\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blockd/v1/lock_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xb8\x02\n\x0e\x41\x63quireRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12-\n\x04wait\x18\x03 \x01(\x0b\x32\x19.google.protobuf.DurationR\x04wait\x12/\n\x05lease\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x05lease\x12\x19\n\x08lease_id\x18\x05 \x01(\tR\x07leaseId\x12\x1f\n\x0b\x63lient_name\x18\x06 \x01(\tR\nclientName\x12\x1e\n\nannotation\x18\x07 \x01(\tR\nannotation\x12\x18\n\x07permits\x18\x08 \x01(\rR\x07permits\x12\x14\n\x05limit\x18\t \x01(\rR\x05limit\"\x82\x01\n\x0f\x41\x63quireResponse\x12+\n\x07granted\x18\x01 \x01(\x0b\x32\x0f.lockd.v1.LeaseH\x00R\x07granted\x12\x37\n\x0bnot_granted\x18\x02 \x01(\x0b\x32\x14.lockd.v1.NotGrantedH\x00R\nnotGrantedB\t\n\x07outcome\"\x84\x01\n\x05Lease\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n\x08lease_id\x18\x02 \x01(\tR\x07leaseId\x12\x14\n\x05\x66\x65nce\x18\x03 \x01(\x04R\x05\x66\x65nce\x12\x36\n\tvalid_for\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x08validFor\"\xb8\x01\n\rExtendRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12\x19\n\x08lease_id\x18\x03 \x01(\tR\x07leaseId\x12/\n\x05lease\x18\x04 \x01(\x0b\x32\x19.google.protobuf.DurationR\x05lease\x12\x1f\n\x0bmay_shorten\x18\x05 \x01(\x08R\nmayShorten\"7\n\x0e\x45xtendResponse\x12%\n\x05lease\x18\x01 \x01(\x0b\x32\x0f.lockd.v1.LeaseR\x05lease\"\x81\x01\n\x0eReleaseRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12&\n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKindR\x04kind\x12\x19\n\x08lease_id\x18\x03 \x01(\tR\x07leaseId\x12\x18\n\x07permits\x18\x04 \x01(\rR\x07permits\"/\n\x0fReleaseResponse\x12\x1c\n\tremaining\x18\x01 \x01(\rR\tremaining\" \n\nGetRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\"6\n\x0bGetResponse\x12\'\n\x04lock\x18\x01 \x01(\x0b\x32\x13.lockd.v1.LockStateR\x04lock\"a\n\x0bListRequest\x12\x16\n\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n\tpage_size\x18\x02 \x01(\rR\x08pageSize\x12\x1d\n\npage_token\x18\x03 \x01(\tR\tpageToken\"a\n\x0cListResponse\x12)\n\x05locks\x18\x01 \x03(\x0b\x32\x13.lockd.v1.LockStateR\x05locks\x12&\n\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\";\n\x0fSetLimitRequest\x12\x12\n\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n\x05limit\x18\x02 \x01(\rR\x05limit\".\n\x10SetLimitResponse\x12\x1a\n\x08previous\x18\x01 \x01(\rR\x08previous2\xf8\x02\n\x0bLockService\x12>\n\x07\x41\x63quire\x12\x18.lockd.v1.AcquireRequest\x1a\x19.lockd.v1.AcquireResponse\x12;\n\x06\x45xtend\x12\x17.lockd.v1.ExtendRequest\x1a\x18.lockd.v1.ExtendResponse\x12>\n\x07Release\x12\x18.lockd.v1.ReleaseRequest\x1a\x19.lockd.v1.ReleaseResponse\x12\x32\n\x03Get\x12\x14.lockd.v1.GetRequest\x1a\x15.lockd.v1.GetResponse\x12\x35\n\x04List\x12\x15.lockd.v1.ListRequest\x1a\x16.lockd.v1.ListResponse\x12\x41\n\x08SetLimit\x12\x19.lockd.v1.SetLimitRequest\x1a\x1a.lockd.v1.SetLimitResponseBX\n\x0bio.lockd.v1B\x10LockServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lockd.v1.lock_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
-  _globals['DESCRIPTOR']._serialized_options = b'\n\013io.lockd.v1P\001Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1'
+  _globals['DESCRIPTOR']._serialized_options = b'\n\013io.lockd.v1B\020LockServiceProtoP\001Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1'
   _globals['_ACQUIREREQUEST']._serialized_start=95
   _globals['_ACQUIREREQUEST']._serialized_end=407
   _globals['_ACQUIRERESPONSE']._serialized_start=410
@@ -41,21 +41,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LEASE']._serialized_start=543
   _globals['_LEASE']._serialized_end=675
   _globals['_EXTENDREQUEST']._serialized_start=678
-  _globals['_EXTENDREQUEST']._serialized_end=829
-  _globals['_EXTENDRESPONSE']._serialized_start=831
-  _globals['_EXTENDRESPONSE']._serialized_end=886
-  _globals['_RELEASEREQUEST']._serialized_start=888
-  _globals['_RELEASEREQUEST']._serialized_end=991
-  _globals['_RELEASERESPONSE']._serialized_start=993
-  _globals['_RELEASERESPONSE']._serialized_end=1010
-  _globals['_GETREQUEST']._serialized_start=1012
-  _globals['_GETREQUEST']._serialized_end=1044
-  _globals['_GETRESPONSE']._serialized_start=1046
-  _globals['_GETRESPONSE']._serialized_end=1100
-  _globals['_LISTREQUEST']._serialized_start=1102
-  _globals['_LISTREQUEST']._serialized_end=1199
-  _globals['_LISTRESPONSE']._serialized_start=1201
-  _globals['_LISTRESPONSE']._serialized_end=1298
-  _globals['_LOCKSERVICE']._serialized_start=1301
-  _globals['_LOCKSERVICE']._serialized_end=1610
+  _globals['_EXTENDREQUEST']._serialized_end=862
+  _globals['_EXTENDRESPONSE']._serialized_start=864
+  _globals['_EXTENDRESPONSE']._serialized_end=919
+  _globals['_RELEASEREQUEST']._serialized_start=922
+  _globals['_RELEASEREQUEST']._serialized_end=1051
+  _globals['_RELEASERESPONSE']._serialized_start=1053
+  _globals['_RELEASERESPONSE']._serialized_end=1100
+  _globals['_GETREQUEST']._serialized_start=1102
+  _globals['_GETREQUEST']._serialized_end=1134
+  _globals['_GETRESPONSE']._serialized_start=1136
+  _globals['_GETRESPONSE']._serialized_end=1190
+  _globals['_LISTREQUEST']._serialized_start=1192
+  _globals['_LISTREQUEST']._serialized_end=1289
+  _globals['_LISTRESPONSE']._serialized_start=1291
+  _globals['_LISTRESPONSE']._serialized_end=1388
+  _globals['_SETLIMITREQUEST']._serialized_start=1390
+  _globals['_SETLIMITREQUEST']._serialized_end=1449
+  _globals['_SETLIMITRESPONSE']._serialized_start=1451
+  _globals['_SETLIMITRESPONSE']._serialized_end=1497
+  _globals['_LOCKSERVICE']._serialized_start=1500
+  _globals['_LOCKSERVICE']._serialized_end=1876
 # @@protoc_insertion_point(module_scope)

@@ -53,16 +53,18 @@ class Lease(_message.Message):
     def __init__(self, name: _Optional[str] = ..., lease_id: _Optional[str] = ..., fence: _Optional[int] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ExtendRequest(_message.Message):
-    __slots__ = ("name", "kind", "lease_id", "lease")
+    __slots__ = ("name", "kind", "lease_id", "lease", "may_shorten")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
+    MAY_SHORTEN_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
     lease_id: str
     lease: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., lease_id: _Optional[str] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    may_shorten: bool
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., lease_id: _Optional[str] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., may_shorten: _Optional[bool] = ...) -> None: ...
 
 class ExtendResponse(_message.Message):
     __slots__ = ("lease",)
@@ -71,18 +73,22 @@ class ExtendResponse(_message.Message):
     def __init__(self, lease: _Optional[_Union[Lease, _Mapping]] = ...) -> None: ...
 
 class ReleaseRequest(_message.Message):
-    __slots__ = ("name", "kind", "lease_id")
+    __slots__ = ("name", "kind", "lease_id", "permits")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     LEASE_ID_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
     lease_id: str
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., lease_id: _Optional[str] = ...) -> None: ...
+    permits: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., lease_id: _Optional[str] = ..., permits: _Optional[int] = ...) -> None: ...
 
 class ReleaseResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("remaining",)
+    REMAINING_FIELD_NUMBER: _ClassVar[int]
+    remaining: int
+    def __init__(self, remaining: _Optional[int] = ...) -> None: ...
 
 class GetRequest(_message.Message):
     __slots__ = ("name",)
@@ -113,3 +119,17 @@ class ListResponse(_message.Message):
     locks: _containers.RepeatedCompositeFieldContainer[_lock_pb2.LockState]
     next_page_token: str
     def __init__(self, locks: _Optional[_Iterable[_Union[_lock_pb2.LockState, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class SetLimitRequest(_message.Message):
+    __slots__ = ("name", "limit")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    limit: int
+    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class SetLimitResponse(_message.Message):
+    __slots__ = ("previous",)
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    previous: int
+    def __init__(self, previous: _Optional[int] = ...) -> None: ...

@@ -61,6 +61,11 @@ class LockServiceStub:
                 request_serializer=lockd_dot_v1_dot_lock__service__pb2.ListRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_lock__service__pb2.ListResponse.FromString,
                 _registered_method=True)
+        self.SetLimit = channel.unary_unary(
+                '/lockd.v1.LockService/SetLimit',
+                request_serializer=lockd_dot_v1_dot_lock__service__pb2.SetLimitRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_lock__service__pb2.SetLimitResponse.FromString,
+                _registered_method=True)
 
 
 class LockServiceServicer:
@@ -76,7 +81,7 @@ class LockServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Extend(self, request, context):
-        """Extend prolongs a lease. It never shortens it.
+        """Extend sets how long a lease lasts from now.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -98,6 +103,13 @@ class LockServiceServicer:
 
     def List(self, request, context):
         """List lists the names that are held, from the store, in no order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetLimit(self, request, context):
+        """SetLimit sets how many permits a semaphore has.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -130,6 +142,11 @@ def add_LockServiceServicer_to_server(servicer, server):
                     servicer.List,
                     request_deserializer=lockd_dot_v1_dot_lock__service__pb2.ListRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_lock__service__pb2.ListResponse.SerializeToString,
+            ),
+            'SetLimit': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetLimit,
+                    request_deserializer=lockd_dot_v1_dot_lock__service__pb2.SetLimitRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_lock__service__pb2.SetLimitResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -269,6 +286,33 @@ class LockService:
             '/lockd.v1.LockService/List',
             lockd_dot_v1_dot_lock__service__pb2.ListRequest.SerializeToString,
             lockd_dot_v1_dot_lock__service__pb2.ListResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetLimit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.LockService/SetLimit',
+            lockd_dot_v1_dot_lock__service__pb2.SetLimitRequest.SerializeToString,
+            lockd_dot_v1_dot_lock__service__pb2.SetLimitResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -29,7 +29,7 @@ ON_DISCONNECT_EXPIRE: OnDisconnect
 ON_DISCONNECT_RELEASE: OnDisconnect
 
 class SessionRequest(_message.Message):
-    __slots__ = ("request_id", "open", "heartbeat", "acquire", "cancel", "release", "extend", "watch", "unwatch", "goodbye", "batch")
+    __slots__ = ("request_id", "open", "heartbeat", "acquire", "cancel", "release", "extend", "watch", "unwatch", "goodbye", "batch", "look", "list_holds", "set_limit")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_FIELD_NUMBER: _ClassVar[int]
@@ -41,6 +41,9 @@ class SessionRequest(_message.Message):
     UNWATCH_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
+    LOOK_FIELD_NUMBER: _ClassVar[int]
+    LIST_HOLDS_FIELD_NUMBER: _ClassVar[int]
+    SET_LIMIT_FIELD_NUMBER: _ClassVar[int]
     request_id: int
     open: Open
     heartbeat: Heartbeat
@@ -52,10 +55,13 @@ class SessionRequest(_message.Message):
     unwatch: Unwatch
     goodbye: Goodbye
     batch: RequestBatch
-    def __init__(self, request_id: _Optional[int] = ..., open: _Optional[_Union[Open, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acquire: _Optional[_Union[Acquire, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., extend: _Optional[_Union[Extend, _Mapping]] = ..., watch: _Optional[_Union[Watch, _Mapping]] = ..., unwatch: _Optional[_Union[Unwatch, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., batch: _Optional[_Union[RequestBatch, _Mapping]] = ...) -> None: ...
+    look: Look
+    list_holds: ListHolds
+    set_limit: SetLimit
+    def __init__(self, request_id: _Optional[int] = ..., open: _Optional[_Union[Open, _Mapping]] = ..., heartbeat: _Optional[_Union[Heartbeat, _Mapping]] = ..., acquire: _Optional[_Union[Acquire, _Mapping]] = ..., cancel: _Optional[_Union[Cancel, _Mapping]] = ..., release: _Optional[_Union[Release, _Mapping]] = ..., extend: _Optional[_Union[Extend, _Mapping]] = ..., watch: _Optional[_Union[Watch, _Mapping]] = ..., unwatch: _Optional[_Union[Unwatch, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., batch: _Optional[_Union[RequestBatch, _Mapping]] = ..., look: _Optional[_Union[Look, _Mapping]] = ..., list_holds: _Optional[_Union[ListHolds, _Mapping]] = ..., set_limit: _Optional[_Union[SetLimit, _Mapping]] = ...) -> None: ...
 
 class SessionResponse(_message.Message):
-    __slots__ = ("request_id", "opened", "heartbeat_ack", "granted", "not_granted", "queued", "released", "extended", "result", "lost", "at_risk", "safe", "unlocked", "draining", "closing", "batch")
+    __slots__ = ("request_id", "opened", "heartbeat_ack", "granted", "not_granted", "queued", "released", "extended", "result", "looked", "hold_list", "limit_set", "lost", "at_risk", "safe", "unlocked", "draining", "closing", "batch")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     OPENED_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_ACK_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +71,9 @@ class SessionResponse(_message.Message):
     RELEASED_FIELD_NUMBER: _ClassVar[int]
     EXTENDED_FIELD_NUMBER: _ClassVar[int]
     RESULT_FIELD_NUMBER: _ClassVar[int]
+    LOOKED_FIELD_NUMBER: _ClassVar[int]
+    HOLD_LIST_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_SET_FIELD_NUMBER: _ClassVar[int]
     LOST_FIELD_NUMBER: _ClassVar[int]
     AT_RISK_FIELD_NUMBER: _ClassVar[int]
     SAFE_FIELD_NUMBER: _ClassVar[int]
@@ -81,6 +90,9 @@ class SessionResponse(_message.Message):
     released: Released
     extended: Extended
     result: Result
+    looked: Looked
+    hold_list: HoldList
+    limit_set: LimitSet
     lost: Lost
     at_risk: AtRisk
     safe: Safe
@@ -88,7 +100,7 @@ class SessionResponse(_message.Message):
     draining: Draining
     closing: Closing
     batch: ResponseBatch
-    def __init__(self, request_id: _Optional[int] = ..., opened: _Optional[_Union[Opened, _Mapping]] = ..., heartbeat_ack: _Optional[_Union[HeartbeatAck, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., not_granted: _Optional[_Union[_lock_pb2.NotGranted, _Mapping]] = ..., queued: _Optional[_Union[Queued, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., extended: _Optional[_Union[Extended, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., at_risk: _Optional[_Union[AtRisk, _Mapping]] = ..., safe: _Optional[_Union[Safe, _Mapping]] = ..., unlocked: _Optional[_Union[Unlocked, _Mapping]] = ..., draining: _Optional[_Union[Draining, _Mapping]] = ..., closing: _Optional[_Union[Closing, _Mapping]] = ..., batch: _Optional[_Union[ResponseBatch, _Mapping]] = ...) -> None: ...
+    def __init__(self, request_id: _Optional[int] = ..., opened: _Optional[_Union[Opened, _Mapping]] = ..., heartbeat_ack: _Optional[_Union[HeartbeatAck, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., not_granted: _Optional[_Union[_lock_pb2.NotGranted, _Mapping]] = ..., queued: _Optional[_Union[Queued, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., extended: _Optional[_Union[Extended, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., looked: _Optional[_Union[Looked, _Mapping]] = ..., hold_list: _Optional[_Union[HoldList, _Mapping]] = ..., limit_set: _Optional[_Union[LimitSet, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., at_risk: _Optional[_Union[AtRisk, _Mapping]] = ..., safe: _Optional[_Union[Safe, _Mapping]] = ..., unlocked: _Optional[_Union[Unlocked, _Mapping]] = ..., draining: _Optional[_Union[Draining, _Mapping]] = ..., closing: _Optional[_Union[Closing, _Mapping]] = ..., batch: _Optional[_Union[ResponseBatch, _Mapping]] = ...) -> None: ...
 
 class Open(_message.Message):
     __slots__ = ("client_name", "labels", "session_ttl", "on_disconnect", "features", "resume")
@@ -228,30 +240,92 @@ class Cancel(_message.Message):
     def __init__(self, target_id: _Optional[int] = ...) -> None: ...
 
 class Release(_message.Message):
-    __slots__ = ("name", "kind", "holder", "fence")
+    __slots__ = ("name", "kind", "holder", "fence", "permits")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
     holder: str
     fence: int
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ...) -> None: ...
+    permits: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., permits: _Optional[int] = ...) -> None: ...
 
 class Extend(_message.Message):
-    __slots__ = ("name", "kind", "holder", "fence", "lease")
+    __slots__ = ("name", "kind", "holder", "fence", "lease", "may_shorten")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
     LEASE_FIELD_NUMBER: _ClassVar[int]
+    MAY_SHORTEN_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
     holder: str
     fence: int
     lease: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    may_shorten: bool
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., may_shorten: _Optional[bool] = ...) -> None: ...
+
+class Look(_message.Message):
+    __slots__ = ("name",)
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    def __init__(self, name: _Optional[str] = ...) -> None: ...
+
+class Looked(_message.Message):
+    __slots__ = ("lock",)
+    LOCK_FIELD_NUMBER: _ClassVar[int]
+    lock: _lock_pb2.LockState
+    def __init__(self, lock: _Optional[_Union[_lock_pb2.LockState, _Mapping]] = ...) -> None: ...
+
+class ListHolds(_message.Message):
+    __slots__ = ("prefix", "page_size", "page_token")
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    prefix: str
+    page_size: int
+    page_token: str
+    def __init__(self, prefix: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class HoldList(_message.Message):
+    __slots__ = ("locks", "next_page_token")
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    locks: _containers.RepeatedCompositeFieldContainer[HeldLock]
+    next_page_token: str
+    def __init__(self, locks: _Optional[_Iterable[_Union[HeldLock, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class HeldLock(_message.Message):
+    __slots__ = ("hold", "validity", "hold_count", "auto", "permits")
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    VALIDITY_FIELD_NUMBER: _ClassVar[int]
+    HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    AUTO_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
+    hold: _lock_pb2.Hold
+    validity: _lock_pb2.Validity
+    hold_count: int
+    auto: bool
+    permits: int
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: _Optional[bool] = ..., permits: _Optional[int] = ...) -> None: ...
+
+class SetLimit(_message.Message):
+    __slots__ = ("name", "limit")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    limit: int
+    def __init__(self, name: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class LimitSet(_message.Message):
+    __slots__ = ("previous",)
+    PREVIOUS_FIELD_NUMBER: _ClassVar[int]
+    previous: int
+    def __init__(self, previous: _Optional[int] = ...) -> None: ...
 
 class Watch(_message.Message):
     __slots__ = ("name",)
@@ -350,10 +424,30 @@ class Safe(_message.Message):
     def __init__(self) -> None: ...
 
 class Unlocked(_message.Message):
-    __slots__ = ("name",)
+    __slots__ = ("name", "cause", "fence", "merged")
+    class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        CAUSE_UNSPECIFIED: _ClassVar[Unlocked.Cause]
+        CAUSE_RELEASED: _ClassVar[Unlocked.Cause]
+        CAUSE_HANDED_OVER: _ClassVar[Unlocked.Cause]
+        CAUSE_EXPIRED: _ClassVar[Unlocked.Cause]
+        CAUSE_FORCED: _ClassVar[Unlocked.Cause]
+        CAUSE_DATA_LOSS: _ClassVar[Unlocked.Cause]
+    CAUSE_UNSPECIFIED: Unlocked.Cause
+    CAUSE_RELEASED: Unlocked.Cause
+    CAUSE_HANDED_OVER: Unlocked.Cause
+    CAUSE_EXPIRED: Unlocked.Cause
+    CAUSE_FORCED: Unlocked.Cause
+    CAUSE_DATA_LOSS: Unlocked.Cause
     NAME_FIELD_NUMBER: _ClassVar[int]
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    MERGED_FIELD_NUMBER: _ClassVar[int]
     name: str
-    def __init__(self, name: _Optional[str] = ...) -> None: ...
+    cause: Unlocked.Cause
+    fence: int
+    merged: int
+    def __init__(self, name: _Optional[str] = ..., cause: _Optional[_Union[Unlocked.Cause, str]] = ..., fence: _Optional[int] = ..., merged: _Optional[int] = ...) -> None: ...
 
 class Draining(_message.Message):
     __slots__ = ("reconnect_within",)

@@ -44,18 +44,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Acquire_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Acquire_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Acquire_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Acquire_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Acquire_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Acquire_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Acquire.class, io.lockd.v1.Acquire.Builder.class);
   }
@@ -744,13 +744,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.AcquireOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Acquire_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Acquire_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Acquire_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Acquire_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Acquire.class, io.lockd.v1.Acquire.Builder.class);
     }
@@ -808,7 +808,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Acquire_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Acquire_descriptor;
     }
 
     @java.lang.Override

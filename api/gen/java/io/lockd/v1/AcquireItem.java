@@ -38,18 +38,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_AcquireItem_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_AcquireItem_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_AcquireItem_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_AcquireItem_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_AcquireItem_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_AcquireItem_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.AcquireItem.class, io.lockd.v1.AcquireItem.Builder.class);
   }
@@ -362,13 +362,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.AcquireItemOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_AcquireItem_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_AcquireItem_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_AcquireItem_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_AcquireItem_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.AcquireItem.class, io.lockd.v1.AcquireItem.Builder.class);
     }
@@ -397,7 +397,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_AcquireItem_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_AcquireItem_descriptor;
     }
 
     @java.lang.Override

@@ -41,18 +41,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireRequest_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireRequest_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireRequest_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireRequest_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireRequest_fieldAccessorTable
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireRequest_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.AcquireRequest.class, io.lockd.v1.AcquireRequest.Builder.class);
   }
@@ -648,13 +648,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.AcquireRequestOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireRequest_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireRequest_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireRequest_fieldAccessorTable
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireRequest_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.AcquireRequest.class, io.lockd.v1.AcquireRequest.Builder.class);
     }
@@ -703,7 +703,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireRequest_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireRequest_descriptor;
     }
 
     @java.lang.Override

@@ -36,18 +36,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireResponse_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireResponse_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireResponse_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireResponse_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireResponse_fieldAccessorTable
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireResponse_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.AcquireResponse.class, io.lockd.v1.AcquireResponse.Builder.class);
   }
@@ -382,13 +382,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.AcquireResponseOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireResponse_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireResponse_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireResponse_fieldAccessorTable
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireResponse_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.AcquireResponse.class, io.lockd.v1.AcquireResponse.Builder.class);
     }
@@ -421,7 +421,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_AcquireResponse_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_AcquireResponse_descriptor;
     }
 
     @java.lang.Override

@@ -4,7 +4,7 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
 
 /**
  * <pre>
- * AdminService is for operators. Its lists are of the replica that answers.
+ * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
  * </pre>
  */
 @io.grpc.stub.annotations.GrpcGenerated
@@ -15,99 +15,6 @@ public final class AdminServiceGrpc {
   public static final java.lang.String SERVICE_NAME = "lockd.v1.AdminService";
 
   // Static method descriptors that strictly reflect the proto.
-  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.ListSessionsRequest,
-      io.lockd.v1.ListSessionsResponse> getListSessionsMethod;
-
-  @io.grpc.stub.annotations.RpcMethod(
-      fullMethodName = SERVICE_NAME + '/' + "ListSessions",
-      requestType = io.lockd.v1.ListSessionsRequest.class,
-      responseType = io.lockd.v1.ListSessionsResponse.class,
-      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
-  public static io.grpc.MethodDescriptor<io.lockd.v1.ListSessionsRequest,
-      io.lockd.v1.ListSessionsResponse> getListSessionsMethod() {
-    io.grpc.MethodDescriptor<io.lockd.v1.ListSessionsRequest, io.lockd.v1.ListSessionsResponse> getListSessionsMethod;
-    if ((getListSessionsMethod = AdminServiceGrpc.getListSessionsMethod) == null) {
-      synchronized (AdminServiceGrpc.class) {
-        if ((getListSessionsMethod = AdminServiceGrpc.getListSessionsMethod) == null) {
-          AdminServiceGrpc.getListSessionsMethod = getListSessionsMethod =
-              io.grpc.MethodDescriptor.<io.lockd.v1.ListSessionsRequest, io.lockd.v1.ListSessionsResponse>newBuilder()
-              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
-              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListSessions"))
-              .setSampledToLocalTracing(true)
-              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
-                  io.lockd.v1.ListSessionsRequest.getDefaultInstance()))
-              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
-                  io.lockd.v1.ListSessionsResponse.getDefaultInstance()))
-              .setSchemaDescriptor(new AdminServiceMethodDescriptorSupplier("ListSessions"))
-              .build();
-        }
-      }
-    }
-    return getListSessionsMethod;
-  }
-
-  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.ListLocksRequest,
-      io.lockd.v1.ListLocksResponse> getListLocksMethod;
-
-  @io.grpc.stub.annotations.RpcMethod(
-      fullMethodName = SERVICE_NAME + '/' + "ListLocks",
-      requestType = io.lockd.v1.ListLocksRequest.class,
-      responseType = io.lockd.v1.ListLocksResponse.class,
-      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
-  public static io.grpc.MethodDescriptor<io.lockd.v1.ListLocksRequest,
-      io.lockd.v1.ListLocksResponse> getListLocksMethod() {
-    io.grpc.MethodDescriptor<io.lockd.v1.ListLocksRequest, io.lockd.v1.ListLocksResponse> getListLocksMethod;
-    if ((getListLocksMethod = AdminServiceGrpc.getListLocksMethod) == null) {
-      synchronized (AdminServiceGrpc.class) {
-        if ((getListLocksMethod = AdminServiceGrpc.getListLocksMethod) == null) {
-          AdminServiceGrpc.getListLocksMethod = getListLocksMethod =
-              io.grpc.MethodDescriptor.<io.lockd.v1.ListLocksRequest, io.lockd.v1.ListLocksResponse>newBuilder()
-              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
-              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListLocks"))
-              .setSampledToLocalTracing(true)
-              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
-                  io.lockd.v1.ListLocksRequest.getDefaultInstance()))
-              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
-                  io.lockd.v1.ListLocksResponse.getDefaultInstance()))
-              .setSchemaDescriptor(new AdminServiceMethodDescriptorSupplier("ListLocks"))
-              .build();
-        }
-      }
-    }
-    return getListLocksMethod;
-  }
-
-  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.ListWaitersRequest,
-      io.lockd.v1.ListWaitersResponse> getListWaitersMethod;
-
-  @io.grpc.stub.annotations.RpcMethod(
-      fullMethodName = SERVICE_NAME + '/' + "ListWaiters",
-      requestType = io.lockd.v1.ListWaitersRequest.class,
-      responseType = io.lockd.v1.ListWaitersResponse.class,
-      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
-  public static io.grpc.MethodDescriptor<io.lockd.v1.ListWaitersRequest,
-      io.lockd.v1.ListWaitersResponse> getListWaitersMethod() {
-    io.grpc.MethodDescriptor<io.lockd.v1.ListWaitersRequest, io.lockd.v1.ListWaitersResponse> getListWaitersMethod;
-    if ((getListWaitersMethod = AdminServiceGrpc.getListWaitersMethod) == null) {
-      synchronized (AdminServiceGrpc.class) {
-        if ((getListWaitersMethod = AdminServiceGrpc.getListWaitersMethod) == null) {
-          AdminServiceGrpc.getListWaitersMethod = getListWaitersMethod =
-              io.grpc.MethodDescriptor.<io.lockd.v1.ListWaitersRequest, io.lockd.v1.ListWaitersResponse>newBuilder()
-              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
-              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListWaiters"))
-              .setSampledToLocalTracing(true)
-              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
-                  io.lockd.v1.ListWaitersRequest.getDefaultInstance()))
-              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
-                  io.lockd.v1.ListWaitersResponse.getDefaultInstance()))
-              .setSchemaDescriptor(new AdminServiceMethodDescriptorSupplier("ListWaiters"))
-              .build();
-        }
-      }
-    }
-    return getListWaitersMethod;
-  }
-
   private static volatile io.grpc.MethodDescriptor<io.lockd.v1.ForceReleaseRequest,
       io.lockd.v1.ForceReleaseResponse> getForceReleaseMethod;
 
@@ -168,6 +75,37 @@ public final class AdminServiceGrpc {
       }
     }
     return getDrainMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.UndrainRequest,
+      io.lockd.v1.UndrainResponse> getUndrainMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "Undrain",
+      requestType = io.lockd.v1.UndrainRequest.class,
+      responseType = io.lockd.v1.UndrainResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<io.lockd.v1.UndrainRequest,
+      io.lockd.v1.UndrainResponse> getUndrainMethod() {
+    io.grpc.MethodDescriptor<io.lockd.v1.UndrainRequest, io.lockd.v1.UndrainResponse> getUndrainMethod;
+    if ((getUndrainMethod = AdminServiceGrpc.getUndrainMethod) == null) {
+      synchronized (AdminServiceGrpc.class) {
+        if ((getUndrainMethod = AdminServiceGrpc.getUndrainMethod) == null) {
+          AdminServiceGrpc.getUndrainMethod = getUndrainMethod =
+              io.grpc.MethodDescriptor.<io.lockd.v1.UndrainRequest, io.lockd.v1.UndrainResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "Undrain"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.UndrainRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.UndrainResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new AdminServiceMethodDescriptorSupplier("Undrain"))
+              .build();
+        }
+      }
+    }
+    return getUndrainMethod;
   }
 
   /**
@@ -231,41 +169,10 @@ public final class AdminServiceGrpc {
 
   /**
    * <pre>
-   * AdminService is for operators. Its lists are of the replica that answers.
+   * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
    * </pre>
    */
   public interface AsyncService {
-
-    /**
-     * <pre>
-     * ListSessions lists the open sessions.
-     * </pre>
-     */
-    default void listSessions(io.lockd.v1.ListSessionsRequest request,
-        io.grpc.stub.StreamObserver<io.lockd.v1.ListSessionsResponse> responseObserver) {
-      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListSessionsMethod(), responseObserver);
-    }
-
-    /**
-     * <pre>
-     * ListLocks lists the leases that sessions of this replica hold.
-     * </pre>
-     */
-    default void listLocks(io.lockd.v1.ListLocksRequest request,
-        io.grpc.stub.StreamObserver<io.lockd.v1.ListLocksResponse> responseObserver) {
-      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListLocksMethod(), responseObserver);
-    }
-
-    /**
-     * <pre>
-     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of this replica.
-     * </pre>
-     */
-    default void listWaiters(io.lockd.v1.ListWaitersRequest request,
-        io.grpc.stub.StreamObserver<io.lockd.v1.ListWaitersResponse> responseObserver) {
-      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListWaitersMethod(), responseObserver);
-    }
 
     /**
      * <pre>
@@ -280,19 +187,29 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * Drain asks all clients of this replica to move on.
+     * Drain asks all clients of this replica to move on, and refuses new ones.
      * </pre>
      */
     default void drain(io.lockd.v1.DrainRequest request,
         io.grpc.stub.StreamObserver<io.lockd.v1.DrainResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getDrainMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
+     * </pre>
+     */
+    default void undrain(io.lockd.v1.UndrainRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.UndrainResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getUndrainMethod(), responseObserver);
+    }
   }
 
   /**
    * Base class for the server implementation of the service AdminService.
    * <pre>
-   * AdminService is for operators. Its lists are of the replica that answers.
+   * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
    * </pre>
    */
   public static abstract class AdminServiceImplBase
@@ -306,7 +223,7 @@ public final class AdminServiceGrpc {
   /**
    * A stub to allow clients to do asynchronous rpc calls to service AdminService.
    * <pre>
-   * AdminService is for operators. Its lists are of the replica that answers.
+   * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
    * </pre>
    */
   public static final class AdminServiceStub
@@ -324,40 +241,6 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ListSessions lists the open sessions.
-     * </pre>
-     */
-    public void listSessions(io.lockd.v1.ListSessionsRequest request,
-        io.grpc.stub.StreamObserver<io.lockd.v1.ListSessionsResponse> responseObserver) {
-      io.grpc.stub.ClientCalls.asyncUnaryCall(
-          getChannel().newCall(getListSessionsMethod(), getCallOptions()), request, responseObserver);
-    }
-
-    /**
-     * <pre>
-     * ListLocks lists the leases that sessions of this replica hold.
-     * </pre>
-     */
-    public void listLocks(io.lockd.v1.ListLocksRequest request,
-        io.grpc.stub.StreamObserver<io.lockd.v1.ListLocksResponse> responseObserver) {
-      io.grpc.stub.ClientCalls.asyncUnaryCall(
-          getChannel().newCall(getListLocksMethod(), getCallOptions()), request, responseObserver);
-    }
-
-    /**
-     * <pre>
-     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of this replica.
-     * </pre>
-     */
-    public void listWaiters(io.lockd.v1.ListWaitersRequest request,
-        io.grpc.stub.StreamObserver<io.lockd.v1.ListWaitersResponse> responseObserver) {
-      io.grpc.stub.ClientCalls.asyncUnaryCall(
-          getChannel().newCall(getListWaitersMethod(), getCallOptions()), request, responseObserver);
-    }
-
-    /**
-     * <pre>
      * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
      * only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
@@ -370,7 +253,7 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * Drain asks all clients of this replica to move on.
+     * Drain asks all clients of this replica to move on, and refuses new ones.
      * </pre>
      */
     public void drain(io.lockd.v1.DrainRequest request,
@@ -378,12 +261,23 @@ public final class AdminServiceGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getDrainMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
+     * </pre>
+     */
+    public void undrain(io.lockd.v1.UndrainRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.UndrainResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getUndrainMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
    * A stub to allow clients to do synchronous rpc calls to service AdminService.
    * <pre>
-   * AdminService is for operators. Its lists are of the replica that answers.
+   * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
    * </pre>
    */
   public static final class AdminServiceBlockingV2Stub
@@ -401,37 +295,6 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ListSessions lists the open sessions.
-     * </pre>
-     */
-    public io.lockd.v1.ListSessionsResponse listSessions(io.lockd.v1.ListSessionsRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getListSessionsMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * ListLocks lists the leases that sessions of this replica hold.
-     * </pre>
-     */
-    public io.lockd.v1.ListLocksResponse listLocks(io.lockd.v1.ListLocksRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getListLocksMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of this replica.
-     * </pre>
-     */
-    public io.lockd.v1.ListWaitersResponse listWaiters(io.lockd.v1.ListWaitersRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getListWaitersMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
      * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
      * only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
@@ -443,19 +306,29 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * Drain asks all clients of this replica to move on.
+     * Drain asks all clients of this replica to move on, and refuses new ones.
      * </pre>
      */
     public io.lockd.v1.DrainResponse drain(io.lockd.v1.DrainRequest request) throws io.grpc.StatusException {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getDrainMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
+     * </pre>
+     */
+    public io.lockd.v1.UndrainResponse undrain(io.lockd.v1.UndrainRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getUndrainMethod(), getCallOptions(), request);
+    }
   }
 
   /**
    * A stub to allow clients to do limited synchronous rpc calls to service AdminService.
    * <pre>
-   * AdminService is for operators. Its lists are of the replica that answers.
+   * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
    * </pre>
    */
   public static final class AdminServiceBlockingStub
@@ -473,37 +346,6 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ListSessions lists the open sessions.
-     * </pre>
-     */
-    public io.lockd.v1.ListSessionsResponse listSessions(io.lockd.v1.ListSessionsRequest request) {
-      return io.grpc.stub.ClientCalls.blockingUnaryCall(
-          getChannel(), getListSessionsMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * ListLocks lists the leases that sessions of this replica hold.
-     * </pre>
-     */
-    public io.lockd.v1.ListLocksResponse listLocks(io.lockd.v1.ListLocksRequest request) {
-      return io.grpc.stub.ClientCalls.blockingUnaryCall(
-          getChannel(), getListLocksMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of this replica.
-     * </pre>
-     */
-    public io.lockd.v1.ListWaitersResponse listWaiters(io.lockd.v1.ListWaitersRequest request) {
-      return io.grpc.stub.ClientCalls.blockingUnaryCall(
-          getChannel(), getListWaitersMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
      * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
      * only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
@@ -515,19 +357,29 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * Drain asks all clients of this replica to move on.
+     * Drain asks all clients of this replica to move on, and refuses new ones.
      * </pre>
      */
     public io.lockd.v1.DrainResponse drain(io.lockd.v1.DrainRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getDrainMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
+     * </pre>
+     */
+    public io.lockd.v1.UndrainResponse undrain(io.lockd.v1.UndrainRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getUndrainMethod(), getCallOptions(), request);
+    }
   }
 
   /**
    * A stub to allow clients to do ListenableFuture-style rpc calls to service AdminService.
    * <pre>
-   * AdminService is for operators. Its lists are of the replica that answers.
+   * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
    * </pre>
    */
   public static final class AdminServiceFutureStub
@@ -545,40 +397,6 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ListSessions lists the open sessions.
-     * </pre>
-     */
-    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ListSessionsResponse> listSessions(
-        io.lockd.v1.ListSessionsRequest request) {
-      return io.grpc.stub.ClientCalls.futureUnaryCall(
-          getChannel().newCall(getListSessionsMethod(), getCallOptions()), request);
-    }
-
-    /**
-     * <pre>
-     * ListLocks lists the leases that sessions of this replica hold.
-     * </pre>
-     */
-    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ListLocksResponse> listLocks(
-        io.lockd.v1.ListLocksRequest request) {
-      return io.grpc.stub.ClientCalls.futureUnaryCall(
-          getChannel().newCall(getListLocksMethod(), getCallOptions()), request);
-    }
-
-    /**
-     * <pre>
-     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of this replica.
-     * </pre>
-     */
-    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ListWaitersResponse> listWaiters(
-        io.lockd.v1.ListWaitersRequest request) {
-      return io.grpc.stub.ClientCalls.futureUnaryCall(
-          getChannel().newCall(getListWaitersMethod(), getCallOptions()), request);
-    }
-
-    /**
-     * <pre>
      * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
      * only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
@@ -591,7 +409,7 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * Drain asks all clients of this replica to move on.
+     * Drain asks all clients of this replica to move on, and refuses new ones.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.DrainResponse> drain(
@@ -599,13 +417,22 @@ public final class AdminServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getDrainMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.UndrainResponse> undrain(
+        io.lockd.v1.UndrainRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getUndrainMethod(), getCallOptions()), request);
+    }
   }
 
-  private static final int METHODID_LIST_SESSIONS = 0;
-  private static final int METHODID_LIST_LOCKS = 1;
-  private static final int METHODID_LIST_WAITERS = 2;
-  private static final int METHODID_FORCE_RELEASE = 3;
-  private static final int METHODID_DRAIN = 4;
+  private static final int METHODID_FORCE_RELEASE = 0;
+  private static final int METHODID_DRAIN = 1;
+  private static final int METHODID_UNDRAIN = 2;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -624,18 +451,6 @@ public final class AdminServiceGrpc {
     @java.lang.SuppressWarnings("unchecked")
     public void invoke(Req request, io.grpc.stub.StreamObserver<Resp> responseObserver) {
       switch (methodId) {
-        case METHODID_LIST_SESSIONS:
-          serviceImpl.listSessions((io.lockd.v1.ListSessionsRequest) request,
-              (io.grpc.stub.StreamObserver<io.lockd.v1.ListSessionsResponse>) responseObserver);
-          break;
-        case METHODID_LIST_LOCKS:
-          serviceImpl.listLocks((io.lockd.v1.ListLocksRequest) request,
-              (io.grpc.stub.StreamObserver<io.lockd.v1.ListLocksResponse>) responseObserver);
-          break;
-        case METHODID_LIST_WAITERS:
-          serviceImpl.listWaiters((io.lockd.v1.ListWaitersRequest) request,
-              (io.grpc.stub.StreamObserver<io.lockd.v1.ListWaitersResponse>) responseObserver);
-          break;
         case METHODID_FORCE_RELEASE:
           serviceImpl.forceRelease((io.lockd.v1.ForceReleaseRequest) request,
               (io.grpc.stub.StreamObserver<io.lockd.v1.ForceReleaseResponse>) responseObserver);
@@ -643,6 +458,10 @@ public final class AdminServiceGrpc {
         case METHODID_DRAIN:
           serviceImpl.drain((io.lockd.v1.DrainRequest) request,
               (io.grpc.stub.StreamObserver<io.lockd.v1.DrainResponse>) responseObserver);
+          break;
+        case METHODID_UNDRAIN:
+          serviceImpl.undrain((io.lockd.v1.UndrainRequest) request,
+              (io.grpc.stub.StreamObserver<io.lockd.v1.UndrainResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -663,27 +482,6 @@ public final class AdminServiceGrpc {
   public static final io.grpc.ServerServiceDefinition bindService(AsyncService service) {
     return io.grpc.ServerServiceDefinition.builder(getServiceDescriptor())
         .addMethod(
-          getListSessionsMethod(),
-          io.grpc.stub.ServerCalls.asyncUnaryCall(
-            new MethodHandlers<
-              io.lockd.v1.ListSessionsRequest,
-              io.lockd.v1.ListSessionsResponse>(
-                service, METHODID_LIST_SESSIONS)))
-        .addMethod(
-          getListLocksMethod(),
-          io.grpc.stub.ServerCalls.asyncUnaryCall(
-            new MethodHandlers<
-              io.lockd.v1.ListLocksRequest,
-              io.lockd.v1.ListLocksResponse>(
-                service, METHODID_LIST_LOCKS)))
-        .addMethod(
-          getListWaitersMethod(),
-          io.grpc.stub.ServerCalls.asyncUnaryCall(
-            new MethodHandlers<
-              io.lockd.v1.ListWaitersRequest,
-              io.lockd.v1.ListWaitersResponse>(
-                service, METHODID_LIST_WAITERS)))
-        .addMethod(
           getForceReleaseMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
             new MethodHandlers<
@@ -697,6 +495,13 @@ public final class AdminServiceGrpc {
               io.lockd.v1.DrainRequest,
               io.lockd.v1.DrainResponse>(
                 service, METHODID_DRAIN)))
+        .addMethod(
+          getUndrainMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              io.lockd.v1.UndrainRequest,
+              io.lockd.v1.UndrainResponse>(
+                service, METHODID_UNDRAIN)))
         .build();
   }
 
@@ -706,7 +511,7 @@ public final class AdminServiceGrpc {
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.FileDescriptor getFileDescriptor() {
-      return io.lockd.v1.AdminServiceOuterClass.getDescriptor();
+      return io.lockd.v1.AdminServiceProto.getDescriptor();
     }
 
     @java.lang.Override
@@ -745,11 +550,9 @@ public final class AdminServiceGrpc {
         if (result == null) {
           serviceDescriptor = result = io.grpc.ServiceDescriptor.newBuilder(SERVICE_NAME)
               .setSchemaDescriptor(new AdminServiceFileDescriptorSupplier())
-              .addMethod(getListSessionsMethod())
-              .addMethod(getListLocksMethod())
-              .addMethod(getListWaitersMethod())
               .addMethod(getForceReleaseMethod())
               .addMethod(getDrainMethod())
+              .addMethod(getUndrainMethod())
               .build();
         }
       }

@@ -37,18 +37,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Cancel_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Cancel_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Cancel_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Cancel_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Cancel_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Cancel_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Cancel.class, io.lockd.v1.Cancel.Builder.class);
   }
@@ -244,13 +244,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.CancelOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Cancel_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Cancel_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Cancel_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Cancel_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Cancel.class, io.lockd.v1.Cancel.Builder.class);
     }
@@ -276,7 +276,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Cancel_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Cancel_descriptor;
     }
 
     @java.lang.Override

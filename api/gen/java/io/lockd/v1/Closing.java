@@ -36,18 +36,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Closing_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Closing_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Closing_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Closing_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Closing_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Closing_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Closing.class, io.lockd.v1.Closing.Builder.class);
   }
@@ -270,13 +270,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ClosingOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Closing_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Closing_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Closing_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Closing_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Closing.class, io.lockd.v1.Closing.Builder.class);
     }
@@ -312,7 +312,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Closing_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Closing_descriptor;
     }
 
     @java.lang.Override

@@ -36,18 +36,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_DrainResponse_descriptor;
+    return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_DrainResponse_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_DrainResponse_descriptor;
+    return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_DrainResponse_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_DrainResponse_fieldAccessorTable
+    return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_DrainResponse_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.DrainResponse.class, io.lockd.v1.DrainResponse.Builder.class);
   }
@@ -241,13 +241,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.DrainResponseOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_DrainResponse_descriptor;
+      return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_DrainResponse_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_DrainResponse_fieldAccessorTable
+      return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_DrainResponse_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.DrainResponse.class, io.lockd.v1.DrainResponse.Builder.class);
     }
@@ -273,7 +273,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_DrainResponse_descriptor;
+      return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_DrainResponse_descriptor;
     }
 
     @java.lang.Override

@@ -7,7 +7,7 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * Extend prolongs a fixed lease, so that it ends no earlier than after the given time. It never shortens it.
+ * Extend sets how long a lease lasts from now. It makes an auto lease fixed, or a fixed one auto.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Extend}
@@ -39,18 +39,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Extend_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Extend_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Extend_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Extend_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Extend_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Extend_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Extend.class, io.lockd.v1.Extend.Builder.class);
   }
@@ -195,7 +195,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Duration lease_;
   /**
    * <pre>
-   * From now.
+   * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
    * </pre>
    *
    * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -207,7 +207,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * From now.
+   * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
    * </pre>
    *
    * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -219,7 +219,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * From now.
+   * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
    * </pre>
    *
    * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -227,6 +227,21 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public com.google.protobuf.DurationOrBuilder getLeaseOrBuilder() {
     return lease_ == null ? com.google.protobuf.Duration.getDefaultInstance() : lease_;
+  }
+
+  public static final int MAY_SHORTEN_FIELD_NUMBER = 6;
+  private boolean mayShorten_ = false;
+  /**
+   * <pre>
+   * Whether the lease may end earlier than it would without this request. Without it a longer remaining time is kept.
+   * </pre>
+   *
+   * <code>bool may_shorten = 6 [json_name = "mayShorten"];</code>
+   * @return The mayShorten.
+   */
+  @java.lang.Override
+  public boolean getMayShorten() {
+    return mayShorten_;
   }
 
   private byte memoizedIsInitialized = -1;
@@ -258,6 +273,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(5, getLease());
     }
+    if (mayShorten_ != false) {
+      output.writeBool(6, mayShorten_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -279,6 +297,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(5, getLease());
+    }
+    if (mayShorten_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(6, mayShorten_);
     }
     return size;
   }
@@ -316,6 +338,8 @@ private static final long serialVersionUID = 0L;
       if (!getLease()
           .equals(other.getLease())) return false;
     }
+    if (getMayShorten()
+        != other.getMayShorten()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -340,6 +364,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + LEASE_FIELD_NUMBER;
       hash = (53 * hash) + getLease().hashCode();
     }
+    hash = (37 * hash) + MAY_SHORTEN_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getMayShorten());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -439,7 +466,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Extend prolongs a fixed lease, so that it ends no earlier than after the given time. It never shortens it.
+   * Extend sets how long a lease lasts from now. It makes an auto lease fixed, or a fixed one auto.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Extend}
@@ -450,13 +477,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ExtendOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Extend_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Extend_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Extend_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Extend_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Extend.class, io.lockd.v1.Extend.Builder.class);
     }
@@ -490,13 +517,14 @@ private static final long serialVersionUID = 0L;
         leaseBuilder_.dispose();
         leaseBuilder_ = null;
       }
+      mayShorten_ = false;
       return this;
     }
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Extend_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Extend_descriptor;
     }
 
     @java.lang.Override
@@ -542,6 +570,9 @@ private static final long serialVersionUID = 0L;
             : leaseBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.mayShorten_ = mayShorten_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -575,6 +606,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasLease()) {
         mergeLease(other.getLease());
+      }
+      if (other.getMayShorten() != false) {
+        setMayShorten(other.getMayShorten());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -629,6 +663,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 42
+            case 48: {
+              mayShorten_ = input.readBool();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 48
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -951,7 +990,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> leaseBuilder_;
     /**
      * <pre>
-     * From now.
+     * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
      * </pre>
      *
      * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -962,7 +1001,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * From now.
+     * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
      * </pre>
      *
      * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -977,7 +1016,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * From now.
+     * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
      * </pre>
      *
      * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -997,7 +1036,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * From now.
+     * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
      * </pre>
      *
      * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -1015,7 +1054,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * From now.
+     * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
      * </pre>
      *
      * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -1040,7 +1079,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * From now.
+     * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
      * </pre>
      *
      * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -1057,7 +1096,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * From now.
+     * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
      * </pre>
      *
      * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -1069,7 +1108,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * From now.
+     * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
      * </pre>
      *
      * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -1084,7 +1123,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * From now.
+     * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
      * </pre>
      *
      * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -1101,6 +1140,50 @@ private static final long serialVersionUID = 0L;
         lease_ = null;
       }
       return leaseBuilder_;
+    }
+
+    private boolean mayShorten_ ;
+    /**
+     * <pre>
+     * Whether the lease may end earlier than it would without this request. Without it a longer remaining time is kept.
+     * </pre>
+     *
+     * <code>bool may_shorten = 6 [json_name = "mayShorten"];</code>
+     * @return The mayShorten.
+     */
+    @java.lang.Override
+    public boolean getMayShorten() {
+      return mayShorten_;
+    }
+    /**
+     * <pre>
+     * Whether the lease may end earlier than it would without this request. Without it a longer remaining time is kept.
+     * </pre>
+     *
+     * <code>bool may_shorten = 6 [json_name = "mayShorten"];</code>
+     * @param value The mayShorten to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMayShorten(boolean value) {
+
+      mayShorten_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whether the lease may end earlier than it would without this request. Without it a longer remaining time is kept.
+     * </pre>
+     *
+     * <code>bool may_shorten = 6 [json_name = "mayShorten"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMayShorten() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      mayShorten_ = false;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:lockd.v1.Extend)

@@ -81,7 +81,7 @@ public interface ExtendOrBuilder extends
 
   /**
    * <pre>
-   * From now.
+   * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
    * </pre>
    *
    * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -90,7 +90,7 @@ public interface ExtendOrBuilder extends
   boolean hasLease();
   /**
    * <pre>
-   * From now.
+   * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
    * </pre>
    *
    * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
@@ -99,10 +99,20 @@ public interface ExtendOrBuilder extends
   com.google.protobuf.Duration getLease();
   /**
    * <pre>
-   * From now.
+   * From now: the lease is fixed and ends then. Absent = an auto lease, renewed while the session is heard.
    * </pre>
    *
    * <code>.google.protobuf.Duration lease = 5 [json_name = "lease"];</code>
    */
   com.google.protobuf.DurationOrBuilder getLeaseOrBuilder();
+
+  /**
+   * <pre>
+   * Whether the lease may end earlier than it would without this request. Without it a longer remaining time is kept.
+   * </pre>
+   *
+   * <code>bool may_shorten = 6 [json_name = "mayShorten"];</code>
+   * @return The mayShorten.
+   */
+  boolean getMayShorten();
 }

@@ -39,18 +39,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ExtendRequest_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ExtendRequest_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ExtendRequest_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ExtendRequest_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ExtendRequest_fieldAccessorTable
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ExtendRequest_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.ExtendRequest.class, io.lockd.v1.ExtendRequest.Builder.class);
   }
@@ -214,6 +214,21 @@ private static final long serialVersionUID = 0L;
     return lease_ == null ? com.google.protobuf.Duration.getDefaultInstance() : lease_;
   }
 
+  public static final int MAY_SHORTEN_FIELD_NUMBER = 5;
+  private boolean mayShorten_ = false;
+  /**
+   * <pre>
+   * Whether the lease may end earlier than it would without this call. Without it a longer remaining time is kept.
+   * </pre>
+   *
+   * <code>bool may_shorten = 5 [json_name = "mayShorten"];</code>
+   * @return The mayShorten.
+   */
+  @java.lang.Override
+  public boolean getMayShorten() {
+    return mayShorten_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -240,6 +255,9 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       output.writeMessage(4, getLease());
     }
+    if (mayShorten_ != false) {
+      output.writeBool(5, mayShorten_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -257,6 +275,10 @@ private static final long serialVersionUID = 0L;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(4, getLease());
+    }
+    if (mayShorten_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(5, mayShorten_);
     }
     return size;
   }
@@ -292,6 +314,8 @@ private static final long serialVersionUID = 0L;
       if (!getLease()
           .equals(other.getLease())) return false;
     }
+    if (getMayShorten()
+        != other.getMayShorten()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -313,6 +337,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + LEASE_FIELD_NUMBER;
       hash = (53 * hash) + getLease().hashCode();
     }
+    hash = (37 * hash) + MAY_SHORTEN_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getMayShorten());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -423,13 +450,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ExtendRequestOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ExtendRequest_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ExtendRequest_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ExtendRequest_fieldAccessorTable
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ExtendRequest_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.ExtendRequest.class, io.lockd.v1.ExtendRequest.Builder.class);
     }
@@ -462,13 +489,14 @@ private static final long serialVersionUID = 0L;
         leaseBuilder_.dispose();
         leaseBuilder_ = null;
       }
+      mayShorten_ = false;
       return this;
     }
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ExtendRequest_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ExtendRequest_descriptor;
     }
 
     @java.lang.Override
@@ -511,6 +539,9 @@ private static final long serialVersionUID = 0L;
             : leaseBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.mayShorten_ = mayShorten_;
+      }
       result.bitField0_ |= to_bitField0_;
     }
 
@@ -541,6 +572,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.hasLease()) {
         mergeLease(other.getLease());
+      }
+      if (other.getMayShorten() != false) {
+        setMayShorten(other.getMayShorten());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -590,6 +624,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 34
+            case 40: {
+              mayShorten_ = input.readBool();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 40
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1018,6 +1057,50 @@ private static final long serialVersionUID = 0L;
         lease_ = null;
       }
       return leaseBuilder_;
+    }
+
+    private boolean mayShorten_ ;
+    /**
+     * <pre>
+     * Whether the lease may end earlier than it would without this call. Without it a longer remaining time is kept.
+     * </pre>
+     *
+     * <code>bool may_shorten = 5 [json_name = "mayShorten"];</code>
+     * @return The mayShorten.
+     */
+    @java.lang.Override
+    public boolean getMayShorten() {
+      return mayShorten_;
+    }
+    /**
+     * <pre>
+     * Whether the lease may end earlier than it would without this call. Without it a longer remaining time is kept.
+     * </pre>
+     *
+     * <code>bool may_shorten = 5 [json_name = "mayShorten"];</code>
+     * @param value The mayShorten to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMayShorten(boolean value) {
+
+      mayShorten_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whether the lease may end earlier than it would without this call. Without it a longer remaining time is kept.
+     * </pre>
+     *
+     * <code>bool may_shorten = 5 [json_name = "mayShorten"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMayShorten() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      mayShorten_ = false;
+      onChanged();
+      return this;
     }
 
     // @@protoc_insertion_point(builder_scope:lockd.v1.ExtendRequest)

@@ -95,4 +95,14 @@ public interface ExtendRequestOrBuilder extends
    * <code>.google.protobuf.Duration lease = 4 [json_name = "lease"];</code>
    */
   com.google.protobuf.DurationOrBuilder getLeaseOrBuilder();
+
+  /**
+   * <pre>
+   * Whether the lease may end earlier than it would without this call. Without it a longer remaining time is kept.
+   * </pre>
+   *
+   * <code>bool may_shorten = 5 [json_name = "mayShorten"];</code>
+   * @return The mayShorten.
+   */
+  boolean getMayShorten();
 }

@@ -117,7 +117,7 @@ public enum Feature
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.getDescriptor().getEnumType(0);
+    return io.lockd.v1.SessionServiceProto.getDescriptor().getEnumType(0);
   }
 
   private static final Feature[] VALUES = values();

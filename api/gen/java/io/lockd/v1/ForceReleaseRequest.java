@@ -38,18 +38,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseRequest_descriptor;
+    return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseRequest_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseRequest_descriptor;
+    return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseRequest_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseRequest_fieldAccessorTable
+    return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseRequest_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.ForceReleaseRequest.class, io.lockd.v1.ForceReleaseRequest.Builder.class);
   }
@@ -310,13 +310,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ForceReleaseRequestOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseRequest_descriptor;
+      return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseRequest_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseRequest_fieldAccessorTable
+      return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseRequest_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.ForceReleaseRequest.class, io.lockd.v1.ForceReleaseRequest.Builder.class);
     }
@@ -343,7 +343,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseRequest_descriptor;
+      return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseRequest_descriptor;
     }
 
     @java.lang.Override

@@ -36,18 +36,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseResponse_descriptor;
+    return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseResponse_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseResponse_descriptor;
+    return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseResponse_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseResponse_fieldAccessorTable
+    return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseResponse_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.ForceReleaseResponse.class, io.lockd.v1.ForceReleaseResponse.Builder.class);
   }
@@ -242,13 +242,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ForceReleaseResponseOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseResponse_descriptor;
+      return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseResponse_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseResponse_fieldAccessorTable
+      return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseResponse_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.ForceReleaseResponse.class, io.lockd.v1.ForceReleaseResponse.Builder.class);
     }
@@ -274,7 +274,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.AdminServiceOuterClass.internal_static_lockd_v1_ForceReleaseResponse_descriptor;
+      return io.lockd.v1.AdminServiceProto.internal_static_lockd_v1_ForceReleaseResponse_descriptor;
     }
 
     @java.lang.Override

@@ -37,18 +37,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Heartbeat_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Heartbeat_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Heartbeat_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Heartbeat_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Heartbeat_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Heartbeat_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Heartbeat.class, io.lockd.v1.Heartbeat.Builder.class);
   }
@@ -244,13 +244,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.HeartbeatOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Heartbeat_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Heartbeat_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Heartbeat_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Heartbeat_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Heartbeat.class, io.lockd.v1.Heartbeat.Builder.class);
     }
@@ -276,7 +276,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Heartbeat_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Heartbeat_descriptor;
     }
 
     @java.lang.Override

@@ -39,18 +39,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_Hold_descriptor;
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_Hold_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_Hold_descriptor;
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_Hold_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_Hold_fieldAccessorTable
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_Hold_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Hold.class, io.lockd.v1.Hold.Builder.class);
   }
@@ -190,6 +190,22 @@ private static final long serialVersionUID = 0L;
     return fence_;
   }
 
+  public static final int ACQUIRED_BY_FIELD_NUMBER = 5;
+  private long acquiredBy_ = 0L;
+  /**
+   * <pre>
+   * The request_id of the Acquire that took it first. Redis knows the hold as `&lt;session id&gt;:&lt;holder&gt;#&lt;request id&gt;`, or as
+   * `&lt;session id&gt;:#&lt;request id&gt;` without a named holder.
+   * </pre>
+   *
+   * <code>uint64 acquired_by = 5 [json_name = "acquiredBy"];</code>
+   * @return The acquiredBy.
+   */
+  @java.lang.Override
+  public long getAcquiredBy() {
+    return acquiredBy_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -216,6 +232,9 @@ private static final long serialVersionUID = 0L;
     if (fence_ != 0L) {
       output.writeUInt64(4, fence_);
     }
+    if (acquiredBy_ != 0L) {
+      output.writeUInt64(5, acquiredBy_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -233,6 +252,10 @@ private static final long serialVersionUID = 0L;
     if (fence_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(4, fence_);
+    }
+    if (acquiredBy_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(5, acquiredBy_);
     }
     return size;
   }
@@ -265,6 +288,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getHolder())) return false;
     if (getFence()
         != other.getFence()) return false;
+    if (getAcquiredBy()
+        != other.getAcquiredBy()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -285,6 +310,9 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + FENCE_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getFence());
+    hash = (37 * hash) + ACQUIRED_BY_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getAcquiredBy());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -395,13 +423,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.HoldOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_Hold_descriptor;
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_Hold_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_Hold_fieldAccessorTable
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_Hold_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Hold.class, io.lockd.v1.Hold.Builder.class);
     }
@@ -424,13 +452,14 @@ private static final long serialVersionUID = 0L;
       kind_ = 0;
       holder_ = "";
       fence_ = 0L;
+      acquiredBy_ = 0L;
       return this;
     }
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_Hold_descriptor;
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_Hold_descriptor;
     }
 
     @java.lang.Override
@@ -469,6 +498,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.fence_ = fence_;
       }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.acquiredBy_ = acquiredBy_;
+      }
     }
 
     @java.lang.Override
@@ -498,6 +530,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getFence() != 0L) {
         setFence(other.getFence());
+      }
+      if (other.getAcquiredBy() != 0L) {
+        setAcquiredBy(other.getAcquiredBy());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -545,6 +580,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 32
+            case 40: {
+              acquiredBy_ = input.readUInt64();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 40
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -858,6 +898,53 @@ private static final long serialVersionUID = 0L;
     public Builder clearFence() {
       bitField0_ = (bitField0_ & ~0x00000008);
       fence_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long acquiredBy_ ;
+    /**
+     * <pre>
+     * The request_id of the Acquire that took it first. Redis knows the hold as `&lt;session id&gt;:&lt;holder&gt;#&lt;request id&gt;`, or as
+     * `&lt;session id&gt;:#&lt;request id&gt;` without a named holder.
+     * </pre>
+     *
+     * <code>uint64 acquired_by = 5 [json_name = "acquiredBy"];</code>
+     * @return The acquiredBy.
+     */
+    @java.lang.Override
+    public long getAcquiredBy() {
+      return acquiredBy_;
+    }
+    /**
+     * <pre>
+     * The request_id of the Acquire that took it first. Redis knows the hold as `&lt;session id&gt;:&lt;holder&gt;#&lt;request id&gt;`, or as
+     * `&lt;session id&gt;:#&lt;request id&gt;` without a named holder.
+     * </pre>
+     *
+     * <code>uint64 acquired_by = 5 [json_name = "acquiredBy"];</code>
+     * @param value The acquiredBy to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAcquiredBy(long value) {
+
+      acquiredBy_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The request_id of the Acquire that took it first. Redis knows the hold as `&lt;session id&gt;:&lt;holder&gt;#&lt;request id&gt;`, or as
+     * `&lt;session id&gt;:#&lt;request id&gt;` without a named holder.
+     * </pre>
+     *
+     * <code>uint64 acquired_by = 5 [json_name = "acquiredBy"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAcquiredBy() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      acquiredBy_ = 0L;
       onChanged();
       return this;
     }

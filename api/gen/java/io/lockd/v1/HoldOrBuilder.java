@@ -78,4 +78,15 @@ public interface HoldOrBuilder extends
    * @return The fence.
    */
   long getFence();
+
+  /**
+   * <pre>
+   * The request_id of the Acquire that took it first. Redis knows the hold as `&lt;session id&gt;:&lt;holder&gt;#&lt;request id&gt;`, or as
+   * `&lt;session id&gt;:#&lt;request id&gt;` without a named holder.
+   * </pre>
+   *
+   * <code>uint64 acquired_by = 5 [json_name = "acquiredBy"];</code>
+   * @return The acquiredBy.
+   */
+  long getAcquiredBy();
 }

@@ -38,18 +38,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_Lease_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_Lease_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_Lease_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_Lease_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_Lease_fieldAccessorTable
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_Lease_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Lease.class, io.lockd.v1.Lease.Builder.class);
   }
@@ -416,13 +416,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.LeaseOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_Lease_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_Lease_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_Lease_fieldAccessorTable
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_Lease_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Lease.class, io.lockd.v1.Lease.Builder.class);
     }
@@ -461,7 +461,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_Lease_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_Lease_descriptor;
     }
 
     @java.lang.Override

@@ -36,18 +36,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Limits_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Limits_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Limits_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Limits_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Limits_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Limits_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Limits.class, io.lockd.v1.Limits.Builder.class);
   }
@@ -586,13 +586,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.LimitsOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Limits_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Limits_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Limits_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Limits_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Limits.class, io.lockd.v1.Limits.Builder.class);
     }
@@ -648,7 +648,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Limits_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Limits_descriptor;
     }
 
     @java.lang.Override

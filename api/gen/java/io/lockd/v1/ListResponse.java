@@ -38,18 +38,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ListResponse_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ListResponse_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ListResponse_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ListResponse_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ListResponse_fieldAccessorTable
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ListResponse_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.ListResponse.class, io.lockd.v1.ListResponse.Builder.class);
   }
@@ -353,13 +353,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ListResponseOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ListResponse_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ListResponse_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ListResponse_fieldAccessorTable
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ListResponse_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.ListResponse.class, io.lockd.v1.ListResponse.Builder.class);
     }
@@ -392,7 +392,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ListResponse_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ListResponse_descriptor;
     }
 
     @java.lang.Override

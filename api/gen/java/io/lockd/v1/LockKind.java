@@ -185,7 +185,7 @@ public enum LockKind
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return io.lockd.v1.Lock.getDescriptor().getEnumType(0);
+    return io.lockd.v1.LockProto.getDescriptor().getEnumType(0);
   }
 
   private static final LockKind[] VALUES = values();

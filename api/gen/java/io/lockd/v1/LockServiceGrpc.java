@@ -171,6 +171,37 @@ public final class LockServiceGrpc {
     return getListMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.SetLimitRequest,
+      io.lockd.v1.SetLimitResponse> getSetLimitMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "SetLimit",
+      requestType = io.lockd.v1.SetLimitRequest.class,
+      responseType = io.lockd.v1.SetLimitResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<io.lockd.v1.SetLimitRequest,
+      io.lockd.v1.SetLimitResponse> getSetLimitMethod() {
+    io.grpc.MethodDescriptor<io.lockd.v1.SetLimitRequest, io.lockd.v1.SetLimitResponse> getSetLimitMethod;
+    if ((getSetLimitMethod = LockServiceGrpc.getSetLimitMethod) == null) {
+      synchronized (LockServiceGrpc.class) {
+        if ((getSetLimitMethod = LockServiceGrpc.getSetLimitMethod) == null) {
+          LockServiceGrpc.getSetLimitMethod = getSetLimitMethod =
+              io.grpc.MethodDescriptor.<io.lockd.v1.SetLimitRequest, io.lockd.v1.SetLimitResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "SetLimit"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.SetLimitRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.SetLimitResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new LockServiceMethodDescriptorSupplier("SetLimit"))
+              .build();
+        }
+      }
+    }
+    return getSetLimitMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -250,7 +281,7 @@ public final class LockServiceGrpc {
 
     /**
      * <pre>
-     * Extend prolongs a lease. It never shortens it.
+     * Extend sets how long a lease lasts from now.
      * </pre>
      */
     default void extend(io.lockd.v1.ExtendRequest request,
@@ -286,6 +317,16 @@ public final class LockServiceGrpc {
     default void list(io.lockd.v1.ListRequest request,
         io.grpc.stub.StreamObserver<io.lockd.v1.ListResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * SetLimit sets how many permits a semaphore has.
+     * </pre>
+     */
+    default void setLimit(io.lockd.v1.SetLimitRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.SetLimitResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getSetLimitMethod(), responseObserver);
     }
   }
 
@@ -337,7 +378,7 @@ public final class LockServiceGrpc {
 
     /**
      * <pre>
-     * Extend prolongs a lease. It never shortens it.
+     * Extend sets how long a lease lasts from now.
      * </pre>
      */
     public void extend(io.lockd.v1.ExtendRequest request,
@@ -378,6 +419,17 @@ public final class LockServiceGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getListMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * SetLimit sets how many permits a semaphore has.
+     * </pre>
+     */
+    public void setLimit(io.lockd.v1.SetLimitRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.SetLimitResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getSetLimitMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -412,7 +464,7 @@ public final class LockServiceGrpc {
 
     /**
      * <pre>
-     * Extend prolongs a lease. It never shortens it.
+     * Extend sets how long a lease lasts from now.
      * </pre>
      */
     public io.lockd.v1.ExtendResponse extend(io.lockd.v1.ExtendRequest request) throws io.grpc.StatusException {
@@ -449,6 +501,16 @@ public final class LockServiceGrpc {
       return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
           getChannel(), getListMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * SetLimit sets how many permits a semaphore has.
+     * </pre>
+     */
+    public io.lockd.v1.SetLimitResponse setLimit(io.lockd.v1.SetLimitRequest request) throws io.grpc.StatusException {
+      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
+          getChannel(), getSetLimitMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -483,7 +545,7 @@ public final class LockServiceGrpc {
 
     /**
      * <pre>
-     * Extend prolongs a lease. It never shortens it.
+     * Extend sets how long a lease lasts from now.
      * </pre>
      */
     public io.lockd.v1.ExtendResponse extend(io.lockd.v1.ExtendRequest request) {
@@ -520,6 +582,16 @@ public final class LockServiceGrpc {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getListMethod(), getCallOptions(), request);
     }
+
+    /**
+     * <pre>
+     * SetLimit sets how many permits a semaphore has.
+     * </pre>
+     */
+    public io.lockd.v1.SetLimitResponse setLimit(io.lockd.v1.SetLimitRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getSetLimitMethod(), getCallOptions(), request);
+    }
   }
 
   /**
@@ -555,7 +627,7 @@ public final class LockServiceGrpc {
 
     /**
      * <pre>
-     * Extend prolongs a lease. It never shortens it.
+     * Extend sets how long a lease lasts from now.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ExtendResponse> extend(
@@ -596,6 +668,17 @@ public final class LockServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getListMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * SetLimit sets how many permits a semaphore has.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.SetLimitResponse> setLimit(
+        io.lockd.v1.SetLimitRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getSetLimitMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_ACQUIRE = 0;
@@ -603,6 +686,7 @@ public final class LockServiceGrpc {
   private static final int METHODID_RELEASE = 2;
   private static final int METHODID_GET = 3;
   private static final int METHODID_LIST = 4;
+  private static final int METHODID_SET_LIMIT = 5;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -640,6 +724,10 @@ public final class LockServiceGrpc {
         case METHODID_LIST:
           serviceImpl.list((io.lockd.v1.ListRequest) request,
               (io.grpc.stub.StreamObserver<io.lockd.v1.ListResponse>) responseObserver);
+          break;
+        case METHODID_SET_LIMIT:
+          serviceImpl.setLimit((io.lockd.v1.SetLimitRequest) request,
+              (io.grpc.stub.StreamObserver<io.lockd.v1.SetLimitResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -694,6 +782,13 @@ public final class LockServiceGrpc {
               io.lockd.v1.ListRequest,
               io.lockd.v1.ListResponse>(
                 service, METHODID_LIST)))
+        .addMethod(
+          getSetLimitMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              io.lockd.v1.SetLimitRequest,
+              io.lockd.v1.SetLimitResponse>(
+                service, METHODID_SET_LIMIT)))
         .build();
   }
 
@@ -703,7 +798,7 @@ public final class LockServiceGrpc {
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.FileDescriptor getFileDescriptor() {
-      return io.lockd.v1.LockServiceOuterClass.getDescriptor();
+      return io.lockd.v1.LockServiceProto.getDescriptor();
     }
 
     @java.lang.Override
@@ -747,6 +842,7 @@ public final class LockServiceGrpc {
               .addMethod(getReleaseMethod())
               .addMethod(getGetMethod())
               .addMethod(getListMethod())
+              .addMethod(getSetLimitMethod())
               .build();
         }
       }

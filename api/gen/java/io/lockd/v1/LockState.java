@@ -41,18 +41,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_LockState_descriptor;
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_LockState_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_LockState_descriptor;
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_LockState_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_LockState_fieldAccessorTable
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_LockState_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.LockState.class, io.lockd.v1.LockState.Builder.class);
   }
@@ -376,7 +376,7 @@ private static final long serialVersionUID = 0L;
   private int holders_ = 0;
   /**
    * <pre>
-   * How many hold it: readers, or permits that are out.
+   * How many hold it: readers, or permits that are out. A writer that also reads counts once.
    * </pre>
    *
    * <code>uint32 holders = 11 [json_name = "holders"];</code>
@@ -725,13 +725,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.LockStateOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_LockState_descriptor;
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_LockState_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_LockState_fieldAccessorTable
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_LockState_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.LockState.class, io.lockd.v1.LockState.Builder.class);
     }
@@ -779,7 +779,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_LockState_descriptor;
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_LockState_descriptor;
     }
 
     @java.lang.Override
@@ -1802,7 +1802,7 @@ private static final long serialVersionUID = 0L;
     private int holders_ ;
     /**
      * <pre>
-     * How many hold it: readers, or permits that are out.
+     * How many hold it: readers, or permits that are out. A writer that also reads counts once.
      * </pre>
      *
      * <code>uint32 holders = 11 [json_name = "holders"];</code>
@@ -1814,7 +1814,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How many hold it: readers, or permits that are out.
+     * How many hold it: readers, or permits that are out. A writer that also reads counts once.
      * </pre>
      *
      * <code>uint32 holders = 11 [json_name = "holders"];</code>
@@ -1830,7 +1830,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How many hold it: readers, or permits that are out.
+     * How many hold it: readers, or permits that are out. A writer that also reads counts once.
      * </pre>
      *
      * <code>uint32 holders = 11 [json_name = "holders"];</code>

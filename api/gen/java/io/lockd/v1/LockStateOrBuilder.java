@@ -180,7 +180,7 @@ public interface LockStateOrBuilder extends
 
   /**
    * <pre>
-   * How many hold it: readers, or permits that are out.
+   * How many hold it: readers, or permits that are out. A writer that also reads counts once.
    * </pre>
    *
    * <code>uint32 holders = 11 [json_name = "holders"];</code>

@@ -39,18 +39,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_NotGranted_descriptor;
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_NotGranted_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_NotGranted_descriptor;
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_NotGranted_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_NotGranted_fieldAccessorTable
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_NotGranted_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.NotGranted.class, io.lockd.v1.NotGranted.Builder.class);
   }
@@ -594,13 +594,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.NotGrantedOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_NotGranted_descriptor;
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_NotGranted_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_NotGranted_fieldAccessorTable
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_NotGranted_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.NotGranted.class, io.lockd.v1.NotGranted.Builder.class);
     }
@@ -639,7 +639,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_NotGranted_descriptor;
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_NotGranted_descriptor;
     }
 
     @java.lang.Override

@@ -134,7 +134,7 @@ public enum OnDisconnect
   }
   public static com.google.protobuf.Descriptors.EnumDescriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.getDescriptor().getEnumType(1);
+    return io.lockd.v1.SessionServiceProto.getDescriptor().getEnumType(1);
   }
 
   private static final OnDisconnect[] VALUES = values();

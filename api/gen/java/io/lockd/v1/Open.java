@@ -39,12 +39,12 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Open_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Open_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Open_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Open_descriptor;
   }
 
   @SuppressWarnings({"rawtypes"})
@@ -62,7 +62,7 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Open_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Open_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Open.class, io.lockd.v1.Open.Builder.class);
   }
@@ -121,7 +121,7 @@ private static final long serialVersionUID = 0L;
         java.lang.String, java.lang.String> defaultEntry =
             com.google.protobuf.MapEntry
             .<java.lang.String, java.lang.String>newDefaultInstance(
-                io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Open_LabelsEntry_descriptor, 
+                io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Open_LabelsEntry_descriptor, 
                 com.google.protobuf.WireFormat.FieldType.STRING,
                 "",
                 com.google.protobuf.WireFormat.FieldType.STRING,
@@ -653,7 +653,7 @@ java.lang.String defaultValue) {
       io.lockd.v1.OpenOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Open_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Open_descriptor;
     }
 
     @SuppressWarnings({"rawtypes"})
@@ -681,7 +681,7 @@ java.lang.String defaultValue) {
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Open_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Open_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Open.class, io.lockd.v1.Open.Builder.class);
     }
@@ -727,7 +727,7 @@ java.lang.String defaultValue) {
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Open_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Open_descriptor;
     }
 
     @java.lang.Override

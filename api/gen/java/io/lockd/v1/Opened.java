@@ -42,18 +42,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Opened_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Opened_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Opened_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Opened_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Opened_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Opened_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Opened.class, io.lockd.v1.Opened.Builder.class);
   }
@@ -817,13 +817,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.OpenedOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Opened_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Opened_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Opened_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Opened_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Opened.class, io.lockd.v1.Opened.Builder.class);
     }
@@ -891,7 +891,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Opened_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Opened_descriptor;
     }
 
     @java.lang.Override

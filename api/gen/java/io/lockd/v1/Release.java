@@ -7,7 +7,7 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * Release gives a hold back, once.
+ * Release gives a hold back, once. Of a semaphore it can give back some of the permits.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Release}
@@ -39,18 +39,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Release_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Release_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Release_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Release_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Release_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Release_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Release.class, io.lockd.v1.Release.Builder.class);
   }
@@ -190,6 +190,21 @@ private static final long serialVersionUID = 0L;
     return fence_;
   }
 
+  public static final int PERMITS_FIELD_NUMBER = 5;
+  private int permits_ = 0;
+  /**
+   * <pre>
+   * For a semaphore: how many permits to give back. 0 = all of the hold.
+   * </pre>
+   *
+   * <code>uint32 permits = 5 [json_name = "permits"];</code>
+   * @return The permits.
+   */
+  @java.lang.Override
+  public int getPermits() {
+    return permits_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -216,6 +231,9 @@ private static final long serialVersionUID = 0L;
     if (fence_ != 0L) {
       output.writeUInt64(4, fence_);
     }
+    if (permits_ != 0) {
+      output.writeUInt32(5, permits_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -233,6 +251,10 @@ private static final long serialVersionUID = 0L;
     if (fence_ != 0L) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(4, fence_);
+    }
+    if (permits_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(5, permits_);
     }
     return size;
   }
@@ -265,6 +287,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getHolder())) return false;
     if (getFence()
         != other.getFence()) return false;
+    if (getPermits()
+        != other.getPermits()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -285,6 +309,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + FENCE_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getFence());
+    hash = (37 * hash) + PERMITS_FIELD_NUMBER;
+    hash = (53 * hash) + getPermits();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -384,7 +410,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Release gives a hold back, once.
+   * Release gives a hold back, once. Of a semaphore it can give back some of the permits.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Release}
@@ -395,13 +421,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ReleaseOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Release_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Release_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Release_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Release_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Release.class, io.lockd.v1.Release.Builder.class);
     }
@@ -424,13 +450,14 @@ private static final long serialVersionUID = 0L;
       kind_ = 0;
       holder_ = "";
       fence_ = 0L;
+      permits_ = 0;
       return this;
     }
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Release_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Release_descriptor;
     }
 
     @java.lang.Override
@@ -469,6 +496,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.fence_ = fence_;
       }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.permits_ = permits_;
+      }
     }
 
     @java.lang.Override
@@ -498,6 +528,9 @@ private static final long serialVersionUID = 0L;
       }
       if (other.getFence() != 0L) {
         setFence(other.getFence());
+      }
+      if (other.getPermits() != 0) {
+        setPermits(other.getPermits());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -545,6 +578,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 32
+            case 40: {
+              permits_ = input.readUInt32();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 40
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -858,6 +896,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearFence() {
       bitField0_ = (bitField0_ & ~0x00000008);
       fence_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private int permits_ ;
+    /**
+     * <pre>
+     * For a semaphore: how many permits to give back. 0 = all of the hold.
+     * </pre>
+     *
+     * <code>uint32 permits = 5 [json_name = "permits"];</code>
+     * @return The permits.
+     */
+    @java.lang.Override
+    public int getPermits() {
+      return permits_;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits to give back. 0 = all of the hold.
+     * </pre>
+     *
+     * <code>uint32 permits = 5 [json_name = "permits"];</code>
+     * @param value The permits to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPermits(int value) {
+
+      permits_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits to give back. 0 = all of the hold.
+     * </pre>
+     *
+     * <code>uint32 permits = 5 [json_name = "permits"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPermits() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      permits_ = 0;
       onChanged();
       return this;
     }

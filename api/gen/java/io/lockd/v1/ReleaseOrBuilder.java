@@ -78,4 +78,14 @@ public interface ReleaseOrBuilder extends
    * @return The fence.
    */
   long getFence();
+
+  /**
+   * <pre>
+   * For a semaphore: how many permits to give back. 0 = all of the hold.
+   * </pre>
+   *
+   * <code>uint32 permits = 5 [json_name = "permits"];</code>
+   * @return The permits.
+   */
+  int getPermits();
 }

@@ -39,18 +39,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseRequest_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseRequest_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseRequest_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseRequest_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseRequest_fieldAccessorTable
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseRequest_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.ReleaseRequest.class, io.lockd.v1.ReleaseRequest.Builder.class);
   }
@@ -175,6 +175,21 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int PERMITS_FIELD_NUMBER = 4;
+  private int permits_ = 0;
+  /**
+   * <pre>
+   * For a semaphore: how many permits to give back. 0 = all of the lease.
+   * </pre>
+   *
+   * <code>uint32 permits = 4 [json_name = "permits"];</code>
+   * @return The permits.
+   */
+  @java.lang.Override
+  public int getPermits() {
+    return permits_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -198,6 +213,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(leaseId_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 3, leaseId_);
     }
+    if (permits_ != 0) {
+      output.writeUInt32(4, permits_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
@@ -211,6 +229,10 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(leaseId_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(3, leaseId_);
+    }
+    if (permits_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(4, permits_);
     }
     return size;
   }
@@ -241,6 +263,8 @@ private static final long serialVersionUID = 0L;
     if (kind_ != other.kind_) return false;
     if (!getLeaseId()
         .equals(other.getLeaseId())) return false;
+    if (getPermits()
+        != other.getPermits()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -258,6 +282,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + kind_;
     hash = (37 * hash) + LEASE_ID_FIELD_NUMBER;
     hash = (53 * hash) + getLeaseId().hashCode();
+    hash = (37 * hash) + PERMITS_FIELD_NUMBER;
+    hash = (53 * hash) + getPermits();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -368,13 +394,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ReleaseRequestOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseRequest_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseRequest_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseRequest_fieldAccessorTable
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseRequest_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.ReleaseRequest.class, io.lockd.v1.ReleaseRequest.Builder.class);
     }
@@ -396,13 +422,14 @@ private static final long serialVersionUID = 0L;
       name_ = "";
       kind_ = 0;
       leaseId_ = "";
+      permits_ = 0;
       return this;
     }
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseRequest_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseRequest_descriptor;
     }
 
     @java.lang.Override
@@ -438,6 +465,9 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.leaseId_ = leaseId_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.permits_ = permits_;
+      }
     }
 
     @java.lang.Override
@@ -464,6 +494,9 @@ private static final long serialVersionUID = 0L;
         leaseId_ = other.leaseId_;
         bitField0_ |= 0x00000004;
         onChanged();
+      }
+      if (other.getPermits() != 0) {
+        setPermits(other.getPermits());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -506,6 +539,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 32: {
+              permits_ = input.readUInt32();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -775,6 +813,50 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       leaseId_ = value;
       bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+
+    private int permits_ ;
+    /**
+     * <pre>
+     * For a semaphore: how many permits to give back. 0 = all of the lease.
+     * </pre>
+     *
+     * <code>uint32 permits = 4 [json_name = "permits"];</code>
+     * @return The permits.
+     */
+    @java.lang.Override
+    public int getPermits() {
+      return permits_;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits to give back. 0 = all of the lease.
+     * </pre>
+     *
+     * <code>uint32 permits = 4 [json_name = "permits"];</code>
+     * @param value The permits to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPermits(int value) {
+
+      permits_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits to give back. 0 = all of the lease.
+     * </pre>
+     *
+     * <code>uint32 permits = 4 [json_name = "permits"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPermits() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      permits_ = 0;
       onChanged();
       return this;
     }

@@ -68,4 +68,14 @@ public interface ReleaseRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getLeaseIdBytes();
+
+  /**
+   * <pre>
+   * For a semaphore: how many permits to give back. 0 = all of the lease.
+   * </pre>
+   *
+   * <code>uint32 permits = 4 [json_name = "permits"];</code>
+   * @return The permits.
+   */
+  int getPermits();
 }

@@ -7,7 +7,8 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * ReleaseResponse says that the lease is no more. A lease that had already ended answers LOCK_NOT_HELD.
+ * ReleaseResponse says that the lease, or some of its permits, are given back. A lease that had already ended answers
+ * LOCK_NOT_HELD.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.ReleaseResponse}
@@ -36,20 +37,35 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseResponse_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseResponse_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseResponse_descriptor;
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseResponse_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseResponse_fieldAccessorTable
+    return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseResponse_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.ReleaseResponse.class, io.lockd.v1.ReleaseResponse.Builder.class);
+  }
+
+  public static final int REMAINING_FIELD_NUMBER = 1;
+  private int remaining_ = 0;
+  /**
+   * <pre>
+   * For a semaphore: how many permits the lease still has.
+   * </pre>
+   *
+   * <code>uint32 remaining = 1 [json_name = "remaining"];</code>
+   * @return The remaining.
+   */
+  @java.lang.Override
+  public int getRemaining() {
+    return remaining_;
   }
 
   private byte memoizedIsInitialized = -1;
@@ -66,7 +82,18 @@ private static final long serialVersionUID = 0L;
   @java.lang.Override
   public void writeTo(com.google.protobuf.CodedOutputStream output)
                       throws java.io.IOException {
+    if (remaining_ != 0) {
+      output.writeUInt32(1, remaining_);
+    }
     getUnknownFields().writeTo(output);
+  }
+  private int computeSerializedSize_0() {
+    int size = 0;
+    if (remaining_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(1, remaining_);
+    }
+    return size;
   }
   @java.lang.Override
   public int getSerializedSize() {
@@ -74,6 +101,7 @@ private static final long serialVersionUID = 0L;
     if (size != -1) return size;
 
     size = 0;
+    size += computeSerializedSize_0();
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -89,6 +117,8 @@ private static final long serialVersionUID = 0L;
     }
     io.lockd.v1.ReleaseResponse other = (io.lockd.v1.ReleaseResponse) obj;
 
+    if (getRemaining()
+        != other.getRemaining()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -100,6 +130,8 @@ private static final long serialVersionUID = 0L;
     }
     int hash = 41;
     hash = (19 * hash) + getDescriptor().hashCode();
+    hash = (37 * hash) + REMAINING_FIELD_NUMBER;
+    hash = (53 * hash) + getRemaining();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -199,7 +231,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * ReleaseResponse says that the lease is no more. A lease that had already ended answers LOCK_NOT_HELD.
+   * ReleaseResponse says that the lease, or some of its permits, are given back. A lease that had already ended answers
+   * LOCK_NOT_HELD.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.ReleaseResponse}
@@ -210,13 +243,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ReleaseResponseOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseResponse_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseResponse_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseResponse_fieldAccessorTable
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseResponse_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.ReleaseResponse.class, io.lockd.v1.ReleaseResponse.Builder.class);
     }
@@ -234,13 +267,15 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public Builder clear() {
       super.clear();
+      bitField0_ = 0;
+      remaining_ = 0;
       return this;
     }
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.LockServiceOuterClass.internal_static_lockd_v1_ReleaseResponse_descriptor;
+      return io.lockd.v1.LockServiceProto.internal_static_lockd_v1_ReleaseResponse_descriptor;
     }
 
     @java.lang.Override
@@ -260,8 +295,16 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public io.lockd.v1.ReleaseResponse buildPartial() {
       io.lockd.v1.ReleaseResponse result = new io.lockd.v1.ReleaseResponse(this);
+      if (bitField0_ != 0) { buildPartial0(result); }
       onBuilt();
       return result;
+    }
+
+    private void buildPartial0(io.lockd.v1.ReleaseResponse result) {
+      int from_bitField0_ = bitField0_;
+      if (((from_bitField0_ & 0x00000001) != 0)) {
+        result.remaining_ = remaining_;
+      }
     }
 
     @java.lang.Override
@@ -276,6 +319,9 @@ private static final long serialVersionUID = 0L;
 
     public Builder mergeFrom(io.lockd.v1.ReleaseResponse other) {
       if (other == io.lockd.v1.ReleaseResponse.getDefaultInstance()) return this;
+      if (other.getRemaining() != 0) {
+        setRemaining(other.getRemaining());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -302,6 +348,11 @@ private static final long serialVersionUID = 0L;
             case 0:
               done = true;
               break;
+            case 8: {
+              remaining_ = input.readUInt32();
+              bitField0_ |= 0x00000001;
+              break;
+            } // case 8
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -315,6 +366,51 @@ private static final long serialVersionUID = 0L;
       } finally {
         onChanged();
       } // finally
+      return this;
+    }
+    private int bitField0_;
+
+    private int remaining_ ;
+    /**
+     * <pre>
+     * For a semaphore: how many permits the lease still has.
+     * </pre>
+     *
+     * <code>uint32 remaining = 1 [json_name = "remaining"];</code>
+     * @return The remaining.
+     */
+    @java.lang.Override
+    public int getRemaining() {
+      return remaining_;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits the lease still has.
+     * </pre>
+     *
+     * <code>uint32 remaining = 1 [json_name = "remaining"];</code>
+     * @param value The remaining to set.
+     * @return This builder for chaining.
+     */
+    public Builder setRemaining(int value) {
+
+      remaining_ = value;
+      bitField0_ |= 0x00000001;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For a semaphore: how many permits the lease still has.
+     * </pre>
+     *
+     * <code>uint32 remaining = 1 [json_name = "remaining"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearRemaining() {
+      bitField0_ = (bitField0_ & ~0x00000001);
+      remaining_ = 0;
+      onChanged();
       return this;
     }
 

@@ -9,4 +9,14 @@ package io.lockd.v1;
 public interface ReleaseResponseOrBuilder extends
     // @@protoc_insertion_point(interface_extends:lockd.v1.ReleaseResponse)
     com.google.protobuf.MessageOrBuilder {
+
+  /**
+   * <pre>
+   * For a semaphore: how many permits the lease still has.
+   * </pre>
+   *
+   * <code>uint32 remaining = 1 [json_name = "remaining"];</code>
+   * @return The remaining.
+   */
+  int getRemaining();
 }

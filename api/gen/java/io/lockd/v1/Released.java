@@ -36,18 +36,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Released_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Released_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Released_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Released_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Released_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Released_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Released.class, io.lockd.v1.Released.Builder.class);
   }
@@ -56,7 +56,7 @@ private static final long serialVersionUID = 0L;
   private int remaining_ = 0;
   /**
    * <pre>
-   * How often the holder still holds the lock.
+   * How often the holder still holds the lock; for a semaphore, how many permits of the hold are left.
    * </pre>
    *
    * <code>uint32 remaining = 1 [json_name = "remaining"];</code>
@@ -241,13 +241,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ReleasedOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Released_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Released_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Released_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Released_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Released.class, io.lockd.v1.Released.Builder.class);
     }
@@ -273,7 +273,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Released_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Released_descriptor;
     }
 
     @java.lang.Override
@@ -371,7 +371,7 @@ private static final long serialVersionUID = 0L;
     private int remaining_ ;
     /**
      * <pre>
-     * How often the holder still holds the lock.
+     * How often the holder still holds the lock; for a semaphore, how many permits of the hold are left.
      * </pre>
      *
      * <code>uint32 remaining = 1 [json_name = "remaining"];</code>
@@ -383,7 +383,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often the holder still holds the lock.
+     * How often the holder still holds the lock; for a semaphore, how many permits of the hold are left.
      * </pre>
      *
      * <code>uint32 remaining = 1 [json_name = "remaining"];</code>
@@ -399,7 +399,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * How often the holder still holds the lock.
+     * How often the holder still holds the lock; for a semaphore, how many permits of the hold are left.
      * </pre>
      *
      * <code>uint32 remaining = 1 [json_name = "remaining"];</code>

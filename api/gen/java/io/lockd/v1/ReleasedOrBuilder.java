@@ -12,7 +12,7 @@ public interface ReleasedOrBuilder extends
 
   /**
    * <pre>
-   * How often the holder still holds the lock.
+   * How often the holder still holds the lock; for a semaphore, how many permits of the hold are left.
    * </pre>
    *
    * <code>uint32 remaining = 1 [json_name = "remaining"];</code>

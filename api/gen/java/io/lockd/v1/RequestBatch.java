@@ -37,18 +37,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_RequestBatch_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_RequestBatch_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_RequestBatch_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_RequestBatch_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_RequestBatch_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_RequestBatch_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.RequestBatch.class, io.lockd.v1.RequestBatch.Builder.class);
   }
@@ -295,13 +295,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.RequestBatchOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_RequestBatch_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_RequestBatch_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_RequestBatch_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_RequestBatch_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.RequestBatch.class, io.lockd.v1.RequestBatch.Builder.class);
     }
@@ -333,7 +333,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_RequestBatch_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_RequestBatch_descriptor;
     }
 
     @java.lang.Override

@@ -39,18 +39,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Resume_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Resume_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Resume_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Resume_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Resume_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Resume_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Resume.class, io.lockd.v1.Resume.Builder.class);
   }
@@ -411,13 +411,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ResumeOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Resume_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Resume_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Resume_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Resume_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Resume.class, io.lockd.v1.Resume.Builder.class);
     }
@@ -451,7 +451,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Resume_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Resume_descriptor;
     }
 
     @java.lang.Override

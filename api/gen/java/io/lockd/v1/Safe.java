@@ -36,18 +36,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Safe_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Safe_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Safe_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Safe_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Safe_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Safe_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Safe.class, io.lockd.v1.Safe.Builder.class);
   }
@@ -210,13 +210,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.SafeOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Safe_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Safe_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Safe_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Safe_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Safe.class, io.lockd.v1.Safe.Builder.class);
     }
@@ -240,7 +240,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Safe_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Safe_descriptor;
     }
 
     @java.lang.Override

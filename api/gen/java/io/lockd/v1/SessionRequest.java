@@ -36,18 +36,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionRequest_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionRequest_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionRequest_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionRequest_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionRequest_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionRequest_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.SessionRequest.class, io.lockd.v1.SessionRequest.Builder.class);
   }
@@ -68,6 +68,9 @@ private static final long serialVersionUID = 0L;
     UNWATCH(9),
     GOODBYE(10),
     BATCH(11),
+    LOOK(12),
+    LIST_HOLDS(13),
+    SET_LIMIT(14),
     MESSAGE_NOT_SET(0);
     private final int value;
     private MessageCase(int value) {
@@ -95,6 +98,9 @@ private static final long serialVersionUID = 0L;
         case 9: return UNWATCH;
         case 10: return GOODBYE;
         case 11: return BATCH;
+        case 12: return LOOK;
+        case 13: return LIST_HOLDS;
+        case 14: return SET_LIMIT;
         case 0: return MESSAGE_NOT_SET;
         default: return null;
       }
@@ -344,7 +350,7 @@ private static final long serialVersionUID = 0L;
   public static final int EXTEND_FIELD_NUMBER = 7;
   /**
    * <pre>
-   * Prolongs a fixed lease.
+   * Sets how long a lease lasts, and whether it is renewed.
    * </pre>
    *
    * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -356,7 +362,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Prolongs a fixed lease.
+   * Sets how long a lease lasts, and whether it is renewed.
    * </pre>
    *
    * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -371,7 +377,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Prolongs a fixed lease.
+   * Sets how long a lease lasts, and whether it is renewed.
    * </pre>
    *
    * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -556,6 +562,135 @@ private static final long serialVersionUID = 0L;
     return io.lockd.v1.RequestBatch.getDefaultInstance();
   }
 
+  public static final int LOOK_FIELD_NUMBER = 12;
+  /**
+   * <pre>
+   * Asks what is known of a name.
+   * </pre>
+   *
+   * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+   * @return Whether the look field is set.
+   */
+  @java.lang.Override
+  public boolean hasLook() {
+    return messageCase_ == 12;
+  }
+  /**
+   * <pre>
+   * Asks what is known of a name.
+   * </pre>
+   *
+   * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+   * @return The look.
+   */
+  @java.lang.Override
+  public io.lockd.v1.Look getLook() {
+    if (messageCase_ == 12) {
+       return (io.lockd.v1.Look) message_;
+    }
+    return io.lockd.v1.Look.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * Asks what is known of a name.
+   * </pre>
+   *
+   * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+   */
+  @java.lang.Override
+  public io.lockd.v1.LookOrBuilder getLookOrBuilder() {
+    if (messageCase_ == 12) {
+       return (io.lockd.v1.Look) message_;
+    }
+    return io.lockd.v1.Look.getDefaultInstance();
+  }
+
+  public static final int LIST_HOLDS_FIELD_NUMBER = 13;
+  /**
+   * <pre>
+   * Asks what the session holds.
+   * </pre>
+   *
+   * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+   * @return Whether the listHolds field is set.
+   */
+  @java.lang.Override
+  public boolean hasListHolds() {
+    return messageCase_ == 13;
+  }
+  /**
+   * <pre>
+   * Asks what the session holds.
+   * </pre>
+   *
+   * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+   * @return The listHolds.
+   */
+  @java.lang.Override
+  public io.lockd.v1.ListHolds getListHolds() {
+    if (messageCase_ == 13) {
+       return (io.lockd.v1.ListHolds) message_;
+    }
+    return io.lockd.v1.ListHolds.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * Asks what the session holds.
+   * </pre>
+   *
+   * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+   */
+  @java.lang.Override
+  public io.lockd.v1.ListHoldsOrBuilder getListHoldsOrBuilder() {
+    if (messageCase_ == 13) {
+       return (io.lockd.v1.ListHolds) message_;
+    }
+    return io.lockd.v1.ListHolds.getDefaultInstance();
+  }
+
+  public static final int SET_LIMIT_FIELD_NUMBER = 14;
+  /**
+   * <pre>
+   * Sets how many permits a semaphore has.
+   * </pre>
+   *
+   * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+   * @return Whether the setLimit field is set.
+   */
+  @java.lang.Override
+  public boolean hasSetLimit() {
+    return messageCase_ == 14;
+  }
+  /**
+   * <pre>
+   * Sets how many permits a semaphore has.
+   * </pre>
+   *
+   * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+   * @return The setLimit.
+   */
+  @java.lang.Override
+  public io.lockd.v1.SetLimit getSetLimit() {
+    if (messageCase_ == 14) {
+       return (io.lockd.v1.SetLimit) message_;
+    }
+    return io.lockd.v1.SetLimit.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * Sets how many permits a semaphore has.
+   * </pre>
+   *
+   * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+   */
+  @java.lang.Override
+  public io.lockd.v1.SetLimitOrBuilder getSetLimitOrBuilder() {
+    if (messageCase_ == 14) {
+       return (io.lockd.v1.SetLimit) message_;
+    }
+    return io.lockd.v1.SetLimit.getDefaultInstance();
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -602,6 +737,15 @@ private static final long serialVersionUID = 0L;
     }
     if (messageCase_ == 11) {
       output.writeMessage(11, (io.lockd.v1.RequestBatch) message_);
+    }
+    if (messageCase_ == 12) {
+      output.writeMessage(12, (io.lockd.v1.Look) message_);
+    }
+    if (messageCase_ == 13) {
+      output.writeMessage(13, (io.lockd.v1.ListHolds) message_);
+    }
+    if (messageCase_ == 14) {
+      output.writeMessage(14, (io.lockd.v1.SetLimit) message_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -650,6 +794,18 @@ private static final long serialVersionUID = 0L;
     if (messageCase_ == 11) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(11, (io.lockd.v1.RequestBatch) message_);
+    }
+    if (messageCase_ == 12) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(12, (io.lockd.v1.Look) message_);
+    }
+    if (messageCase_ == 13) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(13, (io.lockd.v1.ListHolds) message_);
+    }
+    if (messageCase_ == 14) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(14, (io.lockd.v1.SetLimit) message_);
     }
     return size;
   }
@@ -719,6 +875,18 @@ private static final long serialVersionUID = 0L;
         if (!getBatch()
             .equals(other.getBatch())) return false;
         break;
+      case 12:
+        if (!getLook()
+            .equals(other.getLook())) return false;
+        break;
+      case 13:
+        if (!getListHolds()
+            .equals(other.getListHolds())) return false;
+        break;
+      case 14:
+        if (!getSetLimit()
+            .equals(other.getSetLimit())) return false;
+        break;
       case 0:
       default:
     }
@@ -776,6 +944,18 @@ private static final long serialVersionUID = 0L;
       case 11:
         hash = (37 * hash) + BATCH_FIELD_NUMBER;
         hash = (53 * hash) + getBatch().hashCode();
+        break;
+      case 12:
+        hash = (37 * hash) + LOOK_FIELD_NUMBER;
+        hash = (53 * hash) + getLook().hashCode();
+        break;
+      case 13:
+        hash = (37 * hash) + LIST_HOLDS_FIELD_NUMBER;
+        hash = (53 * hash) + getListHolds().hashCode();
+        break;
+      case 14:
+        hash = (37 * hash) + SET_LIMIT_FIELD_NUMBER;
+        hash = (53 * hash) + getSetLimit().hashCode();
         break;
       case 0:
       default:
@@ -890,13 +1070,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.SessionRequestOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionRequest_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionRequest_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionRequest_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionRequest_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.SessionRequest.class, io.lockd.v1.SessionRequest.Builder.class);
     }
@@ -946,6 +1126,15 @@ private static final long serialVersionUID = 0L;
       if (batchBuilder_ != null) {
         batchBuilder_.clear();
       }
+      if (lookBuilder_ != null) {
+        lookBuilder_.clear();
+      }
+      if (listHoldsBuilder_ != null) {
+        listHoldsBuilder_.clear();
+      }
+      if (setLimitBuilder_ != null) {
+        setLimitBuilder_.clear();
+      }
       messageCase_ = 0;
       message_ = null;
       return this;
@@ -954,7 +1143,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionRequest_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionRequest_descriptor;
     }
 
     @java.lang.Override
@@ -1030,6 +1219,18 @@ private static final long serialVersionUID = 0L;
           batchBuilder_ != null) {
         result.message_ = batchBuilder_.build();
       }
+      if (messageCase_ == 12 &&
+          lookBuilder_ != null) {
+        result.message_ = lookBuilder_.build();
+      }
+      if (messageCase_ == 13 &&
+          listHoldsBuilder_ != null) {
+        result.message_ = listHoldsBuilder_.build();
+      }
+      if (messageCase_ == 14 &&
+          setLimitBuilder_ != null) {
+        result.message_ = setLimitBuilder_.build();
+      }
     }
 
     @java.lang.Override
@@ -1086,6 +1287,18 @@ private static final long serialVersionUID = 0L;
         }
         case BATCH: {
           mergeBatch(other.getBatch());
+          break;
+        }
+        case LOOK: {
+          mergeLook(other.getLook());
+          break;
+        }
+        case LIST_HOLDS: {
+          mergeListHolds(other.getListHolds());
+          break;
+        }
+        case SET_LIMIT: {
+          mergeSetLimit(other.getSetLimit());
           break;
         }
         case MESSAGE_NOT_SET: {
@@ -1193,6 +1406,27 @@ private static final long serialVersionUID = 0L;
               messageCase_ = 11;
               break;
             } // case 90
+            case 98: {
+              input.readMessage(
+                  internalGetLookFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              messageCase_ = 12;
+              break;
+            } // case 98
+            case 106: {
+              input.readMessage(
+                  internalGetListHoldsFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              messageCase_ = 13;
+              break;
+            } // case 106
+            case 114: {
+              input.readMessage(
+                  internalGetSetLimitFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              messageCase_ = 14;
+              break;
+            } // case 114
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2166,7 +2400,7 @@ private static final long serialVersionUID = 0L;
         io.lockd.v1.Extend, io.lockd.v1.Extend.Builder, io.lockd.v1.ExtendOrBuilder> extendBuilder_;
     /**
      * <pre>
-     * Prolongs a fixed lease.
+     * Sets how long a lease lasts, and whether it is renewed.
      * </pre>
      *
      * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -2178,7 +2412,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Prolongs a fixed lease.
+     * Sets how long a lease lasts, and whether it is renewed.
      * </pre>
      *
      * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -2200,7 +2434,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Prolongs a fixed lease.
+     * Sets how long a lease lasts, and whether it is renewed.
      * </pre>
      *
      * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -2220,7 +2454,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Prolongs a fixed lease.
+     * Sets how long a lease lasts, and whether it is renewed.
      * </pre>
      *
      * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -2238,7 +2472,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Prolongs a fixed lease.
+     * Sets how long a lease lasts, and whether it is renewed.
      * </pre>
      *
      * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -2265,7 +2499,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Prolongs a fixed lease.
+     * Sets how long a lease lasts, and whether it is renewed.
      * </pre>
      *
      * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -2288,7 +2522,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Prolongs a fixed lease.
+     * Sets how long a lease lasts, and whether it is renewed.
      * </pre>
      *
      * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -2298,7 +2532,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Prolongs a fixed lease.
+     * Sets how long a lease lasts, and whether it is renewed.
      * </pre>
      *
      * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -2316,7 +2550,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Prolongs a fixed lease.
+     * Sets how long a lease lasts, and whether it is renewed.
      * </pre>
      *
      * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -3050,6 +3284,540 @@ private static final long serialVersionUID = 0L;
       messageCase_ = 11;
       onChanged();
       return batchBuilder_;
+    }
+
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.Look, io.lockd.v1.Look.Builder, io.lockd.v1.LookOrBuilder> lookBuilder_;
+    /**
+     * <pre>
+     * Asks what is known of a name.
+     * </pre>
+     *
+     * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+     * @return Whether the look field is set.
+     */
+    @java.lang.Override
+    public boolean hasLook() {
+      return messageCase_ == 12;
+    }
+    /**
+     * <pre>
+     * Asks what is known of a name.
+     * </pre>
+     *
+     * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+     * @return The look.
+     */
+    @java.lang.Override
+    public io.lockd.v1.Look getLook() {
+      if (lookBuilder_ == null) {
+        if (messageCase_ == 12) {
+          return (io.lockd.v1.Look) message_;
+        }
+        return io.lockd.v1.Look.getDefaultInstance();
+      } else {
+        if (messageCase_ == 12) {
+          return lookBuilder_.getMessage();
+        }
+        return io.lockd.v1.Look.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Asks what is known of a name.
+     * </pre>
+     *
+     * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+     */
+    public Builder setLook(io.lockd.v1.Look value) {
+      if (lookBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        message_ = value;
+        onChanged();
+      } else {
+        lookBuilder_.setMessage(value);
+      }
+      messageCase_ = 12;
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks what is known of a name.
+     * </pre>
+     *
+     * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+     */
+    public Builder setLook(
+        io.lockd.v1.Look.Builder builderForValue) {
+      if (lookBuilder_ == null) {
+        message_ = builderForValue.build();
+        onChanged();
+      } else {
+        lookBuilder_.setMessage(builderForValue.build());
+      }
+      messageCase_ = 12;
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks what is known of a name.
+     * </pre>
+     *
+     * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+     */
+    public Builder mergeLook(io.lockd.v1.Look value) {
+      if (lookBuilder_ == null) {
+        if (messageCase_ == 12 &&
+            message_ != io.lockd.v1.Look.getDefaultInstance()) {
+          message_ = io.lockd.v1.Look.newBuilder((io.lockd.v1.Look) message_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          message_ = value;
+        }
+        onChanged();
+      } else {
+        if (messageCase_ == 12) {
+          lookBuilder_.mergeFrom(value);
+        } else {
+          lookBuilder_.setMessage(value);
+        }
+      }
+      messageCase_ = 12;
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks what is known of a name.
+     * </pre>
+     *
+     * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+     */
+    public Builder clearLook() {
+      if (lookBuilder_ == null) {
+        if (messageCase_ == 12) {
+          messageCase_ = 0;
+          message_ = null;
+          onChanged();
+        }
+      } else {
+        if (messageCase_ == 12) {
+          messageCase_ = 0;
+          message_ = null;
+        }
+        lookBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks what is known of a name.
+     * </pre>
+     *
+     * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+     */
+    public io.lockd.v1.Look.Builder getLookBuilder() {
+      return internalGetLookFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Asks what is known of a name.
+     * </pre>
+     *
+     * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+     */
+    @java.lang.Override
+    public io.lockd.v1.LookOrBuilder getLookOrBuilder() {
+      if ((messageCase_ == 12) && (lookBuilder_ != null)) {
+        return lookBuilder_.getMessageOrBuilder();
+      } else {
+        if (messageCase_ == 12) {
+          return (io.lockd.v1.Look) message_;
+        }
+        return io.lockd.v1.Look.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Asks what is known of a name.
+     * </pre>
+     *
+     * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.Look, io.lockd.v1.Look.Builder, io.lockd.v1.LookOrBuilder> 
+        internalGetLookFieldBuilder() {
+      if (lookBuilder_ == null) {
+        if (!(messageCase_ == 12)) {
+          message_ = io.lockd.v1.Look.getDefaultInstance();
+        }
+        lookBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            io.lockd.v1.Look, io.lockd.v1.Look.Builder, io.lockd.v1.LookOrBuilder>(
+                (io.lockd.v1.Look) message_,
+                getParentForChildren(),
+                isClean());
+        message_ = null;
+      }
+      messageCase_ = 12;
+      onChanged();
+      return lookBuilder_;
+    }
+
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.ListHolds, io.lockd.v1.ListHolds.Builder, io.lockd.v1.ListHoldsOrBuilder> listHoldsBuilder_;
+    /**
+     * <pre>
+     * Asks what the session holds.
+     * </pre>
+     *
+     * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+     * @return Whether the listHolds field is set.
+     */
+    @java.lang.Override
+    public boolean hasListHolds() {
+      return messageCase_ == 13;
+    }
+    /**
+     * <pre>
+     * Asks what the session holds.
+     * </pre>
+     *
+     * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+     * @return The listHolds.
+     */
+    @java.lang.Override
+    public io.lockd.v1.ListHolds getListHolds() {
+      if (listHoldsBuilder_ == null) {
+        if (messageCase_ == 13) {
+          return (io.lockd.v1.ListHolds) message_;
+        }
+        return io.lockd.v1.ListHolds.getDefaultInstance();
+      } else {
+        if (messageCase_ == 13) {
+          return listHoldsBuilder_.getMessage();
+        }
+        return io.lockd.v1.ListHolds.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Asks what the session holds.
+     * </pre>
+     *
+     * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+     */
+    public Builder setListHolds(io.lockd.v1.ListHolds value) {
+      if (listHoldsBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        message_ = value;
+        onChanged();
+      } else {
+        listHoldsBuilder_.setMessage(value);
+      }
+      messageCase_ = 13;
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks what the session holds.
+     * </pre>
+     *
+     * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+     */
+    public Builder setListHolds(
+        io.lockd.v1.ListHolds.Builder builderForValue) {
+      if (listHoldsBuilder_ == null) {
+        message_ = builderForValue.build();
+        onChanged();
+      } else {
+        listHoldsBuilder_.setMessage(builderForValue.build());
+      }
+      messageCase_ = 13;
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks what the session holds.
+     * </pre>
+     *
+     * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+     */
+    public Builder mergeListHolds(io.lockd.v1.ListHolds value) {
+      if (listHoldsBuilder_ == null) {
+        if (messageCase_ == 13 &&
+            message_ != io.lockd.v1.ListHolds.getDefaultInstance()) {
+          message_ = io.lockd.v1.ListHolds.newBuilder((io.lockd.v1.ListHolds) message_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          message_ = value;
+        }
+        onChanged();
+      } else {
+        if (messageCase_ == 13) {
+          listHoldsBuilder_.mergeFrom(value);
+        } else {
+          listHoldsBuilder_.setMessage(value);
+        }
+      }
+      messageCase_ = 13;
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks what the session holds.
+     * </pre>
+     *
+     * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+     */
+    public Builder clearListHolds() {
+      if (listHoldsBuilder_ == null) {
+        if (messageCase_ == 13) {
+          messageCase_ = 0;
+          message_ = null;
+          onChanged();
+        }
+      } else {
+        if (messageCase_ == 13) {
+          messageCase_ = 0;
+          message_ = null;
+        }
+        listHoldsBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Asks what the session holds.
+     * </pre>
+     *
+     * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+     */
+    public io.lockd.v1.ListHolds.Builder getListHoldsBuilder() {
+      return internalGetListHoldsFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Asks what the session holds.
+     * </pre>
+     *
+     * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+     */
+    @java.lang.Override
+    public io.lockd.v1.ListHoldsOrBuilder getListHoldsOrBuilder() {
+      if ((messageCase_ == 13) && (listHoldsBuilder_ != null)) {
+        return listHoldsBuilder_.getMessageOrBuilder();
+      } else {
+        if (messageCase_ == 13) {
+          return (io.lockd.v1.ListHolds) message_;
+        }
+        return io.lockd.v1.ListHolds.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Asks what the session holds.
+     * </pre>
+     *
+     * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.ListHolds, io.lockd.v1.ListHolds.Builder, io.lockd.v1.ListHoldsOrBuilder> 
+        internalGetListHoldsFieldBuilder() {
+      if (listHoldsBuilder_ == null) {
+        if (!(messageCase_ == 13)) {
+          message_ = io.lockd.v1.ListHolds.getDefaultInstance();
+        }
+        listHoldsBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            io.lockd.v1.ListHolds, io.lockd.v1.ListHolds.Builder, io.lockd.v1.ListHoldsOrBuilder>(
+                (io.lockd.v1.ListHolds) message_,
+                getParentForChildren(),
+                isClean());
+        message_ = null;
+      }
+      messageCase_ = 13;
+      onChanged();
+      return listHoldsBuilder_;
+    }
+
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.SetLimit, io.lockd.v1.SetLimit.Builder, io.lockd.v1.SetLimitOrBuilder> setLimitBuilder_;
+    /**
+     * <pre>
+     * Sets how many permits a semaphore has.
+     * </pre>
+     *
+     * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+     * @return Whether the setLimit field is set.
+     */
+    @java.lang.Override
+    public boolean hasSetLimit() {
+      return messageCase_ == 14;
+    }
+    /**
+     * <pre>
+     * Sets how many permits a semaphore has.
+     * </pre>
+     *
+     * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+     * @return The setLimit.
+     */
+    @java.lang.Override
+    public io.lockd.v1.SetLimit getSetLimit() {
+      if (setLimitBuilder_ == null) {
+        if (messageCase_ == 14) {
+          return (io.lockd.v1.SetLimit) message_;
+        }
+        return io.lockd.v1.SetLimit.getDefaultInstance();
+      } else {
+        if (messageCase_ == 14) {
+          return setLimitBuilder_.getMessage();
+        }
+        return io.lockd.v1.SetLimit.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Sets how many permits a semaphore has.
+     * </pre>
+     *
+     * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+     */
+    public Builder setSetLimit(io.lockd.v1.SetLimit value) {
+      if (setLimitBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        message_ = value;
+        onChanged();
+      } else {
+        setLimitBuilder_.setMessage(value);
+      }
+      messageCase_ = 14;
+      return this;
+    }
+    /**
+     * <pre>
+     * Sets how many permits a semaphore has.
+     * </pre>
+     *
+     * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+     */
+    public Builder setSetLimit(
+        io.lockd.v1.SetLimit.Builder builderForValue) {
+      if (setLimitBuilder_ == null) {
+        message_ = builderForValue.build();
+        onChanged();
+      } else {
+        setLimitBuilder_.setMessage(builderForValue.build());
+      }
+      messageCase_ = 14;
+      return this;
+    }
+    /**
+     * <pre>
+     * Sets how many permits a semaphore has.
+     * </pre>
+     *
+     * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+     */
+    public Builder mergeSetLimit(io.lockd.v1.SetLimit value) {
+      if (setLimitBuilder_ == null) {
+        if (messageCase_ == 14 &&
+            message_ != io.lockd.v1.SetLimit.getDefaultInstance()) {
+          message_ = io.lockd.v1.SetLimit.newBuilder((io.lockd.v1.SetLimit) message_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          message_ = value;
+        }
+        onChanged();
+      } else {
+        if (messageCase_ == 14) {
+          setLimitBuilder_.mergeFrom(value);
+        } else {
+          setLimitBuilder_.setMessage(value);
+        }
+      }
+      messageCase_ = 14;
+      return this;
+    }
+    /**
+     * <pre>
+     * Sets how many permits a semaphore has.
+     * </pre>
+     *
+     * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+     */
+    public Builder clearSetLimit() {
+      if (setLimitBuilder_ == null) {
+        if (messageCase_ == 14) {
+          messageCase_ = 0;
+          message_ = null;
+          onChanged();
+        }
+      } else {
+        if (messageCase_ == 14) {
+          messageCase_ = 0;
+          message_ = null;
+        }
+        setLimitBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Sets how many permits a semaphore has.
+     * </pre>
+     *
+     * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+     */
+    public io.lockd.v1.SetLimit.Builder getSetLimitBuilder() {
+      return internalGetSetLimitFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Sets how many permits a semaphore has.
+     * </pre>
+     *
+     * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+     */
+    @java.lang.Override
+    public io.lockd.v1.SetLimitOrBuilder getSetLimitOrBuilder() {
+      if ((messageCase_ == 14) && (setLimitBuilder_ != null)) {
+        return setLimitBuilder_.getMessageOrBuilder();
+      } else {
+        if (messageCase_ == 14) {
+          return (io.lockd.v1.SetLimit) message_;
+        }
+        return io.lockd.v1.SetLimit.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Sets how many permits a semaphore has.
+     * </pre>
+     *
+     * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.SetLimit, io.lockd.v1.SetLimit.Builder, io.lockd.v1.SetLimitOrBuilder> 
+        internalGetSetLimitFieldBuilder() {
+      if (setLimitBuilder_ == null) {
+        if (!(messageCase_ == 14)) {
+          message_ = io.lockd.v1.SetLimit.getDefaultInstance();
+        }
+        setLimitBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            io.lockd.v1.SetLimit, io.lockd.v1.SetLimit.Builder, io.lockd.v1.SetLimitOrBuilder>(
+                (io.lockd.v1.SetLimit) message_,
+                getParentForChildren(),
+                isClean());
+        message_ = null;
+      }
+      messageCase_ = 14;
+      onChanged();
+      return setLimitBuilder_;
     }
 
     // @@protoc_insertion_point(builder_scope:lockd.v1.SessionRequest)

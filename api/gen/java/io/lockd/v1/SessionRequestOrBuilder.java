@@ -158,7 +158,7 @@ public interface SessionRequestOrBuilder extends
 
   /**
    * <pre>
-   * Prolongs a fixed lease.
+   * Sets how long a lease lasts, and whether it is renewed.
    * </pre>
    *
    * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -167,7 +167,7 @@ public interface SessionRequestOrBuilder extends
   boolean hasExtend();
   /**
    * <pre>
-   * Prolongs a fixed lease.
+   * Sets how long a lease lasts, and whether it is renewed.
    * </pre>
    *
    * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -176,7 +176,7 @@ public interface SessionRequestOrBuilder extends
   io.lockd.v1.Extend getExtend();
   /**
    * <pre>
-   * Prolongs a fixed lease.
+   * Sets how long a lease lasts, and whether it is renewed.
    * </pre>
    *
    * <code>.lockd.v1.Extend extend = 7 [json_name = "extend"];</code>
@@ -290,6 +290,87 @@ public interface SessionRequestOrBuilder extends
    * <code>.lockd.v1.RequestBatch batch = 11 [json_name = "batch"];</code>
    */
   io.lockd.v1.RequestBatchOrBuilder getBatchOrBuilder();
+
+  /**
+   * <pre>
+   * Asks what is known of a name.
+   * </pre>
+   *
+   * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+   * @return Whether the look field is set.
+   */
+  boolean hasLook();
+  /**
+   * <pre>
+   * Asks what is known of a name.
+   * </pre>
+   *
+   * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+   * @return The look.
+   */
+  io.lockd.v1.Look getLook();
+  /**
+   * <pre>
+   * Asks what is known of a name.
+   * </pre>
+   *
+   * <code>.lockd.v1.Look look = 12 [json_name = "look"];</code>
+   */
+  io.lockd.v1.LookOrBuilder getLookOrBuilder();
+
+  /**
+   * <pre>
+   * Asks what the session holds.
+   * </pre>
+   *
+   * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+   * @return Whether the listHolds field is set.
+   */
+  boolean hasListHolds();
+  /**
+   * <pre>
+   * Asks what the session holds.
+   * </pre>
+   *
+   * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+   * @return The listHolds.
+   */
+  io.lockd.v1.ListHolds getListHolds();
+  /**
+   * <pre>
+   * Asks what the session holds.
+   * </pre>
+   *
+   * <code>.lockd.v1.ListHolds list_holds = 13 [json_name = "listHolds"];</code>
+   */
+  io.lockd.v1.ListHoldsOrBuilder getListHoldsOrBuilder();
+
+  /**
+   * <pre>
+   * Sets how many permits a semaphore has.
+   * </pre>
+   *
+   * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+   * @return Whether the setLimit field is set.
+   */
+  boolean hasSetLimit();
+  /**
+   * <pre>
+   * Sets how many permits a semaphore has.
+   * </pre>
+   *
+   * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+   * @return The setLimit.
+   */
+  io.lockd.v1.SetLimit getSetLimit();
+  /**
+   * <pre>
+   * Sets how many permits a semaphore has.
+   * </pre>
+   *
+   * <code>.lockd.v1.SetLimit set_limit = 14 [json_name = "setLimit"];</code>
+   */
+  io.lockd.v1.SetLimitOrBuilder getSetLimitOrBuilder();
 
   io.lockd.v1.SessionRequest.MessageCase getMessageCase();
 }

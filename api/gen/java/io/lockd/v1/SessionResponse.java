@@ -36,18 +36,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionResponse_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionResponse_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionResponse_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionResponse_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionResponse_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionResponse_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.SessionResponse.class, io.lockd.v1.SessionResponse.Builder.class);
   }
@@ -66,6 +66,9 @@ private static final long serialVersionUID = 0L;
     RELEASED(7),
     EXTENDED(8),
     RESULT(9),
+    LOOKED(10),
+    HOLD_LIST(11),
+    LIMIT_SET(12),
     LOST(16),
     AT_RISK(17),
     SAFE(18),
@@ -98,6 +101,9 @@ private static final long serialVersionUID = 0L;
         case 7: return RELEASED;
         case 8: return EXTENDED;
         case 9: return RESULT;
+        case 10: return LOOKED;
+        case 11: return HOLD_LIST;
+        case 12: return LIMIT_SET;
         case 16: return LOST;
         case 17: return AT_RISK;
         case 18: return SAFE;
@@ -124,7 +130,7 @@ private static final long serialVersionUID = 0L;
   private long requestId_ = 0L;
   /**
    * <pre>
-   * The request that is answered; 0 in a push.
+   * The request that is answered, Open included; 0 in a push.
    * </pre>
    *
    * <code>uint64 request_id = 1 [json_name = "requestId"];</code>
@@ -479,6 +485,135 @@ private static final long serialVersionUID = 0L;
     return io.lockd.v1.Result.getDefaultInstance();
   }
 
+  public static final int LOOKED_FIELD_NUMBER = 10;
+  /**
+   * <pre>
+   * Answers Look.
+   * </pre>
+   *
+   * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+   * @return Whether the looked field is set.
+   */
+  @java.lang.Override
+  public boolean hasLooked() {
+    return messageCase_ == 10;
+  }
+  /**
+   * <pre>
+   * Answers Look.
+   * </pre>
+   *
+   * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+   * @return The looked.
+   */
+  @java.lang.Override
+  public io.lockd.v1.Looked getLooked() {
+    if (messageCase_ == 10) {
+       return (io.lockd.v1.Looked) message_;
+    }
+    return io.lockd.v1.Looked.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * Answers Look.
+   * </pre>
+   *
+   * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+   */
+  @java.lang.Override
+  public io.lockd.v1.LookedOrBuilder getLookedOrBuilder() {
+    if (messageCase_ == 10) {
+       return (io.lockd.v1.Looked) message_;
+    }
+    return io.lockd.v1.Looked.getDefaultInstance();
+  }
+
+  public static final int HOLD_LIST_FIELD_NUMBER = 11;
+  /**
+   * <pre>
+   * Answers ListHolds.
+   * </pre>
+   *
+   * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+   * @return Whether the holdList field is set.
+   */
+  @java.lang.Override
+  public boolean hasHoldList() {
+    return messageCase_ == 11;
+  }
+  /**
+   * <pre>
+   * Answers ListHolds.
+   * </pre>
+   *
+   * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+   * @return The holdList.
+   */
+  @java.lang.Override
+  public io.lockd.v1.HoldList getHoldList() {
+    if (messageCase_ == 11) {
+       return (io.lockd.v1.HoldList) message_;
+    }
+    return io.lockd.v1.HoldList.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * Answers ListHolds.
+   * </pre>
+   *
+   * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+   */
+  @java.lang.Override
+  public io.lockd.v1.HoldListOrBuilder getHoldListOrBuilder() {
+    if (messageCase_ == 11) {
+       return (io.lockd.v1.HoldList) message_;
+    }
+    return io.lockd.v1.HoldList.getDefaultInstance();
+  }
+
+  public static final int LIMIT_SET_FIELD_NUMBER = 12;
+  /**
+   * <pre>
+   * Answers SetLimit.
+   * </pre>
+   *
+   * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+   * @return Whether the limitSet field is set.
+   */
+  @java.lang.Override
+  public boolean hasLimitSet() {
+    return messageCase_ == 12;
+  }
+  /**
+   * <pre>
+   * Answers SetLimit.
+   * </pre>
+   *
+   * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+   * @return The limitSet.
+   */
+  @java.lang.Override
+  public io.lockd.v1.LimitSet getLimitSet() {
+    if (messageCase_ == 12) {
+       return (io.lockd.v1.LimitSet) message_;
+    }
+    return io.lockd.v1.LimitSet.getDefaultInstance();
+  }
+  /**
+   * <pre>
+   * Answers SetLimit.
+   * </pre>
+   *
+   * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+   */
+  @java.lang.Override
+  public io.lockd.v1.LimitSetOrBuilder getLimitSetOrBuilder() {
+    if (messageCase_ == 12) {
+       return (io.lockd.v1.LimitSet) message_;
+    }
+    return io.lockd.v1.LimitSet.getDefaultInstance();
+  }
+
   public static final int LOST_FIELD_NUMBER = 16;
   /**
    * <pre>
@@ -821,6 +956,15 @@ private static final long serialVersionUID = 0L;
     if (messageCase_ == 9) {
       output.writeMessage(9, (io.lockd.v1.Result) message_);
     }
+    if (messageCase_ == 10) {
+      output.writeMessage(10, (io.lockd.v1.Looked) message_);
+    }
+    if (messageCase_ == 11) {
+      output.writeMessage(11, (io.lockd.v1.HoldList) message_);
+    }
+    if (messageCase_ == 12) {
+      output.writeMessage(12, (io.lockd.v1.LimitSet) message_);
+    }
     if (messageCase_ == 16) {
       output.writeMessage(16, (io.lockd.v1.Lost) message_);
     }
@@ -881,6 +1025,18 @@ private static final long serialVersionUID = 0L;
     if (messageCase_ == 9) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(9, (io.lockd.v1.Result) message_);
+    }
+    if (messageCase_ == 10) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(10, (io.lockd.v1.Looked) message_);
+    }
+    if (messageCase_ == 11) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(11, (io.lockd.v1.HoldList) message_);
+    }
+    if (messageCase_ == 12) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(12, (io.lockd.v1.LimitSet) message_);
     }
     if (messageCase_ == 16) {
       size += com.google.protobuf.CodedOutputStream
@@ -970,6 +1126,18 @@ private static final long serialVersionUID = 0L;
         if (!getResult()
             .equals(other.getResult())) return false;
         break;
+      case 10:
+        if (!getLooked()
+            .equals(other.getLooked())) return false;
+        break;
+      case 11:
+        if (!getHoldList()
+            .equals(other.getHoldList())) return false;
+        break;
+      case 12:
+        if (!getLimitSet()
+            .equals(other.getLimitSet())) return false;
+        break;
       case 16:
         if (!getLost()
             .equals(other.getLost())) return false;
@@ -1047,6 +1215,18 @@ private static final long serialVersionUID = 0L;
       case 9:
         hash = (37 * hash) + RESULT_FIELD_NUMBER;
         hash = (53 * hash) + getResult().hashCode();
+        break;
+      case 10:
+        hash = (37 * hash) + LOOKED_FIELD_NUMBER;
+        hash = (53 * hash) + getLooked().hashCode();
+        break;
+      case 11:
+        hash = (37 * hash) + HOLD_LIST_FIELD_NUMBER;
+        hash = (53 * hash) + getHoldList().hashCode();
+        break;
+      case 12:
+        hash = (37 * hash) + LIMIT_SET_FIELD_NUMBER;
+        hash = (53 * hash) + getLimitSet().hashCode();
         break;
       case 16:
         hash = (37 * hash) + LOST_FIELD_NUMBER;
@@ -1189,13 +1369,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.SessionResponseOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionResponse_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionResponse_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionResponse_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionResponse_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.SessionResponse.class, io.lockd.v1.SessionResponse.Builder.class);
     }
@@ -1239,6 +1419,15 @@ private static final long serialVersionUID = 0L;
       if (resultBuilder_ != null) {
         resultBuilder_.clear();
       }
+      if (lookedBuilder_ != null) {
+        lookedBuilder_.clear();
+      }
+      if (holdListBuilder_ != null) {
+        holdListBuilder_.clear();
+      }
+      if (limitSetBuilder_ != null) {
+        limitSetBuilder_.clear();
+      }
       if (lostBuilder_ != null) {
         lostBuilder_.clear();
       }
@@ -1268,7 +1457,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_SessionResponse_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_SessionResponse_descriptor;
     }
 
     @java.lang.Override
@@ -1335,6 +1524,18 @@ private static final long serialVersionUID = 0L;
       if (messageCase_ == 9 &&
           resultBuilder_ != null) {
         result.message_ = resultBuilder_.build();
+      }
+      if (messageCase_ == 10 &&
+          lookedBuilder_ != null) {
+        result.message_ = lookedBuilder_.build();
+      }
+      if (messageCase_ == 11 &&
+          holdListBuilder_ != null) {
+        result.message_ = holdListBuilder_.build();
+      }
+      if (messageCase_ == 12 &&
+          limitSetBuilder_ != null) {
+        result.message_ = limitSetBuilder_.build();
       }
       if (messageCase_ == 16 &&
           lostBuilder_ != null) {
@@ -1412,6 +1613,18 @@ private static final long serialVersionUID = 0L;
         }
         case RESULT: {
           mergeResult(other.getResult());
+          break;
+        }
+        case LOOKED: {
+          mergeLooked(other.getLooked());
+          break;
+        }
+        case HOLD_LIST: {
+          mergeHoldList(other.getHoldList());
+          break;
+        }
+        case LIMIT_SET: {
+          mergeLimitSet(other.getLimitSet());
           break;
         }
         case LOST: {
@@ -1533,6 +1746,27 @@ private static final long serialVersionUID = 0L;
               messageCase_ = 9;
               break;
             } // case 74
+            case 82: {
+              input.readMessage(
+                  internalGetLookedFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              messageCase_ = 10;
+              break;
+            } // case 82
+            case 90: {
+              input.readMessage(
+                  internalGetHoldListFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              messageCase_ = 11;
+              break;
+            } // case 90
+            case 98: {
+              input.readMessage(
+                  internalGetLimitSetFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              messageCase_ = 12;
+              break;
+            } // case 98
             case 130: {
               input.readMessage(
                   internalGetLostFieldBuilder().getBuilder(),
@@ -1617,7 +1851,7 @@ private static final long serialVersionUID = 0L;
     private long requestId_ ;
     /**
      * <pre>
-     * The request that is answered; 0 in a push.
+     * The request that is answered, Open included; 0 in a push.
      * </pre>
      *
      * <code>uint64 request_id = 1 [json_name = "requestId"];</code>
@@ -1629,7 +1863,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The request that is answered; 0 in a push.
+     * The request that is answered, Open included; 0 in a push.
      * </pre>
      *
      * <code>uint64 request_id = 1 [json_name = "requestId"];</code>
@@ -1645,7 +1879,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The request that is answered; 0 in a push.
+     * The request that is answered, Open included; 0 in a push.
      * </pre>
      *
      * <code>uint64 request_id = 1 [json_name = "requestId"];</code>
@@ -3080,6 +3314,540 @@ private static final long serialVersionUID = 0L;
       messageCase_ = 9;
       onChanged();
       return resultBuilder_;
+    }
+
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.Looked, io.lockd.v1.Looked.Builder, io.lockd.v1.LookedOrBuilder> lookedBuilder_;
+    /**
+     * <pre>
+     * Answers Look.
+     * </pre>
+     *
+     * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+     * @return Whether the looked field is set.
+     */
+    @java.lang.Override
+    public boolean hasLooked() {
+      return messageCase_ == 10;
+    }
+    /**
+     * <pre>
+     * Answers Look.
+     * </pre>
+     *
+     * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+     * @return The looked.
+     */
+    @java.lang.Override
+    public io.lockd.v1.Looked getLooked() {
+      if (lookedBuilder_ == null) {
+        if (messageCase_ == 10) {
+          return (io.lockd.v1.Looked) message_;
+        }
+        return io.lockd.v1.Looked.getDefaultInstance();
+      } else {
+        if (messageCase_ == 10) {
+          return lookedBuilder_.getMessage();
+        }
+        return io.lockd.v1.Looked.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Answers Look.
+     * </pre>
+     *
+     * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+     */
+    public Builder setLooked(io.lockd.v1.Looked value) {
+      if (lookedBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        message_ = value;
+        onChanged();
+      } else {
+        lookedBuilder_.setMessage(value);
+      }
+      messageCase_ = 10;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers Look.
+     * </pre>
+     *
+     * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+     */
+    public Builder setLooked(
+        io.lockd.v1.Looked.Builder builderForValue) {
+      if (lookedBuilder_ == null) {
+        message_ = builderForValue.build();
+        onChanged();
+      } else {
+        lookedBuilder_.setMessage(builderForValue.build());
+      }
+      messageCase_ = 10;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers Look.
+     * </pre>
+     *
+     * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+     */
+    public Builder mergeLooked(io.lockd.v1.Looked value) {
+      if (lookedBuilder_ == null) {
+        if (messageCase_ == 10 &&
+            message_ != io.lockd.v1.Looked.getDefaultInstance()) {
+          message_ = io.lockd.v1.Looked.newBuilder((io.lockd.v1.Looked) message_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          message_ = value;
+        }
+        onChanged();
+      } else {
+        if (messageCase_ == 10) {
+          lookedBuilder_.mergeFrom(value);
+        } else {
+          lookedBuilder_.setMessage(value);
+        }
+      }
+      messageCase_ = 10;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers Look.
+     * </pre>
+     *
+     * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+     */
+    public Builder clearLooked() {
+      if (lookedBuilder_ == null) {
+        if (messageCase_ == 10) {
+          messageCase_ = 0;
+          message_ = null;
+          onChanged();
+        }
+      } else {
+        if (messageCase_ == 10) {
+          messageCase_ = 0;
+          message_ = null;
+        }
+        lookedBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers Look.
+     * </pre>
+     *
+     * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+     */
+    public io.lockd.v1.Looked.Builder getLookedBuilder() {
+      return internalGetLookedFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Answers Look.
+     * </pre>
+     *
+     * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+     */
+    @java.lang.Override
+    public io.lockd.v1.LookedOrBuilder getLookedOrBuilder() {
+      if ((messageCase_ == 10) && (lookedBuilder_ != null)) {
+        return lookedBuilder_.getMessageOrBuilder();
+      } else {
+        if (messageCase_ == 10) {
+          return (io.lockd.v1.Looked) message_;
+        }
+        return io.lockd.v1.Looked.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Answers Look.
+     * </pre>
+     *
+     * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.Looked, io.lockd.v1.Looked.Builder, io.lockd.v1.LookedOrBuilder> 
+        internalGetLookedFieldBuilder() {
+      if (lookedBuilder_ == null) {
+        if (!(messageCase_ == 10)) {
+          message_ = io.lockd.v1.Looked.getDefaultInstance();
+        }
+        lookedBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            io.lockd.v1.Looked, io.lockd.v1.Looked.Builder, io.lockd.v1.LookedOrBuilder>(
+                (io.lockd.v1.Looked) message_,
+                getParentForChildren(),
+                isClean());
+        message_ = null;
+      }
+      messageCase_ = 10;
+      onChanged();
+      return lookedBuilder_;
+    }
+
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.HoldList, io.lockd.v1.HoldList.Builder, io.lockd.v1.HoldListOrBuilder> holdListBuilder_;
+    /**
+     * <pre>
+     * Answers ListHolds.
+     * </pre>
+     *
+     * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+     * @return Whether the holdList field is set.
+     */
+    @java.lang.Override
+    public boolean hasHoldList() {
+      return messageCase_ == 11;
+    }
+    /**
+     * <pre>
+     * Answers ListHolds.
+     * </pre>
+     *
+     * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+     * @return The holdList.
+     */
+    @java.lang.Override
+    public io.lockd.v1.HoldList getHoldList() {
+      if (holdListBuilder_ == null) {
+        if (messageCase_ == 11) {
+          return (io.lockd.v1.HoldList) message_;
+        }
+        return io.lockd.v1.HoldList.getDefaultInstance();
+      } else {
+        if (messageCase_ == 11) {
+          return holdListBuilder_.getMessage();
+        }
+        return io.lockd.v1.HoldList.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Answers ListHolds.
+     * </pre>
+     *
+     * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+     */
+    public Builder setHoldList(io.lockd.v1.HoldList value) {
+      if (holdListBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        message_ = value;
+        onChanged();
+      } else {
+        holdListBuilder_.setMessage(value);
+      }
+      messageCase_ = 11;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers ListHolds.
+     * </pre>
+     *
+     * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+     */
+    public Builder setHoldList(
+        io.lockd.v1.HoldList.Builder builderForValue) {
+      if (holdListBuilder_ == null) {
+        message_ = builderForValue.build();
+        onChanged();
+      } else {
+        holdListBuilder_.setMessage(builderForValue.build());
+      }
+      messageCase_ = 11;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers ListHolds.
+     * </pre>
+     *
+     * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+     */
+    public Builder mergeHoldList(io.lockd.v1.HoldList value) {
+      if (holdListBuilder_ == null) {
+        if (messageCase_ == 11 &&
+            message_ != io.lockd.v1.HoldList.getDefaultInstance()) {
+          message_ = io.lockd.v1.HoldList.newBuilder((io.lockd.v1.HoldList) message_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          message_ = value;
+        }
+        onChanged();
+      } else {
+        if (messageCase_ == 11) {
+          holdListBuilder_.mergeFrom(value);
+        } else {
+          holdListBuilder_.setMessage(value);
+        }
+      }
+      messageCase_ = 11;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers ListHolds.
+     * </pre>
+     *
+     * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+     */
+    public Builder clearHoldList() {
+      if (holdListBuilder_ == null) {
+        if (messageCase_ == 11) {
+          messageCase_ = 0;
+          message_ = null;
+          onChanged();
+        }
+      } else {
+        if (messageCase_ == 11) {
+          messageCase_ = 0;
+          message_ = null;
+        }
+        holdListBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers ListHolds.
+     * </pre>
+     *
+     * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+     */
+    public io.lockd.v1.HoldList.Builder getHoldListBuilder() {
+      return internalGetHoldListFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Answers ListHolds.
+     * </pre>
+     *
+     * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+     */
+    @java.lang.Override
+    public io.lockd.v1.HoldListOrBuilder getHoldListOrBuilder() {
+      if ((messageCase_ == 11) && (holdListBuilder_ != null)) {
+        return holdListBuilder_.getMessageOrBuilder();
+      } else {
+        if (messageCase_ == 11) {
+          return (io.lockd.v1.HoldList) message_;
+        }
+        return io.lockd.v1.HoldList.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Answers ListHolds.
+     * </pre>
+     *
+     * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.HoldList, io.lockd.v1.HoldList.Builder, io.lockd.v1.HoldListOrBuilder> 
+        internalGetHoldListFieldBuilder() {
+      if (holdListBuilder_ == null) {
+        if (!(messageCase_ == 11)) {
+          message_ = io.lockd.v1.HoldList.getDefaultInstance();
+        }
+        holdListBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            io.lockd.v1.HoldList, io.lockd.v1.HoldList.Builder, io.lockd.v1.HoldListOrBuilder>(
+                (io.lockd.v1.HoldList) message_,
+                getParentForChildren(),
+                isClean());
+        message_ = null;
+      }
+      messageCase_ = 11;
+      onChanged();
+      return holdListBuilder_;
+    }
+
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.LimitSet, io.lockd.v1.LimitSet.Builder, io.lockd.v1.LimitSetOrBuilder> limitSetBuilder_;
+    /**
+     * <pre>
+     * Answers SetLimit.
+     * </pre>
+     *
+     * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+     * @return Whether the limitSet field is set.
+     */
+    @java.lang.Override
+    public boolean hasLimitSet() {
+      return messageCase_ == 12;
+    }
+    /**
+     * <pre>
+     * Answers SetLimit.
+     * </pre>
+     *
+     * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+     * @return The limitSet.
+     */
+    @java.lang.Override
+    public io.lockd.v1.LimitSet getLimitSet() {
+      if (limitSetBuilder_ == null) {
+        if (messageCase_ == 12) {
+          return (io.lockd.v1.LimitSet) message_;
+        }
+        return io.lockd.v1.LimitSet.getDefaultInstance();
+      } else {
+        if (messageCase_ == 12) {
+          return limitSetBuilder_.getMessage();
+        }
+        return io.lockd.v1.LimitSet.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Answers SetLimit.
+     * </pre>
+     *
+     * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+     */
+    public Builder setLimitSet(io.lockd.v1.LimitSet value) {
+      if (limitSetBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        message_ = value;
+        onChanged();
+      } else {
+        limitSetBuilder_.setMessage(value);
+      }
+      messageCase_ = 12;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers SetLimit.
+     * </pre>
+     *
+     * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+     */
+    public Builder setLimitSet(
+        io.lockd.v1.LimitSet.Builder builderForValue) {
+      if (limitSetBuilder_ == null) {
+        message_ = builderForValue.build();
+        onChanged();
+      } else {
+        limitSetBuilder_.setMessage(builderForValue.build());
+      }
+      messageCase_ = 12;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers SetLimit.
+     * </pre>
+     *
+     * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+     */
+    public Builder mergeLimitSet(io.lockd.v1.LimitSet value) {
+      if (limitSetBuilder_ == null) {
+        if (messageCase_ == 12 &&
+            message_ != io.lockd.v1.LimitSet.getDefaultInstance()) {
+          message_ = io.lockd.v1.LimitSet.newBuilder((io.lockd.v1.LimitSet) message_)
+              .mergeFrom(value).buildPartial();
+        } else {
+          message_ = value;
+        }
+        onChanged();
+      } else {
+        if (messageCase_ == 12) {
+          limitSetBuilder_.mergeFrom(value);
+        } else {
+          limitSetBuilder_.setMessage(value);
+        }
+      }
+      messageCase_ = 12;
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers SetLimit.
+     * </pre>
+     *
+     * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+     */
+    public Builder clearLimitSet() {
+      if (limitSetBuilder_ == null) {
+        if (messageCase_ == 12) {
+          messageCase_ = 0;
+          message_ = null;
+          onChanged();
+        }
+      } else {
+        if (messageCase_ == 12) {
+          messageCase_ = 0;
+          message_ = null;
+        }
+        limitSetBuilder_.clear();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Answers SetLimit.
+     * </pre>
+     *
+     * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+     */
+    public io.lockd.v1.LimitSet.Builder getLimitSetBuilder() {
+      return internalGetLimitSetFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Answers SetLimit.
+     * </pre>
+     *
+     * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+     */
+    @java.lang.Override
+    public io.lockd.v1.LimitSetOrBuilder getLimitSetOrBuilder() {
+      if ((messageCase_ == 12) && (limitSetBuilder_ != null)) {
+        return limitSetBuilder_.getMessageOrBuilder();
+      } else {
+        if (messageCase_ == 12) {
+          return (io.lockd.v1.LimitSet) message_;
+        }
+        return io.lockd.v1.LimitSet.getDefaultInstance();
+      }
+    }
+    /**
+     * <pre>
+     * Answers SetLimit.
+     * </pre>
+     *
+     * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilder<
+        io.lockd.v1.LimitSet, io.lockd.v1.LimitSet.Builder, io.lockd.v1.LimitSetOrBuilder> 
+        internalGetLimitSetFieldBuilder() {
+      if (limitSetBuilder_ == null) {
+        if (!(messageCase_ == 12)) {
+          message_ = io.lockd.v1.LimitSet.getDefaultInstance();
+        }
+        limitSetBuilder_ = new com.google.protobuf.SingleFieldBuilder<
+            io.lockd.v1.LimitSet, io.lockd.v1.LimitSet.Builder, io.lockd.v1.LimitSetOrBuilder>(
+                (io.lockd.v1.LimitSet) message_,
+                getParentForChildren(),
+                isClean());
+        message_ = null;
+      }
+      messageCase_ = 12;
+      onChanged();
+      return limitSetBuilder_;
     }
 
     private com.google.protobuf.SingleFieldBuilder<

@@ -12,7 +12,7 @@ public interface SessionResponseOrBuilder extends
 
   /**
    * <pre>
-   * The request that is answered; 0 in a push.
+   * The request that is answered, Open included; 0 in a push.
    * </pre>
    *
    * <code>uint64 request_id = 1 [json_name = "requestId"];</code>
@@ -235,6 +235,87 @@ public interface SessionResponseOrBuilder extends
    * <code>.lockd.v1.Result result = 9 [json_name = "result"];</code>
    */
   io.lockd.v1.ResultOrBuilder getResultOrBuilder();
+
+  /**
+   * <pre>
+   * Answers Look.
+   * </pre>
+   *
+   * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+   * @return Whether the looked field is set.
+   */
+  boolean hasLooked();
+  /**
+   * <pre>
+   * Answers Look.
+   * </pre>
+   *
+   * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+   * @return The looked.
+   */
+  io.lockd.v1.Looked getLooked();
+  /**
+   * <pre>
+   * Answers Look.
+   * </pre>
+   *
+   * <code>.lockd.v1.Looked looked = 10 [json_name = "looked"];</code>
+   */
+  io.lockd.v1.LookedOrBuilder getLookedOrBuilder();
+
+  /**
+   * <pre>
+   * Answers ListHolds.
+   * </pre>
+   *
+   * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+   * @return Whether the holdList field is set.
+   */
+  boolean hasHoldList();
+  /**
+   * <pre>
+   * Answers ListHolds.
+   * </pre>
+   *
+   * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+   * @return The holdList.
+   */
+  io.lockd.v1.HoldList getHoldList();
+  /**
+   * <pre>
+   * Answers ListHolds.
+   * </pre>
+   *
+   * <code>.lockd.v1.HoldList hold_list = 11 [json_name = "holdList"];</code>
+   */
+  io.lockd.v1.HoldListOrBuilder getHoldListOrBuilder();
+
+  /**
+   * <pre>
+   * Answers SetLimit.
+   * </pre>
+   *
+   * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+   * @return Whether the limitSet field is set.
+   */
+  boolean hasLimitSet();
+  /**
+   * <pre>
+   * Answers SetLimit.
+   * </pre>
+   *
+   * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+   * @return The limitSet.
+   */
+  io.lockd.v1.LimitSet getLimitSet();
+  /**
+   * <pre>
+   * Answers SetLimit.
+   * </pre>
+   *
+   * <code>.lockd.v1.LimitSet limit_set = 12 [json_name = "limitSet"];</code>
+   */
+  io.lockd.v1.LimitSetOrBuilder getLimitSetOrBuilder();
 
   /**
    * <pre>

@@ -299,7 +299,7 @@ public final class SessionServiceGrpc {
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.FileDescriptor getFileDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.getDescriptor();
+      return io.lockd.v1.SessionServiceProto.getDescriptor();
     }
 
     @java.lang.Override

@@ -7,8 +7,7 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * Unlocked says that a watched name was released, released by force, or expired. Several in short order may be
- * told as one.
+ * Unlocked says that a hold of a watched name ended, by whomever. It comes once for each end of a hold.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Unlocked}
@@ -34,24 +33,230 @@ private static final long serialVersionUID = 0L;
   }
   private Unlocked() {
     name_ = "";
+    cause_ = 0;
   }
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Unlocked_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Unlocked_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Unlocked_descriptor;
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Unlocked_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Unlocked_fieldAccessorTable
+    return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Unlocked_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Unlocked.class, io.lockd.v1.Unlocked.Builder.class);
+  }
+
+  /**
+   * <pre>
+   * Cause says what ended the hold.
+   * </pre>
+   *
+   * Protobuf enum {@code lockd.v1.Unlocked.Cause}
+   */
+  public enum Cause
+      implements com.google.protobuf.ProtocolMessageEnum {
+    /**
+     * <pre>
+     * Not known: the server could not observe the name when the hold ended.
+     * </pre>
+     *
+     * <code>CAUSE_UNSPECIFIED = 0;</code>
+     */
+    CAUSE_UNSPECIFIED(0),
+    /**
+     * <pre>
+     * Its holder released it.
+     * </pre>
+     *
+     * <code>CAUSE_RELEASED = 1;</code>
+     */
+    CAUSE_RELEASED(1),
+    /**
+     * <pre>
+     * Its holder released it, and the next waiter was given the lock at once.
+     * </pre>
+     *
+     * <code>CAUSE_HANDED_OVER = 2;</code>
+     */
+    CAUSE_HANDED_OVER(2),
+    /**
+     * <pre>
+     * Its lease ended.
+     * </pre>
+     *
+     * <code>CAUSE_EXPIRED = 3;</code>
+     */
+    CAUSE_EXPIRED(3),
+    /**
+     * <pre>
+     * Somebody released it by force.
+     * </pre>
+     *
+     * <code>CAUSE_FORCED = 4;</code>
+     */
+    CAUSE_FORCED(4),
+    /**
+     * <pre>
+     * The store lost its data.
+     * </pre>
+     *
+     * <code>CAUSE_DATA_LOSS = 5;</code>
+     */
+    CAUSE_DATA_LOSS(5),
+    UNRECOGNIZED(-1),
+    ;
+
+    static {
+      com.google.protobuf.RuntimeVersion.validateProtobufGencodeVersion(
+        com.google.protobuf.RuntimeVersion.RuntimeDomain.PUBLIC,
+        /* major= */ 4,
+        /* minor= */ 35,
+        /* patch= */ 1,
+        /* suffix= */ "",
+        "Cause");
+    }
+    /**
+     * <pre>
+     * Not known: the server could not observe the name when the hold ended.
+     * </pre>
+     *
+     * <code>CAUSE_UNSPECIFIED = 0;</code>
+     */
+    public static final int CAUSE_UNSPECIFIED_VALUE = 0;
+    /**
+     * <pre>
+     * Its holder released it.
+     * </pre>
+     *
+     * <code>CAUSE_RELEASED = 1;</code>
+     */
+    public static final int CAUSE_RELEASED_VALUE = 1;
+    /**
+     * <pre>
+     * Its holder released it, and the next waiter was given the lock at once.
+     * </pre>
+     *
+     * <code>CAUSE_HANDED_OVER = 2;</code>
+     */
+    public static final int CAUSE_HANDED_OVER_VALUE = 2;
+    /**
+     * <pre>
+     * Its lease ended.
+     * </pre>
+     *
+     * <code>CAUSE_EXPIRED = 3;</code>
+     */
+    public static final int CAUSE_EXPIRED_VALUE = 3;
+    /**
+     * <pre>
+     * Somebody released it by force.
+     * </pre>
+     *
+     * <code>CAUSE_FORCED = 4;</code>
+     */
+    public static final int CAUSE_FORCED_VALUE = 4;
+    /**
+     * <pre>
+     * The store lost its data.
+     * </pre>
+     *
+     * <code>CAUSE_DATA_LOSS = 5;</code>
+     */
+    public static final int CAUSE_DATA_LOSS_VALUE = 5;
+
+
+    public final int getNumber() {
+      if (this == UNRECOGNIZED) {
+        throw new java.lang.IllegalArgumentException(
+            "Can't get the number of an unknown enum value.");
+      }
+      return value;
+    }
+
+    /**
+     * @param value The numeric wire value of the corresponding enum entry.
+     * @return The enum associated with the given numeric wire value.
+     * @deprecated Use {@link #forNumber(int)} instead.
+     */
+    @java.lang.Deprecated
+    public static Cause valueOf(int value) {
+      return forNumber(value);
+    }
+
+    /**
+     * @param value The numeric wire value of the corresponding enum entry.
+     * @return The enum associated with the given numeric wire value.
+     */
+    public static Cause forNumber(int value) {
+      switch (value) {
+        case 0: return CAUSE_UNSPECIFIED;
+        case 1: return CAUSE_RELEASED;
+        case 2: return CAUSE_HANDED_OVER;
+        case 3: return CAUSE_EXPIRED;
+        case 4: return CAUSE_FORCED;
+        case 5: return CAUSE_DATA_LOSS;
+        default: return null;
+      }
+    }
+
+    public static com.google.protobuf.Internal.EnumLiteMap<Cause>
+        internalGetValueMap() {
+      return internalValueMap;
+    }
+    private static final com.google.protobuf.Internal.EnumLiteMap<
+        Cause> internalValueMap =
+          new com.google.protobuf.Internal.EnumLiteMap<Cause>() {
+            public Cause findValueByNumber(int number) {
+              return Cause.forNumber(number);
+            }
+          };
+
+    public final com.google.protobuf.Descriptors.EnumValueDescriptor
+        getValueDescriptor() {
+      if (this == UNRECOGNIZED) {
+        throw new java.lang.IllegalStateException(
+            "Can't get the descriptor of an unrecognized enum value.");
+      }
+      return getDescriptor().getValue(ordinal());
+    }
+    public final com.google.protobuf.Descriptors.EnumDescriptor
+        getDescriptorForType() {
+      return getDescriptor();
+    }
+    public static com.google.protobuf.Descriptors.EnumDescriptor
+        getDescriptor() {
+      return io.lockd.v1.Unlocked.getDescriptor().getEnumType(0);
+    }
+
+    private static final Cause[] VALUES = values();
+
+    public static Cause valueOf(
+        com.google.protobuf.Descriptors.EnumValueDescriptor desc) {
+      if (desc.getType() != getDescriptor()) {
+        throw new java.lang.IllegalArgumentException(
+          "EnumValueDescriptor is not for this type.");
+      }
+      if (desc.getIndex() == -1) {
+        return UNRECOGNIZED;
+      }
+      return VALUES[desc.getIndex()];
+    }
+
+    private final int value;
+
+    private Cause(int value) {
+      this.value = value;
+    }
+
+    // @@protoc_insertion_point(enum_scope:lockd.v1.Unlocked.Cause)
   }
 
   public static final int NAME_FIELD_NUMBER = 1;
@@ -101,6 +306,63 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int CAUSE_FIELD_NUMBER = 2;
+  private int cause_ = 0;
+  /**
+   * <pre>
+   * What ended the hold.
+   * </pre>
+   *
+   * <code>.lockd.v1.Unlocked.Cause cause = 2 [json_name = "cause"];</code>
+   * @return The enum numeric value on the wire for cause.
+   */
+  @java.lang.Override public int getCauseValue() {
+    return cause_;
+  }
+  /**
+   * <pre>
+   * What ended the hold.
+   * </pre>
+   *
+   * <code>.lockd.v1.Unlocked.Cause cause = 2 [json_name = "cause"];</code>
+   * @return The cause.
+   */
+  @java.lang.Override public io.lockd.v1.Unlocked.Cause getCause() {
+    io.lockd.v1.Unlocked.Cause result = io.lockd.v1.Unlocked.Cause.forNumber(cause_);
+    return result == null ? io.lockd.v1.Unlocked.Cause.UNRECOGNIZED : result;
+  }
+
+  public static final int FENCE_FIELD_NUMBER = 3;
+  private long fence_ = 0L;
+  /**
+   * <pre>
+   * The fence of the hold that ended, 0 where it is not known.
+   * </pre>
+   *
+   * <code>uint64 fence = 3 [json_name = "fence"];</code>
+   * @return The fence.
+   */
+  @java.lang.Override
+  public long getFence() {
+    return fence_;
+  }
+
+  public static final int MERGED_FIELD_NUMBER = 4;
+  private int merged_ = 0;
+  /**
+   * <pre>
+   * How many earlier ends of holds of the name are told by this message as well, because the client did not read. Cause and
+   * fence are those of the last one.
+   * </pre>
+   *
+   * <code>uint32 merged = 4 [json_name = "merged"];</code>
+   * @return The merged.
+   */
+  @java.lang.Override
+  public int getMerged() {
+    return merged_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -118,12 +380,33 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(name_)) {
       com.google.protobuf.GeneratedMessage.writeString(output, 1, name_);
     }
+    if (cause_ != io.lockd.v1.Unlocked.Cause.CAUSE_UNSPECIFIED.getNumber()) {
+      output.writeEnum(2, cause_);
+    }
+    if (fence_ != 0L) {
+      output.writeUInt64(3, fence_);
+    }
+    if (merged_ != 0) {
+      output.writeUInt32(4, merged_);
+    }
     getUnknownFields().writeTo(output);
   }
   private int computeSerializedSize_0() {
     int size = 0;
     if (!com.google.protobuf.GeneratedMessage.isStringEmpty(name_)) {
       size += com.google.protobuf.GeneratedMessage.computeStringSize(1, name_);
+    }
+    if (cause_ != io.lockd.v1.Unlocked.Cause.CAUSE_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(2, cause_);
+    }
+    if (fence_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(3, fence_);
+    }
+    if (merged_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(4, merged_);
     }
     return size;
   }
@@ -151,6 +434,11 @@ private static final long serialVersionUID = 0L;
 
     if (!getName()
         .equals(other.getName())) return false;
+    if (cause_ != other.cause_) return false;
+    if (getFence()
+        != other.getFence()) return false;
+    if (getMerged()
+        != other.getMerged()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -164,6 +452,13 @@ private static final long serialVersionUID = 0L;
     hash = (19 * hash) + getDescriptor().hashCode();
     hash = (37 * hash) + NAME_FIELD_NUMBER;
     hash = (53 * hash) + getName().hashCode();
+    hash = (37 * hash) + CAUSE_FIELD_NUMBER;
+    hash = (53 * hash) + cause_;
+    hash = (37 * hash) + FENCE_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getFence());
+    hash = (37 * hash) + MERGED_FIELD_NUMBER;
+    hash = (53 * hash) + getMerged();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -263,8 +558,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Unlocked says that a watched name was released, released by force, or expired. Several in short order may be
-   * told as one.
+   * Unlocked says that a hold of a watched name ended, by whomever. It comes once for each end of a hold.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Unlocked}
@@ -275,13 +569,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.UnlockedOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Unlocked_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Unlocked_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Unlocked_fieldAccessorTable
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Unlocked_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Unlocked.class, io.lockd.v1.Unlocked.Builder.class);
     }
@@ -301,13 +595,16 @@ private static final long serialVersionUID = 0L;
       super.clear();
       bitField0_ = 0;
       name_ = "";
+      cause_ = 0;
+      fence_ = 0L;
+      merged_ = 0;
       return this;
     }
 
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.SessionServiceOuterClass.internal_static_lockd_v1_Unlocked_descriptor;
+      return io.lockd.v1.SessionServiceProto.internal_static_lockd_v1_Unlocked_descriptor;
     }
 
     @java.lang.Override
@@ -337,6 +634,15 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000001) != 0)) {
         result.name_ = name_;
       }
+      if (((from_bitField0_ & 0x00000002) != 0)) {
+        result.cause_ = cause_;
+      }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.fence_ = fence_;
+      }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.merged_ = merged_;
+      }
     }
 
     @java.lang.Override
@@ -355,6 +661,15 @@ private static final long serialVersionUID = 0L;
         name_ = other.name_;
         bitField0_ |= 0x00000001;
         onChanged();
+      }
+      if (other.cause_ != 0) {
+        setCauseValue(other.getCauseValue());
+      }
+      if (other.getFence() != 0L) {
+        setFence(other.getFence());
+      }
+      if (other.getMerged() != 0) {
+        setMerged(other.getMerged());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -387,6 +702,21 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000001;
               break;
             } // case 10
+            case 16: {
+              cause_ = input.readEnum();
+              bitField0_ |= 0x00000002;
+              break;
+            } // case 16
+            case 24: {
+              fence_ = input.readUInt64();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 24
+            case 32: {
+              merged_ = input.readUInt32();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -492,6 +822,169 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       name_ = value;
       bitField0_ |= 0x00000001;
+      onChanged();
+      return this;
+    }
+
+    private int cause_ = 0;
+    /**
+     * <pre>
+     * What ended the hold.
+     * </pre>
+     *
+     * <code>.lockd.v1.Unlocked.Cause cause = 2 [json_name = "cause"];</code>
+     * @return The enum numeric value on the wire for cause.
+     */
+    @java.lang.Override public int getCauseValue() {
+      return cause_;
+    }
+    /**
+     * <pre>
+     * What ended the hold.
+     * </pre>
+     *
+     * <code>.lockd.v1.Unlocked.Cause cause = 2 [json_name = "cause"];</code>
+     * @param value The enum numeric value on the wire for cause to set.
+     * @return This builder for chaining.
+     */
+    public Builder setCauseValue(int value) {
+      cause_ = value;
+      bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What ended the hold.
+     * </pre>
+     *
+     * <code>.lockd.v1.Unlocked.Cause cause = 2 [json_name = "cause"];</code>
+     * @return The cause.
+     */
+    @java.lang.Override
+    public io.lockd.v1.Unlocked.Cause getCause() {
+      io.lockd.v1.Unlocked.Cause result = io.lockd.v1.Unlocked.Cause.forNumber(cause_);
+      return result == null ? io.lockd.v1.Unlocked.Cause.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * What ended the hold.
+     * </pre>
+     *
+     * <code>.lockd.v1.Unlocked.Cause cause = 2 [json_name = "cause"];</code>
+     * @param value The cause to set.
+     * @throws IllegalArgumentException if UNRECOGNIZED is provided.
+     * @return This builder for chaining.
+     */
+    public Builder setCause(io.lockd.v1.Unlocked.Cause value) {
+      if (value == null) { throw new NullPointerException(); }
+      bitField0_ |= 0x00000002;
+      cause_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What ended the hold.
+     * </pre>
+     *
+     * <code>.lockd.v1.Unlocked.Cause cause = 2 [json_name = "cause"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearCause() {
+      bitField0_ = (bitField0_ & ~0x00000002);
+      cause_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private long fence_ ;
+    /**
+     * <pre>
+     * The fence of the hold that ended, 0 where it is not known.
+     * </pre>
+     *
+     * <code>uint64 fence = 3 [json_name = "fence"];</code>
+     * @return The fence.
+     */
+    @java.lang.Override
+    public long getFence() {
+      return fence_;
+    }
+    /**
+     * <pre>
+     * The fence of the hold that ended, 0 where it is not known.
+     * </pre>
+     *
+     * <code>uint64 fence = 3 [json_name = "fence"];</code>
+     * @param value The fence to set.
+     * @return This builder for chaining.
+     */
+    public Builder setFence(long value) {
+
+      fence_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The fence of the hold that ended, 0 where it is not known.
+     * </pre>
+     *
+     * <code>uint64 fence = 3 [json_name = "fence"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearFence() {
+      bitField0_ = (bitField0_ & ~0x00000004);
+      fence_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private int merged_ ;
+    /**
+     * <pre>
+     * How many earlier ends of holds of the name are told by this message as well, because the client did not read. Cause and
+     * fence are those of the last one.
+     * </pre>
+     *
+     * <code>uint32 merged = 4 [json_name = "merged"];</code>
+     * @return The merged.
+     */
+    @java.lang.Override
+    public int getMerged() {
+      return merged_;
+    }
+    /**
+     * <pre>
+     * How many earlier ends of holds of the name are told by this message as well, because the client did not read. Cause and
+     * fence are those of the last one.
+     * </pre>
+     *
+     * <code>uint32 merged = 4 [json_name = "merged"];</code>
+     * @param value The merged to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMerged(int value) {
+
+      merged_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How many earlier ends of holds of the name are told by this message as well, because the client did not read. Cause and
+     * fence are those of the last one.
+     * </pre>
+     *
+     * <code>uint32 merged = 4 [json_name = "merged"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMerged() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      merged_ = 0;
       onChanged();
       return this;
     }

@@ -29,4 +29,44 @@ public interface UnlockedOrBuilder extends
    */
   com.google.protobuf.ByteString
       getNameBytes();
+
+  /**
+   * <pre>
+   * What ended the hold.
+   * </pre>
+   *
+   * <code>.lockd.v1.Unlocked.Cause cause = 2 [json_name = "cause"];</code>
+   * @return The enum numeric value on the wire for cause.
+   */
+  int getCauseValue();
+  /**
+   * <pre>
+   * What ended the hold.
+   * </pre>
+   *
+   * <code>.lockd.v1.Unlocked.Cause cause = 2 [json_name = "cause"];</code>
+   * @return The cause.
+   */
+  io.lockd.v1.Unlocked.Cause getCause();
+
+  /**
+   * <pre>
+   * The fence of the hold that ended, 0 where it is not known.
+   * </pre>
+   *
+   * <code>uint64 fence = 3 [json_name = "fence"];</code>
+   * @return The fence.
+   */
+  long getFence();
+
+  /**
+   * <pre>
+   * How many earlier ends of holds of the name are told by this message as well, because the client did not read. Cause and
+   * fence are those of the last one.
+   * </pre>
+   *
+   * <code>uint32 merged = 4 [json_name = "merged"];</code>
+   * @return The merged.
+   */
+  int getMerged();
 }

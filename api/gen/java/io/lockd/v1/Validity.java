@@ -38,18 +38,18 @@ private static final long serialVersionUID = 0L;
 
   public static final com.google.protobuf.Descriptors.Descriptor
       getDescriptor() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_Validity_descriptor;
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_Validity_descriptor;
   }
 
   @java.lang.Override
   public com.google.protobuf.Descriptors.Descriptor getDescriptorForType() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_Validity_descriptor;
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_Validity_descriptor;
   }
 
   @java.lang.Override
   protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internalGetFieldAccessorTable() {
-    return io.lockd.v1.Lock.internal_static_lockd_v1_Validity_fieldAccessorTable
+    return io.lockd.v1.LockProto.internal_static_lockd_v1_Validity_fieldAccessorTable
         .ensureFieldAccessorsInitialized(
             io.lockd.v1.Validity.class, io.lockd.v1.Validity.Builder.class);
   }
@@ -355,13 +355,13 @@ private static final long serialVersionUID = 0L;
       io.lockd.v1.ValidityOrBuilder {
     public static final com.google.protobuf.Descriptors.Descriptor
         getDescriptor() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_Validity_descriptor;
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_Validity_descriptor;
     }
 
     @java.lang.Override
     protected com.google.protobuf.GeneratedMessage.FieldAccessorTable
         internalGetFieldAccessorTable() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_Validity_fieldAccessorTable
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_Validity_fieldAccessorTable
           .ensureFieldAccessorsInitialized(
               io.lockd.v1.Validity.class, io.lockd.v1.Validity.Builder.class);
     }
@@ -404,7 +404,7 @@ private static final long serialVersionUID = 0L;
     @java.lang.Override
     public com.google.protobuf.Descriptors.Descriptor
         getDescriptorForType() {
-      return io.lockd.v1.Lock.internal_static_lockd_v1_Validity_descriptor;
+      return io.lockd.v1.LockProto.internal_static_lockd_v1_Validity_descriptor;
     }
 
     @java.lang.Override

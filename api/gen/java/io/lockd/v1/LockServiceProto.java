@@ -6,8 +6,8 @@
 package io.lockd.v1;
 
 @com.google.protobuf.Generated
-public final class LockServiceOuterClass extends com.google.protobuf.GeneratedFile {
-  private LockServiceOuterClass() {}
+public final class LockServiceProto extends com.google.protobuf.GeneratedFile {
+  private LockServiceProto() {}
   static {
     com.google.protobuf.RuntimeVersion.validateProtobufGencodeVersion(
       com.google.protobuf.RuntimeVersion.RuntimeDomain.PUBLIC,
@@ -15,7 +15,7 @@ public final class LockServiceOuterClass extends com.google.protobuf.GeneratedFi
       /* minor= */ 35,
       /* patch= */ 1,
       /* suffix= */ "",
-      "LockServiceOuterClass");
+      "LockServiceProto");
   }
   public static void registerAllExtensions(
       com.google.protobuf.ExtensionRegistryLite registry) {
@@ -81,6 +81,16 @@ public final class LockServiceOuterClass extends com.google.protobuf.GeneratedFi
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_lockd_v1_ListResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_SetLimitRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_SetLimitRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_SetLimitResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_SetLimitResponse_fieldAccessorTable;
 
   public static com.google.protobuf.Descriptors.FileDescriptor
       getDescriptor() {
@@ -106,39 +116,46 @@ public final class LockServiceOuterClass extends com.google.protobuf.GeneratedFi
       "otGrantedB\t\n\007outcome\"\204\001\n\005Lease\022\022\n\004name\030\001" +
       " \001(\tR\004name\022\031\n\010lease_id\030\002 \001(\tR\007leaseId\022\024\n" +
       "\005fence\030\003 \001(\004R\005fence\0226\n\tvalid_for\030\004 \001(\0132\031" +
-      ".google.protobuf.DurationR\010validFor\"\227\001\n\r" +
+      ".google.protobuf.DurationR\010validFor\"\270\001\n\r" +
       "ExtendRequest\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kin" +
       "d\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\031\n\010lea" +
       "se_id\030\003 \001(\tR\007leaseId\022/\n\005lease\030\004 \001(\0132\031.go" +
-      "ogle.protobuf.DurationR\005lease\"7\n\016ExtendR" +
-      "esponse\022%\n\005lease\030\001 \001(\0132\017.lockd.v1.LeaseR" +
-      "\005lease\"g\n\016ReleaseRequest\022\022\n\004name\030\001 \001(\tR\004" +
-      "name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004" +
-      "kind\022\031\n\010lease_id\030\003 \001(\tR\007leaseId\"\021\n\017Relea" +
-      "seResponse\" \n\nGetRequest\022\022\n\004name\030\001 \001(\tR\004" +
-      "name\"6\n\013GetResponse\022\'\n\004lock\030\001 \001(\0132\023.lock" +
-      "d.v1.LockStateR\004lock\"a\n\013ListRequest\022\026\n\006p" +
-      "refix\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010" +
-      "pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"" +
-      "a\n\014ListResponse\022)\n\005locks\030\001 \003(\0132\023.lockd.v" +
-      "1.LockStateR\005locks\022&\n\017next_page_token\030\002 " +
-      "\001(\tR\rnextPageToken2\265\002\n\013LockService\022>\n\007Ac" +
-      "quire\022\030.lockd.v1.AcquireRequest\032\031.lockd." +
-      "v1.AcquireResponse\022;\n\006Extend\022\027.lockd.v1." +
-      "ExtendRequest\032\030.lockd.v1.ExtendResponse\022" +
-      ">\n\007Release\022\030.lockd.v1.ReleaseRequest\032\031.l" +
-      "ockd.v1.ReleaseResponse\0222\n\003Get\022\024.lockd.v" +
-      "1.GetRequest\032\025.lockd.v1.GetResponse\0225\n\004L" +
-      "ist\022\025.lockd.v1.ListRequest\032\026.lockd.v1.Li" +
-      "stResponseBF\n\013io.lockd.v1P\001Z5github.com/" +
-      "lockd-io/lockd/api/gen/go/lockd/v1;lockd" +
-      "v1b\006proto3"
+      "ogle.protobuf.DurationR\005lease\022\037\n\013may_sho" +
+      "rten\030\005 \001(\010R\nmayShorten\"7\n\016ExtendResponse" +
+      "\022%\n\005lease\030\001 \001(\0132\017.lockd.v1.LeaseR\005lease\"" +
+      "\201\001\n\016ReleaseRequest\022\022\n\004name\030\001 \001(\tR\004name\022&" +
+      "\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\031" +
+      "\n\010lease_id\030\003 \001(\tR\007leaseId\022\030\n\007permits\030\004 \001" +
+      "(\rR\007permits\"/\n\017ReleaseResponse\022\034\n\tremain" +
+      "ing\030\001 \001(\rR\tremaining\" \n\nGetRequest\022\022\n\004na" +
+      "me\030\001 \001(\tR\004name\"6\n\013GetResponse\022\'\n\004lock\030\001 " +
+      "\001(\0132\023.lockd.v1.LockStateR\004lock\"a\n\013ListRe" +
+      "quest\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n\tpage_si" +
+      "ze\030\002 \001(\rR\010pageSize\022\035\n\npage_token\030\003 \001(\tR\t" +
+      "pageToken\"a\n\014ListResponse\022)\n\005locks\030\001 \003(\013" +
+      "2\023.lockd.v1.LockStateR\005locks\022&\n\017next_pag" +
+      "e_token\030\002 \001(\tR\rnextPageToken\";\n\017SetLimit" +
+      "Request\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001" +
+      "(\rR\005limit\".\n\020SetLimitResponse\022\032\n\010previou" +
+      "s\030\001 \001(\rR\010previous2\370\002\n\013LockService\022>\n\007Acq" +
+      "uire\022\030.lockd.v1.AcquireRequest\032\031.lockd.v" +
+      "1.AcquireResponse\022;\n\006Extend\022\027.lockd.v1.E" +
+      "xtendRequest\032\030.lockd.v1.ExtendResponse\022>" +
+      "\n\007Release\022\030.lockd.v1.ReleaseRequest\032\031.lo" +
+      "ckd.v1.ReleaseResponse\0222\n\003Get\022\024.lockd.v1" +
+      ".GetRequest\032\025.lockd.v1.GetResponse\0225\n\004Li" +
+      "st\022\025.lockd.v1.ListRequest\032\026.lockd.v1.Lis" +
+      "tResponse\022A\n\010SetLimit\022\031.lockd.v1.SetLimi" +
+      "tRequest\032\032.lockd.v1.SetLimitResponseBX\n\013" +
+      "io.lockd.v1B\020LockServiceProtoP\001Z5github." +
+      "com/lockd-io/lockd/api/gen/go/lockd/v1;l" +
+      "ockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           com.google.protobuf.DurationProto.getDescriptor(),
-          io.lockd.v1.Lock.getDescriptor(),
+          io.lockd.v1.LockProto.getDescriptor(),
         });
     internal_static_lockd_v1_AcquireRequest_descriptor =
       getDescriptor().getMessageType(0);
@@ -163,7 +180,7 @@ public final class LockServiceOuterClass extends com.google.protobuf.GeneratedFi
     internal_static_lockd_v1_ExtendRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_ExtendRequest_descriptor,
-        new java.lang.String[] { "Name", "Kind", "LeaseId", "Lease", });
+        new java.lang.String[] { "Name", "Kind", "LeaseId", "Lease", "MayShorten", });
     internal_static_lockd_v1_ExtendResponse_descriptor =
       getDescriptor().getMessageType(4);
     internal_static_lockd_v1_ExtendResponse_fieldAccessorTable = new
@@ -175,13 +192,13 @@ public final class LockServiceOuterClass extends com.google.protobuf.GeneratedFi
     internal_static_lockd_v1_ReleaseRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_ReleaseRequest_descriptor,
-        new java.lang.String[] { "Name", "Kind", "LeaseId", });
+        new java.lang.String[] { "Name", "Kind", "LeaseId", "Permits", });
     internal_static_lockd_v1_ReleaseResponse_descriptor =
       getDescriptor().getMessageType(6);
     internal_static_lockd_v1_ReleaseResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_ReleaseResponse_descriptor,
-        new java.lang.String[] { });
+        new java.lang.String[] { "Remaining", });
     internal_static_lockd_v1_GetRequest_descriptor =
       getDescriptor().getMessageType(7);
     internal_static_lockd_v1_GetRequest_fieldAccessorTable = new
@@ -206,9 +223,21 @@ public final class LockServiceOuterClass extends com.google.protobuf.GeneratedFi
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_ListResponse_descriptor,
         new java.lang.String[] { "Locks", "NextPageToken", });
+    internal_static_lockd_v1_SetLimitRequest_descriptor =
+      getDescriptor().getMessageType(11);
+    internal_static_lockd_v1_SetLimitRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_SetLimitRequest_descriptor,
+        new java.lang.String[] { "Name", "Limit", });
+    internal_static_lockd_v1_SetLimitResponse_descriptor =
+      getDescriptor().getMessageType(12);
+    internal_static_lockd_v1_SetLimitResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_SetLimitResponse_descriptor,
+        new java.lang.String[] { "Previous", });
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.DurationProto.getDescriptor();
-    io.lockd.v1.Lock.getDescriptor();
+    io.lockd.v1.LockProto.getDescriptor();
   }
 
   // @@protoc_insertion_point(outer_class_scope)

@@ -6,8 +6,8 @@
 package io.lockd.v1;
 
 @com.google.protobuf.Generated
-public final class SessionServiceOuterClass extends com.google.protobuf.GeneratedFile {
-  private SessionServiceOuterClass() {}
+public final class SessionServiceProto extends com.google.protobuf.GeneratedFile {
+  private SessionServiceProto() {}
   static {
     com.google.protobuf.RuntimeVersion.validateProtobufGencodeVersion(
       com.google.protobuf.RuntimeVersion.RuntimeDomain.PUBLIC,
@@ -15,7 +15,7 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
       /* minor= */ 35,
       /* patch= */ 1,
       /* suffix= */ "",
-      "SessionServiceOuterClass");
+      "SessionServiceProto");
   }
   public static void registerAllExtensions(
       com.google.protobuf.ExtensionRegistryLite registry) {
@@ -96,6 +96,41 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
   static final 
     com.google.protobuf.GeneratedMessage.FieldAccessorTable
       internal_static_lockd_v1_Extend_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_Look_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_Look_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_Looked_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_Looked_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_ListHolds_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_ListHolds_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_HoldList_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_HoldList_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_HeldLock_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_HeldLock_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_SetLimit_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_SetLimit_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_LimitSet_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessage.FieldAccessorTable
+      internal_static_lockd_v1_LimitSet_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
     internal_static_lockd_v1_Watch_descriptor;
   static final 
@@ -188,7 +223,7 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
       "\n\036lockd/v1/session_service.proto\022\010lockd." +
       "v1\032\036google/protobuf/duration.proto\032\027goog" +
       "le/rpc/status.proto\032\023lockd/v1/lock.proto" +
-      "\"\202\004\n\016SessionRequest\022\035\n\nrequest_id\030\001 \001(\004R" +
+      "\"\221\005\n\016SessionRequest\022\035\n\nrequest_id\030\001 \001(\004R" +
       "\trequestId\022$\n\004open\030\002 \001(\0132\016.lockd.v1.Open" +
       "H\000R\004open\0223\n\theartbeat\030\003 \001(\0132\023.lockd.v1.H" +
       "eartbeatH\000R\theartbeat\022-\n\007acquire\030\004 \001(\0132\021" +
@@ -200,138 +235,167 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
       "atch\022-\n\007unwatch\030\t \001(\0132\021.lockd.v1.Unwatch" +
       "H\000R\007unwatch\022-\n\007goodbye\030\n \001(\0132\021.lockd.v1." +
       "GoodbyeH\000R\007goodbye\022.\n\005batch\030\013 \001(\0132\026.lock" +
-      "d.v1.RequestBatchH\000R\005batchB\t\n\007message\"\207\006" +
-      "\n\017SessionResponse\022\035\n\nrequest_id\030\001 \001(\004R\tr" +
-      "equestId\022*\n\006opened\030\002 \001(\0132\020.lockd.v1.Open" +
-      "edH\000R\006opened\022=\n\rheartbeat_ack\030\003 \001(\0132\026.lo" +
-      "ckd.v1.HeartbeatAckH\000R\014heartbeatAck\022-\n\007g" +
-      "ranted\030\004 \001(\0132\021.lockd.v1.GrantedH\000R\007grant" +
-      "ed\0227\n\013not_granted\030\005 \001(\0132\024.lockd.v1.NotGr" +
-      "antedH\000R\nnotGranted\022*\n\006queued\030\006 \001(\0132\020.lo" +
-      "ckd.v1.QueuedH\000R\006queued\0220\n\010released\030\007 \001(" +
-      "\0132\022.lockd.v1.ReleasedH\000R\010released\0220\n\010ext" +
-      "ended\030\010 \001(\0132\022.lockd.v1.ExtendedH\000R\010exten" +
-      "ded\022*\n\006result\030\t \001(\0132\020.lockd.v1.ResultH\000R" +
-      "\006result\022$\n\004lost\030\020 \001(\0132\016.lockd.v1.LostH\000R" +
-      "\004lost\022+\n\007at_risk\030\021 \001(\0132\020.lockd.v1.AtRisk" +
-      "H\000R\006atRisk\022$\n\004safe\030\022 \001(\0132\016.lockd.v1.Safe" +
-      "H\000R\004safe\0220\n\010unlocked\030\023 \001(\0132\022.lockd.v1.Un" +
-      "lockedH\000R\010unlocked\0220\n\010draining\030\024 \001(\0132\022.l" +
-      "ockd.v1.DrainingH\000R\010draining\022-\n\007closing\030" +
-      "\025 \001(\0132\021.lockd.v1.ClosingH\000R\007closing\022/\n\005b" +
-      "atch\030\026 \001(\0132\027.lockd.v1.ResponseBatchH\000R\005b" +
-      "atchB\t\n\007message\"\350\002\n\004Open\022\037\n\013client_name\030" +
-      "\001 \001(\tR\nclientName\0222\n\006labels\030\002 \003(\0132\032.lock" +
-      "d.v1.Open.LabelsEntryR\006labels\022:\n\013session" +
-      "_ttl\030\003 \001(\0132\031.google.protobuf.DurationR\ns" +
-      "essionTtl\022;\n\ron_disconnect\030\004 \001(\0162\026.lockd" +
-      ".v1.OnDisconnectR\014onDisconnect\022-\n\010featur" +
-      "es\030\005 \003(\0162\021.lockd.v1.FeatureR\010features\022(\n" +
-      "\006resume\030\006 \001(\0132\020.lockd.v1.ResumeR\006resume\032" +
-      "9\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005valu" +
-      "e\030\002 \001(\tR\005value:\0028\001\"p\n\006Resume\022\035\n\nsession_" +
-      "id\030\001 \001(\tR\tsessionId\022!\n\014resume_token\030\002 \001(" +
-      "\tR\013resumeToken\022$\n\005holds\030\003 \003(\0132\016.lockd.v1" +
-      ".HoldR\005holds\"\221\003\n\006Opened\022\035\n\nsession_id\030\001 " +
-      "\001(\tR\tsessionId\022!\n\014resume_token\030\002 \001(\tR\013re" +
-      "sumeToken\022:\n\013session_ttl\030\003 \001(\0132\031.google." +
-      "protobuf.DurationR\nsessionTtl\022H\n\022heartbe" +
-      "at_interval\030\004 \001(\0132\031.google.protobuf.Dura" +
-      "tionR\021heartbeatInterval\022\030\n\007replica\030\005 \001(\t" +
-      "R\007replica\022-\n\010features\030\006 \003(\0162\021.lockd.v1.F" +
-      "eatureR\010features\022(\n\006limits\030\007 \001(\0132\020.lockd" +
-      ".v1.LimitsR\006limits\022(\n\007resumed\030\010 \003(\0132\016.lo" +
-      "ckd.v1.HoldR\007resumed\022\"\n\004lost\030\t \003(\0132\016.loc" +
-      "kd.v1.HoldR\004lost\"\364\003\n\006Limits\022\035\n\nname_byte" +
-      "s\030\001 \001(\rR\tnameBytes\022!\n\014holder_bytes\030\002 \001(\r" +
-      "R\013holderBytes\022)\n\020annotation_bytes\030\003 \001(\rR" +
-      "\017annotationBytes\022\037\n\013frame_bytes\030\004 \001(\rR\nf" +
-      "rameBytes\022*\n\021locks_per_session\030\005 \001(\rR\017lo" +
-      "cksPerSession\022.\n\023waiters_per_session\030\006 \001" +
-      "(\rR\021waitersPerSession\022.\n\023watches_per_ses" +
-      "sion\030\007 \001(\rR\021watchesPerSession\0226\n\tmin_lea" +
-      "se\030\010 \001(\0132\031.google.protobuf.DurationR\010min" +
-      "Lease\0226\n\tmax_lease\030\t \001(\0132\031.google.protob" +
-      "uf.DurationR\010maxLease\0224\n\010max_wait\030\n \001(\0132" +
-      "\031.google.protobuf.DurationR\007maxWait\022*\n\021n" +
-      "ames_per_acquire\030\013 \001(\rR\017namesPerAcquire\"" +
-      "$\n\tHeartbeat\022\027\n\007sent_id\030\001 \001(\004R\006sentId\"_\n" +
-      "\014HeartbeatAck\022\027\n\007sent_id\030\001 \001(\004R\006sentId\0226" +
-      "\n\tvalid_for\030\002 \001(\0132\031.google.protobuf.Dura" +
-      "tionR\010validFor\"\320\002\n\007Acquire\022\022\n\004name\030\001 \001(\t" +
-      "R\004name\022\024\n\005names\030\002 \003(\tR\005names\022&\n\004kind\030\003 \001" +
-      "(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030\004" +
-      " \001(\tR\006holder\022\030\n\007permits\030\005 \001(\rR\007permits\022-" +
-      "\n\004wait\030\006 \001(\0132\031.google.protobuf.DurationR" +
-      "\004wait\022/\n\005lease\030\007 \001(\0132\031.google.protobuf.D" +
-      "urationR\005lease\022\036\n\nannotation\030\010 \001(\tR\nanno" +
-      "tation\022\024\n\005limit\030\t \001(\rR\005limit\022+\n\005items\030\n " +
-      "\003(\0132\025.lockd.v1.AcquireItemR\005items\"y\n\013Acq" +
-      "uireItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001" +
-      "(\0162\022.lockd.v1.LockKindR\004kind\022\030\n\007permits\030" +
-      "\003 \001(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005limit\"%\n\006" +
-      "Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targetId\"s\n\007R" +
-      "elease\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\016" +
-      "2\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001" +
-      "(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\"\243\001\n\006Ext" +
-      "end\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022." +
-      "lockd.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001(\tR" +
-      "\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022/\n\005lease\030\005" +
-      " \001(\0132\031.google.protobuf.DurationR\005lease\"\033" +
-      "\n\005Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Unwatch\022\022" +
-      "\n\004name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014Request" +
-      "Batch\0224\n\010requests\030\001 \003(\0132\030.lockd.v1.Sessi" +
-      "onRequestR\010requests\"H\n\rResponseBatch\0227\n\t" +
-      "responses\030\001 \003(\0132\031.lockd.v1.SessionRespon" +
-      "seR\tresponses\"\222\001\n\007Granted\022$\n\005holds\030\001 \003(\013" +
-      "2\016.lockd.v1.HoldR\005holds\022.\n\010validity\030\002 \001(" +
-      "\0132\022.lockd.v1.ValidityR\010validity\022\035\n\nhold_" +
-      "count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004au" +
-      "to\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010position" +
-      "\"(\n\010Released\022\034\n\tremaining\030\001 \001(\rR\tremaini" +
-      "ng\":\n\010Extended\022.\n\010validity\030\001 \001(\0132\022.lockd" +
-      ".v1.ValidityR\010validity\"4\n\006Result\022*\n\006stat" +
-      "us\030\001 \001(\0132\022.google.rpc.StatusR\006status\"\351\001\n" +
-      "\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.HoldR\004hol" +
-      "d\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost.Reason" +
-      "R\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNSPECIFIE" +
-      "D\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_FORCED" +
-      "\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON_SESSI" +
-      "ON_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8\n\006AtRi" +
-      "sk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Validity" +
-      "R\010validity\"\006\n\004Safe\"\036\n\010Unlocked\022\022\n\004name\030\001" +
-      " \001(\tR\004name\"P\n\010Draining\022D\n\020reconnect_with" +
-      "in\030\001 \001(\0132\031.google.protobuf.DurationR\017rec" +
-      "onnectWithin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132" +
-      "\022.google.rpc.StatusR\006status*5\n\007Feature\022\027" +
-      "\n\023FEATURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH" +
-      "\020\001*b\n\014OnDisconnect\022\035\n\031ON_DISCONNECT_UNSP" +
-      "ECIFIED\020\000\022\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025O" +
-      "N_DISCONNECT_RELEASE\020\0022T\n\016SessionService" +
-      "\022B\n\007Session\022\030.lockd.v1.SessionRequest\032\031." +
-      "lockd.v1.SessionResponse(\0010\001BF\n\013io.lockd" +
-      ".v1P\001Z5github.com/lockd-io/lockd/api/gen" +
-      "/go/lockd/v1;lockdv1b\006proto3"
+      "d.v1.RequestBatchH\000R\005batch\022$\n\004look\030\014 \001(\013" +
+      "2\016.lockd.v1.LookH\000R\004look\0224\n\nlist_holds\030\r" +
+      " \001(\0132\023.lockd.v1.ListHoldsH\000R\tlistHolds\0221" +
+      "\n\tset_limit\030\016 \001(\0132\022.lockd.v1.SetLimitH\000R" +
+      "\010setLimitB\t\n\007message\"\231\007\n\017SessionResponse" +
+      "\022\035\n\nrequest_id\030\001 \001(\004R\trequestId\022*\n\006opene" +
+      "d\030\002 \001(\0132\020.lockd.v1.OpenedH\000R\006opened\022=\n\rh" +
+      "eartbeat_ack\030\003 \001(\0132\026.lockd.v1.HeartbeatA" +
+      "ckH\000R\014heartbeatAck\022-\n\007granted\030\004 \001(\0132\021.lo" +
+      "ckd.v1.GrantedH\000R\007granted\0227\n\013not_granted" +
+      "\030\005 \001(\0132\024.lockd.v1.NotGrantedH\000R\nnotGrant" +
+      "ed\022*\n\006queued\030\006 \001(\0132\020.lockd.v1.QueuedH\000R\006" +
+      "queued\0220\n\010released\030\007 \001(\0132\022.lockd.v1.Rele" +
+      "asedH\000R\010released\0220\n\010extended\030\010 \001(\0132\022.loc" +
+      "kd.v1.ExtendedH\000R\010extended\022*\n\006result\030\t \001" +
+      "(\0132\020.lockd.v1.ResultH\000R\006result\022*\n\006looked" +
+      "\030\n \001(\0132\020.lockd.v1.LookedH\000R\006looked\0221\n\tho" +
+      "ld_list\030\013 \001(\0132\022.lockd.v1.HoldListH\000R\010hol" +
+      "dList\0221\n\tlimit_set\030\014 \001(\0132\022.lockd.v1.Limi" +
+      "tSetH\000R\010limitSet\022$\n\004lost\030\020 \001(\0132\016.lockd.v" +
+      "1.LostH\000R\004lost\022+\n\007at_risk\030\021 \001(\0132\020.lockd." +
+      "v1.AtRiskH\000R\006atRisk\022$\n\004safe\030\022 \001(\0132\016.lock" +
+      "d.v1.SafeH\000R\004safe\0220\n\010unlocked\030\023 \001(\0132\022.lo" +
+      "ckd.v1.UnlockedH\000R\010unlocked\0220\n\010draining\030" +
+      "\024 \001(\0132\022.lockd.v1.DrainingH\000R\010draining\022-\n" +
+      "\007closing\030\025 \001(\0132\021.lockd.v1.ClosingH\000R\007clo" +
+      "sing\022/\n\005batch\030\026 \001(\0132\027.lockd.v1.ResponseB" +
+      "atchH\000R\005batchB\t\n\007message\"\350\002\n\004Open\022\037\n\013cli" +
+      "ent_name\030\001 \001(\tR\nclientName\0222\n\006labels\030\002 \003" +
+      "(\0132\032.lockd.v1.Open.LabelsEntryR\006labels\022:" +
+      "\n\013session_ttl\030\003 \001(\0132\031.google.protobuf.Du" +
+      "rationR\nsessionTtl\022;\n\ron_disconnect\030\004 \001(" +
+      "\0162\026.lockd.v1.OnDisconnectR\014onDisconnect\022" +
+      "-\n\010features\030\005 \003(\0162\021.lockd.v1.FeatureR\010fe" +
+      "atures\022(\n\006resume\030\006 \001(\0132\020.lockd.v1.Resume" +
+      "R\006resume\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003ke" +
+      "y\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"p\n\006Resume\022\035\n" +
+      "\nsession_id\030\001 \001(\tR\tsessionId\022!\n\014resume_t" +
+      "oken\030\002 \001(\tR\013resumeToken\022$\n\005holds\030\003 \003(\0132\016" +
+      ".lockd.v1.HoldR\005holds\"\221\003\n\006Opened\022\035\n\nsess" +
+      "ion_id\030\001 \001(\tR\tsessionId\022!\n\014resume_token\030" +
+      "\002 \001(\tR\013resumeToken\022:\n\013session_ttl\030\003 \001(\0132" +
+      "\031.google.protobuf.DurationR\nsessionTtl\022H" +
+      "\n\022heartbeat_interval\030\004 \001(\0132\031.google.prot" +
+      "obuf.DurationR\021heartbeatInterval\022\030\n\007repl" +
+      "ica\030\005 \001(\tR\007replica\022-\n\010features\030\006 \003(\0162\021.l" +
+      "ockd.v1.FeatureR\010features\022(\n\006limits\030\007 \001(" +
+      "\0132\020.lockd.v1.LimitsR\006limits\022(\n\007resumed\030\010" +
+      " \003(\0132\016.lockd.v1.HoldR\007resumed\022\"\n\004lost\030\t " +
+      "\003(\0132\016.lockd.v1.HoldR\004lost\"\364\003\n\006Limits\022\035\n\n" +
+      "name_bytes\030\001 \001(\rR\tnameBytes\022!\n\014holder_by" +
+      "tes\030\002 \001(\rR\013holderBytes\022)\n\020annotation_byt" +
+      "es\030\003 \001(\rR\017annotationBytes\022\037\n\013frame_bytes" +
+      "\030\004 \001(\rR\nframeBytes\022*\n\021locks_per_session\030" +
+      "\005 \001(\rR\017locksPerSession\022.\n\023waiters_per_se" +
+      "ssion\030\006 \001(\rR\021waitersPerSession\022.\n\023watche" +
+      "s_per_session\030\007 \001(\rR\021watchesPerSession\0226" +
+      "\n\tmin_lease\030\010 \001(\0132\031.google.protobuf.Dura" +
+      "tionR\010minLease\0226\n\tmax_lease\030\t \001(\0132\031.goog" +
+      "le.protobuf.DurationR\010maxLease\0224\n\010max_wa" +
+      "it\030\n \001(\0132\031.google.protobuf.DurationR\007max" +
+      "Wait\022*\n\021names_per_acquire\030\013 \001(\rR\017namesPe" +
+      "rAcquire\"$\n\tHeartbeat\022\027\n\007sent_id\030\001 \001(\004R\006" +
+      "sentId\"_\n\014HeartbeatAck\022\027\n\007sent_id\030\001 \001(\004R" +
+      "\006sentId\0226\n\tvalid_for\030\002 \001(\0132\031.google.prot" +
+      "obuf.DurationR\010validFor\"\320\002\n\007Acquire\022\022\n\004n" +
+      "ame\030\001 \001(\tR\004name\022\024\n\005names\030\002 \003(\tR\005names\022&\n" +
+      "\004kind\030\003 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n" +
+      "\006holder\030\004 \001(\tR\006holder\022\030\n\007permits\030\005 \001(\rR\007" +
+      "permits\022-\n\004wait\030\006 \001(\0132\031.google.protobuf." +
+      "DurationR\004wait\022/\n\005lease\030\007 \001(\0132\031.google.p" +
+      "rotobuf.DurationR\005lease\022\036\n\nannotation\030\010 " +
+      "\001(\tR\nannotation\022\024\n\005limit\030\t \001(\rR\005limit\022+\n" +
+      "\005items\030\n \003(\0132\025.lockd.v1.AcquireItemR\005ite" +
+      "ms\"y\n\013AcquireItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n" +
+      "\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\030\n" +
+      "\007permits\030\003 \001(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005" +
+      "limit\"%\n\006Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targ" +
+      "etId\"\215\001\n\007Release\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004" +
+      "kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006" +
+      "holder\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fen" +
+      "ce\022\030\n\007permits\030\005 \001(\rR\007permits\"\304\001\n\006Extend\022" +
+      "\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lock" +
+      "d.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001(\tR\006hol" +
+      "der\022\024\n\005fence\030\004 \001(\004R\005fence\022/\n\005lease\030\005 \001(\013" +
+      "2\031.google.protobuf.DurationR\005lease\022\037\n\013ma" +
+      "y_shorten\030\006 \001(\010R\nmayShorten\"\032\n\004Look\022\022\n\004n" +
+      "ame\030\001 \001(\tR\004name\"1\n\006Looked\022\'\n\004lock\030\001 \001(\0132" +
+      "\023.lockd.v1.LockStateR\004lock\"_\n\tListHolds\022" +
+      "\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001" +
+      "(\rR\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageTo" +
+      "ken\"\\\n\010HoldList\022(\n\005locks\030\001 \003(\0132\022.lockd.v" +
+      "1.HeldLockR\005locks\022&\n\017next_page_token\030\002 \001" +
+      "(\tR\rnextPageToken\"\253\001\n\010HeldLock\022\"\n\004hold\030\001" +
+      " \001(\0132\016.lockd.v1.HoldR\004hold\022.\n\010validity\030\002" +
+      " \001(\0132\022.lockd.v1.ValidityR\010validity\022\035\n\nho" +
+      "ld_count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R" +
+      "\004auto\022\030\n\007permits\030\005 \001(\rR\007permits\"4\n\010SetLi" +
+      "mit\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001(\rR\005" +
+      "limit\"&\n\010LimitSet\022\032\n\010previous\030\001 \001(\rR\010pre" +
+      "vious\"\033\n\005Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Un" +
+      "watch\022\022\n\004name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014" +
+      "RequestBatch\0224\n\010requests\030\001 \003(\0132\030.lockd.v" +
+      "1.SessionRequestR\010requests\"H\n\rResponseBa" +
+      "tch\0227\n\tresponses\030\001 \003(\0132\031.lockd.v1.Sessio" +
+      "nResponseR\tresponses\"\222\001\n\007Granted\022$\n\005hold" +
+      "s\030\001 \003(\0132\016.lockd.v1.HoldR\005holds\022.\n\010validi" +
+      "ty\030\002 \001(\0132\022.lockd.v1.ValidityR\010validity\022\035" +
+      "\n\nhold_count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 " +
+      "\001(\010R\004auto\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010p" +
+      "osition\"(\n\010Released\022\034\n\tremaining\030\001 \001(\rR\t" +
+      "remaining\":\n\010Extended\022.\n\010validity\030\001 \001(\0132" +
+      "\022.lockd.v1.ValidityR\010validity\"4\n\006Result\022" +
+      "*\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006sta" +
+      "tus\"\351\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Ho" +
+      "ldR\004hold\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost" +
+      ".ReasonR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNS" +
+      "PECIFIED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON" +
+      "_FORCED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASO" +
+      "N_SESSION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"" +
+      "8\n\006AtRisk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.V" +
+      "alidityR\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022" +
+      "\n\004name\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.lock" +
+      "d.v1.Unlocked.CauseR\005cause\022\024\n\005fence\030\003 \001(" +
+      "\004R\005fence\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Cau" +
+      "se\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELEA" +
+      "SED\020\001\022\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_EX" +
+      "PIRED\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA_" +
+      "LOSS\020\005\"P\n\010Draining\022D\n\020reconnect_within\030\001" +
+      " \001(\0132\031.google.protobuf.DurationR\017reconne" +
+      "ctWithin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.go" +
+      "ogle.rpc.StatusR\006status*5\n\007Feature\022\027\n\023FE" +
+      "ATURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001*b" +
+      "\n\014OnDisconnect\022\035\n\031ON_DISCONNECT_UNSPECIF" +
+      "IED\020\000\022\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025ON_DI" +
+      "SCONNECT_RELEASE\020\0022T\n\016SessionService\022B\n\007" +
+      "Session\022\030.lockd.v1.SessionRequest\032\031.lock" +
+      "d.v1.SessionResponse(\0010\001B[\n\013io.lockd.v1B" +
+      "\023SessionServiceProtoP\001Z5github.com/lockd" +
+      "-io/lockd/api/gen/go/lockd/v1;lockdv1b\006p" +
+      "roto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           com.google.protobuf.DurationProto.getDescriptor(),
           com.google.rpc.StatusProto.getDescriptor(),
-          io.lockd.v1.Lock.getDescriptor(),
+          io.lockd.v1.LockProto.getDescriptor(),
         });
     internal_static_lockd_v1_SessionRequest_descriptor =
       getDescriptor().getMessageType(0);
     internal_static_lockd_v1_SessionRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_SessionRequest_descriptor,
-        new java.lang.String[] { "RequestId", "Open", "Heartbeat", "Acquire", "Cancel", "Release", "Extend", "Watch", "Unwatch", "Goodbye", "Batch", "Message", });
+        new java.lang.String[] { "RequestId", "Open", "Heartbeat", "Acquire", "Cancel", "Release", "Extend", "Watch", "Unwatch", "Goodbye", "Batch", "Look", "ListHolds", "SetLimit", "Message", });
     internal_static_lockd_v1_SessionResponse_descriptor =
       getDescriptor().getMessageType(1);
     internal_static_lockd_v1_SessionResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_SessionResponse_descriptor,
-        new java.lang.String[] { "RequestId", "Opened", "HeartbeatAck", "Granted", "NotGranted", "Queued", "Released", "Extended", "Result", "Lost", "AtRisk", "Safe", "Unlocked", "Draining", "Closing", "Batch", "Message", });
+        new java.lang.String[] { "RequestId", "Opened", "HeartbeatAck", "Granted", "NotGranted", "Queued", "Released", "Extended", "Result", "Looked", "HoldList", "LimitSet", "Lost", "AtRisk", "Safe", "Unlocked", "Draining", "Closing", "Batch", "Message", });
     internal_static_lockd_v1_Open_descriptor =
       getDescriptor().getMessageType(2);
     internal_static_lockd_v1_Open_fieldAccessorTable = new
@@ -397,105 +461,147 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
     internal_static_lockd_v1_Release_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Release_descriptor,
-        new java.lang.String[] { "Name", "Kind", "Holder", "Fence", });
+        new java.lang.String[] { "Name", "Kind", "Holder", "Fence", "Permits", });
     internal_static_lockd_v1_Extend_descriptor =
       getDescriptor().getMessageType(12);
     internal_static_lockd_v1_Extend_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Extend_descriptor,
-        new java.lang.String[] { "Name", "Kind", "Holder", "Fence", "Lease", });
-    internal_static_lockd_v1_Watch_descriptor =
+        new java.lang.String[] { "Name", "Kind", "Holder", "Fence", "Lease", "MayShorten", });
+    internal_static_lockd_v1_Look_descriptor =
       getDescriptor().getMessageType(13);
+    internal_static_lockd_v1_Look_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_Look_descriptor,
+        new java.lang.String[] { "Name", });
+    internal_static_lockd_v1_Looked_descriptor =
+      getDescriptor().getMessageType(14);
+    internal_static_lockd_v1_Looked_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_Looked_descriptor,
+        new java.lang.String[] { "Lock", });
+    internal_static_lockd_v1_ListHolds_descriptor =
+      getDescriptor().getMessageType(15);
+    internal_static_lockd_v1_ListHolds_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_ListHolds_descriptor,
+        new java.lang.String[] { "Prefix", "PageSize", "PageToken", });
+    internal_static_lockd_v1_HoldList_descriptor =
+      getDescriptor().getMessageType(16);
+    internal_static_lockd_v1_HoldList_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_HoldList_descriptor,
+        new java.lang.String[] { "Locks", "NextPageToken", });
+    internal_static_lockd_v1_HeldLock_descriptor =
+      getDescriptor().getMessageType(17);
+    internal_static_lockd_v1_HeldLock_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_HeldLock_descriptor,
+        new java.lang.String[] { "Hold", "Validity", "HoldCount", "Auto", "Permits", });
+    internal_static_lockd_v1_SetLimit_descriptor =
+      getDescriptor().getMessageType(18);
+    internal_static_lockd_v1_SetLimit_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_SetLimit_descriptor,
+        new java.lang.String[] { "Name", "Limit", });
+    internal_static_lockd_v1_LimitSet_descriptor =
+      getDescriptor().getMessageType(19);
+    internal_static_lockd_v1_LimitSet_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessage.FieldAccessorTable(
+        internal_static_lockd_v1_LimitSet_descriptor,
+        new java.lang.String[] { "Previous", });
+    internal_static_lockd_v1_Watch_descriptor =
+      getDescriptor().getMessageType(20);
     internal_static_lockd_v1_Watch_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Watch_descriptor,
         new java.lang.String[] { "Name", });
     internal_static_lockd_v1_Unwatch_descriptor =
-      getDescriptor().getMessageType(14);
+      getDescriptor().getMessageType(21);
     internal_static_lockd_v1_Unwatch_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Unwatch_descriptor,
         new java.lang.String[] { "Name", });
     internal_static_lockd_v1_Goodbye_descriptor =
-      getDescriptor().getMessageType(15);
+      getDescriptor().getMessageType(22);
     internal_static_lockd_v1_Goodbye_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Goodbye_descriptor,
         new java.lang.String[] { });
     internal_static_lockd_v1_RequestBatch_descriptor =
-      getDescriptor().getMessageType(16);
+      getDescriptor().getMessageType(23);
     internal_static_lockd_v1_RequestBatch_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_RequestBatch_descriptor,
         new java.lang.String[] { "Requests", });
     internal_static_lockd_v1_ResponseBatch_descriptor =
-      getDescriptor().getMessageType(17);
+      getDescriptor().getMessageType(24);
     internal_static_lockd_v1_ResponseBatch_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_ResponseBatch_descriptor,
         new java.lang.String[] { "Responses", });
     internal_static_lockd_v1_Granted_descriptor =
-      getDescriptor().getMessageType(18);
+      getDescriptor().getMessageType(25);
     internal_static_lockd_v1_Granted_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Granted_descriptor,
         new java.lang.String[] { "Holds", "Validity", "HoldCount", "Auto", });
     internal_static_lockd_v1_Queued_descriptor =
-      getDescriptor().getMessageType(19);
+      getDescriptor().getMessageType(26);
     internal_static_lockd_v1_Queued_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Queued_descriptor,
         new java.lang.String[] { "Position", });
     internal_static_lockd_v1_Released_descriptor =
-      getDescriptor().getMessageType(20);
+      getDescriptor().getMessageType(27);
     internal_static_lockd_v1_Released_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Released_descriptor,
         new java.lang.String[] { "Remaining", });
     internal_static_lockd_v1_Extended_descriptor =
-      getDescriptor().getMessageType(21);
+      getDescriptor().getMessageType(28);
     internal_static_lockd_v1_Extended_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Extended_descriptor,
         new java.lang.String[] { "Validity", });
     internal_static_lockd_v1_Result_descriptor =
-      getDescriptor().getMessageType(22);
+      getDescriptor().getMessageType(29);
     internal_static_lockd_v1_Result_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Result_descriptor,
         new java.lang.String[] { "Status", });
     internal_static_lockd_v1_Lost_descriptor =
-      getDescriptor().getMessageType(23);
+      getDescriptor().getMessageType(30);
     internal_static_lockd_v1_Lost_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Lost_descriptor,
         new java.lang.String[] { "Hold", "Reason", });
     internal_static_lockd_v1_AtRisk_descriptor =
-      getDescriptor().getMessageType(24);
+      getDescriptor().getMessageType(31);
     internal_static_lockd_v1_AtRisk_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_AtRisk_descriptor,
         new java.lang.String[] { "Validity", });
     internal_static_lockd_v1_Safe_descriptor =
-      getDescriptor().getMessageType(25);
+      getDescriptor().getMessageType(32);
     internal_static_lockd_v1_Safe_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Safe_descriptor,
         new java.lang.String[] { });
     internal_static_lockd_v1_Unlocked_descriptor =
-      getDescriptor().getMessageType(26);
+      getDescriptor().getMessageType(33);
     internal_static_lockd_v1_Unlocked_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Unlocked_descriptor,
-        new java.lang.String[] { "Name", });
+        new java.lang.String[] { "Name", "Cause", "Fence", "Merged", });
     internal_static_lockd_v1_Draining_descriptor =
-      getDescriptor().getMessageType(27);
+      getDescriptor().getMessageType(34);
     internal_static_lockd_v1_Draining_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Draining_descriptor,
         new java.lang.String[] { "ReconnectWithin", });
     internal_static_lockd_v1_Closing_descriptor =
-      getDescriptor().getMessageType(28);
+      getDescriptor().getMessageType(35);
     internal_static_lockd_v1_Closing_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Closing_descriptor,
@@ -503,7 +609,7 @@ public final class SessionServiceOuterClass extends com.google.protobuf.Generate
     descriptor.resolveAllFeaturesImmutable();
     com.google.protobuf.DurationProto.getDescriptor();
     com.google.rpc.StatusProto.getDescriptor();
-    io.lockd.v1.Lock.getDescriptor();
+    io.lockd.v1.LockProto.getDescriptor();
   }
 
   // @@protoc_insertion_point(outer_class_scope)

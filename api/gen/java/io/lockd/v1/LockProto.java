@@ -6,8 +6,8 @@
 package io.lockd.v1;
 
 @com.google.protobuf.Generated
-public final class Lock extends com.google.protobuf.GeneratedFile {
-  private Lock() {}
+public final class LockProto extends com.google.protobuf.GeneratedFile {
+  private LockProto() {}
   static {
     com.google.protobuf.RuntimeVersion.validateProtobufGencodeVersion(
       com.google.protobuf.RuntimeVersion.RuntimeDomain.PUBLIC,
@@ -15,7 +15,7 @@ public final class Lock extends com.google.protobuf.GeneratedFile {
       /* minor= */ 35,
       /* patch= */ 1,
       /* suffix= */ "",
-      "Lock");
+      "LockProto");
   }
   public static void registerAllExtensions(
       com.google.protobuf.ExtensionRegistryLite registry) {
@@ -56,35 +56,36 @@ public final class Lock extends com.google.protobuf.GeneratedFile {
   static {
     java.lang.String[] descriptorData = {
       "\n\023lockd/v1/lock.proto\022\010lockd.v1\032\036google/" +
-      "protobuf/duration.proto\"p\n\004Hold\022\022\n\004name\030" +
-      "\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.Loc" +
-      "kKindR\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005f" +
-      "ence\030\004 \001(\004R\005fence\"\225\001\n\010Validity\0227\n\tremain" +
-      "ing\030\001 \001(\0132\031.google.protobuf.DurationR\tre" +
-      "maining\022\026\n\006anchor\030\002 \001(\004R\006anchor\0228\n\nancho" +
-      "r_age\030\003 \001(\0132\031.google.protobuf.DurationR\t" +
-      "anchorAge\"\201\002\n\nNotGranted\0220\n\005cause\030\001 \001(\0162" +
-      "\032.lockd.v1.NotGranted.CauseR\005cause\022:\n\013re" +
-      "try_after\030\002 \001(\0132\031.google.protobuf.Durati" +
-      "onR\nretryAfter\022\027\n\007held_by\030\003 \001(\tR\006heldBy\022" +
-      "\022\n\004name\030\004 \001(\tR\004name\"X\n\005Cause\022\025\n\021CAUSE_UN" +
-      "SPECIFIED\020\000\022\016\n\nCAUSE_HELD\020\001\022\023\n\017CAUSE_TIM" +
-      "ED_OUT\020\002\022\023\n\017CAUSE_CANCELLED\020\003\"\360\002\n\tLockSt" +
-      "ate\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022." +
-      "lockd.v1.LockKindR\004kind\022\022\n\004held\030\003 \001(\010R\004h" +
-      "eld\022\027\n\007held_by\030\004 \001(\tR\006heldBy\022\026\n\006client\030\005" +
-      " \001(\tR\006client\022\024\n\005fence\030\006 \001(\004R\005fence\022+\n\003tt" +
-      "l\030\007 \001(\0132\031.google.protobuf.DurationR\003ttl\022" +
-      "\035\n\nhold_count\030\010 \001(\rR\tholdCount\022\030\n\007waiter" +
-      "s\030\t \001(\rR\007waiters\022\036\n\nannotation\030\n \001(\tR\nan" +
-      "notation\022\030\n\007holders\030\013 \001(\rR\007holders\022\024\n\005li" +
-      "mit\030\014 \001(\rR\005limit\022\026\n\006queued\030\r \001(\rR\006queued" +
-      "*\224\001\n\010LockKind\022\031\n\025LOCK_KIND_UNSPECIFIED\020\000" +
-      "\022\027\n\023LOCK_KIND_EXCLUSIVE\020\001\022\022\n\016LOCK_KIND_F" +
-      "AIR\020\002\022\022\n\016LOCK_KIND_READ\020\003\022\023\n\017LOCK_KIND_W" +
-      "RITE\020\004\022\027\n\023LOCK_KIND_SEMAPHORE\020\005BF\n\013io.lo" +
-      "ckd.v1P\001Z5github.com/lockd-io/lockd/api/" +
-      "gen/go/lockd/v1;lockdv1b\006proto3"
+      "protobuf/duration.proto\"\221\001\n\004Hold\022\022\n\004name" +
+      "\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.Lo" +
+      "ckKindR\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005" +
+      "fence\030\004 \001(\004R\005fence\022\037\n\013acquired_by\030\005 \001(\004R" +
+      "\nacquiredBy\"\225\001\n\010Validity\0227\n\tremaining\030\001 " +
+      "\001(\0132\031.google.protobuf.DurationR\tremainin" +
+      "g\022\026\n\006anchor\030\002 \001(\004R\006anchor\0228\n\nanchor_age\030" +
+      "\003 \001(\0132\031.google.protobuf.DurationR\tanchor" +
+      "Age\"\201\002\n\nNotGranted\0220\n\005cause\030\001 \001(\0162\032.lock" +
+      "d.v1.NotGranted.CauseR\005cause\022:\n\013retry_af" +
+      "ter\030\002 \001(\0132\031.google.protobuf.DurationR\nre" +
+      "tryAfter\022\027\n\007held_by\030\003 \001(\tR\006heldBy\022\022\n\004nam" +
+      "e\030\004 \001(\tR\004name\"X\n\005Cause\022\025\n\021CAUSE_UNSPECIF" +
+      "IED\020\000\022\016\n\nCAUSE_HELD\020\001\022\023\n\017CAUSE_TIMED_OUT" +
+      "\020\002\022\023\n\017CAUSE_CANCELLED\020\003\"\360\002\n\tLockState\022\022\n" +
+      "\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd." +
+      "v1.LockKindR\004kind\022\022\n\004held\030\003 \001(\010R\004held\022\027\n" +
+      "\007held_by\030\004 \001(\tR\006heldBy\022\026\n\006client\030\005 \001(\tR\006" +
+      "client\022\024\n\005fence\030\006 \001(\004R\005fence\022+\n\003ttl\030\007 \001(" +
+      "\0132\031.google.protobuf.DurationR\003ttl\022\035\n\nhol" +
+      "d_count\030\010 \001(\rR\tholdCount\022\030\n\007waiters\030\t \001(" +
+      "\rR\007waiters\022\036\n\nannotation\030\n \001(\tR\nannotati" +
+      "on\022\030\n\007holders\030\013 \001(\rR\007holders\022\024\n\005limit\030\014 " +
+      "\001(\rR\005limit\022\026\n\006queued\030\r \001(\rR\006queued*\224\001\n\010L" +
+      "ockKind\022\031\n\025LOCK_KIND_UNSPECIFIED\020\000\022\027\n\023LO" +
+      "CK_KIND_EXCLUSIVE\020\001\022\022\n\016LOCK_KIND_FAIR\020\002\022" +
+      "\022\n\016LOCK_KIND_READ\020\003\022\023\n\017LOCK_KIND_WRITE\020\004" +
+      "\022\027\n\023LOCK_KIND_SEMAPHORE\020\005BQ\n\013io.lockd.v1" +
+      "B\tLockProtoP\001Z5github.com/lockd-io/lockd" +
+      "/api/gen/go/lockd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -96,7 +97,7 @@ public final class Lock extends com.google.protobuf.GeneratedFile {
     internal_static_lockd_v1_Hold_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessage.FieldAccessorTable(
         internal_static_lockd_v1_Hold_descriptor,
-        new java.lang.String[] { "Name", "Kind", "Holder", "Fence", });
+        new java.lang.String[] { "Name", "Kind", "Holder", "Fence", "AcquiredBy", });
     internal_static_lockd_v1_Validity_descriptor =
       getDescriptor().getMessageType(1);
     internal_static_lockd_v1_Validity_fieldAccessorTable = new

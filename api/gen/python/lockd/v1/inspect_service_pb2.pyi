@@ -1,0 +1,246 @@
+import datetime
+
+from google.protobuf import duration_pb2 as _duration_pb2
+from lockd.v1 import lock_pb2 as _lock_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class SessionInfo(_message.Message):
+    __slots__ = ("session_id", "client_name", "labels", "peer", "age", "silence", "locks", "waiters", "replica", "watches")
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    SILENCE_FIELD_NUMBER: _ClassVar[int]
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    WATCHES_FIELD_NUMBER: _ClassVar[int]
+    session_id: str
+    client_name: str
+    labels: _containers.ScalarMap[str, str]
+    peer: str
+    age: _duration_pb2.Duration
+    silence: _duration_pb2.Duration
+    locks: int
+    waiters: int
+    replica: str
+    watches: int
+    def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., replica: _Optional[str] = ..., watches: _Optional[int] = ...) -> None: ...
+
+class LeaseInfo(_message.Message):
+    __slots__ = ("hold", "session_id", "client_name", "age", "valid_for", "auto", "hold_count", "annotation", "permits")
+    HOLD_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    VALID_FOR_FIELD_NUMBER: _ClassVar[int]
+    AUTO_FIELD_NUMBER: _ClassVar[int]
+    HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
+    hold: _lock_pb2.Hold
+    session_id: str
+    client_name: str
+    age: _duration_pb2.Duration
+    valid_for: _duration_pb2.Duration
+    auto: bool
+    hold_count: int
+    annotation: str
+    permits: int
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto: _Optional[bool] = ..., hold_count: _Optional[int] = ..., annotation: _Optional[str] = ..., permits: _Optional[int] = ...) -> None: ...
+
+class HolderInfo(_message.Message):
+    __slots__ = ("owner", "origin", "kind", "session_id", "client_name", "labels", "peer", "replica", "age", "ttl", "auto", "fence", "hold_count", "permits", "annotation")
+    class Origin(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        ORIGIN_UNSPECIFIED: _ClassVar[HolderInfo.Origin]
+        ORIGIN_SESSION: _ClassVar[HolderInfo.Origin]
+        ORIGIN_UNARY: _ClassVar[HolderInfo.Origin]
+        ORIGIN_OTHER: _ClassVar[HolderInfo.Origin]
+    ORIGIN_UNSPECIFIED: HolderInfo.Origin
+    ORIGIN_SESSION: HolderInfo.Origin
+    ORIGIN_UNARY: HolderInfo.Origin
+    ORIGIN_OTHER: HolderInfo.Origin
+    class LabelsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    ORIGIN_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    TTL_FIELD_NUMBER: _ClassVar[int]
+    AUTO_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
+    PERMITS_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    owner: str
+    origin: HolderInfo.Origin
+    kind: _lock_pb2.LockKind
+    session_id: str
+    client_name: str
+    labels: _containers.ScalarMap[str, str]
+    peer: str
+    replica: str
+    age: _duration_pb2.Duration
+    ttl: _duration_pb2.Duration
+    auto: bool
+    fence: int
+    hold_count: int
+    permits: int
+    annotation: str
+    def __init__(self, owner: _Optional[str] = ..., origin: _Optional[_Union[HolderInfo.Origin, str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto: _Optional[bool] = ..., fence: _Optional[int] = ..., hold_count: _Optional[int] = ..., permits: _Optional[int] = ..., annotation: _Optional[str] = ...) -> None: ...
+
+class WaiterInfo(_message.Message):
+    __slots__ = ("name", "kind", "session_id", "client_name", "position", "age", "owner", "peer", "replica", "annotation", "time_left")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    POSITION_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    TIME_LEFT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: _lock_pb2.LockKind
+    session_id: str
+    client_name: str
+    position: int
+    age: _duration_pb2.Duration
+    owner: str
+    peer: str
+    replica: str
+    annotation: str
+    time_left: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., time_left: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class ListSessionsRequest(_message.Message):
+    __slots__ = ("page_size", "page_token")
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    page_size: int
+    page_token: str
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListSessionsResponse(_message.Message):
+    __slots__ = ("sessions", "next_page_token")
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    sessions: _containers.RepeatedCompositeFieldContainer[SessionInfo]
+    next_page_token: str
+    def __init__(self, sessions: _Optional[_Iterable[_Union[SessionInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ListLocksRequest(_message.Message):
+    __slots__ = ("prefix", "page_size", "page_token")
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    prefix: str
+    page_size: int
+    page_token: str
+    def __init__(self, prefix: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListLocksResponse(_message.Message):
+    __slots__ = ("leases", "next_page_token")
+    LEASES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    leases: _containers.RepeatedCompositeFieldContainer[LeaseInfo]
+    next_page_token: str
+    def __init__(self, leases: _Optional[_Iterable[_Union[LeaseInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ListWaitersRequest(_message.Message):
+    __slots__ = ("name", "page_size", "page_token")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    page_size: int
+    page_token: str
+    def __init__(self, name: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListWaitersResponse(_message.Message):
+    __slots__ = ("waiters", "next_page_token")
+    WAITERS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    waiters: _containers.RepeatedCompositeFieldContainer[WaiterInfo]
+    next_page_token: str
+    def __init__(self, waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class GetStatusRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetStatusResponse(_message.Message):
+    __slots__ = ("replica", "version", "uptime", "ready", "store_error", "draining", "sessions", "locks", "waiters", "store")
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_FIELD_NUMBER: _ClassVar[int]
+    READY_FIELD_NUMBER: _ClassVar[int]
+    STORE_ERROR_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    SESSIONS_FIELD_NUMBER: _ClassVar[int]
+    LOCKS_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    replica: str
+    version: str
+    uptime: _duration_pb2.Duration
+    ready: bool
+    store_error: str
+    draining: bool
+    sessions: int
+    locks: int
+    waiters: int
+    store: str
+    def __init__(self, replica: _Optional[str] = ..., version: _Optional[str] = ..., uptime: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ready: _Optional[bool] = ..., store_error: _Optional[str] = ..., draining: _Optional[bool] = ..., sessions: _Optional[int] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., store: _Optional[str] = ...) -> None: ...
+
+class InspectRequest(_message.Message):
+    __slots__ = ("name", "max_waiters", "max_holders")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    MAX_WAITERS_FIELD_NUMBER: _ClassVar[int]
+    MAX_HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    max_waiters: int
+    max_holders: int
+    def __init__(self, name: _Optional[str] = ..., max_waiters: _Optional[int] = ..., max_holders: _Optional[int] = ...) -> None: ...
+
+class InspectResponse(_message.Message):
+    __slots__ = ("lock", "holders", "waiters", "replicas_answered", "replicas_asked")
+    LOCK_FIELD_NUMBER: _ClassVar[int]
+    HOLDERS_FIELD_NUMBER: _ClassVar[int]
+    WAITERS_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    lock: _lock_pb2.LockState
+    holders: _containers.RepeatedCompositeFieldContainer[HolderInfo]
+    waiters: _containers.RepeatedCompositeFieldContainer[WaiterInfo]
+    replicas_answered: int
+    replicas_asked: int
+    def __init__(self, lock: _Optional[_Union[_lock_pb2.LockState, _Mapping]] = ..., holders: _Optional[_Iterable[_Union[HolderInfo, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
