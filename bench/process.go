@@ -123,7 +123,7 @@ func startLockd(ctx context.Context, redisAddr string) (*process, error) {
 		remove()
 		return nil, fmt.Errorf("build lockd: %w\n%s", err, out)
 	}
-	cmd := exec.Command(binary, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--redis", redisAddr,
+	cmd := exec.Command(binary, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--redis", redisAddr,
 		"--log-format", "json")
 	log, err := cmd.StderrPipe()
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lockdtest"
 )
 
-// addr is a real server with its leases in memory.
-var addr string
+// addr is a real server with its leases in memory, adminAddr is where its operators connect.
+var addr, adminAddr string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -25,7 +25,7 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	addr = s.Addr
+	addr, adminAddr = s.Addr, s.AdminAddr
 	code := m.Run()
 	s.Kill()
 	if err := goleak.Find(); err != nil && code == 0 {

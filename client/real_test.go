@@ -37,8 +37,17 @@ func dial(t testing.TB, addr string, opts ...client.Option) *client.Client {
 
 // servers runs a test against the real server with each store.
 func servers(t *testing.T, test func(t *testing.T, addr string)) {
-	t.Run("memory", func(t *testing.T) { t.Parallel(); test(t, addr) })
-	t.Run("redis", func(t *testing.T) { t.Parallel(); test(t, lockdtest.Start(t, "--redis", redistest.Start(t).Addr).Addr) })
+	operators(t, func(t *testing.T, addr, _ string) { test(t, addr) })
+}
+
+// operators is servers for tests that need the address for operators, too.
+func operators(t *testing.T, test func(t *testing.T, addr, adminAddr string)) {
+	t.Run("memory", func(t *testing.T) { t.Parallel(); test(t, addr, adminAddr) })
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		s := lockdtest.Start(t, "--redis", redistest.Start(t).Addr)
+		test(t, s.Addr, s.AdminAddr)
+	})
 }
 
 func TestRealExclusion(t *testing.T) {
@@ -114,14 +123,14 @@ func TestRealOptions(t *testing.T) {
 
 func TestRealForcedLossAndWatch(t *testing.T) {
 	t.Parallel()
-	servers(t, func(t *testing.T, addr string) {
+	operators(t, func(t *testing.T, addr, adminAddr string) {
 		c := dial(t, addr)
 		events, err := c.Watch(t.Context(), "n")
 		if err != nil {
 			t.Fatal(err)
 		}
 		l := mustLock(t, c, "n")
-		conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(adminAddr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 		if err != nil {
 			t.Fatal(err)
 		}

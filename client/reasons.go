@@ -45,6 +45,7 @@ var reasons = []struct {
 	{"INVALID*", ErrInvalid},
 	{"QUOTA*", ErrQuota},
 	{"PERMISSION_DENIED", ErrDenied},
+	{"ADMIN_ONLY", ErrDenied},
 	{"CLIENT_CLOSED", ErrClosed},
 	{"BACKEND_UNAVAILABLE", ErrUnavailable},
 	{"ALREADY_HELD", ErrInvalid},

@@ -13,8 +13,10 @@ import (
 )
 
 const (
-	defaultAddr = "127.0.0.1:7420"
-	addrEnv     = "LOCKD_ADDR"
+	defaultAddr      = "127.0.0.1:7420"
+	addrEnv          = "LOCKD_ADDR"
+	defaultAdminAddr = "127.0.0.1:7422"
+	adminAddrEnv     = "LOCKD_ADMIN_ADDR"
 )
 
 var version string // set by release builds
@@ -34,6 +36,7 @@ func run(args []string) int {
 // options are the flags that all commands have.
 type options struct {
 	addr           string
+	adminAddr      string
 	output         string
 	connectTimeout time.Duration
 }
@@ -63,6 +66,8 @@ told on stderr, with their machine-readable reason in front.`,
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.addr, "addr", cmp.Or(os.Getenv(addrEnv), defaultAddr), "the server's `HOST:PORT`; the default can be set by "+addrEnv)
+	flags.StringVar(&o.adminAddr, "admin-addr", cmp.Or(os.Getenv(adminAddrEnv), defaultAdminAddr),
+		"the server's `HOST:PORT` for operators, used by unlock; the default can be set by "+adminAddrEnv)
 	flags.StringVarP(&o.output, "output", "o", outputText, "`text` or json, where a command prints something")
 	flags.DurationVar(&o.connectTimeout, "connect-timeout", 5*time.Second, "how long to try to reach the server")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })

@@ -19,8 +19,9 @@ import (
 	"github.com/lockd-io/lockd/internal/lockdtest"
 )
 
-// addr is a real server with its leases in memory; bin is lockctl as it is shipped.
-var addr, bin string
+// addr is a real server with its leases in memory, adminAddr is where its operators connect; bin is lockctl as it is
+// shipped.
+var addr, adminAddr, bin string
 
 func TestMain(m *testing.M) { os.Exit(runAll(m)) }
 
@@ -28,7 +29,7 @@ func runAll(m *testing.M) int {
 	defer lockdtest.Clean()
 	s, err := lockdtest.Run()
 	if err == nil {
-		addr = s.Addr
+		addr, adminAddr = s.Addr, s.AdminAddr
 		defer s.Kill()
 		bin, err = lockdtest.Build("lockctl")
 	}
@@ -55,7 +56,7 @@ type result struct {
 func lockctl(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(bin, args...)
-	cmd.Env = append(os.Environ(), addrEnv+"="+addr)
+	cmd.Env = append(os.Environ(), addrEnv+"="+addr, adminAddrEnv+"="+adminAddr)
 	return cmd
 }
 

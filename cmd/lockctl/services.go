@@ -22,10 +22,10 @@ const retryPause = 200 * time.Millisecond
 
 // services are the server's calls that need no session.
 type services struct {
-	conn  *grpc.ClientConn
+	conns []*grpc.ClientConn
 	locks lockdv1.LockServiceClient
 	reads lockdv1.InspectServiceClient
-	admin lockdv1.AdminServiceClient
+	admin lockdv1.AdminServiceClient // at the address for operators
 
 	connectTimeout time.Duration
 }
@@ -36,14 +36,24 @@ func (o *options) dial(context.Context) (*services, error) {
 	if err != nil {
 		return nil, usagef("--addr %q: %w", o.addr, err)
 	}
+	admin, err := grpc.NewClient(o.adminAddr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		_ = conn.Close()
+		return nil, usagef("--admin-addr %q: %w", o.adminAddr, err)
+	}
 	return &services{
-		conn: conn, locks: lockdv1.NewLockServiceClient(conn), reads: lockdv1.NewInspectServiceClient(conn),
-		admin:          lockdv1.NewAdminServiceClient(conn),
+		conns: []*grpc.ClientConn{conn, admin},
+		locks: lockdv1.NewLockServiceClient(conn), reads: lockdv1.NewInspectServiceClient(conn),
+		admin:          lockdv1.NewAdminServiceClient(admin),
 		connectTimeout: o.connectTimeout,
 	}, nil
 }
 
-func (s *services) close() { _ = s.conn.Close() } // nothing is under way
+func (s *services) close() {
+	for _, conn := range s.conns {
+		_ = conn.Close() // nothing is under way
+	}
+}
 
 // call runs f with the services, until a signal comes.
 func (o *options) call(cmd *cobra.Command, f func(ctx context.Context, s *services) error) error {

@@ -33,7 +33,7 @@ func TestExitCodes(t *testing.T) {
 		{exitConfig, []string{"--config", bad}},
 		{exitConfig, []string{"--config", filepath.Join(dir, "none.yaml")}},
 		{exitConfig, []string{"--listen", ":7421"}},
-		{exitFailed, []string{"--listen", "192.0.2.1:1", "--ops-listen", ""}}, // no address of this machine
+		{exitFailed, []string{"--listen", "192.0.2.1:1", "--ops-listen", "", "--admin-listen", ""}}, // no address of this machine
 	}
 	for _, row := range rows {
 		if got := run(row.args); got != row.want {
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 // startLockd starts a process and returns it with the address where clients connect, and its log from there on.
 func startLockd(t *testing.T) (cmd *exec.Cmd, addr string, log *bufio.Scanner) {
 	t.Helper()
-	cmd = exec.Command(os.Args[0], "--listen", "127.0.0.1:0", "--ops-listen", "")
+	cmd = exec.Command(os.Args[0], "--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", "")
 	cmd.Env = append(os.Environ(), "BE_LOCKD=1")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

@@ -34,6 +34,7 @@ import (
 const (
 	keyListen    = "listen"
 	keyOpsListen = "ops_listen"
+	keyAdmin     = "admin_listen"
 	keyReplica   = "replica"
 	keyStore     = "store"
 	keyCause     = "cause"
@@ -51,6 +52,7 @@ type App struct {
 	api    *grpcapi.Server
 	ops    *opsServer
 	listen net.Listener
+	admin  net.Listener // nil without admin_listen
 
 	stopping atomic.Bool
 	failed   chan error     // the first part that ended by itself
@@ -85,6 +87,14 @@ func (a *App) OpsAddr() string {
 	return a.ops.listen.Addr().String()
 }
 
+// AdminAddr is where operators connect, "" if nowhere.
+func (a *App) AdminAddr() string {
+	if a.admin == nil {
+		return ""
+	}
+	return a.admin.Addr().String()
+}
+
 // Run serves until ctx ends or a part fails, then stops everything. It returns what went wrong, nil after a clean stop.
 func (a *App) Run(ctx context.Context) error {
 	tuneGC()
@@ -92,8 +102,11 @@ func (a *App) Run(ctx context.Context) error {
 		a.serve("ops", a.ops.serve)
 	}
 	a.serve("grpc", func() error { return a.api.Serve(a.listen) })
+	if a.admin != nil {
+		a.serve("operators", func() error { return a.api.ServeAdmin(a.admin) })
+	}
 	a.log.Info("lockd serves", zap.String(keyListen, a.Addr()), zap.String(keyOpsListen, a.OpsAddr()),
-		zap.String(keyReplica, a.cfg.Replica), zap.String(keyStore, a.cfg.Store.Kind), zap.String(keyVersion, Version))
+		zap.String(keyAdmin, a.AdminAddr()), zap.String(keyReplica, a.cfg.Replica), zap.String(keyStore, a.cfg.Store.Kind), zap.String(keyVersion, Version))
 	var failure error
 	select {
 	case <-ctx.Done():

@@ -13,7 +13,10 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -23,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func testConfig() config.Config {
 	c := config.Default()
-	c.Listen, c.OpsListen = "127.0.0.1:0", "127.0.0.1:0"
+	c.Listen, c.OpsListen, c.AdminListen = "127.0.0.1:0", "127.0.0.1:0", "127.0.0.1:0"
 	return c
 }
 
@@ -116,11 +119,33 @@ func TestProfilesOnRequest(t *testing.T) {
 
 func TestOpsCanBeSwitchedOff(t *testing.T) {
 	cfg := testConfig()
-	cfg.OpsListen = ""
+	cfg.OpsListen, cfg.AdminListen = "", ""
 	a, stop := start(t, cfg)
-	if a.OpsAddr() != "" {
-		t.Errorf("got %q", a.OpsAddr())
+	if a.OpsAddr() != "" || a.AdminAddr() != "" {
+		t.Errorf("got %q and %q", a.OpsAddr(), a.AdminAddr())
 	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOperatorsDrainAndTakeItBack(t *testing.T) {
+	a, stop := start(t, testConfig())
+	await(t, a, http.StatusOK)
+	conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	admin := lockdv1.NewAdminServiceClient(conn)
+	if _, err := admin.Drain(t.Context(), &lockdv1.DrainRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, a, http.StatusServiceUnavailable)
+	if r, err := admin.Undrain(t.Context(), &lockdv1.UndrainRequest{}); err != nil || !r.GetDrained() {
+		t.Fatalf("got %v, %v", r, err)
+	}
+	await(t, a, http.StatusOK)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

@@ -48,25 +48,40 @@ func (a *App) build() error {
 	return nil
 }
 
-// bind opens both listeners. The one for operators is the first to open and the last to close.
-func (a *App) bind(reg *prometheus.Registry) error {
-	ctx := context.Background()
+// bind opens the listeners. The one of probes is the first to open and the last to close.
+func (a *App) bind(reg *prometheus.Registry) (err error) {
 	if a.cfg.OpsListen != "" {
-		l, err := new(net.ListenConfig).Listen(ctx, "tcp", a.cfg.OpsListen)
+		l, err := listen("ops_listen", a.cfg.OpsListen)
 		if err != nil {
-			return fmt.Errorf("bind ops_listen: %w", err)
+			return err
 		}
 		a.ops = newOpsServer(l, opsHandler(a.cfg.Ops, a.ready, reg), a.log)
 		a.cleanups.add("ops", closeTimeout, a.ops.stop)
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", a.cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("bind listen: %w", err)
+	if a.cfg.AdminListen != "" {
+		if a.admin, err = listen("admin_listen", a.cfg.AdminListen); err != nil {
+			return err
+		}
+		a.closeLater("admin_listen", a.admin)
 	}
-	a.listen = l
-	// The gRPC server closes the listener; this is for when it never came to serve.
-	a.cleanups.add("listen", closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
+	if a.listen, err = listen("listen", a.cfg.Listen); err != nil {
+		return err
+	}
+	a.closeLater("listen", a.listen)
 	return nil
+}
+
+func listen(key, addr string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("bind %s: %w", key, err)
+	}
+	return l, nil
+}
+
+// closeLater is for when the gRPC server, which closes the listener, never came to serve.
+func (a *App) closeLater(name string, l net.Listener) {
+	a.cleanups.add(name, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
 }
 
 // openStore opens the place where leases live. A Redis that is away is no error.
@@ -139,6 +154,14 @@ func brokerConfig(c config.Config) broker.Config {
 	}
 }
 
+// storeName is what GetStatus tells.
+func storeName(s config.Store) string {
+	if s.Kind == config.StoreMemory {
+		return "memory"
+	}
+	return "redis"
+}
+
 func grpcConfig(c config.Config) grpcapi.Config {
 	return grpcapi.Config{
 		FrameBytes:           c.Limits.FrameBytes,
@@ -149,5 +172,7 @@ func grpcConfig(c config.Config) grpcapi.Config {
 		KeepaliveMinTime:     c.GRPC.KeepaliveMinTime,
 		DrainWindow:          c.Shutdown.DrainWindow,
 		OpenTimeout:          openTimeout,
+		Version:              Version,
+		Store:                storeName(c.Store),
 	}
 }

@@ -174,6 +174,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 		l.q.holdLocked(l)
 		w.sess.leases[l.key()] = l
 		b.metrics.held.WithLabelValues(l.kind.String()).Inc()
+		b.metrics.leases.Inc()
 		b.keeper.Keep(l, l.until)
 		ls = append(ls, l)
 		if i == 0 {

@@ -50,6 +50,23 @@ type LockInfo struct {
 	Waiters    int
 }
 
+// Status is how a broker is.
+type Status struct {
+	Down                     error // why the store cannot be reached
+	Draining                 bool
+	Sessions, Locks, Waiters int
+}
+
+// Status tells how this broker is.
+func (b *Broker) Status() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Status{
+		Down: b.down, Draining: b.draining || b.closed, Sessions: len(b.sessions),
+		Locks: int(b.metrics.leases.Load()), Waiters: int(b.metrics.waiters.Load()),
+	}
+}
+
 // Lock tells what is known of a name.
 func (b *Broker) Lock(ctx context.Context, name string) (LockInfo, error) {
 	if err := checkName(name, b.cfg.Limits.NameBytes); err != nil {

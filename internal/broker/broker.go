@@ -23,7 +23,6 @@ type Broker struct {
 	stop    context.CancelCauseFunc
 	wg      sync.WaitGroup
 	quiet   chan struct{} // size 1, has a value when taking became 0
-	idle    chan struct{} // closed when the last session left a draining broker
 
 	// Locked before Outbox.mu and before the Keeper's own lock.
 	mu       sync.Mutex // guards the fields below, and all queues, sessions and leases
@@ -32,6 +31,7 @@ type Broker struct {
 	watches  map[string]*watch
 	leaving  map[placeKey][]Owner // places being given up
 	draining bool
+	idle     chan struct{} // closed when the last session left a draining broker; another one after an Undrain
 	closed   bool
 	taking   int    // goroutines that may take a lock, or give back what was taken for nobody
 	down     error  // why the store cannot be reached
@@ -89,8 +89,24 @@ func (b *Broker) Drain(within time.Duration) int {
 	return n
 }
 
-// Idle is closed when the broker is draining and no session is left.
-func (b *Broker) Idle() <-chan struct{} { return b.idle }
+// Undrain accepts sessions and unary acquires again, and says whether that was refused before. Clients that were asked
+// to move may still do so.
+func (b *Broker) Undrain() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.draining || b.closed {
+		return false
+	}
+	b.draining, b.idle = false, make(chan struct{})
+	return true
+}
+
+// Idle is closed when the broker is draining and no session is left. To be called after Drain.
+func (b *Broker) Idle() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.idle
+}
 
 func (b *Broker) idleLocked() {
 	if !b.draining || len(b.sessions) > 0 {

@@ -54,6 +54,9 @@ var (
 	ErrOpenTwice = errors.New("the session is open already")
 	// ErrFrameTooLarge: a message is over the announced limit.
 	ErrFrameTooLarge = errors.New("the message is larger than the limit")
+	// ErrAdminOnly: only operators may do that.
+	ErrAdminOnly = errors.New("only operators may do that, at the server's admin_listen address (127.0.0.1:7422 unless " +
+		"it is configured otherwise; lockctl --admin-addr)")
 	// ErrInvalid: a value is not allowed. Usually inside an *InvalidError.
 	ErrInvalid = errors.New("invalid request")
 	// ErrQuota: a limit is reached. Usually inside a *QuotaError.

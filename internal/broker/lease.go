@@ -182,6 +182,7 @@ func (l *Lease) overLocked() {
 	l.b.keeper.Drop(l)
 	l.over = true
 	l.b.metrics.held.WithLabelValues(l.kind.String()).Dec()
+	l.b.metrics.leases.Dec()
 	l.b.metrics.holdTime.Observe(time.Since(l.since).Seconds())
 	delete(l.sess.leases, l.key())
 	l.sess.trustLocked(l)

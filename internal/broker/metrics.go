@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -9,8 +10,9 @@ import (
 
 // metrics never carry the name of a lock or of a client.
 type metrics struct {
-	waiters  prometheus.Gauge
+	waiters  tally
 	held     *prometheus.GaugeVec
+	leases   tally // all that are held
 	acquires *prometheus.CounterVec
 	waitTime prometheus.Histogram
 	holdTime prometheus.Histogram
@@ -39,7 +41,6 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help}, value))
 	}
 	m := &metrics{
-		waiters:  prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: "waiters", Help: "Requests in a queue, being tried or waiting."}),
 		held:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica."}, []string{"kind"}),
 		acquires: counter("acquire_total", "Answered acquire requests.", "kind", "result"),
 		waitTime: seconds("acquire_wait_seconds", "From the arrival of a request to its grant."),
@@ -51,7 +52,8 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 		wakeups:  counter("wakeup_by_total", "What woke the head of a queue.", "by"),
 		quota:    counter("quota_denied_total", "Requests refused because of a limit.", "subject"),
 	}
-	reg.MustRegister(m.waiters, m.held)
+	reg.MustRegister(m.held)
+	gauge("waiters", "Requests in a queue, being tried or waiting.", func() float64 { return float64(m.waiters.Load()) })
 	gauge("sessions", "Open sessions.", func() float64 { return float64(b.count(func() int { return len(b.sessions) })) })
 	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.", func() float64 {
 		return float64(b.count(func() int {
@@ -73,6 +75,15 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 	})
 	return m
 }
+
+// tally is a number that goes up and down, and can be read.
+type tally struct{ atomic.Int64 }
+
+// Inc and Dec count.
+func (t *tally) Inc() { t.Add(1) }
+
+// Dec counts down.
+func (t *tally) Dec() { t.Add(-1) }
 
 func (b *Broker) count(f func() int) int {
 	b.mu.Lock()

@@ -24,6 +24,8 @@ type Config struct {
 	Listen string `mapstructure:"listen"`
 	// OpsListen is where metrics and probes are served over HTTP; empty = nowhere.
 	OpsListen string `mapstructure:"ops_listen"`
+	// AdminListen is where operators connect: AdminService and InspectService; empty = nowhere.
+	AdminListen string `mapstructure:"admin_listen"`
 	// Replica is this process's name in answers, logs and sessions; empty = the host's name.
 	Replica string `mapstructure:"replica"`
 
@@ -118,9 +120,10 @@ type Log struct {
 // Default is what lockd does when it is told nothing. configs/lockd.yaml explains each value.
 func Default() Config {
 	return Config{
-		Listen:    ":7420",
-		OpsListen: ":7421",
-		Store:     Store{Kind: StoreMemory},
+		Listen:      ":7420",
+		OpsListen:   ":7421",
+		AdminListen: "127.0.0.1:7422",
+		Store:       Store{Kind: StoreMemory},
 		Redis: Redis{
 			OpTimeout: time.Second,
 			FenceTTL:  7 * 24 * time.Hour,

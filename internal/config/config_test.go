@@ -111,6 +111,9 @@ func TestLoadRefuses(t *testing.T) {
 		"no YAML":                 {file: "listen: [", want: []string{"yaml"}},
 		"two keys of a name":      {file: "listen: ':1'\nlisten: ':2'\n", want: []string{"already defined"}},
 		"one address for two":     {args: []string{"--listen", "0.0.0.0:7421"}, want: []string{"ops_listen: "}},
+		"operators among clients": {args: []string{"--admin-listen", "127.0.0.1:7420"}, want: []string{"admin_listen: ", "of listen"}},
+		"operators among probes":  {args: []string{"--admin-listen", ":7421"}, want: []string{"admin_listen: ", "ops_listen"}},
+		"no port for operators":   {args: []string{"--admin-listen", "localhost"}, want: []string{"admin_listen: "}},
 		"no port":                 {args: []string{"--listen", "localhost"}, want: []string{"listen: "}},
 		"ttl beyond max":          {file: "session: {ttl: 11m}", want: []string{"session.ttl: "}},
 		"redis unused":            {file: "redis: {addr: 'r:6379'}", want: []string{"redis: ", "store.kind"}},
@@ -142,7 +145,7 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestForeignVariablesAreIgnored(t *testing.T) {
 	env := []string{
-		"PATH=/bin", "LOCKD_ADDR=x", "LOCKD_NAME=x", "LOCKD_FENCE=7", "LOCKD_NAMES=x", "LOCKD_FENCES=7", "LOCKDX=1",
+		"PATH=/bin", "LOCKD_ADDR=x", "LOCKD_ADMIN_ADDR=x", "LOCKD_NAME=x", "LOCKD_FENCE=7", "LOCKD_NAMES=x", "LOCKD_FENCES=7", "LOCKDX=1",
 		"LOCKD_SERVICE_HOST=10.0.0.1", "LOCKD_SERVICE_PORT=7420", "LOCKD_SERVICE_PORT_GRPC=7420",
 		"LOCKD_PORT=tcp://10.0.0.1:7420", "LOCKD_PORT_7420_TCP=tcp://10.0.0.1:7420",
 		"LOCKD_PORT_7420_TCP_PROTO=tcp", "LOCKD_PORT_7420_TCP_PORT=7420", "LOCKD_PORT_7420_TCP_ADDR=10.0.0.1",

@@ -33,11 +33,12 @@ func Usage() string {
 
 // flagKeys are the flags that set a key.
 var flagKeys = map[string]string{
-	"listen":     "listen",
-	"ops-listen": "ops_listen",
-	"redis":      "redis.addr",
-	"log-level":  "log.level",
-	"log-format": "log.format",
+	"listen":       "listen",
+	"ops-listen":   "ops_listen",
+	"admin-listen": "admin_listen",
+	"redis":        "redis.addr",
+	"log-level":    "log.level",
+	"log-format":   "log.format",
 }
 
 func newFlags(a *Args) *pflag.FlagSet {
@@ -47,6 +48,7 @@ func newFlags(a *Args) *pflag.FlagSet {
 	fs.Usage = func() {}
 	fs.String("listen", d.Listen, "the `address` where clients connect")
 	fs.String("ops-listen", d.OpsListen, "the `address` of metrics and probes, empty for none")
+	fs.String("admin-listen", d.AdminListen, "the `address` where operators connect, empty for none")
 	fs.String("redis", "", "keep leases in the Redis at this `address`: HOST:PORT, redis://… or rediss://…")
 	fs.String("log-level", d.Log.Level, "the log's `level`: debug, info, warn or error")
 	fs.String("log-format", d.Log.Format, "the log's `format`: auto, json or console")

@@ -93,7 +93,7 @@ func readEnv(v *viper.Viper, env []string, known map[string]any) []error {
 }
 
 // ofLockctl are the variables of lockctl and of the programs it starts.
-var ofLockctl = []string{"LOCKD_ADDR", "LOCKD_NAME", "LOCKD_FENCE", "LOCKD_NAMES", "LOCKD_FENCES"}
+var ofLockctl = []string{"LOCKD_ADDR", "LOCKD_ADMIN_ADDR", "LOCKD_NAME", "LOCKD_FENCE", "LOCKD_NAMES", "LOCKD_FENCES"}
 
 // ofKubernetes are the variables that Kubernetes gives to every pod beside a Service called lockd or lockd-something.
 var ofKubernetes = regexp.MustCompile(

@@ -30,11 +30,15 @@ func (c Config) Validate() error {
 
 func (c Config) validateAddresses(f *findings) {
 	f.listenAddr("listen", c.Listen)
-	if c.OpsListen == "" {
-		return
+	if c.OpsListen != "" {
+		f.listenAddr("ops_listen", c.OpsListen)
+		f.unless(!sameAddr(c.Listen, c.OpsListen), "ops_listen", "must not be the address of listen (%s)", c.Listen)
 	}
-	f.listenAddr("ops_listen", c.OpsListen)
-	f.unless(!sameAddr(c.Listen, c.OpsListen), "ops_listen", "must not be the address of listen (%s)", c.Listen)
+	if c.AdminListen != "" {
+		f.listenAddr("admin_listen", c.AdminListen)
+		f.unless(!sameAddr(c.Listen, c.AdminListen), "admin_listen", "must not be the address of listen (%s)", c.Listen)
+		f.unless(!sameAddr(c.OpsListen, c.AdminListen), "admin_listen", "must not be the address of ops_listen (%s)", c.OpsListen)
+	}
 }
 
 func (c Config) validateStore(f *findings) {

@@ -25,9 +25,11 @@ import (
 
 // server is a lockd without sockets and Redis.
 type server struct {
-	t    testing.TB
-	conn *grpc.ClientConn
-	b    *broker.Broker
+	t     testing.TB
+	conn  *grpc.ClientConn
+	admin *grpc.ClientConn // at the address for operators
+	srv   *grpcapi.Server
+	b     *broker.Broker
 }
 
 // inBubble runs a test against a server in a bubble, where time passes only while everybody sleeps.
@@ -50,30 +52,39 @@ func start(t testing.TB) *server {
 		HandoffBurst: 32,
 	}, store, dog, log, reg)
 	srv := grpcapi.New(grpcapi.Config{
-		FrameBytes: 1 << 20, Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second,
+		FrameBytes: 1 << 20, Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0", Store: "memory",
 		KeepaliveTime: 20 * time.Second, KeepaliveTimeout: 10 * time.Second, KeepaliveMinTime: 10 * time.Second,
 	}, b, log, reg)
-	lis := bufconn.Listen(1 << 20)
-	served := make(chan error, 1)
+	lis, adminLis := bufconn.Listen(1<<20), bufconn.Listen(1<<20)
+	served := make(chan error, 2)
 	go func() { served <- srv.Serve(lis) }()
+	go func() { served <- srv.ServeAdmin(adminLis) }()
+	conn, admin := dial(t, lis), dial(t, adminLis)
+	t.Cleanup(func() {
+		_ = conn.Close()
+		_ = admin.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = b.Close(ctx)
+		srv.Stop(ctx)
+		for range 2 {
+			if err := <-served; err != nil {
+				t.Errorf("serve: %v", err)
+			}
+		}
+		dog.Close()
+	})
+	return &server{t: t, conn: conn, admin: admin, srv: srv, b: b}
+}
+
+func dial(t testing.TB, lis *bufconn.Listener) *grpc.ClientConn {
 	conn, err := grpc.NewClient("passthrough:///bufconn",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = conn.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = b.Close(ctx)
-		srv.Stop(ctx)
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
-		}
-		dog.Close()
-	})
-	return &server{t: t, conn: conn, b: b}
+	return conn
 }
 
 // stream is a client that works by hand.

@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"context"
 	"strconv"
+	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -12,7 +13,28 @@ import (
 
 type inspectService struct {
 	lockdv1.UnimplementedInspectServiceServer
-	b *broker.Broker
+	b              *broker.Broker
+	version, store string
+	started        time.Time
+	operators      bool // may read what the store said, which clients must not see
+}
+
+// GetStatus tells about this replica.
+func (h *inspectService) GetStatus(context.Context, *lockdv1.GetStatusRequest) (*lockdv1.GetStatusResponse, error) {
+	st := h.b.Status()
+	resp := &lockdv1.GetStatusResponse{
+		Replica: h.b.Replica(), Version: h.version, Uptime: durationpb.New(time.Since(h.started)),
+		Ready: st.Down == nil && !st.Draining, Draining: st.Draining,
+		Sessions: count(st.Sessions), Locks: count(st.Locks), Waiters: count(st.Waiters), Store: h.store,
+	}
+	switch {
+	case st.Down == nil:
+	case h.operators:
+		resp.StoreError = st.Down.Error()
+	default:
+		resp.StoreError = broker.ErrUnavailable.Error()
+	}
+	return resp, nil
 }
 
 // ListSessions lists the open sessions. The page token is the last id.

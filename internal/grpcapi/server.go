@@ -37,67 +37,106 @@ type Config struct {
 	OpenTimeout time.Duration
 	// DrainWindow is used by AdminService.Drain when it is told no other.
 	DrainWindow time.Duration
+	// Version and Store are told by GetStatus: which lockd this is, and where leases live.
+	Version, Store string
 }
 
-// Server serves SessionService, LockService, InspectService, AdminService, health and reflection.
+// Server serves clients at one address: SessionService, LockService and InspectService; and operators at another one:
+// AdminService and InspectService. Both have health and reflection.
 type Server struct {
-	grpc    *grpc.Server
-	health  *health.Server
-	streams sync.WaitGroup // the goroutines that read streams
+	clients   *grpc.Server
+	operators *grpc.Server
+	health    *health.Server
+	streams   sync.WaitGroup // the goroutines that read streams
+
+	mu       sync.Mutex // held while draining begins or ends; before Broker.mu
+	stopping bool       // for good
 }
 
-// New builds a server; Serve runs it.
+// New builds a server; Serve and ServeAdmin run it.
 func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registerer) *Server {
 	log = log.Named("grpcapi")
 	m := newMetrics(reg)
 	s := &Server{health: health.NewServer()}
-	s.grpc = grpc.NewServer(
-		grpc.MaxRecvMsgSize(grace*cfg.FrameBytes),
+	opts := serverOptions(cfg, m.unary(log))
+	s.clients, s.operators = grpc.NewServer(opts...), grpc.NewServer(opts...)
+	lockdv1.RegisterSessionServiceServer(s.clients, &sessionService{cfg: cfg, b: b, log: log, metrics: m, readers: &s.streams})
+	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
+	lockdv1.RegisterAdminServiceServer(s.clients, noAdminService{})
+	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{b: b, drainWindow: cfg.DrainWindow, server: s})
+	for _, g := range []*grpc.Server{s.clients, s.operators} {
+		lockdv1.RegisterInspectServiceServer(g, &inspectService{
+			b: b, version: cfg.Version, store: cfg.Store, started: time.Now(), operators: g == s.operators,
+		})
+		grpc_health_v1.RegisterHealthServer(g, s.health)
+		if cfg.Reflection {
+			reflection.Register(g)
+		}
+	}
+	s.health.SetServingStatus(lockdv1.SessionService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
+	s.health.SetServingStatus(lockdv1.LockService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
+	return s
+}
+
+func serverOptions(cfg Config, unary grpc.UnaryServerInterceptor) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(grace * cfg.FrameBytes),
 		grpc.ForceServerCodecV2(newFrameCodec(cfg.FrameBytes)),
 		grpc.MaxConcurrentStreams(cfg.MaxConcurrentStreams),
 		grpc.ReadBufferSize(ioBuffer),
 		grpc.WriteBufferSize(ioBuffer),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: cfg.KeepaliveMinTime, PermitWithoutStream: true}),
-		grpc.UnaryInterceptor(m.unary(log)),
-	)
-	lockdv1.RegisterSessionServiceServer(s.grpc, &sessionService{cfg: cfg, b: b, log: log, metrics: m, readers: &s.streams})
-	lockdv1.RegisterLockServiceServer(s.grpc, &lockService{b: b})
-	lockdv1.RegisterInspectServiceServer(s.grpc, &inspectService{b: b})
-	lockdv1.RegisterAdminServiceServer(s.grpc, &adminService{b: b, drainWindow: cfg.DrainWindow, notServing: s.NotServing})
-	grpc_health_v1.RegisterHealthServer(s.grpc, s.health)
-	s.health.SetServingStatus(lockdv1.SessionService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
-	s.health.SetServingStatus(lockdv1.LockService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
-	if cfg.Reflection {
-		reflection.Register(s.grpc)
+		grpc.UnaryInterceptor(unary),
 	}
-	return s
 }
 
-// Serve accepts connections until Stop. It takes over the listener.
+// Serve accepts connections of clients until Stop. It takes over the listener.
 func (s *Server) Serve(lis net.Listener) error {
-	if err := s.grpc.Serve(lis); err != nil {
+	if err := s.clients.Serve(lis); err != nil {
 		return fmt.Errorf("serve grpc: %w", err)
 	}
 	return nil
 }
 
-// NotServing tells those who ask for the server's health to send nobody here any more.
-func (s *Server) NotServing() { s.health.Shutdown() }
+// ServeAdmin accepts connections of operators until Stop. It takes over the listener.
+func (s *Server) ServeAdmin(lis net.Listener) error {
+	if err := s.operators.Serve(lis); err != nil {
+		return fmt.Errorf("serve operators: %w", err)
+	}
+	return nil
+}
+
+// NotServing tells those who ask for the server's health to send nobody here any more, for good: from now on nobody
+// takes a Drain back.
+func (s *Server) NotServing() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopping = true
+	s.health.Shutdown()
+}
 
 // Stop waits until all calls have ended or ctx ends, then cuts what is left. Streams end when the broker ends their
 // sessions.
 func (s *Server) Stop(ctx context.Context) {
+	var stops sync.WaitGroup
+	for _, g := range []*grpc.Server{s.clients, s.operators} {
+		stops.Go(func() { stop(ctx, g) })
+	}
+	stops.Wait()
+	s.streams.Wait()
+}
+
+func stop(ctx context.Context, g *grpc.Server) {
 	stopped := make(chan struct{})
 	go func() {
-		s.grpc.GracefulStop()
+		g.GracefulStop()
 		close(stopped)
 	}()
 	select {
 	case <-stopped:
 	case <-ctx.Done():
-		s.grpc.Stop()
+		g.Stop()
 		<-stopped
 	}
-	s.streams.Wait()
 }

@@ -50,6 +50,7 @@ var table = []struct {
 	{broker.ErrNotOpen, codes.FailedPrecondition, "SESSION_NOT_OPEN", -1},
 	{broker.ErrOpenTwice, codes.FailedPrecondition, "SESSION_ALREADY_OPEN", -1},
 	{broker.ErrFrameTooLarge, codes.ResourceExhausted, "FRAME_TOO_LARGE", -1},
+	{broker.ErrAdminOnly, codes.PermissionDenied, "ADMIN_ONLY", -1},
 	{broker.ErrQuota, codes.ResourceExhausted, "QUOTA", time.Second},
 	{broker.ErrInvalid, codes.InvalidArgument, "INVALID_MESSAGE", -1},
 }

@@ -2,14 +2,17 @@ package grpcapi_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
@@ -94,7 +97,7 @@ func TestUnaryWaitEndsWithItsDeadlineAndKeepsNothing(t *testing.T) {
 
 func TestAdministration(t *testing.T) {
 	inBubble(t, func(s *server) {
-		admin, ctx := lockdv1.NewAdminServiceClient(s.conn), s.t.Context()
+		admin, ctx := lockdv1.NewAdminServiceClient(s.admin), s.t.Context()
 		inspect := lockdv1.NewInspectServiceClient(s.conn)
 		a, b := s.open(&lockdv1.Open{ClientName: "alice", Labels: map[string]string{"k": "v"}}), s.open(&lockdv1.Open{ClientName: "bob"})
 		a.send(acquire(1, &lockdv1.Acquire{Name: "job", Annotation: "nightly"}))
@@ -137,6 +140,111 @@ func TestAdministration(t *testing.T) {
 		health, err := grpc_health_v1.NewHealthClient(s.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 		if err != nil || health.GetStatus() != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
 			t.Errorf("health of a draining server: %v, %v", health, err)
+		}
+	})
+}
+
+func TestClientsCannotDoWhatOperatorsDo(t *testing.T) {
+	inBubble(t, func(s *server) {
+		admin, ctx := lockdv1.NewAdminServiceClient(s.conn), s.t.Context()
+		c := s.open(&lockdv1.Open{})
+		c.take(1, "job")
+		_, forced := admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: "job"})
+		_, drained := admin.Drain(ctx, &lockdv1.DrainRequest{})
+		_, undrained := admin.Undrain(ctx, &lockdv1.UndrainRequest{})
+		for _, err := range []error{forced, drained, undrained} {
+			st := status.Convert(err)
+			if st.Code() != codes.PermissionDenied || reasonOf(st) != "ADMIN_ONLY" || !strings.Contains(st.Message(), "admin_listen") {
+				t.Errorf("got %v, want ADMIN_ONLY with the word where to go", err)
+			}
+		}
+		s.open(&lockdv1.Open{}) // it does not drain
+		if state, err := s.b.Lock(ctx, "job"); err != nil || !state.Held {
+			t.Errorf("got %+v, %v, want a lock that is held", state, err)
+		}
+		// Whoever may only look can look at both.
+		for _, conn := range []*grpc.ClientConn{s.conn, s.admin} {
+			r, err := lockdv1.NewInspectServiceClient(conn).ListLocks(ctx, &lockdv1.ListLocksRequest{})
+			if err != nil || len(r.GetLeases()) != 1 {
+				t.Errorf("got %v, %v", r, err)
+			}
+		}
+		// Nor can operators' address be used to lock.
+		_, err := lockdv1.NewLockServiceClient(s.admin).Get(ctx, &lockdv1.GetRequest{Name: "job"})
+		if status.Code(err) != codes.Unimplemented {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+func TestADrainCanBeTakenBack(t *testing.T) {
+	inBubble(t, func(s *server) {
+		admin, ctx := lockdv1.NewAdminServiceClient(s.admin), s.t.Context()
+		undrain := func() bool {
+			t.Helper()
+			r, err := admin.Undrain(ctx, &lockdv1.UndrainRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.GetDrained()
+		}
+		if undrain() {
+			t.Error("what does not drain was drained")
+		}
+		for range 2 {
+			if _, err := admin.Drain(ctx, &lockdv1.DrainRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.b.Ready(); !errors.Is(err, broker.ErrDraining) {
+				t.Errorf("got %v, want ErrDraining", err)
+			}
+			<-s.b.Idle()
+			if !undrain() {
+				t.Error("it was not draining")
+			}
+			s.open(&lockdv1.Open{}).send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Goodbye{}})
+			synctest.Wait()
+			if err := s.b.Ready(); err != nil {
+				t.Error(err)
+			}
+			for _, service := range []string{"", "lockd.v1.SessionService"} {
+				r, err := grpc_health_v1.NewHealthClient(s.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: service})
+				if err != nil || r.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+					t.Errorf("health: %v, %v", r, err)
+				}
+			}
+		}
+		s.srv.NotServing()
+		_, err := admin.Undrain(ctx, &lockdv1.UndrainRequest{})
+		if got := reasonOf(status.Convert(err)); got != "DRAINING" {
+			t.Errorf("a replica that stops: got %v, want DRAINING", err)
+		}
+	})
+}
+
+func TestStatus(t *testing.T) {
+	inBubble(t, func(s *server) {
+		a, b := s.open(&lockdv1.Open{}), s.open(&lockdv1.Open{})
+		a.take(1, "x")
+		a.take(2, "y")
+		b.send(acquire(1, &lockdv1.Acquire{Name: "x"}))
+		b.recv()
+		time.Sleep(5 * time.Second)
+		for _, draining := range []bool{false, true} {
+			if draining {
+				s.b.Drain(time.Second)
+			}
+			got, err := lockdv1.NewInspectServiceClient(s.conn).GetStatus(s.t.Context(), &lockdv1.GetStatusRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &lockdv1.GetStatusResponse{
+				Replica: "test", Version: "v0", Uptime: seconds(5), Ready: !draining, Draining: draining,
+				Sessions: 2, Locks: 2, Waiters: 1, Store: "memory",
+			}
+			if !proto.Equal(got, want) {
+				t.Errorf("got %v, want %v", got, want)
+			}
 		}
 	})
 }

@@ -32,6 +32,8 @@ const (
 type Server struct {
 	// Addr is where clients connect; it stays the same over Restart.
 	Addr string
+	// AdminAddr is where operators connect.
+	AdminAddr string
 
 	bin, ops string
 	args     []string
@@ -59,10 +61,7 @@ func Run(args ...string) (*Server, error) {
 	}
 	s := &Server{bin: bin, args: args}
 	for range startTries {
-		if s.Addr, err = freeAddr(); err != nil {
-			continue
-		}
-		if s.ops, err = freeAddr(); err != nil {
+		if err = s.choosePorts(); err != nil {
 			continue
 		}
 		if err = s.Restart(); err == nil {
@@ -70,6 +69,16 @@ func Run(args ...string) (*Server, error) {
 		}
 	}
 	return nil, fmt.Errorf("lockd did not start: %w", err)
+}
+
+// choosePorts finds free ports. Somebody else may take them before the server does.
+func (s *Server) choosePorts() (err error) {
+	for _, addr := range []*string{&s.Addr, &s.ops, &s.AdminAddr} {
+		if *addr, err = freeAddr(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Kill ends the process at once, as a crash does. It may be called when none runs.
@@ -91,7 +100,7 @@ func (s *Server) Exited() <-chan struct{} { return s.exited }
 // Restart kills the process if it runs, starts another one at the same address, and waits until it is ready.
 func (s *Server) Restart() error {
 	s.Kill()
-	args := append([]string{"--listen", s.Addr, "--ops-listen", s.ops}, s.args...)
+	args := append([]string{"--listen", s.Addr, "--ops-listen", s.ops, "--admin-listen", s.AdminAddr}, s.args...)
 	cmd := exec.CommandContext(context.Background(), s.bin, args...)
 	s.log = new(proctest.Buffer)
 	cmd.Stdout, cmd.Stderr = s.log, s.log

@@ -36,7 +36,7 @@ log: {level: error, format: console}
 	p := start(t, lockdBin, []string{
 		"LOCKD_REDIS_ADDR=127.0.0.1:2", "LOCKD_OPS_LISTEN=127.0.0.1:2", "LOCKD_LOG_LEVEL=warn", "LOCKD_LOG_FORMAT=json",
 		"LOCKD_SESSION_TTL=5s", "LOCKD_LIMITS_HOLDER_BYTES=60",
-	}, "--config", file, "--redis", rs.Addr, "--ops-listen", "127.0.0.1:0", "--log-level", "info")
+	}, "--config", file, "--redis", rs.Addr, "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--log-level", "info")
 	d := &lockd{process: p}
 	until(t, "lockd serves", func() bool { return d.logged("lockd serves") != nil })
 	line := d.logged("lockd serves") // which only a level below warn shows
@@ -84,7 +84,7 @@ shutdown: {drain_window: 30s}
 		"no such file":       {nil, []string{"--config", file + ".none"}, 78, []string{"no such file"}},
 		"no such flag":       {nil, []string{"--no-such-flag"}, 2, []string{"no-such-flag"}},
 		"a word":             {nil, []string{"serve"}, 2, []string{"serve"}},
-		"an address in use?": {nil, []string{"--listen", "192.0.2.1:1", "--ops-listen", ""}, 1, []string{"192.0.2.1:1"}},
+		"an address in use?": {nil, []string{"--listen", "192.0.2.1:1", "--ops-listen", "", "--admin-listen", ""}, 1, []string{"192.0.2.1:1"}},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {

@@ -89,15 +89,16 @@ func (p *process) code() int {
 // lockd is a server.
 type lockd struct {
 	*process
-	addr string // where clients connect
-	ops  string // where metrics and probes are
+	addr  string // where clients connect
+	ops   string // where metrics and probes are
+	admin string // where operators connect
 }
 
 // startLockd runs a server on free ports before a Redis, with further variables such as "LOCKD_SESSION_TTL=3s".
 func startLockd(t *testing.T, redis string, env ...string) *lockd {
 	t.Helper()
 	env = append([]string{
-		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_LOG_FORMAT=json",
+		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0", "LOCKD_LOG_FORMAT=json",
 		"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + redis,
 	}, env...)
 	d := &lockd{process: start(t, lockdBin, env)}
@@ -110,6 +111,7 @@ func startLockd(t *testing.T, redis string, env ...string) *lockd {
 		line := d.logged("lockd serves")
 		d.addr, _ = line["listen"].(string)
 		d.ops, _ = line["ops_listen"].(string)
+		d.admin, _ = line["admin_listen"].(string)
 		return d.addr != ""
 	})
 	until(t, "lockd is ready", func() bool { code, _ := d.get("/readyz"); return code == 200 })
@@ -137,7 +139,7 @@ func (d *lockd) lockctl(args ...string) *process {
 
 func (d *lockd) startLockctl(args ...string) *process {
 	d.t.Helper()
-	return start(d.t, lockctlBin, []string{"LOCKD_ADDR=" + d.addr}, args...)
+	return start(d.t, lockctlBin, []string{"LOCKD_ADDR=" + d.addr, "LOCKD_ADMIN_ADDR=" + d.admin}, args...)
 }
 
 // gone says whether a process that need not be ours has ended; one that nobody waited for yet has.

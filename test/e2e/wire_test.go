@@ -43,9 +43,14 @@ func mustUnlock(t *testing.T, l *client.Lock) {
 }
 
 // connect makes a connection for the stubs.
-func (d *lockd) connect(t *testing.T) *grpc.ClientConn {
+func (d *lockd) connect(t *testing.T) *grpc.ClientConn { return connect(t, d.addr) }
+
+// operate is connect for operators.
+func (d *lockd) operate(t *testing.T) *grpc.ClientConn { return connect(t, d.admin) }
+
+func connect(t *testing.T, addr string) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(d.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -130,12 +130,15 @@ func (s *stage) dial() *client.Client {
 // unary connects to lockd's unary services.
 func (s *stage) unary() (lockdv1.LockServiceClient, lockdv1.AdminServiceClient) {
 	s.t.Helper()
-	conn, err := grpc.NewClient(s.lockd.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		s.t.Fatal(err)
+	connect := func(addr string) *grpc.ClientConn {
+		conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(func() { _ = conn.Close() })
+		return conn
 	}
-	s.t.Cleanup(func() { _ = conn.Close() })
-	return lockdv1.NewLockServiceClient(conn), lockdv1.NewAdminServiceClient(conn)
+	return lockdv1.NewLockServiceClient(connect(s.lockd.addr)), lockdv1.NewAdminServiceClient(connect(s.lockd.admin))
 }
 
 // get is what lockd knows of a name.

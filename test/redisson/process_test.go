@@ -70,7 +70,8 @@ func (p *process) pid() int { return p.cmd.Process.Pid }
 // lockd is a server.
 type lockd struct {
 	*process
-	addr string // where clients connect
+	addr  string // where clients connect
+	admin string // where operators connect
 }
 
 // startLockd runs a server on a free port before a Redis until the test ends.
@@ -81,7 +82,7 @@ func startLockd(t *testing.T, redis string, ttl time.Duration) *lockd {
 		t.Fatal(err)
 	}
 	p, err := launch(func(string) {}, []string{
-		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_LOG_FORMAT=json",
+		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0", "LOCKD_LOG_FORMAT=json",
 		"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + redis, "LOCKD_SESSION_TTL=" + ttl.String(),
 	}, bin)
 	if err != nil {
@@ -95,7 +96,7 @@ func startLockd(t *testing.T, redis string, ttl time.Duration) *lockd {
 			t.Fatal("lockd ended at once")
 		default:
 		}
-		d.addr = listening(d.stderr.String())
+		d.addr, d.admin = listening(d.stderr.String())
 		return d.addr != ""
 	})
 	return d
@@ -113,12 +114,15 @@ func (d *lockd) end(t *testing.T) func() {
 }
 
 // listening finds in a log of lockd where it listens.
-func listening(log string) string {
+func listening(log string) (addr, admin string) {
 	for line := range strings.Lines(log) {
-		var v struct{ Msg, Listen string }
+		var v struct {
+			Msg, Listen string
+			Admin       string `json:"admin_listen"`
+		}
 		if json.Unmarshal([]byte(line), &v) == nil && v.Msg == "lockd serves" {
-			return v.Listen
+			return v.Listen, v.Admin
 		}
 	}
-	return ""
+	return "", ""
 }
