@@ -33,7 +33,12 @@ func testConfig() config.Config {
 // start runs an App until stop is called, which returns what Run returned.
 func start(t *testing.T, cfg config.Config) (a *App, stop func() error) {
 	t.Helper()
-	a, err := New(cfg, zaptest.NewLogger(t))
+	return startWith(t, cfg, zaptest.NewLogger(t))
+}
+
+func startWith(t *testing.T, cfg config.Config, log *zap.Logger) (a *App, stop func() error) {
+	t.Helper()
+	a, err := New(cfg, log)
 	if err != nil {
 		t.Fatal(err)
 	}

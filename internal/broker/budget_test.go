@@ -50,6 +50,8 @@ func (g *generous) Renew(_ context.Context, rs []broker.Renewal, done func(int, 
 	}
 }
 
+func (g *generous) Extend(context.Context, broker.Renewal) error { return nil }
+
 // heap is the size of what lives.
 func heap() uint64 {
 	runtime.GC()

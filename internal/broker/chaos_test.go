@@ -182,6 +182,15 @@ func (c *chaos) Renew(ctx context.Context, rs []broker.Renewal, done func(int, e
 	}
 }
 
+func (c *chaos) Extend(ctx context.Context, r broker.Renewal) error {
+	_, err := meet(ctx, c, func(ctx context.Context) (struct{}, error) {
+		err := c.Store.Extend(ctx, r)
+		c.note(r.Name, "extend %+v: %v", r, err)
+		return struct{}{}, err
+	})
+	return err
+}
+
 func (c *chaos) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
 	return meet(ctx, c, func(ctx context.Context) ([]broker.Grant, error) {
 		gs, err := c.Store.AcquireAll(ctx, cs)

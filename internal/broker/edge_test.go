@@ -342,13 +342,12 @@ func (s *slowStore) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, 
 	return g, err
 }
 
-func (s *slowStore) Renew(ctx context.Context, rs []broker.Renewal, done func(int, error)) {
-	s.Store.Renew(ctx, rs, func(i int, err error) {
-		if rs[i].TTL > time.Hour {
-			time.Sleep(s.delay)
-		}
-		done(i, err)
-	})
+func (s *slowStore) Extend(ctx context.Context, r broker.Renewal) error {
+	err := s.Store.Extend(ctx, r)
+	if r.TTL > time.Hour {
+		time.Sleep(s.delay)
+	}
+	return err
 }
 
 func TestOperationsUnderWayAreBounded(t *testing.T) {

@@ -116,6 +116,13 @@ func (f *faults) Renew(ctx context.Context, rs []broker.Renewal, done func(int, 
 	f.Store.Renew(ctx, rs, done)
 }
 
+func (f *faults) Extend(ctx context.Context, r broker.Renewal) error {
+	if err := f.isDown(); err != nil {
+		return err
+	}
+	return f.Store.Extend(ctx, r)
+}
+
 func (f *faults) Look(ctx context.Context, name string) (broker.State, error) {
 	f.looks.Add(1)
 	f.mu.Lock()

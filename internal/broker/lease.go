@@ -278,7 +278,7 @@ func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {
 		err = ErrAutoLease
 	case held:
 		r := Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: d, Permits: l.permits}
-		start, err = b.renewOne(r)
+		start, err = b.extendOne(r)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -299,12 +299,11 @@ func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {
 	}
 }
 
-// renewOne prolongs one hold, and asks once more if the store does not answer.
-func (b *Broker) renewOne(r Renewal) (start time.Time, err error) {
+// extendOne prolongs one hold, and asks once more if the store does not answer.
+func (b *Broker) extendOne(r Renewal) (start time.Time, err error) {
 	for range 2 {
 		start = time.Now()
-		b.store.Renew(b.ctx, []Renewal{r}, func(_ int, e error) { err = e })
-		if !errors.Is(err, ErrOutcomeUnknown) {
+		if err = b.store.Extend(b.ctx, r); !errors.Is(err, ErrOutcomeUnknown) {
 			break
 		}
 	}

@@ -92,9 +92,8 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (Onc
 	if !w.ownID || !b.awaited(req.Name) {
 		return OnceLease{}, false
 	}
-	there := ErrNotHeld
-	own := []Renewal{{Name: req.Name, Kind: req.Kind, Owner: w.claim.Owner, Permits: w.claim.Permits}}
-	if b.store.Renew(ctx, own, func(_ int, err error) { there = err }); there != nil {
+	own := Renewal{Name: req.Name, Kind: req.Kind, Owner: w.claim.Owner, Permits: w.claim.Permits}
+	if b.store.Extend(ctx, own) != nil {
 		return OnceLease{}, false
 	}
 	a := b.insist(b.attempt(w.claim, nil))
@@ -154,7 +153,7 @@ func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration
 	if err != nil {
 		return OnceLease{}, err
 	}
-	start, err := b.renewOne(Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d})
+	start, err := b.extendOne(Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d})
 	if err != nil {
 		return OnceLease{}, err
 	}

@@ -221,8 +221,13 @@ type Store interface {
 
 	// Renew prolongs holds and calls done once for each, with its index, as soon as its outcome is known and
 	// possibly at the same time as others, before Renew returns. The error given to done is nil, or a *GoneError if
-	// the hold is not there. Renewing never brings a hold back.
+	// the hold is not there. Renewing never brings a hold back. What other requests ask of the Store does not delay
+	// it, unless TTL is 0.
 	Renew(ctx context.Context, rs []Renewal, done func(i int, err error))
+
+	// Extend is Renew for one hold, at the wish of a client. It shares its way to the Store with all other requests, so
+	// that it takes nothing from renewals; only the Keeper calls Renew.
+	Extend(ctx context.Context, r Renewal) error
 
 	// ForceRelease frees a name whoever holds it, tells the listeners and all replicas, and says whether it was held.
 	// Read frees no write hold; Write frees no readers but the writer itself, if it reads as well. All permits of a semaphore are returned; it keeps its limit.

@@ -146,17 +146,22 @@ func (w *work) release(r broker.Return) (res broker.Returned, told bool, err err
 // Renew implements broker.Store.
 func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int, err error)) {
 	for i, r := range rs {
-		err := begin(ctx, r.Kind)
-		if err == nil {
-			w := s.enter(1)
-			err = w.renew(r)
-			w.leave()
-		}
-		if err != nil {
-			err = fmt.Errorf("renew %q: %w", r.Name, err)
-		}
-		done(i, err)
+		done(i, s.Extend(ctx, r))
 	}
+}
+
+// Extend implements broker.Store.
+func (s *Store) Extend(ctx context.Context, r broker.Renewal) error {
+	err := begin(ctx, r.Kind)
+	if err == nil {
+		w := s.enter(1)
+		err = w.renew(r)
+		w.leave()
+	}
+	if err != nil {
+		return fmt.Errorf("renew %q: %w", r.Name, err)
+	}
+	return nil
 }
 
 func (w *work) renew(r broker.Renewal) error {

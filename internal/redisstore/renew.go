@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/lockd-io/lockd/internal/broker"
@@ -12,40 +13,82 @@ import (
 // is busy with it for well under a millisecond.
 const renewChunk = 100
 
-// Renew implements broker.Store. The chunks are all under way at the same time, each on a connection of the lane that
-// is kept for renewals, and each within the time of one operation: neither load nor a slow chunk delays the others.
+// Renew implements broker.Store. The chunks are all under way at the same time, each within the time of one operation,
+// so that a slow one delays no other. They use connections that are kept for renewals; but what only verifies, which
+// clients cause as they like and no lease depends on, shares the way of all other operations.
 func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int, err error)) {
-	ask := make([]int, 0, len(rs)) // the indexes of those that are asked for
+	var renew, verify []int // indexes
 	for i, r := range rs {
-		if err := begin(ctx, r.Kind); err != nil {
-			done(i, fmt.Errorf("renew %q: %w", r.Name, err))
-			continue
+		switch err := begin(ctx, r.Kind); {
+		case err != nil:
+			done(i, renewFailed(r, err))
+		case r.TTL > 0:
+			renew = append(renew, i)
+		default:
+			verify = append(verify, i)
 		}
-		ask = append(ask, i)
-	}
-	if len(ask) == 0 {
-		return
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
-	for len(ask) > renewChunk {
-		chunk := ask[:renewChunk]
-		ask = ask[renewChunk:]
-		wg.Go(func() { s.renewAll(ctx, rs, chunk, done) })
+	chunks := func(ask []int, via lane) {
+		for chunk := range slices.Chunk(ask, renewChunk) {
+			wg.Go(func() { s.renewAll(ctx, via, renewals{rs, chunk}, done) })
+		}
 	}
-	s.renewAll(ctx, rs, ask, done)
+	chunks(renew, s.direct)
+	chunks(verify, s.pipelined)
 	wg.Wait()
 }
 
-// renewAll renews those holds whose indexes are in chunk, by one script call.
-func (s *Store) renewAll(ctx context.Context, rs []broker.Renewal, chunk []int, done func(i int, err error)) {
-	chunk, plain := plainFirst(rs, chunk)
-	keys := make([]string, 0, 2*len(chunk))
-	args := make([]any, 0, 2+3*plain+6*(len(chunk)-plain))
+// Extend implements broker.Store.
+func (s *Store) Extend(ctx context.Context, r broker.Renewal) (err error) {
+	if err := begin(ctx, r.Kind); err != nil {
+		return renewFailed(r, err)
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	s.renewAll(ctx, s.pipelined, renewals{[]broker.Renewal{r}, []int{0}}, func(_ int, e error) { err = e })
+	return err
+}
+
+func renewFailed(r broker.Renewal, err error) error {
+	return fmt.Errorf("renew %q: %w", r.Name, err)
+}
+
+// renewals are some of those that are asked for, by their indexes.
+type renewals struct {
+	all   []broker.Renewal
+	chunk []int
+}
+
+// renewAll renews some holds by one script call.
+func (s *Store) renewAll(ctx context.Context, via lane, rs renewals, done func(i int, err error)) {
+	keys, args := s.renewCall(rs)
+	answers, err := s.askRenewal(ctx, via, keys, args)
+	if err == nil && len(answers) != len(rs.chunk) {
+		err = fmt.Errorf("%w: %w: %d for %d holds", broker.ErrOutcomeUnknown, errBadAnswer, len(answers), len(rs.chunk))
+	}
+	for k, i := range rs.chunk {
+		e := err
+		if err == nil {
+			e = renewalError(answers[k])
+		}
+		if e != nil {
+			e = renewFailed(rs.all[i], e)
+		}
+		done(i, e)
+	}
+}
+
+// renewCall is what renew.lua is called with. It sorts the chunk.
+func (s *Store) renewCall(rs renewals) (keys []string, args []any) {
+	chunk, plain := plainFirst(rs.all, rs.chunk)
+	keys = make([]string, 0, 2*len(chunk))
+	args = make([]any, 0, 2+3*plain+6*(len(chunk)-plain))
 	args = append(args, s.fenceMillis, plain)
 	for _, i := range chunk {
-		r := &rs[i]
+		r := &rs.all[i]
 		n := s.prefix + r.Name
 		keys = append(keys, n, tokenKey(n))
 		var ttl int64
@@ -61,20 +104,7 @@ func (s *Store) renewAll(ctx context.Context, rs []broker.Renewal, chunk []int, 
 		default: // exclusive and fair
 		}
 	}
-	answers, err := s.askRenewal(ctx, keys, args)
-	if err == nil && len(answers) != len(chunk) {
-		err = fmt.Errorf("%w: %w: %d for %d holds", broker.ErrOutcomeUnknown, errBadAnswer, len(answers), len(chunk))
-	}
-	for k, i := range chunk {
-		e := err
-		if err == nil {
-			e = renewalError(answers[k])
-		}
-		if e != nil {
-			e = fmt.Errorf("renew %q: %w", rs[i].Name, e)
-		}
-		done(i, e)
-	}
+	return keys, args
 }
 
 // plainFirst sorts exclusive and fair holds, which are renewed alike, to the front of a chunk and returns how many there
@@ -90,8 +120,8 @@ func plainFirst(rs []broker.Renewal, chunk []int) (sorted []int, plain int) {
 }
 
 // askRenewal runs renew.lua and returns its answers.
-func (s *Store) askRenewal(ctx context.Context, keys []string, args []any) ([]int64, error) {
-	cmd, err := s.scripts.renew.run(ctx, s.direct, keys, args...)
+func (s *Store) askRenewal(ctx context.Context, via lane, keys []string, args []any) ([]int64, error) {
+	cmd, err := s.scripts.renew.run(ctx, via, keys, args...)
 	if err != nil {
 		return nil, s.failed(err)
 	}

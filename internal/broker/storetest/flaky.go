@@ -44,6 +44,7 @@ const (
 	OpEnlist
 	OpLeave
 	OpQueue
+	OpExtend
 )
 
 // errPlanned is the cause of all errors a Flaky store makes up.
@@ -246,6 +247,11 @@ func (f *Flaky) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 			done(i, results[i])
 		}
 	}
+}
+
+// Extend implements broker.Store.
+func (f *Flaky) Extend(ctx context.Context, r broker.Renewal) error {
+	return f.call(ctx, OpExtend, r.Name, func(ctx context.Context) error { return f.Store.Extend(ctx, r) })
 }
 
 // ForceRelease implements broker.Store.

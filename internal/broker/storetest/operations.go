@@ -235,9 +235,13 @@ func (c *comparison) renew() (string, step) {
 		}
 		fences[i] = g.number
 	}
-	return fmt.Sprintf("renew %+v with fences %d", rs, fences), func(ctx context.Context, s *side) outcome {
+	extend := len(rs) == 1 && c.rand.IntN(2) == 0
+	return fmt.Sprintf("renew %+v with fences %d, extend %v", rs, fences, extend), func(ctx context.Context, s *side) outcome {
 		for i := range rs {
 			rs[i].Fence = s.fence(rs[i].Name, fences[i])
+		}
+		if extend {
+			return outcome{Err: class(s.Store.Extend(ctx, rs[0]))}
 		}
 		results := make([]string, len(rs))
 		s.Store.Renew(ctx, rs, func(i int, err error) { results[i] += "done " + class(err) })

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// startOnRedis starts an App whose leases live in a Redis of the test's own.
+func startOnRedis(t *testing.T) *App {
+	t.Helper()
+	cfg := testConfig()
+	cfg.Store.Kind, cfg.Redis.Addr = config.StoreStandalone, redistest.Start(t).Addr
+	a, _ := startWith(t, cfg, zap.NewNop())
+	return a
+}
+
+// openSession opens a session of the core and passes each of its events to hear, in a goroutine, until the test ends.
+func openSession(t *testing.T, a *App, ttl time.Duration, hear func(s *broker.Session, e broker.Event)) *broker.Session {
+	t.Helper()
+	s, err := a.broker.Open(broker.OpenRequest{TTL: ttl})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-s.Outbox().Wake():
+			case <-time.After(ttl / 4):
+				s.Hear()
+			case <-ctx.Done():
+				return
+			}
+			for _, e := range s.Outbox().Take() {
+				hear(s, e)
+			}
+		}
+	})
+	t.Cleanup(func() {
+		s.Goodbye()
+		cancel()
+		wg.Wait()
+	})
+	return s
+}
+
+// Sessions that prolong their fixed leases without a pause take no lease from a third.
+func TestExtendingWithoutPauseLosesNobodysLease(t *testing.T) {
+	const sessions, leases, ttl = 4, 9000, 2 * time.Second
+	a := startOnRedis(t)
+	lost, granted := make(chan broker.Lost, 1), make(chan broker.Granted, 1)
+	victim := openSession(t, a, ttl, func(_ *broker.Session, e broker.Event) {
+		switch e := e.(type) {
+		case broker.Granted:
+			granted <- e
+		case broker.Lost:
+			lost <- e
+		}
+	})
+	victim.Acquire(1, broker.AcquireRequest{Name: "victim", Kind: broker.Exclusive})
+	<-granted
+	var extended atomic.Int64
+	for i := range sessions {
+		hostile := extendWithoutPause(t, a, &extended)
+		for n := range leases {
+			hostile.Acquire(uint64(n+1), broker.AcquireRequest{
+				Name: fmt.Sprint("fixed ", i, n), Kind: broker.Exclusive, Lease: new(time.Hour),
+			})
+		}
+	}
+	select {
+	case l := <-lost:
+		t.Errorf("the victim lost its lease: %v", l.Reason)
+	case <-time.After(5 * ttl):
+	}
+	t.Logf("%d extensions", extended.Load())
+	if extended.Load() < sessions*leases {
+		t.Error("too little happened for this test to mean anything")
+	}
+}
+
+// extendWithoutPause opens a session that extends whatever it is granted, again and again.
+func extendWithoutPause(t *testing.T, a *App, extended *atomic.Int64) *broker.Session {
+	holds, id := map[uint64]broker.Hold{}, uint64(1_000_000)
+	extend := func(s *broker.Session, h broker.Hold) {
+		id++
+		holds[id] = h
+		s.Extend(id, broker.ExtendRequest{Hold: h, Lease: time.Hour})
+	}
+	return openSession(t, a, time.Minute, func(s *broker.Session, e broker.Event) {
+		switch e := e.(type) {
+		case broker.Granted:
+			extend(s, e.Hold)
+		case broker.Extended:
+			extended.Add(1)
+			extend(s, holds[e.ID])
+			delete(holds, e.ID)
+		case broker.Failed:
+			if h, ok := holds[e.ID]; ok {
+				extend(s, h)
+				delete(holds, e.ID)
+			}
+		}
+	})
+}

@@ -1,0 +1,39 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// The keeper has the renewals' way to the store for itself.
+func TestNothingThatClientsAskForUsesTheWayOfRenewals(t *testing.T) {
+	inWorld(t, func(w *world) {
+		counted := &renewals{Store: w.store}
+		w = start(w.t, testConfig(), &faults{Store: counted})
+		c := w.open()
+		fixed := time.Minute
+		c.acquire(broker.AcquireRequest{Name: "fixed", Kind: broker.Exclusive, Lease: &fixed})
+		hold := one[broker.Granted](c).Hold
+		c.Extend(c.id(), broker.ExtendRequest{Hold: hold, Lease: 2 * time.Minute})
+		one[broker.Extended](c)
+
+		once := broker.OnceRequest{
+			Name: "once", Kind: broker.Exclusive, Lease: time.Minute, LeaseID: "ABCDEFGHIJKLMNOPQRSTUV",
+		}
+		if _, refused, err := w.b.AcquireOnce(w.t.Context(), once); refused != nil || err != nil {
+			w.t.Fatal(refused, err)
+		}
+		if _, err := w.b.ExtendOnce(once.Name, once.Kind, once.LeaseID, time.Minute); err != nil {
+			w.t.Error(err)
+		}
+		c.queue("once")
+		if _, refused, err := w.b.AcquireOnce(w.t.Context(), once); refused != nil || err != nil {
+			w.t.Error("repeated:", refused, err)
+		}
+		if n := counted.n.Load(); n != 0 {
+			w.t.Errorf("%d calls of Renew, want none", n)
+		}
+	})
+}

@@ -1,0 +1,31 @@
+package redisstore
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// What clients cause succeeds even without the renewals' connections, so it cannot be in the way of a renewal.
+func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
+	s := open(t, quick(redistest.Start(t)))
+	f := acquire(t, s, claim("n", "o")).Fence
+	r := broker.Renewal{Name: "n", Kind: broker.Exclusive, Owner: "o", Fence: f, TTL: lease}
+	renew := func(r broker.Renewal) (err error) {
+		s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, e error) { err = e })
+		return err
+	}
+	wantErr(t, renew(r), nil)
+	if err := s.steady.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.steady = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	wantErr(t, renew(r), broker.ErrUnavailable)
+	wantErr(t, s.Extend(t.Context(), r), nil)
+	r.TTL = 0
+	wantErr(t, renew(r), nil)
+	wantErr(t, s.Extend(t.Context(), r), nil)
+}
