@@ -191,6 +191,11 @@ func (c *chaos) Extend(ctx context.Context, r broker.Renewal) error {
 	return err
 }
 
+// StartExtend is Extend in a goroutine of its own.
+func (c *chaos) StartExtend(r broker.Renewal, done func(error)) {
+	go func() { done(c.Extend(context.Background(), r)) }()
+}
+
 func (c *chaos) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
 	return meet(ctx, c, func(ctx context.Context) ([]broker.Grant, error) {
 		gs, err := c.Store.AcquireAll(ctx, cs)

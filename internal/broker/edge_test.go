@@ -342,6 +342,10 @@ func (s *slowStore) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, 
 	return g, err
 }
 
+func (s *slowStore) StartExtend(r broker.Renewal, done func(error)) {
+	go func() { done(s.Extend(context.Background(), r)) }()
+}
+
 func (s *slowStore) Extend(ctx context.Context, r broker.Renewal) error {
 	err := s.Store.Extend(ctx, r)
 	if r.TTL > time.Hour {

@@ -123,6 +123,10 @@ func (f *faults) Extend(ctx context.Context, r broker.Renewal) error {
 	return f.Store.Extend(ctx, r)
 }
 
+func (f *faults) StartExtend(r broker.Renewal, done func(error)) {
+	go func() { done(f.Extend(context.Background(), r)) }()
+}
+
 func (f *faults) Look(ctx context.Context, name string) (broker.State, error) {
 	f.looks.Add(1)
 	f.mu.Lock()

@@ -55,12 +55,37 @@ func (l *Lease) doLocked(op func()) {
 
 // requestLocked is doLocked for what a client asks for, which could be without end.
 func (l *Lease) requestLocked(op func()) error {
-	limits := l.b.cfg.Limits
-	if most := limits.LocksPerSession + limits.WaitersPerSession; l.sess.ops >= most {
-		return l.b.metrics.denied("operations", most)
+	err := l.sess.operableLocked()
+	if err == nil {
+		l.doLocked(op)
 	}
-	l.doLocked(op)
+	return err
+}
+
+// operableLocked says whether the session may have one more operation under way.
+func (s *Session) operableLocked() error {
+	limits := s.b.cfg.Limits
+	if most := limits.LocksPerSession + limits.WaitersPerSession; s.ops >= most {
+		return s.b.metrics.denied("operations", most)
+	}
 	return nil
+}
+
+// enterOpLocked and leaveOpLocked surround an operation that needs no goroutine of its own, of a lease without others.
+func (l *Lease) enterOpLocked() {
+	l.sess.ops++
+	l.ops = append(l.ops, nil)
+}
+
+func (l *Lease) leaveOpLocked() {
+	l.ops = l.ops[1:]
+	if len(l.ops) > 0 {
+		l.b.wg.Go(l.runOps)
+	} else {
+		l.ops = nil
+	}
+	l.sess.ops--
+	l.sess.finishLocked()
 }
 
 func (l *Lease) runOps() {
@@ -247,65 +272,4 @@ func lostReason(err error) LostReason {
 		return gone.Reason
 	}
 	return LostForced
-}
-
-// ExtendRequest asks to prolong a fixed lease.
-type ExtendRequest struct {
-	Hold  Hold
-	Lease time.Duration
-}
-
-// Extend makes a fixed lease last at least so long from now. The answer is Extended or Failed. Repeating it is
-// harmless; with an unknown outcome the lease ends somewhere between its old and its new time, and the old is told.
-func (s *Session) Extend(id uint64, req ExtendRequest) {
-	s.withLease(id, req.Hold, s.b.checkLease(&req.Lease), func(l *Lease) error {
-		return l.requestLocked(func() { s.b.extend(l, id, req.Lease) })
-	})
-}
-
-func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {
-	done := func(error) {}
-	b.mu.Lock()
-	held, auto := !l.over, l.auto
-	if held && !auto {
-		done = l.prolongingLocked(d)
-	}
-	b.mu.Unlock()
-	err := ErrNotHeld
-	var start time.Time
-	switch {
-	case held && auto:
-		err = ErrAutoLease
-	case held:
-		r := Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: d, Permits: l.permits}
-		start, err = b.extendOne(r)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	done(err)
-	var gone *GoneError
-	switch {
-	case l.over:
-		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
-	case err == nil:
-		l.stretchLocked(start, d)
-		b.keeper.Keep(l, l.until)
-		l.sess.emitLocked(Extended{ID: id, Validity: l.sess.validityLocked(l.until)})
-	case errors.As(err, &gone):
-		l.loseLocked(gone.Reason)
-		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
-	default:
-		l.sess.emitLocked(Failed{ID: id, Err: err})
-	}
-}
-
-// extendOne prolongs one hold, and asks once more if the store does not answer.
-func (b *Broker) extendOne(r Renewal) (start time.Time, err error) {
-	for range 2 {
-		start = time.Now()
-		if err = b.store.Extend(b.ctx, r); !errors.Is(err, ErrOutcomeUnknown) {
-			break
-		}
-	}
-	return start, err
 }

@@ -229,6 +229,9 @@ type Store interface {
 	// that it takes nothing from renewals; only the Keeper calls Renew.
 	Extend(ctx context.Context, r Renewal) error
 
+	// StartExtend is to Extend what StartAcquire is to Acquire.
+	StartExtend(r Renewal, done func(error))
+
 	// ForceRelease frees a name whoever holds it, tells the listeners and all replicas, and says whether it was held.
 	// Read frees no write hold; Write frees no readers but the writer itself, if it reads as well. All permits of a semaphore are returned; it keeps its limit.
 	ForceRelease(ctx context.Context, name string, kind Kind) (bool, error)

@@ -190,6 +190,11 @@ func (w *work) renew(r broker.Renewal) error {
 	return nil
 }
 
+// StartExtend implements broker.Store.
+func (s *Store) StartExtend(r broker.Renewal, done func(error)) {
+	go func() { done(s.Extend(context.Background(), r)) }()
+}
+
 // ForceRelease implements broker.Store.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind broker.Kind) (bool, error) {
 	err := begin(ctx, kind)

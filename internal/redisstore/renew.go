@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
@@ -52,6 +54,20 @@ func (s *Store) Extend(ctx context.Context, r broker.Renewal) (err error) {
 	return err
 }
 
+// StartExtend implements broker.Store.
+func (s *Store) StartExtend(r broker.Renewal, done func(error)) {
+	if err := begin(context.Background(), r.Kind); err != nil {
+		go done(renewFailed(r, err))
+		return
+	}
+	one := renewals{[]broker.Renewal{r}, []int{0}}
+	keys, args := s.renewCall(one)
+	s.scripts.renew.start(s.shared, keys, args, func(cmd *redis.Cmd, err error) {
+		answers, err := s.renewAnswers(cmd, err)
+		one.tell(answers, err, func(_ int, err error) { done(err) })
+	})
+}
+
 func renewFailed(r broker.Renewal, err error) error {
 	return fmt.Errorf("renew %q: %w", r.Name, err)
 }
@@ -65,7 +81,24 @@ type renewals struct {
 // renewAll renews some holds by one script call.
 func (s *Store) renewAll(ctx context.Context, via lane, rs renewals, done func(i int, err error)) {
 	keys, args := s.renewCall(rs)
-	answers, err := s.askRenewal(ctx, via, keys, args)
+	answers, err := s.renewAnswers(s.scripts.renew.run(ctx, via, keys, args...))
+	rs.tell(answers, err, done)
+}
+
+// renewAnswers reads what renew.lua answered.
+func (s *Store) renewAnswers(cmd *redis.Cmd, err error) ([]int64, error) {
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	answers, err := cmd.Int64Slice()
+	if err != nil {
+		return nil, s.failed(fmt.Errorf("%w: %w", errBadAnswer, err))
+	}
+	return answers, nil
+}
+
+// tell says what became of each hold: one answer for each, or an error for all.
+func (rs renewals) tell(answers []int64, err error, done func(i int, err error)) {
 	if err == nil && len(answers) != len(rs.chunk) {
 		err = fmt.Errorf("%w: %w: %d for %d holds", broker.ErrOutcomeUnknown, errBadAnswer, len(answers), len(rs.chunk))
 	}
@@ -117,19 +150,6 @@ func plainFirst(rs []broker.Renewal, chunk []int) (sorted []int, plain int) {
 		}
 	}
 	return chunk, plain
-}
-
-// askRenewal runs renew.lua and returns its answers.
-func (s *Store) askRenewal(ctx context.Context, via lane, keys []string, args []any) ([]int64, error) {
-	cmd, err := s.scripts.renew.run(ctx, via, keys, args...)
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	answers, err := cmd.Int64Slice()
-	if err != nil {
-		return nil, s.failed(fmt.Errorf("%w: %w", errBadAnswer, err))
-	}
-	return answers, nil
 }
 
 // renewalError is what one answer of renew.lua means.

@@ -172,6 +172,11 @@ func (f *Flaky) StartRelease(r broker.Return, done func(broker.Returned, error))
 	go func() { done(f.Release(context.Background(), r)) }()
 }
 
+// StartExtend has the fate of an Extend.
+func (f *Flaky) StartExtend(r broker.Renewal, done func(error)) {
+	go func() { done(f.Extend(context.Background(), r)) }()
+}
+
 // Acquire implements broker.Store.
 func (f *Flaky) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
 	return reply(ctx, f, OpAcquire, c.Name, func(ctx context.Context) (broker.Grant, error) {

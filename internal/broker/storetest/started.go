@@ -7,7 +7,7 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// started is a Store whose Acquire and Release go through StartAcquire and StartRelease, so that the contract of the
+// started is a Store whose Acquire, Release and Extend go through StartAcquire and its like, so that the contract of the
 // ones is tested on the others. It checks that done is called once.
 type started struct{ broker.Store }
 
@@ -25,6 +25,17 @@ func (s started) Release(ctx context.Context, r broker.Return) (broker.Returned,
 		return s.Store.Release(ctx, r)
 	}
 	return wait(func(done func(broker.Returned, error)) { s.StartRelease(r, done) })
+}
+
+// Extend is StartExtend and a wait.
+func (s started) Extend(ctx context.Context, r broker.Renewal) error {
+	if ctx.Err() != nil {
+		return s.Store.Extend(ctx, r)
+	}
+	_, err := wait(func(done func(struct{}, error)) {
+		s.StartExtend(r, func(err error) { done(struct{}{}, err) })
+	})
+	return err
 }
 
 func wait[T any](start func(done func(T, error))) (T, error) {
