@@ -31,15 +31,20 @@ type LeaseInfo struct {
 	Annotation string
 }
 
-// WaiterInfo describes a request that waits. Of one that waits elsewhere only the owner and the position are known.
+// WaiterInfo describes a request that waits. What nobody knows is zero: of one that waits elsewhere Waiters knows the owner
+// and the position only, Inspect also what its replica says.
 type WaiterInfo struct {
-	Name     string
-	Kind     Kind
-	Owner    Owner
-	Session  string // empty for a unary call, or elsewhere
-	Client   string
-	Position int
-	Age      time.Duration
+	Name       string        `json:"name"`
+	Kind       Kind          `json:"kind"`
+	Owner      Owner         `json:"owner"`
+	Session    string        `json:"session,omitempty"` // empty for a unary call
+	Client     string        `json:"client,omitempty"`
+	Peer       string        `json:"peer,omitempty"`
+	Replica    string        `json:"replica,omitempty"`
+	Annotation string        `json:"annotation,omitempty"`
+	Position   int           `json:"position"`
+	Age        time.Duration `json:"age"`
+	TimeLeft   time.Duration `json:"time_left,omitempty"` // 0: it waits for ever
 }
 
 // LockInfo is what the store knows of a name and, where this replica is concerned, what it adds.
@@ -182,7 +187,7 @@ func (b *Broker) Waiters(ctx context.Context, name string, from, size int) ([]Wa
 	defer b.mu.Unlock()
 	q := b.queues[name]
 	if len(owners) == 0 && (err == nil || q == nil || q.places == nil) {
-		return q.waitersLocked(from, size), nil
+		return b.here(q.waitersLocked(from, size)), nil
 	}
 	if err != nil {
 		return nil, err
@@ -192,11 +197,20 @@ func (b *Broker) Waiters(ctx context.Context, name string, from, size int) ([]Wa
 		info := WaiterInfo{Name: name, Kind: Fair, Owner: o}
 		if q != nil && q.places != nil && q.places.of[o] != nil {
 			info = q.places.of[o].infoLocked()
+			info.Replica = b.cfg.Replica
 		}
 		info.Position = from + i
 		infos = append(infos, info)
 	}
 	return infos, nil
+}
+
+// here says that some wait at this replica.
+func (b *Broker) here(infos []WaiterInfo) []WaiterInfo {
+	for i := range infos {
+		infos[i].Replica = b.cfg.Replica
+	}
+	return infos
 }
 
 // waitersLocked are those who wait here; q may be nil.
@@ -218,10 +232,14 @@ func (q *queue) waitersLocked(from, size int) (infos []WaiterInfo) {
 
 func (w *waiter) infoLocked() WaiterInfo {
 	info := WaiterInfo{
-		Name: w.claim.Name, Kind: w.claim.Kind, Owner: w.claim.Owner, Client: w.client, Age: time.Since(w.since),
+		Name: w.claim.Name, Kind: w.claim.Kind, Owner: w.claim.Owner, Client: w.client, Peer: w.peer,
+		Annotation: w.annotation, Age: time.Since(w.since),
 	}
 	if w.sess != nil {
-		info.Session, info.Client = w.sess.id, w.sess.client.Name
+		info.Session, info.Client, info.Peer = w.sess.id, w.sess.client.Name, w.sess.client.Peer
+	}
+	if w.wait != forever {
+		info.TimeLeft = max(time.Until(w.since.Add(w.wait)), time.Millisecond)
 	}
 	return info
 }

@@ -23,6 +23,8 @@ type Broker struct {
 	stop    context.CancelCauseFunc
 	wg      sync.WaitGroup
 	quiet   chan struct{} // size 1, has a value when taking became 0
+	peers   peers
+	notes   notes
 
 	// Locked before Outbox.mu and before the Keeper's own lock.
 	mu       sync.Mutex // guards the fields below, and all queues, sessions and leases
@@ -52,6 +54,7 @@ func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus
 		leaving:  make(map[placeKey][]Owner),
 	}
 	b.metrics = newMetrics(reg, b)
+	b.joinPeers()
 	b.wg.Go(b.monitor)
 	return b
 }
@@ -144,6 +147,9 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.mu.Lock()
 	b.closed = true
 	b.mu.Unlock()
+	for _, stop := range b.peers.stop {
+		stop()
+	}
 	b.stop(errors.New("the broker is closed"))
 	finished := make(chan struct{})
 	go func() { b.wg.Wait(); close(finished) }()

@@ -226,9 +226,16 @@ func inWorldWith(t *testing.T, cfg broker.Config, test func(w *world)) {
 
 // start starts a replica on a store, and stops it at the end of the test.
 func start(t *testing.T, cfg broker.Config, store *faults) *world {
+	w := startOn(t, cfg, store)
+	w.store = store
+	return w
+}
+
+// startOn is start on any store.
+func startOn(t *testing.T, cfg broker.Config, store broker.Store) *world {
 	reg := prometheus.NewRegistry()
 	dog := watchdog.New(store, zap.NewNop(), reg)
-	w := &world{t: t, store: store, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
+	w := &world{t: t, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
 	t.Cleanup(func() {
 		if err := w.b.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)

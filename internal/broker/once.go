@@ -18,6 +18,7 @@ type OnceRequest struct {
 	Lease      time.Duration
 	LeaseID    string // chosen by a caller that wants to repeat safely; empty: the broker chooses
 	Client     string
+	Peer       string // where the call comes from, for people
 	Annotation string
 }
 
@@ -40,7 +41,7 @@ var leaseIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
 // onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it.
 func onceOwner(leaseID string) Owner {
 	sum := sha256.Sum256([]byte("lockd unary lease " + leaseID))
-	return Owner(formatID([16]byte(sum[:16])) + ":unary")
+	return Owner(formatID([16]byte(sum[:16])) + unarySuffix)
 }
 
 // AcquireOnce takes a lock for a fixed time. It returns NotGranted if it is not granted. When ctx ends the request is
@@ -57,10 +58,11 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 			Permits: permitsOf(req.Kind, req.Permits), Limit: req.Limit,
 		},
 		lease: req.Lease, annotation: req.Annotation,
-		client: req.Client, ownID: ownID,
+		client: req.Client, peer: req.Peer, ownID: ownID,
 		once: func(a onceAnswer) { answers <- a },
 	}
 	if lease, held := b.againOnce(ctx, w, req); held {
+		b.noteOnce(w, lease)
 		return lease, nil, nil
 	}
 	if err := b.joinOnce(w, req); err != nil {
@@ -83,7 +85,18 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 	case Failed:
 		return OnceLease{}, nil, refused.Err
 	}
-	return OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}, nil, nil
+	lease := OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}
+	b.noteOnce(w, lease)
+	return lease, nil, nil
+}
+
+// noteOnce remembers a unary lease for people who look.
+func (b *Broker) noteOnce(w *waiter, l OnceLease) {
+	now := time.Now()
+	b.notes.add(&note{name: l.Name, until: now.Add(l.ValidFor), info: HolderInfo{
+		Owner: w.claim.Owner, Origin: OriginUnary, Kind: w.claim.Kind, Client: Client{Name: w.client, Peer: w.peer},
+		Replica: b.cfg.Replica, Fence: l.Fence, Count: 1, Permits: w.claim.Permits, Annotation: w.annotation, since: now,
+	}})
 }
 
 // againOnce finds the lease of a caller that repeats its request while others wait for the name: it must not queue
@@ -158,6 +171,7 @@ func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration
 		return OnceLease{}, err
 	}
 	lease, until := OnceLease{Name: name, LeaseID: leaseID}, start.Add(d-margin(d))
+	b.notes.extended(name, onceOwner(leaseID), until)
 	if k.Shared() { // nobody keeps which of several fences is its own
 		lease.ValidFor = time.Until(until)
 		return lease, nil
@@ -184,6 +198,9 @@ func (b *Broker) ReleaseOnce(name string, k Kind, leaseID string) error {
 	}
 	h := &handover{r: Return{Name: name, Kind: k, Owner: onceOwner(leaseID)}}
 	b.giveBack(h)
+	if h.err == nil {
+		b.notes.remove(name, onceOwner(leaseID))
+	}
 	return h.err
 }
 

@@ -35,6 +35,7 @@ type waiter struct {
 	holder string
 	id     uint64
 	client string           // the unary caller's name for itself
+	peer   string           // and where it comes from
 	ownID  bool             // the unary caller chose its lease id
 	once   func(onceAnswer) // a unary call's answer; does not block
 	since  time.Time

@@ -141,6 +141,17 @@ type State struct {
 	Queued uint32
 }
 
+// Holder is one who holds a name, as the Store knows it.
+type Holder struct {
+	Owner Owner
+	// Kind is Exclusive for Fair, too: the Store does not tell them apart.
+	Kind Kind
+	// Count is how often the owner holds the name.
+	Count uint32
+	// TTL is the remaining time of the owner's lease, or NoTTL.
+	TTL time.Duration
+}
+
 // NoTTL is the remaining time of a hold that some other program took without one.
 const NoTTL time.Duration = -1
 
@@ -239,6 +250,9 @@ type Store interface {
 	// Look reads the state of a name.
 	Look(ctx context.Context, name string) (State, error)
 
+	// Holders reads who holds a name, at most so many. Permits have no owners that could be read: none of a semaphore.
+	Holders(ctx context.Context, name string, size int) ([]Holder, error)
+
 	// List reads some of the names that are held and begin with prefix, in no order, from a cursor on. An empty next
 	// cursor is the end. A page may be empty, and a name may come twice. A cursor it does not know is ErrInvalid.
 	List(ctx context.Context, prefix, cursor string, size int) (page []State, next string, err error)
@@ -253,6 +267,18 @@ type Store interface {
 
 	// Probe asks whether the store can be reached. The identity changes when the server restarts.
 	Probe(ctx context.Context) (identity string, err error)
+
+	Peers
+}
+
+// Peers carries messages between the replicas that share a Store. A message is heard at most once, and by nobody while the
+// connection is interrupted, so nothing may depend on it but what people look at.
+type Peers interface {
+	// Publish sends a message to all who are subscribed to a topic, and says how many those are.
+	Publish(ctx context.Context, topic string, message []byte) (heard int, err error)
+	// Subscribe calls notify with each message of a topic until stop is called. notify must not block, and must not change
+	// the message.
+	Subscribe(topic string, notify func(message []byte)) (stop func())
 }
 
 // What Enlist answers besides a position.

@@ -88,13 +88,62 @@ func (h *inspectService) ListWaiters(ctx context.Context, r *lockdv1.ListWaiters
 	}
 	resp := &lockdv1.ListWaitersResponse{}
 	for _, i := range infos {
-		resp.Waiters = append(resp.Waiters, &lockdv1.WaiterInfo{
-			Name: i.Name, Kind: fromKind(i.Kind), SessionId: i.Session, ClientName: i.Client,
-			Position: count(i.Position), Age: optional(i.Age), Owner: string(i.Owner),
-		})
+		resp.Waiters = append(resp.Waiters, fromWaiter(i))
 	}
 	if len(infos) == size {
 		resp.NextPageToken = strconv.Itoa(from + size)
 	}
 	return resp, nil
+}
+
+func fromWaiter(i broker.WaiterInfo) *lockdv1.WaiterInfo {
+	return &lockdv1.WaiterInfo{
+		Name: i.Name, Kind: fromKind(i.Kind), SessionId: i.Session, ClientName: i.Client,
+		Position: count(i.Position), Age: optional(i.Age), Owner: string(i.Owner), Peer: i.Peer, Replica: i.Replica,
+		Annotation: i.Annotation, TimeLeft: optional(i.TimeLeft),
+	}
+}
+
+// Inspect tells who holds a name and who waits for it, wherever they are.
+func (h *inspectService) Inspect(ctx context.Context, r *lockdv1.InspectRequest) (*lockdv1.InspectResponse, error) {
+	in, err := h.b.Inspect(ctx, r.GetName(), pageSize(r.GetMaxHolders()), pageSize(r.GetMaxWaiters()))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	resp := &lockdv1.InspectResponse{
+		Lock: fromLock(in.Lock), ReplicasAnswered: count(in.Answered), ReplicasAsked: count(in.Asked),
+	}
+	for _, i := range in.Holders {
+		resp.Holders = append(resp.Holders, fromHolder(i))
+	}
+	for _, i := range in.Waiters {
+		resp.Waiters = append(resp.Waiters, fromWaiter(i))
+	}
+	return resp, nil
+}
+
+func fromHolder(i broker.HolderInfo) *lockdv1.HolderInfo {
+	info := &lockdv1.HolderInfo{
+		Owner: string(i.Owner), Origin: fromOrigin(i.Origin), Kind: fromKind(i.Kind), SessionId: i.Session,
+		ClientName: i.Client.Name, Labels: i.Client.Labels, Peer: i.Client.Peer, Replica: i.Replica,
+		Age: optional(i.Age), Auto: i.Auto, Fence: uint64(i.Fence), HoldCount: i.Count, Permits: i.Permits,
+		Annotation: i.Annotation,
+	}
+	if i.TTL != broker.NoTTL {
+		info.Ttl = durationpb.New(i.TTL)
+	}
+	return info
+}
+
+func fromOrigin(o broker.Origin) lockdv1.HolderInfo_Origin {
+	switch o {
+	case broker.OriginSession:
+		return lockdv1.HolderInfo_ORIGIN_SESSION
+	case broker.OriginUnary:
+		return lockdv1.HolderInfo_ORIGIN_UNARY
+	case broker.OriginOther:
+		return lockdv1.HolderInfo_ORIGIN_OTHER
+	default:
+		return lockdv1.HolderInfo_ORIGIN_UNSPECIFIED
+	}
 }

@@ -44,7 +44,7 @@ func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*
 	}
 	lease, refused, err := h.b.AcquireOnce(ctx, broker.OnceRequest{
 		Name: what.Name, Kind: what.Kind, Permits: what.Permits, Limit: what.Limit,
-		Wait: wait, Lease: d, LeaseID: r.GetLeaseId(), Client: r.GetClientName(), Annotation: r.GetAnnotation(),
+		Wait: wait, Lease: d, LeaseID: r.GetLeaseId(), Client: r.GetClientName(), Peer: peerOf(ctx), Annotation: r.GetAnnotation(),
 	})
 	switch {
 	case err != nil:

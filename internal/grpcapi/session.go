@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -107,12 +108,18 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	if err != nil {
 		return err
 	}
-	if p, ok := peer.FromContext(c.stream.Context()); ok {
-		open.Client.Peer = p.Addr.String()
-	}
+	open.Client.Peer = peerOf(c.stream.Context())
 	c.batches = wantsBatches(req)
 	c.sess, err = c.b.Open(open)
 	return err
+}
+
+// peerOf is the network address a call comes from.
+func peerOf(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.String()
+	}
+	return ""
 }
 
 func (c *conn) greeting() *lockdv1.SessionResponse {

@@ -21,6 +21,7 @@ type Store struct {
 	fenceTTL time.Duration
 	remember int
 	ears     ears
+	peers    peers
 
 	mu      sync.Mutex // guards the fields below
 	entries map[string]*entry

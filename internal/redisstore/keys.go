@@ -26,6 +26,9 @@ const (
 	// oddPrefix begins keys of a name that is nothing but a text in braces, see odd.
 	oddPrefix = "lockd_odd:"
 
+	// peersPrefix begins the channels by which replicas ask each other.
+	peersPrefix = "lockd:peers:"
+
 	// controlChannel tells all replicas of lockd what they cannot see by themselves.
 	controlChannel = "lockd:control"
 )

@@ -44,7 +44,7 @@ type scripts struct {
 	acquireRead, releaseRead                    *script
 	acquireWrite, releaseWrite, forceRW         *script
 	acquirePermits, releasePermits, forcePermit *script
-	acquireAll, renew, look                     *script
+	acquireAll, renew, look, holders            *script
 	enlist, leaveFair, leaveWrite               *script
 }
 
@@ -78,6 +78,7 @@ func newScripts(m *metrics) scripts {
 		acquireAll:     load("acquire_all", "clock", "fence", "plain", "fair", "rw", "semaphore"),
 		renew:          load("renew", "clock", "fence", "rw", "semaphore"),
 		look:           load("look", "clock", "fence", "rw", "semaphore"),
+		holders:        load("holders", rw...),
 		enlist:         load("enlist", fair...),
 		leaveFair:      load("leave_fair", fair...),
 		leaveWrite:     load("leave_write"),

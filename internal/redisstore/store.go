@@ -25,6 +25,7 @@ type Store struct {
 	scripts     scripts
 	prefix      string
 	forcedMark  string // what messages of forced releases in our database begin with
+	database    int
 	fenceMillis int64
 	opTimeout   time.Duration
 
@@ -66,6 +67,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 	s := &Store{
 		log: log.Named("redis"), metrics: m, scripts: newScripts(m), prefix: cfg.Prefix,
 		forcedMark:  "forced " + strconv.Itoa(o.DB) + " ",
+		database:    o.DB,
 		fenceMillis: millis(cfg.FenceTTL), opTimeout: cfg.OpTimeout,
 		pipe: cfg.pipelineClient(*o), steady: cfg.directClient(*o),
 	}

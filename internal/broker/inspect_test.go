@@ -1,0 +1,257 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// named is a further replica with a name of its own.
+func (w *world) named(name string) *world {
+	cfg := testConfig()
+	cfg.Replica = name
+	return start(w.t, cfg, w.store)
+}
+
+// as opens a session of a client that says who it is.
+func (w *world) as(client string) *client {
+	return w.openWith(broker.OpenRequest{Client: broker.Client{
+		Name: client, Peer: client + ":1", Labels: map[string]string{"team": client},
+	}})
+}
+
+func (w *world) inspect(name string) broker.Inspection {
+	w.t.Helper()
+	in, err := w.b.Inspect(w.t.Context(), name, 100, 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return in
+}
+
+// inspectWhole is inspect of all replicas.
+func (w *world) inspectWhole(name string, replicas int) broker.Inspection {
+	w.t.Helper()
+	in := w.inspect(name)
+	if in.Asked != replicas || in.Answered != replicas {
+		w.t.Fatalf("%d of %d replicas answered, want all %d", in.Answered, in.Asked, replicas)
+	}
+	return in
+}
+
+func TestEveryReplicaNamesTheHolderAndAllWaiters(t *testing.T) {
+	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Write} {
+		t.Run(k.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				east, west := w.named("east"), w.named("west")
+				req := broker.AcquireRequest{Name: "door", Kind: k, Annotation: "nightly"}
+				holder := east.as("billing")
+				g := holder.takeAs(req)
+				time.Sleep(time.Second)
+				west.as("first").queueAs(req)
+				time.Sleep(time.Second)
+				bounded := req
+				bounded.Wait, bounded.Annotation = new(time.Minute), "once"
+				east.as("second").queueAs(bounded)
+				for _, at := range []*world{w, east, west} {
+					checkInspection(t, at.inspectWhole("door", 3), g)
+				}
+			})
+		})
+	}
+}
+
+// checkInspection compares with what TestEveryReplicaNamesTheHolderAndAllWaiters made.
+func checkInspection(t *testing.T, in broker.Inspection, g broker.Granted) {
+	t.Helper()
+	if len(in.Holders) != 1 || len(in.Waiters) != 2 {
+		t.Fatalf("got %+v, want a holder and two waiters", in)
+	}
+	h := in.Holders[0]
+	if h.Client.Name != "billing" || h.Client.Peer != "billing:1" || h.Client.Labels["team"] != "billing" ||
+		h.Replica != "east" || h.Annotation != "nightly" || h.Fence != g.Hold.Fence || h.Age != 2*time.Second ||
+		h.Origin != broker.OriginSession || h.Kind != g.Hold.Kind || !h.Auto || h.Count != 1 || h.TTL <= 0 {
+		t.Errorf("the holder is told as %+v", h)
+	}
+	byClient := map[string]broker.WaiterInfo{}
+	for _, w := range in.Waiters {
+		byClient[w.Client] = w
+	}
+	first, second := byClient["first"], byClient["second"]
+	if first.Replica != "west" || first.Age != time.Second || first.TimeLeft != 0 || first.Annotation != "nightly" {
+		t.Errorf("the first waiter is told as %+v", first)
+	}
+	if second.Replica != "east" || second.TimeLeft != time.Minute || second.Peer != "second:1" {
+		t.Errorf("the second waiter is told as %+v", second)
+	}
+	if g.Hold.Kind == broker.Fair && (first.Position != 0 || second.Position != 1 || in.Waiters[0].Client != "first") {
+		t.Errorf("fair waiters are told as %+v", in.Waiters)
+	}
+}
+
+func TestReadersOfAllReplicasAreNamed(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.named("there")
+		for i := range 3 {
+			w.as("here-" + strconv.Itoa(i)).takeAs(broker.AcquireRequest{Name: "door", Kind: broker.Read})
+			there.as("there-" + strconv.Itoa(i)).takeAs(broker.AcquireRequest{Name: "door", Kind: broker.Read})
+		}
+		in := w.inspectWhole("door", 2)
+		names := map[string]bool{}
+		for _, h := range in.Holders {
+			names[h.Client.Name] = true
+		}
+		if len(in.Holders) != 6 || len(names) != 6 {
+			t.Errorf("got %+v, want six readers with their clients", in.Holders)
+		}
+		some, err := there.b.Inspect(w.t.Context(), "door", 2, 1)
+		if err != nil || len(some.Holders) != 2 {
+			t.Errorf("got %d holders, %v, want the two that were asked for", len(some.Holders), err)
+		}
+	})
+}
+
+func TestPermitsAreToldByWhoHasThem(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.named("there")
+		w.as("here").takeAs(permits(2, 9))
+		there.as("there").takeAs(permits(3, 9))
+		_, err := w.store.Acquire(w.t.Context(), broker.Claim{ // by somebody whom no replica knows
+			Name: "pool", Kind: broker.Semaphore, Owner: "stranger", Count: 1, TTL: time.Minute, Permits: 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]uint32{}
+		for _, h := range w.inspectWhole("pool", 2).Holders {
+			got[h.Client.Name] = h.Permits
+		}
+		if len(got) != 3 || got["here"] != 2 || got["there"] != 3 || got[""] != 1 {
+			t.Errorf("got %v, want 2, 3 and one of nobody known", got)
+		}
+	})
+}
+
+func TestUnaryHoldersAreNamedWhereverTheyAre(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.named("there")
+		l := there.mustOnce(broker.OnceRequest{Name: "door", Client: "cron", Peer: "10.0.0.1:1", Annotation: "backup"})
+		time.Sleep(time.Second)
+		in := w.inspectWhole("door", 2)
+		if len(in.Holders) != 1 {
+			t.Fatalf("got %+v, want one holder", in.Holders)
+		}
+		h := in.Holders[0]
+		if h.Origin != broker.OriginUnary || h.Client.Name != "cron" || h.Client.Peer != "10.0.0.1:1" ||
+			h.Replica != "there" || h.Annotation != "backup" || h.Fence != l.Fence || h.Age != time.Second {
+			t.Errorf("got %+v", h)
+		}
+		if _, err := w.b.ExtendOnce("door", broker.Exclusive, l.LeaseID, time.Hour); err != nil { // elsewhere
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if h := w.inspectWhole("door", 2).Holders[0]; h.Client.Name != "cron" || h.TTL < 50*time.Minute {
+			t.Errorf("extended by another replica: got %+v", h)
+		}
+		if err := there.b.ReleaseOnce("door", broker.Exclusive, l.LeaseID); err != nil {
+			t.Fatal(err)
+		}
+		if in := w.inspectWhole("door", 2); len(in.Holders) != 0 || in.Lock.Held {
+			t.Errorf("got %+v after the release", in)
+		}
+	})
+}
+
+func TestForeignAndForgottenHoldersAreToldAsSuch(t *testing.T) {
+	const redisson = "0f5b5a52-9a4e-4b76-8c0e-0d7f7f0f1a11:42"
+	const session = "0f5b5a52-9a4e-4b76-8c0e-0d7f7f0f1a11"
+	inWorld(t, func(w *world) {
+		for name, c := range map[string]struct {
+			owner   broker.Owner
+			origin  broker.Origin
+			session string
+		}{
+			"theirs": {redisson, broker.OriginOther, ""},
+			"gone":   {session + ":#7", broker.OriginSession, session},
+			"named":  {session + ":worker#7", broker.OriginSession, session},
+			"unary":  {session + ":unary", broker.OriginUnary, ""},
+		} {
+			claim := broker.Claim{Name: name, Kind: broker.Exclusive, Owner: c.owner, Count: 1, TTL: time.Minute}
+			if _, err := w.store.Acquire(w.t.Context(), claim); err != nil {
+				t.Fatal(err)
+			}
+			in := w.inspectWhole(name, 1)
+			if len(in.Holders) != 1 || in.Holders[0].Origin != c.origin || in.Holders[0].Session != c.session {
+				t.Errorf("%s: got %+v", name, in.Holders)
+			}
+		}
+	})
+}
+
+// mute loses all messages that are published, but says that they were heard.
+type mute struct{ *faults }
+
+func (m mute) Publish(context.Context, string, []byte) (int, error) { return 2, nil }
+
+func TestAReplicaThatDoesNotAnswerCostsASecond(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.as("billing").take("door")
+		lonely := startOn(w.t, testConfig(), mute{w.store})
+		begun := time.Now()
+		in := lonely.inspect("door")
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("it took %v, want a second", took)
+		}
+		if in.Asked != 2 || in.Answered != 1 || len(in.Holders) != 1 || in.Holders[0].Client.Name != "" {
+			t.Errorf("got %+v, want the holder without its client, and one answer of two", in)
+		}
+	})
+}
+
+func TestInspectionsUnderWayAreBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		lonely := startOn(w.t, testConfig(), mute{w.store})
+		var mu sync.Mutex
+		var refused int
+		for range 100 {
+			go func() {
+				_, err := lonely.b.Inspect(context.Background(), "door", 1, 1)
+				mu.Lock()
+				defer mu.Unlock()
+				if errors.Is(err, broker.ErrQuota) {
+					refused++
+				}
+			}()
+		}
+		synctest.Wait()
+		time.Sleep(2 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		if refused != 84 {
+			t.Errorf("%d of 100 were refused, want all but 16", refused)
+		}
+		if in := lonely.inspect("door"); in.Answered != 1 {
+			t.Errorf("later: got %+v", in)
+		}
+	})
+}
+
+func TestNotesOfUnaryCallersAreBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for i := range 12_000 {
+			w.mustOnce(broker.OnceRequest{Name: name(i), Client: "cron", Lease: time.Hour})
+		}
+		if h := w.inspect(name(0)).Holders; len(h) != 1 || h[0].Client.Name != "" {
+			t.Errorf("the oldest: got %+v, want a holder of whom nothing is remembered", h)
+		}
+		if h := w.inspect(name(11_999)).Holders; len(h) != 1 || h[0].Client.Name != "cron" {
+			t.Errorf("the newest: got %+v", h)
+		}
+	})
+}

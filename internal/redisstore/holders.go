@@ -1,0 +1,44 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// maxHolders is how many holders one call reads at most, so that Redis is busy with it for a short time only.
+const maxHolders = 1000
+
+// holderWidth is how many elements holders.lua answers for each holder.
+const holderWidth = 4
+
+// Holders implements broker.Store.
+func (s *Store) Holders(ctx context.Context, name string, size int) ([]broker.Holder, error) {
+	hs, err := s.holders(ctx, name, min(max(size, 1), maxHolders))
+	if err != nil {
+		return nil, fmt.Errorf("holders of %q: %w", name, err)
+	}
+	return hs, nil
+}
+
+func (s *Store) holders(ctx context.Context, name string, size int) ([]broker.Holder, error) {
+	if err := begin(ctx, broker.Exclusive); err != nil {
+		return nil, err
+	}
+	n := s.prefix + name
+	a, err := s.ask(ctx, s.scripts.holders, []string{n}, holdBase(n), size)
+	if err != nil {
+		return nil, err
+	}
+	var hs []broker.Holder
+	for i := 0; i < len(a.list); i += holderWidth {
+		h := broker.Holder{Owner: broker.Owner(a.text(i)), Kind: kindsByName[a.text(i+1)], TTL: ttlOf(a.int(i + 3))}
+		if count, err := strconv.ParseUint(a.text(i+2), 10, 32); err == nil { // else not a count of Redisson's or ours
+			h.Count = uint32(count)
+		}
+		hs = append(hs, h)
+	}
+	return hs, a.err
+}

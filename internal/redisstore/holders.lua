@@ -1,0 +1,30 @@
+-- holders.lua: read who holds a name, at one instant.
+-- KEYS[1] <name>                       hash (Redisson's layouts)
+-- ARGV[1] what keys of single holds begin with, see rw.lua   ARGV[2] at most so many holders
+-- Returns for each holder: owner, kind, count as text, pttl_ms. Permits have no owners that could be read.
+-- Writes nothing.
+local r = {name = KEYS[1], base = ARGV[1]}
+local most, answer = tonumber(ARGV[2]), {}
+
+local function add(owner, kind, count, left)
+  if #answer >= 4 * most or left == -2 then return end
+  for _, value in ipairs({owner, kind, count, left}) do answer[#answer + 1] = value end
+end
+
+if redis.call('TYPE', r.name).ok ~= 'hash' then return answer end
+local left, mode = redis.call('PTTL', r.name), redis.call('HGET', r.name, 'mode')
+-- Of very many only some are read. There is one writer, and it has few fields beside its own.
+local many = redis.call('HLEN', r.name) > most + 2
+local list = many and redis.call('HRANDFIELD', r.name, most + 2, 'WITHVALUES') or redis.call('HGETALL', r.name)
+for i = 1, #list, 2 do
+  local owner, count = list[i], list[i + 1]
+  local writer = mode and writer_of(owner)
+  if not mode then
+    add(owner, 'exclusive', count, left)
+  elseif writer then
+    add(writer, 'write', count, left)
+  elseif owner ~= 'mode' then
+    add(owner, 'read', count, read_left(r, owner, count))
+  end
+end
+return answer
