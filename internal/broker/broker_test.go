@@ -395,7 +395,7 @@ func TestSilentClientLosesItsLocksOneTTLAfterItWasHeard(t *testing.T) {
 func TestHeartbeatTellsTheSmallestValidityOfAutoLeases(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.open()
-		c.Heartbeat(1)
+		c.Heartbeat(0, 1)
 		if ack := one[broker.HeartbeatAck](c); ack.SentID != 1 || !ack.Until.IsZero() {
 			t.Errorf("got %+v, want no validity without leases", ack)
 		}
@@ -404,7 +404,7 @@ func TestHeartbeatTellsTheSmallestValidityOfAutoLeases(t *testing.T) {
 		g := c.take("a")
 		time.Sleep(time.Second / 10)
 		c.take("b")
-		c.Heartbeat(2)
+		c.Heartbeat(0, 2)
 		if ack := one[broker.HeartbeatAck](c); !ack.Until.Equal(g.Validity.Until) {
 			t.Errorf("got %v, want the older lease's %v", ack.Until, g.Validity.Until)
 		}

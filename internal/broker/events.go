@@ -61,8 +61,9 @@ type (
 		ID  uint64
 		Err error
 	}
-	// HeartbeatAck: the client was heard. Until is zero if the session has no auto lease.
+	// HeartbeatAck: the client was heard. ID may be 0. Until is zero if the session has no auto lease.
 	HeartbeatAck struct {
+		ID     uint64
 		SentID uint64
 		Until  time.Time
 	}

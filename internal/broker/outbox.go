@@ -49,7 +49,7 @@ func (o *Outbox) put(e Event) bool {
 }
 
 // mergeLocked says whether e needs no place of its own: a name's Unlocked is already in the list, or the last event
-// is an older HeartbeatAck. An ack is merged with its neighbour only, because it speaks for all grants before it.
+// is an older HeartbeatAck and nobody waits for either by its id. An ack is merged with its neighbour only, because it speaks for all grants before it.
 func (o *Outbox) mergeLocked(e Event) bool {
 	switch e := e.(type) {
 	case Unlocked:
@@ -62,7 +62,7 @@ func (o *Outbox) mergeLocked(e Event) bool {
 		o.unlocked[e.Name] = struct{}{}
 	case HeartbeatAck:
 		if n := len(o.events); n > 0 {
-			if _, isAck := o.events[n-1].(HeartbeatAck); isAck {
+			if last, isAck := o.events[n-1].(HeartbeatAck); isAck && e.ID == 0 && last.ID == 0 {
 				o.events[n-1] = e
 				return true
 			}

@@ -131,8 +131,8 @@ func (s *Session) hearLocked() {
 	s.b.keeper.Hurry(auto)
 }
 
-// Heartbeat is a sign of life that is answered with the validity of the session's auto leases.
-func (s *Session) Heartbeat(sentID uint64) {
+// Heartbeat is a sign of life that is answered with the validity of the session's auto leases. Its id may be 0.
+func (s *Session) Heartbeat(id, sentID uint64) {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	if s.ended {
@@ -140,7 +140,7 @@ func (s *Session) Heartbeat(sentID uint64) {
 	}
 	s.hearLocked()
 	s.anchor, s.anchorAt = sentID, s.heard
-	ack := HeartbeatAck{SentID: sentID}
+	ack := HeartbeatAck{ID: id, SentID: sentID}
 	for _, l := range s.leases {
 		if l.auto && (ack.Until.IsZero() || l.until.Before(ack.Until)) {
 			ack.Until = l.until

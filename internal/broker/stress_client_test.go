@@ -84,7 +84,7 @@ func (a *actor) live() {
 		case n < 160:
 			a.Cancel(a.newRequest(request{}), uint64(a.rng.IntN(int(a.lastID)+1)))
 		case n < 180:
-			a.Heartbeat(a.lastID)
+			a.Heartbeat(0, a.lastID)
 		case n < 184:
 			a.Watch(a.newRequest(request{}), name(a.rng.IntN(stressNames)))
 		case n < 187:

@@ -40,7 +40,7 @@ func (c *conn) request(m *lockdv1.SessionRequest) {
 	case *lockdv1.SessionRequest_Open:
 		s.Refuse(id, broker.ErrOpenTwice)
 	case *lockdv1.SessionRequest_Heartbeat:
-		s.Heartbeat(r.Heartbeat.GetSentId())
+		s.Heartbeat(id, r.Heartbeat.GetSentId())
 	case *lockdv1.SessionRequest_Goodbye:
 		s.Goodbye()
 	case *lockdv1.SessionRequest_Acquire:

@@ -108,7 +108,7 @@ func fromEvent(e broker.Event) *lockdv1.SessionResponse {
 	return r
 }
 
-// setPush is fromEvent for the events that answer no request, and for HeartbeatAck, which repeats another id.
+// setPush is fromEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.
 func setPush(r *lockdv1.SessionResponse, e broker.Event) {
 	switch e := e.(type) {
 	case broker.HeartbeatAck:
@@ -116,7 +116,7 @@ func setPush(r *lockdv1.SessionResponse, e broker.Event) {
 		if !e.Until.IsZero() {
 			ack.ValidFor = left(e.Until, time.Now())
 		}
-		r.Message = &lockdv1.SessionResponse_HeartbeatAck{HeartbeatAck: ack}
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_HeartbeatAck{HeartbeatAck: ack}
 	case broker.Lost:
 		r.Message = &lockdv1.SessionResponse_Lost{Lost: &lockdv1.Lost{Hold: fromHold(e.Hold), Reason: fromReason(e.Reason)}}
 	case broker.AtRisk:

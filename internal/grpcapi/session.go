@@ -62,11 +62,12 @@ func (h *sessionService) Session(stream sessionStream) error {
 type conn struct {
 	stream sessionStream
 	b      *broker.Broker
-	opened chan error // size 1: the outcome of Open, after which sess and batches are set
+	opened chan error // size 1: the outcome of Open, after which the fields below are set
 	closed chan error // size 1: why the reader ended; nil after a clean half-close
 
 	sess    *broker.Session
-	batches bool // the client understands ResponseBatch
+	openID  uint64 // the request id of Open
+	batches bool   // the client understands ResponseBatch
 }
 
 // read passes the client's messages to the broker until the stream ends, and then ends the session: the handler may
@@ -109,7 +110,7 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 		return err
 	}
 	open.Client.Peer = peerOf(c.stream.Context())
-	c.batches = wantsBatches(req)
+	c.openID, c.batches = m.GetRequestId(), wantsBatches(req)
 	c.sess, err = c.b.Open(open)
 	return err
 }
@@ -123,7 +124,9 @@ func peerOf(ctx context.Context) string {
 }
 
 func (c *conn) greeting() *lockdv1.SessionResponse {
-	return &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Opened{Opened: fromSession(c.b, c.sess)}}
+	return &lockdv1.SessionResponse{
+		RequestId: c.openID, Message: &lockdv1.SessionResponse_Opened{Opened: fromSession(c.b, c.sess)},
+	}
 }
 
 // serve writes what the outbox has until the session or the stream ends.

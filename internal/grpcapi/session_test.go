@@ -322,3 +322,28 @@ func TestHeartbeatAndValidity(t *testing.T) {
 		}
 	})
 }
+
+func TestEveryAnswerRepeatsTheIDOfItsRequest(t *testing.T) {
+	inBubble(t, func(s *server) {
+		c := s.raw()
+		c.send(&lockdv1.SessionRequest{RequestId: 7, Message: &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{}}})
+		if m := c.recv(); m.GetOpened() == nil || m.GetRequestId() != 7 {
+			t.Errorf("got %v, want Opened for 7", m)
+		}
+		beat := func(id, sent uint64) *lockdv1.SessionRequest {
+			return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: sent}}}
+		}
+		c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{
+			Requests: []*lockdv1.SessionRequest{beat(8, 1), beat(9, 2)},
+		}}})
+		for id := uint64(8); id < 10; id++ {
+			if m := c.recv(); m.GetRequestId() != id || m.GetHeartbeatAck().GetSentId() != id-7 {
+				t.Errorf("got %v, want the ack for %d", m, id)
+			}
+		}
+		c.send(beat(0, 3)) // a heartbeat needs no id
+		if m := c.recv(); m.GetRequestId() != 0 || m.GetHeartbeatAck().GetSentId() != 3 {
+			t.Errorf("got %v, want an ack without an id", m)
+		}
+	})
+}
