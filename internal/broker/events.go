@@ -86,6 +86,19 @@ type (
 	Draining struct{ Within time.Duration }
 )
 
+// texts are the bytes of an event's texts, where they can be long.
+func (h Hold) texts() int       { return len(h.Name) + len(h.Holder) }
+func (e Lost) texts() int       { return e.Hold.texts() }
+func (e Unlocked) texts() int   { return len(e.Name) }
+func (e NotGranted) texts() int { return len(e.Name) + len(e.HeldBy) }
+func (e Granted) texts() int {
+	n := e.Hold.texts()
+	for _, h := range e.More {
+		n += eventBytes + h.texts()
+	}
+	return n
+}
+
 func (Granted) isEvent()      {}
 func (NotGranted) isEvent()   {}
 func (Queued) isEvent()       {}

@@ -1,15 +1,32 @@
 package broker
 
-import "sync"
+import (
+	"math"
+	"slices"
+	"sync"
+)
+
+const (
+	// pressureEvents and pressureBytes are what an outbox may hold before its session's requests are left unread. Under
+	// half of both they are read again.
+	pressureEvents = 512
+	pressureBytes  = 256 << 10
+	// eventBytes is about what an event takes besides its texts.
+	eventBytes = 256
+)
 
 // Outbox is the ordered, bounded list of events that a session's stream has still to send. Events are never
-// dropped: a full outbox ends the session. What may be told once instead of often is merged.
+// dropped. While there are many the stream must not read requests, see Pressure; what comes without being asked for
+// still has room. A full outbox ends the session. What may be told once instead of often is merged.
 type Outbox struct {
 	limit int
 	wake  chan struct{} // size 1
 
 	mu       sync.Mutex // guards the fields below
+	leaving  []Event    // are taken first; nothing is merged with them any more
 	events   []Event
+	bytes    int                 // of both lists, about
+	relief   chan struct{}       // closed when there is room again; nil while there is
 	unlocked map[string]struct{} // names of the Unlocked events in the list
 }
 
@@ -22,12 +39,61 @@ func (o *Outbox) Wake() <-chan struct{} { return o.wake }
 
 // Take returns all events in their order and leaves the outbox empty.
 func (o *Outbox) Take() []Event {
+	var all []Event
+	for {
+		piece := o.TakeSome(pressureEvents, math.MaxInt)
+		if len(piece) == 0 {
+			return all
+		}
+		all = append(all, piece...)
+	}
+}
+
+// TakeSome returns the first events, at most so many, and no more when they have so many bytes.
+func (o *Outbox) TakeSome(most, bytes int) []Event {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	events := o.events
-	o.events = nil
-	clear(o.unlocked)
-	return events
+	if len(o.leaving) == 0 {
+		o.leaving, o.events = o.events, nil
+		clear(o.unlocked)
+	}
+	n, size := 0, 0
+	for n < min(most, len(o.leaving)) && size < bytes {
+		size += weight(o.leaving[n])
+		n++
+	}
+	piece := o.leaving[:n]
+	if n < len(o.leaving) { // let go of what was taken
+		piece = slices.Clone(piece)
+		clear(o.leaving[:n])
+	}
+	o.leaving = o.leaving[n:]
+	o.bytes -= size
+	if o.relief != nil && o.lenLocked() < pressureEvents/2 && o.bytes < pressureBytes/2 {
+		close(o.relief)
+		o.relief = nil
+	}
+	return piece
+}
+
+// Pressure is nil while there is room for answers. Otherwise no request should be read until it is closed.
+func (o *Outbox) Pressure() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.relief == nil && (o.lenLocked() >= pressureEvents || o.bytes >= pressureBytes) {
+		o.relief = make(chan struct{})
+	}
+	return o.relief
+}
+
+func (o *Outbox) lenLocked() int { return len(o.leaving) + len(o.events) }
+
+// weight is about how many bytes an event takes.
+func weight(e Event) int {
+	if t, ok := e.(interface{ texts() int }); ok {
+		return eventBytes + t.texts()
+	}
+	return eventBytes
 }
 
 // put appends an event and says whether there was room for it.
@@ -37,10 +103,11 @@ func (o *Outbox) put(e Event) bool {
 	if o.mergeLocked(e) {
 		return true
 	}
-	if len(o.events) >= o.limit {
+	if o.lenLocked() >= o.limit {
 		return false
 	}
 	o.events = append(o.events, e)
+	o.bytes += weight(e)
 	select {
 	case o.wake <- struct{}{}:
 	default:

@@ -48,6 +48,7 @@ type Session struct {
 	watched   map[string]*watch
 	unsettled int  // holds with an unknown outcome being cleared up
 	suspects  int  // leases to be verified before Safe is told
+	unread    bool // its requests are not read, because it does not read its answers
 	atRisk    bool // AtRisk was told, Safe was not
 	ended     bool
 	releasing bool  // then its leases were to be released
@@ -129,6 +130,14 @@ func (s *Session) hearLocked() {
 		}
 	}
 	s.b.keeper.Hurry(auto)
+}
+
+// Unread says whether the session's requests are left unread because its answers are not read. Meanwhile it is not heard,
+// so a client that does not go on reading within its TTL loses its session.
+func (s *Session) Unread(unread bool) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.unread = unread
 }
 
 // Heartbeat is a sign of life that is answered with the validity of the session's auto leases. Its id may be 0.
@@ -233,6 +242,8 @@ func (s *Session) checkSilence() {
 	case s.ended:
 	case left > 0:
 		s.silence.Reset(left)
+	case s.unread:
+		s.endLocked(ErrBacklog, s.releaseOnEnd)
 	default:
 		s.endLocked(ErrSilent, s.releaseOnEnd)
 	}

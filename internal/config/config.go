@@ -151,6 +151,8 @@ func Default() Config {
 			KeepaliveTime:    20 * time.Second,
 			KeepaliveTimeout: 10 * time.Second,
 			KeepaliveMinTime: 10 * time.Second,
+
+			MaxConcurrentStreams: 1000,
 		},
 		Log: Log{Level: "info", Format: LogAuto},
 	}

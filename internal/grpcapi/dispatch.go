@@ -1,9 +1,15 @@
 package grpcapi
 
 import (
+	"fmt"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 )
+
+// maxRequests bounds the requests of a batch. A frame could hold hundreds of thousands of the smallest ones, and they stay in
+// memory while the client does not read its answers.
+const maxRequests = 1024
 
 // dispatch hands one message to the session. Whatever its content, the stream lives on, unless it cannot even be told
 // which request is refused.
@@ -22,7 +28,14 @@ func (c *conn) dispatch(m *lockdv1.SessionRequest) {
 		c.request(m)
 		return
 	}
+	if n := len(batch.GetRequests()); n > maxRequests {
+		c.sess.End(&broker.InvalidError{
+			Field: "batch", Reason: broker.ReasonMessage, Detail: fmt.Sprintf("%d requests, at most %d are allowed", n, maxRequests),
+		})
+		return
+	}
 	for _, r := range batch.GetRequests() {
+		c.awaitRoom()
 		if r.GetBatch() != nil || r.GetOpen() != nil {
 			c.sess.Refuse(r.GetRequestId(), &broker.InvalidError{
 				Field: "batch", Reason: broker.ReasonMessage, Detail: "Open and batches are not allowed in a batch",

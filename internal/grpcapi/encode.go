@@ -12,24 +12,12 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// batchSize bounds the messages of one frame, so that it stays far below what clients accept, and so that the client has
-// work while the rest is written.
-const batchSize = 64
-
-func inBatches(messages []*lockdv1.SessionResponse) []*lockdv1.SessionResponse {
-	if len(messages) < 2 {
-		return messages
-	}
-	var frames []*lockdv1.SessionResponse
-	for len(messages) > 0 {
-		n := min(batchSize, len(messages))
-		frames = append(frames, &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Batch{
-			Batch: &lockdv1.ResponseBatch{Responses: messages[:n]},
-		}})
-		messages = messages[n:]
-	}
-	return frames
-}
+// batchSize and batchBytes bound the messages of one frame, so that it stays far below what clients accept, and so that
+// the client has work while the rest is written.
+const (
+	batchSize  = 64
+	batchBytes = 64 << 10
+)
 
 func fromKind(k broker.Kind) lockdv1.LockKind {
 	switch k {

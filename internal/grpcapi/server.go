@@ -19,6 +19,13 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
+// How far a client may send ahead of what is read: on a stream, and on a connection. Without these values gRPC adapts them to
+// the connection, up to 16 MiB, which a client that sends and does not read would fill.
+const (
+	streamWindow = 128 << 10
+	connWindow   = 1 << 20
+)
+
 // ioBuffer is the size of a connection's read and write buffers. An idle session costs little with it; a busy one
 // sends its messages in batches and loses nothing.
 const ioBuffer = 8 << 10
@@ -83,6 +90,8 @@ func serverOptions(cfg Config, unary grpc.UnaryServerInterceptor) []grpc.ServerO
 		grpc.MaxRecvMsgSize(grace * cfg.FrameBytes),
 		grpc.ForceServerCodecV2(newFrameCodec(cfg.FrameBytes)),
 		grpc.MaxConcurrentStreams(cfg.MaxConcurrentStreams),
+		grpc.StaticStreamWindowSize(streamWindow),
+		grpc.StaticConnWindowSize(connWindow),
 		grpc.ReadBufferSize(ioBuffer),
 		grpc.WriteBufferSize(ioBuffer),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),

@@ -82,6 +82,7 @@ func (c *conn) read() {
 		return
 	}
 	for {
+		c.awaitRoom()
 		m, err := c.stream.Recv()
 		if err != nil {
 			if errors.Is(err, io.EOF) {
@@ -94,6 +95,22 @@ func (c *conn) read() {
 			return
 		}
 		c.dispatch(m)
+	}
+}
+
+// awaitRoom waits while the client does not read its answers, so that they do not fill the memory. The client then cannot
+// send for long either: HTTP/2 lets it send no more than a window ahead of us.
+func (c *conn) awaitRoom() {
+	relief := c.sess.Outbox().Pressure()
+	if relief == nil {
+		return
+	}
+	c.sess.Unread(true)
+	defer c.sess.Unread(false)
+	select {
+	case <-relief:
+	case <-c.sess.Done():
+	case <-c.stream.Context().Done():
 	}
 }
 
@@ -189,29 +206,40 @@ func (c *conn) finish(writer chan error) error {
 // returned channel.
 func (c *conn) write(last *lockdv1.SessionResponse) chan error {
 	done := make(chan error, 1)
-	go func() {
-		for _, m := range c.frames(c.sess.Outbox().Take(), last) {
-			if err := c.stream.Send(m); err != nil {
-				done <- err
-				return
-			}
-		}
-		done <- nil
-	}()
+	go func() { done <- c.writeAll(last) }()
 	return done
 }
 
-// frames are the messages for some events: batches if the client understands them.
-func (c *conn) frames(events []broker.Event, last *lockdv1.SessionResponse) []*lockdv1.SessionResponse {
-	messages := make([]*lockdv1.SessionResponse, 0, len(events)+1)
+// writeAll converts and sends some events at a time: what the client does not read stays small, and remaining times are
+// told as they are when a message is sent.
+func (c *conn) writeAll(last *lockdv1.SessionResponse) error {
+	for {
+		events := c.sess.Outbox().TakeSome(batchSize, batchBytes)
+		if len(events) == 0 {
+			break
+		}
+		for _, m := range c.frames(events) {
+			if err := c.stream.Send(m); err != nil {
+				return err
+			}
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return c.stream.Send(last)
+}
+
+// frames are the messages for some events: a batch if the client understands it.
+func (c *conn) frames(events []broker.Event) []*lockdv1.SessionResponse {
+	messages := make([]*lockdv1.SessionResponse, 0, len(events))
 	for _, e := range events {
 		messages = append(messages, fromEvent(e))
 	}
-	if last != nil {
-		messages = append(messages, last)
-	}
-	if !c.batches {
+	if !c.batches || len(messages) == 1 {
 		return messages
 	}
-	return inBatches(messages)
+	return []*lockdv1.SessionResponse{{Message: &lockdv1.SessionResponse_Batch{
+		Batch: &lockdv1.ResponseBatch{Responses: messages},
+	}}}
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -285,16 +284,54 @@ func TestASilentClientIsToldWhy(t *testing.T) {
 
 func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
 	inBubble(t, func(s *server) {
-		c := s.open(&lockdv1.Open{})
+		c := s.open(&lockdv1.Open{SessionTtl: seconds(9)})
 		for range 5000 {
 			c.send(acquire(0, &lockdv1.Acquire{Name: "a"}))
 		}
-		synctest.Wait()
+		for range 2 { // it goes on beating, but is not heard any more
+			time.Sleep(4 * time.Second)
+			c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{}}})
+		}
+		if n := len(s.b.Sessions("", 10)); n != 1 {
+			t.Errorf("got %d sessions before the end of the TTL, want 1", n)
+		}
+		time.Sleep(2 * time.Second)
 		if n := len(s.b.Sessions("", 10)); n != 0 {
 			t.Errorf("got %d sessions, want none", n)
 		}
 		if st := status.Convert(c.end()); st.Code() != codes.ResourceExhausted || reasonOf(st) != "STREAM_BACKLOG" {
 			t.Errorf("got %v %s", st.Code(), reasonOf(st))
+		}
+	})
+}
+
+func TestAClientThatReadsLateGetsAllAnswers(t *testing.T) {
+	inBubble(t, func(s *server) {
+		c := s.open(&lockdv1.Open{SessionTtl: seconds(9)})
+		const requests = 5000
+		for i := range requests {
+			c.send(acquire(uint64(i)+1, &lockdv1.Acquire{}))
+		}
+		time.Sleep(8 * time.Second)
+		for i := range requests {
+			if m := c.recv(); m.GetRequestId() != uint64(i)+1 || m.GetResult() == nil {
+				t.Fatalf("got %v, want the answer to %d", m, i+1)
+			}
+		}
+		c.take(requests+1, "job")
+	})
+}
+
+func TestABatchOfTooManyRequestsEndsTheSession(t *testing.T) {
+	inBubble(t, func(s *server) {
+		c := s.open(&lockdv1.Open{})
+		batch := &lockdv1.RequestBatch{}
+		for i := range 1025 {
+			batch.Requests = append(batch.Requests, acquire(uint64(i)+1, &lockdv1.Acquire{}))
+		}
+		c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: batch}})
+		if st := status.Convert(c.end()); reasonOf(st) != "INVALID_MESSAGE" || !strings.Contains(st.Message(), "1024") {
+			t.Errorf("got %v", st)
 		}
 	})
 }

@@ -97,11 +97,17 @@ type lockd struct {
 // startLockd runs a server on free ports before a Redis, with further variables such as "LOCKD_SESSION_TTL=3s".
 func startLockd(t *testing.T, redis string, env ...string) *lockd {
 	t.Helper()
+	return startServer(t, lockdBin, redis, env...)
+}
+
+// startServer is startLockd with another program.
+func startServer(t *testing.T, bin, redis string, env ...string) *lockd {
+	t.Helper()
 	env = append([]string{
 		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0", "LOCKD_LOG_FORMAT=json",
 		"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + redis,
 	}, env...)
-	d := &lockd{process: start(t, lockdBin, env)}
+	d := &lockd{process: start(t, bin, env)}
 	until(t, "lockd serves", func() bool {
 		select {
 		case <-d.exited:
