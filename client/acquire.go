@@ -20,6 +20,7 @@ type request struct {
 	bounded  bool          // whether wait counts
 	wait     time.Duration // 0 = try once
 	until    instant       // when wait ends
+	answerBy instant       // when the answer of the server must have come, 0 = that does not matter
 	onQueued func(position int)
 }
 
@@ -37,6 +38,20 @@ func (c *Client) newRequest(name string, opts []LockOption) *request {
 	}
 	r.until = c.now() + instant(r.wait)
 	return r
+}
+
+// bound sets answerBy: some time after the end of its wait, or, for a try, when no deadline of ctx says it better.
+func (r *request) bound(ctx context.Context, c *Client) {
+	if !r.bounded {
+		return
+	}
+	grace := answerGrace
+	if r.try() {
+		if grace = c.answerBound(ctx); grace == 0 {
+			return
+		}
+	}
+	r.answerBy = r.until + instant(grace)
 }
 
 // try says whether the request is to be answered at once.
@@ -110,8 +125,9 @@ func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lo
 }
 
 // TryLock takes the lock if it is free, or returns a *HeldError. It returns ErrUnavailable if there is no
-// connection and one attempt to connect failed, and ErrOutcomeUnknown if the connection broke, or ctx ended, before
-// the answer came: the lock may then be held by nobody's use until its lease has run out.
+// connection and one attempt to connect failed, and ErrOutcomeUnknown if the connection broke, ctx ended or the time of
+// WithAnswerTimeout had passed before the answer came. A grant that comes later is released. If the session ends before
+// that, the name may stay taken until the lease has run out.
 func (c *Client) TryLock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	r := c.newRequest(name, opts)
 	r.wait, r.bounded = 0, true
@@ -127,6 +143,7 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCancelled, ended(ctx))
 	}
+	r.bound(ctx, c)
 	for {
 		s, err := c.sessionFor(ctx, r)
 		if err != nil {
@@ -155,9 +172,13 @@ func (c *Client) sessionFor(ctx context.Context, r *request) (*session, error) {
 		return s, err
 	}
 	waitCtx := ctx
-	if r.bounded && !r.try() {
+	if r.answerBy != 0 {
+		by, cause := r.until, ErrTimedOut
+		if r.try() {
+			by, cause = r.answerBy, ErrUnavailable
+		}
 		var cancel context.CancelFunc
-		waitCtx, cancel = context.WithTimeoutCause(ctx, time.Duration(r.until-c.now()), ErrTimedOut)
+		waitCtx, cancel = context.WithTimeoutCause(ctx, time.Duration(by-c.now()), cause)
 		defer cancel()
 	}
 	s, err = c.usable(waitCtx, !r.try())
@@ -223,13 +244,14 @@ func checkText(reason, what, text string, limit uint32) error {
 
 // lock makes a request in this session. again means that nothing came of it and another session should be asked.
 func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool, err error) {
-	left := time.Duration(r.until - s.client.now())
+	now := s.client.now()
+	left := time.Duration(r.until - now)
 	var bound time.Duration
-	if r.bounded && !r.try() {
-		if left <= 0 {
-			return nil, false, ErrTimedOut
-		}
-		bound = left + s.interval // the server ends the wait; this is for when it does not
+	if r.bounded && !r.try() && left <= 0 {
+		return nil, false, ErrTimedOut
+	}
+	if r.answerBy != 0 {
+		bound = max(time.Duration(r.answerBy-now), 1)
 	}
 	c := newCall(r.message(max(left, 0)))
 	c.values, c.queued = ctx, r.onQueued
@@ -239,7 +261,13 @@ func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool,
 		return a.locks, false, nil
 	case errors.Is(a.err, ErrDraining), errors.Is(a.err, errSessionOver) && (a.unsent || !r.try()):
 		return nil, true, a.err
-	case errors.Is(a.err, errSessionOver), r.try() && ctx.Err() != nil && !a.unsent:
+	case errors.Is(a.err, errNoAnswer) && a.unsent && r.try():
+		return nil, false, unavailable(a.err)
+	case errors.Is(a.err, errNoAnswer) && a.unsent:
+		return nil, false, fmt.Errorf("%w: %w", ErrTimedOut, unavailable(a.err))
+	case errors.Is(a.err, errNoAnswer) && !r.try():
+		return nil, false, fmt.Errorf("%w: %w", ErrTimedOut, unknown(a.err))
+	case errors.Is(a.err, errSessionOver), errors.Is(a.err, errNoAnswer), r.try() && ctx.Err() != nil && !a.unsent:
 		return nil, false, unknown(a.err)
 	case ctx.Err() != nil:
 		return nil, false, fmt.Errorf("%w: %w", ErrCancelled, a.err)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// closeTimeout bounds Close.
-const closeTimeout = 2 * time.Second
+const (
+	// closeTimeout bounds Close.
+	closeTimeout = 2 * time.Second
+	// closePause is how long Close waits when the server's answer is not expected, or means nothing.
+	closePause = 200 * time.Millisecond
+	// answerGrace is how long after the end of a bounded wait the server's answer may come.
+	answerGrace = time.Second
+)
 
 // State is the relation of a Client with the server.
 type State string
@@ -76,6 +83,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 	for _, o := range opts {
 		o(&c.settings)
 	}
+	c.settings.answerWithin = cmp.Or(max(c.settings.answerWithin, 0), DefaultAnswerTimeout)
 	conn, err := grpc.NewClient(addr, c.settings.dialOptions()...)
 	if err != nil {
 		return nil, fmt.Errorf("dial %q: %w", addr, err)
@@ -85,8 +93,9 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 	return c, nil
 }
 
-// Close releases all locks and ends the session. It waits a moment for the server to confirm that; if the
-// confirmation does not come it returns ErrOutcomeUnknown, and the leases run out by themselves.
+// Close releases all locks and ends the session. It waits up to 2 s for the server to confirm that, and much shorter if
+// nothing is held or the server left an earlier call unanswered. If the confirmation does not come it returns
+// ErrOutcomeUnknown, and the leases run out by themselves.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -96,21 +105,14 @@ func (c *Client) Close() error {
 	c.cancel()
 	c.watches.close()
 
-	bound := time.NewTimer(closeTimeout)
-	defer bound.Stop()
+	var err error
+	begun := time.Now()
 	for _, s := range sessions {
 		s.leave(ErrClosed)
 	}
-	var err error
 	for _, s := range sessions {
-		select {
-		case <-s.done:
-		case <-bound.C:
+		if !s.left(begun) {
 			err = fmt.Errorf("close: %w", ErrOutcomeUnknown)
-			for _, s := range sessions {
-				s.cancel(ErrClosed)
-			}
-			<-s.done
 		}
 	}
 	c.wg.Wait()

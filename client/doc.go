@@ -48,11 +48,15 @@
 // # Repeating, cancelling, losing
 //
 // Lock repeats itself when the connection breaks or the server is about to stop; it starts again at the end of the
-// queue with what is left of its wait. TryLock does not: when it cannot know, it says ErrOutcomeUnknown. What it may
-// have taken is then free when its lease has run out.
+// queue with what is left of its wait. TryLock does not: when it cannot know, it says ErrOutcomeUnknown. A grant that
+// comes after that is released at once; if the session ends before it comes, the name is free when the lease has run out.
+//
+// Every call is bounded while the server is silent. Lock with the option Wait gives the server one second more than that;
+// TryLock, Unlock and Extend wait for 5 s, or what WithAnswerTimeout says, unless their context has a deadline; Close waits
+// for 2 s at most. Then they return ErrOutcomeUnknown. Lock without Wait waits until its context ends.
 //
 // Unlock and Extend may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so that it
-// ends by itself; the Lock is over in any case.
+// ends by itself; the Lock is over in any case. Another Unlock waits for the answer again.
 //
 // When the server drains, locks that are held stay where they are until they are unlocked or the server stops; new
 // ones are taken in a new session, on another replica if there is one. All holds of a named Holder stay together.

@@ -215,7 +215,9 @@ func TestSilentServerIsLeft(t *testing.T) {
 		c := f.dial(t, client.WithOnStatus(seen.add))
 		mustLock(t, c, "warm")
 		f.setHook(func(*fakeSession, *lockdv1.SessionRequest) bool { return true }) // deaf, also for Open
-		_, err := c.TryLock(t.Context(), "n")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := c.TryLock(ctx, "n")
 		wantError(t, err, client.ErrOutcomeUnknown, client.ErrSilent)
 		synctest.Wait()
 		if st := seen.last(); st.State != client.Disconnected {
@@ -375,7 +377,7 @@ func TestCloseIsBounded(t *testing.T) {
 		}
 		start := time.Now()
 		if err := c.Close(); !errors.Is(err, client.ErrOutcomeUnknown) || time.Since(start) != 2*time.Second {
-			t.Errorf("%v after %v", err, time.Since(start))
+			t.Errorf("%v after %v, want an unknown outcome after 2 s", err, time.Since(start))
 		}
 	})
 }

@@ -27,6 +27,7 @@ type Lock struct {
 
 	// Guarded by session.mu.
 	auto     bool
+	release  *call   // of an Unlock with an unknown outcome
 	next     *Lock   // another Lock of the same reentrant hold
 	queuedAt instant // the place in the heap of deadlines
 	index    int
@@ -127,37 +128,57 @@ func (l *Lock) Lost() <-chan struct{} {
 //
 // It returns a *LostError if the lock had been lost, ErrNotHeld if it was unlocked before or the server knows of a
 // loss that had not arrived yet, and ErrOutcomeUnknown if the answer did not come: the name is then free at the
-// latest when the lease ends, as nobody renews it.
+// latest when the lease ends, as nobody renews it. A later Unlock waits for the same answer again; when the session has
+// ended it does not come any more.
 func (l *Lock) Unlock(ctx context.Context) error {
 	release, err := l.giveBack()
 	if err != nil {
 		return l.fail("unlock", notHeld(err))
 	}
-	return l.released(ctx, release)
+	return l.released(ctx, release, l.session.client.answerBound(ctx))
 }
 
-// giveBack begins an Unlock, or returns what ended the lock before.
+// giveBack begins an Unlock, or goes on with one whose answer did not come, or returns what ended the lock before.
 func (l *Lock) giveBack() (*call, error) {
-	if err := l.Err(); err != nil {
-		return nil, err
+	err := l.Err()
+	if err == nil {
+		release := newCall(l.releaseRequest())
+		if l.session.giveBack(l, release) {
+			return release, nil
+		}
+		err = l.Err()
 	}
-	release := newCall(l.releaseRequest())
-	if !l.session.giveBack(l, release) {
-		return nil, l.Err()
+	if release := l.swapRelease(nil); release != nil {
+		return release, nil
 	}
-	return release, nil
+	return nil, err
 }
 
 // released waits for the end of an Unlock.
-func (l *Lock) released(ctx context.Context, release *call) error {
-	a := l.session.await(ctx, release, 0)
-	if a.err == nil {
+func (l *Lock) released(ctx context.Context, release *call, bound time.Duration) error {
+	a, err := l.session.await(ctx, release, bound)
+	switch {
+	case err != nil:
+		l.swapRelease(release)
+	case errors.Is(a.err, errSessionOver):
+		err = a.err
+		release.answer <- a // for the next Unlock: nobody knows more
+		l.swapRelease(release)
+	case a.err != nil:
+		return l.fail("unlock", a.err)
+	default:
 		return nil
 	}
-	if errors.Is(a.err, errSessionOver) || ctx.Err() != nil {
-		a.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, a.err)
-	}
-	return l.fail("unlock", a.err)
+	return l.fail("unlock", fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
+}
+
+// swapRelease keeps the call of an Unlock with an unknown outcome, and returns the one that was kept.
+func (l *Lock) swapRelease(release *call) *call {
+	l.session.mu.Lock()
+	defer l.session.mu.Unlock()
+	kept := l.release
+	l.release = release
+	return kept
 }
 
 // notHeld makes what ended a lock the answer to a second Unlock.
@@ -177,14 +198,14 @@ func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
 	}
 	c := newCall(l.extendRequest(d))
 	c.extends = l
-	a := l.session.do(ctx, c, 0)
+	a := l.session.do(ctx, c, l.session.client.answerBound(ctx))
 	lost := l.Err()
 	switch {
 	case lost != nil:
 		return l.fail("extend", notHeld(lost))
 	case a.err == nil:
 		return nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil, errors.Is(a.err, errNoAnswer):
 		a.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, a.err)
 	}
 	return l.fail("extend", a.err)

@@ -215,10 +215,17 @@ func (ls *Locks) Unlock(ctx context.Context) error {
 			errs[i] = l.fail("unlock", err)
 		}
 	}
+	c := ls.all[0].session.client
+	bound, begun := c.answerBound(ctx), c.now()
 	for i, release := range releases {
-		if release != nil {
-			errs[i] = ls.all[i].released(ctx, release)
+		if release == nil {
+			continue
 		}
+		left := bound // 0 stays 0, which is no bound
+		if bound > 0 {
+			left = max(bound-time.Duration(c.now()-begun), 1)
+		}
+		errs[i] = ls.all[i].released(ctx, release, left)
 	}
 	return errors.Join(errs...)
 }

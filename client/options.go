@@ -11,6 +11,9 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
+// DefaultAnswerTimeout is how long an answer that is due at once is waited for, unless WithAnswerTimeout says otherwise.
+const DefaultAnswerTimeout = 5 * time.Second
+
 // Option changes what Dial does.
 type Option func(*settings)
 
@@ -20,6 +23,7 @@ type settings struct {
 	ttl          time.Duration
 	onDisconnect lockdv1.OnDisconnect
 	connectWait  time.Duration
+	answerWithin time.Duration
 	onStatus     func(Status)
 	dial         []grpc.DialOption
 }
@@ -46,6 +50,11 @@ func WithReleaseOnDisconnect() Option {
 // WithConnectWait bounds how long Lock and Watch wait for a connection before they return ErrUnavailable. The
 // default 0 is no bound: they wait until their context ends.
 func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.connectWait = d } }
+
+// WithAnswerTimeout bounds how long TryLock, Unlock, Extend and the like wait for the server's answer, and TryLock for a
+// connection, when their context has no deadline. Then they return ErrOutcomeUnknown, or ErrUnavailable if the request
+// was surely not sent. The default is DefaultAnswerTimeout. A context with a deadline is waited for instead.
+func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.answerWithin = d } }
 
 // WithOnStatus has f called when the relation with the server changes. It must return quickly: while it runs
 // nothing else is received.
@@ -80,8 +89,9 @@ func (s *settings) open() *lockdv1.Open {
 // LockOption changes what one Lock or LockAll asks for, or its Try.
 type LockOption func(*request)
 
-// Wait bounds how long Lock waits, also while there is no connection; then it returns ErrTimedOut. Without it Lock
-// waits until its context ends. Wait(0) tries once. TryLock ignores it.
+// Wait bounds how long Lock waits, also while there is no connection; then it returns ErrTimedOut. A server that does not
+// answer gets one second more; then Lock returns ErrOutcomeUnknown. Without Wait it waits until its context ends. Wait(0)
+// tries once. TryLock ignores it.
 func Wait(d time.Duration) LockOption {
 	return func(r *request) { r.wait, r.bounded = max(d, 0), true }
 }

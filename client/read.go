@@ -20,6 +20,7 @@ func (s *session) read() {
 			return
 		}
 		s.heard.Store(int64(s.client.now()))
+		s.late.Store(false)
 		s.mu.Lock()
 		s.handleLocked(m)
 		after := s.after

@@ -14,8 +14,12 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// errSessionOver answers the calls that a session could not answer before it ended.
-var errSessionOver = errors.New("the session ended")
+var (
+	// errSessionOver answers the calls that a session could not answer before it ended.
+	errSessionOver = errors.New("the session ended")
+	// errNoAnswer: a call was given up because its answer was late.
+	errNoAnswer = errors.New("the server did not answer in time")
+)
 
 // session is one stream and what lives on it. Two goroutines work for it: read, which alone hears the server, and
 // write, which alone sends. Whatever a caller wants is put into the queue and answered by read.
@@ -33,6 +37,7 @@ type session struct {
 	wake  chan struct{} // size 1: there is something to send
 	done  chan struct{} // closed when the session is over
 	heard atomic.Int64  // instant of the last message
+	late  atomic.Bool   // an answer is overdue, and nothing was heard since
 	quiet *time.Timer   // ends the session when nothing is heard
 
 	mu       sync.Mutex // guards the fields below; comes before Lock.mu
@@ -46,6 +51,7 @@ type session struct {
 	beatDue  bool
 	draining bool // the server asked to leave
 	leaving  bool // nothing new is sent; Goodbye follows what is queued
+	busy     bool // when Close left it, something was held or under way
 	over     bool
 	closing  error    // why the server is about to end the stream
 	after    []func() // to be done by read without mu
@@ -77,17 +83,21 @@ func newCall(request *lockdv1.SessionRequest) *call {
 	return &call{request: request, answer: make(chan answer, 1)}
 }
 
-// do sends a call and waits for its answer, until ctx ends or, if bound is not 0, that time has passed. An Acquire
-// given up like this is cancelled, and released if it had been granted already.
+// do sends a call and waits for its answer, until ctx ends or, if bound is not 0, that time has passed. A call given up
+// like this is abandoned.
 func (s *session) do(ctx context.Context, c *call, bound time.Duration) answer {
 	if !s.submit(c) {
 		return answer{err: errSessionOver, unsent: true}
 	}
-	return s.await(ctx, c, bound)
+	a, err := s.await(ctx, c, bound)
+	if err != nil {
+		return s.abandon(c, err)
+	}
+	return a
 }
 
-// await waits for the answer of a call that was submitted.
-func (s *session) await(ctx context.Context, c *call, bound time.Duration) answer {
+// await waits for the answer of a call that was submitted. If it gives up it says why; the call then goes on.
+func (s *session) await(ctx context.Context, c *call, bound time.Duration) (answer, error) {
 	var timeout <-chan time.Time
 	if bound > 0 {
 		timer := time.NewTimer(bound)
@@ -96,12 +106,21 @@ func (s *session) await(ctx context.Context, c *call, bound time.Duration) answe
 	}
 	select {
 	case a := <-c.answer:
-		return a
+		return a, nil
 	case <-ctx.Done():
-		return s.abandon(c, ended(ctx))
+		return answer{}, ended(ctx)
 	case <-timeout:
-		return s.abandon(c, ErrTimedOut)
+		s.late.Store(true)
+		return answer{}, errNoAnswer
 	}
+}
+
+// answerBound is how long an answer that is due at once is waited for: 0 is for as long as ctx, which has a deadline.
+func (c *Client) answerBound(ctx context.Context) time.Duration {
+	if _, ok := ctx.Deadline(); ok {
+		return 0
+	}
+	return c.settings.answerWithin
 }
 
 // submit queues a call, unless the session takes none any more.
@@ -133,7 +152,8 @@ func (s *session) rouse() {
 	}
 }
 
-// abandon gives a call up. Its answer may be here already: then it is undone.
+// abandon gives a call up. An Acquire is cancelled, and released if it is granted all the same. Its answer may be here
+// already: it is undone, too, if the caller's context has ended, else it counts.
 func (s *session) abandon(c *call, err error) answer {
 	a, answered := s.disown(c)
 	if !answered {
@@ -141,7 +161,7 @@ func (s *session) abandon(c *call, err error) answer {
 		return a
 	}
 	a = <-c.answer // without the mutex: finish answers without it too
-	if c.request.GetAcquire() == nil {
+	if c.request.GetAcquire() == nil || errors.Is(err, errNoAnswer) {
 		return a
 	}
 	for _, l := range a.locks {
@@ -272,8 +292,30 @@ func (s *session) leave(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaving = true
+	s.busy = s.busy || len(s.locks)+len(s.pending)+len(s.queue) > 0
 	s.finishAllLocked(func(*Lock) error { return cause })
 	s.rouse()
+}
+
+// left waits for the end of a session that Close leaves since begun, or cuts it off. It says whether all is released.
+func (s *session) left(begun time.Time) bool {
+	s.mu.Lock()
+	busy := s.busy
+	s.mu.Unlock()
+	within := closeTimeout
+	if !busy || s.late.Load() {
+		within = closePause
+	}
+	timer := time.NewTimer(time.Until(begun.Add(within)))
+	defer timer.Stop()
+	select {
+	case <-s.done:
+		return true
+	case <-timer.C:
+		s.cancel(ErrClosed)
+		<-s.done
+		return !busy
+	}
 }
 
 func (s *session) finishAllLocked(cause func(*Lock) error) {
