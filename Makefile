@@ -14,6 +14,9 @@ FUZZTIME ?= 20s
 # What the programs say they are: the tag, or the distance from it, and whether the tree was changed.
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 IMAGE ?= lockd
+# The first of the three ports of run: for clients, for probes, for operators.
+PORT ?= 7420
+RUN_PORTS = $(shell seq $(PORT) $$(($(PORT) + 2)))
 LDFLAGS := -s -w -X main.version=$(VERSION)
 
 .PHONY: help
@@ -21,9 +24,14 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## run lockd with its defaults: leases in memory, nothing to install
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/lockd ./cmd/lockd
-	@exec bin/lockd
+run: ## run lockd with its leases in memory: nothing to install. PORT=7430 if another one has 7420
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/lockd ./cmd/lockctl
+	@for port in $(RUN_PORTS); do if (exec 3<>/dev/tcp/127.0.0.1/$$port) 2>/dev/null; then \
+		echo "port $$port is in use; choose another one: make run PORT=7430 (uses 3 ports from there)" >&2; exit 1; fi; done
+	@echo 'Try it in another terminal, in this directory:'
+	@echo "  bin/lockctl --addr 127.0.0.1:$(PORT) exec door -- sh -c 'echo holding \$$LOCKD_NAME; sleep 30'"
+	@echo '  bin/lockctl --addr 127.0.0.1:$(PORT) inspect door'
+	@exec bin/lockd --listen :$(PORT) --ops-listen :$(word 2,$(RUN_PORTS)) --admin-listen 127.0.0.1:$(word 3,$(RUN_PORTS))
 
 # bench/ is a module of its own, so that what lockd is compared with never becomes a dependency of lockd. Its code is
 # kept compiling and clean all the same.

@@ -51,7 +51,7 @@ type Status struct {
 // Client keeps one session with a server, opens it when it is first needed, and opens a new one when it ends. All
 // methods may be called from any goroutine.
 type Client struct {
-	target   string
+	targets  []string
 	settings settings
 	base     time.Time // instants count from here
 
@@ -64,6 +64,7 @@ type Client struct {
 	mu         sync.Mutex // guards the fields below; comes before session.mu, after watches.mu
 	current    *session   // takes new locks; nil while there is none
 	sessions   map[*session]struct{}
+	at         int // which of targets is tried first
 	connecting bool
 	connectErr error         // of the last attempt to connect
 	failures   int           // attempts or short sessions in a row
@@ -71,11 +72,17 @@ type Client struct {
 	closed     bool
 }
 
-// Dial makes a Client for a server such as "lockd.example.com:7420", in any form that gRPC resolves. It does not
+// Dial makes a Client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas: they are
+// tried in their order, and another one when the server asks to leave. The port is 7420 if there is none, and an IPv6
+// address with a port is in brackets. What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is. Dial does not
 // connect yet: the first use does.
 func Dial(addr string, opts ...Option) (*Client, error) {
+	targets, err := Addresses(addr, DefaultPort)
+	if err != nil {
+		return nil, fmt.Errorf("dial %q: %w", addr, err)
+	}
 	c := &Client{
-		target:   addr,
+		targets:  targets,
 		base:     time.Now(),
 		sessions: make(map[*session]struct{}),
 		changed:  make(chan struct{}),
@@ -84,11 +91,13 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 		o(&c.settings)
 	}
 	c.settings.answerWithin = cmp.Or(max(c.settings.answerWithin, 0), DefaultAnswerTimeout)
-	conn, err := grpc.NewClient(addr, c.settings.dialOptions()...)
-	if err != nil {
-		return nil, fmt.Errorf("dial %q: %w", addr, err)
+	for _, target := range targets {
+		conn, err := grpc.NewClient(target, c.settings.dialOptions()...)
+		if err != nil {
+			return nil, fmt.Errorf("dial %q: %w", target, err)
+		}
+		_ = conn.Close() // it was only made to find mistakes in the address and the options
 	}
-	_ = conn.Close() // it was only made to find mistakes in the address and the options
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }

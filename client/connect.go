@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// openTimeout bounds an attempt to open a session.
-	openTimeout = 10 * time.Second
+	// openTimeout bounds an attempt to open a session. Of several addresses each has its share, but not less than the minimum.
+	openTimeout    = 10 * time.Second
+	minOpenTimeout = 3 * time.Second
 	// minBackoff and maxBackoff bound the pause between two attempts.
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 3 * time.Second
@@ -126,6 +127,7 @@ func (c *Client) sessionOver(s *session, cause error) {
 
 // sessionDraining goes to another replica for what comes next, and leaves what there is where it is.
 func (c *Client) sessionDraining(s *session) {
+	c.passOver(s.at)
 	if c.forget(s) {
 		c.tell(Status{State: Draining})
 	}
@@ -151,10 +153,40 @@ func (c *Client) forget(s *session) bool {
 	return true
 }
 
-// open makes one attempt. Each session has a connection of its own, so that a new session can be on another
-// replica while the old one is still being left.
+// open makes one attempt at each address until one succeeds.
 func (c *Client) open() (*session, error) {
-	conn, err := grpc.NewClient(c.target, c.settings.dialOptions()...)
+	var failed error
+	for range c.targets {
+		c.mu.Lock()
+		at := c.at
+		c.mu.Unlock()
+		s, err := c.openAt(c.targets[at])
+		if err == nil {
+			s.at = at
+			return s, nil
+		}
+		if failed == nil || permanent(failed) {
+			failed = err
+		}
+		c.passOver(at)
+		if c.ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, failed
+}
+
+// passOver has the next attempt begin with the address after this one.
+func (c *Client) passOver(at int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = (at + 1) % len(c.targets)
+}
+
+// openAt makes one attempt at one address. Each session has a connection of its own, so that a new session can be on
+// another replica while the old one is still being left.
+func (c *Client) openAt(target string) (*session, error) {
+	conn, err := grpc.NewClient(target, c.settings.dialOptions()...)
 	if err != nil {
 		return nil, err
 	}
@@ -172,9 +204,10 @@ func (c *Client) open() (*session, error) {
 	return s, nil
 }
 
-// handshake opens the stream and the session on it, within openTimeout.
+// handshake opens the stream and the session on it, within openTimeout, or less if there are other addresses.
 func (c *Client) handshake(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) (*session, error) {
-	bound := time.AfterFunc(openTimeout, func() { cancel(errOpenTimeout) })
+	within := max(openTimeout/time.Duration(len(c.targets)), minOpenTimeout)
+	bound := time.AfterFunc(within, func() { cancel(errOpenTimeout) })
 	defer bound.Stop()
 	stop := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
 	defer stop()

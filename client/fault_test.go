@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,6 +27,12 @@ func (s *statuses) add(st client.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.seen = append(s.seen, st)
+}
+
+func (s *statuses) had(state client.State) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.seen, func(st client.Status) bool { return st.State == state })
 }
 
 func (s *statuses) last() client.Status {

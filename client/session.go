@@ -25,6 +25,7 @@ var (
 // write, which alone sends. Whatever a caller wants is put into the queue and answered by read.
 type session struct {
 	client   *Client
+	at       int // which of the client's targets
 	conn     *grpc.ClientConn
 	stream   grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse]
 	ctx      context.Context // of the stream

@@ -56,7 +56,7 @@ second and how long Lock took. Each caller waits for its answer before it asks a
 			}
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			c, err := o.dialSession("lockctl bench")
+			c, err := o.dialSession("bench")
 			if err != nil {
 				return err
 			}

@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -27,11 +28,15 @@ const unlockTimeout = 2 * time.Second
 const queuedPause = time.Second
 
 const execHelp = `exec waits for the lock NAME, runs the command while holding it, and exits with the command's code, or 128+n if
-signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment. While exec waits it tells on stderr
-how many are before it.
+signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment.
+
+Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is away. It tells
+on stderr what it waits for, who holds the lock and how many are before it, and tells it again when that changes. With
+--connect-timeout it gives up when the server cannot be reached for so long, or its Redis cannot.
 
 With --also it waits for all the locks and holds none until it has all. LOCKD_NAMES and LOCKD_FENCES have one line for
-each lock, NAME being the first. If one is lost that counts as the loss of all.
+each lock: those of this exec, NAME being the first, then those of the execs around it. If one is lost that counts as the
+loss of all. An exec inside the command must not ask for a name of LOCKD_NAMES: it would wait for itself, and is refused.
 
 The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to lockctl
 are passed on to that group. What the command leaves behind in the group when it ends is ended too: it would work
@@ -52,13 +57,21 @@ type execution struct {
 	items   []client.Item
 	argv    []string
 	lock    []client.LockOption
+	bounded bool          // whether wait counts
+	wait    time.Duration // for the locks
+	look    func(ctx context.Context, name string) (lockView, error)
+	patient bool // goes on while the server cannot be reached
 	client  *client.Client
 	signals chan os.Signal
 	stderr  io.Writer
+
+	mu   sync.Mutex // guards the field below, and stderr
+	told string     // what exec waits for, as it was told last
 }
 
 func newExec(o *options) *cobra.Command {
 	var wait, lease, ttl time.Duration
+	var annotation string
 	var want wanted
 	cmd := &cobra.Command{
 		Use:   "exec NAME [flags] -- COMMAND [ARG...]",
@@ -71,11 +84,11 @@ func newExec(o *options) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x := &execution{argv: args[1:], stderr: cmd.ErrOrStderr()}
-			x.lock = []client.LockOption{client.Annotation(args[1]), client.OnQueued(x.queued())}
-			if cmd.Flags().Changed("wait") {
-				x.lock = append(x.lock, client.Wait(wait))
+			x := &execution{
+				argv: args[1:], stderr: cmd.ErrOrStderr(),
+				bounded: cmd.Flags().Changed("wait"), wait: max(wait, 0), patient: !cmd.Flags().Changed("connect-timeout"),
 			}
+			x.lock = []client.LockOption{client.Annotation(cmp.Or(annotation, args[1])), client.OnQueued(x.queued())}
 			if cmd.Flags().Changed("lease") {
 				x.lock = append(x.lock, client.Lease(lease))
 			}
@@ -83,8 +96,20 @@ func newExec(o *options) *cobra.Command {
 			if x.items, err = want.items(cmd, args[0]); err != nil {
 				return err
 			}
-			x.client, err = o.dialSession("lockctl exec", client.WithSessionTTL(ttl), client.WithOnStatus(x.tell))
+			if err := refuseNested(x.items, os.Getenv(namesEnv)); err != nil {
+				return err
+			}
+			s, err := o.dial(cmd.Context())
 			if err != nil {
+				return err
+			}
+			defer s.close()
+			x.look = s.look
+			opts := []client.Option{client.WithSessionTTL(ttl), client.WithOnStatus(x.tell)}
+			if x.patient {
+				opts = append(opts, client.WithConnectWait(toldAfter))
+			}
+			if x.client, err = o.dialSession("exec "+args[1], opts...); err != nil {
 				return err
 			}
 			defer x.client.Close() //nolint:errcheck // what it could not release ends by itself
@@ -94,6 +119,7 @@ func newExec(o *options) *cobra.Command {
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock; 0 = try once; without it for ever")
 	cmd.Flags().DurationVar(&lease, "lease", 0, "take a lease that ends after this time, instead of one that is renewed")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the lock outlives lockctl at most (default the server's)")
+	cmd.Flags().StringVar(&annotation, "annotation", "", "a `text` for people who look at the lock (default the command)")
 	want.flags(cmd)
 	want.alsoFlag(cmd)
 	return cmd
@@ -103,7 +129,7 @@ func newExec(o *options) *cobra.Command {
 func (x *execution) tell(st client.Status) {
 	switch st.State {
 	case client.AtRisk:
-		x.logf("AT_RISK: the server cannot renew leases; the lock is held for another %v", st.ValidFor.Round(time.Millisecond))
+		x.logf("AT_RISK: the server cannot renew leases; the lock is held for another %s", duration(st.ValidFor))
 	case client.Safe:
 		x.logf("SAFE: the server renews leases again")
 	default: // what it means for the lock is told when it is lost
@@ -123,7 +149,9 @@ func (x *execution) queued() func(position int) {
 }
 
 func (x *execution) logf(format string, args ...any) {
-	_, _ = fmt.Fprintf(x.stderr, "lockctl: "+format+"\n", args...) // nobody to tell if stderr is gone
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	_ = printLine(x.stderr, "lockctl: "+format, args...) // nobody to tell if stderr is gone
 }
 
 func (x *execution) run(ctx context.Context) error {
@@ -152,8 +180,13 @@ func (x *execution) run(ctx context.Context) error {
 	return x.end(ls, c, x.guard(ls, c))
 }
 
-// environment is what the command is told of its locks. The variables for several are always there, so that those of
-// an exec around this one are not mistaken for its own. No name has line breaks.
+// The variables that the command finds its locks in.
+const (
+	namesEnv  = "LOCKD_NAMES"
+	fencesEnv = "LOCKD_FENCES"
+)
+
+// environment is what the command is told of its locks, and of those of the execs around this one. No name has line breaks.
 func environment(ls []*client.Lock) []string {
 	var names, fences []string
 	for _, l := range ls {
@@ -161,8 +194,29 @@ func environment(ls []*client.Lock) []string {
 	}
 	return []string{
 		"LOCKD_NAME=" + names[0], "LOCKD_FENCE=" + fences[0],
-		"LOCKD_NAMES=" + strings.Join(names, "\n"), "LOCKD_FENCES=" + strings.Join(fences, "\n"),
+		namesEnv + "=" + strings.Join(append(names, lines(os.Getenv(namesEnv))...), "\n"),
+		fencesEnv + "=" + strings.Join(append(fences, lines(os.Getenv(fencesEnv))...), "\n"),
 	}
+}
+
+func lines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
+
+// errNested is a lock that an exec around this one holds.
+var errNested = errors.New("an exec around this one holds it, and would be waited for for ever")
+
+// refuseNested refuses names that are held around this exec: it would wait for its own end.
+func refuseNested(items []client.Item, held string) error {
+	for _, i := range items {
+		if slices.Contains(lines(held), i.Name) {
+			return usageError{wrap("exec", i.Name, errNested)}
+		}
+	}
+	return nil
 }
 
 // obtain waits for the locks, or for a signal. What is granted just then is released when the client is closed.
@@ -175,7 +229,7 @@ func (x *execution) obtain(ctx context.Context) (*client.Locks, error) {
 	}
 	results := make(chan result, 1)
 	go func() {
-		ls, err := x.client.LockAll(ctx, x.items, x.lock...)
+		ls, err := x.lockAll(ctx)
 		results <- result{ls, err}
 	}()
 	select {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/lockd-io/lockd/client"
@@ -47,8 +49,7 @@ func (e codeError) Unwrap() error { return e.err }
 // signalError: lockctl was asked to end.
 type signalError struct{ sig syscall.Signal }
 
-// Error is empty: whoever sent the signal knows.
-func (e signalError) Error() string { return "" }
+func (e signalError) Error() string { return "ended by signal: " + e.sig.String() }
 
 // codes gives each error its exit code. The first row that matches counts: a lost lock is lost whatever the cause,
 // and a wait that ended without a connection says more about the server than about the lock.
@@ -90,18 +91,59 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
-// message is what people and scripts are told of an error: the reason first, if there is one.
+// reason is the machine-readable reason of an error, empty if there is none.
+func reason(err error) string {
+	if _, ok := errors.AsType[signalError](err); ok {
+		return "INTERRUPTED"
+	}
+	for _, row := range []struct {
+		err    error
+		reason string
+	}{{errNested, "NESTED"}, {errUnknownName, "UNKNOWN_NAME"}} {
+		if errors.Is(err, row.err) {
+			return row.reason
+		}
+	}
+	if text := client.Reason(err); text != "" {
+		return text
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return "USAGE"
+	}
+	return ""
+}
+
+// message is what people are told of an error: the reason first, if there is one. It is one line.
 func message(err error) string {
 	if err == nil || err.Error() == "" {
 		return ""
 	}
-	if reason := client.Reason(err); reason != "" {
-		return reason + ": " + err.Error()
+	text := strings.ReplaceAll(err.Error(), "\n", "; ") // errors.Join puts each on a line of its own
+	if reason := reason(err); reason != "" {
+		text = reason + ": " + text
 	}
-	if _, ok := errors.AsType[usageError](err); ok {
-		return "USAGE: " + err.Error()
+	return text
+}
+
+// errorView is how an error is told with -o json. Its keys are part of what lockctl promises.
+type errorView struct {
+	Reason string `json:"reason"` // empty if there is none
+	Error  string `json:"error"`
+	Code   int    `json:"exit_code"`
+}
+
+// printError tells an error, unless there is nothing to say: a command of exec failed, or somebody interrupted lockctl and
+// knows it.
+func printError(w io.Writer, err error, format string) {
+	text := message(err)
+	_, interrupted := errors.AsType[signalError](err)
+	switch {
+	case text == "":
+	case format == outputJSON:
+		_ = printJSON(w, errorView{Reason: reason(err), Error: err.Error(), Code: exitCode(err)})
+	case !interrupted:
+		_ = printLine(w, "lockctl: %s", text)
 	}
-	return err.Error()
 }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }

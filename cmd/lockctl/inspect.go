@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -42,6 +42,9 @@ any replica and in other programs, for other kinds those on the replica that ans
 				if err != nil {
 					return wrap("inspect", args[0], err)
 				}
+				if v.unknown() {
+					return wrap("inspect", args[0], errUnknownName)
+				}
 				if o.output == outputJSON {
 					return printJSON(cmd.OutOrStdout(), v)
 				}
@@ -53,19 +56,31 @@ any replica and in other programs, for other kinds those on the replica that ans
 	return cmd
 }
 
+// errUnknownName is a name that is free and left no trace.
+var errUnknownName = errors.New("nothing is known of this name: nobody holds it or waits for it, and nobody did lately")
+
+func (v inspectView) unknown() bool {
+	return !v.Held && v.Fence == 0 && v.Limit == 0 && v.Holders == 0 && v.waiting() == 0
+}
+
 func (s *services) inspect(ctx context.Context, name string, most uint32) (inspectView, error) {
 	v := inspectView{Queue: []waiterView{}} // printed as [] if nobody waits
-	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.GetResponse, error) {
-		return s.locks.Get(ctx, &lockdv1.GetRequest{Name: name})
-	})
-	if err != nil {
+	var err error
+	if v.lockView, err = s.look(ctx, name); err != nil {
 		return v, err
 	}
-	v.lockView = viewLock(resp.GetLock())
 	if v.waiting() > 0 {
 		v.Queue, err = s.queue(ctx, name, int(min(most, v.waiting())))
 	}
 	return v, err
+}
+
+// look reads what is known of a name.
+func (s *services) look(ctx context.Context, name string) (lockView, error) {
+	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.GetResponse, error) {
+		return s.locks.Get(ctx, &lockdv1.GetRequest{Name: name})
+	})
+	return viewLock(resp.GetLock()), err
 }
 
 // queue reads those who wait, at most so many.
@@ -124,11 +139,7 @@ func (v inspectView) print(w io.Writer) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	queue := [][]string{{"POSITION", "KIND", "AGE", "CLIENT", "WAITER"}}
-	for _, q := range v.Queue {
-		queue = append(queue, []string{number(q.Position), dash(q.Kind), q.age(), dash(q.Client), dash(q.waiter())})
-	}
-	return printTable(w, queue)
+	return printQueue(w, v.Queue)
 }
 
 // waiter is who waits, as far as it is known.
@@ -139,9 +150,4 @@ func (v waiterView) waiter() string {
 	return v.Session
 }
 
-func (v waiterView) age() string {
-	if v.Age == nil {
-		return "-"
-	}
-	return (time.Duration(*v.Age) * time.Millisecond).Round(100 * time.Millisecond).String()
-}
+func (v waiterView) age() string { return milliseconds(v.Age) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -39,7 +40,8 @@ func newAcquire(o *options) *cobra.Command {
 		Short: "Take a lock for a fixed time and print it as JSON",
 		Long: `acquire takes a lock for a fixed time and prints one JSON object with name, lease_id, fence and valid_for_ms.
 The lease ends by itself; extend and release need the lease_id. Without --wait it tries once. If the lock is not
-obtained the exit code is 75. A lost answer is asked for again, which cannot take the lock twice.`,
+obtained the exit code is 75. A lost answer is asked for again, which cannot take the lock twice. An acquire that fails or
+is interrupted releases what it may have taken, or says that it could not.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			items, err := want.items(cmd, args[0])
@@ -47,8 +49,9 @@ obtained the exit code is 75. A lost answer is asked for again, which cannot tak
 				return err
 			}
 			req := &lockdv1.AcquireRequest{
-				Name: items[0].Name, Kind: lockdv1.LockKind(items[0].Kind), Permits: items[0].Permits, Limit: items[0].Limit, Wait: durationpb.New(wait), Lease: durationpb.New(lease),
-				LeaseId: rand.Text(), ClientName: "lockctl acquire", Annotation: annotation,
+				Name: items[0].Name, Kind: lockdv1.LockKind(items[0].Kind), Permits: items[0].Permits, Limit: items[0].Limit,
+				Wait: durationpb.New(wait), Lease: durationpb.New(lease),
+				LeaseId: rand.Text(), ClientName: o.client("acquire"), Annotation: annotation,
 			}
 			return o.acquire(cmd, req)
 		},
@@ -76,14 +79,11 @@ func (o *options) acquire(cmd *cobra.Command, req *lockdv1.AcquireRequest) error
 		req.Wait = durationpb.New(max(time.Until(until), 0))
 		return s.locks.Acquire(ctx, req)
 	})
-	if err != nil {
-		if ctx.Err() != nil || errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) {
-			s.giveBack(req)
-		}
-		return wrap("acquire", req.GetName(), err)
+	if refused := resp.GetNotGranted(); err == nil && refused != nil {
+		err = notGranted(req.GetName(), refused)
 	}
-	if refused := resp.GetNotGranted(); refused != nil {
-		return wrap("acquire", req.GetName(), notGranted(req.GetName(), refused))
+	if err != nil {
+		return wrap("acquire", req.GetName(), errors.Join(err, s.giveBack(req)))
 	}
 	if wait > 0 {
 		begun = time.Now() // the server counts from when the lock was granted
@@ -91,11 +91,25 @@ func (o *options) acquire(cmd *cobra.Command, req *lockdv1.AcquireRequest) error
 	return printLease(cmd.OutOrStdout(), resp.GetGranted(), begun)
 }
 
-// giveBack releases what an acquire without an answer may have taken. If that fails the lease ends by itself.
-func (s *services) giveBack(req *lockdv1.AcquireRequest) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+// giveBackWithin bounds giveBack.
+const giveBackWithin = 2 * time.Second
+
+// giveBack releases what an acquire that failed may have taken all the same: an answer may have been lost, and a server may
+// have said no while an attempt was under way. Nobody else knows the lease id, so nothing else can be hit. If it cannot be
+// done that is said: the lease then ends by itself.
+func (s *services) giveBack(req *lockdv1.AcquireRequest) error {
+	if !s.sent.any.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
 	defer cancel()
-	_, _ = s.locks.Release(ctx, &lockdv1.ReleaseRequest{Name: req.GetName(), Kind: req.GetKind(), LeaseId: req.GetLeaseId()})
+	_, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
+		return s.locks.Release(ctx, &lockdv1.ReleaseRequest{Name: req.GetName(), Kind: req.GetKind(), LeaseId: req.GetLeaseId()})
+	})
+	if err == nil || errors.Is(err, client.ErrNotHeld) || errors.Is(err, client.ErrInvalid) || errors.Is(err, client.ErrKindMismatch) {
+		return nil
+	}
+	return fmt.Errorf("%w: the lock may be held until its lease of %s has ended", client.ErrOutcomeUnknown, duration(req.GetLease().AsDuration()))
 }
 
 func notGranted(name string, n *lockdv1.NotGranted) error {
@@ -107,7 +121,7 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 
 func newExtend(o *options) *cobra.Command {
 	var lease time.Duration
-	kind := kindFlag(client.Exclusive)
+	var kind kindFlag
 	cmd := &cobra.Command{
 		Use:   "extend NAME LEASE_ID --lease DURATION",
 		Short: "Make a lease last longer and print it as JSON",
@@ -115,11 +129,13 @@ func newExtend(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
 				var begun time.Time
-				resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ExtendResponse, error) {
-					begun = time.Now()
-					return s.locks.Extend(ctx, &lockdv1.ExtendRequest{
-						Name: args[0], Kind: kind.proto(), LeaseId: args[1], Lease: durationpb.New(lease),
+				var resp *lockdv1.ExtendResponse
+				err := kind.each(func(k lockdv1.LockKind) (err error) {
+					resp, err = retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ExtendResponse, error) {
+						begun = time.Now()
+						return s.locks.Extend(ctx, &lockdv1.ExtendRequest{Name: args[0], Kind: k, LeaseId: args[1], Lease: durationpb.New(lease)})
 					})
+					return err
 				})
 				if err != nil {
 					return wrap("extend", args[0], err)
@@ -129,35 +145,39 @@ func newExtend(o *options) *cobra.Command {
 		},
 	}
 	leaseFlag(cmd, &lease)
-	cmd.Flags().Var(&kind, "kind", "the kind it was acquired with")
+	kind.optional(cmd)
 	return cmd
 }
 
 func newRelease(o *options) *cobra.Command {
-	kind := kindFlag(client.Exclusive)
+	var kind kindFlag
 	cmd := &cobra.Command{
 		Use:   "release NAME LEASE_ID",
 		Short: "Give a lease back",
 		Args:  exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
-				req := &lockdv1.ReleaseRequest{Name: args[0], Kind: kind.proto(), LeaseId: args[1]}
-				return wrap("release", args[0], s.release(ctx, req))
+				return wrap("release", args[0], s.release(ctx, args[0], args[1], kind))
 			})
 		},
 	}
-	cmd.Flags().Var(&kind, "kind", "the kind it was acquired with")
+	kind.optional(cmd)
 	return cmd
 }
 
 // release gives a lease back. When an answer was lost, a lease that is gone afterwards was given back by that try.
-func (s *services) release(ctx context.Context, req *lockdv1.ReleaseRequest) error {
-	tries := 0
-	_, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
-		tries++
-		return s.locks.Release(ctx, req)
+func (s *services) release(ctx context.Context, name, leaseID string, kind kindFlag) error {
+	lost := false
+	err := kind.each(func(k lockdv1.LockKind) error {
+		_, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
+			resp, err := s.locks.Release(ctx, &lockdv1.ReleaseRequest{Name: name, Kind: k, LeaseId: leaseID})
+			known := client.FromStatus(err)
+			lost = lost || errors.Is(known, client.ErrUnavailable) || errors.Is(known, client.ErrOutcomeUnknown)
+			return resp, err
+		})
+		return err
 	})
-	if tries > 1 && errors.Is(err, client.ErrNotHeld) {
+	if lost && s.sent.any.Load() && errors.Is(err, client.ErrNotHeld) {
 		return nil
 	}
 	return err
@@ -166,8 +186,11 @@ func (s *services) release(ctx context.Context, req *lockdv1.ReleaseRequest) err
 func leaseFlag(cmd *cobra.Command, lease *time.Duration) {
 	cmd.Flags().DurationVar(lease, "lease", 0, "how long the lease lasts from now; required")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
-		if *lease <= 0 {
-			return usagef("usage: lockctl %s", cmd.Use)
+		switch {
+		case !cmd.Flags().Changed("lease"):
+			return usagef("--lease is missing: how long the lock is held, as in --lease 30s")
+		case *lease <= 0:
+			return usagef("--lease must be more than 0")
 		}
 		return nil
 	}

@@ -85,7 +85,7 @@ one. After an interruption of the connection it says so, as it may have missed s
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd.Context())
 			defer stop()
-			c, err := o.dialSession("lockctl watch")
+			c, err := o.dialSession("watch")
 			if err != nil {
 				return err
 			}
@@ -113,6 +113,5 @@ func (o *options) printEvent(w io.Writer, v eventView) error {
 	if v.Gap {
 		note = " (maybe: the connection was interrupted)"
 	}
-	_, err := fmt.Fprintf(w, "%s unlocked %s%s\n", v.Time.Format(time.RFC3339), v.Name, note)
-	return err
+	return printLine(w, "%s unlocked %s%s", v.Time.Format(time.RFC3339), v.Name, note)
 }

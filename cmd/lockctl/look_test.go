@@ -68,8 +68,11 @@ func TestAcquireWaits(t *testing.T) {
 func awaitWaiters(t *testing.T, name string, n float64) {
 	t.Helper()
 	for {
-		v := parse(t, call(t, "inspect", name, "-o", "json").stdout, lockKeys...)
-		if v["waiters"] == n {
+		r := call(t, "inspect", name, "-o", "json")
+		if r.code != 0 {
+			continue // nothing is known of it yet
+		}
+		if v := parse(t, r.stdout, lockKeys...); v["waiters"] == n {
 			return
 		}
 	}
@@ -93,9 +96,17 @@ func TestInspect(t *testing.T) {
 	if text := call(t, "inspect", "inspect-me").stdout; !strings.Contains(text, "client      the test\n") {
 		t.Errorf("got %s", text)
 	}
-	free := parse(t, call(t, "inspect", "nobody", "-o", "json").stdout, lockKeys...)
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	free := parse(t, call(t, "inspect", "inspect-me", "-o", "json").stdout, lockKeys...)
 	if free["held"] != false || free["ttl_ms"] != nil || free["holder"] != "" {
 		t.Errorf("got %v", free)
+	}
+	r = call(t, "inspect", "nobody")
+	r.want(t, exitFailed, "", `UNKNOWN_NAME: inspect "nobody": nothing is known of this name`)
+	if strings.Count(r.stderr, "\n") != 1 {
+		t.Errorf("got %q, want one line", r.stderr)
 	}
 }
 

@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"os"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 const (
 	defaultAddr      = "127.0.0.1:7420"
 	addrEnv          = "LOCKD_ADDR"
+	adminPort        = 7422
 	defaultAdminAddr = "127.0.0.1:7422"
 	adminAddrEnv     = "LOCKD_ADMIN_ADDR"
 )
@@ -24,12 +24,11 @@ var version string // set by release builds
 func main() { os.Exit(run(os.Args[1:])) }
 
 func run(args []string) int {
-	root := newRoot()
+	o := &options{}
+	root := newRoot(o)
 	root.SetArgs(args)
 	err := root.ExecuteContext(context.Background())
-	if text := message(err); text != "" {
-		fmt.Fprintln(os.Stderr, "lockctl:", text)
-	}
+	printError(os.Stderr, err, o.format(args))
 	return exitCode(err)
 }
 
@@ -39,10 +38,24 @@ type options struct {
 	adminAddr      string
 	output         string
 	connectTimeout time.Duration
+	clientName     string
+	labels         map[string]string
 }
 
-func newRoot() *cobra.Command {
-	o := &options{}
+// format is that of errors, which may be about the flags themselves.
+func (o *options) format(args []string) string {
+	for i, arg := range args {
+		if arg == "--" {
+			break
+		}
+		if arg == "-ojson" || arg == "-o=json" || arg == "--output=json" || (arg == "-o" || arg == "--output") && i+1 < len(args) && args[i+1] == outputJSON {
+			return outputJSON
+		}
+	}
+	return o.output
+}
+
+func newRoot(o *options) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "lockctl",
 		Short: "Use and look at the locks of lockd",
@@ -55,25 +68,30 @@ told on stderr, with their machine-readable reason in front.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %q; see lockctl --help", args[0])
+				return usagef("there is no command %q%s; see lockctl --help", args[0], didYouMean(cmd.SuggestionsFor(args[0])))
 			}
 			return nil
 		},
-		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error { return checkOutput(o.output) },
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE:          func(*cobra.Command, []string) error { return checkOutput(o.output) },
 	}
 	flags := root.PersistentFlags()
-	flags.StringVar(&o.addr, "addr", cmp.Or(os.Getenv(addrEnv), defaultAddr), "the server's `HOST:PORT`; the default can be set by "+addrEnv)
+	flags.StringVar(&o.addr, "addr", cmp.Or(os.Getenv(addrEnv), defaultAddr),
+		"the server's `HOST:PORT`, or several, separated by commas; the port is 7420 if there is none. The default can be set by "+addrEnv)
 	flags.StringVar(&o.adminAddr, "admin-addr", cmp.Or(os.Getenv(adminAddrEnv), defaultAdminAddr),
-		"the server's `HOST:PORT` for operators, used by unlock; the default can be set by "+adminAddrEnv)
+		"the server's `HOST:PORT` for operators, used by unlock and drain; the port is 7422 if there is none. The default can be set by "+adminAddrEnv)
 	flags.StringVarP(&o.output, "output", "o", outputText, "`text` or json, where a command prints something")
 	flags.DurationVar(&o.connectTimeout, "connect-timeout", 5*time.Second, "how long to try to reach the server")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags.StringVar(&o.clientName, "client-name", "", "what people who look at locks see as the client (default `USER@HOST`, process id and command)")
+	flags.StringToStringVar(&o.labels, "label", nil, "more for people who look at sessions; may be repeated: `KEY=VALUE`")
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newExec(o), newAcquire(o), newExtend(o), newRelease(o),
-		newList(o), newInspect(o), newWatch(o), newUnlock(o), newBench(o),
+		newList(o), newInspect(o), newWaiters(o), newWatch(o), newSessions(o), newStatus(o),
+		newUnlock(o), newDrain(o), newBench(o), newVersion(o),
 	)
 	return root
 }

@@ -158,6 +158,59 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+func TestUsageSaysWhatIsMeant(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"acquire", "n"}, "--lease is missing"},
+		{[]string{"extend", "n", "id"}, "--lease is missing"},
+		{[]string{"acquire", "n", "--lease", "0s"}, "--lease must be more than 0"},
+		{[]string{"acquires", "n"}, "did you mean acquire?"},
+		{[]string{"relaese"}, "did you mean release?"},
+		{[]string{"acquire", "n", "--laese", "1s"}, "did you mean --lease?"},
+		{[]string{"unlock", "n", "--forse"}, "did you mean --force?"},
+		{[]string{"ls", "--addr", "a:x"}, "the port must be a number"},
+		{[]string{"watch", "n", "--addr", "a,,b"}, "it is empty"},
+		{[]string{"drain", "--undo", "--within", "1s"}, "--within"},
+	} {
+		call(t, row.args...).want(t, exitUsage, "", row.want)
+	}
+}
+
+// Errors are JSON with -o json, those about the flags too.
+func TestErrorsAsJSON(t *testing.T) {
+	t.Parallel()
+	hold(t, "json-held")
+	for _, row := range []struct {
+		args   []string
+		reason string
+		code   int
+	}{
+		{[]string{"acquire", "json-held", "--lease", "1s", "-o", "json"}, "LOCK_BUSY", exitNotObtained},
+		{[]string{"exec", "json-held", "--wait", "0", "-o", "json", "--", "true"}, "LOCK_BUSY", exitNotObtained},
+		{[]string{"inspect", "json-nobody", "-o", "json"}, "UNKNOWN_NAME", exitFailed},
+		{[]string{"ls", "--no-such-flag", "--output=json"}, "USAGE", exitUsage},
+		{[]string{"no-such-command", "-o", "json"}, "USAGE", exitUsage},
+	} {
+		r := call(t, row.args...)
+		v := parse(t, r.stderr, "reason", "error", "exit_code")
+		if r.code != row.code || v["exit_code"] != float64(row.code) || v["reason"] != row.reason || r.stdout != "" {
+			t.Errorf("%q: got %+v", row.args, r)
+		}
+	}
+}
+
+func TestSeveralServers(t *testing.T) {
+	t.Parallel()
+	for _, list := range []string{"127.0.0.1:1," + addr, addr + ",127.0.0.1:1"} {
+		r := call(t, "--addr", list, "ls", "--prefix", "several-servers", "-o", "json")
+		r.want(t, 0, "[]\n", "")
+		call(t, "--addr", list, "exec", "several-servers", "--wait", "5s", "--", "true").want(t, 0, "", "")
+	}
+}
+
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	rows := [][]string{

@@ -1,12 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"strconv"
-	"text/tabwriter"
-	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
@@ -22,13 +17,6 @@ func checkOutput(format string) error {
 		return usagef("--output must be %s or %s, not %q", outputText, outputJSON, format)
 	}
 	return nil
-}
-
-// printJSON prints one value as one line.
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
 }
 
 // lockView is how a lock is shown. Its keys are part of what lockctl promises: they are never renamed.
@@ -68,12 +56,7 @@ func kindName(k lockdv1.LockKind) string {
 	return client.Kind(k).String()
 }
 
-func (v lockView) ttl() string {
-	if v.TTL == nil {
-		return "-"
-	}
-	return (time.Duration(*v.TTL) * time.Millisecond).Round(100 * time.Millisecond).String()
-}
+func (v lockView) ttl() string { return milliseconds(v.TTL) }
 
 // holders is how many hold it, for a semaphore of how many permits.
 func (v lockView) holders() string {
@@ -95,21 +78,4 @@ func dash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-// printTable prints rows in columns, the first row being their names.
-func printTable(w io.Writer, rows [][]string) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, cell := range row {
-			sep := "\t"
-			if i == len(row)-1 {
-				sep = "\n"
-			}
-			if _, err := fmt.Fprint(tw, cell, sep); err != nil {
-				return err
-			}
-		}
-	}
-	return tw.Flush()
 }

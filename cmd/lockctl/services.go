@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
@@ -22,36 +20,36 @@ const retryPause = 200 * time.Millisecond
 
 // services are the server's calls that need no session.
 type services struct {
-	conns []*grpc.ClientConn
+	conns []*replicas
 	locks lockdv1.LockServiceClient
 	reads lockdv1.InspectServiceClient
 	admin lockdv1.AdminServiceClient // at the address for operators
 
 	connectTimeout time.Duration
+	sent           sentRequests
 }
 
 // dial does not connect yet: the first call does.
 func (o *options) dial(context.Context) (*services, error) {
-	conn, err := grpc.NewClient(o.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	s := &services{connectTimeout: o.connectTimeout}
+	conn, err := newReplicas(o.addr, client.DefaultPort, &s.sent)
 	if err != nil {
 		return nil, usagef("--addr %q: %w", o.addr, err)
 	}
-	admin, err := grpc.NewClient(o.adminAddr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	admin, err := newReplicas(o.adminAddr, adminPort, &s.sent)
 	if err != nil {
-		_ = conn.Close()
+		conn.close()
 		return nil, usagef("--admin-addr %q: %w", o.adminAddr, err)
 	}
-	return &services{
-		conns: []*grpc.ClientConn{conn, admin},
-		locks: lockdv1.NewLockServiceClient(conn), reads: lockdv1.NewInspectServiceClient(conn),
-		admin:          lockdv1.NewAdminServiceClient(admin),
-		connectTimeout: o.connectTimeout,
-	}, nil
+	s.conns = []*replicas{conn, admin}
+	s.locks, s.reads = lockdv1.NewLockServiceClient(conn), lockdv1.NewInspectServiceClient(conn)
+	s.admin = lockdv1.NewAdminServiceClient(admin)
+	return s, nil
 }
 
 func (s *services) close() {
 	for _, conn := range s.conns {
-		_ = conn.Close() // nothing is under way
+		conn.close()
 	}
 }
 
@@ -99,12 +97,14 @@ func once[T any](ctx context.Context, bound time.Duration, call func(context.Con
 	return t, client.FromStatus(err)
 }
 
-// dialSession makes the SDK's client, for what needs a session.
-func (o *options) dialSession(name string, opts ...client.Option) (*client.Client, error) {
-	opts = append([]client.Option{client.WithName(name), client.WithConnectWait(o.connectTimeout)}, opts...)
+// dialSession makes the SDK's client, for what needs a session. The command is what the client is named after.
+func (o *options) dialSession(command string, opts ...client.Option) (*client.Client, error) {
+	opts = append([]client.Option{
+		client.WithName(o.client(command)), client.WithLabels(o.labels), client.WithConnectWait(o.connectTimeout),
+	}, opts...)
 	c, err := client.Dial(o.addr, opts...)
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usagef("--addr: %w", err)
 	}
 	return c, nil
 }

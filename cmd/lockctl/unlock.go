@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -45,8 +44,7 @@ writer keeps the lock, with --kind write readers do.`,
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "say that this is meant")
-	cmd.Flags().Var(&kind, "kind", kindNames+"; found out if it is not given")
-	cmd.Flags().Lookup("kind").DefValue = ""
+	kind.optional(cmd)
 	return cmd
 }
 
@@ -74,6 +72,5 @@ func (o *options) printUnlock(cmd *cobra.Command, v unlockView) error {
 	if !v.Released {
 		return nil
 	}
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), "unlocked", v.Name)
-	return err
+	return printLine(cmd.OutOrStdout(), "unlocked %s", v.Name)
 }

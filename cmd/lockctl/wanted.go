@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,31 @@ func (k *kindFlag) Set(name string) error {
 
 // Type is for package pflag.
 func (k *kindFlag) Type() string { return "kind" }
+
+// optional is for commands that can find the kind out.
+func (k *kindFlag) optional(cmd *cobra.Command) {
+	cmd.Flags().Var(k, "kind", kindNames+"; found out if it is not given")
+	cmd.Flags().Lookup("kind").DefValue = ""
+}
+
+// each calls f with the kind, or, if none was given, with one after the other until the lease is held with that. Only its
+// caller knows a lease id, so that no other lease can be hit.
+func (k *kindFlag) each(f func(lockdv1.LockKind) error) error {
+	if *k != 0 {
+		return f(k.proto())
+	}
+	var err error
+	for _, kind := range []client.Kind{client.Exclusive, client.Read, client.Write, client.Semaphore} {
+		e := f(lockdv1.LockKind(kind))
+		switch {
+		case e == nil || !errors.Is(e, client.ErrNotHeld) && !errors.Is(e, client.ErrKindMismatch):
+			return e
+		case err == nil || errors.Is(e, client.ErrNotHeld):
+			err = e
+		}
+	}
+	return err
+}
 
 func (k *kindFlag) proto() lockdv1.LockKind { return lockdv1.LockKind(*k) }
 

@@ -47,7 +47,10 @@ func run(args []string) int {
 	if err == nil {
 		err = lockd.Run(ctx)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, app.ErrConfig):
+		return fail(exitConfig, err)
+	case err != nil:
 		return fail(exitFailed, err)
 	}
 	return 0

@@ -20,6 +20,11 @@ func TestExitCodes(t *testing.T) {
 	if err := os.WriteFile(bad, []byte("sesion: {ttl: 3s}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	noPassword := filepath.Join(dir, "no-password.yaml")
+	text := "redis: {addr: \"127.0.0.1:1\", password_file: \"" + filepath.Join(dir, "none") + "\"}\n"
+	if err := os.WriteFile(noPassword, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	rows := []struct {
 		want int
 		args []string
@@ -33,6 +38,7 @@ func TestExitCodes(t *testing.T) {
 		{exitConfig, []string{"--config", bad}},
 		{exitConfig, []string{"--config", filepath.Join(dir, "none.yaml")}},
 		{exitConfig, []string{"--listen", ":7421"}},
+		{exitConfig, []string{"--config", noPassword, "--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", ""}},
 		{exitFailed, []string{"--listen", "192.0.2.1:1", "--ops-listen", "", "--admin-listen", ""}}, // no address of this machine
 	}
 	for _, row := range rows {

@@ -93,7 +93,7 @@ func (a *App) openStore(reg *prometheus.Registry) (broker.Store, error) {
 	}
 	cfg, err := redisConfig(a.cfg.Redis)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	store, err := redisstore.Open(context.Background(), cfg, a.log, reg)
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 )
 
+// ErrConfig: what the configuration names cannot be used, such as a file that is not there.
+var ErrConfig = errors.New("wrong configuration")
+
 // redisConfig reads the secrets and certificates that the configuration names.
 func redisConfig(c config.Redis) (redisstore.Config, error) {
 	end, err := c.Endpoint()

@@ -1,0 +1,64 @@
+package client
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"google.golang.org/grpc/resolver"
+)
+
+// DefaultPort is where lockd serves clients unless it is configured otherwise.
+const DefaultPort = 7420
+
+// Addresses reads a list of addresses that are separated by commas, as Dial takes it. One without a port gets the given one.
+// An IPv6 address with a port is in brackets. What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is. It is
+// for programs that use the generated stubs.
+func Addresses(list string, port int) ([]string, error) {
+	if hasScheme(list) {
+		return []string{list}, nil // commas may mean something to its resolver
+	}
+	var out []string
+	for text := range strings.SplitSeq(list, ",") {
+		addr, err := address(strings.TrimSpace(text), port)
+		if err != nil {
+			return nil, fmt.Errorf("address %q: %w", text, err)
+		}
+		out = append(out, addr)
+	}
+	return out, nil
+}
+
+// hasScheme says whether an address names a resolver that gRPC knows.
+func hasScheme(addr string) bool {
+	scheme, _, ok := strings.Cut(addr, ":")
+	return ok && resolver.Get(scheme) != nil
+}
+
+// address makes sure that a single address has a port.
+func address(text string, port int) (string, error) {
+	if text == "" {
+		return "", invalid("INVALID_ADDRESS", "it is empty")
+	}
+	if strings.ContainsAny(text, " \t/?#@") {
+		return "", invalid("INVALID_ADDRESS", "it is not HOST or HOST:PORT")
+	}
+	standard := strconv.Itoa(port)
+	inner, bracketed := strings.CutPrefix(text, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	switch {
+	case bracketed && closed:
+		return net.JoinHostPort(inner, standard), nil
+	case net.ParseIP(text) != nil, !strings.Contains(text, ":"):
+		return net.JoinHostPort(text, standard), nil
+	}
+	host, p, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", invalid("INVALID_ADDRESS", "it is not HOST or HOST:PORT; an IPv6 address with a port is in brackets")
+	}
+	if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+		return "", invalid("INVALID_ADDRESS", "the port must be a number from 1 to 65535")
+	}
+	return net.JoinHostPort(host, p), nil
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/user"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxClientName is the server's bound, in bytes.
+const maxClientName = 128
+
+// client is the name under which lockctl is seen: by default who runs which command where, such as
+// "alice@web1 pid 4711 exec ./report.sh".
+func (o *options) client(command ...string) string {
+	if o.clientName != "" {
+		return o.clientName
+	}
+	who := cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME"))
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		who = u.Username
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	name := printable(fmt.Sprintf("%s@%s pid %d %s", cmp.Or(who, "unknown"), host, os.Getpid(), strings.Join(command, " ")))
+	for len(name) > maxClientName || !utf8.ValidString(name) {
+		name = name[:min(len(name), maxClientName+1)-1]
+	}
+	return name
+}

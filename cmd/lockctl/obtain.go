@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+const (
+	// toldAfter is how long the server may be away until people are told.
+	toldAfter = 2 * time.Second
+	// awayPause is the time between two requests while the server's store is away.
+	awayPause = 500 * time.Millisecond
+	// lookEvery is how often exec looks who holds what it waits for, and lookFirst when it looks for the first time.
+	lookEvery = 5 * time.Second
+	lookFirst = 100 * time.Millisecond
+)
+
+// lockAll waits for the locks, no longer than --wait says. A server or a store that is away is waited for as a holder is.
+func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		x.tellHolders(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-watched
+	}()
+	until := time.Now().Add(x.wait)
+	for {
+		opts := slices.Clone(x.lock)
+		if x.bounded {
+			opts = append(opts, client.Wait(time.Until(until)))
+		}
+		ls, err := x.client.LockAll(ctx, x.items, opts...)
+		if err == nil || !x.goesOn(err) || x.bounded && time.Until(until) <= awayPause {
+			return ls, err
+		}
+		x.waitsFor("the server: " + message(err))
+		select {
+		case <-time.After(awayPause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// goesOn says whether an error only means that the server, or its store, is away.
+func (x *execution) goesOn(err error) bool {
+	if errors.Is(err, client.ErrTimedOut) || errors.Is(err, client.ErrCancelled) {
+		return false
+	}
+	return x.patient && (errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) || errors.Is(err, client.ErrDraining))
+}
+
+// waitsFor tells what exec waits for, once and when it changes.
+func (x *execution) waitsFor(what string) {
+	x.mu.Lock()
+	again := x.told == what
+	x.told = what
+	x.mu.Unlock()
+	if !again {
+		x.logf("WAITING: for %s", what)
+	}
+}
+
+// tellHolders tells who holds what exec waits for, until ctx ends. It looks now and then: not everything that matters here
+// is told to those who wait.
+func (x *execution) tellHolders(ctx context.Context) {
+	for pause := lookFirst; ; pause = lookEvery {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		if what := x.holders(ctx); what != "" && ctx.Err() == nil {
+			x.waitsFor(what)
+		}
+	}
+}
+
+// holders says who holds the first of the locks that is held.
+func (x *execution) holders(ctx context.Context) string {
+	for _, i := range x.items {
+		v, err := x.look(ctx, i.Name)
+		if err == nil && v.Held {
+			return fmt.Sprintf("%q, held by %s", v.Name, v.by())
+		}
+	}
+	return ""
+}
+
+// by says who holds a lock, as far as it is known.
+func (v lockView) by() string {
+	who := dash(v.Client)
+	switch {
+	case v.Client == "" && v.Holder != "":
+		who = v.Holder
+	case v.Client == "":
+		who = fmt.Sprintf("%s holders", v.holders())
+	}
+	if v.Annotation != "" {
+		who += " (" + v.Annotation + ")"
+	}
+	return who
+}

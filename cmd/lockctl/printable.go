@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
+)
+
+// printable makes a text safe for a terminal. Names, client names, annotations and the texts of errors come from other
+// people: with control characters in them they could forge rows, move the cursor or set the title; with direction marks and
+// invisible characters they could look like something else. All those are shown as escapes of Go, such as \x1b and \u202e.
+// Every text that lockctl prints goes through it.
+func printable(text string) string {
+	if isPrintable(text) {
+		return text
+	}
+	var out strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		switch {
+		case r == utf8.RuneError && size == 1:
+			fmt.Fprintf(&out, `\x%02x`, text[0])
+		case visible(r):
+			out.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			out.WriteString(quoted[1 : len(quoted)-1])
+		}
+		text = text[size:]
+	}
+	return out.String()
+}
+
+func isPrintable(text string) bool {
+	for _, r := range text {
+		if !visible(r) {
+			return false
+		}
+	}
+	return utf8.ValidString(text)
+}
+
+// visible says whether a rune shows as itself. Of spaces only the common one does.
+func visible(r rune) bool {
+	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// cell is printable for a column: spaces that could be taken for the gap between two columns are shown, too.
+func cell(text string) string {
+	text = printable(text)
+	text = strings.ReplaceAll(text, "  ", ` \x20`)
+	if rest, ok := strings.CutPrefix(text, " "); ok {
+		text = `\x20` + rest
+	}
+	if rest, ok := strings.CutSuffix(text, " "); ok {
+		text = rest + `\x20`
+	}
+	return text
+}
+
+// printTable prints rows in columns.
+func printTable(w io.Writer, rows [][]string) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, text := range row {
+			sep := "\t"
+			if i == len(row)-1 {
+				sep = "\n"
+			}
+			if _, err := fmt.Fprint(tw, cell(text), sep); err != nil {
+				return err
+			}
+		}
+	}
+	return tw.Flush()
+}
+
+// printLine prints one line.
+func printLine(w io.Writer, format string, args ...any) error {
+	_, err := io.WriteString(w, printable(fmt.Sprintf(format, args...))+"\n")
+	return err
+}
+
+// printJSON prints one value as one line. JSON escapes some control characters itself; here all that is not visible is.
+func printJSON(w io.Writer, v any) error {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	line := strings.TrimSuffix(buf.String(), "\n")
+	if isPrintable(line) {
+		_, err := io.WriteString(w, line+"\n")
+		return err
+	}
+	var out strings.Builder
+	for _, r := range line {
+		switch {
+		case visible(r):
+			out.WriteRune(r)
+		case r > 0xffff:
+			// A pair of surrogates, as JSON wants it.
+			r -= 0x10000
+			fmt.Fprintf(&out, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
+		default:
+			fmt.Fprintf(&out, `\u%04x`, r)
+		}
+	}
+	_, err := io.WriteString(w, out.String()+"\n")
+	return err
+}

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// hostile is what others may have put into a text: a title, a forged row, colours by C0 and C1, a reversed direction,
+// invisible characters, a column.
+const hostile = "x\x1b]0;title\a\nforged row\rforged\t\u009b31m\x7f\u202egnirts\u2066\u200b\ufeff\u2028\u3164\U000e0041  1h \\ \""
+
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"invoice:4711":        "invoice:4711",
+		"Käse 鍵 🔒 \\ \" '":    "Käse 鍵 🔒 \\ \" '",
+		"a\nb\tc\x1b[1m\x00d": `a\nb\tc\x1b[1m\x00d`,
+		"\u202e\u200b\u009b":  `\u202e\u200b\u009b`,
+		"\U000e0041\u00a0":    `\U000e0041\u00a0`,
+		"\xff\xc3":            `\xff\xc3`,
+		"\ufffd":              "\ufffd",
+	} {
+		if got := printable(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	if got, want := cell(" a  b   c "), `\x20a \x20b \x20 c\x20`; got != want {
+		t.Errorf("cell: got %q, want %q", got, want)
+	}
+	var buf bytes.Buffer
+	var back string
+	if err := printJSON(&buf, hostile); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(buf.Bytes(), &back); err != nil || back != hostile {
+		t.Errorf("JSON: got %q, %v", back, err)
+	}
+	wantSafe(t, "JSON", buf.String())
+}
+
+// wantSafe checks that an output has only visible characters, and no line that a text forged.
+func wantSafe(t *testing.T, what, out string) {
+	t.Helper()
+	if !utf8.ValidString(out) {
+		t.Errorf("%s: not UTF-8: %q", what, out)
+	}
+	for line := range strings.Lines(out) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "forged") {
+			t.Errorf("%s: a forged line in %q", what, out)
+		}
+		for _, r := range line {
+			if !visible(r) {
+				t.Errorf("%s: %U in %q", what, r, out)
+				break
+			}
+		}
+	}
+}
+
+// fill sets all texts of a message to what is hostile, in all messages inside.
+func fill(m protoreflect.Message, depth int) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		switch {
+		case depth == 0 || f.Name() == "next_page_token":
+		case f.IsMap():
+			m.Mutable(f).Map().Set(protoreflect.ValueOfString(hostile).MapKey(), protoreflect.ValueOfString(hostile))
+		case f.IsList() && f.Message() != nil:
+			fill(m.Mutable(f).List().AppendMutable().Message(), depth-1)
+		case f.Message() != nil && f.Message().FullName() == "google.protobuf.Duration":
+			m.Set(f, protoreflect.ValueOfMessage(durationpb.New(1e9).ProtoReflect()))
+		case f.Message() != nil:
+			fill(m.Mutable(f).Message(), depth-1)
+		case f.Kind() == protoreflect.StringKind && !f.IsList():
+			m.Set(f, protoreflect.ValueOfString(hostile))
+		case f.Kind() == protoreflect.BoolKind:
+			m.Set(f, protoreflect.ValueOfBool(true))
+		case f.Kind() == protoreflect.Uint32Kind:
+			m.Set(f, protoreflect.ValueOfUint32(1))
+		}
+	}
+}
+
+// hostileServer answers every call with hostile texts: in its answers, or in its errors.
+type hostileServer struct {
+	lockdv1.UnimplementedLockServiceServer
+	lockdv1.UnimplementedInspectServiceServer
+	lockdv1.UnimplementedAdminServiceServer
+	lockdv1.UnimplementedSessionServiceServer
+	fails bool
+}
+
+func hostileError() error {
+	st, err := status.New(grpccodes.FailedPrecondition, hostile).WithDetails(&errdetails.ErrorInfo{Reason: hostile, Domain: "lockd.io"})
+	if err != nil {
+		return err
+	}
+	return st.Err()
+}
+
+func (h *hostileServer) intercept(_ context.Context, _ any, info *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
+	if h.fails {
+		return nil, hostileError()
+	}
+	name := strings.ReplaceAll(strings.TrimPrefix(info.FullMethod, "/"), "/", ".")
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
+	if err != nil {
+		return nil, err
+	}
+	out, err := protoregistry.GlobalTypes.FindMessageByName(d.(protoreflect.MethodDescriptor).Output().FullName())
+	if err != nil {
+		return nil, err
+	}
+	m := out.New()
+	fill(m, 5)
+	return m.Interface(), nil
+}
+
+// Session grants nothing. To those who watch it tells one unlock.
+func (h *hostileServer) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]) error {
+	for {
+		m, err := stream.Recv()
+		if err != nil || m.GetGoodbye() != nil {
+			return nil //nolint:nilerr // however the client left
+		}
+		answer := &lockdv1.SessionResponse{RequestId: m.GetRequestId()}
+		switch t := m.GetMessage().(type) {
+		case *lockdv1.SessionRequest_Open:
+			answer.Message = &lockdv1.SessionResponse_Opened{Opened: &lockdv1.Opened{
+				SessionTtl: durationpb.New(30e9), HeartbeatInterval: durationpb.New(10e9), SessionId: hostile, Replica: hostile,
+				Limits: &lockdv1.Limits{NamesPerAcquire: 4},
+			}}
+		case *lockdv1.SessionRequest_Watch:
+			answer.Message = &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{}}
+			push := &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Unlocked{Unlocked: &lockdv1.Unlocked{Name: t.Watch.GetName()}}}
+			if err := stream.Send(answer); err != nil {
+				return err
+			}
+			time.Sleep(300 * time.Millisecond) // so that the client has taken note that it watches
+			answer = push
+		default:
+			st, _ := status.FromError(hostileError())
+			answer.Message = &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: st.Proto()}}
+		}
+		if err := stream.Send(answer); err != nil {
+			return err
+		}
+	}
+}
+
+func startHostile(t *testing.T, fails bool) string {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hostileServer{fails: fails}
+	srv := grpc.NewServer(grpc.UnaryInterceptor(h.intercept))
+	lockdv1.RegisterLockServiceServer(srv, h)
+	lockdv1.RegisterInspectServiceServer(srv, h)
+	lockdv1.RegisterAdminServiceServer(srv, h)
+	lockdv1.RegisterSessionServiceServer(srv, h)
+	go func() { _ = srv.Serve(lis) }()
+	t.Cleanup(srv.Stop)
+	return lis.Addr().String()
+}
+
+// Every command, against a server that tells hostile texts wherever it can, prints nothing but visible characters.
+func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
+	t.Parallel()
+	walked := map[string]bool{"help": true, "version": true, "completion": true}
+	rows := [][]string{
+		{"ls"},
+		{"inspect", hostile},
+		{"waiters", hostile},
+		{"sessions"},
+		{"status"},
+		{"acquire", hostile, "--lease", "1s"},
+		{"extend", hostile, hostile, "--lease", "1s"},
+		{"release", hostile, hostile},
+		{"unlock", hostile, "--force"},
+		{"drain"},
+		{"drain", "--undo"},
+		{"exec", hostile, "--annotation", hostile, "--client-name", hostile, "--wait", "300ms", "--", "true"},
+		{"exec", "n", "--", hostile},
+		{"bench", "--duration", "10ms"},
+		{hostile},
+		{"ls", "--" + hostile},
+		{"ls", "-o", hostile},
+		{"ls", "--addr", hostile},
+		{"exec", "n", "--kind", hostile, "--", "true"},
+	}
+	for _, fails := range []bool{false, true} {
+		server := startHostile(t, fails)
+		for _, row := range rows {
+			walked[row[0]] = true
+			for _, format := range []string{outputText, outputJSON} {
+				args := append([]string{"--addr", server, "--admin-addr", server, "-o", format, "--connect-timeout", "300ms"}, row...)
+				r := call(t, args...)
+				wantSafe(t, "stdout of "+row[0], r.stdout)
+				wantSafe(t, "stderr of "+row[0], r.stderr)
+				if r.stdout+r.stderr == "" && row[0] != "release" {
+					t.Errorf("%q printed nothing", row)
+				}
+			}
+		}
+	}
+	watched(t, startHostile(t, false))
+	walked["watch"] = true
+	for _, cmd := range newRoot(&options{}).Commands() {
+		if !walked[cmd.Name()] {
+			t.Errorf("%s is not walked", cmd.Name())
+		}
+	}
+}
+
+// watched runs watch until it has printed a line.
+func watched(t *testing.T, server string) {
+	t.Helper()
+	for _, format := range []string{outputText, outputJSON} {
+		cmd := exec.Command(bin, "--addr", server, "-o", format, "watch", hostile)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		buf := make([]byte, 4096)
+		n, _ := out.Read(buf)
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		wantSafe(t, "watch", string(buf[:n]))
+		if n == 0 {
+			t.Error("watch printed nothing")
+		}
+	}
+}
