@@ -132,11 +132,12 @@ type errorView struct {
 	Code   int    `json:"exit_code"`
 }
 
-// printError tells an error, unless there is nothing to say: a command of exec failed, or somebody interrupted lockctl and
-// knows it.
+// printError tells an error, unless there is nothing to say: a command of exec failed, or somebody interrupted lockctl,
+// knows it, and nothing was left behind.
 func printError(w io.Writer, err error, format string) {
 	text := message(err)
 	_, interrupted := errors.AsType[signalError](err)
+	interrupted = interrupted && !errors.Is(err, client.ErrOutcomeUnknown)
 	switch {
 	case text == "":
 	case format == outputJSON:
