@@ -58,7 +58,7 @@ func (s *session) handleLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Safe:
 		s.tellLocked(Status{State: Safe})
 	case *lockdv1.SessionResponse_Unlocked:
-		s.after = append(s.after, func() { s.client.unlocked(t.Unlocked.GetName(), false) })
+		s.after = append(s.after, func() { s.client.unlocked(unlockedOf(t.Unlocked)) })
 	case *lockdv1.SessionResponse_Draining:
 		s.draining = true
 		s.after = append(s.after, func() { s.client.sessionDraining(s) })

@@ -4,16 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// Unlocked says that a name was unlocked: released, released by force, or expired. It may be locked again already.
+// UnlockCause is what ended a hold.
+type UnlockCause string
+
+// The causes. Others may come with a newer lockd.
+const (
+	// UnlockUnknown: lockd could not observe the name when the hold ended.
+	UnlockUnknown UnlockCause = "UNKNOWN"
+	// UnlockReleased: its holder released it.
+	UnlockReleased UnlockCause = "RELEASED"
+	// UnlockHandedOver: its holder released it, and the next waiter was given the lock at once.
+	UnlockHandedOver UnlockCause = "HANDED_OVER"
+	// UnlockExpired: its lease ended.
+	UnlockExpired UnlockCause = "EXPIRED"
+	// UnlockForced: somebody released it by force.
+	UnlockForced UnlockCause = "FORCED"
+	// UnlockDataLoss: lockd's store lost its data.
+	UnlockDataLoss UnlockCause = "DATA_LOSS"
+)
+
+// Unlocked says that a hold of a name ended. The name may be locked again already.
 type Unlocked struct {
 	// Name is the lock.
 	Name string
-	// Gap says that the connection was interrupted: the name may have been unlocked before, or not at all.
+	// Cause is what ended the hold.
+	Cause UnlockCause
+	// Fence is that of the hold, 0 if it is not known.
+	Fence uint64
+	// Merged is how many earlier ends of holds this event tells as well, because they were not read in time.
+	Merged uint32
+	// Gap says that the connection was interrupted: the name may have been unlocked before, or not at all. Such an event
+	// has no cause and no fence.
 	Gap bool
 }
 
@@ -23,7 +50,10 @@ type watches struct {
 	byName map[string]map[*watcher]struct{}
 }
 
-// watcher is one Watch. Its channel holds one event; several are told as one.
+// maxUnread is how many events a watcher's channel holds. Then the oldest is told with a later one.
+const maxUnread = 64
+
+// watcher is one Watch.
 type watcher struct {
 	name   string
 	events chan Unlocked
@@ -33,13 +63,13 @@ type watcher struct {
 	agreed bool // the server has agreed
 }
 
-// Watch tells when a name is unlocked, until ctx ends; then the channel is closed. It is also closed by Close, and
+// Watch tells of each end of a hold of a name, once, until ctx ends; then the channel is closed. It is also closed by Close, and
 // when the server refuses to go on watching after an interruption. A reader that is slow gets several events as
-// one. After an interruption comes an event with Gap.
+// one, which counts them. After an interruption comes an event with Gap.
 //
 // Watch is for display, caches and the like. To get a lock use Lock: it is woken in turn, Watch wakes everybody.
 func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error) {
-	w := &watcher{name: name, events: make(chan Unlocked, 1)}
+	w := &watcher{name: name, events: make(chan Unlocked, maxUnread)}
 	c.watches.add(w)
 	if err := c.askWatch(ctx, w); err != nil {
 		c.unwatch(w)
@@ -84,7 +114,7 @@ func (c *Client) watchAgain(s *session, names []string) {
 		s.submit(&call{request: watchRequest(name), then: func(a answer) {
 			switch {
 			case a.err == nil:
-				c.unlocked(name, true)
+				c.unlocked(Unlocked{Name: name, Cause: UnlockUnknown, Gap: true})
 			case !errors.Is(a.err, errSessionOver):
 				c.watches.end(name)
 			}
@@ -93,24 +123,40 @@ func (c *Client) watchAgain(s *session, names []string) {
 }
 
 // unlocked tells the watchers of a name.
-func (c *Client) unlocked(name string, gap bool) {
+func (c *Client) unlocked(e Unlocked) {
 	c.watches.mu.Lock()
 	defer c.watches.mu.Unlock()
-	for w := range c.watches.byName[name] {
+	for w := range c.watches.byName[e.Name] {
 		if w.agreed {
-			w.put(Unlocked{Name: name, Gap: gap})
+			w.put(e)
 		}
 	}
 }
 
-// put gives an event to a watcher, in place of one that was not read. Only the owner of watches.mu puts.
+// put gives an event to a watcher, in place of the oldest one if too many were not read. Only the owner of watches.mu
+// puts.
 func (w *watcher) put(e Unlocked) {
-	select {
-	case old := <-w.events:
-		e.Gap = e.Gap || old.Gap
-	default:
+	for {
+		select {
+		case w.events <- e:
+			return
+		default:
+		}
+		select {
+		case old := <-w.events:
+			e.Gap = e.Gap || old.Gap
+			e.Merged += old.Merged + 1
+		default:
+		}
 	}
-	w.events <- e
+}
+
+func unlockedOf(u *lockdv1.Unlocked) Unlocked {
+	cause := UnlockUnknown
+	if u.GetCause() != lockdv1.Unlocked_CAUSE_UNSPECIFIED {
+		cause = UnlockCause(strings.TrimPrefix(u.GetCause().String(), "CAUSE_"))
+	}
+	return Unlocked{Name: u.GetName(), Cause: cause, Fence: u.GetFence(), Merged: u.GetMerged()}
 }
 
 // unwatch ends a Watch, and tells the server if it was the last of its name.

@@ -69,18 +69,21 @@ func printLocks(w io.Writer, locks []lockView) error {
 
 // eventView is what watch prints. Its keys are part of what lockctl promises.
 type eventView struct {
-	Event string    `json:"event"` // "unlocked"
-	Name  string    `json:"name"`
-	Gap   bool      `json:"gap"` // the connection was interrupted: it may have been unlocked, or not
-	Time  time.Time `json:"time"`
+	Event  string    `json:"event"` // "unlocked"
+	Name   string    `json:"name"`
+	Cause  string    `json:"cause"`  // RELEASED, HANDED_OVER, EXPIRED, FORCED, DATA_LOSS, UNKNOWN
+	Fence  uint64    `json:"fence"`  // of the hold that ended, 0 if it is not known
+	Merged uint32    `json:"merged"` // earlier ends that this line tells as well
+	Gap    bool      `json:"gap"`    // the connection was interrupted: it may have been unlocked, or not
+	Time   time.Time `json:"time"`
 }
 
 func newWatch(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch NAME",
-		Short: "Print a line each time a name is unlocked",
-		Long: `watch prints a line each time a name is unlocked, until it is interrupted. Several in short order may be told as
-one. After an interruption of the connection it says so, as it may have missed some.`,
+		Short: "Print a line for each end of a hold of a name",
+		Long: `watch prints a line for each end of a hold of a name, until it is interrupted: what ended it, and the fence of the
+hold. After an interruption of the connection it says so, as it may have missed some.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd.Context())
@@ -95,7 +98,10 @@ one. After an interruption of the connection it says so, as it may have missed s
 				return cmp.Or(context.Cause(ctx), err)
 			}
 			for e := range events {
-				v := eventView{Event: "unlocked", Name: e.Name, Gap: e.Gap, Time: time.Now()}
+				v := eventView{
+					Event: "unlocked", Name: e.Name, Cause: string(e.Cause), Fence: e.Fence, Merged: e.Merged, Gap: e.Gap,
+					Time: time.Now(),
+				}
 				if err := o.printEvent(cmd.OutOrStdout(), v); err != nil {
 					return err
 				}
@@ -109,7 +115,13 @@ func (o *options) printEvent(w io.Writer, v eventView) error {
 	if o.output == outputJSON {
 		return printJSON(w, v)
 	}
-	note := ""
+	note := " cause " + v.Cause
+	if v.Fence != 0 {
+		note += " fence " + strconv.FormatUint(v.Fence, 10)
+	}
+	if v.Merged > 0 {
+		note += fmt.Sprintf(" (and %d before)", v.Merged)
+	}
 	if v.Gap {
 		note = " (maybe: the connection was interrupted)"
 	}

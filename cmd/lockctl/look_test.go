@@ -157,8 +157,8 @@ func TestWatch(t *testing.T) {
 		default:
 		}
 	}
-	v := parse(t, line, "event", "name", "gap", "time")
-	if v["event"] != "unlocked" || v["name"] != "watch-me" || v["gap"] != false {
+	v := parse(t, line, "event", "name", "cause", "fence", "merged", "gap", "time")
+	if v["event"] != "unlocked" || v["name"] != "watch-me" || v["gap"] != false || v["cause"] != "RELEASED" || v["fence"] == 0 {
 		t.Errorf("got %s", line)
 	}
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {

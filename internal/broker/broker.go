@@ -27,17 +27,18 @@ type Broker struct {
 	notes   notes
 
 	// Locked before Outbox.mu and before the Keeper's own lock.
-	mu       sync.Mutex // guards the fields below, and all queues, sessions and leases
-	queues   map[string]*queue
-	sessions map[string]*Session
-	watches  map[string]*watch
-	leaving  map[placeKey][]Owner // places being given up
-	draining bool
-	idle     chan struct{} // closed when the last session left a draining broker; another one after an Undrain
-	closed   bool
-	taking   int    // goroutines that may take a lock, or give back what was taken for nobody
-	down     error  // why the store cannot be reached
-	identity string // of the store, at the last probe
+	mu                       sync.Mutex // guards the fields below, and all queues, sessions and leases
+	queues                   map[string]*queue
+	sessions                 map[string]*Session
+	watches                  map[string]*watch
+	leaving                  map[placeKey][]Owner // places being given up
+	draining                 bool
+	idle                     chan struct{} // closed when the last session left a draining broker; another one after an Undrain
+	closed                   bool
+	recounting, recountAgain bool   // all leases are being verified, and will be once more
+	taking                   int    // goroutines that may take a lock, or give back what was taken for nobody
+	down                     error  // why the store cannot be reached
+	identity                 string // of the store, at the last probe
 }
 
 // New starts a broker. Close ends it.

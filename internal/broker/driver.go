@@ -58,7 +58,7 @@ func (b *Broker) goDriveLocked(q *queue, w *waiter, a attempt) {
 // release may have come before the listening.
 func (b *Broker) drive(q *queue, w *waiter, a attempt) {
 	ear := ear{b: b, q: q}
-	defer ear.close()
+	defer ear.end()
 	fails := 0
 	for {
 		if w != nil {
@@ -77,7 +77,7 @@ func (b *Broker) drive(q *queue, w *waiter, a attempt) {
 		case fails > 0:
 			ear.rest(t.pause)
 		default:
-			ear.sleep(t.kind, t.pause)
+			ear.sleep(t.kind, t.next, t.pause)
 		}
 	}
 }
@@ -91,6 +91,7 @@ type turn struct {
 	all     []Claim
 	hurries int
 	kind    Kind
+	next    []Owner // who may be told by other programs that it is its turn
 	pause   time.Duration
 }
 
@@ -125,6 +126,7 @@ func (b *Broker) nextTurn(q *queue) turn {
 		t.pause = pollInterval
 	default:
 		t.pause = q.tryAt.Sub(now)
+		t.next = q.nextLocked()
 	}
 	if q.places != nil {
 		t.pause = min(t.pause, q.places.keepAt.Sub(now))

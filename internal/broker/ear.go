@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -11,12 +12,14 @@ type ear struct {
 	q    *queue
 	kind Kind // of what it listens to
 	stop func()
-	live *atomic.Bool // the store confirmed that it is listened to
+	live *atomic.Bool     // the store confirmed that it is listened to
+	own  map[Owner]func() // ends listening to what is told to these fair waiters only
 }
 
 // sleep returns when the name may be free: after pause, when its release is heard, when listening begins or was
 // interrupted, or when nobody waits any more.
-func (e *ear) sleep(k Kind, pause time.Duration) {
+func (e *ear) sleep(k Kind, next []Owner, pause time.Duration) {
+	e.attend(next)
 	if e.stop == nil || e.kind != k {
 		e.close()
 		e.listen(k)
@@ -32,11 +35,48 @@ func (e *ear) listen(k Kind) {
 	live := new(atomic.Bool)
 	e.kind, e.live = k, live
 	e.stop = e.b.store.Listen(e.q.name, k, func(n Notice) {
-		if n.What == NoticeListening {
-			live.Store(true)
+		if n.What == NoticeListening || n.What == NoticeDeaf {
+			live.Store(n.What == NoticeListening)
 		}
 		e.b.heard(e.q, n)
 	})
+}
+
+// attend listens to what other programs tell the next fair waiters, and to nothing for others any more.
+func (e *ear) attend(next []Owner) {
+	for o, stop := range e.own {
+		if !slices.Contains(next, o) {
+			stop()
+			delete(e.own, o)
+		}
+	}
+	for _, o := range next {
+		if e.own[o] != nil {
+			continue
+		}
+		if e.own == nil {
+			e.own = make(map[Owner]func())
+		}
+		e.own[o] = e.b.store.ListenTurn(e.q.name, o, func(n Notice) { e.b.heardTurn(e.q, o, n) })
+	}
+}
+
+// heardTurn has a queue try again if one of its waiters may be meant. What was told before it could be heard was told to
+// the one that was the next one.
+func (b *Broker) heardTurn(q *queue, o Owner, n Notice) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch n.What {
+	case NoticeListening:
+		if w := q.headLocked(); w != nil && w.claim.Owner == o {
+			q.hurryLocked()
+		}
+	case NoticeReleased:
+		if q.meantLocked(n) {
+			q.hurryLocked()
+		}
+	default: // the driver's own listening tells of interruptions
+	}
 }
 
 // rest is sleep without listening.
@@ -58,6 +98,12 @@ func (e *ear) close() {
 	}
 }
 
+// end is close, and of what is told to single waiters as well.
+func (e *ear) end() {
+	e.attend(nil)
+	e.close()
+}
+
 // heard has a queue try again if a notice concerns it.
 func (b *Broker) heard(q *queue, n Notice) {
 	b.mu.Lock()
@@ -65,11 +111,16 @@ func (b *Broker) heard(q *queue, n Notice) {
 	if !q.meantLocked(n) {
 		return
 	}
-	if n.What != NoticeTurn {
+	within := n.After + time.Millisecond
+	switch n.What {
+	case NoticeTurn:
+	case NoticeDeaf:
+		within = blindPollInterval
+	default:
 		q.hurryLocked()
 		return
 	}
-	if at := time.Now().Add(n.After + time.Millisecond); at.Before(q.tryAt) {
+	if at := time.Now().Add(within); at.Before(q.tryAt) {
 		q.tryAt = at
 		q.signal()
 	}

@@ -80,8 +80,14 @@ type (
 	AtRisk struct{ Validity Validity }
 	// Safe: AtRisk is over.
 	Safe struct{}
-	// Unlocked: a watched name was unlocked.
-	Unlocked struct{ Name string }
+	// Unlocked: a hold of a watched name ended.
+	Unlocked struct {
+		Name  string
+		Cause EndCause
+		Fence Fence // 0 if it is not known
+		// Merged is how many earlier ends are told by this event as well.
+		Merged uint32
+	}
 	// Draining: the client should move within this time.
 	Draining struct{ Within time.Duration }
 )

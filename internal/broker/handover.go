@@ -79,6 +79,7 @@ func (b *Broker) handoverLocked(q *queue, of *Lease, r Return) *handover {
 // fails, it is tried again in the background.
 func (b *Broker) moveOnLocked(q *queue, h *handover) error {
 	q.leftLocked(h.of)
+	b.toldLocked(h)
 	defer b.dropIdleLocked(q)
 	defer b.driveLocked(q)
 	next, given := h.next, h.given()

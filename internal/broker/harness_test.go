@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -139,6 +140,13 @@ func (f *faults) Look(ctx context.Context, name string) (broker.State, error) {
 		return broker.State{}, err
 	}
 	return f.Store.Look(ctx, name)
+}
+
+func (f *faults) See(ctx context.Context, name string) (broker.Sight, error) {
+	if _, err := f.Look(ctx, name); err != nil && !errors.Is(err, broker.ErrKindMismatch) {
+		return broker.Sight{}, err
+	}
+	return f.Store.See(ctx, name)
 }
 
 func (f *faults) Probe(ctx context.Context) (string, error) {

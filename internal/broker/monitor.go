@@ -106,13 +106,47 @@ func (s *Session) calmLocked() {
 func (b *Broker) forced(name string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if name == "" {
-		for _, s := range b.sessions {
-			b.keeper.Hurry(slices.Collect(maps.Values(s.leases)))
-		}
-		return
-	}
-	if q := b.queues[name]; q != nil {
+	switch q := b.queues[name]; {
+	case name == "" && !b.recounting && !b.closed:
+		b.recounting = true
+		b.wg.Go(b.recount)
+	case name == "": // one that has just begun or goes on
+		b.recountAgain = true
+	case q != nil:
 		b.keeper.Hurry(q.leasesLocked())
+	}
+}
+
+const (
+	// recountSteps and recountPause spread the verification of all leases over a second: there can be very many, and
+	// an interruption concerns all replicas at once.
+	recountSteps = 20
+	recountPause = 50 * time.Millisecond
+)
+
+// recount has all leases verified, some at a time. A forced release that was not heard is thus noticed a second later.
+func (b *Broker) recount() {
+	for {
+		b.mu.Lock()
+		b.recountAgain = false
+		var all []*Lease
+		for _, s := range b.sessions {
+			all = slices.AppendSeq(all, maps.Values(s.leases))
+		}
+		b.mu.Unlock()
+		for some := range slices.Chunk(all, max(1, (len(all)+recountSteps-1)/recountSteps)) {
+			if b.ctx.Err() != nil {
+				return
+			}
+			b.keeper.Hurry(some)
+			b.pause(recountPause)
+		}
+		b.mu.Lock()
+		if !b.recountAgain {
+			b.recounting = false
+			b.mu.Unlock()
+			return
+		}
+		b.mu.Unlock()
 	}
 }

@@ -25,10 +25,24 @@ type Outbox struct {
 	mu       sync.Mutex // guards the fields below
 	leaving  []Event    // are taken first; nothing is merged with them any more
 	events   []Event
-	bytes    int                 // of both lists, about
-	relief   chan struct{}       // closed when there is room again; nil while there is
-	unlocked map[string]struct{} // names of the Unlocked events in the list
+	bytes    int                // of both lists, about
+	relief   chan struct{}      // closed when there is room again; nil while there is
+	unlocked map[string]unlocks // of the Unlocked events in the list, by name
+	ends     int                // Unlocked events in the list
 }
+
+// unlocks are the Unlocked events of one name in the list.
+type unlocks struct {
+	n    int
+	last int // index of the last one
+}
+
+const (
+	// unlocksPerName and unlocksInAll are how many Unlocked events wait for a client that does not read before the next
+	// one is merged with the last one of its name. They alone must not put the outbox under pressure.
+	unlocksPerName = 64
+	unlocksInAll   = pressureEvents / 2
+)
 
 func newOutbox(limit int) *Outbox {
 	return &Outbox{limit: limit, wake: make(chan struct{}, 1)}
@@ -56,6 +70,7 @@ func (o *Outbox) TakeSome(most, bytes int) []Event {
 	if len(o.leaving) == 0 {
 		o.leaving, o.events = o.events, nil
 		clear(o.unlocked)
+		o.ends = 0
 	}
 	n, size := 0, 0
 	for n < min(most, len(o.leaving)) && size < bytes {
@@ -106,6 +121,9 @@ func (o *Outbox) put(e Event) bool {
 	if o.lenLocked() >= o.limit {
 		return false
 	}
+	if u, ok := e.(Unlocked); ok {
+		o.countLocked(u.Name)
+	}
 	o.events = append(o.events, e)
 	o.bytes += weight(e)
 	select {
@@ -115,18 +133,27 @@ func (o *Outbox) put(e Event) bool {
 	return true
 }
 
-// mergeLocked says whether e needs no place of its own: a name's Unlocked is already in the list, or the last event
-// is an older HeartbeatAck and nobody waits for either by its id. An ack is merged with its neighbour only, because it speaks for all grants before it.
+// countLocked takes note of an Unlocked that is about to be appended.
+func (o *Outbox) countLocked(name string) {
+	if o.unlocked == nil {
+		o.unlocked = make(map[string]unlocks)
+	}
+	o.unlocked[name] = unlocks{o.unlocked[name].n + 1, len(o.events)}
+	o.ends++
+}
+
+// mergeLocked says whether e needs no place of its own: there are many Unlocked in the list, one of this name among
+// them, or the last event is an older HeartbeatAck and nobody waits for either by its id. An ack is merged with its
+// neighbour only, because it speaks for all grants before it.
 func (o *Outbox) mergeLocked(e Event) bool {
 	switch e := e.(type) {
 	case Unlocked:
-		if _, there := o.unlocked[e.Name]; there {
+		u := o.unlocked[e.Name]
+		if u.n >= unlocksPerName || u.n > 0 && o.ends >= unlocksInAll {
+			e.Merged += o.events[u.last].(Unlocked).Merged + 1
+			o.events[u.last] = e
 			return true
 		}
-		if o.unlocked == nil {
-			o.unlocked = make(map[string]struct{})
-		}
-		o.unlocked[e.Name] = struct{}{}
 	case HeartbeatAck:
 		if n := len(o.events); n > 0 {
 			if last, isAck := o.events[n-1].(HeartbeatAck); isAck && e.ID == 0 && last.ID == 0 {

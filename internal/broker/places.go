@@ -145,6 +145,22 @@ func (q *queue) meantLocked(n Notice) bool {
 	return true
 }
 
+// heardPlaces is how many of its first waiters a queue listens for, each on its own. The others take over in time.
+const heardPlaces = 3
+
+// nextLocked are the first fair waiters of a queue.
+func (q *queue) nextLocked() (next []Owner) {
+	if q.places == nil {
+		return nil
+	}
+	for e := q.waiters.Front(); e != nil && len(next) < heardPlaces; e = e.Next() {
+		if w := e.Value.(*waiter); q.places.of[w.claim.Owner] == w {
+			next = append(next, w.claim.Owner)
+		}
+	}
+	return next
+}
+
 // placeKey is what places are given up together.
 type placeKey struct {
 	name string

@@ -162,6 +162,9 @@ type Notice struct {
 	For Owner
 	// After is, with NoticeTurn, when the name will be free at the latest.
 	After time.Duration
+	// Cause and Fence are, with NoticeEnded, those of the hold. The fence is 0 if it is not known.
+	Cause EndCause
+	Fence Fence
 }
 
 // What happened.
@@ -169,14 +172,66 @@ type What uint8
 
 // What a Notice can say.
 const (
-	// NoticeListening: from now on releases are heard. Comes once after Listen and after each interruption; anything
-	// may have happened before.
+	// NoticeListening: from now on releases are heard. Comes once after Listen or Watch and after each interruption;
+	// anything may have happened before.
 	NoticeListening What = iota + 1
 	// NoticeReleased: the name was released, by whomever, or it may be worth another attempt.
 	NoticeReleased
 	// NoticeTurn: a fair waiter is the next one, but the name is held.
 	NoticeTurn
+	// NoticeDeaf: releases are not heard at the moment. NoticeListening will come.
+	NoticeDeaf
+
+	// The others are for those who watch a name.
+
+	// NoticeEnded: a hold ended, with Cause and Fence.
+	NoticeEnded
+	// NoticeChanged: something about the name changed, or may have. A Sight tells what.
+	NoticeChanged
+	// NoticeFlushed: the store lost its data, or may have.
+	NoticeFlushed
 )
+
+// EndCause is what ended a hold.
+type EndCause uint8
+
+// The causes. EndUnknown: nobody observed the name when the hold ended.
+const (
+	EndUnknown EndCause = iota
+	EndReleased
+	EndHandedOver
+	EndExpired
+	EndForced
+	EndDataLoss
+)
+
+// Sight is what there is to be seen of the holds of a name.
+type Sight struct {
+	// Fence is the last one given out, 0 if none is known.
+	Fence Fence
+	Holds []SeenHold
+	// Many says that there are more than MaxSeen holds, and none is in Holds.
+	Many bool
+	// Tracked says that the next change is told to who watches: NoticeChanged.
+	Tracked bool
+}
+
+// MaxSeen is how many holds a Sight has at most.
+const MaxSeen = 200
+
+// SeenHold is a hold of a name, or one permit of a semaphore.
+type SeenHold struct {
+	// ID tells the holds of a name apart.
+	ID string
+	// Fence is 0 if it is not known.
+	Fence Fence
+	// TTL is the remaining time, or NoTTL.
+	TTL time.Duration
+	// Foreign: another program holds it, which may give it back without a word.
+	Foreign bool
+	// Permit: it is a permit. Those of one hold end together, and single ones may be given back before.
+	Permit bool
+}
 
 // Store keeps leases. It is declared here, by its only caller; memstore and redisstore implement it and package
 // storetest is its contract.
@@ -257,9 +312,20 @@ type Store interface {
 	// cursor is the end. A page may be empty, and a name may come twice. A cursor it does not know is ErrInvalid.
 	List(ctx context.Context, prefix, cursor string, size int) (page []State, next string, err error)
 
-	// Listen calls notify for a name of a kind, or of any kind if that is 0, until stop is called. notify must not block and may be called at any
+	// Listen calls notify for a name of a kind until stop is called. notify must not block and may be called at any
 	// time, also shortly after stop. Listening never fails: while the store cannot be reached no NoticeListening comes.
 	Listen(name string, kind Kind, notify func(Notice)) (stop func())
+
+	// ListenTurn is Listen for what other programs tell one fair waiter only.
+	ListenTurn(name string, o Owner, notify func(Notice)) (stop func())
+
+	// Watch is Listen for who wants to hear of each end of a hold, of any kind: NoticeEnded comes once for each one that
+	// somebody brought about. Nobody tells of a lease that runs out, and other programs may end a hold without a word;
+	// a Sight shows that.
+	Watch(name string, notify func(Notice)) (stop func())
+
+	// See reads who holds a name.
+	See(ctx context.Context, name string) (Sight, error)
 
 	// ListenForced calls notify with each name that ForceRelease frees on any replica, and with "" after an
 	// interruption.

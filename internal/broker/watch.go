@@ -2,12 +2,10 @@ package broker
 
 import (
 	"context"
-	"errors"
-	"time"
 )
 
-// watch tells the sessions that watch a name when it is unlocked. One goroutine per watched name looks for what is
-// not published: the expiry of a lease.
+// watch tells the sessions that watch a name of each end of a hold, once. One goroutine per watched name looks for what
+// nobody tells, such as a lease that runs out; see observe.go.
 type watch struct {
 	name string
 	stop context.CancelFunc
@@ -15,9 +13,9 @@ type watch struct {
 
 	// Guarded by Broker.mu:
 	sessions map[*Session]struct{}
-	held     bool         // as last seen, or assumed
 	looked   bool         // once, so that what happens from now on is noticed
 	asked    []watchAsked // to be answered then
+	sightings
 }
 
 // watchAsked is a request to watch a name that was not looked at yet.
@@ -26,11 +24,7 @@ type watchAsked struct {
 	id   uint64
 }
 
-// freeLookInterval is how often a watched name that is free is looked at. A lock taken and expired in between is
-// found by its fence.
-const freeLookInterval = 5 * time.Second
-
-// Watch tells the session from the answer on when a name is unlocked. The answer is Done or Failed.
+// Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
 func (s *Session) Watch(id uint64, name string) {
 	b := s.b
 	b.mu.Lock()
@@ -79,6 +73,7 @@ func (b *Broker) watchLocked(name string) *watch {
 	if w == nil {
 		ctx, stop := context.WithCancel(b.ctx)
 		w = &watch{name: name, stop: stop, wake: make(chan struct{}, 1), sessions: make(map[*Session]struct{})}
+		w.deaf = true
 		b.watches[name] = w
 		b.wg.Go(func() { b.observe(ctx, w) })
 	}
@@ -95,72 +90,6 @@ func (b *Broker) unwatchLocked(s *Session, w *watch) {
 	}
 }
 
-// observe looks at a watched name whenever it may have changed without a message.
-func (b *Broker) observe(ctx context.Context, w *watch) {
-	stop := b.store.Listen(w.name, 0, func(n Notice) { b.noticed(w, n) })
-	defer stop()
-	var seen Fence
-	var before bool
-	for ctx.Err() == nil {
-		st, err := b.store.Look(ctx, w.name)
-		pause := freeLookInterval
-		switch {
-		case errors.Is(err, ErrKindMismatch):
-			b.unseen(w)
-		case err != nil:
-			b.unseen(w)
-			pause = retryPause * 10
-		default:
-			b.looked(w, st, before && st.Fence != seen)
-			seen, before = st.Fence, true
-			if st.Held && st.TTL != NoTTL {
-				pause = min(st.TTL+time.Millisecond, pollInterval)
-			}
-		}
-		timer := time.NewTimer(max(pause, time.Millisecond))
-		select {
-		case <-timer.C:
-		case <-w.wake:
-		case <-ctx.Done():
-		}
-		timer.Stop()
-	}
-}
-
-// noticed passes a published release on, and has the name looked at after an interruption.
-func (b *Broker) noticed(w *watch, n Notice) {
-	if n.What == NoticeReleased {
-		b.mu.Lock()
-		b.unlockedLocked(w)
-		w.held = false
-		b.mu.Unlock()
-	}
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// looked compares a name's state with what was seen before.
-func (b *Broker) looked(w *watch, st State, newFence bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !st.Held && (w.held || newFence) {
-		b.unlockedLocked(w)
-	}
-	w.held = st.Held
-	w.answerLocked()
-}
-
-// unseen takes note that a name could not be looked at. If that is the first look it counts as held: whoever watches
-// it would rather hear of an unlock that may not have been than miss one.
-func (b *Broker) unseen(w *watch) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	w.held = w.held || !w.looked
-	w.answerLocked()
-}
-
 // answerLocked answers those who waited for the first look.
 func (w *watch) answerLocked() {
 	asked := w.asked
@@ -170,8 +99,12 @@ func (w *watch) answerLocked() {
 	}
 }
 
-func (b *Broker) unlockedLocked(w *watch) {
+// tellLocked tells the end of a hold. Before the first look nothing is promised.
+func (w *watch) tellLocked(c EndCause, f Fence) {
+	if !w.looked {
+		return
+	}
 	for s := range w.sessions {
-		s.emitLocked(Unlocked{Name: w.name})
+		s.emitLocked(Unlocked{Name: w.name, Cause: c, Fence: f})
 	}
 }

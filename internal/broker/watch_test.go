@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -14,54 +15,157 @@ func (c *client) watch(name string) {
 	one[broker.Done](c)
 }
 
-func TestWatchersHearOfAReleaseOnAnyReplica(t *testing.T) {
-	inWorld(t, func(w *world) {
-		watcher, holder := w.open(), w.replica().open()
-		watcher.watch("job")
-		g := holder.take("job")
-		watcher.none()
-		holder.release(g.Hold)
-		if u := one[broker.Unlocked](watcher); u.Name != "job" {
-			t.Errorf("got %q", u.Name)
+// hears fails unless these ends of holds, and nothing else, were told since the last time.
+func (c *client) hears(want ...broker.Unlocked) {
+	c.t.Helper()
+	var got []broker.Unlocked
+	for _, e := range c.events() {
+		u, ok := e.(broker.Unlocked)
+		if !ok {
+			c.t.Fatalf("got %#v, want only ends of holds", e)
 		}
+		got = append(got, u)
+	}
+	if !slices.Equal(got, want) {
+		c.t.Errorf("heard %+v, want %+v", got, want)
+	}
+}
+
+func unlocked(name string, c broker.EndCause, f broker.Fence) broker.Unlocked {
+	return broker.Unlocked{Name: name, Cause: c, Fence: f}
+}
+
+// settled waits until whatever is told twice would have been.
+func settled() { time.Sleep(time.Minute) }
+
+func TestWatchersHearOfEachReleaseOnceOnAnyReplica(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		here, elsewhere, holder := w.alive(), there.alive(), there.alive()
+		here.watch("job")
+		elsewhere.watch("job")
+		var want []broker.Unlocked
+		for range 5 {
+			g := holder.take("job")
+			time.Sleep(time.Second)
+			holder.release(g.Hold)
+			want = append(want, unlocked("job", broker.EndReleased, g.Hold.Fence))
+		}
+		settled()
+		here.hears(want...)
+		elsewhere.hears(want...)
 	})
 }
 
-func TestWatchersHearOfAnExpiry(t *testing.T) {
+func TestAHoldCountedSeveralTimesEndsOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
-		watcher, holder := w.alive(), w.replica().alive()
-		holder.acquire(broker.AcquireRequest{Name: "job", Lease: new(3 * time.Second)})
-		one[broker.Granted](holder)
+		watcher, holder := w.alive(), w.alive()
 		watcher.watch("job")
-		time.Sleep(3*time.Second + 5*time.Millisecond)
-		one[broker.Unlocked](watcher)
-	})
-}
-
-func TestWatchersHearOfALockTakenAndExpiredUnseen(t *testing.T) {
-	inWorld(t, func(w *world) {
-		watcher, holder := w.alive(), w.replica().alive()
-		g := holder.take("job")
+		req := broker.AcquireRequest{Name: "job", Holder: "h"}
+		holder.acquire(req)
+		g := one[broker.Granted](holder)
+		holder.acquire(req)
+		one[broker.Granted](holder)
 		holder.release(g.Hold)
-		watcher.watch("job")
-		time.Sleep(time.Second)
+		settled()
 		watcher.none()
-		holder.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Second)})
-		one[broker.Granted](holder)
-		time.Sleep(5 * time.Second)
-		one[broker.Unlocked](watcher)
+		holder.release(g.Hold)
+		settled()
+		watcher.hears(unlocked("job", broker.EndReleased, g.Hold.Fence))
 	})
 }
 
-func TestWatchersHearOfADeletedKey(t *testing.T) {
+func TestWatchersHearOfAHandOver(t *testing.T) {
+	inWorld(t, func(w *world) {
+		here, elsewhere, a, b := w.alive(), w.replica().alive(), w.alive(), w.alive()
+		here.watch("job")
+		elsewhere.watch("job")
+		first := a.take("job")
+		b.acquire(broker.AcquireRequest{Name: "job"})
+		one[broker.Queued](b)
+		a.release(first.Hold)
+		second := one[broker.Granted](b)
+		settled()
+		want := unlocked("job", broker.EndHandedOver, first.Hold.Fence)
+		here.hears(want)
+		elsewhere.hears(want)
+		b.release(second.Hold)
+		settled()
+		here.hears(unlocked("job", broker.EndReleased, second.Hold.Fence))
+	})
+}
+
+// Each of many leases that run out on another replica is told, and at its time.
+func TestWatchersHearOfEachExpiryInTime(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher, holder := w.alive(), w.replica().alive()
 		watcher.watch("job")
-		holder.take("job")
-		time.Sleep(6 * time.Second)
-		w.store.Store.(*memstore.Store).Expire("job")
-		time.Sleep(11 * time.Second)
-		one[broker.Unlocked](watcher)
+		for i := range 5 {
+			time.Sleep(time.Duration(i) * 2700 * time.Millisecond) // free for a while, or not at all
+			holder.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Second)})
+			f := one[broker.Granted](holder).Hold.Fence
+			time.Sleep(999 * time.Millisecond)
+			watcher.none()
+			time.Sleep(51 * time.Millisecond)
+			watcher.hears(unlocked("job", broker.EndExpired, f))
+			one[broker.Lost](holder)
+		}
+		settled()
+		watcher.none()
+	})
+}
+
+func TestEachReaderAndEachHoldOfPermitsEnds(t *testing.T) {
+	for _, kind := range []broker.Kind{broker.Read, broker.Semaphore} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				watcher, a, b := w.alive(), w.replica().alive(), w.alive()
+				req := broker.AcquireRequest{Name: "n", Kind: kind}
+				if kind == broker.Semaphore {
+					req.Permits, req.Limit = 3, 10
+				}
+				watcher.watch("n")
+				a.acquire(req)
+				first := one[broker.Granted](a)
+				req.Lease = new(4 * time.Second)
+				b.acquire(req)
+				second := one[broker.Granted](b)
+				a.release(first.Hold)
+				watcher.hears(unlocked("n", broker.EndReleased, first.Hold.Fence))
+				time.Sleep(4*time.Second + 50*time.Millisecond)
+				f := second.Hold.Fence
+				if kind == broker.Semaphore { // permits have no fences
+					f = 0
+				}
+				settled()
+				watcher.hears(unlocked("n", broker.EndExpired, f))
+			})
+		})
+	}
+}
+
+func TestWatchersHearOfForcedReleasesDeletedKeysAndLostData(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, holder := w.alive(), w.replica().alive()
+		watcher.watch("job")
+		memory := w.store.Store.(*memstore.Store)
+		for _, end := range []struct {
+			cause broker.EndCause
+			by    func()
+		}{
+			{broker.EndForced, func() { _, _ = w.b.ForceRelease(t.Context(), "job", broker.Exclusive) }},
+			{broker.EndForced, func() { memory.Expire("job") }},
+			{broker.EndDataLoss, memory.Lose},
+		} {
+			f := holder.take("job").Hold.Fence
+			time.Sleep(time.Second)
+			end.by()
+			time.Sleep(50 * time.Millisecond)
+			watcher.hears(unlocked("job", end.cause, f))
+			settled()
+			watcher.none()
+			one[broker.Lost](holder)
+		}
 	})
 }
 
@@ -79,7 +183,7 @@ func TestAWatchIsPromisedOnlyWhenTheNameWasLookedAt(t *testing.T) {
 			t.Fatalf("got %#v, want both answers", events)
 		}
 		holder.release(g.Hold)
-		one[broker.Unlocked](watcher)
+		watcher.hears(unlocked("job", broker.EndReleased, g.Hold.Fence))
 	})
 }
 
@@ -105,18 +209,31 @@ func TestAWatchBegunWithoutTheStoreTellsOfANameThatIsFreeLater(t *testing.T) {
 		watcher.watch("job")
 		w.store.setDown(nil)
 		time.Sleep(time.Second)
-		one[broker.Unlocked](watcher)
+		watcher.hears(unlocked("job", broker.EndUnknown, 0))
 	})
 }
 
-func TestUnlocksAreMergedPerName(t *testing.T) {
+func TestUnlocksAreMergedOnlyWhenTheClientDoesNotRead(t *testing.T) {
 	inWorld(t, func(w *world) {
-		watcher, holder := w.open(), w.open()
+		watcher, holder := w.alive(), w.alive()
 		watcher.watch("job")
-		for range 5 {
-			holder.release(holder.take("job").Hold)
+		const ends = 200
+		var last broker.Fence
+		for range ends {
+			g := holder.take("job")
+			last = g.Hold.Fence
+			holder.release(g.Hold)
 		}
-		one[broker.Unlocked](watcher)
+		var told []broker.Unlocked
+		total := 0
+		for _, e := range watcher.events() {
+			u := e.(broker.Unlocked)
+			told = append(told, u)
+			total += 1 + int(u.Merged)
+		}
+		if n := len(told); total != ends || n < 10 || n >= ends || told[n-1].Fence != last || told[0].Merged > 0 {
+			t.Errorf("%d ends were told as %d in %d events: %+v", ends, total, n, told)
+		}
 	})
 }
 
@@ -133,17 +250,5 @@ func TestUnwatchEndsTheLooking(t *testing.T) {
 		if more := w.store.looks.Load() - looks; more != 0 {
 			t.Errorf("the store was looked at %d times after the last watcher left", more)
 		}
-	})
-}
-
-func TestWatchersHearOfTheFirstLockOfANameTakenAndExpiredUnseen(t *testing.T) {
-	inWorld(t, func(w *world) {
-		watcher, holder := w.alive(), w.replica().alive()
-		watcher.watch("job")
-		time.Sleep(time.Second)
-		holder.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Second)})
-		one[broker.Granted](holder)
-		time.Sleep(time.Minute)
-		one[broker.Unlocked](watcher)
 	})
 }

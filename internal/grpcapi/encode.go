@@ -112,7 +112,9 @@ func setPush(r *lockdv1.SessionResponse, e broker.Event) {
 	case broker.Safe:
 		r.Message = &lockdv1.SessionResponse_Safe{Safe: &lockdv1.Safe{}}
 	case broker.Unlocked:
-		r.Message = &lockdv1.SessionResponse_Unlocked{Unlocked: &lockdv1.Unlocked{Name: e.Name}}
+		r.Message = &lockdv1.SessionResponse_Unlocked{Unlocked: &lockdv1.Unlocked{
+			Name: e.Name, Cause: unlockCauses[e.Cause], Fence: uint64(e.Fence), Merged: e.Merged,
+		}}
 	case broker.Draining:
 		r.Message = &lockdv1.SessionResponse_Draining{Draining: &lockdv1.Draining{ReconnectWithin: durationpb.New(e.Within)}}
 	default:
@@ -179,4 +181,14 @@ func fromLock(i broker.LockInfo) *lockdv1.LockState {
 		st.Ttl = durationpb.New(i.TTL)
 	}
 	return st
+}
+
+// unlockCauses are what ended a hold, on the wire.
+var unlockCauses = map[broker.EndCause]lockdv1.Unlocked_Cause{
+	broker.EndUnknown:    lockdv1.Unlocked_CAUSE_UNSPECIFIED,
+	broker.EndReleased:   lockdv1.Unlocked_CAUSE_RELEASED,
+	broker.EndHandedOver: lockdv1.Unlocked_CAUSE_HANDED_OVER,
+	broker.EndExpired:    lockdv1.Unlocked_CAUSE_EXPIRED,
+	broker.EndForced:     lockdv1.Unlocked_CAUSE_FORCED,
+	broker.EndDataLoss:   lockdv1.Unlocked_CAUSE_DATA_LOSS,
 }

@@ -44,6 +44,7 @@ func (w *work) check(e *entry, c broker.Claim) error {
 
 // take does what check allowed: the hold is new, or it is the owner's and the claim a repetition.
 func (w *work) take(e *entry, c broker.Claim) broker.Grant {
+	w.changed(e)
 	switch c.Kind {
 	case broker.Read:
 		return w.takeRead(e, c)
@@ -61,6 +62,7 @@ func (w *work) nest(e *entry, c broker.Claim) (broker.Grant, error) {
 	if e.mismatch(c.Kind) {
 		return broker.Grant{}, broker.ErrKindMismatch
 	}
+	w.changed(e)
 	switch c.Kind {
 	case broker.Read:
 		return w.nestRead(e, c)

@@ -12,17 +12,16 @@ import (
 type channel uint8
 
 const (
-	onPlain   channel = iota + 1 // exclusive locks, and fair ones that nobody queues for
-	onFair                       // fair locks that somebody queues for
-	onShared                     // read-write locks
-	onPermits                    // semaphores
+	onPlain    channel = iota + 1 // exclusive locks, and fair ones that nobody queues for
+	onFair                        // fair locks that somebody queues for
+	onShared                      // read-write locks
+	onPermits                     // semaphores
+	toWatchers                    // whatever the kind
 )
 
-// heardBy says whether who listens for a kind, or any, hears a message there.
-func (c channel) heardBy(kind broker.Kind, n broker.Notice) bool {
+// heardBy says whether who listens for a kind hears a message there.
+func (c channel) heardBy(kind broker.Kind) bool {
 	switch kind {
-	case 0:
-		return n.What != broker.NoticeTurn
 	case broker.Fair:
 		return c == onFair
 	case broker.Read, broker.Write:
@@ -46,10 +45,21 @@ func (w *work) say(e *entry, on channel, n broker.Notice) {
 	w.news = append(w.news, message{e.name, on, n})
 }
 
+// ended tells those who watch a name that a hold of it ended.
+func (w *work) ended(e *entry, cause broker.EndCause, f broker.Fence) {
+	w.news = append(w.news, message{e.name, toWatchers, broker.Notice{What: broker.NoticeEnded, Cause: cause, Fence: f}})
+}
+
+// changed tells those who watch a name to look.
+func (w *work) changed(e *entry) {
+	w.news = append(w.news, message{e.name, toWatchers, broker.Notice{What: broker.NoticeChanged}})
+}
+
 // ears knows who listens. Its mutex is never held while a listener is called, nor together with Store.mu.
 type ears struct {
 	mu       sync.Mutex // guards the fields below
 	last     uint64
+	watchers map[string]map[uint64]func(broker.Notice)
 	byName   map[string]map[uint64]ear
 	byForced map[uint64]func(string)
 }
@@ -66,6 +76,34 @@ func (s *Store) Listen(name string, kind broker.Kind, notify func(broker.Notice)
 	stop = s.ears.add(name, ear{kind, notify})
 	go notify(broker.Notice{What: broker.NoticeListening})
 	return stop
+}
+
+// ListenTurn implements broker.Store. There are no other programs here.
+func (s *Store) ListenTurn(string, broker.Owner, func(broker.Notice)) (stop func()) { return func() {} }
+
+// Watch implements broker.Store. Like Listen.
+func (s *Store) Watch(name string, notify func(broker.Notice)) (stop func()) {
+	e := &s.ears
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.watchers == nil {
+		e.watchers = make(map[string]map[uint64]func(broker.Notice))
+	}
+	if e.watchers[name] == nil {
+		e.watchers[name] = make(map[uint64]func(broker.Notice))
+	}
+	e.last++
+	id := e.last
+	e.watchers[name][id] = notify
+	go notify(broker.Notice{What: broker.NoticeListening})
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.watchers[name], id)
+		if len(e.watchers[name]) == 0 {
+			delete(e.watchers, name)
+		}
+	}
 }
 
 // ListenForced implements broker.Store. There are no interruptions in memory.
@@ -113,12 +151,20 @@ func (e *ears) addForced(notify func(string)) (stop func()) {
 	}
 }
 
-// tell passes a message on and says how many hear it.
+// tell passes a message on and says how many listeners hear it.
 func (e *ears) tell(m message) (heard int) {
 	e.mu.Lock()
+	if m.on == toWatchers {
+		ws := slices.Collect(maps.Values(e.watchers[m.name]))
+		e.mu.Unlock()
+		for _, notify := range ws {
+			notify(m.notice)
+		}
+		return 0
+	}
 	var ls []func(broker.Notice)
 	for _, l := range e.byName[m.name] {
-		if m.on.heardBy(l.kind, m.notice) {
+		if m.on.heardBy(l.kind) {
 			ls = append(ls, l.notify)
 		}
 	}
@@ -136,5 +182,15 @@ func (e *ears) forced(name string) {
 	e.mu.Unlock()
 	for _, notify := range ls {
 		notify(name)
+	}
+}
+
+// flushed tells all who watch that everything was lost.
+func (e *ears) flushed() {
+	e.mu.Lock()
+	names := slices.Collect(maps.Keys(e.watchers))
+	e.mu.Unlock()
+	for _, name := range names {
+		e.tell(message{name, toWatchers, broker.Notice{What: broker.NoticeFlushed}})
 	}
 }

@@ -11,6 +11,7 @@ import (
 // Expire ends what is under a name as if its time had passed, or as if somebody had deleted its key, whatever it is.
 // Who waits goes on waiting.
 func (s *Store) Expire(name string) {
+	defer s.ears.tell(message{name, toWatchers, broker.Notice{What: broker.NoticeChanged}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[name]; e != nil {
@@ -20,6 +21,7 @@ func (s *Store) Expire(name string) {
 
 // ExpireHold ends what one of several owners holds, a reader or one who has permits, as if its time had passed.
 func (s *Store) ExpireHold(name string, o broker.Owner) {
+	defer s.ears.tell(message{name, toWatchers, broker.Notice{What: broker.NoticeChanged}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[name]
@@ -58,6 +60,7 @@ func (s *Store) ExpirePlace(name string, o broker.Owner) {
 
 // Lose forgets everything, as a server does that restarts without its data.
 func (s *Store) Lose() {
+	defer s.ears.flushed()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
@@ -70,6 +73,7 @@ func (s *Store) Lose() {
 
 // Occupy puts something under a name that is no lock, in place of a hold if there is one.
 func (s *Store) Occupy(name string) {
+	defer s.ears.tell(message{name, toWatchers, broker.Notice{What: broker.NoticeChanged}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entryLocked(name, time.Now())

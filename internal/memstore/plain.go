@@ -61,9 +61,11 @@ func (w *work) releasePlain(e *entry, r broker.Return) (res broker.Returned, tol
 		if r.Kind == broker.Fair {
 			e.line.remove(r.Next.Owner)
 		}
+		w.ended(e, broker.EndHandedOver, e.fence)
 		e.hold(r.Next.Owner, 1, w.now.Add(r.Next.TTL))
 		return broker.Returned{HandedOver: w.mintLocked(e, w.now)}, false, nil
 	}
+	w.ended(e, broker.EndReleased, e.fence)
 	e.free()
 	if r.Kind == broker.Fair {
 		return broker.Returned{Turn: w.freedFair(e)}, true, nil
@@ -83,6 +85,7 @@ func (w *work) forcePlain(e *entry, kind broker.Kind) (held bool, err error) {
 	case e.owner == "":
 		return false, nil
 	}
+	w.ended(e, broker.EndForced, e.fence)
 	e.free()
 	if kind == broker.Fair {
 		w.freedFair(e)

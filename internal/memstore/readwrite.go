@@ -137,6 +137,7 @@ func (w *work) releaseRead(e *entry, r broker.Return) (res broker.Returned, told
 		hold.count = r.Remaining
 		return res, false, nil
 	}
+	w.ended(e, broker.EndReleased, hold.fence)
 	delete(l.readers, r.Owner)
 	if l.writer != "" || !w.drain(e) {
 		return res, false, nil
@@ -261,10 +262,13 @@ func (w *work) releaseWrite(e *entry, r broker.Return) (res broker.Returned, tol
 	if stale {
 		return res, false, broker.ErrStale
 	}
+	fence := l.fence
 	l.writer, l.count, l.fence = "", 0, 0
 	if len(l.readers) == 0 && r.Next != nil {
+		w.ended(e, broker.EndHandedOver, fence)
 		return broker.Returned{HandedOver: w.write(e, r.Next.Owner, r.Next.TTL).Fence}, false, nil
 	}
+	w.ended(e, broker.EndReleased, fence)
 	w.drain(e)
 	w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})
 	return res, true, nil
@@ -284,6 +288,14 @@ func (w *work) forceShared(e *entry, kind broker.Kind) (held bool, err error) {
 		return false, broker.ErrKindMismatch
 	case l == nil || (l.writer != "") != (kind == broker.Write):
 		return false, nil
+	}
+	if e.shared.writer != "" {
+		w.ended(e, broker.EndForced, e.shared.fence)
+	}
+	for o, r := range e.shared.readers {
+		if e.shared.reads(o, w.now) != nil {
+			w.ended(e, broker.EndForced, r.fence)
+		}
 	}
 	e.shared = nil
 	w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})

@@ -151,6 +151,7 @@ func (w *work) releasePermits(e *entry, r broker.Return) (res broker.Returned, t
 	if len(e.permits.out) == n {
 		return res, false, broker.ErrNotHeld
 	}
+	w.ended(e, broker.EndReleased, r.Fence)
 	w.say(e, onPermits, broker.Notice{What: broker.NoticeReleased})
 	return res, true, nil
 }
@@ -184,6 +185,7 @@ func (w *work) forcePermits(e *entry) (held bool) {
 	}
 	e.permits.available = e.permits.limit()
 	clear(e.permits.out)
+	w.ended(e, broker.EndForced, 0)
 	w.say(e, onPermits, broker.Notice{What: broker.NoticeReleased})
 	return true
 }

@@ -68,7 +68,9 @@ func (s *Store) enter(names int) *work {
 func (w *work) leave() (heard int) {
 	w.mu.Unlock()
 	for _, m := range w.news {
-		heard = w.ears.tell(m)
+		if n := w.ears.tell(m); m.on != toWatchers {
+			heard = n
+		}
 	}
 	return heard
 }
@@ -185,6 +187,7 @@ func (w *work) renew(r broker.Renewal) error {
 	if !there {
 		return w.goneLocked(e, r.Fence)
 	}
+	w.changed(e)
 	if r.TTL > 0 {
 		e.fenceUntil = w.now.Add(w.fenceTTL)
 	}

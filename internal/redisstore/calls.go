@@ -37,7 +37,7 @@ func placeMillis(c broker.Claim) int64 {
 func (s *Store) releaseCall(r broker.Return) (sc *script, keys []string, args []any) {
 	n := s.prefix + r.Name
 	if r.Kind == broker.Semaphore {
-		return s.scripts.releasePermits, permitKeys(n), []any{string(r.Owner), r.Permits, permitChannel(n)}
+		return s.scripts.releasePermits, permitKeys(n), []any{string(r.Owner), r.Permits, permitChannel(n), decimal(r.Fence)}
 	}
 	if r.Kind == broker.Read {
 		return s.scripts.releaseRead, rwKeys(n),
@@ -68,6 +68,6 @@ func (s *Store) forceCall(n string, kind broker.Kind) (sc *script, keys []string
 	case broker.Semaphore:
 		return s.scripts.forcePermit, permitKeys(n), append(args, permitChannel(n))
 	default:
-		return s.scripts.force, []string{n, channelKey(n)}, args
+		return s.scripts.force, []string{n, channelKey(n), tokenKey(n)}, args
 	}
 }

@@ -2,11 +2,13 @@ package redisstore
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -113,9 +115,20 @@ func withoutURL(err error) error {
 	return err
 }
 
-// pipelineClient carries the shared pipeline and the channels.
+// pipelineClient carries the shared pipeline.
 func (c Config) pipelineClient(o redis.Options) *redis.Client {
 	o.ClientName = "lockd"
+	return redis.NewClient(&o)
+}
+
+// hearingClient has one connection, which hears channels. Redis's number of it is kept in id.
+func (c Config) hearingClient(o redis.Options, id *atomic.Int64) *redis.Client {
+	o.ClientName = "lockd-hear"
+	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+		n, err := cn.ClientID(ctx).Result()
+		id.Store(n)
+		return err
+	}
 	return redis.NewClient(&o)
 }
 

@@ -8,7 +8,7 @@
 --   suspects  our hash: a waiter of Redisson that nobody seems to be behind -> ms since 1970 when that was first seen
 -- and channel: a waiter's own channel is that, a colon, and its owner.
 --
--- A message is 0 when the name may be taken, or the ms after which it will be free at the latest.
+-- A waiter of Redisson hears 0 on its own channel when the name may be taken. Those of lockd hear the news of the name.
 
 -- A grant of Redisson moves all deadlines of the queue forward by what its own wait was, by default that many ms.
 local GRANT_SHIFT = 300000
@@ -18,8 +18,10 @@ local SUSPECTED_FOR = 20000
 -- A queue in which only lockd waits ends so long after its last waiter was heard of.
 local QUEUE_LIVES = 600000
 
--- fair_listens says whether anybody hears the channel of a waiter. Patterns, ours, do not count.
+-- fair_listens says whether anybody hears the channel of a waiter of Redisson. lockd listens to the channels of its own waiters
+-- as well, but those live by their places alone: their owners have a # or end with :unary.
 local function fair_listens(f, owner)
+  if string.find(owner, '#', 1, true) or string.find(owner, ':unary$') then return false end
   local channel = f.channel .. ':' .. owner
   if redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then return true end
   local sharded = redis.pcall('PUBSUB', 'SHARDNUMSUB', channel) -- since Redis 7
@@ -93,16 +95,33 @@ local function fair_forget(f, owner)
   return true
 end
 
--- fair_tell sends a message to a waiter and returns how many heard it.
-local function fair_tell(f, owner, message)
-  return redis.call('PUBLISH', f.channel .. ':' .. owner, message)
+-- fair_ours says whether a waiter is lockd's.
+local function fair_ours(f, owner) return redis.call('ZSCORE', f.places, owner) end
+
+-- fair_tell tells a waiter that it may take the name.
+local function fair_tell(f, owner)
+  if fair_ours(f, owner) then
+    news(f.name, 'turn', '0', 0, owner)
+  else
+    redis.call('PUBLISH', f.channel .. ':' .. owner, '0')
+  end
+end
+
+-- fair_freed tells that a hold with a fence ended and the name is free: to the head of the queue, which may be nil, and to
+-- all who watch. It returns how many heard it.
+local function fair_freed(f, head, what, fence)
+  if not head then return tell(f.name, f.channel, '0', what, fence) end
+  if fair_ours(f, head) then return news(f.name, what, fence, 0, head) end
+  local heard = redis.call('PUBLISH', f.channel .. ':' .. head, '0')
+  news(f.name, what, fence, 0)
+  return heard
 end
 
 -- fair_turn tells the head of the queue that it is next when the present hold ends, after ttl ms at the latest. Waiters
 -- of Redisson find that out by themselves.
 local function fair_turn(f, ttl)
   local head = redis.call('LINDEX', f.queue, 0)
-  if head and redis.call('ZSCORE', f.places, head) then fair_tell(f, head, string.format('%.0f', math.max(ttl, 1))) end
+  if head and fair_ours(f, head) then news(f.name, 'turn', string.format('%.0f', math.max(ttl, 1)), 0, head) end
 end
 
 -- fair_news tells the head of the queue where it stands, unless it was the head before.
@@ -111,7 +130,7 @@ local function fair_news(f, first)
   if not head or head == first then return end
   local left = redis.call('PTTL', f.name)
   if left == -2 then
-    fair_tell(f, head, '0')
+    fair_tell(f, head)
   elseif left >= 0 then
     fair_turn(f, left)
   end

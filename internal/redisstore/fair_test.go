@@ -137,15 +137,14 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 			near(t, "TTL of the places", c.PTTL(t.Context(), places).Val(), 2*place)
 
 			// The release goes to the next one alone, and what the queue was made of ends with the last grant.
-			sub := subscribe(t, c, "redisson_lock__channel:"+braced+":w")
+			sub := subscribe(t, c, "lockd_lock_news:"+name)
 			r, err := s.Release(t.Context(), fairReturn(name, "o", f))
 			if want := (broker.Returned{Listeners: 1, Turn: "w"}); err != nil || r != want {
 				t.Errorf("got %+v, %v, want %+v", r, err, want)
 			}
-			wantMessage(t, sub, "0")
-			next := subscribe(t, c, "redisson_lock__channel:"+braced+":w2")
+			wantMessage(t, sub, fmt.Sprintf("released %d 0 w", f))
 			f = acquire(t, s, fairClaim(name, "w")).Fence
-			wantMessage(t, next, fmt.Sprint(lease.Milliseconds())) // its turn is next
+			wantMessage(t, sub, fmt.Sprintf("turn %d 0 w2", lease.Milliseconds())) // its turn is next
 			r, err = s.Release(t.Context(), fairReturn(name, "w", f))
 			if err != nil || r.Turn != "w2" {
 				t.Errorf("got %+v, %v, want that it is the turn of w2", r, err)
@@ -327,71 +326,59 @@ func TestAWaiterThatWasEvictedAliveComesBackInFront(t *testing.T) {
 	}
 }
 
-func TestFairListenersHearWhatRedissonTellsThem(t *testing.T) {
+func TestFairWaitersHearWhatRedissonTellsThem(t *testing.T) {
 	for _, name := range []string{"n", "{t}:n", "a*[b]?\\"} {
 		srv := redistest.Start(t)
 		s := open(t, quick(srv))
 		c := srv.Client()
-		notices, all := make(chan broker.Notice, 10), make(chan broker.Notice, 10)
-		defer s.Listen(name, broker.Fair, func(n broker.Notice) { notices <- n })()
-		defer s.Listen(name, 0, func(n broker.Notice) { all <- n })()
+		all, mine := make(chan broker.Notice, 10), make(chan broker.Notice, 10)
+		defer s.Listen(name, broker.Fair, func(n broker.Notice) { all <- n })()
+		stop := s.ListenTurn(name, "u:1#2", func(n broker.Notice) { mine <- n })
 		listening := broker.Notice{What: broker.NoticeListening}
-		for _, ch := range []chan broker.Notice{notices, all} {
+		for _, ch := range []chan broker.Notice{all, mine} {
 			if n := <-ch; n != listening {
 				t.Errorf("%q: got %+v first", name, n)
 			}
 		}
-		c.Publish(t.Context(), channelKey(name)+":u:1#2", "1500")
 		c.Publish(t.Context(), channelKey(name)+":u:1#2", "0")
-		turn := broker.Notice{What: broker.NoticeTurn, For: "u:1#2", After: 1500 * time.Millisecond}
-		if n := <-notices; n != turn {
-			t.Errorf("%q: got %+v, want %+v", name, n, turn)
-		}
-		if n := <-notices; n != (broker.Notice{What: broker.NoticeReleased, For: "u:1#2"}) {
+		if n := <-mine; n != (broker.Notice{What: broker.NoticeReleased, For: "u:1#2"}) {
 			t.Errorf("%q: got %+v, want a release", name, n)
 		}
-		// Who listens to all kinds is not told of turns, but of all the rest.
-		for _, channel := range []string{channelKey(name), rwChannel(name), permitChannel(name)} {
-			c.Publish(t.Context(), channel, "1")
-		}
-		for range 4 {
-			if n := <-all; n != (broker.Notice{What: broker.NoticeReleased}) {
-				t.Errorf("%q: got %+v, want a release", name, n)
-			}
-		}
-		// After an interruption it is told once, when all is heard again.
 		if n, err := c.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
-		for _, ch := range []chan broker.Notice{all, notices} {
+		for _, ch := range []chan broker.Notice{all, mine} {
+			if n := <-ch; n.What != broker.NoticeDeaf {
+				t.Errorf("%q: got %+v at an interruption", name, n)
+			}
 			if n := <-ch; n != listening {
 				t.Errorf("%q: got %+v after an interruption", name, n)
 			}
 		}
-		if len(all) > 0 {
-			t.Errorf("%q: got %+v besides", name, <-all)
-		}
+		stop()
+		until(t, "nobody listens for the waiter", func() error {
+			if n := c.PubSubNumSub(t.Context(), channelKey(name)+":u:1#2").Val(); n[channelKey(name)+":u:1#2"] > 0 {
+				return fmt.Errorf("%v", n)
+			}
+			return nil
+		})
 	}
 }
 
-func TestPatternsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
+// A channel that lockd listens to for a waiter of its own must not keep that waiter alive when its place has ended.
+func TestListeningForAWaiterDoesNotKeepItAlive(t *testing.T) {
 	srv := redistest.Start(t)
-	cfg := quick(srv)
-	cfg.Linger = 50 * time.Millisecond
-	s := open(t, cfg)
+	s := open(t, quick(srv))
 	c := srv.Client()
+	waiter := broker.Owner("u:1#2")
 	heard := make(chan broker.What, 10)
-	stop := s.Listen("n", 0, func(n broker.Notice) { heard <- n.What })
+	defer s.ListenTurn("n", waiter, func(n broker.Notice) { heard <- n.What })()
 	await(t, heard, broker.NoticeListening)
-	if n := c.PubSubNumPat(t.Context()).Val(); n != 1 {
-		t.Errorf("got %d patterns, want one", n)
-	}
-	stop()
-	until(t, "the subscriptions are left", func() error {
-		if n := c.PubSubNumPat(t.Context()).Val() + int64(len(c.PubSubChannels(t.Context(), "*").Val())); n > 0 {
-			return fmt.Errorf("%d subscriptions", n)
-		}
-		return nil
+	c.RPush(t.Context(), "redisson_lock_queue:{n}", string(waiter)) // and no place: it ended long ago
+	c.ZAdd(t.Context(), "redisson_lock_timeout:{n}", redis.Z{Score: 9e15, Member: string(waiter)})
+	until(t, "the dead waiter is taken out", func() error {
+		_, err := s.Acquire(t.Context(), fairClaim("n", "other:1#1"))
+		return err
 	})
 }
 

@@ -19,6 +19,11 @@ local function last_fence(key)
   return number_of(text)
 end
 
+-- fence_text is the fence of a hold that has its name for itself alone, as far as known: given, or the last one.
+local function fence_text(given, key)
+  return given ~= '0' and given or redis.call('GET', key) or '0'
+end
+
 -- next_fence returns max(last + 1, now in microseconds): it grows on after the key was lost, too.
 local function next_fence(last)
   local now = redis.call('TIME')

@@ -14,6 +14,6 @@ if fields == 0 or redis.call('HEXISTS', f.name, 'mode') == 1 then
   return fields == 0 and 0 or -3
 end
 redis.call('DEL', f.name)
-if head then fair_tell(f, head, '0') else redis.call('PUBLISH', f.channel, '0') end
+fair_freed(f, head, 'forced', fence_text('0', f.token))
 redis.call('PUBLISH', ARGV[1], ARGV[2])
 return 1

@@ -8,18 +8,27 @@ local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[5]}
 local mode = redis.call('HGET', r.name, 'mode')
 if not mode then return redis.call('EXISTS', r.name) == 1 and -3 or 0 end
 if mode ~= ARGV[4] then return 0 end
+local fences = {}
 if redis.call('HLEN', r.name) <= 1000 then
   local list = redis.call('HGETALL', r.name)
   for i = 1, #list, 2 do
     local writer = writer_of(list[i])
     if writer then
+      fences[#fences + 1] = redis.call('GET', write_key(r, writer)) or '0'
       redis.call('DEL', write_key(r, writer))
     elseif list[i] ~= 'mode' then
+      local fence = redis.call('GET', read_key(r, list[i], 1))
+      if fence then fences[#fences + 1] = rw_fence(fence) end
       for n = 1, math.min(tonumber(list[i + 1]) or 1, 10000) do redis.call('DEL', read_key(r, list[i], n)) end
     end
   end
 end
 redis.call('DEL', r.name)
-if mode == 'read' then redis.call('PUBLISH', ARGV[3], '0') else rw_written(ARGV[3]) end
+if mode == 'read' then
+  tell(r.name, ARGV[3], '0', 'forced', fences[1] or '0')
+else
+  rw_written(r.name, ARGV[3], 'forced', fences[1] or '0')
+end
+for i = 2, #fences do news(r.name, 'forced', fences[i], 0) end
 redis.call('PUBLISH', ARGV[1], ARGV[2])
 return 1

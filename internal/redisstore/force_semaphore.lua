@@ -13,6 +13,6 @@ if not available or out == 0 then
   if purged then sem_tell(s, purged) end
   return 0
 end
-sem_tell(s, redis.call('INCRBY', s.name, out))
+sem_tell(s, redis.call('INCRBY', s.name, out), 'forced', '0')
 redis.call('PUBLISH', ARGV[1], ARGV[2])
 return 1

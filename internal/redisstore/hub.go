@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,47 +13,46 @@ import (
 
 // hub hears all channels over one connection and passes on what it hears.
 //
-// Callers only change what is wanted; two goroutines do the rest (hubconn.go). A subject is subscribed while somebody
+// Callers only change what is wanted; two goroutines do the rest (hubconn.go). A channel is subscribed while somebody
 // listens to it and for a while longer, as busy names are listened to again and again.
 type hub struct {
 	log     *zap.Logger
 	metrics *metrics
 	linger  time.Duration
 	patient time.Duration // Config.HearTimeout
+	client  *redis.Client
 	conn    *redis.PubSub
 
 	wake   chan struct{} // size 1: there is something to do for the writer
-	begun  chan struct{} // closed when the first subject was asked for
+	begun  chan struct{} // closed when the first channel was asked for
 	ctx    context.Context
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu      sync.Mutex // guards the fields below and all topics
-	topics  map[subject]*topic
-	unsent  []*topic    // to be subscribed
-	ungreet []*listener // joined a topic that was live already
-	idle    []*topic    // without listeners when they were put here, oldest first
+	mu      sync.Mutex        // guards the fields below and all topics
+	topics  map[string]*topic // by channel
+	unsent  []*topic          // to be subscribed
+	ungreet []*listener       // joined a topic that was live already
+	idle    []*topic          // without listeners when they were put here, oldest first
+	over    []*topic          // likewise, but nobody will listen to them again
 }
 
-// subject is what one can subscribe to: a channel, or all channels that match a pattern.
-type subject struct {
-	name    string
-	pattern bool
-}
-
-// heard is what comes from a subject: it was confirmed, once or again, or a message in a channel.
+// heard is what comes from a channel: it was confirmed, once or again; it cannot be heard at the moment; or a message, or
+// several keys.
 type heard struct {
-	live             bool
-	channel, message string
+	live, deaf bool
+	message    string
+	keys       []string
 }
 
-// topic is a subject that is subscribed.
+// topic is a channel that is subscribed.
 type topic struct {
-	subject
+	channel   string
+	brief     bool // not listened to again once it was left
 	listeners map[*listener]struct{}
 	live      bool      // Redis confirmed the subscription on the present connection
-	gone      bool      // unsubscribed, and replaced if the subject is in hub.topics again
-	queued    bool      // in hub.idle
+	gone      bool      // unsubscribed, and replaced if the channel is in hub.topics again
+	queued    bool      // in hub.idle or hub.over
 	idleSince time.Time // when the last listener left
 }
 
@@ -64,9 +65,10 @@ type listener struct {
 func newHub(client *redis.Client, cfg Config, log *zap.Logger, m *metrics) *hub {
 	ctx, cancel := context.WithCancel(context.Background())
 	h := &hub{
-		log: log, metrics: m, linger: cfg.Linger, patient: cfg.HearTimeout, conn: client.Subscribe(ctx),
+		log: log, metrics: m, linger: cfg.Linger, patient: cfg.HearTimeout,
+		client: client, conn: client.Subscribe(ctx),
 		wake: make(chan struct{}, 1), begun: make(chan struct{}), ctx: ctx, cancel: cancel,
-		topics: make(map[subject]*topic),
+		topics: make(map[string]*topic),
 	}
 	h.wg.Go(h.write)
 	h.wg.Go(h.read)
@@ -78,16 +80,26 @@ func (h *hub) close() {
 	h.cancel()
 	_ = h.conn.Close() // it can only be closed already
 	h.wg.Wait()
+	_ = h.client.Close() // likewise
 }
 
-// listen joins a subject. It never waits for the network.
-func (h *hub) listen(sub subject, hear func(heard)) (stop func()) {
+// listen joins a channel. It never waits for the network.
+func (h *hub) listen(channel string, hear func(heard)) (stop func()) {
+	return h.join(channel, false, hear)
+}
+
+// listenBriefly is listen to a channel that nobody will listen to again.
+func (h *hub) listenBriefly(channel string, hear func(heard)) (stop func()) {
+	return h.join(channel, true, hear)
+}
+
+func (h *hub) join(channel string, brief bool, hear func(heard)) (stop func()) {
 	l := &listener{hear: hear}
 	h.mu.Lock()
-	t := h.topics[sub]
+	t := h.topics[channel]
 	if t == nil {
-		t = &topic{subject: sub, listeners: make(map[*listener]struct{})}
-		h.topics[sub] = t
+		t = &topic{channel: channel, brief: brief, listeners: make(map[*listener]struct{})}
+		h.topics[channel] = t
 		h.metrics.subscriptions.Set(float64(len(h.topics)))
 		h.unsent = append(h.unsent, t)
 	}
@@ -101,12 +113,12 @@ func (h *hub) listen(sub subject, hear func(heard)) (stop func()) {
 	return func() { h.leave(l) }
 }
 
-// allLive says whether Redis confirmed all of some subjects on the present connection.
-func (h *hub) allLive(subs []subject) bool {
+// allLive says whether Redis confirmed all of some channels on the present connection.
+func (h *hub) allLive(channels []string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, sub := range subs {
-		if t := h.topics[sub]; t == nil || !t.live {
+	for _, channel := range channels {
+		if t := h.topics[channel]; t == nil || !t.live {
 			return false
 		}
 	}
@@ -126,8 +138,13 @@ func (h *hub) leave(l *listener) {
 		return
 	}
 	t.idleSince = time.Now()
-	if !t.queued {
-		t.queued = true
+	if t.queued {
+		return
+	}
+	t.queued = true
+	if t.brief {
+		h.over = append(h.over, t)
+	} else {
 		h.idle = append(h.idle, t)
 	}
 }
@@ -168,19 +185,25 @@ func (h *hub) plan(now time.Time) plan {
 
 // dropIdleLocked forgets the topics nobody listened to for long enough and returns them.
 func (h *hub) dropIdleLocked(now time.Time) (dropped []*topic) {
+	drop := func(t *topic) {
+		t.queued = false
+		if len(t.listeners) == 0 {
+			t.gone, t.live = true, false
+			delete(h.topics, t.channel)
+			dropped = append(dropped, t)
+		}
+	}
+	for _, t := range h.over {
+		drop(t)
+	}
+	h.over = nil
 	for len(h.idle) > 0 {
 		t := h.idle[0]
 		if len(t.listeners) == 0 && now.Sub(t.idleSince) < h.linger {
 			break
 		}
 		h.idle = h.idle[1:]
-		t.queued = false
-		if len(t.listeners) > 0 {
-			continue
-		}
-		t.gone, t.live = true, false
-		delete(h.topics, t.subject)
-		dropped = append(dropped, t)
+		drop(t)
 	}
 	h.metrics.subscriptions.Set(float64(len(h.topics)))
 	return dropped
@@ -193,41 +216,36 @@ func (h *hub) again(ts []*topic) {
 	h.unsent = append(h.unsent, ts...)
 }
 
-// tell passes on what the connection heard of a subject.
-func (h *hub) tell(sub subject, what heard) {
+// tell passes on what the connection heard of a channel.
+func (h *hub) tell(channel string, what heard) {
 	h.mu.Lock()
-	t := h.topics[sub]
+	t := h.topics[channel]
 	if t == nil {
 		h.mu.Unlock()
 		return
 	}
-	if what.live {
-		t.live = true
+	if what.live || what.deaf {
+		t.live = what.live
 	}
-	ls := make([]*listener, 0, len(t.listeners))
-	for l := range t.listeners {
-		ls = append(ls, l)
-	}
+	ls := slices.Collect(maps.Keys(t.listeners))
 	h.mu.Unlock()
 	for _, l := range ls {
 		l.hear(what)
 	}
 }
 
-// deaf takes note that one subject is not heard at the moment.
-func (h *hub) deaf(sub subject) {
+// allDeaf tells all listeners that could hear that nothing is heard at the moment.
+func (h *hub) allDeaf() {
+	var ls []*listener
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if t := h.topics[sub]; t != nil {
+	for _, t := range h.topics {
+		if t.live {
+			ls = slices.AppendSeq(ls, maps.Keys(t.listeners))
+		}
 		t.live = false
 	}
-}
-
-// allDeaf takes note that nothing is heard at the moment.
-func (h *hub) allDeaf() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, t := range h.topics {
-		t.live = false
+	h.mu.Unlock()
+	for _, l := range ls {
+		l.hear(heard{deaf: true})
 	}
 }

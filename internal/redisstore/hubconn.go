@@ -13,11 +13,15 @@ import (
 )
 
 const (
-	// maxSubscribe bounds how many subjects one command names.
+	// maxSubscribe bounds how many channels one command names.
 	maxSubscribe = 500
 	// firstPause and maxPause bound the time between attempts to get the connection back.
 	firstPause = 50 * time.Millisecond
 	maxPause   = time.Second
+	// invalidChannel is where Redis tells which tracked keys changed.
+	invalidChannel = "__redis__:invalidate"
+	// flushed is what go-redis makes of the message there that has no keys: all may have changed.
+	flushed = "unsupported pubsub message payload: <nil>"
 )
 
 // write sends what callers want: greetings, subscriptions and their end; and a PING now and then, so that a silent
@@ -56,42 +60,26 @@ func (h *hub) write() {
 // send changes the subscriptions of the connection, and makes the connection if there is none.
 func (h *hub) send(p plan) error {
 	// If this fails the connection is gone, and the next one is made without them.
-	_ = inLumps(p.unsubscribe, func(channels, patterns []string) error {
-		return errors.Join(
-			unlessNone(h.ctx, h.conn.Unsubscribe, channels), unlessNone(h.ctx, h.conn.PUnsubscribe, patterns))
-	})
-	return inLumps(p.subscribe, func(channels, patterns []string) error {
-		err := errors.Join(
-			unlessNone(h.ctx, h.conn.Subscribe, channels), unlessNone(h.ctx, h.conn.PSubscribe, patterns))
+	_ = inLumps(p.unsubscribe, func(channels []string) error { return h.conn.Unsubscribe(h.ctx, channels...) })
+	return inLumps(p.subscribe, func(channels []string) error {
+		err := h.conn.Subscribe(h.ctx, channels...)
 		h.begin()
 		return err
 	})
 }
 
-// inLumps does something with the names of topics, not too many at once, until it fails.
-func inLumps(ts []*topic, do func(channels, patterns []string) error) error {
+// inLumps does something with the channels of topics, not too many at once, until it fails.
+func inLumps(ts []*topic, do func(channels []string) error) error {
 	for some := range slices.Chunk(ts, maxSubscribe) {
-		var channels, patterns []string
-		for _, t := range some {
-			if t.pattern {
-				patterns = append(patterns, t.name)
-			} else {
-				channels = append(channels, t.name)
-			}
+		channels := make([]string, len(some))
+		for i, t := range some {
+			channels[i] = t.channel
 		}
-		if err := do(channels, patterns); err != nil {
+		if err := do(channels); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// unlessNone gives names to a command, for which none would mean all.
-func unlessNone(ctx context.Context, command func(context.Context, ...string) error, names []string) error {
-	if len(names) == 0 {
-		return nil
-	}
-	return command(ctx, names...)
 }
 
 // begin lets the reader begin: before the first channel there is nothing to hear. Only the writer calls it.
@@ -149,6 +137,9 @@ func (h *hub) receive() (any, error) {
 	if err == nil {
 		return msg, nil
 	}
+	if strings.Contains(err.Error(), flushed) {
+		return &redis.Message{Channel: invalidChannel}, nil
+	}
 	if _, refused := errors.AsType[redis.Error](err); refused {
 		return nil, err
 	}
@@ -167,18 +158,10 @@ func (h *hub) receive() (any, error) {
 func (h *hub) dispatch(msg any) {
 	switch m := msg.(type) {
 	case *redis.Message:
-		sub := subject{name: m.Channel}
-		if m.Pattern != "" {
-			sub = subject{name: m.Pattern, pattern: true}
-		}
-		h.tell(sub, heard{channel: m.Channel, message: m.Payload})
+		h.tell(m.Channel, heard{message: m.Payload, keys: m.PayloadSlice})
 	case *redis.Subscription:
-		sub := subject{name: m.Channel, pattern: strings.HasPrefix(m.Kind, "p")}
-		if strings.HasSuffix(m.Kind, "unsubscribe") {
-			h.deaf(sub)
-		} else {
-			h.tell(sub, heard{live: true})
-		}
+		left := strings.HasSuffix(m.Kind, "unsubscribe")
+		h.tell(m.Channel, heard{live: !left, deaf: left})
 	}
 }
 

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"strings"
+
+	"github.com/lockd-io/lockd/internal/broker"
 )
 
 // The helper keys of a name, as Redisson calls them.
@@ -22,6 +24,7 @@ const (
 	rwPrefix       = "redisson_rwlock"
 	permitPrefix   = "redisson_sc"
 	permitsOutName = "timeout"
+	newsPrefix     = "lockd_lock_news"
 
 	// oddPrefix begins keys of a name that is nothing but a text in braces, see odd.
 	oddPrefix = "lockd_odd:"
@@ -93,9 +96,11 @@ func permitsOut(n string) string { return holdBase(n) + permitsOutName }
 func rwChannel(n string) string     { return helperKey(rwPrefix, n) }
 func permitChannel(n string) string { return helperKey(permitPrefix, n) }
 
-// waiterPattern matches the channels of all fair waiters of N; the owner follows waiterStem.
-func waiterPattern(n string) string { return globEscaper.Replace(waiterStem(n)) + "*" }
-func waiterStem(n string) string    { return channelKey(n) + ":" }
+// waiterChannel is where a fair waiter of N is told by Redisson that it may take it.
+func waiterChannel(n string, o broker.Owner) string { return channelKey(n) + ":" + string(o) }
+
+// newsChannel is lockd's own channel of N, see news.lua.
+func newsChannel(n string) string { return newsPrefix + ":" + n }
 
 // The keys that the scripts of each kind take.
 
@@ -137,7 +142,7 @@ func unbrace(s string) (inner string, ok bool) {
 	return inner, true
 }
 
-// globEscaper makes a text match itself in a pattern of SCAN or PSUBSCRIBE.
+// globEscaper makes a text match itself in a pattern of SCAN.
 var globEscaper = strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`)
 
 // listPattern matches the token keys of all N that begin with a text, and some others.

@@ -1,5 +1,6 @@
 -- leave_write.lua: let new readers in again that a waiting writer kept away.
 -- KEYS[1] lockd_lock_writer:{<name>} owner that waits to write, with a TTL
+-- KEYS[2] <name>
 -- ARGV[1] redisson_rwlock:{<name>}   ARGV[2...] the writers that do not wait any more
 -- Returns {1}, always.
 -- Safe to run twice: a second run finds none of them and tells nobody. Works when memory is full.
@@ -7,7 +8,7 @@ local writer = redis.call('GET', KEYS[1])
 for i = 2, #ARGV do
   if writer == ARGV[i] then
     redis.call('DEL', KEYS[1])
-    redis.call('PUBLISH', ARGV[1], '1')
+    tell(KEYS[2], ARGV[1], '1', 'nothing', '0')
     break
   end
 end

@@ -3,28 +3,23 @@ package redisstore
 import (
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// Listen implements broker.Store. What is told to Redisson's fair waiters is heard as well.
+// Listen implements broker.Store.
 func (s *Store) Listen(name string, kind broker.Kind, notify func(broker.Notice)) (stop func()) {
 	n := s.prefix + name
-	plain, fair := subject{name: channelKey(n)}, subject{name: waiterPattern(n), pattern: true}
-	rw, permits := subject{name: rwChannel(n)}, subject{name: permitChannel(n)}
 	switch kind {
-	case broker.Exclusive:
-		return s.hub.listen(plain, released(notify))
 	case broker.Fair:
-		return s.hub.listen(fair, turns(waiterStem(n), notify))
+		return s.hub.listen(newsChannel(n), turns(notify))
 	case broker.Read, broker.Write:
-		return s.hub.listen(rw, released(notify))
+		return s.hub.listen(rwChannel(n), released(notify))
 	case broker.Semaphore:
-		return s.hub.listen(permits, released(notify))
+		return s.hub.listen(permitChannel(n), released(notify))
 	default:
-		return s.hub.listenAll([]subject{plain, fair, rw, permits}, notify)
+		return s.hub.listen(channelKey(n), released(notify))
 	}
 }
 
@@ -34,84 +29,90 @@ const echo = "00"
 // released tells of messages of any content.
 func released(notify func(broker.Notice)) func(heard) {
 	return func(h heard) {
-		if h.live {
-			notify(broker.Notice{What: broker.NoticeListening})
-		} else if h.message != echo {
+		if !presence(h, notify) && h.message != echo {
 			notify(broker.Notice{What: broker.NoticeReleased})
 		}
 	}
 }
 
-// turns tells of messages to single waiters, whose channels begin with stem.
-func turns(stem string, notify func(broker.Notice)) func(heard) {
+// presence tells that a channel can be heard or not, if that is what was heard.
+func presence(h heard, notify func(broker.Notice)) bool {
+	switch {
+	case h.live:
+		notify(broker.Notice{What: broker.NoticeListening})
+	case h.deaf:
+		notify(broker.Notice{What: broker.NoticeDeaf})
+	}
+	return h.live || h.deaf
+}
+
+// turns tells of news to fair waiters.
+func turns(notify func(broker.Notice)) func(heard) {
 	return func(h heard) {
-		if h.live {
-			notify(broker.Notice{What: broker.NoticeListening})
+		if presence(h, notify) {
 			return
 		}
-		n := broker.Notice{What: broker.NoticeReleased, For: broker.Owner(strings.TrimPrefix(h.channel, stem))}
-		if after := turnAfter(h.message); after > 0 {
-			n.What, n.After = broker.NoticeTurn, after
+		if m := parseNews(h.message); m.waiter != "" {
+			notify(m.turn())
 		}
-		notify(n)
 	}
 }
 
-// turnAfter is when the name will be free, from a message to a fair waiter; 0 if it may be free now.
-func turnAfter(message string) time.Duration {
-	const longest = int64(365 * 24 * time.Hour / time.Millisecond) // whatever others write
-	ms, err := strconv.ParseInt(message, 10, 64)
+// ListenTurn implements broker.Store: Redisson has a channel for each waiter.
+func (s *Store) ListenTurn(name string, o broker.Owner, notify func(broker.Notice)) (stop func()) {
+	return s.hub.listenBriefly(waiterChannel(s.prefix+name, o), func(h heard) {
+		if !presence(h, notify) {
+			notify(broker.Notice{What: broker.NoticeReleased, For: o})
+		}
+	})
+}
+
+// tidings is a message on a name's news channel, see news.lua.
+type tidings struct {
+	what   string
+	number uint64
+	told   bool
+	waiter broker.Owner
+}
+
+// What tidings say, besides the ends of holds.
+const (
+	tidingsNothing = "nothing"
+	tidingsTurn    = "turn"
+)
+
+// endCauses are those that news.lua names.
+var endCauses = map[string]broker.EndCause{
+	"released": broker.EndReleased, "handed": broker.EndHandedOver, "forced": broker.EndForced,
+}
+
+func parseNews(message string) tidings {
+	words := strings.SplitN(message, " ", 4)
+	if len(words) < 4 {
+		return tidings{}
+	}
+	number, err := strconv.ParseUint(words[1], 10, 64)
 	if err != nil {
-		return 0
+		number = 0
 	}
-	return time.Duration(min(max(ms, 0), longest)) * time.Millisecond
+	return tidings{what: words[0], number: number, told: words[2] == "1", waiter: broker.Owner(words[3])}
 }
 
-// listenAll listens to several subjects as if they were one, for whatever may have freed a name.
-func (h *hub) listenAll(subs []subject, notify func(broker.Notice)) (stop func()) {
-	var mu sync.Mutex
-	confirmed := make([]bool, len(subs))
-	// Each listener is told of its own subject. The last one to be confirmed, at first and after each interruption, finds
-	// all others live.
-	listening := func(i int) bool {
-		mu.Lock()
-		confirmed[i] = true
-		for _, ok := range confirmed {
-			if !ok {
-				mu.Unlock()
-				return false
-			}
-		}
-		mu.Unlock()
-		return h.allLive(subs)
+// turn is what the waiter is told.
+func (m tidings) turn() broker.Notice {
+	const longest = uint64(365 * 24 * time.Hour / time.Millisecond) // whatever others write
+	n := broker.Notice{What: broker.NoticeReleased, For: m.waiter}
+	if m.what == tidingsTurn && m.number > 0 {
+		n.What, n.After = broker.NoticeTurn, time.Duration(min(m.number, longest))*time.Millisecond //nolint:gosec // bounded
 	}
-	stops := make([]func(), len(subs))
-	for i, sub := range subs {
-		stops[i] = h.listen(sub, func(what heard) {
-			switch {
-			case what.live:
-				if listening(i) {
-					notify(broker.Notice{What: broker.NoticeListening})
-				}
-			case sub.pattern && turnAfter(what.message) > 0, what.message == echo: // nothing was released, or it was told
-			default:
-				notify(broker.Notice{What: broker.NoticeReleased})
-			}
-		})
-	}
-	return func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
+	return n
 }
 
 // ListenForced implements broker.Store. "" comes after the first subscription, too.
 func (s *Store) ListenForced(notify func(name string)) (stop func()) {
-	return s.hub.listen(subject{name: controlChannel}, func(h heard) {
+	return s.hub.listen(controlChannel, func(h heard) {
 		if h.live {
 			notify("")
-			return
 		}
 		// Other databases and other prefixes are other people's.
 		if name, ours := strings.CutPrefix(h.message, s.forcedMark+s.prefix); ours && name != "" {

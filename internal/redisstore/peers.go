@@ -25,7 +25,7 @@ func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int,
 
 // Subscribe implements broker.Peers.
 func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func()) {
-	return s.hub.listen(subject{name: s.topicChannel(topic)}, func(h heard) {
+	return s.hub.listen(s.topicChannel(topic), func(h heard) {
 		if !h.live {
 			notify([]byte(h.message))
 		}

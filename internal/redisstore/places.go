@@ -42,7 +42,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind broker.Kind, owners
 	sc, keys, channel := s.scripts.leaveFair, fairKeys(n), channelKey(n)
 	switch {
 	case kind == broker.Write:
-		sc, keys, channel = s.scripts.leaveWrite, []string{keyOf(writerPrefix, n)}, rwChannel(n)
+		sc, keys, channel = s.scripts.leaveWrite, []string{keyOf(writerPrefix, n), n}, rwChannel(n)
 	case !kind.Placed():
 		return fmt.Errorf("leave %q: kind %v: %w", name, kind, broker.ErrUnsupported)
 	}

@@ -18,7 +18,9 @@ if single and remaining == '0' and heir == '' then
     if text and text ~= ARGV[2] and redis.call('HEXISTS', KEYS[1], owner) == 1 then return {-2} end
   end
   if redis.call('HDEL', KEYS[1], owner) == 0 then return {-1} end
-  return {1, redis.call('PUBLISH', KEYS[3], '0')}
+  local heard = redis.call('PUBLISH', KEYS[3], '0')
+  if heard > 0 then news(KEYS[1], 'released', fence_text(ARGV[2], KEYS[2]), 1) end
+  return {1, heard}
 end
 
 if not (single and redis.call('HEXISTS', KEYS[1], owner) == 1) then
@@ -51,4 +53,5 @@ redis.call('HDEL', KEYS[1], owner)
 redis.call('HSET', KEYS[1], heir, 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
 keep_fence(KEYS[2], fence, ARGV[6])
+news(KEYS[1], 'handed', text or ARGV[2], 0)
 return {2, fence}

@@ -35,10 +35,10 @@ end
 if heir ~= '' and (not head or head == heir) then
   local reply = plain_pass(f, owner, fence, heir, ARGV[5], ARGV[6])
   if reply.err then return reply end
+  news(f.name, 'handed', text or fence, 0)
   fair_forget(f, heir)
   fair_turn(f, tonumber(ARGV[5]))
   return reply
 end
 redis.call('HDEL', f.name, owner)
-if head then return {1, fair_tell(f, head, '0'), head} end
-return {1, redis.call('PUBLISH', f.channel, '0'), ''}
+return {1, fair_freed(f, head, 'released', text or fence), head or ''}

@@ -23,11 +23,15 @@ end
 
 for i = 1, tonumber(had) do redis.call('DEL', read_key(r, owner, i)) end
 redis.call('HDEL', r.name, owner)
-if mode ~= 'read' then return {1, 0} end -- a writer is left, and keeps its time
+if mode ~= 'read' then -- a writer is left, and keeps its time
+  news(r.name, 'released', fence, 0)
+  return {1, 0}
+end
 local readers = rw_readers(r, true)
 if readers.alive > 0 or not readers.whole then
   rw_shrink(r, readers)
+  news(r.name, 'released', fence, 0)
   return {1, 0}
 end
 redis.call('DEL', r.name)
-return {1, redis.call('PUBLISH', ARGV[4], '0')}
+return {1, tell(r.name, ARGV[4], '0', 'released', fence)}

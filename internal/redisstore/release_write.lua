@@ -14,7 +14,7 @@ local got = redis.call('HMGET', r.name, 'mode', owner .. ':write', heir .. ':wri
 local held = got[1] == 'write' and got[2]
 if remaining == '0' and redis.call('GET', r.writer) == owner then
   redis.call('DEL', r.writer)
-  if not held then redis.call('PUBLISH', ARGV[7], '1') end
+  if not held then tell(r.name, ARGV[7], '1', 'nothing', '0') end
 end
 if not held then
   if got[1] ~= 'write' or heir == '' or not got[3] then return {-1} end
@@ -28,8 +28,9 @@ if not held then
   return {2, fence}
 end
 
-local text = ARGV[2] ~= '0' and redis.call('GET', write_key(r, owner))
-if text and text ~= ARGV[2] then return {-2} end
+local text = redis.call('GET', write_key(r, owner))
+if text and ARGV[2] ~= '0' and text ~= ARGV[2] then return {-2} end
+text = text or ARGV[2]
 
 if remaining ~= '0' then
   local left = redis.call('PTTL', r.name)
@@ -51,7 +52,7 @@ if not alone or heir == '' then
   else
     redis.call('DEL', r.name)
   end
-  return {1, rw_written(ARGV[7])}
+  return {1, rw_written(r.name, ARGV[7], 'released', text)}
 end
 local fence = next_fence(math.max(last, tonumber(ARGV[2])))
 redis.call('HSET', r.name, heir .. ':write', 1)
@@ -59,4 +60,5 @@ redis.call('PEXPIRE', r.name, ARGV[5])
 keep_fence(r.token, fence, ARGV[6])
 rw_note(write_key(r, heir), fence, ARGV[5])
 redis.call('DEL', r.writer)
+news(r.name, 'handed', text, 0)
 return {2, fence}

@@ -74,11 +74,14 @@ end
 -- rw_written tells all who wait that a writer left, and returns how many heard it. Redisson wakes those that wait in that
 -- moment, but not one that has asked for the last time and is about to wait; a second message, 0 with another face, which
 -- lockd does not listen to, wakes that one.
-local function rw_written(channel)
-  local heard = redis.call('PUBLISH', channel, '1')
+local function rw_written(name, channel, what, fence)
+  local heard = tell(name, channel, '1', what, fence)
   redis.call('PUBLISH', channel, '00')
   return heard
 end
+
+-- rw_fence is the fence in the key of a reader's hold. Redisson's 1 is none.
+local function rw_fence(text) return text == '1' and '0' or text end
 
 -- rw_note stores the fence of a single hold, which ends with it.
 local function rw_note(key, fence, ttl)

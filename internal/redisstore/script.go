@@ -44,7 +44,7 @@ type scripts struct {
 	acquireRead, releaseRead                    *script
 	acquireWrite, releaseWrite, forceRW         *script
 	acquirePermits, releasePermits, forcePermit *script
-	acquireAll, renew, look, holders            *script
+	acquireAll, renew, look, holders, sight     *script
 	enlist, leaveFair, leaveWrite               *script
 }
 
@@ -57,13 +57,13 @@ func newScripts(m *metrics) scripts {
 			seconds: m.seconds.WithLabelValues(name), loads: m.scriptLoads,
 		}
 	}
-	fair := []string{"clock", "fence", "plain", "fair"}
-	rw := []string{"fence", "rw"}
-	permits := []string{"clock", "fence", "semaphore"}
+	fair := []string{"news", "clock", "fence", "plain", "fair"}
+	rw := []string{"news", "fence", "rw"}
+	permits := []string{"news", "clock", "fence", "semaphore"}
 	return scripts{
 		acquire:        load("acquire", "fence"),
-		release:        load("release", "fence"),
-		force:          load("force"),
+		release:        load("release", "news", "fence"),
+		force:          load("force", "news", "fence"),
 		acquireFair:    load("acquire_fair", fair...),
 		releaseFair:    load("release_fair", fair...),
 		forceFair:      load("force_fair", fair...),
@@ -75,13 +75,14 @@ func newScripts(m *metrics) scripts {
 		acquirePermits: load("acquire_semaphore", permits...),
 		releasePermits: load("release_semaphore", permits...),
 		forcePermit:    load("force_semaphore", permits...),
-		acquireAll:     load("acquire_all", "clock", "fence", "plain", "fair", "rw", "semaphore"),
-		renew:          load("renew", "clock", "fence", "rw", "semaphore"),
-		look:           load("look", "clock", "fence", "rw", "semaphore"),
+		acquireAll:     load("acquire_all", "news", "clock", "fence", "plain", "fair", "rw", "semaphore"),
+		renew:          load("renew", "news", "clock", "fence", "rw", "semaphore"),
+		look:           load("look", "news", "clock", "fence", "rw", "semaphore"),
 		holders:        load("holders", rw...),
+		sight:          load("sight", "news", "clock", "fence", "rw"),
 		enlist:         load("enlist", fair...),
 		leaveFair:      load("leave_fair", fair...),
-		leaveWrite:     load("leave_write"),
+		leaveWrite:     load("leave_write", "news"),
 	}
 }
 

@@ -21,10 +21,14 @@ local function sem_available(s)
   return tonumber(text)
 end
 
--- sem_tell tells those who wait how many permits there are, and returns how many heard it.
-local function sem_tell(s, available)
-  if available <= 0 then return 0 end
-  return redis.call('PUBLISH', s.channel, string.format('%.0f', available))
+-- sem_tell tells those who wait how many permits there are, and returns how many heard it; and those who watch that a hold
+-- with a fence ended, if it did: what is as for news, or nil.
+local function sem_tell(s, available, what, fence)
+  if available > 0 then
+    return tell(s.name, s.channel, string.format('%.0f', available), what or 'nothing', fence or '0')
+  end
+  if what then news(s.name, what, fence, 0) end
+  return 0
 end
 
 -- sem_purge takes back permits that have ended, at most 1000, and returns how many are there then; nil if none ended.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,10 +30,13 @@ type Store struct {
 	fenceMillis int64
 	opTimeout   time.Duration
 
+	hearer atomic.Int64 // Redis's number of the connection that hears
+
 	pipe   *redis.Client
 	shared *pipeline     // on pipe
 	steady *redis.Client // renewals and probes
 	hub    *hub
+	scout  *scout
 
 	mu       sync.Mutex // guards the fields below
 	checked  string     // the run id of the server that passed the last check
@@ -72,7 +76,8 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 		pipe: cfg.pipelineClient(*o), steady: cfg.directClient(*o),
 	}
 	s.shared = newPipeline(s.pipe, s.opTimeout)
-	s.hub = newHub(s.pipe, cfg, s.log, m)
+	s.hub = newHub(cfg.hearingClient(*o, &s.hearer), cfg, s.log, m)
+	s.scout = newScout(*o, s)
 	if err := s.firstCheck(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -94,6 +99,7 @@ func (s *Store) firstCheck(ctx context.Context) error {
 
 // Close ends all connections and waits for everything that uses them. Operations under way get errors.
 func (s *Store) Close() error {
+	s.scout.close()
 	s.hub.close()
 	s.shared.close()
 	return errors.Join(s.pipe.Close(), s.steady.Close())

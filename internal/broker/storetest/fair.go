@@ -354,7 +354,7 @@ func soon(o broker.Owner) broker.Notice {
 var fairListenContract = []contract{
 	{"AReleaseIsForTheNextAndAGrantTellsTheOneAfter", func(s *suite) {
 		e, _ := s.listenTo("n", broker.Fair)
-		watcher, _ := s.listenTo("n", 0)
+		watcher := s.watch("n")
 		s.held("a", "b")
 		s.letGo("o", "a")
 		e.awaitTold(yours("a"))
@@ -364,7 +364,7 @@ var fairListenContract = []contract{
 		e.awaitTold(yours("a"), soon("b"), yours("b"))
 		s.acquire(waits("b"))
 		s.letGo("b", "") // heard by those alone who listen to all
-		watcher.awaitReleases(3)
+		watcher.await("ends", func() bool { return watcher.heard[broker.NoticeEnded] == 3 })
 		e.awaitTold(yours("a"), soon("b"), yours("b"))
 	}},
 	{"AHandOverTellsTheOneAfter", func(s *suite) {

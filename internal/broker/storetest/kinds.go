@@ -352,23 +352,87 @@ var commonContract = []struct {
 		}
 		s.wantState(heldAs(c))
 	}},
-	{"AReleaseIsHeardByWhoListensToAll", func(s *suite, kind broker.Kind) {
-		e, _ := s.listenTo("n", 0)
-		other, _ := s.listenTo("m", 0)
+	{"EachEndOfAHoldIsHeardOnceByWhoWatches", func(s *suite, kind broker.Kind) {
+		e, other := s.watch("n"), s.watch("m")
 		c := of(kind, "n", "o")
-		for i := range 3 {
-			s.acquire(c)
-			if res := s.release(back(c, 0)); res.Listeners < 1 {
-				s.Errorf("got %d listeners, want some", res.Listeners)
+		var want []broker.Notice
+		for range 3 {
+			f := s.acquire(c).Fence
+			if kind != broker.Semaphore {
+				again := c
+				again.Count, again.Fence = 2, f
+				s.acquire(again)
+				down := back(c, f)
+				down.Remaining = 1
+				s.release(down)
 			}
-			e.awaitReleases(i + 1)
+			s.release(back(c, f))
+			want = append(want, ended(broker.EndReleased, f))
+			_, err := s.Store.Release(s.Context(), back(c, f)) // repeated
+			s.wantErr(err, broker.ErrNotHeld)
 		}
-		s.acquire(c)
+		f := s.acquire(c).Fence
 		s.force("n", kind)
-		e.awaitReleases(4)
-		s.acquire(of(kind, "m", "o"))
-		s.release(back(of(kind, "m", "o"), 0))
-		other.awaitReleases(1)
+		if kind == broker.Semaphore { // permits have no fences
+			f = 0
+		}
+		e.awaitEnds(append(want, ended(broker.EndForced, f))...)
+		f = s.acquire(of(kind, "m", "o")).Fence
+		s.release(back(of(kind, "m", "o"), f))
+		other.awaitEnds(ended(broker.EndReleased, f))
+	}},
+	{"AHandOverIsHeardByWhoWatches", func(s *suite, kind broker.Kind) {
+		if kind.Shared() {
+			return
+		}
+		e := s.watch("n")
+		c := of(kind, "n", "o")
+		f := s.acquire(c).Fence
+		r := back(c, f)
+		r.Next = &broker.Successor{Owner: "heir", TTL: ttl}
+		next := s.release(r).HandedOver
+		s.release(r) // repeated
+		s.release(back(of(kind, "n", "heir"), next))
+		e.awaitEnds(ended(broker.EndHandedOver, f), ended(broker.EndReleased, next))
+	}},
+	{"EachOfSeveralHoldsEndsByItself", func(s *suite, kind broker.Kind) {
+		if !kind.Shared() {
+			return
+		}
+		e := s.watch("n")
+		roomy := func(o broker.Owner) broker.Claim {
+			c := of(kind, "n", o)
+			c.Limit *= 2
+			return c
+		}
+		a, b := s.acquire(roomy("a")).Fence, s.acquire(roomy("b")).Fence
+		s.release(back(of(kind, "n", "a"), a))
+		s.release(back(of(kind, "n", "b"), b))
+		e.awaitEnds(ended(broker.EndReleased, a), ended(broker.EndReleased, b))
+	}},
+	{"WhoHoldsANameIsSeen", func(s *suite, kind broker.Kind) {
+		sight, err := s.Store.See(s.Context(), "n")
+		s.must(err)
+		if len(sight.Holds) > 0 || sight.Fence != 0 {
+			s.Errorf("got %+v of a free name", sight)
+		}
+		c := of(kind, "n", "o")
+		f := s.acquire(c).Fence
+		sight, err = s.Store.See(s.Context(), "n")
+		s.must(err)
+		if sight.Fence != f || len(sight.Holds) == 0 || sight.Many {
+			s.Fatalf("got %+v, want a hold with fence %d", sight, f)
+		}
+		for _, h := range sight.Holds {
+			s.wantTTL(h.TTL, ttl)
+			if kind == broker.Semaphore != h.Permit || !h.Permit && !h.Foreign && h.Fence != f {
+				s.Errorf("got %+v, want fence %d", h, f)
+			}
+		}
+		s.release(back(c, f))
+		if sight, err = s.Store.See(s.Context(), "n"); err != nil || len(sight.Holds) > 0 || sight.Fence != f {
+			s.Errorf("got %+v, %v after the release", sight, err)
+		}
 	}},
 	{"AForcedReleaseIsHeardByAllReplicas", func(s *suite, kind broker.Kind) {
 		all := newEar(s)

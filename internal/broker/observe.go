@@ -1,0 +1,377 @@
+package broker
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+const (
+	// lookSpacing is the time between two looks at a name that changes all the time.
+	lookSpacing = 5 * time.Millisecond
+	// doubtTime is how long the end of a hold that was only seen may still be told by who brought it about. A message of
+	// another program takes up to 20 ms, and both must come within 50 ms.
+	doubtTime = 30 * time.Millisecond
+	// staleTime is how long a sight can be trusted to name the end of a lease while nothing is heard.
+	staleTime = 3 * time.Second
+	// maxTold and maxLoose bound what is remembered of ends that were told.
+	maxTold  = 4096
+	maxLoose = 1024
+)
+
+// sightings is what a watch knows of the holds of its name. Broker.mu guards all fields.
+//
+// The end of a hold comes to be known in up to three ways: this replica ended it, a message tells of it, and it is
+// not to be seen any more. Whichever comes first is told, and the others are recognised: by the fence; or, if that is
+// not known, because as many ends were told shortly before or after as are seen.
+type sightings struct {
+	seen   map[string]seenHold // by id, at the last look; nil before the first
+	last   Fence               // the greatest that is known
+	at     time.Time           // when the last look was begun
+	told   recentFences
+	loose  []looseEnd // ends that were told and that no hold was found for
+	doubts []doubt
+	// What happened since the last look was begun:
+	deaf    bool // messages are not heard
+	blind   bool // or were not for a while
+	flushed bool // the store may have lost its data
+	forced  bool // several holds ended by force, nobody says which
+	assumed bool // before the first look: there may have been a hold, and it may have ended
+}
+
+// seenHold is a hold, or permits that end together.
+type seenHold struct {
+	fence   Fence
+	until   time.Time // zero if it has no end
+	foreign bool
+	permit  bool
+	unseen  bool // it was over before it was seen; only its fence is known
+}
+
+// looseEnd is an end that was told at a time.
+type looseEnd struct {
+	at     time.Time
+	fenced bool // of a hold that lockd had
+}
+
+// doubt is the end of a hold that will be told with this cause, unless it is heard of until then.
+type doubt struct {
+	hold  seenHold
+	cause EndCause
+	due   time.Time
+}
+
+// recentFences are those of the last ends that were told.
+type recentFences struct {
+	set   map[Fence]struct{}
+	order []Fence
+}
+
+func (r *recentFences) has(f Fence) bool { _, there := r.set[f]; return there }
+
+func (r *recentFences) add(f Fence) {
+	if r.set == nil {
+		r.set = make(map[Fence]struct{})
+	}
+	r.set[f] = struct{}{}
+	r.order = append(r.order, f)
+	if len(r.order) > maxTold {
+		delete(r.set, r.order[0])
+		r.order = r.order[1:]
+	}
+}
+
+// observe looks at a watched name whenever it may have changed without a message.
+func (b *Broker) observe(ctx context.Context, w *watch) {
+	stop := b.store.Watch(w.name, func(n Notice) { b.noticed(w, n) })
+	defer stop()
+	if b.deaf(w) { // what is told from the first look on is exact if it is heard
+		w.rest(ctx, blindPollInterval)
+	}
+	for ctx.Err() == nil {
+		before := b.beginLook(w)
+		st, err := b.store.See(ctx, w.name)
+		pause := retryPause * 10
+		if err != nil {
+			b.unseen(w, before)
+		} else {
+			pause = b.saw(w, before, st)
+		}
+		w.rest(ctx, pause)
+		w.rest(ctx, time.Until(before.at.Add(lookSpacing)))
+	}
+}
+
+// rest waits until something happened, but not longer than a time.
+func (w *watch) rest(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.wake:
+	case <-ctx.Done():
+	}
+}
+
+func (b *Broker) deaf(w *watch) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return w.deaf
+}
+
+// noticed takes note of what the store tells, and has the name looked at.
+func (b *Broker) noticed(w *watch, n Notice) {
+	b.mu.Lock()
+	switch n.What {
+	case NoticeEnded:
+		w.endedLocked(n.Cause, n.Fence)
+	case NoticeListening:
+		w.deaf = false
+	case NoticeDeaf:
+		w.deaf, w.blind = true, true
+	case NoticeFlushed:
+		w.flushed = true
+	default: // the look tells
+	}
+	b.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// toldLocked tells who watches of a hold that this replica gave back.
+func (b *Broker) toldLocked(h *handover) {
+	w := b.watches[h.r.Name]
+	if w == nil || h.err != nil || h.r.Remaining > 0 || h.r.Fence == 0 {
+		return
+	}
+	cause := EndReleased
+	if h.res.HandedOver != 0 {
+		cause = EndHandedOver
+	}
+	w.endedLocked(cause, h.r.Fence)
+}
+
+// endedLocked tells the end of a hold that somebody brought about, unless it was told before.
+func (w *watch) endedLocked(c EndCause, f Fence) {
+	switch {
+	case f == 0 && c == EndForced:
+		w.forced = true // the next look shows whose
+		return
+	case f == 0:
+		w.looseLocked(looseEnd{at: time.Now()})
+	case w.told.has(f):
+		return
+	default:
+		w.told.add(f)
+		w.last = max(w.last, f)
+		if !w.forgetLocked(f) {
+			w.looseLocked(looseEnd{at: time.Now(), fenced: true})
+		}
+	}
+	w.tellLocked(c, f)
+}
+
+func (w *watch) looseLocked(e looseEnd) {
+	w.loose = append(w.loose, e)
+	if len(w.loose) > maxLoose {
+		w.loose = w.loose[1:]
+	}
+}
+
+// forgetLocked says whether a hold was seen, and forgets it.
+func (w *watch) forgetLocked(f Fence) bool {
+	for id, h := range w.seen {
+		if h.fence == f {
+			delete(w.seen, id)
+			return true
+		}
+	}
+	n := len(w.doubts)
+	w.doubts = slices.DeleteFunc(w.doubts, func(d doubt) bool { return d.hold.fence == f })
+	return len(w.doubts) < n
+}
+
+// look is what was known when a look began.
+type look struct {
+	at                     time.Time
+	last                   Fence
+	blind, flushed, forced bool
+}
+
+func (b *Broker) beginLook(w *watch) look {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := look{at: time.Now(), last: w.last, blind: w.blind || w.deaf, flushed: w.flushed, forced: w.forced}
+	w.blind, w.flushed, w.forced = false, false, false
+	return before
+}
+
+// unseen takes note that a name could not be looked at. If that is the first look it counts as held: whoever watches
+// it would rather hear of an unlock that may not have been than miss one.
+func (b *Broker) unseen(w *watch, before look) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	w.blind, w.flushed, w.forced = w.blind || before.blind, w.flushed || before.flushed, w.forced || before.forced
+	w.assumed = w.assumed || !w.looked
+	w.answerLocked()
+}
+
+// saw compares what is seen with what was seen before, tells what ended meanwhile, and says when to look again.
+func (b *Broker) saw(w *watch, before look, st Sight) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	held := w.heldLocked(before, st)
+	if w.seen == nil {
+		if w.assumed && len(held) == 0 && !st.Many {
+			w.tellLocked(EndUnknown, 0)
+		}
+	} else {
+		w.missLocked(before, st, w.goneLocked(held, st), now)
+	}
+	w.seen, w.at = held, before.at
+	w.last = max(w.last, st.Fence)
+	if st.Fence < before.last { // it begins anew
+		w.last = st.Fence
+	}
+	w.answerLocked()
+	w.settleLocked(now)
+	return w.pauseLocked(st, now)
+}
+
+// heldLocked are the holds that are seen, but for those whose end was told while that was looked at.
+func (w *watch) heldLocked(before look, st Sight) map[string]seenHold {
+	held := make(map[string]seenHold, len(st.Holds))
+	for _, h := range st.Holds {
+		if h.Fence != 0 && w.told.has(h.Fence) {
+			continue
+		}
+		s := seenHold{fence: h.Fence, foreign: h.Foreign, permit: h.Permit}
+		if h.TTL != NoTTL {
+			s.until = before.at.Add(h.TTL)
+		}
+		held[h.ID] = s
+	}
+	return held
+}
+
+// goneLocked are the holds that were seen and are not any more. Permits that were to end at the same time count as one.
+func (w *watch) goneLocked(held map[string]seenHold, st Sight) (gone []seenHold) {
+	if st.Many { // which of them is not known
+		return nil
+	}
+	permits := make(map[time.Time]bool)
+	for id, h := range w.seen {
+		if _, there := held[id]; there || h.fence != 0 && w.told.has(h.fence) || h.permit && permits[h.until.Round(time.Millisecond)] {
+			continue
+		}
+		if h.permit {
+			permits[h.until.Round(time.Millisecond)] = true
+		}
+		gone = append(gone, h)
+	}
+	if len(held) == 0 && st.Fence > w.last {
+		gone = append(gone, seenHold{fence: st.Fence, unseen: true})
+	}
+	return gone
+}
+
+// missLocked tells of holds that are gone, or keeps them in doubt for a while.
+func (w *watch) missLocked(before look, st Sight, gone []seenHold, now time.Time) {
+	told := false
+	for _, h := range gone {
+		cause, sure := w.causeLocked(before, st, h, now)
+		switch {
+		case sure:
+			w.tellGoneLocked(cause, h)
+			told = true
+		case !h.permit || cause == EndExpired: // single permits may be given back before the hold ends
+			w.doubts = append(w.doubts, doubt{h, cause, now.Add(doubtTime)})
+		}
+	}
+	if before.forced && !told {
+		w.tellLocked(EndForced, 0)
+	}
+}
+
+// causeLocked is why a hold is not to be seen any more, and whether that is sure.
+func (w *watch) causeLocked(before look, st Sight, h seenHold, now time.Time) (c EndCause, sure bool) {
+	switch {
+	case !h.unseen && (before.flushed || st.Fence < before.last):
+		return EndDataLoss, true
+	case before.forced:
+		return EndForced, true
+	case before.blind && (h.unseen || now.Sub(w.at) > staleTime):
+		return EndUnknown, true
+	case h.unseen:
+		return EndExpired, false
+	case !h.until.IsZero() && !now.Before(h.until):
+		return EndExpired, h.fence != 0
+	case before.blind:
+		return EndUnknown, true
+	case h.foreign:
+		return EndReleased, false
+	}
+	return EndForced, false // somebody deleted its key
+}
+
+func (w *watch) tellGoneLocked(c EndCause, h seenHold) {
+	if h.fence != 0 {
+		w.told.add(h.fence)
+	}
+	w.tellLocked(c, h.fence)
+}
+
+// settleLocked tells the ends that nobody else told of in time.
+func (w *watch) settleLocked(now time.Time) {
+	w.doubts = slices.DeleteFunc(w.doubts, func(d doubt) bool {
+		if now.Before(d.due) {
+			return false
+		}
+		if !w.matchLocked(d.hold) {
+			w.tellGoneLocked(d.cause, d.hold)
+		}
+		return true
+	})
+	if len(w.doubts) == 0 {
+		w.loose = slices.DeleteFunc(w.loose, func(e looseEnd) bool { return e.at.Before(w.at) })
+	}
+}
+
+// matchLocked says whether the end of a hold was told without its fence.
+func (w *watch) matchLocked(h seenHold) bool {
+	if !h.foreign && !h.permit && !h.unseen {
+		return false
+	}
+	for i, e := range w.loose {
+		if !e.fenced || h.permit {
+			w.loose = slices.Delete(w.loose, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// pauseLocked is the time to the next look if nothing is heard before.
+func (w *watch) pauseLocked(st Sight, now time.Time) time.Duration {
+	pause := pollInterval
+	if !st.Tracked || w.deaf {
+		pause = blindPollInterval
+	}
+	pause -= rand.N(pause / 4) // not all names at once
+	for _, h := range st.Holds {
+		if h.TTL != NoTTL {
+			pause = min(pause, h.TTL+time.Millisecond)
+		}
+	}
+	for _, d := range w.doubts {
+		pause = min(pause, d.due.Sub(now))
+	}
+	return max(pause, time.Millisecond)
+}

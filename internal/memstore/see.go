@@ -1,0 +1,54 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// See implements broker.Store.
+func (s *Store) See(ctx context.Context, name string) (broker.Sight, error) {
+	if err := begin(ctx, broker.Exclusive); err != nil {
+		return broker.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := broker.Sight{Tracked: true}
+	if e := s.entries[name]; e != nil {
+		now := time.Now()
+		e.refresh(now)
+		st.Fence, st.Holds = e.fence, e.seen(now)
+	}
+	if len(st.Holds) > broker.MaxSeen {
+		st.Holds, st.Many = nil, true
+	}
+	return st, nil
+}
+
+// seen are the holds of a name that have not ended.
+func (e *entry) seen(now time.Time) (holds []broker.SeenHold) {
+	add := func(id string, f broker.Fence, until time.Time, permit bool) {
+		if left := until.Sub(now); left > 0 {
+			holds = append(holds, broker.SeenHold{ID: id, Fence: f, TTL: left, Permit: permit})
+		}
+	}
+	if e.owner != "" {
+		add("lock "+string(e.owner), e.fence, e.expires, false)
+	}
+	if l := e.shared; l != nil {
+		if l.writer != "" {
+			add("write "+string(l.writer), l.fence, l.expires, false)
+		}
+		for o, r := range l.readers {
+			add("read "+string(o), r.fence, r.expires, false)
+		}
+	}
+	if e.permits != nil {
+		for id, until := range e.permits.out {
+			add(fmt.Sprintf("permit %s %d", id.owner, id.i), 0, until, true)
+		}
+	}
+	return holds
+}

@@ -1,0 +1,287 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// maxGlances is how many names are looked at in one batch.
+const maxGlances = 100
+
+// errNotSeen: the store was closed before it looked.
+var errNotSeen = fmt.Errorf("%w: %w", broker.ErrUnavailable, errClosed)
+
+// scout looks at watched names, and learns from Redis when one of them changes.
+//
+// It has one connection of its own, for which Redis remembers what it read (CLIENT TRACKING). The next change of such a
+// key is told once, to the connection of the hub: this costs those who take locks nothing but the message. Where
+// there is no tracking, as behind some proxies, a Sight says so and who watches looks more often.
+type scout struct {
+	store  *Store
+	client *redis.Client
+	wake   chan struct{} // size 1
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu        sync.Mutex // guards the fields below
+	closed    bool
+	glances   []*glance
+	followers map[string]map[*follower]struct{} // by each key whose change concerns them
+	stop      func()                            // listening to what changed; nil while nobody follows
+}
+
+// glance is a name to be looked at.
+type glance struct {
+	n    string
+	cmd  *redis.Cmd
+	done chan error
+}
+
+// follower is told when the keys of a name change.
+type follower struct{ notify func(broker.Notice) }
+
+func newScout(o redis.Options, s *Store) *scout {
+	ctx, cancel := context.WithCancel(context.Background())
+	sc := &scout{
+		store: s, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		followers: make(map[string]map[*follower]struct{}),
+	}
+	o.ClientName, o.PoolSize, o.PipelinePoolSize, o.ConnMaxIdleTime = "lockd-see", 1, -1, -1
+	o.OnConnect = func(context.Context, *redis.Conn) error {
+		sc.tellAll(broker.NoticeChanged) // what the last connection read is not tracked any more
+		return nil
+	}
+	sc.client = redis.NewClient(&o)
+	sc.wg.Go(sc.run)
+	return sc
+}
+
+func (sc *scout) close() {
+	sc.mu.Lock()
+	sc.closed = true
+	sc.mu.Unlock()
+	sc.cancel()
+	sc.wg.Wait()
+	_ = sc.client.Close()
+}
+
+// follow has a watcher of N told when something about it changes.
+func (sc *scout) follow(n string, notify func(broker.Notice)) (stop func()) {
+	f, keys := &follower{notify}, []string{n, permitsOut(n)}
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	for _, key := range keys {
+		if sc.followers[key] == nil {
+			sc.followers[key] = make(map[*follower]struct{})
+		}
+		sc.followers[key][f] = struct{}{}
+	}
+	if sc.stop == nil {
+		sc.stop = sc.store.hub.listen(invalidChannel, sc.invalid)
+	}
+	return func() { sc.unfollow(f, keys) }
+}
+
+func (sc *scout) unfollow(f *follower, keys []string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	for _, key := range keys {
+		delete(sc.followers[key], f)
+		if len(sc.followers[key]) == 0 {
+			delete(sc.followers, key)
+		}
+	}
+	if len(sc.followers) == 0 && sc.stop != nil {
+		sc.stop()
+		sc.stop = nil
+	}
+}
+
+// invalid passes on what Redis tells: which keys changed, or that all may have.
+func (sc *scout) invalid(h heard) {
+	switch {
+	case h.live:
+		sc.tellAll(broker.NoticeChanged)
+	case h.deaf:
+	case len(h.keys) == 0:
+		sc.tellAll(broker.NoticeFlushed)
+	default:
+		sc.tell(h.keys, broker.NoticeChanged)
+	}
+}
+
+func (sc *scout) tell(keys []string, what broker.What) {
+	var fs []*follower
+	sc.mu.Lock()
+	for _, key := range keys {
+		for f := range sc.followers[key] {
+			fs = append(fs, f)
+		}
+	}
+	sc.mu.Unlock()
+	for _, f := range fs {
+		f.notify(broker.Notice{What: what})
+	}
+}
+
+func (sc *scout) tellAll(what broker.What) {
+	all := make(map[*follower]struct{})
+	sc.mu.Lock()
+	for _, fs := range sc.followers {
+		for f := range fs {
+			all[f] = struct{}{}
+		}
+	}
+	sc.mu.Unlock()
+	for f := range all {
+		f.notify(broker.Notice{What: what})
+	}
+}
+
+// See implements broker.Store.
+func (s *Store) See(ctx context.Context, name string) (broker.Sight, error) {
+	st, err := s.scout.see(ctx, s.prefix+name)
+	if err != nil {
+		return broker.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
+	}
+	return st, nil
+}
+
+func (sc *scout) see(ctx context.Context, n string) (broker.Sight, error) {
+	if err := begin(ctx, broker.Exclusive); err != nil {
+		return broker.Sight{}, err
+	}
+	keys := []string{n, tokenKey(n), permitsOut(n)}
+	sight := sc.store.scripts.sight
+	g := &glance{n: n, done: make(chan error, 1)}
+	g.cmd = sight.command(sc.ctx, "evalsha", sight.sha, keys, []any{holdBase(n), broker.MaxSeen})
+	sc.mu.Lock()
+	if sc.closed {
+		sc.mu.Unlock()
+		return broker.Sight{}, errNotSeen
+	}
+	sc.glances = append(sc.glances, g)
+	sc.mu.Unlock()
+	select {
+	case sc.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case err := <-g.done:
+		if err != nil && !errors.Is(err, errUntracked) {
+			return broker.Sight{}, sc.store.failed(err)
+		}
+		a, bad := sc.store.answered(g.cmd, nil)
+		if bad != nil {
+			return broker.Sight{}, bad
+		}
+		st := sightOf(&a)
+		st.Tracked = err == nil
+		return st, a.err
+	case <-ctx.Done():
+		return broker.Sight{}, fmt.Errorf("%w: %w", broker.ErrUnavailable, context.Cause(ctx))
+	}
+}
+
+// errUntracked: the name was looked at, but its changes are not told.
+var errUntracked = errors.New("redis does not track what is read")
+
+func (sc *scout) run() {
+	for {
+		sc.mu.Lock()
+		some := sc.glances[:min(len(sc.glances), maxGlances)]
+		sc.glances = sc.glances[len(some):]
+		sc.mu.Unlock()
+		if len(some) > 0 {
+			sc.glance(some)
+			continue
+		}
+		select {
+		case <-sc.wake:
+		case <-sc.ctx.Done():
+			sc.mu.Lock()
+			defer sc.mu.Unlock()
+			for _, g := range sc.glances {
+				g.done <- errClosed
+			}
+			return
+		}
+	}
+}
+
+// glance looks at some names in one round trip. Tracking is asked for each time: for another connection than the last
+// time, or to be told on another one.
+func (sc *scout) glance(some []*glance) {
+	ctx, cancel := sc.store.bounded(sc.ctx)
+	defer cancel()
+	forgotten := sc.exec(ctx, some)
+	if len(forgotten) > 0 {
+		if err := sc.client.ScriptLoad(ctx, sc.store.scripts.sight.text).Err(); err == nil {
+			forgotten = sc.exec(ctx, forgotten)
+		}
+	}
+	for _, g := range forgotten {
+		g.done <- g.cmd.Err()
+	}
+}
+
+// exec sends a batch and returns what Redis knew no script for.
+func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance) {
+	pipe := sc.client.Pipeline()
+	hearer := strconv.FormatInt(sc.store.hearer.Load(), 10)
+	tracking := pipe.Do(ctx, "client", "tracking", "on", "redirect", hearer)
+	for _, g := range some {
+		_ = pipe.Process(ctx, g.cmd)
+	}
+	_, failure := pipe.Exec(ctx)
+	for _, g := range some {
+		err := g.cmd.Err()
+		switch {
+		case redis.HasErrorPrefix(err, "NOSCRIPT"):
+			forgotten = append(forgotten, g)
+			continue
+		case err == nil && g.cmd.Val() == nil: // there was no connection to begin with
+			err = failure
+		case err == nil && tracking.Err() != nil:
+			err = errUntracked
+		}
+		g.done <- err
+	}
+	return forgotten
+}
+
+// sightOf reads an answer of sight.lua.
+func sightOf(a *answer) broker.Sight {
+	var st broker.Sight
+	st.Fence = fenceOf(a.text(0))
+	st.Many = a.int(1) == 1
+	for i := 2; i+3 < len(a.list); i += 4 {
+		kind, who := a.text(i), a.text(i+1)
+		h := broker.SeenHold{
+			ID: kind + " " + who, Fence: fenceOf(a.text(i + 2)), TTL: ttlOf(a.int(i + 3)), Permit: kind == "permit",
+		}
+		h.Foreign = !h.Permit && !strings.Contains(who, "#") && !strings.HasSuffix(who, ":unary")
+		if h.Foreign { // what there is of a fence is not its own
+			h.Fence = 0
+		}
+		st.Holds = append(st.Holds, h)
+	}
+	return st
+}
+
+func fenceOf(text string) broker.Fence {
+	f, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return broker.Fence(f)
+}

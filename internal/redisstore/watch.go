@@ -1,0 +1,119 @@
+package redisstore
+
+import (
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// bareGrace is how long a message of Redisson's is kept to see whether news of lockd follow it. They come directly
+// behind it on the same connection.
+const bareGrace = 20 * time.Millisecond
+
+// Watch implements broker.Store. The kind of the name is not known, so it listens to the channels of all kinds.
+//
+// Redisson's message says only that something was released. If lockd sent it, news follow that say which hold ended;
+// if not, a hold of another program did.
+func (s *Store) Watch(name string, notify func(broker.Notice)) (stop func()) {
+	n := s.prefix + name
+	channels := []string{channelKey(n), rwChannel(n), permitChannel(n), newsChannel(n)}
+	w := &watcher{hub: s.hub, channels: channels, confirmed: make([]bool, len(channels)), notify: notify}
+	stops := make([]func(), 0, len(channels)+1)
+	stops = append(stops, s.scout.follow(n, notify))
+	for i, channel := range channels {
+		stops = append(stops, s.hub.listen(channel, func(h heard) { w.hear(i, h) }))
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// watcher makes one voice of the channels of a name.
+type watcher struct {
+	hub      *hub
+	channels []string // the news last
+	notify   func(broker.Notice)
+
+	mu        sync.Mutex // guards the fields below
+	confirmed []bool
+	bare      []time.Time // when messages came that nothing followed yet
+	timed     bool        // a timer will look after them
+}
+
+func (w *watcher) hear(i int, h heard) {
+	switch {
+	case h.live:
+		if w.listening(i) {
+			w.notify(broker.Notice{What: broker.NoticeListening})
+		}
+	case h.deaf:
+		w.notify(broker.Notice{What: broker.NoticeDeaf})
+	case i == len(w.channels)-1:
+		w.news(parseNews(h.message))
+	case h.message != echo:
+		w.keep()
+	}
+}
+
+// listening says whether a confirmation was the last one. Each channel is confirmed by itself, at first and after each
+// interruption; the last one finds all others live.
+func (w *watcher) listening(i int) bool {
+	w.mu.Lock()
+	w.confirmed[i] = true
+	for _, ok := range w.confirmed {
+		if !ok {
+			w.mu.Unlock()
+			return false
+		}
+	}
+	w.mu.Unlock()
+	return w.hub.allLive(w.channels)
+}
+
+// news passes the end of a hold on, unless it was told already that something ended, for lack of news.
+func (w *watcher) news(m tidings) {
+	if m.told {
+		w.mu.Lock()
+		last := len(w.bare) - 1
+		if last < 0 {
+			w.mu.Unlock()
+			return
+		}
+		w.bare = w.bare[:last]
+		w.mu.Unlock()
+	}
+	if cause, ended := endCauses[m.what]; ended {
+		w.notify(broker.Notice{What: broker.NoticeEnded, Cause: cause, Fence: broker.Fence(m.number)})
+	}
+}
+
+// keep keeps a message until it is known what it means.
+func (w *watcher) keep() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bare = append(w.bare, time.Now())
+	if !w.timed {
+		w.timed = true
+		time.AfterFunc(bareGrace, w.tellBare)
+	}
+}
+
+// tellBare tells of the messages that no news followed.
+func (w *watcher) tellBare() {
+	w.mu.Lock()
+	n, now := 0, time.Now()
+	for n < len(w.bare) && now.Sub(w.bare[n]) >= bareGrace/2 {
+		n++
+	}
+	w.bare = w.bare[n:]
+	if w.timed = len(w.bare) > 0; w.timed {
+		time.AfterFunc(bareGrace, w.tellBare)
+	}
+	w.mu.Unlock()
+	for range n {
+		w.notify(broker.Notice{What: broker.NoticeEnded, Cause: broker.EndReleased})
+	}
+}
