@@ -26,7 +26,7 @@ func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int,
 // Subscribe implements broker.Peers.
 func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func()) {
 	return s.hub.listen(s.topicChannel(topic), func(h heard) {
-		if !h.live {
+		if !h.live && !h.deaf {
 			notify([]byte(h.message))
 		}
 	})
