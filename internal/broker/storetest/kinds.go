@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
@@ -125,16 +126,13 @@ func (s *suite) expirePlace(name string, o broker.Owner) {
 // common is what is true of a kind as of all others.
 func common(kind broker.Kind) []contract {
 	var all []contract
-	for _, c := range commonContract {
+	for _, c := range slices.Concat(commonContract, watchContract) {
 		all = append(all, contract{c.name, func(s *suite) { c.test(s, kind) }})
 	}
 	return all
 }
 
-var commonContract = []struct {
-	name string
-	test func(s *suite, kind broker.Kind)
-}{
+var commonContract = []kindContract{
 	{"AFreeNameIsGranted", func(s *suite, kind broker.Kind) {
 		c := of(kind, "n", "o")
 		g := s.acquire(c)
@@ -351,88 +349,6 @@ var commonContract = []struct {
 			s.wantErr(s.Store.Leave(s.ended(), "n", kind, []broker.Owner{"o"}), broker.ErrUnavailable)
 		}
 		s.wantState(heldAs(c))
-	}},
-	{"EachEndOfAHoldIsHeardOnceByWhoWatches", func(s *suite, kind broker.Kind) {
-		e, other := s.watch("n"), s.watch("m")
-		c := of(kind, "n", "o")
-		var want []broker.Notice
-		for range 3 {
-			f := s.acquire(c).Fence
-			if kind != broker.Semaphore {
-				again := c
-				again.Count, again.Fence = 2, f
-				s.acquire(again)
-				down := back(c, f)
-				down.Remaining = 1
-				s.release(down)
-			}
-			s.release(back(c, f))
-			want = append(want, ended(broker.EndReleased, f))
-			_, err := s.Store.Release(s.Context(), back(c, f)) // repeated
-			s.wantErr(err, broker.ErrNotHeld)
-		}
-		f := s.acquire(c).Fence
-		s.force("n", kind)
-		if kind == broker.Semaphore { // permits have no fences
-			f = 0
-		}
-		e.awaitEnds(append(want, ended(broker.EndForced, f))...)
-		f = s.acquire(of(kind, "m", "o")).Fence
-		s.release(back(of(kind, "m", "o"), f))
-		other.awaitEnds(ended(broker.EndReleased, f))
-	}},
-	{"AHandOverIsHeardByWhoWatches", func(s *suite, kind broker.Kind) {
-		if kind.Shared() {
-			return
-		}
-		e := s.watch("n")
-		c := of(kind, "n", "o")
-		f := s.acquire(c).Fence
-		r := back(c, f)
-		r.Next = &broker.Successor{Owner: "heir", TTL: ttl}
-		next := s.release(r).HandedOver
-		s.release(r) // repeated
-		s.release(back(of(kind, "n", "heir"), next))
-		e.awaitEnds(ended(broker.EndHandedOver, f), ended(broker.EndReleased, next))
-	}},
-	{"EachOfSeveralHoldsEndsByItself", func(s *suite, kind broker.Kind) {
-		if !kind.Shared() {
-			return
-		}
-		e := s.watch("n")
-		roomy := func(o broker.Owner) broker.Claim {
-			c := of(kind, "n", o)
-			c.Limit *= 2
-			return c
-		}
-		a, b := s.acquire(roomy("a")).Fence, s.acquire(roomy("b")).Fence
-		s.release(back(of(kind, "n", "a"), a))
-		s.release(back(of(kind, "n", "b"), b))
-		e.awaitEnds(ended(broker.EndReleased, a), ended(broker.EndReleased, b))
-	}},
-	{"WhoHoldsANameIsSeen", func(s *suite, kind broker.Kind) {
-		sight, err := s.Store.See(s.Context(), "n")
-		s.must(err)
-		if len(sight.Holds) > 0 || sight.Fence != 0 {
-			s.Errorf("got %+v of a free name", sight)
-		}
-		c := of(kind, "n", "o")
-		f := s.acquire(c).Fence
-		sight, err = s.Store.See(s.Context(), "n")
-		s.must(err)
-		if sight.Fence != f || len(sight.Holds) == 0 || sight.Many {
-			s.Fatalf("got %+v, want a hold with fence %d", sight, f)
-		}
-		for _, h := range sight.Holds {
-			s.wantTTL(h.TTL, ttl)
-			if kind == broker.Semaphore != h.Permit || !h.Permit && !h.Foreign && h.Fence != f {
-				s.Errorf("got %+v, want fence %d", h, f)
-			}
-		}
-		s.release(back(c, f))
-		if sight, err = s.Store.See(s.Context(), "n"); err != nil || len(sight.Holds) > 0 || sight.Fence != f {
-			s.Errorf("got %+v, %v after the release", sight, err)
-		}
 	}},
 	{"AForcedReleaseIsHeardByAllReplicas", func(s *suite, kind broker.Kind) {
 		all := newEar(s)

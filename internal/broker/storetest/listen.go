@@ -48,38 +48,6 @@ func (e *ear) hear(n broker.Notice) {
 	})
 }
 
-// watch makes an ear for each end of a hold of a name.
-func (s *suite) watch(name string) *ear {
-	s.Helper()
-	e := newEar(s)
-	s.Cleanup(s.Store.Watch(name, func(n broker.Notice) {
-		if n.What == broker.NoticeEnded || n.What == broker.NoticeListening {
-			e.hear(n)
-		}
-	}))
-	e.await("listening", func() bool { return e.heard[broker.NoticeListening] > 0 })
-	return e
-}
-
-func ended(c broker.EndCause, f broker.Fence) broker.Notice {
-	return broker.Notice{What: broker.NoticeEnded, Cause: c, Fence: f}
-}
-
-// awaitEnds waits for the ends of holds and fails if there are others, or any is told twice.
-func (e *ear) awaitEnds(want ...broker.Notice) {
-	e.s.Helper()
-	e.await("ends", func() bool { return len(e.told) >= len(want) })
-	time.Sleep(2 * unheard)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if !slices.Equal(e.told, want) {
-		e.s.Errorf("heard %+v, want %+v", e.told, want)
-	}
-}
-
-// unheard is for how long nothing more must be heard.
-const unheard = 30 * time.Millisecond
-
 func (e *ear) hearForced(name string) { e.change(func() { e.forced = append(e.forced, name) }) }
 
 func (e *ear) change(do func()) {

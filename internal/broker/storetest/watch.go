@@ -1,0 +1,132 @@
+package storetest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// watch makes an ear for each end of a hold of a name.
+func (s *suite) watch(name string) *ear {
+	s.Helper()
+	e := newEar(s)
+	s.Cleanup(s.Store.Watch(name, func(n broker.Notice) {
+		if n.What == broker.NoticeEnded || n.What == broker.NoticeListening {
+			e.hear(n)
+		}
+	}))
+	e.await("listening", func() bool { return e.heard[broker.NoticeListening] > 0 })
+	return e
+}
+
+func ended(c broker.EndCause, f broker.Fence) broker.Notice {
+	return broker.Notice{What: broker.NoticeEnded, Cause: c, Fence: f}
+}
+
+// awaitEnds waits for the ends of holds and fails if there are others, or any is told twice.
+func (e *ear) awaitEnds(want ...broker.Notice) {
+	e.s.Helper()
+	e.await("ends", func() bool { return len(e.told) >= len(want) })
+	time.Sleep(2 * unheard)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Equal(e.told, want) {
+		e.s.Errorf("heard %+v, want %+v", e.told, want)
+	}
+}
+
+// unheard is for how long nothing more must be heard.
+const unheard = 30 * time.Millisecond
+
+// kindContract is a contract that each kind keeps.
+type kindContract struct {
+	name string
+	test func(s *suite, kind broker.Kind)
+}
+
+// watchContract is what who watches a name can rely on.
+var watchContract = []kindContract{
+	{"EachEndOfAHoldIsHeardOnceByWhoWatches", func(s *suite, kind broker.Kind) {
+		e, other := s.watch("n"), s.watch("m")
+		c := of(kind, "n", "o")
+		var want []broker.Notice
+		for range 3 {
+			f := s.acquire(c).Fence
+			if kind != broker.Semaphore {
+				again := c
+				again.Count, again.Fence = 2, f
+				s.acquire(again)
+				down := back(c, f)
+				down.Remaining = 1
+				s.release(down)
+			}
+			s.release(back(c, f))
+			want = append(want, ended(broker.EndReleased, f))
+			_, err := s.Store.Release(s.Context(), back(c, f)) // repeated
+			s.wantErr(err, broker.ErrNotHeld)
+		}
+		f := s.acquire(c).Fence
+		s.force("n", kind)
+		if kind == broker.Semaphore { // permits have no fences
+			f = 0
+		}
+		e.awaitEnds(append(want, ended(broker.EndForced, f))...)
+		f = s.acquire(of(kind, "m", "o")).Fence
+		s.release(back(of(kind, "m", "o"), f))
+		other.awaitEnds(ended(broker.EndReleased, f))
+	}},
+	{"AHandOverIsHeardByWhoWatches", func(s *suite, kind broker.Kind) {
+		if kind.Shared() {
+			return
+		}
+		e := s.watch("n")
+		c := of(kind, "n", "o")
+		f := s.acquire(c).Fence
+		r := back(c, f)
+		r.Next = &broker.Successor{Owner: "heir", TTL: ttl}
+		next := s.release(r).HandedOver
+		s.release(r) // repeated
+		s.release(back(of(kind, "n", "heir"), next))
+		e.awaitEnds(ended(broker.EndHandedOver, f), ended(broker.EndReleased, next))
+	}},
+	{"EachOfSeveralHoldsEndsByItself", func(s *suite, kind broker.Kind) {
+		if !kind.Shared() {
+			return
+		}
+		e := s.watch("n")
+		roomy := func(o broker.Owner) broker.Claim {
+			c := of(kind, "n", o)
+			c.Limit *= 2
+			return c
+		}
+		a, b := s.acquire(roomy("a")).Fence, s.acquire(roomy("b")).Fence
+		s.release(back(of(kind, "n", "a"), a))
+		s.release(back(of(kind, "n", "b"), b))
+		e.awaitEnds(ended(broker.EndReleased, a), ended(broker.EndReleased, b))
+	}},
+	{"WhoHoldsANameIsSeen", func(s *suite, kind broker.Kind) {
+		sight, err := s.Store.See(s.Context(), "n")
+		s.must(err)
+		if len(sight.Holds) > 0 || sight.Fence != 0 {
+			s.Errorf("got %+v of a free name", sight)
+		}
+		c := of(kind, "n", "o")
+		f := s.acquire(c).Fence
+		sight, err = s.Store.See(s.Context(), "n")
+		s.must(err)
+		if sight.Fence != f || len(sight.Holds) == 0 || sight.Many {
+			s.Fatalf("got %+v, want a hold with fence %d", sight, f)
+		}
+		for _, h := range sight.Holds {
+			s.wantTTL(h.TTL, ttl)
+			if kind == broker.Semaphore != h.Permit || !h.Permit && !h.Foreign && h.Fence != f {
+				s.Errorf("got %+v, want fence %d", h, f)
+			}
+		}
+		s.release(back(c, f))
+		if sight, err = s.Store.See(s.Context(), "n"); err != nil || len(sight.Holds) > 0 || sight.Fence != f {
+			s.Errorf("got %+v, %v after the release", sight, err)
+		}
+	}},
+}

@@ -1,0 +1,173 @@
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// watchAll watches many names and returns when all are heard and looked at.
+func watchAll(t *testing.T, s *Store, n int) (stop func()) {
+	t.Helper()
+	heard := make(chan broker.What, 10*n)
+	stops := make([]func(), n)
+	for i := range n {
+		name := fmt.Sprintf("watched%d", i)
+		stops[i] = s.Watch(name, func(n broker.Notice) {
+			if n.What == broker.NoticeListening {
+				heard <- n.What
+			}
+		})
+	}
+	for range n {
+		await(t, heard, broker.NoticeListening)
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// publishing is how long Redis takes for many messages that nobody hears.
+func publishing(t *testing.T, c *redis.Client) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for range 20 {
+		_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+			for range 500 {
+				p.Publish(t.Context(), "redisson_lock__channel:{other}", "0")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return time.Since(began)
+}
+
+// Patterns would make it 100 times slower, for as long as Redis lives.
+func TestPublishingIsNotSlowerWithManyWatchedNames(t *testing.T) {
+	srv := redistest.Start(t)
+	cfg := quick(srv)
+	cfg.Linger = 50 * time.Millisecond
+	s := open(t, cfg)
+	c := srv.Client()
+	names := 10_000
+	if testing.Short() {
+		names = 2000
+	}
+	best := func() time.Duration {
+		return min(publishing(t, c), publishing(t, c), publishing(t, c))
+	}
+	before := best()
+	stop := watchAll(t, s, names)
+	if n := c.PubSubNumPat(t.Context()).Val(); n != 0 {
+		t.Errorf("%d patterns are subscribed to, want none", n)
+	}
+	during := best()
+	stop()
+	until(t, "the channels are left", func() error {
+		if n := len(c.PubSubChannels(t.Context(), "*").Val()); n > 0 {
+			return fmt.Errorf("%d channels", n)
+		}
+		return nil
+	})
+	after := best()
+	t.Logf("10,000 messages took %v before, %v with %d watched names, %v after", before, during, names, after)
+	if during > 3*before || after > 3*before {
+		t.Errorf("10,000 messages took %v before, %v with %d watched names, %v after", before, during, names, after)
+	}
+}
+
+func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	notices := make(chan broker.What, 1000)
+	defer s.Watch("n", func(n broker.Notice) { notices <- n.What })()
+	await(t, notices, broker.NoticeListening)
+	see := func() broker.Sight {
+		t.Helper()
+		st, err := s.See(t.Context(), "n")
+		if err != nil || !st.Tracked {
+			t.Fatalf("got %+v, %v, want it tracked", st, err)
+		}
+		for len(notices) > 0 {
+			<-notices
+		}
+		return st
+	}
+	changes := map[string]func(){
+		"taken":    func() { c.HSet(t.Context(), "n", "5a2c2bd0-9f0b-4b50-8b07-111111111111:42", 1) },
+		"deleted":  func() { c.Del(t.Context(), "n") },
+		"a permit": func() { c.ZAdd(t.Context(), permitsOut("n"), redis.Z{Score: 1, Member: "x"}) },
+	}
+	for _, broken := range []string{"", "normal", "pubsub"} {
+		if broken != "" {
+			c.ClientKillByFilter(t.Context(), "TYPE", broken, "SKIPME", "yes")
+			time.Sleep(100 * time.Millisecond)
+			until(t, "it is heard again", func() error { _, err := s.See(t.Context(), "n"); return err })
+		}
+		if broken == "pubsub" {
+			await(t, notices, broker.NoticeListening)
+		}
+		see()
+		see() // a new connection is told of, too
+		for what, change := range changes {
+			t.Log(broken, what)
+			see()
+			change()
+			await(t, notices, broker.NoticeChanged)
+		}
+		see()
+		c.FlushAll(t.Context())
+		await(t, notices, broker.NoticeFlushed)
+	}
+}
+
+// What follows a release of Redisson on the same channel is not news of it.
+func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	notices := make(chan broker.Notice, 1000)
+	defer s.Watch("n", func(n broker.Notice) {
+		if n.What == broker.NoticeEnded || n.What == broker.NoticeListening {
+			notices <- n
+		}
+	})()
+	<-notices
+	var fences []broker.Fence
+	for range 50 {
+		c.Publish(t.Context(), channelKey("n"), "0")
+		g := acquire(t, s, claim("n", "o"))
+		fences = append(fences, g.Fence)
+		if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(10 * bareGrace)
+	ours, theirs := 0, 0
+	for len(notices) > 0 {
+		switch n := <-notices; {
+		case n.Cause != broker.EndReleased:
+			t.Errorf("got %+v", n)
+		case n.Fence == 0:
+			theirs++
+		case n.Fence == fences[ours]:
+			ours++
+		default:
+			t.Errorf("got %+v out of turn", n)
+		}
+	}
+	if ours != 50 || theirs != 50 {
+		t.Errorf("heard of %d releases of ours and %d of theirs, want 50 each", ours, theirs)
+	}
+}

@@ -1,0 +1,212 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
+)
+
+// soonTold is how late an end of a hold may be told. lockd needs 50 ms; the rest is for a busy machine.
+const soonTold = 500 * time.Millisecond
+
+// ear is who watches a name from a replica.
+type ear struct {
+	t      *testing.T
+	who    string
+	events <-chan client.Unlocked
+}
+
+func watch(t *testing.T, d *lockd, who, name string) ear {
+	t.Helper()
+	events, err := d.dial(t).Watch(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ear{t, who, events}
+}
+
+// hears fails unless the next end is told with this cause and fence soon after it, and nothing else for a while.
+func (e ear) hears(cause client.UnlockCause, fence uint64, at time.Time) {
+	e.t.Helper()
+	select {
+	case u := <-e.events:
+		late := time.Since(at)
+		e.t.Logf("%s: %s after %v", e.who, u.Cause, late)
+		if u.Cause != cause || u.Fence != fence || u.Merged > 0 || u.Gap {
+			e.t.Errorf("%s heard %+v, want %s with fence %d", e.who, u, cause, fence)
+		}
+		if late > soonTold {
+			e.t.Errorf("%s heard it %v late", e.who, late)
+		}
+	case <-time.After(10 * time.Second):
+		e.t.Fatalf("%s heard of no end, want %s", e.who, cause)
+	}
+}
+
+func (e ear) none() {
+	e.t.Helper()
+	select {
+	case u := <-e.events:
+		e.t.Errorf("%s heard %+v as well", e.who, u)
+	default:
+	}
+}
+
+func TestWatchersOfAllReplicasHearEachEndOfAHoldOnce(t *testing.T) {
+	rs, a, b := twoReplicas(t)
+	rc := rs.Client()
+	c, second, unary := b.dial(t), b.dial(t), lockdv1.NewLockServiceClient(b.connect(t))
+	ears := []ear{watch(t, a, "a", "job"), watch(t, b, "b", "job")}
+	told := func(cause client.UnlockCause, fence uint64) {
+		t.Helper()
+		at := time.Now()
+		for _, e := range ears {
+			e.hears(cause, fence, at)
+		}
+	}
+	quiet := func() {
+		t.Helper()
+		time.Sleep(200 * time.Millisecond)
+		for _, e := range ears {
+			e.none()
+		}
+	}
+	ends := map[string]func(){
+		"releases": func() {
+			for range 5 {
+				l := mustLock(t, c, "job")
+				mustUnlock(t, l)
+				told(client.UnlockReleased, l.Fence())
+			}
+		},
+		"hand-over": func() {
+			l := mustLock(t, c, "job")
+			next := make(chan *client.Lock, 1)
+			go func() { next <- mustLock(t, second, "job") }()
+			until(t, "it waits", func() bool { return b.metric("lockd_waiters") == 1 })
+			mustUnlock(t, l)
+			told(client.UnlockHandedOver, l.Fence())
+			heir := soon(t, "the next one", next)
+			mustUnlock(t, heir)
+			told(client.UnlockReleased, heir.Fence())
+		},
+		"fair": func() {
+			l := mustLock(t, c, "job", client.As(client.Fair))
+			mustUnlock(t, l)
+			told(client.UnlockReleased, l.Fence())
+		},
+		"expiries": func() {
+			for i := range 3 {
+				time.Sleep(time.Duration(i) * time.Second)
+				began := time.Now()
+				lease, err := unary.Acquire(t.Context(), &lockdv1.AcquireRequest{Name: "job", Lease: durationpb.New(time.Second)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Until(began.Add(time.Second)))
+				told(client.UnlockExpired, lease.GetGranted().GetFence())
+			}
+		},
+		"redisson": func() {
+			for range 3 {
+				takeAsRedisson(t, rc, "job", time.Minute)
+				time.Sleep(20 * time.Millisecond)
+				freeAsRedisson(t, rc, "job")
+				told(client.UnlockReleased, 0)
+			}
+			takeAsRedisson(t, rc, "job", 300*time.Millisecond)
+			time.Sleep(300 * time.Millisecond)
+			told(client.UnlockExpired, 0)
+		},
+		"force": func() {
+			l := mustLock(t, c, "job")
+			b.lockctl("unlock", "job", "--force").want(0, "unlocked job\n")
+			told(client.UnlockForced, l.Fence())
+		},
+		"deleted key": func() {
+			l := mustLock(t, c, "job")
+			time.Sleep(50 * time.Millisecond)
+			rc.Del(t.Context(), "job")
+			told(client.UnlockForced, l.Fence())
+		},
+		"lost data": func() {
+			l := mustLock(t, c, "job")
+			time.Sleep(50 * time.Millisecond)
+			rc.FlushAll(t.Context())
+			told(client.UnlockDataLoss, l.Fence())
+		},
+	}
+	for _, what := range []string{"releases", "hand-over", "fair", "expiries", "redisson", "force", "deleted key", "lost data"} {
+		ok := t.Run(what, func(*testing.T) { ends[what](); quiet() })
+		if !ok || t.Failed() {
+			t.Fatalf("after %q it makes no sense to go on", what)
+		}
+	}
+}
+
+// Each of very many holds, by several clients on both replicas, ends once for each watcher.
+func TestEachOfManyEndsOfAHotNameIsToldOnce(t *testing.T) {
+	_, a, b := twoReplicas(t)
+	const workers, each = 8, 250
+	ears := []ear{watch(t, a, "a", "hot"), watch(t, b, "b", "hot")}
+	counts := make(chan error, len(ears))
+	for _, e := range ears {
+		go func() {
+			fences := make(map[uint64]bool)
+			merged := 0
+			for len(fences)+merged < workers*each {
+				select {
+				case u := <-e.events:
+					if fences[u.Fence] || u.Fence == 0 || u.Gap {
+						counts <- fmt.Errorf("%s heard %+v once more", e.who, u)
+						return
+					}
+					fences[u.Fence] = true
+					merged += int(u.Merged)
+				case <-time.After(20 * time.Second):
+					counts <- fmt.Errorf("%s heard of %d ends", e.who, len(fences)+merged)
+					return
+				}
+			}
+			time.Sleep(time.Second)
+			if len(e.events) > 0 {
+				counts <- fmt.Errorf("%s heard of more than there were: %+v", e.who, <-e.events)
+				return
+			}
+			counts <- nil
+		}()
+	}
+	done := make(chan error, workers)
+	for i := range workers {
+		c := []*lockd{a, b}[i%2].dial(t)
+		go func() {
+			for range each {
+				l, err := c.Lock(context.Background(), "hot")
+				if err == nil {
+					err = l.Unlock(context.Background())
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	for range workers {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range ears {
+		if err := <-counts; err != nil {
+			t.Error(err)
+		}
+	}
+}
