@@ -1,7 +1,9 @@
 package broker_test
 
 import (
+	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -250,5 +252,112 @@ func TestUnwatchEndsTheLooking(t *testing.T) {
 		if more := w.store.looks.Load() - looks; more != 0 {
 			t.Errorf("the store was looked at %d times after the last watcher left", more)
 		}
+	})
+}
+
+// cutOff is a Store whose listeners can be cut off.
+type cutOff struct {
+	broker.Store
+
+	mu    sync.Mutex // guards the fields below
+	deaf  bool
+	ears  []func(broker.Notice)
+	tries int
+}
+
+func (d *cutOff) Listen(name string, kind broker.Kind, notify func(broker.Notice)) (stop func()) {
+	return d.Store.Listen(name, kind, d.through(notify))
+}
+
+func (d *cutOff) Watch(name string, notify func(broker.Notice)) (stop func()) {
+	return d.Store.Watch(name, d.through(notify))
+}
+
+func (d *cutOff) through(notify func(broker.Notice)) func(broker.Notice) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.ears = append(d.ears, notify)
+	return func(n broker.Notice) {
+		d.mu.Lock()
+		deaf := d.deaf
+		d.mu.Unlock()
+		if !deaf {
+			notify(n)
+		}
+	}
+}
+
+func (d *cutOff) set(deaf bool) {
+	d.mu.Lock()
+	d.deaf = deaf
+	ears := slices.Clone(d.ears)
+	d.mu.Unlock()
+	what := broker.NoticeListening
+	if deaf {
+		what = broker.NoticeDeaf
+	}
+	for _, notify := range ears {
+		notify(broker.Notice{What: what})
+	}
+}
+
+func (d *cutOff) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+	d.mu.Lock()
+	d.tries++
+	d.mu.Unlock()
+	return d.Store.Acquire(ctx, c)
+}
+
+func (d *cutOff) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.tries
+}
+
+func TestWaitersAskEverySecondWhileNothingIsHeard(t *testing.T) {
+	inWorld(t, func(w *world) {
+		store := &cutOff{Store: w.store}
+		there := start(w.t, testConfig(), &faults{Store: store})
+		holder, waiter := w.alive(), there.alive()
+		g := holder.take("job")
+		waiter.acquire(broker.AcquireRequest{Name: "job"})
+		one[broker.Queued](waiter)
+		time.Sleep(time.Minute)
+		heard := store.count()
+		time.Sleep(time.Minute)
+		if n := store.count() - heard; n > 13 {
+			t.Errorf("asked %d times in a minute while releases are heard", n)
+		}
+		store.set(true)
+		time.Sleep(100 * time.Millisecond)
+		holder.release(g.Hold)
+		time.Sleep(1100 * time.Millisecond)
+		one[broker.Granted](waiter)
+	})
+}
+
+func TestWhatEndsWhileNothingIsHeardIsToldOnceWithoutACause(t *testing.T) {
+	inWorld(t, func(w *world) {
+		store := &cutOff{Store: w.store}
+		there := start(w.t, testConfig(), &faults{Store: store})
+		watcher, holder := there.alive(), w.alive()
+		watcher.watch("job")
+		first := holder.take("job").Hold
+		time.Sleep(time.Second)
+		store.set(true)
+		holder.release(first)
+		for range 3 { // nobody can know of these
+			holder.release(holder.take("job").Hold)
+		}
+		last := holder.take("job").Hold
+		time.Sleep(2 * time.Second)
+		watcher.hears(unlocked("job", broker.EndUnknown, first.Fence))
+		store.set(false)
+		settled()
+		watcher.none()
+		holder.release(last)
+		watcher.hears(unlocked("job", broker.EndReleased, last.Fence))
+		settled()
+		watcher.none()
 	})
 }
