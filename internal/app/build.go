@@ -128,6 +128,9 @@ func (a *App) drain(ctx context.Context) error {
 // gRPC, closing the broker.
 func (a *App) share() time.Duration { return (a.cfg.Shutdown.Timeout - a.cfg.Shutdown.DrainWindow) / 4 }
 
+// answerMargin is how much longer than a call of Redis a request may last that does not wait any more.
+const answerMargin = 500 * time.Millisecond
+
 func brokerConfig(c config.Config) broker.Config {
 	l := c.Limits
 	return broker.Config{
@@ -136,6 +139,7 @@ func brokerConfig(c config.Config) broker.Config {
 		MinSessionTTL: c.Session.MinTTL,
 		MaxSessionTTL: c.Session.MaxTTL,
 		HandoffBurst:  c.Broker.HandoffBurst,
+		AnswerTime:    c.Redis.OpTimeout + answerMargin,
 		Limits: broker.Limits{
 			NameBytes:         l.NameBytes,
 			HolderBytes:       l.HolderBytes,

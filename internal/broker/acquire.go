@@ -73,6 +73,7 @@ func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
 		err := l.requestLocked(func() { b.beside(l, w) })
 		if err == nil {
 			s.waitingLocked(w)
+			b.boundLocked(w)
 		}
 		return err
 	}
@@ -110,8 +111,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 	w.q = q
 	busy := b.inTheWayLocked(w)
 	if busy != nil && w.try {
-		b.removeLocked(w)
-		b.answerLocked(w, busy.heldLocked(w))
+		b.refuseLocked(w, busy.heldLocked(w))
 		return nil
 	}
 	if q.waiters.Len() >= b.cfg.Limits.QueueLength {
@@ -123,20 +123,35 @@ func (b *Broker) enterLocked(w *waiter) error {
 	}
 	q.pushLocked(w)
 	b.metrics.waiters.Inc()
-	if busy != nil {
+	b.ownLocked(w, 1, 0)
+	switch {
+	case busy != nil:
 		q.placeLocked(w)
 		b.parkLocked(w, w.positionLocked())
+	default:
+		b.boundLocked(w)
+	}
+	if busy == nil && w.passesLocked() && !q.yield && !b.closed {
+		b.startLocked(w)
+		return nil
 	}
 	b.driveLocked(q)
 	return nil
 }
 
-// positionLocked is how many wait before the last of a queue here; what a fair waiter is told comes from the store.
+// positionLocked is how many wait before one that has to wait from now on; what a fair waiter is told comes from the
+// store.
 func (w *waiter) positionLocked() int {
-	if w.claim.Kind == Fair && w.all == nil {
+	switch q := w.q; {
+	case w.claim.Kind == Fair && w.all == nil:
 		return -1
+	case q.headLocked() == w:
+		return 0
+	case w.passesLocked(): // it is not in the line yet
+		return q.line
+	default:
+		return max(q.line-1, 0)
 	}
-	return max(w.q.waiters.Len()-1, 0)
 }
 
 // heldLocked answers a request that does not want to wait, from what is known here.
@@ -161,13 +176,14 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 	if w.sess == nil {
 		b.removeLocked(w)
 		w.once(onceAnswer{fence: a.fence(), until: until})
+		b.tellTwinLocked(w)
 		return
 	}
 	told := Granted{ID: w.id, Validity: w.sess.validityLocked(until), Count: 1, Auto: w.auto}
 	var ls []*Lease
 	for i, c := range a.claims() {
 		l := &Lease{
-			b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, owner: c.Owner,
+			b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id, owner: c.Owner,
 			fence: a.grants[i].Fence, permits: c.Permits, annotation: w.annotation, since: time.Now(), unsure: unsure,
 			auto: w.auto, until: until, count: 1,
 		}
@@ -228,8 +244,7 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 	case w.gone:
 	case w.all != nil:
 		if err := w.overlapLocked(); err != nil {
-			b.removeLocked(w)
-			b.answerLocked(w, Failed{ID: w.id, Err: err})
+			b.refuseLocked(w, Failed{ID: w.id, Err: err})
 		}
 	case w.claim.Name != l.name:
 	case w.claim.Kind == l.kind:
@@ -238,8 +253,7 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 		b.outOfQueueLocked(w)
 		l.doLocked(func() { b.beside(l, w) })
 	case w.upgradeLocked():
-		b.removeLocked(w)
-		b.answerLocked(w, Failed{ID: w.id, Err: ErrUpgrade})
+		b.refuseLocked(w, Failed{ID: w.id, Err: ErrUpgrade})
 	}
 }
 

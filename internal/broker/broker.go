@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/list"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -31,6 +32,9 @@ type Broker struct {
 	queues                   map[string]*queue
 	sessions                 map[string]*Session
 	watches                  map[string]*watch
+	bounded                  list.List            // of *waiter, requests with a bounded wait that need not wait yet, in order of age
+	boundAt                  *time.Timer          // looks at bounded; nil while that is empty
+	own                      map[Owner]own        // requests whose callers chose their lease ids
 	leaving                  map[placeKey][]Owner // places being given up
 	draining                 bool
 	idle                     chan struct{} // closed when the last session left a draining broker; another one after an Undrain
@@ -52,6 +56,7 @@ func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus
 		queues:   make(map[string]*queue),
 		sessions: make(map[string]*Session),
 		watches:  make(map[string]*watch),
+		own:      make(map[Owner]own),
 		leaving:  make(map[placeKey][]Owner),
 	}
 	b.metrics = newMetrics(reg, b)
@@ -147,6 +152,9 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.calm(patience)
 	b.mu.Lock()
 	b.closed = true
+	if b.boundAt != nil {
+		b.boundAt.Stop()
+	}
 	b.mu.Unlock()
 	for _, stop := range b.peers.stop {
 		stop()

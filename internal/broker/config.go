@@ -14,6 +14,9 @@ type Config struct {
 	// HandoffBurst is how often in a row a name is handed over inside this replica before it is really released, so
 	// that waiters elsewhere get their turn.
 	HandoffBurst int
+	// AnswerTime is how much longer than its wait a request lasts at most, when the store does not answer. It should be
+	// longer than what a call of the store may take.
+	AnswerTime time.Duration
 }
 
 // Limits are the bounds a Broker keeps.
@@ -40,6 +43,8 @@ const (
 	// maxLabels and labelBytes bound the labels of a client.
 	maxLabels  = 32
 	labelBytes = 256
+	// sideBySide is how many waiters of one name are tried at once for shared holds. New requests are not counted.
+	sideBySide = 64
 	// probeInterval is how often the store is asked whether it is there.
 	probeInterval = time.Second
 	// pollInterval bounds how long the head of a queue trusts a remaining TTL and the notices of the store.

@@ -5,76 +5,49 @@ import (
 	"time"
 )
 
-// driveLocked starts the driver of a queue if it has something to do and does not run yet.
+// driveLocked has somebody ask the store for the head of a queue, if that makes sense and nobody does yet.
 //
-// The first attempt, which mostly is a grant, needs no goroutine. With any other outcome drive goes on from there.
+// An attempt that may be made now needs no goroutine. Otherwise the driver sleeps until the next one, and keeps the
+// places of fair waiters.
 func (b *Broker) driveLocked(q *queue) {
 	w := q.headLocked()
-	if q.driving || w == nil || b.closed {
+	if q.driving || w == nil || w.trying || b.closed { // whoever tries comes here again
 		return
 	}
 	blocked := q.blockedLocked(w)
-	if blocked && q.places == nil {
-		return
+	switch {
+	case blocked && q.places == nil:
+	case blocked || q.yield || time.Now().Before(q.tryAt):
+		b.goDriveLocked(q)
+	default:
+		b.startLocked(w)
 	}
-	q.driving = true
-	if blocked || q.yield || w.all != nil || w.trying {
-		b.goDriveLocked(q, nil, attempt{})
-		return
-	}
-	c, start := w.claimLocked(), time.Now()
-	hurries := q.hurries
-	b.takingLocked()
-	b.store.StartAcquire(c, func(g Grant, err error) {
-		a := judge(attempt{claim: c, start: start, grants: []Grant{g}, err: err, hurries: hurries})
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		defer b.takenLocked()
-		if a.err == nil {
-			b.joinHeldLocked(w, true)
-		}
-		if a.err != nil || w.gone {
-			b.goDriveLocked(q, w, a)
-			return
-		}
-		w.trying = false
-		b.grantLocked(w, a)
-		q.driving = false
-		b.driveLocked(q)
-		b.dropIdleLocked(q)
-	})
 }
 
-func (b *Broker) goDriveLocked(q *queue, w *waiter, a attempt) {
+func (b *Broker) goDriveLocked(q *queue) {
+	q.driving = true
 	if q.wake == nil {
 		q.wake = make(chan struct{}, 1)
 	}
-	b.takeLocked(func() { b.drive(q, w, a) })
+	b.takeLocked(func() { b.drive(q) })
 }
 
 // drive asks the store on behalf of the heads of a queue, one after the other, and keeps the places of its fair
-// waiters, until nobody waits or a session of this replica holds the name. It begins with an attempt already made for
-// w, if there is one. Only if a head has to wait is the name listened to, and then it is tried once more, because the
-// release may have come before the listening.
-func (b *Broker) drive(q *queue, w *waiter, a attempt) {
+// waiters, until nobody waits or a session of this replica holds the name. While a head has to wait the name is listened
+// to, and then it is tried once more, because the release may have come before the listening.
+func (b *Broker) drive(q *queue) {
 	ear := ear{b: b, q: q}
 	defer ear.end()
-	fails := 0
 	for {
-		if w != nil {
-			fails = b.conclude(w, b.insist(a), fails)
-		}
 		t := b.nextTurn(q)
-		w = t.w
 		switch {
 		case t.over:
 			return
 		case len(t.enlist) > 0:
 			b.enlist(q, t.enlist)
-		case w != nil:
-			a = b.attempt(t.claim, t.all)
-			a.hurries = t.hurries
-		case fails > 0:
+		case t.w != nil:
+			b.conclude(t.w, b.insist(b.attempt(t.a)))
+		case t.failing:
 			ear.rest(t.pause)
 		default:
 			ear.sleep(t.kind, t.next, t.pause)
@@ -87,12 +60,11 @@ type turn struct {
 	over    bool
 	enlist  []*waiter
 	w       *waiter
-	claim   Claim
-	all     []Claim
-	hurries int
+	a       attempt // not made yet
 	kind    Kind
 	next    []Owner // who may be told by other programs that it is its turn
 	pause   time.Duration
+	failing bool // the last attempt did not reach the store
 }
 
 // nextTurn decides what the driver of a queue does next.
@@ -111,7 +83,7 @@ func (b *Broker) nextTurn(q *queue) turn {
 		b.dropIdleLocked(q)
 		return turn{over: true}
 	}
-	t := turn{kind: w.claim.Kind, hurries: q.hurries}
+	t := turn{kind: w.claim.Kind, failing: q.fails > 0}
 	asleep := q.blockedLocked(w) || w.trying // whoever ends that wakes the driver
 	ready := !asleep && !now.Before(q.tryAt)
 	if t.enlist = q.places.dueLocked(q, now, !ready); len(t.enlist) > 0 {
@@ -119,8 +91,7 @@ func (b *Broker) nextTurn(q *queue) turn {
 	}
 	switch {
 	case ready:
-		t.w, t.claim = w, w.claimLocked()
-		t.all = w.claimsLocked(t.claim.TTL)
+		t.w, t.a = w, w.attemptLocked()
 		return t
 	case asleep:
 		t.pause = pollInterval
@@ -135,141 +106,66 @@ func (b *Broker) nextTurn(q *queue) turn {
 	return t
 }
 
-// claimLocked marks a waiter as being tried and is what to ask for now.
-func (w *waiter) claimLocked() Claim {
-	w.trying = true
-	c := w.claim
-	c.TTL = max(w.ttlLocked(time.Now()), time.Millisecond)
-	if c.Kind.Placed() && w.all == nil && !w.try {
-		c.Place = placeTime
-		w.placed = true
-	}
-	return c
-}
-
-// claimsLocked are all claims of a request for several names, nil for one.
-func (w *waiter) claimsLocked(ttl time.Duration) []Claim {
-	if w.all == nil {
-		return nil
-	}
-	all := append([]Claim(nil), w.all...)
-	for i := range all {
-		all[i].TTL = ttl
-	}
-	return all
-}
-
-// attempt is a claim that was made, and its outcome.
-type attempt struct {
-	claim  Claim
-	all    []Claim // if several names were claimed at once
-	start  time.Time
-	grants []Grant // one for each name
-	err    error
-	// unsure says that an earlier one with the same claim was not answered, and may be executed yet.
-	unsure bool
-	// hurries is that of the queue when the attempt was begun.
-	hurries int
-}
-
-// claims are all that were made.
-func (a attempt) claims() []Claim {
-	if a.all != nil {
-		return a.all
-	}
-	return []Claim{a.claim}
-}
-
-// claimed are all claims of a request.
-func (w *waiter) claimed() []Claim {
-	if w.all != nil {
-		return w.all
-	}
-	return []Claim{w.claim}
-}
-
-func (a attempt) fence() Fence { return a.grants[0].Fence }
-
-// attempt makes a claim, or all of several.
-func (b *Broker) attempt(c Claim, all []Claim) attempt {
-	a := attempt{claim: c, all: all, start: time.Now()}
-	if all != nil {
-		a.grants, a.err = b.store.AcquireAll(b.ctx, all)
-		return judge(a)
-	}
-	var g Grant
-	g, a.err = b.store.Acquire(b.ctx, c)
-	a.grants = []Grant{g}
-	return judge(a)
-}
-
-// judge reads an outcome. A grant whose time is already over when the answer comes is an unknown one.
-func judge(a attempt) attempt {
-	if a.err == nil && !time.Now().Before(a.until()) {
-		a.err = ErrOutcomeUnknown
-	}
-	return a
-}
-
-// until is the end of the validity of what was granted.
-func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.claim.TTL)) }
-
-// insist makes a claim once more if the store did not answer.
-func (b *Broker) insist(a attempt) attempt {
-	if !errors.Is(a.err, ErrOutcomeUnknown) {
-		return a
-	}
-	hurries := a.hurries
-	a = b.attempt(a.claim, a.all)
-	a.unsure, a.hurries = true, hurries
-	if a.err != nil && !errors.Is(a.err, ErrOutcomeUnknown) {
-		a.err = errors.Join(a.err, ErrOutcomeUnknown)
-	}
-	return a
-}
-
-// conclude gives the outcome of an attempt to the waiter it was made for, and decides when the driver makes the next
-// one. It counts the failures in a row.
-func (b *Broker) conclude(w *waiter, a attempt, fails int) int {
+// conclude gives the outcome of an attempt to the waiter it was made for. For the head of a queue it also decides when
+// the next one is made.
+func (b *Broker) conclude(w *waiter, a attempt) {
 	b.mu.Lock()
 	q := w.q
 	var held *HeldError
-	w.unsure = w.unsure || a.unsure || errors.Is(a.err, ErrOutcomeUnknown)
+	if a.unsure || errors.Is(a.err, ErrOutcomeUnknown) {
+		w.unsure, w.expected = true, false
+	}
 	if a.err == nil || errors.As(a.err, &held) {
 		b.joinHeldLocked(w, a.err == nil)
 	}
 	w.trying = false
-	q.tryAt = time.Time{}
+	fails := q.begunLocked(w)
 	if w.gone {
 		b.mu.Unlock()
 		b.forfeit(w, a)
-		return 0
+		return
 	}
 	defer b.mu.Unlock()
 	switch {
 	case w.elem == nil: // it goes on beside a hold of its holder
 	case a.err == nil:
-		b.grantLocked(w, a)
+		b.grantedLocked(w, a)
 	case held != nil && !w.try:
 		b.refusedLocked(w, a, held)
-	case w.queued && retriable(a.err):
-		q.tryAt = time.Now().Add(backoff(fails + 1))
-		return fails + 1
+	case w.queued && retriable(a.err) && !w.lateLocked():
+		q.againLocked(w, fails+1)
 	case held != nil:
-		b.removeLocked(w)
-		b.answerLocked(w, NotGranted{
+		b.refuseLocked(w, NotGranted{
 			ID: w.id, Cause: ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0), HeldBy: held.HeldBy,
 		})
+	case w.queued && retriable(a.err):
+		b.tooLateLocked(w, a.err)
 	default:
-		b.removeLocked(w)
-		b.answerLocked(w, Failed{ID: w.id, Err: a.err})
+		b.refuseLocked(w, Failed{ID: w.id, Err: a.err})
 	}
-	return 0
+}
+
+// begunLocked forgets when the head of a queue was to be tried, and how often that failed, which it returns: it was
+// tried just now.
+func (q *queue) begunLocked(w *waiter) (fails int) {
+	if q.headLocked() == w {
+		fails = q.fails
+		q.fails, q.tryAt = 0, time.Time{}
+	}
+	return fails
+}
+
+// againLocked has the head of a queue tried again after so many failures in a row.
+func (q *queue) againLocked(w *waiter, fails int) {
+	if q.headLocked() == w {
+		q.fails, q.tryAt = fails, time.Now().Add(backoff(fails))
+	}
 }
 
 // refusedLocked has a waiter wait on: for a hold to end, or for another name.
 func (b *Broker) refusedLocked(w *waiter, a attempt, held *HeldError) {
 	q := w.q
+	q.refusals++
 	elsewhere := w.all != nil && held.Name != "" && held.Name != q.name
 	position := w.positionLocked()
 	if w.claim.Kind == Fair && !elsewhere {
@@ -279,14 +175,18 @@ func (b *Broker) refusedLocked(w *waiter, a attempt, held *HeldError) {
 	if b.parkLocked(w, position); w.gone {
 		return
 	}
-	if w.all != nil && w.unsure {
-		b.renameLocked(w)
+	if w.lateLocked() {
+		b.tooLateLocked(w, nil)
+		return
+	}
+	if w.unsure {
+		b.expectLocked(w)
 	}
 	switch {
 	case elsewhere:
 		b.moveLocked(w, held.Name)
 	case w.giveWayLocked(), q.insteadLocked(w, held.HeldBy):
-	case a.hurries == q.hurries:
+	case q.headLocked() == w && a.hurries == q.hurries:
 		q.tryAt = time.Now().Add(held.pause(w.claim.Kind))
 	}
 }
@@ -303,7 +203,7 @@ func (w *waiter) giveWayLocked() bool {
 }
 
 // forfeit gives back what an attempt took for a waiter that was answered while it was under way: to the next waiter
-// if there is one. A unary caller that knows its lease id may be asking again this moment; its lease is left alone.
+// if there is one. The lease of a unary caller that chose its lease id is left alone (own.go).
 func (b *Broker) forfeit(w *waiter, a attempt) {
 	if a.err != nil && w.placed {
 		b.mu.Lock()
@@ -312,6 +212,7 @@ func (b *Broker) forfeit(w *waiter, a attempt) {
 	}
 	switch {
 	case w.ownID:
+		b.spare(w, a.err == nil)
 	case a.err == nil:
 		for i, c := range a.claims() {
 			b.passFor(nil, w, c, a.grants[i].Fence)

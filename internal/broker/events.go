@@ -11,6 +11,9 @@ type Hold struct {
 	Kind   Kind
 	Holder string
 	Fence  Fence
+	// AcquiredBy is the request that took it first. Told, but not asked for: its owner in the store is
+	// "<session>:<holder>#<request>".
+	AcquiredBy uint64
 }
 
 // Validity says until when a lease can be trusted, and which sign of life of the client the server had last.

@@ -11,6 +11,9 @@ func (b *Broker) Residue() string {
 		s += fmt.Sprintf("queue %q: held %t, taken over %t, driving %t, %d waiters\n", name, q.holder != nil,
 			q.holder == takenOver, q.driving, q.waiters.Len())
 	}
+	if len(b.own)+b.bounded.Len() > 0 {
+		s += fmt.Sprintf("%d lease ids, %d bounded requests\n", len(b.own), b.bounded.Len())
+	}
 	if len(b.sessions)+len(b.watches)+b.taking > 0 {
 		s += fmt.Sprintf("%d sessions, %d watches, %d goroutines that take\n", len(b.sessions), len(b.watches), b.taking)
 	}

@@ -84,6 +84,9 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) error {
 	defer b.driveLocked(q)
 	next, given := h.next, h.given()
 	if next != nil {
+		if next.gone && next.ownID {
+			b.spareLocked(next, h.res.HandedOver != 0)
+		}
 		if h.res.HandedOver != 0 && given.err == nil {
 			b.joinHeldLocked(next, true)
 		}
@@ -109,6 +112,9 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) error {
 	}
 	if next != nil && next.gone && next.placed && h.res.HandedOver == 0 {
 		b.leaveLocked(next)
+	}
+	if next != nil && !next.gone && next.lateLocked() {
+		b.tooLateLocked(next, h.err)
 	}
 	return h.err
 }

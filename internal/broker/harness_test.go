@@ -213,7 +213,7 @@ func testConfig() broker.Config {
 			LocksPerSession: 10000, WaitersPerSession: 10000, WatchesPerSession: 100, QueueLength: 10000, Sessions: 1000, NamesPerAcquire: 64,
 			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
 		},
-		HandoffBurst: 32,
+		HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,
 	}
 }
 

@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -275,6 +277,34 @@ func TestDataLossIsToldForEveryKind(t *testing.T) {
 		}
 		if again := c.takeAs(of("job", k)); again.Hold.Fence <= g.Hold.Fence {
 			t.Errorf("got fence %d after %d", again.Hold.Fence, g.Hold.Fence)
+		}
+	})
+}
+
+// TestOwnerOfEveryHoldCanBeToldFromItsGrant computes what the store knows a hold by from what its client was told.
+func TestOwnerOfEveryHoldCanBeToldFromItsGrant(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		for _, req := range []broker.AcquireRequest{
+			of("x", broker.Exclusive), holder("y", broker.Exclusive), of("f", broker.Fair), holder("r", broker.Read),
+			asHolder(allOf(broker.Write, "m", "n")), allOf(broker.Exclusive, "o", "p"),
+		} {
+			g := c.takeAs(req)
+			for _, h := range append(g.More, g.Hold) {
+				name := h.Holder
+				if strings.HasPrefix(name, "#") {
+					name = ""
+				}
+				want := broker.Owner(fmt.Sprintf("%s:%s#%d", c.ID(), name, h.AcquiredBy))
+				if st := w.look(h.Name); st.Owner != want || h.AcquiredBy == 0 {
+					t.Errorf("%q is held by %q, want %q", h.Name, st.Owner, want)
+				}
+			}
+		}
+		// A second hold is known by the first request.
+		first := c.takeAs(holder("again", broker.Exclusive))
+		if again := c.takeAs(holder("again", broker.Exclusive)); again.Hold != first.Hold || again.ID == first.ID {
+			t.Errorf("got %+v after %+v, want the same hold", again, first)
 		}
 	})
 }

@@ -14,6 +14,7 @@ type Lease struct {
 	name       string
 	kind       Kind
 	holder     string
+	request    uint64 // that took it first
 	owner      Owner
 	fence      Fence
 	permits    uint32 // of a semaphore
@@ -40,7 +41,7 @@ type holdKey struct {
 func (l *Lease) key() holdKey { return holdKey{l.name, l.kind, l.holder} }
 
 func (l *Lease) hold() Hold {
-	return Hold{Name: l.name, Kind: l.kind, Holder: l.holder, Fence: l.fence}
+	return Hold{Name: l.name, Kind: l.kind, Holder: l.holder, Fence: l.fence, AcquiredBy: l.request}
 }
 
 // doLocked runs op alone among the operations of this lease, in the order of the calls. The counts in the store are
@@ -243,7 +244,7 @@ func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
 	}
 	done := l.prolongingLocked(c.TTL)
 	b.mu.Unlock()
-	a := b.insist(b.attempt(c, nil))
+	a := b.insist(b.attempt(attempt{claim: c}))
 	err := a.err
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"regexp"
 	"time"
 )
@@ -61,9 +62,11 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 		client: req.Client, peer: req.Peer, ownID: ownID,
 		once: func(a onceAnswer) { answers <- a },
 	}
-	if lease, held := b.againOnce(ctx, w, req); held {
-		b.noteOnce(w, lease)
-		return lease, nil, nil
+	if lease, held, err := b.againOnce(ctx, w, req); held || err != nil {
+		if held {
+			b.noteOnce(w, lease)
+		}
+		return lease, nil, err
 	}
 	if err := b.joinOnce(w, req); err != nil {
 		return OnceLease{}, nil, err
@@ -100,25 +103,49 @@ func (b *Broker) noteOnce(w *waiter, l OnceLease) {
 }
 
 // againOnce finds the lease of a caller that repeats its request while others wait for the name: it must not queue
-// behind those who wait for itself.
-func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (OnceLease, bool) {
+// behind those who wait for itself. While the store does not say whether the lease is there the answer is an error, and
+// never that it is not.
+func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (lease OnceLease, held bool, err error) {
 	if !w.ownID || !b.awaited(req.Name) {
-		return OnceLease{}, false
+		return OnceLease{}, false, nil
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.AnswerTime, ErrOutcomeUnknown)
+	defer cancel()
 	own := Renewal{Name: req.Name, Kind: req.Kind, Owner: w.claim.Owner, Permits: w.claim.Permits}
-	if b.store.Extend(ctx, own) != nil {
-		return OnceLease{}, false
+	if err := b.store.Extend(ctx, own); err != nil {
+		return OnceLease{}, false, unlessGone(err)
 	}
-	a := b.insist(b.attempt(w.claim, nil))
-	return OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence(), ValidFor: time.Until(a.until())}, a.err == nil
+	a := attempt{claim: w.claim}
+	for range 2 {
+		a.start = time.Now()
+		var g Grant
+		g, a.err = b.store.Acquire(ctx, a.claim)
+		a.grants = []Grant{g}
+		if a = judge(a); !errors.Is(a.err, ErrOutcomeUnknown) {
+			break
+		}
+	}
+	if a.err != nil {
+		return OnceLease{}, false, unlessGone(a.err)
+	}
+	lease = OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence(), ValidFor: time.Until(a.until())}
+	return lease, true, nil
 }
 
-// awaited says whether somebody here waits for a name.
+// unlessGone is nil for an error that says that a lease is not there.
+func unlessGone(err error) error {
+	if errors.Is(err, ErrNotHeld) || errors.Is(err, ErrHeld) {
+		return nil
+	}
+	return err
+}
+
+// awaited says whether somebody here waits for a name, or has it for itself alone.
 func (b *Broker) awaited(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queues[name]
-	return q != nil && q.waiters.Len() > 0
+	return q != nil && (q.waiters.Len() > 0 || q.holder != nil)
 }
 
 func (b *Broker) joinOnce(w *waiter, req OnceRequest) error {

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -160,4 +161,158 @@ func TestRepeatedUnaryFairAcquireHasAPlace(t *testing.T) {
 		}
 		calls.Wait()
 	})
+}
+
+// answer is what a unary call was answered, and when.
+type answer struct {
+	lease   broker.OnceLease
+	refused *broker.NotGranted
+	err     error
+	after   time.Duration
+}
+
+// ask makes a unary call in the background.
+func (w *world) ask(req broker.OnceRequest) <-chan answer {
+	answers, start := make(chan answer, 1), time.Now()
+	if req.Lease == 0 {
+		req.Lease = time.Hour
+	}
+	go func() {
+		l, refused, err := w.b.AcquireOnce(context.Background(), req)
+		answers <- answer{l, refused, err, time.Since(start)}
+	}()
+	return answers
+}
+
+const ownID = "a1_-a1_-a1_-a1_-a1_-a1_-"
+
+// TestUnaryNoIsNeverTheEndOfAnAttemptThatTakesTheLock has the store grant a lock 400 ms late, when the wait of a caller
+// with its own lease id is over. Whatever it is told, the lock is not left behind by one that was told "no".
+func TestUnaryNoIsNeverTheEndOfAnAttemptThatTakesTheLock(t *testing.T) {
+	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Write, broker.Read, broker.Semaphore} {
+		t.Run(k.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				there := w.replica()
+				holder := there.alive()
+				req := of("job", k)
+				req.Permits = req.Limit
+				if k == broker.Read {
+					req.Kind = broker.Write
+				}
+				g := holder.takeAs(req)
+				answers := w.ask(broker.OnceRequest{
+					Name: "job", Kind: k, Limit: req.Limit, Permits: req.Permits, LeaseID: ownID, Wait: new(3 * time.Second),
+				})
+				time.Sleep(2900 * time.Millisecond)
+				synctest.Wait()
+				w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+					g, err := next()
+					time.Sleep(400 * time.Millisecond)
+					return g, err
+				})
+				holder.release(g.Hold)
+				a := <-answers
+				time.Sleep(time.Minute)
+				held := w.look("job").Held
+				switch {
+				case a.after > 5*time.Second:
+					t.Errorf("answered after %v", a.after)
+				case a.refused != nil && held:
+					t.Errorf("told %v, and the lock is held", a.refused.Cause)
+				case a.err == nil && a.refused == nil && !held:
+					t.Error("told that it is granted, and the lock is free")
+				}
+			})
+		})
+	}
+}
+
+// TestUnaryCallerThatIsToldUnknownFindsItsLease has the store answer long after the wait: the caller repeats its
+// request, and gets what the first one took.
+func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		holder := w.replica().alive()
+		g := holder.take("job")
+		req := broker.OnceRequest{Name: "job", Kind: broker.Exclusive, LeaseID: ownID, Wait: new(3 * time.Second)}
+		answers := w.ask(req)
+		time.Sleep(2900 * time.Millisecond)
+		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			g, err := next()
+			time.Sleep(4 * time.Second)
+			return g, err
+		})
+		holder.release(g.Hold)
+		if a := <-answers; !errors.Is(a.err, broker.ErrOutcomeUnknown) || a.after != 4500*time.Millisecond {
+			t.Errorf("got %+v, want an unknown outcome after 4.5 s", a)
+		}
+		w.store.onAcquire(nil)
+		first := w.look("job")
+		again := <-w.ask(req)
+		if again.err != nil || again.lease.Fence != first.Fence || !first.Held {
+			t.Errorf("got %+v, want the lease of the first call, %+v", again, first)
+		}
+		time.Sleep(time.Minute)
+		if st := w.look("job"); st.Fence != first.Fence || !st.Held {
+			t.Errorf("got %+v, want it held still", st)
+		}
+		if err := w.b.ReleaseOnce("job", broker.Exclusive, ownID); err != nil {
+			t.Error(err)
+		}
+		w.free("job")
+	})
+}
+
+// TestUnaryHolderIsNotToldNoByAReplicaThatHasLostTheStore has the holder of a lease repeat its request where others wait
+// and the store does not answer.
+func TestUnaryHolderIsNotToldNoByAReplicaThatHasLostTheStore(t *testing.T) {
+	for _, down := range []error{broker.ErrUnavailable, broker.ErrOutcomeUnknown} {
+		for _, wait := range []time.Duration{0, time.Second} {
+			t.Run(fmt.Sprint(down, " ", wait), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					far, store := w.severable()
+					first := w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: ownID, Lease: time.Hour})
+					far.alive().queue("job")
+					store.setDown(down)
+					req := broker.OnceRequest{Name: "job", Kind: broker.Exclusive, LeaseID: ownID, Wait: &wait}
+					if a := <-far.ask(req); !errors.Is(a.err, down) {
+						t.Errorf("got %+v, want %v", a, down)
+					}
+					store.setDown(nil)
+					if a := <-far.ask(req); a.err != nil || a.lease.Fence != first.Fence {
+						t.Errorf("got %+v, want the lease with fence %d", a, first.Fence)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestUnaryCallerThatLeavesAndAsksAgainGetsItsLease has a caller leave while the store grants its lock, and ask again
+// behind others: it must neither wait for itself nor be told that it has nothing.
+func TestUnaryCallerThatLeavesAndAsksAgainGetsItsLease(t *testing.T) {
+	for _, wait := range []time.Duration{0, 10 * time.Second} {
+		t.Run(wait.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+					time.Sleep(time.Second)
+					return next()
+				})
+				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+				defer cancel()
+				req := broker.OnceRequest{Name: "job", Kind: broker.Exclusive, LeaseID: ownID, Lease: time.Hour}
+				go func() { _, _, _ = w.b.AcquireOnce(ctx, req) }()
+				synctest.Wait()
+				w.alive().queue("job") // behind the first one
+				time.Sleep(500 * time.Millisecond)
+				req.Wait = &wait
+				a := <-w.ask(req)
+				if wait == 0 && !errors.Is(a.err, broker.ErrOutcomeUnknown) {
+					t.Errorf("got %+v, want an unknown outcome", a)
+				}
+				if st := w.look("job"); wait > 0 && (a.err != nil || a.refused != nil || a.lease.Fence != st.Fence || a.after > 3*time.Second) {
+					t.Errorf("got %+v, want the lease of the first call: %+v", a, st)
+				}
+			})
+		})
+	}
 }

@@ -8,19 +8,23 @@ import (
 // queue is the local FIFO of one name. It exists while somebody here holds the name or asks for it.
 //
 // While a session of this replica holds the name for itself alone, holder is set and nobody asks the store: waiters
-// sleep in the list. Otherwise the driver asks the store on behalf of the head. Broker.mu guards all fields.
+// sleep in the list. Otherwise the store is asked on behalf of the head, and side by side with it for those that pass:
+// requests that were not refused yet and do not wait, or ask for a shared hold. Broker.mu guards all fields.
 type queue struct {
-	name    string
-	holder  *Lease              // alone: exclusive, fair or writing; takenOver while the name is passed on
-	sharers map[*Lease]struct{} // readers and holders of permits
-	waiters list.List           // of *waiter, the next one in front
-	driving bool                // the driver runs
-	wake    chan struct{}       // size 1, wakes the driver; nil before it had a goroutine
-	tryAt   time.Time           // when the driver makes the next attempt
-	hurries int                 // how often it was told to hurry
-	burst   int                 // hand-overs since the last real release
-	yield   bool                // others listen for the release just made: let them try first
-	places  *places             // of the fair waiters; nil if there are none
+	name     string
+	holder   *Lease              // alone: exclusive, fair or writing; takenOver while the name is passed on
+	sharers  map[*Lease]struct{} // readers and holders of permits
+	waiters  list.List           // of *waiter, the next one in front
+	line     int                 // how many of them others wait behind: all but those that pass
+	driving  bool                // the driver runs
+	wake     chan struct{}       // size 1, wakes the driver; nil before it had a goroutine
+	tryAt    time.Time           // when the driver makes the next attempt
+	fails    int                 // in a row, of attempts for the head that did not reach the store
+	hurries  int                 // how often it was told to hurry
+	refusals int                 // how often the store refused one of the waiters, who then waited on
+	burst    int                 // hand-overs since the last real release
+	yield    bool                // others listen for the release just made: let them try first
+	places   *places             // of the fair waiters; nil if there are none
 }
 
 // waiter is one request for a name, or for several, that is not granted yet.
@@ -36,22 +40,24 @@ type waiter struct {
 	id     uint64
 	client string           // the unary caller's name for itself
 	peer   string           // and where it comes from
-	ownID  bool             // the unary caller chose its lease id
+	ownID  bool             // the unary caller chose its lease id, and may repeat its request
 	once   func(onceAnswer) // a unary call's answer; does not block
 	since  time.Time
 
-	q       *queue
-	try     bool          // does not wait
-	wait    time.Duration // bound of the wait, forever if negative
-	timer   *time.Timer   // ends a bounded wait; nil before the request has to wait
-	queued  bool          // had to wait: an unreachable store does not end it any more
-	told    bool          // and was told its position
-	trying  bool          // a store call for it is under way
-	listing bool          // one that keeps its place is
-	placed  bool          // it may have a place in the store
-	unsure  bool          // the outcome of a store call for it is unknown
-	gone    bool          // was answered or withdrawn
-	elem    *list.Element
+	q        *queue
+	try      bool          // does not wait
+	wait     time.Duration // bound of the wait, forever if negative
+	timer    *time.Timer   // ends a bounded wait; nil before the request has to wait
+	bound    *list.Element // in Broker.bounded, before that
+	queued   bool          // had to wait: an unreachable store does not end it any more
+	told     bool          // and was told its position
+	trying   bool          // a store call for it is under way
+	listing  bool          // one that keeps its place is
+	placed   bool          // it may have a place in the store
+	unsure   bool          // the outcome of a store call for it is unknown
+	expected bool          // which is being looked for
+	gone     bool          // was answered or withdrawn
+	elem     *list.Element
 }
 
 const forever time.Duration = -1
@@ -84,6 +90,9 @@ func (q *queue) headLocked() *waiter {
 // been granted the name already. A new head is tried at once, whatever the one before it has to wait for.
 func (q *queue) pushLocked(w *waiter) {
 	w.q = q
+	if !w.passesLocked() {
+		q.line++
+	}
 	for e := q.waiters.Back(); e != nil; e = e.Prev() {
 		if o := e.Value.(*waiter); o.trying || o.unsure || !o.since.After(w.since) {
 			w.elem = q.waiters.InsertAfter(w, e)
@@ -93,6 +102,18 @@ func (q *queue) pushLocked(w *waiter) {
 	w.elem = q.waiters.PushFront(w)
 	q.hurryLocked()
 }
+
+// unlinkLocked takes a waiter out of the list of its queue.
+func (q *queue) unlinkLocked(w *waiter) {
+	q.waiters.Remove(w.elem)
+	w.elem = nil
+	if !w.passesLocked() {
+		q.line--
+	}
+}
+
+// passesLocked says whether a request in a queue does not keep those behind it from asking.
+func (w *waiter) passesLocked() bool { return !w.queued && (w.try || w.claim.Kind.Shared()) }
 
 // blockedLocked says whether it is known here that a waiter cannot be granted the name. A writer that waits for local
 // readers is not blocked: the store must know that it waits, or readers elsewhere would go on for ever.
@@ -183,10 +204,14 @@ func (b *Broker) removeLocked(w *waiter) {
 		if q.headLocked() == w { // the next one may want less
 			q.hurryLocked()
 		}
-		q.waiters.Remove(w.elem)
-		w.elem = nil
+		q.unlinkLocked(w)
 		b.metrics.waiters.Dec()
+		b.ownLocked(w, -1, 0)
 	}
+	if w.trying {
+		b.ownLocked(w, 0, 1)
+	}
+	b.unboundLocked(w)
 	if w.sess != nil {
 		w.sess.notWaitingLocked(w)
 	}
@@ -202,10 +227,13 @@ func (b *Broker) removeLocked(w *waiter) {
 // has told it. If the client does not read, that ends its session and the wait with it.
 func (b *Broker) parkLocked(w *waiter, position int) {
 	if !w.queued {
+		if w.elem != nil && w.passesLocked() {
+			w.q.line++
+		}
 		w.queued = true
-		if w.wait != forever {
-			left := time.Until(w.since.Add(w.wait))
-			w.timer = time.AfterFunc(left, func() { b.withdraw(w, ErrTimedOut) })
+		b.unboundLocked(w)
+		if w.wait != forever && w.timer == nil {
+			b.timeLocked(w)
 		}
 	}
 	if position >= 0 && !w.told {
@@ -222,8 +250,7 @@ func (b *Broker) refuseAllLocked(err error) {
 		for e, next := q.waiters.Front(), (*list.Element)(nil); e != nil; e = next {
 			next = e.Next()
 			if w := e.Value.(*waiter); w.sess == nil {
-				b.removeLocked(w)
-				b.answerLocked(w, Failed{Err: err})
+				b.refuseLocked(w, Failed{Err: err})
 			}
 		}
 	}

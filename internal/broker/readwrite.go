@@ -42,7 +42,7 @@ func (b *Broker) beside(l *Lease, w *waiter) {
 	c := w.claimLocked()
 	c.Beside = l.owner
 	b.mu.Unlock()
-	a := b.insist(b.attempt(c, nil))
+	a := b.insist(b.attempt(attempt{claim: c}))
 	b.mu.Lock()
 	w.unsure = w.unsure || a.unsure || errors.Is(a.err, ErrOutcomeUnknown)
 	if a.err == nil {
@@ -61,8 +61,7 @@ func (b *Broker) beside(l *Lease, w *waiter) {
 	case errors.Is(a.err, ErrHeld): // the write hold is lost, its holder does not know yet
 		b.reenterLocked(w)
 	default:
-		b.removeLocked(w)
-		b.answerLocked(w, Failed{ID: w.id, Err: a.err})
+		b.refuseLocked(w, Failed{ID: w.id, Err: a.err})
 	}
 }
 

@@ -39,11 +39,13 @@ func (w *waiter) ownLocked() (ls []*Lease) {
 	return ls
 }
 
-// inTheWayLocked is a queue in which somebody here holds or waits for what a request asks for; nil if none is known. One
-// that waits looks at its own queue only: the store tells which of the others is in the way.
+// inTheWayLocked is a queue in which somebody here holds or waits for what a request asks for; nil if none is known. Those
+// that pass, and were not refused yet, are in the way of none that passes. A request that waits looks at its own
+// queue only: the store tells which of the others is in the way.
 func (b *Broker) inTheWayLocked(w *waiter) *queue {
-	if w.q.waiters.Len() > 0 || w.q.blockedLocked(w) {
-		return w.q
+	q := w.q
+	if q.line > 0 || q.waiters.Len() > 0 && !w.passesLocked() || q.blockedLocked(w) {
+		return q
 	}
 	if !w.try {
 		return nil
@@ -59,7 +61,7 @@ func (b *Broker) inTheWayLocked(w *waiter) *queue {
 // moveLocked has a request for several names wait for another one of them.
 func (b *Broker) moveLocked(w *waiter, name string) {
 	from := w.q
-	from.waiters.Remove(w.elem)
+	from.unlinkLocked(w)
 	for _, c := range w.all {
 		if c.Name == name {
 			w.claim = c
@@ -71,21 +73,9 @@ func (b *Broker) moveLocked(w *waiter, name string) {
 	b.driveLocked(to)
 }
 
-// renameLocked gives a request for several names another owner. An earlier attempt that was not answered may take them
-// all yet, while the request waits its turn and nobody asks: what comes late of that is given back.
-func (b *Broker) renameLocked(w *waiter) {
-	b.settleWaiterLocked(w)
-	w.unsure = false
-	w.claim.Owner += "+"
-	for i := range w.all {
-		w.all[i].Owner = w.claim.Owner
-	}
-}
-
 // outOfQueueLocked takes a waiter from the list; it still waits.
 func (b *Broker) outOfQueueLocked(w *waiter) {
-	w.q.waiters.Remove(w.elem)
-	w.elem = nil
+	w.q.unlinkLocked(w)
 	b.metrics.waiters.Dec()
 	b.unplaceLocked(w)
 	w.q.signal()

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -333,9 +334,9 @@ func TestHandOverIsNotTriedForAtTheSameTime(t *testing.T) {
 	})
 }
 
-// TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGivenBack has an attempt that was not answered take all when nobody
-// asks for it: the request waits for its turn.
-func TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGivenBack(t *testing.T) {
+// TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGranted has an attempt that was not answered take all when nobody
+// asks for it: the request waits for its turn. It keeps its owner, so what comes late is its own.
+func TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGranted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		far, store := w.severable()
 		other, first, several := w.alive(), far.alive(), far.alive()
@@ -344,22 +345,29 @@ func TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGivenBack(t *testing.T) {
 		calls := 0
 		store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
 			if calls++; calls == 1 {
-				go func() { time.Sleep(2 * time.Second); _, _ = next() }()
+				go func() { time.Sleep(2500 * time.Millisecond); _, _ = next() }()
 				return nil, errUnknown
 			}
 			return next()
 		})
 		req := allOf(broker.Exclusive, "a", "b")
 		req.Lease = new(time.Hour)
-		several.queueAs(req)
-		time.Sleep(1900 * time.Millisecond)
+		id, _ := several.queueAs(req)
+		time.Sleep(2400 * time.Millisecond)
 		store.onAcquire(slowly[broker.Grant])
 		other.release(g.Hold)
-		time.Sleep(500 * time.Millisecond)
-		if st := w.look("a"); !st.Held {
-			t.Fatal("the late attempt took nothing: the test shows nothing")
+		time.Sleep(200 * time.Millisecond)
+		want := broker.Owner(fmt.Sprintf("%s:#%d", several.ID(), id))
+		if st := w.look("a"); st.Owner != want {
+			t.Fatalf("%q holds the name, want %q: the late attempt took nothing, and the test shows nothing", st.Owner, want)
 		}
-		first.release(first.grantedWithin(12 * time.Second).Hold)
-		one[broker.Granted](several)
+		got := several.grantedWithin(3 * time.Second)
+		for _, h := range append(got.More, got.Hold) {
+			if st := w.look(h.Name); st.Owner != want || st.Fence != h.Fence {
+				t.Errorf("got %+v, want %q held by %q", st, h.Name, want)
+			}
+			several.release(h)
+		}
+		first.grantedWithin(3 * time.Second)
 	})
 }

@@ -47,7 +47,9 @@ func fromHolds(g broker.Granted) []*lockdv1.Hold {
 }
 
 func fromHold(h broker.Hold) *lockdv1.Hold {
-	return &lockdv1.Hold{Name: h.Name, Kind: fromKind(h.Kind), Holder: h.Holder, Fence: uint64(h.Fence)}
+	return &lockdv1.Hold{
+		Name: h.Name, Kind: fromKind(h.Kind), Holder: h.Holder, Fence: uint64(h.Fence), AcquiredBy: h.AcquiredBy,
+	}
 }
 
 // fromValidity is computed when the message is written, so that the time an event spent in the outbox counts.

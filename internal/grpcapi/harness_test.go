@@ -49,7 +49,7 @@ func start(t testing.TB) *server {
 			LocksPerSession: 50, WaitersPerSession: 50, WatchesPerSession: 5, QueueLength: 1000, NamesPerAcquire: 4, Sessions: 1000,
 			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
 		},
-		HandoffBurst: 32,
+		HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,
 	}, store, dog, log, reg)
 	srv := grpcapi.New(grpcapi.Config{
 		FrameBytes: 1 << 20, Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0", Store: "memory",

@@ -75,7 +75,7 @@ func inBubble(t *testing.T, test func(t *testing.T, store *renewals, b *broker.B
 				WatchesPerSession: 10, QueueLength: 10, Sessions: 100,
 				MinLease: 100 * time.Millisecond, MaxLease: time.Hour, MaxWait: time.Hour,
 			},
-			HandoffBurst: 32,
+			HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,
 		}, store, dog, zap.NewNop(), reg)
 		test(t, store, b)
 		if err := b.Close(context.Background()); err != nil {

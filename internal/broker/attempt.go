@@ -1,0 +1,174 @@
+package broker
+
+import (
+	"errors"
+	"time"
+)
+
+// startLocked makes an attempt for a waiter without a goroutine, if it asks for one name and is granted it.
+func (b *Broker) startLocked(w *waiter) {
+	q, a := w.q, w.attemptLocked()
+	if a.all != nil {
+		b.takeLocked(func() { b.concludeStarted(q, w, b.attempt(a)) })
+		return
+	}
+	a.start = time.Now()
+	b.takingLocked()
+	b.store.StartAcquire(a.claim, func(g Grant, err error) {
+		a.grants, a.err = []Grant{g}, err
+		a = judge(a)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		defer b.takenLocked()
+		if a.err == nil {
+			b.joinHeldLocked(w, true)
+		}
+		if a.err != nil || w.gone {
+			b.takeLocked(func() { b.concludeStarted(q, w, a) })
+			return
+		}
+		w.trying = false
+		q.begunLocked(w)
+		b.grantedLocked(w, a)
+		b.driveLocked(q)
+		b.dropIdleLocked(q)
+	})
+}
+
+// concludeStarted goes on with an attempt that startLocked began, and with the queue it began in.
+func (b *Broker) concludeStarted(q *queue, w *waiter, a attempt) {
+	b.conclude(w, b.insist(a))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q.signal()
+	b.driveLocked(q)
+	b.dropIdleLocked(q)
+}
+
+// grantedLocked answers a waiter that was granted what it asked for. Where one shared hold fits in, more may: the next
+// two are tried at once, and for each that is granted two more, until one is refused.
+func (b *Broker) grantedLocked(w *waiter, a attempt) {
+	q := w.q
+	b.grantLocked(w, a)
+	if w.claim.Kind.Shared() && a.refusals == q.refusals && !b.closed {
+		b.startNextLocked(q, 2)
+	}
+}
+
+// startNextLocked tries the next waiters of a queue, as long as they ask for shared holds: of permits none that wants
+// fewer than one before it, because it could be granted what that one is refused.
+func (b *Broker) startNextLocked(q *queue, n int) {
+	most, e := uint32(0), q.waiters.Front()
+	for range sideBySide {
+		if e == nil || n == 0 {
+			return
+		}
+		w := e.Value.(*waiter)
+		if !w.claim.Kind.Shared() || w.claim.Permits < most || q.blockedLocked(w) {
+			return
+		}
+		most, e = w.claim.Permits, e.Next()
+		if !w.trying {
+			b.startLocked(w)
+			n--
+		}
+	}
+}
+
+// attemptLocked marks a waiter as being tried and is the attempt to be made now.
+func (w *waiter) attemptLocked() attempt {
+	c := w.claimLocked()
+	return attempt{claim: c, all: w.claimsLocked(c.TTL), hurries: w.q.hurries, refusals: w.q.refusals}
+}
+
+// claimLocked marks a waiter as being tried and is what to ask for now.
+func (w *waiter) claimLocked() Claim {
+	w.trying = true
+	c := w.claim
+	c.TTL = max(w.ttlLocked(time.Now()), time.Millisecond)
+	if c.Kind.Placed() && w.all == nil && !w.try {
+		c.Place = placeTime
+		w.placed = true
+	}
+	return c
+}
+
+// claimsLocked are all claims of a request for several names, nil for one.
+func (w *waiter) claimsLocked(ttl time.Duration) []Claim {
+	if w.all == nil {
+		return nil
+	}
+	all := append([]Claim(nil), w.all...)
+	for i := range all {
+		all[i].TTL = ttl
+	}
+	return all
+}
+
+// attempt is a claim that was made, and its outcome.
+type attempt struct {
+	claim  Claim
+	all    []Claim // if several names were claimed at once
+	start  time.Time
+	grants []Grant // one for each name
+	err    error
+	// unsure says that an earlier one with the same claim was not answered, and may be executed yet.
+	unsure bool
+	// hurries and refusals are those of the queue when the attempt was begun.
+	hurries, refusals int
+}
+
+// claims are all that were made.
+func (a attempt) claims() []Claim {
+	if a.all != nil {
+		return a.all
+	}
+	return []Claim{a.claim}
+}
+
+// claimed are all claims of a request.
+func (w *waiter) claimed() []Claim {
+	if w.all != nil {
+		return w.all
+	}
+	return []Claim{w.claim}
+}
+
+func (a attempt) fence() Fence { return a.grants[0].Fence }
+
+// attempt makes a claim, or all of several.
+func (b *Broker) attempt(a attempt) attempt {
+	a.start = time.Now()
+	if a.all != nil {
+		a.grants, a.err = b.store.AcquireAll(b.ctx, a.all)
+		return judge(a)
+	}
+	var g Grant
+	g, a.err = b.store.Acquire(b.ctx, a.claim)
+	a.grants = []Grant{g}
+	return judge(a)
+}
+
+// judge reads an outcome. A grant whose time is already over when the answer comes is an unknown one.
+func judge(a attempt) attempt {
+	if a.err == nil && !time.Now().Before(a.until()) {
+		a.err = ErrOutcomeUnknown
+	}
+	return a
+}
+
+// until is the end of the validity of what was granted.
+func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.claim.TTL)) }
+
+// insist makes a claim once more if the store did not answer.
+func (b *Broker) insist(a attempt) attempt {
+	if !errors.Is(a.err, ErrOutcomeUnknown) {
+		return a
+	}
+	a = b.attempt(a)
+	a.unsure = true
+	if a.err != nil && !errors.Is(a.err, ErrOutcomeUnknown) {
+		a.err = errors.Join(a.err, ErrOutcomeUnknown)
+	}
+	return a
+}

@@ -1,0 +1,252 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// far makes each acquire take a round trip of a millisecond.
+func (w *world) far() {
+	w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		time.Sleep(time.Millisecond)
+		return next()
+	})
+	w.store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
+		time.Sleep(time.Millisecond)
+		return next()
+	})
+}
+
+const (
+	crowd  = 50
+	perOne = 20
+)
+
+// crowdRequests are the ways to ask for a shared lock, by many at once. Each has room for all.
+func crowdRequests() map[string]func(i int) broker.AcquireRequest {
+	pool := broker.AcquireRequest{Name: "pool", Kind: broker.Semaphore, Limit: crowd * perOne}
+	doc := broker.AcquireRequest{Name: "doc", Kind: broker.Read}
+	own := func(i int) broker.Item { return broker.Item{Name: name(i), Kind: broker.Exclusive} }
+	return map[string]func(i int) broker.AcquireRequest{
+		"permits": func(int) broker.AcquireRequest { return pool },
+		"readers": func(int) broker.AcquireRequest { return doc },
+		"both": func(int) broker.AcquireRequest {
+			req := pool
+			req.More = []broker.Item{{Name: "doc", Kind: broker.Read}}
+			return req
+		},
+		"permits and an own name": func(i int) broker.AcquireRequest {
+			req := pool
+			req.More = []broker.Item{own(i)}
+			return req
+		},
+		"an own name and permits": func(i int) broker.AcquireRequest {
+			o := own(i)
+			return broker.AcquireRequest{Name: o.Name, Kind: o.Kind, More: []broker.Item{
+				{Name: "pool", Kind: broker.Semaphore, Limit: crowd * perOne},
+			}}
+		},
+	}
+}
+
+// TestManyAtOnceAreGrantedWhileThereIsRoom asks a thousand times at one moment, with and without a wait.
+func TestManyAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
+	for what, req := range crowdRequests() {
+		for _, wait := range []*time.Duration{new(time.Duration), new(time.Minute), nil} {
+			t.Run(fmt.Sprint(what, " ", wait != nil && *wait == 0), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					w.far()
+					granted, start := 0, time.Now()
+					clients := make([]*client, crowd)
+					for i := range clients {
+						clients[i] = w.open()
+						for j := range perOne {
+							r := req(i*perOne + j)
+							r.Wait = wait
+							clients[i].acquire(r)
+						}
+					}
+					time.Sleep(5 * time.Millisecond)
+					for _, c := range clients {
+						for _, e := range c.events() {
+							if isGranted(e) {
+								granted++
+							}
+						}
+					}
+					if granted != crowd*perOne {
+						t.Errorf("%d of %d are granted after %v", granted, crowd*perOne, time.Since(start))
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestManyUnaryCallsAtOnceAreGrantedWhileThereIsRoom is the same without sessions.
+func TestManyUnaryCallsAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
+	for _, k := range []broker.Kind{broker.Read, broker.Semaphore} {
+		for _, wait := range []time.Duration{0, time.Minute} {
+			t.Run(fmt.Sprint(k, " ", wait), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					w.far()
+					var calls sync.WaitGroup
+					var mu sync.Mutex
+					granted, start := 0, time.Now()
+					for range crowd * perOne {
+						calls.Go(func() {
+							req := broker.OnceRequest{Name: "pool", Kind: k, Wait: &wait, Lease: time.Minute}
+							if k == broker.Semaphore {
+								req.Limit = crowd * perOne
+							}
+							_, refused, err := w.b.AcquireOnce(context.Background(), req)
+							mu.Lock()
+							defer mu.Unlock()
+							if refused == nil && err == nil {
+								granted++
+							}
+						})
+					}
+					calls.Wait()
+					if took := time.Since(start); granted != crowd*perOne || took > 5*time.Millisecond {
+						t.Errorf("%d of %d are granted, after %v", granted, crowd*perOne, took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestOneOfManyTriesForAnExclusiveNameIsGranted is the same for kinds that have room for one.
+func TestOneOfManyTriesForAnExclusiveNameIsGranted(t *testing.T) {
+	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Write} {
+		t.Run(k.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.far()
+				granted, answered := 0, 0
+				clients := make([]*client, crowd)
+				for i := range clients {
+					clients[i] = w.open()
+					for range perOne {
+						clients[i].acquire(broker.AcquireRequest{Name: "one", Kind: k, Wait: new(time.Duration)})
+					}
+				}
+				time.Sleep(5 * time.Millisecond)
+				for _, c := range clients {
+					for _, e := range c.events() {
+						answered++
+						if isGranted(e) {
+							granted++
+						}
+					}
+				}
+				if granted != 1 || answered != crowd*perOne {
+					t.Errorf("%d are granted and %d answered, want 1 and %d", granted, answered, crowd*perOne)
+				}
+			})
+		})
+	}
+}
+
+// TestATryIsNotRefusedForOneThatIsRefusedItself has a reader try while a writer does, behind a reader.
+func TestATryIsNotRefusedForOneThatIsRefusedItself(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		there.alive().takeKind("doc", broker.Read)
+		writer, reader := w.alive(), w.alive()
+		w.far()
+		writer.acquire(broker.AcquireRequest{Name: "doc", Kind: broker.Write, Wait: new(time.Duration)})
+		reader.acquire(broker.AcquireRequest{Name: "doc", Kind: broker.Read, Wait: new(time.Duration)})
+		time.Sleep(2 * time.Millisecond)
+		writer.notGranted(broker.ErrHeld)
+		one[broker.Granted](reader)
+	})
+}
+
+// TestReadersThatWaitedAreLetInSideBySide has a writer leave a thousand readers.
+func TestReadersThatWaitedAreLetInSideBySide(t *testing.T) {
+	inWorld(t, func(w *world) {
+		writer, readers := w.alive(), w.alive()
+		g := writer.takeKind("doc", broker.Write)
+		const n = 1000
+		for range n {
+			readers.acquire(broker.AcquireRequest{Name: "doc", Kind: broker.Read})
+		}
+		readers.events()
+		w.far()
+		writer.release(g.Hold)
+		time.Sleep(40 * time.Millisecond) // one at a time it would be a second
+		if got := len(readers.events()); got != n {
+			t.Errorf("%d of %d readers are let in", got, n)
+		}
+	})
+}
+
+// TestNobodyPassesByOneThatWasRefused has small requests come all the time while one for all permits waits, and readers
+// while a writer does.
+func TestNobodyPassesByOneThatWasRefused(t *testing.T) {
+	for _, k := range []broker.Kind{broker.Semaphore, broker.Read} {
+		t.Run(k.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				w.far()
+				small := broker.AcquireRequest{Name: "pool", Kind: k}
+				big := broker.AcquireRequest{Name: "pool", Kind: broker.Write}
+				if k == broker.Semaphore {
+					small.Limit, big = 10, broker.AcquireRequest{Name: "pool", Kind: k, Limit: 10, Permits: 10}
+				}
+				c, waits := w.alive(), w.alive()
+				var held []broker.Hold
+				overtook := 0
+				step := func(asked bool) {
+					time.Sleep(time.Millisecond)
+					synctest.Wait()
+					for _, e := range c.Outbox().Take() {
+						if g, ok := e.(broker.Granted); ok {
+							held = append(held, g.Hold)
+							if asked {
+								overtook++
+							}
+						}
+					}
+					if len(held) > 3 {
+						c.Release(c.id(), held[0])
+						held = held[1:]
+					}
+				}
+				for range 20 {
+					c.acquire(small)
+					step(false)
+				}
+				waits.acquire(big)
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				overtook = 0
+				for i := range 40 {
+					req := small
+					if i%2 == 0 {
+						req.Wait = new(time.Duration)
+					}
+					c.acquire(req)
+					step(true)
+				}
+				if overtook > 1 { // the one under way
+					t.Errorf("%d passed by", overtook)
+				}
+				for _, h := range held {
+					c.Release(c.id(), h)
+				}
+				time.Sleep(10 * time.Millisecond)
+				events := waits.events()
+				if len(events) == 0 || !isGranted(events[len(events)-1]) {
+					t.Errorf("got %v, want a grant at last", events)
+				}
+			})
+		})
+	}
+}
