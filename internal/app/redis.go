@@ -38,6 +38,8 @@ func redisConfig(c config.Redis) (redisstore.Config, error) {
 		Prefix:    c.Prefix,
 		FenceTTL:  c.FenceTTL,
 		OpTimeout: c.OpTimeout,
+
+		ConnectTimeout: c.ConnectTimeout,
 	}, nil
 }
 

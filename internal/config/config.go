@@ -125,8 +125,8 @@ func Default() Config {
 		AdminListen: "127.0.0.1:7422",
 		Store:       Store{Kind: StoreMemory},
 		Redis: Redis{
-			OpTimeout: time.Second,
-			FenceTTL:  7 * 24 * time.Hour,
+			ConnectTimeout: 5 * time.Second, OpTimeout: time.Second,
+			FenceTTL: 7 * 24 * time.Hour,
 		},
 		Session: Session{TTL: 30 * time.Second, MinTTL: time.Second, MaxTTL: 10 * time.Minute},
 		Limits: Limits{

@@ -22,6 +22,8 @@ type Redis struct {
 	TLS          RedisTLS   `mapstructure:"tls"`
 	// Prefix goes in front of every lock name.
 	Prefix string `mapstructure:"prefix"`
+	// ConnectTimeout bounds making a connection, with all its round trips.
+	ConnectTimeout time.Duration `mapstructure:"connect_timeout"`
 	// OpTimeout bounds one command or script.
 	OpTimeout time.Duration `mapstructure:"op_timeout"`
 	// FenceTTL is how long the last fence of an unused name is remembered, or half of that at least.

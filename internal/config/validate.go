@@ -62,6 +62,7 @@ func (r Redis) validate(f *findings) {
 	f.atLeast("redis.db", r.DB, 0)
 	f.unless(readable(r.Prefix) && !strings.ContainsAny(r.Prefix, "{}"), "redis.prefix",
 		"must be UTF-8 without braces and control characters")
+	f.positive("redis.connect_timeout", r.ConnectTimeout)
 	f.positive("redis.op_timeout", r.OpTimeout)
 	f.positive("redis.fence_ttl", r.FenceTTL)
 	f.unless((r.TLS.CertFile == "") == (r.TLS.KeyFile == ""), "redis.tls.cert_file",

@@ -1,11 +1,13 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
@@ -30,18 +32,13 @@ func (s *Store) Probe(ctx context.Context) (string, error) {
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	var server, replication *redis.StringCmd
-	_, err := s.steady.Pipelined(ctx, func(p redis.Pipeliner) error {
-		server, replication = p.Info(ctx, "server"), p.Info(ctx, "replication")
-		return nil
-	})
+	info, err := s.info(ctx)
 	if redis.IsPermissionError(err) {
 		return s.ping(ctx)
 	}
 	if err != nil {
 		return "", fmt.Errorf("probe: %w", s.failed(err))
 	}
-	info := server.Val() + replication.Val()
 	id := infoField(info, "run_id")
 	if err := fit(info); err != nil {
 		return "", s.unfit(id, err)
@@ -50,9 +47,26 @@ func (s *Store) Probe(ctx context.Context) (string, error) {
 	return id, nil
 }
 
+// info asks for what Probe looks at, both parts at the same time.
+func (s *Store) info(ctx context.Context) (string, error) {
+	parts := []string{"server", "replication"}
+	errs := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() {
+			cmd := redis.NewCmd(ctx, "info", part)
+			if errs[i] = s.direct(ctx, cmd); errs[i] == nil {
+				parts[i], errs[i] = cmd.Text()
+			}
+		})
+	}
+	wg.Wait()
+	return strings.Join(parts, "\n"), cmp.Or(errs...)
+}
+
 // ping is Probe where INFO is forbidden: restarts are not noticed by it, only by renewals.
 func (s *Store) ping(ctx context.Context) (string, error) {
-	if err := s.steady.Ping(ctx).Err(); err != nil {
+	if err := s.direct(ctx, redis.NewCmd(ctx, "ping")); err != nil {
 		return "", fmt.Errorf("probe: %w", s.failed(err))
 	}
 	s.passed(ctx, "unknown", "unknown")
@@ -106,12 +120,16 @@ func (s *Store) unfit(id string, err error) error {
 
 // checkEviction warns of a server that may throw locks away to make room.
 func (s *Store) checkEviction(ctx context.Context) {
-	found, err := s.steady.ConfigGet(ctx, "maxmemory-policy").Result()
-	if err != nil {
+	ctx, cancel := s.bounded(context.WithoutCancel(ctx))
+	defer cancel()
+	cmd := redis.NewCmd(ctx, "config", "get", "maxmemory-policy")
+	err := s.direct(ctx, cmd)
+	found, _ := cmd.Val().([]any)
+	if err != nil || len(found) < 2 {
 		s.log.Debug("the eviction policy of redis is not known", zap.Error(err))
 		return
 	}
-	if policy := found["maxmemory-policy"]; policy != "" && policy != "noeviction" {
+	if policy := fmt.Sprint(found[1]); policy != "noeviction" {
 		s.log.Warn("redis may evict locks and fences when it is full: set maxmemory-policy to noeviction",
 			zap.String("maxmemory_policy", policy))
 	}

@@ -32,10 +32,9 @@ type Config struct {
 	FenceTTL time.Duration
 	// OpTimeout bounds each operation. Default 1s.
 	OpTimeout time.Duration
-	// DialTimeout bounds making a connection. Default 1s.
-	DialTimeout time.Duration
-	// PoolSize is how many connections renewals may use at the same time. Default 4. All other operations share one
-	// connection, and a few more when it is slow.
+	// ConnectTimeout bounds making a connection, with all its round trips. Default 5s.
+	ConnectTimeout time.Duration
+	// PoolSize is how many connections renewals use. Default 4. All other operations share two.
 	PoolSize int
 	// Linger is how long a channel stays subscribed after its last listener left. Default 5s. A busy name is listened
 	// to again and again.
@@ -48,7 +47,7 @@ type Config struct {
 const (
 	defaultFenceTTL    = 7 * 24 * time.Hour
 	defaultOpTimeout   = time.Second
-	defaultDialTimeout = time.Second
+	defaultConnect     = 5 * time.Second
 	defaultPoolSize    = 4
 	defaultLinger      = 5 * time.Second
 	defaultHearTimeout = 3 * time.Second
@@ -60,7 +59,7 @@ const (
 func (c Config) withDefaults() Config {
 	c.FenceTTL = cmp.Or(c.FenceTTL, defaultFenceTTL)
 	c.OpTimeout = cmp.Or(c.OpTimeout, defaultOpTimeout)
-	c.DialTimeout = cmp.Or(c.DialTimeout, defaultDialTimeout)
+	c.ConnectTimeout = cmp.Or(c.ConnectTimeout, defaultConnect)
 	c.PoolSize = cmp.Or(c.PoolSize, defaultPoolSize)
 	c.Linger = cmp.Or(c.Linger, defaultLinger)
 	c.HearTimeout = cmp.Or(c.HearTimeout, defaultHearTimeout)
@@ -98,11 +97,12 @@ func (c Config) options() (*redis.Options, error) {
 	o.MaxRetries = -1   // retrying is the broker's decision
 	o.DialerRetries = 1 // likewise
 	o.Protocol = 2      // pushed messages of RESP3 are of no use here
-	o.DialTimeout = c.DialTimeout
+	o.DialTimeout = c.ConnectTimeout
 	o.ReadTimeout = c.OpTimeout
 	o.WriteTimeout = c.OpTimeout
 	o.PoolTimeout = c.OpTimeout
 	o.ContextTimeoutEnabled = true
+	o.DisableIdentity = true // it would take a round trip of its own
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	return o, nil
 }
@@ -115,8 +115,8 @@ func withoutURL(err error) error {
 	return err
 }
 
-// pipelineClient carries the shared pipeline.
-func (c Config) pipelineClient(o redis.Options) *redis.Client {
+// listingClient carries what is listed.
+func (c Config) listingClient(o redis.Options) *redis.Client {
 	o.ClientName = "lockd"
 	return redis.NewClient(&o)
 }
@@ -132,10 +132,13 @@ func (c Config) hearingClient(o redis.Options, id *atomic.Int64) *redis.Client {
 	return redis.NewClient(&o)
 }
 
-// directClient carries what load must not delay.
-func (c Config) directClient(o redis.Options) *redis.Client {
-	o.ClientName = "lockd-renew"
-	o.PoolSize = c.PoolSize
-	o.PipelinePoolSize = -1
-	return redis.NewClient(&o)
+// dialer makes the connections of a pipeline.
+func (c Config) dialer(o redis.Options, name string, t *trouble) dialer {
+	d := dialer{db: o.DB, name: name, timeout: c.ConnectTimeout, trouble: t}
+	o.DB, o.ClientName = 0, "" // go-redis would tell them in a round trip of its own
+	o.PoolSize, o.PipelinePoolSize, o.MinIdleConns = 2, -1, 0
+	o.ReadTimeout, o.WriteTimeout = c.ConnectTimeout, c.ConnectTimeout // of a batch: that of its ctx
+	o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, -1
+	d.options = o
+	return d
 }

@@ -49,11 +49,11 @@ var verdicts = []struct {
 
 // meaning says what an error of go-redis means for the caller. When in doubt the outcome is unknown.
 func meaning(err error) error {
-	if reply, ok := errors.AsType[redis.Error](err); ok {
-		return replyMeaning(reply.Error())
-	}
 	if neverSent(err) {
 		return broker.ErrUnavailable
+	}
+	if reply, ok := errors.AsType[redis.Error](err); ok {
+		return replyMeaning(reply.Error())
 	}
 	return broker.ErrOutcomeUnknown
 }
@@ -77,7 +77,7 @@ func replyMeaning(text string) error {
 func neverSent(err error) bool {
 	for _, before := range []error{
 		redis.ErrClosed, redis.ErrPoolTimeout, redis.ErrPoolExhausted,
-		errQueueFull, errWaited, errClosed,
+		errQueueFull, errWaited, errClosed, errNotConnected,
 	} {
 		if errors.Is(err, before) {
 			return true

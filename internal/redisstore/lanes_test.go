@@ -3,8 +3,6 @@ package redisstore
 import (
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -19,10 +17,7 @@ func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
 		return err
 	}
 	wantErr(t, renew(r), nil)
-	if err := s.steady.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s.steady = redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	s.steady.close()
 	wantErr(t, renew(r), broker.ErrUnavailable)
 	wantErr(t, s.Extend(t.Context(), r), nil)
 	r.TTL = 0

@@ -110,7 +110,8 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]br
 
 // listStep makes one step of SCAN and looks at what it found.
 func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int64) ([]broker.State, uint64, error) {
-	ctx, cancel := s.bounded(ctx)
+	// It may have to make its connection first.
+	ctx, cancel := context.WithTimeoutCause(ctx, s.connectTime+s.opTimeout, errOpTimeout)
 	defer cancel()
 	begins := s.prefix + prefix
 	keys, next, err := s.pipe.Scan(ctx, at, listPattern(begins), step).Result()

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -11,9 +10,38 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// renewChunk is how many holds one script call prolongs: enough to make the round trip cheap, few enough that Redis
-// is busy with it for well under a millisecond.
+// renewChunk is how much one script call costs at most, in exclusive holds, unless a single hold costs more: enough to make
+// the round trip cheap, little enough that Redis is busy with it for about a millisecond.
 const renewChunk = 100
+
+// renewCost is what renew.lua does for a hold, in exclusive holds: it looks at each permit.
+func renewCost(r broker.Renewal) int {
+	switch r.Kind {
+	case broker.Read, broker.Write:
+		return 2
+	case broker.Semaphore:
+		return 2 + int(r.Permits)
+	default:
+		return 1
+	}
+}
+
+// byCost cuts the holds with some indexes into chunks of similar cost.
+func byCost(rs []broker.Renewal, indexes []int) (chunks [][]int) {
+	from, cost := 0, 0
+	for at, i := range indexes {
+		one := renewCost(rs[i])
+		if at > from && cost+one > renewChunk {
+			chunks = append(chunks, indexes[from:at])
+			from, cost = at, 0
+		}
+		cost += one
+	}
+	if from < len(indexes) {
+		chunks = append(chunks, indexes[from:])
+	}
+	return chunks
+}
 
 // Renew implements broker.Store. The chunks are all under way at the same time, each within the time of one operation,
 // so that a slow one delays no other. They use connections that are kept for renewals; but what only verifies, which
@@ -34,7 +62,7 @@ func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 	defer cancel()
 	var wg sync.WaitGroup
 	chunks := func(ask []int, via lane) {
-		for chunk := range slices.Chunk(ask, renewChunk) {
+		for _, chunk := range byCost(rs, ask) {
 			wg.Go(func() { s.renewAll(ctx, via, renewals{rs, chunk}, done) })
 		}
 	}

@@ -46,21 +46,26 @@ type scripts struct {
 	acquirePermits, releasePermits, forcePermit *script
 	acquireAll, renew, look, holders, sight     *script
 	enlist, leaveFair, leaveWrite               *script
+
+	all []*script
 }
 
 func newScripts(m *metrics) scripts {
+	var all []*script
 	load := func(name string, before ...string) *script {
 		text := lua(append(before, name)...)
 		sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
-		return &script{
+		sc := &script{
 			text: text, sha: hex.EncodeToString(sum[:]),
 			seconds: m.seconds.WithLabelValues(name), loads: m.scriptLoads,
 		}
+		all = append(all, sc)
+		return sc
 	}
 	fair := []string{"news", "clock", "fence", "plain", "fair"}
 	rw := []string{"news", "fence", "rw"}
 	permits := []string{"news", "clock", "fence", "semaphore"}
-	return scripts{
+	s := scripts{
 		acquire:        load("acquire", "fence"),
 		release:        load("release", "news", "fence"),
 		force:          load("force", "news", "fence"),
@@ -84,6 +89,17 @@ func newScripts(m *metrics) scripts {
 		leaveFair:      load("leave_fair", fair...),
 		leaveWrite:     load("leave_write", "news"),
 	}
+	s.all = all
+	return s
+}
+
+// texts are all of them.
+func (s scripts) texts() []string {
+	texts := make([]string, len(s.all))
+	for i, sc := range s.all {
+		texts[i] = sc.text
+	}
+	return texts
 }
 
 // lane carries a command to Redis and waits for its answer, until ctx ends. After ctx ended, the command must not be
@@ -104,9 +120,12 @@ func (sc *script) run(ctx context.Context, via lane, keys []string, args ...any)
 		return cmd, err
 	}
 	if sc.loading.CompareAndSwap(false, true) {
-		defer sc.loading.Store(false)
 		sc.loads.Inc()
-		_ = via(ctx, redis.NewCmd(ctx, "script", "load", sc.text)) // EVAL below tells what is wrong, if anything
+		go func() { // EVAL below tells what is wrong, if anything
+			defer sc.loading.Store(false)
+			ctx := context.WithoutCancel(ctx) // the caller goes on
+			_ = via(ctx, redis.NewCmd(ctx, "script", "load", sc.text))
+		}()
 	}
 	cmd = sc.command(ctx, "eval", sc.text, keys, args)
 	return cmd, via(ctx, cmd)

@@ -29,12 +29,13 @@ type Store struct {
 	database    int
 	fenceMillis int64
 	opTimeout   time.Duration
+	connectTime time.Duration
 
 	hearer atomic.Int64 // Redis's number of the connection that hears
 
-	pipe   *redis.Client
-	shared *pipeline     // on pipe
-	steady *redis.Client // renewals and probes
+	shared *pipeline     // all operations
+	steady *pipeline     // renewals and probes
+	pipe   *redis.Client // what is listed
 	hub    *hub
 	scout  *scout
 
@@ -72,10 +73,14 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 		log: log.Named("redis"), metrics: m, scripts: newScripts(m), prefix: cfg.Prefix,
 		forcedMark:  "forced " + strconv.Itoa(o.DB) + " ",
 		database:    o.DB,
-		fenceMillis: millis(cfg.FenceTTL), opTimeout: cfg.OpTimeout,
-		pipe: cfg.pipelineClient(*o), steady: cfg.directClient(*o),
+		fenceMillis: millis(cfg.FenceTTL), opTimeout: cfg.OpTimeout, connectTime: cfg.ConnectTimeout,
+		pipe: cfg.listingClient(*o),
 	}
-	s.shared = newPipeline(s.pipe, s.opTimeout)
+	t := &trouble{log: s.log, secure: o.TLSConfig != nil}
+	usual := cfg.dialer(*o, "lockd", t)
+	usual.texts = s.scripts.texts()
+	s.shared = newPipeline(usual, s.opTimeout, senders, maxBatch)
+	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), s.opTimeout, cfg.PoolSize, 1)
 	s.hub = newHub(cfg.hearingClient(*o, &s.hearer), cfg, s.log, m)
 	s.scout = newScout(*o, s)
 	if err := s.firstCheck(ctx); err != nil {
@@ -86,15 +91,18 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 
 // firstCheck fails if Redis answers and cannot be used.
 func (s *Store) firstCheck(ctx context.Context) error {
-	ctx, cancel := s.bounded(ctx)
-	defer cancel()
-	if _, err := s.Probe(ctx); err != nil {
-		if errors.Is(err, errUnfit) {
+	for end := time.Now().Add(s.connectTime); ; {
+		_, err := s.Probe(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errUnfit):
 			return err
+		case errors.Is(err, errNotConnected) && !errors.Is(err, errWaited), ctx.Err() != nil, time.Now().After(end):
+			s.log.Warn("redis cannot be reached yet", zap.Error(err))
+			return nil //nolint:nilerr // it may be reached later
 		}
-		s.log.Warn("redis cannot be reached yet", zap.Error(err))
 	}
-	return nil
 }
 
 // Close ends all connections and waits for everything that uses them. Operations under way get errors.
@@ -102,7 +110,8 @@ func (s *Store) Close() error {
 	s.scout.close()
 	s.hub.close()
 	s.shared.close()
-	return errors.Join(s.pipe.Close(), s.steady.Close())
+	s.steady.close()
+	return s.pipe.Close()
 }
 
 // bounded gives ctx the time of one operation.
@@ -114,6 +123,4 @@ func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFun
 func (s *Store) pipelined(ctx context.Context, cmd *redis.Cmd) error { return s.shared.do(ctx, cmd) }
 
 // direct is the lane of renewals.
-func (s *Store) direct(ctx context.Context, cmd *redis.Cmd) error {
-	return s.steady.Process(ctx, cmd)
-}
+func (s *Store) direct(ctx context.Context, cmd *redis.Cmd) error { return s.steady.do(ctx, cmd) }

@@ -3,9 +3,11 @@ package redistest
 import (
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Mode is what a Proxy does with replies. Requests always reach the server.
@@ -29,6 +31,7 @@ type Proxy struct {
 	target string
 	listen net.Listener
 	mode   atomic.Int32
+	delay  atomic.Int64 // of replies
 	stall  atomic.Int32 // how many replies are still to be swallowed, each with all that follow it on its connection
 	wg     sync.WaitGroup
 
@@ -52,6 +55,18 @@ func StartProxy(t testing.TB, target string) *Proxy {
 
 // Set changes the mode, for replies from now on.
 func (p *Proxy) Set(m Mode) { p.mode.Store(int32(m)) }
+
+// Delay has replies come so much later, from now on, as from a server far away. The order is kept.
+func (p *Proxy) Delay(d time.Duration) { p.delay.Store(int64(d)) }
+
+// CutAll ends all connections.
+func (p *Proxy) CutAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.open {
+		_ = c.Close()
+	}
+}
 
 // StallOne makes the connection with the next reply silent for good; the others go on.
 func (p *Proxy) StallOne() { p.stall.Add(1) }
@@ -81,10 +96,24 @@ func (p *Proxy) accept() {
 	}
 }
 
+// reply is what the server sent, and when it is passed on.
+type reply struct {
+	bytes []byte
+	at    time.Time
+}
+
 // replies passes replies on, or not.
 func (p *Proxy) replies(client, server net.Conn) {
 	buf := make([]byte, 64<<10)
 	stalled := false
+	later := make(chan reply, 1024)
+	defer close(later)
+	p.wg.Go(func() {
+		for r := range later {
+			time.Sleep(time.Until(r.at))
+			_, _ = client.Write(r.bytes) // the connection may be gone
+		}
+	})
 	for {
 		n, err := server.Read(buf)
 		if err != nil {
@@ -98,9 +127,7 @@ func (p *Proxy) replies(client, server net.Conn) {
 		case mode == Cut:
 			return
 		default:
-			if _, err := client.Write(buf[:n]); err != nil {
-				return
-			}
+			later <- reply{slices.Clone(buf[:n]), time.Now().Add(time.Duration(p.delay.Load()))}
 		}
 	}
 }

@@ -1,0 +1,100 @@
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// All works with a Redis in another region, whose connections take longer to make than an operation may take.
+func TestAFarRedisWorks(t *testing.T) {
+	for _, late := range []time.Duration{150 * time.Millisecond, 250 * time.Millisecond, 400 * time.Millisecond} {
+		for _, password := range []string{"", "secret"} {
+			t.Run(fmt.Sprintf("%v password %q", late, password), func(t *testing.T) {
+				t.Parallel()
+				srv := redistest.Start(t)
+				p := redistest.StartProxy(t, srv.Addr)
+				if err := srv.Client().ConfigSet(t.Context(), "requirepass", password).Err(); err != nil {
+					t.Fatal(err)
+				}
+				p.Delay(late)
+				useFar(t, p, Config{Addr: p.Addr, DB: 1, Password: password, OpTimeout: time.Second})
+			})
+		}
+	}
+	t.Run("small op_timeout", func(t *testing.T) {
+		t.Parallel()
+		p := redistest.StartProxy(t, redistest.Start(t).Addr)
+		p.Delay(150 * time.Millisecond)
+		useFar(t, p, Config{Addr: p.Addr, OpTimeout: 300 * time.Millisecond})
+	})
+}
+
+// useFar uses a Store for everything, once more after its connections were cut.
+func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
+	s := open(t, cfg)
+	if _, err := s.Probe(t.Context()); err != nil {
+		t.Fatalf("it is not ready after Open: %v", err)
+	}
+	heard := make(chan broker.What, 100)
+	defer s.Listen("n", broker.Exclusive, func(n broker.Notice) { heard <- n.What })()
+	wait := func(want broker.What) {
+		t.Helper()
+		for end := time.After(10 * time.Second); ; {
+			select {
+			case got := <-heard:
+				if got == want {
+					return
+				}
+			case <-end:
+				t.Fatalf("%v was not heard", want)
+			}
+		}
+	}
+	for range 2 {
+		wait(broker.NoticeListening)
+		var g broker.Grant
+		until(t, "acquire", func() (err error) { g, err = s.Acquire(t.Context(), claim("n", "o")); return err })
+		until(t, "renew", func() error { return renewOne(t.Context(), s, "n", "o", g.Fence) })
+		if _, err := s.Look(t.Context(), "n"); err != nil {
+			t.Errorf("look: %v", err)
+		}
+		if page, _, err := s.List(t.Context(), "", "", 10); err != nil || len(page) != 1 {
+			t.Errorf("list: got %v, %v, want one", page, err)
+		}
+		if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
+			t.Errorf("release: %v", err)
+		}
+		wait(broker.NoticeReleased)
+		p.CutAll()
+		until(t, "probe", func() error { _, err := s.Probe(t.Context()); return err })
+	}
+}
+
+// What waits for a connection is bounded like everything else, and was surely not done.
+func TestAConnectionThatIsNotMadeIsUnavailableInTime(t *testing.T) {
+	srv := redistest.Start(t)
+	srv.Pause()
+	defer srv.Resume()
+	const timeout = 300 * time.Millisecond
+	s := open(t, Config{Addr: srv.Addr, OpTimeout: timeout, ConnectTimeout: 2 * time.Second})
+	for what, do := range map[string]func() error{
+		"acquire": func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err },
+		"start": func() error {
+			done := make(chan error, 1)
+			s.StartAcquire(claim("n", "o"), func(_ broker.Grant, err error) { done <- err })
+			return <-done
+		},
+		"renew": func() error { return renewOne(t.Context(), s, "n", "o", 1) },
+		"probe": func() error { _, err := s.Probe(t.Context()); return err },
+	} {
+		begun := time.Now()
+		wantErr(t, do(), broker.ErrUnavailable)
+		if d := time.Since(begun); d > 2*timeout {
+			t.Errorf("%s took %v, want at most %v and a little", what, d, timeout)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"math/big"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// What never heals by itself is an error in the log that says which key to look at, and so does Probe.
+func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
+	open := redistest.Start(t)
+	locked := redistest.Start(t)
+	if err := locked.Client().ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	secure := listenTLS(t)
+	for name, c := range map[string]struct {
+		cfg    Config
+		remedy string
+	}{
+		"wrong password":    {Config{Addr: locked.Addr, Password: "wrong"}, "redis.password_file"},
+		"no password":       {Config{Addr: locked.Addr}, "set redis.password_file"},
+		"wrong user":        {Config{Addr: open.Addr, Username: "nobody", Password: "x"}, "redis.username"},
+		"no such database":  {Config{Addr: open.Addr, DB: 99}, "redis.db"},
+		"plain text to TLS": {Config{Addr: secure}, "redis.tls.enabled to true"},
+		"TLS to plain text": {Config{Addr: open.Addr, TLS: &tls.Config{InsecureSkipVerify: true}}, "redis.tls.enabled to false"}, //nolint:gosec // a test
+		"unknown authority": {Config{Addr: secure, TLS: &tls.Config{ServerName: "redis"}}, "redis.tls.ca_file"},                  //nolint:gosec // a test
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.cfg.OpTimeout, c.cfg.ConnectTimeout = time.Second, 1500*time.Millisecond
+			core, logs := observer.New(zapcore.ErrorLevel)
+			s, err := Open(t.Context(), c.cfg, zap.New(core), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			until(t, "an error in the log", func() error {
+				if logs.Len() == 0 {
+					_, err := s.Probe(context.Background())
+					return err
+				}
+				return nil
+			})
+			remedy, _ := logs.All()[0].ContextMap()["remedy"].(string)
+			if !strings.Contains(remedy, c.remedy) {
+				t.Errorf("got the remedy %q, want one with %q", remedy, c.remedy)
+			}
+			_, err = s.Probe(t.Context())
+			wantErr(t, err, broker.ErrUnavailable)
+			if err == nil || !strings.Contains(err.Error(), c.remedy) {
+				t.Errorf("the probe says %v, want %q in it", err, c.remedy)
+			}
+			if logs.Len() != 1 {
+				t.Errorf("told %d times within a minute, want once", logs.Len())
+			}
+		})
+	}
+}
+
+// listenTLS is a server that speaks TLS, and nothing more, with a certificate of its own.
+func listenTLS(t *testing.T) (addr string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"redis"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{ //nolint:gosec // any version will do
+		Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			wg.Go(func() { serve(conn) })
+		}
+	})
+	t.Cleanup(func() { _ = l.Close(); wg.Wait() })
+	return l.Addr().String()
+}
+
+func serve(conn net.Conn) {
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	_, _ = io.Copy(io.Discard, conn)
+	_ = conn.Close()
+}
