@@ -19,12 +19,14 @@
 //
 // A Session takes the request and answers it, in time, through its Outbox. An Acquire becomes a waiter in the queue
 // of its name (acquire.go, queue.go); one for several names in that of the name in the way (several.go). While nobody here
-// holds the name for itself alone, the queue's driver (driver.go) asks the Store on behalf of the head; it needs a
-// goroutine only if the first attempt is no grant. It also keeps the places of fair waiters in the Store (places.go), and
+// holds the name for itself alone, the Store is asked (attempt.go): on behalf of the head, and side by side for requests
+// that were not refused yet and are tries or want a shared hold. Only for a head that has to wait there is a goroutine, the
+// queue's driver (driver.go). It also keeps the places of fair waiters in the Store (places.go), and
 // hears of releases (ear.go). A granted waiter becomes a Lease and is given to the Keeper, which renews it and ends it when
 // it is lost (lease.go). A named holder that writes may read beside that (readwrite.go). A Release takes the lease back,
 // or passes it to the next waiter in the same Store call (release.go, handover.go). What may have been taken for nobody
-// is given back in the background (settle.go).
+// is given back in the background (settle.go), but for a unary caller that may repeat its request (own.go). A bounded
+// request is answered in time, whatever the Store does (bound.go).
 //
 // # Time
 //

@@ -97,6 +97,8 @@ func (a *actor) live() {
 			a.leave(true)
 		case n < 194:
 			a.leave(false)
+		case n < 198:
+			a.burst()
 		}
 	}
 	a.settleDown()
@@ -141,8 +143,18 @@ func (a *actor) newRequest(r request) uint64 {
 	return a.lastID
 }
 
-func (a *actor) ask() {
-	item := stressItem(a.rng.IntN(stressNames), a.rng)
+func (a *actor) ask() { a.askFor(a.rng.IntN(stressNames)) }
+
+// burst asks for a shared name several times at one moment.
+func (a *actor) burst() {
+	i := stressNames - 1 - a.rng.IntN(2)
+	for range 2 + a.rng.IntN(4) {
+		a.askFor(i)
+	}
+}
+
+func (a *actor) askFor(i int) {
+	item := stressItem(i, a.rng)
 	req := broker.AcquireRequest{
 		Name: item.Name, Kind: item.Kind, Permits: item.Permits, Limit: item.Limit,
 		Holder: []string{"", "", "a", "b"}[a.rng.IntN(4)],

@@ -1,0 +1,172 @@
+package broker_test
+
+import (
+	"fmt"
+	mrand "math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// crowded counts what the holds of a shared name may take at each moment, as far as their clients can know: from the
+// request until the answer to the release. A try that is refused although the request itself, all of these, and all
+// who wait would have had room at any moment of it, was refused without a reason.
+type crowded struct {
+	mu     sync.Mutex // guards the fields below
+	out    int        // asked for or held
+	waits  int        // requests that may wait
+	tries  map[*try]bool
+	wrong  []string
+	grants int
+}
+
+type try struct {
+	permits int
+	reason  bool // there was a moment without room, or with somebody who may wait
+}
+
+const crowdedRoom = 12
+
+// add takes note of permits that may be out from now on, or are surely not any more.
+func (c *crowded) add(permits, waits int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out += permits
+	c.waits += waits
+	for t := range c.tries {
+		c.judgeLocked(t)
+	}
+}
+
+func (c *crowded) judgeLocked(t *try) { t.reason = t.reason || c.out > crowdedRoom || c.waits > 0 }
+
+func (c *crowded) begin(permits int) *try {
+	c.add(permits, 0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := &try{permits: permits}
+	c.tries[t] = true
+	c.judgeLocked(t)
+	return t
+}
+
+func (c *crowded) end(t *try, granted bool, who string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.tries, t)
+	switch {
+	case granted:
+		c.grants++
+	case !t.reason:
+		c.wrong = append(c.wrong, who+" was refused although there was room")
+	}
+}
+
+// stingy makes the store refuse now and then what it has room for: the planted bug.
+func (w *world) stingy(seed uint64) {
+	var mu sync.Mutex
+	rng := mrand.New(mrand.NewPCG(seed, 0)) //nolint:gosec // a test
+	w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		time.Sleep(time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		if rng.IntN(100) == 0 {
+			return broker.Grant{}, &broker.HeldError{}
+		}
+		return next()
+	})
+}
+
+// runCrowd has clients take and give back permits at random, on a store with no faults, and tells which tries were refused
+// for no reason.
+func runCrowd(t *testing.T, seed uint64, plant bool) (grants int, wrong []string) {
+	inWorld(t, func(w *world) {
+		w.far()
+		if plant {
+			w.stingy(seed)
+		}
+		c := &crowded{tries: make(map[*try]bool)}
+		var wg sync.WaitGroup
+		for i := range 8 {
+			rng := mrand.New(mrand.NewPCG(seed, uint64(1+i))) //nolint:gosec // a test
+			s := w.alive()
+			wg.Go(func() {
+				for n := range 300 {
+					s.useCrowd(c, rng, fmt.Sprintf("client %d.%d", i, n))
+				}
+			})
+		}
+		wg.Wait()
+		grants, wrong = c.grants, c.wrong
+	})
+	return grants, wrong
+}
+
+// useCrowd asks once and gives back what it gets.
+func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
+	time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Millisecond))))
+	req := broker.AcquireRequest{Name: "pool", Kind: broker.Semaphore, Limit: crowdedRoom, Permits: uint32(1 + rng.IntN(3))}
+	permits, id := int(req.Permits), c.id()
+	if rng.IntN(8) == 0 { // waits
+		crowd.add(permits, 1)
+		c.Acquire(id, req)
+		h := c.awaitGrant().Hold
+		crowd.add(0, -1)
+		c.leaveCrowd(crowd, h, permits, rng)
+		return
+	}
+	req.Wait = new(time.Duration)
+	t := crowd.begin(permits)
+	c.Acquire(id, req)
+	for {
+		<-c.Outbox().Wake()
+		for _, e := range c.Outbox().Take() {
+			switch e := e.(type) {
+			case broker.Granted:
+				crowd.end(t, true, who)
+				c.leaveCrowd(crowd, e.Hold, permits, rng)
+				return
+			case broker.NotGranted:
+				crowd.end(t, false, who)
+				crowd.add(-permits, 0)
+				return
+			}
+		}
+	}
+}
+
+// leaveCrowd holds for a while, and gives back.
+func (c *client) leaveCrowd(crowd *crowded, h broker.Hold, permits int, rng *mrand.Rand) {
+	time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Millisecond))))
+	c.Release(c.id(), h)
+	for {
+		<-c.Outbox().Wake()
+		if slices.ContainsFunc(c.Outbox().Take(), func(e broker.Event) bool { _, ok := e.(broker.Released); return ok }) {
+			crowd.add(-permits, 0)
+			return
+		}
+	}
+}
+
+// TestNoTryIsRefusedWithoutAReason lets tries and waits of several sizes meet at random.
+func TestNoTryIsRefusedWithoutAReason(t *testing.T) {
+	for _, seed := range []uint64{1, 2, 3, mrand.Uint64()} {
+		grants, wrong := runCrowd(t, seed, false)
+		for _, s := range wrong[:min(len(wrong), 3)] {
+			t.Errorf("seed %d: %s", seed, s)
+		}
+		if t.Logf("%d tries are granted", grants); grants < 300 {
+			t.Errorf("%d tries are granted only: this shows nothing", grants)
+		}
+	}
+}
+
+// TestARefusalWithoutAReasonWouldBeNoticed is the control.
+func TestARefusalWithoutAReasonWouldBeNoticed(t *testing.T) {
+	if _, wrong := runCrowd(t, 5, true); len(wrong) == 0 {
+		t.Error("nobody noticed it")
+	}
+}
