@@ -189,6 +189,8 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 		}
 		l.q.holdLocked(l)
 		w.sess.leases[l.key()] = l
+		b.order.leases.ReplaceOrInsert(l)
+		w.sess.autoLocked(l)
 		b.metrics.held.WithLabelValues(l.kind.String()).Inc()
 		b.metrics.leases.Inc()
 		b.keeper.Keep(l, l.until)

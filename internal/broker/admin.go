@@ -1,11 +1,9 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -21,6 +19,7 @@ type SessionInfo struct {
 // LeaseInfo describes a lease of a session of this replica.
 type LeaseInfo struct {
 	Hold       Hold
+	owner      Owner
 	Session    string
 	Client     string
 	Age        time.Duration
@@ -121,59 +120,59 @@ func (b *Broker) Sessions(after string, size int) []SessionInfo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var infos []SessionInfo
-	for _, id := range firstAfter(maps.Keys(b.sessions), after, size) {
-		s := b.sessions[id]
+	b.order.sessions.AscendGreaterOrEqual(&Session{id: after}, func(s *Session) bool {
+		if s.id == after {
+			return true
+		}
+		if len(infos) == size {
+			return false
+		}
 		infos = append(infos, SessionInfo{
-			ID: id, Client: s.client, Age: time.Since(s.opened), Silence: time.Since(s.heard),
+			ID: s.id, Client: s.client, Age: time.Since(s.opened), Silence: time.Since(s.heard),
 			Locks: len(s.leases), Waiters: len(s.waiting),
 		})
-	}
+		return true
+	})
 	return infos
 }
 
-// Key orders leases: by name, then by fence.
+// Key is where a lease is in the order: by name, then by fence.
 func (i LeaseInfo) Key() string {
-	return fmt.Sprintf("%s\x00%020d\x00%s", i.Hold.Name, i.Hold.Fence, i.Session)
+	return fmt.Sprintf("%s\x00%d\x00%s", i.Hold.Name, i.Hold.Fence, i.owner)
+}
+
+// leaseAt is a lease with such a key, or with a name alone.
+func leaseAt(key string) *Lease {
+	name, rest, _ := strings.Cut(key, "\x00")
+	number, owner, _ := strings.Cut(rest, "\x00")
+	fence, _ := strconv.ParseUint(number, 10, 64) // a key of somebody's own making is somewhere in the order, too
+	return &Lease{name: name, fence: Fence(fence), owner: Owner(owner)}
 }
 
 // Leases lists up to size leases of this replica's sessions, ordered by their keys, from the key after the given one on.
 func (b *Broker) Leases(prefix, after string, size int) []LeaseInfo {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	infos := make(map[string]LeaseInfo)
-	for name, q := range b.queues {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
-		for _, l := range q.leasesLocked() {
-			i := l.infoLocked()
-			infos[i.Key()] = i
-		}
-	}
 	var page []LeaseInfo
-	for _, key := range firstAfter(maps.Keys(infos), after, size) {
-		page = append(page, infos[key])
-	}
+	last, from := leaseAt(after), leaseAt(max(prefix, after))
+	b.order.leases.AscendGreaterOrEqual(from, func(l *Lease) bool {
+		if after != "" && l.compare(last) <= 0 {
+			return true
+		}
+		if len(page) == size || !strings.HasPrefix(l.name, prefix) {
+			return false
+		}
+		page = append(page, l.infoLocked())
+		return true
+	})
 	return page
 }
 
 func (l *Lease) infoLocked() LeaseInfo {
 	return LeaseInfo{
-		Hold: l.hold(), Session: l.sess.id, Client: l.sess.client.Name, Age: time.Since(l.since),
+		Hold: l.hold(), owner: l.owner, Session: l.sess.id, Client: l.sess.client.Name, Age: time.Since(l.since),
 		ValidFor: max(time.Until(l.until), 0), Auto: l.auto, Count: l.count, Permits: l.permits, Annotation: l.annotation,
 	}
-}
-
-// firstAfter returns the size smallest keys greater than after, in their order.
-func firstAfter(keys func(func(string) bool), after string, size int) []string {
-	var found []string
-	for k := range keys {
-		if cmp.Compare(k, after) > 0 {
-			found = append(found, k)
-		}
-	}
-	slices.Sort(found)
-	return found[:min(size, len(found))]
 }
 
 // Waiters lists up to size requests that wait for a name, the next one first, from a position on: for a fair lock all

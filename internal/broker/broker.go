@@ -31,6 +31,7 @@ type Broker struct {
 	mu                       sync.Mutex // guards the fields below, and all queues, sessions and leases
 	queues                   map[string]*queue
 	sessions                 map[string]*Session
+	order                    order
 	watches                  map[string]*watch
 	bounded                  list.List            // of *waiter, requests with a bounded wait that need not wait yet, in order of age
 	boundAt                  *time.Timer          // looks at bounded; nil while that is empty
@@ -38,6 +39,7 @@ type Broker struct {
 	leaving                  map[placeKey][]Owner // places being given up
 	draining                 bool
 	idle                     chan struct{} // closed when the last session left a draining broker; another one after an Undrain
+	marking                  bool          // leases are being marked as to be verified: nobody is told Safe
 	closed                   bool
 	recounting, recountAgain bool   // all leases are being verified, and will be once more
 	taking                   int    // goroutines that may take a lock, or give back what was taken for nobody
@@ -55,6 +57,7 @@ func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus
 		down:     errNotProbed,
 		queues:   make(map[string]*queue),
 		sessions: make(map[string]*Session),
+		order:    newOrder(),
 		watches:  make(map[string]*watch),
 		own:      make(map[Owner]own),
 		leaving:  make(map[placeKey][]Owner),
@@ -91,9 +94,11 @@ func (b *Broker) Drain(within time.Duration) int {
 		b.idleLocked()
 	}
 	n, i := len(b.sessions), 0
+	var p piece
 	for _, s := range b.sessions {
-		i++
+		i = min(i+1, n)
 		s.emitLocked(Draining{Within: within / time.Duration(n) * time.Duration(i)})
+		p.breakLocked(b, 1)
 	}
 	return n
 }
@@ -134,9 +139,12 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.mu.Lock()
 	b.draining = true
 	ended := make([]*Session, 0, len(b.sessions))
+	var p piece
 	for _, s := range b.sessions {
+		cost := 1 + len(s.leases) + len(s.waiting)
 		s.endLocked(ErrDraining, s.releaseOnEnd)
 		ended = append(ended, s)
+		p.breakLocked(b, cost)
 	}
 	b.refuseAllLocked(ErrDraining)
 	b.idleLocked()

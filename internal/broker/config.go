@@ -38,6 +38,8 @@ type Limits struct {
 const (
 	// heartbeats is how many heartbeats a client sends in a session TTL.
 	heartbeats = 3
+	// soonestPart is the part of a session TTL for which the smallest validity of many leases is not found out anew.
+	soonestPart = 12
 	// clientNameBytes bounds the name a client gives itself.
 	clientNameBytes = 128
 	// maxLabels and labelBytes bound the labels of a client.

@@ -30,3 +30,9 @@ func (s *Session) Residue() string {
 	return fmt.Sprintf("%d leases, %d waiters for %d locks, %d watches, %d unsettled, %d operations, %d suspects", len(s.leases),
 		len(s.waiting), s.asked, len(s.watched), s.unsettled, s.ops, s.suspects)
 }
+
+// RequestIDs is requestIDs for tests.
+type RequestIDs struct{ requestIDs }
+
+// Use is use.
+func (r *RequestIDs) Use(id uint64) bool { return r.use(id) }

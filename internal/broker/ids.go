@@ -29,10 +29,21 @@ func (r *requestIDs) advance(id uint64) {
 	if id-r.greatest >= idWindow {
 		r.seen = [idWindow / 64]uint64{}
 	} else {
-		for i := r.greatest; i != id; { // id may be the greatest number there is
-			i++
-			r.seen[i/64%uint64(len(r.seen))] &^= uint64(1) << (i % 64)
-		}
+		r.forget(r.greatest+1, id)
 	}
 	r.greatest = id
+}
+
+// forget takes the marks from the ids from first to last, 64 at a time.
+func (r *requestIDs) forget(first, last uint64) {
+	low, high := ^uint64(0)<<(first%64), ^uint64(0)>>(63-last%64)
+	if first/64 == last/64 {
+		r.seen[first/64%uint64(len(r.seen))] &^= low & high
+		return
+	}
+	r.seen[first/64%uint64(len(r.seen))] &^= low
+	for word := first/64 + 1; word < last/64; word++ {
+		r.seen[word%uint64(len(r.seen))] = 0
+	}
+	r.seen[last/64%uint64(len(r.seen))] &^= high
 }

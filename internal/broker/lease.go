@@ -211,6 +211,7 @@ func (l *Lease) overLocked() {
 	l.b.metrics.leases.Dec()
 	l.b.metrics.holdTime.Observe(time.Since(l.since).Seconds())
 	delete(l.sess.leases, l.key())
+	l.b.order.leases.Delete(l)
 	l.sess.trustLocked(l)
 }
 
@@ -256,6 +257,7 @@ func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
 	case err == nil:
 		l.count++
 		l.auto = l.auto || req.Lease == nil
+		s.autoLocked(l)
 		l.stretchLocked(a.start, c.TTL)
 		b.keeper.Keep(l, l.until)
 		s.emitLocked(Granted{ID: id, Hold: l.hold(), Validity: s.validityLocked(l.until), Count: l.count, Auto: l.auto})

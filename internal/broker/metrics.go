@@ -96,7 +96,9 @@ func (b *Broker) oldestWaiter() float64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var oldest time.Duration
+	var p piece
 	for _, q := range b.queues {
+		p.breakLocked(b, 1)
 		if w := q.headLocked(); w != nil {
 			oldest = max(oldest, time.Since(w.since))
 		}

@@ -52,10 +52,13 @@ func (b *Broker) probed(identity string, err error) {
 
 // riskLocked tells AtRisk to the sessions that hold leases and were not told.
 func (b *Broker) riskLocked() {
+	var p piece
 	for _, s := range b.sessions {
-		if s.atRisk || len(s.leases) == 0 {
+		p.breakLocked(b, 1)
+		if s.atRisk || s.ended || len(s.leases) == 0 {
 			continue
 		}
+		p.done += len(s.leases)
 		s.atRisk = true
 		var until time.Time
 		for _, l := range s.leases {
@@ -69,8 +72,14 @@ func (b *Broker) riskLocked() {
 
 // verifyLocked has every lease renewed now, and the heads of the queues try again. Each session at risk is told Safe when all of its leases are.
 func (b *Broker) verifyLocked() {
-	var all []*Lease
+	var p piece
+	b.marking = true
 	for _, s := range b.sessions {
+		p.breakLocked(b, 1+len(s.leases))
+		if s.ended {
+			continue
+		}
+		all := make([]*Lease, 0, len(s.leases))
 		for _, l := range s.leases {
 			if !l.suspect {
 				l.suspect = true
@@ -78,11 +87,16 @@ func (b *Broker) verifyLocked() {
 			}
 			all = append(all, l)
 		}
-		s.calmLocked()
+		b.keeper.Hurry(all)
 	}
-	b.keeper.Hurry(all)
+	b.marking = false
+	for _, s := range b.sessions {
+		s.calmLocked()
+		p.breakLocked(b, 1)
+	}
 	for _, q := range b.queues {
 		q.hurryLocked() // a head that waits for the store need not wait longer
+		p.breakLocked(b, 1)
 	}
 }
 
@@ -96,7 +110,7 @@ func (s *Session) trustLocked(l *Lease) {
 }
 
 func (s *Session) calmLocked() {
-	if s.atRisk && s.suspects == 0 && s.b.down == nil {
+	if s.atRisk && s.suspects == 0 && s.b.down == nil && !s.b.marking {
 		s.atRisk = false
 		s.emitLocked(Safe{})
 	}
@@ -130,8 +144,10 @@ func (b *Broker) recount() {
 		b.mu.Lock()
 		b.recountAgain = false
 		var all []*Lease
+		var p piece
 		for _, s := range b.sessions {
 			all = slices.AppendSeq(all, maps.Values(s.leases))
+			p.breakLocked(b, 1+len(s.leases))
 		}
 		b.mu.Unlock()
 		for some := range slices.Chunk(all, max(1, (len(all)+recountSteps-1)/recountSteps)) {

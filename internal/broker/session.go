@@ -46,10 +46,13 @@ type Session struct {
 	waiting   map[uint64]*waiter
 	asked     int // locks that those ask for
 	watched   map[string]*watch
-	unsettled int  // holds with an unknown outcome being cleared up
-	suspects  int  // leases to be verified before Safe is told
-	unread    bool // its requests are not read, because it does not read its answers
-	atRisk    bool // AtRisk was told, Safe was not
+	unsettled int       // holds with an unknown outcome being cleared up
+	suspects  int       // leases to be verified before Safe is told
+	soonest   time.Time // no auto lease's validity ends before; zero if there was none
+	soonestAt time.Time // when that is found out anew
+	hurrying  bool      // its auto leases are being renewed
+	unread    bool      // its requests are not read, because it does not read its answers
+	atRisk    bool      // AtRisk was told, Safe was not
 	ended     bool
 	releasing bool  // then its leases were to be released
 	cause     error // why it ended; nil after Goodbye
@@ -82,6 +85,7 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 		return nil, b.metrics.denied("sessions", limits.Sessions)
 	}
 	b.sessions[s.id] = s
+	b.order.sessions.ReplaceOrInsert(s)
 	s.silence = time.AfterFunc(ttl, s.checkSilence)
 	b.log.Debug("session opened", zap.String("session", s.id), zap.String("client", s.client.Name), zap.String("peer", s.client.Peer))
 	return s, nil
@@ -123,13 +127,55 @@ func (s *Session) hearLocked() {
 		return
 	}
 	s.hurryAt = s.heard.Add(s.ttl / 4)
-	auto := make([]*Lease, 0, len(s.leases))
+	switch {
+	case s.hurrying || s.b.closed:
+	case len(s.leases) <= pieceSize:
+		s.hurryLocked()
+	default:
+		s.hurrying = true
+		s.b.wg.Go(func() {
+			s.b.mu.Lock()
+			defer s.b.mu.Unlock()
+			s.hurryLocked()
+			s.hurrying = false
+		})
+	}
+}
+
+// hurryLocked makes the Keeper renew the auto leases, in pieces.
+func (s *Session) hurryLocked() {
+	auto := make([]*Lease, 0, min(len(s.leases), pieceSize))
+	var p piece
 	for _, l := range s.leases {
 		if l.auto {
 			auto = append(auto, l)
 		}
+		if len(auto) == pieceSize {
+			s.b.keeper.Hurry(auto)
+			auto = auto[:0]
+			p.breakLocked(s.b, pieceSize)
+		}
 	}
 	s.b.keeper.Hurry(auto)
+}
+
+// autoLocked takes note of a lease that may have become an auto lease, or of one that ends earlier.
+func (s *Session) autoLocked(l *Lease) {
+	if l.auto && (s.soonest.IsZero() || l.until.Before(s.soonest)) {
+		s.soonest = l.until
+	}
+}
+
+// soonestLocked is a moment before which no auto lease's validity ends, zero if there is none. To look at all leases is
+// work, so that is done only from time to time: in between renewals may have made it later than what is told.
+func (s *Session) soonestLocked() time.Time {
+	if now := time.Now(); len(s.leases) <= pieceSize || !now.Before(s.soonestAt) {
+		s.soonest, s.soonestAt = time.Time{}, now.Add(s.ttl/soonestPart)
+		for _, l := range s.leases {
+			s.autoLocked(l)
+		}
+	}
+	return s.soonest
 }
 
 // Unread says whether the session's requests are left unread because its answers are not read. Meanwhile it is not heard,
@@ -149,13 +195,7 @@ func (s *Session) Heartbeat(id, sentID uint64) {
 	}
 	s.hearLocked()
 	s.anchor, s.anchorAt = sentID, s.heard
-	ack := HeartbeatAck{ID: id, SentID: sentID}
-	for _, l := range s.leases {
-		if l.auto && (ack.Until.IsZero() || l.until.Before(ack.Until)) {
-			ack.Until = l.until
-		}
-	}
-	s.emitLocked(ack)
+	s.emitLocked(HeartbeatAck{ID: id, SentID: sentID, Until: s.soonestLocked()})
 }
 
 // Refuse answers a request that could not even be read. Like any other message it is a sign of life.
@@ -193,6 +233,7 @@ func (s *Session) endLocked(cause error, release bool) {
 	s.ended, s.releasing, s.cause = true, release, cause
 	s.silence.Stop()
 	delete(b.sessions, s.id)
+	b.order.sessions.Delete(s)
 	for _, w := range s.waiting {
 		b.removeLocked(w)
 	}

@@ -1,0 +1,137 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/watchdog"
+)
+
+// quickest is the least time that f takes; what else the machine does makes it longer only.
+func quickest(f func()) time.Duration {
+	least := time.Hour
+	for range 20 {
+		began := time.Now()
+		f()
+		least = min(least, time.Since(began))
+	}
+	return least
+}
+
+// TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld compares what requests cost with few and with many leases, all of
+// which the broker does under its mutex.
+func TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld(t *testing.T) {
+	const few, many, most = 300, 9900, 8 // a list of pages grows with the logarithm
+	var small, large map[string]time.Duration
+	holding(t, few, func(b *broker.Broker, s *broker.Session) { small = costs(b, s, few) })
+	holding(t, many, func(b *broker.Broker, s *broker.Session) { large = costs(b, s, many) })
+	for what, before := range small {
+		ratio := float64(large[what]) / float64(before)
+		t.Logf("%s: %v with %d leases, %v with %d: %.1f times", what, before, few, large[what], many, ratio)
+		if ratio > most {
+			t.Errorf("%s takes %.1f times as long with %d times the leases, want %d at most", what, ratio, many/few, most)
+		}
+	}
+}
+
+func costs(b *broker.Broker, s *broker.Session, leases int) map[string]time.Duration {
+	s.Heartbeat(0, 1) // the first one looks at all
+	last := fmt.Sprintf("name-%08d", leases/2)
+	return map[string]time.Duration{
+		"a heartbeat": quickest(func() {
+			for range 100 {
+				s.Heartbeat(0, 1)
+			}
+		}),
+		"a page of leases":    quickest(func() { b.Leases("", "", 100) }),
+		"a page further back": quickest(func() { b.Leases("name", last, 100) }),
+		"a page of one name":  quickest(func() { b.Leases(last, "", 100) }),
+	}
+}
+
+// holding runs a test with a session that holds locks.
+func holding(t *testing.T, leases int, test func(b *broker.Broker, s *broker.Session)) {
+	t.Helper()
+	store := newGenerous(t)
+	reg := prometheus.NewRegistry()
+	dog := watchdog.New(store, zap.NewNop(), reg)
+	b := broker.New(testConfig(), store, dog, zap.NewNop(), reg)
+	s, err := b.Open(broker.OpenRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range leases {
+		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("name-%08d", i), Kind: broker.Exclusive})
+	}
+	granted(t, s, leases)
+	test(b, s)
+	if err := b.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	dog.Close()
+}
+
+// TestAnyStrideOfRequestIDsCostsTheSame compares ids that follow each other with ids as far apart as they may be.
+func TestAnyStrideOfRequestIDsCostsTheSame(t *testing.T) {
+	cost := func(stride uint64) time.Duration {
+		return quickest(func() {
+			ids := new(broker.RequestIDs)
+			for i := range uint64(10000) {
+				if !ids.Use(1 + i*stride) {
+					t.Fatal("a fresh id was refused")
+				}
+			}
+		})
+	}
+	near, far := cost(1), cost(4095)
+	t.Logf("10,000 ids: %v next to each other, %v far apart", near, far)
+	if far > 30*near {
+		t.Errorf("%v next to each other, but %v far apart", near, far)
+	}
+}
+
+// TestListsArePagedWithoutGapsAndRepeats reads all leases and sessions in small pages.
+func TestListsArePagedWithoutGapsAndRepeats(t *testing.T) {
+	inWorld(t, func(w *world) {
+		want := 0
+		for range 7 {
+			c := w.open()
+			for i := range 5 {
+				c.acquire(broker.AcquireRequest{Name: "shared", Kind: broker.Read})
+				c.acquire(broker.AcquireRequest{Name: fmt.Sprint(c.ID(), i), Kind: broker.Exclusive})
+				want += 2
+			}
+		}
+		time.Sleep(time.Second)
+		for size := range 12 {
+			seen, after := map[string]bool{}, ""
+			for page := w.b.Leases("", "", size+1); len(page) > 0; page = w.b.Leases("", after, size+1) {
+				for _, l := range page {
+					if after = l.Key(); seen[after] {
+						t.Fatalf("%q comes twice", after)
+					}
+					seen[after] = true
+				}
+			}
+			if len(seen) != want {
+				t.Errorf("pages of %d: got %d leases, want %d", size+1, len(seen), want)
+			}
+			sessions, last := 0, ""
+			for page := w.b.Sessions("", size+1); len(page) > 0; page = w.b.Sessions(last, size+1) {
+				sessions, last = sessions+len(page), page[len(page)-1].ID
+			}
+			if sessions != 7 {
+				t.Errorf("pages of %d: got %d sessions, want 7", size+1, sessions)
+			}
+		}
+		if got := len(w.b.Leases("shared", "", 1000)); got != 35 {
+			t.Errorf("got %d leases of a prefix, want 35", got)
+		}
+	})
+}
