@@ -59,7 +59,7 @@ type execution struct {
 	lock    []client.LockOption
 	bounded bool          // whether wait counts
 	wait    time.Duration // for the locks
-	look    func(ctx context.Context, name string) (lockView, error)
+	inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error)
 	patient bool // goes on while the server cannot be reached
 	client  *client.Client
 	signals chan os.Signal
@@ -104,7 +104,7 @@ func newExec(o *options) *cobra.Command {
 				return err
 			}
 			defer s.close()
-			x.look = s.look
+			x.inspect = s.inspect
 			opts := []client.Option{client.WithSessionTTL(ttl), client.WithOnStatus(x.tell)}
 			if x.patient {
 				opts = append(opts, client.WithConnectWait(toldAfter))

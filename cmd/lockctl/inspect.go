@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -15,26 +17,53 @@ import (
 // inspectView is what inspect prints. Its keys are part of what lockctl promises.
 type inspectView struct {
 	lockView
+	Holds []holderView `json:"holds"`
 	Queue []waiterView `json:"queue"`
+	// Replicas is how many were asked, Silent how many of them did not answer: what those know is missing.
+	Replicas uint32 `json:"replicas"`
+	Silent   uint32 `json:"replicas_silent"`
 }
 
-// waiterView is a request that waits.
+// holderView is who holds a lock. What nobody knows is empty.
+type holderView struct {
+	Owner      string            `json:"owner"`
+	Origin     string            `json:"origin"` // session, unary, other; empty if it is not known
+	Kind       string            `json:"kind"`
+	Session    string            `json:"session"`
+	Client     string            `json:"client"`
+	Labels     map[string]string `json:"labels"`
+	Address    string            `json:"address"`
+	Replica    string            `json:"replica"`
+	Age        *int64            `json:"age_ms"`
+	TTL        *int64            `json:"ttl_ms"` // null if it has no end
+	Auto       bool              `json:"auto"`
+	Fence      uint64            `json:"fence"`
+	HoldCount  uint32            `json:"hold_count"`
+	Permits    uint32            `json:"permits"`
+	Annotation string            `json:"annotation"`
+}
+
+// waiterView is a request that waits. What nobody knows is empty.
 type waiterView struct {
-	Position uint32 `json:"position"` // 0 = the next one
-	Kind     string `json:"kind"`
-	Owner    string `json:"owner"`   // of a fair lock
-	Session  string `json:"session"` // empty for a unary call, or elsewhere
-	Client   string `json:"client"`
-	Age      *int64 `json:"age_ms"` // null for one that waits elsewhere
+	Position   uint32 `json:"position"` // 0 = the next one
+	Kind       string `json:"kind"`
+	Owner      string `json:"owner"`
+	Session    string `json:"session"` // empty for a unary call
+	Client     string `json:"client"`
+	Address    string `json:"address"`
+	Replica    string `json:"replica"`
+	Age        *int64 `json:"age_ms"`
+	TimeLeft   *int64 `json:"time_left_ms"` // null if it waits for ever
+	Annotation string `json:"annotation"`
 }
 
 func newInspect(o *options) *cobra.Command {
 	var most uint32
 	cmd := &cobra.Command{
 		Use:   "inspect NAME",
-		Short: "Show what is known of a name, and who waits for it",
-		Long: `inspect shows what is known of a name, and who waits for it, the next one first: for a fair lock all there are on
-any replica and in other programs, for other kinds those on the replica that answers.`,
+		Short: "Show who holds a name and who waits for it",
+		Long: `inspect shows who holds a name and who waits for it, on all replicas and in other programs on the same Redis. The
+waiters of a fair lock are shown in their order; those of other kinds by replica, the next one of each first.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
@@ -63,56 +92,51 @@ func (v inspectView) unknown() bool {
 	return !v.Held && v.Fence == 0 && v.Limit == 0 && v.Holders == 0 && v.waiting() == 0
 }
 
+// inspect asks for at most so many waiters.
 func (s *services) inspect(ctx context.Context, name string, most uint32) (inspectView, error) {
-	v := inspectView{Queue: []waiterView{}} // printed as [] if nobody waits
-	var err error
-	if v.lockView, err = s.look(ctx, name); err != nil {
-		return v, err
+	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.InspectResponse, error) {
+		return s.reads.Inspect(ctx, &lockdv1.InspectRequest{Name: name, MaxWaiters: most})
+	})
+	v := inspectView{
+		lockView: viewLock(resp.GetLock()), Holds: []holderView{}, Queue: []waiterView{}, // printed as [] if there are none
+		Replicas: resp.GetReplicasAsked(), Silent: resp.GetReplicasAsked() - resp.GetReplicasAnswered(),
 	}
-	if v.waiting() > 0 {
-		v.Queue, err = s.queue(ctx, name, int(min(most, v.waiting())))
+	for _, h := range resp.GetHolders() {
+		v.Holds = append(v.Holds, viewHolder(h))
 	}
+	for _, w := range resp.GetWaiters() {
+		v.Queue = append(v.Queue, viewWaiter(w))
+	}
+	v.Waiters = max(v.Waiters, number32(len(v.Queue)))
 	return v, err
 }
 
-// look reads what is known of a name.
-func (s *services) look(ctx context.Context, name string) (lockView, error) {
-	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.GetResponse, error) {
-		return s.locks.Get(ctx, &lockdv1.GetRequest{Name: name})
-	})
-	return viewLock(resp.GetLock()), err
+func viewHolder(h *lockdv1.HolderInfo) holderView {
+	origins := map[lockdv1.HolderInfo_Origin]string{
+		lockdv1.HolderInfo_ORIGIN_SESSION: "session", lockdv1.HolderInfo_ORIGIN_UNARY: "unary",
+		lockdv1.HolderInfo_ORIGIN_OTHER: "other",
+	}
+	return holderView{
+		Owner: h.GetOwner(), Origin: origins[h.GetOrigin()], Kind: kindName(h.GetKind()), Session: h.GetSessionId(),
+		Client: h.GetClientName(), Labels: h.GetLabels(), Address: h.GetPeer(), Replica: h.GetReplica(),
+		Age: viewTime(h.GetAge()), TTL: viewTime(h.GetTtl()), Auto: h.GetAuto(), Fence: h.GetFence(),
+		HoldCount: h.GetHoldCount(), Permits: h.GetPermits(), Annotation: h.GetAnnotation(),
+	}
 }
 
-// queue reads those who wait, at most so many.
-func (s *services) queue(ctx context.Context, name string, most int) ([]waiterView, error) {
-	queue := []waiterView{}
-	err := page(func(token string) (string, error) {
-		left := most - len(queue)
-		if left <= 0 {
-			return "", nil
-		}
-		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ListWaitersResponse, error) {
-			return s.reads.ListWaiters(ctx, &lockdv1.ListWaitersRequest{
-				Name: name, PageSize: uint32(min(left, pageSize)), PageToken: token, //nolint:gosec // from 1 to pageSize
-			})
-		})
-		for _, w := range resp.GetWaiters() {
-			queue = append(queue, viewWaiter(w))
-		}
-		return resp.GetNextPageToken(), err
-	})
-	return queue, err
+func viewTime(d *durationpb.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	return new(d.AsDuration().Milliseconds())
 }
 
 func viewWaiter(w *lockdv1.WaiterInfo) waiterView {
-	v := waiterView{
+	return waiterView{
 		Position: w.GetPosition(), Kind: kindName(w.GetKind()), Owner: w.GetOwner(), Session: w.GetSessionId(),
-		Client: w.GetClientName(),
+		Client: w.GetClientName(), Address: w.GetPeer(), Replica: w.GetReplica(), Age: viewTime(w.GetAge()),
+		TimeLeft: viewTime(w.GetTimeLeft()), Annotation: w.GetAnnotation(),
 	}
-	if w.GetAge() != nil {
-		v.Age = new(w.GetAge().AsDuration().Milliseconds())
-	}
-	return v
 }
 
 func (v inspectView) print(w io.Writer) error {
@@ -120,20 +144,19 @@ func (v inspectView) print(w io.Writer) error {
 		{"name", v.Name},
 		{"kind", dash(v.Kind)},
 		{"held", strconv.FormatBool(v.Held)},
-		{"holder", dash(v.Holder)},
 		{"holders", v.holders()},
-		{"client", dash(v.Client)},
 		{"fence", strconv.FormatUint(v.Fence, 10)},
 		{"ttl", v.ttl()},
-		{"hold count", number(v.HoldCount)},
-		{"waiters", number(v.Waiters)},
-		{"queued", number(v.Queued)},
-		{"annotation", dash(v.Annotation)},
+		{"waiters", number(v.waiting())},
 	}
-	if v.Limit > 0 {
-		rows = append(rows, []string{"limit", number(v.Limit)})
+	if v.Silent > 0 {
+		rows = append(rows, []string{"replicas", fmt.Sprintf("%d of %d did not answer: what they know is missing", v.Silent, v.Replicas)})
 	}
-	if err := printTable(w, rows); err != nil || len(v.Queue) == 0 {
+	err := printTable(w, rows)
+	if err == nil && len(v.Holds) > 0 {
+		err = v.printHolds(w)
+	}
+	if err != nil || len(v.Queue) == 0 {
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
@@ -142,12 +165,37 @@ func (v inspectView) print(w io.Writer) error {
 	return printQueue(w, v.Queue)
 }
 
-// waiter is who waits, as far as it is known.
-func (v waiterView) waiter() string {
-	if v.Owner != "" {
-		return v.Owner
+func (v inspectView) printHolds(w io.Writer) error {
+	if _, err := fmt.Fprintln(w); err != nil {
+		return err
 	}
-	return v.Session
+	rows := [][]string{{"HELD BY", "KIND", "COUNT", "SINCE", "TTL", "ADDRESS", "REPLICA", "ANNOTATION", "OWNER"}}
+	for _, h := range v.Holds {
+		rows = append(rows, []string{
+			h.by(), dash(h.Kind), number(max(h.HoldCount, h.Permits)), milliseconds(h.Age), milliseconds(h.TTL),
+			dash(h.Address), dash(h.Replica), dash(h.Annotation), dash(h.Owner),
+		})
+	}
+	return printTable(w, rows)
+}
+
+// by is who holds a lock, as a person would say it.
+func (h holderView) by() string {
+	switch {
+	case h.Client != "":
+		return h.Client
+	case h.Origin == "other":
+		return "another program"
+	case h.Origin == "unary":
+		return "a unary lease"
+	case h.Origin == "session":
+		return "a session"
+	default:
+		return "not known"
+	}
 }
 
 func (v waiterView) age() string { return milliseconds(v.Age) }
+
+// number32 is a count that is never negative.
+func number32(n int) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) } //nolint:gosec // see above

@@ -80,7 +80,7 @@ func awaitWaiters(t *testing.T, name string, n float64) {
 
 var lockKeys = []string{
 	"name", "kind", "held", "holder", "client", "fence", "ttl_ms", "hold_count", "waiters", "annotation", "holders", "limit",
-	"queued", "queue",
+	"queued", "queue", "holds", "replicas", "replicas_silent",
 }
 
 func TestInspect(t *testing.T) {
@@ -93,7 +93,13 @@ func TestInspect(t *testing.T) {
 		v["ttl_ms"].(float64) < 10_000 || v["holder"] == "" {
 		t.Errorf("got %s", r.stdout)
 	}
-	if text := call(t, "inspect", "inspect-me").stdout; !strings.Contains(text, "client      the test\n") {
+	h := v["holds"].([]any)[0].(map[string]any)
+	if h["origin"] != "session" || h["client"] != "the test" || h["annotation"] != "for <people>" || h["replica"] == "" ||
+		h["address"] == "" || h["age_ms"] == nil || h["auto"] != true || h["session"] == "" || v["replicas_silent"] != 0.0 {
+		t.Errorf("got %s", r.stdout)
+	}
+	text := call(t, "inspect", "inspect-me").stdout
+	if !strings.Contains(text, "\n\nHELD BY ") || !strings.Contains(text, "\nthe test ") {
 		t.Errorf("got %s", text)
 	}
 	if err := l.Unlock(t.Context()); err != nil {

@@ -87,25 +87,29 @@ func (x *execution) tellHolders(ctx context.Context) {
 // holders says who holds the first of the locks that is held.
 func (x *execution) holders(ctx context.Context) string {
 	for _, i := range x.items {
-		v, err := x.look(ctx, i.Name)
+		v, err := x.inspect(ctx, i.Name, 1)
 		if err == nil && v.Held {
-			return fmt.Sprintf("%q, held by %s", v.Name, v.by())
+			return fmt.Sprintf("%q, held by %s", v.Name, v.heldBy())
 		}
 	}
 	return ""
 }
 
-// by says who holds a lock, as far as it is known.
-func (v lockView) by() string {
-	who := dash(v.Client)
-	switch {
-	case v.Client == "" && v.Holder != "":
-		who = v.Holder
-	case v.Client == "":
-		who = fmt.Sprintf("%s holders", v.holders())
+// heldBy says who holds a lock: the first one, and how many others.
+func (v inspectView) heldBy() string {
+	if len(v.Holds) == 0 {
+		return fmt.Sprintf("%s holders", v.lockView.holders())
 	}
-	if v.Annotation != "" {
-		who += " (" + v.Annotation + ")"
+	first := v.Holds[0]
+	who := first.by()
+	if first.Client == "" && first.Owner != "" {
+		who += " " + first.Owner
+	}
+	if first.Annotation != "" {
+		who += " (" + first.Annotation + ")"
+	}
+	if others := len(v.Holds) - 1; others > 0 {
+		who += fmt.Sprintf(" and %d more", others)
 	}
 	return who
 }

@@ -182,15 +182,16 @@ func newWaiters(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "waiters NAME",
 		Short: "List who waits for a name, the next one first",
-		Long: `waiters lists who waits for a name, the next one first: for a fair lock all there are on any replica and in other
-programs, for other kinds those on the replica that answers.`,
+		Long: `waiters lists who waits for a name, on all replicas. The waiters of a fair lock are shown in their order, those of
+other programs included; those of other kinds by replica, the next one of each first.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
-				queue, err := s.queue(ctx, args[0], int(most))
+				v, err := s.inspect(ctx, args[0], most)
 				if err != nil {
 					return wrap("waiters", args[0], err)
 				}
+				queue := v.Queue
 				if o.output == outputJSON {
 					return printJSON(cmd.OutOrStdout(), queue)
 				}
@@ -203,9 +204,12 @@ programs, for other kinds those on the replica that answers.`,
 }
 
 func printQueue(w io.Writer, queue []waiterView) error {
-	rows := [][]string{{"POSITION", "KIND", "AGE", "CLIENT", "WAITER"}}
+	rows := [][]string{{"POSITION", "KIND", "AGE", "TIME LEFT", "CLIENT", "ADDRESS", "REPLICA", "ANNOTATION", "WAITER"}}
 	for _, q := range queue {
-		rows = append(rows, []string{number(q.Position), dash(q.Kind), q.age(), dash(q.Client), dash(q.waiter())})
+		rows = append(rows, []string{
+			number(q.Position), dash(q.Kind), q.age(), milliseconds(q.TimeLeft), dash(q.Client), dash(q.Address),
+			dash(q.Replica), dash(q.Annotation), dash(q.Owner),
+		})
 	}
 	return printTable(w, rows)
 }
