@@ -6,15 +6,17 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
-// metrics never carry the name of a lock or of a client.
+// metrics never carry the name of a lock or of a client. What a label can be exists at 0 from the start.
 type metrics struct {
 	waiters  tally
 	held     *prometheus.GaugeVec
 	leases   tally // all that are held
 	acquires *prometheus.CounterVec
-	waitTime prometheus.Histogram
+	waitTime [Semaphore + 1]prometheus.Observer // by kind
 	holdTime prometheus.Histogram
 	handoff  prometheus.Histogram
 	lost     *prometheus.CounterVec
@@ -24,35 +26,66 @@ type metrics struct {
 	quota    *prometheus.CounterVec
 }
 
+// What the labels can be.
+var (
+	acquireResults = []string{
+		"granted", "held", "timed_out", "cancelled", "unknown", "unavailable", "invalid", "quota", "error",
+	}
+	wakers        = []string{"push", "timer"}
+	quotaSubjects = []string{"sessions", "locks", "waiters", "watches", "queue", "names", "operations"}
+)
+
 func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help}, labels)
 		reg.MustRegister(c)
 		return c
 	}
-	seconds := func(name, help string) prometheus.Histogram {
-		h := prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "lockd", Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(0.0005, 4, 12),
-		})
-		reg.MustRegister(h)
-		return h
+	m := &metrics{
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica.",
+		}, []string{"kind"}),
+		acquires: counter("acquire_total", "Answered acquire requests.", "kind", "result"),
+		holdTime: prometheus.NewHistogram(
+			observe.Seconds("hold_seconds", "From the grant of a session's lease to its end.")),
+		handoff: prometheus.NewHistogram(
+			observe.Brief("handoff_seconds", "Duration of a release that handed the lock to the next waiter.")),
+		lost:    counter("lost_total", "Leases that ended without being released.", "reason"),
+		forced:  counter("forced_total", "Locks freed by force through this replica.").WithLabelValues(),
+		atRisk:  counter("at_risk_total", "Times the store could no longer be reached.").WithLabelValues(),
+		wakeups: counter("wakeup_by_total", "What woke the head of a queue.", "by"),
+		quota:   counter("quota_denied_total", "Requests refused because of a limit.", "subject"),
 	}
+	waitTime := prometheus.NewHistogramVec(
+		observe.Seconds("acquire_wait_seconds", "From the arrival of a request to its grant."), []string{"kind"})
+	for k := Exclusive; k <= Semaphore; k++ {
+		m.waitTime[k] = waitTime.WithLabelValues(k.String())
+	}
+	reg.MustRegister(m.held, waitTime, m.holdTime, m.handoff)
+	m.beginAtZero()
+	m.registerStates(reg, b)
+	return m
+}
+
+func (m *metrics) beginAtZero() {
+	for k := Exclusive; k <= Semaphore; k++ {
+		m.held.WithLabelValues(k.String())
+		for _, result := range acquireResults {
+			m.acquires.WithLabelValues(k.String(), result)
+		}
+	}
+	for r := LostExpired; r.String() != LostReason(0).String(); r++ {
+		m.lost.WithLabelValues(r.String())
+	}
+	observe.Known(m.wakeups, wakers...)
+	observe.Known(m.quota, quotaSubjects...)
+}
+
+// registerStates registers what is looked up when it is asked for.
+func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 	gauge := func(name, help string, value func() float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help}, value))
 	}
-	m := &metrics{
-		held:     prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica."}, []string{"kind"}),
-		acquires: counter("acquire_total", "Answered acquire requests.", "kind", "result"),
-		waitTime: seconds("acquire_wait_seconds", "From the arrival of a request to its grant."),
-		holdTime: seconds("hold_seconds", "From the grant of a session's lease to its end."),
-		handoff:  seconds("handoff_seconds", "Duration of a release that handed the lock to the next waiter."),
-		lost:     counter("lost_total", "Leases that ended without being released.", "reason"),
-		forced:   counter("forced_total", "Locks freed by force through this replica.").WithLabelValues(),
-		atRisk:   counter("at_risk_total", "Times the store could no longer be reached.").WithLabelValues(),
-		wakeups:  counter("wakeup_by_total", "What woke the head of a queue.", "by"),
-		quota:    counter("quota_denied_total", "Requests refused because of a limit.", "subject"),
-	}
-	reg.MustRegister(m.held)
 	gauge("waiters", "Requests in a queue, being tried or waiting.", func() float64 { return float64(m.waiters.Load()) })
 	gauge("sessions", "Open sessions.", func() float64 { return float64(b.count(func() int { return len(b.sessions) })) })
 	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.", func() float64 {
@@ -73,7 +106,6 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 			return 1
 		}))
 	})
-	return m
 }
 
 // tally is a number that goes up and down, and can be read.
@@ -108,7 +140,7 @@ func (b *Broker) oldestWaiter() float64 {
 
 func (m *metrics) granted(w *waiter) {
 	m.acquired(w.claim.Kind, nil)
-	m.waitTime.Observe(time.Since(w.since).Seconds())
+	m.waitTime[w.claim.Kind].Observe(time.Since(w.since).Seconds())
 }
 
 // acquired counts an answered request by its outcome.

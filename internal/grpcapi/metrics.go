@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
@@ -23,6 +24,24 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	reg.MustRegister(m.streams, m.calls)
 	return m
+}
+
+// beginAtZero makes the series of all methods exist, with all codes that the table of errors and gRPC itself can give.
+func (m *metrics) beginAtZero(services map[string]grpc.ServiceInfo) {
+	known := map[codes.Code]bool{codes.OK: true, codes.Canceled: true, codes.DeadlineExceeded: true, codes.Internal: true}
+	for _, row := range table {
+		known[row.code] = true
+	}
+	for service, info := range services {
+		for _, method := range info.Methods {
+			if method.IsClientStream || method.IsServerStream {
+				continue
+			}
+			for code := range known {
+				m.calls.WithLabelValues("/"+service+"/"+method.Name, code.String())
+			}
+		}
+	}
 }
 
 // unary refuses marked messages, and counts the unary calls by method, which is a registered one, and code.

@@ -79,6 +79,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 		if cfg.Reflection {
 			reflection.Register(g)
 		}
+		m.beginAtZero(g.GetServiceInfo())
 	}
 	s.health.SetServingStatus(lockdv1.SessionService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)
 	s.health.SetServingStatus(lockdv1.LockService_ServiceDesc.ServiceName, grpc_health_v1.HealthCheckResponse_SERVING)

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
 // metrics of one Redis. No label comes from users.
@@ -18,14 +19,14 @@ type metrics struct {
 	subscriptions prometheus.Gauge
 }
 
+// errorKinds are what failed calls are counted as.
+var errorKinds = []string{"outcome_unknown", "unavailable", "store_full", "kind_mismatch"}
+
 // newMetrics makes the metrics and registers them, unless reg is nil.
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "lockd", Name: "redis_cmd_seconds",
-			Help:    "Time from sending a script to its answer, waiting for a place in a pipeline included.",
-			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
-		}, []string{"script"}),
+		seconds: prometheus.NewHistogramVec(observe.Brief("redis_cmd_seconds",
+			"Time from sending a script to its answer, waiting for a place in a pipeline included."), []string{"script"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "lockd", Name: "redis_errors_total",
 			Help: "Calls that failed, by what is known of their outcome.",
@@ -47,6 +48,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Help: "Channels that are subscribed, or about to be.",
 		}),
 	}
+	observe.Known(m.failures, errorKinds...)
 	if reg == nil {
 		return m, nil
 	}

@@ -1,6 +1,10 @@
 package watchdog
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockd-io/lockd/internal/broker/observe"
+)
 
 type metrics struct {
 	renewals  *prometheus.CounterVec
@@ -8,20 +12,25 @@ type metrics struct {
 	remaining prometheus.Histogram
 }
 
+// The results of a renewal.
+const (
+	resultRenewed = "renewed"
+	resultGone    = "gone"
+	resultFailed  = "failed"
+)
+
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		renewals: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "lockd", Name: "renew_total", Help: "Lease renewals by result: renewed, gone, failed.",
 		}, []string{"result"}),
-		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "lockd", Name: "renew_lateness_seconds", Help: "How much later than planned a renewal was sent.",
-			Buckets: prometheus.ExponentialBuckets(0.001, 4, 9),
-		}),
-		remaining: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Namespace: "lockd", Name: "lease_remaining_ratio_at_renew",
-			Help: "The part of a session TTL that was left of the validity when a renewal was sent.", Buckets: prometheus.LinearBuckets(0.1, 0.1, 10),
-		}),
+		lateness: prometheus.NewHistogram(
+			observe.Brief("renew_lateness_seconds", "How much later than planned a renewal was sent.")),
+		remaining: prometheus.NewHistogram(observe.Histogram("lease_remaining_ratio_at_renew",
+			"The part of a session TTL that was left of the validity when a renewal was sent.",
+			[]float64{.05, .1, .2, .3, .4, .5, .6, .7, .8, .9, 1})),
 	}
 	reg.MustRegister(m.renewals, m.lateness, m.remaining)
+	observe.Known(m.renewals, resultRenewed, resultGone, resultFailed)
 	return m
 }

@@ -251,15 +251,15 @@ func (w *Watchdog) renewed(e *entry, ttl time.Duration, err error) {
 	var gone *broker.GoneError
 	switch {
 	case err == nil:
-		w.metrics.renewals.WithLabelValues("renewed").Inc()
+		w.metrics.renewals.WithLabelValues(resultRenewed).Inc()
 		e.lease.Renewed(e.start, ttl)
 	case errors.As(err, &gone):
-		w.metrics.renewals.WithLabelValues("gone").Inc()
+		w.metrics.renewals.WithLabelValues(resultGone).Inc()
 		w.Drop(e.lease)
 		e.lease.Lose(gone.Reason)
 		return
 	default:
-		w.metrics.renewals.WithLabelValues("failed").Inc()
+		w.metrics.renewals.WithLabelValues(resultFailed).Inc()
 		w.log.Debug("renewal failed", zap.String("lock", e.lease.Name()), zap.Error(err))
 	}
 	until := e.lease.Until()

@@ -1,0 +1,42 @@
+// Package observe holds what the logs and the metrics of all packages share: the names of log fields, the buckets of
+// histograms, and counters that exist before they count.
+//
+// # What it promises
+//
+// One thing has one name in every log line, and one scale in every histogram.
+//
+// # What it does not promise
+//
+// It does not decide what is logged or counted, and when.
+package observe
+
+// The keys of log fields. Resume tokens and lease ids have none: they are never logged.
+const (
+	KeyAnswer    = "answer" // what a request is answered with
+	KeyCause     = "cause"  // why something ended
+	KeyClient    = "client" // the name a client gives itself
+	KeyCode      = "code"   // of a unary call
+	KeyCount     = "count"  // how many locks
+	KeyFence     = "fence"  // the fence of a hold
+	KeyHolder    = "holder" // who holds a lock inside a session
+	KeyKind      = "kind"   // of a lock
+	KeyListen    = "listen" // the address for clients
+	KeyMethod    = "method" // of a unary call
+	KeyName      = "name"   // of a lock
+	KeyNames     = "names"  // of several locks
+	KeyOpsListen = "ops_listen"
+	KeyOwner     = "owner"    // as in the store: session, holder and request
+	KeyPeer      = "peer"     // the address of a client
+	KeyReason    = "reason"   // of a loss
+	KeyReleased  = "released" // whether locks were released
+	KeyReplica   = "replica"
+	KeyRequest   = "request" // the verb
+	KeyRequestID = "request_id"
+	KeyRestarted = "restarted" // whether another server answers
+	KeySession   = "session"
+	KeySessions  = "sessions" // how many
+	KeyStore     = "store"
+	KeyTook      = "took"
+	KeyVersion   = "version"
+	KeyWithin    = "within"
+)
