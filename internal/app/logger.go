@@ -25,7 +25,7 @@ func NewLogger(cfg config.Log, to *os.File) *zap.Logger {
 		enc.EncodeLevel = zapcore.CapitalColorLevelEncoder
 		form = zapcore.NewConsoleEncoder(enc)
 	}
-	core := zapcore.NewCore(form, zapcore.Lock(to), level)
+	core := zapcore.NewCore(newEscaping(form), zapcore.Lock(to), level)
 	return zap.New(core, zap.AddStacktrace(zapcore.DPanicLevel))
 }
 

@@ -45,6 +45,7 @@ type Broker struct {
 	taking                   int    // goroutines that may take a lock, or give back what was taken for nobody
 	down                     error  // why the store cannot be reached
 	identity                 string // of the store, at the last probe
+	losses                   losses
 }
 
 // New starts a broker. Close ends it.
@@ -168,6 +169,7 @@ func (b *Broker) Close(ctx context.Context) error {
 		stop()
 	}
 	b.stop(errors.New("the broker is closed"))
+	b.logLosses()
 	finished := make(chan struct{})
 	go func() { b.wg.Wait(); close(finished) }()
 	select {

@@ -36,3 +36,6 @@ type RequestIDs struct{ requestIDs }
 
 // Use is use.
 func (r *RequestIDs) Use(id uint64) bool { return r.use(id) }
+
+// Trace is what every event of a session passes.
+func Trace(s *Session, e Event) { s.traceLocked(e) }

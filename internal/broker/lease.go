@@ -159,6 +159,7 @@ func (l *Lease) Lose(reason LostReason) {
 
 func (l *Lease) loseLocked(reason LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
+	l.b.noteLossLocked(l, reason)
 	l.sess.emitLocked(Lost{Hold: l.hold(), Reason: reason})
 	if l.over { // its session ended because it does not read, and took care of it
 		return

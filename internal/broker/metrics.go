@@ -32,7 +32,7 @@ var (
 		"granted", "held", "timed_out", "cancelled", "unknown", "unavailable", "invalid", "quota", "error",
 	}
 	wakers        = []string{"push", "timer"}
-	quotaSubjects = []string{"sessions", "locks", "waiters", "watches", "queue", "names", "operations"}
+	quotaSubjects = []string{"sessions", "locks", "waiters", "watches", "queue", "names", "operations", "inspections"}
 )
 
 func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
 // monitor asks the store every probeInterval whether it is there. While it is not, the sessions that hold leases are
@@ -22,6 +24,7 @@ func (b *Broker) monitor() {
 		if b.ctx.Err() == nil {
 			b.probed(identity, err)
 		}
+		b.logLosses()
 		b.pause(probeInterval)
 	}
 }
@@ -42,7 +45,7 @@ func (b *Broker) probed(identity string, err error) {
 	case err != nil:
 		b.riskLocked() // sessions that got leases meanwhile
 	case wasDown && !first || b.identity != "" && identity != b.identity:
-		b.log.Info("the store is back; verifying all leases", zap.Bool("restarted", identity != b.identity))
+		b.log.Info("the store is back; verifying all leases", zap.Bool(observe.KeyRestarted, identity != b.identity))
 		b.verifyLocked()
 	}
 	if err == nil {

@@ -68,6 +68,7 @@ func (b *Broker) release(l *Lease, id uint64) {
 		s.emitLocked(Failed{ID: id, Err: err})
 		return
 	}
+	l.traceReleased(id)
 	s.emitLocked(Released{ID: id})
 }
 
@@ -105,6 +106,7 @@ func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 	if err != nil {
 		l.sess.emitLocked(Failed{ID: id, Err: err})
 	} else {
+		l.traceReleased(id)
 		l.sess.emitLocked(Released{ID: id})
 	}
 	l.sess.ops--
@@ -151,6 +153,7 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
 	case err == nil:
 		l.count = remaining
+		l.traceReleased(id)
 		l.sess.emitLocked(Released{ID: id, Remaining: remaining})
 	case errors.Is(err, ErrNotHeld), errors.Is(err, ErrStale):
 		l.loseLocked(LostForced)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
 // Client is what a client says of itself, and where it comes from. It is for people.
@@ -87,7 +89,8 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 	b.sessions[s.id] = s
 	b.order.sessions.ReplaceOrInsert(s)
 	s.silence = time.AfterFunc(ttl, s.checkSilence)
-	b.log.Debug("session opened", zap.String("session", s.id), zap.String("client", s.client.Name), zap.String("peer", s.client.Peer))
+	b.log.Debug("session opened", zap.String(observe.KeySession, s.id),
+		zap.String(observe.KeyClient, s.client.Name), zap.String(observe.KeyPeer, s.client.Peer))
 	return s, nil
 }
 
@@ -240,16 +243,18 @@ func (s *Session) endLocked(cause error, release bool) {
 	for _, w := range s.watched {
 		b.unwatchLocked(s, w)
 	}
+	b.noteEndLocked(s)
 	for _, l := range s.leases {
 		if release {
 			l.doLocked(func() { b.leave(l) })
 			continue
 		}
 		b.metrics.lost.WithLabelValues(LostSession.String()).Inc()
+		s.traceLocked(Lost{Hold: l.hold(), Reason: LostSession})
 		l.overLocked()
 		b.freeLocked(l)
 	}
-	b.log.Debug("session ended", zap.String("session", s.id), zap.NamedError("cause", cause))
+	b.log.Debug("session ended", zap.String(observe.KeySession, s.id), zap.NamedError(observe.KeyCause, cause))
 	b.idleLocked()
 	s.finishLocked()
 }
@@ -269,8 +274,8 @@ func (b *Broker) leave(l *Lease) {
 		l.overLocked()
 	}
 	b.mu.Unlock()
-	if held {
-		_ = b.giveUp(l) // goes on in the background
+	if held && b.giveUp(l) == nil { // else it goes on in the background
+		l.traceReleased(0)
 	}
 }
 
@@ -296,6 +301,7 @@ func (s *Session) emitLocked(e Event) {
 	if s.ended && s.cause != nil {
 		return
 	}
+	s.traceLocked(e)
 	if !s.out.put(e) {
 		s.endLocked(ErrBacklog, s.releaseOnEnd)
 	}

@@ -2,10 +2,15 @@ package broker_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/memstore"
@@ -66,4 +71,129 @@ func BenchmarkPair(b *testing.B) {
 		}
 		id += 2
 	}
+}
+
+func observed(t *testing.T, level zapcore.Level) (*logged, *observer.ObservedLogs) {
+	core, lines := observer.New(level)
+	return logging(t, zap.New(core)), lines
+}
+
+// line finds the only line with this text, and returns its fields.
+func line(t *testing.T, lines *observer.ObservedLogs, text string) map[string]any {
+	t.Helper()
+	found := lines.FilterMessage(text).All()
+	if len(found) != 1 {
+		t.Fatalf("got %d lines %q among %v, want one", len(found), text, lines.All())
+	}
+	return found[0].ContextMap()
+}
+
+// has checks single fields.
+func has(t *testing.T, got, want map[string]any) {
+	t.Helper()
+	for key, value := range want {
+		if !reflect.DeepEqual(got[key], value) {
+			t.Errorf("%s is %v, want %v, in %v", key, got[key], value, got)
+		}
+	}
+}
+
+func TestDebugLogTellsEachGrantReleaseAndLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, lines := observed(t, zap.DebugLevel)
+		s := l.openAs(broker.Client{Name: "worker", Peer: "10.0.0.1:5"})
+		s.Acquire(1, broker.AcquireRequest{Name: "job", Kind: broker.Fair, Holder: "h"})
+		synctest.Wait()
+		fence := uint64(s.Outbox().Take()[0].(broker.Granted).Hold.Fence)
+		about := map[string]any{
+			"name": "job", "kind": "fair", "holder": "h", "session": s.ID(), "client": "worker", "fence": fence, "request_id": uint64(1),
+		}
+		has(t, line(t, lines, "granted"), about)
+		s.Release(2, broker.Hold{Name: "job", Kind: broker.Fair, Holder: "h"})
+		synctest.Wait()
+		about["request_id"] = uint64(2)
+		has(t, line(t, lines, "released"), about)
+
+		s.Acquire(3, broker.AcquireRequest{Name: "job", Kind: broker.Fair})
+		synctest.Wait()
+		l.store.Lose()
+		s.Hear()
+		time.Sleep(20 * time.Second)
+		has(t, line(t, lines, "lost"), map[string]any{
+			"name": "job", "kind": "fair", "session": s.ID(), "client": "worker", "reason": "data_loss", "holder": "#3",
+		})
+	})
+}
+
+func TestDebugLogTellsWhatASessionLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, lines := observed(t, zap.DebugLevel)
+		s := l.openAs(broker.Client{Name: "worker"})
+		s.Acquire(1, broker.AcquireRequest{Name: "job", Kind: broker.Exclusive})
+		synctest.Wait()
+		s.End(broker.ErrSilent)
+		has(t, line(t, lines, "lost"), map[string]any{"name": "job", "reason": "session_ended", "session": s.ID()})
+	})
+}
+
+// However many locks are lost at once, there is one line, with the first names.
+func TestLostDataIsToldInOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, lines := observed(t, zap.InfoLevel)
+		s := l.openAs(broker.Client{Name: "worker"})
+		for i := range 100 {
+			s.Acquire(uint64(i+1), broker.AcquireRequest{Name: name(i), Kind: broker.Exclusive})
+		}
+		synctest.Wait()
+		l.store.Lose()
+		time.Sleep(10 * time.Second)
+		s.Hear()
+		time.Sleep(5 * time.Second)
+		got := line(t, lines, "locks were lost")
+		has(t, got, map[string]any{"reason": "data_loss", "count": int64(100)})
+		if names := got["names"].([]any); len(names) != 5 {
+			t.Errorf("got the names %v, want the first 5", names)
+		}
+	})
+}
+
+func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, lines := observed(t, zap.InfoLevel)
+		for range 30 {
+			s := l.openAs(broker.Client{Name: "worker", Peer: "10.0.0.1:5"})
+			s.Acquire(1, broker.AcquireRequest{Name: "many", Kind: broker.Read})
+			synctest.Wait()
+			s.End(broker.ErrSilent)
+		}
+		polite := l.openAs(broker.Client{Name: "polite"})
+		polite.Acquire(1, broker.AcquireRequest{Name: "mine", Kind: broker.Exclusive})
+		synctest.Wait()
+		polite.Goodbye()
+		time.Sleep(3 * time.Second)
+		told := lines.FilterMessage("a session ended with locks held").All()
+		if len(told) != 10 {
+			t.Fatalf("got %d lines for 30 sessions, want 10", len(told))
+		}
+		has(t, told[0].ContextMap(), map[string]any{
+			"client": "worker", "peer": "10.0.0.1:5", "count": int64(1), "names": []any{"many"}, "released": false,
+			"cause": broker.ErrSilent.Error(),
+		})
+		has(t, line(t, lines, "more sessions ended with locks held"), map[string]any{"sessions": int64(20), "count": int64(20)})
+	})
+}
+
+// A hot path that builds fields for a log nobody reads would show here.
+func TestTracesCostNothingWhenDebugIsOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, lines := observed(t, zap.InfoLevel)
+		s := l.openAs(broker.Client{Name: "worker"})
+		var e broker.Event = broker.Granted{ID: 1, Hold: broker.Hold{Name: "job", Kind: broker.Exclusive, Fence: 1 << 40}}
+		if n := testing.AllocsPerRun(100, func() { broker.Trace(s, e) }); n != 0 {
+			t.Errorf("%v allocations for a line that is not written", n)
+		}
+		if lines.Len() > 0 {
+			t.Errorf("got %v", lines.All())
+		}
+	})
 }

@@ -2,10 +2,14 @@ package grpcapi
 
 import (
 	"context"
+	"errors"
 	"time"
+
+	"go.uber.org/zap"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
 // noAdminService is what clients find in place of AdminService: a word about where it is.
@@ -33,11 +37,16 @@ type adminService struct {
 	b           *broker.Broker
 	drainWindow time.Duration
 	server      *Server
+	log         *zap.Logger
 }
 
 // ForceRelease frees a name whoever holds it.
 func (h *adminService) ForceRelease(ctx context.Context, r *lockdv1.ForceReleaseRequest) (*lockdv1.ForceReleaseResponse, error) {
 	released, err := h.b.ForceRelease(ctx, r.GetName(), toKind(r.GetKind()))
+	if err == nil || errors.Is(err, broker.ErrOutcomeUnknown) {
+		h.log.Info("released by force", zap.String(observe.KeyName, r.GetName()), zap.Stringer(observe.KeyKind, toKind(r.GetKind())),
+			zap.Bool(observe.KeyReleased, released), zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
+	}
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -45,7 +54,7 @@ func (h *adminService) ForceRelease(ctx context.Context, r *lockdv1.ForceRelease
 }
 
 // Drain asks all clients of this replica to move on.
-func (h *adminService) Drain(_ context.Context, r *lockdv1.DrainRequest) (*lockdv1.DrainResponse, error) {
+func (h *adminService) Drain(ctx context.Context, r *lockdv1.DrainRequest) (*lockdv1.DrainResponse, error) {
 	within, err := toDuration("within", r.GetWithin())
 	if err != nil {
 		return nil, toStatus(err)
@@ -56,17 +65,19 @@ func (h *adminService) Drain(_ context.Context, r *lockdv1.DrainRequest) (*lockd
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
 	h.server.health.Shutdown()
+	h.log.Info("drain was asked for", zap.Duration(observe.KeyWithin, *within), zap.String(observe.KeyPeer, peerOf(ctx)))
 	return &lockdv1.DrainResponse{Sessions: count(h.b.Drain(max(*within, 0)))}, nil
 }
 
 // Undrain takes a Drain back, but not that of a replica that stops.
-func (h *adminService) Undrain(context.Context, *lockdv1.UndrainRequest) (*lockdv1.UndrainResponse, error) {
+func (h *adminService) Undrain(ctx context.Context, _ *lockdv1.UndrainRequest) (*lockdv1.UndrainResponse, error) {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
 	if h.server.stopping {
 		return nil, toStatus(broker.ErrDraining)
 	}
 	drained := h.b.Undrain()
+	h.log.Info("the drain was taken back", zap.String(observe.KeyPeer, peerOf(ctx)))
 	h.server.health.Resume()
 	return &lockdv1.UndrainResponse{Drained: drained}, nil
 }

@@ -49,6 +49,7 @@ func (c *conn) dispatch(m *lockdv1.SessionRequest) {
 // request hands one request to the session.
 func (c *conn) request(m *lockdv1.SessionRequest) {
 	s, id := c.sess, m.GetRequestId()
+	c.traceRequest(m)
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Open:
 		s.Refuse(id, broker.ErrOpenTwice)

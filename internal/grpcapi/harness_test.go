@@ -38,8 +38,10 @@ func inBubble(t *testing.T, test func(s *server)) {
 	synctest.Test(t, func(t *testing.T) { test(start(t)) })
 }
 
-func start(t testing.TB) *server {
-	reg, log := prometheus.NewRegistry(), zap.NewNop()
+func start(t testing.TB) *server { return startLogging(t, zap.NewNop()) }
+
+func startLogging(t testing.TB, log *zap.Logger) *server {
+	reg := prometheus.NewRegistry()
 	store := memstore.New()
 	dog := watchdog.New(store, log, reg)
 	b := broker.New(broker.Config{

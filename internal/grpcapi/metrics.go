@@ -52,9 +52,8 @@ func (m *metrics) unary(log *zap.Logger) grpc.UnaryServerInterceptor {
 		if err == nil {
 			resp, err = next(ctx, req)
 		}
-		code := status.Code(err).String()
-		m.calls.WithLabelValues(info.FullMethod, code).Inc()
-		log.Debug("call", zap.String("method", info.FullMethod), zap.String("code", code))
+		m.calls.WithLabelValues(info.FullMethod, status.Code(err).String()).Inc()
+		traceCall(ctx, log, call{info.FullMethod, req, resp, err})
 		return resp, err
 	}
 }

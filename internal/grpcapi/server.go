@@ -70,7 +70,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	lockdv1.RegisterSessionServiceServer(s.clients, &sessionService{cfg: cfg, b: b, log: log, metrics: m, readers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	lockdv1.RegisterAdminServiceServer(s.clients, noAdminService{})
-	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{b: b, drainWindow: cfg.DrainWindow, server: s})
+	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{b: b, drainWindow: cfg.DrainWindow, server: s, log: log})
 	for _, g := range []*grpc.Server{s.clients, s.operators} {
 		lockdv1.RegisterInspectServiceServer(g, &inspectService{
 			b: b, version: cfg.Version, store: cfg.Store, started: time.Now(), operators: g == s.operators,

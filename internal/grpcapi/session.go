@@ -39,7 +39,7 @@ type (
 func (h *sessionService) Session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
-	c := &conn{stream: stream, b: h.b, opened: make(chan error, 1), closed: make(chan error, 1)}
+	c := &conn{stream: stream, b: h.b, log: h.log, opened: make(chan error, 1), closed: make(chan error, 1)}
 	h.readers.Go(c.read)
 	timer := time.NewTimer(h.cfg.OpenTimeout)
 	defer timer.Stop()
@@ -62,6 +62,7 @@ func (h *sessionService) Session(stream sessionStream) error {
 type conn struct {
 	stream sessionStream
 	b      *broker.Broker
+	log    *zap.Logger
 	opened chan error // size 1: the outcome of Open, after which the fields below are set
 	closed chan error // size 1: why the reader ended; nil after a clean half-close
 

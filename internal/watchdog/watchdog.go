@@ -27,6 +27,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
 const (
@@ -260,7 +261,7 @@ func (w *Watchdog) renewed(e *entry, ttl time.Duration, err error) {
 		return
 	default:
 		w.metrics.renewals.WithLabelValues(resultFailed).Inc()
-		w.log.Debug("renewal failed", zap.String("lock", e.lease.Name()), zap.Error(err))
+		w.log.Debug("renewal failed", zap.String(observe.KeyName, e.lease.Name()), zap.Error(err))
 	}
 	until := e.lease.Until()
 	w.mu.Lock()

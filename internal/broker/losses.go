@@ -1,0 +1,97 @@
+package broker
+
+import (
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker/observe"
+)
+
+const (
+	// namedLocks is how many locks a line of the log names.
+	namedLocks = 5
+	// namedSessions is how many sessions have a line of their own, each time losses are logged.
+	namedSessions = 10
+)
+
+// losses is what is to be logged of lost locks. The monitor logs it after each probe, outside of Broker.mu: however many
+// are lost at once, there are few lines.
+type losses struct {
+	of    [LostSession + 1]lockList // by reason
+	ended []endedSession
+	// What is beyond namedSessions.
+	more      int
+	moreLocks int
+}
+
+// lockList counts locks and has the first names.
+type lockList struct {
+	count int
+	names []string
+}
+
+func (n *lockList) add(name string) {
+	n.count++
+	if len(n.names) < namedLocks {
+		n.names = append(n.names, name)
+	}
+}
+
+func (n *lockList) fields() []zap.Field {
+	return []zap.Field{zap.Int(observe.KeyCount, n.count), zap.Strings(observe.KeyNames, n.names)}
+}
+
+// endedSession is a session that ended without Goodbye while it held locks.
+type endedSession struct {
+	sess  *Session
+	locks lockList
+}
+
+// noteLossLocked takes note of a lost lease. That a fixed one ends by itself is nothing to report.
+func (b *Broker) noteLossLocked(l *Lease, reason LostReason) {
+	if l.auto || reason != LostExpired {
+		b.losses.of[reason].add(l.name)
+	}
+}
+
+// noteEndLocked takes note of a session that ends, before its leases are taken from it.
+func (b *Broker) noteEndLocked(s *Session) {
+	switch {
+	case s.cause == nil || len(s.leases) == 0:
+		return
+	case len(b.losses.ended) >= namedSessions:
+		b.losses.more++
+		b.losses.moreLocks += len(s.leases)
+		return
+	}
+	ended := endedSession{sess: s}
+	for _, l := range s.leases {
+		if ended.locks.add(l.name); len(ended.locks.names) == namedLocks {
+			break
+		}
+	}
+	ended.locks.count = len(s.leases)
+	b.losses.ended = append(b.losses.ended, ended)
+}
+
+// logLosses logs what was lost since it was last called.
+func (b *Broker) logLosses() {
+	b.mu.Lock()
+	lost := b.losses
+	b.losses = losses{}
+	b.mu.Unlock()
+	for reason, n := range lost.of {
+		if n.count > 0 {
+			b.log.Info("locks were lost", append(n.fields(), zap.Stringer(observe.KeyReason, LostReason(reason)))...)
+		}
+	}
+	for _, e := range lost.ended {
+		s := e.sess
+		b.log.Info("a session ended with locks held", append(e.locks.fields(),
+			zap.String(observe.KeySession, s.id), zap.String(observe.KeyClient, s.client.Name), zap.String(observe.KeyPeer, s.client.Peer),
+			zap.NamedError(observe.KeyCause, s.Cause()), zap.Bool(observe.KeyReleased, s.releaseOnEnd))...)
+	}
+	if lost.more > 0 {
+		b.log.Info("more sessions ended with locks held",
+			zap.Int(observe.KeySessions, lost.more), zap.Int(observe.KeyCount, lost.moreLocks))
+	}
+}
