@@ -27,7 +27,7 @@ func TestNoTextOfAClientReachesATerminalRaw(t *testing.T) {
 			}
 			log := NewLogger(config.Log{Level: "debug", Format: format}, f).With(zap.String(observe.KeyPeer, nasty))
 			log.Debug("granted", zap.String(observe.KeyName, nasty), zap.Strings(observe.KeyNames, []string{nasty}),
-				zap.NamedError(observe.KeyCause, errorText(nasty)), zap.String(observe.KeyAnnotation, nasty))
+				zap.NamedError(observe.KeyCause, textError(nasty)), zap.String(observe.KeyAnnotation, nasty))
 			log.Named("ops").Warn("http: " + nasty)
 			if err := f.Close(); err != nil {
 				t.Fatal(err)
@@ -41,9 +41,9 @@ func TestNoTextOfAClientReachesATerminalRaw(t *testing.T) {
 	}
 }
 
-type errorText string
+type textError string
 
-func (e errorText) Error() string { return string(e) }
+func (e textError) Error() string { return string(e) }
 
 func checkHarmless(t *testing.T, text, format string) {
 	t.Helper()
