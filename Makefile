@@ -44,7 +44,7 @@ endef
 # What `test` and `check` do before the tests. The lines stop at the first that fails.
 .PHONY: inspect
 inspect:
-	@scripts/ensure cc redis java proto lint promtool
+	@scripts/ensure cc redis java proto stubs lint promtool
 	scripts/generate --check
 	scripts/proto-check
 	.cache/bin/promtool test rules deploy/prometheus/*.test.yaml
