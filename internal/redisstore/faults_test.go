@@ -50,6 +50,19 @@ func wantErr(t testing.TB, got, want error) {
 	}
 }
 
+// connected is an error while a connection is missing.
+func (s *Store) connected() error {
+	for _, p := range []*pipeline{s.shared, s.steady} {
+		p.mu.Lock()
+		up := p.up
+		p.mu.Unlock()
+		if want := cap(p.wake); up < want {
+			return fmt.Errorf("%d of %d connections", up, want)
+		}
+	}
+	return nil
+}
+
 // until repeats something until it succeeds.
 func until(t testing.TB, what string, do func() error) {
 	t.Helper()
@@ -76,6 +89,7 @@ func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
 			acquire(t, s, claim("warm", "o"))
 			lose := func(do func() error) {
 				t.Helper()
+				until(t, "connections", func() error { return s.connected() })
 				p.Set(mode)
 				wantErr(t, do(), broker.ErrOutcomeUnknown)
 				p.Set(redistest.Pass)

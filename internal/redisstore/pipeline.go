@@ -198,14 +198,15 @@ func (p *pipeline) lost() {
 	p.up--
 }
 
-// refused takes note that a connection was not made. If there is no other, nobody waits for the next attempt.
-func (p *pipeline) refused(err error) {
+// refused takes note that a connection was not made. If there is no other, those who waited for it when the attempt began
+// do not wait for the next one.
+func (p *pipeline) refused(begun time.Time, err error) {
 	p.mu.Lock()
 	p.why = err
 	up := p.up
 	p.mu.Unlock()
 	if up == 0 {
-		p.fail(time.Now().Add(time.Hour), err)
+		p.fail(begun, err)
 	}
 }
 

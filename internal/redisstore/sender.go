@@ -117,6 +117,7 @@ type sender struct {
 
 // dialed is the outcome of an attempt to connect.
 type dialed struct {
+	begun  time.Time
 	client *redis.Client
 	err    error
 }
@@ -157,8 +158,9 @@ func (s *sender) connect(ctx context.Context) {
 		case <-time.After(pause):
 		case <-ctx.Done():
 		}
+		begun := time.Now()
 		client, err := s.p.dialer.dial(ctx)
-		coming <- dialed{client, err}
+		coming <- dialed{begun, client, err}
 	}()
 }
 
@@ -166,7 +168,7 @@ func (s *sender) connect(ctx context.Context) {
 func (s *sender) made(ctx context.Context, d dialed) {
 	s.coming = nil
 	if d.err != nil {
-		s.p.refused(d.err)
+		s.p.refused(d.begun, d.err)
 		s.pause = min(max(2*s.pause, firstRedial), lastRedial)
 		s.connect(ctx)
 		return

@@ -56,7 +56,7 @@ func (t *trouble) note(err error) error {
 	}
 	t.mu.Unlock()
 	if tell {
-		t.log.Error("redis refuses connections, and will until the configuration is changed",
+		t.log.Error("redis cannot be used; if this lasts, the configuration is wrong",
 			zap.Error(err), zap.String("remedy", remedy))
 	}
 	return fmt.Errorf("%w (%s)", err, remedy)
