@@ -120,8 +120,11 @@ func (b *Broker) heard(q *queue, n Notice) {
 		q.hurryLocked()
 		return
 	}
-	if at := time.Now().Add(within); at.Before(q.tryAt) {
-		q.tryAt = at
+	switch now := time.Now(); {
+	case !q.tryAt.After(now): // an attempt may be under way, and its refusal older than this notice: another one follows
+		q.hurryLocked()
+	case now.Add(within).Before(q.tryAt):
+		q.tryAt = now.Add(within)
 		q.signal()
 	}
 }

@@ -166,6 +166,32 @@ func TestEightFairWaitersWithLeasesOfASecondAreServedInElevenSeconds(t *testing.
 	})
 }
 
+// TestATurnHeardBeforeAnOlderRefusalIsNotForgotten has the answer to an attempt of the next fair waiter come after the
+// notice that it is the next one, which was told later.
+func TestATurnHeardBeforeAnOlderRefusalIsNotForgotten(t *testing.T) {
+	inWorld(t, func(w *world) {
+		first, early := w.severable()
+		second, slow := w.severable()
+		req := of("job", broker.Fair)
+		req.Lease = new(time.Second)
+		w.alive().takeAs(req)
+		a, b := first.alive(), second.alive()
+		a.queueAs(req)
+		b.queueAs(req)
+		early.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			time.Sleep(10 * time.Millisecond)
+			return next()
+		})
+		slow.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			g, err := next()
+			time.Sleep(20 * time.Millisecond)
+			return g, err
+		})
+		a.grantedWithin(1100 * time.Millisecond)
+		b.grantedWithin(1100 * time.Millisecond)
+	})
+}
+
 func TestTryOfAFairLockIsRefusedWhileOthersQueueAndHarmsNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b, c := w.alive(), w.replica().alive(), w.replica().alive()
