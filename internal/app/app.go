@@ -26,22 +26,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/broker/observe"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/grpcapi"
-)
-
-// Keys of log fields.
-const (
-	keyListen    = "listen"
-	keyOpsListen = "ops_listen"
-	keyAdmin     = "admin_listen"
-	keyReplica   = "replica"
-	keyStore     = "store"
-	keyCause     = "cause"
-	keySessions  = "sessions"
-	keyWithin    = "within"
-	keyTook      = "took"
-	keyVersion   = "version"
 )
 
 // App is lockd, ready to run. It runs once.
@@ -105,18 +92,18 @@ func (a *App) Run(ctx context.Context) error {
 	if a.admin != nil {
 		a.serve("operators", func() error { return a.api.ServeAdmin(a.admin) })
 	}
-	a.log.Info("lockd serves", zap.String(keyListen, a.Addr()), zap.String(keyOpsListen, a.OpsAddr()),
-		zap.String(keyAdmin, a.AdminAddr()), zap.String(keyReplica, a.cfg.Replica), zap.String(keyStore, a.cfg.Store.Kind), zap.String(keyVersion, Version))
+	a.log.Info("lockd serves", zap.String(observe.KeyListen, a.Addr()), zap.String(observe.KeyOpsListen, a.OpsAddr()),
+		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyReplica, a.cfg.Replica), zap.String(observe.KeyStore, a.cfg.Store.Kind), zap.String(observe.KeyVersion, Version))
 	var failure error
 	select {
 	case <-ctx.Done():
-		a.log.Info("lockd stops", zap.NamedError(keyCause, context.Cause(ctx)))
+		a.log.Info("lockd stops", zap.NamedError(observe.KeyCause, context.Cause(ctx)))
 	case failure = <-a.failed:
-		a.log.Error("lockd stops", zap.NamedError(keyCause, failure))
+		a.log.Error("lockd stops", zap.NamedError(observe.KeyCause, failure))
 	}
 	began := time.Now()
 	err := errors.Join(failure, a.close())
-	a.log.Info("lockd stopped", zap.Duration(keyTook, time.Since(began)), zap.Error(err))
+	a.log.Info("lockd stopped", zap.Duration(observe.KeyTook, time.Since(began)), zap.Error(err))
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/broker/observe"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/memstore"
@@ -88,7 +89,7 @@ func (a *App) closeLater(name string, l net.Listener) {
 func (a *App) openStore(reg *prometheus.Registry) (broker.Store, error) {
 	if a.cfg.Store.Kind == config.StoreMemory {
 		a.log.Warn("leases live in the memory of this process: it must be the only replica, and its end frees every lock",
-			zap.String(keyStore, config.StoreMemory))
+			zap.String(observe.KeyStore, config.StoreMemory))
 		return memstore.New(), nil
 	}
 	cfg, err := redisConfig(a.cfg.Redis)
@@ -109,7 +110,7 @@ func (a *App) drain(ctx context.Context) error {
 	window := a.cfg.Shutdown.DrainWindow
 	a.api.NotServing()
 	n := a.broker.Drain(window)
-	a.log.Info("asked the sessions to move", zap.Int(keySessions, n), zap.Duration(keyWithin, window))
+	a.log.Info("asked the sessions to move", zap.Int(observe.KeySessions, n), zap.Duration(observe.KeyWithin, window))
 	over := time.NewTimer(window)
 	defer over.Stop()
 	select {

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
 // errUnfit: this server cannot be used, whatever we wait.
@@ -102,7 +103,7 @@ func (s *Store) passed(ctx context.Context, id, version string) {
 	if before != "" {
 		s.metrics.restarts.Inc()
 	}
-	s.log.Info("redis is there", zap.String("version", version), zap.String("run_id", id))
+	s.log.Info("redis is there", zap.String(observe.KeyVersion, version), zap.String(observe.KeyRunID, id))
 	s.checkEviction(ctx)
 }
 
@@ -113,7 +114,7 @@ func (s *Store) unfit(id string, err error) error {
 	s.warnedOf, s.checked = id, ""
 	s.mu.Unlock()
 	if !known {
-		s.log.Error("redis cannot be used", zap.Error(err), zap.String("run_id", id))
+		s.log.Error("redis cannot be used", zap.Error(err), zap.String(observe.KeyRunID, id))
 	}
 	return fmt.Errorf("probe: %w: %w", broker.ErrUnavailable, err)
 }
@@ -131,7 +132,7 @@ func (s *Store) checkEviction(ctx context.Context) {
 	}
 	if policy := fmt.Sprint(found[1]); policy != "noeviction" {
 		s.log.Warn("redis may evict locks and fences when it is full: set maxmemory-policy to noeviction",
-			zap.String("maxmemory_policy", policy))
+			zap.String(observe.KeyPolicy, policy))
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
 const (
@@ -57,7 +59,7 @@ func (t *trouble) note(err error) error {
 	t.mu.Unlock()
 	if tell {
 		t.log.Error("redis cannot be used; if this lasts, the configuration is wrong",
-			zap.Error(err), zap.String("remedy", remedy))
+			zap.Error(err), zap.String(observe.KeyRemedy, remedy))
 	}
 	return fmt.Errorf("%w (%s)", err, remedy)
 }
