@@ -184,13 +184,14 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 	for i, c := range a.claims() {
 		l := &Lease{
 			b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id, owner: c.Owner,
-			fence: a.grants[i].Fence, permits: c.Permits, annotation: w.annotation, since: time.Now(), unsure: unsure,
+			fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, annotation: w.annotation, since: time.Now(), unsure: unsure,
 			auto: w.auto, until: until, count: 1,
 		}
 		l.q.holdLocked(l)
 		w.sess.leases[l.key()] = l
 		b.order.leases.ReplaceOrInsert(l)
 		w.sess.autoLocked(l)
+		w.sess.listLocked(l)
 		b.metrics.held.WithLabelValues(l.kind.String()).Inc()
 		b.metrics.leases.Inc()
 		b.keeper.Keep(l, l.until)

@@ -109,7 +109,7 @@ func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
 // QuotaError is ErrQuota with the limit that is reached.
 type QuotaError struct {
-	Subject string // what is limited: "locks", "waiters", "watches", "queue", "sessions", "operations"
+	Subject string // what is limited: "locks", "waiters", "watches", "queue", "sessions", "operations", "questions", "pages"
 	Limit   int
 }
 

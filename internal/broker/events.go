@@ -57,6 +57,22 @@ type (
 		ID       uint64
 		Validity Validity
 	}
+	// Looked: what is known of a name.
+	Looked struct {
+		ID   uint64
+		Lock LockInfo
+	}
+	// HoldList: what the session holds. Next is empty at the end.
+	HoldList struct {
+		ID    uint64
+		Locks []HeldLock
+		Next  string
+	}
+	// LimitSet: a semaphore has another limit.
+	LimitSet struct {
+		ID       uint64
+		Previous uint32
+	}
 	// Done: nothing more to tell.
 	Done struct{ ID uint64 }
 	// Failed: the request was not carried out, or nobody knows.
@@ -113,6 +129,9 @@ func (NotGranted) isEvent()   {}
 func (Queued) isEvent()       {}
 func (Released) isEvent()     {}
 func (Extended) isEvent()     {}
+func (Looked) isEvent()       {}
+func (HoldList) isEvent()     {}
+func (LimitSet) isEvent()     {}
 func (Done) isEvent()         {}
 func (Failed) isEvent()       {}
 func (HeartbeatAck) isEvent() {}

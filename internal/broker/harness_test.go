@@ -29,6 +29,7 @@ type faults struct {
 	all     func(next func() ([]broker.Grant, error)) ([]broker.Grant, error)
 	enlist  func(next func() ([]int, error)) ([]int, error)
 	look    func()
+	renew   func()
 	down    error
 }
 
@@ -114,6 +115,12 @@ func (f *faults) Renew(ctx context.Context, rs []broker.Renewal, done func(int, 
 		}
 		return
 	}
+	f.mu.Lock()
+	hook := f.renew
+	f.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
 	f.Store.Renew(ctx, rs, done)
 }
 
@@ -190,6 +197,12 @@ func (f *faults) onLook(hook func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.look = hook
+}
+
+func (f *faults) onRenew(hook func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.renew = hook
 }
 
 func (f *faults) setDown(err error) {

@@ -17,7 +17,7 @@ type Lease struct {
 	request    uint64 // that took it first
 	owner      Owner
 	fence      Fence
-	permits    uint32 // of a semaphore
+	taken      uint32 // permits of a semaphore at first
 	annotation string
 	since      time.Time
 	unsure     bool // an attempt whose answer never came may still be under way: it could take the lock once more
@@ -26,9 +26,12 @@ type Lease struct {
 	auto    bool
 	until   time.Time // validity
 	count   uint32
+	permits uint32    // of a semaphore, that are left
+	reduced time.Time // when permits were given back
 	over    bool      // lost, released, or about to be released
 	suspect bool      // to be verified before the session is told Safe
 	mayLast time.Time // in the store, if a call whose outcome is not known yet prolonged it; else zero
+	at      int       // in Session.list
 	ops     []func()  // operations that touch the hold, one after the other; the first one runs
 }
 
@@ -148,6 +151,13 @@ func (l *Lease) stretchLocked(start time.Time, ttl time.Duration) {
 	}
 }
 
+// Reduced says whether permits were given back since a time. A renewal that began before asks for more than there are.
+func (l *Lease) Reduced(since time.Time) bool {
+	l.b.mu.Lock()
+	defer l.b.mu.Unlock()
+	return !l.reduced.Before(since)
+}
+
 // Lose ends a lease that is held no more. It does nothing to one that is being released.
 func (l *Lease) Lose(reason LostReason) {
 	l.b.mu.Lock()
@@ -197,7 +207,7 @@ func (b *Broker) abandonLocked(l *Lease) {
 
 // claimLocked is what may be in the store of a lease that is over.
 func (l *Lease) claimLocked(left time.Duration) Claim {
-	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left, Permits: l.permits}
+	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left, Permits: l.taken}
 	if l.unsure { // a late attempt would get another fence
 		c.Fence = 0
 	}
@@ -213,6 +223,7 @@ func (l *Lease) overLocked() {
 	l.b.metrics.holdTime.Observe(time.Since(l.since).Seconds())
 	delete(l.sess.leases, l.key())
 	l.b.order.leases.Delete(l)
+	l.sess.unlistLocked(l)
 	l.sess.trustLocked(l)
 }
 

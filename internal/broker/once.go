@@ -214,21 +214,25 @@ func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration
 	return lease, nil
 }
 
-// ReleaseOnce gives a unary lease back. ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it.
-func (b *Broker) ReleaseOnce(name string, k Kind, leaseID string) error {
-	err := b.checkNameKind(name, k)
+// ReleaseOnce gives a unary lease back, or the permits of one that it does not keep, and returns how many are left.
+// ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it.
+func (b *Broker) ReleaseOnce(name string, k Kind, leaseID string, keep uint32) (left uint32, err error) {
+	err = b.checkNameKind(name, k)
 	if err == nil {
 		err = checkLeaseID(leaseID)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = checkKeep(k, keep)
 	}
-	h := &handover{r: Return{Name: name, Kind: k, Owner: onceOwner(leaseID)}}
+	if err != nil {
+		return 0, err
+	}
+	h := &handover{r: Return{Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep}}
 	b.giveBack(h)
-	if h.err == nil {
+	if h.err == nil && h.res.Left == 0 {
 		b.notes.remove(name, onceOwner(leaseID))
 	}
-	return h.err
+	return h.res.Left, h.err
 }
 
 func checkLeaseID(id string) error {

@@ -42,11 +42,11 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 		if err != nil || longer.ValidFor < 50*time.Minute || longer.Fence != l.Fence {
 			t.Errorf("extend: got %+v, %v", longer, err)
 		}
-		if err := other.b.ReleaseOnce("job", broker.Exclusive, l.LeaseID); err != nil {
+		if _, err := other.b.ReleaseOnce("job", broker.Exclusive, l.LeaseID, 0); err != nil {
 			t.Errorf("release: %v", err)
 		}
 		w.free("job")
-		if err := w.b.ReleaseOnce("job", broker.Exclusive, l.LeaseID); !errors.Is(err, broker.ErrNotHeld) {
+		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, l.LeaseID, 0); !errors.Is(err, broker.ErrNotHeld) {
 			t.Errorf("second release: got %v, want ErrNotHeld", err)
 		}
 		if _, err := w.b.ExtendOnce("job", broker.Exclusive, l.LeaseID, time.Hour); !errors.Is(err, broker.ErrNotHeld) {
@@ -65,10 +65,10 @@ func TestUnaryLeaseIDStaysSecret(t *testing.T) {
 		if refused == nil || !errors.Is(refused.Cause, broker.ErrHeld) || strings.Contains(string(refused.HeldBy), l.LeaseID) {
 			t.Errorf("got %+v, want held, without the lease id", refused)
 		}
-		if err := w.b.ReleaseOnce("job", broker.Exclusive, strings.Repeat("x", 26)); !errors.Is(err, broker.ErrNotHeld) {
+		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, strings.Repeat("x", 26), 0); !errors.Is(err, broker.ErrNotHeld) {
 			t.Errorf("release with another id: got %v", err)
 		}
-		if err := w.b.ReleaseOnce("job", broker.Exclusive, "short"); !errors.Is(err, broker.ErrInvalid) {
+		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, "short", 0); !errors.Is(err, broker.ErrInvalid) {
 			t.Errorf("release with a bad id: got %v", err)
 		}
 	})
@@ -102,7 +102,7 @@ func TestUnaryWaiterGetsALockOfASession(t *testing.T) {
 			t.Errorf("got fence %d after %d", lease.Fence, g.Hold.Fence)
 		}
 		c.queue("job")
-		if err := w.b.ReleaseOnce("job", broker.Exclusive, lease.LeaseID); err != nil {
+		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, lease.LeaseID, 0); err != nil {
 			t.Fatal(err)
 		}
 		one[broker.Granted](c)

@@ -29,6 +29,7 @@ type Outbox struct {
 	relief   chan struct{}      // closed when there is room again; nil while there is
 	unlocked map[string]unlocks // of the Unlocked events in the list, by name
 	ends     int                // Unlocked events in the list
+	lists    int                // HoldList events in the list
 }
 
 // unlocks are the Unlocked events of one name in the list.
@@ -74,6 +75,9 @@ func (o *Outbox) TakeSome(most, bytes int) []Event {
 	}
 	n, size := 0, 0
 	for n < min(most, len(o.leaving)) && size < bytes {
+		if _, isList := o.leaving[n].(HoldList); isList {
+			o.lists--
+		}
 		size += weight(o.leaving[n])
 		n++
 	}
@@ -111,6 +115,13 @@ func weight(e Event) int {
 	return eventBytes
 }
 
+// pages is how many lists of holds nobody took yet.
+func (o *Outbox) pages() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lists
+}
+
 // put appends an event and says whether there was room for it.
 func (o *Outbox) put(e Event) bool {
 	o.mu.Lock()
@@ -126,6 +137,9 @@ func (o *Outbox) put(e Event) bool {
 	}
 	o.events = append(o.events, e)
 	o.bytes += weight(e)
+	if _, isList := e.(HoldList); isList {
+		o.lists++
+	}
 	select {
 	case o.wake <- struct{}{}:
 	default:

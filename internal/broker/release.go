@@ -115,7 +115,7 @@ func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 
 // returnAll is the Return that ends the lease.
 func (l *Lease) returnAll() Return {
-	return Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits}
+	return Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.taken}
 }
 
 // giveUp frees the name of a lease that is over but still in the store, or passes it on. What fails is tried again in
@@ -142,7 +142,8 @@ func (b *Broker) recallLocked(l *Lease) {
 // releaseOne gives back one of several holds of a holder.
 func (b *Broker) releaseOne(l *Lease, id uint64) {
 	remaining := l.count - 1
-	r := Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Remaining: remaining}
+	r := l.returnAll()
+	r.Remaining = remaining
 	h := &handover{r: r}
 	b.giveBack(h)
 	err := h.err

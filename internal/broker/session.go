@@ -45,6 +45,7 @@ type Session struct {
 	silence   *time.Timer
 	ids       requestIDs
 	leases    map[holdKey]*Lease
+	list      []*Lease // the same
 	waiting   map[uint64]*waiter
 	asked     int // locks that those ask for
 	watched   map[string]*watch
@@ -56,9 +57,11 @@ type Session struct {
 	unread    bool      // its requests are not read, because it does not read its answers
 	atRisk    bool      // AtRisk was told, Safe was not
 	ended     bool
-	releasing bool  // then its leases were to be released
-	cause     error // why it ended; nil after Goodbye
-	ops       int   // operations on leases under way
+	releasing bool     // then its leases were to be released
+	cause     error    // why it ended; nil after Goodbye
+	ops       int      // operations on leases, and askers, under way
+	asks      []func() // questions to the store that nobody asks yet
+	askers    int
 }
 
 // Open begins a session.

@@ -17,6 +17,12 @@ func (b *Broker) settleWaiterLocked(w *waiter) {
 }
 
 func (b *Broker) settleLocked(c Claim, s *Session, after time.Duration) {
+	r := Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Permits: c.Permits}
+	b.settleReturnLocked(r, c.TTL, s, after)
+}
+
+// settleReturnLocked makes a Return in the background, for what lasts so long.
+func (b *Broker) settleReturnLocked(r Return, ttl time.Duration, s *Session, after time.Duration) {
 	if b.closed {
 		return
 	}
@@ -25,7 +31,7 @@ func (b *Broker) settleLocked(c Claim, s *Session, after time.Duration) {
 	}
 	b.takeLocked(func() {
 		b.pause(after)
-		b.compensate(c)
+		b.compensate(r, ttl)
 		if s == nil {
 			return
 		}
@@ -41,11 +47,11 @@ var settlePauses = [...]time.Duration{time.Second, 10 * time.Second}
 
 // compensate releases until the store acknowledges it, and again a little later. It gives up when a lease taken at its
 // beginning would have ended by itself.
-func (b *Broker) compensate(c Claim) {
-	end := time.Now().Add(max(c.TTL, b.cfg.SessionTTL))
+func (b *Broker) compensate(r Return, ttl time.Duration) {
+	end := time.Now().Add(max(ttl, b.cfg.SessionTTL))
 	acknowledged := 0
 	for n := 1; b.ctx.Err() == nil && time.Now().Before(end); n++ {
-		_, err := b.store.Release(b.ctx, Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Permits: c.Permits})
+		_, err := b.store.Release(b.ctx, r)
 		switch {
 		case retriable(err):
 			b.pause(backoff(n))

@@ -77,13 +77,14 @@ type Return struct {
 	Owner Owner
 	// Fence must be that of the hold; 0 matches any. It is not compared for Semaphore, whose owner alone decides.
 	Fence Fence
-	// Remaining is how often the owner holds the name afterwards; 0 frees it.
+	// Remaining is how often the owner holds the name afterwards; 0 frees it. For Semaphore it is how many permits the
+	// owner keeps, the first ones; an owner that has fewer keeps those.
 	Remaining uint32
 	// Next, if set, is to hold the name from now on. Only with Remaining 0 and if it is of the same kind, which is not
 	// Shared. The Store frees the name instead if it may not be handed over: it is the turn of another fair waiter, or
 	// the owner goes on reading.
 	Next *Successor
-	// Permits is how many permits the hold has, 0 if that is not known; the whole hold is given back.
+	// Permits is how many permits the hold has, 0 if that is not known.
 	Permits uint32
 }
 
@@ -101,6 +102,8 @@ type Returned struct {
 	Listeners int
 	// Turn is the fair waiter that was told that it is its turn, if any.
 	Turn Owner
+	// Left is, for Semaphore, how many permits the owner has afterwards.
+	Left uint32
 }
 
 // Renewal asks to prolong a hold.
@@ -262,7 +265,7 @@ type Store interface {
 	// Release gives a hold back, frees the name and tells the listeners, or hands it to Return.Next without telling
 	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence. With
 	// Remaining 0 the owner's place is given up in any case.
-	// Repeated: ErrNotHeld when it was freed; the same fence when it was handed over and the successor still holds
+	// Repeated: ErrNotHeld when it was freed; no error when it was counted down; the same fence when it was handed over and the successor still holds
 	// it. Executed late: ErrNotHeld or ErrStale, nobody else's hold is touched.
 	Release(ctx context.Context, r Return) (Returned, error)
 
@@ -301,6 +304,11 @@ type Store interface {
 	// ForceRelease frees a name whoever holds it, tells the listeners and all replicas, and says whether it was held.
 	// Read frees no write hold; Write frees no readers but the writer itself, if it reads as well. All permits of a semaphore are returned; it keeps its limit.
 	ForceRelease(ctx context.Context, name string, kind Kind) (bool, error)
+
+	// SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. What is out
+	// stays out, so that fewer than none may be left to be had. If permits can be had now that could not, listeners are told.
+	// Repeated: nothing changes, and it returns the limit itself.
+	SetLimit(ctx context.Context, name string, limit uint32) (previous uint32, err error)
 
 	// Look reads the state of a name.
 	Look(ctx context.Context, name string) (State, error)

@@ -239,7 +239,7 @@ func (s *storm) beUnary(i int, rng *mrand.Rand) {
 		if err == nil && refused == nil && l.ValidFor > 0 {
 			s.useUnary(b, fmt.Sprintf("unary %d.%d", i, n), item, l, rng)
 		} else if own {
-			_ = b.ReleaseOnce(req.Name, req.Kind, req.LeaseID)
+			_, _ = b.ReleaseOnce(req.Name, req.Kind, req.LeaseID, 0)
 		}
 	}
 }
@@ -265,7 +265,7 @@ func (s *storm) useUnary(b *broker.Broker, who string, item broker.Item, l broke
 	}
 	s.o.ended(t)
 	if rng.IntN(3) > 0 {
-		_ = b.ReleaseOnce(l.Name, item.Kind, l.LeaseID)
+		_, _ = b.ReleaseOnce(l.Name, item.Kind, l.LeaseID, 0)
 	}
 }
 

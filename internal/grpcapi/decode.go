@@ -155,10 +155,10 @@ func toItem(name string, a asked) (broker.Item, error) {
 	return i, nil
 }
 
-func toRelease(r *lockdv1.Release) (broker.Hold, error) {
-	return broker.Hold{
+func toRelease(r *lockdv1.Release) (broker.ReleaseRequest, error) {
+	return broker.ReleaseRequest{Keep: r.GetKeep(), Hold: broker.Hold{
 		Name: r.GetName(), Kind: toKind(r.GetKind()), Holder: r.GetHolder(), Fence: broker.Fence(r.GetFence()),
-	}, nil
+	}}, nil
 }
 
 func toExtend(e *lockdv1.Extend) (broker.ExtendRequest, error) {

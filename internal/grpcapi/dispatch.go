@@ -60,7 +60,7 @@ func (c *conn) request(m *lockdv1.SessionRequest) {
 	case *lockdv1.SessionRequest_Acquire:
 		convert(s, id, r.Acquire, toAcquire, s.Acquire)
 	case *lockdv1.SessionRequest_Release:
-		convert(s, id, r.Release, toRelease, s.Release)
+		convert(s, id, r.Release, toRelease, s.ReleasePermits)
 	case *lockdv1.SessionRequest_Extend:
 		convert(s, id, r.Extend, toExtend, s.Extend)
 	case *lockdv1.SessionRequest_Cancel:
@@ -69,6 +69,14 @@ func (c *conn) request(m *lockdv1.SessionRequest) {
 		s.Watch(id, r.Watch.GetName())
 	case *lockdv1.SessionRequest_Unwatch:
 		s.Unwatch(id, r.Unwatch.GetName())
+	case *lockdv1.SessionRequest_Look:
+		s.Look(id, r.Look.GetName())
+	case *lockdv1.SessionRequest_ListHolds:
+		s.ListHolds(id, broker.HoldsRequest{
+			Prefix: r.ListHolds.GetPrefix(), After: r.ListHolds.GetPageToken(), Size: pageSize(r.ListHolds.GetPageSize()),
+		})
+	case *lockdv1.SessionRequest_SetLimit:
+		s.SetLimit(id, broker.LimitRequest{Name: r.SetLimit.GetName(), Limit: r.SetLimit.GetLimit()})
 	default: // an arm that a newer client knows
 		s.Refuse(id, broker.ErrUnsupported)
 	}

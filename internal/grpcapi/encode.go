@@ -92,10 +92,26 @@ func fromEvent(e broker.Event) *lockdv1.SessionResponse {
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: &spb.Status{}}}
 	case broker.Failed:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: status.Convert(toStatus(e.Err)).Proto()}}
+	case broker.Looked:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Looked{Looked: &lockdv1.Looked{Lock: fromLock(e.Lock)}}
+	case broker.HoldList:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_HoldList{HoldList: fromHoldList(e)}
+	case broker.LimitSet:
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_LimitSet{LimitSet: &lockdv1.LimitSet{Previous: e.Previous}}
 	default:
 		setPush(r, e)
 	}
 	return r
+}
+
+func fromHoldList(e broker.HoldList) *lockdv1.HoldList {
+	list := &lockdv1.HoldList{NextPageToken: e.Next}
+	for _, l := range e.Locks {
+		list.Locks = append(list.Locks, &lockdv1.HeldLock{
+			Hold: fromHold(l.Hold), Validity: fromValidity(l.Validity), HoldCount: l.Count, Auto: l.Auto, Permits: l.Permits,
+		})
+	}
+	return list
 }
 
 // setPush is fromEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.

@@ -76,10 +76,20 @@ func (h *lockService) Extend(_ context.Context, r *lockdv1.ExtendRequest) (*lock
 
 // Release gives a lease back.
 func (h *lockService) Release(_ context.Context, r *lockdv1.ReleaseRequest) (*lockdv1.ReleaseResponse, error) {
-	if err := h.b.ReleaseOnce(r.GetName(), toKind(r.GetKind()), r.GetLeaseId()); err != nil {
+	left, err := h.b.ReleaseOnce(r.GetName(), toKind(r.GetKind()), r.GetLeaseId(), r.GetKeep())
+	if err != nil {
 		return nil, toStatus(err)
 	}
-	return &lockdv1.ReleaseResponse{}, nil
+	return &lockdv1.ReleaseResponse{Remaining: left}, nil
+}
+
+// SetLimit sets how many permits a semaphore has.
+func (h *lockService) SetLimit(_ context.Context, r *lockdv1.SetLimitRequest) (*lockdv1.SetLimitResponse, error) {
+	previous, err := h.b.SetLimit(broker.LimitRequest{Name: r.GetName(), Limit: r.GetLimit()})
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &lockdv1.SetLimitResponse{Previous: previous}, nil
 }
 
 // Get tells what is known of a name.

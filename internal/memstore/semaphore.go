@@ -1,6 +1,7 @@
 package memstore
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -13,7 +14,8 @@ const semaphoreTTL = 7 * 24 * time.Hour
 
 // semaphore is the permits of a name.
 type semaphore struct {
-	available uint32
+	// available is less than 0 while more are out than the limit allows.
+	available int64
 	// out is when each permit that was given out ends.
 	out map[permit]time.Time
 	// next is when the next one ends, or earlier; last is when the last one ends, or later.
@@ -28,7 +30,7 @@ type permit struct {
 	i     uint32
 }
 
-func (p *semaphore) limit() uint32 { return p.available + uint32(len(p.out)) } //nolint:gosec // it was given as one
+func (p *semaphore) limit() uint32 { return uint32(p.available + int64(len(p.out))) } //nolint:gosec // it was given as one
 
 // has counts the permits of an owner, from the first one to a last one or, if that is 0, to one that is missing.
 func (p *semaphore) has(o broker.Owner, last uint32) (n uint32) {
@@ -38,7 +40,7 @@ func (p *semaphore) has(o broker.Owner, last uint32) (n uint32) {
 	for i := uint32(1); last == 0 || i <= last; i++ {
 		if _, ok := p.out[permit{o, i}]; ok {
 			n++
-		} else if last == 0 || i > p.limit() {
+		} else if last == 0 {
 			break
 		}
 	}
@@ -50,7 +52,7 @@ func (p *semaphore) meant(o broker.Owner, permits uint32) uint32 {
 	if permits == 0 {
 		return p.has(o, 0)
 	}
-	return min(permits, p.limit())
+	return permits
 }
 
 // purge takes back permits that have ended, and tells.
@@ -68,8 +70,48 @@ func (w *work) purge(e *entry) {
 		}
 	}
 	if len(e.permits.out) < n {
+		w.offer(e)
+	}
+}
+
+// offer tells those who wait that permits can be had, if they can.
+func (w *work) offer(e *entry) {
+	if e.permits.available > 0 {
 		w.say(e, onPermits, broker.Notice{What: broker.NoticeReleased})
 	}
+}
+
+// SetLimit implements broker.Store.
+func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
+	err := begin(ctx, broker.Semaphore)
+	if err == nil {
+		w := s.enter(1)
+		var previous uint32
+		previous, err = w.setLimit(w.entryLocked(name, w.now), limit)
+		w.leave()
+		if err == nil {
+			return previous, nil
+		}
+	}
+	return 0, fmt.Errorf("set the limit of %q: %w", name, err)
+}
+
+func (w *work) setLimit(e *entry, limit uint32) (previous uint32, err error) {
+	if e.mismatch(broker.Semaphore) {
+		return 0, broker.ErrKindMismatch
+	}
+	if e.permits == nil {
+		e.permits = &semaphore{available: int64(limit), out: make(map[permit]time.Time)}
+	} else {
+		w.purge(e)
+		previous = e.permits.limit()
+		e.permits.available += int64(limit) - int64(previous)
+		if limit > previous {
+			w.offer(e)
+		}
+	}
+	later(&e.permits.expires, w.now, semaphoreTTL)
+	return previous, nil
 }
 
 func (w *work) takeBack(e *entry, id permit) {
@@ -81,18 +123,21 @@ func (w *work) takeBack(e *entry, id permit) {
 // its limit.
 func (w *work) checkPermits(e *entry, c broker.Claim) error {
 	w.purge(e)
-	kept, available := c.Limit, c.Limit
+	kept, available := c.Limit, int64(c.Limit)
 	if e.permits != nil {
 		kept, available = e.permits.limit(), e.permits.available
 	}
+	missing := c.Permits - e.permits.has(c.Owner, c.Permits)
 	switch {
+	case missing == 0 && c.Permits > 0: // repeated, whatever the limit is by now
+		return nil
 	case kept == 0 && e.permits == nil, c.Limit != 0 && c.Limit != kept:
 		return &broker.LimitError{Limit: kept}
 	case c.Permits > kept:
 		return &broker.InvalidError{
 			Field: "permits", Reason: broker.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", kept),
 		}
-	case c.Permits-e.permits.has(c.Owner, c.Permits) <= available:
+	case int64(missing) <= available:
 		return nil
 	}
 	return &broker.HeldError{RetryAfter: w.nearest(e)}
@@ -112,7 +157,7 @@ func (w *work) nearest(e *entry) time.Duration {
 
 func (w *work) takePermits(e *entry, c broker.Claim) broker.Grant {
 	if e.permits == nil {
-		e.permits = &semaphore{available: c.Limit, out: make(map[permit]time.Time)}
+		e.permits = &semaphore{available: int64(c.Limit), out: make(map[permit]time.Time)}
 	}
 	g := broker.Grant{Fence: w.mintLocked(e, w.now), TTL: time.Duration(math.MaxInt64)}
 	for i := range c.Permits {
@@ -143,22 +188,32 @@ func (w *work) releasePermits(e *entry, r broker.Return) (res broker.Returned, t
 	}
 	w.purge(e)
 	n := len(e.permits.out)
-	for i := range e.permits.meant(r.Owner, r.Permits) {
-		if id := (permit{r.Owner, i + 1}); !e.permits.out[id].IsZero() {
+	for i := r.Remaining + 1; r.Permits == 0 || i <= r.Permits; i++ {
+		if id := (permit{r.Owner, i}); !e.permits.out[id].IsZero() {
 			w.takeBack(e, id)
+		} else if r.Permits == 0 {
+			break
 		}
 	}
-	if len(e.permits.out) == n {
-		return res, false, broker.ErrNotHeld
+	if r.Remaining > 0 {
+		res.Left = e.permits.has(r.Owner, r.Remaining)
 	}
-	w.ended(e, broker.EndReleased, r.Fence)
-	w.say(e, onPermits, broker.Notice{What: broker.NoticeReleased})
+	if len(e.permits.out) == n {
+		if res.Left == 0 {
+			return res, false, broker.ErrNotHeld
+		}
+		return res, false, nil
+	}
+	if r.Remaining == 0 {
+		w.ended(e, broker.EndReleased, r.Fence)
+	}
+	w.offer(e)
 	return res, true, nil
 }
 
 // renewPermits says whether all permits of a hold are there.
 func (w *work) renewPermits(e *entry, r broker.Renewal) bool {
-	if e.permits == nil || r.Permits > e.permits.limit() {
+	if e.permits == nil {
 		return false
 	}
 	last := e.permits.meant(r.Owner, r.Permits)
@@ -183,9 +238,9 @@ func (w *work) forcePermits(e *entry) (held bool) {
 	if e.permits == nil || len(e.permits.out) == 0 {
 		return false
 	}
-	e.permits.available = e.permits.limit()
+	e.permits.available = int64(e.permits.limit())
 	clear(e.permits.out)
 	w.ended(e, broker.EndForced, 0)
-	w.say(e, onPermits, broker.Notice{What: broker.NoticeReleased})
+	w.offer(e)
 	return true
 }

@@ -37,7 +37,7 @@ func placeMillis(c broker.Claim) int64 {
 func (s *Store) releaseCall(r broker.Return) (sc *script, keys []string, args []any) {
 	n := s.prefix + r.Name
 	if r.Kind == broker.Semaphore {
-		return s.scripts.releasePermits, permitKeys(n), []any{string(r.Owner), r.Permits, permitChannel(n), decimal(r.Fence)}
+		return s.scripts.releasePermits, permitKeys(n), []any{string(r.Owner), r.Permits, permitChannel(n), decimal(r.Fence), r.Remaining}
 	}
 	if r.Kind == broker.Read {
 		return s.scripts.releaseRead, rwKeys(n),

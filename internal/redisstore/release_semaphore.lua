@@ -1,11 +1,12 @@
--- release_semaphore.lua: give all permits of an owner back.
+-- release_semaphore.lua: give permits of an owner back: all, or all but the first ones.
 -- KEYS    as in acquire_semaphore.lua
 -- ARGV[1] owner   ARGV[2] how many permits it has, 0 if that is not known   ARGV[3] redisson_sc:{<name>}
--- ARGV[4] its fence, 0 if that is not known; it is only told
--- Returns {1, receivers}, or {-1} if the owner has none that has not ended.
--- Safe to run twice: a second run finds none and answers -1. Works when memory is full: what it writes first is allowed
--- then and opens the way for the others.
+-- ARGV[4] its fence, 0 if that is not known; it is only told   ARGV[5] how many it keeps
+-- Returns {1, receivers, left} with how many of those it keeps are left, or {-1} if the owner has none that has not ended.
+-- Safe to run twice: which ones are kept does not depend on what was given back before. Works when memory is full: what it
+-- writes first is allowed then and opens the way for the others.
 local s = {name = KEYS[1], token = KEYS[2], out = KEYS[3], channel = ARGV[3]}
+local keeps = tonumber(ARGV[5])
 local available, bad = sem_available(s)
 if bad then return bad end
 if not available then
@@ -14,9 +15,12 @@ if not available then
 end
 local now = now_ms()
 local purged = sem_purge(s, now)
-local there = sem_own(s, ARGV[1], tonumber(ARGV[2]), now)
-if #there == 0 then
+local kept = keeps > 0 and #sem_own(s, ARGV[1], keeps, now) or 0
+local given = sem_own(s, ARGV[1], tonumber(ARGV[2]), now, keeps)
+if #given == 0 then
   if purged then sem_tell(s, purged) end
-  return {-1}
+  if kept == 0 then return {-1} end
+  return {1, 0, kept}
 end
-return {1, sem_tell(s, redis.call('INCRBY', s.name, sem_drop(s, there)), 'released', ARGV[4])}
+-- A hold ended if it keeps none.
+return {1, sem_tell(s, redis.call('INCRBY', s.name, sem_drop(s, given)), keeps == 0 and 'released' or nil, ARGV[4]), kept}

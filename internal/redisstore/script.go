@@ -44,6 +44,7 @@ type scripts struct {
 	acquireRead, releaseRead                    *script
 	acquireWrite, releaseWrite, forceRW         *script
 	acquirePermits, releasePermits, forcePermit *script
+	limitPermits                                *script
 	acquireAll, renew, look, holders, sight     *script
 	enlist, leaveFair, leaveWrite               *script
 
@@ -80,6 +81,7 @@ func newScripts(m *metrics) scripts {
 		acquirePermits: load("acquire_semaphore", permits...),
 		releasePermits: load("release_semaphore", permits...),
 		forcePermit:    load("force_semaphore", permits...),
+		limitPermits:   load("limit_semaphore", permits...),
 		acquireAll:     load("acquire_all", "news", "clock", "fence", "plain", "fair", "rw", "semaphore"),
 		renew:          load("renew", "news", "clock", "fence", "rw", "semaphore"),
 		look:           load("look", "news", "clock", "fence", "rw", "semaphore"),

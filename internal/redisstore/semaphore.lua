@@ -1,8 +1,9 @@
 -- semaphore.lua: permits. It is put in front of scripts, after clock.lua and fence.lua, and is no script by itself.
 --
 -- s has the keys: name and token, and out, Redisson's sorted set: permit id -> ms since 1970 when it ends. The string
--- <name> is Redisson's: how many permits are there to be had. The limit is that and all that are out. Both keys live as
--- long as a fence key unless somebody made <name> without a TTL.
+-- <name> is Redisson's: how many permits are there to be had. The limit is that and all that are out: with more out than a
+-- limit that was made smaller, <name> is negative. Both keys live as long as a fence key unless somebody made <name>
+-- without a TTL.
 -- s.channel is for those who wait: how many there are to be had, if any.
 -- a is a claim: owner; ttl and fence_ttl in ms; permits, the number wanted; limit, or 0 for the one that is kept.
 
@@ -40,9 +41,9 @@ local function sem_purge(s, now)
 end
 
 -- sem_own finds which of its permits an owner has and which not, up to the n-th, or for 0 up to the first missing one; and
--- when the first one ends.
-local function sem_own(s, owner, n, now)
-  local there, missing, first, i = {}, {}, nil, 0
+-- when the first one ends. It passes over the first ones, if it is told how many.
+local function sem_own(s, owner, n, now, over)
+  local there, missing, first, i = {}, {}, nil, over or 0
   while n == 0 or i < n do
     i = i + 1
     local id = permit_id(owner, i)
@@ -110,10 +111,11 @@ local function sem_check(s, a)
     available = purged
     sem_tell(s, available)
   end
+  state.there, state.missing, state.first = sem_own(s, a.owner, a.permits, now)
+  if #state.missing == 0 then return nil, state end -- a repetition, whatever the limit is by now
   local kept = available + redis.call('ZCARD', s.out)
   if a.limit ~= 0 and a.limit ~= kept then return {-4, kept} end
   if a.permits > kept then return {-5, kept} end
-  state.there, state.missing, state.first = sem_own(s, a.owner, a.permits, now)
   if #state.missing <= available then return nil, state end
   local next = redis.call('ZRANGE', s.out, 0, 0, 'WITHSCORES')[2]
   -- Those without an end have one in 29,000 years.

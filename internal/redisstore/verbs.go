@@ -136,6 +136,9 @@ func returned(r broker.Return) func(answer, error) (broker.Returned, error) {
 			if r.Kind == broker.Fair {
 				res.Turn = broker.Owner(a.text(2))
 			}
+			if r.Kind == broker.Semaphore {
+				res.Left = a.number(2)
+			}
 			err = a.err
 		case answerHandOver:
 			res.HandedOver = a.fence(1)
@@ -148,6 +151,22 @@ func returned(r broker.Return) func(answer, error) (broker.Returned, error) {
 		}
 		return res, nil
 	}
+}
+
+// SetLimit implements broker.Store.
+func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
+	err := begin(ctx, broker.Semaphore)
+	if err == nil {
+		n := s.prefix + name
+		var a answer
+		if a, err = s.ask(ctx, s.scripts.limitPermits, permitKeys(n), limit, s.fenceMillis, permitChannel(n)); err == nil {
+			previous := a.number(1)
+			if err = a.err; err == nil {
+				return previous, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("set the limit of %q: %w", name, err)
 }
 
 // ForceRelease implements broker.Store.

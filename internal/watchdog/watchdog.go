@@ -254,7 +254,7 @@ func (w *Watchdog) renewed(e *entry, ttl time.Duration, err error) {
 	case err == nil:
 		w.metrics.renewals.WithLabelValues(resultRenewed).Inc()
 		e.lease.Renewed(e.start, ttl)
-	case errors.As(err, &gone):
+	case errors.As(err, &gone) && !e.lease.Reduced(e.start):
 		w.metrics.renewals.WithLabelValues(resultGone).Inc()
 		w.Drop(e.lease)
 		e.lease.Lose(gone.Reason)

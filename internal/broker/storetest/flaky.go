@@ -45,6 +45,7 @@ const (
 	OpLeave
 	OpQueue
 	OpExtend
+	OpSetLimit
 )
 
 // errPlanned is the cause of all errors a Flaky store makes up.
@@ -263,6 +264,13 @@ func (f *Flaky) Extend(ctx context.Context, r broker.Renewal) error {
 func (f *Flaky) ForceRelease(ctx context.Context, name string, kind broker.Kind) (bool, error) {
 	return reply(ctx, f, OpForceRelease, name, func(ctx context.Context) (bool, error) {
 		return f.Store.ForceRelease(ctx, name, kind)
+	})
+}
+
+// SetLimit implements broker.Store.
+func (f *Flaky) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
+	return reply(ctx, f, OpSetLimit, name, func(ctx context.Context) (uint32, error) {
+		return f.Store.SetLimit(ctx, name, limit)
 	})
 }
 

@@ -29,6 +29,8 @@ func (c *comparison) operation() (string, step) {
 		return c.look()
 	case n < 860:
 		return c.list()
+	case n < 870:
+		return c.setLimit()
 	case n < 890:
 		return c.enlist()
 	case n < 920:
@@ -203,7 +205,9 @@ func (c *comparison) release() (string, step) {
 	name, kind := g.Name, g.Kind
 	r := broker.Return{Name: name, Kind: kind, Owner: g.Owner, Permits: g.Permits}
 	switch n := c.rand.IntN(4); {
-	case n == 0 && kind != broker.Semaphore:
+	case n == 0 && kind == broker.Semaphore:
+		r.Remaining = c.rand.Uint32N(4)
+	case n == 0:
 		r.Remaining = c.count()
 		if kind == broker.Read { // to count a hold up by a release is nonsense, and of a reader's no store takes care
 			r.Remaining = 1
@@ -264,6 +268,14 @@ func (c *comparison) look() (string, step) {
 		st, err := s.Store.Look(ctx, name)
 		number, left, rest := s.state(st)
 		return outcome{Err: class(err), Fence: number, Left: []time.Duration{left}, Rest: rest}
+	}
+}
+
+func (c *comparison) setLimit() (string, step) {
+	name, limit := c.name(), 1+c.rand.Uint32N(5)
+	return fmt.Sprintf("set the limit of %s to %d", name, limit), func(ctx context.Context, s *side) outcome {
+		previous, err := s.Store.SetLimit(ctx, name, limit)
+		return outcome{Err: class(err), Rest: previous}
 	}
 }
 

@@ -161,6 +161,83 @@ var semaphoreContract = []contract{
 		s.acquire(some("a", 1))
 		s.wantOut(1)
 	}},
+	{"SomePermitsComeBackAndTheOthersStay", func(s *suite) {
+		s.acquire(some("a", 3))
+		r := back(some("a", 3), 0)
+		for _, row := range []struct{ keep, left uint32 }{{2, 2}, {2, 2}, {1, 1}, {2, 1}, {7, 1}} { // repeated, and late
+			r.Remaining = row.keep
+			if res := s.release(r); res.Left != row.left {
+				s.Errorf("keeping %d: got %d left, want %d", row.keep, res.Left, row.left)
+			}
+			s.wantOut(row.left)
+		}
+		r.Permits = 0 // not known
+		r.Remaining = 1
+		if res := s.release(r); res.Left != 1 {
+			s.Errorf("got %d left, want 1", res.Left)
+		}
+		s.must(s.renew(on(some("a", 1), 0)))
+		r.Permits, r.Remaining = 3, 0
+		s.release(r)
+		s.wantOut(0)
+		r.Remaining = 1
+		s.notHeld(r)
+	}},
+	{"ALimitIsSetWithoutAPermit", func(s *suite) {
+		for i, row := range []struct{ limit, previous uint32 }{{5, 0}, {5, 5}, {3, 5}, {3, 3}} {
+			previous, err := s.Store.SetLimit(s.Context(), "n", row.limit)
+			if s.must(err); previous != row.previous {
+				s.Errorf("%d: got %d before, want %d", i, previous, row.previous)
+			}
+			if st := s.look("n"); st.Kind != broker.Semaphore || st.Limit != row.limit || st.Held {
+				s.Errorf("got %+v, want a semaphore of %d", st, row.limit)
+			}
+		}
+		s.acquire(some("a", 3))
+		s.refused(some("b", 1))
+	}},
+	{"ASmallerLimitWaitsForWhatIsOut", func(s *suite) {
+		f := s.acquire(some("a", 2)).Fence
+		s.acquire(some("b", 1))
+		_, err := s.Store.SetLimit(s.Context(), "n", 1)
+		s.must(err)
+		if st := s.look("n"); st.Limit != 1 || st.Holders != 3 {
+			s.Errorf("got %+v, want 3 of 1 to be out", st)
+		}
+		s.must(s.renew(on(some("a", 2), f)))
+		s.acquire(some("a", 2)) // repeated, although it is more than the limit by now, and another one was claimed
+		next := some("c", 1)
+		next.Limit = 0
+		s.refused(next)
+		s.release(back(some("b", 1), 0))
+		s.refused(next)
+		s.release(back(some("a", 2), 0))
+		s.acquire(next)
+		s.refused(func() broker.Claim { d := next; d.Owner = "d"; return d }())
+	}},
+	{"MorePermitsAreHeard", func(s *suite) {
+		e, _ := s.listenTo("n", broker.Semaphore)
+		s.acquire(some("a", 3))
+		for i, limit := range []uint32{4, 4, 2, 3, 5} { // the first and the last make room
+			_, err := s.Store.SetLimit(s.Context(), "n", limit)
+			s.must(err)
+			if i == 0 {
+				e.awaitReleases(1)
+			}
+		}
+		e.awaitReleases(2)
+	}},
+	{"OnlyASemaphoreHasALimit", func(s *suite) {
+		s.acquire(claim("n", "a"))
+		_, err := s.Store.SetLimit(s.Context(), "n", 3)
+		s.wantErr(err, broker.ErrKindMismatch)
+		s.wantHolder("n", "a", 1)
+		s.must(s.Hooks.Occupy("m"))
+		_, err = s.Store.SetLimit(s.Context(), "m", 3)
+		s.wantErr(err, broker.ErrKindMismatch)
+		_, err = s.Store.SetLimit(s.ended(), "n", 3)
+		s.wantErr(err, broker.ErrUnavailable)
+	}},
 	{"WhatComesBackIsHeard", func(s *suite) {
 		e, _ := s.listenTo("n", broker.Semaphore)
 		s.acquire(some("a", 1))

@@ -440,8 +440,8 @@ type ReleaseRequest struct {
 	Kind LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
 	// The lease id.
 	LeaseId string `protobuf:"bytes,3,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	// For a semaphore: how many permits to give back. 0 = all of the lease.
-	Permits       uint32 `protobuf:"varint,4,opt,name=permits,proto3" json:"permits,omitempty"`
+	// For a semaphore: how many permits the lease keeps; the others are given back. 0 = none.
+	Keep          uint32 `protobuf:"varint,4,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -497,9 +497,9 @@ func (x *ReleaseRequest) GetLeaseId() string {
 	return ""
 }
 
-func (x *ReleaseRequest) GetPermits() uint32 {
+func (x *ReleaseRequest) GetKeep() uint32 {
 	if x != nil {
-		return x.Permits
+		return x.Keep
 	}
 	return 0
 }
@@ -900,12 +900,12 @@ const file_lockd_v1_lock_service_proto_rawDesc = "" +
 	"\vmay_shorten\x18\x05 \x01(\bR\n" +
 	"mayShorten\"7\n" +
 	"\x0eExtendResponse\x12%\n" +
-	"\x05lease\x18\x01 \x01(\v2\x0f.lockd.v1.LeaseR\x05lease\"\x81\x01\n" +
+	"\x05lease\x18\x01 \x01(\v2\x0f.lockd.v1.LeaseR\x05lease\"{\n" +
 	"\x0eReleaseRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x19\n" +
-	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12\x18\n" +
-	"\apermits\x18\x04 \x01(\rR\apermits\"/\n" +
+	"\blease_id\x18\x03 \x01(\tR\aleaseId\x12\x12\n" +
+	"\x04keep\x18\x04 \x01(\rR\x04keep\"/\n" +
 	"\x0fReleaseResponse\x12\x1c\n" +
 	"\tremaining\x18\x01 \x01(\rR\tremaining\" \n" +
 	"\n" +

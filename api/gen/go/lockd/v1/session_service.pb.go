@@ -1669,7 +1669,7 @@ func (x *Cancel) GetTargetId() uint64 {
 	return 0
 }
 
-// Release gives a hold back, once. Of a semaphore it can give back some of the permits.
+// Release gives a hold back, once. Of a semaphore it can give back some of the permits and keep the others.
 type Release struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The lock.
@@ -1680,8 +1680,8 @@ type Release struct {
 	Holder string `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`
 	// The fence as told in Granted. 0 = not compared.
 	Fence uint64 `protobuf:"varint,4,opt,name=fence,proto3" json:"fence,omitempty"`
-	// For a semaphore: how many permits to give back. 0 = all of the hold.
-	Permits       uint32 `protobuf:"varint,5,opt,name=permits,proto3" json:"permits,omitempty"`
+	// For a semaphore: how many permits the holder keeps; the others are given back. 0 = none.
+	Keep          uint32 `protobuf:"varint,5,opt,name=keep,proto3" json:"keep,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1744,9 +1744,9 @@ func (x *Release) GetFence() uint64 {
 	return 0
 }
 
-func (x *Release) GetPermits() uint32 {
+func (x *Release) GetKeep() uint32 {
 	if x != nil {
-		return x.Permits
+		return x.Keep
 	}
 	return 0
 }
@@ -3136,13 +3136,13 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\apermits\x18\x03 \x01(\rR\apermits\x12\x14\n" +
 	"\x05limit\x18\x04 \x01(\rR\x05limit\"%\n" +
 	"\x06Cancel\x12\x1b\n" +
-	"\ttarget_id\x18\x01 \x01(\x04R\btargetId\"\x8d\x01\n" +
+	"\ttarget_id\x18\x01 \x01(\x04R\btargetId\"\x87\x01\n" +
 	"\aRelease\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x16\n" +
 	"\x06holder\x18\x03 \x01(\tR\x06holder\x12\x14\n" +
-	"\x05fence\x18\x04 \x01(\x04R\x05fence\x12\x18\n" +
-	"\apermits\x18\x05 \x01(\rR\apermits\"\xc4\x01\n" +
+	"\x05fence\x18\x04 \x01(\x04R\x05fence\x12\x12\n" +
+	"\x04keep\x18\x05 \x01(\rR\x04keep\"\xc4\x01\n" +
 	"\x06Extend\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x16\n" +

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from lockd.v1 import lock_pb2 as lockd_dot_v1_dot_lock__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blockd/v1/lock_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xee\x01\n\x0e\x41\x63quireRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\'\n\x04wait\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05lease\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08lease_id\x18\x05 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x06 \x01(\t\x12\x12\n\nannotation\x18\x07 \x01(\t\x12\x0f\n\x07permits\x18\x08 \x01(\r\x12\r\n\x05limit\x18\t \x01(\r\"m\n\x0f\x41\x63quireResponse\x12\"\n\x07granted\x18\x01 \x01(\x0b\x32\x0f.lockd.v1.LeaseH\x00\x12+\n\x0bnot_granted\x18\x02 \x01(\x0b\x32\x14.lockd.v1.NotGrantedH\x00\x42\t\n\x07outcome\"d\n\x05Lease\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\t\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x04\x12,\n\tvalid_for\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x90\x01\n\rExtendRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12(\n\x05lease\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0bmay_shorten\x18\x05 \x01(\x08\"0\n\x0e\x45xtendResponse\x12\x1e\n\x05lease\x18\x01 \x01(\x0b\x32\x0f.lockd.v1.Lease\"c\n\x0eReleaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12\x0f\n\x07permits\x18\x04 \x01(\r\"$\n\x0fReleaseResponse\x12\x11\n\tremaining\x18\x01 \x01(\r\"\x1a\n\nGetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"0\n\x0bGetResponse\x12!\n\x04lock\x18\x01 \x01(\x0b\x32\x13.lockd.v1.LockState\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"K\n\x0cListResponse\x12\"\n\x05locks\x18\x01 \x03(\x0b\x32\x13.lockd.v1.LockState\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\".\n\x0fSetLimitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\"$\n\x10SetLimitResponse\x12\x10\n\x08previous\x18\x01 \x01(\r2\xf8\x02\n\x0bLockService\x12>\n\x07\x41\x63quire\x12\x18.lockd.v1.AcquireRequest\x1a\x19.lockd.v1.AcquireResponse\x12;\n\x06\x45xtend\x12\x17.lockd.v1.ExtendRequest\x1a\x18.lockd.v1.ExtendResponse\x12>\n\x07Release\x12\x18.lockd.v1.ReleaseRequest\x1a\x19.lockd.v1.ReleaseResponse\x12\x32\n\x03Get\x12\x14.lockd.v1.GetRequest\x1a\x15.lockd.v1.GetResponse\x12\x35\n\x04List\x12\x15.lockd.v1.ListRequest\x1a\x16.lockd.v1.ListResponse\x12\x41\n\x08SetLimit\x12\x19.lockd.v1.SetLimitRequest\x1a\x1a.lockd.v1.SetLimitResponseBX\n\x0bio.lockd.v1B\x10LockServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blockd/v1/lock_service.proto\x12\x08lockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xee\x01\n\x0e\x41\x63quireRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\'\n\x04wait\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12(\n\x05lease\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x10\n\x08lease_id\x18\x05 \x01(\t\x12\x13\n\x0b\x63lient_name\x18\x06 \x01(\t\x12\x12\n\nannotation\x18\x07 \x01(\t\x12\x0f\n\x07permits\x18\x08 \x01(\r\x12\r\n\x05limit\x18\t \x01(\r\"m\n\x0f\x41\x63quireResponse\x12\"\n\x07granted\x18\x01 \x01(\x0b\x32\x0f.lockd.v1.LeaseH\x00\x12+\n\x0bnot_granted\x18\x02 \x01(\x0b\x32\x14.lockd.v1.NotGrantedH\x00\x42\t\n\x07outcome\"d\n\x05Lease\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08lease_id\x18\x02 \x01(\t\x12\r\n\x05\x66\x65nce\x18\x03 \x01(\x04\x12,\n\tvalid_for\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"\x90\x01\n\rExtendRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12(\n\x05lease\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x0bmay_shorten\x18\x05 \x01(\x08\"0\n\x0e\x45xtendResponse\x12\x1e\n\x05lease\x18\x01 \x01(\x0b\x32\x0f.lockd.v1.Lease\"`\n\x0eReleaseRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x04kind\x18\x02 \x01(\x0e\x32\x12.lockd.v1.LockKind\x12\x10\n\x08lease_id\x18\x03 \x01(\t\x12\x0c\n\x04keep\x18\x04 \x01(\r\"$\n\x0fReleaseResponse\x12\x11\n\tremaining\x18\x01 \x01(\r\"\x1a\n\nGetRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"0\n\x0bGetResponse\x12!\n\x04lock\x18\x01 \x01(\x0b\x32\x13.lockd.v1.LockState\"D\n\x0bListRequest\x12\x0e\n\x06prefix\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\r\x12\x12\n\npage_token\x18\x03 \x01(\t\"K\n\x0cListResponse\x12\"\n\x05locks\x18\x01 \x03(\x0b\x32\x13.lockd.v1.LockState\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\".\n\x0fSetLimitRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05limit\x18\x02 \x01(\r\"$\n\x10SetLimitResponse\x12\x10\n\x08previous\x18\x01 \x01(\r2\xf8\x02\n\x0bLockService\x12>\n\x07\x41\x63quire\x12\x18.lockd.v1.AcquireRequest\x1a\x19.lockd.v1.AcquireResponse\x12;\n\x06\x45xtend\x12\x17.lockd.v1.ExtendRequest\x1a\x18.lockd.v1.ExtendResponse\x12>\n\x07Release\x12\x18.lockd.v1.ReleaseRequest\x1a\x19.lockd.v1.ReleaseResponse\x12\x32\n\x03Get\x12\x14.lockd.v1.GetRequest\x1a\x15.lockd.v1.GetResponse\x12\x35\n\x04List\x12\x15.lockd.v1.ListRequest\x1a\x16.lockd.v1.ListResponse\x12\x41\n\x08SetLimit\x12\x19.lockd.v1.SetLimitRequest\x1a\x1a.lockd.v1.SetLimitResponseBX\n\x0bio.lockd.v1B\x10LockServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,21 +45,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_EXTENDRESPONSE']._serialized_start=695
   _globals['_EXTENDRESPONSE']._serialized_end=743
   _globals['_RELEASEREQUEST']._serialized_start=745
-  _globals['_RELEASEREQUEST']._serialized_end=844
-  _globals['_RELEASERESPONSE']._serialized_start=846
-  _globals['_RELEASERESPONSE']._serialized_end=882
-  _globals['_GETREQUEST']._serialized_start=884
-  _globals['_GETREQUEST']._serialized_end=910
-  _globals['_GETRESPONSE']._serialized_start=912
-  _globals['_GETRESPONSE']._serialized_end=960
-  _globals['_LISTREQUEST']._serialized_start=962
-  _globals['_LISTREQUEST']._serialized_end=1030
-  _globals['_LISTRESPONSE']._serialized_start=1032
-  _globals['_LISTRESPONSE']._serialized_end=1107
-  _globals['_SETLIMITREQUEST']._serialized_start=1109
-  _globals['_SETLIMITREQUEST']._serialized_end=1155
-  _globals['_SETLIMITRESPONSE']._serialized_start=1157
-  _globals['_SETLIMITRESPONSE']._serialized_end=1193
-  _globals['_LOCKSERVICE']._serialized_start=1196
-  _globals['_LOCKSERVICE']._serialized_end=1572
+  _globals['_RELEASEREQUEST']._serialized_end=841
+  _globals['_RELEASERESPONSE']._serialized_start=843
+  _globals['_RELEASERESPONSE']._serialized_end=879
+  _globals['_GETREQUEST']._serialized_start=881
+  _globals['_GETREQUEST']._serialized_end=907
+  _globals['_GETRESPONSE']._serialized_start=909
+  _globals['_GETRESPONSE']._serialized_end=957
+  _globals['_LISTREQUEST']._serialized_start=959
+  _globals['_LISTREQUEST']._serialized_end=1027
+  _globals['_LISTRESPONSE']._serialized_start=1029
+  _globals['_LISTRESPONSE']._serialized_end=1104
+  _globals['_SETLIMITREQUEST']._serialized_start=1106
+  _globals['_SETLIMITREQUEST']._serialized_end=1152
+  _globals['_SETLIMITRESPONSE']._serialized_start=1154
+  _globals['_SETLIMITRESPONSE']._serialized_end=1190
+  _globals['_LOCKSERVICE']._serialized_start=1193
+  _globals['_LOCKSERVICE']._serialized_end=1569
 # @@protoc_insertion_point(module_scope)

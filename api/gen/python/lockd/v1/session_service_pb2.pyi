@@ -238,18 +238,18 @@ class Cancel(_message.Message):
     def __init__(self, target_id: _Optional[int] = ...) -> None: ...
 
 class Release(_message.Message):
-    __slots__ = ("name", "kind", "holder", "fence", "permits")
+    __slots__ = ("name", "kind", "holder", "fence", "keep")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     FENCE_FIELD_NUMBER: _ClassVar[int]
-    PERMITS_FIELD_NUMBER: _ClassVar[int]
+    KEEP_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
     holder: str
     fence: int
-    permits: int
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., permits: _Optional[int] = ...) -> None: ...
+    keep: int
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., keep: _Optional[int] = ...) -> None: ...
 
 class Extend(_message.Message):
     __slots__ = ("name", "kind", "holder", "fence", "lease", "may_shorten")

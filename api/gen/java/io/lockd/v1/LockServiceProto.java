@@ -112,33 +112,33 @@ public final class LockServiceProto {
       "ogle.protobuf.DurationR\005lease\022\037\n\013may_sho" +
       "rten\030\005 \001(\010R\nmayShorten\"7\n\016ExtendResponse" +
       "\022%\n\005lease\030\001 \001(\0132\017.lockd.v1.LeaseR\005lease\"" +
-      "\201\001\n\016ReleaseRequest\022\022\n\004name\030\001 \001(\tR\004name\022&" +
-      "\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\031" +
-      "\n\010lease_id\030\003 \001(\tR\007leaseId\022\030\n\007permits\030\004 \001" +
-      "(\rR\007permits\"/\n\017ReleaseResponse\022\034\n\tremain" +
-      "ing\030\001 \001(\rR\tremaining\" \n\nGetRequest\022\022\n\004na" +
-      "me\030\001 \001(\tR\004name\"6\n\013GetResponse\022\'\n\004lock\030\001 " +
-      "\001(\0132\023.lockd.v1.LockStateR\004lock\"a\n\013ListRe" +
-      "quest\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n\tpage_si" +
-      "ze\030\002 \001(\rR\010pageSize\022\035\n\npage_token\030\003 \001(\tR\t" +
-      "pageToken\"a\n\014ListResponse\022)\n\005locks\030\001 \003(\013" +
-      "2\023.lockd.v1.LockStateR\005locks\022&\n\017next_pag" +
-      "e_token\030\002 \001(\tR\rnextPageToken\";\n\017SetLimit" +
-      "Request\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001" +
-      "(\rR\005limit\".\n\020SetLimitResponse\022\032\n\010previou" +
-      "s\030\001 \001(\rR\010previous2\370\002\n\013LockService\022>\n\007Acq" +
-      "uire\022\030.lockd.v1.AcquireRequest\032\031.lockd.v" +
-      "1.AcquireResponse\022;\n\006Extend\022\027.lockd.v1.E" +
-      "xtendRequest\032\030.lockd.v1.ExtendResponse\022>" +
-      "\n\007Release\022\030.lockd.v1.ReleaseRequest\032\031.lo" +
-      "ckd.v1.ReleaseResponse\0222\n\003Get\022\024.lockd.v1" +
-      ".GetRequest\032\025.lockd.v1.GetResponse\0225\n\004Li" +
-      "st\022\025.lockd.v1.ListRequest\032\026.lockd.v1.Lis" +
-      "tResponse\022A\n\010SetLimit\022\031.lockd.v1.SetLimi" +
-      "tRequest\032\032.lockd.v1.SetLimitResponseBX\n\013" +
-      "io.lockd.v1B\020LockServiceProtoP\001Z5github." +
-      "com/lockd-io/lockd/api/gen/go/lockd/v1;l" +
-      "ockdv1b\006proto3"
+      "{\n\016ReleaseRequest\022\022\n\004name\030\001 \001(\tR\004name\022&\n" +
+      "\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\031\n" +
+      "\010lease_id\030\003 \001(\tR\007leaseId\022\022\n\004keep\030\004 \001(\rR\004" +
+      "keep\"/\n\017ReleaseResponse\022\034\n\tremaining\030\001 \001" +
+      "(\rR\tremaining\" \n\nGetRequest\022\022\n\004name\030\001 \001(" +
+      "\tR\004name\"6\n\013GetResponse\022\'\n\004lock\030\001 \001(\0132\023.l" +
+      "ockd.v1.LockStateR\004lock\"a\n\013ListRequest\022\026" +
+      "\n\006prefix\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(" +
+      "\rR\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageTok" +
+      "en\"a\n\014ListResponse\022)\n\005locks\030\001 \003(\0132\023.lock" +
+      "d.v1.LockStateR\005locks\022&\n\017next_page_token" +
+      "\030\002 \001(\tR\rnextPageToken\";\n\017SetLimitRequest" +
+      "\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001(\rR\005lim" +
+      "it\".\n\020SetLimitResponse\022\032\n\010previous\030\001 \001(\r" +
+      "R\010previous2\370\002\n\013LockService\022>\n\007Acquire\022\030." +
+      "lockd.v1.AcquireRequest\032\031.lockd.v1.Acqui" +
+      "reResponse\022;\n\006Extend\022\027.lockd.v1.ExtendRe" +
+      "quest\032\030.lockd.v1.ExtendResponse\022>\n\007Relea" +
+      "se\022\030.lockd.v1.ReleaseRequest\032\031.lockd.v1." +
+      "ReleaseResponse\0222\n\003Get\022\024.lockd.v1.GetReq" +
+      "uest\032\025.lockd.v1.GetResponse\0225\n\004List\022\025.lo" +
+      "ckd.v1.ListRequest\032\026.lockd.v1.ListRespon" +
+      "se\022A\n\010SetLimit\022\031.lockd.v1.SetLimitReques" +
+      "t\032\032.lockd.v1.SetLimitResponseBX\n\013io.lock" +
+      "d.v1B\020LockServiceProtoP\001Z5github.com/loc" +
+      "kd-io/lockd/api/gen/go/lockd/v1;lockdv1b" +
+      "\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -181,7 +181,7 @@ public final class LockServiceProto {
     internal_static_lockd_v1_ReleaseRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ReleaseRequest_descriptor,
-        new java.lang.String[] { "Name", "Kind", "LeaseId", "Permits", });
+        new java.lang.String[] { "Name", "Kind", "LeaseId", "Keep", });
     internal_static_lockd_v1_ReleaseResponse_descriptor =
       getDescriptor().getMessageTypes().get(6);
     internal_static_lockd_v1_ReleaseResponse_fieldAccessorTable = new

@@ -6,7 +6,7 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * Release gives a hold back, once. Of a semaphore it can give back some of the permits.
+ * Release gives a hold back, once. Of a semaphore it can give back some of the permits and keep the others.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Release}
@@ -181,19 +181,19 @@ private static final long serialVersionUID = 0L;
     return fence_;
   }
 
-  public static final int PERMITS_FIELD_NUMBER = 5;
-  private int permits_ = 0;
+  public static final int KEEP_FIELD_NUMBER = 5;
+  private int keep_ = 0;
   /**
    * <pre>
-   * For a semaphore: how many permits to give back. 0 = all of the hold.
+   * For a semaphore: how many permits the holder keeps; the others are given back. 0 = none.
    * </pre>
    *
-   * <code>uint32 permits = 5 [json_name = "permits"];</code>
-   * @return The permits.
+   * <code>uint32 keep = 5 [json_name = "keep"];</code>
+   * @return The keep.
    */
   @java.lang.Override
-  public int getPermits() {
-    return permits_;
+  public int getKeep() {
+    return keep_;
   }
 
   private byte memoizedIsInitialized = -1;
@@ -222,8 +222,8 @@ private static final long serialVersionUID = 0L;
     if (fence_ != 0L) {
       output.writeUInt64(4, fence_);
     }
-    if (permits_ != 0) {
-      output.writeUInt32(5, permits_);
+    if (keep_ != 0) {
+      output.writeUInt32(5, keep_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -248,9 +248,9 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(4, fence_);
     }
-    if (permits_ != 0) {
+    if (keep_ != 0) {
       size += com.google.protobuf.CodedOutputStream
-        .computeUInt32Size(5, permits_);
+        .computeUInt32Size(5, keep_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -274,8 +274,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getHolder())) return false;
     if (getFence()
         != other.getFence()) return false;
-    if (getPermits()
-        != other.getPermits()) return false;
+    if (getKeep()
+        != other.getKeep()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -296,8 +296,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + FENCE_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getFence());
-    hash = (37 * hash) + PERMITS_FIELD_NUMBER;
-    hash = (53 * hash) + getPermits();
+    hash = (37 * hash) + KEEP_FIELD_NUMBER;
+    hash = (53 * hash) + getKeep();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -397,7 +397,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Release gives a hold back, once. Of a semaphore it can give back some of the permits.
+   * Release gives a hold back, once. Of a semaphore it can give back some of the permits and keep the others.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Release}
@@ -437,7 +437,7 @@ private static final long serialVersionUID = 0L;
       kind_ = 0;
       holder_ = "";
       fence_ = 0L;
-      permits_ = 0;
+      keep_ = 0;
       return this;
     }
 
@@ -484,7 +484,7 @@ private static final long serialVersionUID = 0L;
         result.fence_ = fence_;
       }
       if (((from_bitField0_ & 0x00000010) != 0)) {
-        result.permits_ = permits_;
+        result.keep_ = keep_;
       }
     }
 
@@ -548,8 +548,8 @@ private static final long serialVersionUID = 0L;
       if (other.getFence() != 0L) {
         setFence(other.getFence());
       }
-      if (other.getPermits() != 0) {
-        setPermits(other.getPermits());
+      if (other.getKeep() != 0) {
+        setKeep(other.getKeep());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -598,7 +598,7 @@ private static final long serialVersionUID = 0L;
               break;
             } // case 32
             case 40: {
-              permits_ = input.readUInt32();
+              keep_ = input.readUInt32();
               bitField0_ |= 0x00000010;
               break;
             } // case 40
@@ -920,46 +920,46 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
-    private int permits_ ;
+    private int keep_ ;
     /**
      * <pre>
-     * For a semaphore: how many permits to give back. 0 = all of the hold.
+     * For a semaphore: how many permits the holder keeps; the others are given back. 0 = none.
      * </pre>
      *
-     * <code>uint32 permits = 5 [json_name = "permits"];</code>
-     * @return The permits.
+     * <code>uint32 keep = 5 [json_name = "keep"];</code>
+     * @return The keep.
      */
     @java.lang.Override
-    public int getPermits() {
-      return permits_;
+    public int getKeep() {
+      return keep_;
     }
     /**
      * <pre>
-     * For a semaphore: how many permits to give back. 0 = all of the hold.
+     * For a semaphore: how many permits the holder keeps; the others are given back. 0 = none.
      * </pre>
      *
-     * <code>uint32 permits = 5 [json_name = "permits"];</code>
-     * @param value The permits to set.
+     * <code>uint32 keep = 5 [json_name = "keep"];</code>
+     * @param value The keep to set.
      * @return This builder for chaining.
      */
-    public Builder setPermits(int value) {
+    public Builder setKeep(int value) {
 
-      permits_ = value;
+      keep_ = value;
       bitField0_ |= 0x00000010;
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * For a semaphore: how many permits to give back. 0 = all of the hold.
+     * For a semaphore: how many permits the holder keeps; the others are given back. 0 = none.
      * </pre>
      *
-     * <code>uint32 permits = 5 [json_name = "permits"];</code>
+     * <code>uint32 keep = 5 [json_name = "keep"];</code>
      * @return This builder for chaining.
      */
-    public Builder clearPermits() {
+    public Builder clearKeep() {
       bitField0_ = (bitField0_ & ~0x00000010);
-      permits_ = 0;
+      keep_ = 0;
       onChanged();
       return this;
     }

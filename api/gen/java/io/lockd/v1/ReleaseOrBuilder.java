@@ -79,11 +79,11 @@ public interface ReleaseOrBuilder extends
 
   /**
    * <pre>
-   * For a semaphore: how many permits to give back. 0 = all of the hold.
+   * For a semaphore: how many permits the holder keeps; the others are given back. 0 = none.
    * </pre>
    *
-   * <code>uint32 permits = 5 [json_name = "permits"];</code>
-   * @return The permits.
+   * <code>uint32 keep = 5 [json_name = "keep"];</code>
+   * @return The keep.
    */
-  int getPermits();
+  int getKeep();
 }

@@ -166,19 +166,19 @@ private static final long serialVersionUID = 0L;
     }
   }
 
-  public static final int PERMITS_FIELD_NUMBER = 4;
-  private int permits_ = 0;
+  public static final int KEEP_FIELD_NUMBER = 4;
+  private int keep_ = 0;
   /**
    * <pre>
-   * For a semaphore: how many permits to give back. 0 = all of the lease.
+   * For a semaphore: how many permits the lease keeps; the others are given back. 0 = none.
    * </pre>
    *
-   * <code>uint32 permits = 4 [json_name = "permits"];</code>
-   * @return The permits.
+   * <code>uint32 keep = 4 [json_name = "keep"];</code>
+   * @return The keep.
    */
   @java.lang.Override
-  public int getPermits() {
-    return permits_;
+  public int getKeep() {
+    return keep_;
   }
 
   private byte memoizedIsInitialized = -1;
@@ -204,8 +204,8 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(leaseId_)) {
       com.google.protobuf.GeneratedMessageV3.writeString(output, 3, leaseId_);
     }
-    if (permits_ != 0) {
-      output.writeUInt32(4, permits_);
+    if (keep_ != 0) {
+      output.writeUInt32(4, keep_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -226,9 +226,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(leaseId_)) {
       size += com.google.protobuf.GeneratedMessageV3.computeStringSize(3, leaseId_);
     }
-    if (permits_ != 0) {
+    if (keep_ != 0) {
       size += com.google.protobuf.CodedOutputStream
-        .computeUInt32Size(4, permits_);
+        .computeUInt32Size(4, keep_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -250,8 +250,8 @@ private static final long serialVersionUID = 0L;
     if (kind_ != other.kind_) return false;
     if (!getLeaseId()
         .equals(other.getLeaseId())) return false;
-    if (getPermits()
-        != other.getPermits()) return false;
+    if (getKeep()
+        != other.getKeep()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -269,8 +269,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + kind_;
     hash = (37 * hash) + LEASE_ID_FIELD_NUMBER;
     hash = (53 * hash) + getLeaseId().hashCode();
-    hash = (37 * hash) + PERMITS_FIELD_NUMBER;
-    hash = (53 * hash) + getPermits();
+    hash = (37 * hash) + KEEP_FIELD_NUMBER;
+    hash = (53 * hash) + getKeep();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -409,7 +409,7 @@ private static final long serialVersionUID = 0L;
       name_ = "";
       kind_ = 0;
       leaseId_ = "";
-      permits_ = 0;
+      keep_ = 0;
       return this;
     }
 
@@ -453,7 +453,7 @@ private static final long serialVersionUID = 0L;
         result.leaseId_ = leaseId_;
       }
       if (((from_bitField0_ & 0x00000008) != 0)) {
-        result.permits_ = permits_;
+        result.keep_ = keep_;
       }
     }
 
@@ -514,8 +514,8 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00000004;
         onChanged();
       }
-      if (other.getPermits() != 0) {
-        setPermits(other.getPermits());
+      if (other.getKeep() != 0) {
+        setKeep(other.getKeep());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -559,7 +559,7 @@ private static final long serialVersionUID = 0L;
               break;
             } // case 26
             case 32: {
-              permits_ = input.readUInt32();
+              keep_ = input.readUInt32();
               bitField0_ |= 0x00000008;
               break;
             } // case 32
@@ -837,46 +837,46 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
-    private int permits_ ;
+    private int keep_ ;
     /**
      * <pre>
-     * For a semaphore: how many permits to give back. 0 = all of the lease.
+     * For a semaphore: how many permits the lease keeps; the others are given back. 0 = none.
      * </pre>
      *
-     * <code>uint32 permits = 4 [json_name = "permits"];</code>
-     * @return The permits.
+     * <code>uint32 keep = 4 [json_name = "keep"];</code>
+     * @return The keep.
      */
     @java.lang.Override
-    public int getPermits() {
-      return permits_;
+    public int getKeep() {
+      return keep_;
     }
     /**
      * <pre>
-     * For a semaphore: how many permits to give back. 0 = all of the lease.
+     * For a semaphore: how many permits the lease keeps; the others are given back. 0 = none.
      * </pre>
      *
-     * <code>uint32 permits = 4 [json_name = "permits"];</code>
-     * @param value The permits to set.
+     * <code>uint32 keep = 4 [json_name = "keep"];</code>
+     * @param value The keep to set.
      * @return This builder for chaining.
      */
-    public Builder setPermits(int value) {
+    public Builder setKeep(int value) {
 
-      permits_ = value;
+      keep_ = value;
       bitField0_ |= 0x00000008;
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * For a semaphore: how many permits to give back. 0 = all of the lease.
+     * For a semaphore: how many permits the lease keeps; the others are given back. 0 = none.
      * </pre>
      *
-     * <code>uint32 permits = 4 [json_name = "permits"];</code>
+     * <code>uint32 keep = 4 [json_name = "keep"];</code>
      * @return This builder for chaining.
      */
-    public Builder clearPermits() {
+    public Builder clearKeep() {
       bitField0_ = (bitField0_ & ~0x00000008);
-      permits_ = 0;
+      keep_ = 0;
       onChanged();
       return this;
     }

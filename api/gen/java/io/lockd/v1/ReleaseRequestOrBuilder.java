@@ -69,11 +69,11 @@ public interface ReleaseRequestOrBuilder extends
 
   /**
    * <pre>
-   * For a semaphore: how many permits to give back. 0 = all of the lease.
+   * For a semaphore: how many permits the lease keeps; the others are given back. 0 = none.
    * </pre>
    *
-   * <code>uint32 permits = 4 [json_name = "permits"];</code>
-   * @return The permits.
+   * <code>uint32 keep = 4 [json_name = "keep"];</code>
+   * @return The keep.
    */
-  int getPermits();
+  int getKeep();
 }

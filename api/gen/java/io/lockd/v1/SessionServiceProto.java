@@ -302,69 +302,68 @@ public final class SessionServiceProto {
       "\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\030\n" +
       "\007permits\030\003 \001(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005" +
       "limit\"%\n\006Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targ" +
-      "etId\"\215\001\n\007Release\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004" +
+      "etId\"\207\001\n\007Release\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004" +
       "kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006" +
       "holder\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fen" +
-      "ce\022\030\n\007permits\030\005 \001(\rR\007permits\"\304\001\n\006Extend\022" +
-      "\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lock" +
-      "d.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001(\tR\006hol" +
-      "der\022\024\n\005fence\030\004 \001(\004R\005fence\022/\n\005lease\030\005 \001(\013" +
-      "2\031.google.protobuf.DurationR\005lease\022\037\n\013ma" +
-      "y_shorten\030\006 \001(\010R\nmayShorten\"\032\n\004Look\022\022\n\004n" +
-      "ame\030\001 \001(\tR\004name\"1\n\006Looked\022\'\n\004lock\030\001 \001(\0132" +
-      "\023.lockd.v1.LockStateR\004lock\"_\n\tListHolds\022" +
-      "\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001" +
-      "(\rR\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageTo" +
-      "ken\"\\\n\010HoldList\022(\n\005locks\030\001 \003(\0132\022.lockd.v" +
-      "1.HeldLockR\005locks\022&\n\017next_page_token\030\002 \001" +
-      "(\tR\rnextPageToken\"\253\001\n\010HeldLock\022\"\n\004hold\030\001" +
-      " \001(\0132\016.lockd.v1.HoldR\004hold\022.\n\010validity\030\002" +
-      " \001(\0132\022.lockd.v1.ValidityR\010validity\022\035\n\nho" +
-      "ld_count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R" +
-      "\004auto\022\030\n\007permits\030\005 \001(\rR\007permits\"4\n\010SetLi" +
-      "mit\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001(\rR\005" +
-      "limit\"&\n\010LimitSet\022\032\n\010previous\030\001 \001(\rR\010pre" +
-      "vious\"\033\n\005Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Un" +
-      "watch\022\022\n\004name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014" +
-      "RequestBatch\0224\n\010requests\030\001 \003(\0132\030.lockd.v" +
-      "1.SessionRequestR\010requests\"H\n\rResponseBa" +
-      "tch\0227\n\tresponses\030\001 \003(\0132\031.lockd.v1.Sessio" +
-      "nResponseR\tresponses\"\222\001\n\007Granted\022$\n\005hold" +
-      "s\030\001 \003(\0132\016.lockd.v1.HoldR\005holds\022.\n\010validi" +
-      "ty\030\002 \001(\0132\022.lockd.v1.ValidityR\010validity\022\035" +
-      "\n\nhold_count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 " +
-      "\001(\010R\004auto\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010p" +
-      "osition\"(\n\010Released\022\034\n\tremaining\030\001 \001(\rR\t" +
-      "remaining\":\n\010Extended\022.\n\010validity\030\001 \001(\0132" +
-      "\022.lockd.v1.ValidityR\010validity\"4\n\006Result\022" +
-      "*\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006sta" +
-      "tus\"\351\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Ho" +
-      "ldR\004hold\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost" +
-      ".ReasonR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNS" +
-      "PECIFIED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON" +
-      "_FORCED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASO" +
-      "N_SESSION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"" +
-      "8\n\006AtRisk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.V" +
-      "alidityR\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022" +
-      "\n\004name\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.lock" +
-      "d.v1.Unlocked.CauseR\005cause\022\024\n\005fence\030\003 \001(" +
-      "\004R\005fence\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Cau" +
-      "se\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELEA" +
-      "SED\020\001\022\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_EX" +
-      "PIRED\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA_" +
-      "LOSS\020\005\"P\n\010Draining\022D\n\020reconnect_within\030\001" +
-      " \001(\0132\031.google.protobuf.DurationR\017reconne" +
-      "ctWithin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.go" +
-      "ogle.rpc.StatusR\006status*5\n\007Feature\022\027\n\023FE" +
-      "ATURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001*b" +
-      "\n\014OnDisconnect\022\035\n\031ON_DISCONNECT_UNSPECIF" +
-      "IED\020\000\022\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025ON_DI" +
-      "SCONNECT_RELEASE\020\0022T\n\016SessionService\022B\n\007" +
-      "Session\022\030.lockd.v1.SessionRequest\032\031.lock" +
-      "d.v1.SessionResponse(\0010\001B[\n\013io.lockd.v1B" +
-      "\023SessionServiceProtoP\001Z5github.com/lockd" +
-      "-io/lockd/api/gen/go/lockd/v1;lockdv1b\006p" +
-      "roto3"
+      "ce\022\022\n\004keep\030\005 \001(\rR\004keep\"\304\001\n\006Extend\022\022\n\004nam" +
+      "e\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.L" +
+      "ockKindR\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n" +
+      "\005fence\030\004 \001(\004R\005fence\022/\n\005lease\030\005 \001(\0132\031.goo" +
+      "gle.protobuf.DurationR\005lease\022\037\n\013may_shor" +
+      "ten\030\006 \001(\010R\nmayShorten\"\032\n\004Look\022\022\n\004name\030\001 " +
+      "\001(\tR\004name\"1\n\006Looked\022\'\n\004lock\030\001 \001(\0132\023.lock" +
+      "d.v1.LockStateR\004lock\"_\n\tListHolds\022\026\n\006pre" +
+      "fix\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pa" +
+      "geSize\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"\\\n" +
+      "\010HoldList\022(\n\005locks\030\001 \003(\0132\022.lockd.v1.Held" +
+      "LockR\005locks\022&\n\017next_page_token\030\002 \001(\tR\rne" +
+      "xtPageToken\"\253\001\n\010HeldLock\022\"\n\004hold\030\001 \001(\0132\016" +
+      ".lockd.v1.HoldR\004hold\022.\n\010validity\030\002 \001(\0132\022" +
+      ".lockd.v1.ValidityR\010validity\022\035\n\nhold_cou" +
+      "nt\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto\022" +
+      "\030\n\007permits\030\005 \001(\rR\007permits\"4\n\010SetLimit\022\022\n" +
+      "\004name\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001(\rR\005limit\"" +
+      "&\n\010LimitSet\022\032\n\010previous\030\001 \001(\rR\010previous\"" +
+      "\033\n\005Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Unwatch\022" +
+      "\022\n\004name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014Reques" +
+      "tBatch\0224\n\010requests\030\001 \003(\0132\030.lockd.v1.Sess" +
+      "ionRequestR\010requests\"H\n\rResponseBatch\0227\n" +
+      "\tresponses\030\001 \003(\0132\031.lockd.v1.SessionRespo" +
+      "nseR\tresponses\"\222\001\n\007Granted\022$\n\005holds\030\001 \003(" +
+      "\0132\016.lockd.v1.HoldR\005holds\022.\n\010validity\030\002 \001" +
+      "(\0132\022.lockd.v1.ValidityR\010validity\022\035\n\nhold" +
+      "_count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004a" +
+      "uto\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010positio" +
+      "n\"(\n\010Released\022\034\n\tremaining\030\001 \001(\rR\tremain" +
+      "ing\":\n\010Extended\022.\n\010validity\030\001 \001(\0132\022.lock" +
+      "d.v1.ValidityR\010validity\"4\n\006Result\022*\n\006sta" +
+      "tus\030\001 \001(\0132\022.google.rpc.StatusR\006status\"\351\001" +
+      "\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.HoldR\004ho" +
+      "ld\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost.Reaso" +
+      "nR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNSPECIFI" +
+      "ED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_FORCE" +
+      "D\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON_SESS" +
+      "ION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8\n\006AtR" +
+      "isk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Validit" +
+      "yR\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022\n\004name" +
+      "\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.lockd.v1.U" +
+      "nlocked.CauseR\005cause\022\024\n\005fence\030\003 \001(\004R\005fen" +
+      "ce\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Cause\022\025\n\021" +
+      "CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELEASED\020\001\022" +
+      "\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_EXPIRED\020" +
+      "\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA_LOSS\020\005" +
+      "\"P\n\010Draining\022D\n\020reconnect_within\030\001 \001(\0132\031" +
+      ".google.protobuf.DurationR\017reconnectWith" +
+      "in\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.google.r" +
+      "pc.StatusR\006status*5\n\007Feature\022\027\n\023FEATURE_" +
+      "UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001*b\n\014OnDi" +
+      "sconnect\022\035\n\031ON_DISCONNECT_UNSPECIFIED\020\000\022" +
+      "\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025ON_DISCONNE" +
+      "CT_RELEASE\020\0022T\n\016SessionService\022B\n\007Sessio" +
+      "n\022\030.lockd.v1.SessionRequest\032\031.lockd.v1.S" +
+      "essionResponse(\0010\001B[\n\013io.lockd.v1B\023Sessi" +
+      "onServiceProtoP\001Z5github.com/lockd-io/lo" +
+      "ckd/api/gen/go/lockd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -450,7 +449,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Release_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Release_descriptor,
-        new java.lang.String[] { "Name", "Kind", "Holder", "Fence", "Permits", });
+        new java.lang.String[] { "Name", "Kind", "Holder", "Fence", "Keep", });
     internal_static_lockd_v1_Extend_descriptor =
       getDescriptor().getMessageTypes().get(12);
     internal_static_lockd_v1_Extend_fieldAccessorTable = new

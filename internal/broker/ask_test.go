@@ -1,0 +1,248 @@
+package broker_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+func TestASessionLooksAtAName(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, c := w.alive(), w.alive()
+		c.Look(c.id(), "door")
+		if l := one[broker.Looked](c); l.Lock.Held || l.ID != c.lastID {
+			t.Errorf("got %+v, want nobody", l)
+		}
+		g := a.take("door")
+		c.Look(c.id(), "door")
+		if l := one[broker.Looked](c).Lock; !l.Held || l.Fence != g.Hold.Fence || l.Holders != 1 || l.TTL <= 0 {
+			t.Errorf("got %+v, want the hold of the other", l)
+		}
+		c.Look(c.id(), "")
+		c.failed(broker.ErrInvalid)
+		c.Look(c.lastID, "door")
+		c.failed(broker.ErrRepeated)
+		w.store.setDown(broker.ErrUnavailable)
+		c.Look(c.id(), "door")
+		c.events()
+		w.store.setDown(nil)
+	})
+}
+
+// A store that does not answer delays neither the caller nor other requests, and what waits for it is bounded.
+func TestLooksThatWaitForTheStoreAreBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		slow := make(chan struct{})
+		looking := make(chan struct{}, 1000)
+		w.store.onLook(func() { looking <- struct{}{}; <-slow })
+		for range 300 {
+			c.Look(c.id(), "door")
+		}
+		c.acquire(broker.AcquireRequest{Name: "else"})
+		events := c.events()
+		denied := 0
+		for _, e := range events {
+			if f, ok := e.(broker.Failed); ok && isError(f.Err, broker.ErrQuota) {
+				denied++
+			}
+		}
+		if denied < 300-256-4 || denied > 300-256 || len(looking) != 4 {
+			t.Errorf("%d looks are refused and %d are under way, want 40 to 44 and 4", denied, len(looking))
+		}
+		if _, granted := events[len(events)-1].(broker.Granted); !granted {
+			t.Errorf("got %#v last, want a grant beside the looks", events[len(events)-1])
+		}
+		close(slow)
+		if n := len(c.events()); n != 300-denied {
+			t.Errorf("got %d answers, want %d", n, 300-denied)
+		}
+		c.Goodbye()
+		synctest.Wait()
+		select {
+		case <-c.Done():
+		default:
+			t.Error("the session has not ended")
+		}
+	})
+}
+
+func TestASessionThatEndsForgetsItsQuestions(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		slow := make(chan struct{})
+		w.store.onLook(func() { <-slow })
+		for range 100 {
+			c.Look(c.id(), "door")
+		}
+		synctest.Wait()
+		c.End(broker.ErrBacklog)
+		close(slow)
+		synctest.Wait()
+		if n := w.store.looks.Load(); n != 4 {
+			t.Errorf("%d looks were made, want the 4 that were under way", n)
+		}
+		select {
+		case <-c.Done():
+		default:
+			t.Error("the session has not ended")
+		}
+	})
+}
+
+// allHolds reads all pages.
+func (c *client) allHolds(prefix string, size int) (all []broker.HeldLock) {
+	c.t.Helper()
+	for after := ""; ; {
+		c.ListHolds(c.id(), broker.HoldsRequest{Prefix: prefix, After: after, Size: size})
+		time.Sleep(time.Second) // long lists make pauses
+		list := one[broker.HoldList](c)
+		if len(list.Locks) > size {
+			c.t.Fatalf("got %d holds, want at most %d", len(list.Locks), size)
+		}
+		all = append(all, list.Locks...)
+		if after = list.Next; after == "" {
+			return all
+		}
+	}
+}
+
+func TestASessionListsWhatItHolds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, other := w.alive(), w.alive()
+		if got := c.allHolds("", 10); len(got) != 0 {
+			t.Errorf("got %+v, want nothing", got)
+		}
+		other.take("b0")
+		lease := time.Hour
+		c.takeAs(broker.AcquireRequest{Name: "b2", Holder: "h"})
+		c.takeAs(broker.AcquireRequest{Name: "b2", Holder: "h"})
+		c.takeAs(broker.AcquireRequest{Name: "b1", Kind: broker.Fair, Lease: &lease})
+		c.takeAs(permits(2, 3))
+		c.takeAs(broker.AcquireRequest{Name: "a", Kind: broker.Read})
+		var got []string
+		for _, l := range c.allHolds("", 2) {
+			got = append(got, fmt.Sprintf("%s %v %s x%d auto=%v permits=%d", l.Hold.Name, l.Hold.Kind, l.Hold.Holder, l.Count, l.Auto, l.Permits))
+			left := time.Until(l.Validity.Until)
+			if l.Hold.Fence == 0 || left < 20*time.Second || !l.Auto && left < 50*time.Minute {
+				t.Errorf("got %+v", l)
+			}
+		}
+		want := []string{
+			"a read #4 x1 auto=true permits=0", "b1 fair #2 x1 auto=false permits=0",
+			"b2 exclusive h x2 auto=true permits=0", "pool semaphore #3 x1 auto=true permits=2",
+		}
+		for i := range want { // the ids of requests do not matter here
+			if i < len(got) && got[i][:2] != want[i][:2] {
+				t.Errorf("got %q, want %q", got[i], want[i])
+			}
+		}
+		if len(got) != len(want) || got[2] != want[2] {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := c.allHolds("b", 10); len(got) != 2 || got[0].Hold.Name != "b1" {
+			t.Errorf("got %+v, want b1 and b2", got)
+		}
+	})
+}
+
+// What is held all the while is listed exactly once, whatever comes and goes during the walk.
+func TestAListOfManyHoldsMissesNone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		var gone []broker.Hold
+		for i := range 3000 {
+			g := c.take(fmt.Sprintf("n%04d", i))
+			if i%3 == 0 {
+				gone = append(gone, g.Hold)
+			}
+		}
+		c.ListHolds(c.id(), broker.HoldsRequest{Size: 5000})
+		for i, h := range gone { // in between the steps of the walk
+			if i%200 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			c.Release(c.id(), h)
+			c.acquire(broker.AcquireRequest{Name: fmt.Sprintf("new%04d", i)})
+		}
+		time.Sleep(time.Second)
+		var names []string
+		for _, e := range c.events() {
+			if list, ok := e.(broker.HoldList); ok {
+				for _, l := range list.Locks {
+					names = append(names, l.Hold.Name)
+				}
+			}
+		}
+		if !slices.IsSorted(names) {
+			t.Error("the list is not in order")
+		}
+		if n := len(slices.Compact(slices.Clone(names))); n != len(names) {
+			t.Errorf("%d of %d come twice", len(names)-n, len(names))
+		}
+		for i := range 3000 {
+			if name := fmt.Sprintf("n%04d", i); i%3 != 0 && !slices.Contains(names, name) {
+				t.Fatalf("%s is missing", name)
+			}
+		}
+	})
+}
+
+func TestPagesThatAreNotReadAreBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		c.take("door")
+		for range 20 {
+			c.ListHolds(c.id(), broker.HoldsRequest{Size: 10})
+			synctest.Wait()
+		}
+		pages, denied := 0, 0
+		for _, e := range c.events() {
+			switch e := e.(type) {
+			case broker.HoldList:
+				pages++
+			case broker.Failed:
+				if isError(e.Err, broker.ErrQuota) {
+					denied++
+				}
+			}
+		}
+		if pages != 16 || denied != 4 {
+			t.Errorf("got %d pages and %d refusals, want 16 and 4", pages, denied)
+		}
+		c.allHolds("", 10)
+	})
+}
+
+func TestALimitIsSetByASession(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, c := w.alive(), w.replica().alive()
+		set := func(limit, want uint32) {
+			t.Helper()
+			c.SetLimit(c.id(), broker.LimitRequest{Name: "pool", Limit: limit})
+			if got := one[broker.LimitSet](c); got.Previous != want {
+				t.Errorf("got %d before, want %d", got.Previous, want)
+			}
+		}
+		set(2, 0)
+		g := a.takeAs(permits(2, 0))
+		a.queueAs(permits(1, 0))
+		set(3, 2) // the waiter hears of it
+		one[broker.Granted](a)
+		set(1, 3)
+		a.queueAs(permits(1, 0))
+		a.release(g.Hold)
+		a.none() // one is still out
+		for _, bad := range []broker.LimitRequest{{"pool", 0}, {"pool", 1 << 31}, {"", 1}} {
+			c.SetLimit(c.id(), bad)
+			c.failed(broker.ErrInvalid)
+		}
+		c.take("door")
+		c.SetLimit(c.id(), broker.LimitRequest{Name: "door", Limit: 1})
+		c.failed(broker.ErrKindMismatch)
+	})
+}

@@ -1,0 +1,67 @@
+package broker
+
+import (
+	"errors"
+	"time"
+)
+
+// ReleaseRequest gives permits back, and keeps some.
+type ReleaseRequest struct {
+	Hold Hold
+	Keep uint32 // 0: none
+}
+
+// ReleasePermits gives back all permits of a hold but those that it keeps, or what Release gives back if it keeps none. The
+// answer is Released or Failed. Repeating it gives nothing more back. An error of the store says that lockd goes on giving
+// them back in the background, so the hold has no more than it was to keep from now on.
+func (s *Session) ReleasePermits(id uint64, req ReleaseRequest) {
+	if req.Keep == 0 {
+		s.Release(id, req.Hold)
+		return
+	}
+	s.withLease(id, req.Hold, checkKeep(req.Hold.Kind, req.Keep), func(l *Lease) error {
+		return l.requestLocked(func() { s.b.releasePermits(l, id, req.Keep) })
+	})
+}
+
+func checkKeep(k Kind, keep uint32) error {
+	if keep > 0 && k != Semaphore {
+		return &InvalidError{Field: "keep", Reason: ReasonPermits, Detail: "only a semaphore has permits"}
+	}
+	return nil
+}
+
+// releasePermits runs as an operation of the lease. From its beginning renewals keep what is to stay only.
+func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := l.sess
+	switch {
+	case l.over:
+		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+		return
+	case keep >= l.permits:
+		s.emitLocked(Released{ID: id, Remaining: l.permits})
+		return
+	}
+	l.permits, l.reduced = keep, time.Now()
+	h := &handover{r: l.returnAll()}
+	h.r.Remaining = keep
+	b.mu.Unlock()
+	b.giveBack(h)
+	b.mu.Lock()
+	l.q.hurryLocked()
+	b.driveLocked(l.q)
+	switch {
+	case l.over:
+		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+	case h.err == nil:
+		s.emitLocked(Released{ID: id, Remaining: keep})
+	case errors.Is(h.err, ErrNotHeld):
+		l.loseLocked(LostForced)
+		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+	default:
+		b.settleReturnLocked(h.r, max(time.Until(l.until), 0), s, 0)
+		s.emitLocked(Failed{ID: id, Err: h.err})
+	}
+}

@@ -1,0 +1,132 @@
+package broker_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// reduce gives permits back and keeps some.
+func (c *client) reduce(h broker.Hold, keep uint32) {
+	c.t.Helper()
+	c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: h, Keep: keep})
+	if got := one[broker.Released](c); got.Remaining != keep {
+		c.t.Fatalf("%d permits are left, want %d", got.Remaining, keep)
+	}
+}
+
+// out checks how many permits of the pool are out.
+func (w *world) out(n uint32) {
+	w.t.Helper()
+	if st := w.look("pool"); st.Holders != n {
+		w.t.Fatalf("%d permits are out, want %d", st.Holders, n)
+	}
+}
+
+func TestSomePermitsComeBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, here, there := w.alive(), w.alive(), w.replica().alive()
+		g := c.takeAs(permits(5, 5))
+		here.queueAs(permits(2, 5))
+		c.reduce(g.Hold, 3)
+		one[broker.Granted](here)
+		there.queueAs(permits(1, 5))
+		c.reduce(g.Hold, 3) // nothing more
+		there.none()
+		c.reduce(g.Hold, 2)
+		one[broker.Granted](there)
+		time.Sleep(5 * time.Minute) // renewals keep what is left
+		c.none()
+		w.out(5)
+		if l := c.allHolds("", 10); len(l) != 1 || l[0].Permits != 2 {
+			t.Errorf("got %+v, want 2 permits", l)
+		}
+		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold, Keep: 4}) // it has fewer
+		if got := one[broker.Released](c); got.Remaining != 2 {
+			t.Errorf("got %+v, want 2 left", got)
+		}
+		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold})
+		one[broker.Released](c)
+		w.out(3)
+		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold, Keep: 1})
+		c.failed(broker.ErrNotHeld)
+		door := c.take("door")
+		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: door.Hold, Keep: 1})
+		c.failed(broker.ErrInvalid)
+	})
+}
+
+// A lost answer does not have more given back, and what was not done goes on.
+func TestSomePermitsComeBackAlthoughAnswersAreLost(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		g := c.takeAs(permits(5, 5))
+		calls := 0
+		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			if calls++; calls == 1 {
+				_, _ = next()
+				return broker.Returned{}, broker.ErrOutcomeUnknown
+			}
+			return next()
+		})
+		c.reduce(g.Hold, 3)
+		w.out(3)
+		w.store.onRelease(func(broker.Return, func() (broker.Returned, error)) (broker.Returned, error) {
+			return broker.Returned{}, broker.ErrOutcomeUnknown
+		})
+		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold, Keep: 1})
+		c.failed(broker.ErrOutcomeUnknown)
+		w.out(3)
+		w.store.onRelease(nil)
+		time.Sleep(20 * time.Second)
+		w.out(1)
+		c.none()
+		c.release(g.Hold)
+		w.out(0)
+	})
+}
+
+// A renewal that asked for all permits finds some of them gone. That is no loss.
+func TestARenewalUnderWayDoesNotTakePermitsGivenBackForALoss(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		g := c.takeAs(permits(5, 5))
+		renewing, go1 := make(chan struct{}), make(chan struct{})
+		w.store.onRenew(func() { renewing <- struct{}{}; <-go1 })
+		<-renewing
+		w.store.onRenew(nil)
+		c.reduce(g.Hold, 2)
+		close(go1)
+		time.Sleep(time.Minute)
+		c.none()
+		w.out(2)
+	})
+}
+
+func TestAUnaryLeaseGivesSomePermitsBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		lease, refused, err := w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{
+			Name: "pool", Kind: broker.Semaphore, Permits: 4, Limit: 5, Lease: time.Hour,
+		})
+		if err != nil || refused != nil {
+			t.Fatal(refused, err)
+		}
+		for _, row := range []struct{ keep, left uint32 }{{3, 3}, {3, 3}, {1, 1}, {2, 1}, {0, 0}} {
+			left, err := w.b.ReleaseOnce("pool", broker.Semaphore, lease.LeaseID, row.keep)
+			if err != nil || left != row.left {
+				t.Errorf("keeping %d: got %d and %v, want %d", row.keep, left, err, row.left)
+			}
+			w.out(row.left)
+		}
+		for _, keep := range []uint32{0, 1} {
+			if _, err := w.b.ReleaseOnce("pool", broker.Semaphore, lease.LeaseID, keep); !errors.Is(err, broker.ErrNotHeld) {
+				t.Errorf("got %v, want not held", err)
+			}
+		}
+		if _, err := w.b.ReleaseOnce("door", broker.Exclusive, lease.LeaseID, 1); !errors.Is(err, broker.ErrInvalid) {
+			t.Errorf("got %v, want invalid", err)
+		}
+	})
+}
