@@ -381,7 +381,7 @@ func TestALeaseOfPermitsIsExtendedWhileItLasts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		g := c.takeAs(leased(permits(2, 3), 2*time.Second))
-		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: 10 * time.Second})
+		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second)})
 		one[broker.Extended](c)
 		if st := w.look("pool"); st.TTL != 10*time.Second {
 			t.Errorf("%v remain, want 10 s", st.TTL)
@@ -390,7 +390,7 @@ func TestALeaseOfPermitsIsExtendedWhileItLasts(t *testing.T) {
 		c.none()
 		time.Sleep(time.Second)
 		one[broker.Lost](c)
-		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: 10 * time.Second})
+		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second)})
 		c.failed(broker.ErrNotHeld)
 	})
 }

@@ -293,7 +293,7 @@ func (d *deafStore) ListenForced(notify func(string)) (stop func()) {
 
 func TestWhatAnExtensionMayHaveProlongedIsGivenBackAfterTheLeaseIsLost(t *testing.T) {
 	for name, ask := range map[string]func(c *client, h broker.Hold){
-		"Extend": func(c *client, h broker.Hold) { c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: 20 * time.Hour}) },
+		"Extend": func(c *client, h broker.Hold) { c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: new(20 * time.Hour)}) },
 		"nested": func(c *client, _ broker.Hold) {
 			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(20 * time.Hour)})
 		},
@@ -413,7 +413,7 @@ func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 			w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: strings.Repeat("x", 22)})
 		}}
 		r := start(w.t, testConfig(), &faults{Store: stolen})
-		got, err := r.b.ExtendOnce("job", broker.Exclusive, l.LeaseID, time.Minute)
+		got, err := r.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute})
 		if !errors.Is(err, broker.ErrNotHeld) {
 			t.Errorf("got %+v, %v, want ErrNotHeld", got, err)
 		}

@@ -20,8 +20,6 @@ var (
 	ErrStale = errors.New("the fence is not that of the current hold")
 	// ErrLost: a hold ended without being released.
 	ErrLost = errors.New("the lock was lost")
-	// ErrAutoLease: the lease is renewed by lockd and cannot be extended.
-	ErrAutoLease = errors.New("an auto lease is renewed by itself and cannot be extended")
 	// ErrNotWaiting: the request to cancel does not wait.
 	ErrNotWaiting = errors.New("no such request waits")
 	// ErrRepeated: the request id was used before.

@@ -5,43 +5,52 @@ import (
 	"time"
 )
 
-// ExtendRequest asks to prolong a fixed lease.
+// ExtendRequest asks that a lease lasts until another time, or is renewed.
 type ExtendRequest struct {
-	Hold  Hold
-	Lease time.Duration
+	Hold Hold
+	// Lease makes the lease fixed, to end so long from now. Nil makes it auto.
+	Lease *time.Duration
+	// MayShorten lets the lease end then also if it would have ended later.
+	MayShorten bool
 }
 
 // extension is an Extend under way.
 type extension struct {
-	l     *Lease
-	id    uint64
-	r     Renewal
-	start time.Time   // of the last store call
-	noted func(error) // from prolongingLocked
+	l       *Lease
+	id      uint64
+	auto    bool // what the lease is to be
+	shorten bool
+	r       Renewal
+	begun   time.Time
+	start   time.Time   // of the last store call
+	noted   func(error) // from prolongingLocked
 }
 
-// Extend makes a fixed lease last at least so long from now. The answer is Extended or Failed. Repeating it is
-// harmless; with an unknown outcome the lease ends somewhere between its old and its new time, and the old is told.
+// Extend sets how long a lease lasts from now, and whether it is renewed. It never ends earlier than it would have done
+// without the request, unless that may shorten it. The answer is Extended or Failed. Repeating it is harmless.
+//
+// With an unknown outcome the lease is what it was, and ends somewhere between its old and its new time. The client counts
+// with the earlier one.
 func (s *Session) Extend(id uint64, req ExtendRequest) {
-	s.withLease(id, req.Hold, s.b.checkLease(&req.Lease), func(l *Lease) error {
-		if len(l.ops) > 0 {
-			return l.requestLocked(func() { s.b.extend(l, id, req.Lease) })
+	s.withLease(id, req.Hold, s.b.checkLease(req.Lease), func(l *Lease) error {
+		if len(l.ops) > 0 || req.MayShorten {
+			return l.requestLocked(func() { s.b.extend(l, id, req) })
 		}
 		err := s.operableLocked()
 		if err == nil {
-			err = s.b.startExtendLocked(l, id, req.Lease)
+			err = s.b.startExtendLocked(l, id, req)
 		}
 		return err
 	})
 }
 
 // extend runs as an operation of the lease.
-func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {
+func (b *Broker) extend(l *Lease, id uint64, req ExtendRequest) {
 	b.mu.Lock()
-	e, err := l.extensionLocked(id, d)
+	e, err := l.extensionLocked(id, req)
 	b.mu.Unlock()
 	if err == nil {
-		e.start, err = b.extendOne(e.r)
+		e.start, err = b.extendOne(e.r, e.shorten)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -50,8 +59,8 @@ func (b *Broker) extend(l *Lease, id uint64, d time.Duration) {
 
 // startExtendLocked is extend for the ordinary case: nothing else is under way for the lease. It needs no goroutine
 // unless the store does not answer: thousands of them would stand in the way of all others at Broker.mu.
-func (b *Broker) startExtendLocked(l *Lease, id uint64, d time.Duration) error {
-	e, err := l.extensionLocked(id, d)
+func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error {
+	e, err := l.extensionLocked(id, req)
 	if err != nil {
 		return err
 	}
@@ -64,7 +73,7 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, d time.Duration) error {
 		defer b.mu.Unlock()
 		if errors.Is(err, ErrOutcomeUnknown) {
 			b.wg.Go(func() {
-				e.start, err = b.extendAgain(e.r)
+				e.start, err = b.extendAgain(e.r, false)
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				b.extendedLocked(e, err)
@@ -79,18 +88,25 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, d time.Duration) error {
 }
 
 // extensionLocked begins an extension.
-func (l *Lease) extensionLocked(id uint64, d time.Duration) (extension, error) {
-	e := extension{l: l, id: id, noted: func(error) {}}
-	switch {
-	case l.over:
-		return e, ErrNotHeld
-	case l.auto:
-		return e, ErrAutoLease
+func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error) {
+	e := extension{
+		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, begun: time.Now(), noted: func(error) {},
+		r: Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits},
 	}
-	e.noted = l.prolongingLocked(d)
-	e.r = Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: d, Permits: l.permits}
+	if l.over {
+		return e, ErrNotHeld
+	}
+	if e.auto {
+		e.r.TTL = max(time.Until(l.autoEndLocked()), time.Millisecond)
+	} else {
+		e.r.TTL = *req.Lease
+	}
+	e.noted = l.prolongingLocked(e.r.TTL)
 	return e, nil
 }
+
+// autoEndLocked is until when an auto lease is renewed.
+func (l *Lease) autoEndLocked() time.Time { return l.sess.heard.Add(l.sess.ttl) }
 
 // extendedLocked takes note of the outcome of an extension and answers.
 func (b *Broker) extendedLocked(e extension, err error) {
@@ -101,31 +117,81 @@ func (b *Broker) extendedLocked(e extension, err error) {
 	case l.over:
 		s.emitLocked(Failed{ID: e.id, Err: ErrNotHeld})
 	case err == nil:
-		l.stretchLocked(e.start, e.r.TTL)
+		l.changeLocked(e)
 		b.keeper.Keep(l, l.until)
 		s.emitLocked(Extended{ID: e.id, Validity: s.validityLocked(l.until)})
 	case errors.As(err, &gone):
 		l.loseLocked(gone.Reason)
 		s.emitLocked(Failed{ID: e.id, Err: ErrNotHeld})
 	default:
+		if e.shorten && errors.Is(err, ErrOutcomeUnknown) {
+			l.doubtLocked(e)
+		}
 		s.emitLocked(Failed{ID: e.id, Err: err})
 	}
 }
 
-// extendOne prolongs one hold, and asks once more if the store does not answer.
-func (b *Broker) extendOne(r Renewal) (start time.Time, err error) {
-	start = time.Now()
-	if err = b.store.Extend(b.ctx, r); errors.Is(err, ErrOutcomeUnknown) {
-		return b.extendAgain(r)
+// changeLocked takes note of an extension that was done. A renewal that was under way meanwhile may have come after it:
+// what it set is not trusted, and given back at the end of the lease.
+func (l *Lease) changeLocked(e extension) {
+	if e.shorten || l.auto && !e.auto {
+		l.outlastLocked()
+	}
+	if e.shorten {
+		l.until = time.Time{}
+	}
+	l.stretchLocked(e.start, e.r.TTL)
+	l.auto = e.auto
+}
+
+// doubtLocked takes note of a shortening that may have been done: from here on the earlier end counts. An auto lease is
+// renewed at once, which makes its end sure again.
+func (l *Lease) doubtLocked(e extension) {
+	l.outlastLocked()
+	if until := e.begun.Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
+		l.until = until
+	}
+	l.b.keeper.Keep(l, l.until)
+	l.changed = time.Now() // the renewal that follows counts
+	if l.auto {
+		l.b.keeper.Hurry([]*Lease{l})
+	}
+}
+
+// outlastLocked takes note that the hold may last in the store for as long as it would have without a change of its lease.
+func (l *Lease) outlastLocked() {
+	l.changed = time.Now().Add(time.Nanosecond) // what began in this instant may have begun before
+	last := l.until.Add(margin(l.until.Sub(l.since)))
+	if l.auto && l.autoEndLocked().After(last) {
+		last = l.autoEndLocked()
+	}
+	if last.After(l.mayLast) {
+		l.mayLast = last
+	}
+}
+
+// extendOne prolongs or shortens one hold, and asks once more if the store does not answer.
+func (b *Broker) extendOne(r Renewal, shorten bool) (start time.Time, err error) {
+	start, err = b.extendCall(r, shorten)
+	if errors.Is(err, ErrOutcomeUnknown) {
+		return b.extendAgain(r, shorten)
 	}
 	return start, err
 }
 
 // extendAgain is the second call. That it did nothing says nothing of the first.
-func (b *Broker) extendAgain(r Renewal) (start time.Time, err error) {
-	start = time.Now()
-	if err = b.store.Extend(b.ctx, r); errors.Is(err, ErrUnavailable) {
+func (b *Broker) extendAgain(r Renewal, shorten bool) (start time.Time, err error) {
+	start, err = b.extendCall(r, shorten)
+	if errors.Is(err, ErrUnavailable) {
 		err = errors.Join(ErrOutcomeUnknown, err)
 	}
 	return start, err
+}
+
+func (b *Broker) extendCall(r Renewal, shorten bool) (start time.Time, err error) {
+	start = time.Now()
+	if shorten {
+		return start, b.store.Shorten(b.ctx, r)
+	}
+	return start, b.store.Extend(b.ctx, r)
 }

@@ -30,6 +30,7 @@ type faults struct {
 	enlist  func(next func() ([]int, error)) ([]int, error)
 	look    func()
 	renew   func()
+	shorten func(next func() error) error
 	down    error
 }
 

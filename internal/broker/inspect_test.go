@@ -152,14 +152,14 @@ func TestUnaryHoldersAreNamedWhereverTheyAre(t *testing.T) {
 			h.Replica != "there" || h.Annotation != "backup" || h.Fence != l.Fence || h.Age != time.Second {
 			t.Errorf("got %+v", h)
 		}
-		if _, err := w.b.ExtendOnce("door", broker.Exclusive, l.LeaseID, time.Hour); err != nil { // elsewhere
+		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: "door", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); err != nil { // elsewhere
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
 		if h := w.inspectWhole("door", 2).Holders[0]; h.Client.Name != "cron" || h.TTL < 50*time.Minute {
 			t.Errorf("extended by another replica: got %+v", h)
 		}
-		if err := there.b.ReleaseOnce("door", broker.Exclusive, l.LeaseID); err != nil {
+		if _, err := there.b.ReleaseOnce("door", broker.Exclusive, l.LeaseID, 0); err != nil {
 			t.Fatal(err)
 		}
 		if in := w.inspectWhole("door", 2); len(in.Holders) != 0 || in.Lock.Held {

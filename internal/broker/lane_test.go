@@ -16,7 +16,7 @@ func TestNothingThatClientsAskForUsesTheWayOfRenewals(t *testing.T) {
 		fixed := time.Minute
 		c.acquire(broker.AcquireRequest{Name: "fixed", Kind: broker.Exclusive, Lease: &fixed})
 		hold := one[broker.Granted](c).Hold
-		c.Extend(c.id(), broker.ExtendRequest{Hold: hold, Lease: 2 * time.Minute})
+		c.Extend(c.id(), broker.ExtendRequest{Hold: hold, Lease: new(2 * time.Minute)})
 		one[broker.Extended](c)
 
 		once := broker.OnceRequest{
@@ -25,7 +25,7 @@ func TestNothingThatClientsAskForUsesTheWayOfRenewals(t *testing.T) {
 		if _, refused, err := w.b.AcquireOnce(w.t.Context(), once); refused != nil || err != nil {
 			w.t.Fatal(refused, err)
 		}
-		if _, err := w.b.ExtendOnce(once.Name, once.Kind, once.LeaseID, time.Minute); err != nil {
+		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: once.Name, Kind: once.Kind, LeaseID: once.LeaseID, Lease: time.Minute}); err != nil {
 			w.t.Error(err)
 		}
 		c.queue("once")

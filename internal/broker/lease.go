@@ -28,6 +28,7 @@ type Lease struct {
 	count   uint32
 	permits uint32    // of a semaphore, that are left
 	reduced time.Time // when permits were given back
+	changed time.Time // when the lease was shortened or made fixed: renewals that began before count no more
 	over    bool      // lost, released, or about to be released
 	suspect bool      // to be verified before the session is told Safe
 	mayLast time.Time // in the store, if a call whose outcome is not known yet prolonged it; else zero
@@ -140,7 +141,9 @@ func (l *Lease) Renewed(start time.Time, ttl time.Duration) {
 	if l.over {
 		return
 	}
-	l.stretchLocked(start, ttl)
+	if !start.Before(l.changed) {
+		l.stretchLocked(start, ttl)
+	}
 	l.sess.trustLocked(l)
 }
 

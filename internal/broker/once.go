@@ -181,8 +181,19 @@ func (b *Broker) checkOnce(req *OnceRequest) error {
 	return err
 }
 
-// ExtendOnce makes a unary lease last at least so long from now. ErrNotHeld: it has ended.
-func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration) (OnceLease, error) {
+// OnceExtension asks that a unary lease lasts until another time.
+type OnceExtension struct {
+	Name       string
+	Kind       Kind
+	LeaseID    string
+	Lease      time.Duration // from now
+	MayShorten bool          // else a longer remaining time is kept
+}
+
+// ExtendOnce has a unary lease end so long from now. ErrNotHeld: it has ended. ErrOutcomeUnknown: repeat it; until that is
+// answered the earlier end counts.
+func (b *Broker) ExtendOnce(req OnceExtension) (OnceLease, error) {
+	name, k, leaseID, d := req.Name, req.Kind, req.LeaseID, req.Lease
 	err := b.checkNameKind(name, k)
 	if err == nil {
 		err = b.checkLease(&d)
@@ -193,7 +204,7 @@ func (b *Broker) ExtendOnce(name string, k Kind, leaseID string, d time.Duration
 	if err != nil {
 		return OnceLease{}, err
 	}
-	start, err := b.extendOne(Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d})
+	start, err := b.extendOne(Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d}, req.MayShorten)
 	if err != nil {
 		return OnceLease{}, err
 	}

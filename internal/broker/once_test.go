@@ -38,7 +38,7 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 		if l.ValidFor <= 50*time.Second || l.Fence == 0 {
 			t.Errorf("got %+v", l)
 		}
-		longer, err := other.b.ExtendOnce("job", broker.Exclusive, l.LeaseID, time.Hour)
+		longer, err := other.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour})
 		if err != nil || longer.ValidFor < 50*time.Minute || longer.Fence != l.Fence {
 			t.Errorf("extend: got %+v, %v", longer, err)
 		}
@@ -49,7 +49,7 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, l.LeaseID, 0); !errors.Is(err, broker.ErrNotHeld) {
 			t.Errorf("second release: got %v, want ErrNotHeld", err)
 		}
-		if _, err := w.b.ExtendOnce("job", broker.Exclusive, l.LeaseID, time.Hour); !errors.Is(err, broker.ErrNotHeld) {
+		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); !errors.Is(err, broker.ErrNotHeld) {
 			t.Errorf("extend after release: got %v, want ErrNotHeld", err)
 		}
 	})

@@ -298,6 +298,11 @@ type Store interface {
 	// that it takes nothing from renewals; only the Keeper calls Renew.
 	Extend(ctx context.Context, r Renewal) error
 
+	// Shorten is Extend, but the hold ends TTL from now also if it would have ended later, and those who wait hear that it is
+	// worth another attempt. A read or write hold never takes time from others of the same name. It is never executed late:
+	// when Shorten returned ErrOutcomeUnknown it was executed, or never will be.
+	Shorten(ctx context.Context, r Renewal) error
+
 	// StartExtend is to Extend what StartAcquire is to Acquire.
 	StartExtend(r Renewal, done func(error))
 

@@ -209,7 +209,7 @@ func (a *actor) giveBack(h *broker.Hold) {
 
 func (a *actor) extend(h *broker.Hold) {
 	if h != nil {
-		a.Extend(a.newRequest(request{hold: *h}), broker.ExtendRequest{Hold: *h, Lease: a.s.lease(a.rng)})
+		a.Extend(a.newRequest(request{hold: *h}), broker.ExtendRequest{Hold: *h, Lease: new(a.s.lease(a.rng))})
 	}
 }
 

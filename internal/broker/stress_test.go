@@ -249,7 +249,7 @@ func (s *storm) useUnary(b *broker.Broker, who string, item broker.Item, l broke
 	t := s.o.granted(hold, item.Permits, who, time.Now().Add(l.ValidFor))
 	for range rng.IntN(3) {
 		time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
-		more, err := b.ExtendOnce(l.Name, item.Kind, l.LeaseID, s.lease(rng))
+		more, err := b.ExtendOnce(broker.OnceExtension{Name: l.Name, Kind: item.Kind, LeaseID: l.LeaseID, Lease: s.lease(rng)})
 		switch {
 		case errors.Is(err, broker.ErrNotHeld), err == nil && more.ValidFor <= 0:
 			s.o.ended(t)

@@ -162,9 +162,9 @@ func toRelease(r *lockdv1.Release) (broker.ReleaseRequest, error) {
 }
 
 func toExtend(e *lockdv1.Extend) (broker.ExtendRequest, error) {
-	d, err := toRequired("lease", e.GetLease())
+	d, err := toDuration("lease", e.GetLease())
 	hold := broker.Hold{
 		Name: e.GetName(), Kind: toKind(e.GetKind()), Holder: e.GetHolder(), Fence: broker.Fence(e.GetFence()),
 	}
-	return broker.ExtendRequest{Hold: hold, Lease: d}, err
+	return broker.ExtendRequest{Hold: hold, Lease: d, MayShorten: e.GetMayShorten()}, err
 }

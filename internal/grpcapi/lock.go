@@ -67,7 +67,9 @@ func (h *lockService) Extend(_ context.Context, r *lockdv1.ExtendRequest) (*lock
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	lease, err := h.b.ExtendOnce(r.GetName(), toKind(r.GetKind()), r.GetLeaseId(), d)
+	lease, err := h.b.ExtendOnce(broker.OnceExtension{
+		Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Lease: d, MayShorten: r.GetMayShorten(),
+	})
 	if err != nil {
 		return nil, toStatus(err)
 	}

@@ -123,8 +123,6 @@ func TestABadRequestIsAnsweredAndTheStreamLives(t *testing.T) {
 		"an unknown arm":      {unknownArm(9), codes.Unimplemented, "UNIMPLEMENTED"},
 		"not held":            {release(9, &lockdv1.Release{Name: "free", Holder: "#1"}), codes.FailedPrecondition, "LOCK_NOT_HELD"},
 		"a stale fence":       {release(9, &lockdv1.Release{Name: "mine", Holder: "#1", Fence: 1}), codes.Aborted, "FENCE_STALE"},
-		"extend without time": {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{Name: "mine", Holder: "#1"}}}, codes.InvalidArgument, "INVALID_DURATION"},
-		"extend of auto":      {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{Name: "mine", Holder: "#1", Lease: seconds(1)}}}, codes.FailedPrecondition, "LEASE_IS_AUTO"},
 		"cancel of nothing":   {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: 1}}}, codes.NotFound, "REQUEST_NOT_WAITING"},
 		"a watch of no name":  {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{}}}, codes.InvalidArgument, "INVALID_NAME"},
 		"a batch in a batch":  {inBatch(&lockdv1.SessionRequest{RequestId: 9, Message: inBatch().Message}), codes.InvalidArgument, "INVALID_MESSAGE"},

@@ -37,7 +37,6 @@ var table = []struct {
 	{broker.ErrNotHeld, codes.FailedPrecondition, "LOCK_NOT_HELD", -1},
 	{broker.ErrStale, codes.Aborted, "FENCE_STALE", -1},
 	{broker.ErrLost, codes.Aborted, "LOCK_LOST", -1},
-	{broker.ErrAutoLease, codes.FailedPrecondition, "LEASE_IS_AUTO", -1},
 	{broker.ErrNotWaiting, codes.NotFound, "REQUEST_NOT_WAITING", -1},
 	{broker.ErrRepeated, codes.AlreadyExists, "REQUEST_ID_REPEATED", -1},
 	{broker.ErrKindMismatch, codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH", -1},

@@ -44,7 +44,7 @@ type scripts struct {
 	acquireRead, releaseRead                    *script
 	acquireWrite, releaseWrite, forceRW         *script
 	acquirePermits, releasePermits, forcePermit *script
-	limitPermits                                *script
+	limitPermits, shorten                       *script
 	acquireAll, renew, look, holders, sight     *script
 	enlist, leaveFair, leaveWrite               *script
 
@@ -82,6 +82,7 @@ func newScripts(m *metrics) scripts {
 		releasePermits: load("release_semaphore", permits...),
 		forcePermit:    load("force_semaphore", permits...),
 		limitPermits:   load("limit_semaphore", permits...),
+		shorten:        load("shorten", "news", "clock", "fence", "rw", "semaphore"),
 		acquireAll:     load("acquire_all", "news", "clock", "fence", "plain", "fair", "rw", "semaphore"),
 		renew:          load("renew", "news", "clock", "fence", "rw", "semaphore"),
 		look:           load("look", "news", "clock", "fence", "rw", "semaphore"),

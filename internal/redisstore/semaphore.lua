@@ -60,8 +60,9 @@ local function sem_own(s, owner, n, now, over)
   return there, missing, first
 end
 
--- sem_lease has permits end at a time, or later if they do already, and returns how many are new.
-local function sem_lease(s, ids, ends)
+-- sem_lease has permits end at a time, or later if they do already, and returns how many are new. With 'XX' for how it has
+-- those that are there end at that time in any case.
+local function sem_lease(s, ids, ends, how)
   local added = 0
   for from = 1, #ids, 500 do
     local list = {}
@@ -69,7 +70,7 @@ local function sem_lease(s, ids, ends)
       list[#list + 1] = ends
       list[#list + 1] = ids[i]
     end
-    added = added + redis.call('ZADD', s.out, 'GT', unpack(list))
+    added = added + redis.call('ZADD', s.out, how or 'GT', unpack(list))
   end
   return added
 end

@@ -46,6 +46,7 @@ const (
 	OpQueue
 	OpExtend
 	OpSetLimit
+	OpShorten
 )
 
 // errPlanned is the cause of all errors a Flaky store makes up.
@@ -271,6 +272,21 @@ func (f *Flaky) ForceRelease(ctx context.Context, name string, kind broker.Kind)
 func (f *Flaky) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
 	return reply(ctx, f, OpSetLimit, name, func(ctx context.Context) (uint32, error) {
 		return f.Store.SetLimit(ctx, name, limit)
+	})
+}
+
+// Shorten implements broker.Store. It is never executed late, so one that is delayed is lost.
+func (f *Flaky) Shorten(ctx context.Context, r broker.Renewal) error {
+	returned := false
+	var mu sync.Mutex
+	defer func() { mu.Lock(); returned = true; mu.Unlock() }()
+	return f.call(ctx, OpShorten, r.Name, func(ctx context.Context) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if returned {
+			return fmt.Errorf("%w: %w", broker.ErrUnavailable, errPlanned)
+		}
+		return f.Store.Shorten(ctx, r)
 	})
 }
 

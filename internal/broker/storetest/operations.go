@@ -21,8 +21,10 @@ func (c *comparison) operation() (string, step) {
 		return c.acquireAll()
 	case n < 640:
 		return c.release()
-	case n < 730:
+	case n < 710:
 		return c.renew()
+	case n < 730:
+		return c.shorten()
 	case n < 760:
 		return c.force()
 	case n < 850:
@@ -250,6 +252,21 @@ func (c *comparison) renew() (string, step) {
 		results := make([]string, len(rs))
 		s.Store.Renew(ctx, rs, func(i int, err error) { results[i] += "done " + class(err) })
 		return outcome{Rest: results}
+	}
+}
+
+func (c *comparison) shorten() (string, step) {
+	g, ttl := c.some(c.name()), c.ttl()
+	r := broker.Renewal{Name: g.Name, Kind: g.Kind, Owner: g.Owner, TTL: ttl, Permits: g.Permits}
+	return fmt.Sprintf("shorten %+v with fence %d", r, g.number), func(ctx context.Context, s *side) outcome {
+		r := r
+		r.Fence = s.fence(r.Name, g.number)
+		o := outcome{Err: class(s.Store.Shorten(ctx, r))}
+		st, err := s.Store.Look(ctx, r.Name)
+		if err == nil && o.Err == "" {
+			o.Left = []time.Duration{st.TTL}
+		}
+		return o
 	}
 }
 

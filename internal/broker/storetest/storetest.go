@@ -45,6 +45,7 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 		{"Release", releaseContract},
 		{"HandOver", handOverContract},
 		{"Renew", renewContract},
+		{"Shorten", shortenContract},
 		{"Force", forceContract},
 		{"Look", lookContract},
 		{"Holders", holdersContract},

@@ -1,0 +1,226 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// extend changes a lease and returns for how long it can then be trusted.
+func (c *client) extend(h broker.Hold, lease *time.Duration, mayShorten bool) time.Duration {
+	c.t.Helper()
+	c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: lease, MayShorten: mayShorten})
+	return time.Until(one[broker.Extended](c).Validity.Until)
+}
+
+// about checks a validity: what was set, less the margin.
+func (c *client) about(got, want time.Duration) {
+	c.t.Helper()
+	if got > want || got < want-want/50-3*time.Millisecond {
+		c.t.Fatalf("valid for %v, want about %v", got, want)
+	}
+}
+
+// eachLease runs a test with a request of each kind.
+func eachLease(t *testing.T, test func(w *world, req broker.AcquireRequest)) {
+	t.Helper()
+	for _, kind := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write, broker.Semaphore} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				req := broker.AcquireRequest{Name: "door", Kind: kind, Holder: "h"}
+				if kind == broker.Semaphore {
+					req.Permits, req.Limit, req.Holder = 2, 3, ""
+				}
+				test(w, req)
+			})
+		})
+	}
+}
+
+func TestALeaseIsShortened(t *testing.T) {
+	eachLease(t, func(w *world, req broker.AcquireRequest) {
+		c := w.alive()
+		req.Lease = new(time.Hour)
+		g := c.takeAs(req)
+		if req.Kind != broker.Semaphore {
+			c.acquire(req) // once more
+			one[broker.Granted](c)
+		}
+		c.about(c.extend(g.Hold, new(time.Minute), false), time.Hour)
+		c.about(c.extend(g.Hold, new(time.Minute), true), time.Minute)
+		if st := w.look("door"); st.TTL > time.Minute {
+			t.Errorf("%v remain in the store, want at most a minute", st.TTL)
+		}
+		time.Sleep(30 * time.Second)
+		c.about(c.extend(g.Hold, new(10*time.Second), true), 10*time.Second)
+		time.Sleep(9 * time.Second)
+		c.none()
+		time.Sleep(time.Second)
+		if lost := one[broker.Lost](c); lost.Reason != broker.LostExpired {
+			t.Errorf("got %v, want expired", lost.Reason)
+		}
+		w.free("door")
+	})
+}
+
+func TestALeaseBecomesAutoAndFixed(t *testing.T) {
+	eachLease(t, func(w *world, req broker.AcquireRequest) {
+		c := w.alive()
+		req.Lease = new(5 * time.Second)
+		g := c.takeAs(req)
+		c.about(c.extend(g.Hold, nil, false), 30*time.Second)
+		time.Sleep(5 * time.Minute)
+		c.none()
+		c.about(c.extend(g.Hold, new(10*time.Minute), false), 10*time.Minute)
+		time.Sleep(9 * time.Minute)
+		c.none()
+		time.Sleep(time.Minute)
+		one[broker.Lost](c)
+		w.free("door")
+		req.Lease = nil
+		g = c.takeAs(req)
+		time.Sleep(time.Minute)
+		c.about(c.extend(g.Hold, new(3*time.Second), true), 3*time.Second)
+		if l := c.allHolds("", 10); len(l) != 1 || l[0].Auto {
+			t.Errorf("got %+v, want a fixed lease", l)
+		}
+		time.Sleep(2 * time.Second)
+		one[broker.Lost](c)
+		time.Sleep(time.Second)
+		w.free("door")
+	})
+}
+
+// A waiter of another replica does not sleep until the end it once heard of.
+func TestThoseWhoWaitHearOfAnEarlierEnd(t *testing.T) {
+	eachLease(t, func(w *world, req broker.AcquireRequest) {
+		c, other := w.alive(), w.replica().alive()
+		req.Lease = new(time.Hour)
+		g := c.takeAs(req)
+		if req.Kind == broker.Read {
+			req.Kind = broker.Write
+		}
+		other.queueAs(req)
+		c.extend(g.Hold, new(2*time.Second), true)
+		other.grantedWithin(3 * time.Second)
+	})
+}
+
+// A renewal that was sent before the lease was shortened, and comes after it, does not make it longer for anybody.
+func TestALateRenewalDoesNotUndoAShortening(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, other := w.alive(), w.replica().alive()
+		g := c.take("door")
+		renewing, free := make(chan struct{}), make(chan struct{})
+		w.store.onRenew(func() { renewing <- struct{}{}; <-free })
+		<-renewing
+		w.store.onRenew(nil)
+		other.queueAs(broker.AcquireRequest{Name: "door", Kind: broker.Exclusive})
+		c.about(c.extend(g.Hold, new(3*time.Second), true), 3*time.Second)
+		time.Sleep(time.Second)
+		close(free)
+		synctest.Wait()
+		if st := w.look("door"); st.TTL < 10*time.Second {
+			t.Fatalf("%v remain: the renewal did nothing, so this tests nothing", st.TTL)
+		}
+		time.Sleep(2 * time.Second)
+		one[broker.Lost](c)
+		other.grantedWithin(2 * time.Second) // what the renewal prolonged is given back
+	})
+}
+
+// After an unknown outcome the client counts with the earlier end, and lockd gives back what lasts longer.
+func TestAShorteningOfUnknownOutcome(t *testing.T) {
+	for name, executed := range map[string]bool{"executed": true, "not executed": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c := w.alive()
+				fixed := c.takeAs(broker.AcquireRequest{Name: "fixed", Kind: broker.Exclusive, Lease: new(time.Hour)})
+				auto := c.take("auto")
+				w.store.onShorten(func(next func() error) error {
+					if executed {
+						_ = next()
+					}
+					return broker.ErrOutcomeUnknown
+				})
+				for _, g := range []broker.Granted{fixed, auto} {
+					c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
+					c.failed(broker.ErrOutcomeUnknown)
+				}
+				w.store.onShorten(nil)
+				for _, l := range c.allHolds("fixed", 10) {
+					if time.Until(l.Validity.Until) > 10*time.Second {
+						t.Errorf("got %+v, want the earlier end", l)
+					}
+				}
+				time.Sleep(9 * time.Second)
+				if lost := one[broker.Lost](c); lost.Hold.Name != "fixed" {
+					t.Errorf("got %+v, want the fixed one to be lost", lost)
+				}
+				time.Sleep(2 * time.Second)
+				w.free("fixed")
+				time.Sleep(time.Minute) // the auto one is renewed as before
+				c.none()
+			})
+		})
+	}
+}
+
+// A shortening that the caller repeats, or follows by a longer lease, leaves what was told last.
+func TestALeaseIsProlongedAfterAShorteningOfUnknownOutcome(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		g := c.takeAs(broker.AcquireRequest{Name: "door", Kind: broker.Exclusive, Lease: new(time.Minute)})
+		w.store.onShorten(func(next func() error) error { _ = next(); return broker.ErrOutcomeUnknown })
+		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
+		c.failed(broker.ErrOutcomeUnknown)
+		w.store.onShorten(nil)
+		c.about(c.extend(g.Hold, new(5*time.Minute), false), 5*time.Minute)
+		time.Sleep(4 * time.Minute)
+		c.none()
+		c.release(g.Hold)
+	})
+}
+
+func TestAUnaryLeaseIsShortened(t *testing.T) {
+	inWorld(t, func(w *world) {
+		l, refused, err := w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{Name: "door", Kind: broker.Exclusive, Lease: time.Hour})
+		if err != nil || refused != nil {
+			t.Fatal(refused, err)
+		}
+		ext := broker.OnceExtension{Name: "door", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute, MayShorten: true}
+		got, err := w.b.ExtendOnce(ext)
+		if err != nil || got.Fence != l.Fence || got.ValidFor > time.Minute || w.look("door").TTL > time.Minute {
+			t.Errorf("got %+v and %v, %v remain", got, err, w.look("door").TTL)
+		}
+		w.store.onShorten(func(func() error) error { return broker.ErrOutcomeUnknown })
+		if _, err = w.b.ExtendOnce(ext); !errors.Is(err, broker.ErrOutcomeUnknown) {
+			t.Errorf("got %v, want unknown", err)
+		}
+	})
+}
+
+// Shorten takes the way a test wants.
+func (f *faults) Shorten(ctx context.Context, r broker.Renewal) error {
+	f.mu.Lock()
+	hook, down := f.shorten, f.down
+	f.mu.Unlock()
+	next := func() error { return f.Store.Shorten(ctx, r) }
+	switch {
+	case down != nil:
+		return down
+	case hook != nil:
+		return hook(next)
+	}
+	return next()
+}
+
+func (f *faults) onShorten(hook func(next func() error) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.shorten = hook
+}

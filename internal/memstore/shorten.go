@@ -1,0 +1,76 @@
+package memstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// Shorten implements broker.Store.
+func (s *Store) Shorten(ctx context.Context, r broker.Renewal) error {
+	err := begin(ctx, r.Kind)
+	if err == nil {
+		w := s.enter(1)
+		err = w.shorten(r)
+		w.leave()
+	}
+	if err != nil {
+		return fmt.Errorf("shorten %q: %w", r.Name, err)
+	}
+	return nil
+}
+
+func (w *work) shorten(r broker.Renewal) error {
+	there := r
+	there.TTL = 0
+	if err := w.renew(there); err != nil {
+		return err
+	}
+	e := w.peek(r.Name)
+	ends := w.now.Add(r.TTL)
+	switch r.Kind {
+	case broker.Read:
+		e.shared.readers[r.Owner].expires = ends
+		if e.shared.writer != "" {
+			later(&e.shared.expires, w.now, r.TTL)
+		} else {
+			w.drain(e)
+		}
+	case broker.Write: // readers beside the writer keep their time
+		_, _, left := e.shared.alive(w.now)
+		e.shared.expires = w.now.Add(max(r.TTL, left))
+	case broker.Semaphore:
+		w.endPermits(e.permits, r)
+	default:
+		e.expires = ends
+	}
+	e.fenceUntil = w.now.Add(w.fenceTTL)
+	w.shortened(e, r.Kind)
+	return nil
+}
+
+// endPermits has the permits of a hold end at a time.
+func (w *work) endPermits(p *semaphore, r broker.Renewal) {
+	for i := range p.meant(r.Owner, r.Permits) {
+		id := permit{r.Owner, i + 1}
+		delete(p.out, id)
+		w.lease(p, id, r.TTL)
+	}
+}
+
+// shortened tells those who wait that the end they know of is not true any more.
+func (w *work) shortened(e *entry, kind broker.Kind) {
+	w.changed(e)
+	n := broker.Notice{What: broker.NoticeReleased}
+	switch kind {
+	case broker.Fair:
+		w.freedFair(e)
+	case broker.Read, broker.Write:
+		w.say(e, onShared, n)
+	case broker.Semaphore:
+		w.say(e, onPermits, n)
+	default:
+		w.say(e, onPlain, n)
+	}
+}

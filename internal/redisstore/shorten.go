@@ -1,0 +1,99 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// answerLate is what shorten.lua answers when it did nothing because it came too late.
+const answerLate = -2
+
+// Shorten implements broker.Store. The script gets a time of Redis's own clock after which it does nothing, which is
+// before the operation's time ends here. When the answer is lost the rest of that time is waited for.
+func (s *Store) Shorten(ctx context.Context, r broker.Renewal) error {
+	err := begin(ctx, r.Kind)
+	if err == nil {
+		ctx, cancel := s.bounded(ctx)
+		defer cancel()
+		if err = s.shorten(ctx, r); errors.Is(err, broker.ErrOutcomeUnknown) {
+			late := time.NewTimer(time.Until(deadlineOf(ctx)))
+			defer late.Stop()
+			<-late.C
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("shorten %q: %w", r.Name, err)
+	}
+	return nil
+}
+
+// deadlineOf is the end of the time of an operation, also if its ctx was cancelled before.
+func deadlineOf(ctx context.Context) time.Time {
+	at, _ := ctx.Deadline() // bounded gave it one
+	return at
+}
+
+func (s *Store) shorten(ctx context.Context, r broker.Renewal) error {
+	now, err := s.clock(ctx)
+	if err != nil {
+		return err
+	}
+	// The clocks may run at different speeds; the same margin as for leases.
+	left := time.Until(deadlineOf(ctx))
+	before := now.Add(left - left/100 - 2*time.Millisecond).UnixMilli()
+	keys, args := s.shortenCall(r, before)
+	cmd, err := s.scripts.shorten.run(ctx, s.pipelined, keys, args...)
+	if err != nil {
+		return s.failed(err)
+	}
+	switch answer, err := cmd.Int64(); {
+	case err != nil:
+		return s.failed(fmt.Errorf("%w: %w", errBadAnswer, err))
+	case answer == answerLate:
+		return broker.ErrUnavailable
+	default:
+		return renewalError(answer)
+	}
+}
+
+// clock reads the time of Redis. Nothing else was done when it fails.
+func (s *Store) clock(ctx context.Context) (time.Time, error) {
+	cmd := redis.NewCmd(ctx, "time")
+	err := s.pipelined(ctx, cmd)
+	var parts []int64
+	if err == nil {
+		parts, err = cmd.Int64Slice()
+	}
+	if err == nil && len(parts) != 2 {
+		err = errBadAnswer
+	}
+	if err != nil {
+		s.metrics.failed(broker.ErrUnavailable)
+		return time.Time{}, fmt.Errorf("read the time of redis: %w: %v", broker.ErrUnavailable, err) //nolint:errorlint // it is not unknown
+	}
+	return time.Unix(parts[0], parts[1]*1000), nil
+}
+
+func (s *Store) shortenCall(r broker.Renewal, before int64) (keys []string, args []any) {
+	n := s.prefix + r.Name
+	keys = []string{n, tokenKey(n)}
+	channel, more := channelKey(n), holdBase(n)
+	switch r.Kind {
+	case broker.Fair:
+		keys = append(keys, keyOf(queuePrefix, n))
+	case broker.Read, broker.Write:
+		channel = rwChannel(n)
+	case broker.Semaphore:
+		channel, more = permitChannel(n), permitsOut(n)
+	default:
+	}
+	return keys, []any{
+		r.Kind.String(), string(r.Owner), decimal(r.Fence), millis(r.TTL), r.Permits, more, channel, s.fenceMillis, before,
+	}
+}

@@ -1,0 +1,88 @@
+-- shorten.lua: have one hold end a time from now, also if it would end later.
+-- KEYS[1] <name>   KEYS[2] redisson_lock_token:{<name>}   KEYS[3] for a fair lock redisson_lock_queue:{<name>}
+-- ARGV[1] kind   ARGV[2] owner   ARGV[3] fence (0 for any)   ARGV[4] TTL in ms   ARGV[5] how many permits, 0 if not known
+-- ARGV[6] what keys of single holds begin with, or {<name>}:timeout   ARGV[7] channel of those who wait
+-- ARGV[8] TTL of the fence keys in ms   ARGV[9] ms since 1970 after which nothing is done
+-- Returns 1 if the hold is there, 0 if it is not and its fence or a later one is known, -1 if not even that; -2 if it is
+--         too late.
+-- Safe to run twice. It never runs late: a TTL that was set meanwhile, and told, must not become shorter.
+-- Those who wait are told, as Redisson tells them, so that who watches looks, too; so that they do not sleep until the end that they know of. Works when memory is full.
+local name, token, queue = KEYS[1], KEYS[2], KEYS[3]
+local kind, owner, fence, ttl = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local permits, more, channel, fence_ttl = tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8])
+local now = now_ms()
+if now > tonumber(ARGV[9]) then return -2 end
+
+local shorten = {}
+
+-- A read hold ends; the lock with the last of its readers, or with its writer.
+function shorten.read()
+  local r = {name = name, base = more}
+  local got = redis.call('HMGET', name, 'mode', owner)
+  local text = got[1] and got[2] and redis.call('GET', read_key(r, owner, 1))
+  if not text or fence ~= '0' and text ~= fence then return false end
+  for i = 1, math.min(tonumber(got[2]) or 1, 10000) do
+    redis.call('PEXPIRE', read_key(r, owner, i), ttl) -- does nothing to one that has ended
+  end
+  local readers = got[1] == 'read' and rw_readers(r, false)
+  if readers and readers.whole then
+    redis.call('PEXPIRE', name, math.max(readers.left, 1))
+  else
+    rw_extend(name, ttl)
+  end
+  redis.call('PUBLISH', channel, '1')
+  return true
+end
+
+-- A writer's hold ends with the lock. Readers beside it keep their time.
+function shorten.write()
+  local r = {name = name, base = more}
+  local got = redis.call('HMGET', name, 'mode', owner .. ':write')
+  if not (got[1] == 'write' and got[2]) then return false end
+  local key = write_key(r, owner)
+  local text = fence ~= '0' and redis.call('GET', key)
+  if text and text ~= fence then return false end
+  local readers = rw_readers(r, false)
+  local ends = math.max(ttl, readers.left)
+  if not readers.whole then ends = math.max(ends, redis.call('PTTL', name)) end
+  redis.call('PEXPIRE', name, ends)
+  if redis.call('PEXPIRE', key, ends) == 0 and fence ~= '0' then rw_note(key, tonumber(fence), ends) end
+  redis.call('PUBLISH', channel, '1')
+  return true
+end
+
+function shorten.semaphore()
+  local s = {name = name, out = more, channel = channel}
+  if not sem_available(s) then return false end
+  local there, missing = sem_own(s, owner, permits, now)
+  if #there == 0 or #missing > 0 then return false end
+  redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
+  sem_lease(s, there, now + ttl, 'XX')
+  sem_live(s, fence_ttl)
+  redis.call('PUBLISH', channel, '1') -- wakes one of Redisson's, which then knows when the next permit ends
+  return true
+end
+
+local function plain()
+  local got = redis.call('HMGET', name, owner, 'mode')
+  local known = redis.call('GET', token)
+  if not got[1] or got[2] or known and fence ~= '0' and known ~= fence then return false end
+  redis.call('PEXPIRE', name, ttl)
+  local head = queue and redis.call('LINDEX', queue, 0)
+  if head then
+    redis.call('PUBLISH', channel .. ':' .. head, '0')
+    news(name, 'turn', '0', 0, head)
+  end
+  redis.call('PUBLISH', channel, '0')
+  return true
+end
+
+-- A key of another type is no hold.
+local what = redis.call('TYPE', name).ok
+local known = redis.call('GET', token)
+local there = what == (kind == 'semaphore' and 'string' or 'hash') and (shorten[kind] or plain)()
+if there then
+  if known then live_on(token, fence_ttl) end
+  return 1
+end
+return known and (tonumber(known) or 0) >= tonumber(fence) and 0 or -1
