@@ -196,6 +196,9 @@ func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
 	if err := l.Err(); err != nil {
 		return l.fail("extend", notHeld(err))
 	}
+	if l.isAuto() { // the server would make it fixed
+		return l.fail("extend", ErrAutoLease)
+	}
 	c := newCall(l.extendRequest(d))
 	c.extends = l
 	a := l.session.do(ctx, c, l.session.client.answerBound(ctx))
@@ -209,6 +212,12 @@ func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
 		a.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, a.err)
 	}
 	return l.fail("extend", a.err)
+}
+
+func (l *Lock) isAuto() bool {
+	l.session.mu.Lock()
+	defer l.session.mu.Unlock()
+	return l.auto
 }
 
 func (l *Lock) fail(verb string, err error) error {

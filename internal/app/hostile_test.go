@@ -96,7 +96,7 @@ func extendWithoutPause(t *testing.T, a *App, extended *atomic.Int64) *broker.Se
 	extend := func(s *broker.Session, h broker.Hold) {
 		id++
 		holds[id] = h
-		s.Extend(id, broker.ExtendRequest{Hold: h, Lease: time.Hour})
+		s.Extend(id, broker.ExtendRequest{Hold: h, Lease: new(time.Hour)})
 	}
 	return openSession(t, a, time.Minute, func(s *broker.Session, e broker.Event) {
 		switch e := e.(type) {

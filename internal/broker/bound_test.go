@@ -121,7 +121,7 @@ func TestAUnaryCallIsAnsweredInTimeByASilentStore(t *testing.T) {
 							w.free("job")
 							return
 						}
-						if err := w.b.ReleaseOnce("job", k, id); err != nil {
+						if _, err := w.b.ReleaseOnce("job", k, id, 0); err != nil {
 							t.Error(err)
 						}
 						w.free("job")

@@ -293,7 +293,9 @@ func (d *deafStore) ListenForced(notify func(string)) (stop func()) {
 
 func TestWhatAnExtensionMayHaveProlongedIsGivenBackAfterTheLeaseIsLost(t *testing.T) {
 	for name, ask := range map[string]func(c *client, h broker.Hold){
-		"Extend": func(c *client, h broker.Hold) { c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: new(20 * time.Hour)}) },
+		"Extend": func(c *client, h broker.Hold) {
+			c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: new(20 * time.Hour)})
+		},
 		"nested": func(c *client, _ broker.Hold) {
 			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(20 * time.Hour)})
 		},

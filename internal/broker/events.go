@@ -112,7 +112,9 @@ type (
 )
 
 // texts are the bytes of an event's texts, where they can be long.
-func (h Hold) texts() int       { return len(h.Name) + len(h.Holder) }
+func (h Hold) texts() int { return len(h.Name) + len(h.Holder) }
+
+func (e Looked) texts() int     { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
 func (e Lost) texts() int       { return e.Hold.texts() }
 func (e Unlocked) texts() int   { return len(e.Name) }
 func (e NotGranted) texts() int { return len(e.Name) + len(e.HeldBy) }

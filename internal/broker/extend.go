@@ -21,7 +21,7 @@ type extension struct {
 	auto    bool // what the lease is to be
 	shorten bool
 	r       Renewal
-	begun   time.Time
+	was     time.Time   // the validity before
 	start   time.Time   // of the last store call
 	noted   func(error) // from prolongingLocked
 }
@@ -90,7 +90,7 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error
 // extensionLocked begins an extension.
 func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error) {
 	e := extension{
-		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, begun: time.Now(), noted: func(error) {},
+		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, noted: func(error) {},
 		r: Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits},
 	}
 	if l.over {
@@ -101,8 +101,21 @@ func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error)
 	} else {
 		e.r.TTL = *req.Lease
 	}
+	if e.shorten {
+		l.shorteningLocked(e)
+	}
 	e.noted = l.prolongingLocked(e.r.TTL)
 	return e, nil
+}
+
+// shorteningLocked takes note of a call that may shorten the lease: from here on the earlier end counts.
+func (l *Lease) shorteningLocked(e extension) {
+	l.outlastLocked()
+	l.shortening = true
+	if until := time.Now().Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
+		l.until = until
+	}
+	l.b.keeper.Keep(l, l.until)
 }
 
 // autoEndLocked is until when an auto lease is renewed.
@@ -112,6 +125,9 @@ func (l *Lease) autoEndLocked() time.Time { return l.sess.heard.Add(l.sess.ttl) 
 func (b *Broker) extendedLocked(e extension, err error) {
 	l, s := e.l, e.l.sess
 	e.noted(err)
+	if e.shorten {
+		l.shortening = false
+	}
 	var gone *GoneError
 	switch {
 	case l.over:
@@ -124,8 +140,8 @@ func (b *Broker) extendedLocked(e extension, err error) {
 		l.loseLocked(gone.Reason)
 		s.emitLocked(Failed{ID: e.id, Err: ErrNotHeld})
 	default:
-		if e.shorten && errors.Is(err, ErrOutcomeUnknown) {
-			l.doubtLocked(e)
+		if e.shorten {
+			l.notShortenedLocked(e, err)
 		}
 		s.emitLocked(Failed{ID: e.id, Err: err})
 	}
@@ -144,15 +160,14 @@ func (l *Lease) changeLocked(e extension) {
 	l.auto = e.auto
 }
 
-// doubtLocked takes note of a shortening that may have been done: from here on the earlier end counts. An auto lease is
-// renewed at once, which makes its end sure again.
-func (l *Lease) doubtLocked(e extension) {
-	l.outlastLocked()
-	if until := e.begun.Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
-		l.until = until
+// notShortenedLocked takes note of a shortening that was not done, or perhaps was: then the earlier end stays. An auto
+// lease is renewed at once, which makes its end sure again.
+func (l *Lease) notShortenedLocked(e extension, err error) {
+	l.changed = time.Now() // the renewal that follows counts
+	if !errors.Is(err, ErrOutcomeUnknown) {
+		l.until = e.was
 	}
 	l.b.keeper.Keep(l, l.until)
-	l.changed = time.Now() // the renewal that follows counts
 	if l.auto {
 		l.b.keeper.Hurry([]*Lease{l})
 	}

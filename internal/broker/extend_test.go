@@ -170,6 +170,33 @@ func TestAShorteningOfUnknownOutcome(t *testing.T) {
 	}
 }
 
+// While the store has not answered, the earlier end counts already; if nothing was done the old one does again.
+func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		g := c.takeAs(broker.AcquireRequest{Name: "door", Kind: broker.Exclusive, Lease: new(time.Hour)})
+		auto := c.take("auto")
+		w.store.onShorten(func(func() error) error { time.Sleep(2 * time.Second); return broker.ErrUnavailable })
+		for _, h := range []broker.Hold{g.Hold, auto.Hold} {
+			c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: new(time.Minute), MayShorten: true})
+			synctest.Wait()
+			if l := c.allHolds(h.Name, 10)[0]; time.Until(l.Validity.Until) > time.Minute {
+				t.Errorf("got %+v, want the earlier end", l)
+			}
+			time.Sleep(2 * time.Second)
+			c.failed(broker.ErrUnavailable)
+		}
+		if l := c.allHolds("door", 10)[0]; time.Until(l.Validity.Until) < 50*time.Minute {
+			t.Errorf("got %+v, want the old end", l)
+		}
+		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(time.Second), MayShorten: true})
+		time.Sleep(3 * time.Second)
+		if events := c.events(); len(events) != 2 { // lost at the earlier end, then the answer
+			t.Errorf("got %#v, want Lost and Failed", events)
+		}
+	})
+}
+
 // A shortening that the caller repeats, or follows by a longer lease, leaves what was told last.
 func TestALeaseIsProlongedAfterAShorteningOfUnknownOutcome(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -123,3 +123,10 @@ func (s *Session) unlistLocked(l *Lease) {
 		s.list = nil
 	}
 }
+
+func (e HoldList) texts() (n int) {
+	for _, l := range e.Locks {
+		n += eventBytes + l.Hold.texts()
+	}
+	return n
+}

@@ -23,17 +23,18 @@ type Lease struct {
 	unsure     bool // an attempt whose answer never came may still be under way: it could take the lock once more
 
 	// Guarded by Broker.mu:
-	auto    bool
-	until   time.Time // validity
-	count   uint32
-	permits uint32    // of a semaphore, that are left
-	reduced time.Time // when permits were given back
-	changed time.Time // when the lease was shortened or made fixed: renewals that began before count no more
-	over    bool      // lost, released, or about to be released
-	suspect bool      // to be verified before the session is told Safe
-	mayLast time.Time // in the store, if a call whose outcome is not known yet prolonged it; else zero
-	at      int       // in Session.list
-	ops     []func()  // operations that touch the hold, one after the other; the first one runs
+	auto       bool
+	until      time.Time // validity
+	count      uint32
+	permits    uint32    // of a semaphore, that are left
+	reduced    time.Time // when permits were given back
+	shortening bool      // a call that shortens it is under way: renewals do not count
+	changed    time.Time // when the lease was shortened or made fixed: renewals that began before count no more
+	over       bool      // lost, released, or about to be released
+	suspect    bool      // to be verified before the session is told Safe
+	mayLast    time.Time // in the store, if a call whose outcome is not known yet prolonged it; else zero
+	at         int       // in Session.list
+	ops        []func()  // operations that touch the hold, one after the other; the first one runs
 }
 
 type holdKey struct {
@@ -141,7 +142,7 @@ func (l *Lease) Renewed(start time.Time, ttl time.Duration) {
 	if l.over {
 		return
 	}
-	if !start.Before(l.changed) {
+	if !l.shortening && !start.Before(l.changed) {
 		l.stretchLocked(start, ttl)
 	}
 	l.sess.trustLocked(l)

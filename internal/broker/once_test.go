@@ -255,7 +255,7 @@ func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
 		if st := w.look("job"); st.Fence != first.Fence || !st.Held {
 			t.Errorf("got %+v, want it held still", st)
 		}
-		if err := w.b.ReleaseOnce("job", broker.Exclusive, ownID); err != nil {
+		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, ownID, 0); err != nil {
 			t.Error(err)
 		}
 		w.free("job")

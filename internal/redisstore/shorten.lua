@@ -69,6 +69,7 @@ local function plain()
   if not got[1] or got[2] or known and fence ~= '0' and known ~= fence then return false end
   redis.call('PEXPIRE', name, ttl)
   local head = queue and redis.call('LINDEX', queue, 0)
+  local head = queue and redis.call('LINDEX', queue, 0)
   if head then
     redis.call('PUBLISH', channel .. ':' .. head, '0')
     news(name, 'turn', '0', 0, head)
