@@ -191,6 +191,28 @@ func (c *chaos) Extend(ctx context.Context, r broker.Renewal) error {
 	return err
 }
 
+// Shorten is never executed after it returned.
+func (c *chaos) Shorten(ctx context.Context, r broker.Renewal) error {
+	var mu sync.Mutex
+	returned := false
+	defer func() {
+		mu.Lock()
+		defer mu.Unlock()
+		returned = true
+	}()
+	_, err := meet(ctx, c, func(ctx context.Context) (struct{}, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if returned {
+			return struct{}{}, broker.ErrUnavailable
+		}
+		err := c.Store.Shorten(ctx, r)
+		c.note(r.Name, "shorten %+v: %v", r, err)
+		return struct{}{}, err
+	})
+	return err
+}
+
 // StartExtend is Extend in a goroutine of its own.
 func (c *chaos) StartExtend(r broker.Renewal, done func(error)) {
 	go func() { done(c.Extend(context.Background(), r)) }()

@@ -114,6 +114,7 @@ func (l *Lease) shorteningLocked(e extension) {
 	l.shortening = true
 	if until := time.Now().Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
 		l.until = until
+		l.sess.autoLocked(l)
 	}
 	l.b.keeper.Keep(l, l.until)
 }
@@ -158,6 +159,7 @@ func (l *Lease) changeLocked(e extension) {
 	}
 	l.stretchLocked(e.start, e.r.TTL)
 	l.auto = e.auto
+	l.sess.autoLocked(l)
 }
 
 // notShortenedLocked takes note of a shortening that was not done, or perhaps was: then the earlier end stays. An auto

@@ -60,6 +60,16 @@ func (o *oracle) trusted(t *told, until time.Time) {
 	}
 }
 
+// shortened says that a hold must not be trusted for longer until it is said again.
+func (o *oracle) shortened(t *told, until time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.log += fmt.Sprint("\n   ", time.Now().Format(clock), " shortened to ", until.Format(clock))
+	if until.Before(t.until) {
+		t.until = until
+	}
+}
+
 // isOver says whether a hold cannot be trusted any more.
 func (o *oracle) isOver(t *told) bool {
 	o.mu.Lock()

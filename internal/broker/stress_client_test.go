@@ -32,12 +32,14 @@ type request struct {
 	permits map[string]uint32 // of the semaphores asked for
 	hold    broker.Hold       // to release or extend
 	release bool
+	extend  *broker.ExtendRequest
 	answers int
 }
 
 type mine struct {
 	*told
 	auto     bool
+	shorter  int // requests that may shorten it are under way: what is told meanwhile may be older
 	count    uint32
 	leaving  uint32 // releases under way
 	released bool   // for the last time
@@ -208,8 +210,40 @@ func (a *actor) giveBack(h *broker.Hold) {
 }
 
 func (a *actor) extend(h *broker.Hold) {
-	if h != nil {
-		a.Extend(a.newRequest(request{hold: *h}), broker.ExtendRequest{Hold: *h, Lease: new(a.s.lease(a.rng))})
+	if h == nil {
+		return
+	}
+	e := broker.ExtendRequest{Hold: *h, Lease: new(a.s.lease(a.rng)), MayShorten: a.rng.IntN(2) == 0}
+	if a.rng.IntN(4) == 0 {
+		e.Lease = nil
+	}
+	a.mu.Lock()
+	if m := a.mine[*h]; m != nil && e.MayShorten {
+		m.shorter++
+		end := a.TTL()
+		if e.Lease != nil {
+			end = *e.Lease
+		}
+		a.s.o.shortened(m.told, time.Now().Add(end))
+	}
+	a.mu.Unlock()
+	a.Extend(a.newRequest(request{hold: *h, extend: &e}), e)
+}
+
+// extended takes note of the answer to an extend.
+func (a *actor) extended(r *request, e broker.Extended) {
+	m := a.mine[r.hold]
+	if m == nil || r.extend == nil {
+		return
+	}
+	m.auto = r.extend.Lease == nil
+	a.s.o.trusted(m.told, e.Validity.Until)
+}
+
+// decided says that a request that might have shortened a lease did, or did not.
+func (a *actor) decided(r *request) {
+	if m := a.mine[r.hold]; m != nil && r.extend != nil && r.extend.MayShorten {
+		m.shorter--
 	}
 }
 
@@ -275,18 +309,20 @@ func (a *actor) hear() {
 		case broker.NotGranted:
 			a.answered(e.ID)
 		case broker.Extended:
-			if r := a.answered(e.ID); a.mine[r.hold] != nil {
-				a.s.o.trusted(a.mine[r.hold].told, e.Validity.Until)
-			}
+			r := a.answered(e.ID)
+			a.decided(r)
+			a.extended(r, e)
 		case broker.Released:
 			a.counted(a.answered(e.ID), e.Remaining)
 		case broker.Done:
 			a.answered(e.ID)
 		case broker.Failed:
-			a.failed(a.answered(e.ID), e.Err)
+			r := a.answered(e.ID)
+			a.decided(r)
+			a.failed(r, e.Err)
 		case broker.HeartbeatAck:
 			for _, m := range a.mine {
-				if m.auto && !m.released && !e.Until.IsZero() {
+				if m.auto && m.shorter == 0 && !m.released && !e.Until.IsZero() {
 					a.s.o.trusted(m.told, e.Until)
 				}
 			}
