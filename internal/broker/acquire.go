@@ -50,15 +50,25 @@ func (s *Session) Acquire(id uint64, req AcquireRequest) {
 }
 
 func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
-	b := s.b
 	w := s.waiterLocked(id, req)
 	if len(req.More) > 0 {
 		if err := w.severalLocked(req); err != nil {
 			return err
 		}
-	} else if named(w.holder) {
+	}
+	return s.routeLocked(w)
+}
+
+// routeLocked has a request go its way: to a hold of its holder, or into its queue.
+func (s *Session) routeLocked(w *waiter) error {
+	b := s.b
+	if w.all == nil && named(w.holder) {
 		if l := s.leases[w.key()]; l != nil {
-			return l.requestLocked(func() { b.nest(l, id, req) })
+			err := s.operableLocked()
+			if err == nil {
+				b.nestLocked(l, w)
+			}
+			return err
 		}
 		if w.upgradeLocked() {
 			return ErrUpgrade
@@ -67,9 +77,9 @@ func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
 	if err := s.roomLocked(len(w.all)); err != nil {
 		return err
 	}
-	w.q = b.queueLocked(req.Name)
+	w.q = b.queueLocked(w.claim.Name)
 	defer b.dropIdleLocked(w.q)
-	if l := s.leases[holdKey{req.Name, Write, w.holder}]; l != nil && req.Kind == Read && w.all == nil {
+	if l := s.leases[holdKey{w.claim.Name, Write, w.holder}]; l != nil && w.claim.Kind == Read && w.all == nil {
 		err := l.requestLocked(func() { b.beside(l, w) })
 		if err == nil {
 			s.waitingLocked(w)
@@ -251,7 +261,7 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 		}
 	case w.claim.Name != l.name:
 	case w.claim.Kind == l.kind:
-		b.nestLocked(l, w)
+		b.renestLocked(l, w)
 	case w.claim.Kind == Read && l.kind == Write && w.elem != nil:
 		b.outOfQueueLocked(w)
 		l.doLocked(func() { b.beside(l, w) })

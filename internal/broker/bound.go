@@ -59,7 +59,7 @@ func (b *Broker) timeOut(w *waiter) {
 		return
 	}
 	last := w.since.Add(w.wait + b.cfg.AnswerTime)
-	if left := time.Until(last); w.trying && left > 0 {
+	if left := time.Until(last); left > 0 && (w.trying || w.nests) {
 		w.timer.Reset(left)
 		return
 	}

@@ -1,8 +1,10 @@
 package broker_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -146,6 +148,178 @@ func TestATryBesideAnotherHoldIsAnsweredInTime(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		c.release(g.Hold)
 		w.free("doc")
+	})
+}
+
+// TestANestedRequestIsAnsweredInTimeByASilentStore has a holder ask once more for what it has. What the store does after
+// the answer is undone, and later holds and releases count right.
+func TestANestedRequestIsAnsweredInTimeByASilentStore(t *testing.T) {
+	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write} {
+		for _, wait := range []time.Duration{0, 100 * time.Millisecond, 3 * time.Second} {
+			t.Run(fmt.Sprint(k, " ", wait), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					c := w.alive()
+					g := c.takeAs(holder("job", k))
+					w.late(10 * time.Second)
+					req := holder("job", k)
+					req.Wait = &wait
+					c.acquire(req)
+					time.Sleep(wait + answerTime - time.Millisecond)
+					c.none()
+					time.Sleep(time.Millisecond)
+					c.failed(broker.ErrOutcomeUnknown)
+					time.Sleep(20 * time.Second)
+					c.none()
+					w.counted("job", 1)
+					w.store.onAcquire(nil)
+					if again := c.takeAs(req); again.Count != 2 {
+						t.Errorf("got count %d, want 2", again.Count)
+					}
+					w.counted("job", 2)
+					for _, want := range []uint32{1, 0} {
+						c.Release(c.id(), g.Hold)
+						if r := one[broker.Released](c); r.Remaining != want {
+							t.Errorf("%d remain, want %d", r.Remaining, want)
+						}
+					}
+					w.free("job")
+				})
+			})
+		}
+	}
+}
+
+// counted checks how often the only holder of a name holds it in the store.
+func (w *world) counted(name string, want uint32) {
+	w.t.Helper()
+	if st := w.look(name); !st.Held || st.Count != want {
+		w.t.Errorf("got %+v, want count %d", st, want)
+	}
+}
+
+// TestANestedRequestBesideAnotherOneIsAnsweredInTime has them wait for each other.
+func TestANestedRequestBesideAnotherOneIsAnsweredInTime(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		g := c.takeAs(holder("job", broker.Exclusive))
+		w.late(10 * time.Second)
+		req := holder("job", broker.Exclusive)
+		c.acquire(req) // waits without a bound
+		req.Wait = new(time.Duration)
+		c.acquire(req)
+		time.Sleep(answerTime)
+		c.failed(broker.ErrUnavailable) // surely not done
+		c.Release(c.id(), g.Hold)
+		c.none()
+		c.Goodbye()
+		time.Sleep(20 * time.Second)
+		w.free("job")
+	})
+}
+
+// TestAnUnknownNestedHoldDoesNotProlongTheLease loses the answer to a nested request for an hour of one who has a second.
+func TestAnUnknownNestedHoldDoesNotProlongTheLease(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		req := holder("job", broker.Exclusive)
+		req.Lease = new(5 * time.Second)
+		c.takeAs(req)
+		w.late(2 * time.Second)
+		req.Lease, req.Wait = new(time.Hour), new(time.Duration)
+		c.acquire(req)
+		time.Sleep(answerTime)
+		c.failed(broker.ErrOutcomeUnknown)
+		time.Sleep(10 * time.Second)
+		one[broker.Lost](c)
+		w.free("job")
+	})
+}
+
+// TestARequestThatBecomesNestedKeepsItsBound has a holder ask twice for what is free by then.
+func TestARequestThatBecomesNestedKeepsItsBound(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other, c := w.alive(), w.alive()
+		g := other.take("job")
+		first, second := holder("job", broker.Exclusive), holder("job", broker.Exclusive)
+		second.Wait = new(2 * time.Second)
+		c.queueAs(first)
+		c.queueAs(second)
+		time.Sleep(time.Second)
+		w.late(10 * time.Second)
+		other.release(g.Hold)
+		one[broker.Granted](c)
+		time.Sleep(time.Second + answerTime - time.Millisecond)
+		c.none()
+		time.Sleep(time.Millisecond)
+		c.failed(broker.ErrOutcomeUnknown)
+	})
+}
+
+// silence is a store that can be made not to answer: what a client asks for takes a second, and nobody knows.
+type silence struct {
+	broker.Store
+	on atomic.Bool
+}
+
+func (s *silence) silent() error {
+	if !s.on.Load() {
+		return nil
+	}
+	time.Sleep(time.Second)
+	return broker.ErrOutcomeUnknown
+}
+
+func (s *silence) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+	if err := s.silent(); err != nil {
+		return broker.Grant{}, err
+	}
+	return s.Store.Acquire(ctx, c)
+}
+
+func (s *silence) Extend(ctx context.Context, r broker.Renewal) error {
+	if err := s.silent(); err != nil {
+		return err
+	}
+	return s.Store.Extend(ctx, r)
+}
+
+func (s *silence) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+	if err := s.silent(); err != nil {
+		return broker.Returned{}, err
+	}
+	return s.Store.Release(ctx, r)
+}
+
+func (s *silence) StartExtend(r broker.Renewal, done func(error)) {
+	go func() { done(s.Extend(context.Background(), r)) }()
+}
+
+// TestAReleaseDoesNotWaitForAllThatWasAskedBefore has a hundred extensions and nested requests under way for one lease
+// while the store is silent for a second at each call.
+func TestAReleaseDoesNotWaitForAllThatWasAskedBefore(t *testing.T) {
+	inWorld(t, func(w *world) {
+		silent := &silence{Store: w.store}
+		c := startOn(w.t, testConfig(), silent).alive()
+		req := holder("job", broker.Exclusive)
+		req.Lease = new(time.Hour)
+		g := c.takeAs(req)
+		silent.on.Store(true)
+		for range 50 {
+			c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(time.Hour)})
+			c.acquire(req)
+		}
+		c.Release(c.id(), g.Hold)
+		time.Sleep(answerTime + 6*time.Second)
+		events := c.events()
+		if len(events) != 101 {
+			t.Fatalf("got %d answers, want 101", len(events))
+		}
+		if f, ok := events[100].(broker.Failed); !ok || !errors.Is(f.Err, broker.ErrOutcomeUnknown) {
+			t.Errorf("got %#v, want an unknown outcome", events[100])
+		}
+		silent.on.Store(false)
+		time.Sleep(20 * time.Second)
+		w.free("job")
 	})
 }
 

@@ -34,7 +34,8 @@ type extension struct {
 func (s *Session) Extend(id uint64, req ExtendRequest) {
 	s.withLease(id, req.Hold, s.b.checkLease(req.Lease), func(l *Lease) error {
 		if len(l.ops) > 0 || req.MayShorten {
-			return l.requestLocked(func() { s.b.extend(l, id, req) })
+			asked := time.Now()
+			return l.requestLocked(func() { s.b.extend(l, id, req, asked) })
 		}
 		err := s.operableLocked()
 		if err == nil {
@@ -45,8 +46,13 @@ func (s *Session) Extend(id uint64, req ExtendRequest) {
 }
 
 // extend runs as an operation of the lease.
-func (b *Broker) extend(l *Lease, id uint64, req ExtendRequest) {
+func (b *Broker) extend(l *Lease, id uint64, req ExtendRequest, asked time.Time) {
 	b.mu.Lock()
+	if !l.over && b.tooOld(asked) {
+		l.sess.emitLocked(Failed{ID: id, Err: ErrUnavailable})
+		b.mu.Unlock()
+		return
+	}
 	e, err := l.extensionLocked(id, req)
 	b.mu.Unlock()
 	if err == nil {

@@ -239,52 +239,6 @@ func (b *Broker) freeLocked(l *Lease) {
 	b.dropIdleLocked(l.q)
 }
 
-// nest holds a lock once more for a holder that has it. It runs as an operation of the lease.
-func (b *Broker) nest(l *Lease, id uint64, req AcquireRequest) {
-	b.mu.Lock()
-	s := l.sess
-	if l.over { // it ended meanwhile: this is an ordinary request now
-		defer b.mu.Unlock()
-		if s.ended {
-			return
-		}
-		if err := s.acquireLocked(id, req); err != nil {
-			s.emitLocked(Failed{ID: id, Err: err})
-		}
-		return
-	}
-	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Count: l.count + 1, Fence: l.fence}
-	if req.Lease != nil {
-		c.TTL = *req.Lease
-	} else {
-		c.TTL = max(time.Until(s.heard.Add(s.ttl)), time.Millisecond)
-	}
-	done := l.prolongingLocked(c.TTL)
-	b.mu.Unlock()
-	a := b.insist(b.attempt(attempt{claim: c}))
-	err := a.err
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	done(err)
-	b.metrics.acquired(l.kind, err)
-	switch {
-	case l.over:
-		s.emitLocked(Failed{ID: id, Err: ErrLost})
-	case err == nil:
-		l.count++
-		l.auto = l.auto || req.Lease == nil
-		s.autoLocked(l)
-		l.stretchLocked(a.start, c.TTL)
-		b.keeper.Keep(l, l.until)
-		s.emitLocked(Granted{ID: id, Hold: l.hold(), Validity: s.validityLocked(l.until), Count: l.count, Auto: l.auto})
-	case errors.Is(err, ErrNotHeld), errors.Is(err, ErrStale), errors.Is(err, ErrHeld):
-		l.loseLocked(lostReason(err))
-		s.emitLocked(Failed{ID: id, Err: ErrLost})
-	default:
-		s.emitLocked(Failed{ID: id, Err: err})
-	}
-}
-
 // lostReason is why a store call did not find the hold it expected.
 func lostReason(err error) LostReason {
 	if gone, ok := errors.AsType[*GoneError](err); ok {

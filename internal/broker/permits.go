@@ -20,7 +20,8 @@ func (s *Session) ReleasePermits(id uint64, req ReleaseRequest) {
 		return
 	}
 	s.withLease(id, req.Hold, checkKeep(req.Hold.Kind, req.Keep), func(l *Lease) error {
-		return l.requestLocked(func() { s.b.releasePermits(l, id, req.Keep) })
+		asked := time.Now()
+		return l.requestLocked(func() { s.b.releasePermits(l, id, req.Keep, asked) })
 	})
 }
 
@@ -32,7 +33,7 @@ func checkKeep(k Kind, keep uint32) error {
 }
 
 // releasePermits runs as an operation of the lease. From its beginning renewals keep what is to stay only.
-func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32) {
+func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := l.sess
@@ -47,9 +48,13 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32) {
 	l.permits, l.reduced = keep, time.Now()
 	h := &handover{r: l.returnAll()}
 	h.r.Remaining = keep
-	b.mu.Unlock()
-	b.giveBack(h)
-	b.mu.Lock()
+	if b.tooOld(asked) {
+		h.err = ErrUnavailable
+	} else {
+		b.mu.Unlock()
+		b.giveBack(h)
+		b.mu.Lock()
+	}
 	l.q.hurryLocked()
 	b.driveLocked(l.q)
 	switch {

@@ -52,6 +52,7 @@ type waiter struct {
 	queued   bool          // had to wait: an unreachable store does not end it any more
 	told     bool          // and was told its position
 	trying   bool          // a store call for it is under way
+	nests    bool          // wants once more what its holder has
 	listing  bool          // one that keeps its place is
 	placed   bool          // it may have a place in the store
 	unsure   bool          // the outcome of a store call for it is unknown

@@ -3,7 +3,6 @@ package broker
 import (
 	"errors"
 	"strings"
-	"time"
 )
 
 // A named holder that writes may read as well: its read hold stands beside its write hold, has an owner and a fence of
@@ -30,7 +29,7 @@ func (b *Broker) beside(l *Lease, w *waiter) {
 		return
 	}
 	if own := s.leases[w.key()]; own != nil {
-		b.nestLocked(own, w)
+		b.renestLocked(own, w)
 		b.mu.Unlock()
 		return
 	}
@@ -70,19 +69,6 @@ func (b *Broker) reenterLocked(w *waiter) {
 	if err := b.enterLocked(w); err != nil {
 		b.answerLocked(w, Failed{ID: w.id, Err: err})
 	}
-}
-
-// nestLocked has a waiter hold once more what its holder holds by now.
-func (b *Broker) nestLocked(l *Lease, w *waiter) {
-	b.removeLocked(w)
-	req := AcquireRequest{Name: l.name, Kind: l.kind, Holder: l.holder, Annotation: w.annotation}
-	if !w.auto {
-		req.Lease = new(w.lease)
-	}
-	if w.wait != forever { // if it has to wait again
-		req.Wait = new(max(time.Until(w.since.Add(w.wait)), 0))
-	}
-	l.doLocked(func() { b.nest(l, w.id, req) })
 }
 
 func (w *waiter) key() holdKey { return holdKey{w.claim.Name, w.claim.Kind, w.holder} }

@@ -15,7 +15,8 @@ func (s *Session) Release(id uint64, h Hold) {
 			s.b.startReleaseLocked(l, id)
 			return nil
 		}
-		return l.requestLocked(func() { s.b.release(l, id) })
+		asked := time.Now()
+		return l.requestLocked(func() { s.b.release(l, id, asked) })
 	})
 }
 
@@ -46,15 +47,19 @@ func (s *Session) withLease(id uint64, h Hold, err error, op func(*Lease) error)
 }
 
 // release runs as an operation of the lease.
-func (b *Broker) release(l *Lease, id uint64) {
+func (b *Broker) release(l *Lease, id uint64, asked time.Time) {
 	b.mu.Lock()
 	s := l.sess
-	if l.over {
+	switch {
+	case l.over:
 		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
 		b.mu.Unlock()
 		return
-	}
-	if l.count > 1 {
+	case l.count > 1 && b.tooOld(asked):
+		s.emitLocked(Failed{ID: id, Err: ErrUnavailable})
+		b.mu.Unlock()
+		return
+	case l.count > 1:
 		b.mu.Unlock()
 		b.releaseOne(l, id)
 		return
