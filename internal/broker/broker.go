@@ -31,6 +31,7 @@ type Broker struct {
 	mu                       sync.Mutex // guards the fields below, and all queues, sessions and leases
 	queues                   map[string]*queue
 	sessions                 map[string]*Session
+	slots                    slots
 	order                    order
 	watches                  map[string]*watch
 	bounded                  list.List            // of *waiter, requests with a bounded wait that need not wait yet, in order of age
@@ -58,6 +59,7 @@ func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus
 		down:     errNotProbed,
 		queues:   make(map[string]*queue),
 		sessions: make(map[string]*Session),
+		slots:    slots{of: make(map[string]int)},
 		order:    newOrder(),
 		watches:  make(map[string]*watch),
 		own:      make(map[Owner]own),

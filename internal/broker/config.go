@@ -31,6 +31,7 @@ type Limits struct {
 	QueueLength        int // waiters of one name on this replica
 	NamesPerAcquire    int // locks of one request
 	Sessions           int
+	SessionsPerAddress int // of clients; 0 = no limit
 	MinLease, MaxLease time.Duration
 	MaxWait            time.Duration
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -107,11 +108,15 @@ func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
 // QuotaError is ErrQuota with the limit that is reached.
 type QuotaError struct {
-	Subject string // what is limited: "locks", "waiters", "watches", "queue", "sessions", "operations", "questions", "pages"
+	// Subject is what is limited: "locks", "waiters", "watches", "queue", "sessions", "sessions_per_address", "operations",
+	// "questions", "pages" and others.
+	Subject string
 	Limit   int
 }
 
-func (e *QuotaError) Error() string { return fmt.Sprintf("at most %d %s", e.Limit, e.Subject) }
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("at most %d %s", e.Limit, strings.ReplaceAll(e.Subject, "_", " "))
+}
 func (e *QuotaError) Unwrap() error { return ErrQuota }
 
 // LostReason says why a hold was lost.

@@ -14,6 +14,9 @@ func (b *Broker) Residue() string {
 	if len(b.own)+b.bounded.Len() > 0 {
 		s += fmt.Sprintf("%d lease ids, %d bounded requests\n", len(b.own), b.bounded.Len())
 	}
+	if b.slots.all != len(b.sessions) {
+		s += fmt.Sprintf("%d slots for %d sessions\n", b.slots.all, len(b.sessions))
+	}
 	if len(b.sessions)+len(b.watches)+b.taking > 0 {
 		s += fmt.Sprintf("%d sessions, %d watches, %d goroutines that take\n", len(b.sessions), len(b.watches), b.taking)
 	}

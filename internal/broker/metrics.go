@@ -32,7 +32,9 @@ var (
 		"granted", "held", "timed_out", "cancelled", "unknown", "unavailable", "invalid", "quota", "error",
 	}
 	wakers        = []string{"push", "timer"}
-	quotaSubjects = []string{"sessions", "locks", "waiters", "watches", "queue", "names", "operations", "inspections"}
+	quotaSubjects = []string{
+		"sessions", "sessions_per_address", "locks", "waiters", "watches", "queue", "names", "operations", "inspections",
+	}
 )
 
 func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {

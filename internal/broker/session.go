@@ -23,6 +23,8 @@ type OpenRequest struct {
 	TTL time.Duration
 	// ReleaseOnEnd releases the leases at once when the stream breaks, instead of letting them run out.
 	ReleaseOnEnd bool
+	// Slot is the one the client took when it came; nil to take one now.
+	Slot *Slot
 }
 
 // Session is one client's relation with this broker. Its methods do not block; each request is answered through the
@@ -31,6 +33,7 @@ type Session struct {
 	b            *Broker
 	id           string
 	client       Client
+	slot         *Slot
 	ttl          time.Duration
 	releaseOnEnd bool
 	opened       time.Time
@@ -86,8 +89,8 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 	if b.draining || b.closed {
 		return nil, ErrDraining
 	}
-	if len(b.sessions) >= limits.Sessions {
-		return nil, b.metrics.denied("sessions", limits.Sessions)
+	if s.slot, err = b.fillLocked(req.Slot, req.Client.Peer); err != nil {
+		return nil, err
 	}
 	b.sessions[s.id] = s
 	b.order.sessions.ReplaceOrInsert(s)
@@ -239,6 +242,7 @@ func (s *Session) endLocked(cause error, release bool) {
 	s.ended, s.releasing, s.cause = true, release, cause
 	s.silence.Stop()
 	delete(b.sessions, s.id)
+	s.slot.freeLocked()
 	b.order.sessions.Delete(s)
 	for _, w := range s.waiting {
 		b.removeLocked(w)

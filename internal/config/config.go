@@ -62,19 +62,20 @@ type Session struct {
 
 // Limits are the bounds that clients are told and held to.
 type Limits struct {
-	NameBytes         int           `mapstructure:"name_bytes"`
-	HolderBytes       int           `mapstructure:"holder_bytes"`
-	AnnotationBytes   int           `mapstructure:"annotation_bytes"`
-	FrameBytes        int           `mapstructure:"frame_bytes"`
-	LocksPerSession   int           `mapstructure:"locks_per_session"`
-	WaitersPerSession int           `mapstructure:"waiters_per_session"`
-	WatchesPerSession int           `mapstructure:"watches_per_session"`
-	QueueLength       int           `mapstructure:"queue_length"`
-	NamesPerAcquire   int           `mapstructure:"names_per_acquire"`
-	Sessions          int           `mapstructure:"sessions"`
-	MinLease          time.Duration `mapstructure:"min_lease"`
-	MaxLease          time.Duration `mapstructure:"max_lease"`
-	MaxWait           time.Duration `mapstructure:"max_wait"`
+	NameBytes          int           `mapstructure:"name_bytes"`
+	HolderBytes        int           `mapstructure:"holder_bytes"`
+	AnnotationBytes    int           `mapstructure:"annotation_bytes"`
+	FrameBytes         int           `mapstructure:"frame_bytes"`
+	LocksPerSession    int           `mapstructure:"locks_per_session"`
+	WaitersPerSession  int           `mapstructure:"waiters_per_session"`
+	WatchesPerSession  int           `mapstructure:"watches_per_session"`
+	QueueLength        int           `mapstructure:"queue_length"`
+	NamesPerAcquire    int           `mapstructure:"names_per_acquire"`
+	Sessions           int           `mapstructure:"sessions"`
+	SessionsPerAddress int           `mapstructure:"sessions_per_address"`
+	MinLease           time.Duration `mapstructure:"min_lease"`
+	MaxLease           time.Duration `mapstructure:"max_lease"`
+	MaxWait            time.Duration `mapstructure:"max_wait"`
 }
 
 // Broker tunes the core.
@@ -130,19 +131,20 @@ func Default() Config {
 		},
 		Session: Session{TTL: 30 * time.Second, MinTTL: time.Second, MaxTTL: 10 * time.Minute},
 		Limits: Limits{
-			NameBytes:         512,
-			HolderBytes:       128,
-			AnnotationBytes:   4 << 10,
-			FrameBytes:        1 << 20,
-			LocksPerSession:   10_000,
-			WaitersPerSession: 10_000,
-			WatchesPerSession: 10_000,
-			QueueLength:       100_000,
-			NamesPerAcquire:   64,
-			Sessions:          100_000,
-			MinLease:          100 * time.Millisecond,
-			MaxLease:          24 * time.Hour,
-			MaxWait:           7 * 24 * time.Hour,
+			NameBytes:          512,
+			HolderBytes:        128,
+			AnnotationBytes:    4 << 10,
+			FrameBytes:         1 << 20,
+			LocksPerSession:    10_000,
+			WaitersPerSession:  10_000,
+			WatchesPerSession:  10_000,
+			QueueLength:        100_000,
+			NamesPerAcquire:    64,
+			Sessions:           100_000,
+			SessionsPerAddress: 10_000,
+			MinLease:           100 * time.Millisecond,
+			MaxLease:           24 * time.Hour,
+			MaxWait:            7 * 24 * time.Hour,
 		},
 		Broker:   Broker{HandoffBurst: 32},
 		Shutdown: Shutdown{DrainWindow: 10 * time.Second, Timeout: 20 * time.Second},

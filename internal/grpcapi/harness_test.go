@@ -49,7 +49,8 @@ func startLogging(t testing.TB, log *zap.Logger) *server {
 		Limits: broker.Limits{
 			NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, FrameBytes: 1 << 20,
 			LocksPerSession: 50, WaitersPerSession: 50, WatchesPerSession: 5, QueueLength: 1000, NamesPerAcquire: 4, Sessions: 1000,
-			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
+			SessionsPerAddress: 100,
+			MinLease:           100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
 		},
 		HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,
 	}, store, dog, log, reg)

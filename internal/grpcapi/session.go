@@ -39,7 +39,12 @@ type (
 func (h *sessionService) Session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
-	c := &conn{stream: stream, b: h.b, log: h.log, opened: make(chan error, 1), closed: make(chan error, 1)}
+	slot, err := h.b.Arrive(peerOf(stream.Context()))
+	if err != nil {
+		return toStatus(err)
+	}
+	defer slot.Leave()
+	c := &conn{stream: stream, b: h.b, log: h.log, slot: slot, opened: make(chan error, 1), closed: make(chan error, 1)}
 	h.readers.Go(c.read)
 	timer := time.NewTimer(h.cfg.OpenTimeout)
 	defer timer.Stop()
@@ -63,6 +68,7 @@ type conn struct {
 	stream sessionStream
 	b      *broker.Broker
 	log    *zap.Logger
+	slot   *broker.Slot
 	opened chan error // size 1: the outcome of Open, after which the fields below are set
 	closed chan error // size 1: why the reader ended; nil after a clean half-close
 
@@ -127,7 +133,7 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	if err != nil {
 		return err
 	}
-	open.Client.Peer = peerOf(c.stream.Context())
+	open.Client.Peer, open.Slot = peerOf(c.stream.Context()), c.slot
 	c.openID, c.batches = m.GetRequestId(), wantsBatches(req)
 	c.sess, err = c.b.Open(open)
 	return err

@@ -1,0 +1,95 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// from opens a session of a client with a network address.
+func (w *world) from(peer string) (*broker.Session, error) {
+	return w.b.Open(broker.OpenRequest{Client: broker.Client{Peer: peer}})
+}
+
+func isQuota(err error, subject string) bool {
+	quota, ok := errors.AsType[*broker.QuotaError](err)
+	return ok && quota.Subject == subject
+}
+
+// TestOneAddressCannotHaveAllSessions opens sessions from one address until it has no room, while others have.
+func TestOneAddressCannotHaveAllSessions(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.Sessions, cfg.Limits.SessionsPerAddress = 10, 3
+	inWorldWith(t, cfg, func(w *world) {
+		for _, peers := range [][]string{
+			{"10.0.0.1:%d", "[::ffff:10.0.0.1]:%d"}, {"[fe80::1%%eth0]:%d", "[fe80::1%%eth1]:%d"}, {"bufconn", "@"},
+		} {
+			var opened []*broker.Session
+			for i := range 3 {
+				s, err := w.from(at(peers[0], i))
+				if err != nil {
+					t.Fatalf("session %d of %s: %v", i, peers[0], err)
+				}
+				opened = append(opened, s)
+			}
+			if _, err := w.from(at(peers[1], 9)); !isQuota(err, "sessions_per_address") {
+				t.Errorf("one session too many from %s: got %v", peers[1], err)
+			}
+			opened[1].Goodbye()
+			if _, err := w.from(at(peers[1], 9)); err != nil {
+				t.Errorf("after one has left: %v", err)
+			}
+		}
+		if _, err := w.from("10.0.0.2:1"); err != nil {
+			t.Errorf("from another address: %v", err)
+		}
+		if _, err := w.from("10.0.0.2:2"); !isQuota(err, "sessions") {
+			t.Errorf("one session too many for the replica: got %v", err)
+		}
+	})
+}
+
+func at(peer string, port int) string {
+	if len(peer) < 9 {
+		return peer
+	}
+	return fmt.Sprintf(peer, port+1)
+}
+
+// TestStreamsThatDoNotOpenAreCounted takes slots without opening a session.
+func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.SessionsPerAddress = 2
+	inWorldWith(t, cfg, func(w *world) {
+		const peer = "10.0.0.1:5"
+		arrive := func() *broker.Slot {
+			s, err := w.b.Arrive(peer)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		first, second := arrive(), arrive()
+		if _, err := w.b.Arrive(peer); !isQuota(err, "sessions_per_address") {
+			t.Errorf("one too many came: got %v", err)
+		}
+		s, err := w.b.Open(broker.OpenRequest{Client: broker.Client{Peer: peer}, Slot: first})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first.Leave() // the session keeps it
+		if _, err := w.b.Arrive(peer); !isQuota(err, "sessions_per_address") {
+			t.Errorf("one too many beside a session: got %v", err)
+		}
+		second.Leave()
+		if _, err := w.b.Open(broker.OpenRequest{Slot: second}); !errors.Is(err, broker.ErrNotOpen) {
+			t.Errorf("a session in a slot that was left: got %v", err)
+		}
+		s.Goodbye()
+		first.Leave()
+		arrive()
+		arrive()
+	})
+}
