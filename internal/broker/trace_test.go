@@ -141,6 +141,7 @@ func TestLostDataIsToldInOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lines := observed(t, zap.InfoLevel)
 		s := l.openAs(broker.Client{Name: "worker"})
+		time.Sleep(500 * time.Millisecond) // what is lost is logged every second: the losses must not come at that moment
 		for i := range 100 {
 			s.Acquire(uint64(i+1), broker.AcquireRequest{Name: name(i), Kind: broker.Exclusive})
 		}
