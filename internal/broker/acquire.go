@@ -74,7 +74,7 @@ func (s *Session) routeLocked(w *waiter) error {
 			return ErrUpgrade
 		}
 	}
-	if err := s.roomLocked(len(w.all)); err != nil {
+	if err := s.roomLocked(w); err != nil {
 		return err
 	}
 	w.q = b.queueLocked(w.claim.Name)
@@ -197,6 +197,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 			fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, annotation: w.annotation, since: time.Now(), unsure: unsure,
 			auto: w.auto, until: until, count: 1,
 		}
+		w.sess.weight += upkeepOf(c.Permits)
 		l.q.holdLocked(l)
 		w.sess.leases[l.key()] = l
 		b.order.leases.ReplaceOrInsert(l)

@@ -177,7 +177,7 @@ func (l *Lease) notShortenedLocked(e extension, err error) {
 	}
 	l.b.keeper.Keep(l, l.until)
 	if l.auto {
-		l.b.keeper.Hurry([]*Lease{l})
+		l.b.keeper.Hurry([]*Lease{l}, 0)
 	}
 }
 

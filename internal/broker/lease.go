@@ -226,6 +226,7 @@ func (l *Lease) overLocked() {
 	l.b.metrics.leases.Dec()
 	l.b.metrics.holdTime.Observe(time.Since(l.since).Seconds())
 	delete(l.sess.leases, l.key())
+	l.sess.weight -= upkeepOf(l.permits)
 	l.b.order.leases.Delete(l)
 	l.sess.unlistLocked(l)
 	l.sess.trustLocked(l)

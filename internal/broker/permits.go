@@ -45,6 +45,7 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 		s.emitLocked(Released{ID: id, Remaining: l.permits})
 		return
 	}
+	s.weight -= upkeepOf(l.permits) - upkeepOf(keep)
 	l.permits, l.reduced = keep, time.Now()
 	h := &handover{r: l.returnAll()}
 	h.r.Remaining = keep

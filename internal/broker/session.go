@@ -51,6 +51,7 @@ type Session struct {
 	list      []*Lease // the same
 	waiting   map[uint64]*waiter
 	asked     int // locks that those ask for
+	weight    int // what it costs to renew what is held and asked for, in locks
 	watched   map[string]*watch
 	unsettled int       // holds with an unknown outcome being cleared up
 	suspects  int       // leases to be verified before Safe is told
@@ -151,21 +152,25 @@ func (s *Session) hearLocked() {
 	}
 }
 
-// hurryLocked makes the Keeper renew the auto leases, in pieces.
+// hurryLocked makes the Keeper renew the auto leases, in pieces that are spread over a part of the TTL: otherwise all would
+// be renewed in one instant from now on. Whenever a lease is renewed, it lasts until one TTL after the last sign of life.
 func (s *Session) hurryLocked() {
 	auto := make([]*Lease, 0, min(len(s.leases), pieceSize))
 	var p piece
+	spread, all, done := s.ttl/hurrySpread, len(s.leases), 0
+	hurry := func() { s.b.keeper.Hurry(auto, spread*time.Duration(min(done, all))/time.Duration(max(all, 1))) }
 	for _, l := range s.leases {
 		if l.auto {
 			auto = append(auto, l)
 		}
 		if len(auto) == pieceSize {
-			s.b.keeper.Hurry(auto)
+			hurry()
+			done += pieceSize
 			auto = auto[:0]
 			p.breakLocked(s.b, pieceSize)
 		}
 	}
-	s.b.keeper.Hurry(auto)
+	hurry()
 }
 
 // autoLocked takes note of a lease that may have become an auto lease, or of one that ends earlier.
@@ -325,33 +330,6 @@ func (s *Session) admitLocked(id uint64) error {
 		return ErrRepeated
 	}
 	return nil
-}
-
-// roomLocked says whether the session may ask for one more lock, or for several.
-func (s *Session) roomLocked(names int) error {
-	limits := s.b.cfg.Limits
-	if len(s.waiting) >= limits.WaitersPerSession {
-		return s.b.metrics.denied("waiters", limits.WaitersPerSession)
-	}
-	if s.asked+len(s.leases)+s.unsettled+max(names, 1) > limits.LocksPerSession {
-		return s.b.metrics.denied("locks", limits.LocksPerSession)
-	}
-	return nil
-}
-
-// waitingLocked takes note of a request that waits, unless it is known.
-func (s *Session) waitingLocked(w *waiter) {
-	if s.waiting[w.id] == nil {
-		s.waiting[w.id] = w
-		s.asked += max(len(w.all), 1)
-	}
-}
-
-func (s *Session) notWaitingLocked(w *waiter) {
-	if s.waiting[w.id] == w {
-		delete(s.waiting, w.id)
-		s.asked -= max(len(w.all), 1)
-	}
 }
 
 // owner is a new owner for each request: what an earlier request of the same holder left in the store, or what comes

@@ -373,6 +373,6 @@ type Keeper interface {
 	Keep(l *Lease, until time.Time)
 	// Drop ends that. A renewal in flight may still be told to the lease, which ignores it.
 	Drop(l *Lease)
-	// Hurry renews the leases now instead of at their time.
-	Hurry(ls []*Lease)
+	// Hurry renews the leases after a delay instead of at their time.
+	Hurry(ls []*Lease, delay time.Duration)
 }

@@ -178,7 +178,7 @@ func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
 		Features:          []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH},
 		Limits: &lockdv1.Limits{
 			NameBytes: count(l.NameBytes), HolderBytes: count(l.HolderBytes), AnnotationBytes: count(l.AnnotationBytes),
-			FrameBytes: count(l.FrameBytes), LocksPerSession: count(l.LocksPerSession),
+			FrameBytes: count(l.FrameBytes), LocksPerSession: count(s.MaxLocks()),
 			WaitersPerSession: count(l.WaitersPerSession), WatchesPerSession: count(l.WatchesPerSession),
 			NamesPerAcquire: count(l.NamesPerAcquire),
 			MinLease:        durationpb.New(l.MinLease), MaxLease: durationpb.New(l.MaxLease), MaxWait: durationpb.New(l.MaxWait),

@@ -100,20 +100,21 @@ func (w *Watchdog) Drop(l *broker.Lease) {
 	}
 }
 
-// Hurry renews leases now. One whose renewal is under way is renewed once more after it.
-func (w *Watchdog) Hurry(ls []*broker.Lease) {
+// Hurry renews leases after a delay. One that has not much longer to live keeps its time if that is earlier. One whose
+// renewal is under way is renewed once more after it.
+func (w *Watchdog) Hurry(ls []*broker.Lease, delay time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
+	at := time.Now().Add(delay)
 	for _, l := range ls {
 		e := w.known[l]
 		switch {
 		case e == nil:
 		case e.busy:
 			e.again = true
-		default:
-			e.renewAt = now
-			w.scheduleLocked(e, now)
+		case at.Before(e.renewAt) || at.Add(e.interval).Before(e.until):
+			e.renewAt = at
+			w.planLocked(e)
 		}
 	}
 }

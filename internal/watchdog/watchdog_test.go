@@ -229,3 +229,33 @@ func TestALateAnswerToARenewalStretchesNothing(t *testing.T) {
 		}
 	})
 }
+
+// After a sign of life the renewals of many leases are spread, so that no instant has more than its share of them; each
+// comes within a tenth of the TTL.
+func TestRenewalsAfterASignOfLifeAreSpread(t *testing.T) {
+	inBubble(t, func(t *testing.T, store *renewals, b *broker.Broker) {
+		const locks, ttl = 10000, 30 * time.Second
+		s, stop := hold(t, b, "job", locks, ttl)
+		defer stop()
+		time.Sleep(ttl/3 - time.Second)
+		store.takeCalls()
+		began := time.Now()
+		s.Hear()
+		time.Sleep(ttl/10 + time.Millisecond)
+		renewed, most := 0, map[time.Time]int{}
+		for _, c := range store.takeCalls() {
+			renewed += c.n
+			most[c.at] += c.n
+			if most[c.at] > locks/10 {
+				t.Fatalf("%d leases and more are renewed in one instant, %v after the sign of life", most[c.at], c.at.Sub(began))
+			}
+		}
+		if renewed < locks {
+			t.Errorf("only %d of %d leases were renewed within a tenth of the TTL", renewed, locks)
+		}
+		time.Sleep(5 * ttl)
+		if n := lost(s); n != 0 {
+			t.Errorf("lost %d locks", n)
+		}
+	})
+}

@@ -1,0 +1,80 @@
+package broker_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// A short session TTL means many renewals, so such a session may hold fewer locks.
+func TestASessionHoldsAsManyLocksAsItsTTLLeavesTimeToRenew(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, ttl := w.openWith(broker.OpenRequest{TTL: 2 * time.Second}), 2000
+		if c.MaxLocks() != ttl {
+			t.Errorf("%d locks are announced, want %d", c.MaxLocks(), ttl)
+		}
+		for i := range ttl {
+			c.acquire(broker.AcquireRequest{Name: name(i)})
+		}
+		events := c.events()
+		for _, e := range events {
+			if _, ok := e.(broker.Granted); !ok {
+				t.Fatalf("got %#v, want all to be granted", e)
+			}
+		}
+		c.acquire(broker.AcquireRequest{Name: "one more"})
+		c.full(ttl)
+		c.release(events[0].(broker.Granted).Hold)
+		c.take("one more")
+
+		if usual := w.open(); usual.MaxLocks() != testConfig().Limits.LocksPerSession {
+			t.Errorf("a session with the usual TTL may hold %d locks, want what is configured", usual.MaxLocks())
+		}
+	})
+}
+
+// A permit costs as much to renew as a lock.
+func TestPermitsCountAsRenewals(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.openWith(broker.OpenRequest{TTL: time.Second})
+		ask := func(name string, permits uint32) {
+			c.acquire(broker.AcquireRequest{Name: name, Kind: broker.Semaphore, Permits: permits, Limit: 1000})
+		}
+		ask("a", 600)
+		first := one[broker.Granted](c)
+		ask("b", 401)
+		c.full(1000)
+		ask("b", 400)
+		second := one[broker.Granted](c)
+		c.acquire(broker.AcquireRequest{Name: "job"})
+		c.full(1000)
+		c.release(first.Hold)
+		c.take("job")
+		ask("c", 600)
+		c.full(1000)
+		ask("c", 599)
+		one[broker.Granted](c)
+		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: second.Hold, Keep: 100})
+		one[broker.Released](c)
+		ask("d", 301)
+		c.full(1000)
+		ask("d", 300)
+		one[broker.Granted](c)
+		c.Goodbye()
+		c.events()
+		if left := c.Residue(); left != "" {
+			t.Error(left)
+		}
+	})
+}
+
+// full takes the only event, which must be that this limit is reached.
+func (c *client) full(limit int) {
+	c.t.Helper()
+	var quota *broker.QuotaError
+	if got := one[broker.Failed](c); !errors.As(got.Err, &quota) || quota.Subject != "locks" || quota.Limit != limit {
+		c.t.Fatalf("got %v, want that the limit of %d locks is reached", got.Err, limit)
+	}
+}
