@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"strconv"
@@ -107,10 +108,12 @@ func (b *Broker) describeLocked(st State) LockInfo {
 		return info
 	}
 	info.Waiters = q.waiters.Len()
-	for _, l := range q.leasesLocked() {
-		if l.owner == st.Owner {
-			info.Client, info.Annotation = l.sess.client.Name, l.annotation
-		}
+	l := q.sharers[st.Owner]
+	if h := q.holder; h != nil && h != takenOver && h.owner == st.Owner {
+		l = h
+	}
+	if l != nil {
+		info.Client, info.Annotation = l.sess.client.Name, l.annotation
 	}
 	return info
 }
@@ -182,11 +185,13 @@ func (b *Broker) Waiters(ctx context.Context, name string, from, size int) ([]Wa
 		return nil, err
 	}
 	owners, err := b.store.Queue(ctx, name, from, size)
+	b.walking.Lock()
+	defer b.walking.Unlock()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queues[name]
 	if len(owners) == 0 && (err == nil || q == nil || q.places == nil) {
-		return b.here(q.waitersLocked(from, size)), nil
+		return b.here(b.waitersLocked(q, from, size)), nil
 	}
 	if err != nil {
 		return nil, err
@@ -212,18 +217,31 @@ func (b *Broker) here(infos []WaiterInfo) []WaiterInfo {
 	return infos
 }
 
-// waitersLocked are those who wait here; q may be nil.
-func (q *queue) waitersLocked(from, size int) (infos []WaiterInfo) {
-	if q == nil {
+// waitersLocked are those who wait here; q may be nil. It walks to the first of them in pieces, with walking held.
+func (b *Broker) waitersLocked(q *queue, from, size int) []WaiterInfo {
+	if q == nil || from >= q.waiters.Len() {
 		return nil
 	}
-	position := 0
-	for e := q.waiters.Front(); e != nil && len(infos) < size; e = e.Next() {
-		if position >= from {
-			info := e.Value.(*waiter).infoLocked()
-			info.Position = position
-			infos = append(infos, info)
+	c := &cursor{q.waiters.Front()}
+	q.walk = c
+	defer func() { q.walk = nil }()
+	var p piece
+	for range from {
+		if c.at == nil {
+			return nil
 		}
+		c.at = c.at.Next()
+		p.breakLocked(b, 1)
+	}
+	return pageLocked(c.at, from, size)
+}
+
+// pageLocked describes up to size waiters from one on, whose position is known.
+func pageLocked(e *list.Element, position, size int) (infos []WaiterInfo) {
+	for ; e != nil && len(infos) < size; e = e.Next() {
+		info := e.Value.(*waiter).infoLocked()
+		info.Position = position
+		infos = append(infos, info)
 		position++
 	}
 	return infos

@@ -148,7 +148,7 @@ func (b *Broker) promoteLocked(w *waiter) {
 	if w.elem == nil || w.trying {
 		return
 	}
-	w.q.waiters.MoveToFront(w.elem)
+	w.q.toFrontLocked(w)
 	w.q.hurryLocked()
 	b.driveLocked(w.q)
 }

@@ -27,11 +27,14 @@ type Broker struct {
 	peers   peers
 	notes   notes
 
+	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before mu
+
 	// Locked before Outbox.mu and before the Keeper's own lock.
 	mu                       sync.Mutex // guards the fields below, and all queues, sessions and leases
 	queues                   map[string]*queue
 	sessions                 map[string]*Session
 	slots                    slots
+	pieces                   uint64 // how often work on many things gave the mutex away
 	order                    order
 	watches                  map[string]*watch
 	bounded                  list.List            // of *waiter, requests with a bounded wait that need not wait yet, in order of age

@@ -102,6 +102,9 @@ func (b *Broker) nextTurn(q *queue) turn {
 	if q.places != nil {
 		t.pause = min(t.pause, q.places.keepAt.Sub(now))
 	}
+	if q.places.moreLocked() {
+		t.pause = 0
+	}
 	t.pause = max(t.pause, time.Millisecond)
 	return t
 }
@@ -198,7 +201,7 @@ func (w *waiter) giveWayLocked() bool {
 	if w.all == nil || next == nil || w.q.places == nil && !next.Value.(*waiter).placed {
 		return false
 	}
-	w.q.waiters.MoveToBack(w.elem)
+	w.q.toBackLocked(w)
 	return true
 }
 

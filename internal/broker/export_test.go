@@ -1,6 +1,9 @@
 package broker
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Residue describes what a broker still keeps, "" if nothing. A driver or a compensation at its end may need a moment.
 func (b *Broker) Residue() string {
@@ -42,3 +45,51 @@ func (r *RequestIDs) Use(id uint64) bool { return r.use(id) }
 
 // Trace is what every event of a session passes.
 func Trace(s *Session, e Event) { s.traceLocked(e) }
+
+// Pieces is how often work on many things gave the mutex away so far.
+func (b *Broker) Pieces() int { return b.count(func() int { return int(b.pieces) }) }
+
+// FairLine is a queue of fair waiters whose places are kept by hand.
+type FairLine struct {
+	q  *queue
+	ws []*waiter
+}
+
+// NewFairLine is such a queue.
+func NewFairLine(n int) *FairLine {
+	l := &FairLine{q: &queue{name: "job"}}
+	for i := range n {
+		w := &waiter{claim: Claim{Name: "job", Kind: Fair, Owner: Owner(fmt.Sprint(i))}}
+		l.q.pushLocked(w)
+		l.q.placeLocked(w)
+		l.ws = append(l.ws, w)
+	}
+	return l
+}
+
+// Begin begins a round, and returns the waiters of its first piece.
+func (l *FairLine) Begin() []Owner {
+	l.q.places.round.at, l.q.places.keepAt = nil, time.Time{}
+	return l.Go()
+}
+
+// Go returns the next piece of the round, empty at its end.
+func (l *FairLine) Go() (owners []Owner) {
+	for _, w := range l.q.places.dueLocked(l.q, time.Now(), true) {
+		owners = append(owners, w.claim.Owner)
+	}
+	return owners
+}
+
+// ToFront makes a waiter the first one, and Leave takes one out.
+func (l *FairLine) ToFront(i int) { l.q.toFrontLocked(l.ws[i]) }
+
+// Leave takes a waiter out.
+func (l *FairLine) Leave(i int) {
+	w := l.ws[i]
+	l.q.unlinkLocked(w)
+	delete(l.q.places.of, w.claim.Owner)
+}
+
+// Probed is what follows a probe of the store.
+func (b *Broker) Probed(identity string, err error) { b.probed(identity, err) }

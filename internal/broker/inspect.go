@@ -173,7 +173,7 @@ func (q *queue) holdersLocked(most int) (infos []HolderInfo) {
 	if q.holder != nil && q.holder != takenOver {
 		describe(q.holder)
 	}
-	for l := range q.sharers {
+	for _, l := range q.sharers {
 		if len(infos) >= most {
 			break
 		}

@@ -41,6 +41,7 @@ func (p *piece) breakLocked(b *Broker, cost int) {
 		return
 	}
 	p.done = 0
+	b.pieces++
 	b.mu.Unlock()
 	runtime.Gosched()
 	b.mu.Lock()

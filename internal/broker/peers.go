@@ -155,7 +155,7 @@ func (b *Broker) know(q question) knowledge {
 	defer b.mu.Unlock()
 	if queue := b.queues[q.Name]; queue != nil {
 		k.Holders = queue.holdersLocked(q.Holders)
-		k.Waiters = b.here(queue.waitersLocked(0, q.Waiters))
+		k.Waiters = b.here(pageLocked(queue.waiters.Front(), 0, q.Waiters))
 	}
 	k.Holders = append(k.Holders, b.notes.of(q.Name, q.Holders-len(k.Holders))...)
 	return k

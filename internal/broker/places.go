@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"time"
 )
 
@@ -22,8 +23,14 @@ type places struct {
 	of     map[Owner]*waiter
 	fresh  []*waiter // have no place yet
 	failed bool      // others have none either: they come first
-	keepAt time.Time // when all are to be kept
+	keepAt time.Time // when the next round begins, which keeps all
+	round  cursor    // where the round goes on; at the end between rounds
+	early  []*waiter // came to the front during the round, which would miss them
+	tried  bool      // an attempt was made since the last piece of the round
 }
+
+// placePiece is how many places are kept at a time. The mutex is held for so many only.
+const placePiece = 500
 
 // placeLocked begins to keep a place for a fair waiter.
 func (q *queue) placeLocked(w *waiter) {
@@ -51,31 +58,73 @@ func (b *Broker) unplaceLocked(w *waiter) {
 	}
 }
 
-// dueLocked are the waiters whose places are to be kept now: all of them every placeInterval, otherwise the new ones
-// if there is nothing better to do.
+// dueLocked are some of the waiters whose places are to be kept now. Every placeInterval a round begins that keeps all, in
+// the order of the queue; an attempt may be made between two pieces of it. Otherwise the new ones are due, if there is
+// nothing better to do.
 func (p *places) dueLocked(q *queue, now time.Time, idle bool) (due []*waiter) {
-	if p == nil {
+	switch {
+	case p == nil:
 		return nil
+	case p.round.at != nil && !idle && !p.tried:
+		p.tried = true
+		return nil
+	case p.round.at != nil:
+	case !now.Before(p.keepAt):
+		p.fresh, p.failed, p.keepAt = nil, false, now.Add(placeInterval)
+		p.round.at = q.waiters.Front()
+	case p.failed || !idle:
+		return nil
+	default:
+		return p.freshLocked()
 	}
-	if now.Before(p.keepAt) {
-		if p.failed || !idle {
-			return nil
-		}
-		for _, w := range p.fresh {
-			if !w.gone && !w.placed && !w.trying {
-				due = append(due, w)
-			}
-		}
-		p.fresh = nil
-		return due
-	}
-	p.fresh, p.failed, p.keepAt = nil, false, now.Add(placeInterval)
-	for e := q.waiters.Front(); e != nil; e = e.Next() {
-		if w := e.Value.(*waiter); p.of[w.claim.Owner] == w && !w.trying {
+	return p.pieceLocked()
+}
+
+// freshLocked are some of those that have no place yet.
+func (p *places) freshLocked() (due []*waiter) {
+	n := min(len(p.fresh), placePiece)
+	for _, w := range p.fresh[:n] {
+		if !w.gone && !w.placed && !w.trying {
 			due = append(due, w)
 		}
 	}
+	if p.fresh = p.fresh[n:]; len(p.fresh) == 0 {
+		p.fresh = nil
+	}
 	return due
+}
+
+// pieceLocked goes on with the round.
+func (p *places) pieceLocked() (due []*waiter) {
+	add := func(w *waiter) {
+		if p.of[w.claim.Owner] == w && !w.trying {
+			due = append(due, w)
+		}
+	}
+	for _, w := range p.early {
+		add(w)
+	}
+	p.early, p.tried = nil, false
+	for range placePiece {
+		if p.round.at == nil {
+			break
+		}
+		add(p.round.at.Value.(*waiter))
+		p.round.at = p.round.at.Next()
+	}
+	return due
+}
+
+// moreLocked says whether another piece follows at once.
+func (p *places) moreLocked() bool {
+	return p != nil && (p.round.at != nil || !p.failed && len(p.fresh) > 0)
+}
+
+// earlyLocked takes note of a waiter that came to the front.
+func (p *places) earlyLocked(w *waiter) {
+	if p != nil && p.round.at != nil && !slices.Contains(p.early, w) {
+		p.early = append(p.early, w)
+	}
 }
 
 // enlist keeps places, and tells new ones their position.
@@ -100,7 +149,7 @@ func (b *Broker) enlist(q *queue, ws []*waiter) {
 			b.leaveLocked(w)
 		case err != nil:
 		case positions[i] == PlaceHolds: // by an attempt that was not answered
-			q.waiters.MoveToFront(w.elem)
+			q.toFrontLocked(w)
 			q.hurryLocked()
 		case positions[i] >= 0:
 			b.parkLocked(w, positions[i])
@@ -110,7 +159,7 @@ func (b *Broker) enlist(q *queue, ws []*waiter) {
 
 // failedLocked has all places kept soon, in the order of the queue.
 func (p *places) failedLocked() {
-	p.failed = true
+	p.failed, p.round.at, p.early = true, nil, nil
 	if at := time.Now().Add(placeRetry); at.Before(p.keepAt) {
 		p.keepAt = at
 	}
@@ -140,7 +189,7 @@ func (q *queue) meantLocked(n Notice) bool {
 		return false
 	}
 	if w.elem != nil {
-		q.waiters.MoveToFront(w.elem)
+		q.toFrontLocked(w)
 	}
 	return true
 }

@@ -12,19 +12,20 @@ import (
 // requests that were not refused yet and do not wait, or ask for a shared hold. Broker.mu guards all fields.
 type queue struct {
 	name     string
-	holder   *Lease              // alone: exclusive, fair or writing; takenOver while the name is passed on
-	sharers  map[*Lease]struct{} // readers and holders of permits
-	waiters  list.List           // of *waiter, the next one in front
-	line     int                 // how many of them others wait behind: all but those that pass
-	driving  bool                // the driver runs
-	wake     chan struct{}       // size 1, wakes the driver; nil before it had a goroutine
-	tryAt    time.Time           // when the driver makes the next attempt
-	fails    int                 // in a row, of attempts for the head that did not reach the store
-	hurries  int                 // how often it was told to hurry
-	refusals int                 // how often the store refused one of the waiters, who then waited on
-	burst    int                 // hand-overs since the last real release
-	yield    bool                // others listen for the release just made: let them try first
-	places   *places             // of the fair waiters; nil if there are none
+	holder   *Lease           // alone: exclusive, fair or writing; takenOver while the name is passed on
+	sharers  map[Owner]*Lease // readers and holders of permits
+	waiters  list.List        // of *waiter, the next one in front
+	line     int              // how many of them others wait behind: all but those that pass
+	driving  bool             // the driver runs
+	wake     chan struct{}    // size 1, wakes the driver; nil before it had a goroutine
+	tryAt    time.Time        // when the driver makes the next attempt
+	fails    int              // in a row, of attempts for the head that did not reach the store
+	hurries  int              // how often it was told to hurry
+	refusals int              // how often the store refused one of the waiters, who then waited on
+	burst    int              // hand-overs since the last real release
+	yield    bool             // others listen for the release just made: let them try first
+	places   *places          // of the fair waiters; nil if there are none
+	walk     *cursor          // of whoever walks along the waiters; nil if nobody does
 }
 
 // waiter is one request for a name, or for several, that is not granted yet.
@@ -106,11 +107,37 @@ func (q *queue) pushLocked(w *waiter) {
 
 // unlinkLocked takes a waiter out of the list of its queue.
 func (q *queue) unlinkLocked(w *waiter) {
+	q.passLocked(w.elem)
 	q.waiters.Remove(w.elem)
 	w.elem = nil
 	if !w.passesLocked() {
 		q.line--
 	}
+}
+
+// cursor is a place in the list of a queue that lasts while others have the mutex; at is nil at the end.
+type cursor struct{ at *list.Element }
+
+// passLocked takes cursors from an element that is about to leave its place.
+func (q *queue) passLocked(e *list.Element) {
+	if q.places != nil && q.places.round.at == e {
+		q.places.round.at = e.Next()
+	}
+	if q.walk != nil && q.walk.at == e {
+		q.walk.at = e.Next()
+	}
+}
+
+// toFrontLocked and toBackLocked make a waiter the first or the last one.
+func (q *queue) toFrontLocked(w *waiter) {
+	q.places.earlyLocked(w)
+	q.passLocked(w.elem)
+	q.waiters.MoveToFront(w.elem)
+}
+
+func (q *queue) toBackLocked(w *waiter) {
+	q.passLocked(w.elem)
+	q.waiters.MoveToBack(w.elem)
 }
 
 // passesLocked says whether a request in a queue does not keep those behind it from asking.
@@ -129,9 +156,9 @@ func (q *queue) holdLocked(l *Lease) {
 		return
 	}
 	if q.sharers == nil {
-		q.sharers = make(map[*Lease]struct{})
+		q.sharers = make(map[Owner]*Lease)
 	}
-	q.sharers[l] = struct{}{}
+	q.sharers[l.owner] = l
 }
 
 // leftLocked takes note that it does not any more.
@@ -142,7 +169,9 @@ func (q *queue) leftLocked(l *Lease) {
 	if q.holder == l {
 		q.holder = nil
 	}
-	delete(q.sharers, l)
+	if q.sharers[l.owner] == l {
+		delete(q.sharers, l.owner)
+	}
 }
 
 // leasesLocked are all leases of the name that sessions of this replica hold.
@@ -151,7 +180,7 @@ func (q *queue) leasesLocked() []*Lease {
 	if q.holder != nil && q.holder != takenOver {
 		ls = append(ls, q.holder)
 	}
-	for l := range q.sharers {
+	for _, l := range q.sharers {
 		ls = append(ls, l)
 	}
 	return ls
@@ -245,15 +274,20 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 	}
 }
 
-// refuseAllLocked answers the unary calls that wait.
+// refuseAllLocked answers the unary calls that wait, when there are no sessions any more.
 func (b *Broker) refuseAllLocked(err error) {
+	var p piece
 	for _, q := range b.queues {
-		for e, next := q.waiters.Front(), (*list.Element)(nil); e != nil; e = next {
-			next = e.Next()
-			if w := e.Value.(*waiter); w.sess == nil {
-				b.refuseLocked(w, Failed{Err: err})
+		for e := q.waiters.Front(); e != nil; {
+			if w := e.Value.(*waiter); w.sess != nil {
+				e = e.Next()
+				continue
 			}
+			b.refuseLocked(e.Value.(*waiter), Failed{Err: err})
+			p.breakLocked(b, 1)
+			e = q.waiters.Front()
 		}
+		p.breakLocked(b, 1)
 	}
 }
 
