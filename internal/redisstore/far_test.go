@@ -54,10 +54,34 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 			}
 		}
 	}
+	changed := make(chan struct{}, 1)
+	defer s.Watch("n", func(n broker.Notice) {
+		if n.What == broker.NoticeChanged {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	})()
 	for range 2 {
 		wait(broker.NoticeListening)
+		until(t, "see", func() error {
+			if sight, err := s.See(t.Context(), "n"); err != nil || !sight.Tracked {
+				return fmt.Errorf("got %v, %w, want to be told of changes", sight, err)
+			}
+			return nil
+		})
+		select {
+		case <-changed: // of the connection
+		default:
+		}
 		var g broker.Grant
 		until(t, "acquire", func() (err error) { g, err = s.Acquire(t.Context(), claim("n", "o")); return err })
+		select {
+		case <-changed:
+		case <-time.After(10 * time.Second):
+			t.Fatal("a watcher is not told that the name was taken")
+		}
 		until(t, "renew", func() error { return renewOne(t.Context(), s, "n", "o", g.Fence) })
 		if _, err := s.Look(t.Context(), "n"); err != nil {
 			t.Errorf("look: %v", err)

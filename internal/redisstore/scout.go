@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,7 +28,8 @@ var errNotSeen = fmt.Errorf("%w: %w", broker.ErrUnavailable, errClosed)
 // there is no tracking, as behind some proxies, a Sight says so and who watches looks more often.
 type scout struct {
 	store  *Store
-	client *redis.Client
+	dialer dialer
+	client *redis.Client // of the goroutine; nil while there is no connection
 	wake   chan struct{} // size 1
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -49,18 +52,13 @@ type glance struct {
 // follower is told when the keys of a name change.
 type follower struct{ notify func(broker.Notice) }
 
-func newScout(o redis.Options, s *Store) *scout {
+func newScout(d dialer, s *Store) *scout {
 	ctx, cancel := context.WithCancel(context.Background())
 	sc := &scout{
-		store: s, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
+		store: s, dialer: d, wake: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
 		followers: make(map[string]map[*follower]struct{}),
 	}
-	o.ClientName, o.PoolSize, o.PipelinePoolSize, o.ConnMaxIdleTime = "lockd-see", 1, -1, -1
-	o.OnConnect = func(context.Context, *redis.Conn) error {
-		sc.tellAll(broker.NoticeChanged) // what the last connection read is not tracked any more
-		return nil
-	}
-	sc.client = redis.NewClient(&o)
+	sc.dialer.texts = []string{s.scripts.sight.text}
 	sc.wg.Go(sc.run)
 	return sc
 }
@@ -71,7 +69,6 @@ func (sc *scout) close() {
 	sc.mu.Unlock()
 	sc.cancel()
 	sc.wg.Wait()
-	_ = sc.client.Close()
 }
 
 // follow has a watcher of N told when something about it changes.
@@ -196,46 +193,96 @@ func (sc *scout) see(ctx context.Context, n string) (broker.Sight, error) {
 var errUntracked = errors.New("redis does not track what is read")
 
 func (sc *scout) run() {
+	defer sc.hangUp()
 	for {
-		sc.mu.Lock()
-		some := sc.glances[:min(len(sc.glances), maxGlances)]
-		sc.glances = sc.glances[len(some):]
-		sc.mu.Unlock()
-		if len(some) > 0 {
+		if some := sc.take(maxGlances); len(some) > 0 {
 			sc.glance(some)
 			continue
 		}
 		select {
 		case <-sc.wake:
 		case <-sc.ctx.Done():
-			sc.mu.Lock()
-			defer sc.mu.Unlock()
-			for _, g := range sc.glances {
-				g.done <- errClosed
-			}
+			sc.fail(errClosed)
 			return
 		}
 	}
 }
 
-// glance looks at some names in one round trip. Tracking is asked for each time: for another connection than the last
-// time, or to be told on another one.
-func (sc *scout) glance(some []*glance) {
-	ctx, cancel := sc.store.bounded(sc.ctx)
-	defer cancel()
-	forgotten := sc.exec(ctx, some)
-	if len(forgotten) > 0 {
-		if err := sc.client.ScriptLoad(ctx, sc.store.scripts.sight.text).Err(); err == nil {
-			forgotten = sc.exec(ctx, forgotten)
-		}
-	}
-	for _, g := range forgotten {
-		g.done <- g.cmd.Err()
+// take takes names that are to be looked at.
+func (sc *scout) take(most int) []*glance {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	some := sc.glances[:min(len(sc.glances), most)]
+	sc.glances = sc.glances[len(some):]
+	return some
+}
+
+// fail tells an error to all who wait.
+func (sc *scout) fail(err error) {
+	for _, g := range sc.take(math.MaxInt) {
+		g.done <- err
 	}
 }
 
-// exec sends a batch and returns what Redis knew no script for.
-func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance) {
+// connect makes the connection if there is none.
+func (sc *scout) connect() (err error) {
+	if sc.client != nil {
+		return nil
+	}
+	if sc.client, err = sc.dialer.dial(sc.ctx); err == nil {
+		sc.tellAll(broker.NoticeChanged) // what the last connection read is not tracked any more
+	}
+	return err
+}
+
+func (sc *scout) hangUp() {
+	if sc.client != nil {
+		_ = sc.client.Close() // it can only be closed already
+		sc.client = nil
+	}
+}
+
+// glance looks at some names in one round trip, once more if the connection was lost before that.
+func (sc *scout) glance(some []*glance) {
+	err := errNotConnected
+	for range 2 {
+		if err = sc.connect(); err != nil {
+			sc.fail(err) // the others would wait as long, for nothing
+			break
+		}
+		if err = sc.look(some); !errors.Is(err, errNotConnected) {
+			return
+		}
+		sc.hangUp()
+	}
+	for _, g := range some {
+		g.done <- err
+	}
+}
+
+// look is glance on the connection that there is. Only with errNotConnected nobody was told anything.
+func (sc *scout) look(some []*glance) error {
+	ctx, cancel := sc.store.bounded(sc.ctx)
+	defer cancel()
+	forgotten, err := sc.exec(ctx, some)
+	if len(forgotten) == 0 {
+		return err
+	}
+	again := forgotten
+	if err := sc.client.ScriptLoad(ctx, sc.store.scripts.sight.text).Err(); err == nil {
+		if again, err = sc.exec(ctx, forgotten); err != nil {
+			again = forgotten
+		}
+	}
+	for _, g := range again {
+		g.done <- cmp.Or(g.cmd.Err(), errNotConnected)
+	}
+	return nil
+}
+
+// exec sends a batch and returns what Redis knew no script for. Tracking is asked for each time: for another connection
+// than the last time, or to be told on another one.
+func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance, err error) {
 	pipe := sc.client.Pipeline()
 	hearer := strconv.FormatInt(sc.store.hearer.Load(), 10)
 	tracking := pipe.Do(ctx, "client", "tracking", "on", "redirect", hearer)
@@ -243,20 +290,26 @@ func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance)
 		_ = pipe.Process(ctx, g.cmd)
 	}
 	_, failure := pipe.Exec(ctx)
+	if errors.Is(failure, errNotConnected) {
+		for _, g := range some {
+			g.cmd.SetErr(nil)
+		}
+		return nil, failure
+	}
 	for _, g := range some {
 		err := g.cmd.Err()
 		switch {
 		case redis.HasErrorPrefix(err, "NOSCRIPT"):
 			forgotten = append(forgotten, g)
 			continue
-		case err == nil && g.cmd.Val() == nil: // there was no connection to begin with
+		case err == nil && g.cmd.Val() == nil: // no answer and no error
 			err = failure
 		case err == nil && tracking.Err() != nil:
 			err = errUntracked
 		}
 		g.done <- err
 	}
-	return forgotten
+	return forgotten, nil
 }
 
 // sightOf reads an answer of sight.lua.

@@ -82,7 +82,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 	s.shared = newPipeline(usual, s.opTimeout, senders, maxBatch)
 	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), s.opTimeout, cfg.PoolSize, 1)
 	s.hub = newHub(cfg.hearingClient(*o, &s.hearer), cfg, s.log, m)
-	s.scout = newScout(*o, s)
+	s.scout = newScout(cfg.dialer(*o, "lockd-see", t), s)
 	if err := s.firstCheck(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
