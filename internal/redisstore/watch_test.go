@@ -104,10 +104,13 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 		}
 		return st
 	}
-	changes := map[string]func(){
-		"taken":    func() { c.HSet(t.Context(), "n", "5a2c2bd0-9f0b-4b50-8b07-111111111111:42", 1) },
-		"deleted":  func() { c.Del(t.Context(), "n") },
-		"a permit": func() { c.ZAdd(t.Context(), permitsOut("n"), redis.Z{Score: 1, Member: "x"}) },
+	changes := []struct { // in an order in which each does change something
+		what   string
+		change func()
+	}{
+		{"taken", func() { c.HSet(t.Context(), "n", "5a2c2bd0-9f0b-4b50-8b07-111111111111:42", 1) }},
+		{"deleted", func() { c.Del(t.Context(), "n") }},
+		{"a permit", func() { c.ZAdd(t.Context(), permitsOut("n"), redis.Z{Score: 1, Member: "x"}) }},
 	}
 	for _, broken := range []string{"", "normal", "pubsub"} {
 		if broken != "" {
@@ -120,10 +123,10 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 		}
 		see()
 		see() // a new connection is told of, too
-		for what, change := range changes {
-			t.Log(broken, what)
+		for _, c := range changes {
+			t.Log(broken, c.what)
 			see()
-			change()
+			c.change()
 			await(t, notices, broker.NoticeChanged)
 		}
 		see()
