@@ -32,6 +32,9 @@ func TestThePageOfLimitsHasEveryRequestAndTestsThatExist(t *testing.T) {
 		for _, name := range inCode.FindAllStringSubmatch(cells[0], -1) {
 			told[name[1]] = true
 		}
+		if last := cells[len(cells)-1]; !strings.Contains(last, "`Test") && !isHeader(line) {
+			t.Errorf("a line without a test: %s", line)
+		}
 		for _, name := range inCode.FindAllStringSubmatch(cells[len(cells)-1], -1) {
 			if used++; !tests[name[1]] {
 				t.Errorf("there is no %s", name[1])
@@ -46,6 +49,11 @@ func TestThePageOfLimitsHasEveryRequestAndTestsThatExist(t *testing.T) {
 	if used < 20 {
 		t.Errorf("only %d tests were found", used)
 	}
+}
+
+// isHeader says whether a line of a table is its first or second one.
+func isHeader(line string) bool {
+	return strings.HasPrefix(line, "| - ") || strings.HasSuffix(line, "| test |\n") || strings.HasSuffix(line, "| tests |\n")
 }
 
 // requests are all that clients can ask for: unary calls with their services, and messages of a session.
