@@ -43,8 +43,8 @@ func (h *heartbeats) deadline(v *lockdv1.Validity) instant {
 	return h.at(v.GetAnchor()) + instant(v.GetAnchorAge().AsDuration()+v.GetRemaining().AsDuration())
 }
 
-// deadlines orders locks by the deadline they had when they were last looked at. Deadlines only move later, so the
-// order is good enough to know when to look next.
+// deadlines orders locks by the deadline they had when they were last looked at. A deadline that moves later is noticed
+// when its turn comes; one that moves earlier is put into its place at once.
 type deadlines []*Lock
 
 func (d deadlines) Len() int           { return len(d) }
@@ -79,6 +79,14 @@ func (d *deadlines) add(l *Lock) {
 func (d *deadlines) remove(l *Lock) {
 	if l.index >= 0 {
 		heap.Remove(d, l.index)
+	}
+}
+
+// advance puts a lock whose deadline moved earlier into its place.
+func (d *deadlines) advance(l *Lock) {
+	if l.index >= 0 {
+		l.queuedAt = l.end()
+		heap.Fix(d, l.index)
 	}
 }
 

@@ -36,7 +36,8 @@
 // # Leases
 //
 // By default a lease is renewed by the server for as long as it hears this client, which beats every third of the
-// session TTL in the background. With the option Lease it has a fixed end that only Extend moves. The context given to
+// session TTL in the background. With the option Lease it has a fixed end that Extend and Shorten
+// move. MakeFixed and MakeAuto change one into the other. The context given to
 // Lock is for waiting only; neither its deadline nor its end means anything to a lock that is held.
 //
 // # Kinds, and several at once
@@ -52,10 +53,10 @@
 // comes after that is released at once; if the session ends before it comes, the name is free when the lease has run out.
 //
 // Every call is bounded while the server is silent. Lock with the option Wait gives the server one second more than that;
-// TryLock, Unlock and Extend wait for 5 s, or what WithAnswerTimeout says, unless their context has a deadline; Close waits
+// all others but Watch wait for 5 s, or what WithAnswerTimeout says, unless their context has a deadline; Close waits
 // for 2 s at most. Then they return ErrOutcomeUnknown. Lock without Wait waits until its context ends.
 //
-// Unlock and Extend may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so that it
+// All but Lock and TryLock may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so that it
 // ends by itself; the Lock is over in any case. Another Unlock waits for the answer again.
 //
 // When the server drains, locks that are held stay where they are until they are unlocked or the server stops; new

@@ -207,7 +207,15 @@ func (s *fakeSession) handle(r *lockdv1.SessionRequest) {
 	case *lockdv1.SessionRequest_Cancel:
 		s.cancel(r.GetRequestId(), t.Cancel)
 	case *lockdv1.SessionRequest_Extend:
-		s.send(r.GetRequestId(), &lockdv1.Extended{Validity: s.validity(t.Extend.GetLease().AsDuration())})
+		lease := s.fake.ttl
+		if t.Extend.GetLease() != nil {
+			lease = t.Extend.GetLease().AsDuration()
+		}
+		s.send(r.GetRequestId(), &lockdv1.Extended{Validity: s.validity(lease)})
+	case *lockdv1.SessionRequest_SetLimit:
+		s.send(r.GetRequestId(), &lockdv1.LimitSet{Previous: t.SetLimit.GetLimit() + 1})
+	case *lockdv1.SessionRequest_Look:
+		s.send(r.GetRequestId(), &lockdv1.Looked{Lock: &lockdv1.LockState{Name: t.Look.GetName()}})
 	case *lockdv1.SessionRequest_Watch, *lockdv1.SessionRequest_Unwatch:
 		s.send(r.GetRequestId(), &lockdv1.Result{})
 	}
@@ -322,6 +330,10 @@ func (s *fakeSession) release(id uint64, r *lockdv1.Release) {
 		s.send(id, failure(codes.FailedPrecondition, "LOCK_NOT_HELD"))
 		return
 	}
+	if r.GetKeep() > 0 {
+		s.send(id, &lockdv1.Released{Remaining: r.GetKeep()})
+		return
+	}
 	h.count--
 	s.send(id, &lockdv1.Released{Remaining: h.count})
 	if h.count == 0 {
@@ -406,6 +418,10 @@ func (s *fakeSession) send(id uint64, message any) {
 		m.Message = &lockdv1.SessionResponse_Released{Released: t}
 	case *lockdv1.Extended:
 		m.Message = &lockdv1.SessionResponse_Extended{Extended: t}
+	case *lockdv1.LimitSet:
+		m.Message = &lockdv1.SessionResponse_LimitSet{LimitSet: t}
+	case *lockdv1.Looked:
+		m.Message = &lockdv1.SessionResponse_Looked{Looked: t}
 	case *lockdv1.Result:
 		m.Message = &lockdv1.SessionResponse_Result{Result: t}
 	case *lockdv1.Lost:
@@ -421,6 +437,10 @@ func (s *fakeSession) send(id uint64, message any) {
 	case *lockdv1.Closing:
 		m.Message = &lockdv1.SessionResponse_Closing{Closing: t}
 	}
+	s.sendRaw(m)
+}
+
+func (s *fakeSession) sendRaw(m *lockdv1.SessionResponse) {
 	s.sendMu.Lock()
 	defer s.sendMu.Unlock()
 	_ = s.stream.Send(m) // fails when the stream is over, and then nobody needs it

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
-
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
@@ -22,15 +20,16 @@ type Lock struct {
 	fence   uint64
 	values  context.Context // of the Lock call; only its values are used
 
-	deadline atomic.Int64          // instant; only moves later
+	deadline atomic.Int64          // instant; moves earlier only by Shorten
 	cause    atomic.Pointer[error] // nil while held; written under mu
 
 	// Guarded by session.mu.
-	auto     bool
-	release  *call   // of an Unlock with an unknown outcome
-	next     *Lock   // another Lock of the same reentrant hold
-	queuedAt instant // the place in the heap of deadlines
-	index    int
+	auto       bool
+	release    *call   // of an Unlock with an unknown outcome
+	shortening *call   // the last Shorten of the hold that is not answered
+	next       *Lock   // another Lock of the same reentrant hold
+	queuedAt   instant // the place in the heap of deadlines
+	index      int
 
 	mu     sync.Mutex // guards the fields below, which are made when somebody asks for them; comes before Locks.mu
 	set    *Locks     // that of LockAll
@@ -69,7 +68,8 @@ func (l *Lock) Kind() Kind { return Kind(l.hold.kind) }
 // ones, so a resource that refuses a fence smaller than the greatest it has seen is safe from late holders.
 func (l *Lock) Fence() uint64 { return l.fence }
 
-// Deadline is until when the lock is surely held, as far as it is known now. It moves on while the lease is renewed.
+// Deadline is until when the lock is surely held, as far as it is known now. It moves on while the lease is renewed, and
+// back only by Shorten.
 func (l *Lock) Deadline() time.Time { return l.session.client.base.Add(time.Duration(l.end())) }
 
 // ValidFor is the time until Deadline, 0 if the lock has ended.
@@ -189,37 +189,6 @@ func notHeld(err error) error {
 	return err
 }
 
-// Extend prolongs a fixed lease so that it ends no earlier than d from now. It never shortens it. It returns
-// ErrAutoLease if the lease is renewed anyway, and ErrOutcomeUnknown if the answer did not come: the lock is then
-// still held until the old deadline at least. Doing it twice is fine.
-func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
-	if err := l.Err(); err != nil {
-		return l.fail("extend", notHeld(err))
-	}
-	if l.isAuto() { // the server would make it fixed
-		return l.fail("extend", ErrAutoLease)
-	}
-	c := newCall(l.extendRequest(d))
-	c.extends = l
-	a := l.session.do(ctx, c, l.session.client.answerBound(ctx))
-	lost := l.Err()
-	switch {
-	case lost != nil:
-		return l.fail("extend", notHeld(lost))
-	case a.err == nil:
-		return nil
-	case ctx.Err() != nil, errors.Is(a.err, errNoAnswer):
-		a.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, a.err)
-	}
-	return l.fail("extend", a.err)
-}
-
-func (l *Lock) isAuto() bool {
-	l.session.mu.Lock()
-	defer l.session.mu.Unlock()
-	return l.auto
-}
-
 func (l *Lock) fail(verb string, err error) error {
 	return fmt.Errorf("%s %q: %w", verb, l.hold.name, err)
 }
@@ -265,12 +234,6 @@ func (l *Lock) join(set *Locks) {
 func (l *Lock) releaseRequest() *lockdv1.SessionRequest {
 	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
 		Name: l.hold.name, Kind: l.hold.kind, Holder: l.hold.holder, Fence: l.fence,
-	}}}
-}
-
-func (l *Lock) extendRequest(d time.Duration) *lockdv1.SessionRequest {
-	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{
-		Name: l.hold.name, Kind: l.hold.kind, Holder: l.hold.holder, Fence: l.fence, Lease: durationpb.New(d),
 	}}}
 }
 

@@ -99,9 +99,10 @@ func (s *session) answerLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_NotGranted:
 		a.err = notGranted(c.request.GetAcquire().GetName(), t.NotGranted)
 	case *lockdv1.SessionResponse_Extended:
-		s.extendedLocked(c.extends, s.beats.deadline(t.Extended.GetValidity()))
+		s.changedLocked(c, s.beats.deadline(t.Extended.GetValidity()))
 	case *lockdv1.SessionResponse_Result:
 		a.err = fromProto(t.Result.GetStatus())
+		s.unchangedLocked(c, a.err)
 	}
 	s.leaveIfIdleLocked()
 	switch {
@@ -159,6 +160,9 @@ func (s *session) addLocked(l *Lock) {
 		for o := range outer.all() {
 			o.auto = l.auto
 		}
+		if l.shortening = outer.shortening; l.shortening != nil { // it may be carried out after this grant
+			l.deadline.Store(int64(min(l.end(), outer.end())))
+		}
 		s.extendedLocked(outer, l.end())
 		l.next = s.locks[l.hold]
 	}
@@ -175,12 +179,13 @@ func (s *session) extendedLocked(l *Lock, deadline instant) {
 	}
 }
 
-// raiseLocked moves a deadline, but a lock whose deadline has passed is lost: a holder may have seen that already.
+// raiseLocked moves a deadline, but a lock whose deadline has passed is lost: a holder may have seen that already. While
+// a Shorten is not answered nothing else that the server tells counts: it may have been written before.
 func (s *session) raiseLocked(l *Lock, now, deadline instant) {
 	switch {
 	case l.end() <= now:
 		s.expireLocked(l)
-	case deadline > l.end():
+	case deadline > l.end() && l.shortening == nil:
 		l.deadline.Store(int64(deadline))
 	}
 }

@@ -68,6 +68,7 @@ type call struct {
 	extends *Lock           // of an Extend
 
 	// Guarded by session.mu.
+	was       instant // of an Extend that shortens: the deadline before
 	sent      bool
 	abandoned bool
 }
@@ -141,6 +142,9 @@ func (s *session) submitLocked(c *call) bool {
 		s.pending[s.nextID] = c
 	}
 	s.queue = append(s.queue, c)
+	if c.request.GetExtend().GetMayShorten() {
+		s.shorteningLocked(c)
+	}
 	s.rouse()
 	return true
 }

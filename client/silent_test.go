@@ -57,6 +57,7 @@ func TestCallsToASilentServerAreBounded(t *testing.T) {
 	bubble(t, 5*time.Minute, func(t *testing.T, f *fake) {
 		c := f.dial(t)
 		l, fixed := mustLock(t, c, "n"), mustLock(t, c, "fixed", client.Lease(time.Hour))
+		pool := mustLock(t, c, "pool", client.Permits(3, 3))
 		several, err := c.LockAll(t.Context(), []client.Item{{Name: "a"}, {Name: "b"}, {Name: "c"}})
 		if err != nil {
 			t.Fatal(err)
@@ -72,6 +73,13 @@ func TestCallsToASilentServerAreBounded(t *testing.T) {
 			return err
 		}, unknown)
 		wantBounded(t, "Extend", client.DefaultAnswerTimeout, func() error { return fixed.Extend(ctx, time.Hour) }, unknown)
+		wantBounded(t, "MakeFixed", client.DefaultAnswerTimeout, func() error { return l.MakeFixed(ctx, time.Hour) }, unknown)
+		wantBounded(t, "MakeAuto", client.DefaultAnswerTimeout, func() error { return fixed.MakeAuto(ctx) }, unknown)
+		wantBounded(t, "Shorten", client.DefaultAnswerTimeout, func() error { return fixed.Shorten(ctx, time.Minute) }, unknown)
+		wantBounded(t, "KeepPermits", client.DefaultAnswerTimeout, func() error { _, err := pool.KeepPermits(ctx, 1); return err }, unknown)
+		wantBounded(t, "SetLimit", client.DefaultAnswerTimeout, func() error { _, err := c.SetLimit(ctx, "pool", 4); return err }, unknown)
+		wantBounded(t, "Look", client.DefaultAnswerTimeout, func() error { _, err := c.Look(ctx, "n"); return err }, client.ErrUnavailable)
+		wantBounded(t, "Holds", client.DefaultAnswerTimeout, func() error { _, err := holds(c, ""); return err }, client.ErrUnavailable)
 		wantBounded(t, "Unlock", client.DefaultAnswerTimeout, func() error { return l.Unlock(ctx) }, unknown)
 		wantBounded(t, "another Unlock", client.DefaultAnswerTimeout, func() error { return l.Unlock(ctx) }, unknown)
 		wantBounded(t, "Unlock of several", client.DefaultAnswerTimeout, func() error { return several.Unlock(ctx) }, unknown)

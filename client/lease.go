@@ -1,0 +1,164 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// Extend prolongs a fixed lease so that it ends no earlier than d from now. It never shortens it. It returns
+// ErrAutoLease if the lease is renewed anyway, and ErrOutcomeUnknown if the answer did not come: the lock is then
+// still held until the old deadline at least. Doing it twice is fine.
+func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
+	if l.isAuto() { // the server would make it fixed
+		if err := l.Err(); err != nil {
+			return l.fail("extend", notHeld(err))
+		}
+		return l.fail("extend", ErrAutoLease)
+	}
+	return l.change(ctx, "extend", &lockdv1.Extend{Lease: durationpb.New(d)})
+}
+
+// MakeFixed makes the lease fixed, to end no earlier than d from now: it is not renewed any more. A longer remaining time
+// is kept. Of a fixed lease it is Extend. With ErrOutcomeUnknown the lease is fixed or what it was; the deadline that was
+// known stays true. Doing it twice is fine.
+func (l *Lock) MakeFixed(ctx context.Context, d time.Duration) error {
+	return l.change(ctx, "make fixed", &lockdv1.Extend{Lease: durationpb.New(d)})
+}
+
+// MakeAuto has the lease renewed by the server for as long as it hears this client. A longer remaining time is kept: it
+// then outlives the session. With ErrOutcomeUnknown the old deadline counts, unless the answer still comes. Doing it twice
+// is fine.
+func (l *Lock) MakeAuto(ctx context.Context) error {
+	return l.change(ctx, "make auto", &lockdv1.Extend{})
+}
+
+// Shorten makes the lease fixed, to end d from now, also if it would have ended later or is renewed. Deadline moves before
+// the server is asked. With ErrOutcomeUnknown the earlier end counts here, and the name may stay taken until the later one.
+// When the server surely did nothing, the old deadline counts again. Doing it twice is fine.
+func (l *Lock) Shorten(ctx context.Context, d time.Duration) error {
+	if least := l.session.limits.GetMinLease().AsDuration(); d <= 0 || d < least {
+		return l.fail("shorten", invalid("INVALID_DURATION", fmt.Sprintf("a lease of %v, the server allows no less than %v", d, least)))
+	}
+	return l.change(ctx, "shorten", &lockdv1.Extend{Lease: durationpb.New(d), MayShorten: true})
+}
+
+// change asks for another lease.
+func (l *Lock) change(ctx context.Context, verb string, e *lockdv1.Extend) error {
+	if err := l.Err(); err != nil {
+		return l.fail(verb, notHeld(err))
+	}
+	e.Name, e.Kind, e.Holder, e.Fence = l.hold.name, l.hold.kind, l.hold.holder, l.fence
+	c := newCall(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: e}})
+	c.extends = l
+	return l.asked(ctx, verb, l.session.do(ctx, c, l.session.client.answerBound(ctx)))
+}
+
+// KeepPermits gives back all permits of a semaphore's Lock but n, at least 1, and returns how many are left. Fewer than n
+// stay as they are. With ErrOutcomeUnknown it may have been done. Doing it twice is fine, as n says what stays.
+func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err error) {
+	const verb = "keep permits of"
+	if n == 0 {
+		return 0, l.fail(verb, invalid("INVALID_PERMITS", "to keep no permit is Unlock"))
+	}
+	if l.Kind() != Semaphore {
+		return 0, l.fail(verb, invalid("INVALID_PERMITS", "only a semaphore has permits"))
+	}
+	if err := l.Err(); err != nil {
+		return 0, l.fail(verb, notHeld(err))
+	}
+	request := l.releaseRequest()
+	request.GetRelease().Keep = n
+	a := l.session.do(ctx, newCall(request), l.session.client.answerBound(ctx))
+	if err := l.asked(ctx, verb, a); err != nil {
+		return 0, err
+	}
+	left = a.response.GetReleased().GetRemaining()
+	if left == 0 { // a server that cannot do that gave all back
+		l.session.giveBack(l, &call{request: l.releaseRequest()})
+		return 0, l.fail(verb, fmt.Errorf("%w: all permits were given back", ErrUnsupported))
+	}
+	return left, nil
+}
+
+// asked is what became of a request about a lock that may have ended meanwhile.
+func (l *Lock) asked(ctx context.Context, verb string, a answer) error {
+	lost := l.Err()
+	switch {
+	case lost != nil:
+		return l.fail(verb, notHeld(lost))
+	case a.err == nil:
+		return nil
+	case ctx.Err() != nil, errors.Is(a.err, errNoAnswer):
+		a.err = fmt.Errorf("%w: %w", ErrOutcomeUnknown, a.err)
+	}
+	return l.fail(verb, a.err)
+}
+
+func (l *Lock) isAuto() bool {
+	l.session.mu.Lock()
+	defer l.session.mu.Unlock()
+	return l.auto
+}
+
+// margin is what the server takes off a lease, for clocks that differ.
+func margin(lease time.Duration) time.Duration { return lease/100 + 2*time.Millisecond }
+
+// shorteningLocked takes note of a Shorten that is about to be sent: from here on the earlier end counts.
+func (s *session) shorteningLocked(c *call) {
+	lease := c.request.GetExtend().GetLease().AsDuration()
+	now := s.client.now()
+	end := now + instant(lease-margin(lease))
+	c.was = c.extends.end()
+	for l := range s.locks[c.extends.hold].all() {
+		l.shortening = c
+		if c.was = min(c.was, l.end()); end < l.end() {
+			l.deadline.Store(int64(end))
+			s.order.advance(l)
+			s.alarm.set(now, end, s.ring)
+		}
+	}
+}
+
+// changedLocked takes note of an Extend that was done.
+func (s *session) changedLocked(c *call, deadline instant) {
+	s.decidedLocked(c)
+	for l := range s.locks[c.extends.hold].all() {
+		l.auto = c.request.GetExtend().GetLease() == nil
+	}
+	s.extendedLocked(c.extends, deadline)
+}
+
+// unchangedLocked takes note of an Extend that was refused. Of a Shorten the earlier end stays, unless surely nothing was
+// done.
+func (s *session) unchangedLocked(c *call, err error) {
+	if c.extends == nil {
+		return
+	}
+	s.decidedLocked(c)
+	if c.was != 0 && surelyNot(err) {
+		s.extendedLocked(c.extends, c.was)
+	}
+}
+
+// surelyNot says whether an error of the server means that nothing was done and the lock is what it was.
+func surelyNot(err error) bool {
+	if errors.Is(err, ErrOutcomeUnknown) {
+		return false
+	}
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrDraining) || errors.Is(err, ErrQuota)
+}
+
+// decidedLocked takes note that a Shorten is answered. A later one may still be under way.
+func (s *session) decidedLocked(c *call) {
+	for l := range s.locks[c.extends.hold].all() {
+		if l.shortening == c {
+			l.shortening = nil
+		}
+	}
+}

@@ -1,0 +1,201 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// Info is what the server knows of a name.
+type Info struct {
+	Name string
+	// Kind is 0 where it cannot be told. A fair lock for which nobody waits looks like an exclusive one.
+	Kind Kind
+	// Held says whether somebody holds it.
+	Held bool
+	// HeldBy is who holds it, as Redis knows the holder. Of several readers one is named; permits have no names.
+	HeldBy string
+	// Client is the name of the holder's client, empty when another replica or another program holds it.
+	Client string
+	// Fence is the last one given out for the name, 0 when none is known.
+	Fence uint64
+	// TTL is the remaining time of the lease, 0 when nobody holds it or the hold has no end.
+	TTL time.Duration
+	// HoldCount is how often its holder holds it.
+	HoldCount uint32
+	// Holders is how many hold it: readers, or permits that are out.
+	Holders uint32
+	// Limit is how many permits a semaphore has.
+	Limit uint32
+	// Waiters is how many requests wait for it on the replica that answered.
+	Waiters uint32
+	// Queued is how many wait in the queue of a fair lock, everywhere.
+	Queued uint32
+	// Annotation is that of the holder, where the replica that answered has it.
+	Annotation string
+}
+
+// Held is a lock that the session holds, as the server tells it.
+type Held struct {
+	Name   string
+	Kind   Kind
+	Holder string
+	Fence  uint64
+	// Deadline is until when it is surely held unless it is renewed.
+	Deadline time.Time
+	// Count is how often its holder holds it.
+	Count uint32
+	// Auto says whether the lease is renewed by the server.
+	Auto bool
+	// Permits is how many, of a semaphore.
+	Permits uint32
+}
+
+// Look tells what is known of a name. It is a question for people and programs that watch: the answer may be outdated when
+// it arrives. A server that does not answer in time is ErrUnavailable.
+func (c *Client) Look(ctx context.Context, name string) (Info, error) {
+	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
+	m, err := c.inquire(ctx, name, request)
+	if err != nil {
+		return Info{}, fmt.Errorf("look at %q: %w", name, err)
+	}
+	return infoOf(m.GetLooked().GetLock()), nil
+}
+
+func infoOf(s *lockdv1.LockState) Info {
+	return Info{
+		Name: s.GetName(), Kind: Kind(s.GetKind()), Held: s.GetHeld(), HeldBy: s.GetHeldBy(), Client: s.GetClient(),
+		Fence: s.GetFence(), TTL: s.GetTtl().AsDuration(), HoldCount: s.GetHoldCount(), Holders: s.GetHolders(),
+		Limit: s.GetLimit(), Waiters: s.GetWaiters(), Queued: s.GetQueued(), Annotation: s.GetAnnotation(),
+	}
+}
+
+// SetLimit sets how many permits a semaphore has, at least 1, and returns how many it had, 0 if there was no limit. Permits
+// that are out stay out: with a smaller limit new ones are granted once enough have come back. With ErrOutcomeUnknown it
+// may have been done. Doing it twice is fine; the second call then returns the new limit.
+func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous uint32, err error) {
+	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_SetLimit{SetLimit: &lockdv1.SetLimit{Name: name, Limit: n}}}
+	m, err := c.inquire(ctx, name, request)
+	if err != nil {
+		return 0, fmt.Errorf("set the limit of %q: %w", name, err)
+	}
+	return m.GetLimitSet().GetPrevious(), nil
+}
+
+// Holds goes through what the server says that this Client holds, of names that begin with prefix. It asks for a page at a
+// time: what is held all the while comes once, what is taken or ends meanwhile may come or not. An error is the last thing
+// that comes. Without a session nothing is held. The Locks themselves know better whether they are still held.
+func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error] {
+	return func(yield func(Held, error) bool) {
+		c.mu.Lock()
+		sessions := slices.Collect(maps.Keys(c.sessions))
+		c.mu.Unlock()
+		for _, s := range sessions {
+			for held, err := range s.holds(ctx, prefix) {
+				if err != nil {
+					err = fmt.Errorf("list holds: %w", err)
+				}
+				if !yield(held, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// holds goes through the pages of one session.
+func (s *session) holds(ctx context.Context, prefix string) iter.Seq2[Held, error] {
+	return func(yield func(Held, error) bool) {
+		list := &lockdv1.ListHolds{Prefix: prefix}
+		err := checkText("INVALID_NAME", "the prefix", prefix, s.limits.GetNameBytes())
+		for err == nil {
+			var page *lockdv1.HoldList
+			if page, err = s.page(ctx, list); err != nil {
+				break
+			}
+			for _, h := range page.GetLocks() {
+				if !yield(s.heldOf(h), nil) {
+					return
+				}
+			}
+			if page.GetNextPageToken() == "" {
+				return
+			}
+			list = &lockdv1.ListHolds{Prefix: prefix, PageToken: page.GetNextPageToken()}
+		}
+		yield(Held{}, err)
+	}
+}
+
+func (s *session) page(ctx context.Context, list *lockdv1.ListHolds) (*lockdv1.HoldList, error) {
+	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_ListHolds{ListHolds: list}}
+	a := s.do(ctx, newCall(request), s.client.answerBound(ctx))
+	if errors.Is(a.err, errNoAnswer) || errors.Is(a.err, errSessionOver) {
+		a.err = unavailable(a.err)
+	}
+	return a.response.GetHoldList(), a.err
+}
+
+func (s *session) heldOf(h *lockdv1.HeldLock) Held {
+	s.mu.Lock()
+	deadline := s.beats.deadline(h.GetValidity())
+	s.mu.Unlock()
+	return Held{
+		Name: h.GetHold().GetName(), Kind: Kind(h.GetHold().GetKind()), Holder: h.GetHold().GetHolder(),
+		Fence: h.GetHold().GetFence(), Deadline: s.client.base.Add(time.Duration(deadline)), Count: h.GetHoldCount(),
+		Auto: h.GetAuto(), Permits: h.GetPermits(),
+	}
+}
+
+// inquire asks something about a name that needs no lock, in whatever session there is. What was surely not done is asked
+// again in the next session, and so is what only looks. Its bound covers connecting, too.
+func (c *Client) inquire(ctx context.Context, name string, request *lockdv1.SessionRequest) (*lockdv1.SessionResponse, error) {
+	connect, bound := ctx, c.answerBound(ctx)
+	answerBy := c.now() + instant(bound)
+	if bound > 0 {
+		var cancel context.CancelFunc
+		connect, cancel = context.WithTimeoutCause(ctx, bound, ErrUnavailable)
+		defer cancel()
+	}
+	for {
+		s, err := c.usable(connect, false)
+		if err != nil {
+			return nil, err
+		}
+		if err := checkText("INVALID_NAME", "the name", name, s.limits.GetNameBytes()); err != nil {
+			return nil, err
+		}
+		if bound > 0 {
+			bound = max(time.Duration(answerBy-c.now()), 1)
+		}
+		call := newCall(&lockdv1.SessionRequest{Message: request.GetMessage()}) // with an id of its own
+		a := s.do(ctx, call, bound)
+		over := errors.Is(a.err, errSessionOver)
+		switch {
+		case a.err == nil:
+			return a.response, nil
+		case errors.Is(a.err, ErrDraining), over && (a.unsent || request.GetSetLimit() == nil):
+			c.forget(s)
+		default:
+			return nil, unanswered(ctx, request, a.err)
+		}
+	}
+}
+
+// unanswered is the error of a question: of one that changes something, the outcome may be unknown.
+func unanswered(ctx context.Context, request *lockdv1.SessionRequest, err error) error {
+	lost := errors.Is(err, errSessionOver) || errors.Is(err, errNoAnswer)
+	switch {
+	case request.GetSetLimit() != nil && (lost || ctx.Err() != nil):
+		return unknown(err)
+	case lost:
+		return unavailable(err)
+	}
+	return err
+}
