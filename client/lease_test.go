@@ -302,7 +302,10 @@ func TestHoldsCountAsLocksDo(t *testing.T) {
 		if !all[1].Deadline.Equal(l.Deadline()) {
 			t.Errorf("until %v, the Lock says %v", all[1].Deadline, l.Deadline())
 		}
-		for range c.Holds(t.Context(), "p") {
+		for _, err := range c.Holds(t.Context(), "p") {
+			if err != nil {
+				t.Error(err)
+			}
 			break
 		}
 	})
