@@ -18,6 +18,9 @@ const (
 	// maxBatch is how many commands a batch has at most. Larger ones save little more, and have Redis wait for the whole
 	// batch to be written and lockd for all of its answers.
 	maxBatch = 64
+	// maxSteady is the same for renewals. With one command in a batch, a Redis that answers late would take a few commands in a
+	// second, however few leases each of them renews. Redis reads about one full command at a time, so others get their turn.
+	maxSteady = 16
 	// firstRedial and lastRedial bound the pause between attempts to connect.
 	firstRedial = 20 * time.Millisecond
 	lastRedial  = 500 * time.Millisecond

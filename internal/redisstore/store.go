@@ -80,7 +80,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 	usual := cfg.dialer(*o, "lockd", t)
 	usual.texts = s.scripts.texts()
 	s.shared = newPipeline(usual, s.opTimeout, senders, maxBatch)
-	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), s.opTimeout, cfg.PoolSize, 1)
+	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), s.opTimeout, cfg.PoolSize, maxSteady)
 	s.hub = newHub(cfg.hearingClient(*o, &s.hearer), cfg, s.log, m)
 	s.scout = newScout(cfg.dialer(*o, "lockd-see", t), s)
 	if err := s.firstCheck(ctx); err != nil {
