@@ -42,7 +42,7 @@ func TestNoLeaseIsLostWhileRedisAnswersLate(t *testing.T) {
 			}
 		})
 		for i := range leases {
-			ask(s, uint64(i+1))
+			ask(s, i+1)
 		}
 	}
 	for end := time.Now().Add(30 * time.Second); granted.Load() < int64(2*leases); time.Sleep(10 * time.Millisecond) {
