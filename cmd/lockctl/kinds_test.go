@@ -156,3 +156,58 @@ func TestPermitsOfAShell(t *testing.T) {
 		t.Errorf("got %v", v)
 	}
 }
+
+func TestLimitsOfAShell(t *testing.T) {
+	t.Parallel()
+	const name = "limits of a shell"
+	call(t, "limit", name).want(t, exitFailed, "0\n", "")
+	call(t, "limit", name, "3").want(t, 0, "limit of "+name+" is 3, was 0\n", "")
+	call(t, "limit", name).want(t, 0, "3\n", "")
+	lease := parse(t, call(t, "acquire", name, "--kind", "semaphore", "--permits", "3", "--lease", "1m").stdout, leaseKeys...)
+	id := lease["lease_id"].(string)
+	call(t, "limit", name, "2").want(t, 0, "limit of "+name+" is 2, was 3\n", "")
+	v := parse(t, call(t, "limit", name, "2", "-o", "json").stdout, "name", "limit", "previous")
+	if v["name"] != name || v["limit"] != 2.0 || v["previous"] != 2.0 {
+		t.Errorf("got %v", v)
+	}
+	if v := parse(t, call(t, "limit", name, "-o", "json").stdout, "name", "limit", "previous"); v["limit"] != 2.0 || v["previous"] != nil {
+		t.Errorf("got %v", v)
+	}
+	call(t, "acquire", name, "--permits", "1", "--limit", "3", "--lease", "1m").want(t, exitFailed, "", "LOCK_CONFIG_MISMATCH: ")
+	call(t, "release", name, id, "--keep", "1").want(t, 0, "1 permits of "+name+" are kept\n", "")
+	if v := parse(t, call(t, "release", name, id, "--keep", "2", "-o", "json").stdout, "name", "remaining"); v["remaining"] != 1.0 {
+		t.Errorf("got %v", v)
+	}
+	if r := call(t, "acquire", name, "--permits", "1", "--limit", "2", "--lease", "1m"); r.code != 0 {
+		t.Errorf("one of two that is free: %+v", r)
+	}
+	call(t, "release", name, id, "--keep", "1", "--kind", "read").want(t, exitUsage, "", "--keep is for a semaphore")
+	call(t, "release", name, id).want(t, 0, "", "")
+	call(t, "release", name, id, "--keep", "1").want(t, exitFailed, "", "LOCK_NOT_HELD: ")
+	for _, n := range []string{"0", "-1", "x", "2147483648"} {
+		call(t, "limit", "--", name, n).want(t, exitUsage, "", "the limit must be a number")
+	}
+	call(t, "limit").want(t, exitUsage, "", "usage: lockctl limit NAME [N]")
+}
+
+func TestExtendShortens(t *testing.T) {
+	t.Parallel()
+	const name = "shortened"
+	id := parse(t, call(t, "acquire", name, "--lease", "1h").stdout, leaseKeys...)["lease_id"].(string)
+	for _, row := range []struct {
+		args        []string
+		least, most float64
+	}{
+		{nil, 3e6, 3.6e6},
+		{[]string{"--shorten"}, 3e4, 6e4},
+	} {
+		r := call(t, append([]string{"extend", name, id, "--lease", "1m"}, row.args...)...)
+		if v := parse(t, r.stdout, leaseKeys...); v["valid_for_ms"].(float64) > 6e4 {
+			t.Errorf("%v: got %v, want no more than what was asked for", row.args, v)
+		}
+		v := parse(t, call(t, "inspect", name, "-o", "json").stdout, lockKeys...)
+		if ttl := v["ttl_ms"].(float64); ttl < row.least || ttl > row.most {
+			t.Errorf("%v: %v ms are left, want %v to %v", row.args, ttl, row.least, row.most)
+		}
+	}
+}

@@ -121,10 +121,11 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 
 func newExtend(o *options) *cobra.Command {
 	var lease time.Duration
+	var shorten bool
 	var kind kindFlag
 	cmd := &cobra.Command{
 		Use:   "extend NAME LEASE_ID --lease DURATION",
-		Short: "Make a lease last longer and print it as JSON",
+		Short: "Make a lease last longer, or shorter with --shorten, and print it as JSON",
 		Args:  exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
@@ -133,7 +134,9 @@ func newExtend(o *options) *cobra.Command {
 				err := kind.each(func(k lockdv1.LockKind) (err error) {
 					resp, err = retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ExtendResponse, error) {
 						begun = time.Now()
-						return s.locks.Extend(ctx, &lockdv1.ExtendRequest{Name: args[0], Kind: k, LeaseId: args[1], Lease: durationpb.New(lease)})
+						return s.locks.Extend(ctx, &lockdv1.ExtendRequest{
+							Name: args[0], Kind: k, LeaseId: args[1], Lease: durationpb.New(lease), MayShorten: shorten,
+						})
 					})
 					return err
 				})
@@ -145,24 +148,63 @@ func newExtend(o *options) *cobra.Command {
 		},
 	}
 	leaseFlag(cmd, &lease)
+	cmd.Flags().BoolVar(&shorten, "shorten", false, "let the lease end then also if it would have ended later")
 	kind.optional(cmd)
 	return cmd
 }
 
+// keptView is what release --keep prints. Its keys are part of what lockctl promises.
+type keptView struct {
+	Name      string `json:"name"`
+	Remaining uint32 `json:"remaining"` // permits of the lease
+}
+
 func newRelease(o *options) *cobra.Command {
 	var kind kindFlag
+	var keep uint32
 	cmd := &cobra.Command{
 		Use:   "release NAME LEASE_ID",
-		Short: "Give a lease back",
+		Short: "Give a lease back, or some permits of it",
 		Args:  exactly(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if keep > 0 && kind != 0 && client.Kind(kind) != client.Semaphore {
+				return usagef("--keep is for a semaphore, not for --kind %s", client.Kind(kind))
+			}
 			return o.call(cmd, func(ctx context.Context, s *services) error {
-				return wrap("release", args[0], s.release(ctx, args[0], args[1], kind))
+				if keep == 0 {
+					return wrap("release", args[0], s.release(ctx, args[0], args[1], kind))
+				}
+				left, err := s.keep(ctx, &lockdv1.ReleaseRequest{
+					Name: args[0], Kind: lockdv1.LockKind_LOCK_KIND_SEMAPHORE, LeaseId: args[1], Keep: keep,
+				})
+				if err != nil {
+					return wrap("release", args[0], err)
+				}
+				return o.printKept(cmd.OutOrStdout(), keptView{Name: args[0], Remaining: left})
 			})
 		},
 	}
+	cmd.Flags().Uint32Var(&keep, "keep", 0, "of a semaphore: keep so many permits and give back the others")
 	kind.optional(cmd)
 	return cmd
+}
+
+func (o *options) printKept(w io.Writer, v keptView) error {
+	if o.output == outputJSON {
+		return printJSON(w, v)
+	}
+	return printLine(w, "%d permits of %s are kept", v.Remaining, v.Name)
+}
+
+// keep gives back all permits of a lease but some, and says how many are left. It says what stays, so it can be repeated.
+func (s *services) keep(ctx context.Context, req *lockdv1.ReleaseRequest) (left uint32, err error) {
+	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
+		return s.locks.Release(ctx, req)
+	})
+	if err == nil && resp.GetRemaining() == 0 { // of a server that cannot do that
+		err = fmt.Errorf("%w: all permits were given back", client.ErrUnsupported)
+	}
+	return resp.GetRemaining(), err
 }
 
 // release gives a lease back. When an answer was lost, a lease that is gone afterwards was given back by that try.

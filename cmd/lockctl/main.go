@@ -89,7 +89,7 @@ told on stderr, with their machine-readable reason in front.`,
 	flags.StringToStringVar(&o.labels, "label", nil, "more for people who look at sessions; may be repeated: `KEY=VALUE`")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
-		newExec(o), newAcquire(o), newExtend(o), newRelease(o),
+		newExec(o), newAcquire(o), newExtend(o), newRelease(o), newLimit(o),
 		newList(o), newInspect(o), newWaiters(o), newWatch(o), newSessions(o), newStatus(o),
 		newUnlock(o), newDrain(o), newBench(o), newVersion(o),
 	)
