@@ -87,9 +87,14 @@ func TestNobodyIsWrongInAStorm(t *testing.T) {
 	}
 }
 
-// TestTheStormWouldShowTwoHolders is the control: the same with a store that grants now and then what is held.
+// TestTheStormWouldShowTwoHolders is the control: the same with a store that grants now and then what is held. One storm
+// may happen not to meet each name in that moment, several do.
 func TestTheStormWouldShowTwoHolders(t *testing.T) {
-	_, wrong := runStorm(t, 4, true)
+	var wrong []string
+	for seed := range uint64(3) {
+		_, w := runStorm(t, 4+seed, true)
+		wrong = append(wrong, w...)
+	}
 	for i := 2; i < stressNames; i++ {
 		if !slices.ContainsFunc(wrong, func(s string) bool { return strings.Contains(s, name(i)) && strings.Contains(s, "at once") }) {
 			t.Errorf("nobody noticed it at %s: %q", name(i), wrong)
