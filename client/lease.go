@@ -117,6 +117,7 @@ func (s *session) shorteningLocked(c *call) {
 	c.was = c.extends.end()
 	for l := range s.locks[c.extends.hold].all() {
 		l.shortening = c
+		l.before.deadline = min(l.before.deadline, end)
 		if c.was = min(c.was, l.end()); end < l.end() {
 			l.deadline.Store(int64(end))
 			s.order.advance(l)
@@ -130,6 +131,10 @@ func (s *session) changedLocked(c *call, deadline instant) {
 	s.decidedLocked(c)
 	for l := range s.locks[c.extends.hold].all() {
 		l.auto = c.request.GetExtend().GetLease() == nil
+		l.before.auto = l.auto
+		if !c.request.GetExtend().GetMayShorten() { // it is the first of several holds that is prolonged
+			l.before.deadline = max(l.before.deadline, deadline)
+		}
 	}
 	s.extendedLocked(c.extends, deadline)
 }

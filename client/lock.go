@@ -27,7 +27,8 @@ type Lock struct {
 	auto       bool
 	release    *call   // of an Unlock with an unknown outcome
 	shortening *call   // the last Shorten of the hold that is not answered
-	next       *Lock   // another Lock of the same reentrant hold
+	next       *Lock   // the next older Lock of the same reentrant hold
+	before     lease   // of the hold without this Lock and the newer ones; of a reader
 	queuedAt   instant // the place in the heap of deadlines
 	index      int
 
@@ -49,6 +50,12 @@ func (l *Lock) all() iter.Seq[*Lock] {
 			at = next
 		}
 	}
+}
+
+// lease is until when a hold is surely held, and whether the server renews it.
+type lease struct {
+	deadline instant
+	auto     bool
 }
 
 // holdKey is how a hold is known inside a session.

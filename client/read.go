@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -157,6 +158,7 @@ func (s *session) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 // addLocked takes a lock in. If its holder has it already, all its Locks live as long as this one.
 func (s *session) addLocked(l *Lock) {
 	if outer := s.locks[l.hold]; outer != nil {
+		l.before = lease{outer.end(), outer.auto}
 		for o := range outer.all() {
 			o.auto = l.auto
 		}
@@ -176,6 +178,32 @@ func (s *session) extendedLocked(l *Lock, deadline instant) {
 	now := s.client.now()
 	for same := range s.locks[l.hold].all() {
 		s.raiseLocked(same, now, deadline)
+	}
+}
+
+// shrinkLocked gives a reader's hold the lease that it has without its newest part: each read hold has a lease of its own,
+// and the server takes back the newest, whichever Lock is unlocked. Nothing longer is trusted from the moment of asking. l
+// is the Lock that goes.
+func (s *session) shrinkLocked(l *Lock) {
+	first := s.locks[l.hold]
+	if l.hold.kind != lockdv1.LockKind_LOCK_KIND_READ || first == l && l.next == nil ||
+		!slices.Contains(slices.Collect(first.all()), l) {
+		return
+	}
+	left := first.before
+	for newer := first; newer != l; newer = newer.next {
+		newer.before = newer.next.before
+	}
+	for other := range first.all() {
+		if other == l {
+			continue
+		}
+		other.auto = left.auto
+		if left.deadline < other.end() {
+			other.deadline.Store(int64(left.deadline))
+			s.order.advance(other)
+			s.alarm.set(s.client.now(), left.deadline, s.ring)
+		}
 	}
 }
 
@@ -199,6 +227,9 @@ func (s *session) ackLocked(ack *lockdv1.HeartbeatAck) {
 	deadline := s.beats.at(ack.GetSentId()) + instant(ack.GetValidFor().AsDuration())
 	for _, first := range s.locks {
 		for l := range first.all() {
+			if l.before.auto && l.shortening == nil {
+				l.before.deadline = max(l.before.deadline, deadline)
+			}
 			if l.auto {
 				s.raiseLocked(l, now, deadline)
 			}

@@ -49,6 +49,7 @@ var reasons = []struct {
 	{"CLIENT_CLOSED", ErrClosed},
 	{"BACKEND_UNAVAILABLE", ErrUnavailable},
 	{"ALREADY_HELD", ErrInvalid},
+	{"NAME_RESERVED", ErrInvalid},
 	// A client that keeps to the protocol is never told these.
 	{"PROTOCOL", errProtocol},
 	{"REQUEST_NOT_WAITING", errProtocol},

@@ -252,6 +252,7 @@ func (s *session) ring() {
 
 // removeLocked takes a lock out and says whether it was there.
 func (s *session) removeLocked(l *Lock) bool {
+	s.shrinkLocked(l)
 	first := s.locks[l.hold]
 	switch {
 	case first == l && l.next == nil:

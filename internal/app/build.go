@@ -136,6 +136,7 @@ func brokerConfig(c config.Config) broker.Config {
 	l := c.Limits
 	return broker.Config{
 		Replica:       c.Replica,
+		KeyPrefix:     c.Redis.Prefix,
 		SessionTTL:    c.Session.TTL,
 		MinSessionTTL: c.Session.MinTTL,
 		MaxSessionTTL: c.Session.MaxTTL,

@@ -74,7 +74,7 @@ func (b *Broker) Status() Status {
 
 // Lock tells what is known of a name.
 func (b *Broker) Lock(ctx context.Context, name string) (LockInfo, error) {
-	if err := checkName(name, b.cfg.Limits.NameBytes); err != nil {
+	if err := b.checkName(name); err != nil {
 		return LockInfo{}, err
 	}
 	st, err := b.store.Look(ctx, name)
@@ -181,7 +181,7 @@ func (l *Lease) infoLocked() LeaseInfo {
 // Waiters lists up to size requests that wait for a name, the next one first, from a position on: for a fair lock all
 // there are anywhere, for others those of this replica.
 func (b *Broker) Waiters(ctx context.Context, name string, from, size int) ([]WaiterInfo, error) {
-	if err := checkName(name, b.cfg.Limits.NameBytes); err != nil {
+	if err := b.checkName(name); err != nil {
 		return nil, err
 	}
 	owners, err := b.store.Queue(ctx, name, from, size)

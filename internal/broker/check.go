@@ -26,8 +26,16 @@ func (b *Broker) checkAcquire(req AcquireRequest) error {
 	return b.checkLease(req.Lease)
 }
 
-func (b *Broker) checkNameKind(name string, k Kind) error {
+// checkName says whether a name can be that of a lock.
+func (b *Broker) checkName(name string) error {
 	if err := checkName(name, b.cfg.Limits.NameBytes); err != nil {
+		return err
+	}
+	return b.checkReserved(name)
+}
+
+func (b *Broker) checkNameKind(name string, k Kind) error {
+	if err := b.checkName(name); err != nil {
 		return err
 	}
 	if k < Exclusive || k > Semaphore {
@@ -37,8 +45,12 @@ func (b *Broker) checkNameKind(name string, k Kind) error {
 }
 
 const (
-	// maxPermits bounds the permits of one request.
-	maxPermits = 1000
+	// MaxPermits bounds the permits of one request, over all of its names: the script that takes them costs Redis about
+	// 2 µs for each, and nobody else is served meanwhile.
+	MaxPermits = 1000
+	// MaxHolds bounds how often one holder holds a lock. Each read hold has a key of its own in Redis, and a script that ends
+	// the hold looks at all of them.
+	MaxHolds = 100
 	// maxLimit bounds the permits of a semaphore: Redisson counts them with 32 bits.
 	maxLimit = math.MaxInt32
 )
@@ -54,8 +66,8 @@ func (b *Broker) checkItem(i Item) error {
 	switch {
 	case i.Kind != Semaphore && (i.Permits > 0 || i.Limit > 0):
 		return bad("only a semaphore has permits and a limit")
-	case i.Permits > maxPermits:
-		return bad("one request can have at most " + strconv.Itoa(maxPermits) + " permits")
+	case i.Permits > MaxPermits:
+		return bad("one request can have at most " + strconv.Itoa(MaxPermits) + " permits")
 	case i.Limit > maxLimit:
 		return bad("a semaphore can have at most " + strconv.Itoa(maxLimit) + " permits")
 	case i.Limit > 0 && i.Permits > i.Limit:
@@ -73,6 +85,7 @@ func (b *Broker) checkItems(req AcquireRequest) error {
 	if most := b.cfg.Limits.NamesPerAcquire; len(req.More) >= most {
 		return b.metrics.denied("names", most)
 	}
+	permits := permitsOf(first.Kind, first.Permits)
 	seen := map[string]bool{req.Name: true}
 	for _, i := range req.More {
 		if err := b.checkHeldItem(i, req.Holder); err != nil {
@@ -82,6 +95,10 @@ func (b *Broker) checkItems(req AcquireRequest) error {
 			return &InvalidError{Field: "items", Reason: ReasonName, Detail: "a name comes twice"}
 		}
 		seen[i.Name] = true
+		permits += permitsOf(i.Kind, i.Permits)
+	}
+	if permits > MaxPermits {
+		return b.metrics.denied("permits", MaxPermits)
 	}
 	return nil
 }

@@ -2,10 +2,12 @@ package broker
 
 import "time"
 
-// Config is what a Broker is told at its start. All fields are required.
+// Config is what a Broker is told at its start. All fields are required but KeyPrefix.
 type Config struct {
 	// Replica is this process's name for people.
 	Replica string
+	// KeyPrefix is what the store puts in front of each name.
+	KeyPrefix string
 	// SessionTTL is the TTL of a session that asks for none; the others bound what it may ask for.
 	SessionTTL    time.Duration
 	MinSessionTTL time.Duration

@@ -47,10 +47,11 @@ type (
 		ID       uint64
 		Position int
 	}
-	// Released: one hold was given back.
+	// Released: one hold was given back. Validity is that of what remains, if anything does.
 	Released struct {
 		ID        uint64
 		Remaining uint32
+		Validity  Validity
 	}
 	// Extended: the lease lasts longer.
 	Extended struct {

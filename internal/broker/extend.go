@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,7 @@ type extension struct {
 	shorten bool
 	r       Renewal
 	was     time.Time   // the validity before
+	levels  []level     // before
 	start   time.Time   // of the last store call
 	noted   func(error) // from prolongingLocked
 }
@@ -96,7 +98,7 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error
 // extensionLocked begins an extension.
 func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error) {
 	e := extension{
-		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, noted: func(error) {},
+		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, levels: slices.Clone(l.levels), noted: func(error) {},
 		r: Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits},
 	}
 	if l.over {
@@ -120,6 +122,11 @@ func (l *Lease) shorteningLocked(e extension) {
 	l.shortening = true
 	if until := time.Now().Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
 		l.until = until
+		for i := range l.levels {
+			if l.levels[i].until.After(until) {
+				l.levels[i].until = until
+			}
+		}
 		l.sess.autoLocked(l)
 	}
 	l.b.keeper.Keep(l, l.until)
@@ -161,10 +168,10 @@ func (l *Lease) changeLocked(e extension) {
 		l.outlastLocked()
 	}
 	if e.shorten {
-		l.until = time.Time{}
+		l.endLocked(e.start.Add(e.r.TTL - margin(e.r.TTL)))
 	}
-	l.stretchLocked(e.start, e.r.TTL)
-	l.auto = e.auto
+	l.stretchLocked(e.start, e.r.TTL, 0)
+	l.makeAutoLocked(e.auto)
 	l.sess.autoLocked(l)
 }
 
@@ -173,7 +180,7 @@ func (l *Lease) changeLocked(e extension) {
 func (l *Lease) notShortenedLocked(e extension, err error) {
 	l.changed = time.Now() // the renewal that follows counts
 	if !errors.Is(err, ErrOutcomeUnknown) {
-		l.until = e.was
+		l.until, l.levels = e.was, e.levels
 	}
 	l.b.keeper.Keep(l, l.until)
 	if l.auto {

@@ -26,6 +26,7 @@ type Lease struct {
 	auto       bool
 	until      time.Time // validity
 	count      uint32
+	levels     []level   // of a reader that has several holds; until and auto are what they are together
 	permits    uint32    // of a semaphore, that are left
 	reduced    time.Time // when permits were given back
 	shortening bool      // a call that shortens it is under way: renewals do not count
@@ -117,7 +118,7 @@ func (l *Lease) Renewal(now time.Time) (r Renewal, ok bool) {
 	defer l.b.mu.Unlock()
 	r = Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits}
 	if l.auto {
-		r.TTL = max(l.sess.heard.Add(l.sess.ttl).Sub(now), 0)
+		r.TTL, r.Level = max(l.sess.heard.Add(l.sess.ttl).Sub(now), 0), l.autoLevel()
 	}
 	return r, !l.over
 }
@@ -136,23 +137,16 @@ func (l *Lease) Interval() time.Duration { return l.sess.ttl / heartbeats }
 func (l *Lease) Name() string { return l.name }
 
 // Renewed takes note of a renewal whose call began at start.
-func (l *Lease) Renewed(start time.Time, ttl time.Duration) {
+func (l *Lease) Renewed(start time.Time, r Renewal) {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
 	if l.over {
 		return
 	}
-	if !l.shortening && !start.Before(l.changed) {
-		l.stretchLocked(start, ttl)
+	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
+		l.stretchLocked(start, r.TTL, r.Level)
 	}
 	l.sess.trustLocked(l)
-}
-
-// stretchLocked prolongs the validity after a store call that set at least this TTL.
-func (l *Lease) stretchLocked(start time.Time, ttl time.Duration) {
-	if until := start.Add(ttl - margin(ttl)); until.After(l.until) {
-		l.until = until
-	}
 }
 
 // Reduced says whether permits were given back since a time. A renewal that began before asks for more than there are.

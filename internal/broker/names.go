@@ -9,6 +9,7 @@ import (
 // The reasons of an InvalidError. They are part of the API.
 const (
 	ReasonName        = "INVALID_NAME"
+	ReasonReserved    = "NAME_RESERVED"
 	ReasonHolder      = "INVALID_HOLDER"
 	ReasonKind        = "INVALID_KIND"
 	ReasonDuration    = "INVALID_DURATION"

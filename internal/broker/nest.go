@@ -45,6 +45,9 @@ func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
 	case b.tooOld(asked):
 		b.refuseLocked(w, Failed{ID: w.id, Err: ErrUnavailable})
 		return
+	case l.count >= MaxHolds:
+		b.refuseLocked(w, Failed{ID: w.id, Err: b.metrics.denied("holds", MaxHolds)})
+		return
 	}
 	w.trying, w.unsure = true, false
 	c := l.nestedLocked(w)
@@ -85,11 +88,9 @@ func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 	default:
 		b.removeLocked(w)
 		b.metrics.acquired(l.kind, nil)
-		l.count++
-		l.auto = l.auto || w.auto
+		l.onceMoreLocked(a.until(), w.auto)
 		s := l.sess
 		s.autoLocked(l)
-		l.stretchLocked(a.start, a.claim.TTL)
 		b.keeper.Keep(l, l.until)
 		s.emitLocked(Granted{ID: w.id, Hold: l.hold(), Validity: s.validityLocked(l.until), Count: l.count, Auto: l.auto})
 	}

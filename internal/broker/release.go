@@ -150,17 +150,23 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 	r := l.returnAll()
 	r.Remaining = remaining
 	h := &handover{r: r}
+	b.mu.Lock()
+	prolonged := l.prolongingLocked(max(time.Until(l.until), 0)) // by the hold that is given back
+	after := l.distrustLocked()
+	b.mu.Unlock()
 	b.giveBack(h)
 	err := h.err
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	after(err == nil, !errors.Is(err, ErrOutcomeUnknown))
+	prolonged(err)
 	switch {
 	case l.over:
 		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
 	case err == nil:
 		l.count = remaining
 		l.traceReleased(id)
-		l.sess.emitLocked(Released{ID: id, Remaining: remaining})
+		l.sess.emitLocked(Released{ID: id, Remaining: remaining, Validity: l.sess.validityLocked(l.until)})
 	case errors.Is(err, ErrNotHeld), errors.Is(err, ErrStale):
 		l.loseLocked(LostForced)
 		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})

@@ -175,8 +175,8 @@ func (s *Session) hurryLocked() {
 
 // autoLocked takes note of a lease that may have become an auto lease, or of one that ends earlier.
 func (s *Session) autoLocked(l *Lease) {
-	if l.auto && (s.soonest.IsZero() || l.until.Before(s.soonest)) {
-		s.soonest = l.until
+	if until := l.autoUntilLocked(); l.auto && (s.soonest.IsZero() || until.Before(s.soonest)) {
+		s.soonest = until
 	}
 }
 

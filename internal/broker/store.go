@@ -49,7 +49,8 @@ type Claim struct {
 	Count uint32
 	// Fence is the fence the owner already has; 0 when Count is 1.
 	Fence Fence
-	// TTL is how long the lease lasts from now. A longer remaining time is never shortened.
+	// TTL is how long the lease lasts from now. A longer remaining time is never shortened. For Read it is that of the
+	// hold with the number Count alone; the others keep theirs.
 	TTL time.Duration
 	// Beside is, for Read, the owner of a write hold that does not stand in the way: its holder wants to read as well.
 	Beside Owner
@@ -66,7 +67,7 @@ type Claim struct {
 type Grant struct {
 	// Fence of the hold. A repetition gets the same one, but for a semaphore, where it gets a greater one.
 	Fence Fence
-	// TTL is the remaining time of the lease, at least the claim's.
+	// TTL is the remaining time of the lease, at least the claim's. For Read it is that of the hold that was claimed.
 	TTL time.Duration
 }
 
@@ -118,6 +119,8 @@ type Renewal struct {
 	TTL time.Duration
 	// Permits is how many permits the hold has, 0 if that is not known.
 	Permits uint32
+	// Level is, for Read, which of the owner's holds is to last so long, counted from 1; 0 is the first.
+	Level uint32
 }
 
 // State is what the Store knows of a name.
@@ -132,7 +135,8 @@ type State struct {
 	Owner Owner
 	// Count is how often that owner holds the name.
 	Count uint32
-	// Holders is how many owners hold the name; for a semaphore, how many permits are out.
+	// Holders is how many hold the name; for a semaphore, how many permits are out. A writer that reads as well is one,
+	// although it has two owners.
 	Holders uint32
 	// TTL is the remaining time, or NoTTL. With several holders it is the longest.
 	TTL time.Duration
@@ -244,8 +248,8 @@ type SeenHold struct {
 //   - what the method says,
 //   - ErrUnavailable: surely nothing was done,
 //   - ErrOutcomeUnknown: it may have been done, may be done late, or not at all; the caller repeats, it does not guess,
-//   - ErrKindMismatch: the name is in use for something else,
-//   - ErrStoreFull: the store refuses to store more.
+//   - ErrKindMismatch: the name, or a key that belongs to it, is in use for something else; nothing was done,
+//   - ErrStoreFull: the store refuses to store more; nothing was done.
 //
 // A cancelled ctx is ErrOutcomeUnknown unless the attempt was not begun.
 type Store interface {
@@ -264,7 +268,8 @@ type Store interface {
 
 	// Release gives a hold back, frees the name and tells the listeners, or hands it to Return.Next without telling
 	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence. With
-	// Remaining 0 the owner's place is given up in any case.
+	// Remaining 0 the owner's place is given up in any case. For Read the last holds are given back; each has a lease of
+	// its own, and an owner reads as long as the longest of those it has. If none of them lasts, it does not read any more.
 	// Repeated: ErrNotHeld when it was freed; no error when it was counted down; the same fence when it was handed over and the successor still holds
 	// it. Executed late: ErrNotHeld or ErrStale, nobody else's hold is touched.
 	Release(ctx context.Context, r Return) (Returned, error)

@@ -31,7 +31,7 @@ func (s *Session) Watch(id uint64, name string) {
 	defer b.mu.Unlock()
 	err := s.admitLocked(id)
 	if err == nil {
-		err = checkName(name, b.cfg.Limits.NameBytes)
+		err = b.checkName(name)
 	}
 	_, already := s.watched[name]
 	if err == nil && !already && len(s.watched) >= b.cfg.Limits.WatchesPerSession {

@@ -62,6 +62,14 @@ func fromValidity(v broker.Validity) *lockdv1.Validity {
 	}
 }
 
+func fromReleased(e broker.Released) *lockdv1.Released {
+	r := &lockdv1.Released{Remaining: e.Remaining}
+	if e.Remaining > 0 {
+		r.Validity = fromValidity(e.Validity)
+	}
+	return r
+}
+
 func left(until, now time.Time) *durationpb.Duration { return durationpb.New(max(until.Sub(now), 0)) }
 
 // optional is nil for 0, which stands for "not known".
@@ -85,7 +93,7 @@ func fromEvent(e broker.Event) *lockdv1.SessionResponse {
 	case broker.Queued:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: count(e.Position)}}
 	case broker.Released:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Released{Released: &lockdv1.Released{Remaining: e.Remaining}}
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Released{Released: fromReleased(e)}
 	case broker.Extended:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Extended{Extended: &lockdv1.Extended{Validity: fromValidity(e.Validity)}}
 	case broker.Done:
@@ -180,8 +188,8 @@ func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
 			NameBytes: count(l.NameBytes), HolderBytes: count(l.HolderBytes), AnnotationBytes: count(l.AnnotationBytes),
 			FrameBytes: count(l.FrameBytes), LocksPerSession: count(s.MaxLocks()),
 			WaitersPerSession: count(l.WaitersPerSession), WatchesPerSession: count(l.WatchesPerSession),
-			NamesPerAcquire: count(l.NamesPerAcquire),
-			MinLease:        durationpb.New(l.MinLease), MaxLease: durationpb.New(l.MaxLease), MaxWait: durationpb.New(l.MaxWait),
+			NamesPerAcquire: count(l.NamesPerAcquire), PermitsPerAcquire: broker.MaxPermits, HoldCount: broker.MaxHolds,
+			MinLease: durationpb.New(l.MinLease), MaxLease: durationpb.New(l.MaxLease), MaxWait: durationpb.New(l.MaxWait),
 		},
 	}
 }

@@ -94,7 +94,12 @@ func (w *work) acquireAll(cs []broker.Claim) ([]broker.Grant, error) {
 		}
 	}()
 	for i, c := range cs {
-		es[i] = w.entryLocked(c.Name, w.now)
+		if es[i] = w.entryLocked(c.Name, w.now); es[i].mismatch(c.Kind) {
+			es = es[:i+1]
+			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, broker.ErrKindMismatch)
+		}
+	}
+	for i, c := range cs {
 		err := w.check(es[i], c)
 		if err == nil {
 			continue
@@ -102,7 +107,6 @@ func (w *work) acquireAll(cs []broker.Claim) ([]broker.Grant, error) {
 		if held, ok := err.(*broker.HeldError); ok { //nolint:errorlint // check wraps nothing
 			held.Name = c.Name
 		}
-		es = es[:i+1]
 		return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
 	}
 	gs := make([]broker.Grant, len(cs))

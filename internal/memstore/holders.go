@@ -41,7 +41,7 @@ func (e *entry) holders(now time.Time) (hs []broker.Holder) {
 	readers := len(hs)
 	for o := range l.readers {
 		if r := l.reads(o, now); r != nil {
-			hs = append(hs, broker.Holder{Owner: o, Kind: broker.Read, Count: r.count, TTL: r.expires.Sub(now)})
+			hs = append(hs, broker.Holder{Owner: o, Kind: broker.Read, Count: r.count(), TTL: r.expires().Sub(now)})
 		}
 	}
 	slices.SortFunc(hs[readers:], func(a, b broker.Holder) int { return cmp.Compare(a.Owner, b.Owner) })

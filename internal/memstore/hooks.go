@@ -30,7 +30,9 @@ func (s *Store) ExpireHold(name string, o broker.Owner) {
 	}
 	now := time.Now()
 	if e.shared != nil && e.shared.readers[o] != nil {
-		e.shared.readers[o].expires = now
+		for i := range e.shared.readers[o].holds {
+			e.shared.readers[o].holds[i] = now
+		}
 	}
 	if e.permits == nil {
 		return

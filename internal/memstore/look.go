@@ -53,16 +53,13 @@ func (l *readWrite) describe(st *broker.State, now time.Time) {
 	first, n, left := l.alive(now)
 	if l.writer == "" {
 		if n > 0 {
-			st.Kind, st.Held, st.Owner, st.Count = broker.Read, true, first, l.readers[first].count
+			st.Kind, st.Held, st.Owner, st.Count = broker.Read, true, first, l.readers[first].count()
 			st.Holders, st.TTL = n, left
 		}
 		return
 	}
 	st.Kind, st.Held, st.Owner, st.Count = broker.Write, true, l.writer, l.count
-	st.Holders, st.TTL = n, l.expires.Sub(now)
-	if l.reads(l.writer, now) == nil {
-		st.Holders++
-	}
+	st.Holders, st.TTL = 1, l.expires.Sub(now) // whoever reads beside a writer is the writer itself
 }
 
 func (p *semaphore) describe(st *broker.State, now time.Time) {

@@ -18,11 +18,38 @@ type readWrite struct {
 	fence  broker.Fence
 }
 
-// reading is the hold of one reader.
+// reading is the hold of one reader. It may read several times over, and reads as long as the longest of those holds lasts.
 type reading struct {
-	count   uint32
-	fence   broker.Fence
-	expires time.Time
+	fence broker.Fence
+	holds []time.Time // when each ends
+}
+
+// expires is when the last of the holds ends.
+func (r *reading) expires() time.Time {
+	last := r.holds[0]
+	for _, end := range r.holds[1:] {
+		last = laterOf(last, end)
+	}
+	return last
+}
+
+func (r *reading) count() uint32 { return uint32(len(r.holds)) } //nolint:gosec // it was given as one
+
+// end has all holds that have not ended end at a time.
+func (r *reading) end(now, at time.Time) {
+	for i := range r.holds {
+		if now.Before(r.holds[i]) {
+			r.holds[i] = at
+		}
+	}
+}
+
+// resize makes it so many holds. A new one has ended so far.
+func (r *reading) resize(count uint32) {
+	for r.count() < count {
+		r.holds = append(r.holds, time.Time{})
+	}
+	r.holds = r.holds[:count]
 }
 
 // writtenBy says whether an owner has the write hold.
@@ -35,7 +62,7 @@ func (l *readWrite) reads(o broker.Owner, now time.Time) *reading {
 	if l == nil {
 		return nil
 	}
-	if r := l.readers[o]; r != nil && now.Before(r.expires) {
+	if r := l.readers[o]; r != nil && now.Before(r.expires()) {
 		return r
 	}
 	return nil
@@ -57,13 +84,13 @@ func (l *readWrite) single() broker.Owner {
 // alive is the first reader by name whose hold has not ended, how many there are, and for how long the last one reads.
 func (l *readWrite) alive(now time.Time) (first broker.Owner, n uint32, left time.Duration) {
 	for o, r := range l.readers {
-		if !now.Before(r.expires) {
+		if !now.Before(r.expires()) {
 			continue
 		}
 		if n++; n == 1 || o < first {
 			first = o
 		}
-		left = max(left, r.expires.Sub(now))
+		left = max(left, r.expires().Sub(now))
 	}
 	return first, n, left
 }
@@ -104,12 +131,13 @@ func (w *work) takeRead(e *entry, c broker.Claim) broker.Grant {
 	return w.readOn(e, r, 1, c.TTL)
 }
 
-// readOn sets how often a reader holds the lock and prolongs its hold.
+// readOn sets how often a reader holds the lock and prolongs the last of its holds.
 func (w *work) readOn(e *entry, r *reading, count uint32, ttl time.Duration) broker.Grant {
-	r.count = count
+	r.resize(count)
 	e.fenceUntil = w.now.Add(w.fenceTTL)
+	left := later(&r.holds[count-1], w.now, ttl)
 	later(&e.shared.expires, w.now, ttl)
-	return broker.Grant{Fence: r.fence, TTL: later(&r.expires, w.now, ttl)}
+	return broker.Grant{Fence: r.fence, TTL: left}
 }
 
 func (w *work) nestRead(e *entry, c broker.Claim) (broker.Grant, error) {
@@ -133,12 +161,14 @@ func (w *work) releaseRead(e *entry, r broker.Return) (res broker.Returned, told
 		return res, false, broker.ErrNotHeld
 	case r.Fence != 0 && r.Fence != hold.fence:
 		return res, false, broker.ErrStale
-	case r.Remaining > 0:
-		hold.count = r.Remaining
-		return res, false, nil
 	}
-	w.ended(e, broker.EndReleased, hold.fence)
-	delete(l.readers, r.Owner)
+	if r.Remaining > 0 {
+		hold.resize(min(r.Remaining, hold.count()))
+	}
+	if r.Remaining == 0 || !w.now.Before(hold.expires()) {
+		w.ended(e, broker.EndReleased, hold.fence)
+		delete(l.readers, r.Owner)
+	}
 	if l.writer != "" || !w.drain(e) {
 		return res, false, nil
 	}
@@ -149,7 +179,7 @@ func (w *work) releaseRead(e *entry, r broker.Return) (res broker.Returned, told
 // drain forgets readers that have ended, and says whether that leaves nobody, so that the name is free.
 func (w *work) drain(e *entry) (free bool) {
 	for o, r := range e.shared.readers {
-		if !w.now.Before(r.expires) {
+		if !w.now.Before(r.expires()) {
 			delete(e.shared.readers, o)
 		}
 	}
@@ -168,8 +198,10 @@ func (w *work) renewRead(e *entry, r broker.Renewal) bool {
 	if hold == nil || r.Fence != 0 && r.Fence != hold.fence {
 		return false
 	}
-	later(&hold.expires, w.now, r.TTL)
-	later(&e.shared.expires, w.now, r.TTL)
+	if r.TTL > 0 {
+		later(&hold.holds[min(max(r.Level, 1), hold.count())-1], w.now, r.TTL)
+		later(&e.shared.expires, w.now, r.TTL)
+	}
 	return true
 }
 

@@ -42,7 +42,7 @@ func (e *entry) seen(now time.Time) (holds []broker.SeenHold) {
 			add("write "+string(l.writer), l.fence, l.expires, false)
 		}
 		for o, r := range l.readers {
-			add("read "+string(o), r.fence, r.expires, false)
+			add("read "+string(o), r.fence, r.expires(), false)
 		}
 	}
 	if e.permits != nil {

@@ -31,7 +31,7 @@ func (w *work) shorten(r broker.Renewal) error {
 	ends := w.now.Add(r.TTL)
 	switch r.Kind {
 	case broker.Read:
-		e.shared.readers[r.Owner].expires = ends
+		e.shared.readers[r.Owner].end(w.now, ends)
 		if e.shared.writer != "" {
 			later(&e.shared.expires, w.now, r.TTL)
 		} else {

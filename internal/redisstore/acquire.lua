@@ -18,6 +18,8 @@ if count == '1' and redis.call('PTTL', KEYS[1]) == -2 then
   return {1, fence, ttl}
 end
 
+local misfits = misfit(KEYS[1], 'hash')
+if misfits then return misfits end
 local fields = redis.call('HLEN', KEYS[1])
 local mine = fields == 1 and redis.call('HGET', KEYS[1], owner)
 

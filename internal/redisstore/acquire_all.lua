@@ -11,6 +11,8 @@
 -- Safe to run twice: the second run finds all held and returns what the scripts for one would. All is read before anything
 -- is written, but for what has ended; the first write is the one that fails when memory is full.
 local widths = {exclusive = 2, fair = 6, read = 3, write = 3, semaphore = 3}
+local misfits = {exclusive = plain_misfit, read = rw_misfit, write = rw_misfit, semaphore = sem_misfit}
+function misfits.fair(k) return plain_misfit(k) or fair_misfit(k) end
 local checks = {exclusive = plain_check, fair = fair_check, read = read_check, write = write_check, semaphore = sem_check}
 local takes = {exclusive = plain_take, fair = fair_take, read = read_take, write = write_take, semaphore = sem_take}
 
@@ -40,15 +42,18 @@ for i = 1, (#ARGV - 1) / 6 do
     },
   }
   at = at + widths[kind]
-  local _, bad = last_fence(claim.keys.token)
+  local bad = misfits[kind](claim.keys)
   if bad then return bad end
+  claims[i] = claim
+end
+
+for i, claim in ipairs(claims) do
   local refusal
-  refusal, claim.state = checks[kind](claim.keys, claim.a)
+  refusal, claim.state = checks[claim.kind](claim.keys, claim.a)
   if refusal then
-    if not refusal.err then table.insert(refusal, 2, i) end
+    table.insert(refusal, 2, i)
     return refusal
   end
-  claims[i] = claim
 end
 
 local answer = {1, 0}

@@ -20,5 +20,7 @@ local a = {
   owner = ARGV[1], count = ARGV[2], ttl = tonumber(ARGV[3]), fence = ARGV[4], fence_ttl = ARGV[5],
   place = tonumber(ARGV[6]),
 }
+local bad = plain_misfit(f) or fair_misfit(f)
+if bad then return bad end
 local refusal, mine = fair_check(f, a)
 return refusal or fair_take(f, a, mine)

@@ -15,5 +15,7 @@ local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[7]}
 local a = {
   owner = ARGV[1], count = ARGV[2], ttl = tonumber(ARGV[3]), fence = ARGV[4], fence_ttl = ARGV[5], beside = ARGV[6],
 }
+local bad = rw_misfit(r)
+if bad then return bad end
 local refusal, state = read_check(r, a)
 return refusal or read_take(r, a, state)

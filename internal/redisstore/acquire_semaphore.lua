@@ -12,5 +12,7 @@ local s = {name = KEYS[1], token = KEYS[2], out = KEYS[3], channel = ARGV[6]}
 local a = {
   owner = ARGV[1], permits = tonumber(ARGV[2]), ttl = tonumber(ARGV[3]), limit = tonumber(ARGV[4]), fence_ttl = ARGV[5],
 }
+local bad = sem_misfit(s)
+if bad then return bad end
 local refusal, state = sem_check(s, a)
 return refusal or sem_take(s, a, state)

@@ -13,5 +13,7 @@ local a = {
   owner = ARGV[1], count = ARGV[2], ttl = tonumber(ARGV[3]), fence = ARGV[4], fence_ttl = ARGV[5],
   place = tonumber(ARGV[6]),
 }
+local bad = rw_misfit(r)
+if bad then return bad end
 local refusal, state = write_check(r, a)
 return refusal or write_take(r, a, state)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockd-io/lockd/internal/broker"
 )
 
 // Config says which Redis, and how to use it. A zero field is its default.
@@ -66,8 +68,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check says whether the prefix leaves all keys of a name in one cluster slot.
+// check says whether names with the prefix can be locks, and all keys of a name are in one cluster slot.
 func (c Config) check() error {
+	if broker.Reserved(c.Prefix) {
+		return fmt.Errorf("prefix %q: helper keys of locks begin like this", c.Prefix)
+	}
 	open, shut := strings.Index(c.Prefix, "{"), strings.Index(c.Prefix, "}")
 	if open < 0 && shut < 0 || open >= 0 && shut > open+1 {
 		return nil

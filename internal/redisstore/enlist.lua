@@ -12,6 +12,8 @@ local place, now = tonumber(ARGV[1]), now_ms()
 local owners = {}
 for i = 3, #ARGV do owners[i - 2] = ARGV[i] end
 
+local bad = plain_misfit(f) or fair_misfit(f)
+if bad then return bad end
 local holder = redis.call('HLEN', f.name) == 1 and redis.call('HKEYS', f.name)[1]
 local _, first = fair_purge(f, now, true)
 local queued = redis.call('ZMSCORE', f.timeouts, unpack(owners))

@@ -16,14 +16,14 @@ import (
 
 // verdicts says what an error reply of Redis means, by how it begins. The first that fits counts.
 //
-// Those that are ErrUnavailable come either instead of running a script, or from the first write in it, and scripts
-// write last: nothing was done.
+// Those that are ErrUnavailable or ErrStoreFull come either instead of running a script, or from the first write in it: Redis
+// refuses no write of a script that has written. Those of LOCKDKIND come from the checks that scripts begin with. In both
+// cases nothing was done. Any other error, such as a WRONGTYPE that no check found, may have come half-way.
 var verdicts = []struct {
 	begins string
 	means  error
 }{
 	{"OOM ", broker.ErrStoreFull},
-	{"WRONGTYPE ", broker.ErrKindMismatch},
 	{"LOCKDKIND ", broker.ErrKindMismatch}, // ours, see fence.lua
 	{"READONLY ", broker.ErrUnavailable},
 	{"LOADING ", broker.ErrUnavailable},

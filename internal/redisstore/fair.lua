@@ -9,6 +9,8 @@
 -- and channel: a waiter's own channel is that, a colon, and its owner.
 --
 -- A waiter of Redisson hears 0 on its own channel when the name may be taken. Those of lockd hear the news of the name.
+--
+-- fair_misfit sets empty if there is none of these four keys.
 
 -- A grant of Redisson moves all deadlines of the queue forward by what its own wait was, by default that many ms.
 local GRANT_SHIFT = 300000
@@ -17,6 +19,16 @@ local SILENT_FOR = 4000
 local SUSPECTED_FOR = 20000
 -- A queue in which only lockd waits ends so long after its last waiter was heard of.
 local QUEUE_LIVES = 600000
+-- So many dead are taken out of queues in one script, at most: 500 of ours, or 45 of Redisson's, which cost more. The next
+-- script goes on.
+local purge_left = 500
+
+-- fair_misfit returns an error reply if something else is at the keys of the queue.
+local function fair_misfit(f)
+  f.empty = redis.call('EXISTS', f.queue, f.timeouts, f.places, f.suspects) == 0
+  if f.empty then return nil end
+  return misfit(f.queue, 'list', f.timeouts, 'zset', f.places, 'zset', f.suspects, 'hash')
+end
 
 -- fair_listens says whether anybody hears the channel of a waiter of Redisson. lockd listens to the channels of its own waiters
 -- as well, but those live by their places alone: their owners have a # or end with :unary.
@@ -54,16 +66,26 @@ local function fair_dead(f, owner, now, watch)
   return false
 end
 
+-- fair_bury takes the dead at the head of the queue out of it: the first one, which is known to be dead, and those of ours
+-- right behind it.
+local function fair_bury(f, now)
+  local next = redis.call('LRANGE', f.queue, 0, 99)
+  local ends, n = redis.call('ZMSCORE', f.places, unpack(next)), 1
+  while ends[n + 1] and tonumber(ends[n + 1]) <= now do n = n + 1 end
+  redis.call('LTRIM', f.queue, n, -1)
+  redis.call('ZREM', f.timeouts, unpack(next, 1, n))
+  redis.call('ZREM', f.places, unpack(next, 1, n))
+  redis.call('HDEL', f.suspects, unpack(next, 1, n))
+  purge_left = purge_left - n - 10
+end
+
 -- fair_purge takes the dead out of the head of the queue, and returns its head afterwards and before.
 local function fair_purge(f, now, watch)
+  if f.empty then return nil, nil end
   local first = redis.call('LINDEX', f.queue, 0)
   local head = first
-  for _ = 1, 1000 do
-    if not head or not fair_dead(f, head, now, watch) then break end
-    redis.call('LPOP', f.queue)
-    redis.call('ZREM', f.timeouts, head)
-    redis.call('ZREM', f.places, head)
-    redis.call('HDEL', f.suspects, head)
+  while head and purge_left > 0 and fair_dead(f, head, now, watch) do
+    fair_bury(f, now)
     head = redis.call('LINDEX', f.queue, 0)
   end
   return head, first
@@ -88,6 +110,7 @@ end
 
 -- fair_forget takes a waiter of ours out of the queue, and says whether it was there.
 local function fair_forget(f, owner)
+  if f.empty then return false end
   local ours = redis.call('ZREM', f.places, owner)
   if redis.call('ZREM', f.timeouts, owner) + ours == 0 then return false end
   redis.call('LREM', f.queue, 1, owner)
@@ -120,12 +143,14 @@ end
 -- fair_turn tells the head of the queue that it is next when the present hold ends, after ttl ms at the latest. Waiters
 -- of Redisson find that out by themselves.
 local function fair_turn(f, ttl)
+  if f.empty then return end
   local head = redis.call('LINDEX', f.queue, 0)
   if head and fair_ours(f, head) then news(f.name, 'turn', string.format('%.0f', math.max(ttl, 1)), 0, head) end
 end
 
 -- fair_news tells the head of the queue where it stands, unless it was the head before.
 local function fair_news(f, first)
+  if f.empty then return end
   local head = redis.call('LINDEX', f.queue, 0)
   if not head or head == first then return end
   local left = redis.call('PTTL', f.name)
@@ -154,6 +179,7 @@ end
 
 -- fair_note notes how long the places of owners live, who have so many waiters of Redisson before them.
 local function fair_note(f, owners, before, now, place)
+  f.empty = false
   local places, timeouts = {}, {}
   for i, owner in ipairs(owners) do
     places[2 * i - 1], places[2 * i] = now + place, owner

@@ -1,27 +1,46 @@
--- fence.lua: what acquire.lua and release.lua share. It is put in front of both and is no script by itself.
+-- fence.lua: what all scripts share. It is put in front of them and is no script by itself.
+--
+-- Each script checks what is at its keys before its first write, so that no command fails half-way. The error of such a
+-- check begins with LOCKDKIND and says that nothing was changed; any other error leaves that open.
 --
 -- A fence key holds the last fence of a name, in decimal. Numbers stay below 2^53, where Lua's are exact.
+
+-- other_kind is the error of a key that is in use for something else.
+local function other_kind(what) return redis.error_reply('LOCKDKIND ' .. what) end
+
+-- misfit returns an error reply if one of several keys has another type than its own. It is called with key, type, key,
+-- type and so on.
+local function misfit(...)
+  for i = 1, select('#', ...), 2 do
+    local key, want = select(i, ...)
+    local is = redis.call('TYPE', key).ok
+    if is ~= want and is ~= 'none' then return other_kind('a key of the name is a ' .. is .. ', not a ' .. want) end
+  end
+end
 
 -- number_of reads what was in a fence key. Going on from something else could make fences smaller, so nothing is done to
 -- such a name: the second result is then an error reply.
 local function number_of(text)
   local fence = string.match(text, '^%d+$') and tonumber(text)
   if not fence or fence > 9007199254740000 then
-    return nil, redis.error_reply('LOCKDKIND the fence key holds no fence')
+    return nil, other_kind('the fence key holds no fence')
   end
   return fence
 end
 
 -- last_fence returns the fence in a key, 0 if there is none, or nil and an error reply if something else is in it.
 local function last_fence(key)
-  local text = redis.call('GET', key)
+  local text = redis.pcall('GET', key)
   if not text then return 0 end
+  if type(text) == 'table' then return nil, other_kind('the fence key is no string') end
   return number_of(text)
 end
 
 -- fence_text is the fence of a hold that has its name for itself alone, as far as known: given, or the last one.
 local function fence_text(given, key)
-  return given ~= '0' and given or redis.call('GET', key) or '0'
+  if given ~= '0' then return given end
+  local text = redis.pcall('GET', key)
+  return type(text) == 'string' and text or '0'
 end
 
 -- next_fence returns max(last + 1, now in microseconds): it grows on after the key was lost, too.
@@ -47,13 +66,18 @@ local function keep_fence(key, fence, ttl)
 end
 
 -- advance_fence stores the next fence and returns it, or nil and an error reply: max(last + 1, now in microseconds). The
--- clock is nearly always ahead, so it is stored first, and the last fence is what was there before.
+-- clock is nearly always ahead, so it is stored first, and the last fence is what was there before. Redis leaves a key of
+-- another type alone, and so this may be the first write of a script without a check before it.
 local function advance_fence(key, ttl)
   local fence = next_fence(0)
-  local text = redis.call('SET', key, string.format('%.0f', fence), 'KEEPTTL', 'GET')
+  local text = redis.pcall('SET', key, string.format('%.0f', fence), 'KEEPTTL', 'GET')
   if not text then
     redis.call('PEXPIRE', key, ttl)
     return fence
+  end
+  if type(text) == 'table' then
+    if string.find(text.err, 'WRONGTYPE', 1, true) then text = other_kind('the fence key is no string') end
+    return nil, text
   end
   local last, bad = number_of(text)
   if bad then

@@ -5,6 +5,8 @@
 -- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd
 -- Returns 1 if it was held, 0 if not, -3 if it is a read-write lock.
 -- Safe to run twice: a second run finds nothing and tells nobody.
+local bad = misfit(KEYS[1], 'hash')
+if bad then return bad end
 if redis.call('HLEN', KEYS[1]) == 0 then return 0 end
 if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then return -3 end
 redis.call('DEL', KEYS[1])

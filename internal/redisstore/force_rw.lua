@@ -5,25 +5,27 @@
 -- Returns 1 if it was held in that mode, 0 if not, -3 if it is no read-write lock.
 -- Safe to run twice: a second run finds nothing and tells nobody.
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[5]}
+local bad = misfit(r.name, 'hash')
+if bad then return bad end
 local mode = redis.call('HGET', r.name, 'mode')
 if not mode then return redis.call('EXISTS', r.name) == 1 and -3 or 0 end
 if mode ~= ARGV[4] then return 0 end
+-- The keys of very many holds are left to end by themselves.
 local fences = {}
-if redis.call('HLEN', r.name) <= 1000 then
-  local list = redis.call('HGETALL', r.name)
-  for i = 1, #list, 2 do
-    local writer = writer_of(list[i])
-    if writer then
-      fences[#fences + 1] = redis.call('GET', write_key(r, writer)) or '0'
-      redis.call('DEL', write_key(r, writer))
-    elseif list[i] ~= 'mode' then
-      local fence = redis.call('GET', read_key(r, list[i], 1))
-      if fence then fences[#fences + 1] = rw_fence(fence) end
-      for n = 1, math.min(tonumber(list[i + 1]) or 1, 10000) do redis.call('DEL', read_key(r, list[i], n)) end
-    end
+local list = redis.call('HLEN', r.name) <= 1000 and redis.call('HGETALL', r.name) or {}
+for i = 1, #list, 2 do
+  local writer, count = writer_of(list[i]), tonumber(list[i + 1]) or 1
+  if writer then
+    fences[#fences + 1] = write_fence(r, writer) or '0'
+    redis.call('DEL', write_key(r, writer))
+  elseif list[i] ~= 'mode' and count <= looks_left then
+    looks_left = looks_left - count
+    local fence = read_fence(r, list[i], count)
+    if fence then fences[#fences + 1] = rw_fence(fence) end
+    read_drop(r, list[i], 1, count)
   end
 end
-redis.call('DEL', r.name)
+redis.call('UNLINK', r.name)
 if mode == 'read' then
   tell(r.name, ARGV[3], '0', 'forced', fences[1] or '0')
 else

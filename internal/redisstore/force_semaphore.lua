@@ -5,10 +5,11 @@
 -- Safe to run twice: a second run finds none and tells nobody. Works when memory is full.
 local s = {name = KEYS[1], token = KEYS[2], out = KEYS[3], channel = ARGV[3]}
 local available, bad = sem_available(s)
+bad = bad or misfit(s.out, 'zset')
 if bad then return bad end
 local purged = available and sem_purge(s, now_ms())
 local out = redis.call('ZCARD', s.out)
-redis.call('DEL', s.out)
+redis.call('UNLINK', s.out)
 if not available or out == 0 then
   if purged then sem_tell(s, purged) end
   return 0

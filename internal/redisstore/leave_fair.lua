@@ -26,6 +26,10 @@ local function forget_many(owners)
   fair_bound(f)
 end
 
+local bad = fair_misfit(f)
+if bad then return bad end
+if f.empty then return {1} end
+
 local all = {}
 for i = 2, #ARGV do all[i - 1] = ARGV[i] end
 local queued = redis.call('ZMSCORE', f.timeouts, unpack(all))

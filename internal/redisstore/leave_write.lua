@@ -4,7 +4,7 @@
 -- ARGV[1] redisson_rwlock:{<name>}   ARGV[2...] the writers that do not wait any more
 -- Returns {1}, always.
 -- Safe to run twice: a second run finds none of them and tells nobody. Works when memory is full.
-local writer = redis.call('GET', KEYS[1])
+local writer = redis.pcall('GET', KEYS[1]) -- an error is nobody's mark
 for i = 2, #ARGV do
   if writer == ARGV[i] then
     redis.call('DEL', KEYS[1])

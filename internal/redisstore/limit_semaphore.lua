@@ -6,8 +6,9 @@
 local s = {name = KEYS[1], token = KEYS[2], out = KEYS[3], channel = ARGV[3]}
 local limit = tonumber(ARGV[1])
 local available, bad = sem_available(s)
+bad = bad or misfit(s.out, 'zset')
 if bad then return bad end
-local out = redis.call('ZCARD', s.out) -- before the first write: it fails if that is something else
+local out = redis.call('ZCARD', s.out)
 if not available then
   redis.call('SET', s.name, limit, 'PX', ARGV[2])
   redis.call('DEL', s.out) -- permits of one that is forgotten

@@ -9,12 +9,15 @@
 -- Writes nothing.
 local name = KEYS[1]
 local what = redis.call('TYPE', name).ok
-local fence, queued = redis.call('GET', KEYS[2]) or '', redis.call('LLEN', KEYS[3])
+local fence, queued = redis.pcall('GET', KEYS[2]), redis.pcall('LLEN', KEYS[3])
+if type(fence) ~= 'string' then fence = '' end
+if type(queued) ~= 'number' then queued = 0 end
 if what == 'none' then return {'', 0, 0, fence, '', '0', 0, 0, queued} end
 
 if what == 'string' then
   local s = {name = name, out = KEYS[4]}
   local available, bad = sem_available(s)
+  bad = bad or misfit(s.out, 'zset')
   if bad then return bad end
   local now = now_ms()
   local out = redis.call('ZCOUNT', s.out, '(' .. string.format('%.0f', now), '+inf')
@@ -26,19 +29,19 @@ if what == 'string' then
   return {'semaphore', out > 0 and 1 or 0, left, fence, '', '0', out, limit, queued}
 end
 
+if what ~= 'hash' then return other_kind('the name is a ' .. what .. ', not a lock') end
 local left, mode = redis.call('PTTL', name), redis.call('HGET', name, 'mode')
 if not mode then
-  local hash = redis.call('HGETALL', name)
-  return {'exclusive', 1, left, fence, hash[1], hash[2], #hash / 2, 0, queued}
+  local hash = redis.call('HRANDFIELD', name, 1, 'WITHVALUES') -- a lock has one field; others may have any number
+  return {'exclusive', 1, left, fence, hash[1], hash[2], redis.call('HLEN', name), 0, queued}
 end
 local r = {name = name, base = ARGV[1]}
-local readers = rw_readers(r, false)
 if mode ~= 'write' then
+  local readers = rw_readers(r, false)
   if readers.alive == 0 then return {'', 0, 0, fence, '', '0', 0, 0, queued} end
   if readers.whole then left = readers.left else readers.alive = redis.call('HLEN', name) - 1 end
   return {'read', 1, left, fence, readers.one, readers.count, readers.alive, 0, queued}
 end
 local writer = rw_holder(r)
-local holders, reads = readers.alive + 1, redis.call('HGET', name, writer)
-if reads and read_left(r, writer, reads) >= 0 then holders = readers.alive end
-return {'write', 1, left, fence, writer, redis.call('HGET', name, writer .. ':write') or '0', holders, 0, queued}
+-- Whoever reads beside a writer is the writer itself, so there is one holder.
+return {'write', 1, left, fence, writer, redis.call('HGET', name, writer .. ':write') or '0', 1, 0, queued}

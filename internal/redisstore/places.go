@@ -86,7 +86,11 @@ func (s *Store) queue(ctx context.Context, name string, from, size int) ([]broke
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	cmd := redis.NewCmd(ctx, "lrange", keyOf(queuePrefix, s.prefix+name), from, from+size-1)
-	if err := s.pipelined(ctx, cmd); err != nil && !errors.Is(err, redis.Nil) {
+	switch err := s.pipelined(ctx, cmd); {
+	case err == nil || errors.Is(err, redis.Nil):
+	case redis.HasErrorPrefix(err, "WRONGTYPE"): // it only reads
+		return nil, fmt.Errorf("%w: %w", broker.ErrKindMismatch, err)
+	default:
 		return nil, s.failed(err)
 	}
 	a, err := s.answered(cmd, nil)

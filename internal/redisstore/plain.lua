@@ -3,6 +3,12 @@
 --
 -- p has the keys: name, token. a is a claim: owner, count and fence as texts, ttl and fence_ttl in ms.
 
+-- plain_misfit returns an error reply if something else is at the keys.
+local function plain_misfit(p)
+  local _, bad = last_fence(p.token)
+  return bad or misfit(p.name, 'hash')
+end
+
 -- plain_hold returns the hold count of an owner that alone holds the name, else false; and how many fields there are.
 local function plain_hold(name, owner)
   local fields = redis.call('HLEN', name)
@@ -57,10 +63,11 @@ local function plain_take(p, a, mine)
   return {1, fence, a.ttl}
 end
 
--- plain_handed returns the answer to a hand-over that was done before and whose reply was lost.
+-- plain_handed returns the answer to a hand-over that was done before and whose reply was lost. If its fence was
+-- overwritten since, the outcome stays unknown.
 local function plain_handed(p, fence_ttl)
-  local fence, bad = last_fence(p.token)
-  if bad then return bad end
+  local fence = last_fence(p.token)
+  if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
   if fence == 0 then
     fence = next_fence(0)
     keep_fence(p.token, fence, fence_ttl)
@@ -68,10 +75,8 @@ local function plain_handed(p, fence_ttl)
   return {2, fence}
 end
 
--- plain_pass gives the name from its owner, who has a fence, to another.
-local function plain_pass(p, owner, fence, heir, ttl, fence_ttl)
-  local last, bad = last_fence(p.token)
-  if bad then return bad end
+-- plain_pass gives the name from its owner, who has a fence, to another. last is the last fence.
+local function plain_pass(p, owner, fence, last, heir, ttl, fence_ttl)
   fence = next_fence(math.max(last, tonumber(fence)))
   redis.call('HDEL', p.name, owner) -- allowed when memory is full, and opens the way for the others
   redis.call('HSET', p.name, heir, 1)

@@ -76,7 +76,7 @@ var (
 	expireHold = redis.NewScript(lua("clock", "fence", "rw", "semaphore") + `
 		local owner = ARGV[1]
 		for i = 1, 100 do redis.call('DEL', read_key({base = ARGV[2]}, owner, i)) end
-		for i = 1, 100 do redis.call('ZADD', KEYS[2], 'XX', now_ms(), permit_id(owner, i)) end`)
+		for _, id in ipairs(permit_ids(owner, 1, 100)) do redis.call('ZADD', KEYS[2], 'XX', now_ms(), id) end`)
 	expirePlace = redis.NewScript(lua("clock") + `
 		redis.call('ZADD', KEYS[1], 'XX', now_ms(), ARGV[1])
 		if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end`)

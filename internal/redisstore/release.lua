@@ -8,14 +8,17 @@
 --         {-1} if the owner does not hold it, {-2} if it holds it with another fence.
 -- Safe to run twice: a second run finds nothing to free and answers -1, or finds the next owner and answers its fence.
 -- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
+-- A fence key that holds no fence is not compared, and then the name is freed and not handed over.
 local owner, remaining, heir = ARGV[1], ARGV[3], ARGV[4]
-local single = redis.call('HLEN', KEYS[1]) == 1
+local fields = redis.pcall('HLEN', KEYS[1])
+if type(fields) == 'table' then return other_kind('the name is no hash') end
+local single = fields == 1
 
 -- The ordinary case in as few commands as can be. A hash without fields is no more, and its TTL neither.
 if single and remaining == '0' and heir == '' then
   if ARGV[2] ~= '0' then
-    local text = redis.call('GET', KEYS[2])
-    if text and text ~= ARGV[2] and redis.call('HEXISTS', KEYS[1], owner) == 1 then return {-2} end
+    local text = redis.pcall('GET', KEYS[2])
+    if type(text) == 'string' and text ~= ARGV[2] and redis.call('HEXISTS', KEYS[1], owner) == 1 then return {-2} end
   end
   if redis.call('HDEL', KEYS[1], owner) == 0 then return {-1} end
   local heard = redis.call('PUBLISH', KEYS[3], '0')
@@ -26,8 +29,8 @@ end
 if not (single and redis.call('HEXISTS', KEYS[1], owner) == 1) then
   if heir == '' or not (single and redis.call('HEXISTS', KEYS[1], heir) == 1) then return {-1} end
   -- The name was handed over before, and the reply was lost.
-  local fence, bad = last_fence(KEYS[2])
-  if bad then return bad end
+  local fence = last_fence(KEYS[2])
+  if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
   if fence == 0 then
     fence = next_fence(0)
     keep_fence(KEYS[2], fence, ARGV[6])
@@ -35,7 +38,8 @@ if not (single and redis.call('HEXISTS', KEYS[1], owner) == 1) then
   return {2, fence}
 end
 
-local text = redis.call('GET', KEYS[2])
+local text = redis.pcall('GET', KEYS[2])
+if type(text) == 'table' then text = false end
 -- Without a fence key the owner alone decides: fences of others are then unknown to us as well.
 if text and ARGV[2] ~= '0' and text ~= ARGV[2] then return {-2} end
 
@@ -46,10 +50,10 @@ if remaining ~= '0' then
   return {1, 0}
 end
 
-local last, bad = last_fence(KEYS[2])
-if bad then return bad end
-local fence = next_fence(math.max(last, tonumber(ARGV[2])))
+local last = last_fence(KEYS[2])
 redis.call('HDEL', KEYS[1], owner)
+if not last then return {1, tell(KEYS[1], KEYS[3], '0', 'released', ARGV[2])} end
+local fence = next_fence(math.max(last, tonumber(ARGV[2])))
 redis.call('HSET', KEYS[1], heir, 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
 keep_fence(KEYS[2], fence, ARGV[6])

@@ -8,11 +8,16 @@
 --         another fence. When it is to be freed the owner's place in the queue ends in any case.
 -- Safe to run twice: a second run finds nothing to free and answers -1, or finds the next owner and answers its fence.
 -- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
+-- A fence key that holds no fence is not compared, and then the name is freed and not handed over. If something else is at
+-- the keys of the queue, the name is freed as if nobody queued.
 local f = {
   name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
   channel = ARGV[7],
 }
 local owner, fence, remaining, heir = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local bad = misfit(f.name, 'hash')
+if bad then return bad end
+if fair_misfit(f) then f.empty = true end
 local held = plain_hold(f.name, owner)
 local head, first = fair_purge(f, now_ms(), false)
 if remaining == '0' and fair_forget(f, owner) then head = redis.call('LINDEX', f.queue, 0) end
@@ -22,7 +27,8 @@ if not held then
   if heir ~= '' and plain_hold(f.name, heir) then return plain_handed(f, ARGV[6]) end
   return {-1}
 end
-local text = redis.call('GET', f.token)
+local text = redis.pcall('GET', f.token)
+if type(text) == 'table' then text = false end
 if text and fence ~= '0' and text ~= fence then return {-2} end
 
 if remaining ~= '0' then
@@ -32,9 +38,9 @@ if remaining ~= '0' then
   return {1, 0, ''}
 end
 
-if heir ~= '' and (not head or head == heir) then
-  local reply = plain_pass(f, owner, fence, heir, ARGV[5], ARGV[6])
-  if reply.err then return reply end
+local last = heir ~= '' and last_fence(f.token)
+if last and (not head or head == heir) then
+  local reply = plain_pass(f, owner, fence, last, heir, ARGV[5], ARGV[6])
   news(f.name, 'handed', text or fence, 0)
   fair_forget(f, heir)
   fair_turn(f, tonumber(ARGV[5]))

@@ -3,34 +3,37 @@
 -- ARGV[1] owner   ARGV[2] its fence, 0 for any   ARGV[3] hold count afterwards, 0 to end it
 -- ARGV[4] redisson_rwlock:{<name>}               ARGV[5] what keys of single holds begin with
 -- Returns {1, receivers} if it was counted down or ended; {-1} if the owner does not read, {-2} if it does with another
---         fence. Only when the last one ended there is a message.
+--         fence. Only when the last one ended there is a message. Each hold has a time of its own: if that of all that
+--         would remain has passed, the owner does not read any more.
 -- Safe to run twice: a second run finds nothing and answers -1. Nobody else's time is changed. Works when memory is full.
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[5]}
 local owner, remaining = ARGV[1], tonumber(ARGV[3])
+local bad = misfit(r.name, 'hash')
+if bad then return bad end
 local got = redis.call('HMGET', r.name, 'mode', owner)
-local mode, had = got[1], got[2]
+local mode, had = got[1], tonumber(got[2])
 if not (mode and had) then return {-1} end
-local fence = redis.call('GET', read_key(r, owner, 1))
+local fence = read_fence(r, owner, had)
 if not fence then return {-1} end -- its time has passed
 if ARGV[2] ~= '0' and fence ~= ARGV[2] then return {-2} end
 
-if remaining > 0 then
-  redis.call('DEL', read_key(r, owner, remaining + 1)) -- opens the way for HSET when memory is full
-  for i = remaining + 2, tonumber(had) do redis.call('DEL', read_key(r, owner, i)) end
+remaining = math.min(remaining, had)
+read_drop(r, owner, remaining + 1, had) -- opens the way for HSET when memory is full
+local goes_on = remaining > 0 and read_fence(r, owner, remaining)
+if goes_on then
+  rw_extend(r.name, 0) -- opens it if there was nothing to drop
   redis.call('HSET', r.name, owner, remaining)
-  return {1, 0}
+else
+  redis.call('HDEL', r.name, owner)
 end
-
-for i = 1, tonumber(had) do redis.call('DEL', read_key(r, owner, i)) end
-redis.call('HDEL', r.name, owner)
 if mode ~= 'read' then -- a writer is left, and keeps its time
-  news(r.name, 'released', fence, 0)
+  if not goes_on then news(r.name, 'released', fence, 0) end
   return {1, 0}
 end
 local readers = rw_readers(r, true)
 if readers.alive > 0 or not readers.whole then
   rw_shrink(r, readers)
-  news(r.name, 'released', fence, 0)
+  if not goes_on then news(r.name, 'released', fence, 0) end
   return {1, 0}
 end
 redis.call('DEL', r.name)

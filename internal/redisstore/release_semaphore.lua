@@ -8,9 +8,10 @@
 local s = {name = KEYS[1], token = KEYS[2], out = KEYS[3], channel = ARGV[3]}
 local keeps = tonumber(ARGV[5])
 local available, bad = sem_available(s)
+bad = bad or misfit(s.out, 'zset')
 if bad then return bad end
 if not available then
-  redis.call('DEL', s.out) -- permits of one that is forgotten
+  redis.call('UNLINK', s.out) -- permits of one that is forgotten
   return {-1}
 end
 local now = now_ms()

@@ -8,27 +8,30 @@
 --         end, so does the owner's keeping new readers away.
 -- Safe to run twice: a second run finds nothing and answers -1, or finds the next owner and answers its fence.
 -- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
+-- If the fence key holds no fence, the hold is ended and not handed over.
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[8]}
 local owner, remaining, heir = ARGV[1], ARGV[3], ARGV[4]
+local bad = misfit(r.name, 'hash')
+if bad then return bad end
 local got = redis.call('HMGET', r.name, 'mode', owner .. ':write', heir .. ':write')
 local held = got[1] == 'write' and got[2]
-if remaining == '0' and redis.call('GET', r.writer) == owner then
+if remaining == '0' and redis.pcall('GET', r.writer) == owner then
   redis.call('DEL', r.writer)
   if not held then tell(r.name, ARGV[7], '1', 'nothing', '0') end
 end
 if not held then
   if got[1] ~= 'write' or heir == '' or not got[3] then return {-1} end
   -- It was handed over before, and the reply was lost.
-  local text = redis.call('GET', write_key(r, heir))
+  local text = write_fence(r, heir)
   if text then return {2, tonumber(text)} end
   redis.call('PEXPIRE', r.name, redis.call('PTTL', r.name)) -- opens the way
-  local fence, bad = advance_fence(r.token, ARGV[6])
-  if bad then return bad end
+  local fence = advance_fence(r.token, ARGV[6])
+  if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
   rw_note(write_key(r, heir), fence, redis.call('PTTL', r.name))
   return {2, fence}
 end
 
-local text = redis.call('GET', write_key(r, owner))
+local text = write_fence(r, owner)
 if text and ARGV[2] ~= '0' and text ~= ARGV[2] then return {-2} end
 text = text or ARGV[2]
 
@@ -39,12 +42,11 @@ if remaining ~= '0' then
   return {1, 0}
 end
 
-local last, bad = last_fence(r.token)
-if bad then return bad end
+local last = heir ~= '' and last_fence(r.token)
 redis.call('DEL', write_key(r, owner))
 redis.call('HDEL', r.name, owner .. ':write')
 local alone = redis.call('HLEN', r.name) == 1
-if not alone or heir == '' then
+if not alone or not last then
   local readers = not alone and rw_readers(r, true)
   if readers and (readers.alive > 0 or not readers.whole) then
     redis.call('HSET', r.name, 'mode', 'read')

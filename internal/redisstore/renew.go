@@ -159,7 +159,7 @@ func (s *Store) renewCall(rs renewals) (keys []string, args []any) {
 		args = append(args, string(r.Owner), decimal(r.Fence), ttl)
 		switch r.Kind {
 		case broker.Read, broker.Write:
-			args = append(args, r.Kind.String(), holdBase(n), 0)
+			args = append(args, r.Kind.String(), holdBase(n), r.Level)
 		case broker.Semaphore:
 			args = append(args, r.Kind.String(), permitsOut(n), r.Permits)
 		default: // exclusive and fair

@@ -3,7 +3,8 @@
 -- ARGV[1] TTL of the fence keys in ms   ARGV[2] how many holds are exclusive or fair; those come first
 --         then for each of those: owner, fence (0 for any), TTL in ms (0 only verifies)
 --         then for each other: owner, fence, TTL, kind (read, write, semaphore), its further keys: what keys of single holds
---         begin with, or {<name>}:timeout (all have the slot of <name>); how many permits, 0 if that is not known
+--         begin with, or {<name>}:timeout (all have the slot of <name>); how many permits, 0 if that is not known; of a
+--         reader which of its holds is to last so long, 0 for the first
 -- Returns for each hold 1 if it is there, 0 if it is not and its fence or a later one is known, -1 if not even that.
 -- Safe to run twice: a TTL is set, never added to, and never shortened.
 -- Only commands that are allowed when memory is full, or come after one that is, so held locks live on. A key of another
@@ -34,13 +35,12 @@ local renew = {}
 function renew.read(name, h)
   local r = {name = name, base = h.more}
   local got = call('HMGET', name, 'mode', h.owner)
-  local fence = got and got[1] and got[2] and call('GET', read_key(r, h.owner, 1))
+  local fence = got and got[1] and got[2] and read_fence(r, h.owner, got[2])
   if not fence or h.fence ~= '0' and fence ~= h.fence then return false end
-  for i = 1, math.min(tonumber(got[2]) or 1, 10000) do
-    local key = read_key(r, h.owner, i)
-    if i == 1 or redis.call('EXISTS', key) == 1 then rw_extend(key, h.ttl) end
-  end
   rw_extend(name, h.ttl)
+  if h.ttl == 0 then return true end
+  local key = read_key(r, h.owner, math.min(math.max(h.size, 1), tonumber(got[2]) or 1))
+  if redis.call('EXISTS', key) == 1 then rw_extend(key, h.ttl) else rw_note(key, tonumber(fence), h.ttl) end
   return true
 end
 
@@ -61,7 +61,7 @@ function renew.semaphore(name, h)
   local text = call('GET', name)
   if not text or not string.match(text, '^%-?%d+$') or not call('ZCARD', s.out) then return false end
   local now = now_ms()
-  local there, missing = sem_own(s, h.owner, h.permits, now)
+  local there, missing = sem_own(s, h.owner, h.size, now)
   if #there == 0 or #missing > 0 then return false end
   redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
   if h.ttl > 0 then
@@ -93,7 +93,7 @@ for i = plain + 1, #KEYS / 2 do
   local name, token = KEYS[2 * i - 1], KEYS[2 * i]
   local h = {
     owner = ARGV[at], fence = ARGV[at + 1], ttl = tonumber(ARGV[at + 2]), more = ARGV[at + 4],
-    permits = tonumber(ARGV[at + 5]),
+    size = tonumber(ARGV[at + 5]),
   }
   local known = call('GET', token)
   if renew[ARGV[at + 3]](name, h) then

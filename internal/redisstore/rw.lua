@@ -3,8 +3,9 @@
 -- r has the keys: name and token, and
 --   writer    our string: the owner that waits to write. While it is there, lockd lets in no new readers
 -- and base, what the keys of single holds begin with: {<name>}: or <name>: if that has braces.
---   <base><owner>:rwlock_timeout:<i>   i = 1..hold count (Redisson's): lives as long as that hold of a reader. Redisson
---                                      writes 1 into it and never reads it; ours holds the fence
+--   <base><owner>:rwlock_timeout:<i>   i = 1..hold count (Redisson's): lives as long as the i-th hold of a reader. Redisson
+--                                      writes 1 into it and never reads it; ours holds the fence. A reader reads as long
+--                                      as one of these lives
 --   <base><owner>:write:lockd_fence    our string: the fence of a writer
 -- The hash <name> is Redisson's: mode -> read or write, <owner> -> read count, <owner>:write -> write count.
 -- a is a claim: owner, count and fence as texts, ttl and fence_ttl in ms.
@@ -12,24 +13,66 @@
 local function read_key(r, owner, i) return r.base .. owner .. ':rwlock_timeout:' .. i end
 local function write_key(r, owner) return r.base .. owner .. ':write:lockd_fence' end
 
+-- write_fence returns the fence of a writer, as text, or nil if it is not there.
+local function write_fence(r, owner)
+  local text = redis.call('MGET', write_key(r, owner))[1] -- nothing if there is something else
+  return text and string.match(text, '^%d+$')
+end
+
 -- writer_of returns the owner of a write field, or nil.
 local function writer_of(field)
   if string.sub(field, -6) == ':write' then return string.sub(field, 1, -7) end
 end
 
--- read_left returns how many ms the longest of count holds of a reader lives, -2 if none does.
+-- So many holds are looked at in one script, at most.
+local looks_left = 2000
+
+-- rw_misfit returns an error reply if something else is at the keys. Those of single holds are overwritten, whatever they
+-- are.
+local function rw_misfit(r)
+  local _, bad = last_fence(r.token)
+  return bad or misfit(r.name, 'hash', r.writer, 'string')
+end
+
+-- read_keys are the keys of a reader's holds from the i-th to the n-th.
+local function read_keys(r, owner, i, n)
+  local keys = {}
+  for k = i, n do keys[k - i + 1] = read_key(r, owner, k) end
+  return keys
+end
+
+-- read_fence returns the fence of a reader with so many holds, as text, or nil if all of them have ended.
+local function read_fence(r, owner, count)
+  for from = 1, math.min(tonumber(count) or 1, 1000), 100 do
+    local keys = read_keys(r, owner, from, math.min(from + 99, tonumber(count) or 1))
+    for _, fence in ipairs(redis.call('MGET', unpack(keys))) do
+      if fence and string.match(fence, '^%d+$') then return fence end
+    end
+  end
+end
+
+-- read_left returns how many ms the longest of count holds of a reader lives, -2 if none does; and whether it looked at all
+-- of them.
 local function read_left(r, owner, count)
-  local longest = -2
-  for i = 1, math.min(tonumber(count) or 1, 10000) do
+  local longest, all = -2, tonumber(count) or 1
+  local n = math.min(all, looks_left)
+  looks_left = looks_left - n
+  for i = 1, n do
     local left = redis.call('PTTL', read_key(r, owner, i))
     if left == -1 then left = redis.call('PTTL', r.name) end -- as long as the lock itself
     longest = math.max(longest, left)
   end
-  return longest
+  return longest, n == all
+end
+
+-- read_drop ends the holds of a reader from the i-th to the n-th.
+local function read_drop(r, owner, i, n)
+  for from = i, n, 100 do redis.call('DEL', unpack(read_keys(r, owner, from, math.min(from + 99, n)))) end
 end
 
 -- rw_readers looks at the holds of readers: how many owners are alive, the first by name, its count, and how many ms the
--- longest hold lives. With sweep it takes out the dead. Of very many only some are looked at; whole says whether all were.
+-- longest hold lives. With sweep it takes out the dead. Of very many, or of very many holds, only some are looked at; whole
+-- says whether all were.
 local function rw_readers(r, sweep)
   local found = {alive = 0, left = -2, whole = redis.call('HLEN', r.name) <= 130}
   local list
@@ -41,12 +84,13 @@ local function rw_readers(r, sweep)
   for i = 1, #list, 2 do
     local owner, count = list[i], list[i + 1]
     if owner ~= 'mode' and not writer_of(owner) then
-      local left = read_left(r, owner, count)
+      local left, looked = read_left(r, owner, count)
+      found.whole = found.whole and looked
       if left >= 0 then
         found.alive = found.alive + 1
         if not found.one or owner < found.one then found.one, found.count = owner, count end
         found.left = math.max(found.left, left)
-      elseif sweep then
+      elseif sweep and looked then
         redis.call('HDEL', r.name, owner)
       end
     end
@@ -66,7 +110,7 @@ local function rw_holder(r)
   return one
 end
 
--- rw_shrink ends the lock with its last reader: it must not outlive its holds.
+-- rw_shrink ends a lock that nobody writes with its last reader: it must not outlive its holds.
 local function rw_shrink(r, readers)
   if readers.whole and readers.left < redis.call('PTTL', r.name) then redis.call('PEXPIRE', r.name, readers.left) end
 end
@@ -98,7 +142,7 @@ end
 local function read_check(r, a)
   local got = redis.call('HMGET', r.name, 'mode', a.owner, a.beside .. ':write')
   local mode, had = got[1], got[2]
-  local fence = mode and had and redis.call('GET', read_key(r, a.owner, 1))
+  local fence = mode and had and read_fence(r, a.owner, had)
   if fence then
     if a.count ~= '1' and fence ~= a.fence then return {-2} end
     return nil, {mode = mode, had = had, fence = fence}
@@ -115,18 +159,18 @@ local function read_check(r, a)
   return {0, wait, writer}
 end
 
--- read_take gives the owner what read_check let it have.
+-- read_take gives the owner what read_check let it have. Each hold has a time of its own, so the others keep theirs; but a
+-- repetition never shortens it.
 local function read_take(r, a, state)
   -- Redisson's 1 is no fence.
   local fence = state.fence and tonumber(state.fence)
   local again = fence and fence > 1
-  local ttl, had = a.ttl, tonumber(state.had) or 0
-  if state.fence then ttl = math.max(ttl, read_left(r, a.owner, state.had)) end
+  local ttl, had, count = a.ttl, tonumber(state.had) or 0, tonumber(a.count)
+  if state.fence and count <= had then ttl = math.max(ttl, redis.call('PTTL', read_key(r, a.owner, count))) end
   if again then
     -- More holds need memory. A repetition does not; what it writes first is allowed when there is none.
     if state.had ~= a.count then redis.call('HSET', r.name, a.owner, a.count) end
-    -- First a write that is allowed when there is no memory: it opens the way.
-    redis.call('PEXPIRE', read_key(r, a.owner, 1), ttl)
+    rw_extend(r.name, ttl)
     if redis.call('EXISTS', r.token) == 1 then live_on(r.token, a.fence_ttl) else keep_fence(r.token, fence, a.fence_ttl) end
   else
     local bad
@@ -135,9 +179,10 @@ local function read_take(r, a, state)
     if not state.mode then redis.call('HSET', r.name, 'mode', 'read') end
     redis.call('HSET', r.name, a.owner, a.count)
   end
-  for i = 1, tonumber(a.count) do rw_note(read_key(r, a.owner, i), fence, ttl) end
-  for i = tonumber(a.count) + 1, had do redis.call('DEL', read_key(r, a.owner, i)) end
-  rw_extend(r.name, ttl)
+  rw_note(read_key(r, a.owner, count), fence, ttl)
+  read_drop(r, a.owner, count + 1, had)
+  read_drop(r, a.owner, had + 1, count - 1) -- nobody has them; they may be left from a lock that was deleted
+  if not again then rw_extend(r.name, ttl) end
   return {1, fence, ttl}
 end
 
@@ -147,7 +192,7 @@ local function write_check(r, a)
   local got = redis.call('HMGET', r.name, 'mode', a.owner .. ':write')
   local mode, had = got[1], got[2]
   if mode == 'write' and had then
-    local fence = redis.call('GET', write_key(r, a.owner))
+    local fence = write_fence(r, a.owner)
     if a.count ~= '1' and fence and fence ~= a.fence then return {-2} end
     return nil, {had = had, fence = fence}
   end

@@ -69,12 +69,12 @@ func TestReadAndWriteLocksLookAsRedissonExpects(t *testing.T) {
 			two.Count, two.Fence, two.TTL = 2, f, 2*lease
 			acquire(t, s, two)
 			wantHash(t, c, name, map[string]string{"mode": "read", "u:7": "2"})
-			for _, i := range []string{"1", "2"} {
+			for i, left := range map[string]time.Duration{"1": lease, "2": 2 * lease} {
 				key := base + "u:7:rwlock_timeout:" + i
 				if got := c.Get(ctx, key).Val(); got != decimal(f) {
 					t.Errorf("got %q in %s, want the fence", got, key)
 				}
-				near(t, key, c.PTTL(ctx, key).Val(), 2*lease)
+				near(t, key, c.PTTL(ctx, key).Val(), left)
 			}
 			near(t, "lock", c.PTTL(ctx, name).Val(), 2*lease)
 			down := kindReturn(broker.Read, name, "u:7", f)

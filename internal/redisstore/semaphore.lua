@@ -7,19 +7,40 @@
 -- s.channel is for those who wait: how many there are to be had, if any.
 -- a is a claim: owner; ttl and fence_ttl in ms; permits, the number wanted; limit, or 0 for the one that is kept.
 
--- permit_id is the id of an owner's i-th permit: 16 bytes that nobody else has.
-local function permit_id(owner, i)
-  local hex = string.sub(redis.sha1hex(owner .. ':' .. i), 1, 32)
-  return (string.gsub(hex, '..', function(byte) return string.char(tonumber(byte, 16)) end))
+-- permit_ids returns the ids of an owner's permits from the i-th to the n-th: 16 bytes that nobody else has, 12 of the owner
+-- and 4 of the number.
+local stems = {}
+local function permit_ids(owner, i, n)
+  local stem = stems[owner]
+  if not stem then
+    local hex = string.sub(redis.sha1hex(owner), 1, 24)
+    stem = string.gsub(hex, '..', function(byte) return string.char(tonumber(byte, 16)) end)
+    stems[owner] = stem
+  end
+  local ids, floor = {}, math.floor
+  for k = i, n do
+    ids[k - i + 1] = stem .. string.char(floor(k / 16777216) % 256, floor(k / 65536) % 256, floor(k / 256) % 256, k % 256)
+  end
+  return ids
 end
 
 -- sem_available reads how many permits are there, nil if there is no semaphore, or nil and an error reply if there is
 -- something else.
 local function sem_available(s)
-  local text = redis.call('GET', s.name)
+  local text = redis.pcall('GET', s.name)
   if not text then return nil end
-  if not string.match(text, '^%-?%d+$') then return nil, redis.error_reply('LOCKDKIND the name holds no permits') end
+  if type(text) == 'table' or not string.match(text, '^%-?%d+$') then
+    return nil, other_kind('the name holds no permits')
+  end
   return tonumber(text)
+end
+
+-- sem_misfit returns an error reply if something else is at the keys.
+local function sem_misfit(s)
+  local _, bad = sem_available(s)
+  if bad then return bad end
+  _, bad = last_fence(s.token)
+  return bad or misfit(s.out, 'zset')
 end
 
 -- sem_tell tells those who wait how many permits there are, and returns how many heard it; and those who watch that a hold
@@ -32,10 +53,15 @@ local function sem_tell(s, available, what, fence)
   return 0
 end
 
--- sem_purge takes back permits that have ended, at most 1000, and returns how many are there then; nil if none ended.
+-- So many permits that have ended are taken back in one script, at most. The next script goes on.
+local purge_left = 1000
+
+-- sem_purge takes back permits that have ended, and returns how many are there then; nil if none ended.
 local function sem_purge(s, now)
-  local ids = redis.call('ZRANGEBYSCORE', s.out, '-inf', now, 'LIMIT', 0, 1000)
+  if purge_left <= 0 then return nil end
+  local ids = redis.call('ZRANGEBYSCORE', s.out, '-inf', now, 'LIMIT', 0, purge_left)
   if #ids == 0 then return nil end
+  purge_left = purge_left - #ids
   redis.call('ZREM', s.out, unpack(ids)) -- allowed when memory is full, and opens the way for INCRBY
   return redis.call('INCRBY', s.name, #ids)
 end
@@ -43,18 +69,19 @@ end
 -- sem_own finds which of its permits an owner has and which not, up to the n-th, or for 0 up to the first missing one; and
 -- when the first one ends. It passes over the first ones, if it is told how many.
 local function sem_own(s, owner, n, now, over)
-  local there, missing, first, i = {}, {}, nil, over or 0
-  while n == 0 or i < n do
-    i = i + 1
-    local id = permit_id(owner, i)
-    local ends = redis.call('ZSCORE', s.out, id)
-    if ends and tonumber(ends) > now then
-      there[#there + 1] = id
-      first = math.min(first or math.huge, tonumber(ends))
-    elseif n == 0 then
-      break
-    else
-      missing[#missing + 1] = id
+  local there, missing, first = {}, {}, nil
+  local last = n == 0 and 2147483647 or n
+  for from = (over or 0) + 1, last, 250 do
+    local ids = permit_ids(owner, from, math.min(from + 249, last))
+    for i, ends in ipairs(redis.call('ZMSCORE', s.out, unpack(ids))) do
+      if ends and tonumber(ends) > now then
+        there[#there + 1] = ids[i]
+        first = math.min(first or math.huge, tonumber(ends))
+      elseif n == 0 then
+        return there, missing, first
+      else
+        missing[#missing + 1] = ids[i]
+      end
     end
   end
   return there, missing, first
@@ -96,15 +123,13 @@ end
 -- sem_check returns nil if the owner may have the permits or has them, and what is known of that; else the answer that
 -- refuses them.
 local function sem_check(s, a)
-  local available, bad = sem_available(s)
-  if bad then return bad end
+  local available = sem_available(s)
   if not available and a.limit == 0 then return {-4, 0} end
   local now = now_ms()
   local state = {now = now, new = not available}
   if state.new then
     if a.permits > a.limit then return {-5, a.limit} end
-    state.there, state.missing = {}, {}
-    for i = 1, a.permits do state.missing[i] = permit_id(a.owner, i) end
+    state.there, state.missing = {}, permit_ids(a.owner, 1, a.permits)
     return nil, state
   end
   local purged = sem_purge(s, now)
@@ -131,7 +156,7 @@ local function sem_take(s, a, state)
   local fence, bad = advance_fence(s.token, a.fence_ttl)
   if bad then return bad end
   if state.new then
-    redis.call('DEL', s.out) -- permits of one that is forgotten
+    redis.call('UNLINK', s.out) -- permits of one that is forgotten
     redis.call('SET', s.name, a.limit, 'PX', a.fence_ttl)
   end
   local ends = state.now + a.ttl

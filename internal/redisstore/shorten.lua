@@ -19,9 +19,9 @@ local shorten = {}
 function shorten.read()
   local r = {name = name, base = more}
   local got = redis.call('HMGET', name, 'mode', owner)
-  local text = got[1] and got[2] and redis.call('GET', read_key(r, owner, 1))
+  local text = got[1] and got[2] and read_fence(r, owner, got[2])
   if not text or fence ~= '0' and text ~= fence then return false end
-  for i = 1, math.min(tonumber(got[2]) or 1, 10000) do
+  for i = 1, math.min(tonumber(got[2]) or 1, looks_left) do
     redis.call('PEXPIRE', read_key(r, owner, i), ttl) -- does nothing to one that has ended
   end
   local readers = got[1] == 'read' and rw_readers(r, false)
@@ -40,7 +40,7 @@ function shorten.write()
   local got = redis.call('HMGET', name, 'mode', owner .. ':write')
   if not (got[1] == 'write' and got[2]) then return false end
   local key = write_key(r, owner)
-  local text = fence ~= '0' and redis.call('GET', key)
+  local text = fence ~= '0' and write_fence(r, owner)
   if text and text ~= fence then return false end
   local readers = rw_readers(r, false)
   local ends = math.max(ttl, readers.left)
@@ -53,7 +53,7 @@ end
 
 function shorten.semaphore()
   local s = {name = name, out = more, channel = channel}
-  if not sem_available(s) then return false end
+  if not sem_available(s) or misfit(s.out, 'zset') then return false end
   local there, missing = sem_own(s, owner, permits, now)
   if #there == 0 or #missing > 0 then return false end
   redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
@@ -63,14 +63,12 @@ function shorten.semaphore()
   return true
 end
 
-local function plain()
+local function plain(known)
   local got = redis.call('HMGET', name, owner, 'mode')
-  local known = redis.call('GET', token)
   if not got[1] or got[2] or known and fence ~= '0' and known ~= fence then return false end
   redis.call('PEXPIRE', name, ttl)
-  local head = queue and redis.call('LINDEX', queue, 0)
-  local head = queue and redis.call('LINDEX', queue, 0)
-  if head then
+  local head = queue and redis.pcall('LINDEX', queue, 0)
+  if type(head) == 'string' then
     redis.call('PUBLISH', channel .. ':' .. head, '0')
     news(name, 'turn', '0', 0, head)
   end
@@ -80,8 +78,9 @@ end
 
 -- A key of another type is no hold.
 local what = redis.call('TYPE', name).ok
-local known = redis.call('GET', token)
-local there = what == (kind == 'semaphore' and 'string' or 'hash') and (shorten[kind] or plain)()
+local known = redis.pcall('GET', token)
+if type(known) == 'table' then known = false end
+local there = what == (kind == 'semaphore' and 'string' or 'hash') and (shorten[kind] or plain)(known)
 if there then
   if known then live_on(token, fence_ttl) end
   return 1

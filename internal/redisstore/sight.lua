@@ -8,7 +8,8 @@
 -- Writes nothing. What it reads is tracked, so it reads only what changes when a hold begins or ends.
 local name, most = KEYS[1], tonumber(ARGV[2])
 local what = redis.call('TYPE', name).ok
-local token = redis.call('GET', KEYS[2]) or ''
+local token = redis.pcall('GET', KEYS[2])
+if type(token) ~= 'string' then token = '' end
 local answer = {token, 0}
 local function add(kind, who, fence, left)
   if left == -2 then return end
@@ -16,6 +17,8 @@ local function add(kind, who, fence, left)
 end
 
 if what == 'string' then
+  local bad = misfit(KEYS[3], 'zset')
+  if bad then return bad end
   local now = now_ms()
   local from = '(' .. string.format('%.0f', now)
   if redis.call('ZCOUNT', KEYS[3], from, '+inf') > most then return {token, 1} end
@@ -37,9 +40,9 @@ for i = 1, #fields, 2 do
   if not mode then
     add('lock', field, token, redis.call('PTTL', name))
   elseif writer then
-    add('write', writer, redis.call('GET', write_key(r, writer)) or '', redis.call('PTTL', name))
+    add('write', writer, write_fence(r, writer) or '', redis.call('PTTL', name))
   elseif field ~= 'mode' then
-    add('read', field, redis.call('GET', read_key(r, field, 1)) or '', read_left(r, field, fields[i + 1]))
+    add('read', field, read_fence(r, field, fields[i + 1]) or '', read_left(r, field, fields[i + 1]))
   end
 end
 return answer

@@ -27,8 +27,8 @@ func TestMeaningOfErrors(t *testing.T) {
 	replies := map[string]error{
 		"OOM command not allowed when used memory > 'maxmemory'." + sha: broker.ErrStoreFull,
 		old + "-OOM command not allowed when used memory > 'maxmemory'": broker.ErrStoreFull,
-		"WRONGTYPE Operation against a key holding the wrong kind":      broker.ErrKindMismatch,
-		old + "WRONGTYPE Operation against a key":                       broker.ErrKindMismatch,
+		"WRONGTYPE Operation against a key holding the wrong kind":      broker.ErrOutcomeUnknown, // half-way, perhaps
+		old + "WRONGTYPE Operation against a key":                       broker.ErrOutcomeUnknown,
 		"LOCKDKIND the fence key holds no fence":                        broker.ErrKindMismatch,
 		"READONLY You can't write against a read only replica." + sha:   broker.ErrUnavailable,
 		old + "-READONLY You can't write against a read only replica":   broker.ErrUnavailable,

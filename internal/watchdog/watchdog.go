@@ -243,18 +243,18 @@ func (w *Watchdog) renewAll(due batch) {
 		ctx, cancel := context.WithTimeout(w.ctx, callTimeout)
 		defer cancel()
 		w.store.Renew(ctx, due.renewals, func(i int, err error) {
-			w.renewed(due.entries[i], due.renewals[i].TTL, err)
+			w.renewed(due.entries[i], due.renewals[i], err)
 		})
 	})
 }
 
 // renewed takes note of the outcome of one renewal.
-func (w *Watchdog) renewed(e *entry, ttl time.Duration, err error) {
+func (w *Watchdog) renewed(e *entry, r broker.Renewal, err error) {
 	var gone *broker.GoneError
 	switch {
 	case err == nil:
 		w.metrics.renewals.WithLabelValues(resultRenewed).Inc()
-		e.lease.Renewed(e.start, ttl)
+		e.lease.Renewed(e.start, r)
 	case errors.As(err, &gone) && !e.lease.Reduced(e.start):
 		w.metrics.renewals.WithLabelValues(resultGone).Inc()
 		w.Drop(e.lease)

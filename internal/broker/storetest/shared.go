@@ -284,7 +284,7 @@ var writeContract = []contract{
 			s.Errorf("got fence %d after %d", read, f)
 		}
 		want := heldAs(writes("w"))
-		want.Holders = 2
+		want.Holders = 1
 		s.wantState(want)
 		if again := s.acquire(writes("w")).Fence; again != f {
 			s.Errorf("the writer repeated: got fence %d, want %d", again, f)

@@ -182,7 +182,7 @@ var allContract = []contract{
 		s.acquire(writes("w"))
 		s.all(claim("m", "r"), beside("r", "w"))
 		want := heldAs(writes("w"))
-		want.Holders = 2
+		want.Holders = 1
 		s.wantState(want)
 	}},
 	{"ManyAtOnce", func(s *suite) {

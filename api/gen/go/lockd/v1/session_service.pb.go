@@ -1205,8 +1205,12 @@ type Limits struct {
 	MaxWait *durationpb.Duration `protobuf:"bytes,10,opt,name=max_wait,json=maxWait,proto3" json:"max_wait,omitempty"`
 	// Locks of one Acquire.
 	NamesPerAcquire uint32 `protobuf:"varint,11,opt,name=names_per_acquire,json=namesPerAcquire,proto3" json:"names_per_acquire,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Permits of one Acquire, over all of its names.
+	PermitsPerAcquire uint32 `protobuf:"varint,12,opt,name=permits_per_acquire,json=permitsPerAcquire,proto3" json:"permits_per_acquire,omitempty"`
+	// How often one holder may hold a lock.
+	HoldCount     uint32 `protobuf:"varint,13,opt,name=hold_count,json=holdCount,proto3" json:"hold_count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Limits) Reset() {
@@ -1312,6 +1316,20 @@ func (x *Limits) GetMaxWait() *durationpb.Duration {
 func (x *Limits) GetNamesPerAcquire() uint32 {
 	if x != nil {
 		return x.NamesPerAcquire
+	}
+	return 0
+}
+
+func (x *Limits) GetPermitsPerAcquire() uint32 {
+	if x != nil {
+		return x.PermitsPerAcquire
+	}
+	return 0
+}
+
+func (x *Limits) GetHoldCount() uint32 {
+	if x != nil {
+		return x.HoldCount
 	}
 	return 0
 }
@@ -2581,7 +2599,10 @@ func (x *Queued) GetPosition() uint32 {
 type Released struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How often the holder still holds the lock; for a semaphore, how many permits of the hold are left.
-	Remaining     uint32 `protobuf:"varint,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	Remaining uint32 `protobuf:"varint,1,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	// How long the lease of what remains can be trusted; absent when nothing does. For a reader that is less than before
+	// when the hold that was given back had the longest lease.
+	Validity      *Validity `protobuf:"bytes,2,opt,name=validity,proto3" json:"validity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2621,6 +2642,13 @@ func (x *Released) GetRemaining() uint32 {
 		return x.Remaining
 	}
 	return 0
+}
+
+func (x *Released) GetValidity() *Validity {
+	if x != nil {
+		return x.Validity
+	}
+	return nil
 }
 
 // Extended answers Extend.
@@ -3095,7 +3123,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bfeatures\x18\x06 \x03(\x0e2\x11.lockd.v1.FeatureR\bfeatures\x12(\n" +
 	"\x06limits\x18\a \x01(\v2\x10.lockd.v1.LimitsR\x06limits\x12(\n" +
 	"\aresumed\x18\b \x03(\v2\x0e.lockd.v1.HoldR\aresumed\x12\"\n" +
-	"\x04lost\x18\t \x03(\v2\x0e.lockd.v1.HoldR\x04lost\"\xf4\x03\n" +
+	"\x04lost\x18\t \x03(\v2\x0e.lockd.v1.HoldR\x04lost\"\xc3\x04\n" +
 	"\x06Limits\x12\x1d\n" +
 	"\n" +
 	"name_bytes\x18\x01 \x01(\rR\tnameBytes\x12!\n" +
@@ -3110,7 +3138,10 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\tmax_lease\x18\t \x01(\v2\x19.google.protobuf.DurationR\bmaxLease\x124\n" +
 	"\bmax_wait\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\amaxWait\x12*\n" +
-	"\x11names_per_acquire\x18\v \x01(\rR\x0fnamesPerAcquire\"$\n" +
+	"\x11names_per_acquire\x18\v \x01(\rR\x0fnamesPerAcquire\x12.\n" +
+	"\x13permits_per_acquire\x18\f \x01(\rR\x11permitsPerAcquire\x12\x1d\n" +
+	"\n" +
+	"hold_count\x18\r \x01(\rR\tholdCount\"$\n" +
 	"\tHeartbeat\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\"_\n" +
 	"\fHeartbeatAck\x12\x17\n" +
@@ -3191,9 +3222,10 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"hold_count\x18\x03 \x01(\rR\tholdCount\x12\x12\n" +
 	"\x04auto\x18\x04 \x01(\bR\x04auto\"$\n" +
 	"\x06Queued\x12\x1a\n" +
-	"\bposition\x18\x01 \x01(\rR\bposition\"(\n" +
+	"\bposition\x18\x01 \x01(\rR\bposition\"X\n" +
 	"\bReleased\x12\x1c\n" +
-	"\tremaining\x18\x01 \x01(\rR\tremaining\":\n" +
+	"\tremaining\x18\x01 \x01(\rR\tremaining\x12.\n" +
+	"\bvalidity\x18\x02 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\":\n" +
 	"\bExtended\x12.\n" +
 	"\bvalidity\x18\x01 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\"4\n" +
 	"\x06Result\x12*\n" +
@@ -3366,21 +3398,22 @@ var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	5,  // 60: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
 	43, // 61: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
 	46, // 62: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
-	46, // 63: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
-	47, // 64: lockd.v1.Result.status:type_name -> google.rpc.Status
-	43, // 65: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
-	2,  // 66: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
-	46, // 67: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
-	3,  // 68: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
-	42, // 69: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
-	47, // 70: lockd.v1.Closing.status:type_name -> google.rpc.Status
-	4,  // 71: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
-	5,  // 72: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
-	72, // [72:73] is the sub-list for method output_type
-	71, // [71:72] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	46, // 63: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
+	46, // 64: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
+	47, // 65: lockd.v1.Result.status:type_name -> google.rpc.Status
+	43, // 66: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
+	2,  // 67: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
+	46, // 68: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
+	3,  // 69: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
+	42, // 70: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
+	47, // 71: lockd.v1.Closing.status:type_name -> google.rpc.Status
+	4,  // 72: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
+	5,  // 73: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
+	73, // [73:74] is the sub-list for method output_type
+	72, // [72:73] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_session_service_proto_init() }

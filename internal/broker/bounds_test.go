@@ -1,0 +1,117 @@
+package broker_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// A lock that is named like a helper key of another one would overwrite that one's fence, queue or permits.
+func TestEveryVerbRefusesNamesThatAreHelperKeys(t *testing.T) {
+	cfg := testConfig()
+	cfg.KeyPrefix = "redisson_"
+	inWorldWith(t, cfg, func(w *world) {
+		c := w.alive()
+		for _, name := range []string{
+			"redisson_lock_token:{victim}", "lockd_lock_queue:{victim}", "lockd:control", "{victim}:timeout",
+			"{victim}:o:rwlock_timeout:1", "{victim}:o:write:lockd_fence", "lock_token:{victim}", "sc:{victim}",
+		} {
+			for verb, err := range w.refusals(c, name) {
+				var invalid *broker.InvalidError
+				if !errors.As(err, &invalid) || invalid.Reason != broker.ReasonReserved {
+					t.Errorf("%s %q: got %v, want %s", verb, name, err, broker.ReasonReserved)
+				}
+			}
+		}
+		for _, name := range []string{"victim:timeout", "redisson", "lockd", "lock", "{victim}:timeouts"} {
+			c.release(c.take(name).Hold)
+		}
+	})
+}
+
+// refusals are the errors of all verbs for a name.
+func (w *world) refusals(c *client, name string) map[string]error {
+	told := func(begin func(id uint64)) error {
+		begin(c.id())
+		return one[broker.Failed](c).Err
+	}
+	errs := make(map[string]error)
+	for k := broker.Exclusive; k <= broker.Semaphore; k++ {
+		errs["acquire "+k.String()] = told(func(id uint64) { c.Acquire(id, broker.AcquireRequest{Name: name, Kind: k}) })
+		h := broker.Hold{Name: name, Kind: k}
+		errs["release "+k.String()] = told(func(id uint64) { c.Release(id, h) })
+		errs["extend "+k.String()] = told(func(id uint64) { c.Extend(id, broker.ExtendRequest{Hold: h, Lease: new(time.Second)}) })
+		_, errs["force "+k.String()] = w.b.ForceRelease(w.t.Context(), name, k)
+		_, _, errs["acquire once "+k.String()] = w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{
+			Name: name, Kind: k, Lease: time.Second,
+		})
+	}
+	errs["acquire several"] = told(func(id uint64) {
+		c.Acquire(id, broker.AcquireRequest{
+			Name: "job", Kind: broker.Exclusive, More: []broker.Item{{Name: name, Kind: broker.Exclusive}},
+		})
+	})
+	errs["watch"] = told(func(id uint64) { c.Watch(id, name) })
+	_, errs["lock"] = w.b.Lock(w.t.Context(), name)
+	_, errs["waiters"] = w.b.Waiters(w.t.Context(), name, 0, 1)
+	return errs
+}
+
+// What one request may cost the store is bounded over all of its names.
+func TestPermitsOfARequestAreBoundedOverAllNames(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		several := func(n uint32) broker.AcquireRequest {
+			return broker.AcquireRequest{
+				Name: "a", Kind: broker.Semaphore, Permits: 400, Limit: 1000, More: []broker.Item{
+					{Name: "b", Kind: broker.Semaphore, Permits: 400, Limit: 1000},
+					{Name: "c", Kind: broker.Exclusive},
+					{Name: "d", Kind: broker.Semaphore, Permits: n, Limit: 1000},
+				},
+			}
+		}
+		c.acquire(several(201))
+		c.quota("permits", broker.MaxPermits)
+		c.acquire(several(200))
+		one[broker.Granted](c)
+	})
+}
+
+// Each hold costs the store something, so one holder cannot nest without end.
+func TestHoldsOfAHolderAreBounded(t *testing.T) {
+	for _, kind := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c := w.alive()
+				mine := broker.AcquireRequest{Name: "job", Kind: kind, Holder: "me"}
+				var g broker.Granted
+				for range broker.MaxHolds {
+					c.acquire(mine)
+					g = one[broker.Granted](c)
+				}
+				c.acquire(mine)
+				c.quota("holds", broker.MaxHolds)
+				c.Release(c.id(), g.Hold)
+				if left := one[broker.Released](c).Remaining; left != broker.MaxHolds-1 {
+					t.Errorf("%d holds remain", left)
+				}
+				c.acquire(mine)
+				if g := one[broker.Granted](c); g.Count != broker.MaxHolds {
+					t.Errorf("got count %d", g.Count)
+				}
+			})
+		})
+	}
+}
+
+// quota takes the only event, which must say that a bound is reached.
+func (c *client) quota(subject string, limit int) {
+	c.t.Helper()
+	err := one[broker.Failed](c).Err
+	var q *broker.QuotaError
+	if !errors.As(err, &q) || q.Subject != subject || q.Limit != limit {
+		c.t.Errorf("got %v, want at most %d %s", err, limit, subject)
+	}
+}

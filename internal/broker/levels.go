@@ -1,0 +1,128 @@
+package broker
+
+import "time"
+
+// A holder may read several times over. As with Redisson each of these holds has a lease of its own, fixed or auto, and the
+// lock lasts as long as the longest of those that were not given back. They are given back in the reverse order. A
+// further hold of another kind prolongs the only lease there is.
+
+// level is one of several read holds of a holder.
+type level struct {
+	until time.Time // validity
+	auto  bool
+}
+
+// onceMoreLocked takes note of a further hold.
+func (l *Lease) onceMoreLocked(until time.Time, auto bool) {
+	l.count++
+	if l.kind != Read {
+		l.auto = l.auto || auto
+		if until.After(l.until) {
+			l.until = until
+		}
+		return
+	}
+	if l.levels == nil {
+		l.levels = []level{{l.until, l.auto}}
+	}
+	l.levels = append(l.levels, level{until, auto})
+	l.sumLocked()
+}
+
+// sumLocked makes the lease what its levels are together.
+func (l *Lease) sumLocked() {
+	l.until, l.auto = l.levels[0].until, l.levels[0].auto
+	for _, v := range l.levels[1:] {
+		if v.until.After(l.until) {
+			l.until = v.until
+		}
+		l.auto = l.auto || v.auto
+	}
+}
+
+// autoLevel is the number of the hold that is renewed, counted from 1: the first auto one, which outlives the others. 0
+// stands for the only lease there is.
+func (l *Lease) autoLevel() uint32 {
+	for i, v := range l.levels {
+		if v.auto {
+			return uint32(i) + 1 //nolint:gosec // at most MaxHolds
+		}
+	}
+	return 0
+}
+
+// autoUntilLocked is the end of the validity of what is renewed.
+func (l *Lease) autoUntilLocked() time.Time {
+	if at := l.autoLevel(); at > 0 {
+		return l.levels[at-1].until
+	}
+	return l.until
+}
+
+// stretchLocked prolongs the validity after a store call that set at least this TTL, for one of several holds or for the
+// only lease there is. That hold may have been given back meanwhile.
+func (l *Lease) stretchLocked(start time.Time, ttl time.Duration, at uint32) {
+	end, until := &l.until, start.Add(ttl-margin(ttl))
+	at = max(at, 1)
+	if at > 1 && int(at) > len(l.levels) {
+		return
+	}
+	if l.levels != nil {
+		end = &l.levels[at-1].until
+	}
+	if until.After(*end) {
+		*end = until
+	}
+	if l.levels != nil {
+		l.sumLocked()
+	}
+}
+
+// endLocked has all holds that have not ended end at a time, as a store does that shortens a lease.
+func (l *Lease) endLocked(at time.Time) {
+	now := time.Now()
+	for i := range l.levels {
+		if v := &l.levels[i]; v.until.After(now) {
+			v.until = at
+		}
+	}
+	l.until = at
+}
+
+// makeAutoLocked makes the lease auto, which is the first hold's then, or fixed, which all holds are then.
+func (l *Lease) makeAutoLocked(auto bool) {
+	l.auto = auto
+	if l.levels == nil {
+		return
+	}
+	l.levels[0].auto = auto
+	for i := 1; i < len(l.levels) && !auto; i++ {
+		l.levels[i].auto = false
+	}
+	l.sumLocked()
+}
+
+// distrustLocked ends the validity of the last of several read holds, because it is about to be given back. What it
+// returns is for the outcome: that gives it back for good, or takes that back if surely nothing was done.
+func (l *Lease) distrustLocked() (done func(gone, there bool)) {
+	if len(l.levels) < 2 {
+		return func(bool, bool) {}
+	}
+	last := len(l.levels) - 1
+	was := l.levels[last]
+	set := func(v level) {
+		l.levels[last] = v
+		l.sumLocked()
+		l.b.keeper.Keep(l, l.until)
+	}
+	set(level{})
+	return func(gone, there bool) {
+		switch {
+		case l.over:
+		case gone:
+			l.levels = l.levels[:last]
+		case there:
+			set(was)
+		}
+	}
+}

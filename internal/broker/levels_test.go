@@ -1,0 +1,110 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// Each read hold of a holder has a lease of its own: a further one does not prolong those before it.
+func TestAGivenBackReadHoldDoesNotProlongTheFirst(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		start := time.Now()
+		read := broker.AcquireRequest{Name: "doc", Kind: broker.Read, Holder: "me", Lease: new(4 * time.Second)}
+		c.acquire(read)
+		first := one[broker.Granted](c)
+		time.Sleep(3 * time.Second)
+		c.acquire(read)
+		second := one[broker.Granted](c)
+		if !second.Validity.Until.After(start.Add(6 * time.Second)) {
+			t.Errorf("both are valid until %v, want that of the second", second.Validity.Until.Sub(start))
+		}
+		c.Release(c.id(), second.Hold)
+		released := one[broker.Released](c)
+		if released.Remaining != 1 || !released.Validity.Until.Equal(first.Validity.Until) {
+			t.Errorf("got %+v, want what the first was told: %v", released, first.Validity)
+		}
+		other := w.alive()
+		other.acquire(broker.AcquireRequest{Name: "doc", Kind: broker.Write})
+		one[broker.Queued](other)
+		time.Sleep(time.Until(start.Add(3900 * time.Millisecond)))
+		other.none()
+		time.Sleep(200 * time.Millisecond)
+		one[broker.Granted](other)
+		if lost := one[broker.Lost](c); lost.Reason != broker.LostExpired {
+			t.Errorf("got %+v", lost)
+		}
+	})
+}
+
+// A read hold that is renewed keeps none alive that is not, and the other way round.
+func TestReadHoldsAreRenewedEachForItself(t *testing.T) {
+	auto := broker.AcquireRequest{Name: "doc", Kind: broker.Read, Holder: "me"}
+	fixed := auto
+	fixed.Lease = new(10 * time.Second)
+	for name, c := range map[string]struct {
+		first, second broker.AcquireRequest
+		auto          bool
+	}{
+		"a fixed one below an auto one": {fixed, auto, false},
+		"an auto one below a fixed one": {auto, fixed, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				me := w.alive()
+				me.acquire(c.first)
+				one[broker.Granted](me)
+				me.acquire(c.second)
+				second := one[broker.Granted](me)
+				if !second.Auto || second.Count != 2 {
+					t.Errorf("got %+v, want two holds that are renewed", second)
+				}
+				time.Sleep(2 * time.Minute)
+				me.none()
+				me.Release(me.id(), second.Hold)
+				if !c.auto { // the first one's time has passed long since
+					for _, e := range me.events() {
+						if lost, ok := e.(broker.Lost); ok && lost.Reason == broker.LostExpired {
+							w.free("doc")
+							return
+						}
+					}
+					t.Error("the first hold was not lost")
+					return
+				}
+				one[broker.Released](me)
+				time.Sleep(2 * time.Minute)
+				me.none()
+				me.release(second.Hold)
+				w.free("doc")
+			})
+		})
+	}
+}
+
+// A further hold of the other kinds prolongs the only lease there is, and giving it back does not shorten that.
+func TestFurtherHoldsOfOtherKindsProlongTheLease(t *testing.T) {
+	for _, kind := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Write} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c := w.alive()
+				req := broker.AcquireRequest{Name: "job", Kind: kind, Holder: "me", Lease: new(4 * time.Second)}
+				c.acquire(req)
+				one[broker.Granted](c)
+				time.Sleep(3 * time.Second)
+				c.acquire(req)
+				second := one[broker.Granted](c)
+				c.Release(c.id(), second.Hold)
+				if r := one[broker.Released](c); !r.Validity.Until.Equal(second.Validity.Until) {
+					t.Errorf("got %+v, want what the second was told: %v", r, second.Validity)
+				}
+				time.Sleep(3900 * time.Millisecond)
+				c.none()
+				time.Sleep(200 * time.Millisecond)
+				one[broker.Lost](c)
+			})
+		})
+	}
+}

@@ -1,0 +1,176 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// misfitCall is a call of the Store, for each script at least one. before sets the scene.
+type misfitCall struct {
+	name   string
+	keys   []string
+	before func(t *testing.T, s *Store)
+	call   func(t *testing.T, s *Store) error
+}
+
+// misfitCalls are calls that reach every script.
+func misfitCalls() []misfitCall {
+	var calls []misfitCall
+	add := func(name string, keys []string, before func(*testing.T, *Store), call func(*testing.T, *Store) error) {
+		calls = append(calls, misfitCall{name, keys, before, call})
+	}
+	nothing := func(*testing.T, *Store) {}
+	for _, k := range allKindsHere {
+		claim := kindClaim(k, "n", "u:7")
+		if k == broker.Semaphore {
+			claim = permitsClaim("n", "u:7", 1, 1)
+		}
+		held := func(t *testing.T, s *Store) { acquire(t, s, claim) }
+		other := claim
+		other.Owner, other.Place = "u:8", time.Minute
+		keys := misfitKeys(k, "u:7", "u:8")
+		add(k.String()+" acquire", keys, nothing, func(t *testing.T, s *Store) error { return acquireErr(t, s, claim) })
+		add(k.String()+" acquire again", keys, held, func(t *testing.T, s *Store) error { return acquireErr(t, s, claim) })
+		add(k.String()+" acquire what is held", keys, held, func(t *testing.T, s *Store) error { return acquireErr(t, s, other) })
+		add(k.String()+" acquire all", keys, nothing, func(t *testing.T, s *Store) error {
+			_, err := s.AcquireAll(t.Context(), []broker.Claim{kindClaim(broker.Exclusive, "m", "u:7"), claim})
+			return err
+		})
+		add(k.String()+" release", keys, held, func(t *testing.T, s *Store) error { return releaseErr(t, s, kindReturn(k, "n", "u:7", 0)) })
+		add(k.String()+" release what is free", keys, nothing, func(t *testing.T, s *Store) error {
+			return releaseErr(t, s, kindReturn(k, "n", "u:7", 0))
+		})
+		add(k.String()+" force", keys, held, func(t *testing.T, s *Store) error {
+			_, err := s.ForceRelease(t.Context(), "n", k)
+			return err
+		})
+		add(k.String()+" renew", keys, held, func(t *testing.T, s *Store) (err error) {
+			s.Renew(t.Context(), []broker.Renewal{{Name: "n", Kind: k, Owner: "u:7", TTL: lease, Permits: claim.Permits}},
+				func(_ int, e error) { err = e })
+			return err
+		})
+		add(k.String()+" look", keys, held, func(t *testing.T, s *Store) error {
+			_, err := s.Look(t.Context(), "n")
+			return err
+		})
+		if !k.Shared() {
+			add(k.String()+" hand over", keys, held, func(t *testing.T, s *Store) error {
+				r := kindReturn(k, "n", "u:7", 0)
+				r.Next = &broker.Successor{Owner: "u:8", TTL: lease}
+				return releaseErr(t, s, r)
+			})
+		}
+		if k != broker.Semaphore {
+			add(k.String()+" hold twice, then once", keys, held, func(t *testing.T, s *Store) error {
+				st, _ := s.Look(t.Context(), "n")
+				twice := claim
+				twice.Count, twice.Fence = 2, st.Fence
+				once := kindReturn(k, "n", "u:7", 0)
+				once.Remaining = 1
+				return errors.Join(acquireErr(t, s, twice), releaseErr(t, s, once))
+			})
+		}
+		if k.Placed() {
+			add(k.String()+" leave", keys, held, func(t *testing.T, s *Store) error {
+				return s.Leave(t.Context(), "n", k, []broker.Owner{"u:8"})
+			})
+		}
+	}
+	add("enlist", misfitKeys(broker.Fair, "u:7", "u:8"), nothing, func(t *testing.T, s *Store) error {
+		_, err := s.Enlist(t.Context(), "n", []broker.Owner{"u:8"}, time.Minute)
+		return err
+	})
+	return calls
+}
+
+var allKindsHere = []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write, broker.Semaphore}
+
+// misfitKeys are all keys that the scripts of a kind use for n.
+func misfitKeys(k broker.Kind, owners ...string) []string {
+	keys := map[broker.Kind]func(string) []string{
+		broker.Exclusive: plainKeys, broker.Fair: fairKeys, broker.Read: rwKeys, broker.Write: rwKeys,
+		broker.Semaphore: permitKeys,
+	}[k]("n")
+	for _, o := range owners {
+		switch k {
+		case broker.Read:
+			keys = append(keys, holdBase("n")+o+":rwlock_timeout:1", holdBase("n")+o+":rwlock_timeout:2")
+		case broker.Write:
+			keys = append(keys, holdBase("n")+o+":write:lockd_fence")
+		default: // no keys of single holds
+		}
+	}
+	return keys
+}
+
+func acquireErr(t *testing.T, s *Store, c broker.Claim) error {
+	_, err := s.Acquire(t.Context(), c)
+	return err
+}
+
+func releaseErr(t *testing.T, s *Store, r broker.Return) error {
+	_, err := s.Release(t.Context(), r)
+	return err
+}
+
+// keyspace is what is in all keys. It leaves out times.
+func keyspace(t *testing.T, c *redis.Client) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for _, key := range c.Keys(t.Context(), "*").Val() {
+		all[key] = fmt.Sprintf("%s %q", c.Type(t.Context(), key).Val(), c.Dump(t.Context(), key).Val())
+	}
+	return all
+}
+
+// Whatever is at any key of any script: a definite error changed nothing, and any other one leaves nothing behind once the
+// claims are given back.
+func TestAKeyOfAnotherTypeNeverFailsAScriptHalfWay(t *testing.T) {
+	srv := redistest.Start(t)
+	c := srv.Client()
+	s := open(t, quick(srv))
+	plants := map[string]func(key string) error{
+		"text": func(key string) error { return c.Set(t.Context(), key, "text", 0).Err() },
+		"hash": func(key string) error { return c.HSet(t.Context(), key, "some", "thing", "and", "more").Err() },
+		"list": func(key string) error { return c.RPush(t.Context(), key, "thing").Err() },
+		"zset": func(key string) error { return c.ZAdd(t.Context(), key, redis.Z{Score: 1, Member: "thing"}).Err() },
+	}
+	definite, tried := 0, 0
+	for _, call := range misfitCalls() {
+		for _, key := range call.keys {
+			for what, plant := range plants {
+				if err := c.FlushAll(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				call.before(t, s)
+				c.Del(t.Context(), key)
+				if err := plant(key); err != nil {
+					t.Fatal(err)
+				}
+				planted := keyspace(t, c)
+				tried++
+				err := call.call(t, s)
+				where := fmt.Sprintf("%s with a %s at %s", call.name, what, key)
+				switch {
+				case errors.Is(err, broker.ErrOutcomeUnknown):
+					t.Errorf("%s: no check found it: %v", where, err)
+				case errors.Is(err, broker.ErrKindMismatch) && !strings.Contains(call.name, "then once"):
+					definite++
+					if after := keyspace(t, c); !maps.Equal(after, planted) {
+						t.Errorf("%s: got %v, but it changed\n%v\nto\n%v", where, err, planted, after)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d of %d calls were refused for good", definite, tried)
+}
