@@ -111,3 +111,72 @@ func TestPermitsOfTheDeadReturn(t *testing.T) {
 	r.want(2, "permits", "semaphore", "pool")
 	r.want(2, "available", "semaphore", "pool")
 }
+
+// A limit that lockd changes is the limit of Redisson as well, also while more permits are out than there are any more.
+func TestALimitThatLockdChangesIsSeenByRedisson(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, long)
+	c, r := s.dial(), s.redisson.worker("main")
+	limit := func(n, want uint32) {
+		t.Helper()
+		if previous, err := c.SetLimit(t.Context(), "pool", n); err != nil || previous != want {
+			t.Errorf("limit %d: got %d, %v, want %d before", n, previous, err, want)
+		}
+	}
+	r.want(true, "limit", "semaphore", "pool", 3)
+	l := s.lock(c, permits(2, 0), "pool")
+	r.want(true, "try", "semaphore", "pool", 0, 0, 1)
+
+	limit(1, 3)
+	r.want(-2, "available", "semaphore", "pool")
+	r.want(3, "acquired", "semaphore", "pool")
+	r.want(1, "permits", "semaphore", "pool")
+	r.want(false, "try", "semaphore", "pool", 0, 0, 1)
+	s.unlock(l)
+	r.want(0, "available", "semaphore", "pool")
+	if _, err := c.TryLock(t.Context(), "pool", client.Permits(1, 1)); !errors.Is(err, client.ErrHeld) {
+		t.Errorf("lockd: got %v with all permits out, want it held", err)
+	}
+
+	patient := s.redisson.worker("patient")
+	one := patient.tell("acquire", "semaphore", "pool", 0, 1)
+	patient.waits()
+	limit(2, 1)
+	one.must()
+	r.want(0, "available", "semaphore", "pool")
+
+	ours := s.wait(c, permits(1, 0), "pool")
+	s.waiting("pool", 1)
+	limit(3, 2)
+	g := soon(t, "lockd has its permit", ours)
+	if g.err != nil {
+		t.Fatal(g.err)
+	}
+	if st := s.get("pool"); st.GetLimit() != 3 || st.GetHolders() != 3 {
+		t.Errorf("lockd: got %v, want all 3 permits out", st)
+	}
+	s.unlock(g.lock)
+	r.ask("release", "semaphore", "pool")
+	patient.ask("release", "semaphore", "pool")
+	r.want(3, "available", "semaphore", "pool")
+}
+
+// What a holder gives back of its permits Redisson can have, and no more.
+func TestPermitsThatAreNotKeptGoToRedisson(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, long)
+	c, patient := s.dial(), s.redisson.worker("patient")
+	l := s.lock(c, permits(3, 3), "pool")
+	two := patient.tell("acquire", "semaphore", "pool", 0, 2)
+	patient.waits()
+	for range 2 {
+		if left, err := l.KeepPermits(t.Context(), 1); err != nil || left != 1 {
+			t.Errorf("%d left, %v", left, err)
+		}
+	}
+	two.must()
+	r := s.redisson.worker("main")
+	r.want(0, "available", "semaphore", "pool")
+	s.unlock(l)
+	r.want(1, "available", "semaphore", "pool")
+}
