@@ -3,6 +3,7 @@
 package lockdtest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,8 @@ const (
 	startTries = 5
 	// readyWithin is how long a server may take until it says that it is ready.
 	readyWithin = 20 * time.Second
+	// stopWithin is how long SIGSTOP may take.
+	stopWithin = 20 * time.Second
 )
 
 // Server is a lockd process.
@@ -91,8 +94,33 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
-// Signal sends the process a signal: SIGTERM for an orderly stop, SIGSTOP and SIGCONT for a pause.
-func (s *Server) Signal(sig syscall.Signal) error { return s.cmd.Process.Signal(sig) }
+// Signal sends the process a signal: SIGTERM for an orderly stop, SIGSTOP and SIGCONT for a pause. After SIGSTOP it returns
+// when all threads stand still: the signal is sent before that, and a thread that still runs may answer.
+func (s *Server) Signal(sig syscall.Signal) error {
+	err := s.cmd.Process.Signal(sig)
+	for deadline := time.Now().Add(stopWithin); err == nil && sig == syscall.SIGSTOP && !s.stopped(); {
+		if time.Now().After(deadline) {
+			return errors.New("the process did not stop")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return err
+}
+
+// stopped says whether all threads are in state T, and true where /proc does not tell.
+func (s *Server) stopped() bool {
+	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return true
+	}
+	for _, stat := range stats {
+		line, err := os.ReadFile(stat) // PID (NAME) STATE ...
+		if _, state, _ := bytes.Cut(line, []byte(") ")); err == nil && !bytes.HasPrefix(state, []byte("T")) {
+			return false
+		}
+	}
+	return true
+}
 
 // Exited is closed when the process has ended.
 func (s *Server) Exited() <-chan struct{} { return s.exited }
