@@ -195,7 +195,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 		l := &Lease{
 			b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id, owner: c.Owner,
 			fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, annotation: w.annotation, since: time.Now(), unsure: unsure,
-			auto: w.auto, until: until, count: 1,
+			auto: w.auto, until: until, seen: a.start, count: 1,
 		}
 		w.sess.weight += upkeepOf(c.Permits)
 		l.q.holdLocked(l)

@@ -89,7 +89,7 @@ func (e *LimitError) Unwrap() error { return ErrLimitMismatch }
 
 // GoneError says that a hold which was believed to be there is not.
 type GoneError struct {
-	// Reason is LostForced if the store still knows the fence, LostData if it forgot that too.
+	// Reason is LostData if the store has lost its data since the hold was last seen, or forgot its fence; else LostForced.
 	Reason LostReason
 }
 

@@ -99,7 +99,7 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error
 func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error) {
 	e := extension{
 		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, levels: slices.Clone(l.levels), noted: func(error) {},
-		r: Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits},
+		r: Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen},
 	}
 	if l.over {
 		return e, ErrNotHeld

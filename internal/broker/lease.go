@@ -27,6 +27,7 @@ type Lease struct {
 	until      time.Time // validity
 	count      uint32
 	levels     []level   // of a reader that has several holds; until and auto are what they are together
+	seen       time.Time // when the last store call began that found it there
 	permits    uint32    // of a semaphore, that are left
 	reduced    time.Time // when permits were given back
 	shortening bool      // a call that shortens it is under way: renewals do not count
@@ -116,7 +117,7 @@ func (l *Lease) runOps() {
 func (l *Lease) Renewal(now time.Time) (r Renewal, ok bool) {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
-	r = Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits}
+	r = Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
 	if l.auto {
 		r.TTL, r.Level = max(l.sess.heard.Add(l.sess.ttl).Sub(now), 0), l.autoLevel()
 	}
@@ -143,6 +144,7 @@ func (l *Lease) Renewed(start time.Time, r Renewal) {
 	if l.over {
 		return
 	}
+	l.seen = laterOf(l.seen, start)
 	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
 		l.stretchLocked(start, r.TTL, r.Level)
 	}
@@ -234,10 +236,26 @@ func (b *Broker) freeLocked(l *Lease) {
 	b.dropIdleLocked(l.q)
 }
 
-// lostReason is why a store call did not find the hold it expected.
-func lostReason(err error) LostReason {
-	if gone, ok := errors.AsType[*GoneError](err); ok {
-		return gone.Reason
+// goneLocked ends a lease whose hold a store call did not find. The store says why when it is asked to verify the hold.
+// Broker.mu is free meanwhile.
+func (l *Lease) goneLocked() {
+	r := Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
+	reason := LostForced
+	l.b.mu.Unlock()
+	l.b.store.Renew(l.b.ctx, []Renewal{r}, func(_ int, err error) {
+		if gone, ok := errors.AsType[*GoneError](err); ok {
+			reason = gone.Reason
+		}
+	})
+	l.b.mu.Lock()
+	if !l.over {
+		l.loseLocked(reason)
 	}
-	return LostForced
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }

@@ -77,7 +77,7 @@ func (l *Lease) nestedLocked(w *waiter) Claim {
 func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 	err := a.err
 	if !l.over && (errors.Is(err, ErrNotHeld) || errors.Is(err, ErrStale) || errors.Is(err, ErrHeld)) {
-		l.loseLocked(lostReason(err))
+		l.goneLocked()
 	}
 	switch {
 	case w.gone:
@@ -89,6 +89,7 @@ func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 		b.removeLocked(w)
 		b.metrics.acquired(l.kind, nil)
 		l.onceMoreLocked(a.until(), w.auto)
+		l.seen = laterOf(l.seen, a.start)
 		s := l.sess
 		s.autoLocked(l)
 		b.keeper.Keep(l, l.until)

@@ -168,7 +168,7 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 		l.traceReleased(id)
 		l.sess.emitLocked(Released{ID: id, Remaining: remaining, Validity: l.sess.validityLocked(l.until)})
 	case errors.Is(err, ErrNotHeld), errors.Is(err, ErrStale):
-		l.loseLocked(LostForced)
+		l.goneLocked()
 		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
 	default:
 		l.sess.emitLocked(Failed{ID: id, Err: err})

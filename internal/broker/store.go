@@ -121,6 +121,9 @@ type Renewal struct {
 	Permits uint32
 	// Level is, for Read, which of the owner's holds is to last so long, counted from 1; 0 is the first.
 	Level uint32
+	// Seen is when the last store call began that found the hold there, zero if that is not known. A hold that is gone was
+	// lost with the data of the store if those are other ones by now.
+	Seen time.Time
 }
 
 // State is what the Store knows of a name.

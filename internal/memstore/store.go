@@ -185,7 +185,7 @@ func (w *work) renew(r broker.Renewal) error {
 		}
 	}
 	if !there {
-		return w.goneLocked(e, r.Fence)
+		return w.goneLocked(e, r)
 	}
 	w.changed(e)
 	if r.TTL > 0 {

@@ -55,10 +55,12 @@ func (s *Store) forgetLocked(e *entry) {
 }
 
 // goneLocked says why a hold that was granted with a fence is not there.
-func (s *Store) goneLocked(e *entry, f broker.Fence) *broker.GoneError {
+func (s *Store) goneLocked(e *entry, r broker.Renewal) *broker.GoneError {
+	f := r.Fence
 	known := e != nil && e.fence >= max(f, 1)
 	forgotten := (e == nil || e.fence == 0) && f > s.lost && f <= s.floor
-	if known || forgotten {
+	lost := f <= s.lost && !r.Seen.IsZero() // whoever has taken the name since
+	if (known || forgotten) && !lost {
 		return &broker.GoneError{Reason: broker.LostForced}
 	}
 	return &broker.GoneError{Reason: broker.LostData}

@@ -33,9 +33,13 @@ func (s *Store) Probe(ctx context.Context) (string, error) {
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
+	var data dataAnswer
+	var wg sync.WaitGroup
+	wg.Go(func() { data = s.askData(ctx) }) // at the same time
 	info, err := s.info(ctx)
+	wg.Wait()
 	if redis.IsPermissionError(err) {
-		return s.ping(ctx)
+		return s.ping(ctx, data)
 	}
 	if err != nil {
 		return "", fmt.Errorf("probe: %w", s.failed(err))
@@ -43,6 +47,9 @@ func (s *Store) Probe(ctx context.Context) (string, error) {
 	id := infoField(info, "run_id")
 	if err := fit(info); err != nil {
 		return "", s.unfit(id, err)
+	}
+	if err := s.checkData(ctx, id, data); err != nil {
+		return "", fmt.Errorf("probe: %w", s.failed(err))
 	}
 	s.passed(ctx, id, infoField(info, "redis_version"))
 	return id, nil
@@ -66,8 +73,11 @@ func (s *Store) info(ctx context.Context) (string, error) {
 }
 
 // ping is Probe where INFO is forbidden: restarts are not noticed by it, only by renewals.
-func (s *Store) ping(ctx context.Context) (string, error) {
+func (s *Store) ping(ctx context.Context, data dataAnswer) (string, error) {
 	if err := s.direct(ctx, redis.NewCmd(ctx, "ping")); err != nil {
+		return "", fmt.Errorf("probe: %w", s.failed(err))
+	}
+	if err := s.checkData(ctx, "unknown", data); err != nil {
 		return "", fmt.Errorf("probe: %w", s.failed(err))
 	}
 	s.passed(ctx, "unknown", "unknown")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -114,8 +115,13 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 	}}
 	seed, steps := uint64(envInt(t, "LOCKD_SEED", int(rand.Uint32()))), envInt(t, "LOCKD_STEPS", 100_000)
 	t.Logf("seed %d", seed)
-	err := storetest.Compare(t.Context(), memory, storetest.Rig{Store: s, Hooks: hooks(t, c, "")}, seed, steps)
-	if err != nil {
+	scripts := storetest.Rig{Store: s, Hooks: hooks(t, c, "")}
+	scripts.Hooks.Lose = func() error { // and have it noticed at once, as in memory
+		err := c.FlushAll(t.Context()).Err()
+		_, probed := s.Probe(t.Context())
+		return errors.Join(err, probed)
+	}
+	if err := storetest.Compare(t.Context(), memory, scripts, seed, steps); err != nil {
 		t.Error(err)
 	}
 }
@@ -131,4 +137,14 @@ func envInt(t *testing.T, name string, otherwise int) int {
 		t.Fatalf("%s: %v", name, err)
 	}
 	return n
+}
+
+// lockKeys are all keys but that of the data.
+func lockKeys(t testing.TB, c *redis.Client) []string {
+	t.Helper()
+	all, err := c.Keys(t.Context(), "*").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(key string) bool { return key == dataKey })
 }

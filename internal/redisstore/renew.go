@@ -92,7 +92,17 @@ func (s *Store) StartExtend(r broker.Renewal, done func(error)) {
 	keys, args := s.renewCall(one)
 	s.scripts.renew.start(s.shared, keys, args, func(cmd *redis.Cmd, err error) {
 		answers, err := s.renewAnswers(cmd, err)
-		one.tell(answers, err, func(_ int, err error) { done(err) })
+		tell := func() { one.tell(answers, err, func(_ int, err error) { done(err) }) }
+		if len(answers) == 0 || answers[0] != answerGone {
+			tell()
+			return
+		}
+		go func() { // to find out why may take a while
+			ctx, cancel := s.bounded(context.Background())
+			defer cancel()
+			s.whyGone(ctx, one, answers)
+			tell()
+		}()
 	})
 }
 
@@ -110,6 +120,7 @@ type renewals struct {
 func (s *Store) renewAll(ctx context.Context, via lane, rs renewals, done func(i int, err error)) {
 	keys, args := s.renewCall(rs)
 	answers, err := s.renewAnswers(s.scripts.renew.run(ctx, via, keys, args...))
+	s.whyGone(ctx, rs, answers)
 	rs.tell(answers, err, done)
 }
 
@@ -180,13 +191,23 @@ func plainFirst(rs []broker.Renewal, chunk []int) (sorted []int, plain int) {
 	return chunk, plain
 }
 
-// renewalError is what one answer of renew.lua means.
+// What renew.lua answers for a hold, and whyGone.
+const (
+	answerThere    = 1
+	answerGone     = 0
+	answerDataLost = -1
+	answerUnsure   = -2
+)
+
+// renewalError is what one answer means.
 func renewalError(answer int64) error {
 	switch answer {
-	case 1:
+	case answerThere:
 		return nil
-	case 0:
+	case answerGone:
 		return &broker.GoneError{Reason: broker.LostForced}
+	case answerUnsure:
+		return broker.ErrUnavailable
 	default:
 		return &broker.GoneError{Reason: broker.LostData}
 	}

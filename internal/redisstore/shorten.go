@@ -58,7 +58,9 @@ func (s *Store) shorten(ctx context.Context, r broker.Renewal) error {
 	case answer == answerLate:
 		return broker.ErrUnavailable
 	default:
-		return renewalError(answer)
+		answers := []int64{answer}
+		s.whyGone(ctx, renewals{[]broker.Renewal{r}, []int{0}}, answers)
+		return renewalError(answers[0])
 	}
 }
 

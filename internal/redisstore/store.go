@@ -39,6 +39,8 @@ type Store struct {
 	hub    *hub
 	scout  *scout
 
+	data dataset
+
 	mu       sync.Mutex // guards the fields below
 	checked  string     // the run id of the server that passed the last check
 	warnedOf string     // the run id of the server whose settings were warned of

@@ -33,7 +33,17 @@ func back(c broker.Claim, f broker.Fence) broker.Return {
 
 // on prolongs what was granted to a claim by the usual lease.
 func on(c broker.Claim, f broker.Fence) broker.Renewal {
-	return broker.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, TTL: ttl, Permits: c.Permits}
+	return broker.Renewal{
+		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, TTL: ttl, Permits: c.Permits, Seen: seen(f),
+	}
+}
+
+// seen is when a fence was given out, zero for none: fences count microseconds.
+func seen(f broker.Fence) time.Time {
+	if f < 1e12 { // it was never given out
+		return time.Time{}
+	}
+	return time.UnixMicro(int64(f)) //nolint:gosec // far from 2^63
 }
 
 // again is a further acquisition.
@@ -294,6 +304,29 @@ var commonContract = []kindContract{
 		s.wantState(heldAs(other))
 		s.must(s.Hooks.Lose())
 		s.wantGone(s.renew(on(c, f)), broker.LostData)
+	}},
+	{"ALossOfDataIsToldWhoeverTookTheNameSince", func(s *suite, kind broker.Kind) {
+		for range 20 {
+			c := of(kind, "n", "o")
+			f := s.acquire(c).Fence
+			s.must(s.Hooks.Lose())
+			other := of(kind, "n", "other")
+			g := s.acquire(other).Fence
+			s.wantGone(s.renew(on(c, f)), broker.LostData)
+			s.wantGone(s.renew(on(c, f)), broker.LostData)
+			s.release(back(other, g))
+		}
+	}},
+	{"AForcedReleaseIsToldWhoeverTookTheNameSince", func(s *suite, kind broker.Kind) {
+		for range 20 {
+			c := of(kind, "n", "o")
+			f := s.acquire(c).Fence
+			s.force("n", kind)
+			other := of(kind, "n", "other")
+			g := s.acquire(other).Fence
+			s.wantGone(s.renew(on(c, f)), broker.LostForced)
+			s.release(back(other, g))
+		}
 	}},
 	{"AForcedReleaseFreesTheName", func(s *suite, kind broker.Kind) {
 		if s.force("n", kind) {

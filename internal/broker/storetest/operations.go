@@ -245,6 +245,7 @@ func (c *comparison) renew() (string, step) {
 	return fmt.Sprintf("renew %+v with fences %d, extend %v", rs, fences, extend), func(ctx context.Context, s *side) outcome {
 		for i := range rs {
 			rs[i].Fence = s.fence(rs[i].Name, fences[i])
+			rs[i].Seen = seen(rs[i].Fence)
 		}
 		if extend {
 			return outcome{Err: class(s.Store.Extend(ctx, rs[0]))}
@@ -261,6 +262,7 @@ func (c *comparison) shorten() (string, step) {
 	return fmt.Sprintf("shorten %+v with fence %d", r, g.number), func(ctx context.Context, s *side) outcome {
 		r := r
 		r.Fence = s.fence(r.Name, g.number)
+		r.Seen = seen(r.Fence)
 		o := outcome{Err: class(s.Store.Shorten(ctx, r))}
 		st, err := s.Store.Look(ctx, r.Name)
 		if err == nil && o.Err == "" {

@@ -106,7 +106,7 @@ func giveBack(name string, o broker.Owner, f broker.Fence) broker.Return {
 
 // renewal prolongs by the usual lease.
 func renewal(name string, o broker.Owner, f broker.Fence) broker.Renewal {
-	return broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f, TTL: ttl}
+	return broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f, TTL: ttl, Seen: seen(f)}
 }
 
 // acquire makes an acquisition that must succeed.

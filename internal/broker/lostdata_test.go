@@ -1,0 +1,61 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
+// Whatever finds that a hold is gone, and whoever has the name by then: lost data are told as lost data, and a forced release
+// as that.
+func TestALostHoldIsToldWithItsReasonWhateverFindsIt(t *testing.T) {
+	mine := broker.AcquireRequest{Name: "job", Holder: "me"}
+	for what, find := range map[string]func(c *client, h broker.Hold){
+		"a renewal":               func(*client, broker.Hold) { time.Sleep(30 * time.Second) },
+		"a further hold":          func(c *client, _ broker.Hold) { c.acquire(mine) },
+		"a release of one of two": func(c *client, h broker.Hold) { c.Release(c.id(), h) },
+		"an extension":            func(c *client, h broker.Hold) { c.Extend(c.id(), broker.ExtendRequest{Hold: h}) },
+	} {
+		for reason, lose := range map[broker.LostReason]func(w *world){
+			broker.LostData: func(w *world) { w.lose() },
+			broker.LostForced: func(w *world) {
+				// Not by this replica, which would hear of it.
+				w.store.Store.(interface{ Expire(name string) }).Expire("job")
+			},
+		} {
+			t.Run(what+" "+reason.String(), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					c := w.alive()
+					c.acquire(mine)
+					one[broker.Granted](c)
+					c.acquire(mine)
+					h := one[broker.Granted](c).Hold
+					lose(w)
+					w.takenByAnother("job")
+					find(c, h)
+					for _, e := range c.events() {
+						if lost, ok := e.(broker.Lost); ok {
+							if lost.Reason != reason {
+								t.Errorf("got %v", lost.Reason)
+							}
+							return
+						}
+					}
+					t.Error("it was not told")
+				})
+			})
+		}
+	}
+}
+
+// takenByAnother takes a name past the broker.
+func (w *world) takenByAnother(name string) {
+	w.t.Helper()
+	_, err := w.store.Store.Acquire(w.t.Context(), broker.Claim{
+		Name: name, Kind: broker.Exclusive, Owner: "another", Count: 1, TTL: time.Minute,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
