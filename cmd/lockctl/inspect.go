@@ -116,9 +116,13 @@ func viewHolder(h *lockdv1.HolderInfo) holderView {
 		lockdv1.HolderInfo_ORIGIN_SESSION: "session", lockdv1.HolderInfo_ORIGIN_UNARY: "unary",
 		lockdv1.HolderInfo_ORIGIN_OTHER: "other",
 	}
+	labels := h.GetLabels()
+	if labels == nil {
+		labels = map[string]string{} // printed as {} if there are none
+	}
 	return holderView{
 		Owner: h.GetOwner(), Origin: origins[h.GetOrigin()], Kind: kindName(h.GetKind()), Session: h.GetSessionId(),
-		Client: h.GetClientName(), Labels: h.GetLabels(), Address: h.GetPeer(), Replica: h.GetReplica(),
+		Client: h.GetClientName(), Labels: labels, Address: h.GetPeer(), Replica: h.GetReplica(),
 		Age: viewTime(h.GetAge()), TTL: viewTime(h.GetTtl()), Auto: h.GetAuto(), Fence: h.GetFence(),
 		HoldCount: h.GetHoldCount(), Permits: h.GetPermits(), Annotation: h.GetAnnotation(),
 	}

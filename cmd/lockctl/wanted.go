@@ -41,7 +41,8 @@ func (k *kindFlag) each(f func(lockdv1.LockKind) error) error {
 		return f(k.proto())
 	}
 	var err error
-	for _, kind := range []client.Kind{client.Exclusive, client.Read, client.Write, client.Semaphore} {
+	// Fair stands for exclusive, too: it is the same hold in Redis, and the next of the queue is told.
+	for _, kind := range []client.Kind{client.Fair, client.Read, client.Write, client.Semaphore} {
 		e := f(lockdv1.LockKind(kind))
 		switch {
 		case e == nil || !errors.Is(e, client.ErrNotHeld) && !errors.Is(e, client.ErrKindMismatch):

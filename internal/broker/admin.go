@@ -15,6 +15,7 @@ type SessionInfo struct {
 	Client         Client
 	Age, Silence   time.Duration
 	Locks, Waiters int
+	Watches        int
 }
 
 // LeaseInfo describes a lease of a session of this replica.
@@ -132,7 +133,7 @@ func (b *Broker) Sessions(after string, size int) []SessionInfo {
 		}
 		infos = append(infos, SessionInfo{
 			ID: s.id, Client: s.client, Age: time.Since(s.opened), Silence: time.Since(s.heard),
-			Locks: len(s.leases), Waiters: len(s.waiting),
+			Locks: len(s.leases), Waiters: len(s.waiting), Watches: len(s.watched),
 		})
 		return true
 	})

@@ -167,10 +167,11 @@ func (l *Lease) changeLocked(e extension) {
 	if e.shorten || l.auto && !e.auto {
 		l.outlastLocked()
 	}
-	if e.shorten {
+	if e.shorten { // a read hold that had ended stays so
 		l.endLocked(e.start.Add(e.r.TTL - margin(e.r.TTL)))
+	} else {
+		l.stretchLocked(e.start, e.r.TTL, 0)
 	}
-	l.stretchLocked(e.start, e.r.TTL, 0)
 	l.makeAutoLocked(e.auto)
 	l.sess.autoLocked(l)
 }

@@ -108,3 +108,29 @@ func TestFurtherHoldsOfOtherKindsProlongTheLease(t *testing.T) {
 		})
 	}
 }
+
+// What is shortened is what lasts: a read hold whose lease has ended is not brought back by it.
+func TestShorteningBringsNoEndedReadHoldBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		read := broker.AcquireRequest{Name: "doc", Kind: broker.Read, Holder: "me", Lease: new(time.Second)}
+		c.acquire(read)
+		one[broker.Granted](c)
+		read.Lease = new(time.Minute)
+		c.acquire(read)
+		second := one[broker.Granted](c)
+		time.Sleep(2 * time.Second) // the first has ended
+		c.Extend(c.id(), broker.ExtendRequest{Hold: second.Hold, Lease: new(10 * time.Second), MayShorten: true})
+		one[broker.Extended](c)
+		c.Release(c.id(), second.Hold)
+		lost := false
+		for _, e := range c.events() {
+			l, ok := e.(broker.Lost)
+			lost = lost || ok && l.Reason == broker.LostExpired
+		}
+		w.free("doc")
+		if !lost {
+			t.Error("nobody reads any more, and the holder was not told")
+		}
+	})
+}

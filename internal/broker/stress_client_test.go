@@ -32,6 +32,7 @@ type request struct {
 	permits map[string]uint32 // of the semaphores asked for
 	hold    broker.Hold       // to release or extend
 	release bool
+	inner   bool // gives back one of several reads, each of which has a lease of its own
 	extend  *broker.ExtendRequest
 	answers int
 }
@@ -198,15 +199,21 @@ func (a *actor) giveBack(h *broker.Hold) {
 	if h == nil {
 		return
 	}
+	r := request{hold: *h, release: true}
 	a.mu.Lock()
 	if m := a.mine[*h]; m != nil {
 		if m.leaving++; m.leaving >= m.count {
 			m.released = true
 			a.s.o.ended(m.told)
+		} else if h.Kind == broker.Read {
+			// What remains may end earlier. How much earlier the answer says, and until then it is not trusted.
+			r.inner = true
+			m.shorter++
+			a.s.o.shortened(m.told, time.Now())
 		}
 	}
 	a.mu.Unlock()
-	a.Release(a.newRequest(request{hold: *h, release: true}), *h)
+	a.Release(a.newRequest(r), *h)
 }
 
 func (a *actor) extend(h *broker.Hold) {
@@ -237,12 +244,14 @@ func (a *actor) extended(r *request, e broker.Extended) {
 		return
 	}
 	m.auto = r.extend.Lease == nil
-	a.s.o.trusted(m.told, e.Validity.Until)
+	if m.shorter == 0 {
+		a.s.o.trusted(m.told, e.Validity.Until)
+	}
 }
 
 // decided says that a request that might have shortened a lease did, or did not.
 func (a *actor) decided(r *request) {
-	if m := a.mine[r.hold]; m != nil && r.extend != nil && r.extend.MayShorten {
+	if m := a.mine[r.hold]; m != nil && (r.inner || r.extend != nil && r.extend.MayShorten) {
 		m.shorter--
 	}
 }
@@ -313,7 +322,9 @@ func (a *actor) hear() {
 			a.decided(r)
 			a.extended(r, e)
 		case broker.Released:
-			a.counted(a.answered(e.ID), e.Remaining)
+			r := a.answered(e.ID)
+			a.decided(r)
+			a.counted(r, e)
 		case broker.Done:
 			a.answered(e.ID)
 		case broker.Failed:
@@ -356,7 +367,9 @@ func (a *actor) granted(r *request, e broker.Granted, h broker.Hold) {
 			return
 		}
 		m.count, m.auto = e.Count, e.Auto
-		a.s.o.trusted(m.told, e.Validity.Until)
+		if m.shorter == 0 {
+			a.s.o.trusted(m.told, e.Validity.Until)
+		}
 		return
 	}
 	a.had[h] = true
@@ -368,13 +381,16 @@ func (a *actor) granted(r *request, e broker.Granted, h broker.Hold) {
 }
 
 // counted notes that a hold was given back once. It goes on if the last time is still to come.
-func (a *actor) counted(r *request, remaining uint32) {
-	m := a.mine[r.hold]
+func (a *actor) counted(r *request, e broker.Released) {
+	m, remaining := a.mine[r.hold], e.Remaining
 	if m == nil || m.dead {
 		return
 	}
 	m.leaving--
 	m.count = remaining
+	if remaining > 0 && m.shorter == 0 {
+		a.s.o.trusted(m.told, e.Validity.Until)
+	}
 	switch {
 	case remaining == 0:
 		delete(a.mine, r.hold)

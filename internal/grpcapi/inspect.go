@@ -46,7 +46,7 @@ func (h *inspectService) ListSessions(_ context.Context, r *lockdv1.ListSessions
 		resp.Sessions = append(resp.Sessions, &lockdv1.SessionInfo{
 			SessionId: i.ID, ClientName: i.Client.Name, Labels: i.Client.Labels, Peer: i.Client.Peer,
 			Age: durationpb.New(i.Age), Silence: durationpb.New(i.Silence),
-			Locks: count(i.Locks), Waiters: count(i.Waiters),
+			Locks: count(i.Locks), Waiters: count(i.Waiters), Watches: count(i.Watches), Replica: h.b.Replica(),
 		})
 	}
 	if len(infos) == size {

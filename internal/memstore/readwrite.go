@@ -131,9 +131,10 @@ func (w *work) takeRead(e *entry, c broker.Claim) broker.Grant {
 	return w.readOn(e, r, 1, c.TTL)
 }
 
-// readOn sets how often a reader holds the lock and prolongs the last of its holds.
+// readOn has a reader hold the lock at least so often and prolongs that hold. It takes no hold away: a claim of an earlier
+// hold may be executed late.
 func (w *work) readOn(e *entry, r *reading, count uint32, ttl time.Duration) broker.Grant {
-	r.resize(count)
+	r.resize(max(count, r.count()))
 	e.fenceUntil = w.now.Add(w.fenceTTL)
 	left := later(&r.holds[count-1], w.now, ttl)
 	later(&e.shared.expires, w.now, ttl)

@@ -161,15 +161,17 @@ end
 
 -- read_take gives the owner what read_check let it have. Each hold has a time of its own, so the others keep theirs; but a
 -- repetition never shortens it.
+-- It takes no hold away: a claim of an earlier hold may be executed late.
 local function read_take(r, a, state)
   -- Redisson's 1 is no fence.
   local fence = state.fence and tonumber(state.fence)
   local again = fence and fence > 1
   local ttl, had, count = a.ttl, tonumber(state.had) or 0, tonumber(a.count)
+  local holds = state.fence and math.max(count, had) or count
   if state.fence and count <= had then ttl = math.max(ttl, redis.call('PTTL', read_key(r, a.owner, count))) end
   if again then
     -- More holds need memory. A repetition does not; what it writes first is allowed when there is none.
-    if state.had ~= a.count then redis.call('HSET', r.name, a.owner, a.count) end
+    if holds ~= had then redis.call('HSET', r.name, a.owner, holds) end
     rw_extend(r.name, ttl)
     if redis.call('EXISTS', r.token) == 1 then live_on(r.token, a.fence_ttl) else keep_fence(r.token, fence, a.fence_ttl) end
   else
@@ -177,10 +179,10 @@ local function read_take(r, a, state)
     fence, bad = advance_fence(r.token, a.fence_ttl)
     if bad then return bad end
     if not state.mode then redis.call('HSET', r.name, 'mode', 'read') end
-    redis.call('HSET', r.name, a.owner, a.count)
+    redis.call('HSET', r.name, a.owner, holds)
   end
   rw_note(read_key(r, a.owner, count), fence, ttl)
-  read_drop(r, a.owner, count + 1, had)
+  read_drop(r, a.owner, holds + 1, had)
   read_drop(r, a.owner, had + 1, count - 1) -- nobody has them; they may be left from a lock that was deleted
   if not again then rw_extend(r.name, ttl) end
   return {1, fence, ttl}

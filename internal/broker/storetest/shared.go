@@ -49,6 +49,22 @@ var readContract = []contract{
 		s.wantFree("n")
 		s.acquire(writes("w"))
 	}},
+	{"AClaimOfTheFirstHoldThatComesLateTakesNoFurtherOneAway", func(s *suite) {
+		first := reads("a")
+		f := s.acquire(first).Fence
+		further := again(reads("a"), 2, f)
+		further.TTL = 2 * ttl
+		s.acquire(further)
+		s.acquire(first)
+		s.wantReaders(1, 2*ttl)
+		if st := s.look("n"); st.Count != 2 {
+			s.Errorf("got %+v, want both holds", st)
+		}
+		one := back(reads("a"), f)
+		one.Remaining = 1
+		s.release(one)
+		s.wantReaders(1, ttl)
+	}},
 	{"EachReaderHasItsOwnFence", func(s *suite) {
 		a, b := s.acquire(reads("a")).Fence, s.acquire(reads("b")).Fence
 		if b <= a {
