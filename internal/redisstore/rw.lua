@@ -43,11 +43,13 @@ end
 
 -- read_fence returns the fence of a reader with so many holds, as text, or nil if all of them have ended.
 local function read_fence(r, owner, count)
-  for from = 1, math.min(tonumber(count) or 1, 1000), 100 do
-    local keys = read_keys(r, owner, from, math.min(from + 99, tonumber(count) or 1))
-    for _, fence in ipairs(redis.call('MGET', unpack(keys))) do
+  local from, last = 1, math.min(tonumber(count) or 1, 1000)
+  while from <= last do
+    local n = from == 1 and 1 or 100 -- mostly the first one lives
+    for _, fence in ipairs(redis.call('MGET', unpack(read_keys(r, owner, from, math.min(from + n - 1, last))))) do
       if fence and string.match(fence, '^%d+$') then return fence end
     end
+    from = from + n
   end
 end
 

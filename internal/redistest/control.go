@@ -133,3 +133,27 @@ func (s *Server) signal(p *process, sig syscall.Signal) {
 		s.t.Fatal(fmt.Errorf("signal %v to redis-server: %w", sig, err))
 	}
 }
+
+// LongestScript is how long the server was busy with the longest script that it ran during f.
+func (s *Server) LongestScript(f func()) (longest time.Duration) {
+	s.t.Helper()
+	c, ctx := s.newClient(), context.Background()
+	defer c.Close()
+	if err := c.ConfigSet(ctx, "slowlog-log-slower-than", "0").Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := c.Do(ctx, "slowlog", "reset").Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	f()
+	entries, err := c.SlowLogGet(ctx, -1).Result()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if len(e.Args) > 0 && strings.HasPrefix(strings.ToLower(e.Args[0]), "eval") {
+			longest = max(longest, e.Duration)
+		}
+	}
+	return longest
+}

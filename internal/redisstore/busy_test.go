@@ -1,0 +1,141 @@
+package redisstore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+const (
+	// longestScript is how long one script may keep Redis busy, and everybody else waiting.
+	longestScript = 5 * time.Millisecond
+	// busyRounds is how often each worst case is made. The shortest time counts: the others had to share a processor.
+	busyRounds = 7
+)
+
+// What one request can cost is bounded: its permits over all names, the holds of a holder, and what a script looks at.
+func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
+	srv := redistest.Start(t)
+	c := srv.Client()
+	s := open(t, quick(srv))
+	for name, worst := range map[string]func() (before, call func()){
+		"1,000 permits": func() (func(), func()) {
+			cl := permitsClaim("n", "u:7", broker.MaxPermits, broker.MaxPermits)
+			return func() {}, func() {
+				acquire(t, s, cl)
+				acquire(t, s, cl)
+				s.Renew(t.Context(), []broker.Renewal{renewal(cl, 0)}, func(int, error) {})
+				release(t, s, kindReturn(broker.Semaphore, "n", "u:7", 0))
+			}
+		},
+		"64 semaphores": func() (func(), func()) {
+			cs := make([]broker.Claim, 64)
+			rs := make([]broker.Renewal, len(cs))
+			for i := range cs {
+				cs[i] = permitsClaim(fmt.Sprint("n", i), "u:7", broker.MaxPermits/64, broker.MaxPermits)
+				rs[i] = renewal(cs[i], 0)
+			}
+			return func() {}, func() {
+				if _, err := s.AcquireAll(t.Context(), cs); err != nil {
+					t.Error(err)
+				}
+				s.Renew(t.Context(), rs, func(int, error) {})
+			}
+		},
+		"20,000 permits that have ended": func() (func(), func()) {
+			return func() { endedPermits(t, c, 20_000) }, func() {
+				_, _ = s.Acquire(t.Context(), permitsClaim("n", "u:7", 1, 0))
+				_, _ = s.ForceRelease(t.Context(), "n", broker.Semaphore)
+			}
+		},
+		"128 readers with 100 holds each": func() (func(), func()) {
+			return func() { deepReaders(t, c, 128, broker.MaxHolds) }, func() {
+				_, _ = s.Acquire(t.Context(), kindClaim(broker.Write, "n", "w"))
+				_, _ = s.Look(t.Context(), "n")
+				again := kindClaim(broker.Read, "n", "u:1")
+				again.Count, again.Fence = broker.MaxHolds, 7
+				acquire(t, s, again)
+				r := kindReturn(broker.Read, "n", "u:1", 7)
+				r.Remaining = 50
+				release(t, s, r)
+				release(t, s, kindReturn(broker.Read, "n", "u:1", 7))
+				_, _ = s.ForceRelease(t.Context(), "n", broker.Read)
+			}
+		},
+		"100 read holds with 100 levels renewed": func() (func(), func()) {
+			var rs []broker.Renewal
+			for i := range 100 {
+				rs = append(rs, broker.Renewal{Name: "n", Kind: broker.Read, Owner: broker.Owner(fmt.Sprint("u:", i)), Fence: 7, TTL: lease})
+			}
+			return func() { deepReaders(t, c, 100, broker.MaxHolds) }, func() { s.Renew(t.Context(), rs, func(int, error) {}) }
+		},
+		"5,000 dead fair waiters": func() (func(), func()) {
+			return func() { deadWaiters(t, c, 5000) }, func() { _, _ = s.Acquire(t.Context(), fairClaim("n", "u:7")) }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shortest := time.Hour
+			for range busyRounds {
+				if err := c.FlushAll(t.Context()).Err(); err != nil {
+					t.Fatal(err)
+				}
+				before, call := worst()
+				before()
+				shortest = min(shortest, srv.LongestScript(call))
+			}
+			t.Logf("the longest script took %v", shortest)
+			if shortest > longestScript {
+				t.Errorf("a script took %v, want at most %v", shortest, longestScript)
+			}
+		})
+	}
+}
+
+func endedPermits(t *testing.T, c *redis.Client, n int) {
+	zs := make([]redis.Z, n)
+	for i := range zs {
+		zs[i] = redis.Z{Score: 1, Member: fmt.Sprint("permit ", i)}
+	}
+	must(t, c.Set(t.Context(), "n", 0, 0).Err())
+	must(t, c.ZAdd(t.Context(), permitsOut("n"), zs...).Err())
+}
+
+func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {
+	fields := []any{"mode", "read"}
+	p := c.Pipeline()
+	for r := range readers {
+		owner := fmt.Sprint("u:", r)
+		fields = append(fields, owner, holds)
+		for i := range holds {
+			p.Set(t.Context(), fmt.Sprint(holdBase("n"), owner, ":rwlock_timeout:", i+1), 7, time.Hour)
+		}
+	}
+	p.HSet(t.Context(), "n", fields...)
+	p.PExpire(t.Context(), "n", time.Hour)
+	_, err := p.Exec(t.Context())
+	must(t, err)
+}
+
+func deadWaiters(t *testing.T, c *redis.Client, n int) {
+	p := c.Pipeline()
+	for i := range n {
+		owner := fmt.Sprintf("u:#%d", i)
+		p.RPush(t.Context(), keyOf(queuePrefix, "n"), owner)
+		p.ZAdd(t.Context(), keyOf(placePrefix, "n"), redis.Z{Score: 1, Member: owner})
+		p.ZAdd(t.Context(), keyOf(timeoutPrefix, "n"), redis.Z{Score: 1, Member: owner})
+	}
+	_, err := p.Exec(t.Context())
+	must(t, err)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
