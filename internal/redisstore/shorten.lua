@@ -6,7 +6,8 @@
 -- Returns 1 if the hold is there, 0 if it is not and its fence or a later one is known, -1 if not even that; -2 if it is
 --         too late.
 -- Safe to run twice. It never runs late: a TTL that was set meanwhile, and told, must not become shorter.
--- Those who wait are told, as Redisson tells them, so that who watches looks, too; so that they do not sleep until the end that they know of. Works when memory is full.
+-- Those who wait are told, as Redisson tells them, so that they do not sleep until the end that they know of. Who watches
+-- is told that no hold ended. Works when memory is full.
 local name, token, queue = KEYS[1], KEYS[2], KEYS[3]
 local kind, owner, fence, ttl = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local permits, more, channel, fence_ttl = tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8])
@@ -30,7 +31,7 @@ function shorten.read()
   else
     rw_extend(name, ttl)
   end
-  redis.call('PUBLISH', channel, '1')
+  tell(name, channel, '1', 'nothing', '0')
   return true
 end
 
@@ -47,7 +48,7 @@ function shorten.write()
   if not readers.whole then ends = math.max(ends, redis.call('PTTL', name)) end
   redis.call('PEXPIRE', name, ends)
   if redis.call('PEXPIRE', key, ends) == 0 and fence ~= '0' then rw_note(key, tonumber(fence), ends) end
-  redis.call('PUBLISH', channel, '1')
+  tell(name, channel, '1', 'nothing', '0')
   return true
 end
 
@@ -59,7 +60,7 @@ function shorten.semaphore()
   redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
   sem_lease(s, there, now + ttl, 'XX')
   sem_live(s, fence_ttl)
-  redis.call('PUBLISH', channel, '1') -- wakes one of Redisson's, which then knows when the next permit ends
+  tell(name, channel, '1', 'nothing', '0') -- wakes one of Redisson's, which then knows when the next permit ends
   return true
 end
 
@@ -72,7 +73,7 @@ local function plain(known)
     redis.call('PUBLISH', channel .. ':' .. head, '0')
     news(name, 'turn', '0', 0, head)
   end
-  redis.call('PUBLISH', channel, '0')
+  tell(name, channel, '0', 'nothing', '0')
   return true
 end
 

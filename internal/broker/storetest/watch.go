@@ -76,6 +76,17 @@ var watchContract = []kindContract{
 		s.release(back(of(kind, "m", "o"), f))
 		other.awaitEnds(ended(broker.EndReleased, f))
 	}},
+	{"AShorterLeaseIsNoEndForWhoWatches", func(s *suite, kind broker.Kind) {
+		e := s.watch("n")
+		c := of(kind, "n", "o")
+		f := s.acquire(c).Fence
+		for range 3 {
+			s.must(s.shorten(on(c, f), 10*time.Second))
+		}
+		time.Sleep(2 * unheard)
+		s.release(back(c, f))
+		e.awaitEnds(ended(broker.EndReleased, f))
+	}},
 	{"AHandOverIsHeardByWhoWatches", func(s *suite, kind broker.Kind) {
 		if kind.Shared() {
 			return
