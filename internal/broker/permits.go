@@ -42,7 +42,7 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
 		return
 	case keep >= l.permits:
-		s.emitLocked(Released{ID: id, Remaining: l.permits})
+		s.emitLocked(Released{ID: id, Remaining: l.permits, Validity: s.validityLocked(l.until)})
 		return
 	}
 	s.weight -= upkeepOf(l.permits) - upkeepOf(keep)
@@ -62,7 +62,7 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 	case l.over:
 		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
 	case h.err == nil:
-		s.emitLocked(Released{ID: id, Remaining: keep})
+		s.emitLocked(Released{ID: id, Remaining: keep, Validity: s.validityLocked(l.until)})
 	case errors.Is(h.err, ErrNotHeld):
 		l.loseLocked(LostForced)
 		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})

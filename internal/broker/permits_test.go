@@ -12,8 +12,13 @@ import (
 func (c *client) reduce(h broker.Hold, keep uint32) {
 	c.t.Helper()
 	c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: h, Keep: keep})
-	if got := one[broker.Released](c); got.Remaining != keep {
+	got := one[broker.Released](c)
+	if got.Remaining != keep {
 		c.t.Fatalf("%d permits are left, want %d", got.Remaining, keep)
+	}
+	// What stays is to be trusted for as long as the hold is said to last.
+	if l := c.allHolds("", 10); len(l) != 1 || got.Validity != l[0].Validity || !got.Validity.Until.After(time.Now()) {
+		c.t.Errorf("got validity %+v, want that of %+v", got.Validity, l)
 	}
 }
 
