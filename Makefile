@@ -24,10 +24,10 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## run lockd with its leases in memory: nothing to install. PORT=7430 if another one has 7420
+run: ## run lockd with its leases in memory: nothing to install. PORT=7450 if another one has 7420
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/lockd ./cmd/lockctl
 	@for port in $(RUN_PORTS); do if (exec 3<>/dev/tcp/127.0.0.1/$$port) 2>/dev/null; then \
-		echo "port $$port is in use; choose another one: make run PORT=7430 (uses 3 ports from there)" >&2; exit 1; fi; done
+		echo "port $$port is in use; choose another one: make run PORT=7450 (uses 3 ports from there)" >&2; exit 1; fi; done
 	@echo 'Try it in another terminal, in this directory:'
 	@echo "  bin/lockctl --addr 127.0.0.1:$(PORT) exec door -- sh -c 'echo holding \$$LOCKD_NAME; sleep 30'"
 	@echo '  bin/lockctl --addr 127.0.0.1:$(PORT) inspect door'
