@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -157,6 +158,36 @@ func TestAReleaseGoesOnInTheBackground(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		w.free("job")
 	})
+}
+
+// Who hears that surely nothing was done believes that it holds the lock. It does not: the release goes on.
+func TestALastReleaseThatGoesOnIsNoCertainFailure(t *testing.T) {
+	for _, down := range []error{broker.ErrUnavailable, broker.ErrStoreFull} {
+		for _, count := range []int{1, 2} { // the second release waits for its turn
+			t.Run(fmt.Sprint(down, count), func(t *testing.T) {
+				inWorld(t, func(w *world) {
+					c := w.alive()
+					var g broker.Granted
+					for range count {
+						c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+						g = one[broker.Granted](c)
+					}
+					for range count - 1 {
+						c.Release(c.id(), g.Hold)
+						one[broker.Released](c)
+					}
+					w.store.setDown(down)
+					c.Release(c.id(), g.Hold)
+					c.failed(errUnknown)
+					c.Release(c.id(), g.Hold)
+					c.failed(broker.ErrNotHeld)
+					w.store.setDown(nil)
+					time.Sleep(3 * time.Second)
+					w.free("job")
+				})
+			})
+		}
+	}
 }
 
 func TestALateReleaseDoesNotHitTheNextHolder(t *testing.T) {

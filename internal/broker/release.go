@@ -70,7 +70,7 @@ func (b *Broker) release(l *Lease, id uint64, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
-		s.emitLocked(Failed{ID: id, Err: err})
+		s.emitLocked(Failed{ID: id, Err: goesOn(err)})
 		return
 	}
 	l.traceReleased(id)
@@ -109,13 +109,22 @@ func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 		b.recallLocked(l)
 	}
 	if err != nil {
-		l.sess.emitLocked(Failed{ID: id, Err: err})
+		l.sess.emitLocked(Failed{ID: id, Err: goesOn(err)})
 	} else {
 		l.traceReleased(id)
 		l.sess.emitLocked(Released{ID: id})
 	}
 	l.sess.ops--
 	l.sess.finishLocked()
+}
+
+// goesOn is what the client hears of the failure of a last release. The lease is over and is given back in the background, so
+// that surely nothing was done is true of the calls so far only: a client that took it for its hold would share the name.
+func goesOn(err error) error {
+	if retriable(err) && !errors.Is(err, ErrOutcomeUnknown) {
+		return errors.Join(ErrOutcomeUnknown, err)
+	}
+	return err
 }
 
 // returnAll is the Return that ends the lease.
