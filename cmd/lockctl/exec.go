@@ -84,9 +84,12 @@ func newExec(o *options) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkWait(wait); err != nil {
+				return err
+			}
 			x := &execution{
 				argv: args[1:], stderr: cmd.ErrOrStderr(),
-				bounded: cmd.Flags().Changed("wait"), wait: max(wait, 0), patient: !cmd.Flags().Changed("connect-timeout"),
+				bounded: cmd.Flags().Changed("wait"), wait: wait, patient: !cmd.Flags().Changed("connect-timeout"),
 			}
 			x.lock = []client.LockOption{client.Annotation(cmp.Or(annotation, args[1])), client.OnQueued(x.queued())}
 			if cmd.Flags().Changed("lease") {

@@ -44,6 +44,9 @@ obtained the exit code is 75. A lost answer is asked for again, which cannot tak
 is interrupted releases what it may have taken, or says that it could not.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkWait(wait); err != nil {
+				return err
+			}
 			items, err := want.items(cmd, args[0])
 			if err != nil {
 				return err
@@ -223,6 +226,14 @@ func (s *services) release(ctx context.Context, name, leaseID string, kind kindF
 		return nil
 	}
 	return err
+}
+
+// checkWait refuses what the protocol refuses, too: a negative wait may be meant as none or as one for ever.
+func checkWait(wait time.Duration) error {
+	if wait < 0 {
+		return usagef("--wait must not be negative")
+	}
+	return nil
 }
 
 func leaseFlag(cmd *cobra.Command, lease *time.Duration) {

@@ -167,6 +167,8 @@ func TestUsageSaysWhatIsMeant(t *testing.T) {
 		{[]string{"acquire", "n"}, "--lease is missing"},
 		{[]string{"extend", "n", "id"}, "--lease is missing"},
 		{[]string{"acquire", "n", "--lease", "0s"}, "--lease must be more than 0"},
+		{[]string{"acquire", "n", "--lease", "1s", "--wait", "-1s"}, "--wait must not be negative"},
+		{[]string{"exec", "n", "--wait", "-1s", "--", "true"}, "--wait must not be negative"},
 		{[]string{"acquires", "n"}, "did you mean acquire?"},
 		{[]string{"relaese"}, "did you mean release?"},
 		{[]string{"acquire", "n", "--laese", "1s"}, "did you mean --lease?"},
