@@ -405,3 +405,53 @@ func TestEnlistingIsCheap(t *testing.T) {
 		t.Errorf("1200 places were prolonged by %d times ZADD, want 6", n)
 	}
 }
+
+// However waiters that leave together stand in a long queue, the others keep their order. The queue is not written anew, and
+// it is only read as far as they stand.
+func TestManyWaitersLeaveALongQueueCheaply(t *testing.T) {
+	const all = 5000
+	for _, c := range []struct {
+		what  string
+		who   func(i int) bool
+		reads int // of about 1,000 places each, at most
+	}{
+		{"the last", func(i int) bool { return i >= all-500 }, 1},
+		{"the first", func(i int) bool { return i < 500 }, 1},
+		{"every second of some in the middle", func(i int) bool { return i >= 2000 && i < 3000 && i%2 == 0 }, 2},
+		{"some everywhere", func(i int) bool { return i%50 == 0 }, 8 + all/1000},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			srv := redistest.Start(t)
+			s, raw := open(t, quick(srv)), srv.Client()
+			acquire(t, s, fairClaim("n", "o"))
+			var owners, leaving []broker.Owner
+			var stay []string
+			for i := range all {
+				o := broker.Owner(fmt.Sprintf("u#%d", i))
+				owners = append(owners, o)
+				if c.who(i) {
+					leaving = append(leaving, o)
+				} else {
+					stay = append(stay, string(o))
+				}
+			}
+			if _, err := s.Enlist(t.Context(), "n", owners, place); err != nil {
+				t.Fatal(err)
+			}
+			writes, reads := srv.Calls("rpush"), srv.Calls("lrange")
+			if err := s.Leave(t.Context(), "n", broker.Fair, leaving); err != nil {
+				t.Fatal(err)
+			}
+			if n := srv.Calls("rpush") - writes; n != 0 {
+				t.Errorf("the queue was written anew by %d times RPUSH", n)
+			}
+			if n := srv.Calls("lrange") - reads; n > c.reads {
+				t.Errorf("the queue was read %d times, want at most %d", n, c.reads)
+			}
+			got := raw.LRange(t.Context(), redissonFair("n").queue, 0, -1).Val()
+			if !slices.Equal(got, stay) {
+				t.Errorf("%d wait, want the %d others in their order", len(got), len(stay))
+			}
+		})
+	}
+}

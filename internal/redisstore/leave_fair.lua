@@ -8,21 +8,53 @@ local f = {
   name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
   channel = ARGV[1],
 }
--- So many are looked for in the queue one by one. For more it is gone through once: to look for each of 500 in a queue of
--- 100,000 kept everybody else waiting for a second.
+-- So many are looked for in the queue one by one: to look for each of 500 in a queue of 100,000 would keep everybody else
+-- waiting for a second.
 local ONE_BY_ONE = 16
+-- The others are mostly near each other. So one is looked for, and the others around it, this many times at most. For those
+-- that are still not found, the queue is read from its end.
+local LOOKS, AROUND, READ = 8, 600, 1000
+-- What the places of those who leave hold until all are taken out in one go. It is nobody's owner.
+local NOBODY = ''
 
--- forget_many takes waiters of ours out of the queue, all at once.
+-- mark puts NOBODY in the place of those who leave between two places of the queue, and returns how many it found.
+local function mark(leaving, from, to)
+  local found = 0
+  for i, owner in ipairs(redis.call('LRANGE', f.queue, from, to)) do
+    if leaving[owner] then
+      redis.call('LSET', f.queue, from + i - 1, NOBODY)
+      leaving[owner] = nil
+      found = found + 1
+    end
+  end
+  return found
+end
+
+-- forget_many takes waiters of ours out of the queue. It neither reads all of a long queue nor writes it anew: that took a
+-- tenth of a second for 50,000.
 local function forget_many(owners)
   redis.call('ZREM', f.places, unpack(owners))
   redis.call('ZREM', f.timeouts, unpack(owners))
-  local leaving, rest = {}, {}
+  local leaving, left, looks = {}, #owners, 0
   for _, owner in ipairs(owners) do leaving[owner] = true end
-  for _, owner in ipairs(redis.call('LRANGE', f.queue, 0, -1)) do
-    if not leaving[owner] then rest[#rest + 1] = owner end
+  for _, owner in ipairs(owners) do
+    if leaving[owner] and looks < LOOKS then
+      looks = looks + 1
+      local at = redis.call('LPOS', f.queue, owner)
+      if at then
+        left = left - mark(leaving, math.max(0, at - AROUND), at + AROUND)
+      else
+        leaving[owner] = nil
+        left = left - 1
+      end
+    end
   end
-  redis.call('DEL', f.queue)
-  for i = 1, #rest, 1000 do redis.call('RPUSH', f.queue, unpack(rest, i, math.min(i + 999, #rest))) end
+  local to = redis.call('LLEN', f.queue) - 1
+  while left > 0 and to >= 0 do
+    left = left - mark(leaving, math.max(0, to - READ + 1), to)
+    to = to - READ
+  end
+  redis.call('LREM', f.queue, 0, NOBODY)
   fair_bound(f)
 end
 
