@@ -87,8 +87,35 @@ func (b *Broker) Lock(ctx context.Context, name string) (LockInfo, error) {
 	return b.describeLocked(st), nil
 }
 
+const (
+	// maxListings is how many lists are read from the store at a time. Each may look at 1,000 names at once, which keeps
+	// Redis busy for some 25 ms, and nobody else is served meanwhile.
+	maxListings = 2
+	// listingTime is how long others wait for their turn.
+	listingTime = time.Second
+)
+
+// mayList waits until it may read from the store. Call done afterwards.
+func (b *Broker) mayList(ctx context.Context) (done func(), err error) {
+	late := time.NewTimer(listingTime)
+	defer late.Stop()
+	select {
+	case b.listings <- struct{}{}:
+		return func() { <-b.listings }, nil
+	case <-late.C:
+		return nil, b.metrics.denied("listings", maxListings)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // Locks reads some of the names that are held, anywhere, from the store.
 func (b *Broker) Locks(ctx context.Context, prefix, cursor string, size int) ([]LockInfo, string, error) {
+	done, err := b.mayList(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	defer done()
 	states, next, err := b.store.List(ctx, prefix, cursor, size)
 	if err != nil {
 		return nil, "", err

@@ -27,6 +27,8 @@ type Broker struct {
 	peers   peers
 	notes   notes
 
+	listings chan struct{} // has a value for each list that is being read from the store
+
 	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before mu
 
 	// Locked before Outbox.mu and before the Keeper's own lock.
@@ -58,6 +60,7 @@ func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus
 	b := &Broker{
 		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), ctx: ctx, stop: stop,
 		idle:     make(chan struct{}),
+		listings: make(chan struct{}, maxListings),
 		quiet:    make(chan struct{}, 1),
 		down:     errNotProbed,
 		queues:   make(map[string]*queue),

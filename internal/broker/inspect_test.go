@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -238,6 +239,54 @@ func TestInspectionsUnderWayAreBounded(t *testing.T) {
 		}
 		if in := lonely.inspect("door"); in.Answered != 1 {
 			t.Errorf("later: got %+v", in)
+		}
+	})
+}
+
+// slowLists is a store that takes its time for lists, and knows how many it made at a time.
+type slowLists struct {
+	*faults
+	now, most atomic.Int32
+}
+
+func (l *slowLists) List(context.Context, string, string, int) ([]broker.State, string, error) {
+	l.most.Store(max(l.most.Load(), l.now.Add(1)))
+	defer l.now.Add(-1)
+	time.Sleep(250 * time.Millisecond)
+	return nil, "", nil
+}
+
+func TestListsUnderWayAreBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		store := &slowLists{faults: w.store}
+		r := startOn(w.t, testConfig(), store)
+		var refused atomic.Int32
+		list := func(ctx context.Context) error {
+			_, _, err := r.b.Locks(ctx, "", "", 1000)
+			return err
+		}
+		for range 100 {
+			go func() {
+				if errors.Is(list(context.Background()), broker.ErrQuota) {
+					refused.Add(1)
+				}
+			}()
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		if err := list(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("one that gave up waiting: got %v", err)
+		}
+		time.Sleep(3 * time.Second)
+		if n := store.most.Load(); n != 2 {
+			t.Errorf("%d lists were read at a time, want 2", n)
+		}
+		if n := refused.Load(); n < 90 || n > 94 {
+			t.Errorf("%d of 100 were refused, want all but those that had their turn within a second", n)
+		}
+		if err := list(context.Background()); err != nil {
+			t.Errorf("later: got %v", err)
 		}
 	})
 }
