@@ -34,7 +34,7 @@ var (
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
 		"sessions", "sessions_per_address", "locks", "waiters", "watches", "queue", "names", "operations", "inspections",
-		"questions", "pages", "listings",
+		"questions", "pages", "listings", "permits", "holds",
 	}
 )
 

@@ -63,6 +63,7 @@ func Start(t testing.TB, args ...string) *Server {
 			continue
 		}
 		if err = s.start(); err == nil {
+			t.Cleanup(s.checkScripts)
 			return s
 		}
 	}
@@ -102,7 +103,8 @@ func (s *Server) start() error {
 // launch starts the process in a process group of its own. The kernel ends it with us: the signal is bound to the
 // thread that forks, so that thread stays locked to a goroutine which waits for the process.
 func (s *Server) launch(args ...string) (*process, error) {
-	all := append([]string{"--save", "", "--appendonly", "no"}, args...)
+	slow := fmt.Sprint(busyLimit.Microseconds())
+	all := append([]string{"--save", "", "--appendonly", "no", "--slowlog-log-slower-than", slow}, args...)
 	all = append(all, "--dir", s.dir, "--logfile", s.logFile(), "--daemonize", "no")
 	cmd := exec.Command("redis-server", append(all, s.args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}

@@ -1,0 +1,50 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// busyLimit is for how long a script of lockd may keep Redis from serving others.
+const busyLimit = 5 * time.Millisecond
+
+// checkScripts fails the test if a script kept the server busy for longer than busyLimit. The log of slow commands counts
+// the time on the clock, so all the time in which the server could not run is taken off.
+func (s *Server) checkScripts() {
+	s.mu.Lock()
+	p := s.proc
+	s.mu.Unlock()
+	if p == nil {
+		return
+	}
+	c := s.newClient()
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	entries, err := c.SlowLogGet(ctx, -1).Result()
+	if err != nil {
+		return // the test stopped it, or gave it a password
+	}
+	off := waited(p.cmd.Process.Pid)
+	for _, e := range entries {
+		if len(e.Args) > 1 && strings.EqualFold(e.Args[0], "evalsha") && e.Duration-off > busyLimit {
+			s.t.Errorf("a script kept Redis busy for %v (it could not run for %v in the whole test): %.300q", e.Duration, off, e.Args)
+		}
+	}
+}
+
+// waited is for how long the main thread of a process was ready to run and did not.
+func waited(pid int) time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/schedstat", pid, pid))
+	var ran, waited int64
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &ran, &waited)
+	}
+	if err != nil { // not every kernel counts
+		return time.Hour
+	}
+	return time.Duration(waited)
+}
