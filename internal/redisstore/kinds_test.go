@@ -280,6 +280,7 @@ func TestAFullRedisGrantsNoneOfSeveral(t *testing.T) {
 
 func TestManyNamesAtOnce(t *testing.T) {
 	srv := redistest.Start(t)
+	srv.BusyScripts("it takes more than a request may ask for")
 	s := open(t, quick(srv))
 	var cs []broker.Claim
 	for i := range 500 {

@@ -92,6 +92,7 @@ func TestASemaphoreOfRedissonKeepsItsWays(t *testing.T) {
 
 func TestVeryManyPermits(t *testing.T) {
 	srv := redistest.Start(t)
+	srv.BusyScripts("it takes more than a request may ask for")
 	s := open(t, quick(srv))
 	const many = 5000
 	acquire(t, s, permitsClaim("n", "o", many, many))

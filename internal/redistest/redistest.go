@@ -40,6 +40,7 @@ type Server struct {
 
 	mu   sync.Mutex // guards the fields below
 	proc *process   // nil while no process runs
+	busy bool       // scripts may take long
 }
 
 // process is one run of redis-server.
