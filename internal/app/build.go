@@ -154,6 +154,7 @@ func brokerConfig(c config.Config) broker.Config {
 			NamesPerAcquire:    l.NamesPerAcquire,
 			Sessions:           l.Sessions,
 			SessionsPerAddress: l.SessionsPerAddress,
+			CallsPerAddress:    l.CallsPerAddress,
 			MinLease:           l.MinLease,
 			MaxLease:           l.MaxLease,
 			MaxWait:            l.MaxWait,

@@ -27,6 +27,7 @@ type Broker struct {
 	peers   peers
 	notes   notes
 
+	gates    gates
 	listings chan struct{} // has a value for each list that is being read from the store
 
 	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before mu

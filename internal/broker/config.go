@@ -34,6 +34,7 @@ type Limits struct {
 	NamesPerAcquire    int // locks of one request
 	Sessions           int
 	SessionsPerAddress int // of clients; 0 = no limit
+	CallsPerAddress    int // unary ones, at the store at a time; 0 = no limit
 	MinLease, MaxLease time.Duration
 	MaxWait            time.Duration
 }

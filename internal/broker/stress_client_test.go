@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	mrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,6 +31,7 @@ type actor struct {
 type request struct {
 	asked   string
 	permits map[string]uint32 // of the semaphores asked for
+	auto    bool              // asks for a lease that is renewed
 	hold    broker.Hold       // to release or extend
 	release bool
 	inner   bool // gives back one of several reads, each of which has a lease of its own
@@ -40,7 +42,8 @@ type request struct {
 type mine struct {
 	*told
 	auto     bool
-	shorter  int // requests that may shorten it are under way: what is told meanwhile may be older
+	autos    []bool // of each hold of a reader, the oldest first
+	shorter  int    // requests that may shorten it are under way: what is told meanwhile may be older
 	count    uint32
 	leaving  uint32 // releases under way
 	released bool   // for the last time
@@ -179,7 +182,8 @@ func (a *actor) askFor(i int) {
 	if a.rng.IntN(2) == 0 {
 		req.Lease = new(a.s.lease(a.rng))
 	}
-	a.Acquire(a.newRequest(request{permits: permits, asked: fmt.Sprintf("%+v", req)}), req)
+	r := request{permits: permits, auto: req.Lease == nil, asked: fmt.Sprintf("%+v", req)}
+	a.Acquire(a.newRequest(r), req)
 }
 
 // any is one of the holds, if there are some.
@@ -244,6 +248,10 @@ func (a *actor) extended(r *request, e broker.Extended) {
 		return
 	}
 	m.auto = r.extend.Lease == nil
+	m.autos[0] = m.auto
+	for i := 1; i < len(m.autos) && !m.auto; i++ {
+		m.autos[i] = false
+	}
 	if m.shorter == 0 {
 		a.s.o.trusted(m.told, e.Validity.Until)
 	}
@@ -366,7 +374,7 @@ func (a *actor) granted(r *request, e broker.Granted, h broker.Hold) {
 		if m.dead {
 			return
 		}
-		m.count, m.auto = e.Count, e.Auto
+		m.count, m.auto, m.autos = e.Count, e.Auto, append(m.autos, r.auto)
 		if m.shorter == 0 {
 			a.s.o.trusted(m.told, e.Validity.Until)
 		}
@@ -374,7 +382,7 @@ func (a *actor) granted(r *request, e broker.Granted, h broker.Hold) {
 	}
 	a.had[h] = true
 	t := a.s.o.granted(h, r.permits[h.Name], a.who, e.Validity.Until)
-	a.mine[h] = &mine{told: t, auto: e.Auto, count: e.Count}
+	a.mine[h] = &mine{told: t, auto: e.Auto, autos: []bool{r.auto}, count: e.Count}
 	if a.left {
 		a.s.o.ended(t)
 	}
@@ -388,6 +396,10 @@ func (a *actor) counted(r *request, e broker.Released) {
 	}
 	m.leaving--
 	m.count = remaining
+	if r.inner { // what remains may not be renewed
+		m.autos = m.autos[:min(int(remaining), len(m.autos))]
+		m.auto = slices.Contains(m.autos, true)
+	}
 	if remaining > 0 && m.shorter == 0 {
 		a.s.o.trusted(m.told, e.Validity.Until)
 	}

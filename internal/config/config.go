@@ -73,6 +73,7 @@ type Limits struct {
 	NamesPerAcquire    int           `mapstructure:"names_per_acquire"`
 	Sessions           int           `mapstructure:"sessions"`
 	SessionsPerAddress int           `mapstructure:"sessions_per_address"`
+	CallsPerAddress    int           `mapstructure:"calls_per_address"`
 	MinLease           time.Duration `mapstructure:"min_lease"`
 	MaxLease           time.Duration `mapstructure:"max_lease"`
 	MaxWait            time.Duration `mapstructure:"max_wait"`
@@ -142,6 +143,7 @@ func Default() Config {
 			NamesPerAcquire:    64,
 			Sessions:           100_000,
 			SessionsPerAddress: 10_000,
+			CallsPerAddress:    64,
 			MinLease:           100 * time.Millisecond,
 			MaxLease:           24 * time.Hour,
 			MaxWait:            7 * 24 * time.Hour,

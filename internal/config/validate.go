@@ -93,6 +93,7 @@ func (l Limits) validate(f *findings) {
 	f.atLeast("limits.names_per_acquire", l.NamesPerAcquire, 1)
 	f.atLeast("limits.sessions", l.Sessions, 1)
 	f.atLeast("limits.sessions_per_address", l.SessionsPerAddress, 0)
+	f.atLeast("limits.calls_per_address", l.CallsPerAddress, 0)
 	f.unless(l.FrameBytes <= math.MaxInt32 && l.room() >= frameRoom, "limits.frame_bytes",
 		"is %d, must be under 2 GiB and leave %d bytes besides a name, a holder and an annotation", l.FrameBytes, frameRoom)
 	f.positive("limits.min_lease", l.MinLease)

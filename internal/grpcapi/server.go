@@ -65,8 +65,8 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	log = log.Named("grpcapi")
 	m := newMetrics(reg)
 	s := &Server{health: health.NewServer()}
-	opts := serverOptions(cfg, m.unary(log))
-	s.clients, s.operators = grpc.NewServer(opts...), grpc.NewServer(opts...)
+	s.clients = grpc.NewServer(serverOptions(cfg, m.unary(log), admit(b))...)
+	s.operators = grpc.NewServer(serverOptions(cfg, m.unary(log))...)
 	lockdv1.RegisterSessionServiceServer(s.clients, &sessionService{cfg: cfg, b: b, log: log, metrics: m, readers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	lockdv1.RegisterAdminServiceServer(s.clients, noAdminService{})
@@ -86,7 +86,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	return s
 }
 
-func serverOptions(cfg Config, unary grpc.UnaryServerInterceptor) []grpc.ServerOption {
+func serverOptions(cfg Config, unary ...grpc.UnaryServerInterceptor) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(grace * cfg.FrameBytes),
 		grpc.ForceServerCodecV2(newFrameCodec(cfg.FrameBytes)),
@@ -97,7 +97,7 @@ func serverOptions(cfg Config, unary grpc.UnaryServerInterceptor) []grpc.ServerO
 		grpc.WriteBufferSize(ioBuffer),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: cfg.KeepaliveMinTime, PermitWithoutStream: true}),
-		grpc.UnaryInterceptor(unary),
+		grpc.ChainUnaryInterceptor(unary...),
 	}
 }
 

@@ -1,5 +1,3 @@
-import datetime
-
 from google.protobuf import duration_pb2 as _duration_pb2
 from lockd.v1 import lock_pb2 as _lock_pb2
 from google.protobuf import descriptor as _descriptor
@@ -21,13 +19,13 @@ class ForceReleaseResponse(_message.Message):
     __slots__ = ("released",)
     RELEASED_FIELD_NUMBER: _ClassVar[int]
     released: bool
-    def __init__(self, released: _Optional[bool] = ...) -> None: ...
+    def __init__(self, released: bool = ...) -> None: ...
 
 class DrainRequest(_message.Message):
     __slots__ = ("within",)
     WITHIN_FIELD_NUMBER: _ClassVar[int]
     within: _duration_pb2.Duration
-    def __init__(self, within: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, within: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class DrainResponse(_message.Message):
     __slots__ = ("sessions",)
@@ -43,4 +41,4 @@ class UndrainResponse(_message.Message):
     __slots__ = ("drained",)
     DRAINED_FIELD_NUMBER: _ClassVar[int]
     drained: bool
-    def __init__(self, drained: _Optional[bool] = ...) -> None: ...
+    def __init__(self, drained: bool = ...) -> None: ...

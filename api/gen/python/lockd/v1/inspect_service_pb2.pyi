@@ -1,5 +1,3 @@
-import datetime
-
 from google.protobuf import duration_pb2 as _duration_pb2
 from lockd.v1 import lock_pb2 as _lock_pb2
 from google.protobuf.internal import containers as _containers
@@ -40,7 +38,7 @@ class SessionInfo(_message.Message):
     waiters: int
     replica: str
     watches: int
-    def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., replica: _Optional[str] = ..., watches: _Optional[int] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., replica: _Optional[str] = ..., watches: _Optional[int] = ...) -> None: ...
 
 class LeaseInfo(_message.Message):
     __slots__ = ("hold", "session_id", "client_name", "age", "valid_for", "auto", "hold_count", "annotation", "permits")
@@ -62,7 +60,7 @@ class LeaseInfo(_message.Message):
     hold_count: int
     annotation: str
     permits: int
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto: _Optional[bool] = ..., hold_count: _Optional[int] = ..., annotation: _Optional[str] = ..., permits: _Optional[int] = ...) -> None: ...
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., valid_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., auto: bool = ..., hold_count: _Optional[int] = ..., annotation: _Optional[str] = ..., permits: _Optional[int] = ...) -> None: ...
 
 class HolderInfo(_message.Message):
     __slots__ = ("owner", "origin", "kind", "session_id", "client_name", "labels", "peer", "replica", "age", "ttl", "auto", "fence", "hold_count", "permits", "annotation")
@@ -113,7 +111,7 @@ class HolderInfo(_message.Message):
     hold_count: int
     permits: int
     annotation: str
-    def __init__(self, owner: _Optional[str] = ..., origin: _Optional[_Union[HolderInfo.Origin, str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., auto: _Optional[bool] = ..., fence: _Optional[int] = ..., hold_count: _Optional[int] = ..., permits: _Optional[int] = ..., annotation: _Optional[str] = ...) -> None: ...
+    def __init__(self, owner: _Optional[str] = ..., origin: _Optional[_Union[HolderInfo.Origin, str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., auto: bool = ..., fence: _Optional[int] = ..., hold_count: _Optional[int] = ..., permits: _Optional[int] = ..., annotation: _Optional[str] = ...) -> None: ...
 
 class WaiterInfo(_message.Message):
     __slots__ = ("name", "kind", "session_id", "client_name", "position", "age", "owner", "peer", "replica", "annotation", "time_left")
@@ -139,7 +137,7 @@ class WaiterInfo(_message.Message):
     replica: str
     annotation: str
     time_left: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., time_left: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., time_left: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")
@@ -219,7 +217,7 @@ class GetStatusResponse(_message.Message):
     locks: int
     waiters: int
     store: str
-    def __init__(self, replica: _Optional[str] = ..., version: _Optional[str] = ..., uptime: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., ready: _Optional[bool] = ..., store_error: _Optional[str] = ..., draining: _Optional[bool] = ..., sessions: _Optional[int] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., store: _Optional[str] = ...) -> None: ...
+    def __init__(self, replica: _Optional[str] = ..., version: _Optional[str] = ..., uptime: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., ready: bool = ..., store_error: _Optional[str] = ..., draining: bool = ..., sessions: _Optional[int] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., store: _Optional[str] = ...) -> None: ...
 
 class InspectRequest(_message.Message):
     __slots__ = ("name", "max_waiters", "max_holders")

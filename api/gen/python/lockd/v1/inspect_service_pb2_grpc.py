@@ -5,7 +5,7 @@ import warnings
 
 from lockd.v1 import inspect_service_pb2 as lockd_dot_v1_dot_inspect__service__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in lockd/v1/inspect_service_pb2_grpc.py depends on'
+        + f' but the generated code in lockd/v1/inspect_service_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class InspectServiceStub:
+class InspectServiceStub(object):
     """InspectService is for people who want to see. It changes nothing.
     """
 
@@ -62,7 +62,7 @@ class InspectServiceStub:
                 _registered_method=True)
 
 
-class InspectServiceServicer:
+class InspectServiceServicer(object):
     """InspectService is for people who want to see. It changes nothing.
     """
 
@@ -138,7 +138,7 @@ def add_InspectServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class InspectService:
+class InspectService(object):
     """InspectService is for people who want to see. It changes nothing.
     """
 

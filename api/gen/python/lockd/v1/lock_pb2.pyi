@@ -1,5 +1,3 @@
-import datetime
-
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -46,7 +44,7 @@ class Validity(_message.Message):
     remaining: _duration_pb2.Duration
     anchor: int
     anchor_age: _duration_pb2.Duration
-    def __init__(self, remaining: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., anchor: _Optional[int] = ..., anchor_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, remaining: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., anchor: _Optional[int] = ..., anchor_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class NotGranted(_message.Message):
     __slots__ = ("cause", "retry_after", "held_by", "name")
@@ -68,7 +66,7 @@ class NotGranted(_message.Message):
     retry_after: _duration_pb2.Duration
     held_by: str
     name: str
-    def __init__(self, cause: _Optional[_Union[NotGranted.Cause, str]] = ..., retry_after: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., held_by: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
+    def __init__(self, cause: _Optional[_Union[NotGranted.Cause, str]] = ..., retry_after: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., held_by: _Optional[str] = ..., name: _Optional[str] = ...) -> None: ...
 
 class LockState(_message.Message):
     __slots__ = ("name", "kind", "held", "held_by", "client", "fence", "ttl", "hold_count", "waiters", "annotation", "holders", "limit", "queued")
@@ -98,4 +96,4 @@ class LockState(_message.Message):
     holders: int
     limit: int
     queued: int
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[LockKind, str]] = ..., held: _Optional[bool] = ..., held_by: _Optional[str] = ..., client: _Optional[str] = ..., fence: _Optional[int] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., hold_count: _Optional[int] = ..., waiters: _Optional[int] = ..., annotation: _Optional[str] = ..., holders: _Optional[int] = ..., limit: _Optional[int] = ..., queued: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[LockKind, str]] = ..., held: bool = ..., held_by: _Optional[str] = ..., client: _Optional[str] = ..., fence: _Optional[int] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., hold_count: _Optional[int] = ..., waiters: _Optional[int] = ..., annotation: _Optional[str] = ..., holders: _Optional[int] = ..., limit: _Optional[int] = ..., queued: _Optional[int] = ...) -> None: ...

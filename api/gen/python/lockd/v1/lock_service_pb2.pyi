@@ -1,5 +1,3 @@
-import datetime
-
 from google.protobuf import duration_pb2 as _duration_pb2
 from lockd.v1 import lock_pb2 as _lock_pb2
 from google.protobuf.internal import containers as _containers
@@ -30,7 +28,7 @@ class AcquireRequest(_message.Message):
     annotation: str
     permits: int
     limit: int
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease_id: _Optional[str] = ..., client_name: _Optional[str] = ..., annotation: _Optional[str] = ..., permits: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease_id: _Optional[str] = ..., client_name: _Optional[str] = ..., annotation: _Optional[str] = ..., permits: _Optional[int] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class AcquireResponse(_message.Message):
     __slots__ = ("granted", "not_granted")
@@ -50,7 +48,7 @@ class Lease(_message.Message):
     lease_id: str
     fence: int
     valid_for: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., lease_id: _Optional[str] = ..., fence: _Optional[int] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., lease_id: _Optional[str] = ..., fence: _Optional[int] = ..., valid_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ExtendRequest(_message.Message):
     __slots__ = ("name", "kind", "lease_id", "lease", "may_shorten")
@@ -64,7 +62,7 @@ class ExtendRequest(_message.Message):
     lease_id: str
     lease: _duration_pb2.Duration
     may_shorten: bool
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., lease_id: _Optional[str] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., may_shorten: _Optional[bool] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., lease_id: _Optional[str] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., may_shorten: bool = ...) -> None: ...
 
 class ExtendResponse(_message.Message):
     __slots__ = ("lease",)

@@ -5,7 +5,7 @@ import warnings
 
 from lockd.v1 import lock_service_pb2 as lockd_dot_v1_dot_lock__service__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.72.2'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in lockd/v1/lock_service_pb2_grpc.py depends on'
+        + f' but the generated code in lockd/v1/lock_service_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class LockServiceStub:
+class LockServiceStub(object):
     """LockService is for callers that cannot keep a stream: shells, cron jobs, functions. Its leases are fixed: they
     are never renewed and end by themselves. Each belongs to a lease id that only its caller knows.
     """
@@ -68,7 +68,7 @@ class LockServiceStub:
                 _registered_method=True)
 
 
-class LockServiceServicer:
+class LockServiceServicer(object):
     """LockService is for callers that cannot keep a stream: shells, cron jobs, functions. Its leases are fixed: they
     are never renewed and end by themselves. Each belongs to a lease id that only its caller knows.
     """
@@ -156,7 +156,7 @@ def add_LockServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class LockService:
+class LockService(object):
     """LockService is for callers that cannot keep a stream: shells, cron jobs, functions. Its leases are fixed: they
     are never renewed and end by themselves. Each belongs to a lease id that only its caller knows.
     """

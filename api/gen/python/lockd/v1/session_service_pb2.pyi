@@ -1,5 +1,3 @@
-import datetime
-
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.rpc import status_pb2 as _status_pb2
 from lockd.v1 import lock_pb2 as _lock_pb2
@@ -123,7 +121,7 @@ class Open(_message.Message):
     on_disconnect: OnDisconnect
     features: _containers.RepeatedScalarFieldContainer[Feature]
     resume: Resume
-    def __init__(self, client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., session_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ...) -> None: ...
+    def __init__(self, client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., session_ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ...) -> None: ...
 
 class Resume(_message.Message):
     __slots__ = ("session_id", "resume_token", "holds")
@@ -155,7 +153,7 @@ class Opened(_message.Message):
     limits: Limits
     resumed: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
     lost: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
-    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., session_ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., heartbeat_interval: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., replica: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., resumed: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ...) -> None: ...
+    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., session_ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., heartbeat_interval: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., replica: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., resumed: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("name_bytes", "holder_bytes", "annotation_bytes", "frame_bytes", "locks_per_session", "waiters_per_session", "watches_per_session", "min_lease", "max_lease", "max_wait", "names_per_acquire", "permits_per_acquire", "hold_count")
@@ -185,7 +183,7 @@ class Limits(_message.Message):
     names_per_acquire: int
     permits_per_acquire: int
     hold_count: int
-    def __init__(self, name_bytes: _Optional[int] = ..., holder_bytes: _Optional[int] = ..., annotation_bytes: _Optional[int] = ..., frame_bytes: _Optional[int] = ..., locks_per_session: _Optional[int] = ..., waiters_per_session: _Optional[int] = ..., watches_per_session: _Optional[int] = ..., min_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., max_wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., names_per_acquire: _Optional[int] = ..., permits_per_acquire: _Optional[int] = ..., hold_count: _Optional[int] = ...) -> None: ...
+    def __init__(self, name_bytes: _Optional[int] = ..., holder_bytes: _Optional[int] = ..., annotation_bytes: _Optional[int] = ..., frame_bytes: _Optional[int] = ..., locks_per_session: _Optional[int] = ..., waiters_per_session: _Optional[int] = ..., watches_per_session: _Optional[int] = ..., min_lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., max_lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., max_wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., names_per_acquire: _Optional[int] = ..., permits_per_acquire: _Optional[int] = ..., hold_count: _Optional[int] = ...) -> None: ...
 
 class Heartbeat(_message.Message):
     __slots__ = ("sent_id",)
@@ -199,7 +197,7 @@ class HeartbeatAck(_message.Message):
     VALID_FOR_FIELD_NUMBER: _ClassVar[int]
     sent_id: int
     valid_for: _duration_pb2.Duration
-    def __init__(self, sent_id: _Optional[int] = ..., valid_for: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, sent_id: _Optional[int] = ..., valid_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Acquire(_message.Message):
     __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items")
@@ -223,7 +221,7 @@ class Acquire(_message.Message):
     annotation: str
     limit: int
     items: _containers.RepeatedCompositeFieldContainer[AcquireItem]
-    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ...) -> None: ...
 
 class AcquireItem(_message.Message):
     __slots__ = ("name", "kind", "permits", "limit")
@@ -271,7 +269,7 @@ class Extend(_message.Message):
     fence: int
     lease: _duration_pb2.Duration
     may_shorten: bool
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., lease: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., may_shorten: _Optional[bool] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., fence: _Optional[int] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., may_shorten: bool = ...) -> None: ...
 
 class Look(_message.Message):
     __slots__ = ("name",)
@@ -315,7 +313,7 @@ class HeldLock(_message.Message):
     hold_count: int
     auto: bool
     permits: int
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: _Optional[bool] = ..., permits: _Optional[int] = ...) -> None: ...
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: bool = ..., permits: _Optional[int] = ...) -> None: ...
 
 class SetLimit(_message.Message):
     __slots__ = ("name", "limit")
@@ -369,7 +367,7 @@ class Granted(_message.Message):
     validity: _lock_pb2.Validity
     hold_count: int
     auto: bool
-    def __init__(self, holds: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: _Optional[bool] = ...) -> None: ...
+    def __init__(self, holds: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: bool = ...) -> None: ...
 
 class Queued(_message.Message):
     __slots__ = ("position",)
@@ -459,7 +457,7 @@ class Draining(_message.Message):
     __slots__ = ("reconnect_within",)
     RECONNECT_WITHIN_FIELD_NUMBER: _ClassVar[int]
     reconnect_within: _duration_pb2.Duration
-    def __init__(self, reconnect_within: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    def __init__(self, reconnect_within: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Closing(_message.Message):
     __slots__ = ("status",)

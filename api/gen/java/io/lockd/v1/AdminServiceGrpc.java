@@ -7,6 +7,9 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
  * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
  * </pre>
  */
+@javax.annotation.Generated(
+    value = "by gRPC proto compiler (version 1.62.2)",
+    comments = "Source: lockd/v1/admin_service.proto")
 @io.grpc.stub.annotations.GrpcGenerated
 public final class AdminServiceGrpc {
 
@@ -120,21 +123,6 @@ public final class AdminServiceGrpc {
         }
       };
     return AdminServiceStub.newStub(factory, channel);
-  }
-
-  /**
-   * Creates a new blocking-style stub that supports all types of calls on the service
-   */
-  public static AdminServiceBlockingV2Stub newBlockingV2Stub(
-      io.grpc.Channel channel) {
-    io.grpc.stub.AbstractStub.StubFactory<AdminServiceBlockingV2Stub> factory =
-      new io.grpc.stub.AbstractStub.StubFactory<AdminServiceBlockingV2Stub>() {
-        @java.lang.Override
-        public AdminServiceBlockingV2Stub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-          return new AdminServiceBlockingV2Stub(channel, callOptions);
-        }
-      };
-    return AdminServiceBlockingV2Stub.newStub(factory, channel);
   }
 
   /**
@@ -276,57 +264,6 @@ public final class AdminServiceGrpc {
 
   /**
    * A stub to allow clients to do synchronous rpc calls to service AdminService.
-   * <pre>
-   * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
-   * </pre>
-   */
-  public static final class AdminServiceBlockingV2Stub
-      extends io.grpc.stub.AbstractBlockingStub<AdminServiceBlockingV2Stub> {
-    private AdminServiceBlockingV2Stub(
-        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-      super(channel, callOptions);
-    }
-
-    @java.lang.Override
-    protected AdminServiceBlockingV2Stub build(
-        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-      return new AdminServiceBlockingV2Stub(channel, callOptions);
-    }
-
-    /**
-     * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
-     * </pre>
-     */
-    public io.lockd.v1.ForceReleaseResponse forceRelease(io.lockd.v1.ForceReleaseRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getForceReleaseMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * Drain asks all clients of this replica to move on, and refuses new ones.
-     * </pre>
-     */
-    public io.lockd.v1.DrainResponse drain(io.lockd.v1.DrainRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getDrainMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
-     * </pre>
-     */
-    public io.lockd.v1.UndrainResponse undrain(io.lockd.v1.UndrainRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getUndrainMethod(), getCallOptions(), request);
-    }
-  }
-
-  /**
-   * A stub to allow clients to do limited synchronous rpc calls to service AdminService.
    * <pre>
    * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
    * </pre>

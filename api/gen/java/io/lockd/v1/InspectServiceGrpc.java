@@ -7,6 +7,9 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
  * InspectService is for people who want to see. It changes nothing.
  * </pre>
  */
+@javax.annotation.Generated(
+    value = "by gRPC proto compiler (version 1.62.2)",
+    comments = "Source: lockd/v1/inspect_service.proto")
 @io.grpc.stub.annotations.GrpcGenerated
 public final class InspectServiceGrpc {
 
@@ -182,21 +185,6 @@ public final class InspectServiceGrpc {
         }
       };
     return InspectServiceStub.newStub(factory, channel);
-  }
-
-  /**
-   * Creates a new blocking-style stub that supports all types of calls on the service
-   */
-  public static InspectServiceBlockingV2Stub newBlockingV2Stub(
-      io.grpc.Channel channel) {
-    io.grpc.stub.AbstractStub.StubFactory<InspectServiceBlockingV2Stub> factory =
-      new io.grpc.stub.AbstractStub.StubFactory<InspectServiceBlockingV2Stub>() {
-        @java.lang.Override
-        public InspectServiceBlockingV2Stub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-          return new InspectServiceBlockingV2Stub(channel, callOptions);
-        }
-      };
-    return InspectServiceBlockingV2Stub.newStub(factory, channel);
   }
 
   /**
@@ -380,77 +368,6 @@ public final class InspectServiceGrpc {
 
   /**
    * A stub to allow clients to do synchronous rpc calls to service InspectService.
-   * <pre>
-   * InspectService is for people who want to see. It changes nothing.
-   * </pre>
-   */
-  public static final class InspectServiceBlockingV2Stub
-      extends io.grpc.stub.AbstractBlockingStub<InspectServiceBlockingV2Stub> {
-    private InspectServiceBlockingV2Stub(
-        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-      super(channel, callOptions);
-    }
-
-    @java.lang.Override
-    protected InspectServiceBlockingV2Stub build(
-        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-      return new InspectServiceBlockingV2Stub(channel, callOptions);
-    }
-
-    /**
-     * <pre>
-     * GetStatus tells about the replica that answers.
-     * </pre>
-     */
-    public io.lockd.v1.GetStatusResponse getStatus(io.lockd.v1.GetStatusRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getGetStatusMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * Inspect tells who holds a name and who waits for it, wherever they are. The replicas are asked for what they know.
-     * </pre>
-     */
-    public io.lockd.v1.InspectResponse inspect(io.lockd.v1.InspectRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getInspectMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * ListSessions lists the open sessions of the replica that answers.
-     * </pre>
-     */
-    public io.lockd.v1.ListSessionsResponse listSessions(io.lockd.v1.ListSessionsRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getListSessionsMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * ListLocks lists the leases that sessions of the replica that answers hold.
-     * </pre>
-     */
-    public io.lockd.v1.ListLocksResponse listLocks(io.lockd.v1.ListLocksRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getListLocksMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of the replica that answers.
-     * </pre>
-     */
-    public io.lockd.v1.ListWaitersResponse listWaiters(io.lockd.v1.ListWaitersRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getListWaitersMethod(), getCallOptions(), request);
-    }
-  }
-
-  /**
-   * A stub to allow clients to do limited synchronous rpc calls to service InspectService.
    * <pre>
    * InspectService is for people who want to see. It changes nothing.
    * </pre>

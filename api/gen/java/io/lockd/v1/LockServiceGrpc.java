@@ -8,6 +8,9 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
  * are never renewed and end by themselves. Each belongs to a lease id that only its caller knows.
  * </pre>
  */
+@javax.annotation.Generated(
+    value = "by gRPC proto compiler (version 1.62.2)",
+    comments = "Source: lockd/v1/lock_service.proto")
 @io.grpc.stub.annotations.GrpcGenerated
 public final class LockServiceGrpc {
 
@@ -217,21 +220,6 @@ public final class LockServiceGrpc {
   }
 
   /**
-   * Creates a new blocking-style stub that supports all types of calls on the service
-   */
-  public static LockServiceBlockingV2Stub newBlockingV2Stub(
-      io.grpc.Channel channel) {
-    io.grpc.stub.AbstractStub.StubFactory<LockServiceBlockingV2Stub> factory =
-      new io.grpc.stub.AbstractStub.StubFactory<LockServiceBlockingV2Stub>() {
-        @java.lang.Override
-        public LockServiceBlockingV2Stub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-          return new LockServiceBlockingV2Stub(channel, callOptions);
-        }
-      };
-    return LockServiceBlockingV2Stub.newStub(factory, channel);
-  }
-
-  /**
    * Creates a new blocking-style stub that supports unary and streaming output calls on the service
    */
   public static LockServiceBlockingStub newBlockingStub(
@@ -434,87 +422,6 @@ public final class LockServiceGrpc {
 
   /**
    * A stub to allow clients to do synchronous rpc calls to service LockService.
-   * <pre>
-   * LockService is for callers that cannot keep a stream: shells, cron jobs, functions. Its leases are fixed: they
-   * are never renewed and end by themselves. Each belongs to a lease id that only its caller knows.
-   * </pre>
-   */
-  public static final class LockServiceBlockingV2Stub
-      extends io.grpc.stub.AbstractBlockingStub<LockServiceBlockingV2Stub> {
-    private LockServiceBlockingV2Stub(
-        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-      super(channel, callOptions);
-    }
-
-    @java.lang.Override
-    protected LockServiceBlockingV2Stub build(
-        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-      return new LockServiceBlockingV2Stub(channel, callOptions);
-    }
-
-    /**
-     * <pre>
-     * Acquire takes a lock for a fixed time.
-     * </pre>
-     */
-    public io.lockd.v1.AcquireResponse acquire(io.lockd.v1.AcquireRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getAcquireMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * Extend sets how long a lease lasts from now.
-     * </pre>
-     */
-    public io.lockd.v1.ExtendResponse extend(io.lockd.v1.ExtendRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getExtendMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * Release gives a lease back.
-     * </pre>
-     */
-    public io.lockd.v1.ReleaseResponse release(io.lockd.v1.ReleaseRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getReleaseMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * Get tells what is known of a name.
-     * </pre>
-     */
-    public io.lockd.v1.GetResponse get(io.lockd.v1.GetRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getGetMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * List lists the names that are held, from the store, in no order.
-     * </pre>
-     */
-    public io.lockd.v1.ListResponse list(io.lockd.v1.ListRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getListMethod(), getCallOptions(), request);
-    }
-
-    /**
-     * <pre>
-     * SetLimit sets how many permits a semaphore has.
-     * </pre>
-     */
-    public io.lockd.v1.SetLimitResponse setLimit(io.lockd.v1.SetLimitRequest request) throws io.grpc.StatusException {
-      return io.grpc.stub.ClientCalls.blockingV2UnaryCall(
-          getChannel(), getSetLimitMethod(), getCallOptions(), request);
-    }
-  }
-
-  /**
-   * A stub to allow clients to do limited synchronous rpc calls to service LockService.
    * <pre>
    * LockService is for callers that cannot keep a stream: shells, cron jobs, functions. Its leases are fixed: they
    * are never renewed and end by themselves. Each belongs to a lease id that only its caller knows.

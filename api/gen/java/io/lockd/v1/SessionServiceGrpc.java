@@ -7,6 +7,9 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
  * SessionService carries sessions.
  * </pre>
  */
+@javax.annotation.Generated(
+    value = "by gRPC proto compiler (version 1.62.2)",
+    comments = "Source: lockd/v1/session_service.proto")
 @io.grpc.stub.annotations.GrpcGenerated
 public final class SessionServiceGrpc {
 
@@ -58,21 +61,6 @@ public final class SessionServiceGrpc {
         }
       };
     return SessionServiceStub.newStub(factory, channel);
-  }
-
-  /**
-   * Creates a new blocking-style stub that supports all types of calls on the service
-   */
-  public static SessionServiceBlockingV2Stub newBlockingV2Stub(
-      io.grpc.Channel channel) {
-    io.grpc.stub.AbstractStub.StubFactory<SessionServiceBlockingV2Stub> factory =
-      new io.grpc.stub.AbstractStub.StubFactory<SessionServiceBlockingV2Stub>() {
-        @java.lang.Override
-        public SessionServiceBlockingV2Stub newStub(io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-          return new SessionServiceBlockingV2Stub(channel, callOptions);
-        }
-      };
-    return SessionServiceBlockingV2Stub.newStub(factory, channel);
   }
 
   /**
@@ -172,39 +160,6 @@ public final class SessionServiceGrpc {
 
   /**
    * A stub to allow clients to do synchronous rpc calls to service SessionService.
-   * <pre>
-   * SessionService carries sessions.
-   * </pre>
-   */
-  public static final class SessionServiceBlockingV2Stub
-      extends io.grpc.stub.AbstractBlockingStub<SessionServiceBlockingV2Stub> {
-    private SessionServiceBlockingV2Stub(
-        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-      super(channel, callOptions);
-    }
-
-    @java.lang.Override
-    protected SessionServiceBlockingV2Stub build(
-        io.grpc.Channel channel, io.grpc.CallOptions callOptions) {
-      return new SessionServiceBlockingV2Stub(channel, callOptions);
-    }
-
-    /**
-     * <pre>
-     * Session is one client's relation with lockd: its locks live as long as it is heard. The first message is
-     * Open; the server's first message is Opened.
-     * </pre>
-     */
-    @io.grpc.ExperimentalApi("https://github.com/grpc/grpc-java/issues/10918")
-    public io.grpc.stub.BlockingClientCall<io.lockd.v1.SessionRequest, io.lockd.v1.SessionResponse>
-        session() {
-      return io.grpc.stub.ClientCalls.blockingBidiStreamingCall(
-          getChannel(), getSessionMethod(), getCallOptions());
-    }
-  }
-
-  /**
-   * A stub to allow clients to do limited synchronous rpc calls to service SessionService.
    * <pre>
    * SessionService carries sessions.
    * </pre>

@@ -1,0 +1,68 @@
+package broker
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// gateTime is how long a unary call waits to be let in.
+const gateTime = time.Second
+
+// gates bound the unary calls of one address that are at the store at a time. All clients share one way to the store, in the
+// order in which they ask: without a bound one connection could put seconds of work in front of everybody else's.
+type gates struct {
+	mu sync.Mutex // guards the field below
+	of map[string]*gate
+}
+
+// gate is that of one address. It exists while calls of it are under way or wait.
+type gate struct {
+	slots chan struct{} // has a value for each call under way
+	users int           // guarded by gates.mu
+}
+
+// Admit waits until one more unary call of a client's address may go to the store. Call done after it.
+func (b *Broker) Admit(ctx context.Context, peer string) (done func(), err error) {
+	most := b.cfg.Limits.CallsPerAddress
+	if most == 0 {
+		return func() {}, nil
+	}
+	address := addressOf(peer)
+	g := b.gates.enter(address, most)
+	late := time.NewTimer(gateTime)
+	defer late.Stop()
+	select {
+	case g.slots <- struct{}{}:
+		return func() { <-g.slots; b.gates.leave(address, g) }, nil
+	case <-late.C:
+		err = b.metrics.denied("calls_per_address", most)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	b.gates.leave(address, g)
+	return nil, err
+}
+
+func (gs *gates) enter(address string, most int) *gate {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	g := gs.of[address]
+	if g == nil {
+		g = &gate{slots: make(chan struct{}, most)}
+		if gs.of == nil {
+			gs.of = make(map[string]*gate)
+		}
+		gs.of[address] = g
+	}
+	g.users++
+	return g
+}
+
+func (gs *gates) leave(address string, g *gate) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if g.users--; g.users == 0 {
+		delete(gs.of, address)
+	}
+}
