@@ -90,6 +90,8 @@ func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err erro
 func (l *Lock) asked(ctx context.Context, verb string, a answer) error {
 	lost := l.Err()
 	switch {
+	case lost != nil && errors.Is(a.err, errNoAnswer): // both are true
+		return l.fail(verb, fmt.Errorf("%w: %w: %w", ErrOutcomeUnknown, notHeld(lost), a.err))
 	case lost != nil:
 		return l.fail(verb, notHeld(lost))
 	case a.err == nil:

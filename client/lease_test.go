@@ -223,6 +223,17 @@ func TestALostAnswerOfAShorten(t *testing.T) {
 	})
 }
 
+// A Shorten whose answer is lost, and whose lock is over before the call gives up: both are told.
+func TestALostAnswerOfAShortenThatOutlivesTheLock(t *testing.T) {
+	bubble(t, 5*time.Minute, func(t *testing.T, f *fake) {
+		l := mustLock(t, f.dial(t), "n", client.Lease(time.Hour))
+		f.setHook(func(_ *fakeSession, r *lockdv1.SessionRequest) bool { return r.GetExtend() != nil })
+		err := l.Shorten(t.Context(), time.Second)
+		wantError(t, err, client.ErrOutcomeUnknown)
+		wantError(t, err, client.ErrLost)
+	})
+}
+
 func TestSenselessChangesAreRefused(t *testing.T) {
 	bubble(t, 5*time.Minute, func(t *testing.T, f *fake) {
 		c := f.dial(t)
