@@ -202,8 +202,12 @@ func (h *hub) dropIdleLocked(now time.Time) (dropped []*topic) {
 		if len(t.listeners) == 0 && now.Sub(t.idleSince) < h.linger {
 			break
 		}
+		h.idle[0] = nil // what is behind the list must not keep it
 		h.idle = h.idle[1:]
 		drop(t)
+	}
+	if len(h.topics) == 0 { // maps and lists do not shrink by themselves
+		h.topics, h.idle = make(map[string]*topic), nil
 	}
 	h.metrics.subscriptions.Set(float64(len(h.topics)))
 	return dropped
