@@ -13,12 +13,14 @@ import io.lockd.v1.SessionRequest;
 import io.lockd.v1.SessionResponse;
 import io.lockd.v1.SessionServiceGrpc;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /** Takes the lock NAME from the lockd at ADDRESS, says so, and gives it back when told by a line: Client ADDRESS NAME. */
 public final class Client implements StreamObserver<SessionResponse> {
   private final BlockingQueue<SessionResponse> answers = new LinkedBlockingQueue<>();
+  private final CountDownLatch ended = new CountDownLatch(1);
   private StreamObserver<SessionRequest> requests;
 
   public static void main(String[] args) throws Exception {
@@ -53,6 +55,9 @@ public final class Client implements StreamObserver<SessionResponse> {
     System.out.println(answer.getMessageCase().name().toLowerCase());
     requests.onNext(SessionRequest.newBuilder().setGoodbye(Goodbye.getDefaultInstance()).build());
     requests.onCompleted();
+    if (!ended.await(10, TimeUnit.SECONDS)) {
+      throw new IllegalStateException("the server does not end the stream");
+    }
   }
 
   private SessionResponse ask(SessionRequest.Builder request) throws InterruptedException {
@@ -72,8 +77,11 @@ public final class Client implements StreamObserver<SessionResponse> {
   @Override
   public void onError(Throwable cause) {
     cause.printStackTrace();
+    ended.countDown();
   }
 
   @Override
-  public void onCompleted() {}
+  public void onCompleted() {
+    ended.countDown();
+  }
 }
