@@ -34,7 +34,6 @@ func TestForgottenNamesLeaveNoMemoryBehind(t *testing.T) {
 	for _, stop := range stops {
 		stop()
 	}
-	stops = nil
 	until(t, "all is forgotten", func() error {
 		runtime.GC()
 		left := 0
