@@ -23,9 +23,11 @@ type Lease struct {
 	unsure     bool // an attempt whose answer never came may still be under way: it could take the lock once more
 
 	// Guarded by Broker.mu:
-	auto       bool
-	until      time.Time // validity
-	count      uint32
+	auto  bool
+	until time.Time // validity
+	count uint32
+	// lateReturn: one of several read holds was given back by a call that may be executed late, and then takes a newer one.
+	lateReturn bool
 	levels     []level   // of a reader that has several holds; until and auto are what they are together
 	seen       time.Time // when the last store call began that found it there
 	permits    uint32    // of a semaphore, that are left

@@ -25,6 +25,9 @@ func (l *Lease) onceMoreLocked(until time.Time, auto bool) {
 	if l.levels == nil {
 		l.levels = []level{{l.until, l.auto}}
 	}
+	if l.lateReturn && until.After(l.until) { // the new hold may be taken back at any time: only the older ones are trusted
+		until = l.until
+	}
 	l.levels = append(l.levels, level{until, auto})
 	l.sumLocked()
 }
@@ -64,7 +67,7 @@ func (l *Lease) autoUntilLocked() time.Time {
 func (l *Lease) stretchLocked(start time.Time, ttl time.Duration, at uint32) {
 	end, until := &l.until, start.Add(ttl-margin(ttl))
 	at = max(at, 1)
-	if at > 1 && int(at) > len(l.levels) {
+	if at > 1 && (int(at) > len(l.levels) || l.lateReturn) {
 		return
 	}
 	if l.levels != nil {
