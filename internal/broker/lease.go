@@ -26,7 +26,7 @@ type Lease struct {
 	auto  bool
 	until time.Time // validity
 	count uint32
-	// lateReturn: one of several read holds was given back by a call that may be executed late, and then takes a newer one.
+	// lateReturn: one of several read holds was given back by a call that may come late, and then takes a newer one.
 	lateReturn bool
 	levels     []level   // of a reader that has several holds; until and auto are what they are together
 	seen       time.Time // when the last store call began that found it there
