@@ -134,3 +134,30 @@ func TestShorteningBringsNoEndedReadHoldBack(t *testing.T) {
 		}
 	})
 }
+
+// A release that was repeated may be executed once more, late, and then takes a newer hold away: that one is not trusted.
+func TestAReadHoldAfterARepeatedReleaseIsNotTrusted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		read := broker.AcquireRequest{Name: "doc", Kind: broker.Read, Holder: "me", Lease: new(10 * time.Second)}
+		c.acquire(read)
+		first := one[broker.Granted](c)
+		read.Lease = new(time.Minute)
+		c.acquire(read)
+		one[broker.Granted](c)
+		lost := false
+		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+			if lost {
+				return next()
+			}
+			lost = true
+			return broker.Returned{}, broker.ErrOutcomeUnknown
+		})
+		c.Release(c.id(), first.Hold)
+		one[broker.Released](c)
+		c.acquire(read)
+		if third := one[broker.Granted](c); third.Validity.Until.After(first.Validity.Until) {
+			t.Errorf("trusted until %v, want no later than the first, %v", third.Validity.Until, first.Validity.Until)
+		}
+	})
+}
