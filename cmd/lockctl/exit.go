@@ -118,11 +118,16 @@ func message(err error) string {
 	if err == nil || err.Error() == "" {
 		return ""
 	}
-	text := strings.ReplaceAll(err.Error(), "\n", "; ") // errors.Join puts each on a line of its own
 	if reason := reason(err); reason != "" {
-		text = reason + ": " + text
+		return reason + ": " + unreasoned(err)
 	}
-	return text
+	return unreasoned(err)
+}
+
+// unreasoned is the text of an error without its reason, which is told apart. It is one line.
+func unreasoned(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\n", "; ") // errors.Join puts each on a line of its own
+	return strings.ReplaceAll(text, " ("+reason(err)+")", "")
 }
 
 // errorView is how an error is told with -o json. Its keys are part of what lockctl promises.
@@ -141,7 +146,7 @@ func printError(w io.Writer, err error, format string) {
 	switch {
 	case text == "":
 	case format == outputJSON:
-		_ = printJSON(w, errorView{Reason: reason(err), Error: err.Error(), Code: exitCode(err)})
+		_ = printJSON(w, errorView{Reason: reason(err), Error: unreasoned(err), Code: exitCode(err)})
 	case !interrupted:
 		_ = printLine(w, "lockctl: %s", text)
 	}

@@ -204,6 +204,16 @@ func TestErrorsAsJSON(t *testing.T) {
 	}
 }
 
+func TestErrorsTellTheReasonOnce(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{{"-o", "text"}, {"-o", "json"}} {
+		r := call(t, append(flags, "acquire", t.Name(), "--lease", "1ms")...)
+		if r.code != exitUsage || strings.Count(r.stderr, "INVALID_DURATION") != 1 || !strings.Contains(r.stderr, "between") {
+			t.Errorf("%q: got code %d and %q, want the text, and the reason once", flags, r.code, r.stderr)
+		}
+	}
+}
+
 func TestSeveralServers(t *testing.T) {
 	t.Parallel()
 	for _, list := range []string{"127.0.0.1:1," + addr, addr + ",127.0.0.1:1"} {
