@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -23,14 +24,15 @@ const (
 // sightings is what a watch knows of the holds of its name. Broker.mu guards all fields.
 //
 // The end of a hold comes to be known in up to three ways: this replica ended it, a message tells of it, and it is
-// not to be seen any more. Whichever comes first is told, and the others are recognised: by the fence; or, if that is
-// not known, because as many ends were told shortly before or after as are seen.
+// not to be seen any more. Whichever comes first is told, and the others are recognised: by the fence; by the ID, for
+// permits; or, if neither is known, because as many ends were told shortly before or after as are seen.
 type sightings struct {
 	seen   map[string]seenHold // by id, at the last look; nil before the first
 	last   Fence               // the greatest that is known
 	at     time.Time           // when the last look was begun
 	told   recentFences
-	loose  []looseEnd // ends that were told and that no hold was found for
+	gone   recentHolds // permits whose end was told
+	loose  []time.Time // when ends were told that no hold was found for
 	doubts []doubt
 	// What happened since the last look was begun:
 	deaf    bool // messages are not heard
@@ -40,8 +42,9 @@ type sightings struct {
 	assumed bool // before the first look: there may have been a hold, and it may have ended
 }
 
-// seenHold is a hold, or permits that end together.
+// seenHold is a hold.
 type seenHold struct {
+	id      string
 	fence   Fence
 	until   time.Time // zero if it has no end
 	foreign bool
@@ -49,10 +52,10 @@ type seenHold struct {
 	unseen  bool // it was over before it was seen; only its fence is known
 }
 
-// looseEnd is an end that was told at a time.
-type looseEnd struct {
+// goneHold is a hold whose end was told at a time, because it was not to be seen any more or because of a message.
+type goneHold struct {
 	at     time.Time
-	fenced bool // of a hold that lockd had
+	missed bool
 }
 
 // doubt is the end of a hold that will be told with this cause, unless it is heard of until then.
@@ -80,6 +83,31 @@ func (r *recentFences) add(f Fence) {
 		delete(r.set, r.order[0])
 		r.order = r.order[1:]
 	}
+}
+
+// recentHolds are those whose end was told, by ID, for staleTime to twice that or while they are not too many.
+type recentHolds struct {
+	young, old map[string]goneHold
+	since      time.Time // of the young ones
+}
+
+func (r *recentHolds) get(id string) goneHold {
+	if g, there := r.young[id]; there {
+		return g
+	}
+	return r.old[id]
+}
+
+func (r *recentHolds) add(id string, g goneHold) {
+	if r.young == nil || g.at.Sub(r.since) > staleTime || len(r.young) >= maxTold {
+		r.old, r.young, r.since = r.young, make(map[string]goneHold), g.at
+	}
+	r.young[id] = g
+}
+
+func (r *recentHolds) forget(id string) {
+	delete(r.young, id)
+	delete(r.old, id)
 }
 
 // observe looks at a watched name whenever it may have changed without a message.
@@ -128,7 +156,7 @@ func (b *Broker) noticed(w *watch, n Notice) {
 	b.mu.Lock()
 	switch n.What {
 	case NoticeEnded:
-		w.endedLocked(n.Cause, n.Fence)
+		w.endedLocked(n.Cause, n.Fence, n.Hold)
 	case NoticeListening:
 		w.deaf = false
 	case NoticeDeaf:
@@ -154,47 +182,43 @@ func (b *Broker) toldLocked(h *handover) {
 	if h.res.HandedOver != 0 {
 		cause = EndHandedOver
 	}
-	w.endedLocked(cause, h.r.Fence)
+	id := ""
+	if h.r.Kind == Semaphore {
+		id = PermitsOf(h.r.Owner)
+	}
+	w.endedLocked(cause, h.r.Fence, id)
 }
 
 // endedLocked tells the end of a hold that somebody brought about, unless it was told before.
-func (w *watch) endedLocked(c EndCause, f Fence) {
+func (w *watch) endedLocked(c EndCause, f Fence, id string) {
 	switch {
-	case f == 0 && c == EndForced:
+	case f == 0 && id == "" && c == EndForced:
 		w.forced = true // the next look shows whose
 		return
-	case f == 0:
-		w.looseLocked(looseEnd{at: time.Now()})
-	case w.told.has(f):
+	case f != 0 && w.told.has(f), id != "" && w.gone.get(id).missed:
 		return
-	default:
+	}
+	known := w.forgetLocked(id, f)
+	if id != "" {
+		w.gone.add(id, goneHold{at: time.Now()})
+	}
+	if f != 0 {
 		w.told.add(f)
 		w.last = max(w.last, f)
-		if !w.forgetLocked(f) {
-			w.looseLocked(looseEnd{at: time.Now(), fenced: true})
-		}
+	} else if !known {
+		w.loose = append(w.loose, time.Now())
+		w.loose = w.loose[max(0, len(w.loose)-maxLoose):]
 	}
 	w.tellLocked(c, f)
 }
 
-func (w *watch) looseLocked(e looseEnd) {
-	w.loose = append(w.loose, e)
-	if len(w.loose) > maxLoose {
-		w.loose = w.loose[1:]
-	}
-}
-
-// forgetLocked says whether a hold was seen, and forgets it.
-func (w *watch) forgetLocked(f Fence) bool {
-	for id, h := range w.seen {
-		if h.fence == f {
-			delete(w.seen, id)
-			return true
-		}
-	}
-	n := len(w.doubts)
-	w.doubts = slices.DeleteFunc(w.doubts, func(d doubt) bool { return d.hold.fence == f })
-	return len(w.doubts) < n
+// forgetLocked says whether a hold with this ID or this fence was seen, and forgets it.
+func (w *watch) forgetLocked(id string, f Fence) bool {
+	is := func(h seenHold) bool { return id != "" && h.id == id || f != 0 && h.fence == f }
+	n := len(w.seen) + len(w.doubts)
+	maps.DeleteFunc(w.seen, func(_ string, h seenHold) bool { return is(h) })
+	w.doubts = slices.DeleteFunc(w.doubts, func(d doubt) bool { return is(d.hold) })
+	return len(w.seen)+len(w.doubts) < n
 }
 
 // look is what was known when a look began.
@@ -233,7 +257,7 @@ func (b *Broker) saw(w *watch, before look, st Sight) time.Duration {
 			w.tellLocked(EndUnknown, 0)
 		}
 	} else {
-		w.missLocked(before, st, w.goneLocked(held, st), now)
+		w.missLocked(before, st, w.missingLocked(held, st), now)
 	}
 	w.seen, w.at = held, before.at
 	w.last = max(w.last, st.Fence)
@@ -249,10 +273,11 @@ func (b *Broker) saw(w *watch, before look, st Sight) time.Duration {
 func (w *watch) heldLocked(before look, st Sight) map[string]seenHold {
 	held := make(map[string]seenHold, len(st.Holds))
 	for _, h := range st.Holds {
-		if h.Fence != 0 && w.told.has(h.Fence) {
+		if h.Fence != 0 && w.told.has(h.Fence) || w.gone.get(h.ID).at.After(before.at) {
 			continue
 		}
-		s := seenHold{fence: h.Fence, foreign: h.Foreign, permit: h.Permit}
+		w.gone.forget(h.ID) // its owner took some again
+		s := seenHold{id: h.ID, fence: h.Fence, foreign: h.Foreign, permit: h.Permit}
 		if h.TTL != NoTTL {
 			s.until = before.at.Add(h.TTL)
 		}
@@ -261,18 +286,24 @@ func (w *watch) heldLocked(before look, st Sight) map[string]seenHold {
 	return held
 }
 
-// goneLocked are the holds that were seen and are not any more. Permits that were to end at the same time count as one.
-func (w *watch) goneLocked(held map[string]seenHold, st Sight) (gone []seenHold) {
+// missingLocked are the holds that were seen and are not any more. Permits of another program that were to end at the
+// same time count as one.
+func (w *watch) missingLocked(held map[string]seenHold, st Sight) (gone []seenHold) {
 	if st.Many { // which of them is not known
 		return nil
 	}
 	permits := make(map[time.Time]bool)
 	for id, h := range w.seen {
-		if _, there := held[id]; there || h.fence != 0 && w.told.has(h.fence) || h.permit && permits[h.until.Round(time.Millisecond)] {
+		_, there := held[id]
+		if there || h.fence != 0 && w.told.has(h.fence) {
 			continue
 		}
-		if h.permit {
-			permits[h.until.Round(time.Millisecond)] = true
+		if h.permit && h.foreign {
+			end := h.until.Round(time.Millisecond)
+			if permits[end] {
+				continue
+			}
+			permits[end] = true
 		}
 		gone = append(gone, h)
 	}
@@ -291,7 +322,7 @@ func (w *watch) missLocked(before look, st Sight, gone []seenHold, now time.Time
 		case sure:
 			w.tellGoneLocked(cause, h)
 			told = true
-		case !h.permit || cause == EndExpired: // single permits may be given back before the hold ends
+		case !h.permit || !h.foreign || cause == EndExpired: // who gives back single permits tells of it
 			w.doubts = append(w.doubts, doubt{h, cause, now.Add(doubtTime)})
 		}
 	}
@@ -325,6 +356,9 @@ func (w *watch) tellGoneLocked(c EndCause, h seenHold) {
 	if h.fence != 0 {
 		w.told.add(h.fence)
 	}
+	if h.permit {
+		w.gone.add(h.id, goneHold{time.Now(), true})
+	}
 	w.tellLocked(c, h.fence)
 }
 
@@ -340,22 +374,17 @@ func (w *watch) settleLocked(now time.Time) {
 		return true
 	})
 	if len(w.doubts) == 0 {
-		w.loose = slices.DeleteFunc(w.loose, func(e looseEnd) bool { return e.at.Before(w.at) })
+		w.loose = slices.DeleteFunc(w.loose, func(at time.Time) bool { return at.Before(w.at) })
 	}
 }
 
 // matchLocked says whether the end of a hold was told without its fence.
 func (w *watch) matchLocked(h seenHold) bool {
-	if !h.foreign && !h.permit && !h.unseen {
+	if !h.foreign && !h.unseen || len(w.loose) == 0 {
 		return false
 	}
-	for i, e := range w.loose {
-		if !e.fenced || h.permit {
-			w.loose = slices.Delete(w.loose, i, i+1)
-			return true
-		}
-	}
-	return false
+	w.loose = w.loose[1:]
+	return true
 }
 
 // pauseLocked is the time to the next look if nothing is heard before.

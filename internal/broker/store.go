@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+	"crypto/sha1" //nolint:gosec // a name, and no secret
+	"encoding/hex"
 	"time"
 )
 
@@ -175,6 +177,8 @@ type Notice struct {
 	// Cause and Fence are, with NoticeEnded, those of the hold. The fence is 0 if it is not known.
 	Cause EndCause
 	Fence Fence
+	// Hold is, with NoticeEnded, its ID as in a Sight, or empty: the fence tells which one it was.
+	Hold string
 }
 
 // What happened.
@@ -229,7 +233,7 @@ type Sight struct {
 // MaxSeen is how many holds a Sight has at most.
 const MaxSeen = 200
 
-// SeenHold is a hold of a name, or one permit of a semaphore.
+// SeenHold is a hold of a name. Each permit of another program is one.
 type SeenHold struct {
 	// ID tells the holds of a name apart.
 	ID string
@@ -239,8 +243,14 @@ type SeenHold struct {
 	TTL time.Duration
 	// Foreign: another program holds it, which may give it back without a word.
 	Foreign bool
-	// Permit: it is a permit. Those of one hold end together, and single ones may be given back before.
+	// Permit: it has permits. Their fence is not known, and the ID of lockd's own is that of PermitsOf.
 	Permit bool
+}
+
+// PermitsOf is the ID of the permits of an owner in a Sight and in a Notice.
+func PermitsOf(o Owner) string {
+	sum := sha1.Sum([]byte(o)) //nolint:gosec // a name, and no secret
+	return "permit " + hex.EncodeToString(sum[:12])
 }
 
 // Store keeps leases. It is declared here, by its only caller; memstore and redisstore implement it and package

@@ -146,6 +146,42 @@ func TestEachReaderAndEachHoldOfPermitsEnds(t *testing.T) {
 	}
 }
 
+// Permits have no fences, so several that end at the same instant are told apart by their owners.
+func TestEachOfSeveralHoldsOfPermitsThatExpireTogetherIsTold(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, there := w.alive(), w.replica()
+		watcher.watch("n")
+		for range 3 {
+			there.alive().acquire(broker.AcquireRequest{
+				Name: "n", Kind: broker.Semaphore, Permits: 2, Limit: 10, Lease: new(4 * time.Second),
+			})
+		}
+		settled()
+		end := unlocked("n", broker.EndExpired, 0)
+		watcher.hears(end, end, end)
+	})
+}
+
+// What is told of the permits of a lease without a session has no fence either.
+func TestPermitsThatExpireAreNotTakenForOthersThatWereReleased(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watcher, there := w.alive(), w.replica()
+		watcher.watch("n")
+		there.alive().acquire(broker.AcquireRequest{Name: "n", Kind: broker.Semaphore, Permits: 1, Limit: 9, Lease: new(4 * time.Second)})
+		time.Sleep(4*time.Second - time.Millisecond)
+		claim := broker.Claim{Name: "n", Owner: "brief:unary", Kind: broker.Semaphore, TTL: time.Minute, Permits: 1, Limit: 9}
+		if _, err := w.store.Acquire(t.Context(), claim); err != nil {
+			t.Fatal(err)
+		}
+		back := broker.Return{Name: "n", Owner: claim.Owner, Kind: broker.Semaphore}
+		if _, err := w.store.Release(t.Context(), back); err != nil {
+			t.Fatal(err)
+		}
+		settled()
+		watcher.hears(unlocked("n", broker.EndReleased, 0), unlocked("n", broker.EndExpired, 0))
+	})
+}
+
 func TestWatchersHearOfForcedReleasesDeletedKeysAndLostData(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher, holder := w.alive(), w.replica().alive()

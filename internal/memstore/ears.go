@@ -47,7 +47,12 @@ func (w *work) say(e *entry, on channel, n broker.Notice) {
 
 // ended tells those who watch a name that a hold of it ended.
 func (w *work) ended(e *entry, cause broker.EndCause, f broker.Fence) {
-	w.news = append(w.news, message{e.name, toWatchers, broker.Notice{What: broker.NoticeEnded, Cause: cause, Fence: f}})
+	w.endedHold(e, broker.Notice{Cause: cause, Fence: f})
+}
+
+func (w *work) endedHold(e *entry, n broker.Notice) {
+	n.What = broker.NoticeEnded
+	w.news = append(w.news, message{e.name, toWatchers, n})
 }
 
 // changed tells those who watch a name to look.

@@ -46,8 +46,12 @@ func (e *entry) seen(now time.Time) (holds []broker.SeenHold) {
 		}
 	}
 	if e.permits != nil {
+		last := make(map[broker.Owner]time.Time)
 		for id, until := range e.permits.out {
-			add(fmt.Sprintf("permit %s %d", id.owner, id.i), 0, until, true)
+			last[id.owner] = laterOf(last[id.owner], until)
+		}
+		for o, until := range last {
+			add(broker.PermitsOf(o), 0, until, true)
 		}
 	}
 	return holds

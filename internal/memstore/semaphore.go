@@ -205,7 +205,7 @@ func (w *work) releasePermits(e *entry, r broker.Return) (res broker.Returned, t
 		return res, false, nil
 	}
 	if r.Remaining == 0 {
-		w.ended(e, broker.EndReleased, r.Fence)
+		w.endedHold(e, broker.Notice{Cause: broker.EndReleased, Fence: r.Fence, Hold: broker.PermitsOf(r.Owner)})
 	}
 	w.offer(e)
 	return res, true, nil

@@ -52,7 +52,7 @@ func turns(notify func(broker.Notice)) func(heard) {
 		if presence(h, notify) {
 			return
 		}
-		if m := parseNews(h.message); m.waiter != "" {
+		if m := parseNews(h.message); m.who != "" {
 			notify(m.turn())
 		}
 	}
@@ -72,7 +72,7 @@ type tidings struct {
 	what   string
 	number uint64
 	told   bool
-	waiter broker.Owner
+	who    string
 }
 
 // What tidings say, besides the ends of holds.
@@ -95,13 +95,13 @@ func parseNews(message string) tidings {
 	if err != nil {
 		number = 0
 	}
-	return tidings{what: words[0], number: number, told: words[2] == "1", waiter: broker.Owner(words[3])}
+	return tidings{what: words[0], number: number, told: words[2] == "1", who: words[3]}
 }
 
 // turn is what the waiter is told.
 func (m tidings) turn() broker.Notice {
 	const longest = uint64(365 * 24 * time.Hour / time.Millisecond) // whatever others write
-	n := broker.Notice{What: broker.NoticeReleased, For: m.waiter}
+	n := broker.Notice{What: broker.NoticeReleased, For: broker.Owner(m.who)}
 	if m.what == tidingsTurn && m.number > 0 {
 		n.What, n.After = broker.NoticeTurn, time.Duration(min(m.number, longest))*time.Millisecond //nolint:gosec // bounded
 	}

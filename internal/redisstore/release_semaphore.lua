@@ -23,5 +23,6 @@ if #given == 0 then
   if kept == 0 then return {-1} end
   return {1, 0, kept}
 end
--- A hold ended if it keeps none.
-return {1, sem_tell(s, redis.call('INCRBY', s.name, sem_drop(s, given)), keeps == 0 and 'released' or nil, ARGV[4]), kept}
+available = redis.call('INCRBY', s.name, sem_drop(s, given))
+if keeps > 0 then return {1, sem_tell(s, available), kept} end -- the hold goes on
+return {1, sem_tell(s, available, 'released', ARGV[4], 'permit ' .. permit_stem(ARGV[1])), 0}

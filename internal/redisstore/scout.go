@@ -3,12 +3,14 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -317,18 +319,54 @@ func sightOf(a *answer) broker.Sight {
 	var st broker.Sight
 	st.Fence = fenceOf(a.text(0))
 	st.Many = a.int(1) == 1
+	permits := make(map[string]int) // where in Holds those of lockd's owners are
 	for i := 2; i+3 < len(a.list); i += 4 {
-		kind, who := a.text(i), a.text(i+1)
-		h := broker.SeenHold{
-			ID: kind + " " + who, Fence: fenceOf(a.text(i + 2)), TTL: ttlOf(a.int(i + 3)), Permit: kind == "permit",
+		kind, who, left := a.text(i), a.text(i+1), ttlOf(a.int(i+3))
+		if kind == "permit" {
+			seePermit(&st, permits, who, left)
+			continue
 		}
-		h.Foreign = !h.Permit && !strings.Contains(who, "#") && !strings.HasSuffix(who, ":unary")
+		h := broker.SeenHold{ID: kind + " " + who, Fence: fenceOf(a.text(i + 2)), TTL: left}
+		h.Foreign = !strings.Contains(who, "#") && !strings.HasSuffix(who, ":unary")
 		if h.Foreign { // what there is of a fence is not its own
 			h.Fence = 0
 		}
 		st.Holds = append(st.Holds, h)
 	}
 	return st
+}
+
+// permitWord is what the ids of permits begin with in a Sight.
+const permitWord = "permit "
+
+// seePermit adds a permit to a Sight. Those of an owner of lockd are one hold, which ends with the last of them.
+func seePermit(st *broker.Sight, permits map[string]int, id string, left time.Duration) {
+	if !ourPermit(id) {
+		h := broker.SeenHold{ID: permitWord + hex.EncodeToString([]byte(id)), TTL: left, Foreign: true, Permit: true}
+		st.Holds = append(st.Holds, h)
+		return
+	}
+	stem := id[:permitStem]
+	at, there := permits[stem]
+	if !there {
+		permits[stem] = len(st.Holds)
+		h := broker.SeenHold{ID: permitWord + hex.EncodeToString([]byte(stem)), TTL: left, Permit: true}
+		st.Holds = append(st.Holds, h)
+		return
+	}
+	h := &st.Holds[at]
+	if left == broker.NoTTL || h.TTL != broker.NoTTL && left > h.TTL {
+		h.TTL = left
+	}
+}
+
+// permitStem is how many bytes of a permit's id name its owner. The rest is its number. See semaphore.lua.
+const permitStem = 12
+
+// ourPermit says whether an id is one of lockd's. Their numbers are small. Redisson's ids are random: one in 65,000 is
+// taken for a hold of lockd that is not released with its name, so its end is told by what is seen.
+func ourPermit(id string) bool {
+	return len(id) == permitStem+4 && id[permitStem] == 0 && id[permitStem+1] == 0
 }
 
 func fenceOf(text string) broker.Fence {

@@ -7,14 +7,16 @@
 -- s.channel is for those who wait: how many there are to be had, if any.
 -- a is a claim: owner; ttl and fence_ttl in ms; permits, the number wanted; limit, or 0 for the one that is kept.
 
+-- permit_stem returns what the ids of an owner's permits begin with, in hexadecimal digits. It names the owner's hold.
+local function permit_stem(owner) return string.sub(redis.sha1hex(owner), 1, 24) end
+
 -- permit_ids returns the ids of an owner's permits from the i-th to the n-th: 16 bytes that nobody else has, 12 of the owner
 -- and 4 of the number.
 local stems = {}
 local function permit_ids(owner, i, n)
   local stem = stems[owner]
   if not stem then
-    local hex = string.sub(redis.sha1hex(owner), 1, 24)
-    stem = string.gsub(hex, '..', function(byte) return string.char(tonumber(byte, 16)) end)
+    stem = string.gsub(permit_stem(owner), '..', function(byte) return string.char(tonumber(byte, 16)) end)
     stems[owner] = stem
   end
   local ids, floor = {}, math.floor
@@ -44,12 +46,12 @@ local function sem_misfit(s)
 end
 
 -- sem_tell tells those who wait how many permits there are, and returns how many heard it; and those who watch that a hold
--- with a fence ended, if it did: what is as for news, or nil.
-local function sem_tell(s, available, what, fence)
+-- ended, if it did: what, fence and who are as for news, what is nil if none did.
+local function sem_tell(s, available, what, fence, who)
   if available > 0 then
-    return tell(s.name, s.channel, string.format('%.0f', available), what or 'nothing', fence or '0')
+    return tell(s.name, s.channel, string.format('%.0f', available), what or 'nothing', fence or '0', who)
   end
-  if what then news(s.name, what, fence, 0) end
+  if what then news(s.name, what, fence, 0, who) end
   return 0
 end
 

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"strings"
 	"sync"
 	"time"
 
@@ -85,9 +86,15 @@ func (w *watcher) news(m tidings) {
 		w.bare = w.bare[:last]
 		w.mu.Unlock()
 	}
-	if cause, ended := endCauses[m.what]; ended {
-		w.notify(broker.Notice{What: broker.NoticeEnded, Cause: cause, Fence: broker.Fence(m.number)})
+	cause, ended := endCauses[m.what]
+	if !ended {
+		return
 	}
+	n := broker.Notice{What: broker.NoticeEnded, Cause: cause, Fence: broker.Fence(m.number)}
+	if strings.HasPrefix(m.who, permitWord) {
+		n.Hold = m.who
+	}
+	w.notify(n)
 }
 
 // keep keeps a message until it is known what it means.

@@ -24,6 +24,15 @@ func ended(c broker.EndCause, f broker.Fence) broker.Notice {
 	return broker.Notice{What: broker.NoticeEnded, Cause: c, Fence: f}
 }
 
+// released is what is heard of a hold of a kind that its owner gave back.
+func released(kind broker.Kind, o broker.Owner, f broker.Fence) broker.Notice {
+	n := ended(broker.EndReleased, f)
+	if kind == broker.Semaphore {
+		n.Hold = broker.PermitsOf(o)
+	}
+	return n
+}
+
 // awaitEnds waits for the ends of holds and fails if there are others, or any is told twice.
 func (e *ear) awaitEnds(want ...broker.Notice) {
 	e.s.Helper()
@@ -62,7 +71,7 @@ var watchContract = []kindContract{
 				s.release(down)
 			}
 			s.release(back(c, f))
-			want = append(want, ended(broker.EndReleased, f))
+			want = append(want, released(kind, "o", f))
 			_, err := s.Store.Release(s.Context(), back(c, f)) // repeated
 			s.wantErr(err, broker.ErrNotHeld)
 		}
@@ -74,7 +83,7 @@ var watchContract = []kindContract{
 		e.awaitEnds(append(want, ended(broker.EndForced, f))...)
 		f = s.acquire(of(kind, "m", "o")).Fence
 		s.release(back(of(kind, "m", "o"), f))
-		other.awaitEnds(ended(broker.EndReleased, f))
+		other.awaitEnds(released(kind, "o", f))
 	}},
 	{"AShorterLeaseIsNoEndForWhoWatches", func(s *suite, kind broker.Kind) {
 		e := s.watch("n")
@@ -85,7 +94,7 @@ var watchContract = []kindContract{
 		}
 		time.Sleep(2 * unheard)
 		s.release(back(c, f))
-		e.awaitEnds(ended(broker.EndReleased, f))
+		e.awaitEnds(released(kind, "o", f))
 	}},
 	{"AHandOverIsHeardByWhoWatches", func(s *suite, kind broker.Kind) {
 		if kind.Shared() {
@@ -114,7 +123,7 @@ var watchContract = []kindContract{
 		a, b := s.acquire(roomy("a")).Fence, s.acquire(roomy("b")).Fence
 		s.release(back(of(kind, "n", "a"), a))
 		s.release(back(of(kind, "n", "b"), b))
-		e.awaitEnds(ended(broker.EndReleased, a), ended(broker.EndReleased, b))
+		e.awaitEnds(released(kind, "a", a), released(kind, "b", b))
 	}},
 	{"WhoHoldsANameIsSeen", func(s *suite, kind broker.Kind) {
 		sight, err := s.Store.See(s.Context(), "n")
@@ -131,6 +140,9 @@ var watchContract = []kindContract{
 		}
 		for _, h := range sight.Holds {
 			s.wantTTL(h.TTL, ttl)
+			if kind == broker.Semaphore && (len(sight.Holds) > 1 || h.ID != broker.PermitsOf("o")) {
+				s.Errorf("got %+v, want one hold of permits", sight)
+			}
 			if kind == broker.Semaphore != h.Permit || !h.Permit && !h.Foreign && h.Fence != f {
 				s.Errorf("got %+v, want fence %d", h, f)
 			}
