@@ -78,7 +78,8 @@ type OnDisconnect int32
 const (
 	// Not stated: EXPIRE.
 	OnDisconnect_ON_DISCONNECT_UNSPECIFIED OnDisconnect = 0
-	// They run out by themselves, at the latest one session TTL after the client was last heard.
+	// They run out by themselves. Auto leases end at the latest one session TTL after the client was last heard, fixed leases
+	// when their own time is over.
 	OnDisconnect_ON_DISCONNECT_EXPIRE OnDisconnect = 1
 	// They are released at once.
 	OnDisconnect_ON_DISCONNECT_RELEASE OnDisconnect = 2

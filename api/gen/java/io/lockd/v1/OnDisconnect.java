@@ -23,7 +23,8 @@ public enum OnDisconnect
   ON_DISCONNECT_UNSPECIFIED(0),
   /**
    * <pre>
-   * They run out by themselves, at the latest one session TTL after the client was last heard.
+   * They run out by themselves. Auto leases end at the latest one session TTL after the client was last heard, fixed leases
+   * when their own time is over.
    * </pre>
    *
    * <code>ON_DISCONNECT_EXPIRE = 1;</code>
@@ -50,7 +51,8 @@ public enum OnDisconnect
   public static final int ON_DISCONNECT_UNSPECIFIED_VALUE = 0;
   /**
    * <pre>
-   * They run out by themselves, at the latest one session TTL after the client was last heard.
+   * They run out by themselves. Auto leases end at the latest one session TTL after the client was last heard, fixed leases
+   * when their own time is over.
    * </pre>
    *
    * <code>ON_DISCONNECT_EXPIRE = 1;</code>
