@@ -94,6 +94,9 @@ func TestContract(t *testing.T) {
 				}
 				cfg := quick(srv)
 				cfg.Prefix = prefix
+				if name == "Prefix" {
+					cfg.Username, cfg.Password = documentedUser(t, c)
+				}
 				return storetest.Rig{Store: open(t, cfg), Hooks: hooks(t, c, prefix)}
 			})
 		})
