@@ -50,6 +50,7 @@ func TestPythonClientLocksWithTheOldestAndTheNewestRuntimes(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), python, "python/client.py", server.Addr, "python-"+runtimes)
 			cmd.Env = append(os.Environ(), "PYTHONPATH="+installed, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error")
 			locksAndUnlocks(t, cmd, server.Addr, "python-"+runtimes)
+			runsThePages(t, python, installed, server.Addr)
 		})
 	}
 }
