@@ -134,7 +134,8 @@ func (b *Broker) holds(w *waiter) error {
 	b.mu.Lock()
 	c := w.claim
 	b.mu.Unlock()
-	return b.store.Extend(b.ctx, Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits})
+	_, err := b.store.Extend(b.ctx, Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits})
+	return err
 }
 
 // promote has a waiter tried next.

@@ -276,9 +276,9 @@ func (s *silence) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, er
 	return s.Store.Acquire(ctx, c)
 }
 
-func (s *silence) Extend(ctx context.Context, r broker.Renewal) error {
+func (s *silence) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
 	if err := s.silent(); err != nil {
-		return err
+		return 0, err
 	}
 	return s.Store.Extend(ctx, r)
 }
@@ -290,7 +290,7 @@ func (s *silence) Release(ctx context.Context, r broker.Return) (broker.Returned
 	return s.Store.Release(ctx, r)
 }
 
-func (s *silence) StartExtend(r broker.Renewal, done func(error)) {
+func (s *silence) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
 	go func() { done(s.Extend(context.Background(), r)) }()
 }
 

@@ -50,9 +50,11 @@ func (g *generous) Renew(_ context.Context, rs []broker.Renewal, done func(int, 
 	}
 }
 
-func (g *generous) Extend(context.Context, broker.Renewal) error { return nil }
+func (g *generous) Extend(_ context.Context, r broker.Renewal) (time.Duration, error) { return r.TTL, nil }
 
-func (g *generous) StartExtend(_ broker.Renewal, done func(error)) { g.later <- func() { done(nil) } }
+func (g *generous) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
+	g.later <- func() { done(r.TTL, nil) }
+}
 
 // heap is the size of what lives.
 func heap() uint64 {

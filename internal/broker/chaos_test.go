@@ -182,13 +182,12 @@ func (c *chaos) Renew(ctx context.Context, rs []broker.Renewal, done func(int, e
 	}
 }
 
-func (c *chaos) Extend(ctx context.Context, r broker.Renewal) error {
-	_, err := meet(ctx, c, func(ctx context.Context) (struct{}, error) {
-		err := c.Store.Extend(ctx, r)
-		c.note(r.Name, "extend %+v: %v", r, err)
-		return struct{}{}, err
+func (c *chaos) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
+	return meet(ctx, c, func(ctx context.Context) (time.Duration, error) {
+		left, err := c.Store.Extend(ctx, r)
+		c.note(r.Name, "extend %+v: %v, %v", r, left, err)
+		return left, err
 	})
-	return err
 }
 
 // Shorten is never executed after it returned.
@@ -214,7 +213,7 @@ func (c *chaos) Shorten(ctx context.Context, r broker.Renewal) error {
 }
 
 // StartExtend is Extend in a goroutine of its own.
-func (c *chaos) StartExtend(r broker.Renewal, done func(error)) {
+func (c *chaos) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
 	go func() { done(c.Extend(context.Background(), r)) }()
 }
 

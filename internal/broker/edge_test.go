@@ -344,16 +344,16 @@ func (s *slowStore) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, 
 	return g, err
 }
 
-func (s *slowStore) StartExtend(r broker.Renewal, done func(error)) {
+func (s *slowStore) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
 	go func() { done(s.Extend(context.Background(), r)) }()
 }
 
-func (s *slowStore) Extend(ctx context.Context, r broker.Renewal) error {
-	err := s.Store.Extend(ctx, r)
+func (s *slowStore) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
+	left, err := s.Store.Extend(ctx, r)
 	if r.TTL > time.Hour {
 		time.Sleep(s.delay)
 	}
-	return err
+	return left, err
 }
 
 func TestOperationsUnderWayAreBounded(t *testing.T) {

@@ -24,7 +24,7 @@ type extension struct {
 	r       Renewal
 	was     time.Time   // the validity before
 	levels  []level     // before
-	start   time.Time   // of the last store call
+	end     time.Time   // until when the last store call has the hold last
 	noted   func(error) // from prolongingLocked
 }
 
@@ -58,7 +58,7 @@ func (b *Broker) extend(l *Lease, id uint64, req ExtendRequest, asked time.Time)
 	e, err := l.extensionLocked(id, req)
 	b.mu.Unlock()
 	if err == nil {
-		e.start, err = b.extendOne(e.r, e.shorten)
+		e.end, err = b.extendOne(e.r, e.shorten)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,14 +74,14 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error
 	}
 	l.enterOpLocked()
 	b.wg.Add(1)
-	e.start = time.Now()
-	b.store.StartExtend(e.r, func(err error) {
+	start := time.Now()
+	b.store.StartExtend(e.r, func(left time.Duration, err error) {
 		defer b.wg.Done()
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if errors.Is(err, ErrOutcomeUnknown) {
 			b.wg.Go(func() {
-				e.start, err = b.extendAgain(e.r, false)
+				e.end, err = b.extendAgain(e.r, false)
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				b.extendedLocked(e, err)
@@ -89,6 +89,7 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error
 			})
 			return
 		}
+		e.end = start.Add(left - margin(left))
 		b.extendedLocked(e, err)
 		l.leaveOpLocked()
 	})
@@ -168,9 +169,9 @@ func (l *Lease) changeLocked(e extension) {
 		l.outlastLocked()
 	}
 	if e.shorten { // a read hold that had ended stays so
-		l.endLocked(e.start.Add(e.r.TTL - margin(e.r.TTL)))
+		l.endLocked(e.end)
 	} else {
-		l.stretchLocked(e.start, e.r.TTL, 0)
+		l.lastLocked(e.end, 0)
 	}
 	l.makeAutoLocked(e.auto)
 	l.sess.autoLocked(l)
@@ -201,28 +202,31 @@ func (l *Lease) outlastLocked() {
 	}
 }
 
-// extendOne prolongs or shortens one hold, and asks once more if the store does not answer.
-func (b *Broker) extendOne(r Renewal, shorten bool) (start time.Time, err error) {
-	start, err = b.extendCall(r, shorten)
+// extendOne prolongs or shortens one hold, and asks once more if the store does not answer. It returns until when the hold
+// can be trusted.
+func (b *Broker) extendOne(r Renewal, shorten bool) (end time.Time, err error) {
+	end, err = b.extendCall(r, shorten)
 	if errors.Is(err, ErrOutcomeUnknown) {
 		return b.extendAgain(r, shorten)
 	}
-	return start, err
+	return end, err
 }
 
 // extendAgain is the second call. That it did nothing says nothing of the first.
-func (b *Broker) extendAgain(r Renewal, shorten bool) (start time.Time, err error) {
-	start, err = b.extendCall(r, shorten)
+func (b *Broker) extendAgain(r Renewal, shorten bool) (end time.Time, err error) {
+	end, err = b.extendCall(r, shorten)
 	if errors.Is(err, ErrUnavailable) {
 		err = errors.Join(ErrOutcomeUnknown, err)
 	}
-	return start, err
+	return end, err
 }
 
-func (b *Broker) extendCall(r Renewal, shorten bool) (start time.Time, err error) {
-	start = time.Now()
+func (b *Broker) extendCall(r Renewal, shorten bool) (end time.Time, err error) {
+	start, left := time.Now(), r.TTL
 	if shorten {
-		return start, b.store.Shorten(b.ctx, r)
+		err = b.store.Shorten(b.ctx, r)
+	} else {
+		left, err = b.store.Extend(b.ctx, r)
 	}
-	return start, b.store.Extend(b.ctx, r)
+	return start.Add(left - margin(left)), err
 }

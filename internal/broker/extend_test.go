@@ -231,6 +231,25 @@ func TestAUnaryLeaseIsShortened(t *testing.T) {
 	})
 }
 
+// A lease that lasts longer than was asked for goes on as long, and the answer says how long that is.
+func TestAnExtensionOfAUnaryLeaseTellsWhatRemains(t *testing.T) {
+	eachLease(t, func(w *world, req broker.AcquireRequest) {
+		l, refused, err := w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{
+			Name: "door", Kind: req.Kind, Permits: req.Permits, Limit: req.Limit, Lease: time.Hour,
+		})
+		if err != nil || refused != nil {
+			t.Fatal(refused, err)
+		}
+		time.Sleep(20 * time.Minute)
+		for _, lease := range []time.Duration{time.Minute, time.Second, 39 * time.Minute} {
+			got, err := w.replica().b.ExtendOnce(broker.OnceExtension{Name: "door", Kind: req.Kind, LeaseID: l.LeaseID, Lease: lease})
+			if want := 40 * time.Minute; err != nil || got.ValidFor > want || got.ValidFor < want*49/50 {
+				t.Errorf("extended by %v: valid for %v, %v, want about %v", lease, got.ValidFor, err, want)
+			}
+		}
+	})
+}
+
 // Shorten takes the way a test wants.
 func (f *faults) Shorten(ctx context.Context, r broker.Renewal) error {
 	f.mu.Lock()

@@ -125,14 +125,14 @@ func (f *faults) Renew(ctx context.Context, rs []broker.Renewal, done func(int, 
 	f.Store.Renew(ctx, rs, done)
 }
 
-func (f *faults) Extend(ctx context.Context, r broker.Renewal) error {
+func (f *faults) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
 	if err := f.isDown(); err != nil {
-		return err
+		return 0, err
 	}
 	return f.Store.Extend(ctx, r)
 }
 
-func (f *faults) StartExtend(r broker.Renewal, done func(error)) {
+func (f *faults) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
 	go func() { done(f.Extend(context.Background(), r)) }()
 }
 

@@ -65,7 +65,12 @@ func (l *Lease) autoUntilLocked() time.Time {
 // stretchLocked prolongs the validity after a store call that set at least this TTL, for one of several holds or for the
 // only lease there is. That hold may have been given back meanwhile.
 func (l *Lease) stretchLocked(start time.Time, ttl time.Duration, at uint32) {
-	end, until := &l.until, start.Add(ttl-margin(ttl))
+	l.lastLocked(start.Add(ttl-margin(ttl)), at)
+}
+
+// lastLocked is stretchLocked by the time until which the hold can be trusted.
+func (l *Lease) lastLocked(until time.Time, at uint32) {
+	end := &l.until
 	at = max(at, 1)
 	if at > 1 && (int(at) > len(l.levels) || l.lateReturn) {
 		return

@@ -112,7 +112,7 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (lea
 	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.AnswerTime, ErrOutcomeUnknown)
 	defer cancel()
 	own := Renewal{Name: req.Name, Kind: req.Kind, Owner: w.claim.Owner, Permits: w.claim.Permits}
-	if err := b.store.Extend(ctx, own); err != nil {
+	if _, err := b.store.Extend(ctx, own); err != nil {
 		return OnceLease{}, false, unlessGone(err)
 	}
 	a := attempt{claim: w.claim}
@@ -204,11 +204,11 @@ func (b *Broker) ExtendOnce(req OnceExtension) (OnceLease, error) {
 	if err != nil {
 		return OnceLease{}, err
 	}
-	start, err := b.extendOne(Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d}, req.MayShorten)
+	until, err := b.extendOne(Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d}, req.MayShorten)
 	if err != nil {
 		return OnceLease{}, err
 	}
-	lease, until := OnceLease{Name: name, LeaseID: leaseID}, start.Add(d-margin(d))
+	lease := OnceLease{Name: name, LeaseID: leaseID}
 	b.notes.extended(name, onceOwner(leaseID), until)
 	if k.Shared() { // nobody keeps which of several fences is its own
 		lease.ValidFor = time.Until(until)

@@ -313,8 +313,9 @@ type Store interface {
 	Renew(ctx context.Context, rs []Renewal, done func(i int, err error))
 
 	// Extend is Renew for one hold, at the wish of a client. It shares its way to the Store with all other requests, so
-	// that it takes nothing from renewals; only the Keeper calls Renew.
-	Extend(ctx context.Context, r Renewal) error
+	// that it takes nothing from renewals; only the Keeper calls Renew. If r.TTL is more than 0 it returns how long the hold
+	// lasts from now on: more than r.TTL if it had more time left.
+	Extend(ctx context.Context, r Renewal) (left time.Duration, err error)
 
 	// Shorten is Extend, but the hold ends TTL from now also if it would have ended later, and those who wait hear that it is
 	// worth another attempt. A read or write hold never takes time from others of the same name. It is never executed late:
@@ -322,7 +323,7 @@ type Store interface {
 	Shorten(ctx context.Context, r Renewal) error
 
 	// StartExtend is to Extend what StartAcquire is to Acquire.
-	StartExtend(r Renewal, done func(error))
+	StartExtend(r Renewal, done func(left time.Duration, err error))
 
 	// ForceRelease frees a name whoever holds it, tells the listeners and all replicas, and says whether it was held.
 	// Read frees no write hold; Write frees no readers but the writer itself, if it reads as well. All permits of a semaphore are returned; it keeps its limit.

@@ -193,17 +193,17 @@ func (w *work) drain(e *entry) (free bool) {
 	return false
 }
 
-// renewRead says whether the hold is there.
-func (w *work) renewRead(e *entry, r broker.Renewal) bool {
+// renewRead says whether the hold is there, and for how long.
+func (w *work) renewRead(e *entry, r broker.Renewal) (left time.Duration, there bool) {
 	hold := e.shared.reads(r.Owner, w.now)
 	if hold == nil || r.Fence != 0 && r.Fence != hold.fence {
-		return false
+		return 0, false
 	}
 	if r.TTL > 0 {
-		later(&hold.holds[min(max(r.Level, 1), hold.count())-1], w.now, r.TTL)
+		left = later(&hold.holds[min(max(r.Level, 1), hold.count())-1], w.now, r.TTL)
 		later(&e.shared.expires, w.now, r.TTL)
 	}
-	return true
+	return left, true
 }
 
 // checkWrite refuses a claim beside anybody who has not ended. A refused one keeps new readers away for as long as its

@@ -211,26 +211,30 @@ func (w *work) releasePermits(e *entry, r broker.Return) (res broker.Returned, t
 	return res, true, nil
 }
 
-// renewPermits says whether all permits of a hold are there.
-func (w *work) renewPermits(e *entry, r broker.Renewal) bool {
+// renewPermits says whether all permits of a hold are there, and for how long.
+func (w *work) renewPermits(e *entry, r broker.Renewal) (left time.Duration, there bool) {
 	if e.permits == nil {
-		return false
+		return 0, false
 	}
 	last := e.permits.meant(r.Owner, r.Permits)
 	for i := range last {
-		if until := e.permits.out[permit{r.Owner, i + 1}]; !w.now.Before(until) {
-			return false
+		until := e.permits.out[permit{r.Owner, i + 1}]
+		if !w.now.Before(until) {
+			return 0, false
+		}
+		if i == 0 || until.Sub(w.now) < left {
+			left = until.Sub(w.now)
 		}
 	}
 	if last == 0 {
-		return false
+		return 0, false
 	}
 	if r.TTL > 0 {
 		for i := range last {
 			w.lease(e.permits, permit{r.Owner, i + 1}, r.TTL)
 		}
 	}
-	return true
+	return max(left, r.TTL), true
 }
 
 func (w *work) forcePermits(e *entry) (held bool) {

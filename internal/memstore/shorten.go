@@ -24,7 +24,7 @@ func (s *Store) Shorten(ctx context.Context, r broker.Renewal) error {
 func (w *work) shorten(r broker.Renewal) error {
 	there := r
 	there.TTL = 0
-	if err := w.renew(there); err != nil {
+	if _, err := w.renew(there); err != nil {
 		return err
 	}
 	e := w.peek(r.Name)

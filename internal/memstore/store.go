@@ -149,53 +149,54 @@ func (w *work) release(r broker.Return) (res broker.Returned, told bool, err err
 // Renew implements broker.Store.
 func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int, err error)) {
 	for i, r := range rs {
-		done(i, s.Extend(ctx, r))
+		_, err := s.Extend(ctx, r)
+		done(i, err)
 	}
 }
 
 // Extend implements broker.Store.
-func (s *Store) Extend(ctx context.Context, r broker.Renewal) error {
-	err := begin(ctx, r.Kind)
+func (s *Store) Extend(ctx context.Context, r broker.Renewal) (left time.Duration, err error) {
+	err = begin(ctx, r.Kind)
 	if err == nil {
 		w := s.enter(1)
-		err = w.renew(r)
+		left, err = w.renew(r)
 		w.leave()
 	}
 	if err != nil {
-		return fmt.Errorf("renew %q: %w", r.Name, err)
+		return 0, fmt.Errorf("renew %q: %w", r.Name, err)
 	}
-	return nil
+	return left, nil
 }
 
-func (w *work) renew(r broker.Renewal) error {
+func (w *work) renew(r broker.Renewal) (left time.Duration, err error) {
 	e := w.peek(r.Name)
 	there := false
 	switch r.Kind {
 	case broker.Read:
-		there = w.renewRead(e, r)
+		left, there = w.renewRead(e, r)
 	case broker.Write:
 		if there = e.shared.writtenBy(r.Owner) && (r.Fence == 0 || r.Fence == e.shared.fence); there {
-			later(&e.shared.expires, w.now, r.TTL)
+			left = later(&e.shared.expires, w.now, r.TTL)
 		}
 	case broker.Semaphore:
-		there = w.renewPermits(e, r)
+		left, there = w.renewPermits(e, r)
 	default:
 		if there = e.owner == r.Owner && (r.Fence == 0 || r.Fence == e.fence); there {
-			later(&e.expires, w.now, r.TTL)
+			left = later(&e.expires, w.now, r.TTL)
 		}
 	}
 	if !there {
-		return w.goneLocked(e, r)
+		return 0, w.goneLocked(e, r)
 	}
 	w.changed(e)
 	if r.TTL > 0 {
 		e.fenceUntil = w.now.Add(w.fenceTTL)
 	}
-	return nil
+	return left, nil
 }
 
 // StartExtend implements broker.Store.
-func (s *Store) StartExtend(r broker.Renewal, done func(error)) {
+func (s *Store) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
 	go func() { done(s.Extend(context.Background(), r)) }()
 }
 

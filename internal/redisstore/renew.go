@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -72,27 +73,36 @@ func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 }
 
 // Extend implements broker.Store.
-func (s *Store) Extend(ctx context.Context, r broker.Renewal) (err error) {
+func (s *Store) Extend(ctx context.Context, r broker.Renewal) (left time.Duration, err error) {
 	if err := begin(ctx, r.Kind); err != nil {
-		return renewFailed(r, err)
+		return 0, renewFailed(r, err)
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	s.renewAll(ctx, s.pipelined, renewals{[]broker.Renewal{r}, []int{0}}, func(_ int, e error) { err = e })
-	return err
+	one := renewals{[]broker.Renewal{r}, []int{0}}
+	answers := s.renewAll(ctx, s.pipelined, one, func(_ int, e error) { err = e })
+	return leftOf(answers, err), err
+}
+
+// leftOf is how long the one hold lasts that was extended.
+func leftOf(answers []int64, err error) time.Duration {
+	if err != nil {
+		return 0
+	}
+	return time.Duration(answers[0]) * time.Millisecond
 }
 
 // StartExtend implements broker.Store.
-func (s *Store) StartExtend(r broker.Renewal, done func(error)) {
+func (s *Store) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
 	if err := begin(context.Background(), r.Kind); err != nil {
-		go done(renewFailed(r, err))
+		go done(0, renewFailed(r, err))
 		return
 	}
 	one := renewals{[]broker.Renewal{r}, []int{0}}
 	keys, args := s.renewCall(one)
 	s.scripts.renew.start(s.shared, keys, args, func(cmd *redis.Cmd, err error) {
 		answers, err := s.renewAnswers(cmd, err)
-		tell := func() { one.tell(answers, err, func(_ int, err error) { done(err) }) }
+		tell := func() { one.tell(answers, err, func(_ int, err error) { done(leftOf(answers, err), err) }) }
 		if len(answers) == 0 || answers[0] != answerGone {
 			tell()
 			return
@@ -116,12 +126,13 @@ type renewals struct {
 	chunk []int
 }
 
-// renewAll renews some holds by one script call.
-func (s *Store) renewAll(ctx context.Context, via lane, rs renewals, done func(i int, err error)) {
+// renewAll renews some holds by one script call, and returns what that answered.
+func (s *Store) renewAll(ctx context.Context, via lane, rs renewals, done func(i int, err error)) []int64 {
 	keys, args := s.renewCall(rs)
 	answers, err := s.renewAnswers(s.scripts.renew.run(ctx, via, keys, args...))
 	s.whyGone(ctx, rs, answers)
 	rs.tell(answers, err, done)
+	return answers
 }
 
 // renewAnswers reads what renew.lua answered.
@@ -191,9 +202,8 @@ func plainFirst(rs []broker.Renewal, chunk []int) (sorted []int, plain int) {
 	return chunk, plain
 }
 
-// What renew.lua answers for a hold, and whyGone.
+// What renew.lua answers for a hold, and whyGone. A hold that is there has an answer of 1 or more.
 const (
-	answerThere    = 1
 	answerGone     = 0
 	answerDataLost = -1
 	answerUnsure   = -2
@@ -201,9 +211,10 @@ const (
 
 // renewalError is what one answer means.
 func renewalError(answer int64) error {
-	switch answer {
-	case answerThere:
+	if answer > answerGone {
 		return nil
+	}
+	switch answer {
 	case answerGone:
 		return &broker.GoneError{Reason: broker.LostForced}
 	case answerUnsure:

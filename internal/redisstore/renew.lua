@@ -5,7 +5,8 @@
 --         then for each other: owner, fence, TTL, kind (read, write, semaphore), its further keys: what keys of single holds
 --         begin with, or {<name>}:timeout (all have the slot of <name>); how many permits, 0 if that is not known; of a
 --         reader which of its holds is to last so long, 0 for the first
--- Returns for each hold 1 if it is there, 0 if it is not and its fence or a later one is known, -1 if not even that.
+-- Returns for each hold how many ms it lasts now (1 if it was only verified) if it is there, 0 if it is not and its fence
+--         or a later one is known, -1 if not even that.
 -- Safe to run twice: a TTL is set, never added to, and never shortened.
 -- Only commands that are allowed when memory is full, or come after one that is, so held locks live on. A key of another
 -- type counts as absent (pcall), so that one of them does not spoil the answer for the others.
@@ -28,7 +29,7 @@ local function gone(known, fence)
   return known and (tonumber(known) or 0) >= tonumber(fence) and 0 or -1
 end
 
--- The others, by kind: each prolongs a hold and says whether it was there. They write even if nothing changes: a replica,
+-- The others, by kind: each prolongs a hold and says how many ms it lasts, or false if it was not there. They write even if nothing changes: a replica,
 -- whose data may be old, must not confirm a hold.
 local renew = {}
 
@@ -38,10 +39,11 @@ function renew.read(name, h)
   local fence = got and got[1] and got[2] and read_fence(r, h.owner, got[2])
   if not fence or h.fence ~= '0' and fence ~= h.fence then return false end
   rw_extend(name, h.ttl)
-  if h.ttl == 0 then return true end
+  if h.ttl == 0 then return 1 end
   local key = read_key(r, h.owner, math.min(math.max(h.size, 1), tonumber(got[2]) or 1))
-  if redis.call('EXISTS', key) == 1 then rw_extend(key, h.ttl) else rw_note(key, tonumber(fence), h.ttl) end
-  return true
+  if redis.call('EXISTS', key) == 1 then return rw_extend(key, h.ttl) end
+  rw_note(key, tonumber(fence), h.ttl)
+  return h.ttl
 end
 
 function renew.write(name, h)
@@ -50,10 +52,9 @@ function renew.write(name, h)
   local key = write_key({base = h.more}, h.owner)
   local text = h.fence ~= '0' and call('GET', key)
   if text and text ~= h.fence then return false end
-  rw_extend(name, h.ttl)
-  local left = redis.call('PTTL', name)
+  local left = rw_extend(name, h.ttl)
   if call('PEXPIRE', key, left) == 0 and h.fence ~= '0' then rw_note(key, tonumber(h.fence), left) end
-  return true
+  return h.ttl == 0 and 1 or left
 end
 
 function renew.semaphore(name, h)
@@ -61,14 +62,13 @@ function renew.semaphore(name, h)
   local text = call('GET', name)
   if not text or not string.match(text, '^%-?%d+$') or not call('ZCARD', s.out) then return false end
   local now = now_ms()
-  local there, missing = sem_own(s, h.owner, h.size, now)
+  local there, missing, first = sem_own(s, h.owner, h.size, now)
   if #there == 0 or #missing > 0 then return false end
   redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
-  if h.ttl > 0 then
-    sem_lease(s, there, now + h.ttl)
-    sem_live(s, fence_ttl)
-  end
-  return true
+  if h.ttl == 0 then return 1 end
+  sem_lease(s, there, now + h.ttl)
+  sem_live(s, fence_ttl)
+  return math.max(first - now, h.ttl)
 end
 
 local answers = {}
@@ -80,9 +80,10 @@ for i = 1, plain do
   local got = call('HMGET', name, owner, 'mode')
   local there = got and got[1] and not got[2]
   if there and (not known or fence == '0' or known == fence) then
-    redis.call('PEXPIRE', name, math.max(redis.call('PTTL', name), ttl, 1))
+    local left = math.max(redis.call('PTTL', name), ttl, 1)
+    redis.call('PEXPIRE', name, left)
     if ttl > 0 then keep(token, known) end
-    answers[i] = 1
+    answers[i] = ttl == 0 and 1 or left
   else
     answers[i] = gone(known, fence)
   end
@@ -96,9 +97,10 @@ for i = plain + 1, #KEYS / 2 do
     size = tonumber(ARGV[at + 5]),
   }
   local known = call('GET', token)
-  if renew[ARGV[at + 3]](name, h) then
+  local left = renew[ARGV[at + 3]](name, h)
+  if left then
     if h.ttl > 0 then keep(token, known) end
-    answers[i] = 1
+    answers[i] = left
   else
     answers[i] = gone(known, h.fence)
   end

@@ -134,9 +134,11 @@ local function rw_note(key, fence, ttl)
   redis.call('SET', key, string.format('%.0f', fence), 'PX', ttl)
 end
 
--- rw_extend prolongs a key unless it lives long enough, but writes in any case.
+-- rw_extend prolongs a key unless it lives long enough, but writes in any case. It returns how many ms the key lives.
 local function rw_extend(key, ttl)
-  redis.call('PEXPIRE', key, math.max(redis.call('PTTL', key), ttl, 1))
+  local left = math.max(redis.call('PTTL', key), ttl, 1)
+  redis.call('PEXPIRE', key, left)
+  return left
 end
 
 -- read_check returns nil if the owner may read or does already, and what is known of that; else the answer that refuses it.

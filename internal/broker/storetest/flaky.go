@@ -175,7 +175,7 @@ func (f *Flaky) StartRelease(r broker.Return, done func(broker.Returned, error))
 }
 
 // StartExtend has the fate of an Extend.
-func (f *Flaky) StartExtend(r broker.Renewal, done func(error)) {
+func (f *Flaky) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
 	go func() { done(f.Extend(context.Background(), r)) }()
 }
 
@@ -257,8 +257,8 @@ func (f *Flaky) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 }
 
 // Extend implements broker.Store.
-func (f *Flaky) Extend(ctx context.Context, r broker.Renewal) error {
-	return f.call(ctx, OpExtend, r.Name, func(ctx context.Context) error { return f.Store.Extend(ctx, r) })
+func (f *Flaky) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
+	return reply(ctx, f, OpExtend, r.Name, func(ctx context.Context) (time.Duration, error) { return f.Store.Extend(ctx, r) })
 }
 
 // ForceRelease implements broker.Store.

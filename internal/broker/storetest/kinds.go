@@ -289,6 +289,9 @@ var commonContract = []kindContract{
 		r.TTL = time.Second
 		s.must(s.renew(r))
 		s.wantTTL(s.look("n").TTL, ttl)
+		left, err := s.Store.Extend(s.Context(), r)
+		s.must(err)
+		s.wantTTL(left, ttl)
 		s.must(s.renew(on(c, 0)))
 	}},
 	{"ARenewalBringsNothingBack", func(s *suite, kind broker.Kind) {

@@ -248,7 +248,11 @@ func (c *comparison) renew() (string, step) {
 			rs[i].Seen = seen(rs[i].Fence)
 		}
 		if extend {
-			return outcome{Err: class(s.Store.Extend(ctx, rs[0]))}
+			left, err := s.Store.Extend(ctx, rs[0])
+			if rs[0].TTL == 0 {
+				left = 0
+			}
+			return outcome{Err: class(err), Left: []time.Duration{left}}
 		}
 		results := make([]string, len(rs))
 		s.Store.Renew(ctx, rs, func(i int, err error) { results[i] += "done " + class(err) })

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
 )
@@ -28,14 +29,11 @@ func (s started) Release(ctx context.Context, r broker.Return) (broker.Returned,
 }
 
 // Extend is StartExtend and a wait.
-func (s started) Extend(ctx context.Context, r broker.Renewal) error {
+func (s started) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return s.Store.Extend(ctx, r)
 	}
-	_, err := wait(func(done func(struct{}, error)) {
-		s.StartExtend(r, func(err error) { done(struct{}{}, err) })
-	})
-	return err
+	return wait(func(done func(time.Duration, error)) { s.StartExtend(r, done) })
 }
 
 func wait[T any](start func(done func(T, error))) (T, error) {
