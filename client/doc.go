@@ -53,8 +53,8 @@
 // comes after that is released at once; if the session ends before it comes, the name is free when the lease has run out.
 //
 // Every call is bounded while the server is silent. Lock with the option Wait gives the server one second more than that;
-// all others but Watch wait for 5 s, or what WithAnswerTimeout says, unless their context has a deadline; Close waits
-// for 2 s at most. Then they return ErrOutcomeUnknown. Lock without Wait waits until its context ends.
+// all others wait for 5 s, or what WithAnswerTimeout says, unless their context has a deadline (of Watch that
+// does not count); Close waits for 2 s at most. Then they return ErrOutcomeUnknown, or ErrUnavailable if they only ask. Lock without Wait waits until its context ends.
 //
 // All but Lock and TryLock may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so that it
 // ends by itself; the Lock is over in any case. Another Unlock waits for the answer again.

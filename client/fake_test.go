@@ -34,6 +34,7 @@ type fake struct {
 	fence    uint64
 	held     map[string]*fakeHold
 	several  []fakeWaiter // for more than one name
+	watched  string       // the last name; empty after Unwatch
 	frames   int          // messages received
 	requests int
 }
@@ -109,6 +110,12 @@ func (f *fake) session(n int) *fakeSession {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.sessions[n]
+}
+
+func (f *fake) watching() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.watched
 }
 
 func (f *fake) holder(name string) string {
@@ -217,6 +224,9 @@ func (s *fakeSession) handle(r *lockdv1.SessionRequest) {
 	case *lockdv1.SessionRequest_Look:
 		s.send(r.GetRequestId(), &lockdv1.Looked{Lock: &lockdv1.LockState{Name: t.Look.GetName()}})
 	case *lockdv1.SessionRequest_Watch, *lockdv1.SessionRequest_Unwatch:
+		s.fake.mu.Lock()
+		s.fake.watched = r.GetWatch().GetName()
+		s.fake.mu.Unlock()
 		s.send(r.GetRequestId(), &lockdv1.Result{})
 	}
 }

@@ -47,12 +47,12 @@ func WithReleaseOnDisconnect() Option {
 	return func(s *settings) { s.onDisconnect = lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE }
 }
 
-// WithConnectWait bounds how long Lock and Watch wait for a connection before they return ErrUnavailable. The
-// default 0 is no bound: they wait until their context ends.
+// WithConnectWait bounds how long Lock waits for a connection before it returns ErrUnavailable. The default 0 is no bound:
+// it waits until its context ends. Watch waits as long, or as WithAnswerTimeout says if that is longer.
 func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.connectWait = d } }
 
 // WithAnswerTimeout bounds how long TryLock, Unlock, Extend and the like wait for the server's answer, and TryLock for a
-// connection, when their context has no deadline. Then they return ErrOutcomeUnknown, or ErrUnavailable if the request
+// connection, when their context has no deadline, and Watch in any case. Then they return ErrOutcomeUnknown, or ErrUnavailable if the request
 // was surely not sent. The default is DefaultAnswerTimeout. A context with a deadline is waited for instead.
 func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.answerWithin = d } }
 

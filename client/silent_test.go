@@ -80,9 +80,13 @@ func TestCallsToASilentServerAreBounded(t *testing.T) {
 		wantBounded(t, "SetLimit", client.DefaultAnswerTimeout, func() error { _, err := c.SetLimit(ctx, "pool", 4); return err }, unknown)
 		wantBounded(t, "Look", client.DefaultAnswerTimeout, func() error { _, err := c.Look(ctx, "n"); return err }, client.ErrUnavailable)
 		wantBounded(t, "Holds", client.DefaultAnswerTimeout, func() error { _, err := holds(c, ""); return err }, client.ErrUnavailable)
+		wantBounded(t, "Watch", client.DefaultAnswerTimeout, func() error { _, err := c.Watch(ctx, "n"); return err }, client.ErrUnavailable)
 		wantBounded(t, "Unlock", client.DefaultAnswerTimeout, func() error { return l.Unlock(ctx) }, unknown)
 		wantBounded(t, "another Unlock", client.DefaultAnswerTimeout, func() error { return l.Unlock(ctx) }, unknown)
 		wantBounded(t, "Unlock of several", client.DefaultAnswerTimeout, func() error { return several.Unlock(ctx) }, unknown)
+		life, end := context.WithTimeout(ctx, time.Hour) // of what is watched, not of the question
+		defer end()
+		wantBounded(t, "Watch for an hour", client.DefaultAnswerTimeout, func() error { _, err := c.Watch(life, "n"); return err }, client.ErrUnavailable)
 		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
 		wantBounded(t, "TryLock with a deadline", 50*time.Millisecond, func() error { _, err := c.TryLock(short, "m"); return err }, unknown, context.DeadlineExceeded)
@@ -133,12 +137,13 @@ func TestAnswerTimeoutIsAnOption(t *testing.T) {
 		l := mustLock(t, c, "n")
 		f.setHook(new(silence).hook)
 		wantBounded(t, "TryLock", 300*time.Millisecond, func() error { _, err := c.TryLock(t.Context(), "m"); return err }, client.ErrOutcomeUnknown)
+		wantBounded(t, "Watch", 300*time.Millisecond, func() error { _, err := c.Watch(t.Context(), "m"); return err }, client.ErrUnavailable)
 		wantBounded(t, "Unlock", 300*time.Millisecond, func() error { return l.Unlock(t.Context()) }, client.ErrOutcomeUnknown)
 	})
 }
 
 // A server that takes the connection and says nothing.
-func TestOpeningASessionIsBoundedForATry(t *testing.T) {
+func TestOpeningASessionIsBounded(t *testing.T) {
 	bubble(t, 5*time.Minute, func(t *testing.T, f *fake) {
 		f.setHook(func(*fakeSession, *lockdv1.SessionRequest) bool { return true })
 		c := f.dial(t)
@@ -147,6 +152,10 @@ func TestOpeningASessionIsBoundedForATry(t *testing.T) {
 			_, err := c.Lock(t.Context(), "n", client.Wait(100*time.Millisecond))
 			return err
 		}, client.ErrTimedOut)
+		wantBounded(t, "Watch", client.DefaultAnswerTimeout, func() error { _, err := c.Watch(t.Context(), "n"); return err }, client.ErrUnavailable)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		wantBounded(t, "Watch that is cancelled", time.Second, func() error { _, err := c.Watch(ctx, "n"); return err }, context.Canceled)
 		wantBounded(t, "Close", 0, c.Close)
 	})
 }
@@ -223,6 +232,26 @@ func TestCloseOfAnIdleClientIsShort(t *testing.T) {
 		start := time.Now()
 		if err := c.Close(); err != nil || time.Since(start) > 200*time.Millisecond {
 			t.Errorf("%v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// What was not answered in time is not watched, and can be asked for again.
+func TestAWatchThatWasGivenUpLeavesNothing(t *testing.T) {
+	bubble(t, 5*time.Minute, func(t *testing.T, f *fake) {
+		c := f.dial(t)
+		mustLock(t, c, "warm")
+		var s silence
+		f.setHook(s.hook)
+		_, err := c.Watch(t.Context(), "n")
+		wantError(t, err, client.ErrUnavailable)
+		s.end()
+		synctest.Wait()
+		if name := f.watching(); name != "" {
+			t.Errorf("the server still watches %q", name)
+		}
+		if _, err := c.Watch(t.Context(), "n"); err != nil || f.watching() != "n" {
+			t.Errorf("%v, the server watches %q", err, f.watching())
 		}
 	})
 }

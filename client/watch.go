@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -67,6 +68,9 @@ type watcher struct {
 // when the server refuses to go on watching after an interruption. A reader that is slow gets several events as
 // one, which counts them. After an interruption comes an event with Gap.
 //
+// A server that does not agree within the time of WithAnswerTimeout, or WithConnectWait if that is longer, is ErrUnavailable,
+// whatever deadline ctx has: that is for what comes afterwards. Nothing is watched then.
+//
 // Watch is for display, caches and the like. To get a lock use Lock: it is woken in turn, Watch wakes everybody.
 func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error) {
 	w := &watcher{name: name, events: make(chan Unlocked, maxUnread)}
@@ -80,8 +84,12 @@ func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error
 }
 
 func (c *Client) askWatch(ctx context.Context, w *watcher) error {
+	bound := max(c.settings.answerWithin, c.settings.connectWait)
+	answerBy := c.now() + instant(bound)
+	connect, cancel := context.WithTimeoutCause(ctx, bound, ErrUnavailable)
+	defer cancel()
 	for {
-		s, err := c.usable(ctx, true)
+		s, err := c.usable(connect, true)
 		if err != nil {
 			return err
 		}
@@ -89,7 +97,7 @@ func (c *Client) askWatch(ctx context.Context, w *watcher) error {
 			return err
 		}
 		c.watches.tell(w)
-		a := s.do(ctx, newCall(watchRequest(w.name)), 0)
+		a := s.do(ctx, newCall(watchRequest(w.name)), max(time.Duration(answerBy-c.now()), 1))
 		switch {
 		case a.err == nil:
 			// A session that is being left does not count; the next one is asked for what is agreed from now on.
@@ -98,6 +106,8 @@ func (c *Client) askWatch(ctx context.Context, w *watcher) error {
 			}
 		case errors.Is(a.err, ErrDraining), errors.Is(a.err, errSessionOver):
 			c.forget(s)
+		case errors.Is(a.err, errNoAnswer):
+			return unavailable(a.err)
 		default:
 			return a.err
 		}
