@@ -21,13 +21,13 @@ func hotPeers() []peer {
 		return redislock.ExponentialBackoff(16*time.Millisecond, 128*time.Millisecond)
 	}
 	return []peer{
-		{"lockd, 1 client", ours, 2, lockdWith(1)},
-		{"lockd, 8 clients", ours, 2, lockdWith(8)},
-		{"redislock, every 100 ms", library, 2, redislockOn(pooled, linear)},
-		{"redislock, 16 to 128 ms", library, 2, redislockOn(pooled, exponential)},
-		{"rueidislock, 1 locker", library, 2, rueidislockWith(1)},
-		{"rueidislock, 8 lockers", library, 2, rueidislockWith(8)},
-		{"redsync, 50 to 250 ms", library, 1, redsyncOn(redsyncGoredis)},
+		{"lockd, 1 session", ours, 4, lockdWith(1)},
+		{"lockd, 8 sessions", ours, 4, lockdWith(8)},
+		{"redislock, every 100 ms", library, 4, redislockOn(pooled, linear)},
+		{"redislock, 16 to 128 ms", library, 4, redislockOn(pooled, exponential)},
+		{"rueidislock, 1 locker", library, 4, rueidislockWith(1)},
+		{"rueidislock, 8 lockers", library, 4, rueidislockWith(8)},
+		{"redsync, 50 to 250 ms", library, 4, redsyncOn(redsyncGoredis)},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -22,6 +23,9 @@ type plan struct {
 	callers   []int
 	hotRounds int
 	hotRun    time.Duration
+	// The floor is measured in turns. The first one does not count.
+	floorTurns int
+	floorRun   time.Duration // of one step in one turn
 }
 
 const hotCallers = 64
@@ -29,30 +33,43 @@ const hotCallers = 64
 var (
 	full = plan{
 		rounds: 5, warmUp: 150 * time.Millisecond, run: 800 * time.Millisecond, callers: []int{1, 64, 256},
-		hotRounds: 3, hotRun: 1500 * time.Millisecond,
+		hotRounds: 3, hotRun: 1500 * time.Millisecond, floorTurns: 21, floorRun: 150 * time.Millisecond,
 	}
 	quick = plan{
 		rounds: 1, warmUp: 30 * time.Millisecond, run: 150 * time.Millisecond, callers: []int{1, 64, 256},
-		hotRounds: 1, hotRun: 400 * time.Millisecond,
+		hotRounds: 1, hotRun: 400 * time.Millisecond, floorTurns: 3, floorRun: 100 * time.Millisecond,
 	}
 )
 
 func main() {
-	isQuick := flag.Bool("quick", false, "a smoke test: the numbers mean little")
-	within := flag.Duration("timeout", 4*time.Minute, "give up after this time")
-	flag.Parse()
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	if slices.Equal(args, []string{echoCommand}) {
+		return serveEcho()
+	}
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	isQuick := flags.Bool("quick", false, "a smoke test: the numbers mean little")
+	within := flags.Duration("timeout", 8*time.Minute, "give up after this time")
+	_ = flags.Parse(args) // it exits
 	p := full
 	if *isQuick {
 		p = quick
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := bounded(*within)
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, *within, fmt.Errorf("not done within %v", *within))
-	defer cancel()
-	if err := compare(ctx, p); err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1) //nolint:gocritic // the deferred calls have nothing left to do
-	}
+	return compare(ctx, p)
+}
+
+// bounded is a context that ends with a signal, or after some time.
+func bounded(within time.Duration) (context.Context, func()) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("not done within %v", within))
+	return ctx, func() { cancel(); stop() }
 }
 
 // compare starts what is needed, measures, and prints.
@@ -67,8 +84,13 @@ func compare(ctx context.Context, p plan) error {
 		return err
 	}
 	defer lockd.stop()
-	env := env{redis: redis.addr, lockd: lockd.addr}
+	env := env{redis: redis, lockd: []*process{lockd}}
 	printMachine(ctx, env)
+	rows, err := measureFloor(ctx, env, p)
+	if err != nil {
+		return fmt.Errorf("the floor: %w", err)
+	}
+	printFloor(rows)
 	for _, callers := range p.callers {
 		results, err := comparePairs(ctx, env, p, callers)
 		if err != nil {

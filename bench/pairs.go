@@ -18,25 +18,34 @@ import (
 )
 
 // pairPeers are compared on names that nobody else wants.
-func pairPeers() []peer {
-	return []peer{
-		{"lockd, 1 client", ours, 2, lockdWith(1)},
-		{"lockd, 8 clients", ours, 2, lockdWith(8)},
-		{"redislock", library, 2, redislockOn(pooled, redislock.NoRetry)},
-		{"redislock, on AutoPipeline", tuned, 2, redislockOn(pipelined, redislock.NoRetry)},
-		{"rueidislock", library, 2, rueidislockWith(1)},
-		{"redsync", library, 1, redsyncOn(redsyncGoredis)},
-		{"redsync, on AutoPipeline", tuned, 1, redsyncOn(redsyncPipelined)},
-		{"lockd's scripts, go-redis pool", floor, 2, directly(pooled)},
-		{"lockd's scripts, AutoPipeline", floor, 2, directly(pipelined)},
+func pairPeers(callers int) []peer {
+	peers := []peer{
+		{"lockd, 1 session", ours, 4, lockdWith(1)},
+		{"lockd, 8 sessions", ours, 4, lockdWith(8)},
+		{"redislock", library, 4, redislockOn(pooled, redislock.NoRetry)},
+		{"redislock, on AutoPipeline", tuned, 4, redislockOn(pipelined, redislock.NoRetry)},
+		{"rueidislock", library, 4, rueidislockWith(1)},
+		{"redsync", library, 4, redsyncOn(redsyncGoredis)},
+		{"redsync, on AutoPipeline", tuned, 4, redsyncOn(redsyncPipelined)},
+		{"lockd's scripts, go-redis pool", floor, 4, directly(pooled)},
+		{"lockd's scripts, AutoPipeline", floor, 4, directly(pipelined)},
 	}
+	if callers == manySessions {
+		apart := peer{fmt.Sprintf("lockd, %d sessions", manySessions), ours, 4, lockdWith(manySessions)}
+		peers = slices.Insert(peers, 2, apart)
+	}
+	return peers
 }
+
+// manySessions is how many sessions of one caller each are measured, beside as many callers of one session.
+const manySessions = 256
 
 // pairResult is what one run measured: lock and unlock of a free name, again and again.
 type pairResult struct {
 	pairs    int
 	rate     float64 // pairs per second, of all callers
 	p50, p99 time.Duration
+	cpu      usage // of a pair
 }
 
 // peerPairs are the runs of one peer.
@@ -49,7 +58,7 @@ type peerPairs struct {
 // another one.
 func comparePairs(ctx context.Context, e env, p plan, callers int) ([]peerPairs, error) {
 	var out []peerPairs
-	for _, peer := range pairPeers() {
+	for _, peer := range pairPeers(callers) {
 		out = append(out, peerPairs{peer: peer})
 	}
 	for round := range p.rounds {
@@ -76,33 +85,49 @@ func runPairs(ctx context.Context, e env, p plan, peer peer, callers int) (pairR
 		return pairResult{}, err
 	}
 	runtime.GC() // what others left behind is not this one's
-	before, err := scriptCalls(ctx, e)
+	before, err := commands(ctx, e)
 	if err != nil {
 		return pairResult{}, err
 	}
-	r, err := pairsFor(ctx, l, p.run, callers)
+	r, err := measurePairs(ctx, e, l, p.run, callers)
 	if err != nil {
 		return pairResult{}, err
 	}
-	after, err := scriptCalls(ctx, e)
-	if err == nil && after-before < r.pairs*peer.scripts {
-		err = fmt.Errorf("%d pairs were counted, but Redis ran only %d scripts", r.pairs, after-before)
+	after, err := commands(ctx, e)
+	if err == nil && after-before < r.pairs*peer.commands {
+		err = fmt.Errorf("%d pairs were counted, but Redis ran only %d commands", r.pairs, after-before)
 	}
 	return r, err
 }
 
-// scriptCalls is how many scripts Redis has run. What a peer claims is checked against it.
-func scriptCalls(ctx context.Context, e env) (int, error) {
-	c := redis.NewClient(&redis.Options{Addr: e.redis})
+// measurePairs is pairsFor, and what CPU time that took.
+func measurePairs(ctx context.Context, e env, l locker, run time.Duration, callers int) (pairResult, error) {
+	before, err := e.usage(self)
+	if err != nil {
+		return pairResult{}, err
+	}
+	r, err := pairsFor(ctx, l, run, callers)
+	if err != nil {
+		return pairResult{}, err
+	}
+	after, err := e.usage(self)
+	r.cpu = after.since(before, r.pairs)
+	return r, err
+}
+
+// commands is how many commands Redis has run, those of scripts included. What a peer claims is checked against it.
+func commands(ctx context.Context, e env) (int, error) {
+	c := redis.NewClient(&redis.Options{Addr: e.redis.addr})
 	defer func() { _ = c.Close() }()
 	stats, err := c.Info(ctx, "commandstats").Result()
 	if err != nil {
 		return 0, fmt.Errorf("ask Redis for its statistics: %w", err)
 	}
 	total := 0
-	for _, command := range []string{"eval", "evalsha"} {
-		calls, _, _ := strings.Cut(field(stats, "cmdstat_"+command+":calls="), ",")
-		n, _ := strconv.Atoi(calls) // never called, never listed
+	for line := range strings.Lines(stats) {
+		_, rest, _ := strings.Cut(line, ":calls=")
+		calls, _, _ := strings.Cut(rest, ",")
+		n, _ := strconv.Atoi(calls) // the headline has none
 		total += n
 	}
 	return total, nil

@@ -15,15 +15,18 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// env is where the servers are.
-type env struct{ redis, lockd string }
+// env are the servers: one Redis, and one or more replicas of lockd.
+type env struct {
+	redis *process
+	lockd []*process
+}
 
 // peer is one way to lock.
 type peer struct {
 	name string
 	kind kind
-	// scripts is how many scripts Redis runs for a lock + unlock, at least.
-	scripts int
+	// commands is how many commands Redis runs for a lock + unlock, at least, those in scripts included.
+	commands int
 	// open connects; callers is how many will lock at the same time.
 	open func(e env, callers int) (locker, error)
 }
@@ -55,7 +58,7 @@ func poolSize(callers int) int { return min(max(callers, 1), 64) }
 
 func newPool(e env, callers int) *redis.Client {
 	n := poolSize(callers)
-	return redis.NewClient(&redis.Options{Addr: e.redis, PoolSize: n, MinIdleConns: n})
+	return redis.NewClient(&redis.Options{Addr: e.redis.addr, PoolSize: n, MinIdleConns: n})
 }
 
 // funcs makes a locker of functions.
@@ -70,7 +73,7 @@ func (f funcs) lock(ctx context.Context, caller int, name string) (unlockFunc, e
 func (f funcs) close() { f.closeFunc() }
 
 // lockdWith is lockd, its callers spread over some clients, each of which has one connection and one stream.
-func lockdWith(clients int) func(env, int) (locker, error) {
+func lockdWith(clients int, opts ...client.LockOption) func(env, int) (locker, error) {
 	return func(e env, _ int) (locker, error) {
 		var all []*client.Client
 		closeAll := func() {
@@ -78,8 +81,8 @@ func lockdWith(clients int) func(env, int) (locker, error) {
 				_ = c.Close()
 			}
 		}
-		for range clients {
-			c, err := client.Dial(e.lockd, client.WithName("bench"))
+		for i := range clients {
+			c, err := client.Dial(e.lockd[i%len(e.lockd)].addr, client.WithName("bench"))
 			if err != nil {
 				closeAll()
 				return nil, err
@@ -87,7 +90,7 @@ func lockdWith(clients int) func(env, int) (locker, error) {
 			all = append(all, c)
 		}
 		return funcs{closeFunc: closeAll, lockFunc: func(ctx context.Context, caller int, name string) (unlockFunc, error) {
-			l, err := all[caller%clients].Lock(ctx, name)
+			l, err := all[caller%clients].Lock(ctx, name, opts...)
 			if err != nil {
 				return nil, err
 			}
@@ -146,7 +149,7 @@ func rueidislockWith(lockers int) func(env, int) (locker, error) {
 		}
 		for range lockers {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-				ClientOption:   rueidis.ClientOption{InitAddress: []string{e.redis}},
+				ClientOption:   rueidis.ClientOption{InitAddress: []string{e.redis.addr}},
 				KeyMajority:    1,
 				NoLoopTracking: true,
 				TryNextAfter:   time.Second,

@@ -50,14 +50,23 @@ func launch(cmd *exec.Cmd, cleanup func()) (*process, error) {
 	return p, nil
 }
 
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+// kill ends the process at once.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+	p.cleanup()
+}
+
 // stop ends the process, by force if it takes long.
 func (p *process) stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-p.exited:
 	case <-time.After(3 * time.Second):
-		_ = p.cmd.Process.Kill()
-		<-p.exited
+		p.kill()
+		return
 	}
 	p.cleanup()
 }

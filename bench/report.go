@@ -15,7 +15,7 @@ import (
 
 // printMachine says what the numbers depend on.
 func printMachine(ctx context.Context, e env) {
-	c := redis.NewClient(&redis.Options{Addr: e.redis})
+	c := redis.NewClient(&redis.Options{Addr: e.redis.addr})
 	defer func() { _ = c.Close() }()
 	info := c.Info(ctx, "server").Val()
 	fmt.Printf("%d cores (%s), Redis %s and lockd on loopback, %s %s/%s, load before the run %s\n",
@@ -56,17 +56,34 @@ func printPairs(callers int, results []peerPairs) {
 		case ours, floor: // are compared
 		}
 	}
-	fmt.Printf("\nLock + unlock, callers: %d, each with a name of its own, median of %d rounds\n", callers, len(results[0].runs))
-	fmt.Printf("%-32s %9s %15s %8s %8s %14s %14s\n",
-		"", "pairs/s", "least-most", "p50", "p99", "/ best library", "/ best tuned")
+	fmt.Printf("\nLock + unlock, callers: %d, each with a name of its own, median of %d rounds; CPU in us per pair\n\n",
+		callers, len(results[0].runs))
+	t := newTable("peer", "pairs/s", "least-most", "p50", "p99", "CPU Redis", "CPU lockd", "CPU client",
+		"/ best library", "/ best tuned")
 	for _, p := range results {
-		rates := rates(p)
-		fmt.Printf("%-32s %9.0f %15s %8s %8s %13.2fx %13.2fx\n", p.peer.name, rate(p),
-			fmt.Sprintf("%.0f-%.0f", slices.Min(rates), slices.Max(rates)),
-			short(medianOf(p.runs, func(r pairResult) time.Duration { return r.p50 })),
-			short(medianOf(p.runs, func(r pairResult) time.Duration { return r.p99 })), rate(p)/documented, rate(p)/fastest)
+		t.add(append(pairCells(p), ratio(rate(p)/documented), ratio(rate(p)/fastest))...)
+	}
+	t.print()
+}
+
+// pairCells are the columns of any table of pairs.
+func pairCells(p peerPairs) []string {
+	took := func(of func(pairResult) time.Duration) time.Duration { return medianOf(p.runs, of) }
+	rates := rates(p)
+	lockd := "-"
+	if p.peer.kind == ours {
+		lockd = micros(took(func(r pairResult) time.Duration { return r.cpu.lockd }))
+	}
+	return []string{
+		p.peer.name, whole(median(rates)), whole(slices.Min(rates)) + "-" + whole(slices.Max(rates)),
+		short(took(func(r pairResult) time.Duration { return r.p50 })),
+		short(took(func(r pairResult) time.Duration { return r.p99 })),
+		micros(took(func(r pairResult) time.Duration { return r.cpu.redis })), lockd,
+		micros(took(func(r pairResult) time.Duration { return r.cpu.client })),
 	}
 }
+
+func ratio(v float64) string { return fmt.Sprintf("%.2f", v) }
 
 func rates(p peerPairs) []float64 {
 	var out []float64
@@ -77,33 +94,20 @@ func rates(p peerPairs) []float64 {
 }
 
 func printHot(results []peerHot) {
-	fmt.Printf("\nOne name, callers: %d, held for %v, median of %d rounds\n", hotCallers, hold, len(results[0].runs))
-	fmt.Printf("%-32s %9s %9s %9s %9s %13s %13s\n",
-		"", "grants/s", "gap p50", "gap p99", "to same", "longest wait", "most/least")
+	fmt.Printf("\nOne name, callers: %d, held for %v, median of %d rounds\n\n", hotCallers, hold, len(results[0].runs))
+	t := newTable("peer", "grants/s", "gap p50", "gap p99", "to same", "longest wait", "most/least")
 	for _, p := range results {
 		unfair := medianOf(p.runs, func(r hotResult) float64 { return r.unfair })
 		fairness := fmt.Sprintf("%.1f", unfair)
 		if math.IsInf(unfair, 1) {
 			fairness = "some got none"
 		}
-		fmt.Printf("%-32s %9.0f %9s %9s %8.0f%% %13s %13s\n", p.peer.name,
-			medianOf(p.runs, func(r hotResult) float64 { return r.rate }),
+		t.add(p.peer.name,
+			whole(medianOf(p.runs, func(r hotResult) float64 { return r.rate })),
 			short(medianOf(p.runs, func(r hotResult) time.Duration { return r.p50 })),
 			short(medianOf(p.runs, func(r hotResult) time.Duration { return r.p99 })),
-			100*medianOf(p.runs, func(r hotResult) float64 { return r.same }),
+			fmt.Sprintf("%.0f %%", 100*medianOf(p.runs, func(r hotResult) float64 { return r.same })),
 			short(medianOf(p.runs, func(r hotResult) time.Duration { return r.longest })), fairness)
 	}
-}
-
-// short has three digits.
-func short(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return d.Round(time.Microsecond).String()
-	case d < 10*time.Millisecond:
-		return d.Round(10 * time.Microsecond).String()
-	case d < 100*time.Millisecond:
-		return d.Round(100 * time.Microsecond).String()
-	}
-	return d.Round(time.Millisecond).String()
+	t.print()
 }

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// floorRow is a way of which one caller measures a single step: a lock, or what a lock cannot do without.
+type floorRow struct {
+	name  string
+	open  func(env, int) (locker, error)
+	l     locker
+	times []time.Duration
+}
+
+// measureFloor takes short turns, so that what drifts hits all alike.
+func measureFloor(ctx context.Context, e env, p plan) ([]*floorRow, error) {
+	server, err := startEcho()
+	if err != nil {
+		return nil, err
+	}
+	defer server.kill()
+	rows := []*floorRow{
+		{name: "lock through lockd", open: lockdWith(1)},
+		{name: "gRPC echo: one message, one answer", open: echoing(server)},
+		{name: "acquire script, asked directly", open: directly(pooled)},
+	}
+	for _, r := range rows {
+		if r.l, err = r.open(e, 1); err != nil {
+			return nil, fmt.Errorf("%s: %w", r.name, err)
+		}
+		defer r.l.close()
+	}
+	for turn := range p.floorTurns {
+		for _, r := range rows {
+			times, err := lockTimes(ctx, r.l, p.floorRun)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.name, err)
+			}
+			if turn > 0 { // the first one is the warm-up
+				r.times = append(r.times, times...)
+			}
+		}
+	}
+	return rows, nil
+}
+
+// lockTimes locks and unlocks a free name for a while and returns how long each lock took.
+func lockTimes(ctx context.Context, l locker, run time.Duration) ([]time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, run+patience)
+	defer cancel()
+	name := newName()
+	var times []time.Duration
+	for end := time.Now().Add(run); ; {
+		began := time.Now()
+		if began.After(end) {
+			return times, nil
+		}
+		unlock, err := l.lock(ctx, 0, name)
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, time.Since(began))
+		if err := unlock(ctx); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func printFloor(rows []*floorRow) {
+	fmt.Print("\nOne caller: a lock beside what it cannot do without, in turns of the same run\n\n")
+	t := newTable("step", "p50", "p99")
+	for _, r := range rows {
+		slices.Sort(r.times)
+		t.add(r.name, short(quantile(r.times, 0.50)), short(quantile(r.times, 0.99)))
+	}
+	lock, least := quantile(rows[0].times, 0.50), quantile(rows[1].times, 0.50)+quantile(rows[2].times, 0.50)
+	t.add("echo + script", short(least), "")
+	t.add("lock / (echo + script)", ratio(float64(lock)/float64(least)), "")
+	t.print()
+}
