@@ -210,7 +210,7 @@ func lines(text string) []string {
 }
 
 // errNested is a lock that an exec around this one holds.
-var errNested = errors.New("an exec around this one holds it, and would be waited for for ever")
+var errNested = errors.New("an exec around this one holds it, so this one would wait for its own end")
 
 // refuseNested refuses names that are held around this exec: it would wait for its own end.
 func refuseNested(items []client.Item, held string) error {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 
+	"google.golang.org/grpc/status"
+
 	"github.com/lockd-io/lockd/client"
 )
 
@@ -124,10 +126,19 @@ func message(err error) string {
 	return unreasoned(err)
 }
 
+// statused is an error that came from a server.
+type statused interface {
+	error
+	GRPCStatus() *status.Status
+}
+
 // unreasoned is the text of an error without its reason, which is told apart. It is one line.
 func unreasoned(err error) string {
-	text := strings.ReplaceAll(err.Error(), "\n", "; ") // errors.Join puts each on a line of its own
-	return strings.ReplaceAll(text, " ("+reason(err)+")", "")
+	text := err.Error()
+	if e, ok := errors.AsType[statused](err); ok { // only its own text: a name may look like a reason
+		text = strings.Replace(text, e.Error(), strings.TrimSuffix(e.Error(), " ("+reason(err)+")"), 1)
+	}
+	return strings.ReplaceAll(text, "\n", "; ") // errors.Join puts each on a line of its own
 }
 
 // errorView is how an error is told with -o json. Its keys are part of what lockctl promises.

@@ -77,16 +77,21 @@ func (o *options) acquire(cmd *cobra.Command, req *lockdv1.AcquireRequest) error
 	wait := req.GetWait().AsDuration()
 	until := time.Now().Add(wait)
 	var begun time.Time
-	resp, err := retry(ctx, s, wait, func(ctx context.Context) (*lockdv1.AcquireResponse, error) {
+	resp, unsure, err := change(ctx, s, wait, func(ctx context.Context) (*lockdv1.AcquireResponse, error) {
 		begun = time.Now()
 		req.Wait = durationpb.New(max(time.Until(until), 0))
 		return s.locks.Acquire(ctx, req)
 	})
 	if refused := resp.GetNotGranted(); err == nil && refused != nil {
 		err = notGranted(req.GetName(), refused)
+		if s.giveBack(req) != nil && unsure {
+			err = mayBeHeld(req)
+		}
+	} else if unsure && err != nil {
+		err = s.undo(req, err)
 	}
 	if err != nil {
-		return wrap("acquire", req.GetName(), errors.Join(err, s.giveBack(req)))
+		return wrap("acquire", req.GetName(), err)
 	}
 	if wait > 0 {
 		begun = time.Now() // the server counts from when the lock was granted
@@ -97,13 +102,28 @@ func (o *options) acquire(cmd *cobra.Command, req *lockdv1.AcquireRequest) error
 // giveBackWithin bounds giveBack.
 const giveBackWithin = 2 * time.Second
 
-// giveBack releases what an acquire that failed may have taken all the same: an answer may have been lost, and a server may
-// have said no while an attempt was under way. Nobody else knows the lease id, so nothing else can be hit. If it cannot be
-// done that is said: the lease then ends by itself.
-func (s *services) giveBack(req *lockdv1.AcquireRequest) error {
-	if !s.sent.any.Load() {
-		return nil
+// undo gives back what an acquire without an answer may have taken, and returns what is true then: why it failed, if nothing
+// can be held; else that the outcome is unknown.
+func (s *services) undo(req *lockdv1.AcquireRequest, err error) error {
+	_, interrupted := errors.AsType[signalError](err)
+	switch gaveBack := s.giveBack(req) == nil; {
+	case !gaveBack && interrupted:
+		return errors.Join(err, mayBeHeld(req))
+	case !gaveBack:
+		return mayBeHeld(req)
+	case errors.Is(err, client.ErrOutcomeUnknown):
+		return fmt.Errorf("%w: the request was not answered, and what it may have taken was released", client.ErrUnavailable)
 	}
+	return err
+}
+
+func mayBeHeld(req *lockdv1.AcquireRequest) error {
+	return fmt.Errorf("%w: the lock may be held until its lease of %s has ended", client.ErrOutcomeUnknown, duration(req.GetLease().AsDuration()))
+}
+
+// giveBack releases what an acquire that was not granted may have taken all the same: an answer may have been lost, and a
+// server may have said no while an attempt was under way. Nobody else knows the lease id, so nothing else can be hit.
+func (s *services) giveBack(req *lockdv1.AcquireRequest) error {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
 	defer cancel()
 	_, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
@@ -112,7 +132,7 @@ func (s *services) giveBack(req *lockdv1.AcquireRequest) error {
 	if err == nil || errors.Is(err, client.ErrNotHeld) || errors.Is(err, client.ErrInvalid) || errors.Is(err, client.ErrKindMismatch) {
 		return nil
 	}
-	return fmt.Errorf("%w: the lock may be held until its lease of %s has ended", client.ErrOutcomeUnknown, duration(req.GetLease().AsDuration()))
+	return err
 }
 
 func notGranted(name string, n *lockdv1.NotGranted) error {
@@ -135,7 +155,7 @@ func newExtend(o *options) *cobra.Command {
 				var begun time.Time
 				var resp *lockdv1.ExtendResponse
 				err := kind.each(func(k lockdv1.LockKind) (err error) {
-					resp, err = retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ExtendResponse, error) {
+					resp, err = certain(ctx, s, func(ctx context.Context) (*lockdv1.ExtendResponse, error) {
 						begun = time.Now()
 						return s.locks.Extend(ctx, &lockdv1.ExtendRequest{
 							Name: args[0], Kind: k, LeaseId: args[1], Lease: durationpb.New(lease), MayShorten: shorten,
@@ -196,12 +216,16 @@ func (o *options) printKept(w io.Writer, v keptView) error {
 	if o.output == outputJSON {
 		return printJSON(w, v)
 	}
-	return printLine(w, "%d permits of %s are kept", v.Remaining, v.Name)
+	are := "are"
+	if v.Remaining == 1 {
+		are = "is"
+	}
+	return printLine(w, "%s of %s %s kept", counted(v.Remaining, "permit"), v.Name, are)
 }
 
 // keep gives back all permits of a lease but some, and says how many are left. It says what stays, so it can be repeated.
 func (s *services) keep(ctx context.Context, req *lockdv1.ReleaseRequest) (left uint32, err error) {
-	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
+	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
 		return s.locks.Release(ctx, req)
 	})
 	if err == nil && resp.GetRemaining() == 0 { // of a server that cannot do that
@@ -212,18 +236,19 @@ func (s *services) keep(ctx context.Context, req *lockdv1.ReleaseRequest) (left 
 
 // release gives a lease back. When an answer was lost, a lease that is gone afterwards was given back by that try.
 func (s *services) release(ctx context.Context, name, leaseID string, kind kindFlag) error {
-	lost := false
+	unsure := false
 	err := kind.each(func(k lockdv1.LockKind) error {
-		_, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
-			resp, err := s.locks.Release(ctx, &lockdv1.ReleaseRequest{Name: name, Kind: k, LeaseId: leaseID})
-			known := client.FromStatus(err)
-			lost = lost || errors.Is(known, client.ErrUnavailable) || errors.Is(known, client.ErrOutcomeUnknown)
-			return resp, err
+		_, maybe, err := change(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
+			return s.locks.Release(ctx, &lockdv1.ReleaseRequest{Name: name, Kind: k, LeaseId: leaseID})
 		})
+		unsure = unsure || maybe
 		return err
 	})
-	if lost && s.sent.any.Load() && errors.Is(err, client.ErrNotHeld) {
+	switch {
+	case unsure && errors.Is(err, client.ErrNotHeld):
 		return nil
+	case unsure:
+		return outcome(err)
 	}
 	return err
 }

@@ -62,7 +62,7 @@ func (o *options) setLimit(ctx context.Context, cmd *cobra.Command, s *services,
 	if err != nil || n == 0 {
 		return usagef("the limit must be a number between 1 and 2147483647, not %q", limit)
 	}
-	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.SetLimitResponse, error) {
+	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.SetLimitResponse, error) {
 		return s.locks.SetLimit(ctx, &lockdv1.SetLimitRequest{Name: name, Limit: uint32(n)})
 	})
 	if err != nil {
@@ -78,6 +78,8 @@ func (o *options) printLimit(cmd *cobra.Command, v limitView) error {
 		return printJSON(cmd.OutOrStdout(), v)
 	case v.Previous == nil:
 		return printLine(cmd.OutOrStdout(), "%d", v.Limit)
+	case *v.Previous == 0:
+		return printLine(cmd.OutOrStdout(), "limit of %s is %d, there was none", v.Name, v.Limit)
 	}
 	return printLine(cmd.OutOrStdout(), "limit of %s is %d, was %d", v.Name, v.Limit, *v.Previous)
 }

@@ -182,7 +182,7 @@ func TestOperatorsCommands(t *testing.T) {
 	if v["ready"] != true || v["store"] != "memory" || v["sessions"] != 1.0 || v["locks"] != 1.0 {
 		t.Errorf("status: %v", v)
 	}
-	run("drain").want(t, 0, "draining, asked 1 sessions to move\n", "")
+	run("drain").want(t, 0, "draining, asked 1 session to move\n", "")
 	if r := run("status"); r.code != exitUnavailable || r.stderr != "" {
 		t.Errorf("status while draining: %+v", r)
 	}

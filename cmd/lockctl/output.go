@@ -70,6 +70,14 @@ func (v lockView) holders() string {
 // waiting is how many are known to wait: anywhere for a fair lock, else on the replica that answered.
 func (v lockView) waiting() uint32 { return max(v.Waiters, v.Queued) }
 
+// counted is a number of things, such as 1 permit or 2 permits.
+func counted(n uint32, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return number(n) + " " + thing
+}
+
 func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 
 // dash stands for what is not known.

@@ -246,7 +246,7 @@ stopped or --undo takes that back. Locks that are held stay held.`,
 				case undo:
 					return printLine(cmd.OutOrStdout(), "takes clients again")
 				}
-				return printLine(cmd.OutOrStdout(), "draining, asked %d sessions to move", v.Sessions)
+				return printLine(cmd.OutOrStdout(), "draining, asked %s to move", counted(v.Sessions, "session"))
 			})
 		},
 	}
@@ -257,7 +257,7 @@ stopped or --undo takes that back. Locks that are held stay held.`,
 
 func (s *services) drain(ctx context.Context, undo bool, within time.Duration) (drainView, error) {
 	if undo {
-		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.UndrainResponse, error) {
+		resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.UndrainResponse, error) {
 			return s.admin.Undrain(ctx, &lockdv1.UndrainRequest{})
 		})
 		return drainView{Changed: resp.GetDrained()}, err
@@ -266,6 +266,6 @@ func (s *services) drain(ctx context.Context, undo bool, within time.Duration) (
 	if within > 0 {
 		req.Within = durationpb.New(within)
 	}
-	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.DrainResponse, error) { return s.admin.Drain(ctx, req) })
+	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.DrainResponse, error) { return s.admin.Drain(ctx, req) })
 	return drainView{Draining: true, Sessions: resp.GetSessions(), Changed: true}, err
 }

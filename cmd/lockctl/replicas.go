@@ -67,7 +67,7 @@ func (*replicas) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.Ca
 	return nil, errors.ErrUnsupported
 }
 
-// sentRequests knows whether any request was sent to a server that could be reached.
+// sentRequests knows whether a request was sent to a server that could be reached, since any was last set back.
 type sentRequests struct{ any atomic.Bool }
 
 // HandleRPC is for package grpc.

@@ -90,6 +90,49 @@ func retry[T any](ctx context.Context, s *services, wait time.Duration, call fun
 	}
 }
 
+// change is retry for a call that changes something. unsure says that a try which is not known to have done nothing may have
+// been executed, whatever later ones were told.
+func change[T any](ctx context.Context, s *services, wait time.Duration, call func(context.Context) (T, error)) (t T, unsure bool, err error) {
+	t, err = retry(ctx, s, wait, func(ctx context.Context) (T, error) {
+		s.sent.any.Store(false)
+		t, err := call(ctx)
+		unsure = unsure || s.sent.any.Load() && mayHaveActed(client.FromStatus(err))
+		return t, err
+	})
+	return t, unsure, err
+}
+
+// mayHaveActed says whether a call that was sent may have been executed although it failed: nobody answered it, or the server
+// does not know either.
+func mayHaveActed(err error) bool {
+	if err == nil {
+		return false
+	}
+	switch client.Reason(err) {
+	case "", "UNAVAILABLE", "OUTCOME_UNKNOWN": // the first two are not told by lockd
+		return true
+	}
+	return false
+}
+
+// certain is change for a call that need not be undone. What an earlier try may have done counts: then the outcome is unknown,
+// and not that the server is away.
+func certain[T any](ctx context.Context, s *services, call func(context.Context) (T, error)) (T, error) {
+	t, unsure, err := change(ctx, s, 0, call)
+	if unsure {
+		err = outcome(err)
+	}
+	return t, err
+}
+
+// outcome is the error of a change of which an earlier try may have been executed.
+func outcome(err error) error {
+	if errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrDraining) {
+		return client.ErrOutcomeUnknown
+	}
+	return err
+}
+
 func once[T any](ctx context.Context, bound time.Duration, call func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, bound, errors.New("the server did not answer in time"))
 	defer cancel()

@@ -59,7 +59,7 @@ func (s *services) unlock(ctx context.Context, name string, kind lockdv1.LockKin
 		}
 		kind = resp.GetLock().GetKind()
 	}
-	resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ForceReleaseResponse, error) {
+	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.ForceReleaseResponse, error) {
 		return s.admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: name, Kind: kind})
 	})
 	return resp.GetReleased(), err

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// oneTruth checks an error that tells one reason, once, and not another one.
+func oneTruth(t *testing.T, r result, want string, other ...string) {
+	t.Helper()
+	r.want(t, exitUnavailable, "", want+": ")
+	if strings.Count(r.stderr, want) != 1 {
+		t.Errorf("stderr %q, want %s once", r.stderr, want)
+	}
+	for _, text := range other {
+		if strings.Contains(r.stderr, text) {
+			t.Errorf("stderr %q, want no %q", r.stderr, text)
+		}
+	}
+}
+
+// awaitReady waits until a server says that it can reach its store, or cannot.
+func awaitReady(t *testing.T, addr string, ready bool) {
+	t.Helper()
+	want := fmt.Sprintf(`"ready":%v,`, ready)
+	for range 500 {
+		if strings.Contains(call(t, "--addr", addr, "-o", "json", "status").stdout, want) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatalf("no %s", want)
+}
+
+// While lockd knows that Redis is away nothing is taken, and nothing has to be given back.
+func TestAcquireWithoutAStore(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := lockdtest.Start(t, "--redis", redis.Addr)
+	redis.Kill()
+	awaitReady(t, s.Addr, false)
+	begun := time.Now()
+	r := call(t, "--addr", s.Addr, "--connect-timeout", "300ms", "acquire", "n", "--lease", "90s")
+	oneTruth(t, r, "BACKEND_UNAVAILABLE", "outcome is unknown", "its lease")
+	if d := time.Since(begun); d > 1500*time.Millisecond {
+		t.Errorf("it took %v", d)
+	}
+}
+
+// A store that stops in the middle may have acted, whatever the next try is told.
+func TestChangesWithAStoreThatStops(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := lockdtest.Start(t, "--redis", redis.Addr)
+	lease := parse(t, call(t, "--addr", s.Addr, "acquire", "held", "--lease", "90s").stdout, leaseKeys...)
+	id := lease["lease_id"].(string)
+	for _, args := range [][]string{
+		{"acquire", "n", "--lease", "90s"},
+		{"extend", "held", id, "--lease", "2m"},
+		{"release", "held", id},
+		{"limit", "pool", "3"},
+	} {
+		redis.Pause()
+		r := call(t, append([]string{"--addr", s.Addr, "--connect-timeout", "4s"}, args...)...)
+		redis.Resume()
+		oneTruth(t, r, "OUTCOME_UNKNOWN", "BACKEND_UNAVAILABLE", "cannot be reached")
+		awaitReady(t, s.Addr, true)
+	}
+}
+
+// What an acquire without an answer took is released when the server answers again.
+func TestAcquireThatGotNoAnswerAndReleasedIt(t *testing.T) {
+	t.Parallel()
+	f := &forgetful{}
+	r := call(t, "--addr", startForgetful(t, f), "--connect-timeout", "100ms", "acquire", "n", "--lease", "1m")
+	oneTruth(t, r, "UNAVAILABLE", "outcome is unknown")
+	if n := f.released.Load(); n != 1 {
+		t.Errorf("released %d times, want once", n)
+	}
+}
+
+// The reason is told once, in front, and a name that looks like one stays whole.
+func TestAReasonIsToldOnce(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"x (LOCK_NOT_HELD)", "x ()"} {
+		want := fmt.Sprintf("LOCK_NOT_HELD: release %q: the lock is not held by this holder\n", name)
+		r := call(t, "release", name, strings.Repeat("x", 26))
+		if r.code != exitFailed || r.stderr != "lockctl: "+want {
+			t.Errorf("got %+v, want %q", r, want)
+		}
+	}
+}
