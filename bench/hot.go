@@ -23,6 +23,7 @@ func hotPeers() []peer {
 	return []peer{
 		{"lockd, 1 session", ours, 4, lockdWith(1)},
 		{"lockd, 8 sessions", ours, 4, lockdWith(8)},
+		{"lockd, 3 replicas, a session each", ours, 4, lockdOn(hotReplicas, hotReplicas)},
 		{"redislock, every 100 ms", library, 4, redislockOn(pooled, linear)},
 		{"redislock, 16 to 128 ms", library, 4, redislockOn(pooled, exponential)},
 		{"rueidislock, 1 locker", library, 4, rueidislockWith(1)},
@@ -30,6 +31,9 @@ func hotPeers() []peer {
 		{"redsync, 50 to 250 ms", library, 4, redsyncOn(redsyncGoredis)},
 	}
 }
+
+// hotReplicas is how many replicas of lockd the callers of one name are spread over, at most.
+const hotReplicas = 3
 
 // hold is how long each holder keeps the lock.
 const hold = time.Millisecond

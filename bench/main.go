@@ -79,29 +79,55 @@ func compare(ctx context.Context, p plan) error {
 		return err
 	}
 	defer redis.stop()
-	lockd, err := startLockd(ctx, redis.addr)
+	program, err := buildLockd(ctx)
+	if err != nil {
+		return err
+	}
+	defer program.remove()
+	lockd, err := program.start(redis.addr)
 	if err != nil {
 		return err
 	}
 	defer lockd.stop()
-	env := env{redis: redis, lockd: []*process{lockd}}
-	printMachine(ctx, env)
-	rows, err := measureFloor(ctx, env, p)
+	e := env{redis: redis, lockd: []*process{lockd}}
+	printMachine(ctx, e)
+	if err := compareAlone(ctx, e, p); err != nil {
+		return err
+	}
+	for i := 1; i < hotReplicas; i++ {
+		lockd, err := program.start(redis.addr, fmt.Sprintf("LOCKD_REPLICA=bench-%d", i))
+		if err != nil {
+			return err
+		}
+		defer lockd.stop()
+		e.lockd = append(e.lockd, lockd)
+	}
+	hot, err := compareHot(ctx, e, p)
+	if err != nil {
+		return err
+	}
+	printHot(hot)
+	return nil
+}
+
+// compareAlone measures what nobody has to wait for.
+func compareAlone(ctx context.Context, e env, p plan) error {
+	rows, err := measureFloor(ctx, e, p)
 	if err != nil {
 		return fmt.Errorf("the floor: %w", err)
 	}
 	printFloor(rows)
 	for _, callers := range p.callers {
-		results, err := comparePairs(ctx, env, p, callers)
+		results, err := comparePairs(ctx, e, p, pairPeers(callers), callers)
 		if err != nil {
 			return err
 		}
-		printPairs(callers, results)
+		printPairs("Lock + unlock, each caller with a name of its own", callers, results)
 	}
-	results, err := compareHot(ctx, env, p)
+	results, err := comparePairs(ctx, e, p, sharedPeers(), manyCallers)
 	if err != nil {
 		return err
 	}
-	printHot(results)
+	printPairs("Kinds of locks, one session of lockd", manyCallers, results)
 	return nil
 }

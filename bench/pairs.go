@@ -15,6 +15,8 @@ import (
 
 	"github.com/bsm/redislock"
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/client"
 )
 
 // pairPeers are compared on names that nobody else wants.
@@ -30,15 +32,15 @@ func pairPeers(callers int) []peer {
 		{"lockd's scripts, go-redis pool", floor, 4, directly(pooled)},
 		{"lockd's scripts, AutoPipeline", floor, 4, directly(pipelined)},
 	}
-	if callers == manySessions {
-		apart := peer{fmt.Sprintf("lockd, %d sessions", manySessions), ours, 4, lockdWith(manySessions)}
+	if callers == manyCallers {
+		apart := peer{fmt.Sprintf("lockd, %d sessions", manyCallers), ours, 4, lockdWith(manyCallers)}
 		peers = slices.Insert(peers, 2, apart)
 	}
 	return peers
 }
 
-// manySessions is how many sessions of one caller each are measured, beside as many callers of one session.
-const manySessions = 256
+// manyCallers are measured on one session, and each on a session of its own.
+const manyCallers = 256
 
 // pairResult is what one run measured: lock and unlock of a free name, again and again.
 type pairResult struct {
@@ -54,11 +56,34 @@ type peerPairs struct {
 	runs []pairResult
 }
 
+// sharedPeers are lockd's kinds that many hold at once, beside names that nobody else wants.
+func sharedPeers() []peer {
+	return []peer{
+		{"exclusive, own names", ours, 4, lockdWith(1)},
+		{"readers of one name", ours, 4, onOneName(lockdWith(1, client.As(client.Read)))},
+		{"one semaphore", ours, 4, onOneName(lockdWith(1, client.Permits(1, 2*manyCallers)))},
+	}
+}
+
+// onOneName has all callers lock the same name.
+func onOneName(open func(env, int) (locker, error)) func(env, int) (locker, error) {
+	return func(e env, callers int) (locker, error) {
+		l, err := open(e, callers)
+		if err != nil {
+			return nil, err
+		}
+		one := newName()
+		return funcs{closeFunc: l.close, lockFunc: func(ctx context.Context, caller int, _ string) (unlockFunc, error) {
+			return l.lock(ctx, caller, one)
+		}}, nil
+	}
+}
+
 // comparePairs runs all peers in turn, round after round, so that what drifts hits all alike. Each round begins with
 // another one.
-func comparePairs(ctx context.Context, e env, p plan, callers int) ([]peerPairs, error) {
+func comparePairs(ctx context.Context, e env, p plan, peers []peer, callers int) ([]peerPairs, error) {
 	var out []peerPairs
-	for _, peer := range pairPeers(callers) {
+	for _, peer := range peers {
 		out = append(out, peerPairs{peer: peer})
 	}
 	for round := range p.rounds {

@@ -72,8 +72,13 @@ func (f funcs) lock(ctx context.Context, caller int, name string) (unlockFunc, e
 }
 func (f funcs) close() { f.closeFunc() }
 
-// lockdWith is lockd, its callers spread over some clients, each of which has one connection and one stream.
+// lockdWith is one lockd, its callers spread over some clients, each of which has one connection and one stream.
 func lockdWith(clients int, opts ...client.LockOption) func(env, int) (locker, error) {
+	return lockdOn(1, clients, opts...)
+}
+
+// lockdOn is lockdWith, the clients spread over some replicas.
+func lockdOn(replicas, clients int, opts ...client.LockOption) func(env, int) (locker, error) {
 	return func(e env, _ int) (locker, error) {
 		var all []*client.Client
 		closeAll := func() {
@@ -82,7 +87,7 @@ func lockdWith(clients int, opts ...client.LockOption) func(env, int) (locker, e
 			}
 		}
 		for i := range clients {
-			c, err := client.Dial(e.lockd[i%len(e.lockd)].addr, client.WithName("bench"))
+			c, err := client.Dial(e.lockd[i%replicas].addr, client.WithName("bench"))
 			if err != nil {
 				closeAll()
 				return nil, err

@@ -22,6 +22,7 @@ import (
 // process is a server that lives as long as the benchmark.
 type process struct {
 	addr    string
+	ops     string // of a lockd: where its metrics are
 	cmd     *exec.Cmd
 	exited  chan struct{}
 	cleanup func()
@@ -118,42 +119,51 @@ func awaitRedis(ctx context.Context, p *process) error {
 	return nil
 }
 
-// startLockd builds lockd and starts it on a free port with the given Redis.
-func startLockd(ctx context.Context, redisAddr string) (*process, error) {
+// program is lockd, built from the code beside this module.
+type program struct{ path, dir string }
+
+func buildLockd(ctx context.Context) (*program, error) {
 	dir, err := os.MkdirTemp("", "lockd-bench-")
 	if err != nil {
 		return nil, err
 	}
-	remove := func() { _ = os.RemoveAll(dir) }
-	binary := filepath.Join(dir, "lockd")
-	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/lockd")
+	p := &program{path: filepath.Join(dir, "lockd"), dir: dir}
+	build := exec.CommandContext(ctx, "go", "build", "-o", p.path, "./cmd/lockd")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
-		remove()
+		p.remove()
 		return nil, fmt.Errorf("build lockd: %w\n%s", err, out)
-	}
-	cmd := exec.Command(binary, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--redis", redisAddr,
-		"--log-format", "json")
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		remove()
-		return nil, err
-	}
-	p, err := launch(cmd, remove)
-	if err != nil {
-		return nil, fmt.Errorf("start lockd: %w", err)
-	}
-	if p.addr, err = addressIn(log); err != nil {
-		p.stop()
-		return nil, err
 	}
 	return p, nil
 }
 
-// addressIn finds in a log where lockd listens. The rest of the log goes to stderr if it is a warning or worse.
-func addressIn(log io.Reader) (string, error) {
+func (p *program) remove() { _ = os.RemoveAll(p.dir) }
+
+// start starts a replica on free ports with the given Redis. Settings are variables such as LOCKD_SESSION_TTL=30s.
+func (p *program) start(redisAddr string, settings ...string) (*process, error) {
+	cmd := exec.Command(p.path, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--redis", redisAddr,
+		"--log-format", "json")
+	cmd.Env = append(os.Environ(), settings...)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	lockd, err := launch(cmd, func() {})
+	if err != nil {
+		return nil, fmt.Errorf("start lockd: %w", err)
+	}
+	if lockd.addr, lockd.ops, err = addressesIn(log); err != nil {
+		lockd.stop()
+		return nil, err
+	}
+	return lockd, nil
+}
+
+// addressesIn finds in a log where lockd listens. The rest of the log goes to stderr if it is a warning or worse.
+func addressesIn(log io.Reader) (clients, ops string, err error) {
 	type line struct {
 		Level, Msg, Listen string
+		Ops                string `json:"ops_listen"`
 	}
 	lines := bufio.NewScanner(log)
 	var seen strings.Builder
@@ -167,9 +177,9 @@ func addressIn(log io.Reader) (string, error) {
 					}
 				}
 			}()
-			return l.Listen, nil
+			return l.Listen, l.Ops, nil
 		}
 		seen.WriteString(lines.Text() + "\n")
 	}
-	return "", fmt.Errorf("lockd did not start:\n%s", seen.String())
+	return "", "", fmt.Errorf("lockd did not start:\n%s", seen.String())
 }

@@ -43,7 +43,7 @@ func load() string {
 	return one
 }
 
-func printPairs(callers int, results []peerPairs) {
+func printPairs(what string, callers int, results []peerPairs) {
 	rate := func(p peerPairs) float64 { return median(rates(p)) }
 	var documented, fastest float64 // among the libraries
 	for _, p := range results {
@@ -56,12 +56,18 @@ func printPairs(callers int, results []peerPairs) {
 		case ours, floor: // are compared
 		}
 	}
-	fmt.Printf("\nLock + unlock, callers: %d, each with a name of its own, median of %d rounds; CPU in us per pair\n\n",
-		callers, len(results[0].runs))
-	t := newTable("peer", "pairs/s", "least-most", "p50", "p99", "CPU Redis", "CPU lockd", "CPU client",
-		"/ best library", "/ best tuned")
+	fmt.Printf("\n%s, callers: %d, median of %d rounds; CPU in us per pair\n\n", what, callers, len(results[0].runs))
+	head := []string{"peer", "pairs/s", "least-most", "p50", "p99", "CPU Redis", "CPU lockd", "CPU client"}
+	if documented > 0 {
+		head = append(head, "/ best library", "/ best tuned")
+	}
+	t := newTable(head...)
 	for _, p := range results {
-		t.add(append(pairCells(p), ratio(rate(p)/documented), ratio(rate(p)/fastest))...)
+		cells := pairCells(p)
+		if documented > 0 {
+			cells = append(cells, ratio(rate(p)/documented), ratio(rate(p)/fastest))
+		}
+		t.add(cells...)
 	}
 	t.print()
 }
