@@ -14,6 +14,7 @@ import (
 	"github.com/lockd-io/lockd/internal/broker/observe"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/watchdog"
@@ -86,7 +87,7 @@ func (a *App) closeLater(name string, l net.Listener) {
 }
 
 // openStore opens the place where leases live. A Redis that is away is no error.
-func (a *App) openStore(reg *prometheus.Registry) (broker.Store, error) {
+func (a *App) openStore(reg *prometheus.Registry) (lock.Store, error) {
 	if a.cfg.Store.Kind == config.StoreMemory {
 		a.log.Warn("leases live in the memory of this process: it must be the only replica, and its end frees every lock",
 			zap.String(observe.KeyStore, config.StoreMemory))

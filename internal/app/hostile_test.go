@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -68,14 +69,14 @@ func TestExtendingWithoutPauseLosesNobodysLease(t *testing.T) {
 			lost <- e
 		}
 	})
-	victim.Acquire(1, broker.AcquireRequest{Name: "victim", Kind: broker.Exclusive})
+	victim.Acquire(1, broker.AcquireRequest{Name: "victim", Kind: lock.Exclusive})
 	<-granted
 	var extended atomic.Int64
 	for i := range sessions {
 		hostile := extendWithoutPause(t, a, &extended)
 		for n := range leases {
 			hostile.Acquire(uint64(n+1), broker.AcquireRequest{
-				Name: fmt.Sprint("fixed ", i, n), Kind: broker.Exclusive, Lease: new(time.Hour),
+				Name: fmt.Sprint("fixed ", i, n), Kind: lock.Exclusive, Lease: new(time.Hour),
 			})
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -29,7 +30,7 @@ func TestNoLeaseIsLostWhileRedisAnswersLate(t *testing.T) {
 	var granted, lost atomic.Int64
 	for _, ttl := range []time.Duration{3 * time.Second, 30 * time.Second} {
 		ask := func(s *broker.Session, id uint64) {
-			s.Acquire(id, broker.AcquireRequest{Name: fmt.Sprint(ttl, id%leases), Kind: broker.Exclusive})
+			s.Acquire(id, broker.AcquireRequest{Name: fmt.Sprint(ttl, id%leases), Kind: lock.Exclusive})
 		}
 		s := openSession(t, a, ttl, func(s *broker.Session, e broker.Event) {
 			switch e := e.(type) {

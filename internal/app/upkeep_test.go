@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // A session with the shortest TTL that takes all locks it can get, and is heard without a pause, takes less than half of a
@@ -23,7 +24,7 @@ func TestRenewalsOfASessionLeaveOthersTheirSpeed(t *testing.T) {
 		}
 	})
 	for i := range 100 {
-		holder.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprint("held ", i), Kind: broker.Exclusive})
+		holder.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprint("held ", i), Kind: lock.Exclusive})
 	}
 	var pairs atomic.Int64
 	for i := range 8 {
@@ -44,7 +45,7 @@ func TestRenewalsOfASessionLeaveOthersTheirSpeed(t *testing.T) {
 		}
 	})
 	for i := range 10_000 {
-		hostile.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprint("hoard ", i), Kind: broker.Exclusive})
+		hostile.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprint("hoard ", i), Kind: lock.Exclusive})
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
@@ -84,7 +85,7 @@ func lockAndUnlock(t *testing.T, a *App, name string, pairs *atomic.Int64) {
 	id := uint64(1)
 	lock := func(s *broker.Session) {
 		id++
-		s.Acquire(id, broker.AcquireRequest{Name: name, Kind: broker.Exclusive})
+		s.Acquire(id, broker.AcquireRequest{Name: name, Kind: lock.Exclusive})
 	}
 	lock(openSession(t, a, time.Minute, func(s *broker.Session, e broker.Event) {
 		switch e := e.(type) {

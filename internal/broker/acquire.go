@@ -5,12 +5,14 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // AcquireRequest asks for a lock, or for all of several or none.
 type AcquireRequest struct {
 	Name       string
-	Kind       Kind
+	Kind       lock.Kind
 	Permits    uint32         // of a semaphore; 0 is 1
 	Limit      uint32         // of a semaphore; 0 is whatever was set
 	More       []Item         // further locks, with other names
@@ -23,7 +25,7 @@ type AcquireRequest struct {
 // Item is one of several locks.
 type Item struct {
 	Name           string
-	Kind           Kind
+	Kind           lock.Kind
 	Permits, Limit uint32 // as in AcquireRequest
 }
 
@@ -79,7 +81,7 @@ func (s *Session) routeLocked(w *waiter) error {
 	}
 	w.q = b.queueLocked(w.claim.Name)
 	defer b.dropIdleLocked(w.q)
-	if l := s.leases[holdKey{w.claim.Name, Write, w.holder}]; l != nil && w.claim.Kind == Read && w.all == nil {
+	if l := s.leases[holdKey{w.claim.Name, lock.Write, w.holder}]; l != nil && w.claim.Kind == lock.Read && w.all == nil {
 		err := l.requestLocked(func() { b.beside(l, w) })
 		if err == nil {
 			s.waitingLocked(w)
@@ -94,7 +96,7 @@ func (s *Session) routeLocked(w *waiter) error {
 func (s *Session) waiterLocked(id uint64, req AcquireRequest) *waiter {
 	mark := "#" + strconv.FormatUint(id, 10)
 	w := &waiter{
-		claim: Claim{
+		claim: lock.Claim{
 			Name: req.Name, Kind: req.Kind, Owner: s.owner(req.Holder + mark), Count: 1, TTL: s.ttl,
 			Permits: permitsOf(req.Kind, req.Permits), Limit: req.Limit,
 		},
@@ -153,7 +155,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 // store.
 func (w *waiter) positionLocked() int {
 	switch q := w.q; {
-	case w.claim.Kind == Fair && w.all == nil:
+	case w.claim.Kind == lock.Fair && w.all == nil:
 		return -1
 	case q.headLocked() == w:
 		return 0
@@ -166,7 +168,7 @@ func (w *waiter) positionLocked() int {
 
 // heldLocked answers a request that does not want to wait, from what is known here.
 func (q *queue) heldLocked(w *waiter) NotGranted {
-	n := NotGranted{ID: w.id, Cause: ErrHeld}
+	n := NotGranted{ID: w.id, Cause: lock.ErrHeld}
 	if w.all != nil {
 		n.Name = q.name
 	}
@@ -263,7 +265,7 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 	case w.claim.Name != l.name:
 	case w.claim.Kind == l.kind:
 		b.renestLocked(l, w)
-	case w.claim.Kind == Read && l.kind == Write && w.elem != nil:
+	case w.claim.Kind == lock.Read && l.kind == lock.Write && w.elem != nil:
 		b.outOfQueueLocked(w)
 		l.doLocked(func() { b.beside(l, w) })
 	case w.upgradeLocked():
@@ -273,7 +275,7 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 
 // answerLocked tells a waiter that it was not granted.
 func (b *Broker) answerLocked(w *waiter, e Event) {
-	cause := ErrHeld
+	cause := lock.ErrHeld
 	switch e := e.(type) {
 	case NotGranted:
 		cause = e.Cause

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // SessionInfo describes a session.
@@ -21,7 +23,7 @@ type SessionInfo struct {
 // LeaseInfo describes a lease of a session of this replica.
 type LeaseInfo struct {
 	Hold       Hold
-	owner      Owner
+	owner      lock.Owner
 	Session    string
 	Client     string
 	Age        time.Duration
@@ -36,8 +38,8 @@ type LeaseInfo struct {
 // and the position only, Inspect also what its replica says.
 type WaiterInfo struct {
 	Name       string        `json:"name"`
-	Kind       Kind          `json:"kind"`
-	Owner      Owner         `json:"owner"`
+	Kind       lock.Kind     `json:"kind"`
+	Owner      lock.Owner    `json:"owner"`
 	Session    string        `json:"session,omitempty"` // empty for a unary call
 	Client     string        `json:"client,omitempty"`
 	Peer       string        `json:"peer,omitempty"`
@@ -50,7 +52,7 @@ type WaiterInfo struct {
 
 // LockInfo is what the store knows of a name and, where this replica is concerned, what it adds.
 type LockInfo struct {
-	State
+	lock.State
 	Client     string
 	Annotation string
 	Waiters    int
@@ -129,7 +131,7 @@ func (b *Broker) Locks(ctx context.Context, prefix, cursor string, size int) ([]
 	return infos, next, nil
 }
 
-func (b *Broker) describeLocked(st State) LockInfo {
+func (b *Broker) describeLocked(st lock.State) LockInfo {
 	info := LockInfo{State: st}
 	q := b.queues[st.Name]
 	if q == nil {
@@ -177,7 +179,7 @@ func leaseAt(key string) *Lease {
 	name, rest, _ := strings.Cut(key, "\x00")
 	number, owner, _ := strings.Cut(rest, "\x00")
 	fence, _ := strconv.ParseUint(number, 10, 64) // a key of somebody's own making is somewhere in the order, too
-	return &Lease{name: name, fence: Fence(fence), owner: Owner(owner)}
+	return &Lease{name: name, fence: lock.Fence(fence), owner: lock.Owner(owner)}
 }
 
 // Leases lists up to size leases of this replica's sessions, ordered by their keys, from the key after the given one on.
@@ -226,7 +228,7 @@ func (b *Broker) Waiters(ctx context.Context, name string, from, size int) ([]Wa
 	}
 	infos := make([]WaiterInfo, 0, len(owners))
 	for i, o := range owners {
-		info := WaiterInfo{Name: name, Kind: Fair, Owner: o}
+		info := WaiterInfo{Name: name, Kind: lock.Fair, Owner: o}
 		if q != nil && q.places != nil && q.places.of[o] != nil {
 			info = q.places.of[o].infoLocked()
 			info.Replica = b.cfg.Replica
@@ -291,7 +293,7 @@ func (w *waiter) infoLocked() WaiterInfo {
 
 // ForceRelease frees a name whoever holds it. The holder's replica hears of it through the store and verifies its
 // lease, which then is lost. Repeating it is harmless; after an unknown outcome repeat it.
-func (b *Broker) ForceRelease(ctx context.Context, name string, k Kind) (bool, error) {
+func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bool, error) {
 	if err := b.checkNameKind(name, k); err != nil {
 		return false, err
 	}

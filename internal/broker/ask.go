@@ -4,6 +4,8 @@ import (
 	"errors"
 	"math"
 	"strconv"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // What a session asks the store without holding or waiting for anything. Each question is one store call. A few
@@ -108,7 +110,7 @@ func (b *Broker) SetLimit(req LimitRequest) (previous uint32, err error) {
 func (b *Broker) setLimit(req LimitRequest) (previous uint32, err error) {
 	for range 2 {
 		previous, err = b.store.SetLimit(b.ctx, req.Name, req.Limit)
-		if !errors.Is(err, ErrOutcomeUnknown) {
+		if !errors.Is(err, lock.ErrOutcomeUnknown) {
 			break
 		}
 	}
@@ -120,8 +122,8 @@ func (b *Broker) checkLimit(req LimitRequest) error {
 		return err
 	}
 	if req.Limit == 0 || req.Limit > maxLimit {
-		return &InvalidError{
-			Field: "limit", Reason: ReasonPermits, Detail: "must be between 1 and " + strconv.Itoa(math.MaxInt32),
+		return &lock.InvalidError{
+			Field: "limit", Reason: lock.ReasonPermits, Detail: "must be between 1 and " + strconv.Itoa(math.MaxInt32),
 		}
 	}
 	return nil

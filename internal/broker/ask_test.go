@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 func TestASessionLooksAtAName(t *testing.T) {
@@ -23,10 +24,10 @@ func TestASessionLooksAtAName(t *testing.T) {
 			t.Errorf("got %+v, want the hold of the other", l)
 		}
 		c.Look(c.id(), "")
-		c.failed(broker.ErrInvalid)
+		c.failed(lock.ErrInvalid)
 		c.Look(c.lastID, "door")
 		c.failed(broker.ErrRepeated)
-		w.store.setDown(broker.ErrUnavailable)
+		w.store.setDown(lock.ErrUnavailable)
 		c.Look(c.id(), "door")
 		c.events()
 		w.store.setDown(nil)
@@ -121,9 +122,9 @@ func TestASessionListsWhatItHolds(t *testing.T) {
 		lease := time.Hour
 		c.takeAs(broker.AcquireRequest{Name: "b2", Holder: "h"})
 		c.takeAs(broker.AcquireRequest{Name: "b2", Holder: "h"})
-		c.takeAs(broker.AcquireRequest{Name: "b1", Kind: broker.Fair, Lease: &lease})
+		c.takeAs(broker.AcquireRequest{Name: "b1", Kind: lock.Fair, Lease: &lease})
 		c.takeAs(permits(2, 3))
-		c.takeAs(broker.AcquireRequest{Name: "a", Kind: broker.Read})
+		c.takeAs(broker.AcquireRequest{Name: "a", Kind: lock.Read})
 		var got []string
 		for _, l := range c.allHolds("", 2) {
 			got = append(got, fmt.Sprintf("%s %v %s x%d auto=%v permits=%d", l.Hold.Name, l.Hold.Kind, l.Hold.Holder, l.Count, l.Auto, l.Permits))
@@ -239,10 +240,10 @@ func TestALimitIsSetByASession(t *testing.T) {
 		a.none() // one is still out
 		for _, bad := range []broker.LimitRequest{{"pool", 0}, {"pool", 1 << 31}, {"", 1}} {
 			c.SetLimit(c.id(), bad)
-			c.failed(broker.ErrInvalid)
+			c.failed(lock.ErrInvalid)
 		}
 		c.take("door")
 		c.SetLimit(c.id(), broker.LimitRequest{Name: "door", Limit: 1})
-		c.failed(broker.ErrKindMismatch)
+		c.failed(lock.ErrKindMismatch)
 	})
 }

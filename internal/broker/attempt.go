@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // startLocked makes an attempt for a waiter without a goroutine, if it asks for one name and is granted it.
@@ -14,8 +16,8 @@ func (b *Broker) startLocked(w *waiter) {
 	}
 	a.start = time.Now()
 	b.takingLocked()
-	b.store.StartAcquire(a.claim, func(g Grant, err error) {
-		a.grants, a.err = []Grant{g}, err
+	b.store.StartAcquire(a.claim, func(g lock.Grant, err error) {
+		a.grants, a.err = []lock.Grant{g}, err
 		a = judge(a)
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -82,7 +84,7 @@ func (w *waiter) attemptLocked() attempt {
 }
 
 // claimLocked marks a waiter as being tried and is what to ask for now.
-func (w *waiter) claimLocked() Claim {
+func (w *waiter) claimLocked() lock.Claim {
 	w.trying = true
 	c := w.claim
 	c.TTL = max(w.ttlLocked(time.Now()), time.Millisecond)
@@ -94,11 +96,11 @@ func (w *waiter) claimLocked() Claim {
 }
 
 // claimsLocked are all claims of a request for several names, nil for one.
-func (w *waiter) claimsLocked(ttl time.Duration) []Claim {
+func (w *waiter) claimsLocked(ttl time.Duration) []lock.Claim {
 	if w.all == nil {
 		return nil
 	}
-	all := append([]Claim(nil), w.all...)
+	all := append([]lock.Claim(nil), w.all...)
 	for i := range all {
 		all[i].TTL = ttl
 	}
@@ -107,10 +109,10 @@ func (w *waiter) claimsLocked(ttl time.Duration) []Claim {
 
 // attempt is a claim that was made, and its outcome.
 type attempt struct {
-	claim  Claim
-	all    []Claim // if several names were claimed at once
+	claim  lock.Claim
+	all    []lock.Claim // if several names were claimed at once
 	start  time.Time
-	grants []Grant // one for each name
+	grants []lock.Grant // one for each name
 	err    error
 	// unsure says that an earlier one with the same claim was not answered, and may be executed yet.
 	unsure bool
@@ -119,22 +121,22 @@ type attempt struct {
 }
 
 // claims are all that were made.
-func (a attempt) claims() []Claim {
+func (a attempt) claims() []lock.Claim {
 	if a.all != nil {
 		return a.all
 	}
-	return []Claim{a.claim}
+	return []lock.Claim{a.claim}
 }
 
 // claimed are all claims of a request.
-func (w *waiter) claimed() []Claim {
+func (w *waiter) claimed() []lock.Claim {
 	if w.all != nil {
 		return w.all
 	}
-	return []Claim{w.claim}
+	return []lock.Claim{w.claim}
 }
 
-func (a attempt) fence() Fence { return a.grants[0].Fence }
+func (a attempt) fence() lock.Fence { return a.grants[0].Fence }
 
 // attempt makes a claim, or all of several.
 func (b *Broker) attempt(a attempt) attempt {
@@ -143,16 +145,16 @@ func (b *Broker) attempt(a attempt) attempt {
 		a.grants, a.err = b.store.AcquireAll(b.ctx, a.all)
 		return judge(a)
 	}
-	var g Grant
+	var g lock.Grant
 	g, a.err = b.store.Acquire(b.ctx, a.claim)
-	a.grants = []Grant{g}
+	a.grants = []lock.Grant{g}
 	return judge(a)
 }
 
 // judge reads an outcome. A grant whose time is already over when the answer comes is an unknown one.
 func judge(a attempt) attempt {
 	if a.err == nil && !time.Now().Before(a.until()) {
-		a.err = ErrOutcomeUnknown
+		a.err = lock.ErrOutcomeUnknown
 	}
 	return a
 }
@@ -162,13 +164,13 @@ func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.c
 
 // insist makes a claim once more if the store did not answer.
 func (b *Broker) insist(a attempt) attempt {
-	if !errors.Is(a.err, ErrOutcomeUnknown) {
+	if !errors.Is(a.err, lock.ErrOutcomeUnknown) {
 		return a
 	}
 	a = b.attempt(a)
 	a.unsure = true
-	if a.err != nil && !errors.Is(a.err, ErrOutcomeUnknown) {
-		a.err = errors.Join(a.err, ErrOutcomeUnknown)
+	if a.err != nil && !errors.Is(a.err, lock.ErrOutcomeUnknown) {
+		a.err = errors.Join(a.err, lock.ErrOutcomeUnknown)
 	}
 	return a
 }

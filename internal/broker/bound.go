@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // A request with a bounded wait, 0 included, is answered when that is over. If the store is being asked for it at that
@@ -65,9 +67,9 @@ func (b *Broker) timeOut(w *waiter) {
 	}
 	switch {
 	case w.trying:
-		b.refuseLocked(w, Failed{ID: w.id, Err: ErrOutcomeUnknown})
+		b.refuseLocked(w, Failed{ID: w.id, Err: lock.ErrOutcomeUnknown})
 	case !w.queued: // its turn did not come: others ask the store for this holder
-		b.refuseLocked(w, Failed{ID: w.id, Err: ErrUnavailable})
+		b.refuseLocked(w, Failed{ID: w.id, Err: lock.ErrUnavailable})
 	default:
 		b.refuseLocked(w, w.timedOutLocked())
 	}
@@ -75,8 +77,8 @@ func (b *Broker) timeOut(w *waiter) {
 
 // tooLateLocked answers a request whose wait is over, after a call of the store that did not grant it the name.
 func (b *Broker) tooLateLocked(w *waiter, err error) {
-	if errors.Is(err, ErrOutcomeUnknown) {
-		b.refuseLocked(w, Failed{ID: w.id, Err: ErrOutcomeUnknown})
+	if errors.Is(err, lock.ErrOutcomeUnknown) {
+		b.refuseLocked(w, Failed{ID: w.id, Err: lock.ErrOutcomeUnknown})
 		return
 	}
 	b.refuseLocked(w, w.timedOutLocked())
@@ -110,7 +112,7 @@ func (b *Broker) expectLocked(w *waiter) {
 	b.wg.Go(func() {
 		for _, pause := range expectPauses {
 			b.pause(pause)
-			err := ErrUnavailable
+			err := lock.ErrUnavailable
 			for n := 1; retriable(err) && b.waits(w); n++ {
 				if err = b.holds(w); err == nil {
 					b.promote(w)
@@ -134,7 +136,7 @@ func (b *Broker) holds(w *waiter) error {
 	b.mu.Lock()
 	c := w.claim
 	b.mu.Unlock()
-	_, err := b.store.Extend(b.ctx, Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits})
+	_, err := b.store.Extend(b.ctx, lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits})
 	return err
 }
 

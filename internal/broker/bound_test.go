@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // answerTime is that of testConfig.
@@ -17,11 +18,11 @@ const answerTime = 1500 * time.Millisecond
 
 // late makes the store execute each acquire after a time, and answer then.
 func (w *world) late(d time.Duration) {
-	w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+	w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 		time.Sleep(d)
 		return next()
 	})
-	w.store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
+	w.store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
 		time.Sleep(d)
 		return next()
 	})
@@ -29,8 +30,8 @@ func (w *world) late(d time.Duration) {
 
 // bounded are requests of all kinds, and for several names.
 func bounded() map[string]broker.AcquireRequest {
-	reqs := map[string]broker.AcquireRequest{"several": allOf(broker.Exclusive, "job", "b")}
-	for k := broker.Exclusive; k <= broker.Semaphore; k++ {
+	reqs := map[string]broker.AcquireRequest{"several": allOf(lock.Exclusive, "job", "b")}
+	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
 		reqs[k.String()] = of("job", k)
 	}
 	return reqs
@@ -50,7 +51,7 @@ func TestABoundedRequestIsAnsweredInTimeByASilentStore(t *testing.T) {
 					time.Sleep(wait + answerTime - time.Millisecond)
 					c.none()
 					time.Sleep(time.Millisecond)
-					c.failed(broker.ErrOutcomeUnknown)
+					c.failed(lock.ErrOutcomeUnknown)
 					time.Sleep(20 * time.Second)
 					c.none()
 					w.free("job")
@@ -86,8 +87,8 @@ func TestABoundedWaitIsOverWhenItsSlowAttemptIsRefused(t *testing.T) {
 			inWorld(t, func(w *world) {
 				there := w.replica()
 				all := req
-				if all.Permits = all.Limit; req.Kind == broker.Read {
-					all.Kind = broker.Write
+				if all.Permits = all.Limit; req.Kind == lock.Read {
+					all.Kind = lock.Write
 				}
 				there.alive().takeAs(all)
 				c := w.alive()
@@ -108,14 +109,14 @@ func TestABoundedWaitIsOverWhenItsSlowAttemptIsRefused(t *testing.T) {
 // TestAUnaryCallIsAnsweredInTimeByASilentStore is the same without a session. What a caller with its own lease id may
 // have taken is left for its repetition.
 func TestAUnaryCallIsAnsweredInTimeByASilentStore(t *testing.T) {
-	for k := broker.Exclusive; k <= broker.Semaphore; k++ {
+	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
 		for _, id := range []string{"", ownID} {
 			for _, wait := range []time.Duration{0, 100 * time.Millisecond} {
 				t.Run(fmt.Sprint(k, " ", id, " ", wait), func(t *testing.T) {
 					inWorld(t, func(w *world) {
 						w.late(10 * time.Second)
 						a := <-w.ask(broker.OnceRequest{Name: "job", Kind: k, Limit: of("job", k).Limit, LeaseID: id, Wait: &wait})
-						if !errors.Is(a.err, broker.ErrOutcomeUnknown) || a.after != wait+answerTime {
+						if !errors.Is(a.err, lock.ErrOutcomeUnknown) || a.after != wait+answerTime {
 							t.Errorf("got %+v, want an unknown outcome after %v", a, wait+answerTime)
 						}
 						time.Sleep(20 * time.Second)
@@ -138,13 +139,13 @@ func TestAUnaryCallIsAnsweredInTimeByASilentStore(t *testing.T) {
 func TestATryBesideAnotherHoldIsAnsweredInTime(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		g := c.takeAs(holder("doc", broker.Write))
+		g := c.takeAs(holder("doc", lock.Write))
 		w.late(10 * time.Second)
-		req := holder("doc", broker.Read)
+		req := holder("doc", lock.Read)
 		req.Wait = new(time.Duration)
 		c.acquire(req)
 		time.Sleep(answerTime)
-		c.failed(broker.ErrOutcomeUnknown)
+		c.failed(lock.ErrOutcomeUnknown)
 		time.Sleep(20 * time.Second)
 		c.release(g.Hold)
 		w.free("doc")
@@ -154,7 +155,7 @@ func TestATryBesideAnotherHoldIsAnsweredInTime(t *testing.T) {
 // TestANestedRequestIsAnsweredInTimeByASilentStore has a holder ask once more for what it has. What the store does after
 // the answer is undone, and later holds and releases count right.
 func TestANestedRequestIsAnsweredInTimeByASilentStore(t *testing.T) {
-	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write} {
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
 		for _, wait := range []time.Duration{0, 100 * time.Millisecond, 3 * time.Second} {
 			t.Run(fmt.Sprint(k, " ", wait), func(t *testing.T) {
 				inWorld(t, func(w *world) {
@@ -167,7 +168,7 @@ func TestANestedRequestIsAnsweredInTimeByASilentStore(t *testing.T) {
 					time.Sleep(wait + answerTime - time.Millisecond)
 					c.none()
 					time.Sleep(time.Millisecond)
-					c.failed(broker.ErrOutcomeUnknown)
+					c.failed(lock.ErrOutcomeUnknown)
 					time.Sleep(20 * time.Second)
 					c.none()
 					w.counted("job", 1)
@@ -201,14 +202,14 @@ func (w *world) counted(name string, want uint32) {
 func TestANestedRequestBesideAnotherOneIsAnsweredInTime(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		g := c.takeAs(holder("job", broker.Exclusive))
+		g := c.takeAs(holder("job", lock.Exclusive))
 		w.late(10 * time.Second)
-		req := holder("job", broker.Exclusive)
+		req := holder("job", lock.Exclusive)
 		c.acquire(req) // waits without a bound
 		req.Wait = new(time.Duration)
 		c.acquire(req)
 		time.Sleep(answerTime)
-		c.failed(broker.ErrUnavailable) // surely not done
+		c.failed(lock.ErrUnavailable) // surely not done
 		c.Release(c.id(), g.Hold)
 		c.none()
 		c.Goodbye()
@@ -221,14 +222,14 @@ func TestANestedRequestBesideAnotherOneIsAnsweredInTime(t *testing.T) {
 func TestAnUnknownNestedHoldDoesNotProlongTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		req := holder("job", broker.Exclusive)
+		req := holder("job", lock.Exclusive)
 		req.Lease = new(5 * time.Second)
 		c.takeAs(req)
 		w.late(2 * time.Second)
 		req.Lease, req.Wait = new(time.Hour), new(time.Duration)
 		c.acquire(req)
 		time.Sleep(answerTime)
-		c.failed(broker.ErrOutcomeUnknown)
+		c.failed(lock.ErrOutcomeUnknown)
 		time.Sleep(10 * time.Second)
 		one[broker.Lost](c)
 		w.free("job")
@@ -240,7 +241,7 @@ func TestARequestThatBecomesNestedKeepsItsBound(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other, c := w.alive(), w.alive()
 		g := other.take("job")
-		first, second := holder("job", broker.Exclusive), holder("job", broker.Exclusive)
+		first, second := holder("job", lock.Exclusive), holder("job", lock.Exclusive)
 		second.Wait = new(2 * time.Second)
 		c.queueAs(first)
 		c.queueAs(second)
@@ -251,13 +252,13 @@ func TestARequestThatBecomesNestedKeepsItsBound(t *testing.T) {
 		time.Sleep(time.Second + answerTime - time.Millisecond)
 		c.none()
 		time.Sleep(time.Millisecond)
-		c.failed(broker.ErrOutcomeUnknown)
+		c.failed(lock.ErrOutcomeUnknown)
 	})
 }
 
 // silence is a store that can be made not to answer: what a client asks for takes a second, and nobody knows.
 type silence struct {
-	broker.Store
+	lock.Store
 	on atomic.Bool
 }
 
@@ -266,31 +267,31 @@ func (s *silence) silent() error {
 		return nil
 	}
 	time.Sleep(time.Second)
-	return broker.ErrOutcomeUnknown
+	return lock.ErrOutcomeUnknown
 }
 
-func (s *silence) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+func (s *silence) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	if err := s.silent(); err != nil {
-		return broker.Grant{}, err
+		return lock.Grant{}, err
 	}
 	return s.Store.Acquire(ctx, c)
 }
 
-func (s *silence) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
+func (s *silence) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
 	if err := s.silent(); err != nil {
 		return 0, err
 	}
 	return s.Store.Extend(ctx, r)
 }
 
-func (s *silence) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+func (s *silence) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
 	if err := s.silent(); err != nil {
-		return broker.Returned{}, err
+		return lock.Returned{}, err
 	}
 	return s.Store.Release(ctx, r)
 }
 
-func (s *silence) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
+func (s *silence) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go func() { done(s.Extend(context.Background(), r)) }()
 }
 
@@ -300,7 +301,7 @@ func TestAReleaseDoesNotWaitForAllThatWasAskedBefore(t *testing.T) {
 	inWorld(t, func(w *world) {
 		silent := &silence{Store: w.store}
 		c := startOn(w.t, testConfig(), silent).alive()
-		req := holder("job", broker.Exclusive)
+		req := holder("job", lock.Exclusive)
 		req.Lease = new(time.Hour)
 		g := c.takeAs(req)
 		silent.on.Store(true)
@@ -314,7 +315,7 @@ func TestAReleaseDoesNotWaitForAllThatWasAskedBefore(t *testing.T) {
 		if len(events) != 101 {
 			t.Fatalf("got %d answers, want 101", len(events))
 		}
-		if f, ok := events[100].(broker.Failed); !ok || !errors.Is(f.Err, broker.ErrOutcomeUnknown) {
+		if f, ok := events[100].(broker.Failed); !ok || !errors.Is(f.Err, lock.ErrOutcomeUnknown) {
 			t.Errorf("got %#v, want an unknown outcome", events[100])
 		}
 		silent.on.Store(false)
@@ -332,7 +333,7 @@ func TestAHandOverIsWaitedForAtTheEndOfAWait(t *testing.T) {
 				g := c.take("job")
 				next.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Second), Lease: new(time.Hour)})
 				one[broker.Queued](next)
-				w.store.onRelease(func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+				w.store.onRelease(func(r lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 					if r.Next != nil {
 						time.Sleep(slow)
 					}
@@ -346,7 +347,7 @@ func TestAHandOverIsWaitedForAtTheEndOfAWait(t *testing.T) {
 					one[broker.Granted](next)
 					return
 				}
-				next.failed(broker.ErrOutcomeUnknown)
+				next.failed(lock.ErrOutcomeUnknown)
 				time.Sleep(10 * time.Second)
 				w.free("job")
 			})
@@ -359,7 +360,7 @@ func TestATimedOutRequestForSeveralNamesTheOneInTheWay(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		w.replica().alive().take("b")
-		req := allOf(broker.Exclusive, "a", "b", "c")
+		req := allOf(lock.Exclusive, "a", "b", "c")
 		req.Wait = new(time.Second)
 		c.queueAs(req)
 		time.Sleep(time.Second)

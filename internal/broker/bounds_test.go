@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // A lock that is named like a helper key of another one would overwrite that one's fence, queue or permits.
@@ -19,9 +20,9 @@ func TestEveryVerbRefusesNamesThatAreHelperKeys(t *testing.T) {
 			"{victim}:o:rwlock_timeout:1", "{victim}:o:write:lockd_fence", "lock_token:{victim}", "sc:{victim}",
 		} {
 			for verb, err := range w.refusals(c, name) {
-				var invalid *broker.InvalidError
-				if !errors.As(err, &invalid) || invalid.Reason != broker.ReasonReserved {
-					t.Errorf("%s %q: got %v, want %s", verb, name, err, broker.ReasonReserved)
+				var invalid *lock.InvalidError
+				if !errors.As(err, &invalid) || invalid.Reason != lock.ReasonReserved {
+					t.Errorf("%s %q: got %v, want %s", verb, name, err, lock.ReasonReserved)
 				}
 			}
 		}
@@ -38,7 +39,7 @@ func (w *world) refusals(c *client, name string) map[string]error {
 		return one[broker.Failed](c).Err
 	}
 	errs := make(map[string]error)
-	for k := broker.Exclusive; k <= broker.Semaphore; k++ {
+	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
 		errs["acquire "+k.String()] = told(func(id uint64) { c.Acquire(id, broker.AcquireRequest{Name: name, Kind: k}) })
 		h := broker.Hold{Name: name, Kind: k}
 		errs["release "+k.String()] = told(func(id uint64) { c.Release(id, h) })
@@ -50,7 +51,7 @@ func (w *world) refusals(c *client, name string) map[string]error {
 	}
 	errs["acquire several"] = told(func(id uint64) {
 		c.Acquire(id, broker.AcquireRequest{
-			Name: "job", Kind: broker.Exclusive, More: []broker.Item{{Name: name, Kind: broker.Exclusive}},
+			Name: "job", Kind: lock.Exclusive, More: []broker.Item{{Name: name, Kind: lock.Exclusive}},
 		})
 	})
 	errs["watch"] = told(func(id uint64) { c.Watch(id, name) })
@@ -65,15 +66,15 @@ func TestPermitsOfARequestAreBoundedOverAllNames(t *testing.T) {
 		c := w.alive()
 		several := func(n uint32) broker.AcquireRequest {
 			return broker.AcquireRequest{
-				Name: "a", Kind: broker.Semaphore, Permits: 400, Limit: 1000, More: []broker.Item{
-					{Name: "b", Kind: broker.Semaphore, Permits: 400, Limit: 1000},
-					{Name: "c", Kind: broker.Exclusive},
-					{Name: "d", Kind: broker.Semaphore, Permits: n, Limit: 1000},
+				Name: "a", Kind: lock.Semaphore, Permits: 400, Limit: 1000, More: []broker.Item{
+					{Name: "b", Kind: lock.Semaphore, Permits: 400, Limit: 1000},
+					{Name: "c", Kind: lock.Exclusive},
+					{Name: "d", Kind: lock.Semaphore, Permits: n, Limit: 1000},
 				},
 			}
 		}
 		c.acquire(several(201))
-		c.quota("permits", broker.MaxPermits)
+		c.quota("permits", lock.MaxPermits)
 		c.acquire(several(200))
 		one[broker.Granted](c)
 	})
@@ -81,24 +82,24 @@ func TestPermitsOfARequestAreBoundedOverAllNames(t *testing.T) {
 
 // Each hold costs the store something, so one holder cannot nest without end.
 func TestHoldsOfAHolderAreBounded(t *testing.T) {
-	for _, kind := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write} {
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				c := w.alive()
 				mine := broker.AcquireRequest{Name: "job", Kind: kind, Holder: "me"}
 				var g broker.Granted
-				for range broker.MaxHolds {
+				for range lock.MaxHolds {
 					c.acquire(mine)
 					g = one[broker.Granted](c)
 				}
 				c.acquire(mine)
-				c.quota("holds", broker.MaxHolds)
+				c.quota("holds", lock.MaxHolds)
 				c.Release(c.id(), g.Hold)
-				if left := one[broker.Released](c).Remaining; left != broker.MaxHolds-1 {
+				if left := one[broker.Released](c).Remaining; left != lock.MaxHolds-1 {
 					t.Errorf("%d holds remain", left)
 				}
 				c.acquire(mine)
-				if g := one[broker.Granted](c); g.Count != broker.MaxHolds {
+				if g := one[broker.Granted](c); g.Count != lock.MaxHolds {
 					t.Errorf("got count %d", g.Count)
 				}
 			})

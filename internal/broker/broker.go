@@ -11,12 +11,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Broker serves sessions and unary calls on one Store.
 type Broker struct {
 	cfg     Config
-	store   Store
+	store   lock.Store
 	keeper  Keeper
 	log     *zap.Logger
 	metrics *metrics
@@ -40,10 +42,10 @@ type Broker struct {
 	pieces                   uint64 // how often work on many things gave the mutex away
 	order                    order
 	watches                  map[string]*watch
-	bounded                  list.List            // of *waiter, requests with a bounded wait that need not wait yet, in order of age
-	boundAt                  *time.Timer          // looks at bounded; nil while that is empty
-	own                      map[Owner]own        // requests whose callers chose their lease ids
-	leaving                  map[placeKey][]Owner // places being given up
+	bounded                  list.List                 // of *waiter, requests with a bounded wait that need not wait yet, in order of age
+	boundAt                  *time.Timer               // looks at bounded; nil while that is empty
+	own                      map[lock.Owner]own        // requests whose callers chose their lease ids
+	leaving                  map[placeKey][]lock.Owner // places being given up
 	draining                 bool
 	idle                     chan struct{} // closed when the last session left a draining broker; another one after an Undrain
 	marking                  bool          // leases are being marked as to be verified: nobody is told Safe
@@ -56,7 +58,7 @@ type Broker struct {
 }
 
 // New starts a broker. Close ends it.
-func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus.Registerer) *Broker {
+func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prometheus.Registerer) *Broker {
 	ctx, stop := context.WithCancelCause(context.Background())
 	b := &Broker{
 		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), ctx: ctx, stop: stop,
@@ -69,8 +71,8 @@ func New(cfg Config, store Store, keeper Keeper, log *zap.Logger, reg prometheus
 		slots:    slots{of: make(map[string]int)},
 		order:    newOrder(),
 		watches:  make(map[string]*watch),
-		own:      make(map[Owner]own),
-		leaving:  make(map[placeKey][]Owner),
+		own:      make(map[lock.Owner]own),
+		leaving:  make(map[placeKey][]lock.Owner),
 	}
 	b.metrics = newMetrics(reg, b)
 	b.joinPeers()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 func isError(got, want error) bool { return errors.Is(got, want) }
@@ -29,7 +30,7 @@ func TestAFreeLockCostsOneStoreCall(t *testing.T) {
 func TestFencesRiseWithEachGrant(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.open()
-		last := broker.Fence(0)
+		last := lock.Fence(0)
 		for range 10 {
 			g := c.take("job")
 			if g.Hold.Fence <= last {
@@ -46,8 +47,8 @@ func TestTryOfALockHeldHereAsksNobody(t *testing.T) {
 		a, b := w.open(), w.open()
 		g := a.take("job")
 		b.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Duration(0))})
-		n := b.notGranted(broker.ErrHeld)
-		if want := broker.Owner(a.ID() + ":" + g.Hold.Holder); n.HeldBy != want || n.RetryAfter <= 0 {
+		n := b.notGranted(lock.ErrHeld)
+		if want := lock.Owner(a.ID() + ":" + g.Hold.Holder); n.HeldBy != want || n.RetryAfter <= 0 {
 			t.Errorf("got %+v, want the holder %q and a time", n, want)
 		}
 		if calls := w.store.acquires.Load(); calls != 1 {
@@ -62,7 +63,7 @@ func TestTryOfALockHeldElsewhere(t *testing.T) {
 		other.open().take("job")
 		c := w.open()
 		c.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Duration(0))})
-		if n := c.notGranted(broker.ErrHeld); n.RetryAfter != 30*time.Second {
+		if n := c.notGranted(lock.ErrHeld); n.RetryAfter != 30*time.Second {
 			t.Errorf("got retry after %v, want the TTL of 30s", n.RetryAfter)
 		}
 	})
@@ -163,7 +164,7 @@ func TestNotReentrantByDefault(t *testing.T) {
 		c := w.open()
 		c.take("job")
 		c.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Duration(0))})
-		c.notGranted(broker.ErrHeld)
+		c.notGranted(lock.ErrHeld)
 	})
 }
 
@@ -246,14 +247,14 @@ func TestReleaseOfWhatIsNotHeld(t *testing.T) {
 		a, b := w.open(), w.open()
 		g := a.take("job")
 		b.Release(b.id(), g.Hold)
-		b.failed(broker.ErrNotHeld)
+		b.failed(lock.ErrNotHeld)
 		stale := g.Hold
 		stale.Fence--
 		a.Release(a.id(), stale)
-		a.failed(broker.ErrStale)
+		a.failed(lock.ErrStale)
 		a.release(g.Hold)
 		a.Release(a.id(), g.Hold)
-		a.failed(broker.ErrNotHeld)
+		a.failed(lock.ErrNotHeld)
 	})
 }
 
@@ -265,14 +266,14 @@ func TestFixedLeaseEndsAndIsToldLost(t *testing.T) {
 		g := one[broker.Granted](a)
 		b.queue("job")
 		time.Sleep(time.Until(g.Validity.Until))
-		if lost := one[broker.Lost](a); lost.Reason != broker.LostExpired {
+		if lost := one[broker.Lost](a); lost.Reason != lock.LostExpired {
 			t.Errorf("got %v, want expired", lost.Reason)
 		}
 		b.none()
 		time.Sleep(time.Until(begin.Add(2*time.Second + 5*time.Millisecond)))
 		one[broker.Granted](b)
 		a.Release(a.id(), g.Hold)
-		a.failed(broker.ErrNotHeld)
+		a.failed(lock.ErrNotHeld)
 	})
 }
 
@@ -314,7 +315,7 @@ func TestGoodbyeReleasesAll(t *testing.T) {
 
 func TestGoodbyeStillAnswersTheReleaseBeforeIt(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			time.Sleep(time.Second)
 			return next()
 		})
@@ -411,14 +412,14 @@ func TestHeartbeatTellsTheSmallestValidityOfAutoLeases(t *testing.T) {
 func TestRequestIDsCannotBeRepeated(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.open()
-		c.Acquire(5, broker.AcquireRequest{Name: "job", Kind: broker.Exclusive})
+		c.Acquire(5, broker.AcquireRequest{Name: "job", Kind: lock.Exclusive})
 		one[broker.Granted](c)
-		c.Acquire(5, broker.AcquireRequest{Name: "other", Kind: broker.Exclusive})
+		c.Acquire(5, broker.AcquireRequest{Name: "other", Kind: lock.Exclusive})
 		c.failed(broker.ErrRepeated)
-		c.Acquire(3, broker.AcquireRequest{Name: "third", Kind: broker.Exclusive})
+		c.Acquire(3, broker.AcquireRequest{Name: "third", Kind: lock.Exclusive})
 		one[broker.Granted](c)
-		c.Acquire(0, broker.AcquireRequest{Name: "fourth", Kind: broker.Exclusive})
-		c.failed(broker.ErrInvalid)
+		c.Acquire(0, broker.AcquireRequest{Name: "fourth", Kind: lock.Exclusive})
+		c.failed(lock.ErrInvalid)
 	})
 }
 

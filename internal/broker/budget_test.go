@@ -13,13 +13,14 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
 // generous is a Store that grants everything and remembers nothing, so that what a lease costs is the broker's.
 type generous struct {
-	broker.Store
+	lock.Store
 	fence atomic.Uint64
 	later chan func() // run by one goroutine: what many once needed stays with the process
 }
@@ -35,24 +36,26 @@ func newGenerous(t *testing.T) *generous {
 	return g
 }
 
-func (g *generous) StartAcquire(c broker.Claim, done func(broker.Grant, error)) {
-	f := broker.Fence(g.fence.Add(1))
-	g.later <- func() { done(broker.Grant{Fence: f, TTL: c.TTL}, nil) }
+func (g *generous) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	f := lock.Fence(g.fence.Add(1))
+	g.later <- func() { done(lock.Grant{Fence: f, TTL: c.TTL}, nil) }
 }
 
-func (g *generous) StartRelease(_ broker.Return, done func(broker.Returned, error)) {
-	g.later <- func() { done(broker.Returned{}, nil) }
+func (g *generous) StartRelease(_ lock.Return, done func(lock.Returned, error)) {
+	g.later <- func() { done(lock.Returned{}, nil) }
 }
 
-func (g *generous) Renew(_ context.Context, rs []broker.Renewal, done func(int, error)) {
+func (g *generous) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
 	for i := range rs {
 		done(i, nil)
 	}
 }
 
-func (g *generous) Extend(_ context.Context, r broker.Renewal) (time.Duration, error) { return r.TTL, nil }
+func (g *generous) Extend(_ context.Context, r lock.Renewal) (time.Duration, error) {
+	return r.TTL, nil
+}
 
-func (g *generous) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
+func (g *generous) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	g.later <- func() { done(r.TTL, nil) }
 }
 
@@ -117,7 +120,7 @@ func hold(t *testing.T, b *broker.Broker, leases int, look func(kept uint64)) {
 		t.Fatal(err)
 	}
 	for i := range leases {
-		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("orders/customer-%08d", i), Kind: broker.Exclusive})
+		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("orders/customer-%08d", i), Kind: lock.Exclusive})
 	}
 	holds := granted(t, s, leases)
 	look(uint64(cap(holds)) * uint64(unsafe.Sizeof(holds[0])))

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // chaos is a Store behind a bad network: calls are slow, replies get lost, commands are executed late or not at all,
 // and at times nothing can be reached. It keeps the Store's contract.
 type chaos struct {
-	broker.Store
+	lock.Store
 	lies bool // grants now and then what is held: the planted bug
 
 	late sync.WaitGroup // commands still under way
@@ -30,7 +31,7 @@ type chaos struct {
 	rng      *rand.Rand
 	calm     bool // no more faults
 	down     bool
-	ears     map[int]func(broker.Notice)
+	ears     map[int]func(lock.Notice)
 	control  map[int]func(string)
 	lastEar  int
 }
@@ -38,13 +39,13 @@ type chaos struct {
 // force is a forced release: no hold with a fence up to this one counts from then on.
 type force struct {
 	at    time.Time
-	fence broker.Fence
+	fence lock.Fence
 }
 
-func newChaos(store broker.Store, seed uint64) *chaos {
+func newChaos(store lock.Store, seed uint64) *chaos {
 	return &chaos{
 		Store: store, rng: rand.New(rand.NewPCG(seed, 1)), forced: make(map[string][]force), notes: make(map[string][]note), //nolint:gosec // a test
-		returned: make(map[string]time.Time), ears: make(map[int]func(broker.Notice)), control: make(map[int]func(string)),
+		returned: make(map[string]time.Time), ears: make(map[int]func(lock.Notice)), control: make(map[int]func(string)),
 	}
 }
 
@@ -99,7 +100,7 @@ func meet[T any](ctx context.Context, c *chaos, do func(ctx context.Context) (T,
 	f := c.fate()
 	var none T
 	if f.refused || ctx.Err() != nil {
-		return none, broker.ErrUnavailable
+		return none, lock.ErrUnavailable
 	}
 	ctx = context.WithoutCancel(ctx) // what is sent is sent
 	execute := func() (T, error) {
@@ -110,22 +111,22 @@ func meet[T any](ctx context.Context, c *chaos, do func(ctx context.Context) (T,
 	if f.late > 0 {
 		c.late.Go(func() { time.Sleep(f.late); _, _ = execute() })
 		time.Sleep(f.after)
-		return none, broker.ErrOutcomeUnknown
+		return none, lock.ErrOutcomeUnknown
 	}
 	time.Sleep(f.before)
 	v, err := execute()
 	time.Sleep(f.after)
 	if f.lost {
-		return none, broker.ErrOutcomeUnknown
+		return none, lock.ErrOutcomeUnknown
 	}
 	return v, err
 }
 
-func (c *chaos) Acquire(ctx context.Context, claim broker.Claim) (broker.Grant, error) {
-	return meet(ctx, c, func(ctx context.Context) (broker.Grant, error) {
+func (c *chaos) Acquire(ctx context.Context, claim lock.Claim) (lock.Grant, error) {
+	return meet(ctx, c, func(ctx context.Context) (lock.Grant, error) {
 		g, err := c.Store.Acquire(ctx, claim)
 		c.note(claim.Name, "acquire %+v: %+v, %v", claim, g, err)
-		if c.lies && isError(err, broker.ErrHeld) && c.chance(5) {
+		if c.lies && isError(err, lock.ErrHeld) && c.chance(5) {
 			_, _ = c.Store.ForceRelease(ctx, claim.Name, claim.Kind)
 			return c.Store.Acquire(ctx, claim)
 		}
@@ -139,7 +140,7 @@ func (c *chaos) chance(percent int) bool {
 	return c.rng.IntN(100) < percent
 }
 
-func (c *chaos) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+func (c *chaos) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
 	if r.Remaining == 0 {
 		c.mu.Lock()
 		if key := fmt.Sprint(r.Name, " ", r.Fence); c.returned[key].IsZero() {
@@ -147,7 +148,7 @@ func (c *chaos) Release(ctx context.Context, r broker.Return) (broker.Returned, 
 		}
 		c.mu.Unlock()
 	}
-	return meet(ctx, c, func(ctx context.Context) (broker.Returned, error) {
+	return meet(ctx, c, func(ctx context.Context) (lock.Returned, error) {
 		res, err := c.Store.Release(ctx, r)
 		c.note(r.Name, "release %+v %+v: %+v, %v", r, r.Next, res, err)
 		return res, err
@@ -155,16 +156,16 @@ func (c *chaos) Release(ctx context.Context, r broker.Return) (broker.Returned, 
 }
 
 // StartAcquire is Acquire in a goroutine of its own.
-func (c *chaos) StartAcquire(claim broker.Claim, done func(broker.Grant, error)) {
+func (c *chaos) StartAcquire(claim lock.Claim, done func(lock.Grant, error)) {
 	go func() { done(c.Acquire(context.Background(), claim)) }()
 }
 
 // StartRelease is Release in a goroutine of its own.
-func (c *chaos) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+func (c *chaos) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	go func() { done(c.Release(context.Background(), r)) }()
 }
 
-func (c *chaos) Renew(ctx context.Context, rs []broker.Renewal, done func(int, error)) {
+func (c *chaos) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
 	answers, err := meet(ctx, c, func(ctx context.Context) ([]error, error) {
 		answers := make([]error, len(rs))
 		c.Store.Renew(ctx, rs, func(i int, err error) {
@@ -182,7 +183,7 @@ func (c *chaos) Renew(ctx context.Context, rs []broker.Renewal, done func(int, e
 	}
 }
 
-func (c *chaos) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
+func (c *chaos) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
 	return meet(ctx, c, func(ctx context.Context) (time.Duration, error) {
 		left, err := c.Store.Extend(ctx, r)
 		c.note(r.Name, "extend %+v: %v, %v", r, left, err)
@@ -191,7 +192,7 @@ func (c *chaos) Extend(ctx context.Context, r broker.Renewal) (time.Duration, er
 }
 
 // Shorten is never executed after it returned.
-func (c *chaos) Shorten(ctx context.Context, r broker.Renewal) error {
+func (c *chaos) Shorten(ctx context.Context, r lock.Renewal) error {
 	var mu sync.Mutex
 	returned := false
 	defer func() {
@@ -203,7 +204,7 @@ func (c *chaos) Shorten(ctx context.Context, r broker.Renewal) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if returned {
-			return struct{}{}, broker.ErrUnavailable
+			return struct{}{}, lock.ErrUnavailable
 		}
 		err := c.Store.Shorten(ctx, r)
 		c.note(r.Name, "shorten %+v: %v", r, err)
@@ -213,12 +214,12 @@ func (c *chaos) Shorten(ctx context.Context, r broker.Renewal) error {
 }
 
 // StartExtend is Extend in a goroutine of its own.
-func (c *chaos) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
+func (c *chaos) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go func() { done(c.Extend(context.Background(), r)) }()
 }
 
-func (c *chaos) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
-	return meet(ctx, c, func(ctx context.Context) ([]broker.Grant, error) {
+func (c *chaos) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
+	return meet(ctx, c, func(ctx context.Context) ([]lock.Grant, error) {
 		gs, err := c.Store.AcquireAll(ctx, cs)
 		for _, claim := range cs {
 			c.note(claim.Name, "acquire %+v: %+v, %v", cs, gs, err)
@@ -227,7 +228,7 @@ func (c *chaos) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Gra
 	})
 }
 
-func (c *chaos) Enlist(ctx context.Context, name string, owners []broker.Owner, place time.Duration) ([]int, error) {
+func (c *chaos) Enlist(ctx context.Context, name string, owners []lock.Owner, place time.Duration) ([]int, error) {
 	return meet(ctx, c, func(ctx context.Context) ([]int, error) {
 		positions, err := c.Store.Enlist(ctx, name, owners, place)
 		c.note(name, "enlist %q: %v, %v", owners, positions, err)
@@ -235,7 +236,7 @@ func (c *chaos) Enlist(ctx context.Context, name string, owners []broker.Owner, 
 	})
 }
 
-func (c *chaos) Leave(ctx context.Context, name string, k broker.Kind, owners []broker.Owner) error {
+func (c *chaos) Leave(ctx context.Context, name string, k lock.Kind, owners []lock.Owner) error {
 	_, err := meet(ctx, c, func(ctx context.Context) (struct{}, error) {
 		err := c.Store.Leave(ctx, name, k, owners)
 		c.note(name, "leave %q: %v", owners, err)
@@ -244,19 +245,19 @@ func (c *chaos) Leave(ctx context.Context, name string, k broker.Kind, owners []
 	return err
 }
 
-func (c *chaos) Look(ctx context.Context, name string) (broker.State, error) {
-	return meet(ctx, c, func(ctx context.Context) (broker.State, error) { return c.Store.Look(ctx, name) })
+func (c *chaos) Look(ctx context.Context, name string) (lock.State, error) {
+	return meet(ctx, c, func(ctx context.Context) (lock.State, error) { return c.Store.Look(ctx, name) })
 }
 
 func (c *chaos) Probe(ctx context.Context) (string, error) {
 	if c.isDown() {
-		return "", broker.ErrUnavailable
+		return "", lock.ErrUnavailable
 	}
 	return c.Store.Probe(ctx)
 }
 
 // ForceRelease is never disturbed, so that it is known when it happens.
-func (c *chaos) ForceRelease(ctx context.Context, name string, k broker.Kind) (bool, error) {
+func (c *chaos) ForceRelease(ctx context.Context, name string, k lock.Kind) (bool, error) {
 	c.exec.Lock()
 	defer c.exec.Unlock()
 	st, err := c.Store.Look(ctx, name)
@@ -291,7 +292,7 @@ func (c *chaos) isDown() bool {
 func (c *chaos) setDown(down bool) {
 	c.mu.Lock()
 	c.down = down
-	ears, control := make([]func(broker.Notice), 0, len(c.ears)), make([]func(string), 0, len(c.control))
+	ears, control := make([]func(lock.Notice), 0, len(c.ears)), make([]func(string), 0, len(c.control))
 	for _, notify := range c.ears {
 		ears = append(ears, notify)
 	}
@@ -303,7 +304,7 @@ func (c *chaos) setDown(down bool) {
 		return
 	}
 	for _, notify := range ears {
-		notify(broker.Notice{What: broker.NoticeListening})
+		notify(lock.Notice{What: lock.NoticeListening})
 	}
 	for _, notify := range control {
 		notify("")
@@ -318,8 +319,8 @@ func (c *chaos) calmDown() {
 	c.calm = true
 }
 
-func (c *chaos) Listen(name string, kind broker.Kind, notify func(broker.Notice)) (stop func()) {
-	deaf := c.Store.Listen(name, kind, func(n broker.Notice) {
+func (c *chaos) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
+	deaf := c.Store.Listen(name, kind, func(n lock.Notice) {
 		if !c.isDown() {
 			notify(n)
 		}

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // checkAcquire validates an AcquireRequest.
@@ -15,7 +17,7 @@ func (b *Broker) checkAcquire(req AcquireRequest) error {
 	if err := checkHolder(req.Holder, limits.HolderBytes); err != nil {
 		return err
 	}
-	if err := checkText("annotation", ReasonAnnotation, req.Annotation, limits.AnnotationBytes); err != nil {
+	if err := checkText("annotation", lock.ReasonAnnotation, req.Annotation, limits.AnnotationBytes); err != nil {
 		return err
 	}
 	if req.Wait != nil {
@@ -34,23 +36,17 @@ func (b *Broker) checkName(name string) error {
 	return b.checkReserved(name)
 }
 
-func (b *Broker) checkNameKind(name string, k Kind) error {
+func (b *Broker) checkNameKind(name string, k lock.Kind) error {
 	if err := b.checkName(name); err != nil {
 		return err
 	}
-	if k < Exclusive || k > Semaphore {
-		return &InvalidError{Field: "kind", Reason: ReasonKind, Detail: "no such kind of lock"}
+	if k < lock.Exclusive || k > lock.Semaphore {
+		return &lock.InvalidError{Field: "kind", Reason: lock.ReasonKind, Detail: "no such kind of lock"}
 	}
 	return nil
 }
 
 const (
-	// MaxPermits bounds the permits of one request, over all of its names: the script that takes them costs Redis about
-	// 2 µs for each, and nobody else is served meanwhile.
-	MaxPermits = 1000
-	// MaxHolds bounds how often one holder holds a lock. Each read hold has a key of its own in Redis, and a script that ends
-	// the hold looks at all of them.
-	MaxHolds = 100
 	// maxLimit bounds the permits of a semaphore: Redisson counts them with 32 bits.
 	maxLimit = math.MaxInt32
 )
@@ -61,13 +57,13 @@ func (b *Broker) checkItem(i Item) error {
 		return err
 	}
 	bad := func(detail string) error {
-		return &InvalidError{Field: "permits", Reason: ReasonPermits, Detail: detail}
+		return &lock.InvalidError{Field: "permits", Reason: lock.ReasonPermits, Detail: detail}
 	}
 	switch {
-	case i.Kind != Semaphore && (i.Permits > 0 || i.Limit > 0):
+	case i.Kind != lock.Semaphore && (i.Permits > 0 || i.Limit > 0):
 		return bad("only a semaphore has permits and a limit")
-	case i.Permits > MaxPermits:
-		return bad("one request can have at most " + strconv.Itoa(MaxPermits) + " permits")
+	case i.Permits > lock.MaxPermits:
+		return bad("one request can have at most " + strconv.Itoa(lock.MaxPermits) + " permits")
 	case i.Limit > maxLimit:
 		return bad("a semaphore can have at most " + strconv.Itoa(maxLimit) + " permits")
 	case i.Limit > 0 && i.Permits > i.Limit:
@@ -92,21 +88,21 @@ func (b *Broker) checkItems(req AcquireRequest) error {
 			return err
 		}
 		if seen[i.Name] {
-			return &InvalidError{Field: "items", Reason: ReasonName, Detail: "a name comes twice"}
+			return &lock.InvalidError{Field: "items", Reason: lock.ReasonName, Detail: "a name comes twice"}
 		}
 		seen[i.Name] = true
 		permits += permitsOf(i.Kind, i.Permits)
 	}
-	if permits > MaxPermits {
-		return b.metrics.denied("permits", MaxPermits)
+	if permits > lock.MaxPermits {
+		return b.metrics.denied("permits", lock.MaxPermits)
 	}
 	return nil
 }
 
 // checkHeldItem is checkItem for a named holder.
 func (b *Broker) checkHeldItem(i Item, holder string) error {
-	if i.Kind == Semaphore && holder != "" {
-		return &InvalidError{Field: "holder", Reason: ReasonHolder, Detail: "a semaphore has no named holders"}
+	if i.Kind == lock.Semaphore && holder != "" {
+		return &lock.InvalidError{Field: "holder", Reason: lock.ReasonHolder, Detail: "a semaphore has no named holders"}
 	}
 	return b.checkItem(i)
 }
@@ -121,8 +117,8 @@ func (b *Broker) checkLease(lease *time.Duration) error {
 
 func checkDuration(field string, d, least, most time.Duration) error {
 	if d < least || d > most {
-		return &InvalidError{
-			Field: field, Reason: ReasonDuration,
+		return &lock.InvalidError{
+			Field: field, Reason: lock.ReasonDuration,
 			Detail: "must be between " + least.String() + " and " + most.String(),
 		}
 	}

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // What Redisson 4.x does not do as its users expect, and lockd does.
 
 func TestATryIsAnsweredAtOnce(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		a, near, far := w.alive(), w.alive(), w.replica().alive()
 		begin := time.Now()
 		a.takeAs(of("job", k))
@@ -26,11 +27,11 @@ func TestATryIsAnsweredAtOnce(t *testing.T) {
 }
 
 func TestAnAttemptThatFailsLeavesNoHoldOfAnyKind(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		for _, req := range []broker.AcquireRequest{of("job", k), leased(of("job", k), time.Hour)} {
-			w.store.onAcquire(lose[broker.Grant](2))
+			w.store.onAcquire(lose[lock.Grant](2))
 			c := w.alive()
-			c.refused(req, broker.ErrOutcomeUnknown)
+			c.refused(req, lock.ErrOutcomeUnknown)
 			time.Sleep(5 * time.Second)
 			w.free("job")
 			w.replica().alive().takeAs(leased(rival("job", k), time.Second))
@@ -44,7 +45,7 @@ func TestSeveralThatWaitForLongGetTheLeaseTheyAskedFor(t *testing.T) {
 		a, b := w.alive(), w.replica().alive()
 		names := []string{"a", "b"}
 		hold := a.take(names[0]).Hold
-		b.queueAs(leased(allOf(broker.Exclusive, names...), 2*time.Second))
+		b.queueAs(leased(allOf(lock.Exclusive, names...), 2*time.Second))
 		for i := range 10 { // there is always one in the way, and never the same
 			time.Sleep(time.Second)
 			next := a.take(names[(i+1)%2]).Hold
@@ -65,9 +66,9 @@ func TestSeveralThatWaitForLongGetTheLeaseTheyAskedFor(t *testing.T) {
 func TestAWriteHoldIsRenewedAfterItsHolderStoppedReading(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		write := c.takeAs(holder("job", broker.Write))
+		write := c.takeAs(holder("job", lock.Write))
 		for range 3 {
-			c.release(c.takeAs(holder("job", broker.Read)).Hold)
+			c.release(c.takeAs(holder("job", lock.Read)).Hold)
 			time.Sleep(5 * time.Minute)
 			c.none()
 		}
@@ -78,11 +79,11 @@ func TestAWriteHoldIsRenewedAfterItsHolderStoppedReading(t *testing.T) {
 
 // renewals is a Store that counts the calls of Renew.
 type renewals struct {
-	broker.Store
+	lock.Store
 	n atomic.Int64
 }
 
-func (r *renewals) Renew(ctx context.Context, rs []broker.Renewal, done func(int, error)) {
+func (r *renewals) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
 	r.n.Add(1)
 	r.Store.Renew(ctx, rs, done)
 }
@@ -114,14 +115,14 @@ func TestNobodyAsksBusilyBehindADeadFairWaiter(t *testing.T) {
 	inWorld(t, func(w *world) {
 		dead, deadStore := w.severable()
 		holder, there := w.alive(), w.replica()
-		g := holder.takeKind("job", broker.Fair)
-		dead.alive().queueKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
+		dead.alive().queueKind("job", lock.Fair)
 		first := there.alive()
-		first.queueKind("job", broker.Fair)
+		first.queueKind("job", lock.Fair)
 		for range 20 {
-			there.alive().queueKind("job", broker.Fair)
+			there.alive().queueKind("job", lock.Fair)
 		}
-		deadStore.setDown(broker.ErrUnavailable)
+		deadStore.setDown(lock.ErrUnavailable)
 		holder.release(g.Hold) // the lock is free, and the next one is dead
 		before := w.store.acquires.Load()
 		begin := time.Now()
@@ -136,8 +137,8 @@ func TestEachOfSeveralCanBeLost(t *testing.T) {
 	for _, lost := range []string{"a", "b", "c"} {
 		inWorld(t, func(w *world) {
 			c := w.alive()
-			g := c.takeAs(allOf(broker.Exclusive, "a", "b", "c"))
-			if ok, err := w.b.ForceRelease(w.t.Context(), lost, broker.Exclusive); err != nil || !ok {
+			g := c.takeAs(allOf(lock.Exclusive, "a", "b", "c"))
+			if ok, err := w.b.ForceRelease(w.t.Context(), lost, lock.Exclusive); err != nil || !ok {
 				t.Fatal(ok, err)
 			}
 			if got := one[broker.Lost](c).Hold.Name; got != lost {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // What Redisson's behaviour checklist says of single kinds of locks.
@@ -18,14 +19,14 @@ func TestFairWaitersTenMillisecondsApartAreServedInTheirOrder(t *testing.T) {
 	inWorld(t, func(w *world) {
 		worlds := []*world{w, w.replica(), w.replica()}
 		first := w.alive()
-		g := first.takeKind("job", broker.Fair)
+		g := first.takeKind("job", lock.Fair)
 		n := 2 * max(runtime.GOMAXPROCS(0), 16)
 		var served []int // the lock guards it
 		var wg sync.WaitGroup
 		for i := range n {
 			c := worlds[i%3].alive()
 			wg.Go(func() {
-				g, ok := c.hold(of("job", broker.Fair))
+				g, ok := c.hold(of("job", lock.Fair))
 				if !ok {
 					return
 				}
@@ -51,7 +52,7 @@ func TestFiveHundredFairWaitersAreServedInTwoMinutes(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 500 {
 			c := worlds[i%3].alive()
-			wg.Go(func() { c.visit(leased(of("job", broker.Fair), 5*time.Second), &v, 1, 200*time.Millisecond) })
+			wg.Go(func() { c.visit(leased(of("job", lock.Fair), 5*time.Second), &v, 1, 200*time.Millisecond) })
 		}
 		wg.Wait()
 		if d := time.Since(begin); v != 500 || d > 2*time.Minute {
@@ -80,10 +81,10 @@ func (w *world) positions(t *testing.T, clients ...*client) (all []int) {
 func TestFairWaitersMoveUpWhenOthersGiveUpOrAreServed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := w.alive()
-		g := first.takeKind("job", broker.Fair)
+		g := first.takeKind("job", lock.Fair)
 		waiters := []*client{w.alive(), w.alive(), w.alive(), w.alive()}
 		for i, c := range waiters {
-			req := of("job", broker.Fair)
+			req := of("job", lock.Fair)
 			if i == 1 {
 				req.Wait = new(5 * time.Second)
 			}
@@ -108,13 +109,13 @@ func TestDeadFairWaitersInTheMiddleDelayNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
 		dead, deadStore := w.severable()
 		first, second, third := w.alive(), w.alive(), w.replica().alive()
-		g := first.takeKind("job", broker.Fair)
-		second.queueKind("job", broker.Fair)
+		g := first.takeKind("job", lock.Fair)
+		second.queueKind("job", lock.Fair)
 		for range 50 {
-			dead.alive().queueKind("job", broker.Fair)
+			dead.alive().queueKind("job", lock.Fair)
 		}
-		deadStore.setDown(broker.ErrUnavailable)
-		third.queueKind("job", broker.Fair)
+		deadStore.setDown(lock.ErrUnavailable)
+		third.queueKind("job", lock.Fair)
 		time.Sleep(10 * time.Second)
 		first.release(g.Hold)
 		second.release(one[broker.Granted](second).Hold)
@@ -123,7 +124,7 @@ func TestDeadFairWaitersInTheMiddleDelayNobody(t *testing.T) {
 }
 
 func TestReleaseAfterAFailedAcquisitionIsRefusedAndHarmsNobody(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		a, b := w.alive(), w.replica().alive()
 		g := a.takeAs(of("job", k))
 		b.busy(rival("job", k))
@@ -132,10 +133,10 @@ func TestReleaseAfterAFailedAcquisitionIsRefusedAndHarmsNobody(t *testing.T) {
 		b.events()
 		mine := broker.Hold{Name: "job", Kind: rival("job", k).Kind}
 		b.Release(b.id(), mine)
-		b.failed(broker.ErrNotHeld)
+		b.failed(lock.ErrNotHeld)
 		a.release(g.Hold)
 		b.Release(b.id(), mine)
-		b.failed(broker.ErrNotHeld)
+		b.failed(lock.ErrNotHeld)
 		b.takeAs(rival("job", k))
 	})
 }
@@ -145,11 +146,11 @@ func TestFairRequestsDuringAnOutageEndInTime(t *testing.T) {
 	inWorld(t, func(w *world) {
 		far, store := w.severable()
 		holder, before, during := w.alive(), far.alive(), far.alive()
-		g := holder.takeKind("job", broker.Fair)
-		req := waiting(of("job", broker.Fair), 3*time.Second)
+		g := holder.takeKind("job", lock.Fair)
+		req := waiting(of("job", lock.Fair), 3*time.Second)
 		before.queueAs(req)
-		store.setDown(broker.ErrUnavailable)
-		during.refused(of("other", broker.Fair), broker.ErrUnavailable)
+		store.setDown(lock.ErrUnavailable)
+		during.refused(of("other", lock.Fair), lock.ErrUnavailable)
 		during.acquire(req) // behind the other: it is not told a position
 		time.Sleep(3 * time.Second)
 		before.notGranted(broker.ErrTimedOut)
@@ -161,7 +162,7 @@ func TestFairRequestsDuringAnOutageEndInTime(t *testing.T) {
 		if left, err := w.store.Queue(w.t.Context(), "job", 0, 10); err != nil || len(left) > 0 {
 			t.Errorf("left in the queue: %v, %v", left, err)
 		}
-		before.takeKind("job", broker.Fair)
+		before.takeKind("job", lock.Fair)
 	})
 }
 
@@ -174,39 +175,39 @@ func TestDowngradeKeepsTheLeaseRenewedAndWritersOut(t *testing.T) {
 				if ttl := w.shown().TTL; ttl < 19*time.Second {
 					t.Fatalf("%v remain while it %s, want 19 s", ttl, what)
 				}
-				other.busy(of("job", broker.Write))
+				other.busy(of("job", lock.Write))
 			}
 		}
-		write := c.takeAs(holder("job", broker.Write))
-		read := c.takeAs(holder("job", broker.Read))
+		write := c.takeAs(holder("job", lock.Write))
+		read := c.takeAs(holder("job", lock.Read))
 		renewed("writes")
 		c.release(write.Hold)
 		renewed("reads")
 		c.none()
 		c.release(read.Hold)
-		other.takeKind("job", broker.Write)
+		other.takeKind("job", lock.Write)
 	})
 }
 
 func TestAWritersReadHoldIsShownWhileItHasOne(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		shows := func(want ...broker.Kind) {
+		shows := func(want ...lock.Kind) {
 			t.Helper()
-			var got []broker.Kind
+			var got []lock.Kind
 			for _, l := range w.b.Leases("job", "", 10) {
 				got = append(got, l.Hold.Kind)
 			}
-			if !slices.Equal(got, want) || w.shown().Kind != broker.Write {
+			if !slices.Equal(got, want) || w.shown().Kind != lock.Write {
 				t.Errorf("got leases %v of a lock of kind %v, want %v of one that writes", got, w.shown().Kind, want)
 			}
 		}
-		c.takeAs(holder("job", broker.Write))
-		shows(broker.Write)
-		read := c.takeAs(holder("job", broker.Read))
-		shows(broker.Write, broker.Read)
+		c.takeAs(holder("job", lock.Write))
+		shows(lock.Write)
+		read := c.takeAs(holder("job", lock.Read))
+		shows(lock.Write, lock.Read)
 		c.release(read.Hold)
-		shows(broker.Write)
+		shows(lock.Write)
 	})
 }
 
@@ -214,9 +215,9 @@ func TestAWritersReadHoldIsShownWhileItHasOne(t *testing.T) {
 func TestNestedWriteLeasesLastAsLongAsTheLongest(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c, other := w.alive(), w.replica().alive()
-		c.takeAs(leased(holder("job", broker.Write), 10*time.Second))
-		c.takeAs(leased(holder("job", broker.Write), time.Second))
-		other.queueKind("job", broker.Write)
+		c.takeAs(leased(holder("job", lock.Write), 10*time.Second))
+		c.takeAs(leased(holder("job", lock.Write), time.Second))
+		other.queueKind("job", lock.Write)
 		time.Sleep(9900 * time.Millisecond)
 		other.none()
 		other.grantedWithin(150 * time.Millisecond)
@@ -226,10 +227,10 @@ func TestNestedWriteLeasesLastAsLongAsTheLongest(t *testing.T) {
 func TestASecondReadHoldDoesNotProlongTheFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c, writer := w.alive(), w.replica().alive()
-		c.takeAs(leased(holder("job", broker.Read), 4*time.Second))
-		writer.queueKind("job", broker.Write)
+		c.takeAs(leased(holder("job", lock.Read), 4*time.Second))
+		writer.queueKind("job", lock.Write)
 		time.Sleep(time.Second)
-		second := c.takeAs(leased(holder("job", broker.Read), time.Second))
+		second := c.takeAs(leased(holder("job", lock.Read), time.Second))
 		time.Sleep(500 * time.Millisecond)
 		c.release(second.Hold)
 		time.Sleep(2400 * time.Millisecond)
@@ -241,11 +242,11 @@ func TestASecondReadHoldDoesNotProlongTheFirst(t *testing.T) {
 func TestTwentyReadersBehindAWriterWorkAtTheSameTime(t *testing.T) {
 	inWorld(t, func(w *world) {
 		writer, there := w.alive(), w.replica()
-		g := writer.takeKind("job", broker.Write)
+		g := writer.takeKind("job", lock.Write)
 		var wg sync.WaitGroup
 		for i := range 20 {
 			c := []*world{w, there}[i%2].alive()
-			c.queueKind("job", broker.Read)
+			c.queueKind("job", lock.Read)
 			wg.Go(func() {
 				g := c.awaitGrant()
 				time.Sleep(800 * time.Millisecond)
@@ -264,12 +265,12 @@ func TestTwentyReadersBehindAWriterWorkAtTheSameTime(t *testing.T) {
 func TestFencesRiseWhateverWayALockIsTaken(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.replica().alive()
-		var last broker.Fence
+		var last lock.Fence
 		for _, req := range []broker.AcquireRequest{
-			of("job", broker.Exclusive), leased(of("job", broker.Exclusive), time.Minute),
-			waiting(of("job", broker.Exclusive), 0), waiting(of("job", broker.Exclusive), time.Second),
-			of("job", broker.Fair), waiting(of("job", broker.Fair), 0), of("job", broker.Read), of("job", broker.Write),
-			allOf(broker.Exclusive, "other", "job"),
+			of("job", lock.Exclusive), leased(of("job", lock.Exclusive), time.Minute),
+			waiting(of("job", lock.Exclusive), 0), waiting(of("job", lock.Exclusive), time.Second),
+			of("job", lock.Fair), waiting(of("job", lock.Fair), 0), of("job", lock.Read), of("job", lock.Write),
+			allOf(lock.Exclusive, "other", "job"),
 		} {
 			for _, c := range []*client{a, b} {
 				g := c.takeAs(req)
@@ -290,7 +291,7 @@ func TestFencesRiseWhateverWayALockIsTaken(t *testing.T) {
 }
 
 func TestARequestWithoutAHolderIsNobodyElse(t *testing.T) {
-	eachKind(t, []broker.Kind{broker.Exclusive, broker.Fair}, func(w *world, k broker.Kind) {
+	eachKind(t, []lock.Kind{lock.Exclusive, lock.Fair}, func(w *world, k lock.Kind) {
 		c, other := w.alive(), w.replica().alive()
 		g := c.takeAs(of("job", k))
 		c.busy(of("job", k))
@@ -334,7 +335,7 @@ func TestATimedWaitForPermitsEndsWhenTheyArrive(t *testing.T) {
 func TestPermitsThatAreOverUnknownOrReturnedCannotBeReturned(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		returns := func(h broker.Hold) { c.Release(c.id(), h); c.failed(broker.ErrNotHeld) }
+		returns := func(h broker.Hold) { c.Release(c.id(), h); c.failed(lock.ErrNotHeld) }
 		over := c.takeAs(leased(permits(2, 3), time.Second))
 		time.Sleep(1100 * time.Millisecond)
 		one[broker.Lost](c)
@@ -342,8 +343,8 @@ func TestPermitsThatAreOverUnknownOrReturnedCannotBeReturned(t *testing.T) {
 		done := c.takeAs(permits(3, 3))
 		c.release(done.Hold)
 		returns(done.Hold)
-		returns(broker.Hold{Name: "pool", Kind: broker.Semaphore, Holder: "#4711", Fence: done.Hold.Fence})
-		returns(broker.Hold{Name: "nowhere", Kind: broker.Semaphore, Holder: "#4711"})
+		returns(broker.Hold{Name: "pool", Kind: lock.Semaphore, Holder: "#4711", Fence: done.Hold.Fence})
+		returns(broker.Hold{Name: "nowhere", Kind: lock.Semaphore, Holder: "#4711"})
 		if st := w.look("nowhere"); st.Limit != 0 {
 			t.Errorf("got %+v, want no semaphore", st)
 		}
@@ -372,7 +373,7 @@ func TestPermitsAddUpBeforeAndAfterTheEndOfALease(t *testing.T) {
 		time.Sleep(2100 * time.Millisecond)
 		one[broker.Lost](c)
 		adds(3)
-		c.refused(permits(1, 2), broker.ErrLimitMismatch) // nobody makes it smaller than what is out
+		c.refused(permits(1, 2), lock.ErrLimitMismatch) // nobody makes it smaller than what is out
 		adds(3)
 	})
 }
@@ -391,7 +392,7 @@ func TestALeaseOfPermitsIsExtendedWhileItLasts(t *testing.T) {
 		time.Sleep(time.Second)
 		one[broker.Lost](c)
 		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second)})
-		c.failed(broker.ErrNotHeld)
+		c.failed(lock.ErrNotHeld)
 	})
 }
 
@@ -427,10 +428,10 @@ func TestTheGreatestLimitWorks(t *testing.T) {
 		}
 		c.release(g.Hold)
 		c.acquire(permits(1, 1))
-		if e, ok := errors.AsType[*broker.LimitError](one[broker.Failed](c).Err); !ok || e.Limit != math.MaxInt32 {
+		if e, ok := errors.AsType[*lock.LimitError](one[broker.Failed](c).Err); !ok || e.Limit != math.MaxInt32 {
 			t.Errorf("got %v, want a LimitError", e)
 		}
-		c.refused(permits(1, math.MaxInt32+1), broker.ErrInvalid)
+		c.refused(permits(1, math.MaxInt32+1), lock.ErrInvalid)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -19,12 +20,12 @@ import (
 // numbers. docs/redisson-checklist.md says which test is for which line.
 
 // reentrant are the kinds that a named holder can hold several times.
-var reentrant = []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write}
+var reentrant = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write}
 
 // rival is a request that cannot be granted while another one holds a name with this kind.
-func rival(name string, k broker.Kind) broker.AcquireRequest {
-	if k == broker.Read {
-		k = broker.Write
+func rival(name string, k lock.Kind) broker.AcquireRequest {
+	if k == lock.Read {
+		k = lock.Write
 	}
 	return of(name, k)
 }
@@ -50,7 +51,7 @@ func (w *world) shown() broker.LockInfo {
 }
 
 func TestALockIsShownHeldFromItsGrantToItsRelease(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		c, there := w.alive(), w.replica()
 		for range 100 {
 			g := c.takeAs(of("job", k))
@@ -66,7 +67,7 @@ func TestALockIsShownHeldFromItsGrantToItsRelease(t *testing.T) {
 }
 
 func TestTheHoldCountGoesUpAndDown(t *testing.T) {
-	eachKind(t, reentrant, func(w *world, k broker.Kind) {
+	eachKind(t, reentrant, func(w *world, k lock.Kind) {
 		c, other := w.alive(), w.replica().alive()
 		count := func(want uint32) {
 			if got := w.shown().Count; got != want {
@@ -90,7 +91,7 @@ func TestTheHoldCountGoesUpAndDown(t *testing.T) {
 }
 
 func TestOnlyTheOwnerIsShownAsTheHolder(t *testing.T) {
-	eachKind(t, reentrant, func(w *world, k broker.Kind) {
+	eachKind(t, reentrant, func(w *world, k lock.Kind) {
 		a, there := w.alive(), w.replica()
 		b := there.alive()
 		belongs := func(want *client) {
@@ -113,13 +114,13 @@ func TestOnlyTheOwnerIsShownAsTheHolder(t *testing.T) {
 }
 
 func TestAReleaseByOthersIsRefusedAndChangesNothing(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		a, b, c := w.alive(), w.alive(), w.replica().alive()
 		g := a.takeAs(of("job", k))
 		before := w.look("job")
 		for _, other := range []*client{b, c} {
 			other.Release(other.id(), g.Hold)
-			other.failed(broker.ErrNotHeld)
+			other.failed(lock.ErrNotHeld)
 		}
 		if after := w.look("job"); after != before {
 			t.Errorf("got %+v, want it as it was, %+v", after, before)
@@ -129,18 +130,18 @@ func TestAReleaseByOthersIsRefusedAndChangesNothing(t *testing.T) {
 }
 
 func TestAReleaseAfterTheEndOfTheLeaseIsRefused(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		late, other := w.alive(), w.replica().alive()
 		g := late.takeAs(leased(of("job", k), time.Second))
 		var h broker.Granted
-		if k == broker.Read {
+		if k == lock.Read {
 			h = other.takeAs(leased(of("job", k), 10*time.Second))
 		}
 		time.Sleep(1100 * time.Millisecond)
 		one[broker.Lost](late)
 		late.Release(late.id(), g.Hold)
-		late.failed(broker.ErrNotHeld)
-		if k == broker.Read {
+		late.failed(lock.ErrNotHeld)
+		if k == lock.Read {
 			other.release(h.Hold) // it has a lease of its own
 		}
 		w.free("job")
@@ -206,7 +207,7 @@ func TestManyWorkersAllComeThroughOneByOne(t *testing.T) {
 		clients, times int
 	}{{"a hundred clients once", 100, 1}, {"sixteen clients a hundred times", 16, 100}} {
 		t.Run(crowd.name, func(t *testing.T) {
-			eachKind(t, alone, func(w *world, k broker.Kind) {
+			eachKind(t, alone, func(w *world, k lock.Kind) {
 				worlds := []*world{w, w.replica()}
 				var v visits
 				var wg sync.WaitGroup
@@ -224,7 +225,7 @@ func TestManyWorkersAllComeThroughOneByOne(t *testing.T) {
 }
 
 func TestFifteenWorkersOfOneClientComeThroughOneByOne(t *testing.T) {
-	eachKind(t, alone, func(w *world, k broker.Kind) {
+	eachKind(t, alone, func(w *world, k lock.Kind) {
 		const workers = 15
 		c := w.alive()
 		for range workers {
@@ -307,7 +308,7 @@ func TestTheWatchdogKeepsExactlyWhatIsHeld(t *testing.T) {
 			c := there.open() // no time passes
 			wg.Go(func() {
 				for range 10_000 {
-					c.acquire(waiting(of("job", broker.Exclusive), 0))
+					c.acquire(waiting(of("job", lock.Exclusive), 0))
 					<-c.Outbox().Wake()
 					g, ok := c.Outbox().Take()[0].(broker.Granted)
 					if !ok {
@@ -337,7 +338,7 @@ func TestTheWatchdogKeepsExactlyWhatIsHeld(t *testing.T) {
 }
 
 func TestFourWorkersWithTwoNamesNeverWaitForATenthOfASecond(t *testing.T) {
-	eachKind(t, alone, func(w *world, k broker.Kind) {
+	eachKind(t, alone, func(w *world, k lock.Kind) {
 		var v [2]visits
 		var wg sync.WaitGroup
 		for i := range 4 {
@@ -356,7 +357,7 @@ func TestFourWorkersWithTwoNamesNeverWaitForATenthOfASecond(t *testing.T) {
 // TestTenWorkersWithShortLeasesLoseNoCount has each try for 4 s at most to get a lease of 2 s, five times.
 func TestTenWorkersWithShortLeasesLoseNoCount(t *testing.T) {
 	for _, lease := range []time.Duration{2 * time.Second, 2000 * time.Millisecond, time.Minute} {
-		eachKind(t, alone, func(w *world, k broker.Kind) {
+		eachKind(t, alone, func(w *world, k lock.Kind) {
 			worlds := []*world{w, w.replica()}
 			var v visits
 			var wg sync.WaitGroup
@@ -375,10 +376,10 @@ func TestTenWorkersWithShortLeasesLoseNoCount(t *testing.T) {
 }
 
 func TestForcedReleasesOfReadersAndWritersLeaveEachOtherAlone(t *testing.T) {
-	eachKind(t, []broker.Kind{broker.Read, broker.Write}, func(w *world, k broker.Kind) {
+	eachKind(t, []lock.Kind{lock.Read, lock.Write}, func(w *world, k lock.Kind) {
 		c, there := w.alive(), w.replica()
 		g := c.takeAs(of("job", k))
-		if ok, err := there.b.ForceRelease(t.Context(), "job", broker.Read+broker.Write-k); ok || err != nil {
+		if ok, err := there.b.ForceRelease(t.Context(), "job", lock.Read+lock.Write-k); ok || err != nil {
 			t.Errorf("got %v, %v, want nothing released", ok, err)
 		}
 		synctest.Wait()

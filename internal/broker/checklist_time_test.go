@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
 // What Redisson's behaviour checklist says of time: leases, waiting, renewal, losses.
 
 func TestReadersAndWritersGetAFixedLeaseAtItsEnd(t *testing.T) {
-	eachKind(t, []broker.Kind{broker.Read, broker.Write}, func(w *world, k broker.Kind) {
+	eachKind(t, []lock.Kind{lock.Read, lock.Write}, func(w *world, k lock.Kind) {
 		a, b := w.alive(), w.replica().alive()
-		other := broker.Read + broker.Write - k
+		other := lock.Read + lock.Write - k
 		a.takeAs(leased(of("job", k), 2*time.Second))
 		b.queueKind("job", other)
 		time.Sleep(1990 * time.Millisecond)
@@ -23,7 +24,7 @@ func TestReadersAndWritersGetAFixedLeaseAtItsEnd(t *testing.T) {
 }
 
 func TestTheRemainingTimeIsToldFromTheGrantToTheRelease(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		there := w.replica()
 		for want, req := range map[time.Duration]broker.AcquireRequest{
 			30 * time.Second: of("job", k), 7 * time.Second: leased(of("job", k), 7*time.Second),
@@ -46,7 +47,7 @@ func TestTheRemainingTimeIsToldFromTheGrantToTheRelease(t *testing.T) {
 }
 
 func TestNestedLeasesAreNotCutByReleases(t *testing.T) {
-	eachKind(t, reentrant, func(w *world, k broker.Kind) {
+	eachKind(t, reentrant, func(w *world, k lock.Kind) {
 		c := w.alive()
 		var g broker.Granted
 		for range 3 {
@@ -64,8 +65,8 @@ func TestNestedLeasesAreNotCutByReleases(t *testing.T) {
 }
 
 func TestWhatWasAskedForInVainIsNotRenewed(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			g, err := next()
 			time.Sleep(time.Second) // the answer is on its way
 			return g, err
@@ -87,7 +88,7 @@ func TestWhatWasAskedForInVainIsNotRenewed(t *testing.T) {
 }
 
 func TestALeaseIsRenewedAfterEarlierHoldsOfItsName(t *testing.T) {
-	eachKind(t, reentrant, func(w *world, k broker.Kind) {
+	eachKind(t, reentrant, func(w *world, k lock.Kind) {
 		c := w.alive()
 		g := c.takeAs(holder("job", k))
 		c.takeAs(holder("job", k))
@@ -110,7 +111,7 @@ func TestFiftyReadersAreAllRenewed(t *testing.T) {
 		holds := make([]broker.Hold, len(readers))
 		for i := range readers {
 			readers[i] = worlds[i%2].alive()
-			holds[i] = readers[i].takeKind("job", broker.Read).Hold
+			holds[i] = readers[i].takeKind("job", lock.Read).Hold
 		}
 		time.Sleep(35 * time.Second)
 		for i, c := range readers {
@@ -121,13 +122,13 @@ func TestFiftyReadersAreAllRenewed(t *testing.T) {
 }
 
 func TestAReleaseAfterALossOfDataIsRefusedAndTheNextHoldIsRenewed(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		c := w.alive()
 		for range 2 {
 			g := c.takeAs(of("job", k))
 			w.lose()
 			c.Release(c.id(), g.Hold)
-			c.failed(broker.ErrNotHeld)
+			c.failed(lock.ErrNotHeld)
 			next := c.takeAs(of("job", k))
 			time.Sleep(2 * 30 * time.Second)
 			c.none()
@@ -141,7 +142,7 @@ func TestAReleaseAfterALossOfDataIsRefusedAndTheNextHoldIsRenewed(t *testing.T) 
 
 func TestAWatcherIsToldOnceOfEachEndUntilItLeaves(t *testing.T) {
 	for what, end := range map[string]func(w *world, c *client){
-		"expired": func(_ *world, c *client) { c.takeAs(leased(of("job", broker.Exclusive), 2*time.Second)) },
+		"expired": func(_ *world, c *client) { c.takeAs(leased(of("job", lock.Exclusive), 2*time.Second)) },
 		"deleted": func(w *world, c *client) { c.take("job"); w.store.Store.(*memstore.Store).Expire("job") },
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // driveLocked has somebody ask the store for the head of a queue, if that makes sense and nobody does yet.
@@ -61,8 +63,8 @@ type turn struct {
 	enlist  []*waiter
 	w       *waiter
 	a       attempt // not made yet
-	kind    Kind
-	next    []Owner // who may be told by other programs that it is its turn
+	kind    lock.Kind
+	next    []lock.Owner // who may be told by other programs that it is its turn
 	pause   time.Duration
 	failing bool // the last attempt did not reach the store
 }
@@ -114,8 +116,8 @@ func (b *Broker) nextTurn(q *queue) turn {
 func (b *Broker) conclude(w *waiter, a attempt) {
 	b.mu.Lock()
 	q := w.q
-	var held *HeldError
-	if a.unsure || errors.Is(a.err, ErrOutcomeUnknown) {
+	var held *lock.HeldError
+	if a.unsure || errors.Is(a.err, lock.ErrOutcomeUnknown) {
 		w.unsure, w.expected = true, false
 	}
 	if a.err == nil || errors.As(a.err, &held) {
@@ -139,7 +141,7 @@ func (b *Broker) conclude(w *waiter, a attempt) {
 		q.againLocked(w, fails+1)
 	case held != nil:
 		b.refuseLocked(w, NotGranted{
-			ID: w.id, Cause: ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0), HeldBy: held.HeldBy,
+			ID: w.id, Cause: lock.ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0), HeldBy: held.HeldBy,
 		})
 	case w.queued && retriable(a.err):
 		b.tooLateLocked(w, a.err)
@@ -166,12 +168,12 @@ func (q *queue) againLocked(w *waiter, fails int) {
 }
 
 // refusedLocked has a waiter wait on: for a hold to end, or for another name.
-func (b *Broker) refusedLocked(w *waiter, a attempt, held *HeldError) {
+func (b *Broker) refusedLocked(w *waiter, a attempt, held *lock.HeldError) {
 	q := w.q
 	q.refusals++
 	elsewhere := w.all != nil && held.Name != "" && held.Name != q.name
 	position := w.positionLocked()
-	if w.claim.Kind == Fair && !elsewhere {
+	if w.claim.Kind == lock.Fair && !elsewhere {
 		position = held.Ahead
 		q.placeLocked(w)
 	}
@@ -190,7 +192,7 @@ func (b *Broker) refusedLocked(w *waiter, a attempt, held *HeldError) {
 		b.moveLocked(w, held.Name)
 	case w.giveWayLocked(), q.insteadLocked(w, held.HeldBy):
 	case q.headLocked() == w && a.hurries == q.hurries:
-		q.tryAt = time.Now().Add(held.pause(w.claim.Kind))
+		q.tryAt = time.Now().Add(pauseFor(held, w.claim.Kind))
 	}
 }
 
@@ -229,16 +231,16 @@ func (b *Broker) forfeit(w *waiter, a attempt) {
 }
 
 func retriable(err error) bool {
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrStoreFull)
+	return errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrOutcomeUnknown) || errors.Is(err, lock.ErrStoreFull)
 }
 
-// pause is how long to wait for a hold to end by itself. A place has to be kept meanwhile.
-func (e *HeldError) pause(k Kind) time.Duration {
+// pauseFor is how long to wait for a hold to end by itself. A place has to be kept meanwhile.
+func pauseFor(e *lock.HeldError, k lock.Kind) time.Duration {
 	most := pollInterval
 	if k.Placed() {
 		most = placeInterval
 	}
-	if e.RetryAfter == NoTTL {
+	if e.RetryAfter == lock.NoTTL {
 		return most
 	}
 	return max(min(e.RetryAfter+time.Millisecond, most), time.Millisecond)

@@ -4,21 +4,23 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // ear is how a driver sleeps. It listens to its name from the first sleep on.
 type ear struct {
 	b    *Broker
 	q    *queue
-	kind Kind // of what it listens to
+	kind lock.Kind // of what it listens to
 	stop func()
-	live *atomic.Bool     // the store confirmed that it is listened to
-	own  map[Owner]func() // ends listening to what is told to these fair waiters only
+	live *atomic.Bool          // the store confirmed that it is listened to
+	own  map[lock.Owner]func() // ends listening to what is told to these fair waiters only
 }
 
 // sleep returns when the name may be free: after pause, when its release is heard, when listening begins or was
 // interrupted, or when nobody waits any more.
-func (e *ear) sleep(k Kind, next []Owner, pause time.Duration) {
+func (e *ear) sleep(k lock.Kind, next []lock.Owner, pause time.Duration) {
 	e.attend(next)
 	if e.stop == nil || e.kind != k {
 		e.close()
@@ -31,19 +33,19 @@ func (e *ear) sleep(k Kind, next []Owner, pause time.Duration) {
 	e.rest(pause)
 }
 
-func (e *ear) listen(k Kind) {
+func (e *ear) listen(k lock.Kind) {
 	live := new(atomic.Bool)
 	e.kind, e.live = k, live
-	e.stop = e.b.store.Listen(e.q.name, k, func(n Notice) {
-		if n.What == NoticeListening || n.What == NoticeDeaf {
-			live.Store(n.What == NoticeListening)
+	e.stop = e.b.store.Listen(e.q.name, k, func(n lock.Notice) {
+		if n.What == lock.NoticeListening || n.What == lock.NoticeDeaf {
+			live.Store(n.What == lock.NoticeListening)
 		}
 		e.b.heard(e.q, n)
 	})
 }
 
 // attend listens to what other programs tell the next fair waiters, and to nothing for others any more.
-func (e *ear) attend(next []Owner) {
+func (e *ear) attend(next []lock.Owner) {
 	for o, stop := range e.own {
 		if !slices.Contains(next, o) {
 			stop()
@@ -55,23 +57,23 @@ func (e *ear) attend(next []Owner) {
 			continue
 		}
 		if e.own == nil {
-			e.own = make(map[Owner]func())
+			e.own = make(map[lock.Owner]func())
 		}
-		e.own[o] = e.b.store.ListenTurn(e.q.name, o, func(n Notice) { e.b.heardTurn(e.q, o, n) })
+		e.own[o] = e.b.store.ListenTurn(e.q.name, o, func(n lock.Notice) { e.b.heardTurn(e.q, o, n) })
 	}
 }
 
 // heardTurn has a queue try again if one of its waiters may be meant. What was told before it could be heard was told to
 // the one that was the next one.
-func (b *Broker) heardTurn(q *queue, o Owner, n Notice) {
+func (b *Broker) heardTurn(q *queue, o lock.Owner, n lock.Notice) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch n.What {
-	case NoticeListening:
+	case lock.NoticeListening:
 		if w := q.headLocked(); w != nil && w.claim.Owner == o {
 			q.hurryLocked()
 		}
-	case NoticeReleased:
+	case lock.NoticeReleased:
 		if q.meantLocked(n) {
 			q.hurryLocked()
 		}
@@ -105,7 +107,7 @@ func (e *ear) end() {
 }
 
 // heard has a queue try again if a notice concerns it.
-func (b *Broker) heard(q *queue, n Notice) {
+func (b *Broker) heard(q *queue, n lock.Notice) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !q.meantLocked(n) {
@@ -113,8 +115,8 @@ func (b *Broker) heard(q *queue, n Notice) {
 	}
 	within := n.After + time.Millisecond
 	switch n.What {
-	case NoticeTurn:
-	case NoticeDeaf:
+	case lock.NoticeTurn:
+	case lock.NoticeDeaf:
 		within = blindPollInterval
 	default:
 		q.hurryLocked()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
@@ -31,11 +32,11 @@ func TestAHandOverIsTrustedFromTheCallThatMayHaveMadeIt(t *testing.T) {
 		g := a.take("job")
 		b.acquire(broker.AcquireRequest{Name: "job", Lease: new(10 * time.Second)})
 		one[broker.Queued](b)
-		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			w.store.onRelease(nil)
 			_, _ = next() // hands over, and the reply is lost
 			time.Sleep(2 * time.Second)
-			return broker.Returned{}, errUnknown
+			return lock.Returned{}, errUnknown
 		})
 		a.Release(a.id(), g.Hold)
 		time.Sleep(2 * time.Second)
@@ -63,7 +64,7 @@ func TestClearingUpForAWaiterLeavesTheNextOneOfItsHolderAlone(t *testing.T) {
 		one[broker.Queued](c)
 		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
 		one[broker.Queued](c)
-		w.store.onAcquire(func(func() (broker.Grant, error)) (broker.Grant, error) { return broker.Grant{}, errUnknown })
+		w.store.onAcquire(func(func() (lock.Grant, error)) (lock.Grant, error) { return lock.Grant{}, errUnknown })
 		other.release(g.Hold)
 		time.Sleep(time.Second)
 		c.Cancel(c.id(), first)
@@ -83,10 +84,10 @@ func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
 		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
 		g := one[broker.Granted](c)
 		calls := 0
-		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			time.Sleep(time.Second) // the waiter asks first
 			if calls++; calls == 1 {
-				return broker.Returned{}, broker.ErrUnavailable
+				return lock.Returned{}, lock.ErrUnavailable
 			}
 			return next()
 		})
@@ -113,11 +114,11 @@ func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
 
 func TestALateCommandOfClearingUpLeavesLaterHoldsAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(lose[broker.Grant](2))
-		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onAcquire(lose[lock.Grant](2))
+		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			w.store.onRelease(nil)
 			go func() { time.Sleep(5 * time.Second); _, _ = next() }()
-			return broker.Returned{}, errUnknown
+			return lock.Returned{}, errUnknown
 		})
 		c := w.alive()
 		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
@@ -149,9 +150,9 @@ func TestALostHoldOfANamedHolderIsNotGrantedAgainWithItsFence(t *testing.T) {
 func TestWhatAWaiterMayHaveTakenIsGivenBackForAsLongAsItWouldLast(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquire(lose[broker.Grant](2))
-		w.store.onRelease(func(broker.Return, func() (broker.Returned, error)) (broker.Returned, error) {
-			return broker.Returned{}, broker.ErrUnavailable
+		w.store.onAcquire(lose[lock.Grant](2))
+		w.store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
+			return lock.Returned{}, lock.ErrUnavailable
 		})
 		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
 		c.failed(errUnknown)
@@ -165,14 +166,14 @@ func TestWhatAWaiterMayHaveTakenIsGivenBackForAsLongAsItWouldLast(t *testing.T) 
 func TestWhatACancelledWaiterTookIsGivenBackWhenTheStoreIsBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			g, err := next()
 			time.Sleep(time.Second)
 			return g, err
 		})
 		id := c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
 		synctest.Wait()
-		w.store.setDown(broker.ErrUnavailable)
+		w.store.setDown(lock.ErrUnavailable)
 		c.Cancel(c.id(), id)
 		time.Sleep(time.Minute)
 		w.store.setDown(nil)
@@ -187,10 +188,10 @@ func TestWhatWasHandedToALeavingWaiterIsGivenBackWhenTheStoreIsBack(t *testing.T
 		g := a.take("job")
 		id := b.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
 		one[broker.Queued](b)
-		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			r, err := next()
 			time.Sleep(time.Second)
-			w.store.setDown(broker.ErrUnavailable)
+			w.store.setDown(lock.ErrUnavailable)
 			return r, err
 		})
 		a.Release(a.id(), g.Hold)
@@ -207,11 +208,11 @@ func TestAUnaryGrantThatComesWithTheEndOfItsCallIsGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for range 200 {
 			ctx, cancel := context.WithCancel(w.t.Context())
-			w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+			w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 				defer cancel()
 				return next()
 			})
-			_, refused, err := w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: broker.Exclusive, Lease: time.Hour})
+			_, refused, err := w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
 			if err != nil || refused == nil || !errors.Is(refused.Cause, broker.ErrCancelled) {
 				w.t.Fatalf("got %v, %v, want cancelled", refused, err)
 			}
@@ -244,13 +245,13 @@ func TestCloseAnswersUnaryWaiters(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(w.t.Context())
 		cancel()
-		_, _, _ = w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: broker.Exclusive, Lease: time.Hour})
+		_, _, _ = w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
 	})
 }
 
 func TestCloseGivesBackWhatIsJustBeingTaken(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			g, err := next()
 			time.Sleep(time.Second)
 			return g, err
@@ -271,7 +272,7 @@ func TestAllLeasesAreVerifiedAfterForcedReleasesMayHaveBeenMissed(t *testing.T) 
 		r := start(w.t, testConfig(), &faults{Store: deaf})
 		c := r.alive()
 		c.take("job")
-		if released, err := w.b.ForceRelease(w.t.Context(), "job", broker.Exclusive); err != nil || !released {
+		if released, err := w.b.ForceRelease(w.t.Context(), "job", lock.Exclusive); err != nil || !released {
 			w.t.Fatalf("got %v, %v", released, err)
 		}
 		c.none()
@@ -282,7 +283,7 @@ func TestAllLeasesAreVerifiedAfterForcedReleasesMayHaveBeenMissed(t *testing.T) 
 
 // deafStore hears of forced releases only what a test tells it.
 type deafStore struct {
-	broker.Store
+	lock.Store
 	forced func(string)
 }
 
@@ -323,20 +324,20 @@ func TestWhatAnExtensionMayHaveProlongedIsGivenBackAfterTheLeaseIsLost(t *testin
 
 // slowStore answers late what prolongs a lease.
 type slowStore struct {
-	broker.Store
+	lock.Store
 	delay time.Duration
 }
 
 // StartAcquire and StartRelease take the same way as Acquire and Release.
-func (s *slowStore) StartAcquire(claim broker.Claim, done func(broker.Grant, error)) {
+func (s *slowStore) StartAcquire(claim lock.Claim, done func(lock.Grant, error)) {
 	go func() { done(s.Acquire(context.Background(), claim)) }()
 }
 
-func (s *slowStore) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+func (s *slowStore) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	go func() { done(s.Release(context.Background(), r)) }()
 }
 
-func (s *slowStore) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+func (s *slowStore) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	g, err := s.Store.Acquire(ctx, c)
 	if c.Count > 1 {
 		time.Sleep(s.delay)
@@ -344,11 +345,11 @@ func (s *slowStore) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, 
 	return g, err
 }
 
-func (s *slowStore) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
+func (s *slowStore) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go func() { done(s.Extend(context.Background(), r)) }()
 }
 
-func (s *slowStore) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
+func (s *slowStore) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
 	left, err := s.Store.Extend(ctx, r)
 	if r.TTL > time.Hour {
 		time.Sleep(s.delay)
@@ -363,7 +364,7 @@ func TestOperationsUnderWayAreBounded(t *testing.T) {
 		c := w.alive()
 		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
 		one[broker.Granted](c)
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			time.Sleep(time.Second)
 			return next()
 		})
@@ -415,8 +416,8 @@ func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 			w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: strings.Repeat("x", 22)})
 		}}
 		r := start(w.t, testConfig(), &faults{Store: stolen})
-		got, err := r.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute})
-		if !errors.Is(err, broker.ErrNotHeld) {
+		got, err := r.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute})
+		if !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("got %+v, %v, want ErrNotHeld", got, err)
 		}
 	})
@@ -424,11 +425,11 @@ func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 
 // looksLate is a Store where something happens before each Look.
 type looksLate struct {
-	broker.Store
+	lock.Store
 	look func()
 }
 
-func (l *looksLate) Look(ctx context.Context, name string) (broker.State, error) {
+func (l *looksLate) Look(ctx context.Context, name string) (lock.State, error) {
 	l.look()
 	return l.Store.Look(ctx, name)
 }
@@ -441,7 +442,7 @@ func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {
 		store := &faults{Store: &renewsNothing{w.store.Store}}
 		c := start(w.t, cfg, store).open()
 		g := c.take("job")
-		store.setDown(broker.ErrUnavailable)
+		store.setDown(lock.ErrUnavailable)
 		time.Sleep(2 * time.Second)
 		one[broker.AtRisk](c)
 		store.setDown(nil)
@@ -460,22 +461,22 @@ func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {
 }
 
 // renewsNothing is a Store that cannot renew.
-type renewsNothing struct{ broker.Store }
+type renewsNothing struct{ lock.Store }
 
-func (*renewsNothing) Renew(_ context.Context, rs []broker.Renewal, done func(int, error)) {
+func (*renewsNothing) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
 	for i := range rs {
-		done(i, broker.ErrUnavailable)
+		done(i, lock.ErrUnavailable)
 	}
 }
 
 func TestAnAttemptExecutedAfterTheReleaseIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := true
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			if first {
 				first = false
 				go func() { time.Sleep(5 * time.Second); _, _ = next() }()
-				return broker.Grant{}, broker.ErrOutcomeUnknown
+				return lock.Grant{}, lock.ErrOutcomeUnknown
 			}
 			return next()
 		})

@@ -4,41 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 )
 
-// What can go wrong. grpcapi has one table that gives each its code and reason.
+// What can go wrong, besides what the store answers. grpcapi has one table that gives each its code and reason.
 var (
-	// ErrHeld: another owner has the name. Usually inside a *HeldError.
-	ErrHeld = errors.New("the lock is held")
 	// ErrTimedOut: the wait ended.
 	ErrTimedOut = errors.New("the wait ended before the lock was granted")
 	// ErrCancelled: the client took its request back.
 	ErrCancelled = errors.New("the request was cancelled")
-	// ErrNotHeld: the owner does not hold the name.
-	ErrNotHeld = errors.New("the lock is not held by this holder")
-	// ErrStale: the owner holds the name with another fence.
-	ErrStale = errors.New("the fence is not that of the current hold")
 	// ErrLost: a hold ended without being released.
 	ErrLost = errors.New("the lock was lost")
 	// ErrNotWaiting: the request to cancel does not wait.
 	ErrNotWaiting = errors.New("no such request waits")
 	// ErrRepeated: the request id was used before.
 	ErrRepeated = errors.New("the request id was used before, or is too far below the greatest one")
-	// ErrUnavailable: the store cannot be reached; surely nothing was done.
-	ErrUnavailable = errors.New("the store cannot be reached")
-	// ErrOutcomeUnknown: the store did not answer; it may have acted.
-	ErrOutcomeUnknown = errors.New("the store did not answer, the outcome is unknown")
-	// ErrKindMismatch: the name is in use for something else.
-	ErrKindMismatch = errors.New("the name is in use for something else")
-	// ErrLimitMismatch: the semaphore has another limit. Usually inside a *LimitError.
-	ErrLimitMismatch = errors.New("the semaphore has another limit")
 	// ErrUpgrade: a holder that reads cannot get the write lock: it would wait for itself.
 	ErrUpgrade = errors.New("a read lock cannot be upgraded to a write lock")
-	// ErrStoreFull: the store has no room.
-	ErrStoreFull = errors.New("the store is full")
-	// ErrUnsupported: this server cannot do that.
-	ErrUnsupported = errors.New("not supported by this server")
 	// ErrSessionExpired: the session ended, or never was.
 	ErrSessionExpired = errors.New("the session has expired")
 	// ErrSilent: the client was not heard for a session TTL.
@@ -56,55 +37,9 @@ var (
 	// ErrAdminOnly: only operators may do that.
 	ErrAdminOnly = errors.New("only operators may do that, at the server's admin_listen address (127.0.0.1:7422 unless " +
 		"it is configured otherwise; lockctl --admin-addr)")
-	// ErrInvalid: a value is not allowed. Usually inside an *InvalidError.
-	ErrInvalid = errors.New("invalid request")
 	// ErrQuota: a limit is reached. Usually inside a *QuotaError.
 	ErrQuota = errors.New("a limit is reached")
 )
-
-// HeldError is ErrHeld with what is known of the hold in the way.
-type HeldError struct {
-	// Name is the lock in the way; empty stands for the only one that was claimed.
-	Name string
-	// RetryAfter is when the name may be free by itself: the remaining time of that hold, NoTTL if it has none.
-	RetryAfter time.Duration
-	HeldBy     Owner
-	// Ahead is how many fair waiters are before the claim's owner, as far as known; 0 for other kinds.
-	Ahead int
-}
-
-func (e *HeldError) Error() string { return fmt.Sprintf("%v by %q", ErrHeld, e.HeldBy) }
-func (e *HeldError) Unwrap() error { return ErrHeld }
-
-// LimitError is ErrLimitMismatch with the limit the semaphore has, 0 if it has none yet and none was claimed.
-type LimitError struct{ Limit uint32 }
-
-func (e *LimitError) Error() string {
-	if e.Limit == 0 {
-		return "the semaphore has no limit yet, and none was given"
-	}
-	return fmt.Sprintf("%v: %d", ErrLimitMismatch, e.Limit)
-}
-func (e *LimitError) Unwrap() error { return ErrLimitMismatch }
-
-// GoneError says that a hold which was believed to be there is not.
-type GoneError struct {
-	// Reason is LostData if the store has lost its data since the hold was last seen, or forgot its fence; else LostForced.
-	Reason LostReason
-}
-
-func (e *GoneError) Error() string { return fmt.Sprintf("%v (%v)", ErrNotHeld, e.Reason) }
-func (e *GoneError) Unwrap() error { return ErrNotHeld }
-
-// InvalidError is ErrInvalid with the field and a machine-readable reason.
-type InvalidError struct {
-	Field  string
-	Reason string // UPPER_SNAKE, part of the API
-	Detail string
-}
-
-func (e *InvalidError) Error() string { return e.Field + ": " + e.Detail }
-func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
 // QuotaError is ErrQuota with the limit that is reached.
 type QuotaError struct {
@@ -118,27 +53,3 @@ func (e *QuotaError) Error() string {
 	return fmt.Sprintf("at most %d %s", e.Limit, strings.ReplaceAll(e.Subject, "_", " "))
 }
 func (e *QuotaError) Unwrap() error { return ErrQuota }
-
-// LostReason says why a hold was lost.
-type LostReason uint8
-
-// The reasons.
-const (
-	// LostExpired: its validity ended.
-	LostExpired LostReason = iota + 1
-	// LostForced: somebody freed the name by force.
-	LostForced
-	// LostData: the store lost its data.
-	LostData
-	// LostSession: the session ended.
-	LostSession
-)
-
-// String is the reason's name in logs and metrics.
-func (r LostReason) String() string {
-	names := [...]string{"unknown", "expired", "forced", "data_loss", "session_ended"}
-	if int(r) >= len(names) {
-		return names[0]
-	}
-	return names[r]
-}

@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
 
 // Event is something a session's stream must tell its client.
 type Event interface{ isEvent() }
@@ -8,9 +12,9 @@ type Event interface{ isEvent() }
 // Hold names one hold of a session.
 type Hold struct {
 	Name   string
-	Kind   Kind
+	Kind   lock.Kind
 	Holder string
-	Fence  Fence
+	Fence  lock.Fence
 	// AcquiredBy is the request that took it first. Told, but not asked for: its owner in the store is
 	// "<session>:<holder>#<request>".
 	AcquiredBy uint64
@@ -40,7 +44,7 @@ type (
 		Cause      error
 		Name       string        // the one in the way of several, if known
 		RetryAfter time.Duration // 0 if not known
-		HeldBy     Owner
+		HeldBy     lock.Owner
 	}
 	// Queued: the request waits. It may be told again, with another position.
 	Queued struct {
@@ -94,7 +98,7 @@ type (
 	// Lost: a hold ended without being released.
 	Lost struct {
 		Hold   Hold
-		Reason LostReason
+		Reason lock.LostReason
 	}
 	// AtRisk: the store cannot be reached.
 	AtRisk struct{ Validity Validity }
@@ -103,8 +107,8 @@ type (
 	// Unlocked: a hold of a watched name ended.
 	Unlocked struct {
 		Name  string
-		Cause EndCause
-		Fence Fence // 0 if it is not known
+		Cause lock.EndCause
+		Fence lock.Fence // 0 if it is not known
 		// Merged is how many earlier ends are told by this event as well.
 		Merged uint32
 	}

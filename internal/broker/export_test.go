@@ -3,6 +3,8 @@ package broker
 import (
 	"fmt"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Residue describes what a broker still keeps, "" if nothing. A driver or a compensation at its end may need a moment.
@@ -59,7 +61,7 @@ type FairLine struct {
 func NewFairLine(n int) *FairLine {
 	l := &FairLine{q: &queue{name: "job"}}
 	for i := range n {
-		w := &waiter{claim: Claim{Name: "job", Kind: Fair, Owner: Owner(fmt.Sprint(i))}}
+		w := &waiter{claim: lock.Claim{Name: "job", Kind: lock.Fair, Owner: lock.Owner(fmt.Sprint(i))}}
 		l.q.pushLocked(w)
 		l.q.placeLocked(w)
 		l.ws = append(l.ws, w)
@@ -68,13 +70,13 @@ func NewFairLine(n int) *FairLine {
 }
 
 // Begin begins a round, and returns the waiters of its first piece.
-func (l *FairLine) Begin() []Owner {
+func (l *FairLine) Begin() []lock.Owner {
 	l.q.places.round.at, l.q.places.keepAt = nil, time.Time{}
 	return l.Go()
 }
 
 // Go returns the next piece of the round, empty at its end.
-func (l *FairLine) Go() (owners []Owner) {
+func (l *FairLine) Go() (owners []lock.Owner) {
 	for _, w := range l.q.places.dueLocked(l.q, time.Now(), true) {
 		owners = append(owners, w.claim.Owner)
 	}

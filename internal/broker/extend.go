@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // ExtendRequest asks that a lease lasts until another time, or is renewed.
@@ -21,7 +23,7 @@ type extension struct {
 	id      uint64
 	auto    bool // what the lease is to be
 	shorten bool
-	r       Renewal
+	r       lock.Renewal
 	was     time.Time   // the validity before
 	levels  []level     // before
 	end     time.Time   // until when the last store call has the hold last
@@ -51,7 +53,7 @@ func (s *Session) Extend(id uint64, req ExtendRequest) {
 func (b *Broker) extend(l *Lease, id uint64, req ExtendRequest, asked time.Time) {
 	b.mu.Lock()
 	if !l.over && b.tooOld(asked) {
-		l.sess.emitLocked(Failed{ID: id, Err: ErrUnavailable})
+		l.sess.emitLocked(Failed{ID: id, Err: lock.ErrUnavailable})
 		b.mu.Unlock()
 		return
 	}
@@ -79,7 +81,7 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error
 		defer b.wg.Done()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		if errors.Is(err, ErrOutcomeUnknown) {
+		if errors.Is(err, lock.ErrOutcomeUnknown) {
 			b.wg.Go(func() {
 				e.end, err = b.extendAgain(e.r, false)
 				b.mu.Lock()
@@ -100,10 +102,10 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error
 func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error) {
 	e := extension{
 		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, levels: slices.Clone(l.levels), noted: func(error) {},
-		r: Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen},
+		r: lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen},
 	}
 	if l.over {
-		return e, ErrNotHeld
+		return e, lock.ErrNotHeld
 	}
 	if e.auto {
 		e.r.TTL = max(time.Until(l.autoEndLocked()), time.Millisecond)
@@ -143,17 +145,17 @@ func (b *Broker) extendedLocked(e extension, err error) {
 	if e.shorten {
 		l.shortening = false
 	}
-	var gone *GoneError
+	var gone *lock.GoneError
 	switch {
 	case l.over:
-		s.emitLocked(Failed{ID: e.id, Err: ErrNotHeld})
+		s.emitLocked(Failed{ID: e.id, Err: lock.ErrNotHeld})
 	case err == nil:
 		l.changeLocked(e)
 		b.keeper.Keep(l, l.until)
 		s.emitLocked(Extended{ID: e.id, Validity: s.validityLocked(l.until)})
 	case errors.As(err, &gone):
 		l.loseLocked(gone.Reason)
-		s.emitLocked(Failed{ID: e.id, Err: ErrNotHeld})
+		s.emitLocked(Failed{ID: e.id, Err: lock.ErrNotHeld})
 	default:
 		if e.shorten {
 			l.notShortenedLocked(e, err)
@@ -181,7 +183,7 @@ func (l *Lease) changeLocked(e extension) {
 // lease is renewed at once, which makes its end sure again.
 func (l *Lease) notShortenedLocked(e extension, err error) {
 	l.changed = time.Now() // the renewal that follows counts
-	if !errors.Is(err, ErrOutcomeUnknown) {
+	if !errors.Is(err, lock.ErrOutcomeUnknown) {
 		l.until, l.levels = e.was, e.levels
 	}
 	l.b.keeper.Keep(l, l.until)
@@ -204,24 +206,24 @@ func (l *Lease) outlastLocked() {
 
 // extendOne prolongs or shortens one hold, and asks once more if the store does not answer. It returns until when the hold
 // can be trusted.
-func (b *Broker) extendOne(r Renewal, shorten bool) (end time.Time, err error) {
+func (b *Broker) extendOne(r lock.Renewal, shorten bool) (end time.Time, err error) {
 	end, err = b.extendCall(r, shorten)
-	if errors.Is(err, ErrOutcomeUnknown) {
+	if errors.Is(err, lock.ErrOutcomeUnknown) {
 		return b.extendAgain(r, shorten)
 	}
 	return end, err
 }
 
 // extendAgain is the second call. That it did nothing says nothing of the first.
-func (b *Broker) extendAgain(r Renewal, shorten bool) (end time.Time, err error) {
+func (b *Broker) extendAgain(r lock.Renewal, shorten bool) (end time.Time, err error) {
 	end, err = b.extendCall(r, shorten)
-	if errors.Is(err, ErrUnavailable) {
-		err = errors.Join(ErrOutcomeUnknown, err)
+	if errors.Is(err, lock.ErrUnavailable) {
+		err = errors.Join(lock.ErrOutcomeUnknown, err)
 	}
 	return end, err
 }
 
-func (b *Broker) extendCall(r Renewal, shorten bool) (end time.Time, err error) {
+func (b *Broker) extendCall(r lock.Renewal, shorten bool) (end time.Time, err error) {
 	start, left := time.Now(), r.TTL
 	if shorten {
 		err = b.store.Shorten(b.ctx, r)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // extend changes a lease and returns for how long it can then be trusted.
@@ -28,11 +29,11 @@ func (c *client) about(got, want time.Duration) {
 // eachLease runs a test with a request of each kind.
 func eachLease(t *testing.T, test func(w *world, req broker.AcquireRequest)) {
 	t.Helper()
-	for _, kind := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write, broker.Semaphore} {
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				req := broker.AcquireRequest{Name: "door", Kind: kind, Holder: "h"}
-				if kind == broker.Semaphore {
+				if kind == lock.Semaphore {
 					req.Permits, req.Limit, req.Holder = 2, 3, ""
 				}
 				test(w, req)
@@ -46,7 +47,7 @@ func TestALeaseIsShortened(t *testing.T) {
 		c := w.alive()
 		req.Lease = new(time.Hour)
 		g := c.takeAs(req)
-		if req.Kind != broker.Semaphore {
+		if req.Kind != lock.Semaphore {
 			c.acquire(req) // once more
 			one[broker.Granted](c)
 		}
@@ -60,7 +61,7 @@ func TestALeaseIsShortened(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		c.none()
 		time.Sleep(time.Second)
-		if lost := one[broker.Lost](c); lost.Reason != broker.LostExpired {
+		if lost := one[broker.Lost](c); lost.Reason != lock.LostExpired {
 			t.Errorf("got %v, want expired", lost.Reason)
 		}
 		w.free("door")
@@ -101,8 +102,8 @@ func TestThoseWhoWaitHearOfAnEarlierEnd(t *testing.T) {
 		c, other := w.alive(), w.replica().alive()
 		req.Lease = new(time.Hour)
 		g := c.takeAs(req)
-		if req.Kind == broker.Read {
-			req.Kind = broker.Write
+		if req.Kind == lock.Read {
+			req.Kind = lock.Write
 		}
 		other.queueAs(req)
 		c.extend(g.Hold, new(2*time.Second), true)
@@ -119,7 +120,7 @@ func TestALateRenewalDoesNotUndoAShortening(t *testing.T) {
 		w.store.onRenew(func() { renewing <- struct{}{}; <-free })
 		<-renewing
 		w.store.onRenew(nil)
-		other.queueAs(broker.AcquireRequest{Name: "door", Kind: broker.Exclusive})
+		other.queueAs(broker.AcquireRequest{Name: "door", Kind: lock.Exclusive})
 		c.about(c.extend(g.Hold, new(3*time.Second), true), 3*time.Second)
 		time.Sleep(time.Second)
 		close(free)
@@ -139,17 +140,17 @@ func TestAShorteningOfUnknownOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				c := w.alive()
-				fixed := c.takeAs(broker.AcquireRequest{Name: "fixed", Kind: broker.Exclusive, Lease: new(time.Hour)})
+				fixed := c.takeAs(broker.AcquireRequest{Name: "fixed", Kind: lock.Exclusive, Lease: new(time.Hour)})
 				auto := c.take("auto")
 				w.store.onShorten(func(next func() error) error {
 					if executed {
 						_ = next()
 					}
-					return broker.ErrOutcomeUnknown
+					return lock.ErrOutcomeUnknown
 				})
 				for _, g := range []broker.Granted{fixed, auto} {
 					c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
-					c.failed(broker.ErrOutcomeUnknown)
+					c.failed(lock.ErrOutcomeUnknown)
 				}
 				w.store.onShorten(nil)
 				for _, l := range c.allHolds("fixed", 10) {
@@ -174,9 +175,9 @@ func TestAShorteningOfUnknownOutcome(t *testing.T) {
 func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		g := c.takeAs(broker.AcquireRequest{Name: "door", Kind: broker.Exclusive, Lease: new(time.Hour)})
+		g := c.takeAs(broker.AcquireRequest{Name: "door", Kind: lock.Exclusive, Lease: new(time.Hour)})
 		auto := c.take("auto")
-		w.store.onShorten(func(func() error) error { time.Sleep(2 * time.Second); return broker.ErrUnavailable })
+		w.store.onShorten(func(func() error) error { time.Sleep(2 * time.Second); return lock.ErrUnavailable })
 		for _, h := range []broker.Hold{g.Hold, auto.Hold} {
 			c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: new(time.Minute), MayShorten: true})
 			synctest.Wait()
@@ -184,7 +185,7 @@ func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 				t.Errorf("got %+v, want the earlier end", l)
 			}
 			time.Sleep(2 * time.Second)
-			c.failed(broker.ErrUnavailable)
+			c.failed(lock.ErrUnavailable)
 		}
 		if l := c.allHolds("door", 10)[0]; time.Until(l.Validity.Until) < 50*time.Minute {
 			t.Errorf("got %+v, want the old end", l)
@@ -201,10 +202,10 @@ func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 func TestALeaseIsProlongedAfterAShorteningOfUnknownOutcome(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		g := c.takeAs(broker.AcquireRequest{Name: "door", Kind: broker.Exclusive, Lease: new(time.Minute)})
-		w.store.onShorten(func(next func() error) error { _ = next(); return broker.ErrOutcomeUnknown })
+		g := c.takeAs(broker.AcquireRequest{Name: "door", Kind: lock.Exclusive, Lease: new(time.Minute)})
+		w.store.onShorten(func(next func() error) error { _ = next(); return lock.ErrOutcomeUnknown })
 		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
-		c.failed(broker.ErrOutcomeUnknown)
+		c.failed(lock.ErrOutcomeUnknown)
 		w.store.onShorten(nil)
 		c.about(c.extend(g.Hold, new(5*time.Minute), false), 5*time.Minute)
 		time.Sleep(4 * time.Minute)
@@ -215,17 +216,17 @@ func TestALeaseIsProlongedAfterAShorteningOfUnknownOutcome(t *testing.T) {
 
 func TestAUnaryLeaseIsShortened(t *testing.T) {
 	inWorld(t, func(w *world) {
-		l, refused, err := w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{Name: "door", Kind: broker.Exclusive, Lease: time.Hour})
+		l, refused, err := w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{Name: "door", Kind: lock.Exclusive, Lease: time.Hour})
 		if err != nil || refused != nil {
 			t.Fatal(refused, err)
 		}
-		ext := broker.OnceExtension{Name: "door", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute, MayShorten: true}
+		ext := broker.OnceExtension{Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute, MayShorten: true}
 		got, err := w.b.ExtendOnce(ext)
 		if err != nil || got.Fence != l.Fence || got.ValidFor > time.Minute || w.look("door").TTL > time.Minute {
 			t.Errorf("got %+v and %v, %v remain", got, err, w.look("door").TTL)
 		}
-		w.store.onShorten(func(func() error) error { return broker.ErrOutcomeUnknown })
-		if _, err = w.b.ExtendOnce(ext); !errors.Is(err, broker.ErrOutcomeUnknown) {
+		w.store.onShorten(func(func() error) error { return lock.ErrOutcomeUnknown })
+		if _, err = w.b.ExtendOnce(ext); !errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Errorf("got %v, want unknown", err)
 		}
 	})
@@ -251,7 +252,7 @@ func TestAnExtensionOfAUnaryLeaseTellsWhatRemains(t *testing.T) {
 }
 
 // Shorten takes the way a test wants.
-func (f *faults) Shorten(ctx context.Context, r broker.Renewal) error {
+func (f *faults) Shorten(ctx context.Context, r lock.Renewal) error {
 	f.mu.Lock()
 	hook, down := f.shorten, f.down
 	f.mu.Unlock()

@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 func TestFairWaitersAreServedInTheirOrderOverAllReplicas(t *testing.T) {
 	inWorld(t, func(w *world) {
 		worlds := []*world{w, w.replica(), w.replica()}
 		holder := w.alive()
-		g := holder.takeKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
 		const n = 30
 		clients := make([]*client, n)
 		for i := range n {
 			clients[i] = worlds[(i*i+i/3)%3].alive()
-			if _, position := clients[i].queueAs(of("job", broker.Fair)); position != i {
+			if _, position := clients[i].queueAs(of("job", lock.Fair)); position != i {
 				t.Errorf("waiter %d is told position %d", i, position)
 			}
 		}
@@ -40,12 +41,12 @@ func TestFairGrantsCostThreeCallsAtMost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		worlds := []*world{w, w.replica()}
 		holder := w.alive()
-		g := holder.takeKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
 		const n = 40
 		clients := make([]*client, n)
 		for i := range n {
 			clients[i] = worlds[i%2].alive()
-			clients[i].queueKind("job", broker.Fair)
+			clients[i].queueKind("job", lock.Fair)
 		}
 		before := w.store.acquires.Load() + w.store.releases.Load()
 		holder.release(g.Hold)
@@ -61,11 +62,11 @@ func TestFairGrantsCostThreeCallsAtMost(t *testing.T) {
 func TestFairLockIsHandedOverInsideAReplica(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder := w.alive()
-		g := holder.takeKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
 		clients := make([]*client, 50) // more than a burst
 		for i := range clients {
 			clients[i] = w.alive()
-			clients[i].queueKind("job", broker.Fair)
+			clients[i].queueKind("job", lock.Fair)
 		}
 		before := w.store.acquires.Load()
 		holder.release(g.Hold)
@@ -82,15 +83,15 @@ func TestDeadFairWaitersDelayTheNextBySeconds(t *testing.T) {
 	inWorld(t, func(w *world) {
 		dead, deadStore := w.severable()
 		holder := w.alive()
-		g := holder.takeKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
 		for range 10 {
-			dead.alive().queueKind("job", broker.Fair)
+			dead.alive().queueKind("job", lock.Fair)
 		}
 		next := w.replica().alive()
-		if _, position := next.queueAs(of("job", broker.Fair)); position != 10 {
+		if _, position := next.queueAs(of("job", lock.Fair)); position != 10 {
 			t.Errorf("got position %d, want 10", position)
 		}
-		deadStore.setDown(broker.ErrUnavailable)
+		deadStore.setDown(lock.ErrUnavailable)
 		holder.release(g.Hold)
 		next.grantedWithin(9 * time.Second)
 	})
@@ -100,10 +101,10 @@ func TestFairWaiterOfAReplicaThatComesBackIsServed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		away, store := w.severable()
 		holder := w.alive()
-		g := holder.takeKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
 		slow := away.alive()
-		slow.queueKind("job", broker.Fair)
-		store.setDown(broker.ErrUnavailable)
+		slow.queueKind("job", lock.Fair)
+		store.setDown(lock.ErrUnavailable)
 		time.Sleep(time.Minute)
 		store.setDown(nil)
 		holder.release(g.Hold)
@@ -114,10 +115,10 @@ func TestFairWaiterOfAReplicaThatComesBackIsServed(t *testing.T) {
 func TestFairWaiterWhoLeavesDelaysNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder := w.alive()
-		g := holder.takeKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
 		gone, next := w.replica().alive(), w.replica().alive()
-		gone.queueKind("job", broker.Fair)
-		next.queueKind("job", broker.Fair)
+		gone.queueKind("job", lock.Fair)
+		next.queueKind("job", lock.Fair)
 		gone.End(broker.ErrSilent)
 		holder.none()
 		holder.release(g.Hold)
@@ -130,13 +131,13 @@ func TestFairWaiterWhoLeavesDelaysNobody(t *testing.T) {
 func TestTheNextFairWaiterIsToldWhenTheOneBeforeItLeavesAFreeLock(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder := w.alive()
-		g := holder.takeKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
 		first, store := w.severable()
 		a, b := first.alive(), w.replica().alive()
-		a.queueKind("job", broker.Fair)
-		b.queueKind("job", broker.Fair)
-		store.onAcquire(func(func() (broker.Grant, error)) (broker.Grant, error) {
-			return broker.Grant{}, broker.ErrUnavailable
+		a.queueKind("job", lock.Fair)
+		b.queueKind("job", lock.Fair)
+		store.onAcquire(func(func() (lock.Grant, error)) (lock.Grant, error) {
+			return lock.Grant{}, lock.ErrUnavailable
 		})
 		holder.release(g.Hold)
 		a.End(broker.ErrSilent)
@@ -148,7 +149,7 @@ func TestEightFairWaitersWithLeasesOfASecondAreServedInElevenSeconds(t *testing.
 	inWorld(t, func(w *world) {
 		worlds := []*world{w, w.replica(), w.replica()}
 		begin := time.Now()
-		req := of("job", broker.Fair)
+		req := of("job", lock.Fair)
 		req.Lease = new(time.Second)
 		holder := w.alive()
 		holder.takeAs(req)
@@ -172,17 +173,17 @@ func TestATurnHeardBeforeAnOlderRefusalIsNotForgotten(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first, early := w.severable()
 		second, slow := w.severable()
-		req := of("job", broker.Fair)
+		req := of("job", lock.Fair)
 		req.Lease = new(time.Second)
 		w.alive().takeAs(req)
 		a, b := first.alive(), second.alive()
 		a.queueAs(req)
 		b.queueAs(req)
-		early.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		early.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			time.Sleep(10 * time.Millisecond)
 			return next()
 		})
-		slow.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		slow.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			g, err := next()
 			time.Sleep(20 * time.Millisecond)
 			return g, err
@@ -195,24 +196,24 @@ func TestATurnHeardBeforeAnOlderRefusalIsNotForgotten(t *testing.T) {
 func TestTryOfAFairLockIsRefusedWhileOthersQueueAndHarmsNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b, c := w.alive(), w.replica().alive(), w.replica().alive()
-		g := a.takeKind("job", broker.Fair)
-		b.queueKind("job", broker.Fair)
+		g := a.takeKind("job", lock.Fair)
+		b.queueKind("job", lock.Fair)
 		for range 5 {
-			c.busy(of("job", broker.Fair))
+			c.busy(of("job", lock.Fair))
 		}
 		a.release(g.Hold)
 		h := one[broker.Granted](b)
 		b.release(h.Hold)
-		c.takeKind("job", broker.Fair)
+		c.takeKind("job", lock.Fair)
 	})
 }
 
 func TestAbandonedFairWaitsLeaveNoTrace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.replica().alive()
-		g := a.takeKind("job", broker.Fair)
+		g := a.takeKind("job", lock.Fair)
 		for range 50 {
-			req := of("job", broker.Fair)
+			req := of("job", lock.Fair)
 			req.Wait = new(50 * time.Millisecond)
 			b.queueAs(req)
 			time.Sleep(50 * time.Millisecond)
@@ -221,7 +222,7 @@ func TestAbandonedFairWaitsLeaveNoTrace(t *testing.T) {
 		if left, err := w.store.Queue(t.Context(), "job", 0, 100); err != nil || len(left) > 0 {
 			t.Errorf("left in the queue: %v, %v", left, err)
 		}
-		if _, position := b.queueAs(of("job", broker.Fair)); position != 0 {
+		if _, position := b.queueAs(of("job", lock.Fair)); position != 0 {
 			t.Errorf("got position %d, want 0", position)
 		}
 		a.release(g.Hold)
@@ -233,11 +234,11 @@ func TestFairWaitDuringAnOutageEndsAndLeavesNoTrace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		far, store := w.severable()
 		a, b := w.alive(), far.alive()
-		a.takeKind("job", broker.Fair)
-		req := of("job", broker.Fair)
+		a.takeKind("job", lock.Fair)
+		req := of("job", lock.Fair)
 		req.Wait = new(3 * time.Second)
 		b.queueAs(req)
-		store.setDown(broker.ErrUnavailable)
+		store.setDown(lock.ErrUnavailable)
 		time.Sleep(3 * time.Second)
 		for _, e := range b.events() {
 			if _, risk := e.(broker.AtRisk); risk {
@@ -256,10 +257,10 @@ func TestFairWaitDuringAnOutageEndsAndLeavesNoTrace(t *testing.T) {
 func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
 	inWorld(t, func(w *world) {
 		there := w.replica()
-		w.alive().takeKind("job", broker.Fair)
-		w.alive().queueKind("job", broker.Fair)
-		there.alive().queueKind("job", broker.Fair)
-		w.alive().queueKind("job", broker.Fair)
+		w.alive().takeKind("job", lock.Fair)
+		w.alive().queueKind("job", lock.Fair)
+		there.alive().queueKind("job", lock.Fair)
+		w.alive().queueKind("job", lock.Fair)
 		infos, err := w.b.Waiters(t.Context(), "job", 0, 10)
 		if err != nil {
 			t.Fatal(err)
@@ -271,7 +272,7 @@ func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
 		if want := []string{"0 fair true true", "1 fair false true", "2 fair true true"}; !slices.Equal(seen, want) {
 			t.Errorf("got %q, want %q", seen, want)
 		}
-		if info, err := w.b.Lock(t.Context(), "job"); err != nil || info.Queued != 3 || info.Kind != broker.Fair {
+		if info, err := w.b.Lock(t.Context(), "job"); err != nil || info.Queued != 3 || info.Kind != lock.Fair {
 			t.Errorf("got %+v, %v, want three that queue", info, err)
 		}
 	})
@@ -280,10 +281,10 @@ func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
 func TestManyFairWaitersOfOneSessionAreServedInTheOrderOfTheirRequests(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder, c := w.alive(), w.replica().alive()
-		g := holder.takeKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
 		ids := make([]uint64, 1200) // more than one call can enlist
 		for i := range ids {
-			ids[i] = c.acquire(of("job", broker.Fair))
+			ids[i] = c.acquire(of("job", lock.Fair))
 		}
 		for i, e := range c.events() {
 			if q := e.(broker.Queued); q.ID != ids[i] || q.Position != i {
@@ -317,13 +318,13 @@ func TestFairWaiterWithALateGrantIsToldThoughAnotherIsTheNext(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder := w.alive()
 		far, store := w.severable()
-		g := holder.takeKind("job", broker.Fair)
+		g := holder.takeKind("job", lock.Fair)
 		first, second := far.alive(), far.alive()
-		req := of("job", broker.Fair)
+		req := of("job", lock.Fair)
 		req.Lease = new(time.Hour)
 		first.queueAs(req)
 		second.queueAs(req)
-		store.onAcquire(lose[broker.Grant](2))
+		store.onAcquire(lose[lock.Grant](2))
 		holder.release(g.Hold)
 		first.release(first.grantedWithin(time.Second).Hold)
 		one[broker.Granted](second)
@@ -331,26 +332,26 @@ func TestFairWaiterWithALateGrantIsToldThoughAnotherIsTheNext(t *testing.T) {
 }
 
 // deaf is a Store that tells its listeners nothing.
-type deaf struct{ broker.Store }
+type deaf struct{ lock.Store }
 
-func (deaf) Listen(string, broker.Kind, func(broker.Notice)) (stop func()) { return func() {} }
+func (deaf) Listen(string, lock.Kind, func(lock.Notice)) (stop func()) { return func() {} }
 
 // TestFairWaiterWhoseTurnItIsInTheStoreIsServed has a waiter taken for dead by others, so that the order in the store
 // is not that of the replica, which hears nothing of it.
 func TestFairWaiterWhoseTurnItIsInTheStoreIsServed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		far := start(w.t, testConfig(), &faults{Store: deaf{w.store}})
-		req := of("job", broker.Fair)
+		req := of("job", lock.Fair)
 		req.Lease = new(5 * time.Second)
 		w.alive().takeAs(req)
 		first, second := far.alive(), far.alive()
-		first.queueKind("job", broker.Fair)
-		second.queueKind("job", broker.Fair)
+		first.queueKind("job", lock.Fair)
+		second.queueKind("job", lock.Fair)
 		dead, err := w.store.Queue(t.Context(), "job", 0, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.store.Leave(t.Context(), "job", broker.Fair, dead); err != nil {
+		if err := w.store.Leave(t.Context(), "job", lock.Fair, dead); err != nil {
 			t.Fatal(err)
 		}
 		second.release(second.grantedWithin(7 * time.Second).Hold)
@@ -361,14 +362,14 @@ func TestFairWaiterWhoseTurnItIsInTheStoreIsServed(t *testing.T) {
 func TestFairWaitersKeepTheirOrderWhenPlacesCannotBeHadForAMoment(t *testing.T) {
 	inWorld(t, func(w *world) {
 		far, store := w.severable()
-		w.alive().takeKind("job", broker.Fair)
-		far.alive().queueKind("job", broker.Fair)
-		store.onEnlist(func(func() ([]int, error)) ([]int, error) { return nil, broker.ErrUnavailable })
+		w.alive().takeKind("job", lock.Fair)
+		far.alive().queueKind("job", lock.Fair)
+		store.onEnlist(func(func() ([]int, error)) ([]int, error) { return nil, lock.ErrUnavailable })
 		clients := []*client{far.alive(), far.alive()}
-		clients[0].acquire(of("job", broker.Fair))
+		clients[0].acquire(of("job", lock.Fair))
 		clients[0].none()
 		store.onEnlist(nil)
-		clients[1].acquire(of("job", broker.Fair))
+		clients[1].acquire(of("job", lock.Fair))
 		time.Sleep(time.Second)
 		for i, c := range clients {
 			if q := one[broker.Queued](c); q.Position != i+1 {

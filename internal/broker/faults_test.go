@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
-var errUnknown = broker.ErrOutcomeUnknown
+var errUnknown = lock.ErrOutcomeUnknown
 
 // lose makes a store call execute and its reply get lost, n times.
 func lose[T any](n int) func(next func() (T, error)) (T, error) {
@@ -25,15 +26,15 @@ func lose[T any](n int) func(next func() (T, error)) (T, error) {
 }
 
 func (f *faults) loseReleases(n int) {
-	loser := lose[broker.Returned](n)
-	f.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+	loser := lose[lock.Returned](n)
+	f.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 		return loser(next)
 	})
 }
 
 func TestALostReplyToAcquireIsNotNoticed(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(lose[broker.Grant](1))
+		w.store.onAcquire(lose[lock.Grant](1))
 		c := w.open()
 		g := c.take("job")
 		if st := w.look("job"); st.Fence != g.Hold.Fence || st.Count != 1 {
@@ -49,7 +50,7 @@ func TestALostReplyToAcquireIsNotNoticed(t *testing.T) {
 
 func TestAnAcquireThatMayHaveSucceededIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(lose[broker.Grant](2))
+		w.store.onAcquire(lose[lock.Grant](2))
 		c := w.open()
 		c.acquire(broker.AcquireRequest{Name: "job"})
 		c.failed(errUnknown)
@@ -59,9 +60,9 @@ func TestAnAcquireThatMayHaveSucceededIsUndone(t *testing.T) {
 
 func TestAnAcquireExecutedLateIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			go func() { time.Sleep(500 * time.Millisecond); _, _ = next() }()
-			return broker.Grant{}, errUnknown
+			return lock.Grant{}, errUnknown
 		})
 		c := w.open()
 		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
@@ -77,7 +78,7 @@ func TestAnAcquireExecutedLateIsUndone(t *testing.T) {
 
 func TestAHolderWithAnUnsettledOutcomeCanAskAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(lose[broker.Grant](2))
+		w.store.onAcquire(lose[lock.Grant](2))
 		c := w.open()
 		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
 		c.failed(errUnknown)
@@ -92,7 +93,7 @@ func TestAHolderWithAnUnsettledOutcomeCanAskAgain(t *testing.T) {
 
 func TestAGrantWhoseTimeIsOverIsNotTold(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			g, err := next()
 			time.Sleep(2 * time.Second)
 			return g, err
@@ -122,7 +123,7 @@ func TestALostReplyToAHandOverIsNotNoticed(t *testing.T) {
 		w.store.loseReleases(1)
 		a.release(g.Hold)
 		got := one[broker.Granted](b)
-		if st := w.look("job"); st.Fence != got.Hold.Fence || st.Owner != broker.Owner(b.ID()+":"+got.Hold.Holder) {
+		if st := w.look("job"); st.Fence != got.Hold.Fence || st.Owner != lock.Owner(b.ID()+":"+got.Hold.Holder) {
 			t.Errorf("stored %+v, told %+v", st, got)
 		}
 	})
@@ -151,9 +152,9 @@ func TestAReleaseGoesOnInTheBackground(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		g := c.take("job")
-		w.store.setDown(broker.ErrUnavailable)
+		w.store.setDown(lock.ErrUnavailable)
 		c.Release(c.id(), g.Hold)
-		c.failed(broker.ErrUnavailable)
+		c.failed(lock.ErrUnavailable)
 		w.store.setDown(nil)
 		time.Sleep(3 * time.Second)
 		w.free("job")
@@ -162,7 +163,7 @@ func TestAReleaseGoesOnInTheBackground(t *testing.T) {
 
 // Who hears that surely nothing was done believes that it holds the lock. It does not: the release goes on.
 func TestALastReleaseThatGoesOnIsNoCertainFailure(t *testing.T) {
-	for _, down := range []error{broker.ErrUnavailable, broker.ErrStoreFull} {
+	for _, down := range []error{lock.ErrUnavailable, lock.ErrStoreFull} {
 		for _, count := range []int{1, 2} { // the second release waits for its turn
 			t.Run(fmt.Sprint(down, count), func(t *testing.T) {
 				inWorld(t, func(w *world) {
@@ -180,7 +181,7 @@ func TestALastReleaseThatGoesOnIsNoCertainFailure(t *testing.T) {
 					c.Release(c.id(), g.Hold)
 					c.failed(errUnknown)
 					c.Release(c.id(), g.Hold)
-					c.failed(broker.ErrNotHeld)
+					c.failed(lock.ErrNotHeld)
 					w.store.setDown(nil)
 					time.Sleep(3 * time.Second)
 					w.free("job")
@@ -194,10 +195,10 @@ func TestALateReleaseDoesNotHitTheNextHolder(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.open(), w.open()
 		g := a.take("job")
-		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			w.store.onRelease(nil)
 			go func() { time.Sleep(3 * time.Second); _, _ = next() }()
-			return broker.Returned{}, errUnknown
+			return lock.Returned{}, errUnknown
 		})
 		a.release(g.Hold)
 		got := b.take("job")
@@ -210,7 +211,7 @@ func TestALateReleaseDoesNotHitTheNextHolder(t *testing.T) {
 
 func TestCancelAtTheInstantOfTheGrant(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			g, err := next()
 			time.Sleep(time.Second)
 			return g, err
@@ -238,7 +239,7 @@ func TestNextWaiterLeavesAtTheInstantOfItsHandOver(t *testing.T) {
 		g := a.take("job")
 		id := b.queue("job")
 		c.queue("job")
-		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			r, err := next()
 			time.Sleep(time.Second)
 			return r, err
@@ -268,7 +269,7 @@ func TestAShortOutageIsToldAndNothingIsLost(t *testing.T) {
 		c, idle := w.alive(), w.alive()
 		g := c.take("job")
 		time.Sleep(5 * time.Second)
-		w.store.setDown(broker.ErrUnavailable)
+		w.store.setDown(lock.ErrUnavailable)
 		time.Sleep(2 * time.Second)
 		if risk := one[broker.AtRisk](c); risk.Validity.Until.Before(time.Now()) {
 			t.Errorf("at risk until %v, which is over", risk.Validity.Until)
@@ -293,17 +294,17 @@ func TestALongOutageLosesLocksAtTheEndOfTheirValidity(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		g := c.take("job")
-		w.store.setDown(broker.ErrUnavailable)
+		w.store.setDown(lock.ErrUnavailable)
 		time.Sleep(time.Until(g.Validity.Until))
 		events := c.events()
 		if len(events) != 2 {
 			t.Fatalf("got %#v, want AtRisk and Lost", events)
 		}
-		if l, ok := events[1].(broker.Lost); !ok || l.Reason != broker.LostExpired {
+		if l, ok := events[1].(broker.Lost); !ok || l.Reason != lock.LostExpired {
 			t.Errorf("got %#v, want Lost because expired", events[1])
 		}
 		c.acquire(broker.AcquireRequest{Name: "job"})
-		c.failed(broker.ErrUnavailable)
+		c.failed(lock.ErrUnavailable)
 		w.store.setDown(nil)
 		time.Sleep(2 * time.Second)
 		one[broker.Safe](c)
@@ -316,7 +317,7 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 		a, b := w.alive(), w.alive()
 		a.take("job")
 		b.queue("job")
-		w.store.setDown(broker.ErrUnavailable)
+		w.store.setDown(lock.ErrUnavailable)
 		time.Sleep(2 * time.Minute)
 		b.none()
 		w.store.setDown(nil)
@@ -331,7 +332,7 @@ func TestDataLossIsToldWithinARenewalIntervalAndTheFenceGrowsOn(t *testing.T) {
 		g := c.take("job")
 		w.store.Store.(*memstore.Store).Lose()
 		time.Sleep(10*time.Second + time.Second/2)
-		if lost := one[broker.Lost](c); lost.Reason != broker.LostData {
+		if lost := one[broker.Lost](c); lost.Reason != lock.LostData {
 			t.Errorf("got %v, want data loss", lost.Reason)
 		}
 		if again := c.take("job"); again.Hold.Fence <= g.Hold.Fence {
@@ -344,14 +345,14 @@ func TestForceReleaseIsToldAtOnceOnAnotherReplica(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.replica().alive()
 		c.take("job")
-		released, err := w.b.ForceRelease(t.Context(), "job", broker.Exclusive)
+		released, err := w.b.ForceRelease(t.Context(), "job", lock.Exclusive)
 		if err != nil || !released {
 			t.Fatalf("got %v, %v", released, err)
 		}
-		if lost := one[broker.Lost](c); lost.Reason != broker.LostForced {
+		if lost := one[broker.Lost](c); lost.Reason != lock.LostForced {
 			t.Errorf("got %v, want forced", lost.Reason)
 		}
-		released, err = w.b.ForceRelease(t.Context(), "job", broker.Exclusive)
+		released, err = w.b.ForceRelease(t.Context(), "job", lock.Exclusive)
 		if err != nil || released {
 			t.Errorf("of a free lock: got %v, %v", released, err)
 		}
@@ -438,8 +439,8 @@ func TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch(t *testing.T) {
 	limits := &cfg.Limits
 	limits.LocksPerSession, limits.WaitersPerSession, limits.WatchesPerSession = 20, 10, 10
 	for _, req := range []broker.AcquireRequest{
-		of("job", broker.Exclusive), of("job", broker.Fair), of("job", broker.Write), of("job", broker.Semaphore),
-		allOf(broker.Exclusive, "other", "job"),
+		of("job", lock.Exclusive), of("job", lock.Fair), of("job", lock.Write), of("job", lock.Semaphore),
+		allOf(lock.Exclusive, "other", "job"),
 	} {
 		inWorldWith(t, cfg, func(w *world) {
 			w.replica().alive().takeAs(of("job", req.Kind))
@@ -465,10 +466,10 @@ func TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch(t *testing.T) {
 func TestALostLeaseThatIsTakenOnceMoreIsGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls := 0
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			if calls++; calls == 1 {
 				go func() { time.Sleep(2 * time.Second); _, _ = next() }()
-				return broker.Grant{}, errUnknown
+				return lock.Grant{}, errUnknown
 			}
 			return next()
 		})
@@ -476,7 +477,7 @@ func TestALostLeaseThatIsTakenOnceMoreIsGivenBack(t *testing.T) {
 		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
 		one[broker.Granted](c)
 		time.Sleep(time.Second)
-		if _, err := w.b.ForceRelease(t.Context(), "job", broker.Exclusive); err != nil {
+		if _, err := w.b.ForceRelease(t.Context(), "job", lock.Exclusive); err != nil {
 			t.Fatal(err)
 		}
 		one[broker.Lost](c)

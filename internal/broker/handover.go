@@ -3,17 +3,19 @@ package broker
 import (
 	"errors"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // handover is a hold being given back, and the waiter of this replica that shall have the name next, if any.
 type handover struct {
-	r     Return
+	r     lock.Return
 	of    *Lease // whose hold it is; takenOver, or nil if it was never anybody's
 	next  *waiter
 	calls int       // made so far
 	turns int       // hurries of the queue when it began
 	start time.Time // of the first call: that one may have handed the name over, and repeating it prolongs nothing
-	res   Returned
+	res   lock.Returned
 	err   error
 }
 
@@ -22,15 +24,15 @@ const giveBackTries = 3
 
 // answered takes note of the outcome of a call and says whether another one is to be made. A hold that is not there
 // any more at a repetition was given back by an earlier call.
-func (h *handover) answered(res Returned, err error) (again bool) {
-	unsure := errors.Is(h.err, ErrOutcomeUnknown)
+func (h *handover) answered(res lock.Returned, err error) (again bool) {
+	unsure := errors.Is(h.err, lock.ErrOutcomeUnknown)
 	h.calls++
 	h.res, h.err = res, err
 	switch {
-	case unsure && h.r.Remaining == 0 && errors.Is(err, ErrNotHeld):
-		h.res, h.err = Returned{}, nil
-	case errors.Is(err, ErrOutcomeUnknown), unsure && errors.Is(err, ErrUnavailable):
-		h.err = errors.Join(err, ErrOutcomeUnknown)
+	case unsure && h.r.Remaining == 0 && errors.Is(err, lock.ErrNotHeld):
+		h.res, h.err = lock.Returned{}, nil
+	case errors.Is(err, lock.ErrOutcomeUnknown), unsure && errors.Is(err, lock.ErrUnavailable):
+		h.err = errors.Join(err, lock.ErrOutcomeUnknown)
 		return h.calls < giveBackTries
 	}
 	return false
@@ -48,7 +50,7 @@ func (b *Broker) giveBack(h *handover) {
 
 // pass gives a hold back and lets the queue move on: the name is handed to the next waiter here, in the same store
 // call, or freed. of is the lease whose hold it is, nil if it was never one. The error is that of the hold.
-func (b *Broker) pass(q *queue, of *Lease, r Return) error {
+func (b *Broker) pass(q *queue, of *Lease, r lock.Return) error {
 	b.mu.Lock()
 	h := b.handoverLocked(q, of, r)
 	b.mu.Unlock()
@@ -59,7 +61,7 @@ func (b *Broker) pass(q *queue, of *Lease, r Return) error {
 }
 
 // handoverLocked chooses whom to hand the name to.
-func (b *Broker) handoverLocked(q *queue, of *Lease, r Return) *handover {
+func (b *Broker) handoverLocked(q *queue, of *Lease, r lock.Return) *handover {
 	h := &handover{r: r, of: of, turns: q.hurries}
 	now := time.Now()
 	w := q.successorLocked(r.Kind, b.cfg.HandoffBurst, now)
@@ -68,7 +70,7 @@ func (b *Broker) handoverLocked(q *queue, of *Lease, r Return) *handover {
 	}
 	w.trying = true
 	h.next = w
-	h.r.Next = &Successor{Owner: w.claim.Owner, TTL: w.ttlLocked(now)}
+	h.r.Next = &lock.Successor{Owner: w.claim.Owner, TTL: w.ttlLocked(now)}
 	return h
 }
 
@@ -91,7 +93,7 @@ func (b *Broker) moveOnLocked(q *queue, h *handover) error {
 			b.joinHeldLocked(next, true)
 		}
 		next.trying = false
-		next.unsure = next.unsure || errors.Is(h.err, ErrOutcomeUnknown)
+		next.unsure = next.unsure || errors.Is(h.err, lock.ErrOutcomeUnknown)
 	}
 	switch {
 	case h.res.HandedOver == 0:
@@ -126,7 +128,7 @@ func (h *handover) given() attempt {
 	}
 	c := h.next.claim
 	c.TTL = h.r.Next.TTL
-	return judge(attempt{claim: c, start: h.start, grants: []Grant{{Fence: h.res.HandedOver}}, err: h.err})
+	return judge(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
 }
 
 // freedLocked has a queue try again after its name was freed, unless it is the turn of somebody elsewhere and nothing
@@ -134,7 +136,7 @@ func (h *handover) given() attempt {
 func (b *Broker) freedLocked(q *queue, h *handover) {
 	q.yield = q.burst >= b.cfg.HandoffBurst && h.res.Listeners > 0
 	q.burst = 0
-	if turn := h.res.Turn; turn != "" && q.places != nil && !q.meantLocked(Notice{For: turn}) && h.turns == q.hurries {
+	if turn := h.res.Turn; turn != "" && q.places != nil && !q.meantLocked(lock.Notice{For: turn}) && h.turns == q.hurries {
 		q.tryAt = time.Now().Add(placeInterval)
 		return
 	}
@@ -142,11 +144,11 @@ func (b *Broker) freedLocked(q *queue, h *handover) {
 }
 
 // passFor passes on what a waiter got that had left. of is takenOver if the queue waits for that.
-func (b *Broker) passFor(of *Lease, w *waiter, c Claim, f Fence) {
+func (b *Broker) passFor(of *Lease, w *waiter, c lock.Claim, f lock.Fence) {
 	b.mu.Lock()
 	q := b.queueLocked(c.Name)
 	b.mu.Unlock()
-	r := Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
 	if err := b.pass(q, of, r); retriable(err) {
 		b.settle(w)
 	}

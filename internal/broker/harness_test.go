@@ -14,19 +14,20 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
 // faults is a Store whose calls a test counts, delays and breaks.
 type faults struct {
-	broker.Store
+	lock.Store
 	acquires, releases, looks atomic.Int64
 
 	mu      sync.Mutex
-	acquire func(next func() (broker.Grant, error)) (broker.Grant, error)
-	release func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error)
-	all     func(next func() ([]broker.Grant, error)) ([]broker.Grant, error)
+	acquire func(next func() (lock.Grant, error)) (lock.Grant, error)
+	release func(r lock.Return, next func() (lock.Returned, error)) (lock.Returned, error)
+	all     func(next func() ([]lock.Grant, error)) ([]lock.Grant, error)
 	enlist  func(next func() ([]int, error)) ([]int, error)
 	look    func()
 	renew   func()
@@ -35,35 +36,35 @@ type faults struct {
 }
 
 // StartAcquire and StartRelease take the same way as Acquire and Release.
-func (f *faults) StartAcquire(claim broker.Claim, done func(broker.Grant, error)) {
+func (f *faults) StartAcquire(claim lock.Claim, done func(lock.Grant, error)) {
 	go func() { done(f.Acquire(context.Background(), claim)) }()
 }
 
-func (f *faults) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+func (f *faults) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	go func() { done(f.Release(context.Background(), r)) }()
 }
 
-func (f *faults) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+func (f *faults) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	f.acquires.Add(1)
 	f.mu.Lock()
 	hook, down := f.acquire, f.down
 	f.mu.Unlock()
-	next := func() (broker.Grant, error) { return f.Store.Acquire(ctx, c) }
+	next := func() (lock.Grant, error) { return f.Store.Acquire(ctx, c) }
 	switch {
 	case down != nil:
-		return broker.Grant{}, down
+		return lock.Grant{}, down
 	case hook != nil:
 		return hook(next)
 	}
 	return next()
 }
 
-func (f *faults) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
+func (f *faults) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	f.acquires.Add(1)
 	f.mu.Lock()
 	hook, down := f.all, f.down
 	f.mu.Unlock()
-	next := func() ([]broker.Grant, error) { return f.Store.AcquireAll(ctx, cs) }
+	next := func() ([]lock.Grant, error) { return f.Store.AcquireAll(ctx, cs) }
 	switch {
 	case down != nil:
 		return nil, down
@@ -73,7 +74,7 @@ func (f *faults) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Gr
 	return next()
 }
 
-func (f *faults) Enlist(ctx context.Context, name string, owners []broker.Owner, place time.Duration) ([]int, error) {
+func (f *faults) Enlist(ctx context.Context, name string, owners []lock.Owner, place time.Duration) ([]int, error) {
 	f.mu.Lock()
 	hook, down := f.enlist, f.down
 	f.mu.Unlock()
@@ -87,29 +88,29 @@ func (f *faults) Enlist(ctx context.Context, name string, owners []broker.Owner,
 	return next()
 }
 
-func (f *faults) Leave(ctx context.Context, name string, k broker.Kind, owners []broker.Owner) error {
+func (f *faults) Leave(ctx context.Context, name string, k lock.Kind, owners []lock.Owner) error {
 	if err := f.isDown(); err != nil {
 		return err
 	}
 	return f.Store.Leave(ctx, name, k, owners)
 }
 
-func (f *faults) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+func (f *faults) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
 	f.releases.Add(1)
 	f.mu.Lock()
 	hook, down := f.release, f.down
 	f.mu.Unlock()
-	next := func() (broker.Returned, error) { return f.Store.Release(ctx, r) }
+	next := func() (lock.Returned, error) { return f.Store.Release(ctx, r) }
 	switch {
 	case down != nil:
-		return broker.Returned{}, down
+		return lock.Returned{}, down
 	case hook != nil:
 		return hook(r, next)
 	}
 	return next()
 }
 
-func (f *faults) Renew(ctx context.Context, rs []broker.Renewal, done func(int, error)) {
+func (f *faults) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
 	if err := f.isDown(); err != nil {
 		for i := range rs {
 			done(i, err)
@@ -125,18 +126,18 @@ func (f *faults) Renew(ctx context.Context, rs []broker.Renewal, done func(int, 
 	f.Store.Renew(ctx, rs, done)
 }
 
-func (f *faults) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
+func (f *faults) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
 	if err := f.isDown(); err != nil {
 		return 0, err
 	}
 	return f.Store.Extend(ctx, r)
 }
 
-func (f *faults) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
+func (f *faults) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go func() { done(f.Extend(context.Background(), r)) }()
 }
 
-func (f *faults) Look(ctx context.Context, name string) (broker.State, error) {
+func (f *faults) Look(ctx context.Context, name string) (lock.State, error) {
 	f.looks.Add(1)
 	f.mu.Lock()
 	hook := f.look
@@ -145,14 +146,14 @@ func (f *faults) Look(ctx context.Context, name string) (broker.State, error) {
 		hook()
 	}
 	if err := f.isDown(); err != nil {
-		return broker.State{}, err
+		return lock.State{}, err
 	}
 	return f.Store.Look(ctx, name)
 }
 
-func (f *faults) See(ctx context.Context, name string) (broker.Sight, error) {
-	if _, err := f.Look(ctx, name); err != nil && !errors.Is(err, broker.ErrKindMismatch) {
-		return broker.Sight{}, err
+func (f *faults) See(ctx context.Context, name string) (lock.Sight, error) {
+	if _, err := f.Look(ctx, name); err != nil && !errors.Is(err, lock.ErrKindMismatch) {
+		return lock.Sight{}, err
 	}
 	return f.Store.See(ctx, name)
 }
@@ -170,13 +171,13 @@ func (f *faults) isDown() error {
 	return f.down
 }
 
-func (f *faults) onAcquire(hook func(next func() (broker.Grant, error)) (broker.Grant, error)) {
+func (f *faults) onAcquire(hook func(next func() (lock.Grant, error)) (lock.Grant, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.acquire = hook
 }
 
-func (f *faults) onAcquireAll(hook func(next func() ([]broker.Grant, error)) ([]broker.Grant, error)) {
+func (f *faults) onAcquireAll(hook func(next func() ([]lock.Grant, error)) ([]lock.Grant, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.all = hook
@@ -188,7 +189,7 @@ func (f *faults) onEnlist(hook func(next func() ([]int, error)) ([]int, error)) 
 	f.enlist = hook
 }
 
-func (f *faults) onRelease(hook func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error)) {
+func (f *faults) onRelease(hook func(r lock.Return, next func() (lock.Returned, error)) (lock.Returned, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.release = hook
@@ -254,7 +255,7 @@ func start(t *testing.T, cfg broker.Config, store *faults) *world {
 }
 
 // startOn is start on any store.
-func startOn(t *testing.T, cfg broker.Config, store broker.Store) *world {
+func startOn(t *testing.T, cfg broker.Config, store lock.Store) *world {
 	reg := prometheus.NewRegistry()
 	dog := watchdog.New(store, zap.NewNop(), reg)
 	w := &world{t: t, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
@@ -340,7 +341,7 @@ func (c *client) none() {
 
 func (c *client) acquire(req broker.AcquireRequest) uint64 {
 	if req.Kind == 0 {
-		req.Kind = broker.Exclusive
+		req.Kind = lock.Exclusive
 	}
 	id := c.id()
 	c.Acquire(id, req)
@@ -387,7 +388,7 @@ func (c *client) notGranted(want error) broker.NotGranted {
 	return got
 }
 
-func (w *world) look(name string) broker.State {
+func (w *world) look(name string) lock.State {
 	w.t.Helper()
 	st, err := w.store.Store.Look(w.t.Context(), name)
 	if err != nil {

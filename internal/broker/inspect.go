@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Origin says by which program a lock was taken.
@@ -22,16 +24,16 @@ const (
 
 // HolderInfo describes a hold of a name, whoever's it is. What nobody knows is zero.
 type HolderInfo struct {
-	Owner      Owner         `json:"owner"`
+	Owner      lock.Owner    `json:"owner"`
 	Origin     Origin        `json:"origin"`
-	Kind       Kind          `json:"kind"`
+	Kind       lock.Kind     `json:"kind"`
 	Session    string        `json:"session,omitempty"`
 	Client     Client        `json:"client"`
 	Replica    string        `json:"replica,omitempty"`
 	Age        time.Duration `json:"age"`
 	TTL        time.Duration `json:"ttl"` // or NoTTL
 	Auto       bool          `json:"auto,omitempty"`
-	Fence      Fence         `json:"fence,omitempty"`
+	Fence      lock.Fence    `json:"fence,omitempty"`
 	Count      uint32        `json:"count"`
 	Permits    uint32        `json:"permits,omitempty"`
 	Annotation string        `json:"annotation,omitempty"`
@@ -77,21 +79,21 @@ func (b *Broker) Inspect(ctx context.Context, name string, holders, waiters int)
 
 // whoHolds puts together what the store and the replicas know. The store decides who holds the name and how long; but
 // permits have no owners there, so those that no replica knows are told as one.
-func whoHolds(st State, held []Holder, known []knowledge) (infos []HolderInfo) {
-	described := make(map[Owner]HolderInfo)
+func whoHolds(st lock.State, held []lock.Holder, known []knowledge) (infos []HolderInfo) {
+	described := make(map[lock.Owner]HolderInfo)
 	var permits uint32
 	for _, k := range known {
 		for _, h := range k.Holders {
 			described[h.Owner] = h
-			if st.Kind == Semaphore && h.Kind == Semaphore {
+			if st.Kind == lock.Semaphore && h.Kind == lock.Semaphore {
 				permits += h.Permits
 				infos = append(infos, h)
 			}
 		}
 	}
-	if st.Kind == Semaphore {
+	if st.Kind == lock.Semaphore {
 		if permits < st.Holders {
-			infos = append(infos, HolderInfo{Kind: Semaphore, Permits: st.Holders - permits, TTL: st.TTL})
+			infos = append(infos, HolderInfo{Kind: lock.Semaphore, Permits: st.Holders - permits, TTL: st.TTL})
 		}
 		return infos
 	}
@@ -107,8 +109,8 @@ func whoHolds(st State, held []Holder, known []knowledge) (infos []HolderInfo) {
 }
 
 // whoWaits puts together who waits. The store knows the fair ones and their order; the others stand behind them, by replica.
-func whoWaits(name string, queued []Owner, known []knowledge) (infos []WaiterInfo) {
-	described := make(map[Owner]WaiterInfo)
+func whoWaits(name string, queued []lock.Owner, known []knowledge) (infos []WaiterInfo) {
+	described := make(map[lock.Owner]WaiterInfo)
 	for _, k := range known {
 		for _, w := range k.Waiters {
 			described[w.Owner] = w
@@ -117,7 +119,7 @@ func whoWaits(name string, queued []Owner, known []knowledge) (infos []WaiterInf
 	for i, o := range queued {
 		info, there := described[o]
 		if !there {
-			info = WaiterInfo{Name: name, Kind: Fair, Owner: o, Session: sessionOf(o)}
+			info = WaiterInfo{Name: name, Kind: lock.Fair, Owner: o, Session: sessionOf(o)}
 		}
 		info.Position = i
 		infos = append(infos, info)
@@ -140,7 +142,7 @@ var ownerOfSession = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{
 const unarySuffix = ":unary"
 
 // originOf tells by an owner alone which program's it is.
-func originOf(o Owner) Origin {
+func originOf(o lock.Owner) Origin {
 	switch {
 	case ownerOfSession.MatchString(string(o)):
 		return OriginSession
@@ -152,7 +154,7 @@ func originOf(o Owner) Origin {
 }
 
 // sessionOf is the session of an owner, empty if it is none of a session.
-func sessionOf(o Owner) string {
+func sessionOf(o lock.Owner) string {
 	if originOf(o) != OriginSession {
 		return ""
 	}

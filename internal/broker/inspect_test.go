@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // named is a further replica with a name of its own.
@@ -47,7 +48,7 @@ func (w *world) inspectWhole(name string, replicas int) broker.Inspection {
 }
 
 func TestEveryReplicaNamesTheHolderAndAllWaiters(t *testing.T) {
-	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Write} {
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
 		t.Run(k.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				east, west := w.named("east"), w.named("west")
@@ -91,7 +92,7 @@ func checkInspection(t *testing.T, in broker.Inspection, g broker.Granted) {
 	if second.Replica != "east" || second.TimeLeft != time.Minute || second.Peer != "second:1" {
 		t.Errorf("the second waiter is told as %+v", second)
 	}
-	if g.Hold.Kind == broker.Fair && (first.Position != 0 || second.Position != 1 || in.Waiters[0].Client != "first") {
+	if g.Hold.Kind == lock.Fair && (first.Position != 0 || second.Position != 1 || in.Waiters[0].Client != "first") {
 		t.Errorf("fair waiters are told as %+v", in.Waiters)
 	}
 }
@@ -100,8 +101,8 @@ func TestReadersOfAllReplicasAreNamed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		there := w.named("there")
 		for i := range 3 {
-			w.as("here-" + strconv.Itoa(i)).takeAs(broker.AcquireRequest{Name: "door", Kind: broker.Read})
-			there.as("there-" + strconv.Itoa(i)).takeAs(broker.AcquireRequest{Name: "door", Kind: broker.Read})
+			w.as("here-" + strconv.Itoa(i)).takeAs(broker.AcquireRequest{Name: "door", Kind: lock.Read})
+			there.as("there-" + strconv.Itoa(i)).takeAs(broker.AcquireRequest{Name: "door", Kind: lock.Read})
 		}
 		in := w.inspectWhole("door", 2)
 		names := map[string]bool{}
@@ -123,8 +124,8 @@ func TestPermitsAreToldByWhoHasThem(t *testing.T) {
 		there := w.named("there")
 		w.as("here").takeAs(permits(2, 9))
 		there.as("there").takeAs(permits(3, 9))
-		_, err := w.store.Acquire(w.t.Context(), broker.Claim{ // by somebody whom no replica knows
-			Name: "pool", Kind: broker.Semaphore, Owner: "stranger", Count: 1, TTL: time.Minute, Permits: 1,
+		_, err := w.store.Acquire(w.t.Context(), lock.Claim{ // by somebody whom no replica knows
+			Name: "pool", Kind: lock.Semaphore, Owner: "stranger", Count: 1, TTL: time.Minute, Permits: 1,
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -153,14 +154,14 @@ func TestUnaryHoldersAreNamedWhereverTheyAre(t *testing.T) {
 			h.Replica != "there" || h.Annotation != "backup" || h.Fence != l.Fence || h.Age != time.Second {
 			t.Errorf("got %+v", h)
 		}
-		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: "door", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); err != nil { // elsewhere
+		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); err != nil { // elsewhere
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
 		if h := w.inspectWhole("door", 2).Holders[0]; h.Client.Name != "cron" || h.TTL < 50*time.Minute {
 			t.Errorf("extended by another replica: got %+v", h)
 		}
-		if _, err := there.b.ReleaseOnce("door", broker.Exclusive, l.LeaseID, 0); err != nil {
+		if _, err := there.b.ReleaseOnce("door", lock.Exclusive, l.LeaseID, 0); err != nil {
 			t.Fatal(err)
 		}
 		if in := w.inspectWhole("door", 2); len(in.Holders) != 0 || in.Lock.Held {
@@ -174,7 +175,7 @@ func TestForeignAndForgottenHoldersAreToldAsSuch(t *testing.T) {
 	const session = "0f5b5a52-9a4e-4b76-8c0e-0d7f7f0f1a11"
 	inWorld(t, func(w *world) {
 		for name, c := range map[string]struct {
-			owner   broker.Owner
+			owner   lock.Owner
 			origin  broker.Origin
 			session string
 		}{
@@ -183,7 +184,7 @@ func TestForeignAndForgottenHoldersAreToldAsSuch(t *testing.T) {
 			"named":  {session + ":worker#7", broker.OriginSession, session},
 			"unary":  {session + ":unary", broker.OriginUnary, ""},
 		} {
-			claim := broker.Claim{Name: name, Kind: broker.Exclusive, Owner: c.owner, Count: 1, TTL: time.Minute}
+			claim := lock.Claim{Name: name, Kind: lock.Exclusive, Owner: c.owner, Count: 1, TTL: time.Minute}
 			if _, err := w.store.Acquire(w.t.Context(), claim); err != nil {
 				t.Fatal(err)
 			}
@@ -249,7 +250,7 @@ type slowLists struct {
 	now, most atomic.Int32
 }
 
-func (l *slowLists) List(context.Context, string, string, int) ([]broker.State, string, error) {
+func (l *slowLists) List(context.Context, string, string, int) ([]lock.State, string, error) {
 	l.most.Store(max(l.most.Load(), l.now.Add(1)))
 	defer l.now.Add(-1)
 	time.Sleep(250 * time.Millisecond)

@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // takeKind acquires a free lock of a kind.
-func (c *client) takeKind(name string, k broker.Kind) broker.Granted {
+func (c *client) takeKind(name string, k lock.Kind) broker.Granted {
 	c.t.Helper()
 	return c.takeAs(broker.AcquireRequest{Name: name, Kind: k})
 }
@@ -30,7 +31,7 @@ func (c *client) queueAs(req broker.AcquireRequest) (id uint64, position int) {
 	return id, one[broker.Queued](c).Position
 }
 
-func (c *client) queueKind(name string, k broker.Kind) uint64 {
+func (c *client) queueKind(name string, k lock.Kind) uint64 {
 	c.t.Helper()
 	id, _ := c.queueAs(broker.AcquireRequest{Name: name, Kind: k})
 	return id
@@ -48,7 +49,7 @@ func (c *client) busy(req broker.AcquireRequest) {
 	c.t.Helper()
 	req.Wait = new(time.Duration)
 	c.acquire(req)
-	c.notGranted(broker.ErrHeld)
+	c.notGranted(lock.ErrHeld)
 }
 
 // granted takes the only event, which must be a grant; it waits for it for at most so long.
@@ -72,30 +73,30 @@ func (c *client) grantedWithin(d time.Duration) broker.Granted {
 	}
 }
 
-var allKinds = []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write, broker.Semaphore}
+var allKinds = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore}
 
 // of is a request for a name of a kind; a semaphore has one permit unless it is said.
-func of(name string, k broker.Kind) broker.AcquireRequest {
+func of(name string, k lock.Kind) broker.AcquireRequest {
 	req := broker.AcquireRequest{Name: name, Kind: k}
-	if k == broker.Semaphore {
+	if k == lock.Semaphore {
 		req.Limit = 1
 	}
 	return req
 }
 
-func eachKind(t *testing.T, kinds []broker.Kind, test func(w *world, k broker.Kind)) {
+func eachKind(t *testing.T, kinds []lock.Kind, test func(w *world, k lock.Kind)) {
 	for _, k := range kinds {
 		t.Run(k.String(), func(t *testing.T) { inWorld(t, func(w *world) { test(w, k) }) })
 	}
 }
 
 // alone are the kinds that have one holder at a time; a semaphore with one permit is like them.
-var alone = []broker.Kind{broker.Exclusive, broker.Fair, broker.Write, broker.Semaphore}
+var alone = []lock.Kind{lock.Exclusive, lock.Fair, lock.Write, lock.Semaphore}
 
 func TestOneHolderAfterTheOther(t *testing.T) {
-	eachKind(t, alone, func(w *world, k broker.Kind) {
+	eachKind(t, alone, func(w *world, k lock.Kind) {
 		a, b := w.alive(), w.replica().alive()
-		var last broker.Fence
+		var last lock.Fence
 		for range 3 {
 			g := a.takeAs(of("job", k))
 			b.busy(of("job", k))
@@ -113,7 +114,7 @@ func TestOneHolderAfterTheOther(t *testing.T) {
 }
 
 func TestUncontendedAcquireAndReleaseAreOneCallEach(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		c := w.alive()
 		g := c.takeAs(of("job", k))
 		c.release(g.Hold)
@@ -124,7 +125,7 @@ func TestUncontendedAcquireAndReleaseAreOneCallEach(t *testing.T) {
 }
 
 func TestLeaseOfEveryKindIsRenewedWhileItsClientLives(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		c := w.alive()
 		g := c.takeAs(of("job", k))
 		time.Sleep(5 * time.Minute)
@@ -135,7 +136,7 @@ func TestLeaseOfEveryKindIsRenewedWhileItsClientLives(t *testing.T) {
 }
 
 func TestLeaseOfEveryKindEndsWithItsSilentClient(t *testing.T) {
-	eachKind(t, alone, func(w *world, k broker.Kind) {
+	eachKind(t, alone, func(w *world, k lock.Kind) {
 		silent, other := w.open(), w.replica().alive()
 		silent.takeAs(of("job", k))
 		other.queueAs(of("job", k))
@@ -144,7 +145,7 @@ func TestLeaseOfEveryKindEndsWithItsSilentClient(t *testing.T) {
 }
 
 func TestWaiterOfEveryKindGetsAFixedLeaseAtItsEnd(t *testing.T) {
-	eachKind(t, alone, func(w *world, k broker.Kind) {
+	eachKind(t, alone, func(w *world, k lock.Kind) {
 		a, b := w.alive(), w.replica().alive()
 		req := of("job", k)
 		req.Lease = new(2 * time.Second)
@@ -155,7 +156,7 @@ func TestWaiterOfEveryKindGetsAFixedLeaseAtItsEnd(t *testing.T) {
 }
 
 func TestWaitOfEveryKindEnds(t *testing.T) {
-	eachKind(t, alone, func(w *world, k broker.Kind) {
+	eachKind(t, alone, func(w *world, k lock.Kind) {
 		a, b := w.alive(), w.replica().alive()
 		a.takeAs(of("job", k))
 		req := of("job", k)
@@ -169,7 +170,7 @@ func TestWaitOfEveryKindEnds(t *testing.T) {
 }
 
 func TestCancelledWaitOfEveryKindLeavesNothing(t *testing.T) {
-	eachKind(t, alone, func(w *world, k broker.Kind) {
+	eachKind(t, alone, func(w *world, k lock.Kind) {
 		a, b, c := w.alive(), w.replica().alive(), w.replica().alive()
 		g := a.takeAs(of("job", k))
 		id, _ := b.queueAs(of("job", k))
@@ -191,18 +192,18 @@ func TestCancelledWaitOfEveryKindLeavesNothing(t *testing.T) {
 }
 
 func TestForceReleaseOfEveryKindIsToldAndWakesWaiters(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		a, b := w.alive(), w.replica().alive()
 		a.takeAs(of("job", k))
 		waits := k
-		if k == broker.Read {
-			waits = broker.Write
+		if k == lock.Read {
+			waits = lock.Write
 		}
 		b.queueAs(of("job", waits))
 		if ok, err := w.b.ForceRelease(t.Context(), "job", k); err != nil || !ok {
 			t.Fatalf("got %v, %v", ok, err)
 		}
-		if lost := one[broker.Lost](a); lost.Reason != broker.LostForced {
+		if lost := one[broker.Lost](a); lost.Reason != lock.LostForced {
 			t.Errorf("got %v, want forced", lost.Reason)
 		}
 		one[broker.Granted](b)
@@ -213,7 +214,7 @@ func TestForceReleaseOfEveryKindIsToldAndWakesWaiters(t *testing.T) {
 }
 
 func TestReentrantKindsCount(t *testing.T) {
-	eachKind(t, []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write}, func(w *world, k broker.Kind) {
+	eachKind(t, []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write}, func(w *world, k lock.Kind) {
 		c, other := w.alive(), w.replica().alive()
 		req := of("job", k)
 		req.Holder = "h"
@@ -228,17 +229,17 @@ func TestReentrantKindsCount(t *testing.T) {
 		}
 		for range 2 {
 			c.release(g.Hold)
-			other.busy(of("job", broker.Write))
+			other.busy(of("job", lock.Write))
 		}
 		c.release(g.Hold)
 		w.free("job")
 		c.Release(c.id(), g.Hold)
-		c.failed(broker.ErrNotHeld)
+		c.failed(lock.ErrNotHeld)
 	})
 }
 
 func TestNestedHoldNeverShortensTheLease(t *testing.T) {
-	eachKind(t, []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write}, func(w *world, k broker.Kind) {
+	eachKind(t, []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write}, func(w *world, k lock.Kind) {
 		c := w.alive()
 		req := of("job", k)
 		req.Holder, req.Lease = "h", new(time.Minute)
@@ -267,12 +268,12 @@ func TestGoodbyeReleasesEveryKind(t *testing.T) {
 }
 
 func TestDataLossIsToldForEveryKind(t *testing.T) {
-	eachKind(t, allKinds, func(w *world, k broker.Kind) {
+	eachKind(t, allKinds, func(w *world, k lock.Kind) {
 		c := w.alive()
 		g := c.takeAs(of("job", k))
 		w.lose()
 		time.Sleep(11 * time.Second)
-		if lost := one[broker.Lost](c); lost.Reason != broker.LostData && lost.Reason != broker.LostForced {
+		if lost := one[broker.Lost](c); lost.Reason != lock.LostData && lost.Reason != lock.LostForced {
 			t.Errorf("got %v, want data loss", lost.Reason)
 		}
 		if again := c.takeAs(of("job", k)); again.Hold.Fence <= g.Hold.Fence {
@@ -286,8 +287,8 @@ func TestOwnerOfEveryHoldCanBeToldFromItsGrant(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		for _, req := range []broker.AcquireRequest{
-			of("x", broker.Exclusive), holder("y", broker.Exclusive), of("f", broker.Fair), holder("r", broker.Read),
-			asHolder(allOf(broker.Write, "m", "n")), allOf(broker.Exclusive, "o", "p"),
+			of("x", lock.Exclusive), holder("y", lock.Exclusive), of("f", lock.Fair), holder("r", lock.Read),
+			asHolder(allOf(lock.Write, "m", "n")), allOf(lock.Exclusive, "o", "p"),
 		} {
 			g := c.takeAs(req)
 			for _, h := range append(g.More, g.Hold) {
@@ -295,15 +296,15 @@ func TestOwnerOfEveryHoldCanBeToldFromItsGrant(t *testing.T) {
 				if strings.HasPrefix(name, "#") {
 					name = ""
 				}
-				want := broker.Owner(fmt.Sprintf("%s:%s#%d", c.ID(), name, h.AcquiredBy))
+				want := lock.Owner(fmt.Sprintf("%s:%s#%d", c.ID(), name, h.AcquiredBy))
 				if st := w.look(h.Name); st.Owner != want || h.AcquiredBy == 0 {
 					t.Errorf("%q is held by %q, want %q", h.Name, st.Owner, want)
 				}
 			}
 		}
 		// A second hold is known by the first request.
-		first := c.takeAs(holder("again", broker.Exclusive))
-		if again := c.takeAs(holder("again", broker.Exclusive)); again.Hold != first.Hold || again.ID == first.ID {
+		first := c.takeAs(holder("again", lock.Exclusive))
+		if again := c.takeAs(holder("again", lock.Exclusive)); again.Hold != first.Hold || again.ID == first.ID {
 			t.Errorf("got %+v after %+v, want the same hold", again, first)
 		}
 	})

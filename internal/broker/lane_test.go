@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // The keeper has the renewals' way to the store for itself.
@@ -14,13 +15,13 @@ func TestNothingThatClientsAskForUsesTheWayOfRenewals(t *testing.T) {
 		w = start(w.t, testConfig(), &faults{Store: counted})
 		c := w.open()
 		fixed := time.Minute
-		c.acquire(broker.AcquireRequest{Name: "fixed", Kind: broker.Exclusive, Lease: &fixed})
+		c.acquire(broker.AcquireRequest{Name: "fixed", Kind: lock.Exclusive, Lease: &fixed})
 		hold := one[broker.Granted](c).Hold
 		c.Extend(c.id(), broker.ExtendRequest{Hold: hold, Lease: new(2 * time.Minute)})
 		one[broker.Extended](c)
 
 		once := broker.OnceRequest{
-			Name: "once", Kind: broker.Exclusive, Lease: time.Minute, LeaseID: "ABCDEFGHIJKLMNOPQRSTUV",
+			Name: "once", Kind: lock.Exclusive, Lease: time.Minute, LeaseID: "ABCDEFGHIJKLMNOPQRSTUV",
 		}
 		if _, refused, err := w.b.AcquireOnce(w.t.Context(), once); refused != nil || err != nil {
 			w.t.Fatal(refused, err)

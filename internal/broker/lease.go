@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Lease is a lock that a session of this replica holds. The Keeper keeps it alive; when it ends without a release
@@ -12,11 +14,11 @@ type Lease struct {
 	sess       *Session
 	q          *queue
 	name       string
-	kind       Kind
+	kind       lock.Kind
 	holder     string
 	request    uint64 // that took it first
-	owner      Owner
-	fence      Fence
+	owner      lock.Owner
+	fence      lock.Fence
 	taken      uint32 // permits of a semaphore at first
 	annotation string
 	since      time.Time
@@ -43,7 +45,7 @@ type Lease struct {
 
 type holdKey struct {
 	name   string
-	kind   Kind
+	kind   lock.Kind
 	holder string
 }
 
@@ -116,10 +118,10 @@ func (l *Lease) runOps() {
 
 // Renewal is the store call that would keep the lease now; ok is false when the lease is over. An auto lease is
 // prolonged to one session TTL after its client was last heard, a fixed one is only verified.
-func (l *Lease) Renewal(now time.Time) (r Renewal, ok bool) {
+func (l *Lease) Renewal(now time.Time) (r lock.Renewal, ok bool) {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
-	r = Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
+	r = lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
 	if l.auto {
 		r.TTL, r.Level = max(l.sess.heard.Add(l.sess.ttl).Sub(now), 0), l.autoLevel()
 	}
@@ -140,7 +142,7 @@ func (l *Lease) Interval() time.Duration { return l.sess.ttl / heartbeats }
 func (l *Lease) Name() string { return l.name }
 
 // Renewed takes note of a renewal whose call began at start.
-func (l *Lease) Renewed(start time.Time, r Renewal) {
+func (l *Lease) Renewed(start time.Time, r lock.Renewal) {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
 	if l.over {
@@ -161,7 +163,7 @@ func (l *Lease) Reduced(since time.Time) bool {
 }
 
 // Lose ends a lease that is held no more. It does nothing to one that is being released.
-func (l *Lease) Lose(reason LostReason) {
+func (l *Lease) Lose(reason lock.LostReason) {
 	l.b.mu.Lock()
 	defer l.b.mu.Unlock()
 	if !l.over {
@@ -169,7 +171,7 @@ func (l *Lease) Lose(reason LostReason) {
 	}
 }
 
-func (l *Lease) loseLocked(reason LostReason) {
+func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
 	l.b.noteLossLocked(l, reason)
 	l.sess.emitLocked(Lost{Hold: l.hold(), Reason: reason})
@@ -188,7 +190,7 @@ func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 		l.mayLast = may
 	}
 	return func(err error) {
-		switch unknown := errors.Is(err, ErrOutcomeUnknown); {
+		switch unknown := errors.Is(err, lock.ErrOutcomeUnknown); {
 		case l.over && (err == nil || unknown):
 			l.b.abandonLocked(l)
 		case !unknown:
@@ -208,8 +210,8 @@ func (b *Broker) abandonLocked(l *Lease) {
 }
 
 // claimLocked is what may be in the store of a lease that is over.
-func (l *Lease) claimLocked(left time.Duration) Claim {
-	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left, Permits: l.taken}
+func (l *Lease) claimLocked(left time.Duration) lock.Claim {
+	c := lock.Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left, Permits: l.taken}
 	if l.unsure { // a late attempt would get another fence
 		c.Fence = 0
 	}
@@ -241,11 +243,11 @@ func (b *Broker) freeLocked(l *Lease) {
 // goneLocked ends a lease whose hold a store call did not find. The store says why when it is asked to verify the hold.
 // Broker.mu is free meanwhile.
 func (l *Lease) goneLocked() {
-	r := Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
-	reason := LostForced
+	r := lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
+	reason := lock.LostForced
 	l.b.mu.Unlock()
-	l.b.store.Renew(l.b.ctx, []Renewal{r}, func(_ int, err error) {
-		if gone, ok := errors.AsType[*GoneError](err); ok {
+	l.b.store.Renew(l.b.ctx, []lock.Renewal{r}, func(_ int, err error) {
+		if gone, ok := errors.AsType[*lock.GoneError](err); ok {
 			reason = gone.Reason
 		}
 	})

@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
 
 // A holder may read several times over. As with Redisson each of these holds has a lease of its own, fixed or auto, and the
 // lock lasts as long as the longest of those that were not given back. They are given back in the reverse order. A
@@ -15,7 +19,7 @@ type level struct {
 // onceMoreLocked takes note of a further hold.
 func (l *Lease) onceMoreLocked(until time.Time, auto bool) {
 	l.count++
-	if l.kind != Read {
+	if l.kind != lock.Read {
 		l.auto = l.auto || auto
 		if until.After(l.until) {
 			l.until = until

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Each read hold of a holder has a lease of its own: a further one does not prolong those before it.
@@ -12,7 +13,7 @@ func TestAGivenBackReadHoldDoesNotProlongTheFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		start := time.Now()
-		read := broker.AcquireRequest{Name: "doc", Kind: broker.Read, Holder: "me", Lease: new(4 * time.Second)}
+		read := broker.AcquireRequest{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(4 * time.Second)}
 		c.acquire(read)
 		first := one[broker.Granted](c)
 		time.Sleep(3 * time.Second)
@@ -27,13 +28,13 @@ func TestAGivenBackReadHoldDoesNotProlongTheFirst(t *testing.T) {
 			t.Errorf("got %+v, want what the first was told: %v", released, first.Validity)
 		}
 		other := w.alive()
-		other.acquire(broker.AcquireRequest{Name: "doc", Kind: broker.Write})
+		other.acquire(broker.AcquireRequest{Name: "doc", Kind: lock.Write})
 		one[broker.Queued](other)
 		time.Sleep(time.Until(start.Add(3900 * time.Millisecond)))
 		other.none()
 		time.Sleep(200 * time.Millisecond)
 		one[broker.Granted](other)
-		if lost := one[broker.Lost](c); lost.Reason != broker.LostExpired {
+		if lost := one[broker.Lost](c); lost.Reason != lock.LostExpired {
 			t.Errorf("got %+v", lost)
 		}
 	})
@@ -41,7 +42,7 @@ func TestAGivenBackReadHoldDoesNotProlongTheFirst(t *testing.T) {
 
 // A read hold that is renewed keeps none alive that is not, and the other way round.
 func TestReadHoldsAreRenewedEachForItself(t *testing.T) {
-	auto := broker.AcquireRequest{Name: "doc", Kind: broker.Read, Holder: "me"}
+	auto := broker.AcquireRequest{Name: "doc", Kind: lock.Read, Holder: "me"}
 	fixed := auto
 	fixed.Lease = new(10 * time.Second)
 	for name, c := range map[string]struct {
@@ -66,7 +67,7 @@ func TestReadHoldsAreRenewedEachForItself(t *testing.T) {
 				me.Release(me.id(), second.Hold)
 				if !c.auto { // the first one's time has passed long since
 					for _, e := range me.events() {
-						if lost, ok := e.(broker.Lost); ok && lost.Reason == broker.LostExpired {
+						if lost, ok := e.(broker.Lost); ok && lost.Reason == lock.LostExpired {
 							w.free("doc")
 							return
 						}
@@ -86,7 +87,7 @@ func TestReadHoldsAreRenewedEachForItself(t *testing.T) {
 
 // A further hold of the other kinds prolongs the only lease there is, and giving it back does not shorten that.
 func TestFurtherHoldsOfOtherKindsProlongTheLease(t *testing.T) {
-	for _, kind := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Write} {
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				c := w.alive()
@@ -113,7 +114,7 @@ func TestFurtherHoldsOfOtherKindsProlongTheLease(t *testing.T) {
 func TestShorteningBringsNoEndedReadHoldBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		read := broker.AcquireRequest{Name: "doc", Kind: broker.Read, Holder: "me", Lease: new(time.Second)}
+		read := broker.AcquireRequest{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(time.Second)}
 		c.acquire(read)
 		one[broker.Granted](c)
 		read.Lease = new(time.Minute)
@@ -126,7 +127,7 @@ func TestShorteningBringsNoEndedReadHoldBack(t *testing.T) {
 		lost := false
 		for _, e := range c.events() {
 			l, ok := e.(broker.Lost)
-			lost = lost || ok && l.Reason == broker.LostExpired
+			lost = lost || ok && l.Reason == lock.LostExpired
 		}
 		w.free("doc")
 		if !lost {
@@ -139,19 +140,19 @@ func TestShorteningBringsNoEndedReadHoldBack(t *testing.T) {
 func TestAReadHoldAfterARepeatedReleaseIsNotTrusted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		read := broker.AcquireRequest{Name: "doc", Kind: broker.Read, Holder: "me", Lease: new(10 * time.Second)}
+		read := broker.AcquireRequest{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(10 * time.Second)}
 		c.acquire(read)
 		first := one[broker.Granted](c)
 		read.Lease = new(time.Minute)
 		c.acquire(read)
 		one[broker.Granted](c)
 		lost := false
-		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			if lost {
 				return next()
 			}
 			lost = true
-			return broker.Returned{}, broker.ErrOutcomeUnknown
+			return lock.Returned{}, lock.ErrOutcomeUnknown
 		})
 		c.Release(c.id(), first.Hold)
 		one[broker.Released](c)

@@ -4,6 +4,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker/observe"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 // losses is what is to be logged of lost locks. The monitor logs it after each probe, outside of Broker.mu: however many
 // are lost at once, there are few lines.
 type losses struct {
-	of    [LostSession + 1]lockList // by reason
+	of    [lock.LostSession + 1]lockList // by reason
 	ended []endedSession
 	// What is beyond namedSessions.
 	more      int
@@ -47,8 +48,8 @@ type endedSession struct {
 }
 
 // noteLossLocked takes note of a lost lease. That a fixed one ends by itself is nothing to report.
-func (b *Broker) noteLossLocked(l *Lease, reason LostReason) {
-	if l.auto || reason != LostExpired {
+func (b *Broker) noteLossLocked(l *Lease, reason lock.LostReason) {
+	if l.auto || reason != lock.LostExpired {
 		b.losses.of[reason].add(l.name)
 	}
 }
@@ -81,7 +82,7 @@ func (b *Broker) logLosses() {
 	b.mu.Unlock()
 	for reason, n := range lost.of {
 		if n.count > 0 {
-			b.log.Info("locks were lost", append(n.fields(), zap.Stringer(observe.KeyReason, LostReason(reason)))...)
+			b.log.Info("locks were lost", append(n.fields(), zap.Stringer(observe.KeyReason, lock.LostReason(reason)))...)
 		}
 	}
 	for _, e := range lost.ended {

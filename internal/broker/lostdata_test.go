@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Whatever finds that a hold is gone, and whoever has the name by then: lost data are told as lost data, and a forced release
@@ -17,9 +18,9 @@ func TestALostHoldIsToldWithItsReasonWhateverFindsIt(t *testing.T) {
 		"a release of one of two": func(c *client, h broker.Hold) { c.Release(c.id(), h) },
 		"an extension":            func(c *client, h broker.Hold) { c.Extend(c.id(), broker.ExtendRequest{Hold: h}) },
 	} {
-		for reason, lose := range map[broker.LostReason]func(w *world){
-			broker.LostData: func(w *world) { w.lose() },
-			broker.LostForced: func(w *world) {
+		for reason, lose := range map[lock.LostReason]func(w *world){
+			lock.LostData: func(w *world) { w.lose() },
+			lock.LostForced: func(w *world) {
 				// Not by this replica, which would hear of it.
 				w.store.Store.(interface{ Expire(name string) }).Expire("job")
 			},
@@ -52,8 +53,8 @@ func TestALostHoldIsToldWithItsReasonWhateverFindsIt(t *testing.T) {
 // takenByAnother takes a name past the broker.
 func (w *world) takenByAnother(name string) {
 	w.t.Helper()
-	_, err := w.store.Store.Acquire(w.t.Context(), broker.Claim{
-		Name: name, Kind: broker.Exclusive, Owner: "another", Count: 1, TTL: time.Minute,
+	_, err := w.store.Store.Acquire(w.t.Context(), lock.Claim{
+		Name: name, Kind: lock.Exclusive, Owner: "another", Count: 1, TTL: time.Minute,
 	})
 	if err != nil {
 		w.t.Fatal(err)

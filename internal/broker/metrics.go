@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockd-io/lockd/internal/broker/observe"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // metrics never carry the name of a lock or of a client. What a label can be exists at 0 from the start.
@@ -16,7 +17,7 @@ type metrics struct {
 	held     *prometheus.GaugeVec
 	leases   tally // all that are held
 	acquires *prometheus.CounterVec
-	waitTime [Semaphore + 1]prometheus.Observer // by kind
+	waitTime [lock.Semaphore + 1]prometheus.Observer // by kind
 	holdTime prometheus.Histogram
 	handoff  prometheus.Histogram
 	lost     *prometheus.CounterVec
@@ -61,7 +62,7 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 	}
 	waitTime := prometheus.NewHistogramVec(
 		observe.Seconds("acquire_wait_seconds", "From the arrival of a request to its grant."), []string{"kind"})
-	for k := Exclusive; k <= Semaphore; k++ {
+	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
 		m.waitTime[k] = waitTime.WithLabelValues(k.String())
 	}
 	reg.MustRegister(m.held, waitTime, m.holdTime, m.handoff)
@@ -71,13 +72,13 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 }
 
 func (m *metrics) beginAtZero() {
-	for k := Exclusive; k <= Semaphore; k++ {
+	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
 		m.held.WithLabelValues(k.String())
 		for _, result := range acquireResults {
 			m.acquires.WithLabelValues(k.String(), result)
 		}
 	}
-	for r := LostExpired; r.String() != LostReason(0).String(); r++ {
+	for r := lock.LostExpired; r.String() != lock.LostReason(0).String(); r++ {
 		m.lost.WithLabelValues(r.String())
 	}
 	observe.Known(m.wakeups, wakers...)
@@ -147,22 +148,22 @@ func (m *metrics) granted(w *waiter) {
 }
 
 // acquired counts an answered request by its outcome.
-func (m *metrics) acquired(k Kind, err error) {
+func (m *metrics) acquired(k lock.Kind, err error) {
 	result := "error"
 	switch {
 	case err == nil:
 		result = "granted"
-	case errors.Is(err, ErrHeld):
+	case errors.Is(err, lock.ErrHeld):
 		result = "held"
 	case errors.Is(err, ErrTimedOut):
 		result = "timed_out"
 	case errors.Is(err, ErrCancelled):
 		result = "cancelled"
-	case errors.Is(err, ErrOutcomeUnknown):
+	case errors.Is(err, lock.ErrOutcomeUnknown):
 		result = "unknown"
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, lock.ErrUnavailable):
 		result = "unavailable"
-	case errors.Is(err, ErrInvalid), errors.Is(err, ErrUnsupported):
+	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrUnsupported):
 		result = "invalid"
 	case errors.Is(err, ErrQuota):
 		result = "quota"

@@ -4,23 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-)
 
-// The reasons of an InvalidError. They are part of the API.
-const (
-	ReasonName        = "INVALID_NAME"
-	ReasonReserved    = "NAME_RESERVED"
-	ReasonHolder      = "INVALID_HOLDER"
-	ReasonKind        = "INVALID_KIND"
-	ReasonDuration    = "INVALID_DURATION"
-	ReasonAnnotation  = "INVALID_ANNOTATION"
-	ReasonClient      = "INVALID_CLIENT"
-	ReasonLeaseID     = "INVALID_LEASE_ID"
-	ReasonRequestID   = "INVALID_REQUEST_ID"
-	ReasonPage        = "INVALID_PAGE"
-	ReasonPermits     = "INVALID_PERMITS"
-	ReasonAlreadyHeld = "ALREADY_HELD"
-	ReasonMessage     = "INVALID_MESSAGE"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // checkName says whether a name can be used as a lock. Besides size and readability it must leave all its Redis
@@ -28,7 +13,7 @@ const (
 // `prefix:name`, and Redis hashes what stands between the first '{' and the next '}'.
 func checkName(name string, maxBytes int) error {
 	bad := func(detail string) error {
-		return &InvalidError{Field: "name", Reason: ReasonName, Detail: detail}
+		return &lock.InvalidError{Field: "name", Reason: lock.ReasonName, Detail: detail}
 	}
 	switch {
 	case name == "":
@@ -56,8 +41,8 @@ func oneSlot(name string) bool {
 // checkHolder says whether a client may use this name for a holder. '#' is for the holders made by the broker.
 func checkHolder(holder string, maxBytes int) error {
 	if len(holder) > maxBytes || !readable(holder) || strings.HasPrefix(holder, "#") {
-		return &InvalidError{
-			Field: "holder", Reason: ReasonHolder,
+		return &lock.InvalidError{
+			Field: "holder", Reason: lock.ReasonHolder,
 			Detail: "the holder must be short, valid UTF-8 without control characters, and not begin with '#'",
 		}
 	}
@@ -67,7 +52,7 @@ func checkHolder(holder string, maxBytes int) error {
 // checkText says whether a text for people may be kept.
 func checkText(field, reason, text string, maxBytes int) error {
 	if len(text) > maxBytes || !utf8.ValidString(text) {
-		return &InvalidError{Field: field, Reason: reason, Detail: "too long, or not valid UTF-8"}
+		return &lock.InvalidError{Field: field, Reason: reason, Detail: "too long, or not valid UTF-8"}
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 func TestNames(t *testing.T) {
@@ -18,8 +20,8 @@ func TestNames(t *testing.T) {
 		if (err == nil) != ok {
 			t.Errorf("%q: got %v, want ok = %v", name, err, ok)
 		}
-		var invalid *InvalidError
-		if err != nil && (!errors.As(err, &invalid) || invalid.Reason != ReasonName) {
+		var invalid *lock.InvalidError
+		if err != nil && (!errors.As(err, &invalid) || invalid.Reason != lock.ReasonName) {
 			t.Errorf("%q: got %#v, want an InvalidError with its reason", name, err)
 		}
 	}

@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // A named holder may take once more what it holds: it nests. The counts are kept here and are absolute in the store. A
@@ -43,10 +45,10 @@ func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
 		b.ordinaryLocked(w)
 		return
 	case b.tooOld(asked):
-		b.refuseLocked(w, Failed{ID: w.id, Err: ErrUnavailable})
+		b.refuseLocked(w, Failed{ID: w.id, Err: lock.ErrUnavailable})
 		return
-	case l.count >= MaxHolds:
-		b.refuseLocked(w, Failed{ID: w.id, Err: b.metrics.denied("holds", MaxHolds)})
+	case l.count >= lock.MaxHolds:
+		b.refuseLocked(w, Failed{ID: w.id, Err: b.metrics.denied("holds", lock.MaxHolds)})
 		return
 	}
 	w.trying, w.unsure = true, false
@@ -57,7 +59,7 @@ func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
 	b.mu.Lock()
 	w.trying = false
 	if w.gone && a.err == nil {
-		done(ErrOutcomeUnknown)
+		done(lock.ErrOutcomeUnknown)
 		b.unnestLocked(l)
 		return
 	}
@@ -66,8 +68,8 @@ func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
 }
 
 // nestedLocked is the claim of one hold more.
-func (l *Lease) nestedLocked(w *waiter) Claim {
-	c := Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Count: l.count + 1, Fence: l.fence, TTL: w.lease}
+func (l *Lease) nestedLocked(w *waiter) lock.Claim {
+	c := lock.Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Count: l.count + 1, Fence: l.fence, TTL: w.lease}
 	if w.auto {
 		c.TTL = max(w.ttlLocked(time.Now()), time.Millisecond)
 	}
@@ -76,7 +78,7 @@ func (l *Lease) nestedLocked(w *waiter) Claim {
 
 func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 	err := a.err
-	if !l.over && (errors.Is(err, ErrNotHeld) || errors.Is(err, ErrStale) || errors.Is(err, ErrHeld)) {
+	if !l.over && (errors.Is(err, lock.ErrNotHeld) || errors.Is(err, lock.ErrStale) || errors.Is(err, lock.ErrHeld)) {
 		l.goneLocked()
 	}
 	switch {

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"sync"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 // whether it is held.
 type notes struct {
 	mu     sync.Mutex // guards the fields below
-	byName map[string]map[Owner]*list.Element
+	byName map[string]map[lock.Owner]*list.Element
 	order  list.List // of *note, the oldest first
 	bytes  int
 }
@@ -44,10 +46,10 @@ func (ns *notes) add(n *note) {
 	}
 	ns.removeLocked(n.name, n.info.Owner)
 	if ns.byName == nil {
-		ns.byName = make(map[string]map[Owner]*list.Element)
+		ns.byName = make(map[string]map[lock.Owner]*list.Element)
 	}
 	if ns.byName[n.name] == nil {
-		ns.byName[n.name] = make(map[Owner]*list.Element)
+		ns.byName[n.name] = make(map[lock.Owner]*list.Element)
 	}
 	ns.byName[n.name][n.info.Owner] = ns.order.PushBack(n)
 	ns.bytes += n.size()
@@ -62,7 +64,7 @@ func (ns *notes) add(n *note) {
 }
 
 // extended takes note that a lease ends later.
-func (ns *notes) extended(name string, o Owner, until time.Time) {
+func (ns *notes) extended(name string, o lock.Owner, until time.Time) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if e := ns.byName[name][o]; e != nil {
@@ -71,13 +73,13 @@ func (ns *notes) extended(name string, o Owner, until time.Time) {
 }
 
 // remove forgets a lease.
-func (ns *notes) remove(name string, o Owner) {
+func (ns *notes) remove(name string, o lock.Owner) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	ns.removeLocked(name, o)
 }
 
-func (ns *notes) removeLocked(name string, o Owner) {
+func (ns *notes) removeLocked(name string, o lock.Owner) {
 	e := ns.byName[name][o]
 	if e == nil {
 		return
@@ -95,7 +97,7 @@ func (ns *notes) of(name string, most int) (infos []HolderInfo) {
 	now := time.Now()
 	for _, e := range ns.byName[name] {
 		n := e.Value.(*note)
-		if len(infos) < most && (n.until.After(now) || n.info.Kind != Semaphore) {
+		if len(infos) < most && (n.until.After(now) || n.info.Kind != lock.Semaphore) {
 			info := n.info
 			info.Age, info.TTL = now.Sub(n.info.since), max(n.until.Sub(now), 0)
 			infos = append(infos, info)

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 // permits; or, if neither is known, because as many ends were told shortly before or after as are seen.
 type sightings struct {
 	seen   map[string]seenHold // by id, at the last look; nil before the first
-	last   Fence               // the greatest that is known
+	last   lock.Fence          // the greatest that is known
 	at     time.Time           // when the last look was begun
 	told   recentFences
 	gone   recentHolds // permits whose end was told
@@ -45,7 +47,7 @@ type sightings struct {
 // seenHold is a hold.
 type seenHold struct {
 	id      string
-	fence   Fence
+	fence   lock.Fence
 	until   time.Time // zero if it has no end
 	foreign bool
 	permit  bool
@@ -61,21 +63,21 @@ type goneHold struct {
 // doubt is the end of a hold that will be told with this cause, unless it is heard of until then.
 type doubt struct {
 	hold  seenHold
-	cause EndCause
+	cause lock.EndCause
 	due   time.Time
 }
 
 // recentFences are those of the last ends that were told.
 type recentFences struct {
-	set   map[Fence]struct{}
-	order []Fence
+	set   map[lock.Fence]struct{}
+	order []lock.Fence
 }
 
-func (r *recentFences) has(f Fence) bool { _, there := r.set[f]; return there }
+func (r *recentFences) has(f lock.Fence) bool { _, there := r.set[f]; return there }
 
-func (r *recentFences) add(f Fence) {
+func (r *recentFences) add(f lock.Fence) {
 	if r.set == nil {
-		r.set = make(map[Fence]struct{})
+		r.set = make(map[lock.Fence]struct{})
 	}
 	r.set[f] = struct{}{}
 	r.order = append(r.order, f)
@@ -112,7 +114,7 @@ func (r *recentHolds) forget(id string) {
 
 // observe looks at a watched name whenever it may have changed without a message.
 func (b *Broker) observe(ctx context.Context, w *watch) {
-	stop := b.store.Watch(w.name, func(n Notice) { b.noticed(w, n) })
+	stop := b.store.Watch(w.name, func(n lock.Notice) { b.noticed(w, n) })
 	defer stop()
 	if b.deaf(w) { // what is told from the first look on is exact if it is heard
 		w.rest(ctx, blindPollInterval)
@@ -152,16 +154,16 @@ func (b *Broker) deaf(w *watch) bool {
 }
 
 // noticed takes note of what the store tells, and has the name looked at.
-func (b *Broker) noticed(w *watch, n Notice) {
+func (b *Broker) noticed(w *watch, n lock.Notice) {
 	b.mu.Lock()
 	switch n.What {
-	case NoticeEnded:
+	case lock.NoticeEnded:
 		w.endedLocked(n.Cause, n.Fence, n.Hold)
-	case NoticeListening:
+	case lock.NoticeListening:
 		w.deaf = false
-	case NoticeDeaf:
+	case lock.NoticeDeaf:
 		w.deaf, w.blind = true, true
-	case NoticeFlushed:
+	case lock.NoticeFlushed:
 		w.flushed = true
 	default: // the look tells
 	}
@@ -178,21 +180,21 @@ func (b *Broker) toldLocked(h *handover) {
 	if w == nil || h.err != nil || h.r.Remaining > 0 || h.r.Fence == 0 {
 		return
 	}
-	cause := EndReleased
+	cause := lock.EndReleased
 	if h.res.HandedOver != 0 {
-		cause = EndHandedOver
+		cause = lock.EndHandedOver
 	}
 	id := ""
-	if h.r.Kind == Semaphore {
-		id = PermitsOf(h.r.Owner)
+	if h.r.Kind == lock.Semaphore {
+		id = lock.PermitsOf(h.r.Owner)
 	}
 	w.endedLocked(cause, h.r.Fence, id)
 }
 
 // endedLocked tells the end of a hold that somebody brought about, unless it was told before.
-func (w *watch) endedLocked(c EndCause, f Fence, id string) {
+func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string) {
 	switch {
-	case f == 0 && id == "" && c == EndForced:
+	case f == 0 && id == "" && c == lock.EndForced:
 		w.forced = true // the next look shows whose
 		return
 	case f != 0 && w.told.has(f), id != "" && w.gone.get(id).missed:
@@ -213,7 +215,7 @@ func (w *watch) endedLocked(c EndCause, f Fence, id string) {
 }
 
 // forgetLocked says whether a hold with this ID or this fence was seen, and forgets it.
-func (w *watch) forgetLocked(id string, f Fence) bool {
+func (w *watch) forgetLocked(id string, f lock.Fence) bool {
 	is := func(h seenHold) bool { return id != "" && h.id == id || f != 0 && h.fence == f }
 	n := len(w.seen) + len(w.doubts)
 	maps.DeleteFunc(w.seen, func(_ string, h seenHold) bool { return is(h) })
@@ -224,7 +226,7 @@ func (w *watch) forgetLocked(id string, f Fence) bool {
 // look is what was known when a look began.
 type look struct {
 	at                     time.Time
-	last                   Fence
+	last                   lock.Fence
 	blind, flushed, forced bool
 }
 
@@ -247,14 +249,14 @@ func (b *Broker) unseen(w *watch, before look) {
 }
 
 // saw compares what is seen with what was seen before, tells what ended meanwhile, and says when to look again.
-func (b *Broker) saw(w *watch, before look, st Sight) time.Duration {
+func (b *Broker) saw(w *watch, before look, st lock.Sight) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Now()
 	held := w.heldLocked(before, st)
 	if w.seen == nil {
 		if w.assumed && len(held) == 0 && !st.Many {
-			w.tellLocked(EndUnknown, 0)
+			w.tellLocked(lock.EndUnknown, 0)
 		}
 	} else {
 		w.missLocked(before, st, w.missingLocked(held, st), now)
@@ -270,7 +272,7 @@ func (b *Broker) saw(w *watch, before look, st Sight) time.Duration {
 }
 
 // heldLocked are the holds that are seen, but for those whose end was told while that was looked at.
-func (w *watch) heldLocked(before look, st Sight) map[string]seenHold {
+func (w *watch) heldLocked(before look, st lock.Sight) map[string]seenHold {
 	held := make(map[string]seenHold, len(st.Holds))
 	for _, h := range st.Holds {
 		if h.Fence != 0 && w.told.has(h.Fence) || w.gone.get(h.ID).at.After(before.at) {
@@ -278,7 +280,7 @@ func (w *watch) heldLocked(before look, st Sight) map[string]seenHold {
 		}
 		w.gone.forget(h.ID) // its owner took some again
 		s := seenHold{id: h.ID, fence: h.Fence, foreign: h.Foreign, permit: h.Permit}
-		if h.TTL != NoTTL {
+		if h.TTL != lock.NoTTL {
 			s.until = before.at.Add(h.TTL)
 		}
 		held[h.ID] = s
@@ -288,7 +290,7 @@ func (w *watch) heldLocked(before look, st Sight) map[string]seenHold {
 
 // missingLocked are the holds that were seen and are not any more. Permits of another program that were to end at the
 // same time count as one.
-func (w *watch) missingLocked(held map[string]seenHold, st Sight) (gone []seenHold) {
+func (w *watch) missingLocked(held map[string]seenHold, st lock.Sight) (gone []seenHold) {
 	if st.Many { // which of them is not known
 		return nil
 	}
@@ -314,7 +316,7 @@ func (w *watch) missingLocked(held map[string]seenHold, st Sight) (gone []seenHo
 }
 
 // missLocked tells of holds that are gone, or keeps them in doubt for a while.
-func (w *watch) missLocked(before look, st Sight, gone []seenHold, now time.Time) {
+func (w *watch) missLocked(before look, st lock.Sight, gone []seenHold, now time.Time) {
 	told := false
 	for _, h := range gone {
 		cause, sure := w.causeLocked(before, st, h, now)
@@ -322,37 +324,37 @@ func (w *watch) missLocked(before look, st Sight, gone []seenHold, now time.Time
 		case sure:
 			w.tellGoneLocked(cause, h)
 			told = true
-		case !h.permit || !h.foreign || cause == EndExpired: // who gives back single permits tells of it
+		case !h.permit || !h.foreign || cause == lock.EndExpired: // who gives back single permits tells of it
 			w.doubts = append(w.doubts, doubt{h, cause, now.Add(doubtTime)})
 		}
 	}
 	if before.forced && !told {
-		w.tellLocked(EndForced, 0)
+		w.tellLocked(lock.EndForced, 0)
 	}
 }
 
 // causeLocked is why a hold is not to be seen any more, and whether that is sure.
-func (w *watch) causeLocked(before look, st Sight, h seenHold, now time.Time) (c EndCause, sure bool) {
+func (w *watch) causeLocked(before look, st lock.Sight, h seenHold, now time.Time) (c lock.EndCause, sure bool) {
 	switch {
 	case !h.unseen && (before.flushed || st.Fence < before.last):
-		return EndDataLoss, true
+		return lock.EndDataLoss, true
 	case before.forced:
-		return EndForced, true
+		return lock.EndForced, true
 	case before.blind && (h.unseen || now.Sub(w.at) > staleTime):
-		return EndUnknown, true
+		return lock.EndUnknown, true
 	case h.unseen:
-		return EndExpired, false
+		return lock.EndExpired, false
 	case !h.until.IsZero() && !now.Before(h.until):
-		return EndExpired, h.fence != 0
+		return lock.EndExpired, h.fence != 0
 	case before.blind:
-		return EndUnknown, true
+		return lock.EndUnknown, true
 	case h.foreign:
-		return EndReleased, false
+		return lock.EndReleased, false
 	}
-	return EndForced, false // somebody deleted its key
+	return lock.EndForced, false // somebody deleted its key
 }
 
-func (w *watch) tellGoneLocked(c EndCause, h seenHold) {
+func (w *watch) tellGoneLocked(c lock.EndCause, h seenHold) {
 	if h.fence != 0 {
 		w.told.add(h.fence)
 	}
@@ -388,14 +390,14 @@ func (w *watch) matchLocked(h seenHold) bool {
 }
 
 // pauseLocked is the time to the next look if nothing is heard before.
-func (w *watch) pauseLocked(st Sight, now time.Time) time.Duration {
+func (w *watch) pauseLocked(st lock.Sight, now time.Time) time.Duration {
 	pause := pollInterval
 	if !st.Tracked || w.deaf {
 		pause = blindPollInterval
 	}
 	pause -= rand.N(pause / 4) // not all names at once
 	for _, h := range st.Holds {
-		if h.TTL != NoTTL {
+		if h.TTL != lock.NoTTL {
 			pause = min(pause, h.TTL+time.Millisecond)
 		}
 	}

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"regexp"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // OnceRequest asks for a fixed lease without a session.
 type OnceRequest struct {
 	Name       string
-	Kind       Kind
+	Kind       lock.Kind
 	Permits    uint32         // of a semaphore; 0 is 1
 	Limit      uint32         // of a semaphore; 0 is whatever was set
 	Wait       *time.Duration // nil or 0: try once
@@ -27,12 +29,12 @@ type OnceRequest struct {
 type OnceLease struct {
 	Name     string
 	LeaseID  string
-	Fence    Fence
+	Fence    lock.Fence
 	ValidFor time.Duration
 }
 
 type onceAnswer struct {
-	fence   Fence
+	fence   lock.Fence
 	until   time.Time
 	refused Event // NotGranted or Failed
 }
@@ -40,9 +42,9 @@ type onceAnswer struct {
 var leaseIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
 
 // onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it.
-func onceOwner(leaseID string) Owner {
+func onceOwner(leaseID string) lock.Owner {
 	sum := sha256.Sum256([]byte("lockd unary lease " + leaseID))
-	return Owner(formatID([16]byte(sum[:16])) + unarySuffix)
+	return lock.Owner(formatID([16]byte(sum[:16])) + unarySuffix)
 }
 
 // AcquireOnce takes a lock for a fixed time. It returns NotGranted if it is not granted. When ctx ends the request is
@@ -54,7 +56,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 	}
 	answers := make(chan onceAnswer, 1)
 	w := &waiter{
-		claim: Claim{
+		claim: lock.Claim{
 			Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1, TTL: req.Lease,
 			Permits: permitsOf(req.Kind, req.Permits), Limit: req.Limit,
 		},
@@ -109,19 +111,19 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (lea
 	if !w.ownID || !b.awaited(req.Name) {
 		return OnceLease{}, false, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.AnswerTime, ErrOutcomeUnknown)
+	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.AnswerTime, lock.ErrOutcomeUnknown)
 	defer cancel()
-	own := Renewal{Name: req.Name, Kind: req.Kind, Owner: w.claim.Owner, Permits: w.claim.Permits}
+	own := lock.Renewal{Name: req.Name, Kind: req.Kind, Owner: w.claim.Owner, Permits: w.claim.Permits}
 	if _, err := b.store.Extend(ctx, own); err != nil {
 		return OnceLease{}, false, unlessGone(err)
 	}
 	a := attempt{claim: w.claim}
 	for range 2 {
 		a.start = time.Now()
-		var g Grant
+		var g lock.Grant
 		g, a.err = b.store.Acquire(ctx, a.claim)
-		a.grants = []Grant{g}
-		if a = judge(a); !errors.Is(a.err, ErrOutcomeUnknown) {
+		a.grants = []lock.Grant{g}
+		if a = judge(a); !errors.Is(a.err, lock.ErrOutcomeUnknown) {
 			break
 		}
 	}
@@ -134,7 +136,7 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (lea
 
 // unlessGone is nil for an error that says that a lease is not there.
 func unlessGone(err error) error {
-	if errors.Is(err, ErrNotHeld) || errors.Is(err, ErrHeld) {
+	if errors.Is(err, lock.ErrNotHeld) || errors.Is(err, lock.ErrHeld) {
 		return nil
 	}
 	return err
@@ -173,7 +175,7 @@ func (b *Broker) checkOnce(req *OnceRequest) error {
 		Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
 	})
 	if err == nil {
-		err = checkText("client_name", ReasonClient, req.Client, clientNameBytes)
+		err = checkText("client_name", lock.ReasonClient, req.Client, clientNameBytes)
 	}
 	if err == nil {
 		err = checkLeaseID(req.LeaseID)
@@ -184,7 +186,7 @@ func (b *Broker) checkOnce(req *OnceRequest) error {
 // OnceExtension asks that a unary lease lasts until another time.
 type OnceExtension struct {
 	Name       string
-	Kind       Kind
+	Kind       lock.Kind
 	LeaseID    string
 	Lease      time.Duration // from now
 	MayShorten bool          // else a longer remaining time is kept
@@ -204,7 +206,7 @@ func (b *Broker) ExtendOnce(req OnceExtension) (OnceLease, error) {
 	if err != nil {
 		return OnceLease{}, err
 	}
-	until, err := b.extendOne(Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d}, req.MayShorten)
+	until, err := b.extendOne(lock.Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d}, req.MayShorten)
 	if err != nil {
 		return OnceLease{}, err
 	}
@@ -216,7 +218,7 @@ func (b *Broker) ExtendOnce(req OnceExtension) (OnceLease, error) {
 	}
 	st, err := b.store.Look(b.ctx, name)
 	if err == nil && st.Owner != onceOwner(leaseID) {
-		err = ErrNotHeld // it was given back at the same time
+		err = lock.ErrNotHeld // it was given back at the same time
 	}
 	if err != nil {
 		return OnceLease{}, err
@@ -227,7 +229,7 @@ func (b *Broker) ExtendOnce(req OnceExtension) (OnceLease, error) {
 
 // ReleaseOnce gives a unary lease back, or the permits of one that it does not keep, and returns how many are left.
 // ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it.
-func (b *Broker) ReleaseOnce(name string, k Kind, leaseID string, keep uint32) (left uint32, err error) {
+func (b *Broker) ReleaseOnce(name string, k lock.Kind, leaseID string, keep uint32) (left uint32, err error) {
 	err = b.checkNameKind(name, k)
 	if err == nil {
 		err = checkLeaseID(leaseID)
@@ -238,7 +240,7 @@ func (b *Broker) ReleaseOnce(name string, k Kind, leaseID string, keep uint32) (
 	if err != nil {
 		return 0, err
 	}
-	h := &handover{r: Return{Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep}}
+	h := &handover{r: lock.Return{Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep}}
 	b.giveBack(h)
 	if h.err == nil && h.res.Left == 0 {
 		b.notes.remove(name, onceOwner(leaseID))
@@ -248,8 +250,8 @@ func (b *Broker) ReleaseOnce(name string, k Kind, leaseID string, keep uint32) (
 
 func checkLeaseID(id string) error {
 	if !leaseIDs.MatchString(id) {
-		return &InvalidError{
-			Field: "lease_id", Reason: ReasonLeaseID,
+		return &lock.InvalidError{
+			Field: "lease_id", Reason: lock.ReasonLeaseID,
 			Detail: "must be 22 to 64 letters, digits, '-' or '_', with at least 128 random bits",
 		}
 	}

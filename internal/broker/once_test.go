@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 func (w *world) once(req broker.OnceRequest) (broker.OnceLease, *broker.NotGranted, error) {
 	w.t.Helper()
-	req.Kind = broker.Exclusive
+	req.Kind = lock.Exclusive
 	if req.Lease == 0 {
 		req.Lease = time.Minute
 	}
@@ -38,18 +39,18 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 		if l.ValidFor <= 50*time.Second || l.Fence == 0 {
 			t.Errorf("got %+v", l)
 		}
-		longer, err := other.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour})
+		longer, err := other.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour})
 		if err != nil || longer.ValidFor < 50*time.Minute || longer.Fence != l.Fence {
 			t.Errorf("extend: got %+v, %v", longer, err)
 		}
-		if _, err := other.b.ReleaseOnce("job", broker.Exclusive, l.LeaseID, 0); err != nil {
+		if _, err := other.b.ReleaseOnce("job", lock.Exclusive, l.LeaseID, 0); err != nil {
 			t.Errorf("release: %v", err)
 		}
 		w.free("job")
-		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, l.LeaseID, 0); !errors.Is(err, broker.ErrNotHeld) {
+		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, l.LeaseID, 0); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("second release: got %v, want ErrNotHeld", err)
 		}
-		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: broker.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); !errors.Is(err, broker.ErrNotHeld) {
+		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("extend after release: got %v, want ErrNotHeld", err)
 		}
 	})
@@ -62,13 +63,13 @@ func TestUnaryLeaseIDStaysSecret(t *testing.T) {
 			t.Errorf("the lease id %q stands in the owner %q", l.LeaseID, st.Owner)
 		}
 		_, refused, _ := w.once(broker.OnceRequest{Name: "job"})
-		if refused == nil || !errors.Is(refused.Cause, broker.ErrHeld) || strings.Contains(string(refused.HeldBy), l.LeaseID) {
+		if refused == nil || !errors.Is(refused.Cause, lock.ErrHeld) || strings.Contains(string(refused.HeldBy), l.LeaseID) {
 			t.Errorf("got %+v, want held, without the lease id", refused)
 		}
-		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, strings.Repeat("x", 26), 0); !errors.Is(err, broker.ErrNotHeld) {
+		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, strings.Repeat("x", 26), 0); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("release with another id: got %v", err)
 		}
-		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, "short", 0); !errors.Is(err, broker.ErrInvalid) {
+		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, "short", 0); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("release with a bad id: got %v", err)
 		}
 	})
@@ -102,7 +103,7 @@ func TestUnaryWaiterGetsALockOfASession(t *testing.T) {
 			t.Errorf("got fence %d after %d", lease.Fence, g.Hold.Fence)
 		}
 		c.queue("job")
-		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, lease.LeaseID, 0); err != nil {
+		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, lease.LeaseID, 0); err != nil {
 			t.Fatal(err)
 		}
 		one[broker.Granted](c)
@@ -111,14 +112,14 @@ func TestUnaryWaiterGetsALockOfASession(t *testing.T) {
 
 func TestUnaryCallerThatLeavesKeepsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			g, err := next()
 			time.Sleep(time.Second)
 			return g, err
 		})
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second/2)
 		defer cancel()
-		_, refused, err := w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: broker.Exclusive, Lease: time.Hour})
+		_, refused, err := w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
 		if err != nil || refused == nil || !errors.Is(refused.Cause, broker.ErrCancelled) {
 			t.Fatalf("got %v, %v, want cancelled", refused, err)
 		}
@@ -143,14 +144,14 @@ func TestUnaryAcquireRepeatedWithItsIDDoesNotWaitForItself(t *testing.T) {
 func TestRepeatedUnaryFairAcquireHasAPlace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		far := w.replica()
-		w.alive().takeKind("job", broker.Fair)
-		far.alive().queueKind("job", broker.Fair)
+		w.alive().takeKind("job", lock.Fair)
+		far.alive().queueKind("job", lock.Fair)
 		var calls sync.WaitGroup
 		for i := range 2 {
 			calls.Go(func() {
 				wait := time.Duration(i+1) * 10 * time.Second
 				_, _, _ = far.b.AcquireOnce(context.Background(), broker.OnceRequest{
-					Name: "job", Kind: broker.Fair, Wait: &wait, Lease: time.Second, LeaseID: strings.Repeat("a1_-", 8),
+					Name: "job", Kind: lock.Fair, Wait: &wait, Lease: time.Second, LeaseID: strings.Repeat("a1_-", 8),
 				})
 			})
 			time.Sleep(time.Second)
@@ -189,15 +190,15 @@ const ownID = "a1_-a1_-a1_-a1_-a1_-a1_-"
 // TestUnaryNoIsNeverTheEndOfAnAttemptThatTakesTheLock has the store grant a lock 400 ms late, when the wait of a caller
 // with its own lease id is over. Whatever it is told, the lock is not left behind by one that was told "no".
 func TestUnaryNoIsNeverTheEndOfAnAttemptThatTakesTheLock(t *testing.T) {
-	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Write, broker.Read, broker.Semaphore} {
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write, lock.Read, lock.Semaphore} {
 		t.Run(k.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				there := w.replica()
 				holder := there.alive()
 				req := of("job", k)
 				req.Permits = req.Limit
-				if k == broker.Read {
-					req.Kind = broker.Write
+				if k == lock.Read {
+					req.Kind = lock.Write
 				}
 				g := holder.takeAs(req)
 				answers := w.ask(broker.OnceRequest{
@@ -205,7 +206,7 @@ func TestUnaryNoIsNeverTheEndOfAnAttemptThatTakesTheLock(t *testing.T) {
 				})
 				time.Sleep(2900 * time.Millisecond)
 				synctest.Wait()
-				w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+				w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 					g, err := next()
 					time.Sleep(400 * time.Millisecond)
 					return g, err
@@ -233,16 +234,16 @@ func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder := w.replica().alive()
 		g := holder.take("job")
-		req := broker.OnceRequest{Name: "job", Kind: broker.Exclusive, LeaseID: ownID, Wait: new(3 * time.Second)}
+		req := broker.OnceRequest{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Wait: new(3 * time.Second)}
 		answers := w.ask(req)
 		time.Sleep(2900 * time.Millisecond)
-		w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			g, err := next()
 			time.Sleep(4 * time.Second)
 			return g, err
 		})
 		holder.release(g.Hold)
-		if a := <-answers; !errors.Is(a.err, broker.ErrOutcomeUnknown) || a.after != 4500*time.Millisecond {
+		if a := <-answers; !errors.Is(a.err, lock.ErrOutcomeUnknown) || a.after != 4500*time.Millisecond {
 			t.Errorf("got %+v, want an unknown outcome after 4.5 s", a)
 		}
 		w.store.onAcquire(nil)
@@ -255,7 +256,7 @@ func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
 		if st := w.look("job"); st.Fence != first.Fence || !st.Held {
 			t.Errorf("got %+v, want it held still", st)
 		}
-		if _, err := w.b.ReleaseOnce("job", broker.Exclusive, ownID, 0); err != nil {
+		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, ownID, 0); err != nil {
 			t.Error(err)
 		}
 		w.free("job")
@@ -265,7 +266,7 @@ func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
 // TestUnaryHolderIsNotToldNoByAReplicaThatHasLostTheStore has the holder of a lease repeat its request where others wait
 // and the store does not answer.
 func TestUnaryHolderIsNotToldNoByAReplicaThatHasLostTheStore(t *testing.T) {
-	for _, down := range []error{broker.ErrUnavailable, broker.ErrOutcomeUnknown} {
+	for _, down := range []error{lock.ErrUnavailable, lock.ErrOutcomeUnknown} {
 		for _, wait := range []time.Duration{0, time.Second} {
 			t.Run(fmt.Sprint(down, " ", wait), func(t *testing.T) {
 				inWorld(t, func(w *world) {
@@ -273,7 +274,7 @@ func TestUnaryHolderIsNotToldNoByAReplicaThatHasLostTheStore(t *testing.T) {
 					first := w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: ownID, Lease: time.Hour})
 					far.alive().queue("job")
 					store.setDown(down)
-					req := broker.OnceRequest{Name: "job", Kind: broker.Exclusive, LeaseID: ownID, Wait: &wait}
+					req := broker.OnceRequest{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Wait: &wait}
 					if a := <-far.ask(req); !errors.Is(a.err, down) {
 						t.Errorf("got %+v, want %v", a, down)
 					}
@@ -293,20 +294,20 @@ func TestUnaryCallerThatLeavesAndAsksAgainGetsItsLease(t *testing.T) {
 	for _, wait := range []time.Duration{0, 10 * time.Second} {
 		t.Run(wait.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+				w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 					time.Sleep(time.Second)
 					return next()
 				})
 				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 				defer cancel()
-				req := broker.OnceRequest{Name: "job", Kind: broker.Exclusive, LeaseID: ownID, Lease: time.Hour}
+				req := broker.OnceRequest{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Lease: time.Hour}
 				go func() { _, _, _ = w.b.AcquireOnce(ctx, req) }()
 				synctest.Wait()
 				w.alive().queue("job") // behind the first one
 				time.Sleep(500 * time.Millisecond)
 				req.Wait = &wait
 				a := <-w.ask(req)
-				if wait == 0 && !errors.Is(a.err, broker.ErrOutcomeUnknown) {
+				if wait == 0 && !errors.Is(a.err, lock.ErrOutcomeUnknown) {
 					t.Errorf("got %+v, want an unknown outcome", a)
 				}
 				if st := w.look("job"); wait > 0 && (a.err != nil || a.refused != nil || a.lease.Fence != st.Fence || a.after > 3*time.Second) {

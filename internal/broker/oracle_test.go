@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // oracle knows what all clients were told and judges whether it can be true.
@@ -23,7 +24,7 @@ type told struct {
 	who     string
 	hold    broker.Hold
 	permits uint32
-	fence   broker.Fence
+	fence   lock.Fence
 	from    time.Time
 	until   time.Time // the validity
 	ended   time.Time // zero: not before its validity
@@ -141,7 +142,7 @@ func tooMany(name string, holds []*told, forced []force) (wrong []string) {
 	}
 	var changes []change
 	for _, t := range holds {
-		if t.hold.Kind == broker.Semaphore {
+		if t.hold.Kind == lock.Semaphore {
 			changes = append(changes, change{t.from, int(t.permits)}, change{t.end(forced), -int(t.permits)})
 		}
 	}

@@ -1,5 +1,7 @@
 package broker
 
+import "github.com/lockd-io/lockd/internal/lock"
+
 // A unary caller that chose its lease id may repeat its request with it: after a lost answer, or while the first call
 // is still under way. What it may have been given is therefore not taken back, because it could be what the repetition was
 // told. In exchange it is told "no" only if it surely has nothing. Else the outcome is unknown: it repeats, or releases.
@@ -26,7 +28,7 @@ func (b *Broker) ownLocked(w *waiter, waiting, ghosts int) {
 // refuseLocked answers a waiter that it was not granted.
 func (b *Broker) refuseLocked(w *waiter, e Event) {
 	if w.ownID && (w.unsure || w.trying || b.own[w.claim.Owner].ghosts > 0) {
-		e = Failed{ID: w.id, Err: ErrOutcomeUnknown}
+		e = Failed{ID: w.id, Err: lock.ErrOutcomeUnknown}
 	}
 	b.removeLocked(w)
 	b.answerLocked(w, e)

@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // ReleaseRequest gives permits back, and keeps some.
@@ -25,9 +27,9 @@ func (s *Session) ReleasePermits(id uint64, req ReleaseRequest) {
 	})
 }
 
-func checkKeep(k Kind, keep uint32) error {
-	if keep > 0 && k != Semaphore {
-		return &InvalidError{Field: "keep", Reason: ReasonPermits, Detail: "only a semaphore has permits"}
+func checkKeep(k lock.Kind, keep uint32) error {
+	if keep > 0 && k != lock.Semaphore {
+		return &lock.InvalidError{Field: "keep", Reason: lock.ReasonPermits, Detail: "only a semaphore has permits"}
 	}
 	return nil
 }
@@ -39,7 +41,7 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 	s := l.sess
 	switch {
 	case l.over:
-		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+		s.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
 		return
 	case keep >= l.permits:
 		s.emitLocked(Released{ID: id, Remaining: l.permits, Validity: s.validityLocked(l.until)})
@@ -50,7 +52,7 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 	h := &handover{r: l.returnAll()}
 	h.r.Remaining = keep
 	if b.tooOld(asked) {
-		h.err = ErrUnavailable
+		h.err = lock.ErrUnavailable
 	} else {
 		b.mu.Unlock()
 		b.giveBack(h)
@@ -60,12 +62,12 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 	b.driveLocked(l.q)
 	switch {
 	case l.over:
-		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+		s.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
 	case h.err == nil:
 		s.emitLocked(Released{ID: id, Remaining: keep, Validity: s.validityLocked(l.until)})
-	case errors.Is(h.err, ErrNotHeld):
-		l.loseLocked(LostForced)
-		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+	case errors.Is(h.err, lock.ErrNotHeld):
+		l.loseLocked(lock.LostForced)
+		s.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
 	default:
 		b.settleReturnLocked(h.r, max(time.Until(l.until), 0), s, 0)
 		s.emitLocked(Failed{ID: id, Err: h.err})

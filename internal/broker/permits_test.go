@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // reduce gives permits back and keeps some.
@@ -56,10 +57,10 @@ func TestSomePermitsComeBack(t *testing.T) {
 		one[broker.Released](c)
 		w.out(3)
 		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold, Keep: 1})
-		c.failed(broker.ErrNotHeld)
+		c.failed(lock.ErrNotHeld)
 		door := c.take("door")
 		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: door.Hold, Keep: 1})
-		c.failed(broker.ErrInvalid)
+		c.failed(lock.ErrInvalid)
 	})
 }
 
@@ -69,20 +70,20 @@ func TestSomePermitsComeBackAlthoughAnswersAreLost(t *testing.T) {
 		c := w.alive()
 		g := c.takeAs(permits(5, 5))
 		calls := 0
-		w.store.onRelease(func(_ broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			if calls++; calls == 1 {
 				_, _ = next()
-				return broker.Returned{}, broker.ErrOutcomeUnknown
+				return lock.Returned{}, lock.ErrOutcomeUnknown
 			}
 			return next()
 		})
 		c.reduce(g.Hold, 3)
 		w.out(3)
-		w.store.onRelease(func(broker.Return, func() (broker.Returned, error)) (broker.Returned, error) {
-			return broker.Returned{}, broker.ErrOutcomeUnknown
+		w.store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
+			return lock.Returned{}, lock.ErrOutcomeUnknown
 		})
 		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold, Keep: 1})
-		c.failed(broker.ErrOutcomeUnknown)
+		c.failed(lock.ErrOutcomeUnknown)
 		w.out(3)
 		w.store.onRelease(nil)
 		time.Sleep(20 * time.Second)
@@ -113,24 +114,24 @@ func TestARenewalUnderWayDoesNotTakePermitsGivenBackForALoss(t *testing.T) {
 func TestAUnaryLeaseGivesSomePermitsBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		lease, refused, err := w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{
-			Name: "pool", Kind: broker.Semaphore, Permits: 4, Limit: 5, Lease: time.Hour,
+			Name: "pool", Kind: lock.Semaphore, Permits: 4, Limit: 5, Lease: time.Hour,
 		})
 		if err != nil || refused != nil {
 			t.Fatal(refused, err)
 		}
 		for _, row := range []struct{ keep, left uint32 }{{3, 3}, {3, 3}, {1, 1}, {2, 1}, {0, 0}} {
-			left, err := w.b.ReleaseOnce("pool", broker.Semaphore, lease.LeaseID, row.keep)
+			left, err := w.b.ReleaseOnce("pool", lock.Semaphore, lease.LeaseID, row.keep)
 			if err != nil || left != row.left {
 				t.Errorf("keeping %d: got %d and %v, want %d", row.keep, left, err, row.left)
 			}
 			w.out(row.left)
 		}
 		for _, keep := range []uint32{0, 1} {
-			if _, err := w.b.ReleaseOnce("pool", broker.Semaphore, lease.LeaseID, keep); !errors.Is(err, broker.ErrNotHeld) {
+			if _, err := w.b.ReleaseOnce("pool", lock.Semaphore, lease.LeaseID, keep); !errors.Is(err, lock.ErrNotHeld) {
 				t.Errorf("got %v, want not held", err)
 			}
 		}
-		if _, err := w.b.ReleaseOnce("door", broker.Exclusive, lease.LeaseID, 1); !errors.Is(err, broker.ErrInvalid) {
+		if _, err := w.b.ReleaseOnce("door", lock.Exclusive, lease.LeaseID, 1); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("got %v, want invalid", err)
 		}
 	})

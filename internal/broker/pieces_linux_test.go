@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
@@ -33,9 +34,9 @@ func newMultitude(t *testing.T, n int) multitude {
 	waiter := c.open()
 	for i := range n {
 		s := c.open()
-		s.Acquire(1, broker.AcquireRequest{Name: fmt.Sprint(i), Kind: broker.Exclusive})
+		s.Acquire(1, broker.AcquireRequest{Name: fmt.Sprint(i), Kind: lock.Exclusive})
 		granted(t, s, 1)
-		waiter.Acquire(uint64(i+1), broker.AcquireRequest{Name: "0", Kind: broker.Exclusive})
+		waiter.Acquire(uint64(i+1), broker.AcquireRequest{Name: "0", Kind: lock.Exclusive})
 	}
 	return c
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // TestPlacesAreKeptInPieces compares what is done under the mutex for few and for many fair waiters.
@@ -24,7 +25,7 @@ func TestARoundKeepsEveryPlaceWhoeverMovesMeanwhile(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		const n = 5000
-		line, kept, gone := broker.NewFairLine(n), map[broker.Owner]bool{}, map[int]bool{}
+		line, kept, gone := broker.NewFairLine(n), map[lock.Owner]bool{}, map[int]bool{}
 		for due := line.Begin(); len(due) > 0; due = line.Go() {
 			for _, o := range due {
 				kept[o] = true
@@ -42,7 +43,7 @@ func TestARoundKeepsEveryPlaceWhoeverMovesMeanwhile(t *testing.T) {
 			}
 		}
 		for i := range n {
-			if !gone[i] && !kept[broker.Owner(fmt.Sprint(i))] {
+			if !gone[i] && !kept[lock.Owner(fmt.Sprint(i))] {
 				t.Fatalf("seed %d: the place of waiter %d was not kept", seed, i)
 			}
 		}
@@ -53,13 +54,13 @@ func TestARoundKeepsEveryPlaceWhoeverMovesMeanwhile(t *testing.T) {
 func TestManyFairWaitersKeepTheirPlacesAndOrder(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder := w.replica().alive()
-		holder.takeKind("job", broker.Fair)
+		holder.takeKind("job", lock.Fair)
 		const n = 1700
 		c := w.alive()
 		for i := range n {
-			c.Acquire(uint64(i+1), broker.AcquireRequest{Name: "job", Kind: broker.Fair})
+			c.Acquire(uint64(i+1), broker.AcquireRequest{Name: "job", Kind: lock.Fair})
 		}
-		order := func() (owners []broker.Owner) {
+		order := func() (owners []lock.Owner) {
 			infos, err := w.b.Waiters(t.Context(), "job", 0, 2*n)
 			if err != nil {
 				t.Fatal(err)

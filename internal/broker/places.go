@@ -3,6 +3,8 @@ package broker
 import (
 	"slices"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 // places are the places of a queue's fair waiters in the store. Fair waiters of all replicas and other programs wait
 // in one queue there; a place lives as long as it is kept. Broker.mu guards all fields.
 type places struct {
-	of     map[Owner]*waiter
+	of     map[lock.Owner]*waiter
 	fresh  []*waiter // have no place yet
 	failed bool      // others have none either: they come first
 	keepAt time.Time // when the next round begins, which keeps all
@@ -34,11 +36,11 @@ const placePiece = 500
 
 // placeLocked begins to keep a place for a fair waiter.
 func (q *queue) placeLocked(w *waiter) {
-	if w.claim.Kind != Fair || w.all != nil || w.try {
+	if w.claim.Kind != lock.Fair || w.all != nil || w.try {
 		return
 	}
 	if q.places == nil {
-		q.places = &places{of: make(map[Owner]*waiter), keepAt: time.Now().Add(placeInterval)}
+		q.places = &places{of: make(map[lock.Owner]*waiter), keepAt: time.Now().Add(placeInterval)}
 	}
 	q.places.of[w.claim.Owner] = w
 	q.places.fresh = append(q.places.fresh, w)
@@ -129,7 +131,7 @@ func (p *places) earlyLocked(w *waiter) {
 
 // enlist keeps places, and tells new ones their position.
 func (b *Broker) enlist(q *queue, ws []*waiter) {
-	owners := make([]Owner, len(ws))
+	owners := make([]lock.Owner, len(ws))
 	b.mu.Lock()
 	for i, w := range ws {
 		owners[i] = w.claim.Owner
@@ -148,7 +150,7 @@ func (b *Broker) enlist(q *queue, ws []*waiter) {
 		case w.gone:
 			b.leaveLocked(w)
 		case err != nil:
-		case positions[i] == PlaceHolds: // by an attempt that was not answered
+		case positions[i] == lock.PlaceHolds: // by an attempt that was not answered
 			q.toFrontLocked(w)
 			q.hurryLocked()
 		case positions[i] >= 0:
@@ -167,8 +169,8 @@ func (p *places) failedLocked() {
 
 // insteadLocked has another fair waiter of this replica tried instead of one that was refused because of it: it holds
 // the name by an attempt that was not answered, or it is its turn.
-func (q *queue) insteadLocked(w *waiter, o Owner) bool {
-	if q.places == nil || q.places.of[o] == nil || q.places.of[o] == w || !q.meantLocked(Notice{For: o}) {
+func (q *queue) insteadLocked(w *waiter, o lock.Owner) bool {
+	if q.places == nil || q.places.of[o] == nil || q.places.of[o] == w || !q.meantLocked(lock.Notice{For: o}) {
 		return false
 	}
 	q.hurryLocked()
@@ -177,7 +179,7 @@ func (q *queue) insteadLocked(w *waiter, o Owner) bool {
 
 // meantLocked says whether a notice may concern a waiter of this queue, and brings the one it names to the front:
 // in the store it is the next one.
-func (q *queue) meantLocked(n Notice) bool {
+func (q *queue) meantLocked(n lock.Notice) bool {
 	if n.For == "" {
 		return true
 	}
@@ -198,7 +200,7 @@ func (q *queue) meantLocked(n Notice) bool {
 const heardPlaces = 3
 
 // nextLocked are the first fair waiters of a queue.
-func (q *queue) nextLocked() (next []Owner) {
+func (q *queue) nextLocked() (next []lock.Owner) {
 	if q.places == nil {
 		return nil
 	}
@@ -213,7 +215,7 @@ func (q *queue) nextLocked() (next []Owner) {
 // placeKey is what places are given up together.
 type placeKey struct {
 	name string
-	kind Kind
+	kind lock.Kind
 }
 
 // leaveLocked gives up a place in the background, until the store acknowledges it; not that of a unary caller that is
@@ -241,7 +243,7 @@ func (b *Broker) leavePlaces(k placeKey) {
 			b.mu.Unlock()
 			return
 		}
-		b.leaving[k] = []Owner{}
+		b.leaving[k] = []lock.Owner{}
 		b.mu.Unlock()
 		if err := b.store.Leave(b.ctx, k.name, k.kind, owners); !retriable(err) {
 			n, end = 0, time.Now().Add(leaveTime)

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -67,7 +68,7 @@ func holding(t *testing.T, leases int, test func(b *broker.Broker, s *broker.Ses
 		t.Fatal(err)
 	}
 	for i := range leases {
-		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("name-%08d", i), Kind: broker.Exclusive})
+		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("name-%08d", i), Kind: lock.Exclusive})
 	}
 	granted(t, s, leases)
 	test(b, s)
@@ -103,8 +104,8 @@ func TestListsArePagedWithoutGapsAndRepeats(t *testing.T) {
 		for range 7 {
 			c := w.open()
 			for i := range 5 {
-				c.acquire(broker.AcquireRequest{Name: "shared", Kind: broker.Read})
-				c.acquire(broker.AcquireRequest{Name: fmt.Sprint(c.ID(), i), Kind: broker.Exclusive})
+				c.acquire(broker.AcquireRequest{Name: "shared", Kind: lock.Read})
+				c.acquire(broker.AcquireRequest{Name: fmt.Sprint(c.ID(), i), Kind: lock.Exclusive})
 				want += 2
 			}
 		}

@@ -3,6 +3,8 @@ package broker
 import (
 	"container/list"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // queue is the local FIFO of one name. It exists while somebody here holds the name or asks for it.
@@ -12,26 +14,26 @@ import (
 // requests that were not refused yet and do not wait, or ask for a shared hold. Broker.mu guards all fields.
 type queue struct {
 	name     string
-	holder   *Lease           // alone: exclusive, fair or writing; takenOver while the name is passed on
-	sharers  map[Owner]*Lease // readers and holders of permits
-	waiters  list.List        // of *waiter, the next one in front
-	line     int              // how many of them others wait behind: all but those that pass
-	driving  bool             // the driver runs
-	wake     chan struct{}    // size 1, wakes the driver; nil before it had a goroutine
-	tryAt    time.Time        // when the driver makes the next attempt
-	fails    int              // in a row, of attempts for the head that did not reach the store
-	hurries  int              // how often it was told to hurry
-	refusals int              // how often the store refused one of the waiters, who then waited on
-	burst    int              // hand-overs since the last real release
-	yield    bool             // others listen for the release just made: let them try first
-	places   *places          // of the fair waiters; nil if there are none
-	walk     *cursor          // of whoever walks along the waiters; nil if nobody does
+	holder   *Lease                // alone: exclusive, fair or writing; takenOver while the name is passed on
+	sharers  map[lock.Owner]*Lease // readers and holders of permits
+	waiters  list.List             // of *waiter, the next one in front
+	line     int                   // how many of them others wait behind: all but those that pass
+	driving  bool                  // the driver runs
+	wake     chan struct{}         // size 1, wakes the driver; nil before it had a goroutine
+	tryAt    time.Time             // when the driver makes the next attempt
+	fails    int                   // in a row, of attempts for the head that did not reach the store
+	hurries  int                   // how often it was told to hurry
+	refusals int                   // how often the store refused one of the waiters, who then waited on
+	burst    int                   // hand-overs since the last real release
+	yield    bool                  // others listen for the release just made: let them try first
+	places   *places               // of the fair waiters; nil if there are none
+	walk     *cursor               // of whoever walks along the waiters; nil if nobody does
 }
 
 // waiter is one request for a name, or for several, that is not granted yet.
 type waiter struct {
-	claim      Claim   // as each attempt makes it, but for its TTL: this one is the longest
-	all        []Claim // if several names are asked for; claim is the one it waits for
+	claim      lock.Claim   // as each attempt makes it, but for its TTL: this one is the longest
+	all        []lock.Claim // if several names are asked for; claim is the one it waits for
 	lease      time.Duration
 	auto       bool
 	annotation string
@@ -146,7 +148,7 @@ func (w *waiter) passesLocked() bool { return !w.queued && (w.try || w.claim.Kin
 // blockedLocked says whether it is known here that a waiter cannot be granted the name. A writer that waits for local
 // readers is not blocked: the store must know that it waits, or readers elsewhere would go on for ever.
 func (q *queue) blockedLocked(w *waiter) bool {
-	return q.holder == takenOver || q.holder != nil && w.claim.Kind != Semaphore
+	return q.holder == takenOver || q.holder != nil && w.claim.Kind != lock.Semaphore
 }
 
 // holdLocked takes note that a session of this replica holds the name.
@@ -156,7 +158,7 @@ func (q *queue) holdLocked(l *Lease) {
 		return
 	}
 	if q.sharers == nil {
-		q.sharers = make(map[Owner]*Lease)
+		q.sharers = make(map[lock.Owner]*Lease)
 	}
 	q.sharers[l.owner] = l
 }
@@ -188,14 +190,14 @@ func (q *queue) leasesLocked() []*Lease {
 
 // successorLocked is the waiter to whom a release of this kind may hand the name: the head, unless it wants something
 // else or more, is being tried for, its client may be dead, or the burst is used up. Among fair waiters the store decides whose turn it is.
-func (q *queue) successorLocked(k Kind, burst int, now time.Time) *waiter {
+func (q *queue) successorLocked(k lock.Kind, burst int, now time.Time) *waiter {
 	w := q.headLocked()
 	switch {
 	case w == nil || w.trying || k.Shared() || w.claim.Kind != k || w.all != nil || len(q.sharers) > 0:
 		return nil
 	case w.ttlLocked(now) <= 0:
 		return nil
-	case k != Fair && q.burst >= burst:
+	case k != lock.Fair && q.burst >= burst:
 		return nil
 	}
 	return w

@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"strings"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // A named holder that writes may read as well: its read hold stands beside its write hold, has an owner and a fence of
@@ -11,10 +13,10 @@ import (
 
 // upgradeLocked says whether a waiter wants to write what its holder reads.
 func (w *waiter) upgradeLocked() bool {
-	if w.sess == nil || w.claim.Kind != Write || !named(w.holder) {
+	if w.sess == nil || w.claim.Kind != lock.Write || !named(w.holder) {
 		return false
 	}
-	return w.sess.leases[holdKey{w.claim.Name, Read, w.holder}] != nil
+	return w.sess.leases[holdKey{w.claim.Name, lock.Read, w.holder}] != nil
 }
 
 // named says whether a client chose this holder.
@@ -43,7 +45,7 @@ func (b *Broker) beside(l *Lease, w *waiter) {
 	b.mu.Unlock()
 	a := b.insist(b.attempt(attempt{claim: c}))
 	b.mu.Lock()
-	w.unsure = w.unsure || a.unsure || errors.Is(a.err, ErrOutcomeUnknown)
+	w.unsure = w.unsure || a.unsure || errors.Is(a.err, lock.ErrOutcomeUnknown)
 	if a.err == nil {
 		b.joinHeldLocked(w, true)
 	}
@@ -57,7 +59,7 @@ func (b *Broker) beside(l *Lease, w *waiter) {
 	switch {
 	case a.err == nil:
 		b.grantLocked(w, a)
-	case errors.Is(a.err, ErrHeld): // the write hold is lost, its holder does not know yet
+	case errors.Is(a.err, lock.ErrHeld): // the write hold is lost, its holder does not know yet
 		b.reenterLocked(w)
 	default:
 		b.refuseLocked(w, Failed{ID: w.id, Err: a.err})

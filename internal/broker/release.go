@@ -3,6 +3,8 @@ package broker
 import (
 	"errors"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Release gives a hold back, once. The answer is Released or Failed. ErrNotHeld says that the holder did not hold
@@ -35,9 +37,9 @@ func (s *Session) withLease(id uint64, h Hold, err error, op func(*Lease) error)
 	switch {
 	case err != nil:
 	case l == nil:
-		err = ErrNotHeld
+		err = lock.ErrNotHeld
 	case h.Fence != 0 && h.Fence != l.fence:
-		err = ErrStale
+		err = lock.ErrStale
 	default:
 		err = op(l)
 	}
@@ -52,11 +54,11 @@ func (b *Broker) release(l *Lease, id uint64, asked time.Time) {
 	s := l.sess
 	switch {
 	case l.over:
-		s.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+		s.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
 		b.mu.Unlock()
 		return
 	case l.count > 1 && b.tooOld(asked):
-		s.emitLocked(Failed{ID: id, Err: ErrUnavailable})
+		s.emitLocked(Failed{ID: id, Err: lock.ErrUnavailable})
 		b.mu.Unlock()
 		return
 	case l.count > 1:
@@ -85,7 +87,7 @@ func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	h := b.handoverLocked(l.q, l, l.returnAll())
 	h.start = time.Now()
 	b.takingLocked()
-	b.store.StartRelease(h.r, func(res Returned, err error) {
+	b.store.StartRelease(h.r, func(res lock.Returned, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if h.answered(res, err) {
@@ -121,15 +123,15 @@ func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 // goesOn is what the client hears of the failure of a last release. The lease is over and is given back in the background, so
 // that surely nothing was done is true of the calls so far only: a client that took it for its hold would share the name.
 func goesOn(err error) error {
-	if retriable(err) && !errors.Is(err, ErrOutcomeUnknown) {
-		return errors.Join(ErrOutcomeUnknown, err)
+	if retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown) {
+		return errors.Join(lock.ErrOutcomeUnknown, err)
 	}
 	return err
 }
 
 // returnAll is the Return that ends the lease.
-func (l *Lease) returnAll() Return {
-	return Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.taken}
+func (l *Lease) returnAll() lock.Return {
+	return lock.Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.taken}
 }
 
 // giveUp frees the name of a lease that is over but still in the store, or passes it on. What fails is tried again in
@@ -167,19 +169,19 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 	err := h.err
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	after(err == nil, !errors.Is(err, ErrOutcomeUnknown))
+	after(err == nil, !errors.Is(err, lock.ErrOutcomeUnknown))
 	l.lateReturn = l.lateReturn || h.calls > 1
 	prolonged(err)
 	switch {
 	case l.over:
-		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+		l.sess.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
 	case err == nil:
 		l.count = remaining
 		l.traceReleased(id)
 		l.sess.emitLocked(Released{ID: id, Remaining: remaining, Validity: l.sess.validityLocked(l.until)})
-	case errors.Is(err, ErrNotHeld), errors.Is(err, ErrStale):
+	case errors.Is(err, lock.ErrNotHeld), errors.Is(err, lock.ErrStale):
 		l.goneLocked()
-		l.sess.emitLocked(Failed{ID: id, Err: ErrNotHeld})
+		l.sess.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
 	default:
 		l.sess.emitLocked(Failed{ID: id, Err: err})
 	}

@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // permits is a request for permits of a semaphore.
 func permits(n, limit uint32) broker.AcquireRequest {
-	return broker.AcquireRequest{Name: "pool", Kind: broker.Semaphore, Permits: n, Limit: limit}
+	return broker.AcquireRequest{Name: "pool", Kind: lock.Semaphore, Permits: n, Limit: limit}
 }
 
 func TestPermitsUpToTheLimit(t *testing.T) {
@@ -31,11 +32,11 @@ func TestPermitsUpToTheLimit(t *testing.T) {
 func TestTheFirstLimitCounts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		c.refused(permits(1, 0), broker.ErrLimitMismatch)
+		c.refused(permits(1, 0), lock.ErrLimitMismatch)
 		c.takeAs(permits(1, 3))
 		c.acquire(permits(1, 4))
 		f := one[broker.Failed](c)
-		if limit, ok := errors.AsType[*broker.LimitError](f.Err); !ok || limit.Limit != 3 {
+		if limit, ok := errors.AsType[*lock.LimitError](f.Err); !ok || limit.Limit != 3 {
 			t.Errorf("got %v, want a LimitError with 3", f.Err)
 		}
 		c.takeAs(permits(1, 0))
@@ -46,14 +47,14 @@ func TestImpossiblePermitsAreRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		c.takeAs(permits(1, 3))
-		c.refused(permits(4, 0), broker.ErrInvalid)
-		c.refused(permits(4, 3), broker.ErrInvalid)
-		c.refused(permits(1001, 0), broker.ErrInvalid)
+		c.refused(permits(4, 0), lock.ErrInvalid)
+		c.refused(permits(4, 3), lock.ErrInvalid)
+		c.refused(permits(1001, 0), lock.ErrInvalid)
 		named := permits(1, 3)
 		named.Holder = "h"
-		c.refused(named, broker.ErrInvalid)
-		c.refused(broker.AcquireRequest{Name: "x", Kind: broker.Exclusive, Permits: 2}, broker.ErrInvalid)
-		c.refused(broker.AcquireRequest{Name: "x", Kind: broker.Read, Limit: 2}, broker.ErrInvalid)
+		c.refused(named, lock.ErrInvalid)
+		c.refused(broker.AcquireRequest{Name: "x", Kind: lock.Exclusive, Permits: 2}, lock.ErrInvalid)
+		c.refused(broker.AcquireRequest{Name: "x", Kind: lock.Read, Limit: 2}, lock.ErrInvalid)
 	})
 }
 
@@ -76,7 +77,7 @@ func TestPermitsOfOneRequestAreOneHold(t *testing.T) {
 			t.Errorf("%d permits are out, want 2", st.Holders)
 		}
 		c.Release(c.id(), g.Hold)
-		c.failed(broker.ErrNotHeld)
+		c.failed(lock.ErrNotHeld)
 		if infos := w.b.Leases("", "", 10); len(infos) != 1 || infos[0].Permits != 2 {
 			t.Errorf("got %+v, want one lease of 2 permits", infos)
 		}
@@ -120,11 +121,11 @@ func TestManyHoldersOfPermitsAreListedAndLost(t *testing.T) {
 		if seen != 20 {
 			t.Errorf("%d leases are listed, want 20", seen)
 		}
-		if ok, err := w.b.ForceRelease(t.Context(), "pool", broker.Semaphore); err != nil || !ok {
+		if ok, err := w.b.ForceRelease(t.Context(), "pool", lock.Semaphore); err != nil || !ok {
 			t.Fatal(ok, err)
 		}
 		for _, c := range clients {
-			if lost := one[broker.Lost](c); lost.Reason != broker.LostForced {
+			if lost := one[broker.Lost](c); lost.Reason != lock.LostForced {
 				t.Errorf("got %v, want forced", lost.Reason)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker/observe"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Client is what a client says of itself, and where it comes from. It is for people.
@@ -261,8 +262,8 @@ func (s *Session) endLocked(cause error, release bool) {
 			l.doLocked(func() { b.leave(l) })
 			continue
 		}
-		b.metrics.lost.WithLabelValues(LostSession.String()).Inc()
-		s.traceLocked(Lost{Hold: l.hold(), Reason: LostSession})
+		b.metrics.lost.WithLabelValues(lock.LostSession.String()).Inc()
+		s.traceLocked(Lost{Hold: l.hold(), Reason: lock.LostSession})
 		l.overLocked()
 		b.freeLocked(l)
 	}
@@ -325,7 +326,7 @@ func (s *Session) admitLocked(id uint64) error {
 	case s.ended:
 		return ErrSessionExpired
 	case id == 0:
-		return &InvalidError{Field: "request_id", Reason: ReasonRequestID, Detail: "must be greater than 0"}
+		return &lock.InvalidError{Field: "request_id", Reason: lock.ReasonRequestID, Detail: "must be greater than 0"}
 	case !s.ids.use(id):
 		return ErrRepeated
 	}
@@ -334,7 +335,7 @@ func (s *Session) admitLocked(id uint64) error {
 
 // owner is a new owner for each request: what an earlier request of the same holder left in the store, or what comes
 // late of it, has nothing to do with a later one.
-func (s *Session) owner(request string) Owner { return Owner(s.id + ":" + request) }
+func (s *Session) owner(request string) lock.Owner { return lock.Owner(s.id + ":" + request) }
 
 func (s *Session) validityLocked(until time.Time) Validity {
 	return Validity{Until: until, Anchor: s.anchor, AnchorAt: s.anchorAt}
@@ -342,20 +343,20 @@ func (s *Session) validityLocked(until time.Time) Validity {
 
 // checkOpen validates an OpenRequest and returns the session's TTL.
 func (b *Broker) checkOpen(req OpenRequest) (time.Duration, error) {
-	err := checkText("client_name", ReasonClient, req.Client.Name, clientNameBytes)
+	err := checkText("client_name", lock.ReasonClient, req.Client.Name, clientNameBytes)
 	if len(req.Client.Labels) > maxLabels {
-		err = errors.Join(err, &InvalidError{Field: "labels", Reason: ReasonClient, Detail: "too many"})
+		err = errors.Join(err, &lock.InvalidError{Field: "labels", Reason: lock.ReasonClient, Detail: "too many"})
 	}
 	for k, v := range req.Client.Labels {
-		err = errors.Join(err, checkText("labels", ReasonClient, k+v, labelBytes))
+		err = errors.Join(err, checkText("labels", lock.ReasonClient, k+v, labelBytes))
 	}
 	ttl := req.TTL
 	if ttl == 0 {
 		ttl = b.cfg.SessionTTL
 	}
 	if ttl < b.cfg.MinSessionTTL || ttl > b.cfg.MaxSessionTTL {
-		err = errors.Join(err, &InvalidError{
-			Field: "session_ttl", Reason: ReasonDuration,
+		err = errors.Join(err, &lock.InvalidError{
+			Field: "session_ttl", Reason: lock.ReasonDuration,
 			Detail: "must be between " + b.cfg.MinSessionTTL.String() + " and " + b.cfg.MaxSessionTTL.String(),
 		})
 	}

@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
 
 // settle, settleWaiterLocked and settleLocked give back in the background what an attempt with an unknown outcome may have taken or not
 // given back. No other request has the same owner, so nothing of it can hit another hold, however late it comes.
@@ -16,13 +20,13 @@ func (b *Broker) settleWaiterLocked(w *waiter) {
 	}
 }
 
-func (b *Broker) settleLocked(c Claim, s *Session, after time.Duration) {
-	r := Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Permits: c.Permits}
+func (b *Broker) settleLocked(c lock.Claim, s *Session, after time.Duration) {
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Permits: c.Permits}
 	b.settleReturnLocked(r, c.TTL, s, after)
 }
 
 // settleReturnLocked makes a Return in the background, for what lasts so long.
-func (b *Broker) settleReturnLocked(r Return, ttl time.Duration, s *Session, after time.Duration) {
+func (b *Broker) settleReturnLocked(r lock.Return, ttl time.Duration, s *Session, after time.Duration) {
 	if b.closed {
 		return
 	}
@@ -47,7 +51,7 @@ var settlePauses = [...]time.Duration{time.Second, 10 * time.Second}
 
 // compensate releases until the store acknowledges it, and again a little later. It gives up when a lease taken at its
 // beginning would have ended by itself.
-func (b *Broker) compensate(r Return, ttl time.Duration) {
+func (b *Broker) compensate(r lock.Return, ttl time.Duration) {
 	end := time.Now().Add(max(ttl, b.cfg.SessionTTL))
 	acknowledged := 0
 	for n := 1; b.ctx.Err() == nil && time.Now().Before(end); n++ {

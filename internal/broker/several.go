@@ -1,5 +1,7 @@
 package broker
 
+import "github.com/lockd-io/lockd/internal/lock"
+
 // A request for several names takes all or none, in one store call, and holds none while it waits. It waits in the
 // queue of the name that was in the way, in the order of age, and moves on when another one is. Once it is granted
 // each name is a lease of its own.
@@ -21,7 +23,7 @@ func (w *waiter) overlapLocked() error {
 	if len(w.ownLocked()) == 0 {
 		return nil
 	}
-	return &InvalidError{Field: "items", Reason: ReasonAlreadyHeld, Detail: "the holder holds one of the locks already"}
+	return &lock.InvalidError{Field: "items", Reason: lock.ReasonAlreadyHeld, Detail: "the holder holds one of the locks already"}
 }
 
 // ownLocked are the leases that its holder, if it is a named one, has of what a waiter asks for.
@@ -30,7 +32,7 @@ func (w *waiter) ownLocked() (ls []*Lease) {
 		return nil
 	}
 	for _, c := range w.claimed() {
-		for k := Exclusive; k <= Write; k++ { // a semaphore has no named holders
+		for k := lock.Exclusive; k <= lock.Write; k++ { // a semaphore has no named holders
 			if l := w.sess.leases[holdKey{c.Name, k, w.holder}]; l != nil {
 				ls = append(ls, l)
 			}
@@ -51,7 +53,7 @@ func (b *Broker) inTheWayLocked(w *waiter) *queue {
 		return nil
 	}
 	for _, c := range w.all {
-		if q := b.queues[c.Name]; q != nil && q.holder != nil && c.Kind != Semaphore {
+		if q := b.queues[c.Name]; q != nil && q.holder != nil && c.Kind != lock.Semaphore {
 			return q
 		}
 	}
@@ -82,8 +84,8 @@ func (b *Broker) outOfQueueLocked(w *waiter) {
 }
 
 // permitsOf is how many permits a request asks for.
-func permitsOf(k Kind, n uint32) uint32 {
-	if k == Semaphore {
+func permitsOf(k lock.Kind, n uint32) uint32 {
+	if k == lock.Semaphore {
 		return max(n, 1)
 	}
 	return 0

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // allOf is a request for several names.
-func allOf(k broker.Kind, names ...string) broker.AcquireRequest {
+func allOf(k lock.Kind, names ...string) broker.AcquireRequest {
 	req := of(names[0], k)
 	for _, n := range names[1:] {
 		o := of(n, k)
@@ -22,17 +23,17 @@ func TestAllOrNone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.replica().alive()
 		held := a.take("b")
-		try := allOf(broker.Exclusive, "a", "b", "c")
+		try := allOf(lock.Exclusive, "a", "b", "c")
 		try.Wait = new(time.Duration)
 		for _, c := range []*client{a, b} { // where it is held, and elsewhere
 			c.acquire(try)
-			if n := c.notGranted(broker.ErrHeld); n.Name != "b" {
+			if n := c.notGranted(lock.ErrHeld); n.Name != "b" {
 				t.Errorf("got %+v, want b in the way", n)
 			}
 		}
 		w.free("a")
 		w.free("c")
-		b.queueAs(allOf(broker.Exclusive, "a", "b", "c"))
+		b.queueAs(allOf(lock.Exclusive, "a", "b", "c"))
 		time.Sleep(time.Minute)
 		a.none()
 		w.free("a") // who waits holds nothing
@@ -60,15 +61,15 @@ func TestAllOrNone(t *testing.T) {
 func TestSeveralOfMixedKinds(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.replica().alive()
-		mixed := broker.AcquireRequest{Name: "x", Kind: broker.Exclusive, More: []broker.Item{
-			{Name: "doc", Kind: broker.Read}, {Name: "f", Kind: broker.Fair}, {Name: "pool", Kind: broker.Semaphore, Limit: 2},
+		mixed := broker.AcquireRequest{Name: "x", Kind: lock.Exclusive, More: []broker.Item{
+			{Name: "doc", Kind: lock.Read}, {Name: "f", Kind: lock.Fair}, {Name: "pool", Kind: lock.Semaphore, Limit: 2},
 		}}
-		ga, gdoc := a.takeAs(mixed), b.takeKind("doc", broker.Read)
-		b.busy(of("x", broker.Exclusive))
-		b.busy(of("doc", broker.Write))
-		b.busy(of("f", broker.Fair))
-		gp := b.takeKind("pool", broker.Semaphore)
-		b.busy(broker.AcquireRequest{Name: "pool", Kind: broker.Semaphore})
+		ga, gdoc := a.takeAs(mixed), b.takeKind("doc", lock.Read)
+		b.busy(of("x", lock.Exclusive))
+		b.busy(of("doc", lock.Write))
+		b.busy(of("f", lock.Fair))
+		gp := b.takeKind("pool", lock.Semaphore)
+		b.busy(broker.AcquireRequest{Name: "pool", Kind: lock.Semaphore})
 		b.release(gdoc.Hold)
 		b.release(gp.Hold)
 		for _, h := range append(ga.More, ga.Hold) {
@@ -88,7 +89,7 @@ func TestSeveralInAnyOrderNeverBlockEachOther(t *testing.T) {
 			go func() {
 				defer func() { done <- struct{}{} }()
 				for range 50 {
-					c.Acquire(c.id(), allOf(broker.Exclusive, names...))
+					c.Acquire(c.id(), allOf(lock.Exclusive, names...))
 					g := c.awaitGrant()
 					time.Sleep(10 * time.Millisecond)
 					for _, h := range append(g.More, g.Hold) {
@@ -122,8 +123,8 @@ func (c *client) awaitGrant() broker.Granted {
 func TestOneOfSeveralCanBeLost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		g := c.takeAs(allOf(broker.Exclusive, "a", "b"))
-		if _, err := w.b.ForceRelease(t.Context(), "b", broker.Exclusive); err != nil {
+		g := c.takeAs(allOf(lock.Exclusive, "a", "b"))
+		if _, err := w.b.ForceRelease(t.Context(), "b", lock.Exclusive); err != nil {
 			t.Fatal(err)
 		}
 		if lost := one[broker.Lost](c); lost.Hold.Name != "b" {
@@ -140,7 +141,7 @@ func TestOneOfTenRacersForSeveralWins(t *testing.T) {
 		clients := make([]*client, 10)
 		for i := range clients {
 			clients[i] = []*world{w, there}[i%2].alive()
-			req := allOf(broker.Exclusive, "a", "b", "c")
+			req := allOf(lock.Exclusive, "a", "b", "c")
 			req.Wait, req.Lease = new(time.Duration), new(10*time.Second)
 			clients[i].acquire(req)
 		}
@@ -160,22 +161,22 @@ func TestOneOfTenRacersForSeveralWins(t *testing.T) {
 func TestSeveralThatCannotBeAreRefused(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		c.refused(allOf(broker.Exclusive, "a", "b", "a"), broker.ErrInvalid)
-		c.refused(allOf(broker.Exclusive, "a", ""), broker.ErrInvalid)
-		many := allOf(broker.Exclusive, "a")
+		c.refused(allOf(lock.Exclusive, "a", "b", "a"), lock.ErrInvalid)
+		c.refused(allOf(lock.Exclusive, "a", ""), lock.ErrInvalid)
+		many := allOf(lock.Exclusive, "a")
 		for i := range 64 {
-			many.More = append(many.More, broker.Item{Name: name(i), Kind: broker.Exclusive})
+			many.More = append(many.More, broker.Item{Name: name(i), Kind: lock.Exclusive})
 		}
 		c.refused(many, broker.ErrQuota)
-		own := holder("b", broker.Exclusive)
+		own := holder("b", lock.Exclusive)
 		c.takeAs(own)
-		req := allOf(broker.Exclusive, "a", "b")
+		req := allOf(lock.Exclusive, "a", "b")
 		req.Holder = "h"
-		c.refused(req, broker.ErrInvalid)
+		c.refused(req, lock.ErrInvalid)
 		w.free("a")
-		pool := allOf(broker.Semaphore, "p", "q")
+		pool := allOf(lock.Semaphore, "p", "q")
 		pool.More[0].Permits = 5
-		c.refused(pool, broker.ErrInvalid)
+		c.refused(pool, lock.ErrInvalid)
 		w.free("p")
 	})
 }
@@ -184,8 +185,8 @@ func TestSeveralThatWaitAreRefusedWhenTheirHolderGotOneOfThem(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other, c := w.replica().alive(), w.alive()
 		g := other.take("a")
-		c.queueAs(holder("a", broker.Exclusive))
-		req := allOf(broker.Exclusive, "b", "a")
+		c.queueAs(holder("a", lock.Exclusive))
+		req := allOf(lock.Exclusive, "b", "a")
 		req.Holder = "h"
 		c.acquire(req)
 		c.events()
@@ -193,7 +194,7 @@ func TestSeveralThatWaitAreRefusedWhenTheirHolderGotOneOfThem(t *testing.T) {
 		var granted, refused bool
 		for _, e := range c.events() {
 			f, failed := e.(broker.Failed)
-			granted, refused = granted || isGranted(e), refused || failed && isError(f.Err, broker.ErrInvalid)
+			granted, refused = granted || isGranted(e), refused || failed && isError(f.Err, lock.ErrInvalid)
 		}
 		if !granted || !refused {
 			t.Errorf("granted: %v, refused: %v, want both", granted, refused)
@@ -204,11 +205,11 @@ func TestSeveralThatWaitAreRefusedWhenTheirHolderGotOneOfThem(t *testing.T) {
 func TestSeveralWithUnknownOutcomeAreGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
+		w.store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
 			_, _ = next()
-			return nil, broker.ErrOutcomeUnknown
+			return nil, lock.ErrOutcomeUnknown
 		})
-		c.refused(allOf(broker.Exclusive, "a", "b"), broker.ErrOutcomeUnknown)
+		c.refused(allOf(lock.Exclusive, "a", "b"), lock.ErrOutcomeUnknown)
 		w.store.onAcquireAll(nil)
 		time.Sleep(time.Minute)
 		w.free("a")
@@ -219,11 +220,11 @@ func TestSeveralWithUnknownOutcomeAreGivenBack(t *testing.T) {
 func TestSeveralGrantedToAClientThatLeftAreGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
+		w.store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
 			time.Sleep(time.Second)
 			return next()
 		})
-		c.acquire(allOf(broker.Exclusive, "a", "b"))
+		c.acquire(allOf(lock.Exclusive, "a", "b"))
 		c.none()
 		c.End(broker.ErrSilent)
 		time.Sleep(2 * time.Second)
@@ -246,12 +247,12 @@ func asHolder(req broker.AcquireRequest) broker.AcquireRequest {
 func TestHolderThatGotOneOfSeveralMeanwhileDoesNotWaitForItself(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquireAll(slowly[[]broker.Grant])
-		c.acquire(asHolder(allOf(broker.Exclusive, "a", "b")))
+		w.store.onAcquireAll(slowly[[]lock.Grant])
+		c.acquire(asHolder(allOf(lock.Exclusive, "a", "b")))
 		c.none()
-		c.takeAs(holder("b", broker.Exclusive))
+		c.takeAs(holder("b", lock.Exclusive))
 		time.Sleep(time.Second)
-		c.failed(broker.ErrInvalid)
+		c.failed(lock.ErrInvalid)
 		w.free("a")
 	})
 }
@@ -259,10 +260,10 @@ func TestHolderThatGotOneOfSeveralMeanwhileDoesNotWaitForItself(t *testing.T) {
 func TestHolderThatGotSeveralMeanwhileHoldsOneOfThemOnceMore(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquire(slowly[broker.Grant])
-		c.acquire(holder("b", broker.Exclusive))
+		w.store.onAcquire(slowly[lock.Grant])
+		c.acquire(holder("b", lock.Exclusive))
 		c.none()
-		c.takeAs(asHolder(allOf(broker.Exclusive, "a", "b")))
+		c.takeAs(asHolder(allOf(lock.Exclusive, "a", "b")))
 		time.Sleep(2 * time.Second)
 		if g := one[broker.Granted](c); g.Count != 2 {
 			t.Errorf("got %+v, want a second hold", g)
@@ -273,10 +274,10 @@ func TestHolderThatGotSeveralMeanwhileHoldsOneOfThemOnceMore(t *testing.T) {
 func TestHolderWithTwoReadsAtOnceHasOneHold(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquire(slowly[broker.Grant])
-		c.acquire(holder("doc", broker.Read))
+		w.store.onAcquire(slowly[lock.Grant])
+		c.acquire(holder("doc", lock.Read))
 		c.none()
-		g := c.takeAs(asHolder(allOf(broker.Read, "a", "doc")))
+		g := c.takeAs(asHolder(allOf(lock.Read, "a", "doc")))
 		time.Sleep(2 * time.Second)
 		if g := one[broker.Granted](c); g.Count != 2 {
 			t.Errorf("got %+v, want a second hold", g)
@@ -298,12 +299,12 @@ func TestSeveralCountAsManyLocksWhileTheyWait(t *testing.T) {
 		a, c := w.alive(), w.alive()
 		a.take("key")
 		for i := range 3 {
-			c.queueAs(allOf(broker.Read, "key", name(2*i), name(2*i+1)))
+			c.queueAs(allOf(lock.Read, "key", name(2*i), name(2*i+1)))
 		}
-		c.refused(allOf(broker.Read, "key", "x"), broker.ErrQuota)
+		c.refused(allOf(lock.Read, "key", "x"), broker.ErrQuota)
 		c.Cancel(c.id(), 1)
 		c.events()
-		c.queueAs(allOf(broker.Read, "key", "x", "y", "z"))
+		c.queueAs(allOf(lock.Read, "key", "x", "y", "z"))
 	})
 }
 
@@ -311,11 +312,11 @@ func TestSeveralCountAsManyLocksWhileTheyWait(t *testing.T) {
 func TestHandOverIsNotTriedForAtTheSameTime(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b, m := w.alive(), w.alive(), w.alive()
-		short := of("job", broker.Exclusive)
+		short := of("job", lock.Exclusive)
 		short.Lease = new(2 * time.Second)
 		g := a.takeAs(short)
 		b.queueAs(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
-		w.store.onRelease(func(r broker.Return, next func() (broker.Returned, error)) (broker.Returned, error) {
+		w.store.onRelease(func(r lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			if r.Next != nil {
 				time.Sleep(10 * time.Second)
 			}
@@ -324,7 +325,7 @@ func TestHandOverIsNotTriedForAtTheSameTime(t *testing.T) {
 		time.Sleep(time.Second)
 		a.Release(a.id(), g.Hold)
 		time.Sleep(1500 * time.Millisecond)
-		several := m.takeAs(allOf(broker.Exclusive, "x", "job"))
+		several := m.takeAs(allOf(lock.Exclusive, "x", "job"))
 		m.release(several.More[0])
 		time.Sleep(20 * time.Second)
 		got := one[broker.Granted](b)
@@ -343,21 +344,21 @@ func TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGranted(t *testing.T) {
 		g := other.take("b")
 		first.queue("b")
 		calls := 0
-		store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
+		store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
 			if calls++; calls == 1 {
 				go func() { time.Sleep(2500 * time.Millisecond); _, _ = next() }()
 				return nil, errUnknown
 			}
 			return next()
 		})
-		req := allOf(broker.Exclusive, "a", "b")
+		req := allOf(lock.Exclusive, "a", "b")
 		req.Lease = new(time.Hour)
 		id, _ := several.queueAs(req)
 		time.Sleep(2400 * time.Millisecond)
-		store.onAcquire(slowly[broker.Grant])
+		store.onAcquire(slowly[lock.Grant])
 		other.release(g.Hold)
 		time.Sleep(200 * time.Millisecond)
-		want := broker.Owner(fmt.Sprintf("%s:#%d", several.ID(), id))
+		want := lock.Owner(fmt.Sprintf("%s:#%d", several.ID(), id))
 		if st := w.look("a"); st.Owner != want {
 			t.Fatalf("%q holds the name, want %q: the late attempt took nothing, and the test shows nothing", st.Owner, want)
 		}

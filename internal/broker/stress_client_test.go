@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // actor is a client with one session of a storm. It believes what it is told.
@@ -209,7 +210,7 @@ func (a *actor) giveBack(h *broker.Hold) {
 		if m.leaving++; m.leaving >= m.count {
 			m.released = true
 			a.s.o.ended(m.told)
-		} else if h.Kind == broker.Read {
+		} else if h.Kind == lock.Read {
 			// What remains may end earlier. How much earlier the answer says, and until then it is not trusted.
 			r.inner = true
 			m.shorter++
@@ -420,7 +421,7 @@ func (a *actor) failed(r *request, err error) {
 	}
 	m.leaving--
 	switch {
-	case errors.Is(err, broker.ErrNotHeld):
+	case errors.Is(err, lock.ErrNotHeld):
 		delete(a.mine, r.hold)
 	case m.released:
 		m.dead = true

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
@@ -34,23 +35,23 @@ const (
 )
 
 // stressKind is how a name is locked.
-func stressKind(i int, rng *mrand.Rand) broker.Kind {
+func stressKind(i int, rng *mrand.Rand) lock.Kind {
 	switch i {
 	case 4:
-		return broker.Fair
+		return lock.Fair
 	case 5:
-		return []broker.Kind{broker.Read, broker.Read, broker.Write}[rng.IntN(3)]
+		return []lock.Kind{lock.Read, lock.Read, lock.Write}[rng.IntN(3)]
 	case 6:
-		return broker.Semaphore
+		return lock.Semaphore
 	default:
-		return broker.Exclusive
+		return lock.Exclusive
 	}
 }
 
 // stressItem is one of the names, to be locked.
 func stressItem(i int, rng *mrand.Rand) broker.Item {
 	item := broker.Item{Name: name(i), Kind: stressKind(i, rng)}
-	if item.Kind == broker.Semaphore {
+	if item.Kind == lock.Semaphore {
 		item.Permits, item.Limit = uint32(1+rng.IntN(2)), stressLimit
 	}
 	return item
@@ -205,16 +206,16 @@ func (s *storm) inspect() {
 // inspectStore checks that nothing is in the way of whoever comes next.
 func (s *storm) inspectStore() {
 	for i := range stressNames {
-		for _, k := range map[int][]broker.Kind{4: {broker.Fair}, 5: {broker.Write, broker.Read}, 6: {broker.Semaphore}}[i] {
-			c := broker.Claim{Name: name(i), Kind: k, Owner: "last", Count: 1, TTL: time.Second}
-			if k == broker.Semaphore {
+		for _, k := range map[int][]lock.Kind{4: {lock.Fair}, 5: {lock.Write, lock.Read}, 6: {lock.Semaphore}}[i] {
+			c := lock.Claim{Name: name(i), Kind: k, Owner: "last", Count: 1, TTL: time.Second}
+			if k == lock.Semaphore {
 				c.Permits, c.Limit = stressLimit, stressLimit
 			}
 			if _, err := s.store.Store.Acquire(context.Background(), c); err != nil {
 				s.o.complain("%s is not free for %v: %v", c.Name, k, err)
 				continue
 			}
-			_, _ = s.store.Store.Release(context.Background(), broker.Return{Name: c.Name, Kind: k, Owner: "last", Permits: c.Permits})
+			_, _ = s.store.Store.Release(context.Background(), lock.Return{Name: c.Name, Kind: k, Owner: "last", Permits: c.Permits})
 		}
 		if q, err := s.store.Queue(context.Background(), name(i), 0, 10); err != nil || len(q) > 0 {
 			s.o.complain("%q wait for %s, %v", q, name(i), err)
@@ -256,7 +257,7 @@ func (s *storm) useUnary(b *broker.Broker, who string, item broker.Item, l broke
 		time.Sleep(time.Duration(rng.Int64N(int64(time.Second))))
 		more, err := b.ExtendOnce(broker.OnceExtension{Name: l.Name, Kind: item.Kind, LeaseID: l.LeaseID, Lease: s.lease(rng)})
 		switch {
-		case errors.Is(err, broker.ErrNotHeld), err == nil && more.ValidFor <= 0:
+		case errors.Is(err, lock.ErrNotHeld), err == nil && more.ValidFor <= 0:
 			s.o.ended(t)
 		case err == nil && item.Kind.Shared() && s.o.isOver(t): // as below, but its fence is not told
 			s.o.ended(t)

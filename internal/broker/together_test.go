@@ -9,15 +9,16 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // far makes each acquire take a round trip of a millisecond.
 func (w *world) far() {
-	w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+	w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 		time.Sleep(time.Millisecond)
 		return next()
 	})
-	w.store.onAcquireAll(func(next func() ([]broker.Grant, error)) ([]broker.Grant, error) {
+	w.store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
 		time.Sleep(time.Millisecond)
 		return next()
 	})
@@ -30,15 +31,15 @@ const (
 
 // crowdRequests are the ways to ask for a shared lock, by many at once. Each has room for all.
 func crowdRequests() map[string]func(i int) broker.AcquireRequest {
-	pool := broker.AcquireRequest{Name: "pool", Kind: broker.Semaphore, Limit: crowd * perOne}
-	doc := broker.AcquireRequest{Name: "doc", Kind: broker.Read}
-	own := func(i int) broker.Item { return broker.Item{Name: name(i), Kind: broker.Exclusive} }
+	pool := broker.AcquireRequest{Name: "pool", Kind: lock.Semaphore, Limit: crowd * perOne}
+	doc := broker.AcquireRequest{Name: "doc", Kind: lock.Read}
+	own := func(i int) broker.Item { return broker.Item{Name: name(i), Kind: lock.Exclusive} }
 	return map[string]func(i int) broker.AcquireRequest{
 		"permits": func(int) broker.AcquireRequest { return pool },
 		"readers": func(int) broker.AcquireRequest { return doc },
 		"both": func(int) broker.AcquireRequest {
 			req := pool
-			req.More = []broker.Item{{Name: "doc", Kind: broker.Read}}
+			req.More = []broker.Item{{Name: "doc", Kind: lock.Read}}
 			return req
 		},
 		"permits and an own name": func(i int) broker.AcquireRequest {
@@ -49,7 +50,7 @@ func crowdRequests() map[string]func(i int) broker.AcquireRequest {
 		"an own name and permits": func(i int) broker.AcquireRequest {
 			o := own(i)
 			return broker.AcquireRequest{Name: o.Name, Kind: o.Kind, More: []broker.Item{
-				{Name: "pool", Kind: broker.Semaphore, Limit: crowd * perOne},
+				{Name: "pool", Kind: lock.Semaphore, Limit: crowd * perOne},
 			}}
 		},
 	}
@@ -91,7 +92,7 @@ func TestManyAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
 
 // TestManyUnaryCallsAtOnceAreGrantedWhileThereIsRoom is the same without sessions.
 func TestManyUnaryCallsAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
-	for _, k := range []broker.Kind{broker.Read, broker.Semaphore} {
+	for _, k := range []lock.Kind{lock.Read, lock.Semaphore} {
 		for _, wait := range []time.Duration{0, time.Minute} {
 			t.Run(fmt.Sprint(k, " ", wait), func(t *testing.T) {
 				inWorld(t, func(w *world) {
@@ -102,7 +103,7 @@ func TestManyUnaryCallsAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
 					for range crowd * perOne {
 						calls.Go(func() {
 							req := broker.OnceRequest{Name: "pool", Kind: k, Wait: &wait, Lease: time.Minute}
-							if k == broker.Semaphore {
+							if k == lock.Semaphore {
 								req.Limit = crowd * perOne
 							}
 							_, refused, err := w.b.AcquireOnce(context.Background(), req)
@@ -125,7 +126,7 @@ func TestManyUnaryCallsAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
 
 // TestOneOfManyTriesForAnExclusiveNameIsGranted is the same for kinds that have room for one.
 func TestOneOfManyTriesForAnExclusiveNameIsGranted(t *testing.T) {
-	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Write} {
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
 		t.Run(k.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.far()
@@ -158,13 +159,13 @@ func TestOneOfManyTriesForAnExclusiveNameIsGranted(t *testing.T) {
 func TestATryIsNotRefusedForOneThatIsRefusedItself(t *testing.T) {
 	inWorld(t, func(w *world) {
 		there := w.replica()
-		there.alive().takeKind("doc", broker.Read)
+		there.alive().takeKind("doc", lock.Read)
 		writer, reader := w.alive(), w.alive()
 		w.far()
-		writer.acquire(broker.AcquireRequest{Name: "doc", Kind: broker.Write, Wait: new(time.Duration)})
-		reader.acquire(broker.AcquireRequest{Name: "doc", Kind: broker.Read, Wait: new(time.Duration)})
+		writer.acquire(broker.AcquireRequest{Name: "doc", Kind: lock.Write, Wait: new(time.Duration)})
+		reader.acquire(broker.AcquireRequest{Name: "doc", Kind: lock.Read, Wait: new(time.Duration)})
 		time.Sleep(2 * time.Millisecond)
-		writer.notGranted(broker.ErrHeld)
+		writer.notGranted(lock.ErrHeld)
 		one[broker.Granted](reader)
 	})
 }
@@ -173,10 +174,10 @@ func TestATryIsNotRefusedForOneThatIsRefusedItself(t *testing.T) {
 func TestReadersThatWaitedAreLetInSideBySide(t *testing.T) {
 	inWorld(t, func(w *world) {
 		writer, readers := w.alive(), w.alive()
-		g := writer.takeKind("doc", broker.Write)
+		g := writer.takeKind("doc", lock.Write)
 		const n = 1000
 		for range n {
-			readers.acquire(broker.AcquireRequest{Name: "doc", Kind: broker.Read})
+			readers.acquire(broker.AcquireRequest{Name: "doc", Kind: lock.Read})
 		}
 		readers.events()
 		w.far()
@@ -191,13 +192,13 @@ func TestReadersThatWaitedAreLetInSideBySide(t *testing.T) {
 // TestNobodyPassesByOneThatWasRefused has small requests come all the time while one for all permits waits, and readers
 // while a writer does.
 func TestNobodyPassesByOneThatWasRefused(t *testing.T) {
-	for _, k := range []broker.Kind{broker.Semaphore, broker.Read} {
+	for _, k := range []lock.Kind{lock.Semaphore, lock.Read} {
 		t.Run(k.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.far()
 				small := broker.AcquireRequest{Name: "pool", Kind: k}
-				big := broker.AcquireRequest{Name: "pool", Kind: broker.Write}
-				if k == broker.Semaphore {
+				big := broker.AcquireRequest{Name: "pool", Kind: lock.Write}
+				if k == lock.Semaphore {
 					small.Limit, big = 10, broker.AcquireRequest{Name: "pool", Kind: k, Limit: 10, Permits: 10}
 				}
 				c, waits := w.alive(), w.alive()

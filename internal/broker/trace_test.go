@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
@@ -60,7 +61,7 @@ func BenchmarkPair(b *testing.B) {
 	var id uint64
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Acquire(id+1, broker.AcquireRequest{Name: "job", Kind: broker.Exclusive})
+		s.Acquire(id+1, broker.AcquireRequest{Name: "job", Kind: lock.Exclusive})
 		g, ok := next().(broker.Granted)
 		if !ok {
 			b.Fatal("not granted")
@@ -102,19 +103,19 @@ func TestDebugLogTellsEachGrantReleaseAndLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lines := observed(t, zap.DebugLevel)
 		s := l.openAs(broker.Client{Name: "worker", Peer: "10.0.0.1:5"})
-		s.Acquire(1, broker.AcquireRequest{Name: "job", Kind: broker.Fair, Holder: "h"})
+		s.Acquire(1, broker.AcquireRequest{Name: "job", Kind: lock.Fair, Holder: "h"})
 		synctest.Wait()
 		fence := uint64(s.Outbox().Take()[0].(broker.Granted).Hold.Fence)
 		about := map[string]any{
 			"name": "job", "kind": "fair", "holder": "h", "session": s.ID(), "client": "worker", "fence": fence, "request_id": uint64(1),
 		}
 		has(t, line(t, lines, "granted"), about)
-		s.Release(2, broker.Hold{Name: "job", Kind: broker.Fair, Holder: "h"})
+		s.Release(2, broker.Hold{Name: "job", Kind: lock.Fair, Holder: "h"})
 		synctest.Wait()
 		about["request_id"] = uint64(2)
 		has(t, line(t, lines, "released"), about)
 
-		s.Acquire(3, broker.AcquireRequest{Name: "job", Kind: broker.Fair})
+		s.Acquire(3, broker.AcquireRequest{Name: "job", Kind: lock.Fair})
 		synctest.Wait()
 		l.store.Lose()
 		s.Hear()
@@ -129,7 +130,7 @@ func TestDebugLogTellsWhatASessionLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lines := observed(t, zap.DebugLevel)
 		s := l.openAs(broker.Client{Name: "worker"})
-		s.Acquire(1, broker.AcquireRequest{Name: "job", Kind: broker.Exclusive})
+		s.Acquire(1, broker.AcquireRequest{Name: "job", Kind: lock.Exclusive})
 		synctest.Wait()
 		s.End(broker.ErrSilent)
 		has(t, line(t, lines, "lost"), map[string]any{"name": "job", "reason": "session_ended", "session": s.ID()})
@@ -143,7 +144,7 @@ func TestLostDataIsToldInOneLine(t *testing.T) {
 		s := l.openAs(broker.Client{Name: "worker"})
 		time.Sleep(500 * time.Millisecond) // what is lost is logged every second: the losses must not come at that moment
 		for i := range 100 {
-			s.Acquire(uint64(i+1), broker.AcquireRequest{Name: name(i), Kind: broker.Exclusive})
+			s.Acquire(uint64(i+1), broker.AcquireRequest{Name: name(i), Kind: lock.Exclusive})
 		}
 		synctest.Wait()
 		l.store.Lose()
@@ -163,12 +164,12 @@ func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
 		l, lines := observed(t, zap.InfoLevel)
 		for range 30 {
 			s := l.openAs(broker.Client{Name: "worker", Peer: "10.0.0.1:5"})
-			s.Acquire(1, broker.AcquireRequest{Name: "many", Kind: broker.Read})
+			s.Acquire(1, broker.AcquireRequest{Name: "many", Kind: lock.Read})
 			synctest.Wait()
 			s.End(broker.ErrSilent)
 		}
 		polite := l.openAs(broker.Client{Name: "polite"})
-		polite.Acquire(1, broker.AcquireRequest{Name: "mine", Kind: broker.Exclusive})
+		polite.Acquire(1, broker.AcquireRequest{Name: "mine", Kind: lock.Exclusive})
 		synctest.Wait()
 		polite.Goodbye()
 		time.Sleep(3 * time.Second)
@@ -189,7 +190,7 @@ func TestTracesCostNothingWhenDebugIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lines := observed(t, zap.InfoLevel)
 		s := l.openAs(broker.Client{Name: "worker"})
-		var e broker.Event = broker.Granted{ID: 1, Hold: broker.Hold{Name: "job", Kind: broker.Exclusive, Fence: 1 << 40}}
+		var e broker.Event = broker.Granted{ID: 1, Hold: broker.Hold{Name: "job", Kind: lock.Exclusive, Fence: 1 << 40}}
 		if n := testing.AllocsPerRun(100, func() { broker.Trace(s, e) }); n != 0 {
 			t.Errorf("%v allocations for a line that is not written", n)
 		}

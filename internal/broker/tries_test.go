@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // crowded counts what the holds of a shared name may take at each moment, as far as their clients can know: from the
@@ -69,12 +70,12 @@ func (c *crowded) end(t *try, granted bool, who string) {
 func (w *world) stingy(seed uint64) {
 	var mu sync.Mutex
 	rng := mrand.New(mrand.NewPCG(seed, 0)) //nolint:gosec // a test
-	w.store.onAcquire(func(next func() (broker.Grant, error)) (broker.Grant, error) {
+	w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 		time.Sleep(time.Millisecond)
 		mu.Lock()
 		defer mu.Unlock()
 		if rng.IntN(100) == 0 {
-			return broker.Grant{}, &broker.HeldError{}
+			return lock.Grant{}, &lock.HeldError{}
 		}
 		return next()
 	})
@@ -108,7 +109,7 @@ func runCrowd(t *testing.T, seed uint64, plant bool) (grants int, wrong []string
 // useCrowd asks once and gives back what it gets.
 func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
 	time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Millisecond))))
-	req := broker.AcquireRequest{Name: "pool", Kind: broker.Semaphore, Limit: crowdedRoom, Permits: uint32(1 + rng.IntN(3))}
+	req := broker.AcquireRequest{Name: "pool", Kind: lock.Semaphore, Limit: crowdedRoom, Permits: uint32(1 + rng.IntN(3))}
 	permits, id := int(req.Permits), c.id()
 	if rng.IntN(8) == 0 { // waits
 		crowd.add(permits, 1)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // A short session TTL means many renewals, so such a session may hold fewer locks.
@@ -40,7 +41,7 @@ func TestPermitsCountAsRenewals(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.openWith(broker.OpenRequest{TTL: time.Second})
 		ask := func(name string, permits uint32) {
-			c.acquire(broker.AcquireRequest{Name: name, Kind: broker.Semaphore, Permits: permits, Limit: 1000})
+			c.acquire(broker.AcquireRequest{Name: name, Kind: lock.Semaphore, Permits: permits, Limit: 1000})
 		}
 		ask("a", 600)
 		first := one[broker.Granted](c)

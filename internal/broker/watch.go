@@ -2,6 +2,8 @@ package broker
 
 import (
 	"context"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // watch tells the sessions that watch a name of each end of a hold, once. One goroutine per watched name looks for what
@@ -100,7 +102,7 @@ func (w *watch) answerLocked() {
 }
 
 // tellLocked tells the end of a hold. Before the first look nothing is promised.
-func (w *watch) tellLocked(c EndCause, f Fence) {
+func (w *watch) tellLocked(c lock.EndCause, f lock.Fence) {
 	if !w.looked {
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
@@ -33,7 +34,7 @@ func (c *client) hears(want ...broker.Unlocked) {
 	}
 }
 
-func unlocked(name string, c broker.EndCause, f broker.Fence) broker.Unlocked {
+func unlocked(name string, c lock.EndCause, f lock.Fence) broker.Unlocked {
 	return broker.Unlocked{Name: name, Cause: c, Fence: f}
 }
 
@@ -51,7 +52,7 @@ func TestWatchersHearOfEachReleaseOnceOnAnyReplica(t *testing.T) {
 			g := holder.take("job")
 			time.Sleep(time.Second)
 			holder.release(g.Hold)
-			want = append(want, unlocked("job", broker.EndReleased, g.Hold.Fence))
+			want = append(want, unlocked("job", lock.EndReleased, g.Hold.Fence))
 		}
 		settled()
 		here.hears(want...)
@@ -73,7 +74,7 @@ func TestAHoldCountedSeveralTimesEndsOnce(t *testing.T) {
 		watcher.none()
 		holder.release(g.Hold)
 		settled()
-		watcher.hears(unlocked("job", broker.EndReleased, g.Hold.Fence))
+		watcher.hears(unlocked("job", lock.EndReleased, g.Hold.Fence))
 	})
 }
 
@@ -88,12 +89,12 @@ func TestWatchersHearOfAHandOver(t *testing.T) {
 		a.release(first.Hold)
 		second := one[broker.Granted](b)
 		settled()
-		want := unlocked("job", broker.EndHandedOver, first.Hold.Fence)
+		want := unlocked("job", lock.EndHandedOver, first.Hold.Fence)
 		here.hears(want)
 		elsewhere.hears(want)
 		b.release(second.Hold)
 		settled()
-		here.hears(unlocked("job", broker.EndReleased, second.Hold.Fence))
+		here.hears(unlocked("job", lock.EndReleased, second.Hold.Fence))
 	})
 }
 
@@ -109,7 +110,7 @@ func TestWatchersHearOfEachExpiryInTime(t *testing.T) {
 			time.Sleep(999 * time.Millisecond)
 			watcher.none()
 			time.Sleep(51 * time.Millisecond)
-			watcher.hears(unlocked("job", broker.EndExpired, f))
+			watcher.hears(unlocked("job", lock.EndExpired, f))
 			one[broker.Lost](holder)
 		}
 		settled()
@@ -118,12 +119,12 @@ func TestWatchersHearOfEachExpiryInTime(t *testing.T) {
 }
 
 func TestEachReaderAndEachHoldOfPermitsEnds(t *testing.T) {
-	for _, kind := range []broker.Kind{broker.Read, broker.Semaphore} {
+	for _, kind := range []lock.Kind{lock.Read, lock.Semaphore} {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				watcher, a, b := w.alive(), w.replica().alive(), w.alive()
 				req := broker.AcquireRequest{Name: "n", Kind: kind}
-				if kind == broker.Semaphore {
+				if kind == lock.Semaphore {
 					req.Permits, req.Limit = 3, 10
 				}
 				watcher.watch("n")
@@ -133,14 +134,14 @@ func TestEachReaderAndEachHoldOfPermitsEnds(t *testing.T) {
 				b.acquire(req)
 				second := one[broker.Granted](b)
 				a.release(first.Hold)
-				watcher.hears(unlocked("n", broker.EndReleased, first.Hold.Fence))
+				watcher.hears(unlocked("n", lock.EndReleased, first.Hold.Fence))
 				time.Sleep(4*time.Second + 50*time.Millisecond)
 				f := second.Hold.Fence
-				if kind == broker.Semaphore { // permits have no fences
+				if kind == lock.Semaphore { // permits have no fences
 					f = 0
 				}
 				settled()
-				watcher.hears(unlocked("n", broker.EndExpired, f))
+				watcher.hears(unlocked("n", lock.EndExpired, f))
 			})
 		})
 	}
@@ -153,11 +154,11 @@ func TestEachOfSeveralHoldsOfPermitsThatExpireTogetherIsTold(t *testing.T) {
 		watcher.watch("n")
 		for range 3 {
 			there.alive().acquire(broker.AcquireRequest{
-				Name: "n", Kind: broker.Semaphore, Permits: 2, Limit: 10, Lease: new(4 * time.Second),
+				Name: "n", Kind: lock.Semaphore, Permits: 2, Limit: 10, Lease: new(4 * time.Second),
 			})
 		}
 		settled()
-		end := unlocked("n", broker.EndExpired, 0)
+		end := unlocked("n", lock.EndExpired, 0)
 		watcher.hears(end, end, end)
 	})
 }
@@ -167,18 +168,18 @@ func TestPermitsThatExpireAreNotTakenForOthersThatWereReleased(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher, there := w.alive(), w.replica()
 		watcher.watch("n")
-		there.alive().acquire(broker.AcquireRequest{Name: "n", Kind: broker.Semaphore, Permits: 1, Limit: 9, Lease: new(4 * time.Second)})
+		there.alive().acquire(broker.AcquireRequest{Name: "n", Kind: lock.Semaphore, Permits: 1, Limit: 9, Lease: new(4 * time.Second)})
 		time.Sleep(4*time.Second - time.Millisecond)
-		claim := broker.Claim{Name: "n", Owner: "brief:unary", Kind: broker.Semaphore, TTL: time.Minute, Permits: 1, Limit: 9}
+		claim := lock.Claim{Name: "n", Owner: "brief:unary", Kind: lock.Semaphore, TTL: time.Minute, Permits: 1, Limit: 9}
 		if _, err := w.store.Acquire(t.Context(), claim); err != nil {
 			t.Fatal(err)
 		}
-		back := broker.Return{Name: "n", Owner: claim.Owner, Kind: broker.Semaphore}
+		back := lock.Return{Name: "n", Owner: claim.Owner, Kind: lock.Semaphore}
 		if _, err := w.store.Release(t.Context(), back); err != nil {
 			t.Fatal(err)
 		}
 		settled()
-		watcher.hears(unlocked("n", broker.EndReleased, 0), unlocked("n", broker.EndExpired, 0))
+		watcher.hears(unlocked("n", lock.EndReleased, 0), unlocked("n", lock.EndExpired, 0))
 	})
 }
 
@@ -188,12 +189,12 @@ func TestWatchersHearOfForcedReleasesDeletedKeysAndLostData(t *testing.T) {
 		watcher.watch("job")
 		memory := w.store.Store.(*memstore.Store)
 		for _, end := range []struct {
-			cause broker.EndCause
+			cause lock.EndCause
 			by    func()
 		}{
-			{broker.EndForced, func() { _, _ = w.b.ForceRelease(t.Context(), "job", broker.Exclusive) }},
-			{broker.EndForced, func() { memory.Expire("job") }},
-			{broker.EndDataLoss, memory.Lose},
+			{lock.EndForced, func() { _, _ = w.b.ForceRelease(t.Context(), "job", lock.Exclusive) }},
+			{lock.EndForced, func() { memory.Expire("job") }},
+			{lock.EndDataLoss, memory.Lose},
 		} {
 			f := holder.take("job").Hold.Fence
 			time.Sleep(time.Second)
@@ -221,7 +222,7 @@ func TestAWatchIsPromisedOnlyWhenTheNameWasLookedAt(t *testing.T) {
 			t.Fatalf("got %#v, want both answers", events)
 		}
 		holder.release(g.Hold)
-		watcher.hears(unlocked("job", broker.EndReleased, g.Hold.Fence))
+		watcher.hears(unlocked("job", lock.EndReleased, g.Hold.Fence))
 	})
 }
 
@@ -243,11 +244,11 @@ func TestAWatchThatEndsBeforeTheFirstLookIsAnswered(t *testing.T) {
 func TestAWatchBegunWithoutTheStoreTellsOfANameThatIsFreeLater(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher := w.alive()
-		w.store.setDown(broker.ErrUnavailable)
+		w.store.setDown(lock.ErrUnavailable)
 		watcher.watch("job")
 		w.store.setDown(nil)
 		time.Sleep(time.Second)
-		watcher.hears(unlocked("job", broker.EndUnknown, 0))
+		watcher.hears(unlocked("job", lock.EndUnknown, 0))
 	})
 }
 
@@ -256,7 +257,7 @@ func TestUnlocksAreMergedOnlyWhenTheClientDoesNotRead(t *testing.T) {
 		watcher, holder := w.alive(), w.alive()
 		watcher.watch("job")
 		const ends = 200
-		var last broker.Fence
+		var last lock.Fence
 		for range ends {
 			g := holder.take("job")
 			last = g.Hold.Fence
@@ -293,27 +294,27 @@ func TestUnwatchEndsTheLooking(t *testing.T) {
 
 // cutOff is a Store whose listeners can be cut off.
 type cutOff struct {
-	broker.Store
+	lock.Store
 
 	mu    sync.Mutex // guards the fields below
 	deaf  bool
-	ears  []func(broker.Notice)
+	ears  []func(lock.Notice)
 	tries int
 }
 
-func (d *cutOff) Listen(name string, kind broker.Kind, notify func(broker.Notice)) (stop func()) {
+func (d *cutOff) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
 	return d.Store.Listen(name, kind, d.through(notify))
 }
 
-func (d *cutOff) Watch(name string, notify func(broker.Notice)) (stop func()) {
+func (d *cutOff) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	return d.Store.Watch(name, d.through(notify))
 }
 
-func (d *cutOff) through(notify func(broker.Notice)) func(broker.Notice) {
+func (d *cutOff) through(notify func(lock.Notice)) func(lock.Notice) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.ears = append(d.ears, notify)
-	return func(n broker.Notice) {
+	return func(n lock.Notice) {
 		d.mu.Lock()
 		deaf := d.deaf
 		d.mu.Unlock()
@@ -328,16 +329,16 @@ func (d *cutOff) set(deaf bool) {
 	d.deaf = deaf
 	ears := slices.Clone(d.ears)
 	d.mu.Unlock()
-	what := broker.NoticeListening
+	what := lock.NoticeListening
 	if deaf {
-		what = broker.NoticeDeaf
+		what = lock.NoticeDeaf
 	}
 	for _, notify := range ears {
-		notify(broker.Notice{What: what})
+		notify(lock.Notice{What: what})
 	}
 }
 
-func (d *cutOff) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+func (d *cutOff) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	d.mu.Lock()
 	d.tries++
 	d.mu.Unlock()
@@ -387,12 +388,12 @@ func TestWhatEndsWhileNothingIsHeardIsToldOnceWithoutACause(t *testing.T) {
 		}
 		last := holder.take("job").Hold
 		time.Sleep(2 * time.Second)
-		watcher.hears(unlocked("job", broker.EndUnknown, first.Fence))
+		watcher.hears(unlocked("job", lock.EndUnknown, first.Fence))
 		store.set(false)
 		settled()
 		watcher.none()
 		holder.release(last)
-		watcher.hears(unlocked("job", broker.EndReleased, last.Fence))
+		watcher.hears(unlocked("job", lock.EndReleased, last.Fence))
 		settled()
 		watcher.none()
 	})

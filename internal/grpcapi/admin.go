@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"go.uber.org/zap"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -43,7 +45,7 @@ type adminService struct {
 // ForceRelease frees a name whoever holds it.
 func (h *adminService) ForceRelease(ctx context.Context, r *lockdv1.ForceReleaseRequest) (*lockdv1.ForceReleaseResponse, error) {
 	released, err := h.b.ForceRelease(ctx, r.GetName(), toKind(r.GetKind()))
-	if err == nil || errors.Is(err, broker.ErrOutcomeUnknown) {
+	if err == nil || errors.Is(err, lock.ErrOutcomeUnknown) {
 		h.log.Info("released by force", zap.String(observe.KeyName, r.GetName()), zap.Stringer(observe.KeyKind, toKind(r.GetKind())),
 			zap.Bool(observe.KeyReleased, released), zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
 	}

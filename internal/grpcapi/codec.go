@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // grace is by how much gRPC's own limit is above the announced one. gRPC ends a call for a larger message, or for one
@@ -63,8 +64,8 @@ func marked(v any) error {
 		return broker.ErrFrameTooLarge
 	}
 	if n == markUnreadable {
-		return fmt.Errorf("decode: %w", &broker.InvalidError{
-			Field: "message", Reason: broker.ReasonMessage, Detail: "not a message of this protocol, or text that is not UTF-8",
+		return fmt.Errorf("decode: %w", &lock.InvalidError{
+			Field: "message", Reason: lock.ReasonMessage, Detail: "not a message of this protocol, or text that is not UTF-8",
 		})
 	}
 	return nil

@@ -8,21 +8,22 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // toKind translates a kind; one that does not exist becomes one the broker refuses.
-func toKind(k lockdv1.LockKind) broker.Kind {
+func toKind(k lockdv1.LockKind) lock.Kind {
 	switch k {
 	case lockdv1.LockKind_LOCK_KIND_UNSPECIFIED, lockdv1.LockKind_LOCK_KIND_EXCLUSIVE:
-		return broker.Exclusive
+		return lock.Exclusive
 	case lockdv1.LockKind_LOCK_KIND_FAIR:
-		return broker.Fair
+		return lock.Fair
 	case lockdv1.LockKind_LOCK_KIND_READ:
-		return broker.Read
+		return lock.Read
 	case lockdv1.LockKind_LOCK_KIND_WRITE:
-		return broker.Write
+		return lock.Write
 	case lockdv1.LockKind_LOCK_KIND_SEMAPHORE:
-		return broker.Semaphore
+		return lock.Semaphore
 	default:
 		return 0
 	}
@@ -35,7 +36,7 @@ func toDuration(field string, d *durationpb.Duration) (*time.Duration, error) {
 		return nil, nil
 	}
 	if err := d.CheckValid(); err != nil {
-		return nil, &broker.InvalidError{Field: field, Reason: broker.ReasonDuration, Detail: err.Error()}
+		return nil, &lock.InvalidError{Field: field, Reason: lock.ReasonDuration, Detail: err.Error()}
 	}
 	v := d.AsDuration()
 	return &v, nil
@@ -48,7 +49,7 @@ func toRequired(field string, d *durationpb.Duration) (time.Duration, error) {
 		return 0, err
 	}
 	if v == nil {
-		return 0, &broker.InvalidError{Field: field, Reason: broker.ReasonDuration, Detail: "is required"}
+		return 0, &lock.InvalidError{Field: field, Reason: lock.ReasonDuration, Detail: "is required"}
 	}
 	return *v, nil
 }
@@ -63,7 +64,7 @@ func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
 	case lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE:
 		req.ReleaseOnEnd = true
 	default:
-		return req, &broker.InvalidError{Field: "on_disconnect", Reason: broker.ReasonMessage, Detail: "no such choice"}
+		return req, &lock.InvalidError{Field: "on_disconnect", Reason: lock.ReasonMessage, Detail: "no such choice"}
 	}
 	ttl, err := toDuration("session_ttl", o.GetSessionTtl())
 	if err != nil {
@@ -72,7 +73,7 @@ func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
 	if ttl != nil {
 		req.TTL = *ttl
 		if req.TTL == 0 {
-			return req, &broker.InvalidError{Field: "session_ttl", Reason: broker.ReasonDuration, Detail: "must not be 0"}
+			return req, &lock.InvalidError{Field: "session_ttl", Reason: lock.ReasonDuration, Detail: "must not be 0"}
 		}
 	}
 	return req, nil
@@ -102,7 +103,7 @@ func toAcquire(a *lockdv1.Acquire) (broker.AcquireRequest, error) {
 func toItems(a *lockdv1.Acquire) ([]broker.Item, error) {
 	names, items := a.GetNames(), a.GetItems()
 	if a.GetName() != "" && len(names)+len(items) > 0 || len(names) > 0 && len(items) > 0 {
-		return nil, &broker.InvalidError{Field: "name", Reason: broker.ReasonName, Detail: "only one of name, names and items"}
+		return nil, &lock.InvalidError{Field: "name", Reason: lock.ReasonName, Detail: "only one of name, names and items"}
 	}
 	if len(items) == 0 {
 		common, err := toItem(a.GetName(), a)
@@ -116,7 +117,7 @@ func toItems(a *lockdv1.Acquire) ([]broker.Item, error) {
 		return all, nil
 	}
 	if a.GetKind() != lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
-		return nil, &broker.InvalidError{Field: "kind", Reason: broker.ReasonKind, Detail: "each of the items has its own"}
+		return nil, &lock.InvalidError{Field: "kind", Reason: lock.ReasonKind, Detail: "each of the items has its own"}
 	}
 	if _, err := toItem("", a); err != nil { // permits that belong to none of them
 		return nil, err
@@ -141,7 +142,7 @@ type asked interface {
 // toItem reads how a lock is asked for. One permit of what has none is as good as no word of it.
 func toItem(name string, a asked) (broker.Item, error) {
 	i := broker.Item{Name: name, Kind: toKind(a.GetKind()), Permits: a.GetPermits(), Limit: a.GetLimit()}
-	if i.Kind == broker.Semaphore {
+	if i.Kind == lock.Semaphore {
 		return i, nil
 	}
 	if i.Permits > 1 || i.Limit > 0 {
@@ -149,7 +150,7 @@ func toItem(name string, a asked) (broker.Item, error) {
 		if i.Limit > 0 {
 			field = "limit"
 		}
-		return i, &broker.InvalidError{Field: field, Reason: broker.ReasonPermits, Detail: "only a semaphore has permits"}
+		return i, &lock.InvalidError{Field: field, Reason: lock.ReasonPermits, Detail: "only a semaphore has permits"}
 	}
 	i.Permits = 0
 	return i, nil
@@ -157,14 +158,14 @@ func toItem(name string, a asked) (broker.Item, error) {
 
 func toRelease(r *lockdv1.Release) (broker.ReleaseRequest, error) {
 	return broker.ReleaseRequest{Keep: r.GetKeep(), Hold: broker.Hold{
-		Name: r.GetName(), Kind: toKind(r.GetKind()), Holder: r.GetHolder(), Fence: broker.Fence(r.GetFence()),
+		Name: r.GetName(), Kind: toKind(r.GetKind()), Holder: r.GetHolder(), Fence: lock.Fence(r.GetFence()),
 	}}, nil
 }
 
 func toExtend(e *lockdv1.Extend) (broker.ExtendRequest, error) {
 	d, err := toDuration("lease", e.GetLease())
 	hold := broker.Hold{
-		Name: e.GetName(), Kind: toKind(e.GetKind()), Holder: e.GetHolder(), Fence: broker.Fence(e.GetFence()),
+		Name: e.GetName(), Kind: toKind(e.GetKind()), Holder: e.GetHolder(), Fence: lock.Fence(e.GetFence()),
 	}
 	return broker.ExtendRequest{Hold: hold, Lease: d, MayShorten: e.GetMayShorten()}, err
 }

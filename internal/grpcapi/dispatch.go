@@ -3,6 +3,8 @@ package grpcapi
 import (
 	"fmt"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 )
@@ -29,16 +31,16 @@ func (c *conn) dispatch(m *lockdv1.SessionRequest) {
 		return
 	}
 	if n := len(batch.GetRequests()); n > maxRequests {
-		c.sess.End(&broker.InvalidError{
-			Field: "batch", Reason: broker.ReasonMessage, Detail: fmt.Sprintf("%d requests, at most %d are allowed", n, maxRequests),
+		c.sess.End(&lock.InvalidError{
+			Field: "batch", Reason: lock.ReasonMessage, Detail: fmt.Sprintf("%d requests, at most %d are allowed", n, maxRequests),
 		})
 		return
 	}
 	for _, r := range batch.GetRequests() {
 		c.awaitRoom()
 		if r.GetBatch() != nil || r.GetOpen() != nil {
-			c.sess.Refuse(r.GetRequestId(), &broker.InvalidError{
-				Field: "batch", Reason: broker.ReasonMessage, Detail: "Open and batches are not allowed in a batch",
+			c.sess.Refuse(r.GetRequestId(), &lock.InvalidError{
+				Field: "batch", Reason: lock.ReasonMessage, Detail: "Open and batches are not allowed in a batch",
 			})
 			continue
 		}
@@ -78,7 +80,7 @@ func (c *conn) request(m *lockdv1.SessionRequest) {
 	case *lockdv1.SessionRequest_SetLimit:
 		s.SetLimit(id, broker.LimitRequest{Name: r.SetLimit.GetName(), Limit: r.SetLimit.GetLimit()})
 	default: // an arm that a newer client knows
-		s.Refuse(id, broker.ErrUnsupported)
+		s.Refuse(id, lock.ErrUnsupported)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // batchSize and batchBytes bound the messages of one frame, so that it stays far below what clients accept, and so that
@@ -19,17 +20,17 @@ const (
 	batchBytes = 64 << 10
 )
 
-func fromKind(k broker.Kind) lockdv1.LockKind {
+func fromKind(k lock.Kind) lockdv1.LockKind {
 	switch k {
-	case broker.Exclusive:
+	case lock.Exclusive:
 		return lockdv1.LockKind_LOCK_KIND_EXCLUSIVE
-	case broker.Fair:
+	case lock.Fair:
 		return lockdv1.LockKind_LOCK_KIND_FAIR
-	case broker.Read:
+	case lock.Read:
 		return lockdv1.LockKind_LOCK_KIND_READ
-	case broker.Write:
+	case lock.Write:
 		return lockdv1.LockKind_LOCK_KIND_WRITE
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return lockdv1.LockKind_LOCK_KIND_SEMAPHORE
 	default:
 		return lockdv1.LockKind_LOCK_KIND_UNSPECIFIED
@@ -161,15 +162,15 @@ func fromNotGranted(e broker.NotGranted) *lockdv1.NotGranted {
 	return n
 }
 
-func fromReason(r broker.LostReason) lockdv1.Lost_Reason {
+func fromReason(r lock.LostReason) lockdv1.Lost_Reason {
 	switch r {
-	case broker.LostExpired:
+	case lock.LostExpired:
 		return lockdv1.Lost_REASON_EXPIRED
-	case broker.LostForced:
+	case lock.LostForced:
 		return lockdv1.Lost_REASON_FORCED
-	case broker.LostData:
+	case lock.LostData:
 		return lockdv1.Lost_REASON_DATA_LOSS
-	case broker.LostSession:
+	case lock.LostSession:
 		return lockdv1.Lost_REASON_SESSION_ENDED
 	default:
 		return lockdv1.Lost_REASON_UNSPECIFIED
@@ -188,7 +189,7 @@ func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
 			NameBytes: count(l.NameBytes), HolderBytes: count(l.HolderBytes), AnnotationBytes: count(l.AnnotationBytes),
 			FrameBytes: count(l.FrameBytes), LocksPerSession: count(s.MaxLocks()),
 			WaitersPerSession: count(l.WaitersPerSession), WatchesPerSession: count(l.WatchesPerSession),
-			NamesPerAcquire: count(l.NamesPerAcquire), PermitsPerAcquire: broker.MaxPermits, HoldCount: broker.MaxHolds,
+			NamesPerAcquire: count(l.NamesPerAcquire), PermitsPerAcquire: lock.MaxPermits, HoldCount: lock.MaxHolds,
 			MinLease: durationpb.New(l.MinLease), MaxLease: durationpb.New(l.MaxLease), MaxWait: durationpb.New(l.MaxWait),
 		},
 	}
@@ -203,18 +204,18 @@ func fromLock(i broker.LockInfo) *lockdv1.LockState {
 		HoldCount: i.Count, Waiters: count(i.Waiters), Annotation: i.Annotation,
 		Holders: i.Holders, Limit: i.Limit, Queued: i.Queued,
 	}
-	if i.Held && i.TTL != broker.NoTTL {
+	if i.Held && i.TTL != lock.NoTTL {
 		st.Ttl = durationpb.New(i.TTL)
 	}
 	return st
 }
 
 // unlockCauses are what ended a hold, on the wire.
-var unlockCauses = map[broker.EndCause]lockdv1.Unlocked_Cause{
-	broker.EndUnknown:    lockdv1.Unlocked_CAUSE_UNSPECIFIED,
-	broker.EndReleased:   lockdv1.Unlocked_CAUSE_RELEASED,
-	broker.EndHandedOver: lockdv1.Unlocked_CAUSE_HANDED_OVER,
-	broker.EndExpired:    lockdv1.Unlocked_CAUSE_EXPIRED,
-	broker.EndForced:     lockdv1.Unlocked_CAUSE_FORCED,
-	broker.EndDataLoss:   lockdv1.Unlocked_CAUSE_DATA_LOSS,
+var unlockCauses = map[lock.EndCause]lockdv1.Unlocked_Cause{
+	lock.EndUnknown:    lockdv1.Unlocked_CAUSE_UNSPECIFIED,
+	lock.EndReleased:   lockdv1.Unlocked_CAUSE_RELEASED,
+	lock.EndHandedOver: lockdv1.Unlocked_CAUSE_HANDED_OVER,
+	lock.EndExpired:    lockdv1.Unlocked_CAUSE_EXPIRED,
+	lock.EndForced:     lockdv1.Unlocked_CAUSE_FORCED,
+	lock.EndDataLoss:   lockdv1.Unlocked_CAUSE_DATA_LOSS,
 }

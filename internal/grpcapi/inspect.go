@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -32,7 +34,7 @@ func (h *inspectService) GetStatus(context.Context, *lockdv1.GetStatusRequest) (
 	case h.operators:
 		resp.StoreError = st.Down.Error()
 	default:
-		resp.StoreError = broker.ErrUnavailable.Error()
+		resp.StoreError = lock.ErrUnavailable.Error()
 	}
 	return resp, nil
 }
@@ -79,7 +81,7 @@ func (h *inspectService) ListWaiters(ctx context.Context, r *lockdv1.ListWaiters
 	if t := r.GetPageToken(); t != "" {
 		var err error
 		if from, err = strconv.Atoi(t); err != nil || from < 0 {
-			return nil, toStatus(&broker.InvalidError{Field: "page_token", Reason: broker.ReasonPage, Detail: "not a token of this list"})
+			return nil, toStatus(&lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a token of this list"})
 		}
 	}
 	infos, err := h.b.Waiters(ctx, r.GetName(), from, size)
@@ -129,7 +131,7 @@ func fromHolder(i broker.HolderInfo) *lockdv1.HolderInfo {
 		Age: optional(i.Age), Auto: i.Auto, Fence: uint64(i.Fence), HoldCount: i.Count, Permits: i.Permits,
 		Annotation: i.Annotation,
 	}
-	if i.TTL != broker.NoTTL {
+	if i.TTL != lock.NoTTL {
 		info.Ttl = durationpb.New(i.TTL)
 	}
 	return info

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -27,22 +29,22 @@ var table = []struct {
 	reason string
 	retry  time.Duration // told as RetryInfo unless negative
 }{
-	{broker.ErrOutcomeUnknown, codes.Unavailable, "OUTCOME_UNKNOWN", time.Second},
-	{broker.ErrUnavailable, codes.Unavailable, "BACKEND_UNAVAILABLE", time.Second},
-	{broker.ErrStoreFull, codes.ResourceExhausted, "STORE_FULL", 5 * time.Second},
+	{lock.ErrOutcomeUnknown, codes.Unavailable, "OUTCOME_UNKNOWN", time.Second},
+	{lock.ErrUnavailable, codes.Unavailable, "BACKEND_UNAVAILABLE", time.Second},
+	{lock.ErrStoreFull, codes.ResourceExhausted, "STORE_FULL", 5 * time.Second},
 	{broker.ErrDraining, codes.Unavailable, "DRAINING", 0},
-	{broker.ErrHeld, codes.Aborted, "LOCK_BUSY", -1},
+	{lock.ErrHeld, codes.Aborted, "LOCK_BUSY", -1},
 	{broker.ErrTimedOut, codes.DeadlineExceeded, "WAIT_TIMEOUT", -1},
 	{broker.ErrCancelled, codes.Canceled, "WAIT_CANCELLED", -1},
-	{broker.ErrNotHeld, codes.FailedPrecondition, "LOCK_NOT_HELD", -1},
-	{broker.ErrStale, codes.Aborted, "FENCE_STALE", -1},
+	{lock.ErrNotHeld, codes.FailedPrecondition, "LOCK_NOT_HELD", -1},
+	{lock.ErrStale, codes.Aborted, "FENCE_STALE", -1},
 	{broker.ErrLost, codes.Aborted, "LOCK_LOST", -1},
 	{broker.ErrNotWaiting, codes.NotFound, "REQUEST_NOT_WAITING", -1},
 	{broker.ErrRepeated, codes.AlreadyExists, "REQUEST_ID_REPEATED", -1},
-	{broker.ErrKindMismatch, codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH", -1},
-	{broker.ErrLimitMismatch, codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH", -1},
+	{lock.ErrKindMismatch, codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH", -1},
+	{lock.ErrLimitMismatch, codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH", -1},
 	{broker.ErrUpgrade, codes.FailedPrecondition, "LOCK_UPGRADE", -1},
-	{broker.ErrUnsupported, codes.Unimplemented, "UNIMPLEMENTED", -1},
+	{lock.ErrUnsupported, codes.Unimplemented, "UNIMPLEMENTED", -1},
 	{broker.ErrSessionExpired, codes.NotFound, "SESSION_EXPIRED", -1},
 	{broker.ErrSilent, codes.DeadlineExceeded, "SESSION_SILENT", -1},
 	{broker.ErrBacklog, codes.ResourceExhausted, "STREAM_BACKLOG", -1},
@@ -51,7 +53,7 @@ var table = []struct {
 	{broker.ErrFrameTooLarge, codes.ResourceExhausted, "FRAME_TOO_LARGE", -1},
 	{broker.ErrAdminOnly, codes.PermissionDenied, "ADMIN_ONLY", -1},
 	{broker.ErrQuota, codes.ResourceExhausted, "QUOTA", time.Second},
-	{broker.ErrInvalid, codes.InvalidArgument, "INVALID_MESSAGE", -1},
+	{lock.ErrInvalid, codes.InvalidArgument, "INVALID_MESSAGE", -1},
 }
 
 // toStatus turns an error into a status error with its code, its reason and what else is known. An error of gRPC
@@ -82,13 +84,13 @@ func toStatus(err error) error {
 
 // text is what people read: the store's own words stay in the log.
 func text(err, sentinel error) string {
-	if limit, ok := errors.AsType[*broker.LimitError](err); ok {
+	if limit, ok := errors.AsType[*lock.LimitError](err); ok {
 		return limit.Error()
 	}
-	if invalid, ok := errors.AsType[*broker.InvalidError](err); ok {
+	if invalid, ok := errors.AsType[*lock.InvalidError](err); ok {
 		return invalid.Error()
 	}
-	if errors.Is(err, broker.ErrInvalid) || errors.Is(err, broker.ErrQuota) {
+	if errors.Is(err, lock.ErrInvalid) || errors.Is(err, broker.ErrQuota) {
 		return err.Error()
 	}
 	return sentinel.Error()
@@ -96,9 +98,9 @@ func text(err, sentinel error) string {
 
 // specifics adds what an error carries, and its own reason.
 func specifics(err error, info *errdetails.ErrorInfo) []protoadapt.MessageV1 {
-	var invalid *broker.InvalidError
+	var invalid *lock.InvalidError
 	var quota *broker.QuotaError
-	var limit *broker.LimitError
+	var limit *lock.LimitError
 	switch {
 	case errors.As(err, &limit):
 		info.Metadata = map[string]string{"limit": strconv.FormatUint(uint64(limit.Limit), 10)}

@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 )
 
@@ -55,7 +56,7 @@ func TestEachBrokerErrorHasARow(t *testing.T) {
 }
 
 func TestAnUnknownOutcomeStaysUnknown(t *testing.T) {
-	err := errors.Join(broker.ErrUnavailable, broker.ErrNotHeld, broker.ErrOutcomeUnknown)
+	err := errors.Join(lock.ErrUnavailable, lock.ErrNotHeld, lock.ErrOutcomeUnknown)
 	if got := reasonOf(status.Convert(grpcapi.ToStatus(err))); got != "OUTCOME_UNKNOWN" {
 		t.Errorf("got %s", got)
 	}
@@ -66,7 +67,7 @@ func TestWhatHasNoRowTellsNothing(t *testing.T) {
 	if st.Code() != codes.Internal || strings.Contains(st.Message(), "secret") {
 		t.Errorf("got %v", st)
 	}
-	st = status.Convert(grpcapi.ToStatus(fmt.Errorf("secret of the store: %w", broker.ErrUnavailable)))
+	st = status.Convert(grpcapi.ToStatus(fmt.Errorf("secret of the store: %w", lock.ErrUnavailable)))
 	if strings.Contains(st.Message(), "secret") {
 		t.Errorf("got %v", st)
 	}

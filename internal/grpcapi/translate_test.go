@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -32,21 +34,21 @@ func TestWhatAnAcquireAsksFor(t *testing.T) {
 		acquire *lockdv1.Acquire
 		want    []broker.Item
 	}{
-		"nothing":        {&lockdv1.Acquire{}, []broker.Item{{Kind: broker.Exclusive}}},
-		"a name":         {&lockdv1.Acquire{Name: "a", Kind: fair}, []broker.Item{{Name: "a", Kind: broker.Fair}}},
-		"one permit":     {&lockdv1.Acquire{Name: "a", Permits: 1}, []broker.Item{{Name: "a", Kind: broker.Exclusive}}},
-		"permits":        {&lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 9}, []broker.Item{{Name: "a", Kind: broker.Semaphore, Permits: 3, Limit: 9}}},
-		"one of names":   {&lockdv1.Acquire{Names: []string{"a"}, Kind: read}, []broker.Item{{Name: "a", Kind: broker.Read}}},
-		"names":          {&lockdv1.Acquire{Names: []string{"b", "a"}, Kind: write}, []broker.Item{{Name: "b", Kind: broker.Write}, {Name: "a", Kind: broker.Write}}},
-		"names, permits": {&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: semaphore, Permits: 2}, []broker.Item{{Name: "a", Kind: broker.Semaphore, Permits: 2}, {Name: "b", Kind: broker.Semaphore, Permits: 2}}},
-		"one of items":   {&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0)}}, []broker.Item{{Name: "a", Kind: broker.Read}}},
+		"nothing":        {&lockdv1.Acquire{}, []broker.Item{{Kind: lock.Exclusive}}},
+		"a name":         {&lockdv1.Acquire{Name: "a", Kind: fair}, []broker.Item{{Name: "a", Kind: lock.Fair}}},
+		"one permit":     {&lockdv1.Acquire{Name: "a", Permits: 1}, []broker.Item{{Name: "a", Kind: lock.Exclusive}}},
+		"permits":        {&lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 9}, []broker.Item{{Name: "a", Kind: lock.Semaphore, Permits: 3, Limit: 9}}},
+		"one of names":   {&lockdv1.Acquire{Names: []string{"a"}, Kind: read}, []broker.Item{{Name: "a", Kind: lock.Read}}},
+		"names":          {&lockdv1.Acquire{Names: []string{"b", "a"}, Kind: write}, []broker.Item{{Name: "b", Kind: lock.Write}, {Name: "a", Kind: lock.Write}}},
+		"names, permits": {&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: semaphore, Permits: 2}, []broker.Item{{Name: "a", Kind: lock.Semaphore, Permits: 2}, {Name: "b", Kind: lock.Semaphore, Permits: 2}}},
+		"one of items":   {&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0)}}, []broker.Item{{Name: "a", Kind: lock.Read}}},
 		"items": {
 			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("c", semaphore, 0, 4), item("a", 0, 0, 0), item("b", exclusive, 1, 0)}},
-			[]broker.Item{{Name: "c", Kind: broker.Semaphore, Limit: 4}, {Name: "a", Kind: broker.Exclusive}, {Name: "b", Kind: broker.Exclusive}},
+			[]broker.Item{{Name: "c", Kind: lock.Semaphore, Limit: 4}, {Name: "a", Kind: lock.Exclusive}, {Name: "b", Kind: lock.Exclusive}},
 		},
 		"the same name twice": { // the broker's to judge
 			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0), item("a", write, 0, 0)}},
-			[]broker.Item{{Name: "a", Kind: broker.Read}, {Name: "a", Kind: broker.Write}},
+			[]broker.Item{{Name: "a", Kind: lock.Read}, {Name: "a", Kind: lock.Write}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +84,7 @@ func TestWhatAnAcquireMustNotAskFor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := grpcapi.ToAcquire(row.acquire)
-			invalid, ok := errors.AsType[*broker.InvalidError](err)
+			invalid, ok := errors.AsType[*lock.InvalidError](err)
 			if !ok || invalid.Field != row.field || invalid.Reason != row.reason {
 				t.Errorf("got %+v, %v; want %s for %s", r, err, row.reason, row.field)
 			}
@@ -91,12 +93,12 @@ func TestWhatAnAcquireMustNotAskFor(t *testing.T) {
 }
 
 func TestAGrantHasItsHoldsInOrder(t *testing.T) {
-	hold := func(name string, k broker.Kind, f broker.Fence) broker.Hold {
+	hold := func(name string, k lock.Kind, f lock.Fence) broker.Hold {
 		return broker.Hold{Name: name, Kind: k, Holder: "#7", Fence: f}
 	}
 	m := grpcapi.FromEvent(broker.Granted{
-		ID: 7, Hold: hold("b", broker.Semaphore, 3),
-		More:  []broker.Hold{hold("c", broker.Read, 1), hold("a", broker.Write, 2)},
+		ID: 7, Hold: hold("b", lock.Semaphore, 3),
+		More:  []broker.Hold{hold("c", lock.Read, 1), hold("a", lock.Write, 2)},
 		Count: 1, Auto: true,
 	})
 	var got []string
@@ -114,8 +116,8 @@ func TestAGrantHasItsHoldsInOrder(t *testing.T) {
 
 func TestALimitErrorTellsTheLimit(t *testing.T) {
 	for _, limit := range []uint32{0, 5} {
-		st := status.Convert(grpcapi.ToStatus(fmt.Errorf("secret: %w", &broker.LimitError{Limit: limit})))
-		if st.Code() != codes.FailedPrecondition || reasonOf(st) != "LOCK_CONFIG_MISMATCH" || st.Message() != (&broker.LimitError{Limit: limit}).Error() {
+		st := status.Convert(grpcapi.ToStatus(fmt.Errorf("secret: %w", &lock.LimitError{Limit: limit})))
+		if st.Code() != codes.FailedPrecondition || reasonOf(st) != "LOCK_CONFIG_MISMATCH" || st.Message() != (&lock.LimitError{Limit: limit}).Error() {
 			t.Errorf("got %v", st)
 		}
 		info, ok := st.Details()[0].(*errdetails.ErrorInfo)
@@ -123,7 +125,7 @@ func TestALimitErrorTellsTheLimit(t *testing.T) {
 			t.Errorf("got %v, want the limit %d", st.Details(), limit)
 		}
 	}
-	if st := status.Convert(grpcapi.ToStatus(broker.ErrKindMismatch)); st.Details()[0].(*errdetails.ErrorInfo).GetMetadata() != nil {
+	if st := status.Convert(grpcapi.ToStatus(lock.ErrKindMismatch)); st.Details()[0].(*errdetails.ErrorInfo).GetMetadata() != nil {
 		t.Errorf("a name in use for something else has no limit: %v", st.Details())
 	}
 	if st := status.Convert(grpcapi.ToStatus(broker.ErrUpgrade)); reasonOf(st) != "LOCK_UPGRADE" || st.Code() != codes.FailedPrecondition {

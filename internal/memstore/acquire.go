@@ -4,19 +4,19 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // acquire makes one claim.
-func (w *work) acquire(c broker.Claim) (broker.Grant, error) {
+func (w *work) acquire(c lock.Claim) (lock.Grant, error) {
 	e := w.entryLocked(c.Name, w.now)
-	if c.Count > 1 && c.Kind != broker.Semaphore {
+	if c.Count > 1 && c.Kind != lock.Semaphore {
 		return w.nest(e, c)
 	}
 	err := w.check(e, c)
 	if err != nil {
 		w.settle(e)
-		return broker.Grant{}, err
+		return lock.Grant{}, err
 	}
 	g := w.take(e, c)
 	w.settle(e)
@@ -24,18 +24,18 @@ func (w *work) acquire(c broker.Claim) (broker.Grant, error) {
 }
 
 // check says what is in the way of a claim with Count 1. It changes nothing but places.
-func (w *work) check(e *entry, c broker.Claim) error {
+func (w *work) check(e *entry, c lock.Claim) error {
 	if e.mismatch(c.Kind) {
-		return broker.ErrKindMismatch
+		return lock.ErrKindMismatch
 	}
 	switch c.Kind {
-	case broker.Fair:
+	case lock.Fair:
 		return w.checkFair(e, c)
-	case broker.Read:
+	case lock.Read:
 		return w.checkRead(e, c)
-	case broker.Write:
+	case lock.Write:
 		return w.checkWrite(e, c)
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return w.checkPermits(e, c)
 	default:
 		return w.checkPlain(e, c)
@@ -43,14 +43,14 @@ func (w *work) check(e *entry, c broker.Claim) error {
 }
 
 // take does what check allowed: the hold is new, or it is the owner's and the claim a repetition.
-func (w *work) take(e *entry, c broker.Claim) broker.Grant {
+func (w *work) take(e *entry, c lock.Claim) lock.Grant {
 	w.changed(e)
 	switch c.Kind {
-	case broker.Read:
+	case lock.Read:
 		return w.takeRead(e, c)
-	case broker.Write:
+	case lock.Write:
 		return w.takeWrite(e, c)
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return w.takePermits(e, c)
 	default:
 		return w.takePlain(e, c)
@@ -58,15 +58,15 @@ func (w *work) take(e *entry, c broker.Claim) broker.Grant {
 }
 
 // nest makes a claim of an owner that must hold the name already.
-func (w *work) nest(e *entry, c broker.Claim) (broker.Grant, error) {
+func (w *work) nest(e *entry, c lock.Claim) (lock.Grant, error) {
 	if e.mismatch(c.Kind) {
-		return broker.Grant{}, broker.ErrKindMismatch
+		return lock.Grant{}, lock.ErrKindMismatch
 	}
 	w.changed(e)
 	switch c.Kind {
-	case broker.Read:
+	case lock.Read:
 		return w.nestRead(e, c)
-	case broker.Write:
+	case lock.Write:
 		return w.nestWrite(e, c)
 	default:
 		return w.nestPlain(e, c)
@@ -74,7 +74,7 @@ func (w *work) nest(e *entry, c broker.Claim) (broker.Grant, error) {
 }
 
 // AcquireAll implements broker.Store.
-func (s *Store) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
+func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	for _, c := range cs {
 		if err := begin(ctx, c.Kind); err != nil {
 			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
@@ -86,7 +86,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Gra
 	return gs, err
 }
 
-func (w *work) acquireAll(cs []broker.Claim) ([]broker.Grant, error) {
+func (w *work) acquireAll(cs []lock.Claim) ([]lock.Grant, error) {
 	es := make([]*entry, len(cs))
 	defer func() {
 		for _, e := range es {
@@ -96,7 +96,7 @@ func (w *work) acquireAll(cs []broker.Claim) ([]broker.Grant, error) {
 	for i, c := range cs {
 		if es[i] = w.entryLocked(c.Name, w.now); es[i].mismatch(c.Kind) {
 			es = es[:i+1]
-			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, broker.ErrKindMismatch)
+			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, lock.ErrKindMismatch)
 		}
 	}
 	for i, c := range cs {
@@ -104,12 +104,12 @@ func (w *work) acquireAll(cs []broker.Claim) ([]broker.Grant, error) {
 		if err == nil {
 			continue
 		}
-		if held, ok := err.(*broker.HeldError); ok { //nolint:errorlint // check wraps nothing
+		if held, ok := err.(*lock.HeldError); ok { //nolint:errorlint // check wraps nothing
 			held.Name = c.Name
 		}
 		return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
 	}
-	gs := make([]broker.Grant, len(cs))
+	gs := make([]lock.Grant, len(cs))
 	for i, c := range cs {
 		gs[i] = w.take(es[i], c)
 	}

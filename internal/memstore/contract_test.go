@@ -3,8 +3,8 @@ package memstore_test
 import (
 	"testing"
 
-	"github.com/lockd-io/lockd/internal/broker"
-	"github.com/lockd-io/lockd/internal/broker/storetest"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
@@ -13,8 +13,8 @@ func rig() storetest.Rig {
 	s := memstore.New()
 	return storetest.Rig{Store: s, Hooks: storetest.Hooks{
 		Expire:      func(name string) error { s.Expire(name); return nil },
-		ExpireHold:  func(name string, o broker.Owner) error { s.ExpireHold(name, o); return nil },
-		ExpirePlace: func(name string, o broker.Owner) error { s.ExpirePlace(name, o); return nil },
+		ExpireHold:  func(name string, o lock.Owner) error { s.ExpireHold(name, o); return nil },
+		ExpirePlace: func(name string, o lock.Owner) error { s.ExpirePlace(name, o); return nil },
 		Lose:        func() error { s.Lose(); return nil },
 		Occupy:      func(name string) error { s.Occupy(name); return nil },
 	}}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // channel is how a message reaches those it is for. Each kind has one.
@@ -20,13 +20,13 @@ const (
 )
 
 // heardBy says whether who listens for a kind hears a message there.
-func (c channel) heardBy(kind broker.Kind) bool {
+func (c channel) heardBy(kind lock.Kind) bool {
 	switch kind {
-	case broker.Fair:
+	case lock.Fair:
 		return c == onFair
-	case broker.Read, broker.Write:
+	case lock.Read, lock.Write:
 		return c == onShared
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return c == onPermits
 	default:
 		return c == onPlain
@@ -37,70 +37,70 @@ func (c channel) heardBy(kind broker.Kind) bool {
 type message struct {
 	name   string
 	on     channel
-	notice broker.Notice
+	notice lock.Notice
 }
 
 // say tells the listeners of a name something at the end of the operation.
-func (w *work) say(e *entry, on channel, n broker.Notice) {
+func (w *work) say(e *entry, on channel, n lock.Notice) {
 	w.news = append(w.news, message{e.name, on, n})
 }
 
 // ended tells those who watch a name that a hold of it ended.
-func (w *work) ended(e *entry, cause broker.EndCause, f broker.Fence) {
-	w.endedHold(e, broker.Notice{Cause: cause, Fence: f})
+func (w *work) ended(e *entry, cause lock.EndCause, f lock.Fence) {
+	w.endedHold(e, lock.Notice{Cause: cause, Fence: f})
 }
 
-func (w *work) endedHold(e *entry, n broker.Notice) {
-	n.What = broker.NoticeEnded
+func (w *work) endedHold(e *entry, n lock.Notice) {
+	n.What = lock.NoticeEnded
 	w.news = append(w.news, message{e.name, toWatchers, n})
 }
 
 // changed tells those who watch a name to look.
 func (w *work) changed(e *entry) {
-	w.news = append(w.news, message{e.name, toWatchers, broker.Notice{What: broker.NoticeChanged}})
+	w.news = append(w.news, message{e.name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 }
 
 // ears knows who listens. Its mutex is never held while a listener is called, nor together with Store.mu.
 type ears struct {
 	mu       sync.Mutex // guards the fields below
 	last     uint64
-	watchers map[string]map[uint64]func(broker.Notice)
+	watchers map[string]map[uint64]func(lock.Notice)
 	byName   map[string]map[uint64]ear
 	byForced map[uint64]func(string)
 }
 
 // ear is one listener.
 type ear struct {
-	kind   broker.Kind
-	notify func(broker.Notice)
+	kind   lock.Kind
+	notify func(lock.Notice)
 }
 
 // Listen implements broker.Store. The first notice comes from a goroutine of its own, because the caller may hold
 // what notify needs; the others come from within the operation that causes them.
-func (s *Store) Listen(name string, kind broker.Kind, notify func(broker.Notice)) (stop func()) {
+func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
 	stop = s.ears.add(name, ear{kind, notify})
-	go notify(broker.Notice{What: broker.NoticeListening})
+	go notify(lock.Notice{What: lock.NoticeListening})
 	return stop
 }
 
 // ListenTurn implements broker.Store. There are no other programs here.
-func (s *Store) ListenTurn(string, broker.Owner, func(broker.Notice)) (stop func()) { return func() {} }
+func (s *Store) ListenTurn(string, lock.Owner, func(lock.Notice)) (stop func()) { return func() {} }
 
 // Watch implements broker.Store. Like Listen.
-func (s *Store) Watch(name string, notify func(broker.Notice)) (stop func()) {
+func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	e := &s.ears
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.watchers == nil {
-		e.watchers = make(map[string]map[uint64]func(broker.Notice))
+		e.watchers = make(map[string]map[uint64]func(lock.Notice))
 	}
 	if e.watchers[name] == nil {
-		e.watchers[name] = make(map[uint64]func(broker.Notice))
+		e.watchers[name] = make(map[uint64]func(lock.Notice))
 	}
 	e.last++
 	id := e.last
 	e.watchers[name][id] = notify
-	go notify(broker.Notice{What: broker.NoticeListening})
+	go notify(lock.Notice{What: lock.NoticeListening})
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
@@ -167,7 +167,7 @@ func (e *ears) tell(m message) (heard int) {
 		}
 		return 0
 	}
-	var ls []func(broker.Notice)
+	var ls []func(lock.Notice)
 	for _, l := range e.byName[m.name] {
 		if m.on.heardBy(l.kind) {
 			ls = append(ls, l.notify)
@@ -196,6 +196,6 @@ func (e *ears) flushed() {
 	names := slices.Collect(maps.Keys(e.watchers))
 	e.mu.Unlock()
 	for _, name := range names {
-		e.tell(message{name, toWatchers, broker.Notice{What: broker.NoticeFlushed}})
+		e.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeFlushed}})
 	}
 }

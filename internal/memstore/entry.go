@@ -3,14 +3,14 @@ package memstore
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // entry is all that is known of a name. Store.mu guards it.
 type entry struct {
 	name string
 	// fence is the last one given out, 0 before the first.
-	fence broker.Fence
+	fence lock.Fence
 	// fenceUntil is when the fence of a free name may be forgotten.
 	fenceUntil time.Time
 
@@ -19,7 +19,7 @@ type entry struct {
 	// occupied: the name is in use for something that is no lock. Only tests do that.
 	occupied bool
 	// owner holds the name exclusively, fair or not; empty if nobody does. The two fields below belong to it.
-	owner   broker.Owner
+	owner   lock.Owner
 	count   uint32
 	expires time.Time
 	// shared is a read-write lock that is held.
@@ -32,7 +32,7 @@ type entry struct {
 	// line is where fair waiters have their places.
 	line *line
 	// wish is a writer that keeps new readers away until its place ends.
-	wish      broker.Owner
+	wish      lock.Owner
 	wishUntil time.Time
 
 	// prev and next link all entries to the ring that sweep goes round.
@@ -62,8 +62,8 @@ func (e *entry) empty(now time.Time) bool {
 }
 
 // mismatch says whether the name is in use for something that a kind is not.
-func (e *entry) mismatch(kind broker.Kind) bool {
-	if kind == broker.Semaphore {
+func (e *entry) mismatch(kind lock.Kind) bool {
+	if kind == lock.Semaphore {
 		return e.occupied || e.owner != "" || e.shared != nil
 	}
 	return e.occupied || e.permits != nil
@@ -71,7 +71,7 @@ func (e *entry) mismatch(kind broker.Kind) bool {
 
 // holder is one who holds the name, other than by permits, and for how long it is held. There is no telling who of
 // several readers it is, so there is none then.
-func (e *entry) holder(now time.Time) (o broker.Owner, left time.Duration, held bool) {
+func (e *entry) holder(now time.Time) (o lock.Owner, left time.Duration, held bool) {
 	switch {
 	case e.owner != "":
 		return e.owner, e.expires.Sub(now), true
@@ -82,7 +82,7 @@ func (e *entry) holder(now time.Time) (o broker.Owner, left time.Duration, held 
 }
 
 // hold gives the name to an owner.
-func (e *entry) hold(o broker.Owner, count uint32, until time.Time) {
+func (e *entry) hold(o lock.Owner, count uint32, until time.Time) {
 	e.owner, e.count, e.expires = o, count, until
 }
 

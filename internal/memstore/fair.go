@@ -5,17 +5,17 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // checkFair refuses a claim also if the name is free but it is the turn of another. A refused claim keeps its place, or
 // gets one.
-func (w *work) checkFair(e *entry, c broker.Claim) error {
+func (w *work) checkFair(e *entry, c lock.Claim) error {
 	if e.owner == c.Owner {
 		return nil
 	}
 	e.line.purge(w.now)
-	held := broker.HeldError{}
+	held := lock.HeldError{}
 	by, left, busy := e.holder(w.now)
 	switch {
 	case busy:
@@ -34,7 +34,7 @@ func (w *work) checkFair(e *entry, c broker.Claim) error {
 }
 
 // join keeps or makes a place.
-func (w *work) join(e *entry, o broker.Owner, d time.Duration) (joined bool) {
+func (w *work) join(e *entry, o lock.Owner, d time.Duration) (joined bool) {
 	if e.line == nil {
 		e.line = newLine()
 	}
@@ -54,28 +54,28 @@ func (w *work) settle(e *entry) {
 	_, left, held := e.holder(w.now)
 	switch {
 	case held:
-		w.say(e, onFair, broker.Notice{What: broker.NoticeTurn, For: head, After: left})
+		w.say(e, onFair, lock.Notice{What: lock.NoticeTurn, For: head, After: left})
 	case !e.occupied && e.permits == nil:
-		w.say(e, onFair, broker.Notice{What: broker.NoticeReleased, For: head})
+		w.say(e, onFair, lock.Notice{What: lock.NoticeReleased, For: head})
 	}
 }
 
 // freedFair tells the next waiter that the name is free and says who it is. If there is none, those hear it who listen
 // to all that happens.
-func (w *work) freedFair(e *entry) (turn broker.Owner) {
+func (w *work) freedFair(e *entry) (turn lock.Owner) {
 	turn, _ = e.line.head()
 	if turn == "" {
-		w.say(e, onPlain, broker.Notice{What: broker.NoticeReleased})
+		w.say(e, onPlain, lock.Notice{What: lock.NoticeReleased})
 		return ""
 	}
 	e.line.moved = false
-	w.say(e, onFair, broker.Notice{What: broker.NoticeReleased, For: turn})
+	w.say(e, onFair, lock.Notice{What: lock.NoticeReleased, For: turn})
 	return turn
 }
 
 // Enlist implements broker.Store. Nobody else ever takes a waiter for dead here, so no place is given at the head.
-func (s *Store) Enlist(ctx context.Context, name string, owners []broker.Owner, d time.Duration) ([]int, error) {
-	err := begin(ctx, broker.Fair)
+func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d time.Duration) ([]int, error) {
+	err := begin(ctx, lock.Fair)
 	if err != nil {
 		return nil, fmt.Errorf("enlist for %q: %w", name, err)
 	}
@@ -91,10 +91,10 @@ func (s *Store) Enlist(ctx context.Context, name string, owners []broker.Owner, 
 	return answers, nil
 }
 
-func (w *work) enlist(name string, owners []broker.Owner, d time.Duration) ([]int, error) {
+func (w *work) enlist(name string, owners []lock.Owner, d time.Duration) ([]int, error) {
 	e := w.entryLocked(name, w.now)
-	if e.mismatch(broker.Fair) {
-		return nil, broker.ErrKindMismatch
+	if e.mismatch(lock.Fair) {
+		return nil, lock.ErrKindMismatch
 	}
 	e.line.purge(w.now)
 	answers := make([]int, len(owners))
@@ -102,11 +102,11 @@ func (w *work) enlist(name string, owners []broker.Owner, d time.Duration) ([]in
 		before := e.line.len()
 		switch {
 		case o == e.owner:
-			answers[i] = broker.PlaceHolds
+			answers[i] = lock.PlaceHolds
 		case w.join(e, o, d):
 			answers[i] = before
 		default:
-			answers[i] = broker.PlaceUnknown
+			answers[i] = lock.PlaceUnknown
 		}
 	}
 	w.settle(e)
@@ -114,10 +114,10 @@ func (w *work) enlist(name string, owners []broker.Owner, d time.Duration) ([]in
 }
 
 // Leave implements broker.Store.
-func (s *Store) Leave(ctx context.Context, name string, kind broker.Kind, owners []broker.Owner) error {
+func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
 	err := begin(ctx, kind)
 	if err == nil && !kind.Placed() {
-		err = fmt.Errorf("kind %v: %w", kind, broker.ErrUnsupported)
+		err = fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
 	}
 	if err != nil {
 		return fmt.Errorf("leave %q: %w", name, err)
@@ -128,7 +128,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind broker.Kind, owners
 	w := s.enter(1)
 	defer w.leave()
 	e := w.peek(name)
-	if kind == broker.Write {
+	if kind == lock.Write {
 		for _, o := range owners {
 			w.unwish(e, o)
 		}
@@ -143,8 +143,8 @@ func (s *Store) Leave(ctx context.Context, name string, kind broker.Kind, owners
 }
 
 // Queue implements broker.Store.
-func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]broker.Owner, error) {
-	if err := begin(ctx, broker.Fair); err != nil {
+func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
+	if err := begin(ctx, lock.Fair); err != nil {
 		return nil, fmt.Errorf("queue of %q: %w", name, err)
 	}
 	w := s.enter(1)

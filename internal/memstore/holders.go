@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Holders implements broker.Store.
-func (s *Store) Holders(ctx context.Context, name string, size int) ([]broker.Holder, error) {
-	if err := begin(ctx, broker.Exclusive); err != nil {
+func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
 		return nil, fmt.Errorf("holders of %q: %w", name, err)
 	}
 	s.mu.Lock()
@@ -27,23 +27,23 @@ func (s *Store) Holders(ctx context.Context, name string, size int) ([]broker.Ho
 }
 
 // holders are all who hold a name, but those of permits.
-func (e *entry) holders(now time.Time) (hs []broker.Holder) {
+func (e *entry) holders(now time.Time) (hs []lock.Holder) {
 	if e.owner != "" {
-		return []broker.Holder{{Owner: e.owner, Kind: broker.Exclusive, Count: e.count, TTL: e.expires.Sub(now)}}
+		return []lock.Holder{{Owner: e.owner, Kind: lock.Exclusive, Count: e.count, TTL: e.expires.Sub(now)}}
 	}
 	l := e.shared
 	if l == nil {
 		return nil
 	}
 	if l.writer != "" {
-		hs = append(hs, broker.Holder{Owner: l.writer, Kind: broker.Write, Count: l.count, TTL: l.expires.Sub(now)})
+		hs = append(hs, lock.Holder{Owner: l.writer, Kind: lock.Write, Count: l.count, TTL: l.expires.Sub(now)})
 	}
 	readers := len(hs)
 	for o := range l.readers {
 		if r := l.reads(o, now); r != nil {
-			hs = append(hs, broker.Holder{Owner: o, Kind: broker.Read, Count: r.count(), TTL: r.expires().Sub(now)})
+			hs = append(hs, lock.Holder{Owner: o, Kind: lock.Read, Count: r.count(), TTL: r.expires().Sub(now)})
 		}
 	}
-	slices.SortFunc(hs[readers:], func(a, b broker.Holder) int { return cmp.Compare(a.Owner, b.Owner) })
+	slices.SortFunc(hs[readers:], func(a, b lock.Holder) int { return cmp.Compare(a.Owner, b.Owner) })
 	return hs
 }

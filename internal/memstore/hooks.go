@@ -3,7 +3,7 @@ package memstore
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // What tests do to a Store from outside, as an operator could to a Redis.
@@ -11,7 +11,7 @@ import (
 // Expire ends what is under a name as if its time had passed, or as if somebody had deleted its key, whatever it is.
 // Who waits goes on waiting.
 func (s *Store) Expire(name string) {
-	defer s.ears.tell(message{name, toWatchers, broker.Notice{What: broker.NoticeChanged}})
+	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e := s.entries[name]; e != nil {
@@ -20,8 +20,8 @@ func (s *Store) Expire(name string) {
 }
 
 // ExpireHold ends what one of several owners holds, a reader or one who has permits, as if its time had passed.
-func (s *Store) ExpireHold(name string, o broker.Owner) {
-	defer s.ears.tell(message{name, toWatchers, broker.Notice{What: broker.NoticeChanged}})
+func (s *Store) ExpireHold(name string, o lock.Owner) {
+	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[name]
@@ -45,7 +45,7 @@ func (s *Store) ExpireHold(name string, o broker.Owner) {
 }
 
 // ExpirePlace ends the place of a waiter as if its time had passed.
-func (s *Store) ExpirePlace(name string, o broker.Owner) {
+func (s *Store) ExpirePlace(name string, o lock.Owner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[name]
@@ -75,7 +75,7 @@ func (s *Store) Lose() {
 
 // Occupy puts something under a name that is no lock, in place of a hold if there is one.
 func (s *Store) Occupy(name string) {
-	defer s.ears.tell(message{name, toWatchers, broker.Notice{What: broker.NoticeChanged}})
+	defer s.ears.tell(message{name, toWatchers, lock.Notice{What: lock.NoticeChanged}})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entryLocked(name, time.Now())

@@ -7,29 +7,29 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
 // of is a claim of another kind.
-func of(kind broker.Kind, name string, o broker.Owner, ttl time.Duration) broker.Claim {
+func of(kind lock.Kind, name string, o lock.Owner, ttl time.Duration) lock.Claim {
 	c := claim(name, o, ttl)
 	c.Kind = kind
 	return c
 }
 
 // refused makes a claim that must be refused, and returns why.
-func refused(t *testing.T, s *memstore.Store, c broker.Claim) *broker.HeldError {
+func refused(t *testing.T, s *memstore.Store, c lock.Claim) *lock.HeldError {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), c)
-	held, ok := errors.AsType[*broker.HeldError](err)
+	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
 		t.Fatalf("got %v, want it held", err)
 	}
 	return held
 }
 
-func granted(t *testing.T, s *memstore.Store, c broker.Claim) {
+func granted(t *testing.T, s *memstore.Store, c lock.Claim) {
 	t.Helper()
 	if _, err := s.Acquire(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -39,16 +39,16 @@ func granted(t *testing.T, s *memstore.Store, c broker.Claim) {
 func TestAPlaceEndsToTheInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		granted(t, s, of(broker.Fair, "n", "o", time.Second))
-		for i, o := range []broker.Owner{"first", "second"} {
-			c := of(broker.Fair, "n", o, time.Hour)
+		granted(t, s, of(lock.Fair, "n", "o", time.Second))
+		for i, o := range []lock.Owner{"first", "second"} {
+			c := of(lock.Fair, "n", o, time.Hour)
 			c.Place = time.Duration(i+1) * time.Minute
 			if held := refused(t, s, c); held.Ahead != i || held.RetryAfter != time.Second {
 				t.Errorf("got %+v, want %d ahead and a second", held, i)
 			}
 		}
 		time.Sleep(time.Minute - time.Nanosecond)
-		second := of(broker.Fair, "n", "second", time.Hour)
+		second := of(lock.Fair, "n", "second", time.Hour)
 		if held := refused(t, s, second); held.HeldBy != "first" || held.RetryAfter != time.Nanosecond {
 			t.Errorf("got %+v, want the first to have its place for a nanosecond", held)
 		}
@@ -60,13 +60,13 @@ func TestAPlaceEndsToTheInstant(t *testing.T) {
 func TestADeadReaderDoesNotHoldBackAWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		granted(t, s, of(broker.Read, "n", "short", time.Second))
-		granted(t, s, of(broker.Read, "n", "long", time.Minute))
-		write := of(broker.Write, "n", "writer", time.Hour)
+		granted(t, s, of(lock.Read, "n", "short", time.Second))
+		granted(t, s, of(lock.Read, "n", "long", time.Minute))
+		write := of(lock.Write, "n", "writer", time.Hour)
 		if held := refused(t, s, write); held.RetryAfter != time.Minute {
 			t.Errorf("got %v, want a minute", held.RetryAfter)
 		}
-		r := broker.Return{Name: "n", Kind: broker.Read, Owner: "long"}
+		r := lock.Return{Name: "n", Kind: lock.Read, Owner: "long"}
 		if _, err := s.Release(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestADeadReaderDoesNotHoldBackAWriter(t *testing.T) {
 func TestPermitsEndToTheInstant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		c := of(broker.Semaphore, "n", "o", time.Second)
+		c := of(lock.Semaphore, "n", "o", time.Second)
 		c.Permits, c.Limit = 2, 3
 		granted(t, s, c)
 		c.Owner, c.Limit, c.TTL = "other", 0, time.Hour
@@ -90,7 +90,7 @@ func TestPermitsEndToTheInstant(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		granted(t, s, c)
-		want := broker.State{Name: "n", Kind: broker.Semaphore, Held: true, Holders: 2, TTL: time.Hour, Limit: 3}
+		want := lock.State{Name: "n", Kind: lock.Semaphore, Held: true, Holders: 2, TTL: time.Hour, Limit: 3}
 		got, err := s.Look(t.Context(), "n")
 		if got.Fence = 0; err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -104,9 +104,9 @@ func TestDeadEntriesOfAllKindsAreForgotten(t *testing.T) {
 		s := memstore.New()
 		const names = 1000
 		for i := range names {
-			for _, kind := range []broker.Kind{broker.Fair, broker.Read, broker.Write, broker.Semaphore} {
+			for _, kind := range []lock.Kind{lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
 				c := of(kind, fmt.Sprint(kind, i), "o", time.Second)
-				if kind == broker.Semaphore {
+				if kind == lock.Semaphore {
 					c.Permits, c.Limit = 1, 1
 				}
 				granted(t, s, c)

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // maxPurge is how many places that ended one operation removes at most.
@@ -18,7 +18,7 @@ const maxWalk = 1000
 // further behind that is prolonged in time keeps its position. A nil line is an empty one that cannot be joined.
 type line struct {
 	order  *list.List // of *place
-	places map[broker.Owner]*list.Element
+	places map[lock.Owner]*list.Element
 	// last is when the last place ends, or later.
 	last time.Time
 	// moved: somebody else is at the head than those who wait were told.
@@ -26,11 +26,11 @@ type line struct {
 }
 
 type place struct {
-	owner broker.Owner
+	owner lock.Owner
 	until time.Time
 }
 
-func newLine() *line { return &line{order: list.New(), places: make(map[broker.Owner]*list.Element)} }
+func newLine() *line { return &line{order: list.New(), places: make(map[lock.Owner]*list.Element)} }
 
 func (l *line) len() int {
 	if l == nil {
@@ -43,7 +43,7 @@ func (l *line) len() int {
 func (l *line) over(now time.Time) bool { return l.len() == 0 || !now.Before(l.last) }
 
 // head is the next one and when its place ends, or empty.
-func (l *line) head() (o broker.Owner, until time.Time) {
+func (l *line) head() (o lock.Owner, until time.Time) {
 	if l.len() == 0 {
 		return "", time.Time{}
 	}
@@ -52,7 +52,7 @@ func (l *line) head() (o broker.Owner, until time.Time) {
 }
 
 // admits says whether it is the turn of an owner.
-func (l *line) admits(o broker.Owner) bool {
+func (l *line) admits(o lock.Owner) bool {
 	head, _ := l.head()
 	return head == "" || head == o
 }
@@ -68,7 +68,7 @@ func (l *line) purge(now time.Time) {
 	}
 }
 
-func (l *line) remove(o broker.Owner) {
+func (l *line) remove(o lock.Owner) {
 	if l == nil {
 		return
 	}
@@ -80,7 +80,7 @@ func (l *line) remove(o broker.Owner) {
 }
 
 // keep prolongs the place of an owner, which gets one at the tail if it has none.
-func (l *line) keep(o broker.Owner, until time.Time) (joined bool) {
+func (l *line) keep(o lock.Owner, until time.Time) (joined bool) {
 	at := l.places[o]
 	if joined = at == nil; joined {
 		at = l.order.PushBack(&place{owner: o})
@@ -93,7 +93,7 @@ func (l *line) keep(o broker.Owner, until time.Time) (joined bool) {
 }
 
 // ahead is how many are before an owner, or would be, as far as known.
-func (l *line) ahead(o broker.Owner) int {
+func (l *line) ahead(o lock.Owner) int {
 	if l == nil || l.places[o] == nil {
 		return l.len()
 	}
@@ -108,11 +108,11 @@ func (l *line) ahead(o broker.Owner) int {
 }
 
 // page is some of the waiters.
-func (l *line) page(from, size int) []broker.Owner {
+func (l *line) page(from, size int) []lock.Owner {
 	if l.len() == 0 {
 		return nil
 	}
-	var page []broker.Owner
+	var page []lock.Owner
 	for at := l.order.Front(); at != nil && len(page) < size; at = at.Next() {
 		if from--; from < 0 {
 			page = append(page, placeOf(at).owner)

@@ -8,16 +8,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
-func claim(name string, o broker.Owner, ttl time.Duration) broker.Claim {
-	return broker.Claim{Name: name, Kind: broker.Exclusive, Owner: o, Count: 1, TTL: ttl}
+func claim(name string, o lock.Owner, ttl time.Duration) lock.Claim {
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, Count: 1, TTL: ttl}
 }
 
-func giveBack(name string, o broker.Owner) broker.Return {
-	return broker.Return{Name: name, Kind: broker.Exclusive, Owner: o}
+func giveBack(name string, o lock.Owner) lock.Return {
+	return lock.Return{Name: name, Kind: lock.Exclusive, Owner: o}
 }
 
 func TestALeaseEndsToTheInstant(t *testing.T) {
@@ -28,7 +28,7 @@ func TestALeaseEndsToTheInstant(t *testing.T) {
 		}
 		time.Sleep(time.Hour - time.Nanosecond)
 		_, err := s.Acquire(t.Context(), claim("n", "other", time.Hour))
-		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.RetryAfter != time.Nanosecond {
+		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.RetryAfter != time.Nanosecond {
 			t.Errorf("got %v, want it held for a nanosecond", err)
 		}
 		time.Sleep(time.Nanosecond)
@@ -41,7 +41,7 @@ func TestALeaseEndsToTheInstant(t *testing.T) {
 func TestFencesGrowWhileTimeStandsStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
-		var last broker.Fence
+		var last lock.Fence
 		for range 100 {
 			g, err := s.Acquire(t.Context(), claim("n", "o", time.Hour))
 			if err != nil || g.Fence <= last {
@@ -106,9 +106,9 @@ func TestFreeNamesDoNotPileUp(t *testing.T) {
 			continue
 		}
 		defer func() { // long forgotten, yet nothing was lost
-			r := broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: "o", Fence: g.Fence, TTL: time.Hour}
-			s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) {
-				if gone, ok := errors.AsType[*broker.GoneError](err); !ok || gone.Reason != broker.LostForced {
+			r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: g.Fence, TTL: time.Hour}
+			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) {
+				if gone, ok := errors.AsType[*lock.GoneError](err); !ok || gone.Reason != lock.LostForced {
 					t.Errorf("got %v, want it forced", err)
 				}
 			})
@@ -124,11 +124,11 @@ func TestAListenerMayUseTheStore(t *testing.T) {
 		s := memstore.New()
 		heard := 0
 		var stop func()
-		stop = s.Listen("n", broker.Exclusive, func(n broker.Notice) {
-			if n.What == broker.NoticeReleased {
+		stop = s.Listen("n", lock.Exclusive, func(n lock.Notice) {
+			if n.What == lock.NoticeReleased {
 				heard++
 				stop()
-				s.Listen("n", broker.Exclusive, func(broker.Notice) {})()
+				s.Listen("n", lock.Exclusive, func(lock.Notice) {})()
 				if _, err := s.Acquire(t.Context(), claim("n", "next", time.Hour)); err != nil {
 					t.Error(err)
 				}
@@ -150,7 +150,7 @@ func TestOneHolderAtATime(t *testing.T) {
 	inside := 0 // not atomic: the race detector and the count both tell
 	total := 0
 	for w := range 8 {
-		o := broker.Owner(fmt.Sprint("o", w))
+		o := lock.Owner(fmt.Sprint("o", w))
 		wg.Go(func() {
 			for done := 0; done < 200; {
 				if _, err := s.Acquire(t.Context(), claim("n", o, time.Hour)); err != nil {

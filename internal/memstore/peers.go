@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // peers knows who is subscribed to which topic. Its mutex is never held while a subscriber is called.
@@ -20,7 +20,7 @@ type peers struct {
 // Publish implements broker.Peers.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int, error) {
 	if ctx.Err() != nil {
-		return 0, fmt.Errorf("publish to %q: %w: %w", topic, broker.ErrUnavailable, context.Cause(ctx))
+		return 0, fmt.Errorf("publish to %q: %w: %w", topic, lock.ErrUnavailable, context.Cause(ctx))
 	}
 	s.peers.mu.Lock()
 	subscribers := slices.Collect(maps.Values(s.peers.byTopic[topic]))

@@ -3,7 +3,7 @@ package memstore
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // readWrite is a read-write lock that is held by readers, or by a writer, or by a writer and readers beside it.
@@ -11,16 +11,16 @@ type readWrite struct {
 	// expires is when the whole lock ends: with a writer, when its hold does.
 	expires time.Time
 	// readers may have ended before that. They are here until somebody cares.
-	readers map[broker.Owner]*reading
+	readers map[lock.Owner]*reading
 	// writer is empty if there is none. The two fields below belong to it.
-	writer broker.Owner
+	writer lock.Owner
 	count  uint32
-	fence  broker.Fence
+	fence  lock.Fence
 }
 
 // reading is the hold of one reader. It may read several times over, and reads as long as the longest of those holds lasts.
 type reading struct {
-	fence broker.Fence
+	fence lock.Fence
 	holds []time.Time // when each ends
 }
 
@@ -53,12 +53,12 @@ func (r *reading) resize(count uint32) {
 }
 
 // writtenBy says whether an owner has the write hold.
-func (l *readWrite) writtenBy(o broker.Owner) bool {
+func (l *readWrite) writtenBy(o lock.Owner) bool {
 	return l != nil && l.writer != "" && l.writer == o
 }
 
 // reads is the read hold of an owner, or nil.
-func (l *readWrite) reads(o broker.Owner, now time.Time) *reading {
+func (l *readWrite) reads(o lock.Owner, now time.Time) *reading {
 	if l == nil {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (l *readWrite) reads(o broker.Owner, now time.Time) *reading {
 }
 
 // single is the only holder, if there is one only.
-func (l *readWrite) single() broker.Owner {
+func (l *readWrite) single() lock.Owner {
 	switch {
 	case l.writer != "" && len(l.readers) == 0:
 		return l.writer
@@ -82,7 +82,7 @@ func (l *readWrite) single() broker.Owner {
 }
 
 // alive is the first reader by name whose hold has not ended, how many there are, and for how long the last one reads.
-func (l *readWrite) alive(now time.Time) (first broker.Owner, n uint32, left time.Duration) {
+func (l *readWrite) alive(now time.Time) (first lock.Owner, n uint32, left time.Duration) {
 	for o, r := range l.readers {
 		if !now.Before(r.expires()) {
 			continue
@@ -96,34 +96,34 @@ func (l *readWrite) alive(now time.Time) (first broker.Owner, n uint32, left tim
 }
 
 // checkRead lets a reader in beside other readers unless a writer waits, and beside a writer that is its own.
-func (w *work) checkRead(e *entry, c broker.Claim) error {
+func (w *work) checkRead(e *entry, c lock.Claim) error {
 	l := e.shared
 	_, left, held := e.holder(w.now)
 	switch {
 	case l.reads(c.Owner, w.now) != nil || c.Beside != "" && l.writtenBy(c.Beside):
 		return nil
 	case e.owner != "":
-		return &broker.HeldError{RetryAfter: left, HeldBy: e.owner}
+		return &lock.HeldError{RetryAfter: left, HeldBy: e.owner}
 	case l != nil && l.writer != "":
-		return &broker.HeldError{RetryAfter: left, HeldBy: l.writer}
+		return &lock.HeldError{RetryAfter: left, HeldBy: l.writer}
 	case e.wish != "":
 		wait := e.wishUntil.Sub(w.now)
 		if held {
 			wait = min(wait, left)
 		}
-		return &broker.HeldError{RetryAfter: wait, HeldBy: e.wish}
+		return &lock.HeldError{RetryAfter: wait, HeldBy: e.wish}
 	}
 	return nil
 }
 
-func (w *work) takeRead(e *entry, c broker.Claim) broker.Grant {
+func (w *work) takeRead(e *entry, c lock.Claim) lock.Grant {
 	r := e.shared.reads(c.Owner, w.now)
 	if r == nil {
 		if e.shared == nil {
 			e.shared = &readWrite{}
 		}
 		if e.shared.readers == nil {
-			e.shared.readers = make(map[broker.Owner]*reading)
+			e.shared.readers = make(map[lock.Owner]*reading)
 		}
 		r = &reading{fence: w.mintLocked(e, w.now)}
 		e.shared.readers[c.Owner] = r
@@ -133,47 +133,47 @@ func (w *work) takeRead(e *entry, c broker.Claim) broker.Grant {
 
 // readOn has a reader hold the lock at least so often and prolongs that hold. It takes no hold away: a claim of an earlier
 // hold may be executed late.
-func (w *work) readOn(e *entry, r *reading, count uint32, ttl time.Duration) broker.Grant {
+func (w *work) readOn(e *entry, r *reading, count uint32, ttl time.Duration) lock.Grant {
 	r.resize(max(count, r.count()))
 	e.fenceUntil = w.now.Add(w.fenceTTL)
 	left := later(&r.holds[count-1], w.now, ttl)
 	later(&e.shared.expires, w.now, ttl)
-	return broker.Grant{Fence: r.fence, TTL: left}
+	return lock.Grant{Fence: r.fence, TTL: left}
 }
 
-func (w *work) nestRead(e *entry, c broker.Claim) (broker.Grant, error) {
+func (w *work) nestRead(e *entry, c lock.Claim) (lock.Grant, error) {
 	r := e.shared.reads(c.Owner, w.now)
 	switch {
 	case r == nil:
-		return broker.Grant{}, broker.ErrNotHeld
+		return lock.Grant{}, lock.ErrNotHeld
 	case r.fence != c.Fence:
-		return broker.Grant{}, broker.ErrStale
+		return lock.Grant{}, lock.ErrStale
 	}
 	return w.readOn(e, r, c.Count, c.TTL), nil
 }
 
 // releaseRead frees the name with the last reader. While there are others it ends with the last of them; what a writer
 // has is not touched.
-func (w *work) releaseRead(e *entry, r broker.Return) (res broker.Returned, told bool, err error) {
+func (w *work) releaseRead(e *entry, r lock.Return) (res lock.Returned, told bool, err error) {
 	l := e.shared
 	hold := l.reads(r.Owner, w.now)
 	switch {
 	case hold == nil:
-		return res, false, broker.ErrNotHeld
+		return res, false, lock.ErrNotHeld
 	case r.Fence != 0 && r.Fence != hold.fence:
-		return res, false, broker.ErrStale
+		return res, false, lock.ErrStale
 	}
 	if r.Remaining > 0 {
 		hold.resize(min(r.Remaining, hold.count()))
 	}
 	if r.Remaining == 0 || !w.now.Before(hold.expires()) {
-		w.ended(e, broker.EndReleased, hold.fence)
+		w.ended(e, lock.EndReleased, hold.fence)
 		delete(l.readers, r.Owner)
 	}
 	if l.writer != "" || !w.drain(e) {
 		return res, false, nil
 	}
-	w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})
+	w.say(e, onShared, lock.Notice{What: lock.NoticeReleased})
 	return res, true, nil
 }
 
@@ -194,7 +194,7 @@ func (w *work) drain(e *entry) (free bool) {
 }
 
 // renewRead says whether the hold is there, and for how long.
-func (w *work) renewRead(e *entry, r broker.Renewal) (left time.Duration, there bool) {
+func (w *work) renewRead(e *entry, r lock.Renewal) (left time.Duration, there bool) {
 	hold := e.shared.reads(r.Owner, w.now)
 	if hold == nil || r.Fence != 0 && r.Fence != hold.fence {
 		return 0, false
@@ -208,9 +208,9 @@ func (w *work) renewRead(e *entry, r broker.Renewal) (left time.Duration, there 
 
 // checkWrite refuses a claim beside anybody who has not ended. A refused one keeps new readers away for as long as its
 // place lasts.
-func (w *work) checkWrite(e *entry, c broker.Claim) error {
+func (w *work) checkWrite(e *entry, c lock.Claim) error {
 	l := e.shared
-	held := broker.HeldError{}
+	held := lock.HeldError{}
 	switch {
 	case e.owner != "":
 		held.HeldBy, held.RetryAfter, _ = e.holder(w.now)
@@ -234,7 +234,7 @@ func (w *work) checkWrite(e *entry, c broker.Claim) error {
 	return &held
 }
 
-func (w *work) takeWrite(e *entry, c broker.Claim) broker.Grant {
+func (w *work) takeWrite(e *entry, c lock.Claim) lock.Grant {
 	if !e.shared.writtenBy(c.Owner) {
 		return w.write(e, c.Owner, c.TTL)
 	}
@@ -245,46 +245,46 @@ func (w *work) takeWrite(e *entry, c broker.Claim) broker.Grant {
 }
 
 // write gives a free name to a writer. Other writers that wait say so again, so readers come in between.
-func (w *work) write(e *entry, o broker.Owner, ttl time.Duration) broker.Grant {
+func (w *work) write(e *entry, o lock.Owner, ttl time.Duration) lock.Grant {
 	e.wish = ""
 	e.shared = &readWrite{writer: o, count: 1, fence: w.mintLocked(e, w.now), expires: w.now.Add(ttl)}
-	return broker.Grant{Fence: e.shared.fence, TTL: ttl}
+	return lock.Grant{Fence: e.shared.fence, TTL: ttl}
 }
 
 // writeOn sets how often the writer holds the lock and prolongs its hold.
-func (w *work) writeOn(e *entry, count uint32, ttl time.Duration) broker.Grant {
+func (w *work) writeOn(e *entry, count uint32, ttl time.Duration) lock.Grant {
 	e.shared.count = count
 	e.fenceUntil = w.now.Add(w.fenceTTL)
-	return broker.Grant{Fence: e.shared.fence, TTL: later(&e.shared.expires, w.now, ttl)}
+	return lock.Grant{Fence: e.shared.fence, TTL: later(&e.shared.expires, w.now, ttl)}
 }
 
-func (w *work) nestWrite(e *entry, c broker.Claim) (broker.Grant, error) {
+func (w *work) nestWrite(e *entry, c lock.Claim) (lock.Grant, error) {
 	switch {
 	case !e.shared.writtenBy(c.Owner):
-		return broker.Grant{}, broker.ErrNotHeld
+		return lock.Grant{}, lock.ErrNotHeld
 	case e.shared.fence != c.Fence:
-		return broker.Grant{}, broker.ErrStale
+		return lock.Grant{}, lock.ErrStale
 	}
 	return w.writeOn(e, c.Count, c.TTL), nil
 }
 
 // releaseWrite frees the name, hands it over, or leaves it to those who read beside the writer.
-func (w *work) releaseWrite(e *entry, r broker.Return) (res broker.Returned, told bool, err error) {
+func (w *work) releaseWrite(e *entry, r lock.Return) (res lock.Returned, told bool, err error) {
 	l := e.shared
 	if !l.writtenBy(r.Owner) {
 		if r.Remaining > 0 {
-			return res, false, broker.ErrNotHeld
+			return res, false, lock.ErrNotHeld
 		}
 		w.unwish(e, r.Owner)
 		if r.Next != nil && l.writtenBy(r.Next.Owner) {
-			return broker.Returned{HandedOver: l.fence}, false, nil // the hand-over was done before
+			return lock.Returned{HandedOver: l.fence}, false, nil // the hand-over was done before
 		}
-		return res, false, broker.ErrNotHeld
+		return res, false, lock.ErrNotHeld
 	}
 	stale := r.Fence != 0 && r.Fence != l.fence
 	if r.Remaining > 0 {
 		if stale {
-			return res, false, broker.ErrStale
+			return res, false, lock.ErrStale
 		}
 		l.count = r.Remaining
 		return res, false, nil
@@ -293,44 +293,44 @@ func (w *work) releaseWrite(e *entry, r broker.Return) (res broker.Returned, tol
 		e.wish = ""
 	}
 	if stale {
-		return res, false, broker.ErrStale
+		return res, false, lock.ErrStale
 	}
 	fence := l.fence
 	l.writer, l.count, l.fence = "", 0, 0
 	if len(l.readers) == 0 && r.Next != nil {
-		w.ended(e, broker.EndHandedOver, fence)
-		return broker.Returned{HandedOver: w.write(e, r.Next.Owner, r.Next.TTL).Fence}, false, nil
+		w.ended(e, lock.EndHandedOver, fence)
+		return lock.Returned{HandedOver: w.write(e, r.Next.Owner, r.Next.TTL).Fence}, false, nil
 	}
-	w.ended(e, broker.EndReleased, fence)
+	w.ended(e, lock.EndReleased, fence)
 	w.drain(e)
-	w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})
+	w.say(e, onShared, lock.Notice{What: lock.NoticeReleased})
 	return res, true, nil
 }
 
 // unwish lets readers in again if it was this writer that kept them away.
-func (w *work) unwish(e *entry, o broker.Owner) {
+func (w *work) unwish(e *entry, o lock.Owner) {
 	if e.wish != "" && e.wish == o {
 		e.wish = ""
-		w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})
+		w.say(e, onShared, lock.Notice{What: lock.NoticeReleased})
 	}
 }
 
-func (w *work) forceShared(e *entry, kind broker.Kind) (held bool, err error) {
+func (w *work) forceShared(e *entry, kind lock.Kind) (held bool, err error) {
 	switch l := e.shared; {
 	case e.owner != "":
-		return false, broker.ErrKindMismatch
-	case l == nil || (l.writer != "") != (kind == broker.Write):
+		return false, lock.ErrKindMismatch
+	case l == nil || (l.writer != "") != (kind == lock.Write):
 		return false, nil
 	}
 	if e.shared.writer != "" {
-		w.ended(e, broker.EndForced, e.shared.fence)
+		w.ended(e, lock.EndForced, e.shared.fence)
 	}
 	for o, r := range e.shared.readers {
 		if e.shared.reads(o, w.now) != nil {
-			w.ended(e, broker.EndForced, r.fence)
+			w.ended(e, lock.EndForced, r.fence)
 		}
 	}
 	e.shared = nil
-	w.say(e, onShared, broker.Notice{What: broker.NoticeReleased})
+	w.say(e, onShared, lock.Notice{What: lock.NoticeReleased})
 	return true, nil
 }

@@ -5,33 +5,33 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // See implements broker.Store.
-func (s *Store) See(ctx context.Context, name string) (broker.Sight, error) {
-	if err := begin(ctx, broker.Exclusive); err != nil {
-		return broker.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
+func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
+		return lock.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := broker.Sight{Tracked: true}
+	st := lock.Sight{Tracked: true}
 	if e := s.entries[name]; e != nil {
 		now := time.Now()
 		e.refresh(now)
 		st.Fence, st.Holds = e.fence, e.seen(now)
 	}
-	if len(st.Holds) > broker.MaxSeen {
+	if len(st.Holds) > lock.MaxSeen {
 		st.Holds, st.Many = nil, true
 	}
 	return st, nil
 }
 
 // seen are the holds of a name that have not ended.
-func (e *entry) seen(now time.Time) (holds []broker.SeenHold) {
-	add := func(id string, f broker.Fence, until time.Time, permit bool) {
+func (e *entry) seen(now time.Time) (holds []lock.SeenHold) {
+	add := func(id string, f lock.Fence, until time.Time, permit bool) {
 		if left := until.Sub(now); left > 0 {
-			holds = append(holds, broker.SeenHold{ID: id, Fence: f, TTL: left, Permit: permit})
+			holds = append(holds, lock.SeenHold{ID: id, Fence: f, TTL: left, Permit: permit})
 		}
 	}
 	if e.owner != "" {
@@ -46,12 +46,12 @@ func (e *entry) seen(now time.Time) (holds []broker.SeenHold) {
 		}
 	}
 	if e.permits != nil {
-		last := make(map[broker.Owner]time.Time)
+		last := make(map[lock.Owner]time.Time)
 		for id, until := range e.permits.out {
 			last[id.owner] = laterOf(last[id.owner], until)
 		}
 		for o, until := range last {
-			add(broker.PermitsOf(o), 0, until, true)
+			add(lock.PermitsOf(o), 0, until, true)
 		}
 	}
 	return holds

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // semaphoreTTL is how long the limit of a semaphore is kept after its last use.
@@ -26,14 +26,14 @@ type semaphore struct {
 
 // permit is one of those an owner has, counted from 1.
 type permit struct {
-	owner broker.Owner
+	owner lock.Owner
 	i     uint32
 }
 
 func (p *semaphore) limit() uint32 { return uint32(p.available + int64(len(p.out))) } //nolint:gosec // it was given as one
 
 // has counts the permits of an owner, from the first one to a last one or, if that is 0, to one that is missing.
-func (p *semaphore) has(o broker.Owner, last uint32) (n uint32) {
+func (p *semaphore) has(o lock.Owner, last uint32) (n uint32) {
 	if p == nil {
 		return 0
 	}
@@ -48,7 +48,7 @@ func (p *semaphore) has(o broker.Owner, last uint32) (n uint32) {
 }
 
 // meant is the number of the last permit that a request means.
-func (p *semaphore) meant(o broker.Owner, permits uint32) uint32 {
+func (p *semaphore) meant(o lock.Owner, permits uint32) uint32 {
 	if permits == 0 {
 		return p.has(o, 0)
 	}
@@ -77,13 +77,13 @@ func (w *work) purge(e *entry) {
 // offer tells those who wait that permits can be had, if they can.
 func (w *work) offer(e *entry) {
 	if e.permits.available > 0 {
-		w.say(e, onPermits, broker.Notice{What: broker.NoticeReleased})
+		w.say(e, onPermits, lock.Notice{What: lock.NoticeReleased})
 	}
 }
 
-// SetLimit implements broker.Store.
+// SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
-	err := begin(ctx, broker.Semaphore)
+	err := begin(ctx, lock.Semaphore)
 	if err == nil {
 		w := s.enter(1)
 		var previous uint32
@@ -97,8 +97,8 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 }
 
 func (w *work) setLimit(e *entry, limit uint32) (previous uint32, err error) {
-	if e.mismatch(broker.Semaphore) {
-		return 0, broker.ErrKindMismatch
+	if e.mismatch(lock.Semaphore) {
+		return 0, lock.ErrKindMismatch
 	}
 	if e.permits == nil {
 		e.permits = &semaphore{available: int64(limit), out: make(map[permit]time.Time)}
@@ -121,7 +121,7 @@ func (w *work) takeBack(e *entry, id permit) {
 
 // checkPermits lets an owner have those it lacks, if there are as many. Nothing is kept of a refused claim, not even
 // its limit.
-func (w *work) checkPermits(e *entry, c broker.Claim) error {
+func (w *work) checkPermits(e *entry, c lock.Claim) error {
 	w.purge(e)
 	kept, available := c.Limit, int64(c.Limit)
 	if e.permits != nil {
@@ -132,15 +132,15 @@ func (w *work) checkPermits(e *entry, c broker.Claim) error {
 	case missing == 0 && c.Permits > 0: // repeated, whatever the limit is by now
 		return nil
 	case kept == 0 && e.permits == nil, c.Limit != 0 && c.Limit != kept:
-		return &broker.LimitError{Limit: kept}
+		return &lock.LimitError{Limit: kept}
 	case c.Permits > kept:
-		return &broker.InvalidError{
-			Field: "permits", Reason: broker.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", kept),
+		return &lock.InvalidError{
+			Field: "permits", Reason: lock.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", kept),
 		}
 	case int64(missing) <= available:
 		return nil
 	}
-	return &broker.HeldError{RetryAfter: w.nearest(e)}
+	return &lock.HeldError{RetryAfter: w.nearest(e)}
 }
 
 // nearest is when the next permit ends.
@@ -150,16 +150,16 @@ func (w *work) nearest(e *entry) time.Duration {
 		left = min(left, until.Sub(w.now))
 	}
 	if left == math.MaxInt64 {
-		return broker.NoTTL
+		return lock.NoTTL
 	}
 	return left
 }
 
-func (w *work) takePermits(e *entry, c broker.Claim) broker.Grant {
+func (w *work) takePermits(e *entry, c lock.Claim) lock.Grant {
 	if e.permits == nil {
 		e.permits = &semaphore{available: int64(c.Limit), out: make(map[permit]time.Time)}
 	}
-	g := broker.Grant{Fence: w.mintLocked(e, w.now), TTL: time.Duration(math.MaxInt64)}
+	g := lock.Grant{Fence: w.mintLocked(e, w.now), TTL: time.Duration(math.MaxInt64)}
 	for i := range c.Permits {
 		id := permit{c.Owner, i + 1}
 		if _, ok := e.permits.out[id]; !ok {
@@ -182,9 +182,9 @@ func (w *work) lease(p *semaphore, id permit, ttl time.Duration) time.Duration {
 	return left
 }
 
-func (w *work) releasePermits(e *entry, r broker.Return) (res broker.Returned, told bool, err error) {
+func (w *work) releasePermits(e *entry, r lock.Return) (res lock.Returned, told bool, err error) {
 	if e.permits == nil {
-		return res, false, broker.ErrNotHeld
+		return res, false, lock.ErrNotHeld
 	}
 	w.purge(e)
 	n := len(e.permits.out)
@@ -200,19 +200,19 @@ func (w *work) releasePermits(e *entry, r broker.Return) (res broker.Returned, t
 	}
 	if len(e.permits.out) == n {
 		if res.Left == 0 {
-			return res, false, broker.ErrNotHeld
+			return res, false, lock.ErrNotHeld
 		}
 		return res, false, nil
 	}
 	if r.Remaining == 0 {
-		w.endedHold(e, broker.Notice{Cause: broker.EndReleased, Fence: r.Fence, Hold: broker.PermitsOf(r.Owner)})
+		w.endedHold(e, lock.Notice{Cause: lock.EndReleased, Fence: r.Fence, Hold: lock.PermitsOf(r.Owner)})
 	}
 	w.offer(e)
 	return res, true, nil
 }
 
 // renewPermits says whether all permits of a hold are there, and for how long.
-func (w *work) renewPermits(e *entry, r broker.Renewal) (left time.Duration, there bool) {
+func (w *work) renewPermits(e *entry, r lock.Renewal) (left time.Duration, there bool) {
 	if e.permits == nil {
 		return 0, false
 	}
@@ -244,7 +244,7 @@ func (w *work) forcePermits(e *entry) (held bool) {
 	}
 	e.permits.available = int64(e.permits.limit())
 	clear(e.permits.out)
-	w.ended(e, broker.EndForced, 0)
+	w.ended(e, lock.EndForced, 0)
 	w.offer(e)
 	return true
 }

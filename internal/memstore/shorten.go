@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Shorten implements broker.Store.
-func (s *Store) Shorten(ctx context.Context, r broker.Renewal) error {
+func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 	err := begin(ctx, r.Kind)
 	if err == nil {
 		w := s.enter(1)
@@ -21,7 +21,7 @@ func (s *Store) Shorten(ctx context.Context, r broker.Renewal) error {
 	return nil
 }
 
-func (w *work) shorten(r broker.Renewal) error {
+func (w *work) shorten(r lock.Renewal) error {
 	there := r
 	there.TTL = 0
 	if _, err := w.renew(there); err != nil {
@@ -30,17 +30,17 @@ func (w *work) shorten(r broker.Renewal) error {
 	e := w.peek(r.Name)
 	ends := w.now.Add(r.TTL)
 	switch r.Kind {
-	case broker.Read:
+	case lock.Read:
 		e.shared.readers[r.Owner].end(w.now, ends)
 		if e.shared.writer != "" {
 			later(&e.shared.expires, w.now, r.TTL)
 		} else {
 			w.drain(e)
 		}
-	case broker.Write: // readers beside the writer keep their time
+	case lock.Write: // readers beside the writer keep their time
 		_, _, left := e.shared.alive(w.now)
 		e.shared.expires = w.now.Add(max(r.TTL, left))
-	case broker.Semaphore:
+	case lock.Semaphore:
 		w.endPermits(e.permits, r)
 	default:
 		e.expires = ends
@@ -51,7 +51,7 @@ func (w *work) shorten(r broker.Renewal) error {
 }
 
 // endPermits has the permits of a hold end at a time.
-func (w *work) endPermits(p *semaphore, r broker.Renewal) {
+func (w *work) endPermits(p *semaphore, r lock.Renewal) {
 	for i := range p.meant(r.Owner, r.Permits) {
 		id := permit{r.Owner, i + 1}
 		delete(p.out, id)
@@ -60,15 +60,15 @@ func (w *work) endPermits(p *semaphore, r broker.Renewal) {
 }
 
 // shortened tells those who wait that the end they know of is not true any more.
-func (w *work) shortened(e *entry, kind broker.Kind) {
+func (w *work) shortened(e *entry, kind lock.Kind) {
 	w.changed(e)
-	n := broker.Notice{What: broker.NoticeReleased}
+	n := lock.Notice{What: lock.NoticeReleased}
 	switch kind {
-	case broker.Fair:
+	case lock.Fair:
 		w.freedFair(e)
-	case broker.Read, broker.Write:
+	case lock.Read, lock.Write:
 		w.say(e, onShared, n)
-	case broker.Semaphore:
+	case lock.Semaphore:
 		w.say(e, onPermits, n)
 	default:
 		w.say(e, onPlain, n)

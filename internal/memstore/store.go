@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // defaultFenceTTL is how long the fence of a free name is remembered after its last grant. It is only needed to tell
@@ -16,7 +16,7 @@ const defaultFenceTTL = 10 * time.Minute
 // defaultRemember is how many names may be known before those that are free are forgotten sooner than that.
 const defaultRemember = 100_000
 
-// Store is a broker.Store in memory. The zero value is not usable; New makes one.
+// Store is a lock.Store in memory. The zero value is not usable; New makes one.
 type Store struct {
 	fenceTTL time.Duration
 	remember int
@@ -25,12 +25,12 @@ type Store struct {
 
 	mu      sync.Mutex // guards the fields below
 	entries map[string]*entry
-	hand    *entry       // where the sweep is in the ring of entries; nil if there are none
-	floor   broker.Fence // no fence above it was forgotten
-	lost    broker.Fence // no fence above it was lost
+	hand    *entry     // where the sweep is in the ring of entries; nil if there are none
+	floor   lock.Fence // no fence above it was forgotten
+	lost    lock.Fence // no fence above it was lost
 }
 
-var _ broker.Store = (*Store)(nil)
+var _ lock.Store = (*Store)(nil)
 
 // New makes an empty Store. There is nothing to close.
 func New() *Store {
@@ -38,12 +38,12 @@ func New() *Store {
 }
 
 // begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.
-func begin(ctx context.Context, kind broker.Kind) error {
+func begin(ctx context.Context, kind lock.Kind) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", broker.ErrUnavailable, context.Cause(ctx))
+		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
-	if kind < broker.Exclusive || kind > broker.Semaphore {
-		return fmt.Errorf("kind %v: %w", kind, broker.ErrUnsupported)
+	if kind < lock.Exclusive || kind > lock.Semaphore {
+		return fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
 	}
 	return nil
 }
@@ -85,37 +85,37 @@ func (w *work) peek(name string) *entry {
 	return e
 }
 
-// Acquire implements broker.Store.
-func (s *Store) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+// Acquire implements lock.Store.
+func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	err := begin(ctx, c.Kind)
 	if err == nil {
 		w := s.enter(1)
-		var g broker.Grant
+		var g lock.Grant
 		g, err = w.acquire(c)
 		w.leave()
 		if err == nil {
 			return g, nil
 		}
 	}
-	return broker.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, err)
+	return lock.Grant{}, fmt.Errorf("acquire %q: %w", c.Name, err)
 }
 
-// StartAcquire implements broker.Store.
-func (s *Store) StartAcquire(c broker.Claim, done func(broker.Grant, error)) {
+// StartAcquire implements lock.Store.
+func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	go func() { done(s.Acquire(context.Background(), c)) }()
 }
 
-// StartRelease implements broker.Store.
-func (s *Store) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+// StartRelease implements lock.Store.
+func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	go func() { done(s.Release(context.Background(), r)) }()
 }
 
-// Release implements broker.Store.
-func (s *Store) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+// Release implements lock.Store.
+func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
 	err := begin(ctx, r.Kind)
 	if err == nil {
 		w := s.enter(1)
-		var res broker.Returned
+		var res lock.Returned
 		var freed bool
 		res, freed, err = w.release(r)
 		if heard := w.leave(); freed {
@@ -125,37 +125,37 @@ func (s *Store) Release(ctx context.Context, r broker.Return) (broker.Returned, 
 			return res, nil
 		}
 	}
-	return broker.Returned{}, fmt.Errorf("release %q: %w", r.Name, err)
+	return lock.Returned{}, fmt.Errorf("release %q: %w", r.Name, err)
 }
 
 // release says as well whether the last message tells of it.
-func (w *work) release(r broker.Return) (res broker.Returned, told bool, err error) {
+func (w *work) release(r lock.Return) (res lock.Returned, told bool, err error) {
 	e := w.peek(r.Name)
 	if e.mismatch(r.Kind) {
-		return res, false, broker.ErrKindMismatch
+		return res, false, lock.ErrKindMismatch
 	}
 	switch r.Kind {
-	case broker.Read:
+	case lock.Read:
 		return w.releaseRead(e, r)
-	case broker.Write:
+	case lock.Write:
 		return w.releaseWrite(e, r)
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return w.releasePermits(e, r)
 	default:
 		return w.releasePlain(e, r)
 	}
 }
 
-// Renew implements broker.Store.
-func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int, err error)) {
+// Renew implements lock.Store.
+func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	for i, r := range rs {
 		_, err := s.Extend(ctx, r)
 		done(i, err)
 	}
 }
 
-// Extend implements broker.Store.
-func (s *Store) Extend(ctx context.Context, r broker.Renewal) (left time.Duration, err error) {
+// Extend implements lock.Store.
+func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
 	err = begin(ctx, r.Kind)
 	if err == nil {
 		w := s.enter(1)
@@ -168,17 +168,17 @@ func (s *Store) Extend(ctx context.Context, r broker.Renewal) (left time.Duratio
 	return left, nil
 }
 
-func (w *work) renew(r broker.Renewal) (left time.Duration, err error) {
+func (w *work) renew(r lock.Renewal) (left time.Duration, err error) {
 	e := w.peek(r.Name)
 	there := false
 	switch r.Kind {
-	case broker.Read:
+	case lock.Read:
 		left, there = w.renewRead(e, r)
-	case broker.Write:
+	case lock.Write:
 		if there = e.shared.writtenBy(r.Owner) && (r.Fence == 0 || r.Fence == e.shared.fence); there {
 			left = later(&e.shared.expires, w.now, r.TTL)
 		}
-	case broker.Semaphore:
+	case lock.Semaphore:
 		left, there = w.renewPermits(e, r)
 	default:
 		if there = e.owner == r.Owner && (r.Fence == 0 || r.Fence == e.fence); there {
@@ -195,20 +195,20 @@ func (w *work) renew(r broker.Renewal) (left time.Duration, err error) {
 	return left, nil
 }
 
-// StartExtend implements broker.Store.
-func (s *Store) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
+// StartExtend implements lock.Store.
+func (s *Store) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go func() { done(s.Extend(context.Background(), r)) }()
 }
 
-// ForceRelease implements broker.Store.
-func (s *Store) ForceRelease(ctx context.Context, name string, kind broker.Kind) (bool, error) {
+// ForceRelease implements lock.Store.
+func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
 	err := begin(ctx, kind)
 	if err == nil {
 		w := s.enter(1)
 		e := w.peek(name)
 		held := false
 		if e.mismatch(kind) {
-			err = broker.ErrKindMismatch
+			err = lock.ErrKindMismatch
 		} else {
 			held, err = w.force(e, kind)
 		}
@@ -223,21 +223,21 @@ func (s *Store) ForceRelease(ctx context.Context, name string, kind broker.Kind)
 	return false, fmt.Errorf("force release %q: %w", name, err)
 }
 
-func (w *work) force(e *entry, kind broker.Kind) (held bool, err error) {
+func (w *work) force(e *entry, kind lock.Kind) (held bool, err error) {
 	switch kind {
-	case broker.Read, broker.Write:
+	case lock.Read, lock.Write:
 		return w.forceShared(e, kind)
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return w.forcePermits(e), nil
 	default:
 		return w.forcePlain(e, kind)
 	}
 }
 
-// Probe implements broker.Store. The memory of the process is always within reach.
+// Probe implements lock.Store. The memory of the process is always within reach.
 func (s *Store) Probe(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("probe: %w: %w", broker.ErrUnavailable, context.Cause(ctx))
+		return "", fmt.Errorf("probe: %w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
 	return "memory", nil
 }

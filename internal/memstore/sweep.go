@@ -3,7 +3,7 @@ package memstore
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // perName is how many entries an operation looks at for each of its own. It adds one entry for each at most, so with
@@ -55,15 +55,15 @@ func (s *Store) forgetLocked(e *entry) {
 }
 
 // goneLocked says why a hold that was granted with a fence is not there.
-func (s *Store) goneLocked(e *entry, r broker.Renewal) *broker.GoneError {
+func (s *Store) goneLocked(e *entry, r lock.Renewal) *lock.GoneError {
 	f := r.Fence
 	known := e != nil && e.fence >= max(f, 1)
 	forgotten := (e == nil || e.fence == 0) && f > s.lost && f <= s.floor
 	lost := f <= s.lost && !r.Seen.IsZero() // whoever has taken the name since
 	if (known || forgotten) && !lost {
-		return &broker.GoneError{Reason: broker.LostForced}
+		return &lock.GoneError{Reason: lock.LostForced}
 	}
-	return &broker.GoneError{Reason: broker.LostData}
+	return &lock.GoneError{Reason: lock.LostData}
 }
 
 // linkLocked puts an entry behind all others, as seen from the hand.
@@ -78,12 +78,12 @@ func (s *Store) linkLocked(e *entry) {
 }
 
 // mintLocked gives a name its next fence: fence = max(last + 1, now in µs).
-func (s *Store) mintLocked(e *entry, now time.Time) broker.Fence {
+func (s *Store) mintLocked(e *entry, now time.Time) lock.Fence {
 	last := e.fence
 	if last == 0 {
 		last = s.floor
 	}
-	e.fence = max(last+1, broker.Fence(now.UnixMicro()))
+	e.fence = max(last+1, lock.Fence(now.UnixMicro()))
 	e.fenceUntil = now.Add(s.fenceTTL)
 	return e.fence
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/lockd-io/lockd/internal/lock"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/redis/go-redis/v9"
 )
 
 // errBadAnswer: a script answered what it never does. Something in between changed the reply.
@@ -71,17 +71,17 @@ func (a *answer) text(i int) string {
 // number is a count, which is not negative.
 func (a *answer) number(i int) uint32 { return uint32(min(max(a.int(i), 0), math.MaxUint32)) }
 
-func (a *answer) fence(i int) broker.Fence {
+func (a *answer) fence(i int) lock.Fence {
 	v := a.int(i)
 	if v <= 0 {
 		a.bad(i)
 	}
-	return broker.Fence(v) //nolint:gosec // checked above
+	return lock.Fence(v) //nolint:gosec // checked above
 }
 
 func (a *answer) bad(i int) {
 	if a.err == nil {
-		a.err = fmt.Errorf("%w: %w: element %d of %v", broker.ErrOutcomeUnknown, errBadAnswer, i, a.list)
+		a.err = fmt.Errorf("%w: %w: element %d of %v", lock.ErrOutcomeUnknown, errBadAnswer, i, a.list)
 	}
 }
 
@@ -94,9 +94,9 @@ func (a *answer) refusal() error {
 	case a.err != nil:
 		return a.err
 	case a.code() == answerNotHeld:
-		return broker.ErrNotHeld
+		return lock.ErrNotHeld
 	case a.code() == answerStale:
-		return broker.ErrStale
+		return lock.ErrStale
 	}
 	a.bad(0)
 	return a.err

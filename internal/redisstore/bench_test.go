@@ -8,7 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -23,7 +23,7 @@ func benchStore(b *testing.B) *Store {
 }
 
 // pair is one acquisition and its release.
-func pair(ctx context.Context, s *Store, name string, o broker.Owner) error {
+func pair(ctx context.Context, s *Store, name string, o lock.Owner) error {
 	g, err := s.Acquire(ctx, claim(name, o))
 	if err != nil {
 		return err
@@ -67,10 +67,10 @@ func BenchmarkPairTogether(b *testing.B) {
 // Renewals of 10,000 holds at once.
 func BenchmarkRenew10000(b *testing.B) {
 	s := benchStore(b)
-	rs := make([]broker.Renewal, 10_000)
+	rs := make([]lock.Renewal, 10_000)
 	for i := range rs {
 		c := claim(fmt.Sprintf("n%d", i), "o")
-		rs[i] = broker.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, TTL: lease, Fence: acquire(b, s, c).Fence}
+		rs[i] = lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, TTL: lease, Fence: acquire(b, s, c).Fence}
 	}
 	b.ReportAllocs()
 	b.ResetTimer()

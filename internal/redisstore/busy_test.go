@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -25,19 +25,19 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 	s := open(t, quick(srv))
 	for name, worst := range map[string]func() (before, call func()){
 		"1,000 permits": func() (func(), func()) {
-			cl := permitsClaim("n", "u:7", broker.MaxPermits, broker.MaxPermits)
+			cl := permitsClaim("n", "u:7", lock.MaxPermits, lock.MaxPermits)
 			return func() {}, func() {
 				acquire(t, s, cl)
 				acquire(t, s, cl)
-				s.Renew(t.Context(), []broker.Renewal{renewal(cl, 0)}, func(int, error) {})
-				release(t, s, kindReturn(broker.Semaphore, "n", "u:7", 0))
+				s.Renew(t.Context(), []lock.Renewal{renewal(cl, 0)}, func(int, error) {})
+				release(t, s, kindReturn(lock.Semaphore, "n", "u:7", 0))
 			}
 		},
 		"64 semaphores": func() (func(), func()) {
-			cs := make([]broker.Claim, 64)
-			rs := make([]broker.Renewal, len(cs))
+			cs := make([]lock.Claim, 64)
+			rs := make([]lock.Renewal, len(cs))
 			for i := range cs {
-				cs[i] = permitsClaim(fmt.Sprint("n", i), "u:7", broker.MaxPermits/64, broker.MaxPermits)
+				cs[i] = permitsClaim(fmt.Sprint("n", i), "u:7", lock.MaxPermits/64, lock.MaxPermits)
 				rs[i] = renewal(cs[i], 0)
 			}
 			return func() {}, func() {
@@ -50,29 +50,29 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 		"20,000 permits that have ended": func() (func(), func()) {
 			return func() { endedPermits(t, c, 20_000) }, func() {
 				_, _ = s.Acquire(t.Context(), permitsClaim("n", "u:7", 1, 0))
-				_, _ = s.ForceRelease(t.Context(), "n", broker.Semaphore)
+				_, _ = s.ForceRelease(t.Context(), "n", lock.Semaphore)
 			}
 		},
 		"128 readers with 100 holds each": func() (func(), func()) {
-			return func() { deepReaders(t, c, 128, broker.MaxHolds) }, func() {
-				_, _ = s.Acquire(t.Context(), kindClaim(broker.Write, "n", "w"))
+			return func() { deepReaders(t, c, 128, lock.MaxHolds) }, func() {
+				_, _ = s.Acquire(t.Context(), kindClaim(lock.Write, "n", "w"))
 				_, _ = s.Look(t.Context(), "n")
-				again := kindClaim(broker.Read, "n", "u:1")
-				again.Count, again.Fence = broker.MaxHolds, 7
+				again := kindClaim(lock.Read, "n", "u:1")
+				again.Count, again.Fence = lock.MaxHolds, 7
 				acquire(t, s, again)
-				r := kindReturn(broker.Read, "n", "u:1", 7)
+				r := kindReturn(lock.Read, "n", "u:1", 7)
 				r.Remaining = 50
 				release(t, s, r)
-				release(t, s, kindReturn(broker.Read, "n", "u:1", 7))
-				_, _ = s.ForceRelease(t.Context(), "n", broker.Read)
+				release(t, s, kindReturn(lock.Read, "n", "u:1", 7))
+				_, _ = s.ForceRelease(t.Context(), "n", lock.Read)
 			}
 		},
 		"100 read holds with 100 levels renewed": func() (func(), func()) {
-			var rs []broker.Renewal
+			var rs []lock.Renewal
 			for i := range 100 {
-				rs = append(rs, broker.Renewal{Name: "n", Kind: broker.Read, Owner: broker.Owner(fmt.Sprint("u:", i)), Fence: 7, TTL: lease})
+				rs = append(rs, lock.Renewal{Name: "n", Kind: lock.Read, Owner: lock.Owner(fmt.Sprint("u:", i)), Fence: 7, TTL: lease})
 			}
-			return func() { deepReaders(t, c, 100, broker.MaxHolds) }, func() { s.Renew(t.Context(), rs, func(int, error) {}) }
+			return func() { deepReaders(t, c, 100, lock.MaxHolds) }, func() { s.Renew(t.Context(), rs, func(int, error) {}) }
 		},
 		"5,000 dead fair waiters": func() (func(), func()) {
 			return func() { deadWaiters(t, c, 5000) }, func() { _, _ = s.Acquire(t.Context(), fairClaim("n", "u:7")) }

@@ -9,10 +9,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
@@ -29,7 +30,7 @@ const (
 // checked; as long as it cannot be used, for example because it is a replica, Probe fails.
 func (s *Store) Probe(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("probe: %w: %w", broker.ErrUnavailable, context.Cause(ctx))
+		return "", fmt.Errorf("probe: %w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -126,7 +127,7 @@ func (s *Store) unfit(id string, err error) error {
 	if !known {
 		s.log.Error("redis cannot be used", zap.Error(err), zap.String(observe.KeyRunID, id))
 	}
-	return fmt.Errorf("probe: %w: %w", broker.ErrUnavailable, err)
+	return fmt.Errorf("probe: %w: %w", lock.ErrUnavailable, err)
 }
 
 // checkEviction warns of a server that may throw locks away to make room.

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Config says which Redis, and how to use it. A zero field is its default.
@@ -70,7 +70,7 @@ func (c Config) withDefaults() Config {
 
 // check says whether names with the prefix can be locks, and all keys of a name are in one cluster slot.
 func (c Config) check() error {
-	if broker.Reserved(c.Prefix) {
+	if lock.Reserved(c.Prefix) {
 		return fmt.Errorf("prefix %q: helper keys of locks begin like this", c.Prefix)
 	}
 	open, shut := strings.Index(c.Prefix, "{"), strings.Index(c.Prefix, "}")

@@ -3,16 +3,16 @@ package redisstore
 import (
 	"testing"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 func TestRenewalsAreCutByCost(t *testing.T) {
-	var rs []broker.Renewal
+	var rs []lock.Renewal
 	var all []int
 	for i := range 600 {
-		r := broker.Renewal{Kind: broker.Exclusive}
+		r := lock.Renewal{Kind: lock.Exclusive}
 		if i%2 == 0 {
-			r = broker.Renewal{Kind: broker.Semaphore, Permits: uint32(i)} //nolint:gosec // small
+			r = lock.Renewal{Kind: lock.Semaphore, Permits: uint32(i)} //nolint:gosec // small
 		}
 		rs, all = append(rs, r), append(all, i)
 	}

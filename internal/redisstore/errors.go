@@ -9,9 +9,9 @@ import (
 	"net"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/lockd-io/lockd/internal/lock"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/redis/go-redis/v9"
 )
 
 // verdicts says what an error reply of Redis means, by how it begins. The first that fits counts.
@@ -23,39 +23,39 @@ var verdicts = []struct {
 	begins string
 	means  error
 }{
-	{"OOM ", broker.ErrStoreFull},
-	{"LOCKDKIND ", broker.ErrKindMismatch}, // ours, see fence.lua
-	{"READONLY ", broker.ErrUnavailable},
-	{"LOADING ", broker.ErrUnavailable},
-	{"MASTERDOWN ", broker.ErrUnavailable},
-	{"CLUSTERDOWN ", broker.ErrUnavailable},
-	{"TRYAGAIN ", broker.ErrUnavailable},
-	{"MOVED ", broker.ErrUnavailable},
-	{"ASK ", broker.ErrUnavailable},
-	{"NOREPLICAS ", broker.ErrUnavailable},
-	{"MISCONF ", broker.ErrUnavailable},
-	{"BUSY ", broker.ErrUnavailable},
-	{"NOSCRIPT ", broker.ErrUnavailable},
-	{"NOAUTH ", broker.ErrUnavailable},
-	{"WRONGPASS ", broker.ErrUnavailable},
-	{"NOPROTO ", broker.ErrUnavailable},
-	{"DENIED ", broker.ErrUnavailable},
-	{"ERR max number of clients", broker.ErrUnavailable},
-	{"ERR invalid password", broker.ErrUnavailable},
-	{"ERR AUTH ", broker.ErrUnavailable},
-	{"ERR Client sent AUTH", broker.ErrUnavailable},
-	{"ERR DB index is out of range", broker.ErrUnavailable},
+	{"OOM ", lock.ErrStoreFull},
+	{"LOCKDKIND ", lock.ErrKindMismatch}, // ours, see fence.lua
+	{"READONLY ", lock.ErrUnavailable},
+	{"LOADING ", lock.ErrUnavailable},
+	{"MASTERDOWN ", lock.ErrUnavailable},
+	{"CLUSTERDOWN ", lock.ErrUnavailable},
+	{"TRYAGAIN ", lock.ErrUnavailable},
+	{"MOVED ", lock.ErrUnavailable},
+	{"ASK ", lock.ErrUnavailable},
+	{"NOREPLICAS ", lock.ErrUnavailable},
+	{"MISCONF ", lock.ErrUnavailable},
+	{"BUSY ", lock.ErrUnavailable},
+	{"NOSCRIPT ", lock.ErrUnavailable},
+	{"NOAUTH ", lock.ErrUnavailable},
+	{"WRONGPASS ", lock.ErrUnavailable},
+	{"NOPROTO ", lock.ErrUnavailable},
+	{"DENIED ", lock.ErrUnavailable},
+	{"ERR max number of clients", lock.ErrUnavailable},
+	{"ERR invalid password", lock.ErrUnavailable},
+	{"ERR AUTH ", lock.ErrUnavailable},
+	{"ERR Client sent AUTH", lock.ErrUnavailable},
+	{"ERR DB index is out of range", lock.ErrUnavailable},
 }
 
 // meaning says what an error of go-redis means for the caller. When in doubt the outcome is unknown.
 func meaning(err error) error {
 	if neverSent(err) {
-		return broker.ErrUnavailable
+		return lock.ErrUnavailable
 	}
 	if reply, ok := errors.AsType[redis.Error](err); ok {
 		return replyMeaning(reply.Error())
 	}
-	return broker.ErrOutcomeUnknown
+	return lock.ErrOutcomeUnknown
 }
 
 // replyMeaning says what an error reply means.
@@ -70,7 +70,7 @@ func replyMeaning(text string) error {
 			return v.means
 		}
 	}
-	return broker.ErrOutcomeUnknown
+	return lock.ErrOutcomeUnknown
 }
 
 // neverSent says whether an error came before anything was written to a connection.
@@ -100,12 +100,12 @@ func (s *Store) failed(err error) error {
 }
 
 // begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.
-func begin(ctx context.Context, kind broker.Kind) error {
+func begin(ctx context.Context, kind lock.Kind) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", broker.ErrUnavailable, context.Cause(ctx))
+		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
-	if kind < broker.Exclusive || kind > broker.Semaphore {
-		return fmt.Errorf("kind %v: %w", kind, broker.ErrUnsupported)
+	if kind < lock.Exclusive || kind > lock.Semaphore {
+		return fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
 	}
 	return nil
 }

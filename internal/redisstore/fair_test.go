@@ -10,30 +10,30 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 const place = 20 * time.Second
 
 // fairClaim waits in the queue if it is refused.
-func fairClaim(name string, o broker.Owner) broker.Claim {
+func fairClaim(name string, o lock.Owner) lock.Claim {
 	c := claim(name, o)
-	c.Kind, c.Place = broker.Fair, place
+	c.Kind, c.Place = lock.Fair, place
 	return c
 }
 
-func fairReturn(name string, o broker.Owner, f broker.Fence) broker.Return {
+func fairReturn(name string, o lock.Owner, f lock.Fence) lock.Return {
 	r := giveBack(name, o, f)
-	r.Kind = broker.Fair
+	r.Kind = lock.Fair
 	return r
 }
 
 // refused makes an acquisition that must be refused.
-func refused(t testing.TB, s *Store, c broker.Claim) *broker.HeldError {
+func refused(t testing.TB, s *Store, c lock.Claim) *lock.HeldError {
 	t.Helper()
 	_, err := s.Acquire(t.Context(), c)
-	held, ok := errors.AsType[*broker.HeldError](err)
+	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
 		t.Fatalf("acquire %+v: got %v, want it refused", c, err)
 	}
@@ -139,7 +139,7 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 			// The release goes to the next one alone, and what the queue was made of ends with the last grant.
 			sub := subscribe(t, c, "lockd_lock_news:"+name)
 			r, err := s.Release(t.Context(), fairReturn(name, "o", f))
-			if want := (broker.Returned{Listeners: 1, Turn: "w"}); err != nil || r != want {
+			if want := (lock.Returned{Listeners: 1, Turn: "w"}); err != nil || r != want {
 				t.Errorf("got %+v, %v, want %+v", r, err, want)
 			}
 			wantMessage(t, sub, fmt.Sprintf("released %d 0 w", f))
@@ -172,7 +172,7 @@ func TestAQueueOfLockdsWaitersEndsByItselfAndOneWithRedissonsDoesNot(t *testing.
 	const theirs = "5a2c2bd0-9f0b-4b50-8b07-111111111111:42"
 	c.RPush(t.Context(), keys[0], theirs)
 	c.ZAdd(t.Context(), keys[1], redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: theirs})
-	if _, err := s.Enlist(t.Context(), "n", []broker.Owner{"w"}, place); err != nil {
+	if _, err := s.Enlist(t.Context(), "n", []lock.Owner{"w"}, place); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
@@ -189,8 +189,8 @@ func TestOddNamesHaveQueuesOfTheirOwn(t *testing.T) {
 	_ = refused(t, s, fairClaim("n", "w"))
 	acquire(t, s, fairClaim("{n}", "o2"))
 	_ = refused(t, s, fairClaim("{n}", "w2"))
-	for name, want := range map[string]broker.Owner{"n": "w", "{n}": "w2"} {
-		if got, err := s.Queue(t.Context(), name, 0, 9); err != nil || !slices.Equal(got, []broker.Owner{want}) {
+	for name, want := range map[string]lock.Owner{"n": "w", "{n}": "w2"} {
+		if got, err := s.Queue(t.Context(), name, 0, 9); err != nil || !slices.Equal(got, []lock.Owner{want}) {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 		}
 	}
@@ -217,15 +217,15 @@ func TestAWaiterOutlivesTheGrantsOfRedissonBeforeIt(t *testing.T) {
 		c.ZIncrBy(t.Context(), k.timeouts, -300_000, o)
 	}
 	near(t, "deadline after a grant", scoreIn(t, c, k.timeouts, "w"), place+5*time.Minute)
-	got, err := s.Enlist(t.Context(), "n", []broker.Owner{"w", "w2"}, place)
-	if err != nil || !slices.Equal(got, []int{broker.PlaceUnknown, 2}) {
+	got, err := s.Enlist(t.Context(), "n", []lock.Owner{"w", "w2"}, place)
+	if err != nil || !slices.Equal(got, []int{lock.PlaceUnknown, 2}) {
 		t.Errorf("got %v, %v, want its place and position 2", got, err)
 	}
 	near(t, "deadline behind one", scoreIn(t, c, k.timeouts, "w"), place+5*time.Minute)
 	near(t, "deadline of the next", scoreIn(t, c, k.timeouts, "w2"), place+5*time.Minute)
 	c.LPop(t.Context(), k.queue)
 	c.ZRem(t.Context(), k.timeouts, "r:2")
-	if _, err := s.Enlist(t.Context(), "n", []broker.Owner{"w"}, place); err != nil {
+	if _, err := s.Enlist(t.Context(), "n", []lock.Owner{"w"}, place); err != nil {
 		t.Error(err)
 	}
 	near(t, "deadline at the head", scoreIn(t, c, k.timeouts, "w"), place)
@@ -281,9 +281,9 @@ func TestALivingWaiterOfRedissonIsNeverEvicted(t *testing.T) {
 	c.HSet(t.Context(), "n", "o", 1)
 	c.PExpire(t.Context(), "n", lease)
 	r := fairReturn("n", "o", 0)
-	r.Next = &broker.Successor{Owner: "w", TTL: lease}
+	r.Next = &lock.Successor{Owner: "w", TTL: lease}
 	res, err := s.Release(t.Context(), r)
-	if want := (broker.Returned{Listeners: 1, Turn: "r:1"}); err != nil || res != want {
+	if want := (lock.Returned{Listeners: 1, Turn: "r:1"}); err != nil || res != want {
 		t.Errorf("got %+v, %v, want %+v", res, err, want)
 	}
 	wantMessage(t, sub, "0")
@@ -298,19 +298,19 @@ func TestAWaiterThatWasEvictedAliveComesBackInFront(t *testing.T) {
 	c := srv.Client()
 	k := redissonFair("n")
 	acquire(t, s, fairClaim("n", "o"))
-	for _, o := range []broker.Owner{"w1", "w2", "w3"} {
+	for _, o := range []lock.Owner{"w1", "w2", "w3"} {
 		_ = refused(t, s, fairClaim("n", o))
 	}
 	// Redisson, with a clock that is early, takes the first two for dead; another one comes.
 	for range 2 {
 		c.ZRem(t.Context(), k.timeouts, c.LPop(t.Context(), k.queue).Val())
 	}
-	if _, err := s.Enlist(t.Context(), "n", []broker.Owner{"w4"}, place); err != nil {
+	if _, err := s.Enlist(t.Context(), "n", []lock.Owner{"w4"}, place); err != nil {
 		t.Error(err)
 	}
 	wantQueue(t, c, s, "n", "w3", "w4")
-	got, err := s.Enlist(t.Context(), "n", []broker.Owner{"w4", "w1", "o", "w2", "w3", "w5"}, place)
-	want := []int{broker.PlaceUnknown, 0, broker.PlaceHolds, 1, broker.PlaceUnknown, 4}
+	got, err := s.Enlist(t.Context(), "n", []lock.Owner{"w4", "w1", "o", "w2", "w3", "w5"}, place)
+	want := []int{lock.PlaceUnknown, 0, lock.PlaceHolds, 1, lock.PlaceUnknown, 4}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
@@ -331,24 +331,24 @@ func TestFairWaitersHearWhatRedissonTellsThem(t *testing.T) {
 		srv := redistest.Start(t)
 		s := open(t, quick(srv))
 		c := srv.Client()
-		all, mine := make(chan broker.Notice, 10), make(chan broker.Notice, 10)
-		defer s.Listen(name, broker.Fair, func(n broker.Notice) { all <- n })()
-		stop := s.ListenTurn(name, "u:1#2", func(n broker.Notice) { mine <- n })
-		listening := broker.Notice{What: broker.NoticeListening}
-		for _, ch := range []chan broker.Notice{all, mine} {
+		all, mine := make(chan lock.Notice, 10), make(chan lock.Notice, 10)
+		defer s.Listen(name, lock.Fair, func(n lock.Notice) { all <- n })()
+		stop := s.ListenTurn(name, "u:1#2", func(n lock.Notice) { mine <- n })
+		listening := lock.Notice{What: lock.NoticeListening}
+		for _, ch := range []chan lock.Notice{all, mine} {
 			if n := <-ch; n != listening {
 				t.Errorf("%q: got %+v first", name, n)
 			}
 		}
 		c.Publish(t.Context(), channelKey(name)+":u:1#2", "0")
-		if n := <-mine; n != (broker.Notice{What: broker.NoticeReleased, For: "u:1#2"}) {
+		if n := <-mine; n != (lock.Notice{What: lock.NoticeReleased, For: "u:1#2"}) {
 			t.Errorf("%q: got %+v, want a release", name, n)
 		}
 		if n, err := c.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil || n != 1 {
 			t.Fatal(n, err)
 		}
-		for _, ch := range []chan broker.Notice{all, mine} {
-			if n := <-ch; n.What != broker.NoticeDeaf {
+		for _, ch := range []chan lock.Notice{all, mine} {
+			if n := <-ch; n.What != lock.NoticeDeaf {
 				t.Errorf("%q: got %+v at an interruption", name, n)
 			}
 			if n := <-ch; n != listening {
@@ -370,10 +370,10 @@ func TestListeningForAWaiterDoesNotKeepItAlive(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	waiter := broker.Owner("u:1#2")
-	heard := make(chan broker.What, 10)
-	defer s.ListenTurn("n", waiter, func(n broker.Notice) { heard <- n.What })()
-	await(t, heard, broker.NoticeListening)
+	waiter := lock.Owner("u:1#2")
+	heard := make(chan lock.What, 10)
+	defer s.ListenTurn("n", waiter, func(n lock.Notice) { heard <- n.What })()
+	await(t, heard, lock.NoticeListening)
 	c.RPush(t.Context(), "redisson_lock_queue:{n}", string(waiter)) // and no place: it ended long ago
 	c.ZAdd(t.Context(), "redisson_lock_timeout:{n}", redis.Z{Score: 9e15, Member: string(waiter)})
 	until(t, "the dead waiter is taken out", func() error {
@@ -385,9 +385,9 @@ func TestListeningForAWaiterDoesNotKeepItAlive(t *testing.T) {
 func TestEnlistingIsCheap(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
-	var owners []broker.Owner
+	var owners []lock.Owner
 	for i := range 1200 {
-		owners = append(owners, broker.Owner(fmt.Sprintf("%s#%d", strings.Repeat("u", 36), i)))
+		owners = append(owners, lock.Owner(fmt.Sprintf("%s#%d", strings.Repeat("u", 36), i)))
 	}
 	acquire(t, s, fairClaim("n", "o"))
 	got, err := s.Enlist(t.Context(), "n", owners, place)
@@ -424,10 +424,10 @@ func TestManyWaitersLeaveALongQueueCheaply(t *testing.T) {
 			srv := redistest.Start(t)
 			s, raw := open(t, quick(srv)), srv.Client()
 			acquire(t, s, fairClaim("n", "o"))
-			var owners, leaving []broker.Owner
+			var owners, leaving []lock.Owner
 			var stay []string
 			for i := range all {
-				o := broker.Owner(fmt.Sprintf("u#%d", i))
+				o := lock.Owner(fmt.Sprintf("u#%d", i))
 				owners = append(owners, o)
 				if c.who(i) {
 					leaving = append(leaving, o)
@@ -439,7 +439,7 @@ func TestManyWaitersLeaveALongQueueCheaply(t *testing.T) {
 				t.Fatal(err)
 			}
 			writes, reads := srv.Calls("rpush"), srv.Calls("lrange")
-			if err := s.Leave(t.Context(), "n", broker.Fair, leaving); err != nil {
+			if err := s.Leave(t.Context(), "n", lock.Fair, leaving); err != nil {
 				t.Fatal(err)
 			}
 			if n := srv.Calls("rpush") - writes; n != 0 {

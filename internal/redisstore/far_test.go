@@ -5,7 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -39,9 +40,9 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 	if _, err := s.Probe(t.Context()); err != nil {
 		t.Fatalf("it is not ready after Open: %v", err)
 	}
-	heard := make(chan broker.What, 100)
-	defer s.Listen("n", broker.Exclusive, func(n broker.Notice) { heard <- n.What })()
-	wait := func(want broker.What) {
+	heard := make(chan lock.What, 100)
+	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
+	wait := func(want lock.What) {
 		t.Helper()
 		for end := time.After(10 * time.Second); ; {
 			select {
@@ -55,8 +56,8 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 		}
 	}
 	changed := make(chan struct{}, 1)
-	defer s.Watch("n", func(n broker.Notice) {
-		if n.What == broker.NoticeChanged {
+	defer s.Watch("n", func(n lock.Notice) {
+		if n.What == lock.NoticeChanged {
 			select {
 			case changed <- struct{}{}:
 			default:
@@ -64,7 +65,7 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 		}
 	})()
 	for range 2 {
-		wait(broker.NoticeListening)
+		wait(lock.NoticeListening)
 		until(t, "see", func() error {
 			if sight, err := s.See(t.Context(), "n"); err != nil || !sight.Tracked {
 				return fmt.Errorf("got %v, %w, want to be told of changes", sight, err)
@@ -75,7 +76,7 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 		case <-changed: // of the connection
 		default:
 		}
-		var g broker.Grant
+		var g lock.Grant
 		until(t, "acquire", func() (err error) { g, err = s.Acquire(t.Context(), claim("n", "o")); return err })
 		select {
 		case <-changed:
@@ -92,7 +93,7 @@ func useFar(t *testing.T, p *redistest.Proxy, cfg Config) {
 		if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
 			t.Errorf("release: %v", err)
 		}
-		wait(broker.NoticeReleased)
+		wait(lock.NoticeReleased)
 		p.CutAll()
 		until(t, "probe", func() error { _, err := s.Probe(t.Context()); return err })
 	}
@@ -109,14 +110,14 @@ func TestAConnectionThatIsNotMadeIsUnavailableInTime(t *testing.T) {
 		"acquire": func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err },
 		"start": func() error {
 			done := make(chan error, 1)
-			s.StartAcquire(claim("n", "o"), func(_ broker.Grant, err error) { done <- err })
+			s.StartAcquire(claim("n", "o"), func(_ lock.Grant, err error) { done <- err })
 			return <-done
 		},
 		"renew": func() error { return renewOne(t.Context(), s, "n", "o", 1) },
 		"probe": func() error { _, err := s.Probe(t.Context()); return err },
 	} {
 		begun := time.Now()
-		wantErr(t, do(), broker.ErrUnavailable)
+		wantErr(t, do(), lock.ErrUnavailable)
 		if d := time.Since(begun); d > 2*timeout {
 			t.Errorf("%s took %v, want at most %v and a little", what, d, timeout)
 		}

@@ -9,25 +9,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 // lease is longer than any test.
 const lease = time.Minute
 
-func claim(name string, o broker.Owner) broker.Claim {
-	return broker.Claim{Name: name, Kind: broker.Exclusive, Owner: o, Count: 1, TTL: lease}
+func claim(name string, o lock.Owner) lock.Claim {
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, Count: 1, TTL: lease}
 }
 
-func giveBack(name string, o broker.Owner, f broker.Fence) broker.Return {
-	return broker.Return{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f}
+func giveBack(name string, o lock.Owner, f lock.Fence) lock.Return {
+	return lock.Return{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f}
 }
 
 // acquire makes an acquisition that must succeed.
-func acquire(t testing.TB, s *Store, c broker.Claim) broker.Grant {
+func acquire(t testing.TB, s *Store, c lock.Claim) lock.Grant {
 	t.Helper()
 	g, err := s.Acquire(t.Context(), c)
 	if err != nil {
@@ -37,9 +38,9 @@ func acquire(t testing.TB, s *Store, c broker.Claim) broker.Grant {
 }
 
 // renewOne renews one hold.
-func renewOne(ctx context.Context, s *Store, name string, o broker.Owner, f broker.Fence) (err error) {
-	r := broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f, TTL: lease}
-	s.Renew(ctx, []broker.Renewal{r}, func(_ int, e error) { err = e })
+func renewOne(ctx context.Context, s *Store, name string, o lock.Owner, f lock.Fence) (err error) {
+	r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f, TTL: lease}
+	s.Renew(ctx, []lock.Renewal{r}, func(_ int, e error) { err = e })
 	return err
 }
 
@@ -91,7 +92,7 @@ func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
 				t.Helper()
 				until(t, "connections", func() error { return s.connected() })
 				p.Set(mode)
-				wantErr(t, do(), broker.ErrOutcomeUnknown)
+				wantErr(t, do(), lock.ErrOutcomeUnknown)
 				p.Set(redistest.Pass)
 			}
 
@@ -109,7 +110,7 @@ func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
 			wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
 
 			over := giveBack("n", "o", f)
-			over.Next = &broker.Successor{Owner: "heir", TTL: lease}
+			over.Next = &lock.Successor{Owner: "heir", TTL: lease}
 			lose(func() error { _, err := s.Release(t.Context(), over); return err })
 			res, err := s.Release(t.Context(), over)
 			st, _ = direct.Look(t.Context(), "n")
@@ -119,7 +120,7 @@ func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
 
 			lose(func() error { _, err := s.Release(t.Context(), giveBack("n", "heir", res.HandedOver)); return err })
 			_, err = s.Release(t.Context(), giveBack("n", "heir", res.HandedOver))
-			wantErr(t, err, broker.ErrNotHeld)
+			wantErr(t, err, lock.ErrNotHeld)
 		})
 	}
 }
@@ -132,7 +133,7 @@ func TestScriptFlushIsNotNoticed(t *testing.T) {
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {
-			name, o := fmt.Sprintf("n%d", w), broker.Owner(fmt.Sprintf("o%d", w))
+			name, o := fmt.Sprintf("n%d", w), lock.Owner(fmt.Sprintf("o%d", w))
 			for n := 0; ; n++ {
 				select {
 				case <-stop:
@@ -184,20 +185,20 @@ func TestKilledRedisIsUnavailableAndComesBack(t *testing.T) {
 	until(t, "acquire without a server", func() error {
 		// The first call may find a connection that looks alive.
 		_, err := s.Acquire(t.Context(), claim("n", "o"))
-		if !errors.Is(err, broker.ErrUnavailable) {
+		if !errors.Is(err, lock.ErrUnavailable) {
 			return fmt.Errorf("got %w, want unavailable", err)
 		}
 		return nil
 	})
 	until(t, "renew without a server", func() error {
 		err := renewOne(t.Context(), s, "n", "o", f)
-		if !errors.Is(err, broker.ErrUnavailable) {
+		if !errors.Is(err, lock.ErrUnavailable) {
 			return fmt.Errorf("got %w, want unavailable", err)
 		}
 		return nil
 	})
 	_, err = s.Probe(t.Context())
-	wantErr(t, err, broker.ErrUnavailable)
+	wantErr(t, err, lock.ErrUnavailable)
 
 	srv.Restart()
 	var after string
@@ -205,8 +206,8 @@ func TestKilledRedisIsUnavailableAndComesBack(t *testing.T) {
 	if before == after {
 		t.Error("the identity is the same after a restart")
 	}
-	gone, ok := errors.AsType[*broker.GoneError](renewOne(t.Context(), s, "n", "o", f))
-	if !ok || gone.Reason != broker.LostData {
+	gone, ok := errors.AsType[*lock.GoneError](renewOne(t.Context(), s, "n", "o", f))
+	if !ok || gone.Reason != lock.LostData {
 		t.Errorf("got %v, want a loss of data", gone)
 	}
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("n", "o2")); return err })
@@ -229,11 +230,11 @@ func TestOpenWorksWhileRedisIsDown(t *testing.T) {
 	srv.Kill()
 	s := open(t, quick(srv))
 	_, err := s.Acquire(t.Context(), claim("n", "o"))
-	wantErr(t, err, broker.ErrUnavailable)
-	heard := make(chan broker.What, 100)
-	defer s.Listen("n", broker.Exclusive, func(n broker.Notice) { heard <- n.What })()
+	wantErr(t, err, lock.ErrUnavailable)
+	heard := make(chan lock.What, 100)
+	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
 	srv.Restart()
-	if n := <-heard; n != broker.NoticeListening {
+	if n := <-heard; n != lock.NoticeListening {
 		t.Errorf("heard %v, want listening", n)
 	}
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err })
@@ -246,8 +247,8 @@ func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
 	srv.Pause()
 	begun := time.Now()
 	_, err := s.Acquire(t.Context(), claim("m", "o"))
-	wantErr(t, err, broker.ErrOutcomeUnknown)
-	wantErr(t, renewOne(t.Context(), s, "n", "o", f), broker.ErrOutcomeUnknown)
+	wantErr(t, err, lock.ErrOutcomeUnknown)
+	wantErr(t, renewOne(t.Context(), s, "n", "o", f), lock.ErrOutcomeUnknown)
 	if d := time.Since(begun); d > 5*time.Second {
 		t.Errorf("two calls took %v, want about two timeouts", d)
 	}
@@ -256,8 +257,8 @@ func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(10*time.Millisecond, cancel)
 	_, err = s.Acquire(ctx, claim("m", "o"))
-	if !errors.Is(err, broker.ErrUnavailable) { // there may be no connection on which it could have been sent
-		wantErr(t, err, broker.ErrOutcomeUnknown)
+	if !errors.Is(err, lock.ErrUnavailable) { // there may be no connection on which it could have been sent
+		wantErr(t, err, lock.ErrOutcomeUnknown)
 	}
 
 	srv.Resume()
@@ -270,10 +271,10 @@ func TestOneSilentConnectionDelaysOnlyItsOwnChunk(t *testing.T) {
 	srv := redistest.Start(t)
 	p := redistest.StartProxy(t, srv.Addr)
 	s := open(t, Config{Addr: p.Addr, OpTimeout: timeout})
-	var rs []broker.Renewal
+	var rs []lock.Renewal
 	for i := range 3 * renewChunk {
 		c := claim(fmt.Sprintf("n%d", i), "o")
-		rs = append(rs, broker.Renewal{
+		rs = append(rs, lock.Renewal{
 			Name: c.Name, Kind: c.Kind, Owner: c.Owner, TTL: lease, Fence: acquire(t, s, c).Fence,
 		})
 	}
@@ -289,7 +290,7 @@ func TestOneSilentConnectionDelaysOnlyItsOwnChunk(t *testing.T) {
 		switch {
 		case err == nil && time.Since(begun) < timeout/2:
 			good++
-		case errors.Is(err, broker.ErrOutcomeUnknown):
+		case errors.Is(err, lock.ErrOutcomeUnknown):
 			lost++
 		default:
 			t.Errorf("got %v after %v", err, time.Since(begun))
@@ -313,7 +314,7 @@ func TestFullRedisRefusesNewLocksAndKeepsHeldOnes(t *testing.T) {
 	}
 
 	_, err := s.Acquire(t.Context(), claim("m", "o"))
-	wantErr(t, err, broker.ErrStoreFull)
+	wantErr(t, err, lock.ErrStoreFull)
 	acquire(t, s, two) // repeated
 	wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
 	down := giveBack("n", "o", f)
@@ -321,7 +322,7 @@ func TestFullRedisRefusesNewLocksAndKeepsHeldOnes(t *testing.T) {
 	_, err = s.Release(t.Context(), down)
 	wantErr(t, err, nil)
 	over := giveBack("n", "o", f)
-	over.Next = &broker.Successor{Owner: "heir", TTL: lease}
+	over.Next = &lock.Successor{Owner: "heir", TTL: lease}
 	res, err := s.Release(t.Context(), over)
 	wantErr(t, err, nil)
 	_, err = s.Release(t.Context(), giveBack("n", "heir", res.HandedOver))
@@ -340,10 +341,10 @@ func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.Acquire(t.Context(), claim("m", "o"))
-	wantErr(t, err, broker.ErrUnavailable)
-	wantErr(t, renewOne(t.Context(), s, "n", "o", f), broker.ErrUnavailable)
+	wantErr(t, err, lock.ErrUnavailable)
+	wantErr(t, renewOne(t.Context(), s, "n", "o", f), lock.ErrUnavailable)
 	_, err = s.Probe(t.Context())
-	wantErr(t, err, broker.ErrUnavailable)
+	wantErr(t, err, lock.ErrUnavailable)
 	if _, err := Open(t.Context(), quick(srv), zap.NewNop(), nil); !errors.Is(err, errUnfit) {
 		t.Errorf("open: got %v, want a refusal", err)
 	}
@@ -381,9 +382,9 @@ func TestWrongPasswordIsUnavailable(t *testing.T) {
 	cfg.Password = "wrong"
 	s := open(t, cfg)
 	_, err := s.Acquire(t.Context(), claim("n", "o"))
-	wantErr(t, err, broker.ErrUnavailable)
+	wantErr(t, err, lock.ErrUnavailable)
 	cfg.Password = ""
 	s = open(t, cfg)
 	_, err = s.Acquire(t.Context(), claim("n", "o"))
-	wantErr(t, err, broker.ErrUnavailable)
+	wantErr(t, err, lock.ErrUnavailable)
 }

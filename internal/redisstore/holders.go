@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // maxHolders is how many holders one call reads at most, so that Redis is busy with it for a short time only.
@@ -15,7 +15,7 @@ const maxHolders = 1000
 const holderWidth = 4
 
 // Holders implements broker.Store.
-func (s *Store) Holders(ctx context.Context, name string, size int) ([]broker.Holder, error) {
+func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
 	hs, err := s.holders(ctx, name, min(max(size, 1), maxHolders))
 	if err != nil {
 		return nil, fmt.Errorf("holders of %q: %w", name, err)
@@ -23,8 +23,8 @@ func (s *Store) Holders(ctx context.Context, name string, size int) ([]broker.Ho
 	return hs, nil
 }
 
-func (s *Store) holders(ctx context.Context, name string, size int) ([]broker.Holder, error) {
-	if err := begin(ctx, broker.Exclusive); err != nil {
+func (s *Store) holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
 		return nil, err
 	}
 	n := s.prefix + name
@@ -32,9 +32,9 @@ func (s *Store) holders(ctx context.Context, name string, size int) ([]broker.Ho
 	if err != nil {
 		return nil, err
 	}
-	var hs []broker.Holder
+	var hs []lock.Holder
 	for i := 0; i < len(a.list); i += holderWidth {
-		h := broker.Holder{Owner: broker.Owner(a.text(i)), Kind: kindsByName[a.text(i+1)], TTL: ttlOf(a.int(i + 3))}
+		h := lock.Holder{Owner: lock.Owner(a.text(i)), Kind: kindsByName[a.text(i+1)], TTL: ttlOf(a.int(i + 3))}
 		if count, err := strconv.ParseUint(a.text(i+2), 10, 32); err == nil { // else not a count of Redisson's or ours
 			h.Count = uint32(count)
 		}

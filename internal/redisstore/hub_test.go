@@ -6,23 +6,24 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"go.uber.org/zap/zaptest"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 // listen returns what a listener hears; it has heard that it listens.
-func listen(t *testing.T, s *Store, name string) <-chan broker.What {
+func listen(t *testing.T, s *Store, name string) <-chan lock.What {
 	t.Helper()
-	heard := make(chan broker.What, 1000)
-	t.Cleanup(s.Listen(name, broker.Exclusive, func(n broker.Notice) { heard <- n.What }))
-	await(t, heard, broker.NoticeListening)
+	heard := make(chan lock.What, 1000)
+	t.Cleanup(s.Listen(name, lock.Exclusive, func(n lock.Notice) { heard <- n.What }))
+	await(t, heard, lock.NoticeListening)
 	return heard
 }
 
 // await waits for a notice, whatever comes before it.
-func await(t *testing.T, heard <-chan broker.What, want broker.What) {
+func await(t *testing.T, heard <-chan lock.What, want lock.What) {
 	t.Helper()
 	deadline := time.After(15 * time.Second)
 	for {
@@ -55,12 +56,12 @@ func TestListenersAreToldWhenTheirConnectionWasCut(t *testing.T) {
 		if n, err := c.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil || n != 1 {
 			t.Fatalf("killed %d connections, %v, want one for all channels", n, err)
 		}
-		await(t, a, broker.NoticeListening)
-		await(t, b, broker.NoticeListening)
+		await(t, a, lock.NoticeListening)
+		await(t, b, lock.NoticeListening)
 		cycle(t, s, "a")
 		cycle(t, s, "b")
-		await(t, a, broker.NoticeReleased)
-		await(t, b, broker.NoticeReleased)
+		await(t, a, lock.NoticeReleased)
+		await(t, b, lock.NoticeReleased)
 	}
 }
 
@@ -73,9 +74,9 @@ func TestListenersAreToldWhenTheirConnectionWasSilent(t *testing.T) {
 	p.Set(redistest.Mute)
 	cycle(t, direct, "n") // not heard
 	time.AfterFunc(500*time.Millisecond, func() { p.Set(redistest.Pass) })
-	await(t, heard, broker.NoticeListening)
+	await(t, heard, lock.NoticeListening)
 	cycle(t, direct, "n")
-	await(t, heard, broker.NoticeReleased)
+	await(t, heard, lock.NoticeReleased)
 }
 
 func TestASilentButLivingConnectionIsKept(t *testing.T) {
@@ -91,7 +92,7 @@ func TestASilentButLivingConnectionIsKept(t *testing.T) {
 		return nil
 	})
 	cycle(t, s, "n")
-	if n := <-heard; n != broker.NoticeReleased {
+	if n := <-heard; n != lock.NoticeReleased {
 		t.Errorf("heard %v, want only the release", n)
 	}
 }
@@ -104,9 +105,9 @@ func TestChannelsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
 	c := srv.Client()
 	var stops []func()
 	for i := range 1200 {
-		heard := make(chan broker.What, 10)
-		stops = append(stops, s.Listen(fmt.Sprintf("n%d", i%600), broker.Exclusive, func(n broker.Notice) { heard <- n.What }))
-		await(t, heard, broker.NoticeListening)
+		heard := make(chan lock.What, 10)
+		stops = append(stops, s.Listen(fmt.Sprintf("n%d", i%600), lock.Exclusive, func(n lock.Notice) { heard <- n.What }))
+		await(t, heard, lock.NoticeListening)
 	}
 	channels := func() int {
 		l, err := c.PubSubChannels(t.Context(), "*").Result()
@@ -132,11 +133,11 @@ func TestChannelsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
 		return nil
 	})
 	cycle(t, s, "n0")
-	await(t, stays, broker.NoticeReleased)
+	await(t, stays, lock.NoticeReleased)
 	cycle(t, s, "n1")
 	again := listen(t, s, "n1")
 	cycle(t, s, "n1")
-	await(t, again, broker.NoticeReleased)
+	await(t, again, lock.NoticeReleased)
 }
 
 func TestNoReleaseIsMissedBetweenListeningAndStop(t *testing.T) {
@@ -149,13 +150,13 @@ func TestNoReleaseIsMissedBetweenListeningAndStop(t *testing.T) {
 		wg.Go(func() {
 			for i := range 100 {
 				name := fmt.Sprintf("n%d", (w+i)%3)
-				heard := make(chan broker.What, 1000)
-				stop := s.Listen(name, broker.Exclusive, func(n broker.Notice) { heard <- n.What })
-				await(t, heard, broker.NoticeListening)
+				heard := make(chan lock.What, 1000)
+				stop := s.Listen(name, lock.Exclusive, func(n lock.Notice) { heard <- n.What })
+				await(t, heard, lock.NoticeListening)
 				if err := s.pipe.Publish(t.Context(), channelKey(name), "0").Err(); err != nil {
 					t.Error(err)
 				}
-				await(t, heard, broker.NoticeReleased)
+				await(t, heard, lock.NoticeReleased)
 				stop()
 			}
 		})
@@ -180,7 +181,7 @@ func TestForcedReleasesOfOthersAreNotHeard(t *testing.T) {
 	}
 	for _, from := range []*Store{otherDB, otherPrefix, twin} {
 		acquire(t, from, claim("n", "o"))
-		if held, err := from.ForceRelease(t.Context(), "n", broker.Exclusive); err != nil || !held {
+		if held, err := from.ForceRelease(t.Context(), "n", lock.Exclusive); err != nil || !held {
 			t.Fatalf("got %v, %v", held, err)
 		}
 	}
@@ -204,14 +205,14 @@ func TestCloseEndsListening(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := make(chan broker.What, 10)
-	stop := s.Listen("n", broker.Exclusive, func(n broker.Notice) { heard <- n.What })
-	await(t, heard, broker.NoticeListening)
+	heard := make(chan lock.What, 10)
+	stop := s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })
+	await(t, heard, lock.NoticeListening)
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 	stop()
 	_, err = s.Acquire(t.Context(), claim("n", "o"))
-	wantErr(t, err, broker.ErrUnavailable)
-	wantErr(t, renewOne(t.Context(), s, "n", "o", 1), broker.ErrUnavailable)
+	wantErr(t, err, lock.ErrUnavailable)
+	wantErr(t, renewOne(t.Context(), s, "n", "o", 1), lock.ErrUnavailable)
 }

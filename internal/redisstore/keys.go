@@ -3,7 +3,7 @@ package redisstore
 import (
 	"strings"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // The helper keys of a name, as Redisson calls them.
@@ -97,7 +97,7 @@ func rwChannel(n string) string     { return helperKey(rwPrefix, n) }
 func permitChannel(n string) string { return helperKey(permitPrefix, n) }
 
 // waiterChannel is where a fair waiter of N is told by Redisson that it may take it.
-func waiterChannel(n string, o broker.Owner) string { return channelKey(n) + ":" + string(o) }
+func waiterChannel(n string, o lock.Owner) string { return channelKey(n) + ":" + string(o) }
 
 // newsChannel is lockd's own channel of N, see news.lua.
 func newsChannel(n string) string { return newsPrefix + ":" + n }

@@ -7,27 +7,28 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-var kinds = []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write, broker.Semaphore}
+var kinds = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore}
 
 // usual is a claim of a kind with what that needs.
-func usual(kind broker.Kind, name string, o broker.Owner) broker.Claim {
+func usual(kind lock.Kind, name string, o lock.Owner) lock.Claim {
 	c := kindClaim(kind, name, o)
 	switch kind {
-	case broker.Semaphore:
+	case lock.Semaphore:
 		c.Permits, c.Limit = 1, 2
-	case broker.Fair, broker.Write:
+	case lock.Fair, lock.Write:
 		c.Place = place
 	default:
 	}
 	return c
 }
 
-func renewal(c broker.Claim, f broker.Fence) broker.Renewal {
-	return broker.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, TTL: lease, Permits: c.Permits}
+func renewal(c lock.Claim, f lock.Fence) lock.Renewal {
+	return lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, TTL: lease, Permits: c.Permits}
 }
 
 // The budget, for each kind: what nobody contends for costs one script, and a chunk of renewals of all kinds too.
@@ -42,12 +43,12 @@ func TestUncontendedOperationsOfEachKindAreOneScriptEach(t *testing.T) {
 			t.Errorf("%s was %d scripts, want 1", what, n)
 		}
 	}
-	var rs []broker.Renewal
+	var rs []lock.Renewal
 	for _, kind := range kinds {
 		c := usual(kind, "warm "+kind.String(), "o")
 		release(t, s, kindReturn(kind, c.Name, "o", acquire(t, s, c).Fence))
 		c.Name = kind.String()
-		var f broker.Fence
+		var f lock.Fence
 		count("an acquisition of "+c.Name, func() { f = acquire(t, s, c).Fence })
 		count("a release of "+c.Name, func() { release(t, s, kindReturn(kind, c.Name, "o", f)) })
 		rs = append(rs, renewal(c, acquire(t, s, c).Fence))
@@ -69,7 +70,7 @@ func TestUncontendedOperationsOfEachKindAreOneScriptEach(t *testing.T) {
 }
 
 // indexes are those of all.
-func indexes(rs []broker.Renewal) (all []int) {
+func indexes(rs []lock.Renewal) (all []int) {
 	for i := range rs {
 		all = append(all, i)
 	}
@@ -86,7 +87,7 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 			f := acquire(t, s, held).Fence
 			other := usual(kind, "busy", "o")
 			acquire(t, s, other)
-			if kind == broker.Fair {
+			if kind == lock.Fair {
 				_ = refused(t, s, usual(kind, "busy", "w"))
 			}
 			if err := c.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
@@ -94,29 +95,29 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 			}
 
 			_, err := s.Acquire(t.Context(), usual(kind, "m", "o"))
-			wantErr(t, err, broker.ErrStoreFull)
+			wantErr(t, err, lock.ErrStoreFull)
 			if st, err := s.Look(t.Context(), "m"); err != nil || st.Held || st.Kind != 0 {
 				t.Errorf("the refused name is %+v, %v, want nothing there", st, err)
 			}
 			again := acquire(t, s, held)
-			if again.Fence != f && kind != broker.Semaphore {
+			if again.Fence != f && kind != lock.Semaphore {
 				t.Errorf("the repetition got fence %d, want %d", again.Fence, f)
 			}
 			r := renewal(held, again.Fence)
 			r.TTL = 2 * lease
-			s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
 			if st, err := s.Look(t.Context(), "n"); err != nil || st.TTL <= lease {
 				t.Errorf("got %+v, %v, want it renewed", st, err)
 			}
-			if kind == broker.Fair {
-				got, err := s.Enlist(t.Context(), "busy", []broker.Owner{"w"}, place)
-				if err != nil || got[0] != broker.PlaceUnknown {
+			if kind == lock.Fair {
+				got, err := s.Enlist(t.Context(), "busy", []lock.Owner{"w"}, place)
+				if err != nil || got[0] != lock.PlaceUnknown {
 					t.Errorf("got %v, %v, want the place kept", got, err)
 				}
 			}
 			over := kindReturn(kind, "n", "o", again.Fence)
 			if !kind.Shared() {
-				over.Next = &broker.Successor{Owner: "heir", TTL: lease}
+				over.Next = &lock.Successor{Owner: "heir", TTL: lease}
 			}
 			if res := release(t, s, over); res.HandedOver != 0 {
 				release(t, s, kindReturn(kind, "n", "heir", res.HandedOver))
@@ -147,7 +148,7 @@ func TestForgottenScriptsOfEachKindAreSentAgain(t *testing.T) {
 		cl := usual(kind, kind.String(), "o")
 		f := acquire(t, s, cl).Fence
 		flush()
-		s.Renew(t.Context(), []broker.Renewal{renewal(cl, f)}, func(_ int, err error) { wantErr(t, err, nil) })
+		s.Renew(t.Context(), []lock.Renewal{renewal(cl, f)}, func(_ int, err error) { wantErr(t, err, nil) })
 		flush()
 		if _, err := s.Look(t.Context(), cl.Name); err != nil {
 			t.Error(err)
@@ -159,17 +160,17 @@ func TestForgottenScriptsOfEachKindAreSentAgain(t *testing.T) {
 			t.Error(err)
 		}
 		flush()
-		if _, err := s.AcquireAll(t.Context(), []broker.Claim{usual(kind, "all", "o")}); err != nil {
+		if _, err := s.AcquireAll(t.Context(), []lock.Claim{usual(kind, "all", "o")}); err != nil {
 			t.Error(err)
 		}
 		c.Del(t.Context(), "all")
 	}
 	flush()
-	_, err := s.Enlist(t.Context(), "n", []broker.Owner{"w"}, place)
+	_, err := s.Enlist(t.Context(), "n", []lock.Owner{"w"}, place)
 	flush()
-	err = errors.Join(err, s.Leave(t.Context(), "n", broker.Fair, []broker.Owner{"w"}))
+	err = errors.Join(err, s.Leave(t.Context(), "n", lock.Fair, []lock.Owner{"w"}))
 	flush()
-	if err = errors.Join(err, s.Leave(t.Context(), "n", broker.Write, []broker.Owner{"w"})); err != nil {
+	if err = errors.Join(err, s.Leave(t.Context(), "n", lock.Write, []lock.Owner{"w"})); err != nil {
 		t.Error(err)
 	}
 }
@@ -189,20 +190,20 @@ func TestOtherThingsAreAMismatchForEachKind(t *testing.T) {
 			_, acquireErr := s.Acquire(ctx, usual(kind, name, "o"))
 			_, releaseErr := s.Release(ctx, kindReturn(kind, name, "o", 0))
 			_, forceErr := s.ForceRelease(ctx, name, kind)
-			_, allErr := s.AcquireAll(ctx, []broker.Claim{kindClaim(broker.Exclusive, "free", "o"), usual(kind, name, "o")})
+			_, allErr := s.AcquireAll(ctx, []lock.Claim{kindClaim(lock.Exclusive, "free", "o"), usual(kind, name, "o")})
 			for what, err := range map[string]error{"acquire": acquireErr, "release": releaseErr, "force": forceErr, "all": allErr} {
-				if !errors.Is(err, broker.ErrKindMismatch) {
+				if !errors.Is(err, lock.ErrKindMismatch) {
 					t.Errorf("%s %v at %s: got %v, want a mismatch", what, kind, name, err)
 				}
 			}
-			s.Renew(ctx, []broker.Renewal{renewal(usual(kind, name, "o"), 1)}, func(_ int, err error) {
-				wantErr(t, err, broker.ErrNotHeld)
+			s.Renew(ctx, []lock.Renewal{renewal(usual(kind, name, "o"), 1)}, func(_ int, err error) {
+				wantErr(t, err, lock.ErrNotHeld)
 			})
 		}
 		_, err := s.Look(ctx, name)
-		wantErr(t, err, broker.ErrKindMismatch)
-		_, err = s.Enlist(ctx, name, []broker.Owner{"w"}, place)
-		wantErr(t, err, broker.ErrKindMismatch)
+		wantErr(t, err, lock.ErrKindMismatch)
+		_, err = s.Enlist(ctx, name, []lock.Owner{"w"}, place)
+		wantErr(t, err, lock.ErrKindMismatch)
 		if after := c.Dump(ctx, name).Val(); before != after {
 			t.Errorf("%s was changed", name)
 		}
@@ -215,7 +216,7 @@ func TestOtherThingsAreAMismatchForEachKind(t *testing.T) {
 func TestReplicasConfirmNoHoldOfAnyKind(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
-	var rs []broker.Renewal
+	var rs []lock.Renewal
 	for _, kind := range kinds {
 		c := usual(kind, kind.String(), "o")
 		r := renewal(c, acquire(t, s, c).Fence)
@@ -226,14 +227,14 @@ func TestReplicasConfirmNoHoldOfAnyKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rs {
-		s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) { wantErr(t, err, broker.ErrUnavailable) })
+		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, lock.ErrUnavailable) })
 	}
 }
 
 func TestAFullRedisGrantsNoneOfSeveral(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
-	var cs []broker.Claim
+	var cs []lock.Claim
 	for _, kind := range kinds {
 		c := usual(kind, kind.String(), "o")
 		c.Place = 0
@@ -243,7 +244,7 @@ func TestAFullRedisGrantsNoneOfSeveral(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.AcquireAll(t.Context(), cs)
-	wantErr(t, err, broker.ErrStoreFull)
+	wantErr(t, err, lock.ErrStoreFull)
 	if err := srv.Client().ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -260,19 +261,19 @@ func TestAFullRedisGrantsNoneOfSeveral(t *testing.T) {
 	}
 	again, err := s.AcquireAll(t.Context(), cs)
 	for i, g := range again {
-		if same := g.Fence == first[i].Fence; same != (cs[i].Kind != broker.Semaphore) || g.TTL < lease-5*time.Second {
+		if same := g.Fence == first[i].Fence; same != (cs[i].Kind != lock.Semaphore) || g.TTL < lease-5*time.Second {
 			t.Errorf("%v: got %+v again after %+v", cs[i].Kind, g, first[i])
 		}
 	}
 	wantErr(t, err, nil)
 	for i := range cs {
 		cs[i].Permits *= 2
-		if cs[i].Kind == broker.Read {
-			cs[i].Kind = broker.Write // another reader need not wait
+		if cs[i].Kind == lock.Read {
+			cs[i].Kind = lock.Write // another reader need not wait
 		}
 		cs[i].Owner = "other"
 		_, err := s.AcquireAll(t.Context(), cs[i:i+1])
-		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != cs[i].Name {
+		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != cs[i].Name {
 			t.Errorf("%v: got %v, want it held", cs[i].Kind, err)
 		}
 	}
@@ -282,7 +283,7 @@ func TestManyNamesAtOnce(t *testing.T) {
 	srv := redistest.Start(t)
 	srv.BusyScripts("it takes more than a request may ask for")
 	s := open(t, quick(srv))
-	var cs []broker.Claim
+	var cs []lock.Claim
 	for i := range 500 {
 		c := usual(kinds[i%len(kinds)], fmt.Sprintf("n%d", i), "o")
 		c.Place = 0
@@ -295,7 +296,7 @@ func TestManyNamesAtOnce(t *testing.T) {
 	cs[499].Name = "other"
 	cs[250].Owner = "other" // exclusive
 	_, err = s.AcquireAll(t.Context(), cs)
-	if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "n250" || held.HeldBy != "o" {
+	if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != "n250" || held.HeldBy != "o" {
 		t.Errorf("got %v, want n250 held by o", err)
 	}
 	if st, err := s.Look(t.Context(), "other"); err != nil || st.Held {

@@ -3,7 +3,8 @@ package redisstore
 import (
 	"testing"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -11,14 +12,14 @@ import (
 func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
 	s := open(t, quick(redistest.Start(t)))
 	f := acquire(t, s, claim("n", "o")).Fence
-	r := broker.Renewal{Name: "n", Kind: broker.Exclusive, Owner: "o", Fence: f, TTL: lease}
-	renew := func(r broker.Renewal) (err error) {
-		s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, e error) { err = e })
+	r := lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: lease}
+	renew := func(r lock.Renewal) (err error) {
+		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
 		return err
 	}
 	wantErr(t, renew(r), nil)
 	s.steady.close()
-	wantErr(t, renew(r), broker.ErrUnavailable)
+	wantErr(t, renew(r), lock.ErrUnavailable)
 	_, err := s.Extend(t.Context(), r)
 	wantErr(t, err, nil)
 	r.TTL = 0

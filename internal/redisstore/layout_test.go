@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -70,11 +71,11 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 	for name, do := range map[string]struct {
 		set   []any
 		pttl  time.Duration
-		by    broker.Owner
+		by    lock.Owner
 		after time.Duration
 	}{
 		"plain":       {[]any{"uuid:1", 2}, time.Minute, "uuid:1", time.Minute},
-		"without TTL": {[]any{"uuid:1", 1}, 0, "uuid:1", broker.NoTTL},
+		"without TTL": {[]any{"uuid:1", 1}, 0, "uuid:1", lock.NoTTL},
 		"one reader":  {[]any{"mode", "read", "uuid:1", 1}, time.Minute, "uuid:1", time.Minute},
 		"two readers": {[]any{"mode", "read", "uuid:1", 1, "uuid:2", 1}, time.Minute, "", time.Minute},
 		"our reader":  {[]any{"mode", "read", "o", 1}, time.Minute, "o", time.Minute},
@@ -87,20 +88,20 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 		}
 		before := c.HGetAll(ctx, name).Val()
 		_, err := s.Acquire(ctx, claim(name, "o"))
-		held, ok := errors.AsType[*broker.HeldError](err)
+		held, ok := errors.AsType[*lock.HeldError](err)
 		if !ok || held.HeldBy != do.by || held.RetryAfter > do.after || held.RetryAfter < do.after-5*time.Second {
 			t.Errorf("%s: got %v, want it held by %q for %v", name, err, do.by, do.after)
 		}
 		_, err = s.Release(ctx, giveBack(name, "o", 0))
-		wantErr(t, err, broker.ErrNotHeld)
+		wantErr(t, err, lock.ErrNotHeld)
 		if after := c.HGetAll(ctx, name).Val(); !maps.Equal(before, after) {
 			t.Errorf("%s: got %v, want it as it was, %v", name, after, before)
 		}
 	}
 	c.Set(ctx, "{one reader}:uuid:1:rwlock_timeout:1", 1, time.Minute) // as a reader of Redisson has it
-	_, err := s.ForceRelease(ctx, "one reader", broker.Exclusive)
-	wantErr(t, err, broker.ErrKindMismatch)
-	for name, want := range map[string]broker.Kind{"one reader": broker.Read, "plain": broker.Exclusive} {
+	_, err := s.ForceRelease(ctx, "one reader", lock.Exclusive)
+	wantErr(t, err, lock.ErrKindMismatch)
+	for name, want := range map[string]lock.Kind{"one reader": lock.Read, "plain": lock.Exclusive} {
 		if st, err := s.Look(ctx, name); err != nil || st.Kind != want || st.Owner != "uuid:1" {
 			t.Errorf("%s: got %+v, %v, want kind %v", name, st, err, want)
 		}
@@ -116,10 +117,10 @@ func TestFencesGoOnFromThoseOfRedisson(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		if f := acquire(t, s, claim("n", "o")).Fence; f != far+1+broker.Fence(i) {
+		if f := acquire(t, s, claim("n", "o")).Fence; f != far+1+lock.Fence(i) {
 			t.Errorf("got fence %d, want %d", f, far+1+i)
 		}
-		if n, err := s.ForceRelease(t.Context(), "n", broker.Exclusive); err != nil || !n {
+		if n, err := s.ForceRelease(t.Context(), "n", lock.Exclusive); err != nil || !n {
 			t.Fatal(n, err)
 		}
 	}
@@ -138,7 +139,7 @@ func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := s.Acquire(t.Context(), claim("n", "o"))
-		wantErr(t, err, broker.ErrKindMismatch)
+		wantErr(t, err, lock.ErrKindMismatch)
 		if st, err := s.Look(t.Context(), "n"); err != nil || st.Held {
 			t.Errorf("fence %q: got %+v, %v, want the name free", text, st, err)
 		}
@@ -146,7 +147,7 @@ func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
 	c.Del(t.Context(), tokenKey("n"))
 	c.RPush(t.Context(), tokenKey("n"), "x")
 	_, err := s.Acquire(t.Context(), claim("n", "o"))
-	wantErr(t, err, broker.ErrKindMismatch)
+	wantErr(t, err, lock.ErrKindMismatch)
 }
 
 func TestAHoldOutlivesItsFenceKey(t *testing.T) {
@@ -169,7 +170,7 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 
 	forget()
 	over := giveBack("n", "o", f)
-	over.Next = &broker.Successor{Owner: "heir", TTL: lease}
+	over.Next = &lock.Successor{Owner: "heir", TTL: lease}
 	res, err := s.Release(t.Context(), over)
 	if err != nil || res.HandedOver <= f {
 		t.Errorf("the hand-over gave %+v, %v, want a fence above %d", res, err, f)
@@ -208,16 +209,16 @@ func TestOtherThingsInAChunkDoNotSpoilIt(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	var rs []broker.Renewal
+	var rs []lock.Renewal
 	for _, name := range []string{"string", "fence", "good"} {
 		f := acquire(t, s, claim(name, "o")).Fence
-		rs = append(rs, broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: "o", Fence: f, TTL: lease})
+		rs = append(rs, lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: lease})
 	}
 	c.Set(t.Context(), "string", "x", 0)
 	c.Del(t.Context(), tokenKey("fence"))
 	c.RPush(t.Context(), tokenKey("fence"), "x")
 	s.Renew(t.Context(), rs, func(i int, err error) {
-		wantErr(t, err, []error{broker.ErrNotHeld, nil, nil}[i])
+		wantErr(t, err, []error{lock.ErrNotHeld, nil, nil}[i])
 	})
 }
 
@@ -231,11 +232,11 @@ func TestUncontendedOperationsAreOneScriptEach(t *testing.T) {
 	if n := srv.ScriptCalls() - before; n != 1 {
 		t.Errorf("an acquisition was %d scripts, want 1", n)
 	}
-	wantErr(t, renewOne(t.Context(), s, "warm", "o", 1), broker.ErrNotHeld) // loads the script
+	wantErr(t, renewOne(t.Context(), s, "warm", "o", 1), lock.ErrNotHeld) // loads the script
 	before = srv.ScriptCalls()
-	var rs []broker.Renewal
+	var rs []lock.Renewal
 	for range renewChunk {
-		rs = append(rs, broker.Renewal{Name: "n", Kind: broker.Exclusive, Owner: "o", Fence: g.Fence, TTL: lease})
+		rs = append(rs, lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: "o", Fence: g.Fence, TTL: lease})
 	}
 	s.Renew(t.Context(), rs, func(_ int, err error) { wantErr(t, err, nil) })
 	if n := srv.ScriptCalls() - before; n != 1 {
@@ -254,15 +255,15 @@ func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
 	srv := redistest.Start(t)
 	s, c := open(t, quick(srv)), srv.Client()
 	ctx := t.Context()
-	for _, k := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write} {
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
 		c.Set(ctx, tokenKey("n"), 41, 0) // as an RFencedLock makes it
-		claim := broker.Claim{Name: "n", Kind: k, Owner: "o", Count: 1, TTL: time.Minute}
+		claim := lock.Claim{Name: "n", Kind: k, Owner: "o", Count: 1, TTL: time.Minute}
 		for range 2 {
 			g, err := s.Acquire(ctx, claim)
 			if err != nil || g.Fence <= 41 {
 				t.Fatalf("%v: got %+v, %v", k, g, err)
 			}
-			s.Renew(ctx, []broker.Renewal{{Name: "n", Kind: k, Owner: "o", TTL: time.Minute}}, func(_ int, err error) {
+			s.Renew(ctx, []lock.Renewal{{Name: "n", Kind: k, Owner: "o", TTL: time.Minute}}, func(_ int, err error) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -271,7 +272,7 @@ func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
 				t.Errorf("%v: the fence key ends in %v", k, ttl)
 			}
 		}
-		if _, err := s.Release(ctx, broker.Return{Name: "n", Kind: k, Owner: "o"}); err != nil {
+		if _, err := s.Release(ctx, lock.Return{Name: "n", Kind: k, Owner: "o"}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -5,18 +5,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Listen implements broker.Store.
-func (s *Store) Listen(name string, kind broker.Kind, notify func(broker.Notice)) (stop func()) {
+func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
 	n := s.prefix + name
 	switch kind {
-	case broker.Fair:
+	case lock.Fair:
 		return s.hub.listen(newsChannel(n), turns(notify))
-	case broker.Read, broker.Write:
+	case lock.Read, lock.Write:
 		return s.hub.listen(rwChannel(n), released(notify))
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return s.hub.listen(permitChannel(n), released(notify))
 	default:
 		return s.hub.listen(channelKey(n), released(notify))
@@ -27,27 +27,27 @@ func (s *Store) Listen(name string, kind broker.Kind, notify func(broker.Notice)
 const echo = "00"
 
 // released tells of messages of any content.
-func released(notify func(broker.Notice)) func(heard) {
+func released(notify func(lock.Notice)) func(heard) {
 	return func(h heard) {
 		if !presence(h, notify) && h.message != echo {
-			notify(broker.Notice{What: broker.NoticeReleased})
+			notify(lock.Notice{What: lock.NoticeReleased})
 		}
 	}
 }
 
 // presence tells that a channel can be heard or not, if that is what was heard.
-func presence(h heard, notify func(broker.Notice)) bool {
+func presence(h heard, notify func(lock.Notice)) bool {
 	switch {
 	case h.live:
-		notify(broker.Notice{What: broker.NoticeListening})
+		notify(lock.Notice{What: lock.NoticeListening})
 	case h.deaf:
-		notify(broker.Notice{What: broker.NoticeDeaf})
+		notify(lock.Notice{What: lock.NoticeDeaf})
 	}
 	return h.live || h.deaf
 }
 
 // turns tells of news to fair waiters.
-func turns(notify func(broker.Notice)) func(heard) {
+func turns(notify func(lock.Notice)) func(heard) {
 	return func(h heard) {
 		if presence(h, notify) {
 			return
@@ -59,10 +59,10 @@ func turns(notify func(broker.Notice)) func(heard) {
 }
 
 // ListenTurn implements broker.Store: Redisson has a channel for each waiter.
-func (s *Store) ListenTurn(name string, o broker.Owner, notify func(broker.Notice)) (stop func()) {
+func (s *Store) ListenTurn(name string, o lock.Owner, notify func(lock.Notice)) (stop func()) {
 	return s.hub.listenBriefly(waiterChannel(s.prefix+name, o), func(h heard) {
 		if !presence(h, notify) {
-			notify(broker.Notice{What: broker.NoticeReleased, For: o})
+			notify(lock.Notice{What: lock.NoticeReleased, For: o})
 		}
 	})
 }
@@ -82,8 +82,8 @@ const (
 )
 
 // endCauses are those that news.lua names.
-var endCauses = map[string]broker.EndCause{
-	"released": broker.EndReleased, "handed": broker.EndHandedOver, "forced": broker.EndForced,
+var endCauses = map[string]lock.EndCause{
+	"released": lock.EndReleased, "handed": lock.EndHandedOver, "forced": lock.EndForced,
 }
 
 func parseNews(message string) tidings {
@@ -99,11 +99,11 @@ func parseNews(message string) tidings {
 }
 
 // turn is what the waiter is told.
-func (m tidings) turn() broker.Notice {
+func (m tidings) turn() lock.Notice {
 	const longest = uint64(365 * 24 * time.Hour / time.Millisecond) // whatever others write
-	n := broker.Notice{What: broker.NoticeReleased, For: broker.Owner(m.who)}
+	n := lock.Notice{What: lock.NoticeReleased, For: lock.Owner(m.who)}
 	if m.what == tidingsTurn && m.number > 0 {
-		n.What, n.After = broker.NoticeTurn, time.Duration(min(m.number, longest))*time.Millisecond //nolint:gosec // bounded
+		n.What, n.After = lock.NoticeTurn, time.Duration(min(m.number, longest))*time.Millisecond //nolint:gosec // bounded
 	}
 	return n
 }

@@ -7,28 +7,28 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/lockd-io/lockd/internal/lock"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/redis/go-redis/v9"
 )
 
 // Look implements broker.Store.
-func (s *Store) Look(ctx context.Context, name string) (broker.State, error) {
+func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
 	st, err := s.look(ctx, name)
 	if err != nil {
-		return broker.State{}, fmt.Errorf("look at %q: %w", name, err)
+		return lock.State{}, fmt.Errorf("look at %q: %w", name, err)
 	}
 	return st, nil
 }
 
-func (s *Store) look(ctx context.Context, name string) (broker.State, error) {
-	if err := begin(ctx, broker.Exclusive); err != nil {
-		return broker.State{}, err
+func (s *Store) look(ctx context.Context, name string) (lock.State, error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
+		return lock.State{}, err
 	}
 	n := s.prefix + name
 	a, err := s.ask(ctx, s.scripts.look, lookKeys(n), holdBase(n))
 	if err != nil {
-		return broker.State{}, err
+		return lock.State{}, err
 	}
 	st := stateOf(name, &a)
 	return st, a.err
@@ -39,26 +39,26 @@ func lookKeys(n string) []string {
 }
 
 // kindsByName are what look.lua calls them.
-var kindsByName = map[string]broker.Kind{
-	broker.Exclusive.String(): broker.Exclusive, broker.Read.String(): broker.Read, broker.Write.String(): broker.Write,
-	broker.Semaphore.String(): broker.Semaphore,
+var kindsByName = map[string]lock.Kind{
+	lock.Exclusive.String(): lock.Exclusive, lock.Read.String(): lock.Read, lock.Write.String(): lock.Write,
+	lock.Semaphore.String(): lock.Semaphore,
 }
 
 // stateOf reads an answer of look.lua.
-func stateOf(name string, a *answer) broker.State {
-	st := broker.State{
+func stateOf(name string, a *answer) lock.State {
+	st := lock.State{
 		Name: name, Kind: kindsByName[a.text(0)], Held: a.int(1) == 1, Limit: a.number(7), Queued: a.number(8),
 	}
-	if st.Queued > 0 && st.Kind <= broker.Exclusive {
-		st.Kind = broker.Fair
+	if st.Queued > 0 && st.Kind <= lock.Exclusive {
+		st.Kind = lock.Fair
 	}
 	if fence, err := strconv.ParseUint(a.text(3), 10, 64); err == nil {
-		st.Fence = broker.Fence(fence)
+		st.Fence = lock.Fence(fence)
 	}
 	if !st.Held {
 		return st
 	}
-	st.TTL, st.Owner, st.Holders = ttlOf(a.int(2)), broker.Owner(a.text(4)), a.number(6)
+	st.TTL, st.Owner, st.Holders = ttlOf(a.int(2)), lock.Owner(a.text(4)), a.number(6)
 	if count, err := strconv.ParseUint(a.text(5), 10, 32); err == nil { // else not a count of Redisson's or ours
 		st.Count = uint32(count)
 	}
@@ -76,7 +76,7 @@ const (
 
 // List implements broker.Store. It finds names by their fence keys, so a lock that only Redisson ever took is not
 // listed. A page may be a little larger than size, as Redis gives keys in lumps.
-func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]broker.State, string, error) {
+func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	page, next, err := s.list(ctx, prefix, cursor, size)
 	if err != nil {
 		return nil, "", fmt.Errorf("list %q: %w", prefix, err)
@@ -84,8 +84,8 @@ func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]br
 	return page, next, nil
 }
 
-func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]broker.State, string, error) {
-	if err := begin(ctx, broker.Exclusive); err != nil {
+func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
 		return nil, "", err
 	}
 	at, err := parseCursor(cursor)
@@ -94,7 +94,7 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]br
 	}
 	step := int64(max(10, min(size, maxStep)))
 	for range listSteps {
-		var page []broker.State
+		var page []lock.State
 		if page, at, err = s.listStep(ctx, prefix, at, step); err != nil {
 			return nil, "", err
 		}
@@ -109,7 +109,7 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]br
 }
 
 // listStep makes one step of SCAN and looks at what it found.
-func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int64) ([]broker.State, uint64, error) {
+func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int64) ([]lock.State, uint64, error) {
 	// It may have to make its connection first.
 	ctx, cancel := context.WithTimeoutCause(ctx, s.connectTime+s.opTimeout, errOpTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int
 }
 
 // lookAll returns the states of those locks that are held, in one round trip.
-func (s *Store) lookAll(ctx context.Context, ns []string) ([]broker.State, error) {
+func (s *Store) lookAll(ctx context.Context, ns []string) ([]lock.State, error) {
 	if len(ns) == 0 {
 		return nil, nil
 	}
@@ -147,12 +147,12 @@ func (s *Store) lookAll(ctx context.Context, ns []string) ([]broker.State, error
 	if err != nil && !errors.As(err, new(redis.Error)) {
 		return nil, s.failed(err)
 	}
-	var page []broker.State
+	var page []lock.State
 	for i, n := range ns {
 		list, err := cmds[i].Slice()
 		switch {
 		case err == nil:
-		case errors.Is(meaning(err), broker.ErrKindMismatch):
+		case errors.Is(meaning(err), lock.ErrKindMismatch):
 			continue // the name is in use for something else
 		default:
 			return nil, s.failed(err)
@@ -178,8 +178,8 @@ func parseCursor(cursor string) (uint64, error) {
 	text, known := strings.CutPrefix(cursor, cursorMark)
 	at, err := strconv.ParseUint(text, 36, 64)
 	if !known || err != nil || at == 0 {
-		return 0, &broker.InvalidError{
-			Field: "page_token", Reason: broker.ReasonPage, Detail: "not a page token of this store",
+		return 0, &lock.InvalidError{
+			Field: "page_token", Reason: lock.ReasonPage, Detail: "not a page token of this store",
 		}
 	}
 	return at, nil

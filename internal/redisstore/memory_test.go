@@ -8,7 +8,7 @@ import (
 	"time"
 	"weak"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -21,7 +21,7 @@ func TestForgottenNamesLeaveNoMemoryBehind(t *testing.T) {
 	listen(t, s, "stays")
 	var stops []func()
 	for i := range 1000 {
-		stops = append(stops, s.Listen(fmt.Sprint("name ", i), broker.Exclusive, func(broker.Notice) {}))
+		stops = append(stops, s.Listen(fmt.Sprint("name ", i), lock.Exclusive, func(lock.Notice) {}))
 	}
 	var known []weak.Pointer[topic]
 	s.hub.mu.Lock()

@@ -3,9 +3,10 @@ package redisstore
 import (
 	"errors"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/broker/observe"
 )
 
@@ -63,11 +64,11 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 func (m *metrics) failed(meaning error) {
 	kind := "outcome_unknown"
 	switch {
-	case errors.Is(meaning, broker.ErrUnavailable):
+	case errors.Is(meaning, lock.ErrUnavailable):
 		kind = "unavailable"
-	case errors.Is(meaning, broker.ErrStoreFull):
+	case errors.Is(meaning, lock.ErrStoreFull):
 		kind = "store_full"
-	case errors.Is(meaning, broker.ErrKindMismatch):
+	case errors.Is(meaning, lock.ErrKindMismatch):
 		kind = "kind_mismatch"
 	}
 	m.failures.WithLabelValues(kind).Inc()

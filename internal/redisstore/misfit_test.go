@@ -8,9 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -31,7 +32,7 @@ func misfitCalls() []misfitCall {
 	nothing := func(*testing.T, *Store) {}
 	for _, k := range allKindsHere {
 		claim := kindClaim(k, "n", "u:7")
-		if k == broker.Semaphore {
+		if k == lock.Semaphore {
 			claim = permitsClaim("n", "u:7", 1, 1)
 		}
 		held := func(t *testing.T, s *Store) { acquire(t, s, claim) }
@@ -42,7 +43,7 @@ func misfitCalls() []misfitCall {
 		add(k.String()+" acquire again", keys, held, func(t *testing.T, s *Store) error { return acquireErr(t, s, claim) })
 		add(k.String()+" acquire what is held", keys, held, func(t *testing.T, s *Store) error { return acquireErr(t, s, other) })
 		add(k.String()+" acquire all", keys, nothing, func(t *testing.T, s *Store) error {
-			_, err := s.AcquireAll(t.Context(), []broker.Claim{kindClaim(broker.Exclusive, "m", "u:7"), claim})
+			_, err := s.AcquireAll(t.Context(), []lock.Claim{kindClaim(lock.Exclusive, "m", "u:7"), claim})
 			return err
 		})
 		add(k.String()+" release", keys, held, func(t *testing.T, s *Store) error { return releaseErr(t, s, kindReturn(k, "n", "u:7", 0)) })
@@ -54,7 +55,7 @@ func misfitCalls() []misfitCall {
 			return err
 		})
 		add(k.String()+" renew", keys, held, func(t *testing.T, s *Store) (err error) {
-			s.Renew(t.Context(), []broker.Renewal{{Name: "n", Kind: k, Owner: "u:7", TTL: lease, Permits: claim.Permits}},
+			s.Renew(t.Context(), []lock.Renewal{{Name: "n", Kind: k, Owner: "u:7", TTL: lease, Permits: claim.Permits}},
 				func(_ int, e error) { err = e })
 			return err
 		})
@@ -65,11 +66,11 @@ func misfitCalls() []misfitCall {
 		if !k.Shared() {
 			add(k.String()+" hand over", keys, held, func(t *testing.T, s *Store) error {
 				r := kindReturn(k, "n", "u:7", 0)
-				r.Next = &broker.Successor{Owner: "u:8", TTL: lease}
+				r.Next = &lock.Successor{Owner: "u:8", TTL: lease}
 				return releaseErr(t, s, r)
 			})
 		}
-		if k != broker.Semaphore {
+		if k != lock.Semaphore {
 			add(k.String()+" hold twice, then once", keys, held, func(t *testing.T, s *Store) error {
 				st, _ := s.Look(t.Context(), "n")
 				twice := claim
@@ -81,30 +82,30 @@ func misfitCalls() []misfitCall {
 		}
 		if k.Placed() {
 			add(k.String()+" leave", keys, held, func(t *testing.T, s *Store) error {
-				return s.Leave(t.Context(), "n", k, []broker.Owner{"u:8"})
+				return s.Leave(t.Context(), "n", k, []lock.Owner{"u:8"})
 			})
 		}
 	}
-	add("enlist", misfitKeys(broker.Fair, "u:7", "u:8"), nothing, func(t *testing.T, s *Store) error {
-		_, err := s.Enlist(t.Context(), "n", []broker.Owner{"u:8"}, time.Minute)
+	add("enlist", misfitKeys(lock.Fair, "u:7", "u:8"), nothing, func(t *testing.T, s *Store) error {
+		_, err := s.Enlist(t.Context(), "n", []lock.Owner{"u:8"}, time.Minute)
 		return err
 	})
 	return calls
 }
 
-var allKindsHere = []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write, broker.Semaphore}
+var allKindsHere = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore}
 
 // misfitKeys are all keys that the scripts of a kind use for n.
-func misfitKeys(k broker.Kind, owners ...string) []string {
-	keys := map[broker.Kind]func(string) []string{
-		broker.Exclusive: plainKeys, broker.Fair: fairKeys, broker.Read: rwKeys, broker.Write: rwKeys,
-		broker.Semaphore: permitKeys,
+func misfitKeys(k lock.Kind, owners ...string) []string {
+	keys := map[lock.Kind]func(string) []string{
+		lock.Exclusive: plainKeys, lock.Fair: fairKeys, lock.Read: rwKeys, lock.Write: rwKeys,
+		lock.Semaphore: permitKeys,
 	}[k]("n")
 	for _, o := range owners {
 		switch k {
-		case broker.Read:
+		case lock.Read:
 			keys = append(keys, holdBase("n")+o+":rwlock_timeout:1", holdBase("n")+o+":rwlock_timeout:2")
-		case broker.Write:
+		case lock.Write:
 			keys = append(keys, holdBase("n")+o+":write:lockd_fence")
 		default: // no keys of single holds
 		}
@@ -112,12 +113,12 @@ func misfitKeys(k broker.Kind, owners ...string) []string {
 	return keys
 }
 
-func acquireErr(t *testing.T, s *Store, c broker.Claim) error {
+func acquireErr(t *testing.T, s *Store, c lock.Claim) error {
 	_, err := s.Acquire(t.Context(), c)
 	return err
 }
 
-func releaseErr(t *testing.T, s *Store, r broker.Return) error {
+func releaseErr(t *testing.T, s *Store, r lock.Return) error {
 	_, err := s.Release(t.Context(), r)
 	return err
 }
@@ -161,9 +162,9 @@ func TestAKeyOfAnotherTypeNeverFailsAScriptHalfWay(t *testing.T) {
 				err := call.call(t, s)
 				where := fmt.Sprintf("%s with a %s at %s", call.name, what, key)
 				switch {
-				case errors.Is(err, broker.ErrOutcomeUnknown):
+				case errors.Is(err, lock.ErrOutcomeUnknown):
 					t.Errorf("%s: no check found it: %v", where, err)
-				case errors.Is(err, broker.ErrKindMismatch) && !strings.Contains(call.name, "then once"):
+				case errors.Is(err, lock.ErrKindMismatch) && !strings.Contains(call.name, "then once"):
 					definite++
 					if after := keyspace(t, c); !maps.Equal(after, planted) {
 						t.Errorf("%s: got %v, but it changed\n%v\nto\n%v", where, err, planted, after)

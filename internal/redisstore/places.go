@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/lockd-io/lockd/internal/lock"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/redis/go-redis/v9"
 )
 
 // placeChunk is how many waiters one script call is about.
@@ -17,12 +17,12 @@ const placeChunk = 500
 
 // Enlist implements broker.Store. Of very many waiters it may have done some when it fails.
 func (s *Store) Enlist(
-	ctx context.Context, name string, owners []broker.Owner, place time.Duration,
+	ctx context.Context, name string, owners []lock.Owner, place time.Duration,
 ) ([]int, error) {
 	n := s.prefix + name
 	answers := make([]int, 0, len(owners))
 	for some := range slices.Chunk(owners, placeChunk) {
-		a, err := s.askPlaces(ctx, broker.Fair, s.scripts.enlist, fairKeys(n), some, millis(place), channelKey(n))
+		a, err := s.askPlaces(ctx, lock.Fair, s.scripts.enlist, fairKeys(n), some, millis(place), channelKey(n))
 		if err == nil {
 			for i := range some {
 				answers = append(answers, int(a.int(i)))
@@ -37,14 +37,14 @@ func (s *Store) Enlist(
 }
 
 // Leave implements broker.Store. Of very many waiters it may have done some when it fails.
-func (s *Store) Leave(ctx context.Context, name string, kind broker.Kind, owners []broker.Owner) error {
+func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
 	n := s.prefix + name
 	sc, keys, channel := s.scripts.leaveFair, fairKeys(n), channelKey(n)
 	switch {
-	case kind == broker.Write:
+	case kind == lock.Write:
 		sc, keys, channel = s.scripts.leaveWrite, []string{keyOf(writerPrefix, n), n}, rwChannel(n)
 	case !kind.Placed():
-		return fmt.Errorf("leave %q: kind %v: %w", name, kind, broker.ErrUnsupported)
+		return fmt.Errorf("leave %q: kind %v: %w", name, kind, lock.ErrUnsupported)
 	}
 	for some := range slices.Chunk(owners, placeChunk) {
 		if _, err := s.askPlaces(ctx, kind, sc, keys, some, channel); err != nil {
@@ -56,7 +56,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind broker.Kind, owners
 
 // askPlaces runs a script for some waiters, who follow its other arguments.
 func (s *Store) askPlaces(
-	ctx context.Context, kind broker.Kind, sc *script, keys []string, owners []broker.Owner, args ...any,
+	ctx context.Context, kind lock.Kind, sc *script, keys []string, owners []lock.Owner, args ...any,
 ) (answer, error) {
 	if err := begin(ctx, kind); err != nil {
 		return answer{}, err
@@ -68,7 +68,7 @@ func (s *Store) askPlaces(
 }
 
 // Queue implements broker.Store.
-func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]broker.Owner, error) {
+func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
 	owners, err := s.queue(ctx, name, max(from, 0), size)
 	if err != nil {
 		return nil, fmt.Errorf("queue of %q: %w", name, err)
@@ -76,8 +76,8 @@ func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]broke
 	return owners, nil
 }
 
-func (s *Store) queue(ctx context.Context, name string, from, size int) ([]broker.Owner, error) {
-	if err := begin(ctx, broker.Fair); err != nil {
+func (s *Store) queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
+	if err := begin(ctx, lock.Fair); err != nil {
 		return nil, err
 	}
 	if size <= 0 {
@@ -89,7 +89,7 @@ func (s *Store) queue(ctx context.Context, name string, from, size int) ([]broke
 	switch err := s.pipelined(ctx, cmd); {
 	case err == nil || errors.Is(err, redis.Nil):
 	case redis.HasErrorPrefix(err, "WRONGTYPE"): // it only reads
-		return nil, fmt.Errorf("%w: %w", broker.ErrKindMismatch, err)
+		return nil, fmt.Errorf("%w: %w", lock.ErrKindMismatch, err)
 	default:
 		return nil, s.failed(err)
 	}
@@ -97,9 +97,9 @@ func (s *Store) queue(ctx context.Context, name string, from, size int) ([]broke
 	if err != nil {
 		return nil, err
 	}
-	var owners []broker.Owner
+	var owners []lock.Owner
 	for i := range a.list {
-		owners = append(owners, broker.Owner(a.text(i)))
+		owners = append(owners, lock.Owner(a.text(i)))
 	}
 	return owners, a.err
 }

@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 	"go.uber.org/zap/zaptest"
 
-	"github.com/lockd-io/lockd/internal/broker"
-	"github.com/lockd-io/lockd/internal/broker/storetest"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -59,11 +59,11 @@ func hooks(t testing.TB, c *redis.Client, prefix string) storetest.Hooks {
 	}
 	return storetest.Hooks{
 		Expire: func(name string) error { return c.Del(t.Context(), prefix+name).Err() },
-		ExpireHold: func(name string, o broker.Owner) error {
+		ExpireHold: func(name string, o lock.Owner) error {
 			n := prefix + name
 			return run(expireHold, []string{n, permitsOut(n)}, string(o), holdBase(n))
 		},
-		ExpirePlace: func(name string, o broker.Owner) error {
+		ExpirePlace: func(name string, o lock.Owner) error {
 			n := prefix + name
 			return run(expirePlace, []string{keyOf(placePrefix, n), keyOf(writerPrefix, n)}, string(o))
 		},
@@ -111,8 +111,8 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 	mem := memstore.New()
 	memory := storetest.Rig{Store: mem, Hooks: storetest.Hooks{
 		Expire:      func(name string) error { mem.Expire(name); return nil },
-		ExpireHold:  func(name string, o broker.Owner) error { mem.ExpireHold(name, o); return nil },
-		ExpirePlace: func(name string, o broker.Owner) error { mem.ExpirePlace(name, o); return nil },
+		ExpireHold:  func(name string, o lock.Owner) error { mem.ExpireHold(name, o); return nil },
+		ExpirePlace: func(name string, o lock.Owner) error { mem.ExpirePlace(name, o); return nil },
 		Lose:        func() error { mem.Lose(); return nil },
 		Occupy:      func(name string) error { mem.Occupy(name); return nil },
 	}}

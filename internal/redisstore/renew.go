@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/lockd-io/lockd/internal/lock"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/redis/go-redis/v9"
 )
 
 // renewChunk is how much one script call costs at most, in exclusive holds, unless a single hold costs more: enough to make
@@ -16,11 +16,11 @@ import (
 const renewChunk = 100
 
 // renewCost is what renew.lua does for a hold, in exclusive holds: it looks at each permit.
-func renewCost(r broker.Renewal) int {
+func renewCost(r lock.Renewal) int {
 	switch r.Kind {
-	case broker.Read, broker.Write:
+	case lock.Read, lock.Write:
 		return 2
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return 2 + int(r.Permits)
 	default:
 		return 1
@@ -28,7 +28,7 @@ func renewCost(r broker.Renewal) int {
 }
 
 // byCost cuts the holds with some indexes into chunks of similar cost.
-func byCost(rs []broker.Renewal, indexes []int) (chunks [][]int) {
+func byCost(rs []lock.Renewal, indexes []int) (chunks [][]int) {
 	from, cost := 0, 0
 	for at, i := range indexes {
 		one := renewCost(rs[i])
@@ -44,10 +44,10 @@ func byCost(rs []broker.Renewal, indexes []int) (chunks [][]int) {
 	return chunks
 }
 
-// Renew implements broker.Store. The chunks are all under way at the same time, each within the time of one operation,
+// Renew implements lock.Store. The chunks are all under way at the same time, each within the time of one operation,
 // so that a slow one delays no other. They use connections that are kept for renewals; but what only verifies, which
 // clients cause as they like and no lease depends on, shares the way of all other operations.
-func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int, err error)) {
+func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	var renew, verify []int // indexes
 	for i, r := range rs {
 		switch err := begin(ctx, r.Kind); {
@@ -72,14 +72,14 @@ func (s *Store) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 	wg.Wait()
 }
 
-// Extend implements broker.Store.
-func (s *Store) Extend(ctx context.Context, r broker.Renewal) (left time.Duration, err error) {
+// Extend implements lock.Store.
+func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
 	if err := begin(ctx, r.Kind); err != nil {
 		return 0, renewFailed(r, err)
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	one := renewals{[]broker.Renewal{r}, []int{0}}
+	one := renewals{[]lock.Renewal{r}, []int{0}}
 	answers := s.renewAll(ctx, s.pipelined, one, func(_ int, e error) { err = e })
 	return leftOf(answers, err), err
 }
@@ -92,13 +92,13 @@ func leftOf(answers []int64, err error) time.Duration {
 	return time.Duration(answers[0]) * time.Millisecond
 }
 
-// StartExtend implements broker.Store.
-func (s *Store) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
+// StartExtend implements lock.Store.
+func (s *Store) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	if err := begin(context.Background(), r.Kind); err != nil {
 		go done(0, renewFailed(r, err))
 		return
 	}
-	one := renewals{[]broker.Renewal{r}, []int{0}}
+	one := renewals{[]lock.Renewal{r}, []int{0}}
 	keys, args := s.renewCall(one)
 	s.scripts.renew.start(s.shared, keys, args, func(cmd *redis.Cmd, err error) {
 		answers, err := s.renewAnswers(cmd, err)
@@ -116,13 +116,13 @@ func (s *Store) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
 	})
 }
 
-func renewFailed(r broker.Renewal, err error) error {
+func renewFailed(r lock.Renewal, err error) error {
 	return fmt.Errorf("renew %q: %w", r.Name, err)
 }
 
 // renewals are some of those that are asked for, by their indexes.
 type renewals struct {
-	all   []broker.Renewal
+	all   []lock.Renewal
 	chunk []int
 }
 
@@ -150,7 +150,7 @@ func (s *Store) renewAnswers(cmd *redis.Cmd, err error) ([]int64, error) {
 // tell says what became of each hold: one answer for each, or an error for all.
 func (rs renewals) tell(answers []int64, err error, done func(i int, err error)) {
 	if err == nil && len(answers) != len(rs.chunk) {
-		err = fmt.Errorf("%w: %w: %d for %d holds", broker.ErrOutcomeUnknown, errBadAnswer, len(answers), len(rs.chunk))
+		err = fmt.Errorf("%w: %w: %d for %d holds", lock.ErrOutcomeUnknown, errBadAnswer, len(answers), len(rs.chunk))
 	}
 	for k, i := range rs.chunk {
 		e := err
@@ -180,9 +180,9 @@ func (s *Store) renewCall(rs renewals) (keys []string, args []any) {
 		}
 		args = append(args, string(r.Owner), decimal(r.Fence), ttl)
 		switch r.Kind {
-		case broker.Read, broker.Write:
+		case lock.Read, lock.Write:
 			args = append(args, r.Kind.String(), holdBase(n), r.Level)
-		case broker.Semaphore:
+		case lock.Semaphore:
 			args = append(args, r.Kind.String(), permitsOut(n), r.Permits)
 		default: // exclusive and fair
 		}
@@ -192,9 +192,9 @@ func (s *Store) renewCall(rs renewals) (keys []string, args []any) {
 
 // plainFirst sorts exclusive and fair holds, which are renewed alike, to the front of a chunk and returns how many there
 // are. Usually there are no others.
-func plainFirst(rs []broker.Renewal, chunk []int) (sorted []int, plain int) {
+func plainFirst(rs []lock.Renewal, chunk []int) (sorted []int, plain int) {
 	for at, i := range chunk {
-		if k := rs[i].Kind; k == broker.Exclusive || k == broker.Fair {
+		if k := rs[i].Kind; k == lock.Exclusive || k == lock.Fair {
 			chunk[at], chunk[plain] = chunk[plain], i
 			plain++
 		}
@@ -216,10 +216,10 @@ func renewalError(answer int64) error {
 	}
 	switch answer {
 	case answerGone:
-		return &broker.GoneError{Reason: broker.LostForced}
+		return &lock.GoneError{Reason: lock.LostForced}
 	case answerUnsure:
-		return broker.ErrUnavailable
+		return lock.ErrUnavailable
 	default:
-		return &broker.GoneError{Reason: broker.LostData}
+		return &lock.GoneError{Reason: lock.LostData}
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // helperKeys are all keys that any script uses for N, besides N, and those that Redisson uses.
@@ -13,7 +13,7 @@ func helperKeys(n, owner string) []string {
 	for _, more := range [][]string{fairKeys(n), rwKeys(n), permitKeys(n), lookKeys(n)} {
 		keys = append(keys, more[1:]...)
 	}
-	keys = append(keys, channelKey(n), waiterChannel(n, broker.Owner(owner)), newsChannel(n), rwChannel(n), permitChannel(n), controlChannel)
+	keys = append(keys, channelKey(n), waiterChannel(n, lock.Owner(owner)), newsChannel(n), rwChannel(n), permitChannel(n), controlChannel)
 	base := holdBase(n)
 	keys = append(keys, base+owner+":rwlock_timeout:1", base+owner+":rwlock_timeout:100", base+owner+":write:lockd_fence")
 	theirs := []string{
@@ -57,7 +57,7 @@ func FuzzNoNameIsAHelperKey(f *testing.F) {
 			return
 		}
 		accepted := func(name string) bool {
-			return !broker.Reserved(name) && !broker.Reserved(prefix+name)
+			return !lock.Reserved(name) && !lock.Reserved(prefix+name)
 		}
 		if !accepted(name) {
 			return
@@ -66,7 +66,7 @@ func FuzzNoNameIsAHelperKey(f *testing.F) {
 			if other, ok := strings.CutPrefix(key, prefix); ok && accepted(other) {
 				t.Errorf("%q is a helper key of %q, and accepted as the name %q with the prefix %q", key, name, other, prefix)
 			}
-			if !broker.Reserved(key) {
+			if !lock.Reserved(key) {
 				t.Errorf("%q is a helper key of %q, and accepted as a name without a prefix", key, name)
 			}
 		}

@@ -5,26 +5,27 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-func kindClaim(kind broker.Kind, name string, o broker.Owner) broker.Claim {
+func kindClaim(kind lock.Kind, name string, o lock.Owner) lock.Claim {
 	c := claim(name, o)
 	c.Kind = kind
 	return c
 }
 
-func kindReturn(kind broker.Kind, name string, o broker.Owner, f broker.Fence) broker.Return {
+func kindReturn(kind lock.Kind, name string, o lock.Owner, f lock.Fence) lock.Return {
 	r := giveBack(name, o, f)
 	r.Kind = kind
 	return r
 }
 
 // release makes a release that must succeed.
-func release(t testing.TB, s *Store, r broker.Return) broker.Returned {
+func release(t testing.TB, s *Store, r lock.Return) lock.Returned {
 	t.Helper()
 	res, err := s.Release(t.Context(), r)
 	if err != nil {
@@ -64,8 +65,8 @@ func TestReadAndWriteLocksLookAsRedissonExpects(t *testing.T) {
 			ctx := t.Context()
 			sub := subscribe(t, c, helperKey("redisson_rwlock", name))
 
-			f := acquire(t, s, kindClaim(broker.Read, name, "u:7")).Fence
-			two := kindClaim(broker.Read, name, "u:7")
+			f := acquire(t, s, kindClaim(lock.Read, name, "u:7")).Fence
+			two := kindClaim(lock.Read, name, "u:7")
 			two.Count, two.Fence, two.TTL = 2, f, 2*lease
 			acquire(t, s, two)
 			wantHash(t, c, name, map[string]string{"mode": "read", "u:7": "2"})
@@ -77,24 +78,24 @@ func TestReadAndWriteLocksLookAsRedissonExpects(t *testing.T) {
 				near(t, key, c.PTTL(ctx, key).Val(), left)
 			}
 			near(t, "lock", c.PTTL(ctx, name).Val(), 2*lease)
-			down := kindReturn(broker.Read, name, "u:7", f)
+			down := kindReturn(lock.Read, name, "u:7", f)
 			down.Remaining = 1
 			release(t, s, down)
 			if n := c.Exists(ctx, base+"u:7:rwlock_timeout:2").Val(); n != 0 {
 				t.Error("the timeout of the second hold is still there")
 			}
-			if r := release(t, s, kindReturn(broker.Read, name, "u:7", f)); r.Listeners != 1 {
+			if r := release(t, s, kindReturn(lock.Read, name, "u:7", f)); r.Listeners != 1 {
 				t.Errorf("got %+v, want one listener", r)
 			}
 			wantMessage(t, sub, "0")
 
-			f = acquire(t, s, kindClaim(broker.Write, name, "u:8")).Fence
-			two = kindClaim(broker.Write, name, "u:8")
+			f = acquire(t, s, kindClaim(lock.Write, name, "u:8")).Fence
+			two = kindClaim(lock.Write, name, "u:8")
 			two.Count, two.Fence = 2, f
 			acquire(t, s, two)
 			wantHash(t, c, name, map[string]string{"mode": "write", "u:8:write": "2"})
 			near(t, "lock", c.PTTL(ctx, name).Val(), lease)
-			if r := release(t, s, kindReturn(broker.Write, name, "u:8", f)); r.Listeners != 1 {
+			if r := release(t, s, kindReturn(lock.Write, name, "u:8", f)); r.Listeners != 1 {
 				t.Errorf("got %+v, want one listener", r)
 			}
 			wantMessage(t, sub, "1")
@@ -112,29 +113,29 @@ func TestReadersOfRedissonBesideOurs(t *testing.T) {
 	c := srv.Client()
 	redissonReader(t, c, "n", "r:1", lease/2)
 	redissonReader(t, c, "n", "r:2", time.Hour)
-	f := acquire(t, s, kindClaim(broker.Read, "n", "o")).Fence
+	f := acquire(t, s, kindClaim(lock.Read, "n", "o")).Fence
 	near(t, "lock", c.PTTL(t.Context(), "n").Val(), time.Hour)
 	st, err := s.Look(t.Context(), "n")
-	if err != nil || st.Kind != broker.Read || st.Holders != 3 || st.Owner != "o" {
+	if err != nil || st.Kind != lock.Read || st.Holders != 3 || st.Owner != "o" {
 		t.Errorf("got %+v, %v, want three readers", st, err)
 	}
 
 	// One of them died: its timeout passed. The lock ends with the last one that lives.
 	c.Del(t.Context(), "{n}:r:2:rwlock_timeout:1")
-	if r := release(t, s, kindReturn(broker.Read, "n", "o", f)); r.Listeners != 0 {
+	if r := release(t, s, kindReturn(lock.Read, "n", "o", f)); r.Listeners != 0 {
 		t.Errorf("got %+v, want no message while somebody reads", r)
 	}
 	wantHash(t, c, "n", map[string]string{"mode": "read", "r:1": "1"})
 	near(t, "lock", c.PTTL(t.Context(), "n").Val(), lease/2)
 
-	h := refused(t, s, kindClaim(broker.Write, "n", "w"))
+	h := refused(t, s, kindClaim(lock.Write, "n", "w"))
 	if h.HeldBy != "r:1" {
 		t.Errorf("got %+v, want it held by r:1", h)
 	}
 	near(t, "retry", h.RetryAfter, lease/2)
 	// A dead reader holds nobody back.
 	c.Del(t.Context(), "{n}:r:1:rwlock_timeout:1")
-	acquire(t, s, kindClaim(broker.Write, "n", "w"))
+	acquire(t, s, kindClaim(lock.Write, "n", "w"))
 	wantHash(t, c, "n", map[string]string{"mode": "write", "w:write": "1"})
 }
 
@@ -143,11 +144,11 @@ func TestOurReadersAreAliveForRedisson(t *testing.T) {
 	s := open(t, quick(srv))
 	c := srv.Client()
 	redissonReader(t, c, "n", "r:1", time.Hour)
-	f := acquire(t, s, kindClaim(broker.Read, "n", "o")).Fence
+	f := acquire(t, s, kindClaim(lock.Read, "n", "o")).Fence
 	// What Redisson looks at when r:1 leaves: the timeouts of the others.
 	near(t, "timeout", c.PTTL(t.Context(), "{n}:o:rwlock_timeout:1").Val(), lease)
-	r := broker.Renewal{Name: "n", Kind: broker.Read, Owner: "o", Fence: f, TTL: 2 * time.Hour}
-	s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+	r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: "o", Fence: f, TTL: 2 * time.Hour}
+	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
 	near(t, "timeout", c.PTTL(t.Context(), "{n}:o:rwlock_timeout:1").Val(), 2*time.Hour)
 	near(t, "lock", c.PTTL(t.Context(), "n").Val(), 2*time.Hour)
 	near(t, "the other", c.PTTL(t.Context(), "{n}:r:1:rwlock_timeout:1").Val(), time.Hour)
@@ -157,21 +158,21 @@ func TestAWriterGoesOnReading(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	w := kindClaim(broker.Write, "n", "w")
+	w := kindClaim(lock.Write, "n", "w")
 	w.TTL = time.Hour
 	f := acquire(t, s, w).Fence
-	read := kindClaim(broker.Read, "n", "r")
+	read := kindClaim(lock.Read, "n", "r")
 	read.Beside = "w"
 	rf := acquire(t, s, read).Fence
 	short := read
 	short.Owner = "r2"
 	f2 := acquire(t, s, short).Fence
-	release(t, s, kindReturn(broker.Read, "n", "r2", f2))
+	release(t, s, kindReturn(lock.Read, "n", "r2", f2))
 	near(t, "write lock after a reader left", c.PTTL(t.Context(), "n").Val(), time.Hour)
 
 	sub := subscribe(t, c, "redisson_rwlock:{n}")
-	over := kindReturn(broker.Write, "n", "w", f)
-	over.Next = &broker.Successor{Owner: "w2", TTL: lease}
+	over := kindReturn(lock.Write, "n", "w", f)
+	over.Next = &lock.Successor{Owner: "w2", TTL: lease}
 	if r := release(t, s, over); r.HandedOver != 0 || r.Listeners != 1 {
 		t.Errorf("got %+v, want it freed: somebody reads", r)
 	}
@@ -179,9 +180,9 @@ func TestAWriterGoesOnReading(t *testing.T) {
 	wantMessage(t, sub, "00")
 	wantHash(t, c, "n", map[string]string{"mode": "read", "r": "1"})
 	near(t, "read lock", c.PTTL(t.Context(), "n").Val(), lease)
-	acquire(t, s, kindClaim(broker.Read, "n", "other"))
-	release(t, s, kindReturn(broker.Read, "n", "other", 0))
-	release(t, s, kindReturn(broker.Read, "n", "r", rf))
+	acquire(t, s, kindClaim(lock.Read, "n", "other"))
+	release(t, s, kindReturn(lock.Read, "n", "other", 0))
+	release(t, s, kindReturn(lock.Read, "n", "r", rf))
 	wantHash(t, c, "n", nil)
 }
 
@@ -190,23 +191,23 @@ func TestAWaitingWriterKeepsNewReadersAway(t *testing.T) {
 	s := open(t, quick(srv))
 	c := srv.Client()
 	redissonReader(t, c, "n", "r:1", lease)
-	w := kindClaim(broker.Write, "n", "w")
+	w := kindClaim(lock.Write, "n", "w")
 	w.Place = place
 	_ = refused(t, s, w)
 	if got := c.Get(t.Context(), "lockd_lock_writer:{n}").Val(); got != "w" {
 		t.Errorf("got %q, want the waiting writer", got)
 	}
-	h := refused(t, s, kindClaim(broker.Read, "n", "o"))
+	h := refused(t, s, kindClaim(lock.Read, "n", "o"))
 	if h.HeldBy != "w" {
 		t.Errorf("got %+v, want that w waits", h)
 	}
 	near(t, "retry", h.RetryAfter, place)
 	sub := subscribe(t, c, "redisson_rwlock:{n}")
-	if err := s.Leave(t.Context(), "n", broker.Write, []broker.Owner{"x", "w"}); err != nil {
+	if err := s.Leave(t.Context(), "n", lock.Write, []lock.Owner{"x", "w"}); err != nil {
 		t.Error(err)
 	}
 	wantMessage(t, sub, "1")
-	acquire(t, s, kindClaim(broker.Read, "n", "o"))
+	acquire(t, s, kindClaim(lock.Read, "n", "o"))
 }
 
 func TestAWriterOfRedissonIsRespected(t *testing.T) {
@@ -215,22 +216,22 @@ func TestAWriterOfRedissonIsRespected(t *testing.T) {
 	c := srv.Client()
 	c.HSet(t.Context(), "n", "mode", "write", "r:1:write", 1)
 	c.PExpire(t.Context(), "n", lease)
-	for _, kind := range []broker.Kind{broker.Read, broker.Write, broker.Exclusive, broker.Fair} {
+	for _, kind := range []lock.Kind{lock.Read, lock.Write, lock.Exclusive, lock.Fair} {
 		if h := refused(t, s, kindClaim(kind, "n", "o")); h.HeldBy != "r:1" {
 			t.Errorf("%v: got %+v, want it held by r:1", kind, h)
 		}
 	}
-	if st, err := s.Look(t.Context(), "n"); err != nil || st.Kind != broker.Write || st.Owner != "r:1" || st.Holders != 1 {
+	if st, err := s.Look(t.Context(), "n"); err != nil || st.Kind != lock.Write || st.Owner != "r:1" || st.Holders != 1 {
 		t.Errorf("got %+v, %v, want the writer r:1", st, err)
 	}
-	held, err := s.ForceRelease(t.Context(), "n", broker.Read)
+	held, err := s.ForceRelease(t.Context(), "n", lock.Read)
 	if err != nil || held {
 		t.Errorf("got %v, %v, want no read hold", held, err)
 	}
-	for kind, other := range map[broker.Kind]string{broker.Exclusive: "n", broker.Fair: "n", broker.Read: "plain"} {
+	for kind, other := range map[lock.Kind]string{lock.Exclusive: "n", lock.Fair: "n", lock.Read: "plain"} {
 		c.HSet(t.Context(), "plain", "o", 1)
 		_, err := s.ForceRelease(t.Context(), other, kind)
-		wantErr(t, err, broker.ErrKindMismatch)
+		wantErr(t, err, lock.ErrKindMismatch)
 	}
 }
 
@@ -238,10 +239,10 @@ func TestAForcedReadReleaseLeavesNoTimeouts(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	f := acquire(t, s, kindClaim(broker.Read, "n", "o")).Fence
+	f := acquire(t, s, kindClaim(lock.Read, "n", "o")).Fence
 	redissonReader(t, c, "n", "r:1", lease)
 	sub := subscribe(t, c, "redisson_rwlock:{n}")
-	held, err := s.ForceRelease(t.Context(), "n", broker.Read)
+	held, err := s.ForceRelease(t.Context(), "n", lock.Read)
 	if err != nil || !held {
 		t.Errorf("got %v, %v, want it held", held, err)
 	}
@@ -249,8 +250,8 @@ func TestAForcedReadReleaseLeavesNoTimeouts(t *testing.T) {
 	if all := lockKeys(t, c); len(all) != 1 {
 		t.Errorf("got keys %q, want only the token", all)
 	}
-	r := broker.Renewal{Name: "n", Kind: broker.Read, Owner: "o", Fence: f, TTL: lease}
-	s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) { wantErr(t, err, broker.ErrNotHeld) })
+	r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: "o", Fence: f, TTL: lease}
+	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, lock.ErrNotHeld) })
 }
 
 func TestManyReadersAreNotAllLookedAt(t *testing.T) {
@@ -258,10 +259,10 @@ func TestManyReadersAreNotAllLookedAt(t *testing.T) {
 	s := open(t, quick(srv))
 	c := srv.Client()
 	for i := range 300 {
-		acquire(t, s, kindClaim(broker.Read, "n", broker.Owner(decimal(broker.Fence(i+1)))))
+		acquire(t, s, kindClaim(lock.Read, "n", lock.Owner(decimal(lock.Fence(i+1)))))
 	}
 	before := srv.Calls("pttl")
-	release(t, s, kindReturn(broker.Read, "n", "300", 0))
+	release(t, s, kindReturn(lock.Read, "n", "300", 0))
 	if n := srv.Calls("pttl") - before; n > 70 {
 		t.Errorf("a release looked at %d timeouts", n)
 	}
@@ -269,7 +270,7 @@ func TestManyReadersAreNotAllLookedAt(t *testing.T) {
 		t.Errorf("got %+v, %v, want 299 readers", st, err)
 	}
 	for i := range 299 {
-		release(t, s, kindReturn(broker.Read, "n", broker.Owner(decimal(broker.Fence(i+1))), 0))
+		release(t, s, kindReturn(lock.Read, "n", lock.Owner(decimal(lock.Fence(i+1))), 0))
 	}
 	wantHash(t, c, "n", nil)
 }

@@ -12,16 +12,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/lockd-io/lockd/internal/lock"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/redis/go-redis/v9"
 )
 
 // maxGlances is how many names are looked at in one batch.
 const maxGlances = 100
 
 // errNotSeen: the store was closed before it looked.
-var errNotSeen = fmt.Errorf("%w: %w", broker.ErrUnavailable, errClosed)
+var errNotSeen = fmt.Errorf("%w: %w", lock.ErrUnavailable, errClosed)
 
 // scout looks at watched names, and learns from Redis when one of them changes.
 //
@@ -52,7 +52,7 @@ type glance struct {
 }
 
 // follower is told when the keys of a name change.
-type follower struct{ notify func(broker.Notice) }
+type follower struct{ notify func(lock.Notice) }
 
 func newScout(d dialer, s *Store) *scout {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -74,7 +74,7 @@ func (sc *scout) close() {
 }
 
 // follow has a watcher of N told when something about it changes.
-func (sc *scout) follow(n string, notify func(broker.Notice)) (stop func()) {
+func (sc *scout) follow(n string, notify func(lock.Notice)) (stop func()) {
 	f, keys := &follower{notify}, []string{n, permitsOut(n)}
 	sc.mu.Lock()
 	defer sc.mu.Unlock()
@@ -109,16 +109,16 @@ func (sc *scout) unfollow(f *follower, keys []string) {
 func (sc *scout) invalid(h heard) {
 	switch {
 	case h.live:
-		sc.tellAll(broker.NoticeChanged)
+		sc.tellAll(lock.NoticeChanged)
 	case h.deaf:
 	case len(h.keys) == 0:
-		sc.tellAll(broker.NoticeFlushed)
+		sc.tellAll(lock.NoticeFlushed)
 	default:
-		sc.tell(h.keys, broker.NoticeChanged)
+		sc.tell(h.keys, lock.NoticeChanged)
 	}
 }
 
-func (sc *scout) tell(keys []string, what broker.What) {
+func (sc *scout) tell(keys []string, what lock.What) {
 	var fs []*follower
 	sc.mu.Lock()
 	for _, key := range keys {
@@ -128,11 +128,11 @@ func (sc *scout) tell(keys []string, what broker.What) {
 	}
 	sc.mu.Unlock()
 	for _, f := range fs {
-		f.notify(broker.Notice{What: what})
+		f.notify(lock.Notice{What: what})
 	}
 }
 
-func (sc *scout) tellAll(what broker.What) {
+func (sc *scout) tellAll(what lock.What) {
 	all := make(map[*follower]struct{})
 	sc.mu.Lock()
 	for _, fs := range sc.followers {
@@ -142,31 +142,31 @@ func (sc *scout) tellAll(what broker.What) {
 	}
 	sc.mu.Unlock()
 	for f := range all {
-		f.notify(broker.Notice{What: what})
+		f.notify(lock.Notice{What: what})
 	}
 }
 
 // See implements broker.Store.
-func (s *Store) See(ctx context.Context, name string) (broker.Sight, error) {
+func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
 	st, err := s.scout.see(ctx, s.prefix+name)
 	if err != nil {
-		return broker.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
+		return lock.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
 	}
 	return st, nil
 }
 
-func (sc *scout) see(ctx context.Context, n string) (broker.Sight, error) {
-	if err := begin(ctx, broker.Exclusive); err != nil {
-		return broker.Sight{}, err
+func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
+		return lock.Sight{}, err
 	}
 	keys := []string{n, tokenKey(n), permitsOut(n)}
 	sight := sc.store.scripts.sight
 	g := &glance{n: n, done: make(chan error, 1)}
-	g.cmd = sight.command(sc.ctx, "evalsha", sight.sha, keys, []any{holdBase(n), broker.MaxSeen})
+	g.cmd = sight.command(sc.ctx, "evalsha", sight.sha, keys, []any{holdBase(n), lock.MaxSeen})
 	sc.mu.Lock()
 	if sc.closed {
 		sc.mu.Unlock()
-		return broker.Sight{}, errNotSeen
+		return lock.Sight{}, errNotSeen
 	}
 	sc.glances = append(sc.glances, g)
 	sc.mu.Unlock()
@@ -177,17 +177,17 @@ func (sc *scout) see(ctx context.Context, n string) (broker.Sight, error) {
 	select {
 	case err := <-g.done:
 		if err != nil && !errors.Is(err, errUntracked) {
-			return broker.Sight{}, sc.store.failed(err)
+			return lock.Sight{}, sc.store.failed(err)
 		}
 		a, bad := sc.store.answered(g.cmd, nil)
 		if bad != nil {
-			return broker.Sight{}, bad
+			return lock.Sight{}, bad
 		}
 		st := sightOf(&a)
 		st.Tracked = err == nil
 		return st, a.err
 	case <-ctx.Done():
-		return broker.Sight{}, fmt.Errorf("%w: %w", broker.ErrUnavailable, context.Cause(ctx))
+		return lock.Sight{}, fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
 	}
 }
 
@@ -232,7 +232,7 @@ func (sc *scout) connect() (err error) {
 		return nil
 	}
 	if sc.client, err = sc.dialer.dial(sc.ctx); err == nil {
-		sc.tellAll(broker.NoticeChanged) // what the last connection read is not tracked any more
+		sc.tellAll(lock.NoticeChanged) // what the last connection read is not tracked any more
 	}
 	return err
 }
@@ -315,8 +315,8 @@ func (sc *scout) exec(ctx context.Context, some []*glance) (forgotten []*glance,
 }
 
 // sightOf reads an answer of sight.lua.
-func sightOf(a *answer) broker.Sight {
-	var st broker.Sight
+func sightOf(a *answer) lock.Sight {
+	var st lock.Sight
 	st.Fence = fenceOf(a.text(0))
 	st.Many = a.int(1) == 1
 	permits := make(map[string]int) // where in Holds those of lockd's owners are
@@ -326,7 +326,7 @@ func sightOf(a *answer) broker.Sight {
 			seePermit(&st, permits, who, left)
 			continue
 		}
-		h := broker.SeenHold{ID: kind + " " + who, Fence: fenceOf(a.text(i + 2)), TTL: left}
+		h := lock.SeenHold{ID: kind + " " + who, Fence: fenceOf(a.text(i + 2)), TTL: left}
 		h.Foreign = !strings.Contains(who, "#") && !strings.HasSuffix(who, ":unary")
 		if h.Foreign { // what there is of a fence is not its own
 			h.Fence = 0
@@ -340,9 +340,9 @@ func sightOf(a *answer) broker.Sight {
 const permitWord = "permit "
 
 // seePermit adds a permit to a Sight. Those of an owner of lockd are one hold, which ends with the last of them.
-func seePermit(st *broker.Sight, permits map[string]int, id string, left time.Duration) {
+func seePermit(st *lock.Sight, permits map[string]int, id string, left time.Duration) {
 	if !ourPermit(id) {
-		h := broker.SeenHold{ID: permitWord + hex.EncodeToString([]byte(id)), TTL: left, Foreign: true, Permit: true}
+		h := lock.SeenHold{ID: permitWord + hex.EncodeToString([]byte(id)), TTL: left, Foreign: true, Permit: true}
 		st.Holds = append(st.Holds, h)
 		return
 	}
@@ -350,12 +350,12 @@ func seePermit(st *broker.Sight, permits map[string]int, id string, left time.Du
 	at, there := permits[stem]
 	if !there {
 		permits[stem] = len(st.Holds)
-		h := broker.SeenHold{ID: permitWord + hex.EncodeToString([]byte(stem)), TTL: left, Permit: true}
+		h := lock.SeenHold{ID: permitWord + hex.EncodeToString([]byte(stem)), TTL: left, Permit: true}
 		st.Holds = append(st.Holds, h)
 		return
 	}
 	h := &st.Holds[at]
-	if left == broker.NoTTL || h.TTL != broker.NoTTL && left > h.TTL {
+	if left == lock.NoTTL || h.TTL != lock.NoTTL && left > h.TTL {
 		h.TTL = left
 	}
 }
@@ -369,10 +369,10 @@ func ourPermit(id string) bool {
 	return len(id) == permitStem+4 && id[permitStem] == 0 && id[permitStem+1] == 0
 }
 
-func fenceOf(text string) broker.Fence {
+func fenceOf(text string) lock.Fence {
 	f, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
 		return 0
 	}
-	return broker.Fence(f)
+	return lock.Fence(f)
 }

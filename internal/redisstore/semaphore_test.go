@@ -8,12 +8,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-func permitsClaim(name string, o broker.Owner, n, limit uint32) broker.Claim {
-	c := kindClaim(broker.Semaphore, name, o)
+func permitsClaim(name string, o lock.Owner, n, limit uint32) lock.Claim {
+	c := kindClaim(lock.Semaphore, name, o)
 	c.Permits, c.Limit = n, limit
 	return c
 }
@@ -40,7 +40,7 @@ func TestPermitsLookAsRedissonExpects(t *testing.T) {
 				t.Errorf("got %d permits out, want 2", n)
 			}
 			sub := subscribe(t, c, helperKey("redisson_sc", name))
-			if r := release(t, s, kindReturn(broker.Semaphore, name, "u:7", 0)); r.Listeners != 1 {
+			if r := release(t, s, kindReturn(lock.Semaphore, name, "u:7", 0)); r.Listeners != 1 {
 				t.Errorf("got %+v, want one listener", r)
 			}
 			wantMessage(t, sub, "5")
@@ -67,24 +67,24 @@ func TestASemaphoreOfRedissonKeepsItsWays(t *testing.T) {
 		t.Errorf("got TTL %v, want none, as Redisson made it", d)
 	}
 	near(t, "retry", refused(t, s, permitsClaim("n", "o2", 1, 3)).RetryAfter, lease)
-	release(t, s, kindReturn(broker.Semaphore, "n", "o", 0))
+	release(t, s, kindReturn(lock.Semaphore, "n", "o", 0))
 	c.ZRem(ctx, "{n}:timeout", "bbbbbbbbbbbbbbbb")
 	acquire(t, s, permitsClaim("n", "o", 1, 2))
-	release(t, s, kindReturn(broker.Semaphore, "n", "o", 0))
+	release(t, s, kindReturn(lock.Semaphore, "n", "o", 0))
 
 	c.Set(ctx, "n", 0, 0)
-	if h := refused(t, s, permitsClaim("n", "o", 1, 0)); h.RetryAfter != broker.NoTTL {
+	if h := refused(t, s, permitsClaim("n", "o", 1, 0)); h.RetryAfter != lock.NoTTL {
 		t.Errorf("got %+v, want no time: that permit has no end", h)
 	}
 	_, err := s.Acquire(ctx, permitsClaim("n", "o", 2, 0))
-	if bad, ok := errors.AsType[*broker.InvalidError](err); !ok || bad.Reason != broker.ReasonPermits {
+	if bad, ok := errors.AsType[*lock.InvalidError](err); !ok || bad.Reason != lock.ReasonPermits {
 		t.Errorf("got %v, want that there never are as many", err)
 	}
 	st, err := s.Look(ctx, "n")
-	if err != nil || st.Kind != broker.Semaphore || !st.Held || st.Holders != 1 || st.Limit != 1 || st.TTL != broker.NoTTL {
+	if err != nil || st.Kind != lock.Semaphore || !st.Held || st.Holders != 1 || st.Limit != 1 || st.TTL != lock.NoTTL {
 		t.Errorf("got %+v, %v", st, err)
 	}
-	held, err := s.ForceRelease(ctx, "n", broker.Semaphore)
+	held, err := s.ForceRelease(ctx, "n", lock.Semaphore)
 	if err != nil || !held || c.Get(ctx, "n").Val() != "1" {
 		t.Errorf("got %v, %v, want one permit back", held, err)
 	}
@@ -97,9 +97,9 @@ func TestVeryManyPermits(t *testing.T) {
 	const many = 5000
 	acquire(t, s, permitsClaim("n", "o", many, many))
 	_ = refused(t, s, permitsClaim("n", "o2", 1, 0))
-	r := broker.Renewal{Name: "n", Kind: broker.Semaphore, Owner: "o", TTL: lease}
-	s.Renew(t.Context(), []broker.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
-	release(t, s, kindReturn(broker.Semaphore, "n", "o", 0))
+	r := lock.Renewal{Name: "n", Kind: lock.Semaphore, Owner: "o", TTL: lease}
+	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+	release(t, s, kindReturn(lock.Semaphore, "n", "o", 0))
 	if st, err := s.Look(t.Context(), "n"); err != nil || st.Held || st.Limit != many {
 		t.Errorf("got %+v, %v, want all back", st, err)
 	}

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // AcquireAll implements broker.Store. All names are taken by one script, so they must be on one server.
-func (s *Store) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
+func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	gs, err := s.acquireAll(ctx, cs)
 	if err != nil {
 		return nil, fmt.Errorf("acquire %d names: %w", len(cs), err)
@@ -16,7 +16,7 @@ func (s *Store) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Gra
 	return gs, nil
 }
 
-func (s *Store) acquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
+func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	keys := make([]string, 0, 3*len(cs))
 	args := make([]any, 0, 1+6*len(cs))
 	args = append(args, s.fenceMillis)
@@ -43,24 +43,24 @@ func (s *Store) acquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Gra
 		}
 		return nil, a.denial(2, cs[i-1].Name)
 	}
-	gs := make([]broker.Grant, len(cs))
+	gs := make([]lock.Grant, len(cs))
 	for i := range gs {
-		gs[i] = broker.Grant{Fence: a.fence(2 + 2*i), TTL: ttlOf(a.int(3 + 2*i))}
+		gs[i] = lock.Grant{Fence: a.fence(2 + 2*i), TTL: ttlOf(a.int(3 + 2*i))}
 	}
 	return gs, a.err
 }
 
 // partOfAll is what acquire_all.lua is told of a claim besides its kind, owner and TTL.
-func (s *Store) partOfAll(c broker.Claim) (keys []string, rest [3]any) {
+func (s *Store) partOfAll(c lock.Claim) (keys []string, rest [3]any) {
 	n := s.prefix + c.Name
 	switch c.Kind {
-	case broker.Fair:
+	case lock.Fair:
 		return fairKeys(n), [3]any{channelKey(n), "", ""}
-	case broker.Read:
+	case lock.Read:
 		return rwKeys(n), [3]any{string(c.Beside), holdBase(n), ""}
-	case broker.Write:
+	case lock.Write:
 		return rwKeys(n), [3]any{"", holdBase(n), ""}
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return permitKeys(n), [3]any{max(c.Permits, 1), c.Limit, permitChannel(n)}
 	default:
 		return plainKeys(n), [3]any{"", "", ""}

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/lockd-io/lockd/internal/lock"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/redis/go-redis/v9"
 )
 
 // answerLate is what shorten.lua answers when it did nothing because it came too late.
@@ -16,12 +16,12 @@ const answerLate = -2
 
 // Shorten implements broker.Store. The script gets a time of Redis's own clock after which it does nothing, which is
 // before the operation's time ends here. When the answer is lost the rest of that time is waited for.
-func (s *Store) Shorten(ctx context.Context, r broker.Renewal) error {
+func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 	err := begin(ctx, r.Kind)
 	if err == nil {
 		ctx, cancel := s.bounded(ctx)
 		defer cancel()
-		if err = s.shorten(ctx, r); errors.Is(err, broker.ErrOutcomeUnknown) {
+		if err = s.shorten(ctx, r); errors.Is(err, lock.ErrOutcomeUnknown) {
 			late := time.NewTimer(time.Until(deadlineOf(ctx)))
 			defer late.Stop()
 			<-late.C
@@ -39,7 +39,7 @@ func deadlineOf(ctx context.Context) time.Time {
 	return at
 }
 
-func (s *Store) shorten(ctx context.Context, r broker.Renewal) error {
+func (s *Store) shorten(ctx context.Context, r lock.Renewal) error {
 	now, err := s.clock(ctx)
 	if err != nil {
 		return err
@@ -56,10 +56,10 @@ func (s *Store) shorten(ctx context.Context, r broker.Renewal) error {
 	case err != nil:
 		return s.failed(fmt.Errorf("%w: %w", errBadAnswer, err))
 	case answer == answerLate:
-		return broker.ErrUnavailable
+		return lock.ErrUnavailable
 	default:
 		answers := []int64{answer}
-		s.whyGone(ctx, renewals{[]broker.Renewal{r}, []int{0}}, answers)
+		s.whyGone(ctx, renewals{[]lock.Renewal{r}, []int{0}}, answers)
 		return renewalError(answers[0])
 	}
 }
@@ -76,22 +76,22 @@ func (s *Store) clock(ctx context.Context) (time.Time, error) {
 		err = errBadAnswer
 	}
 	if err != nil {
-		s.metrics.failed(broker.ErrUnavailable)
-		return time.Time{}, fmt.Errorf("read the time of redis: %w: %v", broker.ErrUnavailable, err) //nolint:errorlint // it is not unknown
+		s.metrics.failed(lock.ErrUnavailable)
+		return time.Time{}, fmt.Errorf("read the time of redis: %w: %v", lock.ErrUnavailable, err) //nolint:errorlint // it is not unknown
 	}
 	return time.Unix(parts[0], parts[1]*1000), nil
 }
 
-func (s *Store) shortenCall(r broker.Renewal, before int64) (keys []string, args []any) {
+func (s *Store) shortenCall(r lock.Renewal, before int64) (keys []string, args []any) {
 	n := s.prefix + r.Name
 	keys = []string{n, tokenKey(n)}
 	channel, more := channelKey(n), holdBase(n)
 	switch r.Kind {
-	case broker.Fair:
+	case lock.Fair:
 		keys = append(keys, keyOf(queuePrefix, n))
-	case broker.Read, broker.Write:
+	case lock.Read, lock.Write:
 		channel = rwChannel(n)
-	case broker.Semaphore:
+	case lock.Semaphore:
 		channel, more = permitChannel(n), permitsOut(n)
 	default:
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // errOpTimeout is why an operation was given up.
@@ -46,7 +46,7 @@ type Store struct {
 	warnedOf string     // the run id of the server whose settings were warned of
 }
 
-var _ broker.Store = (*Store)(nil)
+var _ lock.Store = (*Store)(nil)
 
 // quiet takes the place of go-redis's logger, which writes to standard error. All it says comes back as an error, too.
 type quiet struct{}

@@ -15,11 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -64,7 +65,7 @@ func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
 				t.Errorf("got the remedy %q, want one with %q", remedy, c.remedy)
 			}
 			_, err = s.Probe(t.Context())
-			wantErr(t, err, broker.ErrUnavailable)
+			wantErr(t, err, lock.ErrUnavailable)
 			if err == nil || !strings.Contains(err.Error(), c.remedy) {
 				t.Errorf("the probe says %v, want %q in it", err, c.remedy)
 			}

@@ -12,12 +12,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -25,24 +26,24 @@ func TestMeaningOfErrors(t *testing.T) {
 	const sha = " script: 0d8e4c3ecda825a4b587f068f712d361050b4655, on @user_script:37."
 	const old = "ERR Error running script (call to f_0d8e4c3ecda825a4b587f068f712d361050b4655): @user_script:37: @user_script: 37: "
 	replies := map[string]error{
-		"OOM command not allowed when used memory > 'maxmemory'." + sha: broker.ErrStoreFull,
-		old + "-OOM command not allowed when used memory > 'maxmemory'": broker.ErrStoreFull,
-		"WRONGTYPE Operation against a key holding the wrong kind":      broker.ErrOutcomeUnknown, // half-way, perhaps
-		old + "WRONGTYPE Operation against a key":                       broker.ErrOutcomeUnknown,
-		"LOCKDKIND the fence key holds no fence":                        broker.ErrKindMismatch,
-		"READONLY You can't write against a read only replica." + sha:   broker.ErrUnavailable,
-		old + "-READONLY You can't write against a read only replica":   broker.ErrUnavailable,
-		"LOADING Redis is loading the dataset in memory":                broker.ErrUnavailable,
-		"MASTERDOWN Link with MASTER is down":                           broker.ErrUnavailable,
-		"CLUSTERDOWN The cluster is down":                               broker.ErrUnavailable,
-		"MISCONF Redis is configured to save RDB snapshots":             broker.ErrUnavailable,
-		"BUSY Redis is busy running a script":                           broker.ErrUnavailable,
-		"NOAUTH Authentication required.":                               broker.ErrUnavailable,
-		"NOREPLICAS Not enough good replicas to write.":                 broker.ErrUnavailable,
-		"ERR max number of clients reached":                             broker.ErrUnavailable,
-		"ERR user_script:1: attempt to index a nil value" + sha:         broker.ErrOutcomeUnknown,
-		"NOPERM this user has no permissions" + sha:                     broker.ErrOutcomeUnknown,
-		"SOMETHING new": broker.ErrOutcomeUnknown,
+		"OOM command not allowed when used memory > 'maxmemory'." + sha: lock.ErrStoreFull,
+		old + "-OOM command not allowed when used memory > 'maxmemory'": lock.ErrStoreFull,
+		"WRONGTYPE Operation against a key holding the wrong kind":      lock.ErrOutcomeUnknown, // half-way, perhaps
+		old + "WRONGTYPE Operation against a key":                       lock.ErrOutcomeUnknown,
+		"LOCKDKIND the fence key holds no fence":                        lock.ErrKindMismatch,
+		"READONLY You can't write against a read only replica." + sha:   lock.ErrUnavailable,
+		old + "-READONLY You can't write against a read only replica":   lock.ErrUnavailable,
+		"LOADING Redis is loading the dataset in memory":                lock.ErrUnavailable,
+		"MASTERDOWN Link with MASTER is down":                           lock.ErrUnavailable,
+		"CLUSTERDOWN The cluster is down":                               lock.ErrUnavailable,
+		"MISCONF Redis is configured to save RDB snapshots":             lock.ErrUnavailable,
+		"BUSY Redis is busy running a script":                           lock.ErrUnavailable,
+		"NOAUTH Authentication required.":                               lock.ErrUnavailable,
+		"NOREPLICAS Not enough good replicas to write.":                 lock.ErrUnavailable,
+		"ERR max number of clients reached":                             lock.ErrUnavailable,
+		"ERR user_script:1: attempt to index a nil value" + sha:         lock.ErrOutcomeUnknown,
+		"NOPERM this user has no permissions" + sha:                     lock.ErrOutcomeUnknown,
+		"SOMETHING new": lock.ErrOutcomeUnknown,
 	}
 	for text, want := range replies {
 		if got := replyMeaning(text); !errors.Is(got, want) {
@@ -51,18 +52,18 @@ func TestMeaningOfErrors(t *testing.T) {
 	}
 	dial := &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	for _, c := range []struct{ err, want error }{
-		{dial, broker.ErrUnavailable},
-		{fmt.Errorf("wrapped: %w", dial), broker.ErrUnavailable},
-		{redis.ErrPoolTimeout, broker.ErrUnavailable},
-		{redis.ErrClosed, broker.ErrUnavailable},
-		{errQueueFull, broker.ErrUnavailable},
-		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, broker.ErrOutcomeUnknown},
-		{&net.OpError{Op: "write", Err: syscall.EPIPE}, broker.ErrOutcomeUnknown},
-		{io.EOF, broker.ErrOutcomeUnknown},
-		{net.ErrClosed, broker.ErrOutcomeUnknown},
-		{context.DeadlineExceeded, broker.ErrOutcomeUnknown},
-		{context.Canceled, broker.ErrOutcomeUnknown},
-		{errors.New("new"), broker.ErrOutcomeUnknown},
+		{dial, lock.ErrUnavailable},
+		{fmt.Errorf("wrapped: %w", dial), lock.ErrUnavailable},
+		{redis.ErrPoolTimeout, lock.ErrUnavailable},
+		{redis.ErrClosed, lock.ErrUnavailable},
+		{errQueueFull, lock.ErrUnavailable},
+		{&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, lock.ErrOutcomeUnknown},
+		{&net.OpError{Op: "write", Err: syscall.EPIPE}, lock.ErrOutcomeUnknown},
+		{io.EOF, lock.ErrOutcomeUnknown},
+		{net.ErrClosed, lock.ErrOutcomeUnknown},
+		{context.DeadlineExceeded, lock.ErrOutcomeUnknown},
+		{context.Canceled, lock.ErrOutcomeUnknown},
+		{errors.New("new"), lock.ErrOutcomeUnknown},
 	} {
 		if got := meaning(c.err); !errors.Is(got, c.want) {
 			t.Errorf("%v: got %v, want %v", c.err, got, c.want)

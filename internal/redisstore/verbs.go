@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // What the scripts that acquire and release answer first.
@@ -30,46 +30,46 @@ func millis(d time.Duration) int64 {
 // ttlOf is a PTTL reply as a duration.
 func ttlOf(pttl int64) time.Duration {
 	if pttl < 0 {
-		return broker.NoTTL
+		return lock.NoTTL
 	}
 	return time.Duration(pttl) * time.Millisecond
 }
 
-func decimal(f broker.Fence) string { return strconv.FormatUint(uint64(f), 10) }
+func decimal(f lock.Fence) string { return strconv.FormatUint(uint64(f), 10) }
 
 // Acquire implements broker.Store.
-func (s *Store) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	if err := begin(ctx, c.Kind); err != nil {
-		return broker.Grant{}, acquireFailed(c, err)
+		return lock.Grant{}, acquireFailed(c, err)
 	}
 	sc, keys, args := s.acquireCall(c)
 	return granted(c)(s.ask(ctx, sc, keys, args...))
 }
 
 // StartAcquire implements broker.Store.
-func (s *Store) StartAcquire(c broker.Claim, done func(broker.Grant, error)) {
+func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	if err := begin(context.Background(), c.Kind); err != nil {
-		go done(broker.Grant{}, acquireFailed(c, err))
+		go done(lock.Grant{}, acquireFailed(c, err))
 		return
 	}
 	sc, keys, args := s.acquireCall(c)
 	s.start(sc, keys, args, func(a answer, err error) { done(granted(c)(a, err)) })
 }
 
-func acquireFailed(c broker.Claim, err error) error { return fmt.Errorf("acquire %q: %w", c.Name, err) }
+func acquireFailed(c lock.Claim, err error) error { return fmt.Errorf("acquire %q: %w", c.Name, err) }
 
 // granted reads what a script that acquires answered.
-func granted(c broker.Claim) func(answer, error) (broker.Grant, error) {
-	return func(a answer, err error) (broker.Grant, error) {
+func granted(c lock.Claim) func(answer, error) (lock.Grant, error) {
+	return func(a answer, err error) (lock.Grant, error) {
 		if err != nil {
-			return broker.Grant{}, acquireFailed(c, err)
+			return lock.Grant{}, acquireFailed(c, err)
 		}
 		if a.code() != answerDone {
-			return broker.Grant{}, acquireFailed(c, a.denial(1, ""))
+			return lock.Grant{}, acquireFailed(c, a.denial(1, ""))
 		}
-		g := broker.Grant{Fence: a.fence(1), TTL: ttlOf(a.int(2))}
+		g := lock.Grant{Fence: a.fence(1), TTL: ttlOf(a.int(2))}
 		if a.err != nil {
-			return broker.Grant{}, acquireFailed(c, a.err)
+			return lock.Grant{}, acquireFailed(c, a.err)
 		}
 		return g, nil
 	}
@@ -80,16 +80,16 @@ func (a *answer) denial(at int, name string) error {
 	var err error
 	switch a.code() {
 	case answerHeld:
-		held := &broker.HeldError{Name: name, RetryAfter: ttlOf(a.int(at)), HeldBy: broker.Owner(a.text(at + 1))}
+		held := &lock.HeldError{Name: name, RetryAfter: ttlOf(a.int(at)), HeldBy: lock.Owner(a.text(at + 1))}
 		if len(a.list) > at+2 {
 			held.Ahead = int(a.int(at + 2))
 		}
 		err = held
 	case answerLimit:
-		err = &broker.LimitError{Limit: a.number(at)}
+		err = &lock.LimitError{Limit: a.number(at)}
 	case answerTooMany:
-		err = &broker.InvalidError{
-			Field: "permits", Reason: broker.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", a.int(at)),
+		err = &lock.InvalidError{
+			Field: "permits", Reason: lock.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", a.int(at)),
 		}
 	default:
 		return a.refusal()
@@ -101,42 +101,42 @@ func (a *answer) denial(at int, name string) error {
 }
 
 // Release implements broker.Store.
-func (s *Store) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
 	if err := begin(ctx, r.Kind); err != nil {
-		return broker.Returned{}, releaseFailed(r, err)
+		return lock.Returned{}, releaseFailed(r, err)
 	}
 	sc, keys, args := s.releaseCall(r)
 	return returned(r)(s.ask(ctx, sc, keys, args...))
 }
 
 // StartRelease implements broker.Store.
-func (s *Store) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if err := begin(context.Background(), r.Kind); err != nil {
-		go done(broker.Returned{}, releaseFailed(r, err))
+		go done(lock.Returned{}, releaseFailed(r, err))
 		return
 	}
 	sc, keys, args := s.releaseCall(r)
 	s.start(sc, keys, args, func(a answer, err error) { done(returned(r)(a, err)) })
 }
 
-func releaseFailed(r broker.Return, err error) error {
+func releaseFailed(r lock.Return, err error) error {
 	return fmt.Errorf("release %q: %w", r.Name, err)
 }
 
 // returned reads what a script that releases answered.
-func returned(r broker.Return) func(answer, error) (broker.Returned, error) {
-	return func(a answer, err error) (broker.Returned, error) {
+func returned(r lock.Return) func(answer, error) (lock.Returned, error) {
+	return func(a answer, err error) (lock.Returned, error) {
 		if err != nil {
-			return broker.Returned{}, releaseFailed(r, err)
+			return lock.Returned{}, releaseFailed(r, err)
 		}
-		res := broker.Returned{}
+		res := lock.Returned{}
 		switch a.code() {
 		case answerDone:
 			res.Listeners = int(a.int(1))
-			if r.Kind == broker.Fair {
-				res.Turn = broker.Owner(a.text(2))
+			if r.Kind == lock.Fair {
+				res.Turn = lock.Owner(a.text(2))
 			}
-			if r.Kind == broker.Semaphore {
+			if r.Kind == lock.Semaphore {
 				res.Left = a.number(2)
 			}
 			err = a.err
@@ -147,7 +147,7 @@ func returned(r broker.Return) func(answer, error) (broker.Returned, error) {
 			err = a.refusal()
 		}
 		if err != nil {
-			return broker.Returned{}, releaseFailed(r, err)
+			return lock.Returned{}, releaseFailed(r, err)
 		}
 		return res, nil
 	}
@@ -155,7 +155,7 @@ func returned(r broker.Return) func(answer, error) (broker.Returned, error) {
 
 // SetLimit implements broker.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
-	err := begin(ctx, broker.Semaphore)
+	err := begin(ctx, lock.Semaphore)
 	if err == nil {
 		n := s.prefix + name
 		var a answer
@@ -173,7 +173,7 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 //
 // The message on the control channel carries the database and the whole key: replicas with another prefix or another
 // database hear it too, as Redis has one space of channels, and take only what is theirs.
-func (s *Store) ForceRelease(ctx context.Context, name string, kind broker.Kind) (bool, error) {
+func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
 	held, err := s.forceRelease(ctx, name, kind)
 	if err != nil {
 		return false, fmt.Errorf("force release %q: %w", name, err)
@@ -181,7 +181,7 @@ func (s *Store) ForceRelease(ctx context.Context, name string, kind broker.Kind)
 	return held, nil
 }
 
-func (s *Store) forceRelease(ctx context.Context, name string, kind broker.Kind) (bool, error) {
+func (s *Store) forceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
 	if err := begin(ctx, kind); err != nil {
 		return false, err
 	}
@@ -197,7 +197,7 @@ func (s *Store) forceRelease(ctx context.Context, name string, kind broker.Kind)
 	case err != nil:
 		return false, s.failed(err)
 	case code == answerMismatch:
-		return false, broker.ErrKindMismatch
+		return false, lock.ErrKindMismatch
 	}
 	return code == 1, nil
 }

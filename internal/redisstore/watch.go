@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // bareGrace is how long a message of Redisson's is kept to see whether news of lockd follow it. They come directly
@@ -16,7 +16,7 @@ const bareGrace = 20 * time.Millisecond
 //
 // Redisson's message says only that something was released. If lockd sent it, news follow that say which hold ended;
 // if not, a hold of another program did.
-func (s *Store) Watch(name string, notify func(broker.Notice)) (stop func()) {
+func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	n := s.prefix + name
 	channels := []string{channelKey(n), rwChannel(n), permitChannel(n), newsChannel(n)}
 	w := &watcher{hub: s.hub, channels: channels, confirmed: make([]bool, len(channels)), notify: notify}
@@ -36,7 +36,7 @@ func (s *Store) Watch(name string, notify func(broker.Notice)) (stop func()) {
 type watcher struct {
 	hub      *hub
 	channels []string // the news last
-	notify   func(broker.Notice)
+	notify   func(lock.Notice)
 
 	mu        sync.Mutex // guards the fields below
 	confirmed []bool
@@ -48,10 +48,10 @@ func (w *watcher) hear(i int, h heard) {
 	switch {
 	case h.live:
 		if w.listening(i) {
-			w.notify(broker.Notice{What: broker.NoticeListening})
+			w.notify(lock.Notice{What: lock.NoticeListening})
 		}
 	case h.deaf:
-		w.notify(broker.Notice{What: broker.NoticeDeaf})
+		w.notify(lock.Notice{What: lock.NoticeDeaf})
 	case i == len(w.channels)-1:
 		w.news(parseNews(h.message))
 	case h.message != echo:
@@ -90,7 +90,7 @@ func (w *watcher) news(m tidings) {
 	if !ended {
 		return
 	}
-	n := broker.Notice{What: broker.NoticeEnded, Cause: cause, Fence: broker.Fence(m.number)}
+	n := lock.Notice{What: lock.NoticeEnded, Cause: cause, Fence: lock.Fence(m.number)}
 	if strings.HasPrefix(m.who, permitWord) {
 		n.Hold = m.who
 	}
@@ -121,6 +121,6 @@ func (w *watcher) tellBare() {
 	}
 	w.mu.Unlock()
 	for range n {
-		w.notify(broker.Notice{What: broker.NoticeEnded, Cause: broker.EndReleased})
+		w.notify(lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased})
 	}
 }

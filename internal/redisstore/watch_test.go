@@ -7,25 +7,25 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 // watchAll watches many names and returns when all are heard and looked at.
 func watchAll(t *testing.T, s *Store, n int) (stop func()) {
 	t.Helper()
-	heard := make(chan broker.What, 10*n)
+	heard := make(chan lock.What, 10*n)
 	stops := make([]func(), n)
 	for i := range n {
 		name := fmt.Sprintf("watched%d", i)
-		stops[i] = s.Watch(name, func(n broker.Notice) {
-			if n.What == broker.NoticeListening {
+		stops[i] = s.Watch(name, func(n lock.Notice) {
+			if n.What == lock.NoticeListening {
 				heard <- n.What
 			}
 		})
 	}
 	for range n {
-		await(t, heard, broker.NoticeListening)
+		await(t, heard, lock.NoticeListening)
 	}
 	return func() {
 		for _, stop := range stops {
@@ -90,10 +90,10 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	notices := make(chan broker.What, 1000)
-	defer s.Watch("n", func(n broker.Notice) { notices <- n.What })()
-	await(t, notices, broker.NoticeListening)
-	see := func() broker.Sight {
+	notices := make(chan lock.What, 1000)
+	defer s.Watch("n", func(n lock.Notice) { notices <- n.What })()
+	await(t, notices, lock.NoticeListening)
+	see := func() lock.Sight {
 		t.Helper()
 		st, err := s.See(t.Context(), "n")
 		if err != nil || !st.Tracked {
@@ -119,7 +119,7 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 			until(t, "it is heard again", func() error { _, err := s.See(t.Context(), "n"); return err })
 		}
 		if broken == "pubsub" {
-			await(t, notices, broker.NoticeListening)
+			await(t, notices, lock.NoticeListening)
 		}
 		see()
 		see() // a new connection is told of, too
@@ -127,11 +127,11 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 			t.Log(broken, c.what)
 			see()
 			c.change()
-			await(t, notices, broker.NoticeChanged)
+			await(t, notices, lock.NoticeChanged)
 		}
 		see()
 		c.FlushAll(t.Context())
-		await(t, notices, broker.NoticeFlushed)
+		await(t, notices, lock.NoticeFlushed)
 	}
 }
 
@@ -140,14 +140,14 @@ func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	notices := make(chan broker.Notice, 1000)
-	defer s.Watch("n", func(n broker.Notice) {
-		if n.What == broker.NoticeEnded || n.What == broker.NoticeListening {
+	notices := make(chan lock.Notice, 1000)
+	defer s.Watch("n", func(n lock.Notice) {
+		if n.What == lock.NoticeEnded || n.What == lock.NoticeListening {
 			notices <- n
 		}
 	})()
 	<-notices
-	var fences []broker.Fence
+	var fences []lock.Fence
 	for range 50 {
 		c.Publish(t.Context(), channelKey("n"), "0")
 		g := acquire(t, s, claim("n", "o"))
@@ -160,7 +160,7 @@ func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
 	ours, theirs := 0, 0
 	for len(notices) > 0 {
 		switch n := <-notices; {
-		case n.Cause != broker.EndReleased:
+		case n.Cause != lock.EndReleased:
 			t.Errorf("got %+v", n)
 		case n.Fence == 0:
 			theirs++

@@ -28,6 +28,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/broker/observe"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 const (
@@ -43,7 +44,7 @@ const (
 
 // Watchdog implements broker.Keeper.
 type Watchdog struct {
-	store   broker.Store
+	store   lock.Store
 	log     *zap.Logger
 	metrics *metrics
 	ctx     context.Context
@@ -59,7 +60,7 @@ type Watchdog struct {
 }
 
 // New starts a watchdog. Close ends it.
-func New(store broker.Store, log *zap.Logger, reg prometheus.Registerer) *Watchdog {
+func New(store lock.Store, log *zap.Logger, reg prometheus.Registerer) *Watchdog {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Watchdog{
 		store: store, log: log.Named("watchdog"), metrics: newMetrics(reg),
@@ -196,16 +197,16 @@ func (w *Watchdog) sleep() time.Duration {
 // batch is what one call renews.
 type batch struct {
 	entries  []*entry
-	renewals []broker.Renewal
+	renewals []lock.Renewal
 }
 
 // handle ends a lease whose validity is over, and says whether and how it is to be renewed now.
-func (w *Watchdog) handle(e *entry) (r broker.Renewal, renew bool) {
+func (w *Watchdog) handle(e *entry) (r lock.Renewal, renew bool) {
 	now := time.Now()
 	until := e.lease.Until()
 	if !until.After(now) {
 		w.Drop(e.lease)
-		e.lease.Lose(broker.LostExpired)
+		e.lease.Lose(lock.LostExpired)
 		return r, false
 	}
 	r, held := e.lease.Renewal(now)
@@ -249,8 +250,8 @@ func (w *Watchdog) renewAll(due batch) {
 }
 
 // renewed takes note of the outcome of one renewal.
-func (w *Watchdog) renewed(e *entry, r broker.Renewal, err error) {
-	var gone *broker.GoneError
+func (w *Watchdog) renewed(e *entry, r lock.Renewal, err error) {
+	var gone *lock.GoneError
 	switch {
 	case err == nil:
 		w.metrics.renewals.WithLabelValues(resultRenewed).Inc()

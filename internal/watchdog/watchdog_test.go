@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/lock"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
@@ -20,10 +22,10 @@ import (
 
 // renewals is a Store that notes, fails and holds up renewals.
 type renewals struct {
-	broker.Store
+	lock.Store
 	mu    sync.Mutex // guards the fields below
 	calls []call
-	hook  func(ctx context.Context, rs []broker.Renewal) error // an error fails the whole call
+	hook  func(ctx context.Context, rs []lock.Renewal) error // an error fails the whole call
 }
 
 type call struct {
@@ -31,7 +33,7 @@ type call struct {
 	n  int
 }
 
-func (s *renewals) Renew(ctx context.Context, rs []broker.Renewal, done func(int, error)) {
+func (s *renewals) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
 	s.mu.Lock()
 	s.calls = append(s.calls, call{time.Now(), len(rs)})
 	hook := s.hook
@@ -47,7 +49,7 @@ func (s *renewals) Renew(ctx context.Context, rs []broker.Renewal, done func(int
 	s.Store.Renew(ctx, rs, done)
 }
 
-func (s *renewals) onRenew(hook func(ctx context.Context, rs []broker.Renewal) error) {
+func (s *renewals) onRenew(hook func(ctx context.Context, rs []lock.Renewal) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hook = hook
@@ -93,7 +95,7 @@ func hold(t *testing.T, b *broker.Broker, prefix string, n int, ttl time.Duratio
 		t.Fatal(err)
 	}
 	for i := range n {
-		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("%s-%d", prefix, i), Kind: broker.Exclusive})
+		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("%s-%d", prefix, i), Kind: lock.Exclusive})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -152,10 +154,10 @@ func TestASlowCallDelaysNobodyElse(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		quick, stopQuick := hold(t, b, "quick", 5, 30*time.Second)
 		defer stopQuick()
-		store.onRenew(func(ctx context.Context, rs []broker.Renewal) error {
+		store.onRenew(func(ctx context.Context, rs []lock.Renewal) error {
 			if strings.HasPrefix(rs[0].Name, "slow") {
 				<-ctx.Done()
-				return broker.ErrOutcomeUnknown
+				return lock.ErrOutcomeUnknown
 			}
 			return nil
 		})
@@ -173,7 +175,7 @@ func TestAFailedRenewalIsTriedAgainSoon(t *testing.T) {
 	inBubble(t, func(t *testing.T, store *renewals, b *broker.Broker) {
 		s, stop := hold(t, b, "job", 1, 30*time.Second)
 		defer stop()
-		store.onRenew(func(context.Context, []broker.Renewal) error { return broker.ErrUnavailable })
+		store.onRenew(func(context.Context, []lock.Renewal) error { return lock.ErrUnavailable })
 		time.Sleep(25 * time.Second) // the validity ends after about 29.7 s
 		if tries := len(store.takeCalls()); tries < 10 {
 			t.Errorf("got %d tries in the 15s after the first failure, want one per second", tries)
@@ -190,7 +192,7 @@ func TestALeaseEndsAtItsValidityWhileARenewalHangs(t *testing.T) {
 	inBubble(t, func(t *testing.T, store *renewals, b *broker.Broker) {
 		s, stop := hold(t, b, "job", 1, 3*time.Second)
 		defer stop()
-		store.onRenew(func(ctx context.Context, _ []broker.Renewal) error {
+		store.onRenew(func(ctx context.Context, _ []lock.Renewal) error {
 			time.Sleep(4 * time.Second) // beyond the validity
 			return nil
 		})
@@ -210,13 +212,13 @@ func TestALateAnswerToARenewalStretchesNothing(t *testing.T) {
 		s, stop := hold(t, b, "job", 1, 3*time.Second)
 		defer stop()
 		var answered time.Time
-		store.onRenew(func(context.Context, []broker.Renewal) error {
+		store.onRenew(func(context.Context, []lock.Renewal) error {
 			if answered.IsZero() {
 				time.Sleep(1500 * time.Millisecond)
 				answered = time.Now()
 				return nil
 			}
-			return broker.ErrUnavailable
+			return lock.ErrUnavailable
 		})
 		// Renewed by a call sent after 1 s, answered after 2.5 s: valid until about 3.97 s, not 5.5 s.
 		time.Sleep(3900 * time.Millisecond)

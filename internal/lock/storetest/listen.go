@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // ear records what a listener hears.
@@ -13,36 +13,36 @@ type ear struct {
 	s *suite
 
 	mu      sync.Mutex // guards the fields below
-	heard   map[broker.What]int
-	told    []broker.Notice // all but NoticeListening
+	heard   map[lock.What]int
+	told    []lock.Notice // all but NoticeListening
 	forced  []string
 	changed chan struct{} // closed and replaced at each change
 }
 
 func newEar(s *suite) *ear {
-	return &ear{s: s, heard: map[broker.What]int{}, changed: make(chan struct{})}
+	return &ear{s: s, heard: map[lock.What]int{}, changed: make(chan struct{})}
 }
 
 // listen makes an ear for a name and waits until it hears.
 func (s *suite) listen(name string) (e *ear, stop func()) {
 	s.Helper()
-	return s.listenTo(name, broker.Exclusive)
+	return s.listenTo(name, lock.Exclusive)
 }
 
 // listenTo is listen for a kind, or for any.
-func (s *suite) listenTo(name string, kind broker.Kind) (e *ear, stop func()) {
+func (s *suite) listenTo(name string, kind lock.Kind) (e *ear, stop func()) {
 	s.Helper()
 	e = newEar(s)
 	stop = s.Store.Listen(name, kind, e.hear)
 	s.Cleanup(stop)
-	e.await("listening", func() bool { return e.heard[broker.NoticeListening] > 0 })
+	e.await("listening", func() bool { return e.heard[lock.NoticeListening] > 0 })
 	return e, stop
 }
 
-func (e *ear) hear(n broker.Notice) {
+func (e *ear) hear(n lock.Notice) {
 	e.change(func() {
 		e.heard[n.What]++
-		if n.What != broker.NoticeListening {
+		if n.What != lock.NoticeListening {
 			e.told = append(e.told, n)
 		}
 	})
@@ -78,7 +78,7 @@ func (e *ear) await(what string, cond func() bool) {
 }
 
 // awaitTold waits until as many notices came and fails if they are others. How long a turn takes may be some seconds less.
-func (e *ear) awaitTold(want ...broker.Notice) {
+func (e *ear) awaitTold(want ...lock.Notice) {
 	e.s.Helper()
 	e.await("notices", func() bool { return len(e.told) >= len(want) })
 	e.mu.Lock()
@@ -88,7 +88,7 @@ func (e *ear) awaitTold(want ...broker.Notice) {
 	}
 	for i, n := range want {
 		got := e.told[i]
-		if n.What == broker.NoticeTurn {
+		if n.What == lock.NoticeTurn {
 			e.s.wantTTL(got.After, n.After)
 			got.After, n.After = 0, 0
 		}
@@ -119,10 +119,10 @@ func (e *ear) hasForced(name string, wait time.Duration) bool {
 // awaitReleases waits for the n-th notice of a release and fails if there are more.
 func (e *ear) awaitReleases(n int) {
 	e.s.Helper()
-	e.await("releases", func() bool { return e.heard[broker.NoticeReleased] >= n })
+	e.await("releases", func() bool { return e.heard[lock.NoticeReleased] >= n })
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if got := e.heard[broker.NoticeReleased]; got != n {
+	if got := e.heard[lock.NoticeReleased]; got != n {
 		e.s.Errorf("heard of %d releases, want %d", got, n)
 	}
 }
@@ -173,7 +173,7 @@ var listenContract = []contract{
 		deadline := time.Now().Add(within)
 		for n := 1; ; n++ { // until it hears: there is no sign of when it begins to
 			s.acquire(claim("n", "o"))
-			_, err := s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
+			_, err := s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
 			s.must(err)
 			e.awaitReleases(n)
 			all.mu.Lock()
@@ -190,8 +190,8 @@ var listenContract = []contract{
 	{"AFailedReleaseIsNotHeard", func(s *suite) {
 		e, _ := s.listen("n")
 		_, err := s.Store.Release(s.Context(), giveBack("n", "o", 0))
-		s.wantErr(err, broker.ErrNotHeld)
-		_, err = s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
+		s.wantErr(err, lock.ErrNotHeld)
+		_, err = s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
 		s.must(err)
 		s.acquire(claim("n", "o"))
 		s.release(giveBack("n", "o", 0))
@@ -209,7 +209,7 @@ var listenContract = []contract{
 		}
 		gone.mu.Lock()
 		defer gone.mu.Unlock()
-		if n := gone.heard[broker.NoticeReleased]; n > 0 {
+		if n := gone.heard[lock.NoticeReleased]; n > 0 {
 			s.Errorf("heard of %d releases after it stopped", n)
 		}
 	}},

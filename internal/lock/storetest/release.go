@@ -3,7 +3,7 @@ package storetest
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 var releaseContract = []contract{
@@ -17,16 +17,16 @@ var releaseContract = []contract{
 		f := s.acquire(claim("n", "o")).Fence
 		s.release(giveBack("n", "o", f))
 		_, err := s.Store.Release(s.Context(), giveBack("n", "o", f))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 	}},
 	{"ANameNobodyHoldsIsNotHeld", func(s *suite) {
 		_, err := s.Store.Release(s.Context(), giveBack("n", "o", 0))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 	}},
 	{"TheHoldOfAnotherStays", func(s *suite) {
 		f := s.acquire(claim("n", "other")).Fence
 		_, err := s.Store.Release(s.Context(), giveBack("n", "o", f))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.wantHolder("n", "other", 1)
 	}},
 	{"ExecutedLateItTouchesNobodysHold", func(s *suite) {
@@ -34,12 +34,12 @@ var releaseContract = []contract{
 		s.must(s.Hooks.Expire("n"))
 		f := s.acquire(claim("n", "other")).Fence
 		_, err := s.Store.Release(s.Context(), giveBack("n", "o", old))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.release(giveBack("n", "other", f))
 
 		s.acquire(claim("n", "o"))
 		_, err = s.Store.Release(s.Context(), giveBack("n", "o", old))
-		s.wantErr(err, broker.ErrStale)
+		s.wantErr(err, lock.ErrStale)
 		s.wantHolder("n", "o", 1)
 	}},
 	{"FenceZeroMatchesAny", func(s *suite) {
@@ -52,7 +52,7 @@ var releaseContract = []contract{
 		s.acquire(nested("n", "o", 3, f))
 		r := giveBack("n", "o", f)
 		for _, r.Remaining = range []uint32{2, 2, 1} {
-			if res := s.release(r); res != (broker.Returned{}) {
+			if res := s.release(r); res != (lock.Returned{}) {
 				s.Errorf("got %+v, want nothing", res)
 			}
 			s.wantHolder("n", "o", r.Remaining)
@@ -65,14 +65,14 @@ var releaseContract = []contract{
 		r := giveBack("n", "o", 0)
 		r.Remaining = 1
 		_, err := s.Store.Release(s.Context(), r)
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		old := s.acquire(claim("n", "o")).Fence
 		s.must(s.Hooks.Expire("n"))
 		f := s.acquire(claim("n", "o")).Fence
 		s.acquire(nested("n", "o", 2, f))
 		r.Fence = old
 		_, err = s.Store.Release(s.Context(), r)
-		s.wantErr(err, broker.ErrStale)
+		s.wantErr(err, lock.ErrStale)
 		s.wantHolder("n", "o", 2)
 	}},
 	{"TheLastFenceIsRemembered", func(s *suite) {
@@ -85,9 +85,9 @@ var releaseContract = []contract{
 }
 
 // handOver gives a name to heir with the usual lease.
-func handOver(name string, o broker.Owner, f broker.Fence, heir broker.Owner) broker.Return {
+func handOver(name string, o lock.Owner, f lock.Fence, heir lock.Owner) lock.Return {
 	r := giveBack(name, o, f)
-	r.Next = &broker.Successor{Owner: heir, TTL: ttl}
+	r.Next = &lock.Successor{Owner: heir, TTL: ttl}
 	return r
 }
 
@@ -103,7 +103,7 @@ var handOverContract = []contract{
 		s.wantHolder("n", "heir", 1)
 		s.wantTTL(s.look("n").TTL, ttl) // set, not prolonged
 		_, err := s.Store.Acquire(s.Context(), claim("n", "o"))
-		s.wantErr(err, broker.ErrHeld)
+		s.wantErr(err, lock.ErrHeld)
 	}},
 	{"RepeatedItGivesTheSameFence", func(s *suite) {
 		f := s.acquire(claim("n", "o")).Fence
@@ -120,15 +120,15 @@ var handOverContract = []contract{
 		next := s.release(handOver("n", "o", f, "heir")).HandedOver
 		s.release(giveBack("n", "heir", next))
 		_, err := s.Store.Release(s.Context(), handOver("n", "o", f, "heir"))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.wantHolder("n", "", 0)
 	}},
 	{"WhatIsNotHeldIsNotHandedOver", func(s *suite) {
 		_, err := s.Store.Release(s.Context(), handOver("n", "o", 0, "heir"))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.acquire(claim("n", "other"))
 		_, err = s.Store.Release(s.Context(), handOver("n", "o", 0, "heir"))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.wantHolder("n", "other", 1)
 	}},
 	{"AnotherFenceIsStale", func(s *suite) {
@@ -136,7 +136,7 @@ var handOverContract = []contract{
 		s.must(s.Hooks.Expire("n"))
 		s.acquire(claim("n", "o"))
 		_, err := s.Store.Release(s.Context(), handOver("n", "o", old, "heir"))
-		s.wantErr(err, broker.ErrStale)
+		s.wantErr(err, lock.ErrStale)
 		s.wantHolder("n", "o", 1)
 	}},
 }
@@ -165,12 +165,12 @@ var renewContract = []contract{
 		s.must(s.renew(r))
 		s.wantTTL(s.look("n").TTL, 10*time.Second)
 		s.must(s.Hooks.Expire("n"))
-		s.wantGone(s.renew(r), broker.LostForced)
+		s.wantGone(s.renew(r), lock.LostForced)
 	}},
 	{"WhatIsGoneStaysGone", func(s *suite) {
 		f := s.acquire(claim("n", "o")).Fence
 		s.must(s.Hooks.Expire("n"))
-		s.wantGone(s.renew(renewal("n", "o", f)), broker.LostForced)
+		s.wantGone(s.renew(renewal("n", "o", f)), lock.LostForced)
 		s.wantHolder("n", "", 0)
 	}},
 	{"TheHoldOfAnotherStays", func(s *suite) {
@@ -179,7 +179,7 @@ var renewContract = []contract{
 		c := claim("n", "other")
 		c.TTL = 10 * time.Second
 		s.acquire(c)
-		s.wantGone(s.renew(renewal("n", "o", f)), broker.LostForced)
+		s.wantGone(s.renew(renewal("n", "o", f)), lock.LostForced)
 		s.wantHolder("n", "other", 1)
 		s.wantTTL(s.look("n").TTL, 10*time.Second)
 	}},
@@ -189,19 +189,19 @@ var renewContract = []contract{
 		c := claim("n", "o")
 		c.TTL = 10 * time.Second
 		s.acquire(c)
-		s.wantGone(s.renew(renewal("n", "o", old)), broker.LostForced)
+		s.wantGone(s.renew(renewal("n", "o", old)), lock.LostForced)
 		s.wantTTL(s.look("n").TTL, 10*time.Second)
 	}},
 	{"AfterAForcedReleaseItIsForced", func(s *suite) {
 		f := s.acquire(claim("n", "o")).Fence
-		_, err := s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
+		_, err := s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
 		s.must(err)
-		s.wantGone(s.renew(renewal("n", "o", f)), broker.LostForced)
+		s.wantGone(s.renew(renewal("n", "o", f)), lock.LostForced)
 	}},
 	{"AfterALossOfDataItIsDataLoss", func(s *suite) {
 		f := s.acquire(claim("n", "o")).Fence
 		s.must(s.Hooks.Lose())
-		s.wantGone(s.renew(renewal("n", "o", f)), broker.LostData)
+		s.wantGone(s.renew(renewal("n", "o", f)), lock.LostData)
 	}},
 	{"EachOfManyIsAnsweredOnceBeforeItReturns", manyRenewals},
 	{"NoneIsNoWork", func(s *suite) {
@@ -213,7 +213,7 @@ var forceContract = []contract{
 	{"TheNameIsFreeWhoeverHeldIt", func(s *suite) {
 		f := s.acquire(claim("n", "o")).Fence
 		s.acquire(nested("n", "o", 3, f))
-		held, err := s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
+		held, err := s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
 		s.must(err)
 		if !held {
 			s.Error("it says that the name was not held")
@@ -222,7 +222,7 @@ var forceContract = []contract{
 	}},
 	{"AFreeNameWasNotHeld", func(s *suite) {
 		for _, step := range []string{"never used", "released"} {
-			held, err := s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
+			held, err := s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
 			s.must(err)
 			if held {
 				s.Errorf("it says that a name was held that was %s", step)
@@ -233,9 +233,9 @@ var forceContract = []contract{
 	}},
 	{"TheHolderCannotReleaseAnyMore", func(s *suite) {
 		f := s.acquire(claim("n", "o")).Fence
-		_, err := s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
+		_, err := s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
 		s.must(err)
 		_, err = s.Store.Release(s.Context(), giveBack("n", "o", f))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 	}},
 }

@@ -5,31 +5,31 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // started is a Store whose Acquire, Release and Extend go through StartAcquire and its like, so that the contract of the
 // ones is tested on the others. It checks that done is called once.
-type started struct{ broker.Store }
+type started struct{ lock.Store }
 
 // Acquire is StartAcquire and a wait.
-func (s started) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
+func (s started) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	if ctx.Err() != nil { // StartAcquire has no ctx
 		return s.Store.Acquire(ctx, c)
 	}
-	return wait(func(done func(broker.Grant, error)) { s.StartAcquire(c, done) })
+	return wait(func(done func(lock.Grant, error)) { s.StartAcquire(c, done) })
 }
 
 // Release is StartRelease and a wait.
-func (s started) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
+func (s started) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
 	if ctx.Err() != nil {
 		return s.Store.Release(ctx, r)
 	}
-	return wait(func(done func(broker.Returned, error)) { s.StartRelease(r, done) })
+	return wait(func(done func(lock.Returned, error)) { s.StartRelease(r, done) })
 }
 
 // Extend is StartExtend and a wait.
-func (s started) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
+func (s started) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
 	if ctx.Err() != nil {
 		return s.Store.Extend(ctx, r)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Hooks do to a Store what its interface cannot, as its server or an operator could.
@@ -19,9 +19,9 @@ type Hooks struct {
 	Expire func(name string) error
 	// ExpireHold ends what one of several holds, as if its time had passed: an owner's reads, or its permits. It does
 	// nothing to others, and nothing if there are none.
-	ExpireHold func(name string, o broker.Owner) error
+	ExpireHold func(name string, o lock.Owner) error
 	// ExpirePlace ends the place of a waiter as if its time had passed: one in a queue, or one that keeps readers away.
-	ExpirePlace func(name string, o broker.Owner) error
+	ExpirePlace func(name string, o lock.Owner) error
 	// Lose makes the store forget everything, and begin anew.
 	Lose func() error
 	// Occupy puts something under a name that is no lock.
@@ -30,7 +30,7 @@ type Hooks struct {
 
 // Rig is a Store with its hooks.
 type Rig struct {
-	Store broker.Store
+	Store lock.Store
 	Hooks Hooks
 }
 
@@ -53,10 +53,10 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 		{"Listen", listenContract},
 		{"Peers", peersContract},
 		{"Refusals", refusalContract},
-		{"Fair", slices.Concat(common(broker.Fair), fairContract, fairPlaceContract, fairListenContract)},
-		{"Read", slices.Concat(common(broker.Read), readContract)},
-		{"Write", slices.Concat(common(broker.Write), writeContract)},
-		{"Semaphore", slices.Concat(common(broker.Semaphore), semaphoreContract)},
+		{"Fair", slices.Concat(common(lock.Fair), fairContract, fairPlaceContract, fairListenContract)},
+		{"Read", slices.Concat(common(lock.Read), readContract)},
+		{"Write", slices.Concat(common(lock.Write), writeContract)},
+		{"Semaphore", slices.Concat(common(lock.Semaphore), semaphoreContract)},
 		{"Kinds", kindsContract},
 		{"AcquireAll", allContract},
 	}
@@ -95,22 +95,22 @@ type suite struct {
 func newSuite(t *testing.T, r Rig) *suite { return &suite{T: t, Rig: r} }
 
 // claim is a first acquisition with the usual lease.
-func claim(name string, o broker.Owner) broker.Claim {
-	return broker.Claim{Name: name, Kind: broker.Exclusive, Owner: o, Count: 1, TTL: ttl}
+func claim(name string, o lock.Owner) lock.Claim {
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, Count: 1, TTL: ttl}
 }
 
 // giveBack is a complete release.
-func giveBack(name string, o broker.Owner, f broker.Fence) broker.Return {
-	return broker.Return{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f}
+func giveBack(name string, o lock.Owner, f lock.Fence) lock.Return {
+	return lock.Return{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f}
 }
 
 // renewal prolongs by the usual lease.
-func renewal(name string, o broker.Owner, f broker.Fence) broker.Renewal {
-	return broker.Renewal{Name: name, Kind: broker.Exclusive, Owner: o, Fence: f, TTL: ttl, Seen: seen(f)}
+func renewal(name string, o lock.Owner, f lock.Fence) lock.Renewal {
+	return lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f, TTL: ttl, Seen: seen(f)}
 }
 
 // acquire makes an acquisition that must succeed.
-func (s *suite) acquire(c broker.Claim) broker.Grant {
+func (s *suite) acquire(c lock.Claim) lock.Grant {
 	s.Helper()
 	g, err := s.Store.Acquire(s.Context(), c)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *suite) acquire(c broker.Claim) broker.Grant {
 }
 
 // release makes a release that must succeed.
-func (s *suite) release(r broker.Return) broker.Returned {
+func (s *suite) release(r lock.Return) lock.Returned {
 	s.Helper()
 	res, err := s.Store.Release(s.Context(), r)
 	if err != nil {
@@ -130,11 +130,11 @@ func (s *suite) release(r broker.Return) broker.Returned {
 }
 
 // renew makes one renewal and returns its error.
-func (s *suite) renew(r broker.Renewal) error {
+func (s *suite) renew(r lock.Renewal) error {
 	s.Helper()
 	calls := 0
 	var got error
-	s.Store.Renew(s.Context(), []broker.Renewal{r}, func(i int, err error) {
+	s.Store.Renew(s.Context(), []lock.Renewal{r}, func(i int, err error) {
 		calls++
 		got = err
 		if i != 0 {
@@ -151,7 +151,7 @@ func (s *suite) renew(r broker.Renewal) error {
 }
 
 // look reads the state of a name.
-func (s *suite) look(name string) broker.State {
+func (s *suite) look(name string) lock.State {
 	s.Helper()
 	st, err := s.Store.Look(s.Context(), name)
 	if err != nil {
@@ -177,16 +177,16 @@ func (s *suite) wantErr(got, want error) {
 }
 
 // wantGone checks that an error is a *broker.GoneError with a reason.
-func (s *suite) wantGone(got error, want broker.LostReason) {
+func (s *suite) wantGone(got error, want lock.LostReason) {
 	s.Helper()
-	gone, ok := errors.AsType[*broker.GoneError](got)
+	gone, ok := errors.AsType[*lock.GoneError](got)
 	if !ok || gone.Reason != want {
 		s.Errorf("got error %v, want a GoneError with reason %v", got, want)
 	}
 }
 
 // wantHolder checks who holds a name, and how often. Nobody is "" and 0.
-func (s *suite) wantHolder(name string, o broker.Owner, count uint32) {
+func (s *suite) wantHolder(name string, o lock.Owner, count uint32) {
 	s.Helper()
 	st := s.look(name)
 	if st.Held != (o != "") || st.Owner != o || st.Count != count {

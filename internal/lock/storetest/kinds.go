@@ -5,41 +5,41 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // of is a first acquisition of a kind with the usual lease: all of a name, so that nobody else gets in.
-func of(kind broker.Kind, name string, o broker.Owner) broker.Claim {
+func of(kind lock.Kind, name string, o lock.Owner) lock.Claim {
 	c := claim(name, o)
 	c.Kind = kind
-	if kind == broker.Semaphore {
+	if kind == lock.Semaphore {
 		c.Permits, c.Limit = 2, 2
 	}
 	return c
 }
 
 // against is a claim that the hold of another of a kind stands in the way of.
-func against(kind broker.Kind, name string, o broker.Owner) broker.Claim {
-	if kind == broker.Read {
-		kind = broker.Write
+func against(kind lock.Kind, name string, o lock.Owner) lock.Claim {
+	if kind == lock.Read {
+		kind = lock.Write
 	}
 	return of(kind, name, o)
 }
 
 // back is a complete release of a claim that was granted.
-func back(c broker.Claim, f broker.Fence) broker.Return {
-	return broker.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
+func back(c lock.Claim, f lock.Fence) lock.Return {
+	return lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
 }
 
 // on prolongs what was granted to a claim by the usual lease.
-func on(c broker.Claim, f broker.Fence) broker.Renewal {
-	return broker.Renewal{
+func on(c lock.Claim, f lock.Fence) lock.Renewal {
+	return lock.Renewal{
 		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, TTL: ttl, Permits: c.Permits, Seen: seen(f),
 	}
 }
 
 // seen is when a fence was given out, zero for none: fences count microseconds.
-func seen(f broker.Fence) time.Time {
+func seen(f lock.Fence) time.Time {
 	if f < 1e12 { // it was never given out
 		return time.Time{}
 	}
@@ -47,17 +47,17 @@ func seen(f broker.Fence) time.Time {
 }
 
 // again is a further acquisition.
-func again(c broker.Claim, count uint32, f broker.Fence) broker.Claim {
+func again(c lock.Claim, count uint32, f lock.Fence) lock.Claim {
 	c.Count, c.Fence = count, f
 	return c
 }
 
 // refused makes an acquisition that must be refused because of others, and returns why.
-func (s *suite) refused(c broker.Claim) broker.HeldError {
+func (s *suite) refused(c lock.Claim) lock.HeldError {
 	s.Helper()
 	_, err := s.Store.Acquire(s.Context(), c)
-	s.wantErr(err, broker.ErrHeld)
-	held, ok := errors.AsType[*broker.HeldError](err)
+	s.wantErr(err, lock.ErrHeld)
+	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
 		s.Fatalf("acquire %+v: got %v, want a HeldError", c, err)
 	}
@@ -65,19 +65,19 @@ func (s *suite) refused(c broker.Claim) broker.HeldError {
 }
 
 // notHeld makes a release that must find nothing.
-func (s *suite) notHeld(r broker.Return) {
+func (s *suite) notHeld(r lock.Return) {
 	s.Helper()
 	_, err := s.Store.Release(s.Context(), r)
-	s.wantErr(err, broker.ErrNotHeld)
+	s.wantErr(err, lock.ErrNotHeld)
 }
 
 // wantState checks what Look says, apart from the fence, and from the remaining time up to some seconds.
-func (s *suite) wantState(want broker.State) {
+func (s *suite) wantState(want lock.State) {
 	s.Helper()
 	got := s.look(want.Name)
 	s.wantTTL(got.TTL, want.TTL)
 	got.TTL, got.Fence, want.TTL = 0, 0, 0
-	if !got.Held && got.Kind == broker.Read {
+	if !got.Held && got.Kind == lock.Read {
 		got.Kind = 0 // nobody reads any more
 	}
 	if got != want {
@@ -94,19 +94,19 @@ func (s *suite) wantFree(name string) {
 }
 
 // heldAs is what Look says of a claim that was granted.
-func heldAs(c broker.Claim) broker.State {
-	st := broker.State{Name: c.Name, Kind: c.Kind, Held: true, Owner: c.Owner, Count: c.Count, Holders: 1, TTL: c.TTL}
+func heldAs(c lock.Claim) lock.State {
+	st := lock.State{Name: c.Name, Kind: c.Kind, Held: true, Owner: c.Owner, Count: c.Count, Holders: 1, TTL: c.TTL}
 	switch c.Kind {
-	case broker.Fair:
-		st.Kind = broker.Exclusive
-	case broker.Semaphore:
+	case lock.Fair:
+		st.Kind = lock.Exclusive
+	case lock.Semaphore:
 		st.Owner, st.Count, st.Holders, st.Limit = "", 0, c.Permits, c.Limit
 	default:
 	}
 	return st
 }
 
-func (s *suite) force(name string, kind broker.Kind) bool {
+func (s *suite) force(name string, kind lock.Kind) bool {
 	s.Helper()
 	held, err := s.Store.ForceRelease(s.Context(), name, kind)
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *suite) force(name string, kind broker.Kind) bool {
 }
 
 // expireHold ends one of several holds.
-func (s *suite) expireHold(name string, o broker.Owner) {
+func (s *suite) expireHold(name string, o lock.Owner) {
 	s.Helper()
 	if s.Hooks.ExpireHold == nil {
 		s.Skip("this store has no hook that ends one hold")
@@ -125,7 +125,7 @@ func (s *suite) expireHold(name string, o broker.Owner) {
 }
 
 // expirePlace ends the place of a waiter.
-func (s *suite) expirePlace(name string, o broker.Owner) {
+func (s *suite) expirePlace(name string, o lock.Owner) {
 	s.Helper()
 	if s.Hooks.ExpirePlace == nil {
 		s.Skip("this store has no hook that ends a place")
@@ -134,7 +134,7 @@ func (s *suite) expirePlace(name string, o broker.Owner) {
 }
 
 // common is what is true of a kind as of all others.
-func common(kind broker.Kind) []contract {
+func common(kind lock.Kind) []contract {
 	var all []contract
 	for _, c := range slices.Concat(commonContract, watchContract) {
 		all = append(all, contract{c.name, func(s *suite) { c.test(s, kind) }})
@@ -143,7 +143,7 @@ func common(kind broker.Kind) []contract {
 }
 
 var commonContract = []kindContract{
-	{"AFreeNameIsGranted", func(s *suite, kind broker.Kind) {
+	{"AFreeNameIsGranted", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		g := s.acquire(c)
 		if g.Fence == 0 || g.TTL < ttl || g.TTL > ttl+time.Second {
@@ -154,7 +154,7 @@ var commonContract = []kindContract{
 			s.Errorf("got fence %d, want %d", f, g.Fence)
 		}
 	}},
-	{"AHeldNameIsRefused", func(s *suite, kind broker.Kind) {
+	{"AHeldNameIsRefused", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		s.acquire(c)
 		held := s.refused(against(kind, "n", "other"))
@@ -164,19 +164,19 @@ var commonContract = []kindContract{
 		}
 		s.wantState(heldAs(c))
 	}},
-	{"RepeatedItIsTheSameHold", func(s *suite, kind broker.Kind) {
+	{"RepeatedItIsTheSameHold", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		last := s.acquire(c).Fence
 		for range 3 {
 			f := s.acquire(c).Fence
-			if kind == broker.Semaphore && f <= last || kind != broker.Semaphore && f != last {
+			if kind == lock.Semaphore && f <= last || kind != lock.Semaphore && f != last {
 				s.Errorf("got fence %d after %d", f, last)
 			}
 			last = f
 			s.wantState(heldAs(c))
 		}
 	}},
-	{"RepeatedItProlongsAndNeverShortens", func(s *suite, kind broker.Kind) {
+	{"RepeatedItProlongsAndNeverShortens", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		s.acquire(c)
 		c.TTL = time.Second
@@ -187,13 +187,13 @@ var commonContract = []kindContract{
 		s.wantTTL(s.look("n").TTL, 2*ttl)
 	}},
 	{"NamesThatDifferByBracesAreIndependent", bracesIndependent},
-	{"AfterTheLeaseEndedTheNameIsFree", func(s *suite, kind broker.Kind) {
+	{"AfterTheLeaseEndedTheNameIsFree", func(s *suite, kind lock.Kind) {
 		s.acquire(of(kind, "n", "o"))
 		s.must(s.Hooks.Expire("n"))
 		s.wantFree("n")
 		s.acquire(against(kind, "n", "other"))
 	}},
-	{"ALeaseEndsByItself", func(s *suite, kind broker.Kind) {
+	{"ALeaseEndsByItself", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		c.TTL = 20 * time.Millisecond
 		s.acquire(c)
@@ -207,9 +207,9 @@ var commonContract = []kindContract{
 		s.notHeld(back(c, 0))
 		s.acquire(against(kind, "n", "other"))
 	}},
-	{"EachLaterGrantHasAGreaterFence", func(s *suite, kind broker.Kind) {
+	{"EachLaterGrantHasAGreaterFence", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
-		var last broker.Fence
+		var last lock.Fence
 		for _, end := range []func(){
 			func() { s.release(back(c, last)) },
 			func() { s.must(s.Hooks.Expire("n")) },
@@ -226,27 +226,27 @@ var commonContract = []kindContract{
 		}
 	}},
 	{"AFurtherHoldIsCountedAbsolutely", countedAbsolutely},
-	{"AFurtherHoldNeedsAFirst", func(s *suite, kind broker.Kind) {
-		if kind == broker.Semaphore {
+	{"AFurtherHoldNeedsAFirst", func(s *suite, kind lock.Kind) {
+		if kind == lock.Semaphore {
 			return // permits are not counted again
 		}
 		c := of(kind, "n", "o")
 		_, err := s.Store.Acquire(s.Context(), again(c, 2, 1))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.wantFree("n")
 		old := s.acquire(c).Fence
 		s.must(s.Hooks.Expire("n"))
 		s.acquire(c)
 		_, err = s.Store.Acquire(s.Context(), again(c, 2, old))
-		s.wantErr(err, broker.ErrStale)
+		s.wantErr(err, lock.ErrStale)
 		_, err = s.Store.Acquire(s.Context(), again(of(kind, "n", "other"), 2, old))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.wantState(heldAs(c))
 	}},
-	{"AReleaseFreesTheName", func(s *suite, kind broker.Kind) {
+	{"AReleaseFreesTheName", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
-		if res := s.release(back(c, f)); res != (broker.Returned{}) {
+		if res := s.release(back(c, f)); res != (lock.Returned{}) {
 			s.Errorf("got %+v, want nothing", res)
 		}
 		s.wantFree("n")
@@ -256,7 +256,7 @@ var commonContract = []kindContract{
 		}
 		s.acquire(against(kind, "n", "other"))
 	}},
-	{"AReleaseExecutedLateTouchesNobody", func(s *suite, kind broker.Kind) {
+	{"AReleaseExecutedLateTouchesNobody", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		old := s.acquire(c).Fence
 		s.must(s.Hooks.Expire("n"))
@@ -268,15 +268,15 @@ var commonContract = []kindContract{
 		s.release(back(other, 0))
 		s.acquire(c)
 		_, err := s.Store.Release(s.Context(), back(c, old))
-		if kind == broker.Semaphore { // its owner alone decides
+		if kind == lock.Semaphore { // its owner alone decides
 			s.must(err)
 			s.wantFree("n")
 			return
 		}
-		s.wantErr(err, broker.ErrStale)
+		s.wantErr(err, lock.ErrStale)
 		s.wantState(heldAs(c))
 	}},
-	{"ARenewalProlongsAndNeverShortens", func(s *suite, kind broker.Kind) {
+	{"ARenewalProlongsAndNeverShortens", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		c.TTL = 10 * time.Second
 		f := s.acquire(c).Fence
@@ -294,44 +294,44 @@ var commonContract = []kindContract{
 		s.wantTTL(left, ttl)
 		s.must(s.renew(on(c, 0)))
 	}},
-	{"ARenewalBringsNothingBack", func(s *suite, kind broker.Kind) {
+	{"ARenewalBringsNothingBack", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
 		s.must(s.Hooks.Expire("n"))
-		s.wantGone(s.renew(on(c, f)), broker.LostForced)
+		s.wantGone(s.renew(on(c, f)), lock.LostForced)
 		s.wantFree("n")
 		other := against(kind, "n", "other")
 		other.TTL = 20 * time.Second
 		s.acquire(other)
-		s.wantGone(s.renew(on(c, f)), broker.LostForced)
+		s.wantGone(s.renew(on(c, f)), lock.LostForced)
 		s.wantState(heldAs(other))
 		s.must(s.Hooks.Lose())
-		s.wantGone(s.renew(on(c, f)), broker.LostData)
+		s.wantGone(s.renew(on(c, f)), lock.LostData)
 	}},
-	{"ALossOfDataIsToldWhoeverTookTheNameSince", func(s *suite, kind broker.Kind) {
+	{"ALossOfDataIsToldWhoeverTookTheNameSince", func(s *suite, kind lock.Kind) {
 		for range 20 {
 			c := of(kind, "n", "o")
 			f := s.acquire(c).Fence
 			s.must(s.Hooks.Lose())
 			other := of(kind, "n", "other")
 			g := s.acquire(other).Fence
-			s.wantGone(s.renew(on(c, f)), broker.LostData)
-			s.wantGone(s.renew(on(c, f)), broker.LostData)
+			s.wantGone(s.renew(on(c, f)), lock.LostData)
+			s.wantGone(s.renew(on(c, f)), lock.LostData)
 			s.release(back(other, g))
 		}
 	}},
-	{"AForcedReleaseIsToldWhoeverTookTheNameSince", func(s *suite, kind broker.Kind) {
+	{"AForcedReleaseIsToldWhoeverTookTheNameSince", func(s *suite, kind lock.Kind) {
 		for range 20 {
 			c := of(kind, "n", "o")
 			f := s.acquire(c).Fence
 			s.force("n", kind)
 			other := of(kind, "n", "other")
 			g := s.acquire(other).Fence
-			s.wantGone(s.renew(on(c, f)), broker.LostForced)
+			s.wantGone(s.renew(on(c, f)), lock.LostForced)
 			s.release(back(other, g))
 		}
 	}},
-	{"AForcedReleaseFreesTheName", func(s *suite, kind broker.Kind) {
+	{"AForcedReleaseFreesTheName", func(s *suite, kind lock.Kind) {
 		if s.force("n", kind) {
 			s.Error("it says that a name was held that was never used")
 		}
@@ -342,51 +342,51 @@ var commonContract = []kindContract{
 		}
 		s.wantFree("n")
 		s.notHeld(back(c, f))
-		s.wantGone(s.renew(on(c, f)), broker.LostForced)
+		s.wantGone(s.renew(on(c, f)), lock.LostForced)
 		if s.force("n", kind) {
 			s.Error("it says that a free name was held")
 		}
 		s.acquire(against(kind, "n", "other"))
 	}},
-	{"WhatIsHeldIsListed", func(s *suite, kind broker.Kind) {
+	{"WhatIsHeldIsListed", func(s *suite, kind lock.Kind) {
 		for _, name := range []string{"a", "b", "{c}"} {
 			s.acquire(of(kind, name, "o"))
 		}
 		s.release(back(of(kind, "b", "o"), 0))
 		s.wantList("", 10, []string{"a", "{c}"})
 	}},
-	{"ANameInOtherUseIsAMismatch", func(s *suite, kind broker.Kind) {
+	{"ANameInOtherUseIsAMismatch", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		s.must(s.Hooks.Occupy("n"))
 		_, err := s.Store.Acquire(s.Context(), c)
-		s.wantErr(err, broker.ErrKindMismatch)
-		_, err = s.Store.AcquireAll(s.Context(), []broker.Claim{c})
-		s.wantErr(err, broker.ErrKindMismatch)
+		s.wantErr(err, lock.ErrKindMismatch)
+		_, err = s.Store.AcquireAll(s.Context(), []lock.Claim{c})
+		s.wantErr(err, lock.ErrKindMismatch)
 		_, err = s.Store.Release(s.Context(), back(c, 0))
-		s.wantErr(err, broker.ErrKindMismatch)
+		s.wantErr(err, lock.ErrKindMismatch)
 		_, err = s.Store.ForceRelease(s.Context(), "n", kind)
-		s.wantErr(err, broker.ErrKindMismatch)
-		s.wantErr(s.renew(on(c, 1)), broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrKindMismatch)
+		s.wantErr(s.renew(on(c, 1)), lock.ErrNotHeld)
 	}},
-	{"WithAnEndedContextNothingIsBegun", func(s *suite, kind broker.Kind) {
+	{"WithAnEndedContextNothingIsBegun", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		_, err := s.Store.Acquire(s.ended(), c)
-		s.wantErr(err, broker.ErrUnavailable)
-		_, err = s.Store.AcquireAll(s.ended(), []broker.Claim{c})
-		s.wantErr(err, broker.ErrUnavailable)
+		s.wantErr(err, lock.ErrUnavailable)
+		_, err = s.Store.AcquireAll(s.ended(), []lock.Claim{c})
+		s.wantErr(err, lock.ErrUnavailable)
 		s.wantFree("n")
 		f := s.acquire(c).Fence
 		_, err = s.Store.Release(s.ended(), back(c, f))
-		s.wantErr(err, broker.ErrUnavailable)
+		s.wantErr(err, lock.ErrUnavailable)
 		_, err = s.Store.ForceRelease(s.ended(), "n", kind)
-		s.wantErr(err, broker.ErrUnavailable)
-		s.Store.Renew(s.ended(), []broker.Renewal{on(c, f)}, func(_ int, err error) { s.wantErr(err, broker.ErrUnavailable) })
+		s.wantErr(err, lock.ErrUnavailable)
+		s.Store.Renew(s.ended(), []lock.Renewal{on(c, f)}, func(_ int, err error) { s.wantErr(err, lock.ErrUnavailable) })
 		if kind.Placed() {
-			s.wantErr(s.Store.Leave(s.ended(), "n", kind, []broker.Owner{"o"}), broker.ErrUnavailable)
+			s.wantErr(s.Store.Leave(s.ended(), "n", kind, []lock.Owner{"o"}), lock.ErrUnavailable)
 		}
 		s.wantState(heldAs(c))
 	}},
-	{"AForcedReleaseIsHeardByAllReplicas", func(s *suite, kind broker.Kind) {
+	{"AForcedReleaseIsHeardByAllReplicas", func(s *suite, kind lock.Kind) {
 		all := newEar(s)
 		s.Cleanup(s.Store.ListenForced(all.hearForced))
 		deadline := time.Now().Add(within)
@@ -404,11 +404,11 @@ var commonContract = []kindContract{
 }
 
 // bracesIndependent: helper keys of names that differ by braces only could be the same.
-func bracesIndependent(s *suite, kind broker.Kind) {
+func bracesIndependent(s *suite, kind lock.Kind) {
 	names := []string{"n", "{n}", "{n}x", "x{n}", "{n}}"}
 	for i, name := range names {
 		c := of(kind, name, "o")
-		if kind == broker.Semaphore {
+		if kind == lock.Semaphore {
 			c.Limit = uint32(2 + i) //nolint:gosec // one of five
 		}
 		f := s.acquire(c).Fence
@@ -424,16 +424,16 @@ func bracesIndependent(s *suite, kind broker.Kind) {
 	for i, name := range names {
 		want := heldAs(of(kind, name, "o"))
 		switch kind {
-		case broker.Semaphore:
+		case lock.Semaphore:
 			want.Limit = uint32(2 + i) //nolint:gosec // one of five
-		case broker.Fair:
-			want.Kind, want.Queued = broker.Fair, 1
+		case lock.Fair:
+			want.Kind, want.Queued = lock.Fair, 1
 		default:
 		}
 		s.wantState(want)
 	}
 	if kind.Placed() {
-		s.must(s.Store.Leave(s.Context(), "n", kind, []broker.Owner{"waiter"}))
+		s.must(s.Store.Leave(s.Context(), "n", kind, []lock.Owner{"waiter"}))
 	}
 	s.release(back(of(kind, "n", "o"), 0))
 	c := of(kind, "{n}", "o")
@@ -443,8 +443,8 @@ func bracesIndependent(s *suite, kind broker.Kind) {
 	s.wantFree("{n}")
 }
 
-func countedAbsolutely(s *suite, kind broker.Kind) {
-	if kind == broker.Semaphore {
+func countedAbsolutely(s *suite, kind lock.Kind) {
+	if kind == lock.Semaphore {
 		return // permits are not counted again
 	}
 	c := of(kind, "n", "o")
@@ -464,11 +464,11 @@ func countedAbsolutely(s *suite, kind broker.Kind) {
 	for _, count := range []uint32{2, 2, 1} {
 		r := back(c, f)
 		r.Remaining = count
-		if res := s.release(r); res != (broker.Returned{}) {
+		if res := s.release(r); res != (lock.Returned{}) {
 			s.Errorf("got %+v, want nothing", res)
 		}
 		longer.Count = count
-		if kind == broker.Read { // each hold has a lease of its own, and the longest was given back
+		if kind == lock.Read { // each hold has a lease of its own, and the longest was given back
 			longer.TTL = ttl
 		}
 		s.wantState(heldAs(longer))

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Fate is what becomes of one call of a Flaky store.
@@ -28,7 +28,7 @@ const (
 	Refuse
 )
 
-// Op is a method of broker.Store.
+// Op is a method of lock.Store.
 type Op uint8
 
 // The operations that have fates.
@@ -55,7 +55,7 @@ var errPlanned = errors.New("a fault of the test")
 // Flaky is a Store that loses requests and replies as a test wants. It makes no faults of its own accord, and may be
 // used from many goroutines.
 type Flaky struct {
-	broker.Store
+	lock.Store
 
 	mu     sync.Mutex // guards the fields below
 	choose func(op Op, name string) Fate
@@ -69,10 +69,10 @@ type queuedFate struct {
 	fate Fate
 }
 
-var _ broker.Store = (*Flaky)(nil)
+var _ lock.Store = (*Flaky)(nil)
 
 // NewFlaky wraps a Store.
-func NewFlaky(s broker.Store) *Flaky { return &Flaky{Store: s, calls: map[Op]int{}} }
+func NewFlaky(s lock.Store) *Flaky { return &Flaky{Store: s, calls: map[Op]int{}} }
 
 // Next sets the fates of the next calls of an operation, in order. They go before Choose.
 func (f *Flaky) Next(op Op, fates ...Fate) {
@@ -138,11 +138,11 @@ func (f *Flaky) call(ctx context.Context, op Op, name string, do func(context.Co
 		f.late = append(f.late, func(ctx context.Context) { _ = do(ctx) })
 		f.mu.Unlock()
 	case Refuse:
-		return fmt.Errorf("%w: %w", broker.ErrUnavailable, errPlanned)
+		return fmt.Errorf("%w: %w", lock.ErrUnavailable, errPlanned)
 	default:
 		return do(ctx)
 	}
-	return fmt.Errorf("%w: %w", broker.ErrOutcomeUnknown, errPlanned)
+	return fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, errPlanned)
 }
 
 // reply is call for an operation with a result, which is the zero value unless it is delivered.
@@ -165,71 +165,71 @@ func reply[R any](ctx context.Context, f *Flaky, op Op, name string, do func(con
 }
 
 // StartAcquire has the fate of an Acquire.
-func (f *Flaky) StartAcquire(claim broker.Claim, done func(broker.Grant, error)) {
+func (f *Flaky) StartAcquire(claim lock.Claim, done func(lock.Grant, error)) {
 	go func() { done(f.Acquire(context.Background(), claim)) }()
 }
 
 // StartRelease has the fate of a Release.
-func (f *Flaky) StartRelease(r broker.Return, done func(broker.Returned, error)) {
+func (f *Flaky) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	go func() { done(f.Release(context.Background(), r)) }()
 }
 
 // StartExtend has the fate of an Extend.
-func (f *Flaky) StartExtend(r broker.Renewal, done func(time.Duration, error)) {
+func (f *Flaky) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go func() { done(f.Extend(context.Background(), r)) }()
 }
 
-// Acquire implements broker.Store.
-func (f *Flaky) Acquire(ctx context.Context, c broker.Claim) (broker.Grant, error) {
-	return reply(ctx, f, OpAcquire, c.Name, func(ctx context.Context) (broker.Grant, error) {
+// Acquire implements lock.Store.
+func (f *Flaky) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	return reply(ctx, f, OpAcquire, c.Name, func(ctx context.Context) (lock.Grant, error) {
 		return f.Store.Acquire(ctx, c)
 	})
 }
 
-// AcquireAll implements broker.Store.
-func (f *Flaky) AcquireAll(ctx context.Context, cs []broker.Claim) ([]broker.Grant, error) {
+// AcquireAll implements lock.Store.
+func (f *Flaky) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	first := ""
 	if len(cs) > 0 {
 		first = cs[0].Name
 	}
 	kept := slices.Clone(cs) // the caller may reuse its slice
-	return reply(ctx, f, OpAcquireAll, first, func(ctx context.Context) ([]broker.Grant, error) {
+	return reply(ctx, f, OpAcquireAll, first, func(ctx context.Context) ([]lock.Grant, error) {
 		return f.Store.AcquireAll(ctx, kept)
 	})
 }
 
-// Enlist implements broker.Store.
-func (f *Flaky) Enlist(ctx context.Context, name string, owners []broker.Owner, place time.Duration) ([]int, error) {
+// Enlist implements lock.Store.
+func (f *Flaky) Enlist(ctx context.Context, name string, owners []lock.Owner, place time.Duration) ([]int, error) {
 	kept := slices.Clone(owners)
 	return reply(ctx, f, OpEnlist, name, func(ctx context.Context) ([]int, error) {
 		return f.Store.Enlist(ctx, name, kept, place)
 	})
 }
 
-// Leave implements broker.Store.
-func (f *Flaky) Leave(ctx context.Context, name string, kind broker.Kind, owners []broker.Owner) error {
+// Leave implements lock.Store.
+func (f *Flaky) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
 	kept := slices.Clone(owners)
 	return f.call(ctx, OpLeave, name, func(ctx context.Context) error {
 		return f.Store.Leave(ctx, name, kind, kept)
 	})
 }
 
-// Queue implements broker.Store.
-func (f *Flaky) Queue(ctx context.Context, name string, from, size int) ([]broker.Owner, error) {
-	return reply(ctx, f, OpQueue, name, func(ctx context.Context) ([]broker.Owner, error) {
+// Queue implements lock.Store.
+func (f *Flaky) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
+	return reply(ctx, f, OpQueue, name, func(ctx context.Context) ([]lock.Owner, error) {
 		return f.Store.Queue(ctx, name, from, size)
 	})
 }
 
-// Release implements broker.Store.
-func (f *Flaky) Release(ctx context.Context, r broker.Return) (broker.Returned, error) {
-	return reply(ctx, f, OpRelease, r.Name, func(ctx context.Context) (broker.Returned, error) {
+// Release implements lock.Store.
+func (f *Flaky) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	return reply(ctx, f, OpRelease, r.Name, func(ctx context.Context) (lock.Returned, error) {
 		return f.Store.Release(ctx, r)
 	})
 }
 
-// Renew implements broker.Store. All holds of one call share its fate.
-func (f *Flaky) Renew(ctx context.Context, rs []broker.Renewal, done func(i int, err error)) {
+// Renew implements lock.Store. All holds of one call share its fate.
+func (f *Flaky) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	first := ""
 	if len(rs) > 0 {
 		first = rs[0].Name
@@ -256,27 +256,27 @@ func (f *Flaky) Renew(ctx context.Context, rs []broker.Renewal, done func(i int,
 	}
 }
 
-// Extend implements broker.Store.
-func (f *Flaky) Extend(ctx context.Context, r broker.Renewal) (time.Duration, error) {
+// Extend implements lock.Store.
+func (f *Flaky) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
 	return reply(ctx, f, OpExtend, r.Name, func(ctx context.Context) (time.Duration, error) { return f.Store.Extend(ctx, r) })
 }
 
-// ForceRelease implements broker.Store.
-func (f *Flaky) ForceRelease(ctx context.Context, name string, kind broker.Kind) (bool, error) {
+// ForceRelease implements lock.Store.
+func (f *Flaky) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
 	return reply(ctx, f, OpForceRelease, name, func(ctx context.Context) (bool, error) {
 		return f.Store.ForceRelease(ctx, name, kind)
 	})
 }
 
-// SetLimit implements broker.Store.
+// SetLimit implements lock.Store.
 func (f *Flaky) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
 	return reply(ctx, f, OpSetLimit, name, func(ctx context.Context) (uint32, error) {
 		return f.Store.SetLimit(ctx, name, limit)
 	})
 }
 
-// Shorten implements broker.Store. It is never executed late, so one that is delayed is lost.
-func (f *Flaky) Shorten(ctx context.Context, r broker.Renewal) error {
+// Shorten implements lock.Store. It is never executed late, so one that is delayed is lost.
+func (f *Flaky) Shorten(ctx context.Context, r lock.Renewal) error {
 	returned := false
 	var mu sync.Mutex
 	defer func() { mu.Lock(); returned = true; mu.Unlock() }()
@@ -284,23 +284,23 @@ func (f *Flaky) Shorten(ctx context.Context, r broker.Renewal) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if returned {
-			return fmt.Errorf("%w: %w", broker.ErrUnavailable, errPlanned)
+			return fmt.Errorf("%w: %w", lock.ErrUnavailable, errPlanned)
 		}
 		return f.Store.Shorten(ctx, r)
 	})
 }
 
-// Look implements broker.Store.
-func (f *Flaky) Look(ctx context.Context, name string) (broker.State, error) {
-	return reply(ctx, f, OpLook, name, func(ctx context.Context) (broker.State, error) {
+// Look implements lock.Store.
+func (f *Flaky) Look(ctx context.Context, name string) (lock.State, error) {
+	return reply(ctx, f, OpLook, name, func(ctx context.Context) (lock.State, error) {
 		return f.Store.Look(ctx, name)
 	})
 }
 
-// List implements broker.Store.
-func (f *Flaky) List(ctx context.Context, prefix, cursor string, size int) ([]broker.State, string, error) {
+// List implements lock.Store.
+func (f *Flaky) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	var next string
-	page, err := reply(ctx, f, OpList, "", func(ctx context.Context) ([]broker.State, error) {
+	page, err := reply(ctx, f, OpList, "", func(ctx context.Context) ([]lock.State, error) {
 		page, n, err := f.Store.List(ctx, prefix, cursor, size)
 		next = n
 		return page, err
@@ -311,7 +311,7 @@ func (f *Flaky) List(ctx context.Context, prefix, cursor string, size int) ([]br
 	return page, next, err
 }
 
-// Probe implements broker.Store.
+// Probe implements lock.Store.
 func (f *Flaky) Probe(ctx context.Context) (string, error) {
 	return reply(ctx, f, OpProbe, "", f.Store.Probe)
 }

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
-var allKinds = []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write, broker.Semaphore}
+var allKinds = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore}
 
 // kindsContract is what happens if a name is used with several kinds, which nobody should do: no harm.
 var kindsContract = []contract{
@@ -19,13 +19,13 @@ var kindsContract = []contract{
 				s.acquire(c)
 				g, err := s.Store.Acquire(s.Context(), other)
 				switch {
-				case a == broker.Read && b == broker.Read:
+				case a == lock.Read && b == lock.Read:
 					s.must(err)
 					continue
-				case (a == broker.Semaphore) == (b == broker.Semaphore):
-					s.wantErr(err, broker.ErrHeld)
+				case (a == lock.Semaphore) == (b == lock.Semaphore):
+					s.wantErr(err, lock.ErrHeld)
 				default:
-					s.wantErr(err, broker.ErrKindMismatch)
+					s.wantErr(err, lock.ErrKindMismatch)
 				}
 				if g.Fence != 0 {
 					s.Errorf("%s: got fence %d", name, g.Fence)
@@ -37,17 +37,17 @@ var kindsContract = []contract{
 	{"NoKindReleasesAnother", func(s *suite) {
 		for _, a := range allKinds {
 			for _, b := range allKinds {
-				if a == b || max(a, b) == broker.Fair { // a fair hold is an exclusive one
+				if a == b || max(a, b) == lock.Fair { // a fair hold is an exclusive one
 					continue
 				}
 				name := fmt.Sprint(a, "-", b)
 				c, other := of(a, name, "o"), of(b, name, "o")
 				f := s.acquire(c).Fence
 				_, err := s.Store.Release(s.Context(), back(other, f))
-				if (a == broker.Semaphore) == (b == broker.Semaphore) {
-					s.wantErr(err, broker.ErrNotHeld)
+				if (a == lock.Semaphore) == (b == lock.Semaphore) {
+					s.wantErr(err, lock.ErrNotHeld)
 				} else {
-					s.wantErr(err, broker.ErrKindMismatch)
+					s.wantErr(err, lock.ErrKindMismatch)
 				}
 				if held, err := s.Store.ForceRelease(s.Context(), name, b); held {
 					s.Errorf("%s: it says that it freed the name (%v)", name, err)
@@ -59,7 +59,7 @@ var kindsContract = []contract{
 }
 
 // all claims several names at once, and must get them.
-func (s *suite) all(cs ...broker.Claim) []broker.Fence {
+func (s *suite) all(cs ...lock.Claim) []lock.Fence {
 	s.Helper()
 	gs, err := s.Store.AcquireAll(s.Context(), cs)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *suite) all(cs ...broker.Claim) []broker.Fence {
 	if len(gs) != len(cs) {
 		s.Fatalf("got %d grants for %d claims", len(gs), len(cs))
 	}
-	fences := make([]broker.Fence, len(gs))
+	fences := make([]lock.Fence, len(gs))
 	for i, g := range gs {
 		if fences[i] = g.Fence; g.Fence == 0 || g.TTL < cs[i].TTL {
 			s.Errorf("got %+v for %+v", g, cs[i])
@@ -79,7 +79,7 @@ func (s *suite) all(cs ...broker.Claim) []broker.Fence {
 
 var allContract = []contract{
 	{"AllAreTaken", func(s *suite) {
-		var cs []broker.Claim
+		var cs []lock.Claim
 		for _, kind := range allKinds {
 			cs = append(cs, of(kind, kind.String(), "o"))
 		}
@@ -88,14 +88,14 @@ var allContract = []contract{
 			s.wantState(heldAs(c))
 		}
 		for i, f := range s.all(cs...) { // repeated
-			if kind := cs[i].Kind; kind == broker.Semaphore && f <= first[i] || kind != broker.Semaphore && f != first[i] {
+			if kind := cs[i].Kind; kind == lock.Semaphore && f <= first[i] || kind != lock.Semaphore && f != first[i] {
 				s.Errorf("%v repeated: got fence %d after %d", kind, f, first[i])
 			}
 			s.wantState(heldAs(cs[i]))
 		}
 		for i, c := range cs {
 			r := back(c, first[i])
-			if c.Kind == broker.Semaphore {
+			if c.Kind == lock.Semaphore {
 				r.Fence = 0
 			}
 			s.release(r)
@@ -106,12 +106,12 @@ var allContract = []contract{
 			for at := range 3 {
 				name := func(i int) string { return fmt.Sprint(kind, at, i) }
 				s.acquire(of(kind, name(at), "other"))
-				var cs []broker.Claim
+				var cs []lock.Claim
 				for i := range 3 {
 					cs = append(cs, against(kind, name(i), "o"))
 				}
 				_, err := s.Store.AcquireAll(s.Context(), cs)
-				held, ok := errors.AsType[*broker.HeldError](err)
+				held, ok := errors.AsType[*lock.HeldError](err)
 				if !ok {
 					s.Fatalf("got %v, want a HeldError", err)
 				}
@@ -121,7 +121,7 @@ var allContract = []contract{
 				}
 				for i := range 3 {
 					if i != at {
-						s.wantState(broker.State{Name: name(i)})
+						s.wantState(lock.State{Name: name(i)})
 					}
 				}
 			}
@@ -131,8 +131,8 @@ var allContract = []contract{
 		for _, name := range []string{"b", "c"} {
 			s.acquire(claim(name, "other"))
 		}
-		_, err := s.Store.AcquireAll(s.Context(), []broker.Claim{claim("a", "o"), claim("c", "o"), claim("b", "o")})
-		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "c" {
+		_, err := s.Store.AcquireAll(s.Context(), []lock.Claim{claim("a", "o"), claim("c", "o"), claim("b", "o")})
+		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != "c" {
 			s.Errorf("got %v, want c to be named", err)
 		}
 	}},
@@ -143,20 +143,20 @@ var allContract = []contract{
 		}
 	}},
 	{"TheTurnOfFairWaitersIsKept", func(s *suite) {
-		s.enlist([]broker.Owner{"a"}, 0)
-		_, err := s.Store.AcquireAll(s.Context(), []broker.Claim{claim("m", "o"), of(broker.Fair, "n", "o")})
-		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "n" || held.HeldBy != "a" {
+		s.enlist([]lock.Owner{"a"}, 0)
+		_, err := s.Store.AcquireAll(s.Context(), []lock.Claim{claim("m", "o"), of(lock.Fair, "n", "o")})
+		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != "n" || held.HeldBy != "a" {
 			s.Errorf("got %v, want a to be before it", err)
 		}
 		s.wantFree("m")
-		s.all(claim("m", "a"), of(broker.Fair, "n", "a"))
+		s.all(claim("m", "a"), of(lock.Fair, "n", "a"))
 		s.wantQueue()
 	}},
 	{"AWriterThatWaitsKeepsReadersAway", func(s *suite) {
 		s.acquire(reads("a"))
 		s.refused(wishes("w"))
-		_, err := s.Store.AcquireAll(s.Context(), []broker.Claim{claim("m", "o"), reads("b")})
-		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "n" || held.HeldBy != "w" {
+		_, err := s.Store.AcquireAll(s.Context(), []lock.Claim{claim("m", "o"), reads("b")})
+		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != "n" || held.HeldBy != "w" {
 			s.Errorf("got %v, want w to be before it", err)
 		}
 		s.wantFree("m")
@@ -166,12 +166,12 @@ var allContract = []contract{
 		s.must(s.Hooks.Occupy("x"))
 		limit := some("o", 1)
 		limit.Limit = 9
-		for want, c := range map[error]broker.Claim{
-			broker.ErrLimitMismatch: limit,
-			broker.ErrInvalid:       some("o", 4),
-			broker.ErrKindMismatch:  claim("x", "o"),
+		for want, c := range map[error]lock.Claim{
+			lock.ErrLimitMismatch: limit,
+			lock.ErrInvalid:       some("o", 4),
+			lock.ErrKindMismatch:  claim("x", "o"),
 		} {
-			_, err := s.Store.AcquireAll(s.Context(), []broker.Claim{claim("m", "o"), c, claim("k", "o")})
+			_, err := s.Store.AcquireAll(s.Context(), []lock.Claim{claim("m", "o"), c, claim("k", "o")})
 			s.wantErr(err, want)
 			s.wantFree("m")
 			s.wantFree("k")
@@ -186,7 +186,7 @@ var allContract = []contract{
 		s.wantState(want)
 	}},
 	{"ManyAtOnce", func(s *suite) {
-		var cs []broker.Claim
+		var cs []lock.Claim
 		for i := range 64 {
 			cs = append(cs, of(allKinds[i%len(allKinds)], fmt.Sprint("n", i), "o"))
 		}
@@ -197,7 +197,7 @@ var allContract = []contract{
 			cs[i] = against(cs[i].Kind, cs[i].Name, "other")
 		}
 		_, err := s.Store.AcquireAll(s.Context(), cs)
-		if held, ok := errors.AsType[*broker.HeldError](err); !ok || held.Name != "n1" {
+		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != "n1" {
 			s.Errorf("got %v, want n1 to be named", err)
 		}
 		s.wantFree("n0")

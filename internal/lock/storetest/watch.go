@@ -4,37 +4,37 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // watch makes an ear for each end of a hold of a name.
 func (s *suite) watch(name string) *ear {
 	s.Helper()
 	e := newEar(s)
-	s.Cleanup(s.Store.Watch(name, func(n broker.Notice) {
-		if n.What == broker.NoticeEnded || n.What == broker.NoticeListening {
+	s.Cleanup(s.Store.Watch(name, func(n lock.Notice) {
+		if n.What == lock.NoticeEnded || n.What == lock.NoticeListening {
 			e.hear(n)
 		}
 	}))
-	e.await("listening", func() bool { return e.heard[broker.NoticeListening] > 0 })
+	e.await("listening", func() bool { return e.heard[lock.NoticeListening] > 0 })
 	return e
 }
 
-func ended(c broker.EndCause, f broker.Fence) broker.Notice {
-	return broker.Notice{What: broker.NoticeEnded, Cause: c, Fence: f}
+func ended(c lock.EndCause, f lock.Fence) lock.Notice {
+	return lock.Notice{What: lock.NoticeEnded, Cause: c, Fence: f}
 }
 
 // released is what is heard of a hold of a kind that its owner gave back.
-func released(kind broker.Kind, o broker.Owner, f broker.Fence) broker.Notice {
-	n := ended(broker.EndReleased, f)
-	if kind == broker.Semaphore {
-		n.Hold = broker.PermitsOf(o)
+func released(kind lock.Kind, o lock.Owner, f lock.Fence) lock.Notice {
+	n := ended(lock.EndReleased, f)
+	if kind == lock.Semaphore {
+		n.Hold = lock.PermitsOf(o)
 	}
 	return n
 }
 
 // awaitEnds waits for the ends of holds and fails if there are others, or any is told twice.
-func (e *ear) awaitEnds(want ...broker.Notice) {
+func (e *ear) awaitEnds(want ...lock.Notice) {
 	e.s.Helper()
 	e.await("ends", func() bool { return len(e.told) >= len(want) })
 	time.Sleep(2 * unheard)
@@ -51,18 +51,18 @@ const unheard = 30 * time.Millisecond
 // kindContract is a contract that each kind keeps.
 type kindContract struct {
 	name string
-	test func(s *suite, kind broker.Kind)
+	test func(s *suite, kind lock.Kind)
 }
 
 // watchContract is what who watches a name can rely on.
 var watchContract = []kindContract{
-	{"EachEndOfAHoldIsHeardOnceByWhoWatches", func(s *suite, kind broker.Kind) {
+	{"EachEndOfAHoldIsHeardOnceByWhoWatches", func(s *suite, kind lock.Kind) {
 		e, other := s.watch("n"), s.watch("m")
 		c := of(kind, "n", "o")
-		var want []broker.Notice
+		var want []lock.Notice
 		for range 3 {
 			f := s.acquire(c).Fence
-			if kind != broker.Semaphore {
+			if kind != lock.Semaphore {
 				again := c
 				again.Count, again.Fence = 2, f
 				s.acquire(again)
@@ -73,19 +73,19 @@ var watchContract = []kindContract{
 			s.release(back(c, f))
 			want = append(want, released(kind, "o", f))
 			_, err := s.Store.Release(s.Context(), back(c, f)) // repeated
-			s.wantErr(err, broker.ErrNotHeld)
+			s.wantErr(err, lock.ErrNotHeld)
 		}
 		f := s.acquire(c).Fence
 		s.force("n", kind)
-		if kind == broker.Semaphore { // permits have no fences
+		if kind == lock.Semaphore { // permits have no fences
 			f = 0
 		}
-		e.awaitEnds(append(want, ended(broker.EndForced, f))...)
+		e.awaitEnds(append(want, ended(lock.EndForced, f))...)
 		f = s.acquire(of(kind, "m", "o")).Fence
 		s.release(back(of(kind, "m", "o"), f))
 		other.awaitEnds(released(kind, "o", f))
 	}},
-	{"AShorterLeaseIsNoEndForWhoWatches", func(s *suite, kind broker.Kind) {
+	{"AShorterLeaseIsNoEndForWhoWatches", func(s *suite, kind lock.Kind) {
 		e := s.watch("n")
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
@@ -96,7 +96,7 @@ var watchContract = []kindContract{
 		s.release(back(c, f))
 		e.awaitEnds(released(kind, "o", f))
 	}},
-	{"AHandOverIsHeardByWhoWatches", func(s *suite, kind broker.Kind) {
+	{"AHandOverIsHeardByWhoWatches", func(s *suite, kind lock.Kind) {
 		if kind.Shared() {
 			return
 		}
@@ -104,18 +104,18 @@ var watchContract = []kindContract{
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
 		r := back(c, f)
-		r.Next = &broker.Successor{Owner: "heir", TTL: ttl}
+		r.Next = &lock.Successor{Owner: "heir", TTL: ttl}
 		next := s.release(r).HandedOver
 		s.release(r) // repeated
 		s.release(back(of(kind, "n", "heir"), next))
-		e.awaitEnds(ended(broker.EndHandedOver, f), ended(broker.EndReleased, next))
+		e.awaitEnds(ended(lock.EndHandedOver, f), ended(lock.EndReleased, next))
 	}},
-	{"EachOfSeveralHoldsEndsByItself", func(s *suite, kind broker.Kind) {
+	{"EachOfSeveralHoldsEndsByItself", func(s *suite, kind lock.Kind) {
 		if !kind.Shared() {
 			return
 		}
 		e := s.watch("n")
-		roomy := func(o broker.Owner) broker.Claim {
+		roomy := func(o lock.Owner) lock.Claim {
 			c := of(kind, "n", o)
 			c.Limit *= 2
 			return c
@@ -125,7 +125,7 @@ var watchContract = []kindContract{
 		s.release(back(of(kind, "n", "b"), b))
 		e.awaitEnds(released(kind, "a", a), released(kind, "b", b))
 	}},
-	{"WhoHoldsANameIsSeen", func(s *suite, kind broker.Kind) {
+	{"WhoHoldsANameIsSeen", func(s *suite, kind lock.Kind) {
 		sight, err := s.Store.See(s.Context(), "n")
 		s.must(err)
 		if len(sight.Holds) > 0 || sight.Fence != 0 {
@@ -140,10 +140,10 @@ var watchContract = []kindContract{
 		}
 		for _, h := range sight.Holds {
 			s.wantTTL(h.TTL, ttl)
-			if kind == broker.Semaphore && (len(sight.Holds) > 1 || h.ID != broker.PermitsOf("o")) {
+			if kind == lock.Semaphore && (len(sight.Holds) > 1 || h.ID != lock.PermitsOf("o")) {
 				s.Errorf("got %+v, want one hold of permits", sight)
 			}
-			if kind == broker.Semaphore != h.Permit || !h.Permit && !h.Foreign && h.Fence != f {
+			if kind == lock.Semaphore != h.Permit || !h.Permit && !h.Foreign && h.Fence != f {
 				s.Errorf("got %+v, want fence %d", h, f)
 			}
 		}

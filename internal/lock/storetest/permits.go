@@ -4,12 +4,12 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // some is a claim of so many of three permits of "n".
-func some(o broker.Owner, permits uint32) broker.Claim {
-	c := of(broker.Semaphore, "n", o)
+func some(o lock.Owner, permits uint32) lock.Claim {
+	c := of(lock.Semaphore, "n", o)
 	c.Permits, c.Limit = permits, 3
 	return c
 }
@@ -18,7 +18,7 @@ func some(o broker.Owner, permits uint32) broker.Claim {
 func (s *suite) wantOut(n uint32) {
 	s.Helper()
 	st := s.look("n")
-	if st.Kind != broker.Semaphore || st.Holders != n || st.Limit != 3 || st.Held != (n > 0) || st.Owner != "" {
+	if st.Kind != lock.Semaphore || st.Holders != n || st.Limit != 3 || st.Held != (n > 0) || st.Owner != "" {
 		s.Errorf("got %+v, want %d of 3 to be out", st, n)
 	}
 }
@@ -43,8 +43,8 @@ var semaphoreContract = []contract{
 			c := some("a", 1)
 			c.Limit = limit
 			_, err := s.Store.Acquire(s.Context(), c)
-			s.wantErr(err, broker.ErrLimitMismatch)
-			if e, ok := errors.AsType[*broker.LimitError](err); !ok || e.Limit != 3 {
+			s.wantErr(err, lock.ErrLimitMismatch)
+			if e, ok := errors.AsType[*lock.LimitError](err); !ok || e.Limit != 3 {
 				s.Errorf("got %v, want a LimitError with 3", err)
 			}
 		}
@@ -57,22 +57,22 @@ var semaphoreContract = []contract{
 		c := some("a", 1)
 		c.Limit = 0
 		_, err := s.Store.Acquire(s.Context(), c)
-		if e, ok := errors.AsType[*broker.LimitError](err); !ok || e.Limit != 0 {
+		if e, ok := errors.AsType[*lock.LimitError](err); !ok || e.Limit != 0 {
 			s.Errorf("got %v, want a LimitError with 0", err)
 		}
-		s.wantState(broker.State{Name: "n"})
+		s.wantState(lock.State{Name: "n"})
 	}},
 	{"MoreThanThereEverAreIsInvalid", func(s *suite) {
 		for range 2 { // of a semaphore that is not there, and of one that is
 			_, err := s.Store.Acquire(s.Context(), some("a", 4))
-			if e, ok := errors.AsType[*broker.InvalidError](err); !ok || e.Field != "permits" || e.Reason != broker.ReasonPermits {
+			if e, ok := errors.AsType[*lock.InvalidError](err); !ok || e.Field != "permits" || e.Reason != lock.ReasonPermits {
 				s.Errorf("got %v, want an InvalidError about permits", err)
 			}
 			s.acquire(some("a", 3))
 		}
 		s.must(s.Hooks.Expire("n"))
 		_, err := s.Store.Acquire(s.Context(), some("a", 4))
-		s.wantErr(err, broker.ErrInvalid)
+		s.wantErr(err, lock.ErrInvalid)
 		c := some("a", 1)
 		c.Limit = 7 // nothing was kept of the refused one
 		s.acquire(c)
@@ -115,7 +115,7 @@ var semaphoreContract = []contract{
 		s.acquire(some("b", 1))
 		s.expireHold("n", "a")
 		s.wantOut(1)
-		s.wantGone(s.renew(on(some("a", 2), f)), broker.LostForced)
+		s.wantGone(s.renew(on(some("a", 2), f)), lock.LostForced)
 		s.notHeld(back(some("a", 2), f))
 		s.acquire(some("c", 2))
 		s.wantOut(3)
@@ -131,13 +131,13 @@ var semaphoreContract = []contract{
 		c := some("a", 2)
 		c.TTL = 10 * time.Second
 		f := s.acquire(c).Fence
-		s.wantGone(s.renew(on(some("a", 3), f)), broker.LostForced)
+		s.wantGone(s.renew(on(some("a", 3), f)), lock.LostForced)
 		s.wantTTL(s.look("n").TTL, 10*time.Second)
 		r := on(c, f)
 		r.Permits = 0 // not known
 		s.must(s.renew(r))
 		s.wantTTL(s.look("n").TTL, ttl)
-		s.wantGone(s.renew(on(some("b", 1), f)), broker.LostForced)
+		s.wantGone(s.renew(on(some("b", 1), f)), lock.LostForced)
 	}},
 	{"TheNearestEndIsWhenToRetryAndTheLastIsShown", func(s *suite) {
 		c := some("a", 1)
@@ -154,10 +154,10 @@ var semaphoreContract = []contract{
 	{"AForcedReleaseKeepsTheLimit", func(s *suite) {
 		s.acquire(some("a", 1))
 		s.acquire(some("b", 2))
-		s.force("n", broker.Semaphore)
+		s.force("n", lock.Semaphore)
 		s.wantOut(0)
 		s.acquire(some("c", 3))
-		s.force("n", broker.Semaphore)
+		s.force("n", lock.Semaphore)
 		s.acquire(some("a", 1))
 		s.wantOut(1)
 	}},
@@ -189,7 +189,7 @@ var semaphoreContract = []contract{
 			if s.must(err); previous != row.previous {
 				s.Errorf("%d: got %d before, want %d", i, previous, row.previous)
 			}
-			if st := s.look("n"); st.Kind != broker.Semaphore || st.Limit != row.limit || st.Held {
+			if st := s.look("n"); st.Kind != lock.Semaphore || st.Limit != row.limit || st.Held {
 				s.Errorf("got %+v, want a semaphore of %d", st, row.limit)
 			}
 		}
@@ -213,10 +213,10 @@ var semaphoreContract = []contract{
 		s.refused(next)
 		s.release(back(some("a", 2), 0))
 		s.acquire(next)
-		s.refused(func() broker.Claim { d := next; d.Owner = "d"; return d }())
+		s.refused(func() lock.Claim { d := next; d.Owner = "d"; return d }())
 	}},
 	{"MorePermitsAreHeard", func(s *suite) {
-		e, _ := s.listenTo("n", broker.Semaphore)
+		e, _ := s.listenTo("n", lock.Semaphore)
 		s.acquire(some("a", 3))
 		for i, limit := range []uint32{4, 4, 2, 3, 5} { // the first and the last make room
 			_, err := s.Store.SetLimit(s.Context(), "n", limit)
@@ -230,16 +230,16 @@ var semaphoreContract = []contract{
 	{"OnlyASemaphoreHasALimit", func(s *suite) {
 		s.acquire(claim("n", "a"))
 		_, err := s.Store.SetLimit(s.Context(), "n", 3)
-		s.wantErr(err, broker.ErrKindMismatch)
+		s.wantErr(err, lock.ErrKindMismatch)
 		s.wantHolder("n", "a", 1)
 		s.must(s.Hooks.Occupy("m"))
 		_, err = s.Store.SetLimit(s.Context(), "m", 3)
-		s.wantErr(err, broker.ErrKindMismatch)
+		s.wantErr(err, lock.ErrKindMismatch)
 		_, err = s.Store.SetLimit(s.ended(), "n", 3)
-		s.wantErr(err, broker.ErrUnavailable)
+		s.wantErr(err, lock.ErrUnavailable)
 	}},
 	{"WhatComesBackIsHeard", func(s *suite) {
-		e, _ := s.listenTo("n", broker.Semaphore)
+		e, _ := s.listenTo("n", lock.Semaphore)
 		s.acquire(some("a", 1))
 		s.acquire(some("b", 2))
 		if res := s.release(back(some("a", 1), 0)); res.Listeners < 1 {
@@ -249,7 +249,7 @@ var semaphoreContract = []contract{
 		s.expireHold("n", "b")
 		s.acquire(some("a", 1))
 		e.awaitReleases(2)
-		s.force("n", broker.Semaphore)
+		s.force("n", lock.Semaphore)
 		e.awaitReleases(3)
 	}},
 }

@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
-	"github.com/lockd-io/lockd/internal/broker/storetest"
+	"github.com/lockd-io/lockd/internal/lock"
+
+	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 )
 
-func rigOf(s *memstore.Store, as broker.Store) storetest.Rig {
+func rigOf(s *memstore.Store, as lock.Store) storetest.Rig {
 	return storetest.Rig{Store: as, Hooks: storetest.Hooks{
 		Expire:      func(name string) error { s.Expire(name); return nil },
-		ExpireHold:  func(name string, o broker.Owner) error { s.ExpireHold(name, o); return nil },
-		ExpirePlace: func(name string, o broker.Owner) error { s.ExpirePlace(name, o); return nil },
+		ExpireHold:  func(name string, o lock.Owner) error { s.ExpireHold(name, o); return nil },
+		ExpirePlace: func(name string, o lock.Owner) error { s.ExpirePlace(name, o); return nil },
 		Lose:        func() error { s.Lose(); return nil },
 		Occupy:      func(name string) error { s.Occupy(name); return nil },
 	}}
@@ -31,7 +32,7 @@ func TestTwoEqualStoresDoNotDiffer(t *testing.T) {
 }
 
 func TestFlakyStore(t *testing.T) {
-	claim := broker.Claim{Name: "n", Kind: broker.Exclusive, Owner: "o", Count: 1, TTL: 1e9}
+	claim := lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "o", Count: 1, TTL: 1e9}
 	for _, c := range []struct {
 		fate      storetest.Fate
 		want      error
@@ -39,10 +40,10 @@ func TestFlakyStore(t *testing.T) {
 		heldLater bool
 	}{
 		{storetest.Deliver, nil, true, true},
-		{storetest.LoseReply, broker.ErrOutcomeUnknown, true, true},
-		{storetest.LoseRequest, broker.ErrOutcomeUnknown, false, false},
-		{storetest.Delay, broker.ErrOutcomeUnknown, false, true},
-		{storetest.Refuse, broker.ErrUnavailable, false, false},
+		{storetest.LoseReply, lock.ErrOutcomeUnknown, true, true},
+		{storetest.LoseRequest, lock.ErrOutcomeUnknown, false, false},
+		{storetest.Delay, lock.ErrOutcomeUnknown, false, true},
+		{storetest.Refuse, lock.ErrUnavailable, false, false},
 	} {
 		f := storetest.NewFlaky(memstore.New())
 		f.Next(storetest.OpAcquire, c.fate)
@@ -65,17 +66,17 @@ func TestFlakyStore(t *testing.T) {
 
 func TestFlakyRenewalsShareTheirFate(t *testing.T) {
 	f := storetest.NewFlaky(memstore.New())
-	rs := make([]broker.Renewal, 3)
+	rs := make([]lock.Renewal, 3)
 	for i := range rs {
-		c := broker.Claim{Name: string(rune('a' + i)), Kind: broker.Exclusive, Owner: "o", Count: 1, TTL: 1e9}
+		c := lock.Claim{Name: string(rune('a' + i)), Kind: lock.Exclusive, Owner: "o", Count: 1, TTL: 1e9}
 		g, err := f.Acquire(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rs[i] = broker.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: g.Fence, TTL: 60e9}
+		rs[i] = lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: g.Fence, TTL: 60e9}
 	}
 	for fate, want := range map[storetest.Fate]error{
-		storetest.Deliver: nil, storetest.LoseReply: broker.ErrOutcomeUnknown, storetest.Refuse: broker.ErrUnavailable,
+		storetest.Deliver: nil, storetest.LoseReply: lock.ErrOutcomeUnknown, storetest.Refuse: lock.ErrUnavailable,
 	} {
 		f.Next(storetest.OpRenew, fate)
 		calls := 0
@@ -93,7 +94,7 @@ func TestFlakyRenewalsShareTheirFate(t *testing.T) {
 
 // Each of the methods that some kinds have besides meets its fate.
 func TestFlakyMethodsOfKinds(t *testing.T) {
-	claims := []broker.Claim{{Name: "m", Kind: broker.Exclusive, Owner: "o", Count: 1, TTL: time.Hour}}
+	claims := []lock.Claim{{Name: "m", Kind: lock.Exclusive, Owner: "o", Count: 1, TTL: time.Hour}}
 	for _, c := range []struct {
 		op   storetest.Op
 		call func(f *storetest.Flaky) error
@@ -107,11 +108,11 @@ func TestFlakyMethodsOfKinds(t *testing.T) {
 			return err == nil && st.Held
 		}},
 		{storetest.OpEnlist, func(f *storetest.Flaky) error {
-			_, err := f.Enlist(t.Context(), "n", []broker.Owner{"second"}, time.Hour)
+			_, err := f.Enlist(t.Context(), "n", []lock.Owner{"second"}, time.Hour)
 			return err
 		}, func(s *memstore.Store) bool { return queued(t, s) == 2 }},
 		{storetest.OpLeave, func(f *storetest.Flaky) error {
-			return f.Leave(t.Context(), "n", broker.Fair, []broker.Owner{"first"})
+			return f.Leave(t.Context(), "n", lock.Fair, []lock.Owner{"first"})
 		}, func(s *memstore.Store) bool { return queued(t, s) == 0 }},
 		{storetest.OpQueue, func(f *storetest.Flaky) error {
 			_, err := f.Queue(t.Context(), "n", 0, 1)
@@ -119,11 +120,11 @@ func TestFlakyMethodsOfKinds(t *testing.T) {
 		}, nil},
 	} {
 		for fate, want := range map[storetest.Fate]error{
-			storetest.Deliver: nil, storetest.LoseReply: broker.ErrOutcomeUnknown, storetest.Refuse: broker.ErrUnavailable,
-			storetest.LoseRequest: broker.ErrOutcomeUnknown, storetest.Delay: broker.ErrOutcomeUnknown,
+			storetest.Deliver: nil, storetest.LoseReply: lock.ErrOutcomeUnknown, storetest.Refuse: lock.ErrUnavailable,
+			storetest.LoseRequest: lock.ErrOutcomeUnknown, storetest.Delay: lock.ErrOutcomeUnknown,
 		} {
 			s := memstore.New()
-			if _, err := s.Enlist(t.Context(), "n", []broker.Owner{"first"}, time.Hour); err != nil {
+			if _, err := s.Enlist(t.Context(), "n", []lock.Owner{"first"}, time.Hour); err != nil {
 				t.Fatal(err)
 			}
 			f := storetest.NewFlaky(s)

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // slack is by how much two remaining times may differ: the stores are asked one after the other.
@@ -23,7 +23,7 @@ func Compare(ctx context.Context, a, b Rig, seed uint64, steps int) error {
 	c := &comparison{
 		rand:  rand.New(rand.NewPCG(seed, seed)), //nolint:gosec // it should be repeatable
 		sides: [2]*side{newSide(a), newSide(b)},
-		usual: map[string]broker.Kind{},
+		usual: map[string]lock.Kind{},
 		last:  map[string][]grant{},
 	}
 	for i := range steps {
@@ -46,19 +46,19 @@ type comparison struct {
 	rand  *rand.Rand
 	sides [2]*side
 	// usual is the kind that a name is mostly used with, for the time being.
-	usual map[string]broker.Kind
+	usual map[string]lock.Kind
 	// last are the last grants of a name, so that often enough something is done to what is there.
 	last map[string][]grant
 }
 
 // grant is a claim that both sides granted, with the number of its fence.
 type grant struct {
-	broker.Claim
+	lock.Claim
 	number int
 }
 
 // granted takes note of a grant.
-func (c *comparison) granted(s *side, claim broker.Claim, number int) {
+func (c *comparison) granted(s *side, claim lock.Claim, number int) {
 	if s == c.sides[0] {
 		last := append(c.last[claim.Name], grant{claim, number})
 		c.last[claim.Name] = last[max(0, len(last)-3):]
@@ -79,22 +79,22 @@ func (c *comparison) some(name string) grant {
 // there is its number; numbers mean the same on both sides.
 type side struct {
 	Rig
-	fences map[string][]broker.Fence
+	fences map[string][]lock.Fence
 	broken error
 }
 
-func newSide(r Rig) *side { return &side{Rig: r, fences: map[string][]broker.Fence{}} }
+func newSide(r Rig) *side { return &side{Rig: r, fences: map[string][]lock.Fence{}} }
 
 // known are the fences of a name. Number 0 is no fence, and number 1 is one that is too small to be given out.
-func (s *side) known(name string) []broker.Fence {
+func (s *side) known(name string) []lock.Fence {
 	if s.fences[name] == nil {
-		s.fences[name] = []broker.Fence{0, 1}
+		s.fences[name] = []lock.Fence{0, 1}
 	}
 	return s.fences[name]
 }
 
 // number of a fence that was given out for a name.
-func (s *side) number(name string, f broker.Fence) int {
+func (s *side) number(name string, f lock.Fence) int {
 	known := s.known(name)
 	if n := slices.Index(known, f); n >= 0 {
 		return n
@@ -107,7 +107,7 @@ func (s *side) number(name string, f broker.Fence) int {
 }
 
 // fence with a number.
-func (s *side) fence(name string, number int) broker.Fence {
+func (s *side) fence(name string, number int) lock.Fence {
 	known := s.known(name)
 	return known[min(number, len(known)-1)]
 }
@@ -127,7 +127,7 @@ func difference(x, y outcome) string {
 		return fmt.Sprintf("%+v and %+v", x, y)
 	}
 	for i := range x.Left {
-		if d := x.Left[i] - y.Left[i]; d < -slack || d > slack || (x.Left[i] == broker.NoTTL) != (y.Left[i] == broker.NoTTL) {
+		if d := x.Left[i] - y.Left[i]; d < -slack || d > slack || (x.Left[i] == lock.NoTTL) != (y.Left[i] == lock.NoTTL) {
 			return fmt.Sprintf("remaining times %v and %v", x.Left, y.Left)
 		}
 	}
@@ -140,8 +140,8 @@ func difference(x, y outcome) string {
 
 // classes are the errors that a caller tells apart.
 var classes = []error{
-	broker.ErrHeld, broker.ErrNotHeld, broker.ErrStale, broker.ErrUnavailable, broker.ErrOutcomeUnknown,
-	broker.ErrKindMismatch, broker.ErrStoreFull, broker.ErrUnsupported, broker.ErrInvalid, broker.ErrLimitMismatch,
+	lock.ErrHeld, lock.ErrNotHeld, lock.ErrStale, lock.ErrUnavailable, lock.ErrOutcomeUnknown,
+	lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrUnsupported, lock.ErrInvalid, lock.ErrLimitMismatch,
 }
 
 // class is what a caller can tell from an error.
@@ -149,16 +149,16 @@ func class(err error) string {
 	if err == nil {
 		return ""
 	}
-	if held, ok := errors.AsType[*broker.HeldError](err); ok {
+	if held, ok := errors.AsType[*lock.HeldError](err); ok {
 		return fmt.Sprintf("%q held by %q behind %d", held.Name, held.HeldBy, held.Ahead)
 	}
-	if limit, ok := errors.AsType[*broker.LimitError](err); ok {
+	if limit, ok := errors.AsType[*lock.LimitError](err); ok {
 		return limit.Error()
 	}
-	if invalid, ok := errors.AsType[*broker.InvalidError](err); ok {
+	if invalid, ok := errors.AsType[*lock.InvalidError](err); ok {
 		return invalid.Field + " " + invalid.Reason
 	}
-	if gone, ok := errors.AsType[*broker.GoneError](err); ok {
+	if gone, ok := errors.AsType[*lock.GoneError](err); ok {
 		return "gone: " + gone.Reason.String()
 	}
 	for _, c := range classes {
@@ -171,28 +171,28 @@ func class(err error) string {
 
 // retryAfter is the remaining time in a HeldError.
 func retryAfter(err error) time.Duration {
-	if held, ok := errors.AsType[*broker.HeldError](err); ok {
+	if held, ok := errors.AsType[*lock.HeldError](err); ok {
 		return held.RetryAfter
 	}
 	return 0
 }
 
 // anyReader is in place of a holder that may be any of several.
-const anyReader broker.Owner = "a reader"
+const anyReader lock.Owner = "a reader"
 
 // refusal is an error in terms that are equal on both sides. Who wants to write learns of one of those who read.
-func (s *side) refusal(ctx context.Context, err error, claims ...broker.Claim) error {
-	held, ok := errors.AsType[*broker.HeldError](err)
+func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) error {
+	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
 		return err
 	}
 	other := *held
-	other.HeldBy = broker.Owner(strings.TrimSuffix(string(held.HeldBy), writeSuffix))
-	at := max(0, slices.IndexFunc(claims, func(c broker.Claim) bool { return c.Name == held.Name }))
-	if claims[at].Kind == broker.Read {
+	other.HeldBy = lock.Owner(strings.TrimSuffix(string(held.HeldBy), writeSuffix))
+	at := max(0, slices.IndexFunc(claims, func(c lock.Claim) bool { return c.Name == held.Name }))
+	if claims[at].Kind == lock.Read {
 		return &other
 	}
-	if st, err := s.Store.Look(ctx, claims[at].Name); err == nil && st.Kind == broker.Read && st.Holders > 1 {
+	if st, err := s.Store.Look(ctx, claims[at].Name); err == nil && st.Kind == lock.Read && st.Holders > 1 {
 		other.HeldBy = anyReader
 	}
 	return &other
@@ -202,13 +202,13 @@ func (s *side) refusal(ctx context.Context, err error, claims ...broker.Claim) e
 const writeSuffix = ":write"
 
 // state in terms that are equal on both sides.
-func (s *side) state(st broker.State) (number int, left time.Duration, rest broker.State) {
+func (s *side) state(st lock.State) (number int, left time.Duration, rest lock.State) {
 	number, left = s.number(st.Name, st.Fence), st.TTL
 	st.Fence, st.TTL = 0, 0
-	if st.Kind == broker.Read && st.Holders > 1 {
+	if st.Kind == lock.Read && st.Holders > 1 {
 		st.Owner, st.Count = anyReader, 0
 	}
-	if st.Kind == broker.Read && !st.Held {
+	if st.Kind == lock.Read && !st.Held {
 		st.Kind = 0 // all readers have ended
 	}
 	return number, left, st

@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // shorten has a hold end so long from now.
-func (s *suite) shorten(r broker.Renewal, ttl time.Duration) error {
+func (s *suite) shorten(r lock.Renewal, ttl time.Duration) error {
 	s.Helper()
 	r.TTL = ttl
 	return s.Store.Shorten(s.Context(), r)
@@ -20,7 +20,7 @@ var shortenContract = []contract{
 			s.Run(kind.String(), func(t *testing.T) {
 				s := &suite{T: t, Rig: s.Rig}
 				c := of(kind, "n-"+kind.String(), "o")
-				if kind == broker.Semaphore {
+				if kind == lock.Semaphore {
 					c.Permits, c.Limit = 2, 3
 				}
 				g := s.acquire(c)
@@ -37,12 +37,12 @@ var shortenContract = []contract{
 				if st := s.look(c.Name); st.Held {
 					s.Errorf("got %+v, want nobody", st)
 				}
-				s.wantGone(s.shorten(on(c, g.Fence), time.Second), broker.LostForced)
+				s.wantGone(s.shorten(on(c, g.Fence), time.Second), lock.LostForced)
 			})
 		}
 	}},
 	{"AllLevelsOfAHoldEndEarlier", func(s *suite) {
-		for _, kind := range []broker.Kind{broker.Exclusive, broker.Fair, broker.Read, broker.Write} {
+		for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
 			c := of(kind, "n-"+kind.String(), "o")
 			g := s.acquire(c)
 			c.Count, c.Fence = 3, g.Fence
@@ -57,15 +57,15 @@ var shortenContract = []contract{
 	}},
 	{"OnlyTheHoldItself", func(s *suite) {
 		g := s.acquire(claim("n", "a"))
-		s.wantGone(s.shorten(renewal("n", "b", g.Fence), time.Second), broker.LostForced)
-		s.wantGone(s.shorten(renewal("n", "a", g.Fence+1), time.Second), broker.LostData)
+		s.wantGone(s.shorten(renewal("n", "b", g.Fence), time.Second), lock.LostForced)
+		s.wantGone(s.shorten(renewal("n", "a", g.Fence+1), time.Second), lock.LostData)
 		s.wantTTL(s.look("n").TTL, ttl)
 		s.must(s.Hooks.Occupy("m"))
-		s.wantGone(s.shorten(renewal("m", "a", 1), time.Second), broker.LostData)
-		s.wantErr(s.Store.Shorten(s.ended(), renewal("n", "a", g.Fence)), broker.ErrUnavailable)
+		s.wantGone(s.shorten(renewal("m", "a", 1), time.Second), lock.LostData)
+		s.wantErr(s.Store.Shorten(s.ended(), renewal("n", "a", g.Fence)), lock.ErrUnavailable)
 	}},
 	{"ReadersKeepTheirTime", func(s *suite) {
-		a, b := of(broker.Read, "n", "a"), of(broker.Read, "n", "b")
+		a, b := of(lock.Read, "n", "a"), of(lock.Read, "n", "b")
 		a.TTL = 40 * time.Second
 		fa, fb := s.acquire(a).Fence, s.acquire(b).Fence
 		s.must(s.shorten(on(a, fa), 10*time.Second))
@@ -77,7 +77,7 @@ var shortenContract = []contract{
 		s.wantTTL(s.look("n").TTL, ttl)
 	}},
 	{"AWriterEndsNoEarlierThanItsOwnReads", func(s *suite) {
-		w, r := of(broker.Write, "n", "w"), of(broker.Read, "n", "r")
+		w, r := of(lock.Write, "n", "w"), of(lock.Read, "n", "r")
 		r.Beside, r.TTL = "w", 40*time.Second
 		fw, fr := s.acquire(w).Fence, s.acquire(r).Fence
 		s.must(s.shorten(on(r, fr), 20*time.Second))
@@ -100,9 +100,9 @@ var shortenContract = []contract{
 		s.must(s.renew(on(b, 0)))
 	}},
 	{"ThoseWhoWaitAreTold", func(s *suite) {
-		for _, kind := range []broker.Kind{broker.Exclusive, broker.Read, broker.Write, broker.Semaphore} {
+		for _, kind := range []lock.Kind{lock.Exclusive, lock.Read, lock.Write, lock.Semaphore} {
 			c := of(kind, "n-"+kind.String(), "o")
-			if kind == broker.Semaphore {
+			if kind == lock.Semaphore {
 				c.Permits, c.Limit = 2, 3
 			}
 			e, _ := s.listenTo(c.Name, kind)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // step does one operation to one side.
@@ -74,7 +74,7 @@ var names = []string{"a", "b", "{a}", "{a}b", "c"}
 func (c *comparison) name() string { return names[c.rand.IntN(len(names))] }
 
 // kind is mostly the usual one of the name.
-func (c *comparison) kind(name string) broker.Kind {
+func (c *comparison) kind(name string) lock.Kind {
 	if c.usual[name] == 0 || c.rand.IntN(200) == 0 {
 		c.usual[name] = allKinds[c.rand.IntN(len(allKinds))]
 	}
@@ -82,26 +82,26 @@ func (c *comparison) kind(name string) broker.Kind {
 	switch n := c.rand.IntN(20); {
 	case n < 2:
 		return allKinds[c.rand.IntN(len(allKinds))]
-	case n < 10 && usual == broker.Write: // these two come together
-		return broker.Read
-	case n < 10 && usual == broker.Read:
-		return broker.Write
-	case n < 5 && usual == broker.Fair:
-		return broker.Exclusive
+	case n < 10 && usual == lock.Write: // these two come together
+		return lock.Read
+	case n < 10 && usual == lock.Read:
+		return lock.Write
+	case n < 5 && usual == lock.Fair:
+		return lock.Exclusive
 	}
 	return usual
 }
 
 // owner is one of those that hold names of a kind. They have other owners for other kinds, nearly always.
-func (c *comparison) owner(kind broker.Kind) broker.Owner {
-	o := []broker.Owner{"s1:x", "s1:y", "s2:x", "s2:#1"}[c.rand.IntN(4)]
+func (c *comparison) owner(kind lock.Kind) lock.Owner {
+	o := []lock.Owner{"s1:x", "s1:y", "s2:x", "s2:#1"}[c.rand.IntN(4)]
 	if c.rand.IntN(50) == 0 {
 		kind = allKinds[c.rand.IntN(len(allKinds))]
 	}
 	switch kind {
-	case broker.Read, broker.Write:
+	case lock.Read, lock.Write:
 		return o + "/rw"
-	case broker.Semaphore:
+	case lock.Semaphore:
 		return o + "/permits"
 	default:
 		return o
@@ -109,8 +109,8 @@ func (c *comparison) owner(kind broker.Kind) broker.Owner {
 }
 
 // owners are several, perhaps the same one twice.
-func (c *comparison) owners(kind broker.Kind) []broker.Owner {
-	os := make([]broker.Owner, c.rand.IntN(4))
+func (c *comparison) owners(kind lock.Kind) []lock.Owner {
+	os := make([]lock.Owner, c.rand.IntN(4))
 	for i := range os {
 		os[i] = c.owner(kind)
 	}
@@ -132,23 +132,23 @@ func (c *comparison) fence(name string) int {
 func (c *comparison) count() uint32 { return [...]uint32{1, 1, 1, 2, 3}[c.rand.IntN(5)] }
 
 // permits is how many are known to be meant, which is 0 if it is not.
-func (c *comparison) permits(kind broker.Kind) uint32 {
-	if kind != broker.Semaphore {
+func (c *comparison) permits(kind lock.Kind) uint32 {
+	if kind != lock.Semaphore {
 		return 0
 	}
 	return [...]uint32{0, 1, 1, 2, 2, 3, 5}[c.rand.IntN(7)]
 }
 
 // claim is a first acquisition.
-func (c *comparison) claim(name string) broker.Claim {
+func (c *comparison) claim(name string) lock.Claim {
 	kind := c.kind(name)
-	claim := broker.Claim{Name: name, Kind: kind, Owner: c.owner(kind), Count: 1, TTL: c.ttl()}
+	claim := lock.Claim{Name: name, Kind: kind, Owner: c.owner(kind), Count: 1, TTL: c.ttl()}
 	switch kind {
-	case broker.Read:
+	case lock.Read:
 		if c.rand.IntN(2) == 0 {
 			claim.Beside = c.owner(kind)
 		}
-	case broker.Semaphore:
+	case lock.Semaphore:
 		claim.Permits = max(1, c.permits(kind))
 		claim.Limit = [...]uint32{0, 3, 3, 3, 4}[c.rand.IntN(5)]
 	default:
@@ -161,7 +161,7 @@ func (c *comparison) acquire() (string, step) {
 	if count := c.count(); count > 1 {
 		g := c.some(claim.Name)
 		claim = g.Claim
-		if claim.Permits = max(1, claim.Permits); claim.Kind != broker.Semaphore {
+		if claim.Permits = max(1, claim.Permits); claim.Kind != lock.Semaphore {
 			claim.Count, claim.Permits, fence = count, 0, g.number
 		}
 	}
@@ -184,7 +184,7 @@ func (c *comparison) acquire() (string, step) {
 }
 
 func (c *comparison) acquireAll() (string, step) {
-	claims := make([]broker.Claim, 1+c.rand.IntN(3))
+	claims := make([]lock.Claim, 1+c.rand.IntN(3))
 	for i, at := range c.rand.Perm(len(names))[:len(claims)] {
 		claims[i] = c.claim(names[at])
 	}
@@ -205,17 +205,17 @@ func (c *comparison) acquireAll() (string, step) {
 func (c *comparison) release() (string, step) {
 	g := c.some(c.name())
 	name, kind := g.Name, g.Kind
-	r := broker.Return{Name: name, Kind: kind, Owner: g.Owner, Permits: g.Permits}
+	r := lock.Return{Name: name, Kind: kind, Owner: g.Owner, Permits: g.Permits}
 	switch n := c.rand.IntN(4); {
-	case n == 0 && kind == broker.Semaphore:
+	case n == 0 && kind == lock.Semaphore:
 		r.Remaining = c.rand.Uint32N(4)
 	case n == 0:
 		r.Remaining = c.count()
-		if kind == broker.Read { // to count a hold up by a release is nonsense, and of a reader's no store takes care
+		if kind == lock.Read { // to count a hold up by a release is nonsense, and of a reader's no store takes care
 			r.Remaining = 1
 		}
 	case n == 1 && !kind.Shared():
-		r.Next = &broker.Successor{Owner: c.owner(kind), TTL: c.ttl()}
+		r.Next = &lock.Successor{Owner: c.owner(kind), TTL: c.ttl()}
 	}
 	return fmt.Sprintf("release %+v to %+v with fence %d", r, r.Next, g.number), func(ctx context.Context, s *side) outcome {
 		r := r
@@ -223,7 +223,7 @@ func (c *comparison) release() (string, step) {
 		res, err := s.Store.Release(ctx, r)
 		number := s.number(name, res.HandedOver)
 		if res.HandedOver != 0 {
-			c.granted(s, broker.Claim{Name: name, Kind: kind, Owner: r.Next.Owner, Count: 1}, number)
+			c.granted(s, lock.Claim{Name: name, Kind: kind, Owner: r.Next.Owner, Count: 1}, number)
 		}
 		res.HandedOver = 0
 		return outcome{Err: class(err), Fence: number, Rest: res}
@@ -231,11 +231,11 @@ func (c *comparison) release() (string, step) {
 }
 
 func (c *comparison) renew() (string, step) {
-	rs := make([]broker.Renewal, c.rand.IntN(4))
+	rs := make([]lock.Renewal, c.rand.IntN(4))
 	fences := make([]int, len(rs))
 	for i := range rs {
 		g := c.some(c.name())
-		rs[i] = broker.Renewal{Name: g.Name, Kind: g.Kind, Owner: g.Owner, TTL: c.ttl(), Permits: g.Permits}
+		rs[i] = lock.Renewal{Name: g.Name, Kind: g.Kind, Owner: g.Owner, TTL: c.ttl(), Permits: g.Permits}
 		if c.rand.IntN(4) == 0 {
 			rs[i].TTL = 0
 		}
@@ -262,7 +262,7 @@ func (c *comparison) renew() (string, step) {
 
 func (c *comparison) shorten() (string, step) {
 	g, ttl := c.some(c.name()), c.ttl()
-	r := broker.Renewal{Name: g.Name, Kind: g.Kind, Owner: g.Owner, TTL: ttl, Permits: g.Permits}
+	r := lock.Renewal{Name: g.Name, Kind: g.Kind, Owner: g.Owner, TTL: ttl, Permits: g.Permits}
 	return fmt.Sprintf("shorten %+v with fence %d", r, g.number), func(ctx context.Context, s *side) outcome {
 		r := r
 		r.Fence = s.fence(r.Name, g.number)
@@ -309,7 +309,7 @@ func (c *comparison) list() (string, step) {
 }
 
 func (c *comparison) enlist() (string, step) {
-	name, owners := c.name(), c.owners(broker.Fair)
+	name, owners := c.name(), c.owners(lock.Fair)
 	return fmt.Sprintf("enlist %q for %s", owners, name), func(ctx context.Context, s *side) outcome {
 		places, err := s.Store.Enlist(ctx, name, owners, time.Minute)
 		return outcome{Err: class(err), Rest: append([]int{}, places...)}
@@ -317,7 +317,7 @@ func (c *comparison) enlist() (string, step) {
 }
 
 func (c *comparison) leave() (string, step) {
-	name, kind := c.name(), []broker.Kind{broker.Fair, broker.Write}[c.rand.IntN(2)]
+	name, kind := c.name(), []lock.Kind{lock.Fair, lock.Write}[c.rand.IntN(2)]
 	owners := c.owners(kind)
 	return fmt.Sprintf("let %q leave %s as %v", owners, name, kind), func(ctx context.Context, s *side) outcome {
 		return outcome{Err: class(s.Store.Leave(ctx, name, kind, owners))}
@@ -328,6 +328,6 @@ func (c *comparison) queue() (string, step) {
 	name, from, size := c.name(), c.rand.IntN(3), c.rand.IntN(4)
 	return fmt.Sprintf("read %d of the queue of %s from %d", size, name, from), func(ctx context.Context, s *side) outcome {
 		owners, err := s.Store.Queue(ctx, name, from, size)
-		return outcome{Err: class(err), Rest: append([]broker.Owner{}, owners...)}
+		return outcome{Err: class(err), Rest: append([]lock.Owner{}, owners...)}
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // manyRenewals renews more holds at once than any store sends in one message, every third of which is gone.
 func manyRenewals(s *suite) {
-	rs := make([]broker.Renewal, 350)
+	rs := make([]lock.Renewal, 350)
 	for i := range rs {
 		name := fmt.Sprintf("n%d", i)
 		rs[i] = renewal(name, "o", s.acquire(claim(name, "o")).Fence)
@@ -28,7 +28,7 @@ func manyRenewals(s *suite) {
 		defer mu.Unlock()
 		calls[i]++
 		if i%3 == 0 {
-			s.wantGone(err, broker.LostForced)
+			s.wantGone(err, lock.LostForced)
 		} else if err != nil {
 			s.Errorf("renewal %d: %v", i, err)
 		}
@@ -43,7 +43,7 @@ func manyRenewals(s *suite) {
 
 var lookContract = []contract{
 	{"AnUnknownNameIsNotHeld", func(s *suite) {
-		if got, want := s.look("n"), (broker.State{Name: "n"}); got != want {
+		if got, want := s.look("n"), (lock.State{Name: "n"}); got != want {
 			s.Errorf("got %+v, want %+v", got, want)
 		}
 	}},
@@ -53,7 +53,7 @@ var lookContract = []contract{
 		got := s.look("n")
 		s.wantTTL(got.TTL, ttl)
 		got.TTL = 0
-		want := broker.State{Name: "n", Kind: broker.Exclusive, Held: true, Owner: "o:1", Count: 2, Holders: 1, Fence: f}
+		want := lock.State{Name: "n", Kind: lock.Exclusive, Held: true, Owner: "o:1", Count: 2, Holders: 1, Fence: f}
 		if got != want {
 			s.Errorf("got %+v, want %+v", got, want)
 		}
@@ -63,7 +63,7 @@ var lookContract = []contract{
 // listAll reads all pages.
 func (s *suite) listAll(prefix string, size int) (names []string) {
 	s.Helper()
-	seen := map[string]broker.State{}
+	seen := map[string]lock.State{}
 	cursor := ""
 	for range 100_000 {
 		page, next, err := s.Store.List(s.Context(), prefix, cursor, size)
@@ -71,7 +71,7 @@ func (s *suite) listAll(prefix string, size int) (names []string) {
 			s.Fatalf("list from %q: %v", cursor, err)
 		}
 		for _, st := range page {
-			if !st.Held || (st.Owner == "") != (st.Kind == broker.Semaphore) || st.Holders == 0 || st.Fence == 0 {
+			if !st.Held || (st.Owner == "") != (st.Kind == lock.Semaphore) || st.Holders == 0 || st.Fence == 0 {
 				s.Errorf("a listed name is not held: %+v", st)
 			}
 			seen[st.Name] = st
@@ -150,7 +150,7 @@ var listContract = []contract{
 	{"AnUnknownCursorIsInvalid", func(s *suite) {
 		for _, cursor := range []string{"x", "12", "scan:", "scan:-1", "scan:!", "\x00"} {
 			_, _, err := s.Store.List(s.Context(), "", cursor, 10)
-			s.wantErr(err, broker.ErrInvalid)
+			s.wantErr(err, lock.ErrInvalid)
 		}
 	}},
 	{"WhatIsNoLockIsNotListed", func(s *suite) {

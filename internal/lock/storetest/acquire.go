@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 var acquireContract = []contract{
@@ -18,11 +18,11 @@ var acquireContract = []contract{
 	{"AHeldNameIsRefusedWithOwnerAndRemainingTime", func(s *suite) {
 		s.acquire(claim("n", "o"))
 		_, err := s.Store.Acquire(s.Context(), claim("n", "other"))
-		held, ok := errors.AsType[*broker.HeldError](err)
+		held, ok := errors.AsType[*lock.HeldError](err)
 		if !ok {
 			s.Fatalf("got %v, want a HeldError", err)
 		}
-		s.wantErr(err, broker.ErrHeld)
+		s.wantErr(err, lock.ErrHeld)
 		s.wantTTL(held.RetryAfter, ttl)
 		if held.HeldBy != "o" {
 			s.Errorf("got holder %q, want o", held.HeldBy)
@@ -86,8 +86,8 @@ var acquireContract = []contract{
 		s.acquire(claim("n", "other"))
 	}},
 	{"EachLaterGrantHasAGreaterFence", func(s *suite) {
-		var last broker.Fence
-		greater := func(after string, f broker.Fence) {
+		var last lock.Fence
+		greater := func(after string, f lock.Fence) {
 			s.Helper()
 			if f <= last {
 				s.Errorf("after %s got fence %d, want more than %d", after, f, last)
@@ -99,11 +99,11 @@ var acquireContract = []contract{
 		greater("a release", s.acquire(claim("n", "o")).Fence)
 		s.must(s.Hooks.Expire("n"))
 		greater("the end of a lease", s.acquire(claim("n", "o")).Fence)
-		_, err := s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
+		_, err := s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
 		s.must(err)
 		greater("a forced release", s.acquire(claim("n", "o")).Fence)
 		r := giveBack("n", "o", last)
-		r.Next = &broker.Successor{Owner: "heir", TTL: ttl}
+		r.Next = &lock.Successor{Owner: "heir", TTL: ttl}
 		greater("a hand-over", s.release(r).HandedOver)
 		s.release(giveBack("n", "heir", last))
 		greater("a release", s.acquire(claim("n", "o")).Fence)
@@ -113,7 +113,7 @@ var acquireContract = []contract{
 }
 
 // nested is a further acquisition by an owner.
-func nested(name string, o broker.Owner, count uint32, f broker.Fence) broker.Claim {
+func nested(name string, o lock.Owner, count uint32, f lock.Fence) lock.Claim {
 	c := claim(name, o)
 	c.Count, c.Fence = count, f
 	return c
@@ -141,13 +141,13 @@ var nestedContract = []contract{
 	}},
 	{"AFreeNameIsNotHeld", func(s *suite) {
 		_, err := s.Store.Acquire(s.Context(), nested("n", "o", 2, 1))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.wantHolder("n", "", 0)
 	}},
 	{"ANameOfAnotherIsNotHeld", func(s *suite) {
 		f := s.acquire(claim("n", "other")).Fence
 		_, err := s.Store.Acquire(s.Context(), nested("n", "o", 2, f))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.wantHolder("n", "other", 1)
 	}},
 	{"AnotherFenceIsStale", func(s *suite) {
@@ -155,56 +155,56 @@ var nestedContract = []contract{
 		s.must(s.Hooks.Expire("n"))
 		s.acquire(claim("n", "o"))
 		_, err := s.Store.Acquire(s.Context(), nested("n", "o", 2, old))
-		s.wantErr(err, broker.ErrStale)
+		s.wantErr(err, lock.ErrStale)
 		s.wantHolder("n", "o", 1)
 	}},
 }
 
 var refusalContract = []contract{
 	{"OtherKindsAreUnsupported", func(s *suite) {
-		for _, k := range []broker.Kind{0, broker.Semaphore + 1} {
+		for _, k := range []lock.Kind{0, lock.Semaphore + 1} {
 			c, r, v := claim("n", "o"), giveBack("n", "o", 0), renewal("n", "o", 1)
 			c.Kind, r.Kind, v.Kind = k, k, k
 			_, err := s.Store.Acquire(s.Context(), c)
-			s.wantErr(err, broker.ErrUnsupported)
+			s.wantErr(err, lock.ErrUnsupported)
 			_, err = s.Store.Release(s.Context(), r)
-			s.wantErr(err, broker.ErrUnsupported)
-			s.wantErr(s.renew(v), broker.ErrUnsupported)
+			s.wantErr(err, lock.ErrUnsupported)
+			s.wantErr(s.renew(v), lock.ErrUnsupported)
 			_, err = s.Store.ForceRelease(s.Context(), "n", k)
-			s.wantErr(err, broker.ErrUnsupported)
-			_, err = s.Store.AcquireAll(s.Context(), []broker.Claim{claim("m", "o"), c})
-			s.wantErr(err, broker.ErrUnsupported)
+			s.wantErr(err, lock.ErrUnsupported)
+			_, err = s.Store.AcquireAll(s.Context(), []lock.Claim{claim("m", "o"), c})
+			s.wantErr(err, lock.ErrUnsupported)
 			s.wantHolder("m", "", 0)
-			s.wantErr(s.Store.Leave(s.Context(), "n", k, nil), broker.ErrUnsupported)
+			s.wantErr(s.Store.Leave(s.Context(), "n", k, nil), lock.ErrUnsupported)
 		}
 	}},
 	{"ANameInOtherUseIsAMismatch", func(s *suite) {
 		s.must(s.Hooks.Occupy("n"))
 		_, err := s.Store.Acquire(s.Context(), claim("n", "o"))
-		s.wantErr(err, broker.ErrKindMismatch)
+		s.wantErr(err, lock.ErrKindMismatch)
 		_, err = s.Store.Release(s.Context(), giveBack("n", "o", 0))
-		s.wantErr(err, broker.ErrKindMismatch)
-		_, err = s.Store.ForceRelease(s.Context(), "n", broker.Exclusive)
-		s.wantErr(err, broker.ErrKindMismatch)
+		s.wantErr(err, lock.ErrKindMismatch)
+		_, err = s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
+		s.wantErr(err, lock.ErrKindMismatch)
 		_, err = s.Store.Look(s.Context(), "n")
-		s.wantErr(err, broker.ErrKindMismatch)
+		s.wantErr(err, lock.ErrKindMismatch)
 		// Whatever else is there, the hold is not.
-		s.wantErr(s.renew(renewal("n", "o", 1)), broker.ErrNotHeld)
+		s.wantErr(s.renew(renewal("n", "o", 1)), lock.ErrNotHeld)
 	}},
 	{"WithAnEndedContextNothingIsBegun", func(s *suite) {
 		_, err := s.Store.Acquire(s.ended(), claim("n", "o"))
-		s.wantErr(err, broker.ErrUnavailable)
+		s.wantErr(err, lock.ErrUnavailable)
 		s.wantHolder("n", "", 0)
 		f := s.acquire(claim("n", "o")).Fence
 		_, err = s.Store.Release(s.ended(), giveBack("n", "o", f))
-		s.wantErr(err, broker.ErrUnavailable)
-		_, err = s.Store.ForceRelease(s.ended(), "n", broker.Exclusive)
-		s.wantErr(err, broker.ErrUnavailable)
-		s.Store.Renew(s.ended(), []broker.Renewal{renewal("n", "o", f)}, func(_ int, err error) {
-			s.wantErr(err, broker.ErrUnavailable)
+		s.wantErr(err, lock.ErrUnavailable)
+		_, err = s.Store.ForceRelease(s.ended(), "n", lock.Exclusive)
+		s.wantErr(err, lock.ErrUnavailable)
+		s.Store.Renew(s.ended(), []lock.Renewal{renewal("n", "o", f)}, func(_ int, err error) {
+			s.wantErr(err, lock.ErrUnavailable)
 		})
 		_, err = s.Store.Probe(s.ended())
-		s.wantErr(err, broker.ErrUnavailable)
+		s.wantErr(err, lock.ErrUnavailable)
 		s.wantHolder("n", "o", 1)
 	}},
 	{"ProbeGivesOneIdentity", func(s *suite) {

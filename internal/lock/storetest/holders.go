@@ -4,11 +4,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // holders reads who holds a name, without the times.
-func (s *suite) holders(name string, size int) []broker.Holder {
+func (s *suite) holders(name string, size int) []lock.Holder {
 	s.Helper()
 	hs, err := s.Store.Holders(s.Context(), name, size)
 	if err != nil {
@@ -21,10 +21,10 @@ func (s *suite) holders(name string, size int) []broker.Holder {
 	return hs
 }
 
-func (s *suite) wantHolders(name string, want ...broker.Holder) {
+func (s *suite) wantHolders(name string, want ...lock.Holder) {
 	s.Helper()
 	got := s.holders(name, 100)
-	slices.SortFunc(got, func(a, b broker.Holder) int { return int(b.Kind) - int(a.Kind) })
+	slices.SortFunc(got, func(a, b lock.Holder) int { return int(b.Kind) - int(a.Kind) })
 	if !slices.Equal(got, want) {
 		s.Errorf("the holders of %q: got %+v, want %+v", name, got, want)
 	}
@@ -35,45 +35,45 @@ var holdersContract = []contract{
 	{"TheHolderIsNamedWithItsCount", func(s *suite) {
 		f := s.acquire(claim("n", "o:1")).Fence
 		s.acquire(nested("n", "o:1", 2, f))
-		s.wantHolders("n", broker.Holder{Owner: "o:1", Kind: broker.Exclusive, Count: 2})
+		s.wantHolders("n", lock.Holder{Owner: "o:1", Kind: lock.Exclusive, Count: 2})
 	}},
 	{"AWriterAndItsReadAreTwo", func(s *suite) {
-		s.acquire(kindClaim("n", broker.Write, "o:1"))
-		beside := kindClaim("n", broker.Read, "o:2")
+		s.acquire(kindClaim("n", lock.Write, "o:1"))
+		beside := kindClaim("n", lock.Read, "o:2")
 		beside.Beside = "o:1"
 		s.acquire(beside)
 		s.wantHolders("n",
-			broker.Holder{Owner: "o:1", Kind: broker.Write, Count: 1}, broker.Holder{Owner: "o:2", Kind: broker.Read, Count: 1})
+			lock.Holder{Owner: "o:1", Kind: lock.Write, Count: 1}, lock.Holder{Owner: "o:2", Kind: lock.Read, Count: 1})
 	}},
 	{"SomeOfManyReaders", func(s *suite) {
-		for _, o := range []broker.Owner{"o:1", "o:2", "o:3", "o:4", "o:5", "o:6"} {
-			s.acquire(kindClaim("n", broker.Read, o))
+		for _, o := range []lock.Owner{"o:1", "o:2", "o:3", "o:4", "o:5", "o:6"} {
+			s.acquire(kindClaim("n", lock.Read, o))
 		}
 		if got := s.holders("n", 100); len(got) != 6 {
 			s.Errorf("got %d readers, want 6: %+v", len(got), got)
 		}
-		if got := s.holders("n", 2); len(got) != 2 || got[0].Kind != broker.Read || got[0].Owner == got[1].Owner {
+		if got := s.holders("n", 2); len(got) != 2 || got[0].Kind != lock.Read || got[0].Owner == got[1].Owner {
 			s.Errorf("got %+v, want two of the readers", got)
 		}
 	}},
 	{"PermitsHaveNoOwners", func(s *suite) {
-		c := kindClaim("n", broker.Semaphore, "o:1")
+		c := kindClaim("n", lock.Semaphore, "o:1")
 		c.Permits, c.Limit = 2, 3
 		s.acquire(c)
 		s.wantHolders("n")
 	}},
 	{"AReaderWhoseTimePassedIsNone", func(s *suite) {
-		s.acquire(kindClaim("n", broker.Read, "o:1"))
-		s.acquire(kindClaim("n", broker.Read, "o:2"))
+		s.acquire(kindClaim("n", lock.Read, "o:1"))
+		s.acquire(kindClaim("n", lock.Read, "o:2"))
 		if err := s.Hooks.ExpireHold("n", "o:1"); err != nil {
 			s.Fatal(err)
 		}
-		s.wantHolders("n", broker.Holder{Owner: "o:2", Kind: broker.Read, Count: 1})
+		s.wantHolders("n", lock.Holder{Owner: "o:2", Kind: lock.Read, Count: 1})
 	}},
 }
 
 // kindClaim is a first acquisition of a kind with the usual lease.
-func kindClaim(name string, k broker.Kind, o broker.Owner) broker.Claim {
+func kindClaim(name string, k lock.Kind, o lock.Owner) lock.Claim {
 	c := claim(name, o)
 	c.Kind = k
 	return c

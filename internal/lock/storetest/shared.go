@@ -3,22 +3,22 @@ package storetest
 import (
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
-func reads(o broker.Owner) broker.Claim { return of(broker.Read, "n", o) }
+func reads(o lock.Owner) lock.Claim { return of(lock.Read, "n", o) }
 
-func writes(o broker.Owner) broker.Claim { return of(broker.Write, "n", o) }
+func writes(o lock.Owner) lock.Claim { return of(lock.Write, "n", o) }
 
 // wishes is a write claim that keeps new readers away for the usual time.
-func wishes(o broker.Owner) broker.Claim {
+func wishes(o lock.Owner) lock.Claim {
 	c := writes(o)
 	c.Place = ttl
 	return c
 }
 
 // beside is a read claim beside a write hold.
-func beside(o, writer broker.Owner) broker.Claim {
+func beside(o, writer lock.Owner) lock.Claim {
 	c := reads(o)
 	c.Beside = writer
 	return c
@@ -29,7 +29,7 @@ func (s *suite) wantReaders(n uint32, left time.Duration) {
 	s.Helper()
 	st := s.look("n")
 	s.wantTTL(st.TTL, left)
-	if st.Kind != broker.Read || !st.Held || st.Holders != n || st.Owner == "" || st.Count == 0 {
+	if st.Kind != lock.Read || !st.Held || st.Holders != n || st.Owner == "" || st.Count == 0 {
 		s.Errorf("got %+v, want %d readers", st, n)
 	}
 }
@@ -75,10 +75,10 @@ var readContract = []contract{
 		}
 		s.acquire(again(reads("a"), 2, a))
 		_, err := s.Store.Acquire(s.Context(), again(reads("a"), 3, b))
-		s.wantErr(err, broker.ErrStale)
+		s.wantErr(err, lock.ErrStale)
 		_, err = s.Store.Release(s.Context(), back(reads("a"), b))
-		s.wantErr(err, broker.ErrStale)
-		s.wantGone(s.renew(on(reads("a"), b)), broker.LostForced)
+		s.wantErr(err, lock.ErrStale)
+		s.wantGone(s.renew(on(reads("a"), b)), lock.LostForced)
 		s.must(s.renew(on(reads("a"), a)))
 		s.must(s.renew(on(reads("b"), b)))
 		s.release(back(reads("a"), a))
@@ -91,9 +91,9 @@ var readContract = []contract{
 		s.expireHold("n", "a")
 		s.wantReaders(1, ttl)
 		s.notHeld(back(reads("a"), 0))
-		s.wantGone(s.renew(on(reads("a"), f)), broker.LostForced)
+		s.wantGone(s.renew(on(reads("a"), f)), lock.LostForced)
 		_, err := s.Store.Acquire(s.Context(), again(reads("a"), 3, f))
-		s.wantErr(err, broker.ErrNotHeld)
+		s.wantErr(err, lock.ErrNotHeld)
 		s.wantReaders(1, ttl)
 		if later := s.acquire(reads("a")).Fence; later <= f { // a new hold
 			s.Errorf("got fence %d after %d", later, f)
@@ -114,7 +114,7 @@ var readContract = []contract{
 		s.notHeld(back(reads("a"), 0))
 	}},
 	{"ReadersThatEndedAreForgottenWithTheLastOne", func(s *suite) {
-		e, _ := s.listenTo("n", broker.Read)
+		e, _ := s.listenTo("n", lock.Read)
 		long := reads("a")
 		long.TTL = 10 * ttl
 		s.acquire(long)
@@ -125,7 +125,7 @@ var readContract = []contract{
 		s.wantReaders(1, ttl)
 		s.release(back(reads("c"), 0))
 		e.awaitReleases(1)
-		s.wantState(broker.State{Name: "n"})
+		s.wantState(lock.State{Name: "n"})
 	}},
 	{"ACountedReadKeepsItsLease", func(s *suite) {
 		f := s.acquire(reads("a")).Fence
@@ -154,8 +154,8 @@ var readContract = []contract{
 		s.wantReaders(1, ttl)
 	}},
 	{"OnlyTheLastReleaseIsHeard", func(s *suite) {
-		e, _ := s.listenTo("n", broker.Read)
-		w, _ := s.listenTo("n", broker.Write)
+		e, _ := s.listenTo("n", lock.Read)
+		w, _ := s.listenTo("n", lock.Write)
 		s.acquire(reads("a"))
 		s.acquire(reads("b"))
 		s.release(back(reads("a"), 0))
@@ -167,12 +167,12 @@ var readContract = []contract{
 	}},
 	{"AForcedReleaseEndsAllReads", func(s *suite) {
 		a, b := s.acquire(reads("a")).Fence, s.acquire(reads("b")).Fence
-		if s.force("n", broker.Write) {
+		if s.force("n", lock.Write) {
 			s.Error("it says that somebody wrote")
 		}
 		s.wantReaders(2, ttl)
-		s.force("n", broker.Read)
-		s.wantGone(s.renew(on(reads("a"), a)), broker.LostForced)
+		s.force("n", lock.Read)
+		s.wantGone(s.renew(on(reads("a"), a)), lock.LostForced)
 		s.acquire(reads("c"))
 		s.notHeld(back(reads("b"), b))
 		s.wantReaders(1, ttl)
@@ -181,7 +181,7 @@ var readContract = []contract{
 		f := s.acquire(reads("a")).Fence
 		s.refused(writes("a"))
 		s.notHeld(back(writes("a"), f))
-		s.wantGone(s.renew(on(writes("a"), f)), broker.LostForced)
+		s.wantGone(s.renew(on(writes("a"), f)), lock.LostForced)
 		s.wantReaders(1, ttl)
 	}},
 }
@@ -189,7 +189,7 @@ var readContract = []contract{
 var writeContract = []contract{
 	{"AWriterExcludesAll", func(s *suite) {
 		s.acquire(writes("w"))
-		for _, c := range []broker.Claim{reads("a"), writes("x"), reads("w"), beside("a", "x"), beside("a", "a")} {
+		for _, c := range []lock.Claim{reads("a"), writes("x"), reads("w"), beside("a", "x"), beside("a", "a")} {
 			if held := s.refused(c); held.HeldBy != "w" {
 				s.Errorf("%+v is refused with %+v, want w to hold it", c, held)
 			}
@@ -227,7 +227,7 @@ var writeContract = []contract{
 		s.wantTTL(s.refused(reads("b")).RetryAfter, ttl)
 		s.release(back(long, 0))
 		s.wantTTL(s.refused(reads("b")).RetryAfter, ttl)
-		s.leave(broker.Write, "w")
+		s.leave(lock.Write, "w")
 		s.acquire(reads("a"))
 		c := wishes("w")
 		c.Place = 10 * ttl
@@ -253,7 +253,7 @@ var writeContract = []contract{
 			if err == nil {
 				return
 			}
-			s.wantErr(err, broker.ErrHeld)
+			s.wantErr(err, lock.ErrHeld)
 			if time.Now().After(deadline) {
 				s.Fatal("the place does not end")
 			}
@@ -261,15 +261,15 @@ var writeContract = []contract{
 		}
 	}},
 	{"WhenTheWriterLeavesReadersComeInAndHearOfIt", func(s *suite) {
-		e, _ := s.listenTo("n", broker.Read)
+		e, _ := s.listenTo("n", lock.Read)
 		s.acquire(reads("a"))
 		s.refused(wishes("w"))
-		s.leave(broker.Write, "x", "y")
+		s.leave(lock.Write, "x", "y")
 		s.refused(reads("b"))
-		s.leave(broker.Write, "x", "w")
+		s.leave(lock.Write, "x", "w")
 		e.awaitReleases(1)
 		s.acquire(reads("b"))
-		s.leave(broker.Write, "w")
+		s.leave(lock.Write, "w")
 		s.refused(wishes("w"))
 		s.notHeld(back(writes("w"), 0)) // gives the place up as well
 		e.awaitReleases(2)
@@ -286,7 +286,7 @@ var writeContract = []contract{
 		if held.HeldBy != "w" {
 			s.Errorf("got %+v, want w to be before it", held)
 		}
-		s.leave(broker.Write, "x")
+		s.leave(lock.Write, "x")
 		s.refused(reads("b"))
 		s.release(back(reads("a"), 0))
 		s.acquire(wishes("x")) // it keeps readers away, not writers
@@ -325,13 +325,13 @@ var writeContract = []contract{
 		s.wantState(heldAs(c))
 	}},
 	{"WhoReadsBesideGoesOnWithoutTheWriter", func(s *suite) {
-		e, _ := s.listenTo("n", broker.Read)
+		e, _ := s.listenTo("n", lock.Read)
 		c := writes("w")
 		c.TTL = 10 * ttl
 		f := s.acquire(c).Fence
 		read := s.acquire(beside("r", "w")).Fence
 		r := back(writes("w"), f)
-		r.Next = &broker.Successor{Owner: "x", TTL: ttl}
+		r.Next = &lock.Successor{Owner: "x", TTL: ttl}
 		if res := s.release(r); res.HandedOver != 0 || res.Listeners < 1 {
 			s.Errorf("got %+v, want it to be told and not handed over", res)
 		}
@@ -345,13 +345,13 @@ var writeContract = []contract{
 		s.acquire(writes("x"))
 	}},
 	{"WhoReadBesideAndEndedIsNotLeft", func(s *suite) {
-		e, _ := s.listenTo("n", broker.Write)
+		e, _ := s.listenTo("n", lock.Write)
 		s.acquire(writes("w"))
 		s.acquire(beside("r", "w"))
 		s.expireHold("n", "r")
 		s.release(back(writes("w"), 0))
 		e.awaitReleases(1)
-		s.wantState(broker.State{Name: "n"})
+		s.wantState(lock.State{Name: "n"})
 		s.acquire(writes("x"))
 	}},
 	{"AHandOverGivesTheSuccessorItsOwnLease", func(s *suite) {
@@ -361,7 +361,7 @@ var writeContract = []contract{
 		s.acquire(again(c, 3, f))
 		s.refused(wishes("x"))
 		r := back(writes("w"), f)
-		r.Next = &broker.Successor{Owner: "x", TTL: ttl}
+		r.Next = &lock.Successor{Owner: "x", TTL: ttl}
 		next := s.release(r).HandedOver
 		if next <= f {
 			s.Errorf("got fence %d after %d", next, f)
@@ -379,12 +379,12 @@ var writeContract = []contract{
 		f := s.acquire(writes("w")).Fence
 		s.acquire(beside("r", "w"))
 		s.must(s.renew(on(writes("w"), f)))
-		s.wantErr(s.renew(on(writes("w"), f-1)), broker.ErrNotHeld)
+		s.wantErr(s.renew(on(writes("w"), f-1)), lock.ErrNotHeld)
 		for _, remaining := range []uint32{1, 0} {
 			r := back(writes("w"), f-1)
 			r.Remaining = remaining
 			_, err := s.Store.Release(s.Context(), r)
-			s.wantErr(err, broker.ErrStale)
+			s.wantErr(err, lock.ErrStale)
 		}
 		s.release(back(writes("w"), f))
 		s.release(back(beside("r", "w"), 0))
@@ -392,14 +392,14 @@ var writeContract = []contract{
 	}},
 	{"AForcedReleaseEndsTheWriteAndTheReadsBesideIt", func(s *suite) {
 		f := s.acquire(writes("w")).Fence
-		if s.force("n", broker.Read) {
+		if s.force("n", lock.Read) {
 			s.Error("it says that somebody read")
 		}
 		s.wantState(heldAs(writes("w")))
 		s.acquire(beside("r", "w"))
-		s.force("n", broker.Write)
+		s.force("n", lock.Write)
 		s.wantFree("n")
-		s.wantGone(s.renew(on(writes("w"), f)), broker.LostForced)
+		s.wantGone(s.renew(on(writes("w"), f)), lock.LostForced)
 		s.acquire(writes("x"))
 		s.notHeld(back(reads("r"), 0))
 	}},

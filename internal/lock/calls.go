@@ -1,0 +1,90 @@
+package lock
+
+import "time"
+
+// Claim is one attempt to hold a name.
+type Claim struct {
+	Name  string
+	Kind  Kind
+	Owner Owner
+	// Count is how often the owner holds the name afterwards. With 1 the name is taken if it is free. With more the
+	// owner must hold it already, with Fence. Always 1 for a semaphore.
+	Count uint32
+	// Fence is the fence the owner already has; 0 when Count is 1.
+	Fence Fence
+	// TTL is how long the lease lasts from now. A longer remaining time is never shortened. For Read it is that of the
+	// hold with the number Count alone; the others keep theirs.
+	TTL time.Duration
+	// Beside is, for Read, the owner of a write hold that does not stand in the way: its holder wants to read as well.
+	Beside Owner
+	// Permits is how many permits of a semaphore are taken, at least 1; 0 for other kinds.
+	Permits uint32
+	// Limit is how many permits a semaphore has. It is kept by the Store from the first claim on; 0 takes what is kept.
+	Limit uint32
+	// Place is, for a kind that is Placed, for how long a claim that is refused because the name is held keeps a
+	// place: Fair one in the queue, Write one that keeps new readers away. 0 for none.
+	Place time.Duration
+}
+
+// Grant is a claim that succeeded.
+type Grant struct {
+	// Fence of the hold. A repetition gets the same one, but for a semaphore, where it gets a greater one.
+	Fence Fence
+	// TTL is the remaining time of the lease, at least the claim's. For Read it is that of the hold that was claimed.
+	TTL time.Duration
+}
+
+// Return gives a hold back.
+type Return struct {
+	Name  string
+	Kind  Kind
+	Owner Owner
+	// Fence must be that of the hold; 0 matches any. It is not compared for Semaphore, whose owner alone decides.
+	Fence Fence
+	// Remaining is how often the owner holds the name afterwards; 0 frees it. For Semaphore it is how many permits the
+	// owner keeps, the first ones; an owner that has fewer keeps those.
+	Remaining uint32
+	// Next, if set, is to hold the name from now on. Only with Remaining 0 and if it is of the same kind, which is not
+	// Shared. The Store frees the name instead if it may not be handed over: it is the turn of another fair waiter, or
+	// the owner goes on reading.
+	Next *Successor
+	// Permits is how many permits the hold has, 0 if that is not known.
+	Permits uint32
+}
+
+// Successor is the owner a name is handed to.
+type Successor struct {
+	Owner Owner
+	TTL   time.Duration
+}
+
+// Returned says what became of a Return.
+type Returned struct {
+	// HandedOver is the successor's fence when the name was handed over, else 0.
+	HandedOver Fence
+	// Listeners is how many subscribers heard of the release, 0 when it was not published or not known.
+	Listeners int
+	// Turn is the fair waiter that was told that it is its turn, if any.
+	Turn Owner
+	// Left is, for Semaphore, how many permits the owner has afterwards.
+	Left uint32
+}
+
+// Renewal asks to prolong a hold.
+type Renewal struct {
+	Name  string
+	Kind  Kind
+	Owner Owner
+	// Fence must be that of the hold; 0 matches any. It is not compared for Semaphore.
+	Fence Fence
+	// TTL is how long the lease lasts from now. A longer remaining time is never shortened; 0 only verifies that
+	// the hold is there.
+	TTL time.Duration
+	// Permits is how many permits the hold has, 0 if that is not known.
+	Permits uint32
+	// Level is, for Read, which of the owner's holds is to last so long, counted from 1; 0 is the first.
+	Level uint32
+	// Seen is when the last store call began that found the hold there, zero if that is not known. A hold that is gone was
+	// lost with the data of the store if those are other ones by now.
+	Seen time.Time
+}

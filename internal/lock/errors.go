@@ -1,0 +1,116 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What can go wrong in a store. A store wraps them.
+var (
+	// ErrHeld: another owner has the name. Usually inside a *HeldError.
+	ErrHeld = errors.New("the lock is held")
+	// ErrNotHeld: the owner does not hold the name.
+	ErrNotHeld = errors.New("the lock is not held by this holder")
+	// ErrStale: the owner holds the name with another fence.
+	ErrStale = errors.New("the fence is not that of the current hold")
+	// ErrUnavailable: the store cannot be reached; surely nothing was done.
+	ErrUnavailable = errors.New("the store cannot be reached")
+	// ErrOutcomeUnknown: the store did not answer; it may have acted.
+	ErrOutcomeUnknown = errors.New("the store did not answer, the outcome is unknown")
+	// ErrKindMismatch: the name is in use for something else.
+	ErrKindMismatch = errors.New("the name is in use for something else")
+	// ErrLimitMismatch: the semaphore has another limit. Usually inside a *LimitError.
+	ErrLimitMismatch = errors.New("the semaphore has another limit")
+	// ErrStoreFull: the store has no room.
+	ErrStoreFull = errors.New("the store is full")
+	// ErrUnsupported: this server cannot do that.
+	ErrUnsupported = errors.New("not supported by this server")
+	// ErrInvalid: a value is not allowed. Usually inside an *InvalidError.
+	ErrInvalid = errors.New("invalid request")
+)
+
+// HeldError is ErrHeld with what is known of the hold in the way.
+type HeldError struct {
+	// Name is the lock in the way; empty stands for the only one that was claimed.
+	Name string
+	// RetryAfter is when the name may be free by itself: the remaining time of that hold, NoTTL if it has none.
+	RetryAfter time.Duration
+	HeldBy     Owner
+	// Ahead is how many fair waiters are before the claim's owner, as far as known; 0 for other kinds.
+	Ahead int
+}
+
+func (e *HeldError) Error() string { return fmt.Sprintf("%v by %q", ErrHeld, e.HeldBy) }
+func (e *HeldError) Unwrap() error { return ErrHeld }
+
+// LimitError is ErrLimitMismatch with the limit the semaphore has, 0 if it has none yet and none was claimed.
+type LimitError struct{ Limit uint32 }
+
+func (e *LimitError) Error() string {
+	if e.Limit == 0 {
+		return "the semaphore has no limit yet, and none was given"
+	}
+	return fmt.Sprintf("%v: %d", ErrLimitMismatch, e.Limit)
+}
+func (e *LimitError) Unwrap() error { return ErrLimitMismatch }
+
+// GoneError says that a hold which was believed to be there is not.
+type GoneError struct {
+	// Reason is LostData if the store has lost its data since the hold was last seen, or forgot its fence; else LostForced.
+	Reason LostReason
+}
+
+func (e *GoneError) Error() string { return fmt.Sprintf("%v (%v)", ErrNotHeld, e.Reason) }
+func (e *GoneError) Unwrap() error { return ErrNotHeld }
+
+// InvalidError is ErrInvalid with the field and a machine-readable reason.
+type InvalidError struct {
+	Field  string
+	Reason string // UPPER_SNAKE, part of the API
+	Detail string
+}
+
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Detail }
+func (e *InvalidError) Unwrap() error { return ErrInvalid }
+
+// The reasons of an InvalidError. They are part of the API.
+const (
+	ReasonName        = "INVALID_NAME"
+	ReasonReserved    = "NAME_RESERVED"
+	ReasonHolder      = "INVALID_HOLDER"
+	ReasonKind        = "INVALID_KIND"
+	ReasonDuration    = "INVALID_DURATION"
+	ReasonAnnotation  = "INVALID_ANNOTATION"
+	ReasonClient      = "INVALID_CLIENT"
+	ReasonLeaseID     = "INVALID_LEASE_ID"
+	ReasonRequestID   = "INVALID_REQUEST_ID"
+	ReasonPage        = "INVALID_PAGE"
+	ReasonPermits     = "INVALID_PERMITS"
+	ReasonAlreadyHeld = "ALREADY_HELD"
+	ReasonMessage     = "INVALID_MESSAGE"
+)
+
+// LostReason says why a hold was lost.
+type LostReason uint8
+
+// The reasons.
+const (
+	// LostExpired: its validity ended.
+	LostExpired LostReason = iota + 1
+	// LostForced: somebody freed the name by force.
+	LostForced
+	// LostData: the store lost its data.
+	LostData
+	// LostSession: the session ended.
+	LostSession
+)
+
+// String is the reason's name in logs and metrics.
+func (r LostReason) String() string {
+	names := [...]string{"unknown", "expired", "forced", "data_loss", "session_ended"}
+	if int(r) >= len(names) {
+		return names[0]
+	}
+	return names[r]
+}

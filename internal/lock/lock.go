@@ -1,0 +1,69 @@
+// Package lock has the words of lockd: what a lock is, what is asked of a store, and what it answers.
+//
+// # What it promises
+//
+// It decides nothing and does nothing. The stores implement Store, the broker calls it, and neither knows the other: both
+// know these words. Package storetest is the contract of a Store as tests.
+//
+// # What it does not promise
+//
+// What clients see is in the protocol, not here.
+package lock
+
+import (
+	"crypto/sha1" //nolint:gosec // a name, and no secret
+	"encoding/hex"
+	"time"
+)
+
+// Kind says how a name is locked.
+type Kind uint8
+
+// The kinds. A name is used with one kind at a time.
+const (
+	Exclusive Kind = iota + 1
+	Fair
+	Read
+	Write
+	Semaphore
+)
+
+// String is the kind's name in logs and metrics.
+func (k Kind) String() string {
+	names := [...]string{"unknown", "exclusive", "fair", "read", "write", "semaphore"}
+	if int(k) >= len(names) {
+		return names[0]
+	}
+	return names[k]
+}
+
+// Shared says whether several owners can hold a name of this kind at once.
+func (k Kind) Shared() bool { return k == Read || k == Semaphore }
+
+// Placed says whether a waiter for a name of this kind keeps a place in the Store.
+func (k Kind) Placed() bool { return k == Fair || k == Write }
+
+// Owner is who holds a name in the Store: "<session uuid>:<holder>#<request>", with an empty holder if the request is
+// its own. Each request has an owner of its own, so nothing done late for one can hit the hold of another.
+type Owner string
+
+// Fence is the token of a grant. Later grants of a name have greater ones.
+type Fence uint64
+
+// NoTTL is the remaining time of a hold that some other program took without one.
+const NoTTL time.Duration = -1
+
+const (
+	// MaxPermits bounds the permits of one request, over all of its names: the script that takes them costs Redis about
+	// 2 µs for each, and nobody else is served meanwhile.
+	MaxPermits = 1000
+	// MaxHolds bounds how often one holder holds a lock. Each read hold has a key of its own in Redis, and a script that ends
+	// the hold looks at all of them.
+	MaxHolds = 100
+)
+
+// PermitsOf is the ID of the permits of an owner in a Sight and in a Notice.
+func PermitsOf(o Owner) string {
+	sum := sha1.Sum([]byte(o)) //nolint:gosec // a name, and no secret
+	return "permit " + hex.EncodeToString(sum[:12])
+}

@@ -1,0 +1,55 @@
+package lock
+
+import "time"
+
+// Notice is what a listener hears of a name.
+type Notice struct {
+	What What
+	// For is the fair waiter that is meant, or empty: everybody is.
+	For Owner
+	// After is, with NoticeTurn, when the name will be free at the latest.
+	After time.Duration
+	// Cause and Fence are, with NoticeEnded, those of the hold. The fence is 0 if it is not known.
+	Cause EndCause
+	Fence Fence
+	// Hold is, with NoticeEnded, its ID as in a Sight, or empty: the fence tells which one it was.
+	Hold string
+}
+
+// What happened.
+type What uint8
+
+// What a Notice can say.
+const (
+	// NoticeListening: from now on releases are heard. Comes once after Listen or Watch and after each interruption;
+	// anything may have happened before.
+	NoticeListening What = iota + 1
+	// NoticeReleased: the name was released, by whomever, or it may be worth another attempt.
+	NoticeReleased
+	// NoticeTurn: a fair waiter is the next one, but the name is held.
+	NoticeTurn
+	// NoticeDeaf: releases are not heard at the moment. NoticeListening will come.
+	NoticeDeaf
+
+	// The others are for those who watch a name.
+
+	// NoticeEnded: a hold ended, with Cause and Fence.
+	NoticeEnded
+	// NoticeChanged: something about the name changed, or may have. A Sight tells what.
+	NoticeChanged
+	// NoticeFlushed: the store lost its data, or may have.
+	NoticeFlushed
+)
+
+// EndCause is what ended a hold.
+type EndCause uint8
+
+// The causes. EndUnknown: nobody observed the name when the hold ended.
+const (
+	EndUnknown EndCause = iota
+	EndReleased
+	EndHandedOver
+	EndExpired
+	EndForced
+	EndDataLoss
+)

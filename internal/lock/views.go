@@ -1,0 +1,67 @@
+package lock
+
+import "time"
+
+// State is what the Store knows of a name.
+type State struct {
+	Name string
+	// Kind is Exclusive for Fair, too, unless somebody queues: the Store does not tell them apart.
+	Kind Kind
+	// Held says whether anybody holds the name; the fields below are zero if not, but for Fence and what is said of a
+	// semaphore and a queue.
+	Held bool
+	// Owner is one of the owners, the writer if there is one. Permits have no owner that could be read.
+	Owner Owner
+	// Count is how often that owner holds the name.
+	Count uint32
+	// Holders is how many hold the name; for a semaphore, how many permits are out. A writer that reads as well is one,
+	// although it has two owners.
+	Holders uint32
+	// TTL is the remaining time, or NoTTL. With several holders it is the longest.
+	TTL time.Duration
+	// Fence is the last one given out, 0 if none is known.
+	Fence Fence
+	// Limit is how many permits a semaphore has.
+	Limit uint32
+	// Queued is how many fair waiters there are, wherever they wait.
+	Queued uint32
+}
+
+// Holder is one who holds a name, as the Store knows it.
+type Holder struct {
+	Owner Owner
+	// Kind is Exclusive for Fair, too: the Store does not tell them apart.
+	Kind Kind
+	// Count is how often the owner holds the name.
+	Count uint32
+	// TTL is the remaining time of the owner's lease, or NoTTL.
+	TTL time.Duration
+}
+
+// Sight is what there is to be seen of the holds of a name.
+type Sight struct {
+	// Fence is the last one given out, 0 if none is known.
+	Fence Fence
+	Holds []SeenHold
+	// Many says that there are more than MaxSeen holds, and none is in Holds.
+	Many bool
+	// Tracked says that the next change is told to who watches: NoticeChanged.
+	Tracked bool
+}
+
+// MaxSeen is how many holds a Sight has at most.
+const MaxSeen = 200
+
+// SeenHold is a hold of a name. Each permit of another program is one.
+type SeenHold struct {
+	// ID tells the holds of a name apart.
+	ID string
+	// Fence is 0 if it is not known.
+	Fence Fence
+	// TTL is the remaining time, or NoTTL.
+	TTL time.Duration
+	// Foreign: another program holds it, which may give it back without a word.
+	Foreign bool
+	// Permit: it has permits. Their fence is not known, and the ID of lockd's own is that of PermitsOf.
+	Permit bool
+}
