@@ -26,9 +26,9 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
-	"github.com/lockd-io/lockd/internal/broker/observe"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // App is lockd, ready to run. It runs once.

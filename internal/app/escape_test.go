@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/broker/observe"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // nasty is what a client may call itself: a forged line, a window title, colors, C1's CSI, DEL, reordered text, an

@@ -25,6 +25,8 @@ const (
 
 	maxLines = 500
 
+	words = module + "/internal/lock"
+	logs  = module + "/internal/observe"
 	core  = module + "/internal/broker"
 	stubs = module + "/api/gen"
 )
@@ -38,27 +40,31 @@ var reach = []struct {
 	why  string
 }{
 	{
-		pkg: "internal/broker", not: []string{grpc, redis, viper, module},
+		pkg: "internal/lock", not: []string{grpc, redis, viper, module},
+		why: "words know nobody",
+	},
+	{
+		pkg: "internal/broker", not: []string{grpc, redis, viper, module}, even: []string{words, logs},
 		why: "the core is read, tested and trusted on its own",
 	},
 	{
-		pkg: "internal/memstore", not: []string{grpc, redis, viper, module}, even: []string{core},
+		pkg: "internal/memstore", not: []string{grpc, redis, viper, module}, even: []string{words},
 		why: "the store in memory is the reference that the others are compared with",
 	},
 	{
-		pkg: "internal/redlock", not: []string{grpc, redis, viper, module}, even: []string{core},
+		pkg: "internal/redlock", not: []string{grpc, redis, viper, module}, even: []string{words},
 		why: "a majority is formed of any stores",
 	},
 	{
-		pkg: "internal/watchdog", not: []string{grpc, redis, viper, module}, even: []string{core},
+		pkg: "internal/watchdog", not: []string{grpc, redis, viper, module}, even: []string{words, logs, core},
 		why: "renewal works with any store",
 	},
 	{
-		pkg: "internal/redisstore", not: []string{grpc, viper, module}, even: []string{core},
+		pkg: "internal/redisstore", not: []string{grpc, viper, module}, even: []string{words, logs},
 		why: "adapters do not know each other",
 	},
 	{
-		pkg: "internal/grpcapi", not: []string{redis, viper, module}, even: []string{core, stubs},
+		pkg: "internal/grpcapi", not: []string{redis, viper, module}, even: []string{core, words, logs, stubs},
 		why: "adapters do not know each other",
 	},
 	{

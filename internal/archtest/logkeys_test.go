@@ -22,7 +22,7 @@ func TestKeysOfLogFieldsAreConstants(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, found := range literalKey.FindAllString(string(source), -1) {
-			t.Errorf("%s: %s...: use a constant of internal/broker/observe", path, found)
+			t.Errorf("%s: %s...: use a constant of internal/observe", path, found)
 		}
 	}
 }

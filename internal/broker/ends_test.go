@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // tardy is a Store that is slow to tell and to show: messages for who watches take up to 20 ms and keep their order, looks
 // take up to 4 ms.
 type tardy struct {
-	broker.Store
+	lock.Store
 	bug func(name string) // happens before each message, unless nil
 
 	mu   sync.Mutex // guards the fields below
@@ -29,8 +30,8 @@ func (s *tardy) upTo(d time.Duration) time.Duration {
 	return time.Duration(s.rng.Int64N(int64(d)))
 }
 
-func (s *tardy) Watch(name string, notify func(broker.Notice)) (stop func()) {
-	return s.Store.Watch(name, func(n broker.Notice) {
+func (s *tardy) Watch(name string, notify func(lock.Notice)) (stop func()) {
+	return s.Store.Watch(name, func(n lock.Notice) {
 		at := time.Now().Add(s.upTo(20 * time.Millisecond))
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -47,7 +48,7 @@ func (s *tardy) Watch(name string, notify func(broker.Notice)) (stop func()) {
 	})
 }
 
-func (s *tardy) See(ctx context.Context, name string) (broker.Sight, error) {
+func (s *tardy) See(ctx context.Context, name string) (lock.Sight, error) {
 	time.Sleep(s.upTo(2 * time.Millisecond))
 	st, err := s.Store.See(ctx, name)
 	time.Sleep(s.upTo(2 * time.Millisecond))
@@ -57,15 +58,15 @@ func (s *tardy) See(ctx context.Context, name string) (broker.Sight, error) {
 // ends are those of holds, by name and fence, with the causes that may be told.
 type ends struct {
 	mu  sync.Mutex // guards the fields below
-	of  map[string]map[broker.Fence][]broker.EndCause
+	of  map[string]map[lock.Fence][]lock.EndCause
 	sum int // of all ends
 }
 
-func (e *ends) add(h broker.Hold, causes ...broker.EndCause) {
+func (e *ends) add(h broker.Hold, causes ...lock.EndCause) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.of[h.Name] == nil {
-		e.of[h.Name] = make(map[broker.Fence][]broker.EndCause)
+		e.of[h.Name] = make(map[lock.Fence][]lock.EndCause)
 	}
 	e.of[h.Name][h.Fence] = causes
 	e.sum++
@@ -93,7 +94,7 @@ func (e *ends) wrong(who string, heard []broker.Unlocked) (wrong []string) {
 }
 
 // endingKinds are the kinds of the locks whose holds end, each with a name of its own.
-var endingKinds = []broker.Kind{broker.Exclusive, broker.Fair, broker.Read}
+var endingKinds = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read}
 
 // endAtRandom takes a lock and has its hold end in one way or another.
 func (w *world) endAtRandom(c *client, e *ends, rng *mrand.Rand) {
@@ -108,18 +109,18 @@ func (w *world) endAtRandom(c *client, e *ends, rng *mrand.Rand) {
 	switch {
 	case way == 0:
 		c.awaitEnd()
-		e.add(h, broker.EndExpired)
-	case way == 1 && k != broker.Read:
+		e.add(h, lock.EndExpired)
+	case way == 1 && k != lock.Read:
 		if _, err := w.b.ForceRelease(context.Background(), h.Name, k); err != nil {
 			c.t.Error(err)
 		}
 		c.awaitEnd()
-		e.add(h, broker.EndForced)
+		e.add(h, lock.EndForced)
 	default:
 		time.Sleep(time.Duration(rng.Int64N(int64(20 * time.Millisecond))))
 		c.Release(c.id(), h)
 		c.awaitEnd()
-		e.add(h, broker.EndReleased, broker.EndHandedOver)
+		e.add(h, lock.EndReleased, lock.EndHandedOver)
 	}
 }
 
@@ -176,7 +177,7 @@ func runEnds(t *testing.T, seed uint64, bug func(b *broker.Broker, name string))
 		rng := func(n int) *mrand.Rand { return mrand.New(mrand.NewPCG(seed, uint64(n))) } //nolint:gosec // a test
 		here, hears := w.watchSlowly(rng(1), bug)
 		there, listens := w.watchSlowly(rng(2), bug)
-		e, over := &ends{of: make(map[string]map[broker.Fence][]broker.EndCause)}, make(chan struct{})
+		e, over := &ends{of: make(map[string]map[lock.Fence][]lock.EndCause)}, make(chan struct{})
 		var clients, watchers sync.WaitGroup
 		heard := make([][]broker.Unlocked, 2)
 		for i, c := range []*client{hears, listens} {

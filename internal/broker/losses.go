@@ -3,8 +3,8 @@ package broker
 import (
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/broker/observe"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 const (

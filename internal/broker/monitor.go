@@ -9,7 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/broker/observe"
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // monitor asks the store every probeInterval whether it is there. While it is not, the sessions that hold leases are

@@ -11,7 +11,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
-	"github.com/lockd-io/lockd/internal/broker/observe"
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // noAdminService is what clients find in place of AdminService: a word about where it is.

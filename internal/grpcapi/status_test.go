@@ -18,24 +18,26 @@ import (
 	"github.com/lockd-io/lockd/internal/grpcapi"
 )
 
-// sentinels are the names of the broker's errors, read from its source, so that none can be forgotten.
+// sentinels are the names of the errors of broker and store, read from the source, so that none can be forgotten.
 func sentinels(t *testing.T) []string {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "../broker/errors.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var names []string
-	ast.Inspect(f, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok {
-			for _, name := range spec.Names {
-				if strings.HasPrefix(name.Name, "Err") {
-					names = append(names, name.Name)
+	for _, path := range []string{"../broker/errors.go", "../lock/errors.go"} {
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.ValueSpec); ok {
+				for _, name := range spec.Names {
+					if strings.HasPrefix(name.Name, "Err") {
+						names = append(names, name.Name)
+					}
 				}
 			}
-		}
-		return true
-	})
+			return true
+		})
+	}
 	if len(names) < 15 {
 		t.Fatalf("found only %v", names)
 	}

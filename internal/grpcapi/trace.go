@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/broker/observe"
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // traceRequest logs a request of a session at debug. With debug off it costs a comparison.

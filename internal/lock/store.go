@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Store keeps leases. It is declared here, by its only caller; memstore and redisstore implement it and package
+// Store keeps leases. The broker calls it, memstore and redisstore implement it, and package
 // storetest is its contract.
 //
 // Methods make one attempt and do not wait for a lock. All are safe to repeat with the same arguments. An error is
@@ -18,6 +18,19 @@ import (
 //
 // A cancelled ctx is ErrOutcomeUnknown unless the attempt was not begun.
 type Store interface {
+	Holds
+	Lines
+	Semaphores
+	Views
+	Notices
+	Peers
+
+	// Probe asks whether the store can be reached. The identity changes when the server restarts.
+	Probe(ctx context.Context) (identity string, err error)
+}
+
+// Holds takes, keeps and ends holds. It is what a majority of stores can do as well as one.
+type Holds interface {
 	// Acquire takes a name, or holds it once more. It returns a *HeldError if another owner is in the way or, for
 	// Fair, waits before it; ErrNotHeld if Claim.Count > 1 and the owner does not hold it, ErrStale if it holds it with
 	// another fence. For a semaphore it returns a *LimitError if another limit is kept, or none and none is claimed, and
@@ -39,20 +52,6 @@ type Store interface {
 	// it. Executed late: ErrNotHeld or ErrStale, nobody else's hold is touched.
 	Release(ctx context.Context, r Return) (Returned, error)
 
-	// Enlist keeps the places of fair waiters for so long from now. Owners that have no place get one behind all others,
-	// in their order; but one that was taken for dead by others although its time had not passed gets one in front.
-	// It returns for each how many are before it, or PlaceUnknown if it had its place already, or PlaceHolds if it is
-	// the holder by now and needs no place.
-	// Repeated: nothing changes but the time. Executed late: a place is kept until its time passes.
-	Enlist(ctx context.Context, name string, owners []Owner, place time.Duration) ([]int, error)
-
-	// Leave gives up the places of waiters of a Placed kind, and tells those for whom that makes room. It is no error
-	// if there are none.
-	Leave(ctx context.Context, name string, kind Kind, owners []Owner) error
-
-	// Queue reads some of the fair waiters of a name, the next one first, whoever's they are.
-	Queue(ctx context.Context, name string, from, size int) ([]Owner, error)
-
 	// StartAcquire and StartRelease are Acquire and Release for the hot path. They return at once and tell the outcome
 	// to done: exactly once, never before they return, in a goroutine that done must not block. They bound themselves.
 	StartAcquire(c Claim, done func(Grant, error))
@@ -69,23 +68,49 @@ type Store interface {
 	// lasts from now on: more than r.TTL if it had more time left.
 	Extend(ctx context.Context, r Renewal) (left time.Duration, err error)
 
+	// StartExtend is to Extend what StartAcquire is to Acquire.
+	StartExtend(r Renewal, done func(left time.Duration, err error))
+
 	// Shorten is Extend, but the hold ends TTL from now also if it would have ended later, and those who wait hear that it is
 	// worth another attempt. A read or write hold never takes time from others of the same name. It is never executed late:
 	// when Shorten returned ErrOutcomeUnknown it was executed, or never will be.
 	Shorten(ctx context.Context, r Renewal) error
 
-	// StartExtend is to Extend what StartAcquire is to Acquire.
-	StartExtend(r Renewal, done func(left time.Duration, err error))
-
 	// ForceRelease frees a name whoever holds it, tells the listeners and all replicas, and says whether it was held.
 	// Read frees no write hold; Write frees no readers but the writer itself, if it reads as well. All permits of a semaphore are returned; it keeps its limit.
 	ForceRelease(ctx context.Context, name string, kind Kind) (bool, error)
+}
 
+// Lines keeps the order of those who wait in the Store, for all replicas. It takes one store that all of them ask.
+type Lines interface {
+	// Enlist keeps the places of fair waiters for so long from now. Owners that have no place get one behind all others,
+	// in their order; but one that was taken for dead by others although its time had not passed gets one in front.
+	// It returns for each how many are before it, or PlaceUnknown if it had its place already, or PlaceHolds if it is
+	// the holder by now and needs no place.
+	// Repeated: nothing changes but the time. Executed late: a place is kept until its time passes.
+	Enlist(ctx context.Context, name string, owners []Owner, place time.Duration) ([]int, error)
+
+	// Leave gives up the places of waiters of a Placed kind, and tells those for whom that makes room. It is no error
+	// if there are none.
+	Leave(ctx context.Context, name string, kind Kind, owners []Owner) error
+
+	// Queue reads some of the fair waiters of a name, the next one first, whoever's they are.
+	Queue(ctx context.Context, name string, from, size int) ([]Owner, error)
+
+	// ListenTurn is Listen for what other programs tell one fair waiter only.
+	ListenTurn(name string, o Owner, notify func(Notice)) (stop func())
+}
+
+// Semaphores keeps limits. One store counts permits: majorities of several cannot.
+type Semaphores interface {
 	// SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. What is out
 	// stays out, so that fewer than none may be left to be had. If permits can be had now that could not, listeners are told.
 	// Repeated: nothing changes, and it returns the limit itself.
 	SetLimit(ctx context.Context, name string, limit uint32) (previous uint32, err error)
+}
 
+// Views reads what is there, for people and for those who watch.
+type Views interface {
 	// Look reads the state of a name.
 	Look(ctx context.Context, name string) (State, error)
 
@@ -96,29 +121,24 @@ type Store interface {
 	// cursor is the end. A page may be empty, and a name may come twice. A cursor it does not know is ErrInvalid.
 	List(ctx context.Context, prefix, cursor string, size int) (page []State, next string, err error)
 
+	// See reads who holds a name.
+	See(ctx context.Context, name string) (Sight, error)
+}
+
+// Notices tells what happens to names.
+type Notices interface {
 	// Listen calls notify for a name of a kind until stop is called. notify must not block and may be called at any
 	// time, also shortly after stop. Listening never fails: while the store cannot be reached no NoticeListening comes.
 	Listen(name string, kind Kind, notify func(Notice)) (stop func())
-
-	// ListenTurn is Listen for what other programs tell one fair waiter only.
-	ListenTurn(name string, o Owner, notify func(Notice)) (stop func())
 
 	// Watch is Listen for who wants to hear of each end of a hold, of any kind: NoticeEnded comes once for each one that
 	// somebody brought about. Nobody tells of a lease that runs out, and other programs may end a hold without a word;
 	// a Sight shows that.
 	Watch(name string, notify func(Notice)) (stop func())
 
-	// See reads who holds a name.
-	See(ctx context.Context, name string) (Sight, error)
-
 	// ListenForced calls notify with each name that ForceRelease frees on any replica, and with "" after an
 	// interruption.
 	ListenForced(notify func(name string)) (stop func())
-
-	// Probe asks whether the store can be reached. The identity changes when the server restarts.
-	Probe(ctx context.Context) (identity string, err error)
-
-	Peers
 }
 
 // Peers carries messages between the replicas that share a Store. A message is heard at most once, and by nobody while the

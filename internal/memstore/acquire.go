@@ -73,7 +73,7 @@ func (w *work) nest(e *entry, c lock.Claim) (lock.Grant, error) {
 	}
 }
 
-// AcquireAll implements broker.Store.
+// AcquireAll implements lock.Store.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	for _, c := range cs {
 		if err := begin(ctx, c.Kind); err != nil {

@@ -1,4 +1,4 @@
-// Package memstore is a broker.Store in the memory of the process.
+// Package memstore is a lock.Store in the memory of the process.
 //
 // # What it promises
 //

@@ -75,7 +75,7 @@ type ear struct {
 	notify func(lock.Notice)
 }
 
-// Listen implements broker.Store. The first notice comes from a goroutine of its own, because the caller may hold
+// Listen implements lock.Store. The first notice comes from a goroutine of its own, because the caller may hold
 // what notify needs; the others come from within the operation that causes them.
 func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
 	stop = s.ears.add(name, ear{kind, notify})
@@ -83,10 +83,10 @@ func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (s
 	return stop
 }
 
-// ListenTurn implements broker.Store. There are no other programs here.
+// ListenTurn implements lock.Store. There are no other programs here.
 func (s *Store) ListenTurn(string, lock.Owner, func(lock.Notice)) (stop func()) { return func() {} }
 
-// Watch implements broker.Store. Like Listen.
+// Watch implements lock.Store. Like Listen.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	e := &s.ears
 	e.mu.Lock()
@@ -111,7 +111,7 @@ func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	}
 }
 
-// ListenForced implements broker.Store. There are no interruptions in memory.
+// ListenForced implements lock.Store. There are no interruptions in memory.
 func (s *Store) ListenForced(notify func(name string)) (stop func()) {
 	return s.ears.addForced(notify)
 }

@@ -73,7 +73,7 @@ func (w *work) freedFair(e *entry) (turn lock.Owner) {
 	return turn
 }
 
-// Enlist implements broker.Store. Nobody else ever takes a waiter for dead here, so no place is given at the head.
+// Enlist implements lock.Store. Nobody else ever takes a waiter for dead here, so no place is given at the head.
 func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, d time.Duration) ([]int, error) {
 	err := begin(ctx, lock.Fair)
 	if err != nil {
@@ -113,7 +113,7 @@ func (w *work) enlist(name string, owners []lock.Owner, d time.Duration) ([]int,
 	return answers, nil
 }
 
-// Leave implements broker.Store.
+// Leave implements lock.Store.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
 	err := begin(ctx, kind)
 	if err == nil && !kind.Placed() {
@@ -142,7 +142,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 	return nil
 }
 
-// Queue implements broker.Store.
+// Queue implements lock.Store.
 func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
 	if err := begin(ctx, lock.Fair); err != nil {
 		return nil, fmt.Errorf("queue of %q: %w", name, err)

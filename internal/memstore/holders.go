@@ -10,7 +10,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Holders implements broker.Store.
+// Holders implements lock.Store.
 func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
 	if err := begin(ctx, lock.Exclusive); err != nil {
 		return nil, fmt.Errorf("holders of %q: %w", name, err)

@@ -13,7 +13,7 @@ import (
 // cursorMark begins each cursor; the last name of the page follows.
 const cursorMark = "after:"
 
-// Look implements broker.Store.
+// Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
 	if err := begin(ctx, lock.Exclusive); err != nil {
 		return lock.State{}, fmt.Errorf("look at %q: %w", name, err)
@@ -73,7 +73,7 @@ func (p *semaphore) describe(st *lock.State, now time.Time) {
 	}
 }
 
-// List implements broker.Store. It goes through all entries each time, in the order of their names, so that a name
+// List implements lock.Store. It goes through all entries each time, in the order of their names, so that a name
 // that is held all the while comes exactly once.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	if err := begin(ctx, lock.Exclusive); err != nil {

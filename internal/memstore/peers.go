@@ -17,7 +17,7 @@ type peers struct {
 	byTopic map[string]map[uint64]func([]byte)
 }
 
-// Publish implements broker.Peers.
+// Publish implements lock.Peers.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int, error) {
 	if ctx.Err() != nil {
 		return 0, fmt.Errorf("publish to %q: %w: %w", topic, lock.ErrUnavailable, context.Cause(ctx))
@@ -31,7 +31,7 @@ func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int,
 	return len(subscribers), nil
 }
 
-// Subscribe implements broker.Peers.
+// Subscribe implements lock.Peers.
 func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func()) {
 	p := &s.peers
 	p.mu.Lock()

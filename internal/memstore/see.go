@@ -8,7 +8,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// See implements broker.Store.
+// See implements lock.Store.
 func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
 	if err := begin(ctx, lock.Exclusive); err != nil {
 		return lock.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)

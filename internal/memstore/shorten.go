@@ -7,7 +7,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Shorten implements broker.Store.
+// Shorten implements lock.Store.
 func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 	err := begin(ctx, r.Kind)
 	if err == nil {

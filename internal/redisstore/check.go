@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/broker/observe"
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // errUnfit: this server cannot be used, whatever we wait.
@@ -26,7 +26,7 @@ const (
 	minMinor = 2
 )
 
-// Probe implements broker.Store. The identity is the run id of the server. A server that is met for the first time is
+// Probe implements lock.Store. The identity is the run id of the server. A server that is met for the first time is
 // checked; as long as it cannot be used, for example because it is a replica, Probe fails.
 func (s *Store) Probe(ctx context.Context) (string, error) {
 	if ctx.Err() != nil {

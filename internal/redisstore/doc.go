@@ -1,4 +1,4 @@
-// Package redisstore is a broker.Store in one Redis, in Redisson's own layout, so that programs on Redisson and
+// Package redisstore is a lock.Store in one Redis, in Redisson's own layout, so that programs on Redisson and
 // clients of lockd exclude each other on the same names.
 //
 // # What it promises

@@ -14,7 +14,7 @@ const maxHolders = 1000
 // holderWidth is how many elements holders.lua answers for each holder.
 const holderWidth = 4
 
-// Holders implements broker.Store.
+// Holders implements lock.Store.
 func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
 	hs, err := s.holders(ctx, name, min(max(size, 1), maxHolders))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Listen implements broker.Store.
+// Listen implements lock.Store.
 func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
 	n := s.prefix + name
 	switch kind {
@@ -58,7 +58,7 @@ func turns(notify func(lock.Notice)) func(heard) {
 	}
 }
 
-// ListenTurn implements broker.Store: Redisson has a channel for each waiter.
+// ListenTurn implements lock.Store: Redisson has a channel for each waiter.
 func (s *Store) ListenTurn(name string, o lock.Owner, notify func(lock.Notice)) (stop func()) {
 	return s.hub.listenBriefly(waiterChannel(s.prefix+name, o), func(h heard) {
 		if !presence(h, notify) {
@@ -108,7 +108,7 @@ func (m tidings) turn() lock.Notice {
 	return n
 }
 
-// ListenForced implements broker.Store. "" comes after the first subscription, too.
+// ListenForced implements lock.Store. "" comes after the first subscription, too.
 func (s *Store) ListenForced(notify func(name string)) (stop func()) {
 	return s.hub.listen(controlChannel, func(h heard) {
 		if h.live {

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Look implements broker.Store.
+// Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
 	st, err := s.look(ctx, name)
 	if err != nil {
@@ -74,7 +74,7 @@ const (
 	cursorMark = "scan:"
 )
 
-// List implements broker.Store. It finds names by their fence keys, so a lock that only Redisson ever took is not
+// List implements lock.Store. It finds names by their fence keys, so a lock that only Redisson ever took is not
 // listed. A page may be a little larger than size, as Redis gives keys in lumps.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	page, next, err := s.list(ctx, prefix, cursor, size)

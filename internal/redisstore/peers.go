@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Publish implements broker.Peers.
+// Publish implements lock.Peers.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -23,7 +23,7 @@ func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int,
 	return heard, nil
 }
 
-// Subscribe implements broker.Peers.
+// Subscribe implements lock.Peers.
 func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func()) {
 	return s.hub.listen(s.topicChannel(topic), func(h heard) {
 		if !h.live && !h.deaf {

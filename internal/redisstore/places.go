@@ -15,7 +15,7 @@ import (
 // placeChunk is how many waiters one script call is about.
 const placeChunk = 500
 
-// Enlist implements broker.Store. Of very many waiters it may have done some when it fails.
+// Enlist implements lock.Store. Of very many waiters it may have done some when it fails.
 func (s *Store) Enlist(
 	ctx context.Context, name string, owners []lock.Owner, place time.Duration,
 ) ([]int, error) {
@@ -36,7 +36,7 @@ func (s *Store) Enlist(
 	return answers, nil
 }
 
-// Leave implements broker.Store. Of very many waiters it may have done some when it fails.
+// Leave implements lock.Store. Of very many waiters it may have done some when it fails.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
 	n := s.prefix + name
 	sc, keys, channel := s.scripts.leaveFair, fairKeys(n), channelKey(n)
@@ -67,7 +67,7 @@ func (s *Store) askPlaces(
 	return s.ask(ctx, sc, keys, args...)
 }
 
-// Queue implements broker.Store.
+// Queue implements lock.Store.
 func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
 	owners, err := s.queue(ctx, name, max(from, 0), size)
 	if err != nil {

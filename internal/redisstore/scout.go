@@ -146,7 +146,7 @@ func (sc *scout) tellAll(what lock.What) {
 	}
 }
 
-// See implements broker.Store.
+// See implements lock.Store.
 func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
 	st, err := s.scout.see(ctx, s.prefix+name)
 	if err != nil {

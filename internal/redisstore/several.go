@@ -7,7 +7,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// AcquireAll implements broker.Store. All names are taken by one script, so they must be on one server.
+// AcquireAll implements lock.Store. All names are taken by one script, so they must be on one server.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	gs, err := s.acquireAll(ctx, cs)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // answerLate is what shorten.lua answers when it did nothing because it came too late.
 const answerLate = -2
 
-// Shorten implements broker.Store. The script gets a time of Redis's own clock after which it does nothing, which is
+// Shorten implements lock.Store. The script gets a time of Redis's own clock after which it does nothing, which is
 // before the operation's time ends here. When the answer is lost the rest of that time is waited for.
 func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 	err := begin(ctx, r.Kind)

@@ -19,7 +19,7 @@ import (
 // errOpTimeout is why an operation was given up.
 var errOpTimeout = errors.New("redis did not answer in time")
 
-// Store is a broker.Store in one Redis. Open makes one.
+// Store is a lock.Store in one Redis. Open makes one.
 type Store struct {
 	log         *zap.Logger
 	metrics     *metrics

@@ -37,7 +37,7 @@ func ttlOf(pttl int64) time.Duration {
 
 func decimal(f lock.Fence) string { return strconv.FormatUint(uint64(f), 10) }
 
-// Acquire implements broker.Store.
+// Acquire implements lock.Store.
 func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	if err := begin(ctx, c.Kind); err != nil {
 		return lock.Grant{}, acquireFailed(c, err)
@@ -46,7 +46,7 @@ func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	return granted(c)(s.ask(ctx, sc, keys, args...))
 }
 
-// StartAcquire implements broker.Store.
+// StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	if err := begin(context.Background(), c.Kind); err != nil {
 		go done(lock.Grant{}, acquireFailed(c, err))
@@ -100,7 +100,7 @@ func (a *answer) denial(at int, name string) error {
 	return err
 }
 
-// Release implements broker.Store.
+// Release implements lock.Store.
 func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
 	if err := begin(ctx, r.Kind); err != nil {
 		return lock.Returned{}, releaseFailed(r, err)
@@ -109,7 +109,7 @@ func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, erro
 	return returned(r)(s.ask(ctx, sc, keys, args...))
 }
 
-// StartRelease implements broker.Store.
+// StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if err := begin(context.Background(), r.Kind); err != nil {
 		go done(lock.Returned{}, releaseFailed(r, err))
@@ -153,7 +153,7 @@ func returned(r lock.Return) func(answer, error) (lock.Returned, error) {
 	}
 }
 
-// SetLimit implements broker.Store.
+// SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
 	err := begin(ctx, lock.Semaphore)
 	if err == nil {
@@ -169,7 +169,7 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 	return 0, fmt.Errorf("set the limit of %q: %w", name, err)
 }
 
-// ForceRelease implements broker.Store.
+// ForceRelease implements lock.Store.
 //
 // The message on the control channel carries the database and the whole key: replicas with another prefix or another
 // database hear it too, as Redis has one space of channels, and take only what is theirs.

@@ -12,7 +12,7 @@ import (
 // behind it on the same connection.
 const bareGrace = 20 * time.Millisecond
 
-// Watch implements broker.Store. The kind of the name is not known, so it listens to the channels of all kinds.
+// Watch implements lock.Store. The kind of the name is not known, so it listens to the channels of all kinds.
 //
 // Redisson's message says only that something was released. If lockd sent it, news follow that say which hold ended;
 // if not, a hold of another program did.

@@ -3,7 +3,7 @@ package watchdog
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/lockd-io/lockd/internal/broker/observe"
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 type metrics struct {

@@ -1,4 +1,4 @@
-// Package storetest is the contract of broker.Store: a suite that each Store passes (Run), a Store that loses requests
+// Package storetest is the contract of lock.Store: a suite that each Store passes (Run), a Store that loses requests
 // and replies on demand (Flaky), and a comparison of two Stores by random operations (Compare).
 package storetest
 
