@@ -89,6 +89,11 @@ bench: ## run the benchmarks of the module bench/
 	@scripts/ensure redis
 	$(MAKE) -C bench
 
+.PHONY: bench-scale
+bench-scale: ## take and hold a million leases and 20,000 sessions. BENCHFLAGS='-leases 100000 -hold 10m'
+	@scripts/ensure redis
+	$(MAKE) -C bench scale
+
 .PHONY: build
 build: ## build bin/lockd and bin/lockctl
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/lockd ./cmd/lockctl

@@ -1,6 +1,8 @@
 // Bench compares lockd with the libraries that lock with Redis, side by side in one run on one machine: how many
 // uncontended lock and unlock pairs they do, and how fast a lock that many wait for goes from one holder to the next.
 //
+// With the argument scale it measures lockd alone, with very many leases and sessions.
+//
 // README.md in this directory says what is measured and how each peer is configured.
 package main
 
@@ -49,8 +51,11 @@ func main() {
 }
 
 func run(args []string) error {
-	if slices.Equal(args, []string{echoCommand}) {
+	switch {
+	case slices.Equal(args, []string{echoCommand}):
 		return serveEcho()
+	case len(args) > 0 && args[0] == scaleCommand:
+		return runScale(args[1:])
 	}
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	isQuick := flags.Bool("quick", false, "a smoke test: the numbers mean little")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -24,6 +25,30 @@ func TestQuantileAndMedian(t *testing.T) {
 	} {
 		if row.got != row.want {
 			t.Errorf("got %v, want %v", row.got, row.want)
+		}
+	}
+}
+
+func TestBucketsOfAHistogram(t *testing.T) {
+	before := metrics{`x_bucket{le="0.5"}`: 1, `x_bucket{le="1"}`: 1, `x_bucket{le="2.5"}`: 3, `x_bucket{le="+Inf"}`: 3}
+	after := metrics{`x_bucket{le="0.5"}`: 1, `x_bucket{le="1"}`: 5, `x_bucket{le="2.5"}`: 9, `x_bucket{le="+Inf"}`: 9}
+	all := after.buckets(before, "x")
+	if got := most(all); got != 2.5 {
+		t.Errorf("most: got %v, want 2.5", got)
+	}
+	if got := least(all); got != 0.5 {
+		t.Errorf("least: got %v, want 0.5", got)
+	}
+	after[`x_bucket{le="+Inf"}`]++
+	if got := most(after.buckets(before, "x")); !math.IsInf(got, 1) {
+		t.Errorf("most of values above all limits: got %v, want +Inf", got)
+	}
+}
+
+func TestWhole(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 999: "999", 1000: "1,000", 1234567.8: "1,234,568"} {
+		if got := whole(v); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }

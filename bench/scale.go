@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"runtime/debug"
+	"time"
+)
+
+// scaleCommand is the argument that measures how lockd does with very many leases and sessions.
+const scaleCommand = "scale"
+
+// scalePlan is how many there are, and for how long they are held.
+type scalePlan struct {
+	leases, sessions int
+	hold             time.Duration
+}
+
+func runScale(args []string) error {
+	var p scalePlan
+	flags := flag.NewFlagSet("bench scale", flag.ExitOnError)
+	flags.IntVar(&p.leases, "leases", 1_000_000, "auto leases to take and hold; 0 for none")
+	flags.IntVar(&p.sessions, "sessions", 20_000, "sessions with a lease each to open; 0 for none")
+	flags.DurationVar(&p.hold, "hold", time.Minute, "how long to hold them")
+	within := flags.Duration("timeout", 40*time.Minute, "give up after this time")
+	_ = flags.Parse(args) // it exits
+	debug.SetGCPercent(400)
+	ctx, stop := bounded(*within)
+	defer stop()
+	program, err := buildLockd(ctx)
+	if err != nil {
+		return err
+	}
+	defer program.remove()
+	for _, part := range []struct {
+		n   int
+		run func(context.Context, env, scalePlan) error
+	}{{p.leases, scaleLeases}, {p.sessions, scaleSessions}} {
+		if part.n == 0 {
+			continue
+		}
+		if err := onServers(ctx, program, p, part.run); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onServers starts a Redis and a lockd of their own for one part. Nothing is given back at its end: the servers go.
+func onServers(ctx context.Context, lockd *program, p scalePlan, part func(context.Context, env, scalePlan) error) error {
+	redis, err := startRedis(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.kill()
+	server, err := lockd.start(redis.addr, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0",
+		fmt.Sprintf("LOCKD_LIMITS_LOCKS_PER_SESSION=%d", max(10_000, share(p.leases))))
+	if err != nil {
+		return err
+	}
+	defer server.kill()
+	e := env{redis: redis, lockd: []*process{server}}
+	printMachine(ctx, e)
+	return part(ctx, e, p)
+}
+
+// sessionTTL is lockd's default session.ttl.
+const sessionTTL = 30 * time.Second
+
+// holdFor holds what there is, and tells what that cost.
+func holdFor(ctx context.Context, e env, d time.Duration) (held, error) {
+	var h held
+	var err error
+	if h.before, err = e.read(); err != nil {
+		return h, err
+	}
+	fmt.Fprintf(os.Stderr, "holding for %v\n", d)
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		select {
+		case <-ctx.Done():
+			return h, context.Cause(ctx)
+		case <-time.After(min(time.Second, time.Until(end))):
+		}
+		rss, err := rssOf(e.lockd[0].pid())
+		if err != nil {
+			return h, err
+		}
+		h.most = max(h.most, rss)
+	}
+	h.after, err = e.read()
+	return h, err
+}
+
+// held is what was read while leases were held.
+type held struct {
+	before, after reading
+	most          int // bytes that lockd had resident
+}
+
+// rows adds to a table what lockd's metrics say of the time.
+func (h held) rows(t *table) {
+	redis, lockd, client := h.after.cores(h.before)
+	t.add("held for", h.after.at.Sub(h.before.at).Round(time.Second).String())
+	t.add("cores: lockd, Redis, client", lockd+", "+redis+", "+client)
+	t.add("lockd RSS: at the end, most", mib(h.after.rss)+", "+mib(h.most))
+	t.add("Redis RSS", mib(h.after.redis))
+	grown := func(name string) float64 { return h.after.metrics.sum(h.before.metrics, name) }
+	t.add("leases held, says lockd", whole(total(h.after.metrics, "lockd_locks_held")))
+	t.add("lost", whole(grown("lockd_lost_total")))
+	renewed := h.after.metrics[`lockd_renew_total{result="renewed"}`] - h.before.metrics[`lockd_renew_total{result="renewed"}`]
+	t.add("renewals: per second, not renewed", whole(renewed/h.after.at.Sub(h.before.at).Seconds())+", "+whole(grown("lockd_renew_total")-renewed))
+	late := most(h.after.metrics.buckets(h.before.metrics, "lockd_renew_lateness_seconds"))
+	t.add("latest renewal, at most", lateness(late))
+	ratio := least(h.after.metrics.buckets(h.before.metrics, "lockd_lease_remaining_ratio_at_renew"))
+	t.add("validity left at a renewal, at least", fmt.Sprintf("%.2f of the TTL", ratio))
+}
+
+// total is the sum of all series of a name.
+func total(m metrics, name string) float64 { return m.sum(metrics{}, name) }
+
+// lateness is beside the TTL. It is the limit of a bucket of lockd's histogram.
+func lateness(seconds float64) string {
+	if math.IsInf(seconds, 1) {
+		return "more than 10s"
+	}
+	d := time.Duration(seconds * float64(time.Second))
+	return fmt.Sprintf("%v late, %.3f of the TTL", d, d.Seconds()/sessionTTL.Seconds())
+}
