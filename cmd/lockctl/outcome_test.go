@@ -1,11 +1,19 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	grpccodes "google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -94,4 +102,32 @@ func TestAReasonIsToldOnce(t *testing.T) {
 			t.Errorf("got %+v, want %q", r, want)
 		}
 	}
+}
+
+// unsteady loses the answer of the first ForceRelease.
+type unsteady struct {
+	lockdv1.UnimplementedAdminServiceServer
+	asked atomic.Int32
+}
+
+func (u *unsteady) ForceRelease(context.Context, *lockdv1.ForceReleaseRequest) (*lockdv1.ForceReleaseResponse, error) {
+	if u.asked.Add(1) == 1 {
+		return nil, status.Error(grpccodes.Unavailable, "the connection broke")
+	}
+	return &lockdv1.ForceReleaseResponse{}, nil
+}
+
+// That nobody holds the lock at the second try may be the work of the first.
+func TestUnlockWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := grpc.NewServer()
+	lockdv1.RegisterAdminServiceServer(srv, &unsteady{})
+	go func() { _ = srv.Serve(lis) }()
+	t.Cleanup(srv.Stop)
+	r := call(t, "--admin-addr", lis.Addr().String(), "unlock", "n", "--kind", "exclusive", "--force")
+	oneTruth(t, r, "OUTCOME_UNKNOWN", "not held")
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -59,9 +60,15 @@ func (s *services) unlock(ctx context.Context, name string, kind lockdv1.LockKin
 		}
 		kind = resp.GetLock().GetKind()
 	}
-	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.ForceReleaseResponse, error) {
+	resp, unsure, err := change(ctx, s, 0, func(ctx context.Context) (*lockdv1.ForceReleaseResponse, error) {
 		return s.admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: name, Kind: kind})
 	})
+	switch {
+	case unsure && err != nil:
+		err = outcome(err)
+	case unsure && !resp.GetReleased():
+		err = fmt.Errorf("%w: nobody holds it now, and an earlier try may have released it", client.ErrOutcomeUnknown)
+	}
 	return resp.GetReleased(), err
 }
 
