@@ -16,7 +16,7 @@ import (
 type metrics map[string]float64
 
 func metricsOf(lockd *process) (metrics, error) {
-	c := http.Client{Timeout: patience}
+	c := http.Client{Timeout: time.Minute} // a lockd that holds very much may be slow
 	resp, err := c.Get("http://" + lockd.ops + "/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("lockd's metrics: %w", err)
@@ -86,15 +86,11 @@ type reading struct {
 	at         time.Time
 	cpu        usage
 	rss, redis int // bytes in memory: of lockd, of Redis
-	metrics    metrics
 }
 
 func (e env) read() (r reading, err error) {
 	r.at = time.Now()
 	if r.cpu, err = e.usage(self); err != nil {
-		return r, err
-	}
-	if r.metrics, err = metricsOf(e.lockd[0]); err != nil {
 		return r, err
 	}
 	if r.rss, err = rssOf(e.lockd[0].pid()); err != nil {

@@ -74,6 +74,9 @@ const sessionTTL = 30 * time.Second
 func holdFor(ctx context.Context, e env, d time.Duration) (held, error) {
 	var h held
 	var err error
+	if h.was, err = metricsOf(e.lockd[0]); err != nil {
+		return h, err
+	}
 	if h.before, err = e.read(); err != nil {
 		return h, err
 	}
@@ -90,13 +93,17 @@ func holdFor(ctx context.Context, e env, d time.Duration) (held, error) {
 		}
 		h.most = max(h.most, rss)
 	}
-	h.after, err = e.read()
+	if h.after, err = e.read(); err != nil {
+		return h, err
+	}
+	h.is, err = metricsOf(e.lockd[0])
 	return h, err
 }
 
 // held is what was read while leases were held.
 type held struct {
 	before, after reading
+	was, is       metrics
 	most          int // bytes that lockd had resident
 }
 
@@ -107,19 +114,18 @@ func (h held) rows(t *table) {
 	t.add("cores: lockd, Redis, client", lockd+", "+redis+", "+client)
 	t.add("lockd RSS: at the end, most", mib(h.after.rss)+", "+mib(h.most))
 	t.add("Redis RSS", mib(h.after.redis))
-	grown := func(name string) float64 { return h.after.metrics.sum(h.before.metrics, name) }
-	t.add("leases held, says lockd", whole(total(h.after.metrics, "lockd_locks_held")))
+	grown := func(series string) float64 { return h.is.sum(h.was, series) }
+	t.add("leases held, says lockd", whole(h.is.sum(metrics{}, "lockd_locks_held")))
 	t.add("lost", whole(grown("lockd_lost_total")))
-	renewed := h.after.metrics[`lockd_renew_total{result="renewed"}`] - h.before.metrics[`lockd_renew_total{result="renewed"}`]
-	t.add("renewals: per second, not renewed", whole(renewed/h.after.at.Sub(h.before.at).Seconds())+", "+whole(grown("lockd_renew_total")-renewed))
-	late := most(h.after.metrics.buckets(h.before.metrics, "lockd_renew_lateness_seconds"))
+	const renewals = `lockd_renew_total{result="renewed"}`
+	renewed := h.is[renewals] - h.was[renewals]
+	t.add("renewals per second", whole(renewed/h.after.at.Sub(h.before.at).Seconds()))
+	t.add("renewals that failed", whole(grown("lockd_renew_total")-renewed))
+	late := most(h.is.buckets(h.was, "lockd_renew_lateness_seconds"))
 	t.add("latest renewal, at most", lateness(late))
-	ratio := least(h.after.metrics.buckets(h.before.metrics, "lockd_lease_remaining_ratio_at_renew"))
+	ratio := least(h.is.buckets(h.was, "lockd_lease_remaining_ratio_at_renew"))
 	t.add("validity left at a renewal, at least", fmt.Sprintf("%.2f of the TTL", ratio))
 }
-
-// total is the sum of all series of a name.
-func total(m metrics, name string) float64 { return m.sum(metrics{}, name) }
 
 // lateness is beside the TTL. It is the limit of a bucket of lockd's histogram.
 func lateness(seconds float64) string {

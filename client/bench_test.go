@@ -43,7 +43,7 @@ func BenchmarkErr(b *testing.B) {
 	}
 }
 
-func pair(b *testing.B, c *client.Client, name string) {
+func pair(b testing.TB, c *client.Client, name string) {
 	l, err := c.Lock(b.Context(), name)
 	if err != nil {
 		b.Error(err)

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -130,3 +131,6 @@ func (b *Broker) HurryDoubts(name string) {
 		w.settleLocked(time.Now())
 	}
 }
+
+// Shared are the mutexes that all names and sessions share.
+func (b *Broker) Shared() map[string]*sync.Mutex { return map[string]*sync.Mutex{"Broker.mu": &b.mu} }

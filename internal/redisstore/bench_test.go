@@ -12,7 +12,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-func benchStore(b *testing.B) *Store {
+func benchStore(b testing.TB) *Store {
 	b.Helper()
 	s, err := Open(b.Context(), quick(redistest.Start(b)), zap.NewNop(), nil)
 	if err != nil {

@@ -1,0 +1,195 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/benchtest"
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/watchdog"
+)
+
+const (
+	// hotBatch is how many requests a session of a benchmark has under way.
+	hotBatch = 64
+	// mostAllocs is how often the broker, with the watchdog, may allocate for a pair.
+	mostAllocs = 17
+)
+
+// free is a Store that grants everything and does nothing, so that what a pair costs is the broker's. What is asked in one
+// lane is answered by one goroutine, many at a time, as by a pipeline. The first byte of a name says which lane.
+type free struct {
+	lock.Store
+	lanes [8]lane
+}
+
+type lane struct {
+	fence lock.Fence
+	wake  chan struct{} // size 1
+
+	mu    sync.Mutex
+	asked []question
+}
+
+// question has either acquired or released.
+type question struct {
+	ttl      time.Duration
+	acquired func(lock.Grant, error)
+	released func(lock.Returned, error)
+}
+
+func newFree(tb testing.TB) *free {
+	f := &free{Store: memstore.New()}
+	for i := range f.lanes {
+		l := &f.lanes[i]
+		l.wake = make(chan struct{}, 1)
+		go l.answer()
+		tb.Cleanup(func() { close(l.wake) })
+	}
+	return f
+}
+
+func (f *free) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	f.ask(c.Name, question{ttl: c.TTL, acquired: done})
+}
+
+func (f *free) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	f.ask(r.Name, question{released: done})
+}
+
+func (f *free) ask(name string, q question) {
+	l := &f.lanes[int(name[0])%len(f.lanes)]
+	l.mu.Lock()
+	l.asked = append(l.asked, q)
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (l *lane) answer() {
+	var spare []question
+	for range l.wake {
+		l.mu.Lock()
+		asked := l.asked
+		l.asked = spare[:0]
+		l.mu.Unlock()
+		for _, q := range asked {
+			if q.acquired != nil {
+				l.fence++
+				q.acquired(lock.Grant{Fence: l.fence, TTL: q.ttl}, nil)
+			} else {
+				q.released(lock.Returned{}, nil)
+			}
+		}
+		spare = asked
+	}
+}
+
+// newHot is a broker on a free store.
+func newHot(tb testing.TB) *broker.Broker {
+	store, reg := newFree(tb), prometheus.NewRegistry()
+	dog := watchdog.New(store, zap.NewNop(), reg)
+	b := broker.New(testConfig(), store, dog, zap.NewNop(), reg)
+	tb.Cleanup(func() { _ = b.Close(context.Background()); dog.Close() })
+	return b
+}
+
+// hotSession is a session that locks and unlocks names of its own.
+type hotSession struct {
+	*broker.Session
+	names []string
+	holds []broker.Hold
+	id    uint64
+}
+
+func openHot(tb testing.TB, b *broker.Broker) *hotSession {
+	s, err := b.Open(broker.OpenRequest{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.Goodbye)
+	hot := &hotSession{Session: s}
+	for i := range hotBatch {
+		hot.names = append(hot.names, fmt.Sprint(s.ID(), "/", i))
+	}
+	return hot
+}
+
+// pairs makes hotBatch pairs, the locks together and then the unlocks.
+func (s *hotSession) pairs() {
+	s.Hear()
+	for _, name := range s.names {
+		s.id++
+		s.Acquire(s.id, broker.AcquireRequest{Name: name, Kind: lock.Exclusive})
+	}
+	s.holds = s.holds[:0]
+	s.answers()
+	s.Hear()
+	for _, h := range s.holds {
+		s.id++
+		s.Release(s.id, h)
+	}
+	s.answers()
+}
+
+// answers takes as many as there are requests under way, and keeps the holds of grants.
+func (s *hotSession) answers() {
+	for n := 0; n < hotBatch; {
+		<-s.Outbox().Wake()
+		for _, e := range s.Outbox().TakeSome(hotBatch, math.MaxInt) {
+			if g, ok := e.(broker.Granted); ok {
+				s.holds = append(s.holds, g.Hold)
+			}
+			n++
+		}
+	}
+}
+
+func TestAPairAllocatesLittle(t *testing.T) {
+	s := openHot(t, newHot(t))
+	benchtest.Allocs(t, hotBatch, mostAllocs, s.pairs)
+}
+
+// BenchmarkHotPath is what the broker can do by itself, with one processor and with two: four sessions for each of them.
+func BenchmarkHotPath(b *testing.B) {
+	var one time.Duration // of a pair
+	for _, procs := range []int{1, 2} {
+		b.Run(fmt.Sprintf("processors=%d", procs), func(b *testing.B) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+			runHot(b, newHot(b))
+			each := b.Elapsed() / time.Duration(b.N)
+			b.ReportMetric(1/each.Seconds(), "pairs/s")
+			if procs == 1 {
+				one = each
+			} else if one > 0 {
+				b.ReportMetric(float64(one)/float64(each), "times-one")
+			}
+		})
+	}
+}
+
+func runHot(b *testing.B, broker *broker.Broker) {
+	b.SetParallelism(4)
+	b.ReportAllocs()
+	b.ResetTimer()
+	b.RunParallel(func(pb *testing.PB) {
+		s, n := openHot(b, broker), 0
+		for pb.Next() {
+			if n++; n%hotBatch == 0 {
+				s.pairs()
+			}
+		}
+	})
+}

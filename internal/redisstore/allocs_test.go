@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/lockd-io/lockd/internal/benchtest"
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+const (
+	// hotBatch is how many pairs are under way at the same time.
+	hotBatch = 64
+	// mostAllocs is how often the store may allocate for a pair.
+	mostAllocs = 42
+)
+
+func TestAPairAllocatesLittle(t *testing.T) {
+	benchtest.Allocs(t, hotBatch, mostAllocs, newHot(t).pairs)
+}
+
+// BenchmarkHotPath is what a pair costs when 64 are under way, the locks together and then the unlocks.
+func BenchmarkHotPath(b *testing.B) {
+	h := newHot(b)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N/hotBatch + 1 {
+		h.pairs()
+	}
+}
+
+// hot has names that are locked and unlocked again and again, each by the same owner. It allocates nothing itself.
+type hot struct {
+	t        testing.TB
+	s        *Store
+	claims   [hotBatch]lock.Claim
+	returns  [hotBatch]lock.Return
+	acquired [hotBatch]func(lock.Grant, error)
+	released func(lock.Returned, error)
+	answers  sync.WaitGroup
+}
+
+func newHot(tb testing.TB) *hot {
+	h := &hot{t: tb, s: benchStore(tb)}
+	for i := range hotBatch {
+		name, owner := fmt.Sprint("hot:", i), lock.Owner(fmt.Sprint("session:#", i))
+		h.claims[i], h.returns[i] = claim(name, owner), giveBack(name, owner, 0)
+		h.acquired[i] = func(g lock.Grant, err error) {
+			h.returns[i].Fence = g.Fence
+			h.answered(err)
+		}
+	}
+	h.released = func(_ lock.Returned, err error) { h.answered(err) }
+	h.pairs() // loads the scripts
+	return h
+}
+
+func (h *hot) answered(err error) {
+	if err != nil {
+		h.t.Error(err)
+	}
+	h.answers.Done()
+}
+
+func (h *hot) pairs() {
+	h.answers.Add(hotBatch)
+	for i := range h.claims {
+		h.s.StartAcquire(h.claims[i], h.acquired[i])
+	}
+	h.answers.Wait()
+	h.answers.Add(hotBatch)
+	for i := range h.returns {
+		h.s.StartRelease(h.returns[i], h.released)
+	}
+	h.answers.Wait()
+}
