@@ -82,7 +82,7 @@ func (s *Session) routeLocked(w *waiter) error {
 	w.q = b.queueLocked(w.claim.Name)
 	defer b.dropIdleLocked(w.q)
 	if l := s.leases[holdKey{w.claim.Name, lock.Write, w.holder}]; l != nil && w.claim.Kind == lock.Read && w.all == nil {
-		err := l.requestLocked(func() { b.beside(l, w) })
+		err := l.requestLocked(func() { b.readBesideWrite(l, w) })
 		if err == nil {
 			s.waitingLocked(w)
 			b.boundLocked(w)
@@ -181,8 +181,8 @@ func (q *queue) heldLocked(w *waiter) NotGranted {
 // grantLocked answers a waiter with what it asked for. A session's lease is kept from now on; a unary one ends by
 // itself.
 func (b *Broker) grantLocked(w *waiter, a attempt) {
-	unsure := w.unsure
-	w.unsure, w.placed = false, false
+	late := w.outcomeUnknown
+	w.outcomeUnknown, w.placed = false, false
 	until := a.until()
 	b.metrics.granted(w)
 	if w.sess == nil {
@@ -196,7 +196,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 	for i, c := range a.claims() {
 		l := &Lease{
 			b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id, owner: c.Owner,
-			fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, annotation: w.annotation, since: time.Now(), unsure: unsure,
+			fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, annotation: w.annotation, since: time.Now(), lateGrant: late,
 			auto: w.auto, until: until, seen: a.start, count: 1,
 		}
 		w.sess.weight += upkeepOf(c.Permits)
@@ -267,7 +267,7 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 		b.renestLocked(l, w)
 	case w.claim.Kind == lock.Read && l.kind == lock.Write && w.elem != nil:
 		b.outOfQueueLocked(w)
-		l.doLocked(func() { b.beside(l, w) })
+		l.doLocked(func() { b.readBesideWrite(l, w) })
 	case w.upgradeLocked():
 		b.refuseLocked(w, Failed{ID: w.id, Err: ErrUpgrade})
 	}

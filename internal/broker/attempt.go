@@ -11,22 +11,22 @@ import (
 func (b *Broker) startLocked(w *waiter) {
 	q, a := w.q, w.attemptLocked()
 	if a.all != nil {
-		b.takeLocked(func() { b.concludeStarted(q, w, b.attempt(a)) })
+		b.goTakingLocked(func() { b.concludeStarted(q, w, b.attempt(a)) })
 		return
 	}
 	a.start = time.Now()
-	b.takingLocked()
+	b.beginTakingLocked()
 	b.store.StartAcquire(a.claim, func(g lock.Grant, err error) {
 		a.grants, a.err = []lock.Grant{g}, err
 		a = judge(a)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		defer b.takenLocked()
+		defer b.endTakingLocked()
 		if a.err == nil {
 			b.joinHeldLocked(w, true)
 		}
 		if a.err != nil || w.gone {
-			b.takeLocked(func() { b.concludeStarted(q, w, a) })
+			b.goTakingLocked(func() { b.concludeStarted(q, w, a) })
 			return
 		}
 		w.trying = false
@@ -80,7 +80,7 @@ func (b *Broker) startNextLocked(q *queue, n int) {
 // attemptLocked marks a waiter as being tried and is the attempt to be made now.
 func (w *waiter) attemptLocked() attempt {
 	c := w.claimLocked()
-	return attempt{claim: c, all: w.claimsLocked(c.TTL), hurries: w.q.hurries, refusals: w.q.refusals}
+	return attempt{claim: c, all: w.claimsLocked(c.TTL), wakeups: w.q.wakeups, refusals: w.q.refusals}
 }
 
 // claimLocked marks a waiter as being tried and is what to ask for now.
@@ -114,10 +114,10 @@ type attempt struct {
 	start  time.Time
 	grants []lock.Grant // one for each name
 	err    error
-	// unsure says that an earlier one with the same claim was not answered, and may be executed yet.
-	unsure bool
-	// hurries and refusals are those of the queue when the attempt was begun.
-	hurries, refusals int
+	// earlierUnknown says that an earlier one with the same claim was not answered, and may be executed yet.
+	earlierUnknown bool
+	// wakeups and refusals are those of the queue when the attempt was begun.
+	wakeups, refusals int
 }
 
 // claims are all that were made.
@@ -168,7 +168,7 @@ func (b *Broker) insist(a attempt) attempt {
 		return a
 	}
 	a = b.attempt(a)
-	a.unsure = true
+	a.earlierUnknown = true
 	if a.err != nil && !errors.Is(a.err, lock.ErrOutcomeUnknown) {
 		a.err = errors.Join(a.err, lock.ErrOutcomeUnknown)
 	}

@@ -9,7 +9,7 @@ import (
 
 // A request with a bounded wait, 0 included, is answered when that is over. If the store is being asked for it at that
 // moment, its answer is waited for, but not longer than Config.AnswerTime: then the outcome is unknown. What the store
-// grants after that is given back (forfeit).
+// grants after that is given back (undoAttempt).
 //
 // A request that has to wait has a timer. One that was not refused yet mostly is answered within a millisecond, so all
 // of those share one, which looks at them when they are as old as AnswerTime.
@@ -98,24 +98,24 @@ func (w *waiter) timedOutLocked() NotGranted {
 	return n
 }
 
-// expectPauses are those between looking for what an attempt that was not answered may take late.
-var expectPauses = [...]time.Duration{time.Second, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
+// lateGrantPauses are those between looking for what an attempt that was not answered may take late.
+var lateGrantPauses = [...]time.Duration{time.Second, time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second}
 
-// expectLocked looks for what an attempt that was not answered may take late, while a request waits its turn and
+// findLateGrantLocked looks for what an attempt that was not answered may take late, while a request waits its turn and
 // nobody asks for it: others would wait for it, and it for them. If it has what it asked for it is tried at once, and
 // gets that.
-func (b *Broker) expectLocked(w *waiter) {
-	if w.expected || b.closed {
+func (b *Broker) findLateGrantLocked(w *waiter) {
+	if w.lookedFor || b.closed {
 		return
 	}
-	w.expected = true
+	w.lookedFor = true
 	b.wg.Go(func() {
-		for _, pause := range expectPauses {
+		for _, pause := range lateGrantPauses {
 			b.pause(pause)
 			err := lock.ErrUnavailable
 			for n := 1; retriable(err) && b.waits(w); n++ {
-				if err = b.holds(w); err == nil {
-					b.promote(w)
+				if err = b.holdsAlready(w); err == nil {
+					b.tryNext(w)
 				} else if retriable(err) {
 					b.pause(backoff(n))
 				}
@@ -131,8 +131,8 @@ func (b *Broker) waits(w *waiter) bool {
 	return !w.gone && b.ctx.Err() == nil
 }
 
-// holds asks the store whether a waiter has what it waits for. It takes nothing.
-func (b *Broker) holds(w *waiter) error {
+// holdsAlready asks the store whether a waiter has what it waits for. It takes nothing.
+func (b *Broker) holdsAlready(w *waiter) error {
 	b.mu.Lock()
 	c := w.claim
 	b.mu.Unlock()
@@ -140,18 +140,18 @@ func (b *Broker) holds(w *waiter) error {
 	return err
 }
 
-// promote has a waiter tried next.
-func (b *Broker) promote(w *waiter) {
+// tryNext has a waiter tried next.
+func (b *Broker) tryNext(w *waiter) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.promoteLocked(w)
+	b.tryNextLocked(w)
 }
 
-func (b *Broker) promoteLocked(w *waiter) {
+func (b *Broker) tryNextLocked(w *waiter) {
 	if w.elem == nil || w.trying {
 		return
 	}
 	w.q.toFrontLocked(w)
-	w.q.hurryLocked()
+	w.q.wakeLocked()
 	b.driveLocked(w.q)
 }

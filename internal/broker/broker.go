@@ -169,7 +169,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	}
 	patience, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
-	b.calm(patience)
+	b.waitQuiet(patience)
 	b.mu.Lock()
 	b.closed = true
 	if b.boundAt != nil {
@@ -191,24 +191,24 @@ func (b *Broker) Close(ctx context.Context) error {
 	}
 }
 
-// takeLocked starts a goroutine that may take a lock, or gives back what was taken for nobody.
-func (b *Broker) takeLocked(run func()) {
-	b.takingLocked()
+// goTakingLocked starts a goroutine that may take a lock, or gives back what was taken for nobody.
+func (b *Broker) goTakingLocked(run func()) {
+	b.beginTakingLocked()
 	go func() {
 		run()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.takenLocked()
+		b.endTakingLocked()
 	}()
 }
 
-// takingLocked and takenLocked surround what may take a lock, or gives one back.
-func (b *Broker) takingLocked() {
+// beginTakingLocked and takenLocked surround what may take a lock, or gives one back.
+func (b *Broker) beginTakingLocked() {
 	b.taking++
 	b.wg.Add(1)
 }
 
-func (b *Broker) takenLocked() {
+func (b *Broker) endTakingLocked() {
 	b.wg.Done()
 	if b.taking--; b.taking == 0 {
 		select {
@@ -218,8 +218,8 @@ func (b *Broker) takenLocked() {
 	}
 }
 
-// calm waits until nothing of that kind is under way. What is left at the end of ctx stays in the store until it runs out.
-func (b *Broker) calm(ctx context.Context) {
+// waitQuiet waits until nothing of that kind is under way. What is left at the end of ctx stays in the store until it runs out.
+func (b *Broker) waitQuiet(ctx context.Context) {
 	for b.count(func() int { return b.taking }) > 0 {
 		select {
 		case <-b.quiet:

@@ -22,11 +22,25 @@
 // holds the name for itself alone, the Store is asked (attempt.go): on behalf of the head, and side by side for requests
 // that were not refused yet and are tries or want a shared hold. Only for a head that has to wait there is a goroutine, the
 // queue's driver (driver.go). It also keeps the places of fair waiters in the Store (places.go), and
-// hears of releases (ear.go). A granted waiter becomes a Lease and is given to the Keeper, which renews it and ends it when
+// hears of releases (sleeper.go). A granted waiter becomes a Lease and is given to the Keeper, which renews it and ends it when
 // it is lost (lease.go). A named holder that writes may read beside that (readwrite.go). A Release takes the lease back,
 // or passes it to the next waiter in the same Store call (release.go, handover.go). What may have been taken for nobody
-// is given back in the background (settle.go), but for a unary caller that may repeat its request (own.go). A bounded
+// is given back in the background (undo.go), but for a unary caller that may repeat its request (own.go). A bounded
 // request is answered in time, whatever the Store does (bound.go).
+//
+// # What is undone
+//
+// Whatever may be in the Store for nobody is given back. Each case has one place:
+//
+//	what was taken                                    given back by
+//	an attempt granted a request that was answered    undoAttempt: handed to the next waiter, or freed
+//	a hand-over reached a waiter that had left        undoGrant: handed to the one after it, or freed
+//	an attempt was not answered, twice                undoLater, again and again until it must have run out
+//	a release was not answered, three times           undoLeaseLocked, the same
+//	a lost lease may last longer than was told        undoLostLocked, once its validity has ended by a margin
+//	a waiter with a place in the Store left           leavePlaceLocked
+//	a unary caller that may repeat its request left   nothing: leaveToTwin leaves it to the repetition (own.go)
+//	a session ended that wants its locks released     releaseAtEnd
 //
 // # Time
 //

@@ -31,15 +31,15 @@ func (b *Broker) goDriveLocked(q *queue) {
 	if q.wake == nil {
 		q.wake = make(chan struct{}, 1)
 	}
-	b.takeLocked(func() { b.drive(q) })
+	b.goTakingLocked(func() { b.drive(q) })
 }
 
 // drive asks the store on behalf of the heads of a queue, one after the other, and keeps the places of its fair
 // waiters, until nobody waits or a session of this replica holds the name. While a head has to wait the name is listened
 // to, and then it is tried once more, because the release may have come before the listening.
 func (b *Broker) drive(q *queue) {
-	ear := ear{b: b, q: q}
-	defer ear.end()
+	sleep := sleeper{b: b, q: q}
+	defer sleep.end()
 	for {
 		t := b.nextTurn(q)
 		switch {
@@ -50,9 +50,9 @@ func (b *Broker) drive(q *queue) {
 		case t.w != nil:
 			b.conclude(t.w, b.insist(b.attempt(t.a)))
 		case t.failing:
-			ear.rest(t.pause)
+			sleep.rest(t.pause)
 		default:
-			ear.sleep(t.kind, t.next, t.pause)
+			sleep.sleep(t.kind, t.next, t.pause)
 		}
 	}
 }
@@ -117,8 +117,8 @@ func (b *Broker) conclude(w *waiter, a attempt) {
 	b.mu.Lock()
 	q := w.q
 	var held *lock.HeldError
-	if a.unsure || errors.Is(a.err, lock.ErrOutcomeUnknown) {
-		w.unsure, w.expected = true, false
+	if a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown) {
+		w.outcomeUnknown, w.lookedFor = true, false
 	}
 	if a.err == nil || errors.As(a.err, &held) {
 		b.joinHeldLocked(w, a.err == nil)
@@ -127,7 +127,7 @@ func (b *Broker) conclude(w *waiter, a attempt) {
 	fails := q.begunLocked(w)
 	if w.gone {
 		b.mu.Unlock()
-		b.forfeit(w, a)
+		b.undoAttempt(w, a)
 		return
 	}
 	defer b.mu.Unlock()
@@ -184,14 +184,14 @@ func (b *Broker) refusedLocked(w *waiter, a attempt, held *lock.HeldError) {
 		b.tooLateLocked(w, nil)
 		return
 	}
-	if w.unsure {
-		b.expectLocked(w)
+	if w.outcomeUnknown {
+		b.findLateGrantLocked(w)
 	}
 	switch {
 	case elsewhere:
 		b.moveLocked(w, held.Name)
 	case w.giveWayLocked(), q.insteadLocked(w, held.HeldBy):
-	case q.headLocked() == w && a.hurries == q.hurries:
+	case q.headLocked() == w && a.wakeups == q.wakeups:
 		q.tryAt = time.Now().Add(pauseFor(held, w.claim.Kind))
 	}
 }
@@ -207,26 +207,26 @@ func (w *waiter) giveWayLocked() bool {
 	return true
 }
 
-// forfeit gives back what an attempt took for a waiter that was answered while it was under way: to the next waiter
+// undoAttempt gives back what an attempt took for a waiter that was answered while it was under way: to the next waiter
 // if there is one. The lease of a unary caller that chose its lease id is left alone (own.go).
-func (b *Broker) forfeit(w *waiter, a attempt) {
+func (b *Broker) undoAttempt(w *waiter, a attempt) {
 	if a.err != nil && w.placed {
 		b.mu.Lock()
-		b.leaveLocked(w)
+		b.leavePlaceLocked(w)
 		b.mu.Unlock()
 	}
 	switch {
 	case w.ownID:
-		b.spare(w, a.err == nil)
+		b.leaveToTwin(w, a.err == nil)
 	case a.err == nil:
 		for i, c := range a.claims() {
-			b.passFor(nil, w, c, a.grants[i].Fence)
+			b.undoGrant(nil, w, c, a.grants[i].Fence)
 		}
-		if w.unsure {
-			b.settle(w)
+		if w.outcomeUnknown {
+			b.undoLater(w)
 		}
-	case w.unsure:
-		b.settle(w)
+	case w.outcomeUnknown:
+		b.undoLater(w)
 	}
 }
 

@@ -34,13 +34,13 @@ func (b *Broker) Admit(ctx context.Context, peer string) (done func(), err error
 	defer late.Stop()
 	select {
 	case g.slots <- struct{}{}:
-		return func() { <-g.slots; b.gates.leave(address, g) }, nil
+		return func() { <-g.slots; b.gates.depart(address, g) }, nil
 	case <-late.C:
 		err = b.metrics.denied("calls_per_address", most)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	b.gates.leave(address, g)
+	b.gates.depart(address, g)
 	return nil, err
 }
 
@@ -59,7 +59,7 @@ func (gs *gates) enter(address string, most int) *gate {
 	return g
 }
 
-func (gs *gates) leave(address string, g *gate) {
+func (gs *gates) depart(address string, g *gate) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	if g.users--; g.users == 0 {

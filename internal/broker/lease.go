@@ -22,7 +22,7 @@ type Lease struct {
 	taken      uint32 // permits of a semaphore at first
 	annotation string
 	since      time.Time
-	unsure     bool // an attempt whose answer never came may still be under way: it could take the lock once more
+	lateGrant  bool // an attempt whose answer never came may still be under way: it could take the lock once more
 
 	// Guarded by Broker.mu:
 	auto  bool
@@ -179,7 +179,7 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 		return
 	}
 	l.overLocked()
-	l.b.abandonLocked(l)
+	l.b.undoLostLocked(l)
 	l.b.freeLocked(l)
 }
 
@@ -192,27 +192,27 @@ func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 	return func(err error) {
 		switch unknown := errors.Is(err, lock.ErrOutcomeUnknown); {
 		case l.over && (err == nil || unknown):
-			l.b.abandonLocked(l)
+			l.b.undoLostLocked(l)
 		case !unknown:
 			l.mayLast = before
 		}
 	}
 }
 
-// abandonLocked has a lost lease given back that may last in the store for much longer than anybody was told, or be
+// undoLostLocked has a lost lease given back that may last in the store for much longer than anybody was told, or be
 // taken there once more. Like its end that comes later than the end of the validity by the margin. If its session has
 // ended and leaves it to run out, the client may still be at work.
-func (b *Broker) abandonLocked(l *Lease) {
+func (b *Broker) undoLostLocked(l *Lease) {
 	left := max(time.Until(l.mayLast), 0)
-	if (left > 0 || l.unsure) && (!l.sess.ended || l.sess.releasing) {
-		b.settleLocked(l.claimLocked(left), l.sess, margin(l.until.Sub(l.since)))
+	if (left > 0 || l.lateGrant) && (!l.sess.ended || l.sess.releasing) {
+		b.undoClaimLocked(l.claimLocked(left), l.sess, margin(l.until.Sub(l.since)))
 	}
 }
 
 // claimLocked is what may be in the store of a lease that is over.
 func (l *Lease) claimLocked(left time.Duration) lock.Claim {
 	c := lock.Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, TTL: left, Permits: l.taken}
-	if l.unsure { // a late attempt would get another fence
+	if l.lateGrant { // a late attempt would get another fence
 		c.Fence = 0
 	}
 	return c
@@ -234,15 +234,15 @@ func (l *Lease) overLocked() {
 
 // freeLocked lets the queue of a lease that is over ask the store again.
 func (b *Broker) freeLocked(l *Lease) {
-	l.q.leftLocked(l)
-	l.q.hurryLocked()
+	l.q.unholdLocked(l)
+	l.q.wakeLocked()
 	b.driveLocked(l.q)
 	b.dropIdleLocked(l.q)
 }
 
-// goneLocked ends a lease whose hold a store call did not find. The store says why when it is asked to verify the hold.
+// verifyGoneLocked ends a lease whose hold a store call did not find. The store says why when it is asked to verify the hold.
 // Broker.mu is free meanwhile.
-func (l *Lease) goneLocked() {
+func (l *Lease) verifyGoneLocked() {
 	r := lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
 	reason := lock.LostForced
 	l.b.mu.Unlock()

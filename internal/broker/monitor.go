@@ -13,7 +13,7 @@ import (
 )
 
 // monitor asks the store every probeInterval whether it is there. While it is not, the sessions that hold leases are
-// told AtRisk; when it is back, or came back as another one, every lease is verified at once.
+// toldPosition AtRisk; when it is back, or came back as another one, every lease is verified at once.
 func (b *Broker) monitor() {
 	stop := b.store.ListenForced(b.forced)
 	defer stop()
@@ -94,11 +94,11 @@ func (b *Broker) verifyLocked() {
 	}
 	b.marking = false
 	for _, s := range b.sessions {
-		s.calmLocked()
+		s.emitSafeLocked()
 		p.breakLocked(b, 1)
 	}
 	for _, q := range b.queues {
-		q.hurryLocked() // a head that waits for the store need not wait longer
+		q.wakeLocked() // a head that waits for the store need not wait longer
 		p.breakLocked(b, 1)
 	}
 }
@@ -109,10 +109,10 @@ func (s *Session) trustLocked(l *Lease) {
 		l.suspect = false
 		s.suspects--
 	}
-	s.calmLocked()
+	s.emitSafeLocked()
 }
 
-func (s *Session) calmLocked() {
+func (s *Session) emitSafeLocked() {
 	if s.atRisk && s.suspects == 0 && s.b.down == nil && !s.b.marking {
 		s.atRisk = false
 		s.emitLocked(Safe{})

@@ -26,7 +26,7 @@ func (b *Broker) renestLocked(l *Lease, w *waiter) {
 	}
 	again := w.sess.waiterLocked(w.id, req)
 	again.since, again.wait, again.try = w.since, w.wait, w.try
-	again.unsure = w.unsure || w.trying
+	again.outcomeUnknown = w.outcomeUnknown || w.trying
 	b.removeLocked(w)
 	if again.wait != forever {
 		b.timeLocked(again)
@@ -51,7 +51,7 @@ func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
 		b.refuseLocked(w, Failed{ID: w.id, Err: b.metrics.denied("holds", lock.MaxHolds)})
 		return
 	}
-	w.trying, w.unsure = true, false
+	w.trying, w.outcomeUnknown = true, false
 	c := l.nestedLocked(w)
 	done := l.prolongingLocked(c.TTL)
 	b.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *Lease) nestedLocked(w *waiter) lock.Claim {
 func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 	err := a.err
 	if !l.over && (errors.Is(err, lock.ErrNotHeld) || errors.Is(err, lock.ErrStale) || errors.Is(err, lock.ErrHeld)) {
-		l.goneLocked()
+		l.verifyGoneLocked()
 	}
 	switch {
 	case w.gone:
@@ -119,7 +119,7 @@ func (b *Broker) ordinaryLocked(w *waiter) {
 	switch {
 	case w.sess.ended:
 		b.removeLocked(w)
-	case w.unsure:
+	case w.outcomeUnknown:
 		b.refuseLocked(w, Failed{ID: w.id, Err: ErrLost})
 	default:
 		if err := w.sess.routeLocked(w); err != nil {

@@ -174,8 +174,8 @@ func (b *Broker) noticed(w *watch, n lock.Notice) {
 	}
 }
 
-// toldLocked tells who watches of a hold that this replica gave back.
-func (b *Broker) toldLocked(h *handover) {
+// tellEndLocked tells who watches of a hold that this replica gave back.
+func (b *Broker) tellEndLocked(h *handover) {
 	w := b.watches[h.r.Name]
 	if w == nil || h.err != nil || h.r.Remaining > 0 || h.r.Fence == 0 {
 		return
@@ -364,7 +364,7 @@ func (w *watch) tellGoneLocked(c lock.EndCause, h seenHold) {
 	w.tellLocked(c, h.fence)
 }
 
-// settleLocked tells the ends that nobody else told of in time.
+// undoClaimLocked tells the ends that nobody else told of in time.
 func (w *watch) settleLocked(now time.Time) {
 	w.doubts = slices.DeleteFunc(w.doubts, func(d doubt) bool {
 		if now.Before(d.due) {

@@ -81,7 +81,7 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 		a = <-answers
 	}
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
-		b.settle(w)
+		b.undoLater(w)
 		a.refused = NotGranted{Cause: ErrCancelled}
 	}
 	switch refused := a.refused.(type) {
@@ -241,7 +241,7 @@ func (b *Broker) ReleaseOnce(name string, k lock.Kind, leaseID string, keep uint
 		return 0, err
 	}
 	h := &handover{r: lock.Return{Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep}}
-	b.giveBack(h)
+	b.makeReturn(h)
 	if h.err == nil && h.res.Left == 0 {
 		b.notes.remove(name, onceOwner(leaseID))
 	}

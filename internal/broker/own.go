@@ -27,21 +27,21 @@ func (b *Broker) ownLocked(w *waiter, waiting, ghosts int) {
 
 // refuseLocked answers a waiter that it was not granted.
 func (b *Broker) refuseLocked(w *waiter, e Event) {
-	if w.ownID && (w.unsure || w.trying || b.own[w.claim.Owner].ghosts > 0) {
+	if w.ownID && (w.outcomeUnknown || w.trying || b.own[w.claim.Owner].ghosts > 0) {
 		e = Failed{ID: w.id, Err: lock.ErrOutcomeUnknown}
 	}
 	b.removeLocked(w)
 	b.answerLocked(w, e)
 }
 
-// spare leaves what an attempt may have taken to a repetition of a request that has left.
-func (b *Broker) spare(w *waiter, granted bool) {
+// leaveToTwin leaves what an attempt may have taken to a repetition of a request that has left.
+func (b *Broker) leaveToTwin(w *waiter, granted bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spareLocked(w, granted)
+	b.leaveToTwinLocked(w, granted)
 }
 
-func (b *Broker) spareLocked(w *waiter, granted bool) {
+func (b *Broker) leaveToTwinLocked(w *waiter, granted bool) {
 	b.ownLocked(w, 0, -1)
 	if granted {
 		b.tellTwinLocked(w)
@@ -56,7 +56,7 @@ func (b *Broker) tellTwinLocked(w *waiter) {
 	q := b.queueLocked(w.claim.Name)
 	for e := q.waiters.Front(); e != nil; e = e.Next() {
 		if twin := e.Value.(*waiter); twin.claim.Owner == w.claim.Owner && twin != w {
-			b.promoteLocked(twin)
+			b.tryNextLocked(twin)
 			break
 		}
 	}

@@ -55,10 +55,10 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 		h.err = lock.ErrUnavailable
 	} else {
 		b.mu.Unlock()
-		b.giveBack(h)
+		b.makeReturn(h)
 		b.mu.Lock()
 	}
-	l.q.hurryLocked()
+	l.q.wakeLocked()
 	b.driveLocked(l.q)
 	switch {
 	case l.over:
@@ -69,7 +69,7 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 		l.loseLocked(lock.LostForced)
 		s.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
 	default:
-		b.settleReturnLocked(h.r, max(time.Until(l.until), 0), s, 0)
+		b.undoReturnLocked(h.r, max(time.Until(l.until), 0), s, 0)
 		s.emitLocked(Failed{ID: id, Err: h.err})
 	}
 }

@@ -56,7 +56,7 @@ func (b *Broker) unplaceLocked(w *waiter) {
 		}
 	}
 	if w.placed && !w.trying && !w.listing {
-		b.leaveLocked(w)
+		b.leavePlaceLocked(w)
 	}
 }
 
@@ -148,11 +148,11 @@ func (b *Broker) enlist(q *queue, ws []*waiter) {
 		w.listing = false
 		switch {
 		case w.gone:
-			b.leaveLocked(w)
+			b.leavePlaceLocked(w)
 		case err != nil:
 		case positions[i] == lock.PlaceHolds: // by an attempt that was not answered
 			q.toFrontLocked(w)
-			q.hurryLocked()
+			q.wakeLocked()
 		case positions[i] >= 0:
 			b.parkLocked(w, positions[i])
 		}
@@ -173,7 +173,7 @@ func (q *queue) insteadLocked(w *waiter, o lock.Owner) bool {
 	if q.places == nil || q.places.of[o] == nil || q.places.of[o] == w || !q.meantLocked(lock.Notice{For: o}) {
 		return false
 	}
-	q.hurryLocked()
+	q.wakeLocked()
 	return true
 }
 
@@ -218,9 +218,9 @@ type placeKey struct {
 	kind lock.Kind
 }
 
-// leaveLocked gives up a place in the background, until the store acknowledges it; not that of a unary caller that is
+// leavePlaceLocked gives up a place in the background, until the store acknowledges it; not that of a unary caller that is
 // here once more.
-func (b *Broker) leaveLocked(w *waiter) {
+func (b *Broker) leavePlaceLocked(w *waiter) {
 	if b.closed || w.q.places != nil && w.q.places.of[w.claim.Owner] != nil {
 		return
 	}
@@ -228,7 +228,7 @@ func (b *Broker) leaveLocked(w *waiter) {
 	owners, busy := b.leaving[k]
 	b.leaving[k] = append(owners, w.claim.Owner)
 	if !busy {
-		b.takeLocked(func() { b.leavePlaces(k) })
+		b.goTakingLocked(func() { b.leavePlaces(k) })
 	}
 }
 

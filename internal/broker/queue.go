@@ -22,7 +22,7 @@ type queue struct {
 	wake     chan struct{}         // size 1, wakes the driver; nil before it had a goroutine
 	tryAt    time.Time             // when the driver makes the next attempt
 	fails    int                   // in a row, of attempts for the head that did not reach the store
-	hurries  int                   // how often it was told to hurry
+	wakeups  int                   // how often it was told to hurry
 	refusals int                   // how often the store refused one of the waiters, who then waited on
 	burst    int                   // hand-overs since the last real release
 	yield    bool                  // others listen for the release just made: let them try first
@@ -47,21 +47,21 @@ type waiter struct {
 	once   func(onceAnswer) // a unary call's answer; does not block
 	since  time.Time
 
-	q        *queue
-	try      bool          // does not wait
-	wait     time.Duration // bound of the wait, forever if negative
-	timer    *time.Timer   // ends a bounded wait; nil before the request has to wait
-	bound    *list.Element // in Broker.bounded, before that
-	queued   bool          // had to wait: an unreachable store does not end it any more
-	told     bool          // and was told its position
-	trying   bool          // a store call for it is under way
-	nests    bool          // wants once more what its holder has
-	listing  bool          // one that keeps its place is
-	placed   bool          // it may have a place in the store
-	unsure   bool          // the outcome of a store call for it is unknown
-	expected bool          // which is being looked for
-	gone     bool          // was answered or withdrawn
-	elem     *list.Element
+	q              *queue
+	try            bool          // does not wait
+	wait           time.Duration // bound of the wait, forever if negative
+	timer          *time.Timer   // ends a bounded wait; nil before the request has to wait
+	bound          *list.Element // in Broker.bounded, before that
+	queued         bool          // had to wait: an unreachable store does not end it any more
+	toldPosition   bool          // and was told its position
+	trying         bool          // a store call for it is under way
+	nests          bool          // wants once more what its holder has
+	listing        bool          // one that keeps its place is
+	placed         bool          // it may have a place in the store
+	outcomeUnknown bool          // the outcome of a store call for it is unknown
+	lookedFor      bool          // which is being looked for
+	gone           bool          // was answered or withdrawn
+	elem           *list.Element
 }
 
 const forever time.Duration = -1
@@ -98,13 +98,13 @@ func (q *queue) pushLocked(w *waiter) {
 		q.line++
 	}
 	for e := q.waiters.Back(); e != nil; e = e.Prev() {
-		if o := e.Value.(*waiter); o.trying || o.unsure || !o.since.After(w.since) {
+		if o := e.Value.(*waiter); o.trying || o.outcomeUnknown || !o.since.After(w.since) {
 			w.elem = q.waiters.InsertAfter(w, e)
 			return
 		}
 	}
 	w.elem = q.waiters.PushFront(w)
-	q.hurryLocked()
+	q.wakeLocked()
 }
 
 // unlinkLocked takes a waiter out of the list of its queue.
@@ -163,8 +163,8 @@ func (q *queue) holdLocked(l *Lease) {
 	q.sharers[l.owner] = l
 }
 
-// leftLocked takes note that it does not any more.
-func (q *queue) leftLocked(l *Lease) {
+// unholdLocked takes note that it does not any more.
+func (q *queue) unholdLocked(l *Lease) {
 	if l == nil {
 		return
 	}
@@ -211,10 +211,10 @@ func (w *waiter) ttlLocked(now time.Time) time.Duration {
 	return w.lease
 }
 
-// hurryLocked has the driver make its next attempt now. If one is under way, another one follows.
-func (q *queue) hurryLocked() {
+// wakeLocked has the driver make its next attempt now. If one is under way, another one follows.
+func (q *queue) wakeLocked() {
 	q.tryAt = time.Time{}
-	q.hurries++
+	q.wakeups++
 	q.signal()
 }
 
@@ -234,7 +234,7 @@ func (b *Broker) removeLocked(w *waiter) {
 	}
 	if w.elem != nil {
 		if q.headLocked() == w { // the next one may want less
-			q.hurryLocked()
+			q.wakeLocked()
 		}
 		q.unlinkLocked(w)
 		b.metrics.waiters.Dec()
@@ -248,8 +248,8 @@ func (b *Broker) removeLocked(w *waiter) {
 		w.sess.notWaitingLocked(w)
 	}
 	b.unplaceLocked(w)
-	if w.unsure && !w.trying && !w.ownID {
-		b.settleWaiterLocked(w)
+	if w.outcomeUnknown && !w.trying && !w.ownID {
+		b.undoLaterLocked(w)
 	}
 	q.signal()
 	b.dropIdleLocked(q)
@@ -268,8 +268,8 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 			b.timeLocked(w)
 		}
 	}
-	if position >= 0 && !w.told {
-		w.told = true
+	if position >= 0 && !w.toldPosition {
+		w.toldPosition = true
 		if w.sess != nil {
 			w.sess.emitLocked(Queued{ID: w.id, Position: position})
 		}

@@ -22,8 +22,8 @@ func (w *waiter) upgradeLocked() bool {
 // named says whether a client chose this holder.
 func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
 
-// beside reads a name for a holder that writes it. It runs as an operation of the write lease.
-func (b *Broker) beside(l *Lease, w *waiter) {
+// readBesideWrite reads a name for a holder that writes it. It runs as an operation of the write lease.
+func (b *Broker) readBesideWrite(l *Lease, w *waiter) {
 	b.mu.Lock()
 	s := l.sess
 	if w.gone { // cancelled
@@ -45,14 +45,14 @@ func (b *Broker) beside(l *Lease, w *waiter) {
 	b.mu.Unlock()
 	a := b.insist(b.attempt(attempt{claim: c}))
 	b.mu.Lock()
-	w.unsure = w.unsure || a.unsure || errors.Is(a.err, lock.ErrOutcomeUnknown)
+	w.outcomeUnknown = w.outcomeUnknown || a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown)
 	if a.err == nil {
 		b.joinHeldLocked(w, true)
 	}
 	w.trying = false
 	if w.gone {
 		b.mu.Unlock()
-		b.forfeit(w, a)
+		b.undoAttempt(w, a)
 		return
 	}
 	defer b.mu.Unlock()

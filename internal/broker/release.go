@@ -68,7 +68,7 @@ func (b *Broker) release(l *Lease, id uint64, asked time.Time) {
 	}
 	l.overLocked()
 	b.mu.Unlock()
-	err := b.giveUp(l)
+	err := b.releaseLease(l)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err != nil {
@@ -86,13 +86,13 @@ func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.overLocked()
 	h := b.handoverLocked(l.q, l, l.returnAll())
 	h.start = time.Now()
-	b.takingLocked()
+	b.beginTakingLocked()
 	b.store.StartRelease(h.r, func(res lock.Returned, err error) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if h.answered(res, err) {
-			b.takeLocked(func() {
-				b.giveBack(h)
+			b.goTakingLocked(func() {
+				b.makeReturn(h)
 				b.mu.Lock()
 				defer b.mu.Unlock()
 				b.releasedLocked(l, id, h)
@@ -100,15 +100,15 @@ func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 		} else {
 			b.releasedLocked(l, id, h)
 		}
-		b.takenLocked()
+		b.endTakingLocked()
 	})
 }
 
 // releasedLocked moves the queue on and answers.
 func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 	err := b.moveOnLocked(l.q, h)
-	if retriable(err) || l.unsure {
-		b.recallLocked(l)
+	if retriable(err) || l.lateGrant {
+		b.undoLeaseLocked(l)
 	}
 	if err != nil {
 		l.sess.emitLocked(Failed{ID: id, Err: goesOn(err)})
@@ -134,25 +134,25 @@ func (l *Lease) returnAll() lock.Return {
 	return lock.Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.taken}
 }
 
-// giveUp frees the name of a lease that is over but still in the store, or passes it on. What fails is tried again in
+// releaseLease frees the name of a lease that is over but still in the store, or passes it on. What fails is tried again in
 // the background.
-func (b *Broker) giveUp(l *Lease) error {
-	err := b.pass(l.q, l, l.returnAll())
-	if retriable(err) || l.unsure {
+func (b *Broker) releaseLease(l *Lease) error {
+	err := b.handOn(l.q, l, l.returnAll())
+	if retriable(err) || l.lateGrant {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.recallLocked(l)
+		b.undoLeaseLocked(l)
 	}
 	return err
 }
 
-// recallLocked goes on giving a lease back in the background, as long as it may last.
-func (b *Broker) recallLocked(l *Lease) {
+// undoLeaseLocked goes on giving a lease back in the background, as long as it may last.
+func (b *Broker) undoLeaseLocked(l *Lease) {
 	end := l.until
 	if l.mayLast.After(end) {
 		end = l.mayLast
 	}
-	b.settleLocked(l.claimLocked(max(time.Until(end), 0)), l.sess, 0)
+	b.undoClaimLocked(l.claimLocked(max(time.Until(end), 0)), l.sess, 0)
 }
 
 // releaseOne gives back one of several holds of a holder.
@@ -165,7 +165,7 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 	prolonged := l.prolongingLocked(max(time.Until(l.until), 0)) // by the hold that is given back
 	after := l.distrustLocked()
 	b.mu.Unlock()
-	b.giveBack(h)
+	b.makeReturn(h)
 	err := h.err
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,7 +180,7 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 		l.traceReleased(id)
 		l.sess.emitLocked(Released{ID: id, Remaining: remaining, Validity: l.sess.validityLocked(l.until)})
 	case errors.Is(err, lock.ErrNotHeld), errors.Is(err, lock.ErrStale):
-		l.goneLocked()
+		l.verifyGoneLocked()
 		l.sess.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
 	default:
 		l.sess.emitLocked(Failed{ID: id, Err: err})

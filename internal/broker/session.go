@@ -54,7 +54,7 @@ type Session struct {
 	asked     int // locks that those ask for
 	weight    int // what it costs to renew what is held and asked for, in locks
 	watched   map[string]*watch
-	unsettled int       // holds with an unknown outcome being cleared up
+	undoing   int       // holds with an unknown outcome being cleared up
 	suspects  int       // leases to be verified before Safe is told
 	soonest   time.Time // no auto lease's validity ends before; zero if there was none
 	soonestAt time.Time // when that is found out anew
@@ -153,7 +153,7 @@ func (s *Session) hearLocked() {
 	}
 }
 
-// hurryLocked makes the Keeper renew the auto leases, in pieces that are spread over a part of the TTL: otherwise all would
+// wakeLocked makes the Keeper renew the auto leases, in pieces that are spread over a part of the TTL: otherwise all would
 // be renewed in one instant from now on. Whenever a lease is renewed, it lasts until one TTL after the last sign of life.
 func (s *Session) hurryLocked() {
 	auto := make([]*Lease, 0, min(len(s.leases), pieceSize))
@@ -259,7 +259,7 @@ func (s *Session) endLocked(cause error, release bool) {
 	b.noteEndLocked(s)
 	for _, l := range s.leases {
 		if release {
-			l.doLocked(func() { b.leave(l) })
+			l.doLocked(func() { b.releaseAtEnd(l) })
 			continue
 		}
 		b.metrics.lost.WithLabelValues(lock.LostSession.String()).Inc()
@@ -279,15 +279,15 @@ func (s *Session) finishLocked() {
 	}
 }
 
-// leave releases a lease of a session that ends. It runs as an operation of the lease.
-func (b *Broker) leave(l *Lease) {
+// releaseAtEnd releases a lease of a session that ends. It runs as an operation of the lease.
+func (b *Broker) releaseAtEnd(l *Lease) {
 	b.mu.Lock()
 	held := !l.over
 	if held {
 		l.overLocked()
 	}
 	b.mu.Unlock()
-	if held && b.giveUp(l) == nil { // else it goes on in the background
+	if held && b.releaseLease(l) == nil { // else it goes on in the background
 		l.traceReleased(0)
 	}
 }

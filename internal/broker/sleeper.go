@@ -8,8 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// ear is how a driver sleeps. It listens to its name from the first sleep on.
-type ear struct {
+// sleeper is how a driver sleeps. It listens to its name from the first sleep on.
+type sleeper struct {
 	b    *Broker
 	q    *queue
 	kind lock.Kind // of what it listens to
@@ -20,46 +20,46 @@ type ear struct {
 
 // sleep returns when the name may be free: after pause, when its release is heard, when listening begins or was
 // interrupted, or when nobody waits any more.
-func (e *ear) sleep(k lock.Kind, next []lock.Owner, pause time.Duration) {
-	e.attend(next)
-	if e.stop == nil || e.kind != k {
-		e.close()
-		e.listen(k)
+func (s *sleeper) sleep(k lock.Kind, next []lock.Owner, pause time.Duration) {
+	s.attend(next)
+	if s.stop == nil || s.kind != k {
+		s.close()
+		s.listen(k)
 	}
-	if !e.live.Load() && pause > blindPollInterval {
+	if !s.live.Load() && pause > blindPollInterval {
 		pause = blindPollInterval
-		e.b.tryWithin(e.q, pause)
+		s.b.tryWithin(s.q, pause)
 	}
-	e.rest(pause)
+	s.rest(pause)
 }
 
-func (e *ear) listen(k lock.Kind) {
+func (s *sleeper) listen(k lock.Kind) {
 	live := new(atomic.Bool)
-	e.kind, e.live = k, live
-	e.stop = e.b.store.Listen(e.q.name, k, func(n lock.Notice) {
+	s.kind, s.live = k, live
+	s.stop = s.b.store.Listen(s.q.name, k, func(n lock.Notice) {
 		if n.What == lock.NoticeListening || n.What == lock.NoticeDeaf {
 			live.Store(n.What == lock.NoticeListening)
 		}
-		e.b.heard(e.q, n)
+		s.b.heard(s.q, n)
 	})
 }
 
 // attend listens to what other programs tell the next fair waiters, and to nothing for others any more.
-func (e *ear) attend(next []lock.Owner) {
-	for o, stop := range e.own {
+func (s *sleeper) attend(next []lock.Owner) {
+	for o, stop := range s.own {
 		if !slices.Contains(next, o) {
 			stop()
-			delete(e.own, o)
+			delete(s.own, o)
 		}
 	}
 	for _, o := range next {
-		if e.own[o] != nil {
+		if s.own[o] != nil {
 			continue
 		}
-		if e.own == nil {
-			e.own = make(map[lock.Owner]func())
+		if s.own == nil {
+			s.own = make(map[lock.Owner]func())
 		}
-		e.own[o] = e.b.store.ListenTurn(e.q.name, o, func(n lock.Notice) { e.b.heardTurn(e.q, o, n) })
+		s.own[o] = s.b.store.ListenTurn(s.q.name, o, func(n lock.Notice) { s.b.heardTurn(s.q, o, n) })
 	}
 }
 
@@ -71,39 +71,39 @@ func (b *Broker) heardTurn(q *queue, o lock.Owner, n lock.Notice) {
 	switch n.What {
 	case lock.NoticeListening:
 		if w := q.headLocked(); w != nil && w.claim.Owner == o {
-			q.hurryLocked()
+			q.wakeLocked()
 		}
 	case lock.NoticeReleased:
 		if q.meantLocked(n) {
-			q.hurryLocked()
+			q.wakeLocked()
 		}
 	default: // the driver's own listening tells of interruptions
 	}
 }
 
 // rest is sleep without listening.
-func (e *ear) rest(pause time.Duration) {
+func (s *sleeper) rest(pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
-	case <-e.q.wake:
-		e.b.metrics.wakeups.WithLabelValues("push").Inc()
+	case <-s.q.wake:
+		s.b.metrics.wakeups.WithLabelValues("push").Inc()
 	case <-timer.C:
-		e.b.metrics.wakeups.WithLabelValues("timer").Inc()
-	case <-e.b.ctx.Done():
+		s.b.metrics.wakeups.WithLabelValues("timer").Inc()
+	case <-s.b.ctx.Done():
 	}
 }
 
-func (e *ear) close() {
-	if e.stop != nil {
-		e.stop()
+func (s *sleeper) close() {
+	if s.stop != nil {
+		s.stop()
 	}
 }
 
 // end is close, and of what is told to single waiters as well.
-func (e *ear) end() {
-	e.attend(nil)
-	e.close()
+func (s *sleeper) end() {
+	s.attend(nil)
+	s.close()
 }
 
 // heard has a queue try again if a notice concerns it.
@@ -119,12 +119,12 @@ func (b *Broker) heard(q *queue, n lock.Notice) {
 	case lock.NoticeDeaf:
 		within = blindPollInterval
 	default:
-		q.hurryLocked()
+		q.wakeLocked()
 		return
 	}
 	switch now := time.Now(); {
 	case !q.tryAt.After(now): // an attempt may be under way, and its refusal older than this notice: another one follows
-		q.hurryLocked()
+		q.wakeLocked()
 	case now.Add(within).Before(q.tryAt):
 		q.tryAt = now.Add(within)
 		q.signal()
