@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -42,7 +41,7 @@ func scaleLeases(ctx context.Context, e env, p scalePlan) error {
 	t.steps = make(chan int, t.total/t.step)
 	defer t.close()
 	for range takingSessions {
-		c, err := client.Dial(e.lockd[0].addr, client.WithName("bench"), client.WithAnswerTimeout(time.Minute))
+		c, err := client.Dial(e.lockd[0].addr, client.WithName("bench"))
 		if err != nil {
 			return err
 		}
@@ -110,7 +109,7 @@ func (t *taking) start(ctx context.Context, wg *sync.WaitGroup, c *client.Client
 // take takes one lease, again if it is refused.
 func (t *taking) take(ctx context.Context, c *client.Client, name string) {
 	for ctx.Err() == nil {
-		l, err := c.TryLock(ctx, name)
+		l, err := c.Lock(ctx, name)
 		if err == nil {
 			t.keep(l)
 			return
@@ -119,10 +118,10 @@ func (t *taking) take(ctx context.Context, c *client.Client, name string) {
 		t.mu.Lock()
 		t.refusal = err
 		t.mu.Unlock()
-		if errors.Is(err, client.ErrHeld) {
-			time.Sleep(sessionTTL / 10) // an answer was lost: it runs out
+		select {
+		case <-time.After(time.Second): // as many at once would be refused again
+		case <-ctx.Done():
 		}
-		time.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -122,8 +122,16 @@ func compareAlone(ctx context.Context, e env, p plan) error {
 		return fmt.Errorf("the floor: %w", err)
 	}
 	printFloor(rows)
+	redisson, missing, err := startRedisson(ctx, e.redis)
+	if err != nil {
+		return err
+	}
+	if redisson != nil {
+		defer redisson.kill()
+	}
 	for _, callers := range p.callers {
-		results, err := comparePairs(ctx, e, p, pairPeers(callers), callers)
+		peers := append(pairPeers(callers), redisson.peer(missing))
+		results, err := comparePairs(ctx, e, p, peers, callers)
 		if err != nil {
 			return err
 		}

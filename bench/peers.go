@@ -27,7 +27,7 @@ type peer struct {
 	kind kind
 	// commands is how many commands Redis runs for a lock + unlock, at least, those in scripts included.
 	commands int
-	// open connects; callers is how many will lock at the same time.
+	// open connects; callers is how many will lock at the same time. nil if the peer is not there.
 	open func(e env, callers int) (locker, error)
 }
 
@@ -39,12 +39,19 @@ const (
 	library             // a library as its documentation shows it
 	tuned               // a library on go-redis AutoPipeline, which its documentation does not mention
 	floor               // lockd's scripts without lockd: no waiting, no renewal, no word of a loss
+	java                // Redisson, whose layout lockd shares
 )
 
 // locker is an open peer. lock waits for a name and returns how to give it back; caller is who asks, from 0.
 type locker interface {
 	lock(ctx context.Context, caller int, name string) (unlockFunc, error)
 	close()
+}
+
+// runner is a locker whose callers are in a process of their own.
+type runner interface {
+	pairs(run time.Duration, callers int) (pairResult, error)
+	pid() int
 }
 
 // unlockFunc gives a lock back.

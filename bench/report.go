@@ -53,7 +53,7 @@ func printPairs(what string, callers int, results []peerPairs) {
 			fastest = max(fastest, rate(p))
 		case tuned:
 			fastest = max(fastest, rate(p))
-		case ours, floor: // are compared
+		case ours, floor, java: // are compared
 		}
 	}
 	fmt.Printf("\n%s, callers: %d, median of %d rounds; CPU in us per pair\n\n", what, callers, len(results[0].runs))
@@ -63,6 +63,10 @@ func printPairs(what string, callers int, results []peerPairs) {
 	}
 	t := newTable(head...)
 	for _, p := range results {
+		if len(p.runs) == 0 {
+			t.add(p.peer.name)
+			continue
+		}
 		cells := pairCells(p)
 		if documented > 0 {
 			cells = append(cells, ratio(rate(p)/documented), ratio(rate(p)/fastest))

@@ -35,8 +35,11 @@ func (t *table) print() {
 // printRow puts the first cell to the left, as it is a name, and the others, which are numbers, to the right.
 func printRow(row []string, widths []int) {
 	fmt.Print("|")
-	for i, cell := range row {
-		width := widths[i]
+	for i, width := range widths {
+		cell := "-" // a row may be short
+		if i < len(row) {
+			cell = row[i]
+		}
 		if i == 0 {
 			width = -width
 		}
