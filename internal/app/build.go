@@ -57,7 +57,7 @@ func (a *App) bind(reg *prometheus.Registry) (err error) {
 		if err != nil {
 			return err
 		}
-		a.ops = newOpsServer(l, opsHandler(a.cfg.Ops, a.ready, reg), a.log)
+		a.ops = newOpsServer(l, opsHandler(a.cfg.Ops.Pprof, a.ready, reg), a.log)
 		a.cleanups.add("ops", closeTimeout, a.ops.stop)
 	}
 	if a.cfg.AdminListen != "" {
@@ -164,8 +164,8 @@ func brokerConfig(c config.Config) broker.Config {
 }
 
 // storeName is what GetStatus tells.
-func storeName(s config.Store) string {
-	if s.Kind == config.StoreMemory {
+func storeName(kind string) string {
+	if kind == config.StoreMemory {
 		return "memory"
 	}
 	return "redis"
@@ -182,6 +182,6 @@ func grpcConfig(c config.Config) grpcapi.Config {
 		DrainWindow:          c.Shutdown.DrainWindow,
 		OpenTimeout:          openTimeout,
 		Version:              Version,
-		Store:                storeName(c.Store),
+		Store:                storeName(c.Store.Kind),
 	}
 }

@@ -12,8 +12,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.uber.org/zap"
-
-	"github.com/lockd-io/lockd/internal/config"
 )
 
 // opsServer is the HTTP server for operators.
@@ -54,7 +52,7 @@ func (s *opsServer) stop(ctx context.Context) error {
 
 // opsHandler answers probes and metrics. /healthz says that the process lives, whatever else is down: a restart would
 // not bring Redis back. /readyz says whether new clients should come here.
-func opsHandler(cfg config.Ops, ready func() error, reg *prometheus.Registry) http.Handler {
+func opsHandler(withPprof bool, ready func() error, reg *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg, EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
@@ -65,7 +63,7 @@ func opsHandler(cfg config.Ops, ready func() error, reg *prometheus.Registry) ht
 		}
 		answer(w, http.StatusOK, "ready")
 	})
-	if cfg.Pprof {
+	if withPprof {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)

@@ -25,7 +25,7 @@ func redisConfig(c config.Redis) (redisstore.Config, error) {
 	if err != nil {
 		return redisstore.Config{}, fmt.Errorf("redis.password_file: %w", err)
 	}
-	secure, err := redisTLS(c.TLS, end)
+	secure, err := redisTLS(end)
 	if err != nil {
 		return redisstore.Config{}, err
 	}
@@ -44,8 +44,9 @@ func redisConfig(c config.Redis) (redisstore.Config, error) {
 }
 
 // redisTLS is nil when Redis is not spoken to over TLS.
-func redisTLS(c config.RedisTLS, end config.Endpoint) (*tls.Config, error) {
-	if !end.TLS {
+func redisTLS(end config.Redis) (*tls.Config, error) {
+	c := end.TLS
+	if !c.Enabled {
 		return nil, nil
 	}
 	host, _, err := net.SplitHostPort(end.Addr)

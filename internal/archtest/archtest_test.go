@@ -21,7 +21,7 @@ const (
 
 	grpc  = "google.golang.org/grpc"
 	redis = "github.com/redis/go-redis"
-	viper = "github.com/spf13/viper"
+	yaml  = "go.yaml.in/yaml"
 
 	maxLines = 500
 
@@ -40,31 +40,31 @@ var reach = []struct {
 	why  string
 }{
 	{
-		pkg: "internal/lock", not: []string{grpc, redis, viper, module},
+		pkg: "internal/lock", not: []string{grpc, redis, yaml, module},
 		why: "words know nobody",
 	},
 	{
-		pkg: "internal/broker", not: []string{grpc, redis, viper, module}, even: []string{words, logs},
+		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs},
 		why: "the core is read, tested and trusted on its own",
 	},
 	{
-		pkg: "internal/memstore", not: []string{grpc, redis, viper, module}, even: []string{words},
+		pkg: "internal/memstore", not: []string{grpc, redis, yaml, module}, even: []string{words},
 		why: "the store in memory is the reference that the others are compared with",
 	},
 	{
-		pkg: "internal/redlock", not: []string{grpc, redis, viper, module}, even: []string{words},
+		pkg: "internal/redlock", not: []string{grpc, redis, yaml, module}, even: []string{words},
 		why: "a majority is formed of any stores",
 	},
 	{
-		pkg: "internal/watchdog", not: []string{grpc, redis, viper, module}, even: []string{words, logs, core},
+		pkg: "internal/watchdog", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, core},
 		why: "renewal works with any store",
 	},
 	{
-		pkg: "internal/redisstore", not: []string{grpc, viper, module}, even: []string{words, logs},
+		pkg: "internal/redisstore", not: []string{grpc, yaml, module}, even: []string{words, logs},
 		why: "adapters do not know each other",
 	},
 	{
-		pkg: "internal/grpcapi", not: []string{redis, viper, module}, even: []string{core, words, logs, stubs},
+		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, stubs},
 		why: "adapters do not know each other",
 	},
 	{
@@ -72,7 +72,7 @@ var reach = []struct {
 		why: "configuration describes values and builds nothing",
 	},
 	{
-		pkg: "client", not: []string{redis, viper, module + "/internal"},
+		pkg: "client", not: []string{redis, yaml, module + "/internal"},
 		why: "a user of the SDK compiles all that it reaches",
 	},
 	{

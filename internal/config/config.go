@@ -1,112 +1,104 @@
 // Package config is what lockd can be told to do differently.
 //
-// # What it promises
+// Config is one struct, and each of its fields is one key. The field's tags say all about the key:
 //
-// A Config that Load returns is complete and valid. Default is the only place with defaults; a file overrides them,
-// LOCKD_ variables override the file, flags override the variables. What lockd does not know it refuses, and it tells
-// everything that is wrong at once, each finding with its key.
+//	key       its name in the file; below sections the names are joined, as in session.ttl
+//	default   its value if nothing sets it; without this tag it is zero
+//	min, max  the least and the most that is allowed
+//	oneof     the words that are allowed
 //
-// # What it does not promise
+// So a new key is one line here, and one in configs/lockd.yaml that explains it. Only what depends on more than one key
+// is checked by code, in validate.go.
 //
-// It opens nothing but the file it is given: whether an address can be bound, a server be reached or a secret be read
-// shows when lockd starts. Nothing is reloaded while it runs.
-//
-// # Secrets
-//
-// A secret is given as the path of a file, never as a value, and its type prints as ***.
+// Load sets the keys from, lowest first: the defaults, the file, LOCKD_ variables, flags. It refuses what lockd does
+// not know, and reports everything that is wrong at once. It opens nothing but the file: whether an address can be bound
+// or a server be reached shows when lockd starts. A secret is the path of a file, never a value, and prints as ***.
 package config
 
 import "time"
 
-// Config is everything that can be configured. Durations are Go duration strings in files and variables.
+// Config is everything that can be configured.
 type Config struct {
-	// Listen is where clients connect.
-	Listen string `mapstructure:"listen"`
-	// OpsListen is where metrics and probes are served over HTTP; empty = nowhere.
-	OpsListen string `mapstructure:"ops_listen"`
-	// AdminListen is where operators connect: AdminService and InspectService; empty = nowhere.
-	AdminListen string `mapstructure:"admin_listen"`
-	// Replica is this process's name in answers, logs and sessions; empty = the host's name.
-	Replica string `mapstructure:"replica"`
+	Listen      string `key:"listen" default:":7420"`                // where clients connect
+	OpsListen   string `key:"ops_listen" default:":7421"`            // HTTP for metrics and probes; empty = nowhere
+	AdminListen string `key:"admin_listen" default:"127.0.0.1:7422"` // where operators connect; empty = nowhere
+	Replica     string `key:"replica"`                               // this process's name; empty = the host's
 
-	Store    Store    `mapstructure:"store"`
-	Redis    Redis    `mapstructure:"redis"`
-	Session  Session  `mapstructure:"session"`
-	Limits   Limits   `mapstructure:"limits"`
-	Broker   Broker   `mapstructure:"broker"`
-	Shutdown Shutdown `mapstructure:"shutdown"`
-	GRPC     GRPC     `mapstructure:"grpc"`
-	Ops      Ops      `mapstructure:"ops"`
-	Log      Log      `mapstructure:"log"`
+	Store struct { // where leases live
+		Kind string `key:"kind" default:"memory" oneof:"memory standalone"`
+	} `key:"store"`
+	Redis   Redis    `key:"redis"`
+	Session struct { // how long a session outlives its last sign of life
+		TTL    time.Duration `key:"ttl" default:"30s"`
+		MinTTL time.Duration `key:"min_ttl" default:"1s" min:"100ms"`
+		MaxTTL time.Duration `key:"max_ttl" default:"10m"`
+	} `key:"session"`
+	Limits struct { // what clients are told and held to
+		NameBytes          int           `key:"name_bytes" default:"512" min:"1"`
+		HolderBytes        int           `key:"holder_bytes" default:"128" min:"1"`
+		AnnotationBytes    int           `key:"annotation_bytes" default:"4096" min:"0"`
+		FrameBytes         int           `key:"frame_bytes" default:"1048576" max:"2147483647"`
+		LocksPerSession    int           `key:"locks_per_session" default:"10000" min:"1"`
+		WaitersPerSession  int           `key:"waiters_per_session" default:"10000" min:"1"`
+		WatchesPerSession  int           `key:"watches_per_session" default:"10000" min:"0"`
+		QueueLength        int           `key:"queue_length" default:"100000" min:"1"`
+		NamesPerAcquire    int           `key:"names_per_acquire" default:"64" min:"1"`
+		Sessions           int           `key:"sessions" default:"100000" min:"1"`
+		SessionsPerAddress int           `key:"sessions_per_address" default:"10000" min:"0"`
+		CallsPerAddress    int           `key:"calls_per_address" default:"64" min:"0"`
+		MinLease           time.Duration `key:"min_lease" default:"100ms" min:"1ns"`
+		MaxLease           time.Duration `key:"max_lease" default:"24h"`
+		MaxWait            time.Duration `key:"max_wait" default:"168h" min:"1ns"`
+	} `key:"limits"`
+	Broker struct {
+		HandoffBurst int `key:"handoff_burst" default:"32" min:"0"`
+	} `key:"broker"`
+	Shutdown struct {
+		DrainWindow time.Duration `key:"drain_window" default:"10s" min:"0s"` // for clients to move to another replica
+		Timeout     time.Duration `key:"timeout" default:"20s"`               // of the whole stop, the window included
+	} `key:"shutdown"`
+	GRPC struct {
+		Reflection           bool          `key:"reflection" default:"true"`
+		KeepaliveTime        time.Duration `key:"keepalive_time" default:"20s" min:"1s"`
+		KeepaliveTimeout     time.Duration `key:"keepalive_timeout" default:"10s" min:"1ns"`
+		KeepaliveMinTime     time.Duration `key:"keepalive_min_time" default:"10s" min:"0s"`
+		MaxConcurrentStreams int           `key:"max_concurrent_streams" default:"1000" min:"0" max:"4294967295"`
+	} `key:"grpc"`
+	Ops struct {
+		Pprof bool `key:"pprof"`
+	} `key:"ops"`
+	Log Log `key:"log"`
 }
 
-// The kinds of store.
+// The kinds of store: in the memory of this process, or in one Redis.
 const (
-	// StoreMemory keeps leases in the process: one replica, everything gone at its exit.
-	StoreMemory = "memory"
-	// StoreStandalone keeps leases in one Redis.
+	StoreMemory     = "memory"
 	StoreStandalone = "standalone"
 )
 
-// Store is where leases live.
-type Store struct {
-	Kind string `mapstructure:"kind"`
+// Redis is how the Redis of a standalone store is reached and used.
+type Redis struct {
+	Addr           string        `key:"addr"` // HOST:PORT, or a redis:// or rediss:// URL; see Endpoint
+	Username       string        `key:"username"`
+	PasswordFile   SecretFile    `key:"password_file"`
+	DB             int           `key:"db" min:"0"`
+	TLS            RedisTLS      `key:"tls"`
+	Prefix         string        `key:"prefix"`                                 // goes in front of every lock name
+	ConnectTimeout time.Duration `key:"connect_timeout" default:"5s" min:"1ns"` // of a connection with its round trips
+	OpTimeout      time.Duration `key:"op_timeout" default:"1s" min:"1ns"`      // of one command or script
+	FenceTTL       time.Duration `key:"fence_ttl" default:"168h" min:"1ns"`     // of the last fence of an unused name
 }
 
-// Session bounds how long a session outlives its last sign of life.
-type Session struct {
-	TTL    time.Duration `mapstructure:"ttl"`
-	MinTTL time.Duration `mapstructure:"min_ttl"`
-	MaxTTL time.Duration `mapstructure:"max_ttl"`
+// RedisTLS says whether and how to speak TLS to Redis. Files are PEM.
+type RedisTLS struct {
+	Enabled    bool       `key:"enabled"`
+	CAFile     string     `key:"ca_file"`   // replaces the system's roots
+	CertFile   string     `key:"cert_file"` // the client's certificate
+	KeyFile    SecretFile `key:"key_file"`
+	ServerName string     `key:"server_name"` // in the server's certificate; empty = the host of the address
 }
 
-// Limits are the bounds that clients are told and held to.
-type Limits struct {
-	NameBytes          int           `mapstructure:"name_bytes"`
-	HolderBytes        int           `mapstructure:"holder_bytes"`
-	AnnotationBytes    int           `mapstructure:"annotation_bytes"`
-	FrameBytes         int           `mapstructure:"frame_bytes"`
-	LocksPerSession    int           `mapstructure:"locks_per_session"`
-	WaitersPerSession  int           `mapstructure:"waiters_per_session"`
-	WatchesPerSession  int           `mapstructure:"watches_per_session"`
-	QueueLength        int           `mapstructure:"queue_length"`
-	NamesPerAcquire    int           `mapstructure:"names_per_acquire"`
-	Sessions           int           `mapstructure:"sessions"`
-	SessionsPerAddress int           `mapstructure:"sessions_per_address"`
-	CallsPerAddress    int           `mapstructure:"calls_per_address"`
-	MinLease           time.Duration `mapstructure:"min_lease"`
-	MaxLease           time.Duration `mapstructure:"max_lease"`
-	MaxWait            time.Duration `mapstructure:"max_wait"`
-}
-
-// Broker tunes the core.
-type Broker struct {
-	HandoffBurst int `mapstructure:"handoff_burst"`
-}
-
-// Shutdown says how long a stop may take.
-type Shutdown struct {
-	// DrainWindow is how long clients have to move to another replica.
-	DrainWindow time.Duration `mapstructure:"drain_window"`
-	// Timeout bounds the whole stop, the window included.
-	Timeout time.Duration `mapstructure:"timeout"`
-}
-
-// GRPC tunes the server clients connect to.
-type GRPC struct {
-	Reflection           bool          `mapstructure:"reflection"`
-	KeepaliveTime        time.Duration `mapstructure:"keepalive_time"`
-	KeepaliveTimeout     time.Duration `mapstructure:"keepalive_timeout"`
-	KeepaliveMinTime     time.Duration `mapstructure:"keepalive_min_time"`
-	MaxConcurrentStreams int           `mapstructure:"max_concurrent_streams"`
-}
-
-// Ops tunes the HTTP server for operators.
-type Ops struct {
-	Pprof bool `mapstructure:"pprof"`
-}
-
-// The formats of the log.
+// The formats of the log. LogAuto is LogConsole on a terminal, else LogJSON.
 const (
 	LogAuto    = "auto"
 	LogJSON    = "json"
@@ -115,49 +107,6 @@ const (
 
 // Log tunes the log, which goes to stderr.
 type Log struct {
-	Level  string `mapstructure:"level"`
-	Format string `mapstructure:"format"`
-}
-
-// Default is what lockd does when it is told nothing. configs/lockd.yaml explains each value.
-func Default() Config {
-	return Config{
-		Listen:      ":7420",
-		OpsListen:   ":7421",
-		AdminListen: "127.0.0.1:7422",
-		Store:       Store{Kind: StoreMemory},
-		Redis: Redis{
-			ConnectTimeout: 5 * time.Second, OpTimeout: time.Second,
-			FenceTTL: 7 * 24 * time.Hour,
-		},
-		Session: Session{TTL: 30 * time.Second, MinTTL: time.Second, MaxTTL: 10 * time.Minute},
-		Limits: Limits{
-			NameBytes:          512,
-			HolderBytes:        128,
-			AnnotationBytes:    4 << 10,
-			FrameBytes:         1 << 20,
-			LocksPerSession:    10_000,
-			WaitersPerSession:  10_000,
-			WatchesPerSession:  10_000,
-			QueueLength:        100_000,
-			NamesPerAcquire:    64,
-			Sessions:           100_000,
-			SessionsPerAddress: 10_000,
-			CallsPerAddress:    64,
-			MinLease:           100 * time.Millisecond,
-			MaxLease:           24 * time.Hour,
-			MaxWait:            7 * 24 * time.Hour,
-		},
-		Broker:   Broker{HandoffBurst: 32},
-		Shutdown: Shutdown{DrainWindow: 10 * time.Second, Timeout: 20 * time.Second},
-		GRPC: GRPC{
-			Reflection:       true,
-			KeepaliveTime:    20 * time.Second,
-			KeepaliveTimeout: 10 * time.Second,
-			KeepaliveMinTime: 10 * time.Second,
-
-			MaxConcurrentStreams: 1000,
-		},
-		Log: Log{Level: "info", Format: LogAuto},
-	}
+	Level  string `key:"level" default:"info" oneof:"debug info warn error"`
+	Format string `key:"format" default:"auto" oneof:"auto json console"`
 }

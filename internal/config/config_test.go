@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -30,26 +31,31 @@ func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range Keys() {
-		last := key[strings.LastIndex(key, ".")+1:]
+	for _, k := range settable() {
+		last := k.name[strings.LastIndex(k.name, ".")+1:]
 		if !regexp.MustCompile(`(?m)^ *` + last + `:`).Match(b) {
-			t.Errorf("%s lacks %s", annotated, key)
+			t.Errorf("%s lacks %s", annotated, k.name)
 		}
 	}
 }
 
-func TestDefaultsAreValid(t *testing.T) {
-	if err := Default().Validate(); err != nil {
-		t.Error(err)
+func TestNothingGivenIsTheDefaults(t *testing.T) {
+	if got, err := Load(Args{}, nil); err != nil || got != Default() {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
-func TestPrecedence(t *testing.T) {
-	file := []byte("listen: ':1'\nops_listen: ':2'\nlog: {level: warn}\nsession: {ttl: 20s}\n")
-	env := []string{"LOCKD_OPS_LISTEN=:3", "LOCKD_LOG_LEVEL=error", "LOCKD_GRPC_REFLECTION=false", "LOCKD_REPLICA="}
-	args := mustParse(t, "--log-level", "debug")
+// settable are all keys without their sections.
+func settable() []key {
+	var c Config
+	return slices.DeleteFunc(keysOf(&c), key.isSection)
+}
 
-	got, err := load(file, env, args.set)
+func TestPrecedence(t *testing.T) {
+	file := "listen: ':1'\nops_listen: ':2'\nlog: {level: warn}\nsession: {ttl: 20s}\n"
+	env := []string{"LOCKD_OPS_LISTEN=:3", "LOCKD_LOG_LEVEL=error", "LOCKD_GRPC_REFLECTION=false", "LOCKD_REPLICA="}
+
+	got, err := load(t, file, env, "--log-level", "debug")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,23 +72,21 @@ func TestPrecedence(t *testing.T) {
 
 func TestEveryKeyCanBeSetByItsVariable(t *testing.T) {
 	seen := map[string]string{}
-	for _, key := range Keys() {
-		name := EnvName(key)
+	for _, k := range settable() {
+		name := "LOCKD_" + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
 		if other, ok := seen[name]; ok {
-			t.Errorf("%s and %s are both %s", key, other, name)
+			t.Errorf("%s and %s are both %s", k.name, other, name)
 		}
-		seen[name] = key
-		if foreign(name) {
-			t.Errorf("%s of %s would be ignored", name, key)
-		}
-		if _, err := load(nil, []string{name + "=\x00"}, nil); err == nil {
-			t.Errorf("%s accepts nonsense, or is not read", name)
+		seen[name] = k.name
+		section, _, _ := strings.Cut(k.name, ".") // one finding is about redis as a whole
+		if _, err := load(t, "", []string{name + "=\x00"}); err == nil || !strings.HasPrefix(err.Error(), section) {
+			t.Errorf("%s accepts nonsense, or is not read: %v", name, err)
 		}
 	}
 }
 
 func TestRedisFlagTurnsTheStoreOn(t *testing.T) {
-	got, err := load([]byte("store: {kind: memory}"), nil, mustParse(t, "--redis", "cache:6379").set)
+	got, err := load(t, "store: {kind: memory}", nil, "--redis", "cache:6379")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +113,7 @@ func TestLoadRefuses(t *testing.T) {
 		"no name for a request":   {file: "limits: {names_per_acquire: 0}", want: []string{"limits.names_per_acquire"}},
 		"a word for a count":      {env: []string{"LOCKD_LIMITS_SESSIONS=many"}, want: []string{"limits.sessions"}},
 		"no YAML":                 {file: "listen: [", want: []string{"yaml"}},
+		"two sections of a name":  {file: "session: {ttl: 3s}\nsession: {min_ttl: 2s}", want: []string{"session: is already defined in line 1"}},
 		"two keys of a name":      {file: "listen: ':1'\nlisten: ':2'\n", want: []string{"already defined"}},
 		"one address for two":     {args: []string{"--listen", "0.0.0.0:7421"}, want: []string{"ops_listen: "}},
 		"operators among clients": {args: []string{"--admin-listen", "127.0.0.1:7420"}, want: []string{"admin_listen: ", "of listen"}},
@@ -121,6 +126,19 @@ func TestLoadRefuses(t *testing.T) {
 		"redis without port":      {args: []string{"--redis", "cache"}, want: []string{"redis.addr: "}},
 		"braces in a prefix":      {file: "redis: {prefix: '{a}'}", args: []string{"--redis", "r:1"}, want: []string{"redis.prefix: "}},
 		"an unknown store":        {file: "store: {kind: paper}", want: []string{"store.kind: "}},
+		"a typo and its place":    {file: "log:\n  levle: info", want: []string{"log.levle: there is no such key (line 2); did you mean log.level?"}},
+		"a key without section":   {file: "fence_ttl: 1h", want: []string{"did you mean redis.fence_ttl?"}},
+		"half of a key":           {env: []string{"LOCKD_REDIS_PASSWORD=x"}, want: []string{"did you mean LOCKD_REDIS_PASSWORD_FILE?"}},
+		"an empty typo":           {file: "sesion: {}\nlimit:\n", want: []string{"sesion: ", "limit: "}},
+		"a section as variable":   {env: []string{"LOCKD_SESSION=3s"}, want: []string{"session: ", "section"}},
+		"a key in two ways":       {file: "session: {ttl: 3s}\nsession.ttl: 4s\n", want: []string{"session.ttl", "already defined in line 1 (line 2)"}},
+		"a value and its place":   {file: "\n\nsession: {ttl: 30}", want: []string{`session.ttl: is "30", must be`, "(line 3)"}},
+		"a value and its bound":   {file: "limits: {sessions: 0}", want: []string{"limits.sessions: is 0, must be at least 1"}},
+		"a value and its words":   {args: []string{"--log-level", "loud"}, want: []string{`is "loud", must be one of debug, info, warn, error`}},
+		"no keys at all":          {file: "- listen", want: []string{"line 1"}},
+		"an anchor in itself":     {file: "a: &a {b: *a}", want: []string{"a.b: "}},
+		"a longest lease":         {file: "limits: {max_lease: 1700000h}\nredis: {fence_ttl: 2500000h}", args: []string{"--redis", "r:1"}, want: []string{"redis.fence_ttl"}},
+		"names for no frame":      {file: "limits: {name_bytes: 9223372036854775807, holder_bytes: 9223372036854775807}", want: []string{"limits.frame_bytes"}},
 		"all at once": {
 			file: "sesion: {ttl: 3s}\nsession: {ttl: x}\nlimits: {sessions: 0}\nshutdown: {timeout: 1s}\n",
 			env:  []string{"LOCKD_OOPS=1", "LOCKD_LOG_FORMAT=xml"},
@@ -130,7 +148,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			_, err := load([]byte(row.file), row.env, mustParse(t, row.args...).set)
+			_, err := load(t, row.file, row.env, row.args...)
 			if err == nil {
 				t.Fatal("accepted")
 			}
@@ -151,15 +169,16 @@ func TestForeignVariablesAreIgnored(t *testing.T) {
 		"LOCKD_PORT_7420_TCP_PROTO=tcp", "LOCKD_PORT_7420_TCP_PORT=7420", "LOCKD_PORT_7420_TCP_ADDR=10.0.0.1",
 		"LOCKD_OPS_SERVICE_HOST=10.0.0.2", "LOCKD_OPS_PORT_7421_TCP_ADDR=10.0.0.2",
 	}
-	if got, err := load(nil, env, nil); err != nil || got != Default() {
+	if got, err := load(t, "", env); err != nil || got != Default() {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 func TestNullIsTheDefault(t *testing.T) {
-	got, err := load([]byte("listen:\nsession: {ttl: }\n"), nil, nil)
-	if err != nil || got != Default() {
-		t.Errorf("got %+v, %v", got, err)
+	for _, file := range []string{"listen:\nsession: {ttl: }\n", "session:\nredis: {tls: {}}\n", "# nothing\n", "~"} {
+		if got, err := load(t, file, nil); err != nil || got != Default() {
+			t.Errorf("%q: got %+v, %v", file, got, err)
+		}
 	}
 }
 
@@ -172,26 +191,33 @@ func TestArgs(t *testing.T) {
 			t.Errorf("%q accepted", args)
 		}
 	}
-	for name, key := range flagKeys {
-		if !slices.Contains(Keys(), key) {
-			t.Errorf("--%s sets %s, which is no key", name, key)
-		}
+}
+
+func TestEachFlagSetsItsKey(t *testing.T) {
+	want := Default()
+	want.Listen, want.OpsListen, want.AdminListen = ":1", ":2", ":3"
+	want.Store.Kind, want.Redis.Addr = StoreStandalone, "r:4"
+	want.Log.Level, want.Log.Format = "warn", "json"
+	got, err := load(t, "", nil, "--listen=:1", "--ops-listen=:2", "--admin-listen=:3", "--redis=r:4",
+		"--log-level=warn", "--log-format=json")
+	if err != nil || got != want {
+		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 	}
 }
 
 func TestRedisEndpoint(t *testing.T) {
 	rows := []struct {
 		redis Redis
-		want  Endpoint
+		want  Redis
 		err   error
 	}{
-		{redis: Redis{Addr: "h:1", DB: 2}, want: Endpoint{Addr: "h:1", DB: 2}},
-		{redis: Redis{Addr: "[::1]:1"}, want: Endpoint{Addr: "[::1]:1"}},
-		{redis: Redis{Addr: "redis://h"}, want: Endpoint{Addr: "h:6379"}},
-		{redis: Redis{Addr: "redis://[::1]/"}, want: Endpoint{Addr: "[::1]:6379"}},
-		{redis: Redis{Addr: "redis://u@h:1/3"}, want: Endpoint{Addr: "h:1", Username: "u", DB: 3}},
-		{redis: Redis{Addr: "rediss://h:1"}, want: Endpoint{Addr: "h:1", TLS: true}},
-		{redis: Redis{Addr: "h:1", TLS: RedisTLS{Enabled: true}}, want: Endpoint{Addr: "h:1", TLS: true}},
+		{redis: Redis{Addr: "h:1", DB: 2}, want: Redis{Addr: "h:1", DB: 2}},
+		{redis: Redis{Addr: "[::1]:1"}, want: Redis{Addr: "[::1]:1"}},
+		{redis: Redis{Addr: "redis://h"}, want: Redis{Addr: "h:6379"}},
+		{redis: Redis{Addr: "redis://[::1]/"}, want: Redis{Addr: "[::1]:6379"}},
+		{redis: Redis{Addr: "redis://u@h:1/3"}, want: Redis{Addr: "h:1", Username: "u", DB: 3}},
+		{redis: Redis{Addr: "rediss://h:1"}, want: Redis{Addr: "h:1", TLS: RedisTLS{Enabled: true}}},
+		{redis: Redis{Addr: "h:1", TLS: RedisTLS{Enabled: true}}, want: Redis{Addr: "h:1", TLS: RedisTLS{Enabled: true}}},
 		{redis: Redis{Addr: "h"}, err: errRedisAddr},
 		{redis: Redis{Addr: ":1"}, err: errRedisAddr},
 		{redis: Redis{Addr: "h:0"}, err: errRedisAddr},
@@ -229,7 +255,7 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 		"redis://u:" + secret + "@h", "u:" + secret + "@h:1", "redis://h/?password=" + secret,
 		"redis://u:" + secret + "@h:x", secret + "://h", ":" + secret + "@h",
 	} {
-		_, err := load(nil, []string{"LOCKD_REDIS_PASSWORD=" + secret}, mustParse(t, "--redis", addr).set)
+		_, err := load(t, "", []string{"LOCKD_REDIS_PASSWORD=" + secret}, "--redis", addr)
 		texts = append(texts, err.Error())
 	}
 	for _, text := range texts {
@@ -242,22 +268,53 @@ func TestSecretsAreNeverPrinted(t *testing.T) {
 	}
 }
 
-// FuzzLoad feeds files: whatever is in one, Load returns an error or a valid Config.
+// FuzzLoad feeds files: whatever is in one, Load returns an error or a valid Config. It is valid if nothing is wrong
+// with it when each of its keys is set once more, by its variable.
 func FuzzLoad(f *testing.F) {
 	b, err := os.ReadFile(annotated)
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add(b)
-	for _, s := range []string{"", "session: {ttl: 30}", "listen:", "a: &a [*a]", "session.ttl: 3s", "redis: {tls: 5}", "- x", "!!int x: 3"} {
-		f.Add([]byte(s))
+	f.Add(string(b))
+	for _, s := range []string{
+		"", "session: {ttl: 30}", "listen:", "a: &a [*a]", "a: &a {b: *a}", "session: &a {ttl: *a}", "session.ttl: 3s",
+		"redis: {tls: 5}", "- x", "!!int x: 3", "? {a: b}\n: c", "<<: {listen: ':1'}",
+	} {
+		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, file []byte) {
-		c, err := load(file, nil, nil)
-		if err == nil && c.Validate() != nil {
-			t.Errorf("accepted an invalid configuration: %v", c.Validate())
+	f.Fuzz(func(t *testing.T, file string) {
+		c, err := load(t, file, nil)
+		if err != nil {
+			return
+		}
+		var env []string
+		for _, k := range keysOf(&c) {
+			if !k.isSection() {
+				env = append(env, fmt.Sprint(k.variable(), "=", valueOf(k)))
+			}
+		}
+		if again, err := load(t, file, env); err != nil || again != c {
+			t.Errorf("accepted an invalid configuration: got %+v, %v, want %+v", again, err, c)
 		}
 	})
+}
+
+// valueOf is what a key is set to, also if it is secret.
+func valueOf(k key) any {
+	if k.field.Kind() == reflect.String {
+		return k.field.String()
+	}
+	return k.field.Interface()
+}
+
+// load loads what a file, variables and a command line say.
+func load(t *testing.T, file string, env []string, args ...string) (Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "lockd.yaml")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Load(mustParse(t, append(args, "--config", path)...), env)
 }
 
 func mustParse(t *testing.T, args ...string) Args {

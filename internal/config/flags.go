@@ -10,48 +10,45 @@ import (
 
 // Args is what the command line says.
 type Args struct {
-	// File is the configuration file; empty = none.
-	File string
-	// Check asks to validate and exit.
-	Check bool
-	// Version asks for the version.
-	Version bool
-	// set has the keys that flags set.
-	set map[string]any
+	File    string            // the configuration file; empty = none
+	Check   bool              // validate and exit
+	Version bool              // print the version and exit
+	set     map[string]string // the keys that flags set
 }
 
-// ErrHelp is returned by ParseArgs, with the help as its text's end, when help was asked for.
+// ErrHelp is returned by ParseArgs when help was asked for.
 var ErrHelp = pflag.ErrHelp
 
 // Usage is the help of the command line.
 func Usage() string {
 	return "lockd is a lock broker.\n\nUsage: lockd [flags]\n\n" + newFlags(&Args{}).FlagUsages() +
-		"\nEvery key of the file can be set by a variable, too: session.ttl by " + EnvName("session.ttl") + ".\n" +
+		"\nEvery key of the file can be set by a variable, too: session.ttl by LOCKD_SESSION_TTL.\n" +
 		"Flags override variables, which override the file.\n\n" +
 		"Exit codes: 0 stopped as asked, 1 failed, 2 wrong command line, 78 wrong configuration.\n"
 }
 
-// flagKeys are the flags that set a key.
-var flagKeys = map[string]string{
-	"listen":       "listen",
-	"ops-listen":   "ops_listen",
-	"admin-listen": "admin_listen",
-	"redis":        "redis.addr",
-	"log-level":    "log.level",
-	"log-format":   "log.format",
+// keyFlags are the flags that set a key.
+var keyFlags = []struct{ name, key, usage string }{
+	{"listen", "listen", "the `address` where clients connect"},
+	{"ops-listen", "ops_listen", "the `address` of metrics and probes, empty for none"},
+	{"admin-listen", "admin_listen", "the `address` where operators connect, empty for none"},
+	{"redis", "redis.addr", "keep leases in the Redis at this `address`: HOST:PORT, redis://… or rediss://…"},
+	{"log-level", "log.level", "the log's `level`: debug, info, warn or error"},
+	{"log-format", "log.format", "the log's `format`: auto, json or console"},
 }
 
 func newFlags(a *Args) *pflag.FlagSet {
-	d := Default()
 	fs := pflag.NewFlagSet("lockd", pflag.ContinueOnError)
 	fs.SortFlags = false
 	fs.Usage = func() {}
-	fs.String("listen", d.Listen, "the `address` where clients connect")
-	fs.String("ops-listen", d.OpsListen, "the `address` of metrics and probes, empty for none")
-	fs.String("admin-listen", d.AdminListen, "the `address` where operators connect, empty for none")
-	fs.String("redis", "", "keep leases in the Redis at this `address`: HOST:PORT, redis://… or rediss://…")
-	fs.String("log-level", d.Log.Level, "the log's `level`: debug, info, warn or error")
-	fs.String("log-format", d.Log.Format, "the log's `format`: auto, json or console")
+	defaults := map[string]string{}
+	c := Default()
+	for _, k := range keysOf(&c) {
+		defaults[k.name] = k.field.String()
+	}
+	for _, f := range keyFlags {
+		fs.String(f.name, defaults[f.key], f.usage)
+	}
 	fs.StringVar(&a.File, "config", "", "read this `file`")
 	fs.String("check-config", "", "validate this `file` and exit")
 	fs.BoolVar(&a.Version, "version", false, "print the version and exit")
@@ -60,7 +57,7 @@ func newFlags(a *Args) *pflag.FlagSet {
 
 // ParseArgs reads the command line, without the program's name.
 func ParseArgs(args []string) (Args, error) {
-	a := Args{set: map[string]any{}}
+	a := Args{set: map[string]string{}}
 	fs := newFlags(&a)
 	if err := fs.Parse(args); err != nil {
 		return Args{}, err
@@ -68,11 +65,11 @@ func ParseArgs(args []string) (Args, error) {
 	if fs.NArg() > 0 {
 		return Args{}, fmt.Errorf("lockd takes flags only, not %q", strings.Join(fs.Args(), " "))
 	}
-	fs.Visit(func(f *pflag.Flag) {
-		if key, ok := flagKeys[f.Name]; ok {
-			a.set[key] = f.Value.String()
+	for _, f := range keyFlags {
+		if set := fs.Lookup(f.name); set.Changed {
+			a.set[f.key] = set.Value.String()
 		}
-	})
+	}
 	if fs.Changed("redis") {
 		a.set["store.kind"] = StoreStandalone
 	}
