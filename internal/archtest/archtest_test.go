@@ -27,6 +27,7 @@ const (
 
 	words = module + "/internal/lock"
 	logs  = module + "/internal/observe"
+	watch = module + "/internal/watching"
 	core  = module + "/internal/broker"
 	stubs = module + "/api/gen"
 )
@@ -44,7 +45,11 @@ var reach = []struct {
 		why: "words know nobody",
 	},
 	{
-		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs},
+		pkg: "internal/watching", not: []string{grpc, redis, yaml, module}, even: []string{words},
+		why: "who watches a name needs to listen and to look, and nothing of the core",
+	},
+	{
+		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, watch},
 		why: "the core is read, tested and trusted on its own",
 	},
 	{

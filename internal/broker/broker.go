@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/watching"
 )
 
 // Broker serves sessions and unary calls on one Store.
@@ -29,6 +30,7 @@ type Broker struct {
 	peers   peers
 	notes   notes
 
+	watching *watching.Hub
 	gates    gates
 	listings chan struct{} // has a value for each list that is being read from the store
 
@@ -41,7 +43,6 @@ type Broker struct {
 	slots                    slots
 	pieces                   uint64 // how often work on many things gave the mutex away
 	order                    order
-	watches                  map[string]*watch
 	bounded                  list.List                 // of *waiter, requests with a bounded wait that need not wait yet, in order of age
 	boundAt                  *time.Timer               // looks at bounded; nil while that is empty
 	own                      map[lock.Owner]own        // requests whose callers chose their lease ids
@@ -70,7 +71,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		sessions: make(map[string]*Session),
 		slots:    slots{of: make(map[string]int)},
 		order:    newOrder(),
-		watches:  make(map[string]*watch),
+		watching: watching.New(store),
 		own:      make(map[lock.Owner]own),
 		leaving:  make(map[placeKey][]lock.Owner),
 	}
@@ -181,6 +182,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	}
 	b.stop(errors.New("the broker is closed"))
 	b.logLosses()
+	b.watching.Close()
 	finished := make(chan struct{})
 	go func() { b.wg.Wait(); close(finished) }()
 	select {

@@ -23,8 +23,8 @@ func (b *Broker) Residue() string {
 	if b.slots.all != len(b.sessions) {
 		s += fmt.Sprintf("%d slots for %d sessions\n", b.slots.all, len(b.sessions))
 	}
-	if len(b.sessions)+len(b.watches)+b.taking > 0 {
-		s += fmt.Sprintf("%d sessions, %d watches, %d goroutines that take\n", len(b.sessions), len(b.watches), b.taking)
+	if len(b.sessions)+b.watching.Names()+b.taking > 0 {
+		s += fmt.Sprintf("%d sessions, %d watches, %d goroutines that take\n", len(b.sessions), b.watching.Names(), b.taking)
 	}
 	return s
 }
@@ -96,41 +96,6 @@ func (l *FairLine) Leave(i int) {
 
 // Probed is what follows a probe of the store.
 func (b *Broker) Probed(identity string, err error) { b.probed(identity, err) }
-
-// ForgetEnds is a planted bug: who watches a name does not know any more which ends were told.
-func (b *Broker) ForgetEnds(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if w := b.watches[name]; w != nil {
-		w.told = recentFences{}
-	}
-}
-
-// DropDoubts is a planted bug: who watches a name takes each end in doubt for one that was told.
-func (b *Broker) DropDoubts(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	w := b.watches[name]
-	if w == nil {
-		return
-	}
-	for _, d := range w.doubts {
-		w.told.add(d.hold.fence)
-	}
-	w.doubts = nil
-}
-
-// HurryDoubts is a planted bug: nobody has time to tell of an end that was only seen.
-func (b *Broker) HurryDoubts(name string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if w := b.watches[name]; w != nil {
-		for i := range w.doubts {
-			w.doubts[i].due = time.Now()
-		}
-		w.settleLocked(time.Now())
-	}
-}
 
 // Shared are the mutexes that all names and sessions share.
 func (b *Broker) Shared() map[string]*sync.Mutex { return map[string]*sync.Mutex{"Broker.mu": &b.mu} }

@@ -81,7 +81,7 @@ func (b *Broker) handoverLocked(q *queue, of *Lease, r lock.Return) *handover {
 // fails, it is tried again in the background.
 func (b *Broker) moveOnLocked(q *queue, h *handover) error {
 	q.unholdLocked(h.of)
-	b.tellEndLocked(h)
+	b.tellEnd(h)
 	defer b.dropIdleLocked(q)
 	defer b.driveLocked(q)
 	next, given := h.next, h.given()

@@ -100,7 +100,7 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 			return len(b.sessions)
 		}))
 	})
-	gauge("watched_names", "Names watched by sessions.", func() float64 { return float64(b.count(func() int { return len(b.watches) })) })
+	gauge("watched_names", "Names watched by sessions.", func() float64 { return float64(b.watching.Names()) })
 	gauge("oldest_waiter_seconds", "How long the longest waiting request has waited.", b.oldestWaiter)
 	gauge("store_up", "1 when the last probe reached the store.", func() float64 {
 		return float64(b.count(func() int {

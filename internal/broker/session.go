@@ -51,16 +51,16 @@ type Session struct {
 	leases    map[holdKey]*Lease
 	list      []*Lease // the same
 	waiting   map[uint64]*waiter
-	asked     int // locks that those ask for
-	weight    int // what it costs to renew what is held and asked for, in locks
-	watched   map[string]*watch
-	undoing   int       // holds with an unknown outcome being cleared up
-	suspects  int       // leases to be verified before Safe is told
-	soonest   time.Time // no auto lease's validity ends before; zero if there was none
-	soonestAt time.Time // when that is found out anew
-	hurrying  bool      // its auto leases are being renewed
-	unread    bool      // its requests are not read, because it does not read its answers
-	atRisk    bool      // AtRisk was told, Safe was not
+	asked     int                 // locks that those ask for
+	weight    int                 // what it costs to renew what is held and asked for, in locks
+	watched   map[string]struct{} // names
+	undoing   int                 // holds with an unknown outcome being cleared up
+	suspects  int                 // leases to be verified before Safe is told
+	soonest   time.Time           // no auto lease's validity ends before; zero if there was none
+	soonestAt time.Time           // when that is found out anew
+	hurrying  bool                // its auto leases are being renewed
+	unread    bool                // its requests are not read, because it does not read its answers
+	atRisk    bool                // AtRisk was told, Safe was not
 	ended     bool
 	releasing bool     // then its leases were to be released
 	cause     error    // why it ended; nil after Goodbye
@@ -84,7 +84,7 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 		heard: now, anchorAt: now, hurryAt: now.Add(ttl / 4),
 		leases:  make(map[holdKey]*Lease),
 		waiting: make(map[uint64]*waiter),
-		watched: make(map[string]*watch),
+		watched: make(map[string]struct{}),
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -253,8 +253,8 @@ func (s *Session) endLocked(cause error, release bool) {
 	for _, w := range s.waiting {
 		b.removeLocked(w)
 	}
-	for _, w := range s.watched {
-		b.unwatchLocked(s, w)
+	for name := range s.watched {
+		s.unwatchLocked(name)
 	}
 	b.noteEndLocked(s)
 	for _, l := range s.leases {

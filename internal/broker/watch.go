@@ -1,30 +1,6 @@
 package broker
 
-import (
-	"context"
-
-	"github.com/lockd-io/lockd/internal/lock"
-)
-
-// watch tells the sessions that watch a name of each end of a hold, once. One goroutine per watched name looks for what
-// nobody tells, such as a lease that runs out; see observe.go.
-type watch struct {
-	name string
-	stop context.CancelFunc
-	wake chan struct{} // size 1
-
-	// Guarded by Broker.mu:
-	sessions map[*Session]struct{}
-	looked   bool         // once, so that what happens from now on is noticed
-	asked    []watchAsked // to be answered then
-	sightings
-}
-
-// watchAsked is a request to watch a name that was not looked at yet.
-type watchAsked struct {
-	sess *Session
-	id   uint64
-}
+import "github.com/lockd-io/lockd/internal/lock"
 
 // Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
 func (s *Session) Watch(id uint64, name string) {
@@ -43,16 +19,8 @@ func (s *Session) Watch(id uint64, name string) {
 		s.emitLocked(Failed{ID: id, Err: err})
 		return
 	}
-	if !already {
-		w := b.watchLocked(name)
-		w.sessions[s] = struct{}{}
-		s.watched[name] = w
-	}
-	if w := s.watched[name]; !w.looked {
-		w.asked = append(w.asked, watchAsked{s, id})
-		return
-	}
-	s.emitLocked(Done{ID: id})
+	s.watched[name] = struct{}{}
+	b.watching.Watch(name, watcher{s}, id)
 }
 
 // Unwatch takes a Watch back. It is no error if there is none.
@@ -64,49 +32,45 @@ func (s *Session) Unwatch(id uint64, name string) {
 		s.emitLocked(Failed{ID: id, Err: err})
 		return
 	}
-	if w := s.watched[name]; w != nil {
-		b.unwatchLocked(s, w)
-	}
+	s.unwatchLocked(name)
 	s.emitLocked(Done{ID: id})
 }
 
-func (b *Broker) watchLocked(name string) *watch {
-	w := b.watches[name]
-	if w == nil {
-		ctx, stop := context.WithCancel(b.ctx)
-		w = &watch{name: name, stop: stop, wake: make(chan struct{}, 1), sessions: make(map[*Session]struct{})}
-		w.deaf = true
-		b.watches[name] = w
-		b.wg.Go(func() { b.observe(ctx, w) })
-	}
-	return w
+func (s *Session) unwatchLocked(name string) {
+	delete(s.watched, name)
+	s.b.watching.Unwatch(name, watcher{s})
 }
 
-func (b *Broker) unwatchLocked(s *Session, w *watch) {
-	delete(s.watched, w.name)
-	delete(w.sessions, s)
-	if len(w.sessions) == 0 {
-		w.stop()
-		delete(b.watches, w.name)
-		w.answerLocked() // there may be no look any more
-	}
+// watcher is a session as a watching.Watcher.
+type watcher struct{ s *Session }
+
+// Watching implements watching.Watcher.
+func (w watcher) Watching(id uint64) {
+	w.s.b.mu.Lock()
+	defer w.s.b.mu.Unlock()
+	w.s.emitLocked(Done{ID: id})
 }
 
-// answerLocked answers those who waited for the first look.
-func (w *watch) answerLocked() {
-	asked := w.asked
-	w.looked, w.asked = true, nil
-	for _, a := range asked {
-		a.sess.emitLocked(Done{ID: a.id})
+// Unlocked implements watching.Watcher.
+func (w watcher) Unlocked(name string, c lock.EndCause, f lock.Fence) {
+	w.s.b.mu.Lock()
+	defer w.s.b.mu.Unlock()
+	if _, still := w.s.watched[name]; still {
+		w.s.emitLocked(Unlocked{Name: name, Cause: c, Fence: f})
 	}
 }
 
-// tellLocked tells the end of a hold. Before the first look nothing is promised.
-func (w *watch) tellLocked(c lock.EndCause, f lock.Fence) {
-	if !w.looked {
+// tellEnd tells who watches of a hold that this replica gave back.
+func (b *Broker) tellEnd(h *handover) {
+	if h.err != nil || h.r.Remaining > 0 || h.r.Fence == 0 || b.watching.Names() == 0 {
 		return
 	}
-	for s := range w.sessions {
-		s.emitLocked(Unlocked{Name: w.name, Cause: c, Fence: f})
+	cause, id := lock.EndReleased, ""
+	if h.res.HandedOver != 0 {
+		cause = lock.EndHandedOver
 	}
+	if h.r.Kind == lock.Semaphore {
+		id = lock.PermitsOf(h.r.Owner)
+	}
+	b.watching.Ended(h.r.Name, cause, h.r.Fence, id)
 }

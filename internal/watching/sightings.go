@@ -1,7 +1,6 @@
-package broker
+package watching
 
 import (
-	"context"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -11,6 +10,12 @@ import (
 )
 
 const (
+	// longestPause and deafPause are the times between two looks at a name of which nothing is heard: while messages are
+	// heard, and while they are not.
+	longestPause = 10 * time.Second
+	deafPause    = time.Second
+	// failurePause is the time to the next look after one that failed.
+	failurePause = 500 * time.Millisecond
 	// lookSpacing is the time between two looks at a name that changes all the time.
 	lookSpacing = 5 * time.Millisecond
 	// doubtTime is how long the end of a hold that was only seen may still be told by who brought it about. A message of
@@ -23,7 +28,7 @@ const (
 	maxLoose = 1024
 )
 
-// sightings is what a watch knows of the holds of its name. Broker.mu guards all fields.
+// sightings is what a watch knows of the holds of its name. The watch's mu guards all fields.
 //
 // The end of a hold comes to be known in up to three ways: this replica ended it, a message tells of it, and it is
 // not to be seen any more. Whichever comes first is told, and the others are recognised: by the fence; by the ID, for
@@ -112,85 +117,6 @@ func (r *recentHolds) forget(id string) {
 	delete(r.old, id)
 }
 
-// observe looks at a watched name whenever it may have changed without a message.
-func (b *Broker) observe(ctx context.Context, w *watch) {
-	stop := b.store.Watch(w.name, func(n lock.Notice) { b.noticed(w, n) })
-	defer stop()
-	if b.deaf(w) { // what is told from the first look on is exact if it is heard
-		w.rest(ctx, blindPollInterval)
-	}
-	for ctx.Err() == nil {
-		before := b.beginLook(w)
-		st, err := b.store.See(ctx, w.name)
-		pause := retryPause * 10
-		if err != nil {
-			b.unseen(w, before)
-		} else {
-			pause = b.saw(w, before, st)
-		}
-		w.rest(ctx, pause)
-		w.rest(ctx, time.Until(before.at.Add(lookSpacing)))
-	}
-}
-
-// rest waits until something happened, but not longer than a time.
-func (w *watch) rest(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.wake:
-	case <-ctx.Done():
-	}
-}
-
-func (b *Broker) deaf(w *watch) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return w.deaf
-}
-
-// noticed takes note of what the store tells, and has the name looked at.
-func (b *Broker) noticed(w *watch, n lock.Notice) {
-	b.mu.Lock()
-	switch n.What {
-	case lock.NoticeEnded:
-		w.endedLocked(n.Cause, n.Fence, n.Hold)
-	case lock.NoticeListening:
-		w.deaf = false
-	case lock.NoticeDeaf:
-		w.deaf, w.blind = true, true
-	case lock.NoticeFlushed:
-		w.flushed = true
-	default: // the look tells
-	}
-	b.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// tellEndLocked tells who watches of a hold that this replica gave back.
-func (b *Broker) tellEndLocked(h *handover) {
-	w := b.watches[h.r.Name]
-	if w == nil || h.err != nil || h.r.Remaining > 0 || h.r.Fence == 0 {
-		return
-	}
-	cause := lock.EndReleased
-	if h.res.HandedOver != 0 {
-		cause = lock.EndHandedOver
-	}
-	id := ""
-	if h.r.Kind == lock.Semaphore {
-		id = lock.PermitsOf(h.r.Owner)
-	}
-	w.endedLocked(cause, h.r.Fence, id)
-}
-
 // endedLocked tells the end of a hold that somebody brought about, unless it was told before.
 func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string) {
 	switch {
@@ -230,9 +156,9 @@ type look struct {
 	blind, flushed, forced bool
 }
 
-func (b *Broker) beginLook(w *watch) look {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (w *watch) beginLook() look {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	before := look{at: time.Now(), last: w.last, blind: w.blind || w.deaf, flushed: w.flushed, forced: w.forced}
 	w.blind, w.flushed, w.forced = false, false, false
 	return before
@@ -240,18 +166,18 @@ func (b *Broker) beginLook(w *watch) look {
 
 // unseen takes note that a name could not be looked at. If that is the first look it counts as held: whoever watches
 // it would rather hear of an unlock that may not have been than miss one.
-func (b *Broker) unseen(w *watch, before look) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (w *watch) unseen(before look) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.blind, w.flushed, w.forced = w.blind || before.blind, w.flushed || before.flushed, w.forced || before.forced
 	w.assumed = w.assumed || !w.looked
 	w.answerLocked()
 }
 
 // saw compares what is seen with what was seen before, tells what ended meanwhile, and says when to look again.
-func (b *Broker) saw(w *watch, before look, st lock.Sight) time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (w *watch) saw(before look, st lock.Sight) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	now := time.Now()
 	held := w.heldLocked(before, st)
 	if w.seen == nil {
@@ -391,9 +317,9 @@ func (w *watch) matchLocked(h seenHold) bool {
 
 // pauseLocked is the time to the next look if nothing is heard before.
 func (w *watch) pauseLocked(st lock.Sight, now time.Time) time.Duration {
-	pause := pollInterval
+	pause := longestPause
 	if !st.Tracked || w.deaf {
-		pause = blindPollInterval
+		pause = deafPause
 	}
 	pause -= rand.N(pause / 4) // not all names at once
 	for _, h := range st.Holds {

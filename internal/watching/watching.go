@@ -1,0 +1,281 @@
+// Package watching tells who watches a name of each end of a hold.
+//
+// # What it promises
+//
+// From the answer to Watch on, each end of a hold of the name is told once, with its cause and, if lockd gave one, its
+// fence: whoever ended it, on whichever replica, and also if nobody tells of it, as of a lease that runs out. Ends of one
+// name are told in the order in which they come to be known.
+//
+// # What it does not promise
+//
+// While messages of the store are not heard, ends may be told late, and several as one. Watching holds nothing up: who
+// watches must not delay what it is told.
+package watching
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Watcher is who watches names. Its methods may be called until a moment after Unwatch.
+type Watcher interface {
+	// Watching answers a call of Watch.
+	Watching(id uint64)
+	// Unlocked tells the end of a hold of a name. The fence is 0 if it is not known.
+	Unlocked(name string, c lock.EndCause, f lock.Fence)
+}
+
+// Store is what watching asks of a lock.Store.
+type Store interface {
+	Watch(name string, notify func(lock.Notice)) (stop func())
+	See(ctx context.Context, name string) (lock.Sight, error)
+}
+
+// Hub knows which names are watched, and by whom. Watch and Unwatch of one Watcher are not called at the same time.
+type Hub struct {
+	store Store
+	ctx   context.Context
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+	size  atomic.Int64 // of names
+
+	mu    sync.Mutex // guards names; locked before watch.mu
+	names map[string]*watch
+}
+
+// New makes a Hub. Close ends it.
+func New(store Store) *Hub {
+	ctx, stop := context.WithCancel(context.Background())
+	return &Hub{store: store, ctx: ctx, stop: stop, names: make(map[string]*watch)}
+}
+
+// Close ends all watches and waits until nobody is told anything any more.
+func (h *Hub) Close() {
+	h.stop()
+	h.mu.Lock()
+	for _, w := range h.names {
+		w.await()
+	}
+	h.mu.Unlock()
+	h.wg.Wait()
+}
+
+// Names is how many names are watched.
+func (h *Hub) Names() int { return int(h.size.Load()) }
+
+// Watch has a Watcher told of the ends of holds of a name from its answer on. The answer comes when the name was looked at.
+func (h *Hub) Watch(name string, to Watcher, id uint64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.names[name]
+	if w == nil {
+		ctx, stop := context.WithCancel(h.ctx)
+		w = &watch{hub: h, name: name, stop: stop, wake: make(chan struct{}, 1)}
+		w.deaf = true
+		h.names[name] = w
+		h.size.Add(1)
+		h.wg.Go(func() { w.observe(ctx) })
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.to, to) {
+		w.to = append(slices.Clip(w.to), to) // who is to be told of earlier ends keeps its list
+	}
+	if a := (asked{to, id}); w.looked {
+		w.sayLocked(news{to: []Watcher{to}, answers: []asked{a}})
+	} else {
+		w.asked = append(w.asked, a)
+	}
+}
+
+// Unwatch ends that. It is no error if there is no watch.
+func (h *Hub) Unwatch(name string, to Watcher) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := h.names[name]
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.to = slices.DeleteFunc(slices.Clone(w.to), func(o Watcher) bool { return o == to })
+	if len(w.to) == 0 {
+		w.stop()
+		delete(h.names, name)
+		h.size.Add(-1)
+		w.answerLocked() // there may be no look any more
+	}
+}
+
+// Ended tells of a hold that this replica ended: a permit's ID is given, or else its fence. It costs nothing while nobody
+// watches anything.
+func (h *Hub) Ended(name string, c lock.EndCause, f lock.Fence, id string) {
+	if h.size.Load() == 0 {
+		return
+	}
+	h.mu.Lock()
+	w := h.names[name]
+	h.mu.Unlock()
+	if w != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.endedLocked(c, f, id)
+	}
+}
+
+// watch is a watched name. One goroutine looks for what nobody tells, such as a lease that runs out; see sightings.go.
+type watch struct {
+	hub  *Hub
+	name string
+	stop context.CancelFunc
+	wake chan struct{} // size 1
+
+	mu      sync.Mutex // guards the fields below
+	to      []Watcher  // never changed in place
+	looked  bool       // once, so that what happens from now on is noticed
+	asked   []asked    // to be answered then
+	news    []news     // to be told
+	telling bool       // somebody tells them
+	sightings
+}
+
+// asked is a call of Watch that was not answered yet.
+type asked struct {
+	to Watcher
+	id uint64
+}
+
+// news are answers, or the end of a hold.
+type news struct {
+	to      []Watcher
+	answers []asked
+	cause   lock.EndCause
+	fence   lock.Fence
+}
+
+// await waits for whoever has the mutex. The next one sees that the hub is closed.
+func (w *watch) await() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+}
+
+// answerLocked answers those who waited for the first look.
+func (w *watch) answerLocked() {
+	if len(w.asked) > 0 {
+		w.sayLocked(news{answers: w.asked})
+	}
+	w.looked, w.asked = true, nil
+}
+
+// tellLocked tells the end of a hold. Before the first look nothing is promised.
+func (w *watch) tellLocked(c lock.EndCause, f lock.Fence) {
+	if w.looked {
+		w.sayLocked(news{to: w.to, cause: c, fence: f})
+	}
+}
+
+// sayLocked has something told in a goroutine that may wait for those who are told.
+func (w *watch) sayLocked(n news) {
+	if len(n.to) == 0 && len(n.answers) == 0 || w.hub.ctx.Err() != nil {
+		return
+	}
+	w.news = append(w.news, n)
+	if !w.telling {
+		w.telling = true
+		w.hub.wg.Go(w.tell)
+	}
+}
+
+func (w *watch) tell() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.news) > 0 {
+		all := w.news
+		w.news = nil
+		w.mu.Unlock()
+		for _, n := range all {
+			w.tellOne(n)
+		}
+		w.mu.Lock()
+	}
+	w.telling = false
+}
+
+func (w *watch) tellOne(n news) {
+	for _, a := range n.answers {
+		a.to.Watching(a.id)
+	}
+	if n.answers != nil {
+		return
+	}
+	for _, to := range n.to {
+		to.Unlocked(w.name, n.cause, n.fence)
+	}
+}
+
+// observe looks at the name whenever it may have changed without a message.
+func (w *watch) observe(ctx context.Context) {
+	stop := w.hub.store.Watch(w.name, w.noticed)
+	defer stop()
+	if w.isDeaf() { // what is told from the first look on is exact if it is heard
+		w.rest(ctx, deafPause)
+	}
+	for ctx.Err() == nil {
+		before := w.beginLook()
+		st, err := w.hub.store.See(ctx, w.name)
+		pause := failurePause
+		if err != nil {
+			w.unseen(before)
+		} else {
+			pause = w.saw(before, st)
+		}
+		w.rest(ctx, pause)
+		w.rest(ctx, time.Until(before.at.Add(lookSpacing)))
+	}
+}
+
+// rest waits until something happened, but not longer than a time.
+func (w *watch) rest(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.wake:
+	case <-ctx.Done():
+	}
+}
+
+func (w *watch) isDeaf() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.deaf
+}
+
+// noticed takes note of what the store tells, and has the name looked at.
+func (w *watch) noticed(n lock.Notice) {
+	w.mu.Lock()
+	switch n.What {
+	case lock.NoticeEnded:
+		w.endedLocked(n.Cause, n.Fence, n.Hold)
+	case lock.NoticeListening:
+		w.deaf = false
+	case lock.NoticeDeaf:
+		w.deaf, w.blind = true, true
+	case lock.NoticeFlushed:
+		w.flushed = true
+	default: // the look tells
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
