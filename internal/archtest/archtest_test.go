@@ -61,7 +61,7 @@ var reach = []struct {
 		why: "a majority is formed of any stores",
 	},
 	{
-		pkg: "internal/watchdog", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, core},
+		pkg: "internal/watchdog", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, core, watch},
 		why: "renewal works with any store",
 	},
 	{
@@ -69,7 +69,7 @@ var reach = []struct {
 		why: "adapters do not know each other",
 	},
 	{
-		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, stubs},
+		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, watch, stubs},
 		why: "adapters do not know each other",
 	},
 	{

@@ -89,12 +89,12 @@ func (o *oracle) endedAt(t *told, at time.Time) {
 	}
 }
 
-// goesOn takes an ended back: the hold was counted down only.
-func (o *oracle) goesOn(t *told) {
+// goesOn takes an ended back: the hold was counted down only, and what remains lasts so long.
+func (o *oracle) goesOn(t *told, until time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	t.ended = time.Time{}
-	t.log += fmt.Sprint("\n   ", time.Now().Format(clock), " goes on")
+	t.ended, t.until = time.Time{}, until
+	t.log += fmt.Sprint("\n   ", time.Now().Format(clock), " goes on until ", until.Format(clock))
 }
 
 // verdict lists what cannot be: two holders at once, and fences that do not rise.

@@ -397,7 +397,7 @@ func (a *actor) counted(r *request, e broker.Released) {
 	}
 	m.leaving--
 	m.count = remaining
-	if r.inner { // what remains may not be renewed
+	if r.hold.Kind == lock.Read { // what remains may not be renewed
 		m.autos = m.autos[:min(int(remaining), len(m.autos))]
 		m.auto = slices.Contains(m.autos, true)
 	}
@@ -408,8 +408,13 @@ func (a *actor) counted(r *request, e broker.Released) {
 	case remaining == 0:
 		delete(a.mine, r.hold)
 	case m.released && m.leaving < m.count && !a.left:
+		// It was not trusted since the release was asked for. What was granted meanwhile may be what was given back.
 		m.released = false
-		a.s.o.goesOn(m.told)
+		until := time.Now()
+		if m.shorter == 0 {
+			until = e.Validity.Until
+		}
+		a.s.o.goesOn(m.told, until)
 	}
 }
 
