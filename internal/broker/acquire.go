@@ -35,9 +35,14 @@ type Item struct {
 // once more; if that fails too the answer is ErrOutcomeUnknown and whatever was taken is given back. A request that
 // had to wait is not ended by a store that cannot be reached.
 func (s *Session) Acquire(id uint64, req AcquireRequest) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.requestLocked(id, req)
+}
+
+// requestLocked is Acquire.
+func (s *Session) requestLocked(id uint64, req AcquireRequest) {
 	b := s.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	err := s.admitLocked(id)
 	if err == nil {
 		err = b.checkAcquire(req)

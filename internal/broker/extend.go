@@ -36,7 +36,9 @@ type extension struct {
 // With an unknown outcome the lease is what it was, and ends somewhere between its old and its new time. The client counts
 // with the earlier one.
 func (s *Session) Extend(id uint64, req ExtendRequest) {
-	s.withLease(id, req.Hold, s.b.checkLease(req.Lease), func(l *Lease) error {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.withLeaseLocked(id, req.Hold, s.b.checkLease(req.Lease), func(l *Lease) error {
 		if len(l.ops) > 0 || req.MayShorten {
 			asked := time.Now()
 			return l.requestLocked(func() { s.b.extend(l, id, req, asked) })

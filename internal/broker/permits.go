@@ -17,11 +17,18 @@ type ReleaseRequest struct {
 // answer is Released or Failed. Repeating it gives nothing more back. An error of the store says that lockd goes on giving
 // them back in the background, so the hold has no more than it was to keep from now on.
 func (s *Session) ReleasePermits(id uint64, req ReleaseRequest) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.releaseLocked(id, req)
+}
+
+// releaseLocked is ReleasePermits.
+func (s *Session) releaseLocked(id uint64, req ReleaseRequest) {
 	if req.Keep == 0 {
-		s.Release(id, req.Hold)
+		s.releaseAllLocked(id, req.Hold)
 		return
 	}
-	s.withLease(id, req.Hold, checkKeep(req.Hold.Kind, req.Keep), func(l *Lease) error {
+	s.withLeaseLocked(id, req.Hold, checkKeep(req.Hold.Kind, req.Keep), func(l *Lease) error {
 		asked := time.Now()
 		return l.requestLocked(func() { s.b.releasePermits(l, id, req.Keep, asked) })
 	})

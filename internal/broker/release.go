@@ -12,7 +12,14 @@ import (
 // the release is repeated; ErrOutcomeUnknown says that it was in vain so far, and goes on in the background until the
 // lease has ended by itself.
 func (s *Session) Release(id uint64, h Hold) {
-	s.withLease(id, h, nil, func(l *Lease) error {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	s.releaseAllLocked(id, h)
+}
+
+// releaseAllLocked is Release.
+func (s *Session) releaseAllLocked(id uint64, h Hold) {
+	s.withLeaseLocked(id, h, nil, func(l *Lease) error {
 		if l.count == 1 && len(l.ops) == 0 {
 			s.b.startReleaseLocked(l, id)
 			return nil
@@ -22,11 +29,9 @@ func (s *Session) Release(id uint64, h Hold) {
 	})
 }
 
-// withLease begins an operation on the lease that h names, or answers why it cannot. op is called with Broker.mu held.
-func (s *Session) withLease(id uint64, h Hold, err error, op func(*Lease) error) {
+// withLeaseLocked begins an operation on the lease that h names, or answers why it cannot.
+func (s *Session) withLeaseLocked(id uint64, h Hold, err error, op func(*Lease) error) {
 	b := s.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if admit := s.admitLocked(id); admit != nil {
 		err = admit
 	}

@@ -124,14 +124,6 @@ func (s *Session) Cause() error {
 	return s.cause
 }
 
-// Hear takes note of a sign of life. It also makes the Keeper renew the leases, if the last time is long enough ago:
-// what is renewed just after a sign of life lasts longest.
-func (s *Session) Hear() {
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	s.hearLocked()
-}
-
 func (s *Session) hearLocked() {
 	s.heard = time.Now()
 	if s.heard.Before(s.hurryAt) {
@@ -217,10 +209,14 @@ func (s *Session) Heartbeat(id, sentID uint64) {
 func (s *Session) Refuse(id uint64, err error) {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
+	s.hearLocked()
+	s.refuseLocked(id, err)
+}
+
+func (s *Session) refuseLocked(id uint64, err error) {
 	if s.ended {
 		return
 	}
-	s.hearLocked()
 	s.ids.use(id)
 	s.emitLocked(Failed{ID: id, Err: err})
 }

@@ -156,10 +156,10 @@ func toItem(name string, a asked) (broker.Item, error) {
 	return i, nil
 }
 
-func toRelease(r *lockdv1.Release) (broker.ReleaseRequest, error) {
+func toRelease(r *lockdv1.Release) broker.ReleaseRequest {
 	return broker.ReleaseRequest{Keep: r.GetKeep(), Hold: broker.Hold{
 		Name: r.GetName(), Kind: toKind(r.GetKind()), Holder: r.GetHolder(), Fence: lock.Fence(r.GetFence()),
-	}}, nil
+	}}
 }
 
 func toExtend(e *lockdv1.Extend) (broker.ExtendRequest, error) {

@@ -54,7 +54,7 @@ type Server struct {
 	clients   *grpc.Server
 	operators *grpc.Server
 	health    *health.Server
-	streams   sync.WaitGroup // the goroutines that read streams
+	streams   sync.WaitGroup // the goroutines that read and write streams
 
 	mu       sync.Mutex // held while draining begins or ends; before Broker.mu
 	stopping bool       // for good
@@ -67,7 +67,7 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	s := &Server{health: health.NewServer()}
 	s.clients = grpc.NewServer(serverOptions(cfg, m.unary(log), admit(b))...)
 	s.operators = grpc.NewServer(serverOptions(cfg, m.unary(log))...)
-	lockdv1.RegisterSessionServiceServer(s.clients, &sessionService{cfg: cfg, b: b, log: log, metrics: m, readers: &s.streams})
+	lockdv1.RegisterSessionServiceServer(s.clients, &sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	lockdv1.RegisterAdminServiceServer(s.clients, noAdminService{})
 	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{b: b, drainWindow: cfg.DrainWindow, server: s, log: log})

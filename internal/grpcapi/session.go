@@ -29,13 +29,13 @@ type (
 		b       *broker.Broker
 		log     *zap.Logger
 		metrics *metrics
-		readers *sync.WaitGroup
+		workers *sync.WaitGroup
 	}
 )
 
-// Session serves one stream. Three goroutines take part: a reader that hands messages to the broker, this one, which
-// waits for what ends the stream, and a writer that lives only while there is something to write. So neither a
-// client that does not read nor one that does not write can keep the stream from being closed.
+// Session serves one stream. Three goroutines take part: a reader that hands messages to the broker, a writer that sends
+// what the broker answers, and this one, which waits for what ends the stream. So neither a client that does not read nor
+// one that does not write can keep the stream from being closed.
 func (h *sessionService) Session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
@@ -44,8 +44,11 @@ func (h *sessionService) Session(stream sessionStream) error {
 		return toStatus(err)
 	}
 	defer slot.Leave()
-	c := &conn{stream: stream, b: h.b, log: h.log, slot: slot, opened: make(chan error, 1), closed: make(chan error, 1)}
-	h.readers.Go(c.read)
+	c := &conn{
+		stream: stream, b: h.b, log: h.log, slot: slot, opened: make(chan error, 1), closed: make(chan error, 1),
+		last: make(chan *lockdv1.SessionResponse, 1), broken: make(chan error, 1), done: make(chan struct{}),
+	}
+	h.workers.Go(c.read)
 	timer := time.NewTimer(h.cfg.OpenTimeout)
 	defer timer.Stop()
 	select {
@@ -60,6 +63,8 @@ func (h *sessionService) Session(stream sessionStream) error {
 		c.sess.End(err)
 		return err
 	}
+	defer close(c.last)
+	h.workers.Go(c.write)
 	return c.serve()
 }
 
@@ -75,6 +80,15 @@ type conn struct {
 	sess    *broker.Session
 	openID  uint64 // the request id of Open
 	batches bool   // the client understands ResponseBatch
+
+	// Of the reader.
+	turn  []broker.Request // collected from the message at hand
+	heard bool             // the message at hand was told to the session as a sign of life
+
+	// Of the writer.
+	last   chan *lockdv1.SessionResponse // size 1: what is to be sent last, or nil; closed when the stream is over
+	broken chan error                    // size 1: why the writer ended before it was told to
+	done   chan struct{}                 // closed when the writer has ended
 }
 
 // read passes the client's messages to the broker until the stream ends, and then ends the session: the handler may
@@ -153,77 +167,68 @@ func (c *conn) greeting() *lockdv1.SessionResponse {
 	}
 }
 
-// serve writes what the outbox has until the session or the stream ends.
+// serve waits until the session or the stream ends.
 func (c *conn) serve() error {
-	var writer chan error // closed by the running writer; nil if none runs
 	for {
 		select {
-		case <-c.wakeUnless(writer):
-			writer = c.write(nil)
-		case err := <-writer:
-			writer = nil
-			if err != nil {
-				c.sess.End(err)
-			}
+		case err := <-c.broken:
+			c.sess.End(err)
 		case err := <-c.closed:
 			if err != nil {
 				return toStatus(err)
 			}
 			c.closed = nil
 		case <-c.sess.Done():
-			return c.finish(writer)
+			return c.finish()
 		}
 	}
 }
 
-// wakeUnless is the outbox's signal while no writer runs.
-func (c *conn) wakeUnless(writer chan error) <-chan struct{} {
-	if writer != nil {
-		return nil
-	}
-	return c.sess.Outbox().Wake()
-}
-
-// finish writes what is left and says why the stream ends, if the client reads it in time.
-func (c *conn) finish(writer chan error) error {
+// finish has the writer send what is left and say why the stream ends, if the client reads it in time.
+func (c *conn) finish() error {
 	timer := time.NewTimer(flushTime)
 	defer timer.Stop()
 	err := toStatus(c.sess.Cause())
-	if writer != nil {
-		select {
-		case <-writer:
-		case <-timer.C:
-			return err
-		}
-	}
 	var last *lockdv1.SessionResponse
 	if err != nil {
 		last = &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Closing{
 			Closing: &lockdv1.Closing{Status: status.Convert(err).Proto()},
 		}}
 	}
+	c.last <- last
 	select {
-	case <-c.write(last):
+	case <-c.done:
 	case <-timer.C:
 	}
 	return err
 }
 
-// write starts a writer that sends the outbox's events, and a last message if there is one, and then reports on the
-// returned channel.
-func (c *conn) write(last *lockdv1.SessionResponse) chan error {
-	done := make(chan error, 1)
-	go func() { done <- c.writeAll(last) }()
-	return done
+// write sends what the outbox has until it is told what comes last, or that the stream is over.
+func (c *conn) write() {
+	defer close(c.done)
+	for {
+		select {
+		case <-c.sess.Outbox().Wake():
+			if err := c.writeAll(); err != nil {
+				c.broken <- err
+				return
+			}
+		case last, ok := <-c.last:
+			if ok && c.writeAll() == nil && last != nil {
+				_ = c.stream.Send(last) // the client may have gone
+			}
+			return
+		}
+	}
 }
 
 // writeAll converts and sends some events at a time: what the client does not read stays small, and remaining times are
 // told as they are when a message is sent.
-func (c *conn) writeAll(last *lockdv1.SessionResponse) error {
+func (c *conn) writeAll() error {
 	for {
 		events := c.sess.Outbox().TakeSome(batchSize, batchBytes)
 		if len(events) == 0 {
-			break
+			return nil
 		}
 		for _, m := range c.frames(events) {
 			if err := c.stream.Send(m); err != nil {
@@ -231,10 +236,6 @@ func (c *conn) writeAll(last *lockdv1.SessionResponse) error {
 			}
 		}
 	}
-	if last == nil {
-		return nil
-	}
-	return c.stream.Send(last)
 }
 
 // frames are the messages for some events: a batch if the client understands it.
