@@ -38,7 +38,7 @@ func (a *App) build() error {
 	if err != nil {
 		return err
 	}
-	keeper := watchdog.New(store, a.log, reg)
+	keeper := watchdog.New[*broker.Lease](store, a.log, reg)
 	a.cleanups.add("watchdog", closeTimeout, func(context.Context) error { keeper.Close(); return nil })
 
 	a.broker = broker.New(brokerConfig(a.cfg), store, keeper, a.log, reg)

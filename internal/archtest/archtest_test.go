@@ -61,7 +61,7 @@ var reach = []struct {
 		why: "a majority is formed of any stores",
 	},
 	{
-		pkg: "internal/watchdog", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, core, watch},
+		pkg: "internal/watchdog", not: []string{grpc, redis, yaml, module}, even: []string{words, logs},
 		why: "renewal works with any store",
 	},
 	{

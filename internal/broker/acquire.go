@@ -208,11 +208,10 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 		l.q.holdLocked(l)
 		w.sess.leases[l.key()] = l
 		b.order.leases.ReplaceOrInsert(l)
-		w.sess.autoLocked(l)
 		w.sess.listLocked(l)
 		b.metrics.held.WithLabelValues(l.kind.String()).Inc()
 		b.metrics.leases.Inc()
-		b.keeper.Keep(l, l.until)
+		l.keepLocked()
 		ls = append(ls, l)
 		if i == 0 {
 			told.Hold = l.hold()

@@ -91,7 +91,7 @@ func TestALeaseCostsLessThanAKibibyteAndItsEndGivesItBack(t *testing.T) {
 	const leases, limit = 10000, 1024
 	store := newGenerous(t)
 	reg := prometheus.NewRegistry()
-	dog := watchdog.New(store, zap.NewNop(), reg)
+	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
 	defer dog.Close()
 	b := broker.New(testConfig(), store, dog, zap.NewNop(), reg)
 	defer func() { _ = b.Close(context.Background()) }()

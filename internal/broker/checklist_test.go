@@ -287,7 +287,7 @@ func (r *registry) size() int {
 // registered is a replica that tells what its Keeper keeps.
 func (w *world) registered() (*world, *registry) {
 	reg := prometheus.NewRegistry()
-	dog := watchdog.New(w.store, zap.NewNop(), reg)
+	dog := watchdog.New[*broker.Lease](w.store, zap.NewNop(), reg)
 	kept := &registry{Keeper: dog, kept: make(map[*broker.Lease]bool)}
 	there := &world{t: w.t, store: w.store, b: broker.New(testConfig(), w.store, kept, zap.NewNop(), reg)}
 	w.t.Cleanup(func() {

@@ -42,10 +42,6 @@ type Limits struct {
 const (
 	// heartbeats is how many heartbeats a client sends in a session TTL.
 	heartbeats = 3
-	// soonestPart is the part of a session TTL for which the smallest validity of many leases is not found out anew.
-	soonestPart = 12
-	// hurrySpread is the part of a session TTL over which the renewals after a sign of life are spread.
-	hurrySpread = 10
 	// clientNameBytes bounds the name a client gives itself.
 	clientNameBytes = 128
 	// maxLabels and labelBytes bound the labels of a client.

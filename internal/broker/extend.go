@@ -104,7 +104,7 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error
 func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error) {
 	e := extension{
 		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, levels: slices.Clone(l.levels), noted: func(error) {},
-		r: lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen},
+		r: l.verification(),
 	}
 	if l.over {
 		return e, lock.ErrNotHeld
@@ -132,9 +132,8 @@ func (l *Lease) shorteningLocked(e extension) {
 				l.levels[i].until = until
 			}
 		}
-		l.sess.autoLocked(l)
 	}
-	l.b.keeper.Keep(l, l.until)
+	l.keepLocked()
 }
 
 // autoEndLocked is until when an auto lease is renewed.
@@ -153,7 +152,7 @@ func (b *Broker) extendedLocked(e extension, err error) {
 		s.emitLocked(Failed{ID: e.id, Err: lock.ErrNotHeld})
 	case err == nil:
 		l.changeLocked(e)
-		b.keeper.Keep(l, l.until)
+		l.keepLocked()
 		s.emitLocked(Extended{ID: e.id, Validity: s.validityLocked(l.until)})
 	case errors.As(err, &gone):
 		l.loseLocked(gone.Reason)
@@ -178,7 +177,6 @@ func (l *Lease) changeLocked(e extension) {
 		l.lastLocked(e.end, 0)
 	}
 	l.makeAutoLocked(e.auto)
-	l.sess.autoLocked(l)
 }
 
 // notShortenedLocked takes note of a shortening that was not done, or perhaps was: then the earlier end stays. An auto
@@ -188,9 +186,9 @@ func (l *Lease) notShortenedLocked(e extension, err error) {
 	if !errors.Is(err, lock.ErrOutcomeUnknown) {
 		l.until, l.levels = e.was, e.levels
 	}
-	l.b.keeper.Keep(l, l.until)
+	l.keepLocked()
 	if l.auto {
-		l.b.keeper.Hurry([]*Lease{l}, 0)
+		l.b.keeper.Hurry([]*Lease{l})
 	}
 }
 

@@ -257,7 +257,7 @@ func start(t *testing.T, cfg broker.Config, store *faults) *world {
 // startOn is start on any store.
 func startOn(t *testing.T, cfg broker.Config, store lock.Store) *world {
 	reg := prometheus.NewRegistry()
-	dog := watchdog.New(store, zap.NewNop(), reg)
+	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
 	w := &world{t: t, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
 	t.Cleanup(func() {
 		if err := w.b.Close(context.Background()); err != nil {

@@ -100,7 +100,7 @@ func (l *lane) answer() {
 // newHot is a broker on a free store.
 func newHot(tb testing.TB) *broker.Broker {
 	store, reg := newFree(tb), prometheus.NewRegistry()
-	dog := watchdog.New(store, zap.NewNop(), reg)
+	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
 	b := broker.New(testConfig(), store, dog, zap.NewNop(), reg)
 	tb.Cleanup(func() { _ = b.Close(context.Background()); dog.Close() })
 	return b

@@ -40,6 +40,8 @@ type Lease struct {
 	suspect    bool      // to be verified before the session is told Safe
 	mayLast    time.Time // in the store, if a call whose outcome is not known yet prolonged it; else zero
 	at         int       // in Session.list
+	slot       uint8     // in Session.earliest; 0 for none
+	mark       lock.Mark // the Keeper's
 	ops        []func()  // operations that touch the hold, one after the other; the first one runs
 }
 
@@ -116,61 +118,6 @@ func (l *Lease) runOps() {
 	l.ops = nil
 }
 
-// Renewal is the store call that would keep the lease now; ok is false when the lease is over. An auto lease is
-// prolonged to one session TTL after its client was last heard, a fixed one is only verified.
-func (l *Lease) Renewal(now time.Time) (r lock.Renewal, ok bool) {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	r = lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
-	if l.auto {
-		r.TTL, r.Level = max(l.sess.heard.Add(l.sess.ttl).Sub(now), 0), l.autoLevel()
-	}
-	return r, !l.over
-}
-
-// Until is the end of the lease's validity.
-func (l *Lease) Until() time.Time {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	return l.until
-}
-
-// Interval is the time between two renewals.
-func (l *Lease) Interval() time.Duration { return l.sess.ttl / heartbeats }
-
-// Name is the lock, for logs.
-func (l *Lease) Name() string { return l.name }
-
-// Renewed takes note of a renewal whose call began at start.
-func (l *Lease) Renewed(start time.Time, r lock.Renewal) {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	if l.over {
-		return
-	}
-	l.seen = laterOf(l.seen, start)
-	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
-		l.stretchLocked(start, r.TTL, r.Level)
-	}
-	l.sess.trustLocked(l)
-}
-
-// Reduced says whether permits were given back since a time. A renewal that began before asks for more than there are.
-func (l *Lease) Reduced(since time.Time) bool {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	return !l.reduced.Before(since)
-}
-
-// Lose ends a lease that is held no more. It does nothing to one that is being released.
-func (l *Lease) Lose(reason lock.LostReason) {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	if !l.over {
-		l.loseLocked(reason)
-	}
-}
-
 func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
 	l.b.noteLossLocked(l, reason)
@@ -229,6 +176,7 @@ func (l *Lease) overLocked() {
 	l.sess.weight -= upkeepOf(l.permits)
 	l.b.order.leases.Delete(l)
 	l.sess.unlistLocked(l)
+	l.sess.countLocked(l)
 	l.sess.trustLocked(l)
 }
 
@@ -243,7 +191,7 @@ func (b *Broker) freeLocked(l *Lease) {
 // verifyGoneLocked ends a lease whose hold a store call did not find. The store says why when it is asked to verify the hold.
 // Broker.mu is free meanwhile.
 func (l *Lease) verifyGoneLocked() {
-	r := lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
+	r := l.verification()
 	reason := lock.LostForced
 	l.b.mu.Unlock()
 	l.b.store.Renew(l.b.ctx, []lock.Renewal{r}, func(_ int, err error) {

@@ -125,7 +125,7 @@ func (l *Lease) distrustLocked() (done func(gone, there bool)) {
 	set := func(v level) {
 		l.levels[last] = v
 		l.sumLocked()
-		l.b.keeper.Keep(l, l.until)
+		l.keepLocked()
 	}
 	set(level{})
 	return func(gone, there bool) {
@@ -133,6 +133,7 @@ func (l *Lease) distrustLocked() (done func(gone, there bool)) {
 		case l.over:
 		case gone:
 			l.levels = l.levels[:last]
+			l.sess.countLocked(l)
 		case there:
 			set(was)
 		}

@@ -90,7 +90,7 @@ func (b *Broker) verifyLocked() {
 			}
 			all = append(all, l)
 		}
-		b.keeper.Hurry(all, 0)
+		b.keeper.Hurry(all)
 	}
 	b.marking = false
 	for _, s := range b.sessions {
@@ -130,7 +130,7 @@ func (b *Broker) forced(name string) {
 	case name == "": // one that has just begun or goes on
 		b.recountAgain = true
 	case q != nil:
-		b.keeper.Hurry(q.leasesLocked(), 0)
+		b.keeper.Hurry(q.leasesLocked())
 	}
 }
 
@@ -157,7 +157,7 @@ func (b *Broker) recount() {
 			if b.ctx.Err() != nil {
 				return
 			}
-			b.keeper.Hurry(some, 0)
+			b.keeper.Hurry(some)
 			b.pause(recountPause)
 		}
 		b.mu.Lock()

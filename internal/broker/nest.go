@@ -93,8 +93,7 @@ func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 		l.onceMoreLocked(a.until(), w.auto)
 		l.seen = laterOf(l.seen, a.start)
 		s := l.sess
-		s.autoLocked(l)
-		b.keeper.Keep(l, l.until)
+		l.keepLocked()
 		s.emitLocked(Granted{ID: w.id, Hold: l.hold(), Validity: s.validityLocked(l.until), Count: l.count, Auto: l.auto})
 	}
 }

@@ -23,13 +23,13 @@ import (
 type multitude struct {
 	*broker.Broker
 	t   *testing.T
-	dog *watchdog.Watchdog
+	dog *watchdog.Watchdog[*broker.Lease]
 }
 
 func newMultitude(t *testing.T, n int) multitude {
 	cfg, reg, store := testConfig(), prometheus.NewRegistry(), memstore.New()
 	cfg.Limits.Sessions, cfg.Limits.QueueLength, cfg.Limits.WaitersPerSession = n+2, n+1, n+1
-	dog := watchdog.New(store, zap.NewNop(), reg)
+	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
 	c := multitude{broker.New(cfg, store, dog, zap.NewNop(), reg), t, dog}
 	waiter := c.open()
 	for i := range n {

@@ -61,7 +61,7 @@ func holding(t *testing.T, leases int, test func(b *broker.Broker, s *broker.Ses
 	t.Helper()
 	store := newGenerous(t)
 	reg := prometheus.NewRegistry()
-	dog := watchdog.New(store, zap.NewNop(), reg)
+	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
 	b := broker.New(testConfig(), store, dog, zap.NewNop(), reg)
 	s, err := b.Open(broker.OpenRequest{})
 	if err != nil {

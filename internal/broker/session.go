@@ -56,9 +56,8 @@ type Session struct {
 	watched   map[string]struct{} // names
 	undoing   int                 // holds with an unknown outcome being cleared up
 	suspects  int                 // leases to be verified before Safe is told
-	soonest   time.Time           // no auto lease's validity ends before; zero if there was none
-	soonestAt time.Time           // when that is found out anew
-	hurrying  bool                // its auto leases are being renewed
+	earliest  *earliest           // end of the validity of an auto lease; nil while there are few
+	mark      lock.Mark           // the Keeper's, of the auto leases
 	unread    bool                // its requests are not read, because it does not read its answers
 	atRisk    bool                // AtRisk was told, Safe was not
 	ended     bool
@@ -130,59 +129,7 @@ func (s *Session) hearLocked() {
 		return
 	}
 	s.hurryAt = s.heard.Add(s.ttl / 4)
-	switch {
-	case s.hurrying || s.b.closed:
-	case len(s.leases) <= pieceSize:
-		s.hurryLocked()
-	default:
-		s.hurrying = true
-		s.b.wg.Go(func() {
-			s.b.mu.Lock()
-			defer s.b.mu.Unlock()
-			s.hurryLocked()
-			s.hurrying = false
-		})
-	}
-}
-
-// wakeLocked makes the Keeper renew the auto leases, in pieces that are spread over a part of the TTL: otherwise all would
-// be renewed in one instant from now on. Whenever a lease is renewed, it lasts until one TTL after the last sign of life.
-func (s *Session) hurryLocked() {
-	auto := make([]*Lease, 0, min(len(s.leases), pieceSize))
-	var p piece
-	spread, all, done := s.ttl/hurrySpread, len(s.leases), 0
-	hurry := func() { s.b.keeper.Hurry(auto, spread*time.Duration(min(done, all))/time.Duration(max(all, 1))) }
-	for _, l := range s.leases {
-		if l.auto {
-			auto = append(auto, l)
-		}
-		if len(auto) == pieceSize {
-			hurry()
-			done += pieceSize
-			auto = auto[:0]
-			p.breakLocked(s.b, pieceSize)
-		}
-	}
-	hurry()
-}
-
-// autoLocked takes note of a lease that may have become an auto lease, or of one that ends earlier.
-func (s *Session) autoLocked(l *Lease) {
-	if until := l.autoUntilLocked(); l.auto && (s.soonest.IsZero() || until.Before(s.soonest)) {
-		s.soonest = until
-	}
-}
-
-// soonestLocked is a moment before which no auto lease's validity ends, zero if there is none. To look at all leases is
-// work, so that is done only from time to time: in between renewals may have made it later than what is told.
-func (s *Session) soonestLocked() time.Time {
-	if now := time.Now(); len(s.leases) <= pieceSize || !now.Before(s.soonestAt) {
-		s.soonest, s.soonestAt = time.Time{}, now.Add(s.ttl/soonestPart)
-		for _, l := range s.leases {
-			s.autoLocked(l)
-		}
-	}
-	return s.soonest
+	s.b.keeper.Heard(&s.mark)
 }
 
 // Unread says whether the session's requests are left unread because its answers are not read. Meanwhile it is not heard,

@@ -107,7 +107,7 @@ func runStorm(t *testing.T, seed uint64, lies bool) (grants int, wrong []string)
 	synctest.Test(t, func(t *testing.T) {
 		s := &storm{t: t, o: newOracle(), store: newChaos(memstore.New(), seed), over: make(chan struct{})}
 		s.store.lies = lies
-		dogs := []*watchdog.Watchdog{s.addReplica(), s.addReplica()}
+		dogs := []*watchdog.Watchdog[*broker.Lease]{s.addReplica(), s.addReplica()}
 		rng := func(n int) *mrand.Rand { return mrand.New(mrand.NewPCG(seed, uint64(n))) } //nolint:gosec // a test
 		for i := range 8 {
 			s.wg.Go(func() { s.beClient(i, rng(10+i)) })
@@ -133,14 +133,14 @@ func runStorm(t *testing.T, seed uint64, lies bool) (grants int, wrong []string)
 	return grants, wrong
 }
 
-func (s *storm) addReplica() *watchdog.Watchdog {
+func (s *storm) addReplica() *watchdog.Watchdog[*broker.Lease] {
 	cfg := testConfig()
 	cfg.SessionTTL, cfg.MaxSessionTTL, cfg.HandoffBurst = longestLease, longestLease, 3
 	l := &cfg.Limits
 	l.LocksPerSession, l.WaitersPerSession, l.WatchesPerSession, l.QueueLength = 8, 6, 2, 12
 	l.MaxLease, l.MaxWait = longestLease, time.Minute
 	reg := prometheus.NewRegistry()
-	dog := watchdog.New(s.store, zap.NewNop(), reg)
+	dog := watchdog.New[*broker.Lease](s.store, zap.NewNop(), reg)
 	s.replicas, s.regs = append(s.replicas, broker.New(cfg, s.store, dog, zap.NewNop(), reg)), append(s.regs, reg)
 	return dog
 }

@@ -27,7 +27,7 @@ type logged struct {
 
 func logging(tb testing.TB, log *zap.Logger) *logged {
 	store, reg := memstore.New(), prometheus.NewRegistry()
-	dog := watchdog.New(store, log, reg)
+	dog := watchdog.New[*broker.Lease](store, log, reg)
 	l := &logged{tb: tb, store: store, b: broker.New(testConfig(), store, dog, log, reg)}
 	tb.Cleanup(func() {
 		if err := l.b.Close(context.Background()); err != nil {

@@ -43,7 +43,7 @@ func start(t testing.TB) *server { return startLogging(t, zap.NewNop()) }
 func startLogging(t testing.TB, log *zap.Logger) *server {
 	reg := prometheus.NewRegistry()
 	store := memstore.New()
-	dog := watchdog.New(store, log, reg)
+	dog := watchdog.New[*broker.Lease](store, log, reg)
 	b := broker.New(broker.Config{
 		Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
 		Limits: broker.Limits{

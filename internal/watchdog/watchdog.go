@@ -3,32 +3,33 @@
 // # What it promises
 //
 // A lease that can be renewed is renewed at every Interval of its own, and ended no later than at the end of its
-// validity if it cannot. Renewals that are due at about the same time share store calls; calls are under way side by
-// side, so a slow one delays its own leases only. A renewal that failed is tried again soon.
+// validity if it cannot. Renewals that are due at about the same time share store calls; calls are under way side
+// by side, so a slow one delays its own leases only. A renewal that failed is tried again soon.
+//
+// The leases of a group are renewed in a round after each sign of life, a little later than the Interval at most if that
+// is awaited. A round is spread over a part of the Interval.
 //
 // # What it does not promise
 //
-// It does not judge whether a client lives: that is in the TTL that broker.Lease asks for.
+// It does not judge whether a client lives: that is in the TTL that a Lease asks for.
 //
 // # How it works
 //
-// One loop and one heap, ordered by what is to be done next for a lease: its renewal or its end. There is no
-// goroutine and no timer for a lease. While a renewal is under way the heap holds the lease's end only.
+// One loop plans everything; there is no goroutine, no timer and no allocation for a lease. Groups (group.go) know whose
+// renewal is due without looking at those whose is not. The end of each validity, and the renewals of leases without a
+// group and of those that failed, are in a wheel (wheel.go). What is due is asked what it needs (batch.go), and renewed by
+// a store call in a goroutine of its own.
 package watchdog
 
 import (
-	"container/heap"
 	"context"
-	"errors"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/observe"
 )
 
 const (
@@ -42,117 +43,178 @@ const (
 	callTimeout = 5 * time.Second
 )
 
-// Watchdog implements broker.Keeper.
-type Watchdog struct {
-	store   lock.Store
+// Lease is what a watchdog has to know of a lease of type L. Many leases share a mutex, so what is asked often is asked of
+// one of them for several: L is comparable, and ls are leases like it.
+type Lease[L any] interface {
+	comparable
+	// Mark is the watchdog's room in the lease.
+	Mark() *lock.Mark
+	// Group is the room in what its group has in common; nil for a lease that is renewed by itself. Only Keep asks.
+	Group() *lock.Mark
+	// Interval is the time between two renewals. It never changes.
+	Interval() time.Duration
+	// Name is for logs.
+	Name() string
+
+	// Renewals says what would keep leases now, and until when each is valid: zero for one that is over.
+	Renewals(now time.Time, ls []L, rs []lock.Renewal, until []time.Time)
+	// Renewed takes note of renewals whose call began at start, and says until when each lease is valid now.
+	Renewed(start time.Time, ls []L, rs []lock.Renewal, until []time.Time)
+	// Reduced says whether a renewal that began at a time asked for more than there is by now.
+	Reduced(since time.Time) bool
+	// Lose ends a lease that is held no more.
+	Lose(reason lock.LostReason)
+}
+
+// Watchdog keeps leases; it is what broker.Keeper asks for.
+type Watchdog[L Lease[L]] struct {
+	store   lock.Holds
 	log     *zap.Logger
 	metrics *metrics
+	epoch   time.Time
 	ctx     context.Context
 	stop    context.CancelFunc
 	wake    chan struct{} // size 1
 	wg      sync.WaitGroup
 
-	mu    sync.Mutex // guards the fields below and all entries; Broker.mu may be held when it is taken, never after
-	heap  entries
-	known map[*broker.Lease]*entry
-	// wakeAt is when the loop looks next. Locks that come and go in between do not wake it.
-	wakeAt time.Time
+	mu         sync.Mutex // guards the fields below; the mutex of the leases may be held when it is taken, never after
+	entries    entries[L]
+	wheel      wheel
+	groups     []*group // by number, from 1 on
+	freeGroups []uint32
+	rounds     timeline // of groups
+	ready      []uint32 // entries to be renewed now
+	wakeAt     moment   // when the loop looks next. Locks that come and go in between do not wake it.
 }
 
 // New starts a watchdog. Close ends it.
-func New(store lock.Store, log *zap.Logger, reg prometheus.Registerer) *Watchdog {
+func New[L Lease[L]](store lock.Holds, log *zap.Logger, reg prometheus.Registerer) *Watchdog[L] {
 	ctx, stop := context.WithCancel(context.Background())
-	w := &Watchdog{
-		store: store, log: log.Named("watchdog"), metrics: newMetrics(reg),
-		ctx: ctx, stop: stop, wake: make(chan struct{}, 1), known: make(map[*broker.Lease]*entry),
+	w := &Watchdog[L]{
+		store: store, log: log.Named("watchdog"), metrics: newMetrics(reg), epoch: time.Now(),
+		ctx: ctx, stop: stop, wake: make(chan struct{}, 1), groups: make([]*group, 1),
 	}
 	w.wg.Go(w.loop)
 	return w
 }
 
 // Close stops all renewals and waits for those under way.
-func (w *Watchdog) Close() {
+func (w *Watchdog[L]) Close() {
 	w.stop()
 	w.wg.Wait()
 }
 
-// Keep begins to keep a lease; see broker.Keeper.
-func (w *Watchdog) Keep(l *broker.Lease, until time.Time) {
+func (w *Watchdog[L]) now() moment { return w.moment(time.Now()) }
+
+func (w *Watchdog[L]) moment(t time.Time) moment { return int64(t.Sub(w.epoch)) }
+
+// Keep begins to keep a lease, or takes note that its validity, which is given, or its group changed.
+func (w *Watchdog[L]) Keep(l L, until time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	e := w.known[l]
-	if e == nil {
-		e = &entry{lease: l, interval: l.Interval(), index: -1, renewAt: time.Now().Add(l.Interval())}
-		w.known[l] = e
+	mark, group := l.Mark(), l.Group()
+	id := uint32(*mark)
+	fresh := id == 0
+	if fresh {
+		id = w.entries.add(entry[L]{lease: l, renewAt: never, slot: outside})
+		*mark = lock.Mark(id)
 	}
-	e.until = until
-	w.planLocked(e)
+	e := w.entries.at(id)
+	e.until = w.moment(until)
+	switch {
+	case group != nil && e.group == 0:
+		e.renewAt = never
+		w.joinLocked(id, e, group)
+	case group == nil && (e.group != 0 || fresh):
+		w.leaveLocked(e)
+		e.renewAt = w.now() + int64(l.Interval())
+	}
+	w.planLocked(id, e)
 }
 
 // Drop ends that.
-func (w *Watchdog) Drop(l *broker.Lease) {
+func (w *Watchdog[L]) Drop(l L) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e := w.known[l]; e != nil {
-		delete(w.known, l)
-		if e.index >= 0 {
-			heap.Remove(&w.heap, e.index)
-		}
-	}
+	w.dropLocked(l)
 }
 
-// Hurry renews leases after a delay. One that has not much longer to live keeps its time if that is earlier. One whose
-// renewal is under way is renewed once more after it.
-func (w *Watchdog) Hurry(ls []*broker.Lease, delay time.Duration) {
+func (w *Watchdog[L]) dropLocked(l L) {
+	mark := l.Mark()
+	id := uint32(*mark)
+	if id == 0 {
+		return
+	}
+	*mark = 0
+	e := w.entries.at(id)
+	w.unlinkLocked(e)
+	w.leaveLocked(e)
+	w.entries.remove(id)
+}
+
+// Hurry renews leases now. One whose renewal is under way is renewed once more after it.
+func (w *Watchdog[L]) Hurry(ls []L) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	at := time.Now().Add(delay)
 	for _, l := range ls {
-		e := w.known[l]
-		switch {
-		case e == nil:
-		case e.busy:
-			e.again = true
-		case at.Before(e.renewAt) || at.Add(e.interval).Before(e.until):
-			e.renewAt = at
-			w.planLocked(e)
+		if id := uint32(*l.Mark()); id != 0 {
+			w.hurryLocked(id, w.entries.at(id))
 		}
 	}
 }
 
-// scheduleLocked puts an entry into the heap, or moves it there.
-func (w *Watchdog) scheduleLocked(e *entry, at time.Time) {
-	e.at = at
-	if e.index < 0 {
-		heap.Push(&w.heap, e)
-	} else {
-		heap.Fix(&w.heap, e.index)
-	}
-	if at.Before(w.wakeAt) {
-		w.wakeAt = at
-		w.signal()
+func (w *Watchdog[L]) hurryLocked(id uint32, e *entry[L]) {
+	switch {
+	case e.busy:
+		e.again = true
+	case !e.ready:
+		e.ready = true
+		w.ready = append(w.ready, id)
+		w.wakeLocked(0)
 	}
 }
 
-func (w *Watchdog) signal() {
+// Heard begins a round of the group with this mark, after a sign of life.
+func (w *Watchdog[L]) Heard(mark *lock.Mark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := uint32(*mark)
+	if n == 0 {
+		return
+	}
+	g := w.groups[n]
+	g.next, g.end, g.heard = 0, 0, true
+	w.roundLocked(n, g, w.now())
+}
+
+// planLocked has an entry looked at when something is to be done for it: its renewal or, if that is under way or its
+// group's, the end of its validity.
+func (w *Watchdog[L]) planLocked(id uint32, e *entry[L]) {
+	at := e.until
+	if !e.busy {
+		at = min(at, e.renewAt)
+	}
+	w.lookAtLocked(id, e, at)
+}
+
+// wakeLocked has the loop look at a time, unless it does so anyway.
+func (w *Watchdog[L]) wakeLocked(at moment) {
+	if at >= w.wakeAt {
+		return
+	}
+	w.wakeAt = at
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (w *Watchdog) loop() {
+func (w *Watchdog[L]) loop() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		var batch batch
-		for _, e := range w.due(time.Now()) {
-			if r, renew := w.handle(e); renew {
-				batch.entries = append(batch.entries, e)
-				batch.renewals = append(batch.renewals, r)
-			}
-		}
-		w.renewAll(batch)
+		w.turn()
+		w.renew(w.ask(w.due()))
 		timer.Reset(w.sleep())
 		select {
 		case <-timer.C:
@@ -163,122 +225,23 @@ func (w *Watchdog) loop() {
 	}
 }
 
-// due takes what is to be handled now from the heap. Renewals that come soon are taken along.
-func (w *Watchdog) due(now time.Time) (due []*entry) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.heap) > 0 && len(due) < maxBatch {
-		e := w.heap[0]
-		early := time.Duration(0)
-		if len(due) > 0 && !e.busy {
-			early = e.interval / batchWindow
-		}
-		if e.at.After(now.Add(early)) {
-			break
-		}
-		heap.Pop(&w.heap)
-		due = append(due, e)
+// turn opens the wheel's slots that have begun.
+func (w *Watchdog[L]) turn() {
+	for done := false; !done; {
+		w.mu.Lock()
+		done = w.turnLocked(w.now())
+		w.mu.Unlock()
 	}
-	return due
 }
 
 // sleep says how long the loop may sleep.
-func (w *Watchdog) sleep() time.Duration {
+func (w *Watchdog[L]) sleep() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now()
-	w.wakeAt = now.Add(time.Hour)
-	if len(w.heap) > 0 {
-		w.wakeAt = w.heap[0].at
+	now := w.now()
+	w.wakeAt = min(now+int64(time.Hour), w.wheel.near.first(), w.wheel.nextSlot(), w.rounds.first())
+	if len(w.ready) > 0 {
+		w.wakeAt = now
 	}
-	return max(w.wakeAt.Sub(now), 0)
-}
-
-// batch is what one call renews.
-type batch struct {
-	entries  []*entry
-	renewals []lock.Renewal
-}
-
-// handle ends a lease whose validity is over, and says whether and how it is to be renewed now.
-func (w *Watchdog) handle(e *entry) (r lock.Renewal, renew bool) {
-	now := time.Now()
-	until := e.lease.Until()
-	if !until.After(now) {
-		w.Drop(e.lease)
-		e.lease.Lose(lock.LostExpired)
-		return r, false
-	}
-	r, held := e.lease.Renewal(now)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.known[e.lease] != e || !held {
-		return r, false
-	}
-	e.until = until
-	if !e.busy && !e.renewAt.After(now.Add(e.interval/batchWindow)) {
-		e.busy, e.start = true, now
-		renew = true
-		w.metrics.lateness.Observe(now.Sub(e.renewAt).Seconds())
-		w.metrics.remaining.Observe(until.Sub(now).Seconds() / (e.interval.Seconds() * 3))
-	}
-	w.planLocked(e)
-	return r, renew
-}
-
-// planLocked schedules what comes next for an entry: its renewal or, if that is under way, the end of its validity.
-func (w *Watchdog) planLocked(e *entry) {
-	at := e.until
-	if !e.busy && e.renewAt.Before(at) {
-		at = e.renewAt
-	}
-	w.scheduleLocked(e, at)
-}
-
-// renewAll sends renewals, in a goroutine of their own.
-func (w *Watchdog) renewAll(due batch) {
-	if len(due.entries) == 0 {
-		return
-	}
-	w.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(w.ctx, callTimeout)
-		defer cancel()
-		w.store.Renew(ctx, due.renewals, func(i int, err error) {
-			w.renewed(due.entries[i], due.renewals[i], err)
-		})
-	})
-}
-
-// renewed takes note of the outcome of one renewal.
-func (w *Watchdog) renewed(e *entry, r lock.Renewal, err error) {
-	var gone *lock.GoneError
-	switch {
-	case err == nil:
-		w.metrics.renewals.WithLabelValues(resultRenewed).Inc()
-		e.lease.Renewed(e.start, r)
-	case errors.As(err, &gone) && !e.lease.Reduced(e.start):
-		w.metrics.renewals.WithLabelValues(resultGone).Inc()
-		w.Drop(e.lease)
-		e.lease.Lose(gone.Reason)
-		return
-	default:
-		w.metrics.renewals.WithLabelValues(resultFailed).Inc()
-		w.log.Debug("renewal failed", zap.String(observe.KeyName, e.lease.Name()), zap.Error(err))
-	}
-	until := e.lease.Until()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.known[e.lease] != e {
-		return
-	}
-	pause := e.interval
-	if err != nil {
-		pause = e.interval / retries
-	}
-	if e.again {
-		pause = 0
-	}
-	e.busy, e.again, e.until = false, false, until
-	e.renewAt = e.start.Add(pause)
-	w.planLocked(e)
+	return max(time.Duration(w.wakeAt-now), 0)
 }

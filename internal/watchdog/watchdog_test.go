@@ -69,7 +69,7 @@ func inBubble(t *testing.T, test func(t *testing.T, store *renewals, b *broker.B
 	synctest.Test(t, func(t *testing.T) {
 		store := &renewals{Store: memstore.New()}
 		reg := prometheus.NewRegistry()
-		dog := watchdog.New(store, zap.NewNop(), reg)
+		dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
 		b := broker.New(broker.Config{
 			Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
 			Limits: broker.Limits{

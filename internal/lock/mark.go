@@ -1,0 +1,5 @@
+package lock
+
+// Mark is room in a lease, or in something that has many, where its keeper notes what it knows of it. Nobody else reads
+// it; 0 at first.
+type Mark uint32

@@ -1,0 +1,69 @@
+package watchdog
+
+import "math"
+
+// moment is a time, in ns since the watchdog began.
+type moment = int64
+
+// never is the time of what nobody plans.
+const never moment = math.MaxInt64
+
+// entry is what the watchdog knows of a lease. Watchdog.mu guards it.
+type entry[L any] struct {
+	lease   L
+	until   moment // validity, as last read
+	renewAt moment // by itself; never if its group's round comes first
+	at      moment // when it is looked at: not later than both, maybe earlier
+	group   uint32 // 0 for a lease that is renewed by itself
+	index   uint32 // in the group
+	next    uint32 // in the wheel's slot, or in the list of free entries
+	prev    uint32
+	slot    int32 // of the wheel, or outside
+	busy    bool  // a renewal is under way
+	again   bool  // renew once more after it
+	ready   bool  // in Watchdog.ready
+}
+
+// chunkSize is how many entries are allocated at once.
+const chunkSize = 1024
+
+// entries are numbered from 1 on. They lie side by side and have one pointer each, which is little work for the garbage
+// collector. The number of a lease that is gone is given to another one.
+type entries[L any] struct {
+	chunks []*[chunkSize]entry[L]
+	used   uint32 // so many were ever in use
+	free   uint32 // the first one that is not in use any more
+	live   int
+	nobody entry[L] // is never written
+}
+
+// at is an entry, or nobody's if there is none with this number any more.
+func (es *entries[L]) at(id uint32) *entry[L] {
+	if int(id/chunkSize) >= len(es.chunks) {
+		return &es.nobody
+	}
+	return &es.chunks[id/chunkSize][id%chunkSize]
+}
+
+func (es *entries[L]) add(e entry[L]) (id uint32) {
+	es.live++
+	if id = es.free; id != 0 {
+		es.free = es.at(id).next
+	} else {
+		es.used++
+		id = es.used
+		if int(id/chunkSize) == len(es.chunks) {
+			es.chunks = append(es.chunks, new([chunkSize]entry[L]))
+		}
+	}
+	*es.at(id) = e
+	return id
+}
+
+func (es *entries[L]) remove(id uint32) {
+	*es.at(id) = entry[L]{next: es.free}
+	es.free = id
+	if es.live--; es.live == 0 && len(es.chunks) > 1 { // let go of what many once needed
+		*es = entries[L]{}
+	}
+}

@@ -1,0 +1,93 @@
+package watchdog
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// crew has leases of one client.
+type crew struct {
+	mu    sync.Mutex // guards all of its leases
+	ttl   time.Duration
+	heard time.Time
+	mark  lock.Mark
+}
+
+// fake is a lease.
+type fake struct {
+	*crew
+	own     lock.Mark
+	alone   bool
+	until   time.Time
+	renewed []time.Time
+	lost    time.Time
+}
+
+func (f *fake) Mark() *lock.Mark { return &f.own }
+
+func (f *fake) Group() *lock.Mark {
+	if f.alone {
+		return nil
+	}
+	return &f.mark
+}
+
+func (f *fake) Interval() time.Duration { return f.ttl / 3 }
+func (f *fake) Name() string            { return "fake" }
+func (f *fake) Reduced(time.Time) bool  { return false }
+
+func (f *fake) Renewals(now time.Time, ls []*fake, rs []lock.Renewal, until []time.Time) {
+	for i, l := range ls {
+		l.mu.Lock()
+		rs[i] = lock.Renewal{TTL: l.heard.Add(l.ttl).Sub(now)}
+		until[i] = l.until
+		l.mu.Unlock()
+	}
+}
+
+func (f *fake) Renewed(start time.Time, ls []*fake, rs []lock.Renewal, until []time.Time) {
+	for i, l := range ls {
+		l.mu.Lock()
+		l.renewed = append(l.renewed, start)
+		if !l.alone {
+			l.until = start.Add(rs[i].TTL)
+		}
+		until[i] = l.until
+		l.mu.Unlock()
+	}
+}
+
+func (f *fake) Lose(lock.LostReason) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lost = time.Now()
+}
+
+// renewer is a store that renews everything.
+type renewer struct{ lock.Holds }
+
+func (renewer) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
+	for i := range rs {
+		done(i, nil)
+	}
+}
+
+func newWatchdog(t testing.TB) *Watchdog[*fake] {
+	w := New[*fake](renewer{}, zap.NewNop(), prometheus.NewRegistry())
+	t.Cleanup(w.Close)
+	return w
+}
+
+func (c *crew) hear(w *Watchdog[*fake]) {
+	c.mu.Lock()
+	c.heard = time.Now()
+	c.mu.Unlock()
+	w.Heard(&c.mark)
+}

@@ -1,0 +1,125 @@
+package watchdog
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestARoundMissesNoLeaseWhateverComesAndGoes takes and drops leases while a round is under way: each that is there all the
+// while is renewed in it.
+func TestARoundMissesNoLeaseWhateverComesAndGoes(t *testing.T) {
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			w := newWatchdog(t)
+			c := &crew{ttl: 30 * time.Second, heard: time.Now()}
+			var held []*fake
+			take := func() {
+				l := &fake{crew: c, until: time.Now().Add(c.ttl)}
+				held = append(held, l)
+				w.Keep(l, l.until)
+			}
+			for range 3000 {
+				take()
+			}
+			time.Sleep(9 * time.Second)
+			before := slices.Clone(held)
+			began := time.Now()
+			c.hear(w)
+			for range 100 {
+				time.Sleep(30 * time.Millisecond)
+				for range r.IntN(30) {
+					if i := r.IntN(len(held)); r.IntN(2) == 0 {
+						w.Drop(held[i])
+						held = slices.Delete(held, i, i+1)
+					} else {
+						take()
+					}
+				}
+			}
+			time.Sleep(time.Millisecond)
+			for _, l := range before {
+				if slices.Contains(held, l) && (len(l.renewed) == 0 || l.renewed[0].Before(began)) {
+					t.Fatalf("seed %d: a lease was not renewed in a tenth of the TTL after a sign of life", seed)
+				}
+			}
+			for _, l := range held {
+				w.Drop(l)
+			}
+			time.Sleep(time.Minute)
+			if w.wheel.count != 0 || w.entries.live != 0 || c.mark != 0 {
+				t.Errorf("something is left: %d in the wheel, %d entries, group %d", w.wheel.count, w.entries.live, c.mark)
+			}
+		})
+	}
+}
+
+// TestASignOfLifeEveryIntervalRenewsOnce has clients be heard a little earlier or later than every interval.
+func TestASignOfLifeEveryIntervalRenewsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatchdog(t)
+		r := rand.New(rand.NewPCG(1, 1))
+		c := &crew{ttl: 30 * time.Second, heard: time.Now()}
+		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
+		w.Keep(l, l.until)
+		const rounds = 1000
+		begin := time.Now()
+		for i := range rounds {
+			jitter := time.Duration(r.IntN(40)-20) * time.Millisecond
+			time.Sleep(time.Until(begin.Add(time.Duration(i+1)*l.Interval() + jitter)))
+			c.hear(w)
+		}
+		synctest.Wait()
+		if n := len(l.renewed); n < rounds || n > rounds+1 {
+			t.Errorf("renewed %d times in %d intervals", n, rounds)
+		}
+		w.Drop(l)
+	})
+}
+
+// TestASilentClientsLeasesAreRenewedAtEveryInterval expects no signs of life.
+func TestASilentClientsLeasesAreRenewedAtEveryInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatchdog(t)
+		c := &crew{ttl: 30 * time.Second, heard: time.Now()}
+		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
+		begin := time.Now()
+		w.Keep(l, l.until)
+		time.Sleep(29 * time.Second)
+		if want := []time.Time{begin.Add(10 * time.Second), begin.Add(20 * time.Second)}; !slices.EqualFunc(l.renewed, want, time.Time.Equal) {
+			t.Errorf("renewed at %v, want %v", l.renewed, want)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if want := begin.Add(30 * time.Second); !l.lost.Equal(want) {
+			t.Errorf("lost at %v, want %v", l.lost, want)
+		}
+	})
+}
+
+// TestASignOfLifeCostsTheSameForAnyNumberOfLeases compares a few with very many.
+func TestASignOfLifeCostsTheSameForAnyNumberOfLeases(t *testing.T) {
+	cost := func(leases int) time.Duration {
+		w := newWatchdog(t)
+		c := &crew{ttl: time.Hour, heard: time.Now()}
+		for range leases {
+			l := &fake{crew: c, until: time.Now().Add(c.ttl)}
+			w.Keep(l, l.until)
+		}
+		least := time.Hour
+		for range 50 {
+			began := time.Now()
+			w.Heard(&c.mark)
+			least = min(least, time.Since(began))
+		}
+		return least
+	}
+	few, many := cost(10), cost(200_000)
+	t.Logf("%v with 10 leases, %v with 200,000", few, many)
+	if many > 20*few+20*time.Microsecond {
+		t.Errorf("%v with 10 leases, but %v with 200,000", few, many)
+	}
+}
