@@ -56,7 +56,7 @@ is interrupted releases what it may have taken, or says that it could not.`,
 				Wait: durationpb.New(wait), Lease: durationpb.New(lease),
 				LeaseId: rand.Text(), ClientName: o.client("acquire"), Annotation: annotation,
 			}
-			return o.acquire(cmd, req)
+			return o.call(cmd, func(ctx context.Context, s *services) error { return s.acquire(ctx, cmd.OutOrStdout(), req) })
 		},
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait for the lock")
@@ -66,14 +66,7 @@ is interrupted releases what it may have taken, or says that it could not.`,
 	return cmd
 }
 
-func (o *options) acquire(cmd *cobra.Command, req *lockdv1.AcquireRequest) error {
-	ctx, stop := interruptible(cmd.Context())
-	defer stop()
-	s, err := o.dial(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.close()
+func (s *services) acquire(ctx context.Context, out io.Writer, req *lockdv1.AcquireRequest) error {
 	wait := req.GetWait().AsDuration()
 	until := time.Now().Add(wait)
 	var begun time.Time
@@ -96,7 +89,7 @@ func (o *options) acquire(cmd *cobra.Command, req *lockdv1.AcquireRequest) error
 	if wait > 0 {
 		begun = time.Now() // the server counts from when the lock was granted
 	}
-	return printLease(cmd.OutOrStdout(), resp.GetGranted(), begun)
+	return printLease(out, resp.GetGranted(), begun)
 }
 
 // giveBackWithin bounds giveBack.

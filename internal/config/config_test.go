@@ -126,7 +126,7 @@ func TestLoadRefuses(t *testing.T) {
 		"redis without port":      {args: []string{"--redis", "cache"}, want: []string{"redis.addr: "}},
 		"braces in a prefix":      {file: "redis: {prefix: '{a}'}", args: []string{"--redis", "r:1"}, want: []string{"redis.prefix: "}},
 		"an unknown store":        {file: "store: {kind: paper}", want: []string{"store.kind: "}},
-		"a typo and its place":    {file: "log:\n  levle: info", want: []string{"log.levle: there is no such key (line 2); did you mean log.level?"}},
+		"a typo and its place":    {file: "log:\n  levl: info", want: []string{"log.levl: there is no such key (line 2); did you mean log.level?"}},
 		"a key without section":   {file: "fence_ttl: 1h", want: []string{"did you mean redis.fence_ttl?"}},
 		"half of a key":           {env: []string{"LOCKD_REDIS_PASSWORD=x"}, want: []string{"did you mean LOCKD_REDIS_PASSWORD_FILE?"}},
 		"an empty typo":           {file: "sesion: {}\nlimit:\n", want: []string{"sesion: ", "limit: "}},

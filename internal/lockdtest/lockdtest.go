@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -189,11 +190,12 @@ var builds struct {
 	bins map[string]string
 }
 
-// Build builds one of the programs below cmd/, once per test process, and returns its path.
-func Build(program string) (string, error) {
+// Build builds one of the programs below cmd/ with some flags, once per test process, and returns its path.
+func Build(program string, flags ...string) (string, error) {
 	builds.mu.Lock()
 	defer builds.mu.Unlock()
-	if bin := builds.bins[program]; bin != "" {
+	what := program + strings.Join(flags, "")
+	if bin := builds.bins[what]; bin != "" {
 		return bin, nil
 	}
 	if builds.dir == "" {
@@ -203,12 +205,13 @@ func Build(program string) (string, error) {
 		}
 		builds.dir, builds.bins = dir, map[string]string{}
 	}
-	bin := filepath.Join(builds.dir, program)
-	cmd := exec.CommandContext(context.Background(), "go", "build", "-o", bin, "github.com/lockd-io/lockd/cmd/"+program)
+	bin := filepath.Join(builds.dir, what)
+	args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/cmd/"+program)
+	cmd := exec.CommandContext(context.Background(), "go", args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", program, err, out)
 	}
-	builds.bins[program] = bin
+	builds.bins[what] = bin
 	return bin, nil
 }
 

@@ -12,7 +12,7 @@ import (
 func TestAnUncontendedLockCostsOneScriptAndItsReleaseAnother(t *testing.T) {
 	rs := redistest.Start(t)
 	d := startLockd(t, rs.Addr)
-	c := d.dial(t)
+	c := d.Dial(t)
 	mustUnlock(t, mustLock(t, c, "warm up")) // loads the scripts
 	const n = 100
 	calls := rs.ScriptCalls()

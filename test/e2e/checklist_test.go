@@ -15,6 +15,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // The lines of Redisson's behaviour checklist that need the real programs and a real Redis.
@@ -48,7 +49,7 @@ func TestSixteenClientsComeThroughAHundredTimesEach(t *testing.T) {
 			var v visits
 			var wg sync.WaitGroup
 			for i := range 16 {
-				c := []*lockd{a, b}[i%2].dial(t)
+				c := []*harness.Lockd{a, b}[i%2].Dial(t)
 				wg.Go(func() {
 					for range 100 {
 						l, err := c.Lock(t.Context(), name, opts...)
@@ -88,7 +89,7 @@ func TestFiveThousandJobsNeedOneListenerAndLeaveNoSubscription(t *testing.T) {
 	var v [names]visits
 	t.Run("work", func(t *testing.T) { // its clients leave at its end
 		var wg sync.WaitGroup
-		clients := []*client.Client{a.dial(t), b.dial(t)}
+		clients := []*client.Client{a.Dial(t), b.Dial(t)}
 		for i := range workers {
 			c, name, opts := clients[i%2], i%names, []client.LockOption(nil)
 			if name == 0 {
@@ -128,7 +129,7 @@ func TestFiveThousandJobsNeedOneListenerAndLeaveNoSubscription(t *testing.T) {
 		}
 	}
 	settle(t, rc, a, b)
-	until(t, "no pattern is subscribed to", func() bool {
+	harness.Until(t, "no pattern is subscribed to", func() bool {
 		n, err := rc.PubSubNumPat(t.Context()).Result()
 		return n == 0 && err == nil
 	})
@@ -140,7 +141,7 @@ func TestATryWithoutRedisIsAnError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rs := redistest.Start(t)
-			c := startLockd(t, rs.Addr).dial(t)
+			c := startLockd(t, rs.Addr).Dial(t)
 			mustUnlock(t, mustLock(t, c, "warm up"))
 			outage.begin(rs)
 			var wg sync.WaitGroup
@@ -174,7 +175,7 @@ func TestAfterARestartWithoutDataUnlockIsRefusedAndTheNextLockIsRenewed(t *testi
 			t.Parallel()
 			rs := redistest.Start(t)
 			d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL="+shortly.String())
-			c, times := d.dial(t), 1
+			c, times := d.Dial(t), 1
 			if name == "write" {
 				times = 2 // in a row
 			}
@@ -206,7 +207,7 @@ func TestNamesWorkInACluster(t *testing.T) {
 	if err := rc.ClusterAddSlotsRange(t.Context(), 0, 16383).Err(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the cluster works", func() bool {
+	harness.Until(t, "the cluster works", func() bool {
 		info, err := rc.ClusterInfo(t.Context()).Result()
 		return err == nil && strings.Contains(info, "cluster_state:ok")
 	})
@@ -217,7 +218,7 @@ func TestNamesWorkInACluster(t *testing.T) {
 		t.Run("prefix "+prefix, func(t *testing.T) {
 			t.Parallel()
 			d := startLockd(t, rs.Addr, "LOCKD_REDIS_PREFIX="+prefix)
-			c, other := d.dial(t), d.dial(t)
+			c, other := d.Dial(t), d.Dial(t)
 			for _, name := range names {
 				for kind, opts := range kinds {
 					cycles(t, c, other, name+" "+kind, opts)
@@ -251,15 +252,15 @@ func cycles(t *testing.T, c, other *client.Client, name string, opts []client.Lo
 	granted, queued := make(chan *client.Lock, 1), make(chan int, 100)
 	ask := append([]client.LockOption{client.OnQueued(func(n int) { queued <- n })}, opts...)
 	go func() { granted <- mustLock(t, other, name, ask...) }()
-	soon(t, "the other waits", queued)
+	harness.Soon(t, "the other waits", queued)
 	mustUnlock(t, l)
-	mustUnlock(t, soon(t, "the other has it", granted))
+	mustUnlock(t, harness.Soon(t, "the other has it", granted))
 }
 
 func TestNothingStaysInRedisWithoutAnEnd(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	c, other := d.dial(t), d.dial(t)
+	c, other := d.Dial(t), d.Dial(t)
 	for kind, opts := range kinds {
 		name := "{job} " + kind // so that no name is like another one's key
 		cycles(t, c, other, name, opts)
@@ -273,7 +274,7 @@ func TestNothingStaysInRedisWithoutAnEnd(t *testing.T) {
 	if err != nil || len(all) < 2*len(kinds) {
 		t.Fatalf("got keys %q, %v", all, err)
 	}
-	until(t, "all keys end by themselves", func() bool { // places are given up in the background
+	harness.Until(t, "all keys end by themselves", func() bool { // places are given up in the background
 		left := 0
 		for _, key := range rc.Keys(t.Context(), "*").Val() {
 			if key != "lockd:data" && rc.PTTL(t.Context(), key).Val() == -1 {
@@ -304,7 +305,7 @@ func TestFairDeadlinesDoNotDrift(t *testing.T) {
 	t.Parallel()
 	rs, a, b := twoReplicas(t)
 	rc := rs.Client()
-	ca, cb := a.dial(t), b.dial(t)
+	ca, cb := a.Dial(t), b.Dial(t)
 	fair := client.As(client.Fair)
 	first := mustLock(t, ca, "job", fair)
 	second, last := make(chan *client.Lock, 1), make(chan *client.Lock, 1)
@@ -314,11 +315,11 @@ func TestFairDeadlinesDoNotDrift(t *testing.T) {
 				granted <- l
 			}
 		}()
-		until(t, fmt.Sprint(n, " wait"), func() bool { return len(deadlines(t, rc)) == n })
+		harness.Until(t, fmt.Sprint(n, " wait"), func() bool { return len(deadlines(t, rc)) == n })
 	}
 	steady := func(n int) {
 		t.Helper()
-		until(t, "who gave up is gone", func() bool { return len(deadlines(t, rc)) == n })
+		harness.Until(t, "who gave up is gone", func() bool { return len(deadlines(t, rc)) == n })
 		if d := deadlines(t, rc); d[0] > place {
 			t.Errorf("got deadlines %v, want %v at most", d, place)
 		}
@@ -332,14 +333,14 @@ func TestFairDeadlinesDoNotDrift(t *testing.T) {
 	steady(1)
 	wait(cb, make(chan *client.Lock, 1), 2) // it will be killed
 	steady(2)
-	b.signal(syscall.SIGKILL)
+	b.Signal(syscall.SIGKILL)
 	killed := time.Now()
 	wait(ca, last, 3)
 	steady(3)
 	time.Sleep(time.Until(killed.Add(place)))
 	mustUnlock(t, first)
-	mustUnlock(t, soon(t, "the second has it", second))
-	mustUnlock(t, soon(t, "the one behind the dead has it", last))
+	mustUnlock(t, harness.Soon(t, "the second has it", second))
+	mustUnlock(t, harness.Soon(t, "the one behind the dead has it", last))
 	if n := rc.Exists(t.Context(), "redisson_lock_queue:{job}", "redisson_lock_timeout:{job}").Val(); n != 0 {
 		t.Errorf("%d keys of the queue are left", n)
 	}
@@ -348,9 +349,9 @@ func TestFairDeadlinesDoNotDrift(t *testing.T) {
 func TestFairTryWhileWritesArePausedEndsAndLeavesNoPlace(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t, "LOCKD_SESSION_TTL=30s")
-	c := d.dial(t)
+	c := d.Dial(t)
 	fair := client.As(client.Fair)
-	l := mustLock(t, d.dial(t), "job", fair)
+	l := mustLock(t, d.Dial(t), "job", fair)
 	const pause = 5 * time.Second
 	if err := rc.Do(t.Context(), "client", "pause", pause.Milliseconds(), "write").Err(); err != nil {
 		t.Fatal(err)
@@ -367,7 +368,7 @@ func TestFairTryWhileWritesArePausedEndsAndLeavesNoPlace(t *testing.T) {
 	}
 	t.Logf("after %v: %v; %v", time.Since(paused), tried, waited)
 	time.Sleep(time.Until(paused.Add(pause)))
-	within(t, patience, "the queue is empty", func() bool {
+	harness.Until(t, "the queue is empty", func() bool {
 		return rc.Exists(t.Context(), "redisson_lock_queue:{job}").Val() == 0
 	})
 	mustUnlock(t, l)
@@ -391,7 +392,7 @@ func TestNobodyAsksRedisBusilyBehindADeadWaiterOfRedisson(t *testing.T) {
 	calls, began := rs.ScriptCalls(), time.Now()
 	var wg sync.WaitGroup
 	for range 10 {
-		c := d.dial(t)
+		c := d.Dial(t)
 		wg.Go(func() { mustUnlock(t, mustLock(t, c, "job", client.As(client.Fair))) })
 	}
 	wg.Wait()

@@ -9,6 +9,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func writeConfig(t *testing.T, text string) string {
@@ -33,17 +34,13 @@ session: {ttl: 4s, max_ttl: 1m}
 limits: {name_bytes: 100, holder_bytes: 50}
 log: {level: error, format: console}
 `)
-	p := start(t, lockdBin, []string{
+	p := harness.Start(t, lockdBin, []string{
 		"LOCKD_REDIS_ADDR=127.0.0.1:2", "LOCKD_OPS_LISTEN=127.0.0.1:2", "LOCKD_LOG_LEVEL=warn", "LOCKD_LOG_FORMAT=json",
 		"LOCKD_SESSION_TTL=5s", "LOCKD_LIMITS_HOLDER_BYTES=60",
 	}, "--config", file, "--redis", rs.Addr, "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--log-level", "info")
-	d := &lockd{process: p}
-	until(t, "lockd serves", func() bool { return d.logged("lockd serves") != nil })
-	line := d.logged("lockd serves") // which only a level below warn shows
-	d.addr, d.ops = line["listen"].(string), line["ops_listen"].(string)
-	until(t, "it is ready, so it has found Redis", func() bool { code, _ := d.get("/readyz"); return code == 200 })
+	d := harness.AwaitLockd(t, p) // which needs a line that only a level below warn shows, and Redis
 
-	c := raw(t, d.connect(t))
+	c := raw(t, d.Connect(t))
 	c.send(openWith(&lockdv1.Open{}))
 	o := c.recv().GetOpened()
 	got := fmt.Sprint(o.GetReplica(), ", ", o.GetSessionTtl().AsDuration(), ", ", o.GetLimits().GetNameBytes(), ", ",
@@ -88,9 +85,9 @@ shutdown: {drain_window: 30s}
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			p := start(t, lockdBin, row.env, row.args...)
-			code := p.code()
-			log := p.stderr.String()
+			p := harness.Start(t, lockdBin, row.env, row.args...)
+			code := p.Code()
+			log := p.Stderr.String()
 			if code != row.code {
 				t.Errorf("got exit code %d, want %d", code, row.code)
 			}

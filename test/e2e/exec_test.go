@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // ownerForm is what Redisson writes, too: <uuid>:<holder>.
@@ -44,9 +46,9 @@ func execHolds(t *testing.T, ttl, length time.Duration) {
 	messages := hear(t, rc, "redisson_lock__channel:{job}")
 
 	began := time.Now()
-	p := d.startLockctl("exec", "job", "--", "sleep", strconv.Itoa(int(length.Seconds())))
-	child := childOf(t, p.pid())
-	others := loadOn(t, rc, d)
+	p := startLockctl(d, "exec", "job", "--", "sleep", strconv.Itoa(int(length.Seconds())))
+	child := childOf(t, p.PID())
+	others := harness.LoadOn(t, rc, d)
 	endings := make(chan time.Time, 1)
 	released := make(chan time.Time, 1)
 	go func() {
@@ -75,13 +77,13 @@ func execHolds(t *testing.T, ttl, length time.Duration) {
 			t.Fatalf("%v after the start: got %v with PTTL %v", s.from.Sub(began), s.fields, s.pttl)
 		}
 	}
-	late := soon(t, "the key is gone", released).Sub(end)
+	late := harness.Soon(t, "the key is gone", released).Sub(end)
 	if own := others.Off(late); own > 50*time.Millisecond {
 		t.Errorf("the key was gone %v after the child's end, %v of them our own; want 50ms at most", late, own)
 	}
-	m := soon(t, "the release is published", messages)
-	if p.code() != 0 || m.text != "0" {
-		t.Errorf("got exit code %d and message %q", p.code(), m.text)
+	m := harness.Soon(t, "the release is published", messages)
+	if p.Code() != 0 || m.text != "0" {
+		t.Errorf("got exit code %d and message %q", p.Code(), m.text)
 	}
 	if ran := end.Sub(began); ran < length || samples < 50 {
 		t.Errorf("the child ran for %v, and %d samples were taken", ran, samples)
@@ -98,9 +100,9 @@ func execHolds(t *testing.T, ttl, length time.Duration) {
 func TestKilledExecFreesItsLockWhenItsLeaseEnds(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	p := d.startLockctl("exec", "job", "--", "sleep", "600")
-	child := childOf(t, p.pid())
-	silenced(t, d, rc, func() { p.signal(syscall.SIGKILL) })
+	p := startLockctl(d, "exec", "job", "--", "sleep", "600")
+	child := childOf(t, p.PID())
+	silenced(t, d, rc, func() { p.Signal(syscall.SIGKILL) })
 	if !gone(child) {
 		t.Error("the child lives on without the lock")
 	}
@@ -110,12 +112,12 @@ func TestStoppedExecKillsItsChildWhenItContinues(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
 	work := filepath.Join(t.TempDir(), "work")
-	p := d.startLockctl("exec", "job", "--", "sh", "-c", "trap '' TERM; while echo working; do sleep 0.01; done > "+work)
-	child := childOf(t, p.pid())
-	silenced(t, d, rc, func() { p.signal(syscall.SIGSTOP) })
-	p.signal(syscall.SIGCONT)
-	if code := p.code(); code != 70 || !strings.Contains(p.stderr.String(), "LOCK_LOST") {
-		t.Errorf("got exit code %d, %q; want 70 and LOCK_LOST", code, p.stderr.String())
+	p := startLockctl(d, "exec", "job", "--", "sh", "-c", "trap '' TERM; while echo working; do sleep 0.01; done > "+work)
+	child := childOf(t, p.PID())
+	silenced(t, d, rc, func() { p.Signal(syscall.SIGSTOP) })
+	p.Signal(syscall.SIGCONT)
+	if code := p.Code(); code != 70 || !strings.Contains(p.Stderr.String(), "LOCK_LOST") {
+		t.Errorf("got exit code %d, %q; want 70 and LOCK_LOST", code, p.Stderr.String())
 	}
 	if !gone(child) {
 		t.Error("the child lives on without the lock")
@@ -126,22 +128,25 @@ func TestStoppedExecKillsItsChildWhenItContinues(t *testing.T) {
 func TestStoppedProcessLearnsOfTheLossFirst(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	p := prepare(t, os.Args[0], []string{heldEnv + "=" + d.addr, "GOMAXPROCS=1"}, "-test.run=^$") // one: timers come late
-	in, answers := pipes(t, p)
-	p.launch()
+	p := harness.Command(os.Args[0], []string{heldEnv + "=" + d.Addr, "GOMAXPROCS=1"}, "-test.run=^$") // one: timers come late
+	answers := make(chan string, 2)
+	if err := p.Talk(func(line string) { answers <- line }); err != nil {
+		t.Fatal(err)
+	}
+	p.Start(t)
 	ask := func() {
-		if _, err := in.WriteString("?\n"); err != nil {
+		if _, err := io.WriteString(p.Stdin, "?\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ask()
-	if got := soon(t, "an answer", answers); got != "held" {
+	if got := harness.Soon(t, "an answer", answers); got != "held" {
 		t.Fatalf("got %q", got)
 	}
-	silenced(t, d, rc, func() { p.signal(syscall.SIGSTOP) })
+	silenced(t, d, rc, func() { p.Signal(syscall.SIGSTOP) })
 	ask()
-	p.signal(syscall.SIGCONT)
-	if got := soon(t, "an answer", answers); got != "lost" {
+	p.Signal(syscall.SIGCONT)
+	if got := harness.Soon(t, "an answer", answers); got != "lost" {
 		t.Errorf("after the pause its first answer is %q", got)
 	}
 }
@@ -151,18 +156,18 @@ const (
 	shortly = 3 * time.Second // the session TTL of most tests
 )
 
-func oneReplica(t *testing.T, env ...string) (*lockd, *redis.Client) {
+func oneReplica(t *testing.T, env ...string) (*harness.Lockd, *redis.Client) {
 	t.Helper()
 	rs := redistest.Start(t)
 	return startLockd(t, rs.Addr, append([]string{"LOCKD_SESSION_TTL=" + shortly.String()}, env...)...), rs.Client()
 }
 
 // silenced has the holder of "job" become silent, and checks when a waiter gets the lock.
-func silenced(t *testing.T, d *lockd, rc *redis.Client, silence func()) {
+func silenced(t *testing.T, d *harness.Lockd, rc *redis.Client, silence func()) {
 	t.Helper()
-	until(t, "the lock is held", func() bool { return look(t, rc, "job").owner() != "" })
+	harness.Until(t, "the lock is held", func() bool { return look(t, rc, "job").owner() != "" })
 	owner := look(t, rc, "job").owner()
-	c := d.dial(t)
+	c := d.Dial(t)
 	granted := make(chan time.Time, 1)
 	go func() {
 		if l, err := c.Lock(t.Context(), "job"); err != nil {
@@ -172,13 +177,13 @@ func silenced(t *testing.T, d *lockd, rc *redis.Client, silence func()) {
 		}
 		granted <- time.Now()
 	}()
-	until(t, "somebody waits", func() bool { return d.metric("lockd_waiters") == 1 })
+	harness.Until(t, "somebody waits", func() bool { return d.Metric("lockd_waiters") == 1 })
 	time.Sleep(shortly / 2) // so that it is renewed once
 	began := time.Now()
 	silence()
-	others := loadOn(t, rc, d)
+	others := harness.LoadOn(t, rc, d)
 	expired := expiry(t, rc, "job", owner, others)
-	got := soon(t, "the waiter is granted", granted)
+	got := harness.Soon(t, "the waiter is granted", granted)
 	t.Logf("granted %v after the silence began, %v after the lease's end", got.Sub(began), got.Sub(expired))
 	if got.Sub(began) > shortly+time.Second {
 		t.Errorf("the lock was free %v after the silence began, want %v at most", got.Sub(began), shortly+time.Second)
@@ -188,35 +193,15 @@ func silenced(t *testing.T, d *lockd, rc *redis.Client, silence func()) {
 	}
 }
 
-// pipes gives a process that was not started yet an input, and reads its output.
-func pipes(t *testing.T, p *process) (in *os.File, out <-chan string) {
-	t.Helper()
-	inR, inW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.cmd.Stdin, p.cmd.Stdout = inR, outW
-	t.Cleanup(func() { // after the process has ended
-		for _, f := range []*os.File{inR, inW, outW, outR} {
-			_ = f.Close()
-		}
-	})
-	return inW, lines(outR)
-}
-
 // holdForParent is a program that holds a lock, and says whether it does for each line it reads.
 func holdForParent(addr string) int {
 	c, err := client.Dial(addr)
 	if err != nil {
-		return failed(err)
+		return harness.Failed(err)
 	}
 	l, err := c.Lock(context.Background(), "job")
 	if err != nil {
-		return failed(err)
+		return harness.Failed(err)
 	}
 	ctx := l.Context()
 	for s := bufio.NewScanner(os.Stdin); s.Scan(); { // nothing comes between the question and the answer

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // line is a fair lock and those who wait for it: a few clients of each replica, each with a lot of requests. Who has the
@@ -59,7 +60,7 @@ type turn struct {
 }
 
 // newLine opens some sessions on each replica and lets the first have the lock.
-func newLine(t *testing.T, rc *redis.Client, sessions int, ttl time.Duration, ds ...*lockd) *line {
+func newLine(t *testing.T, rc *redis.Client, sessions int, ttl time.Duration, ds ...*harness.Lockd) *line {
 	t.Helper()
 	l := &line{t: t, rc: rc, told: make(chan ticket, 100_000), lost: make(map[int]error)}
 	l.keep = func(turn) bool { return true }
@@ -68,7 +69,7 @@ func newLine(t *testing.T, rc *redis.Client, sessions int, ttl time.Duration, ds
 			o := &lockdv1.Open{
 				SessionTtl: seconds(ttl.Seconds()), Features: []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH},
 			}
-			l.clients = append(l.clients, &lineClient{stream: open(t, d.connect(t), o), l: l, replica: i})
+			l.clients = append(l.clients, &lineClient{stream: open(t, d.Connect(t), o), l: l, replica: i})
 		}
 	}
 	var wg sync.WaitGroup
@@ -88,7 +89,7 @@ func newLine(t *testing.T, rc *redis.Client, sessions int, ttl time.Duration, ds
 		wg.Wait()
 	})
 	l.clients[0].ask(1)
-	until(t, "the first has the lock", func() bool {
+	harness.Until(t, "the first has the lock", func() bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		return len(l.turns) == 1
@@ -192,7 +193,7 @@ func (l *line) arriveAlone(n int) {
 	for i := range n {
 		c := l.clients[i%len(l.clients)]
 		want := ticket{c, c.ask(1), len(l.waiters)}
-		if got := soon(l.t, "the position of a waiter", l.told); got != want {
+		if got := harness.Soon(l.t, "the position of a waiter", l.told); got != want {
 			l.t.Fatalf("%v was told its position, want %v", got, want)
 		}
 		l.waiters = append(l.waiters, want)
@@ -214,7 +215,7 @@ func (l *line) arriveTogether(n int) {
 	wg.Wait()
 	came := make([]ticket, n)
 	for i := range came {
-		came[i] = soon(l.t, "the position of a waiter", l.told)
+		came[i] = harness.Soon(l.t, "the position of a waiter", l.told)
 	}
 	slices.SortFunc(came, func(a, b ticket) int { return cmp.Compare(a.position, b.position) })
 	for _, got := range came {
@@ -255,7 +256,7 @@ func (l *line) finish(waiters []ticket) []turn {
 			l.t.Fatalf("nobody had a turn for %v, after %d of %d turns", patience, len(turns), len(waiters))
 		}
 	}
-	until(l.t, "nothing is left in Redis", func() bool { return len(keys(l.t, l.rc)) == 0 })
+	harness.Until(l.t, "nothing is left in Redis", func() bool { return len(keys(l.t, l.rc)) == 0 })
 	turns := l.granted()
 	if len(turns) != len(waiters) {
 		l.t.Fatalf("%d turns for %d waiters", len(turns), len(waiters))

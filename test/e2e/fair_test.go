@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // deadPlace is how long a fair waiter's place may outlive its replica.
 const deadPlace = 6 * time.Second
 
 // replicas runs some servers on one Redis.
-func replicas(t *testing.T, n int) (rs *redistest.Server, ds []*lockd) {
+func replicas(t *testing.T, n int) (rs *redistest.Server, ds []*harness.Lockd) {
 	t.Helper()
 	rs = redistest.Start(t)
 	for i := range n {
@@ -51,16 +52,16 @@ func TestTenThousandFairWaitersOfThreeReplicasAreGrantedInTheirOrder(t *testing.
 	settle(t, rc, ds...)
 	before := make([]float64, len(ds))
 	for i, d := range ds {
-		before[i] = d.metric("go_goroutines")
+		before[i] = d.Metric("go_goroutines")
 	}
 
 	t.Run("order", func(t *testing.T) { line(t, alone, together) }) // its connections are closed at its end
 
 	settle(t, rc, ds...)
 	for i, d := range ds {
-		until(t, "the goroutines are back", func() bool { return d.metric("go_goroutines") <= before[i] })
+		harness.Until(t, "the goroutines are back", func() bool { return d.Metric("go_goroutines") <= before[i] })
 	}
-	until(t, "nobody listens any more", func() bool { return rc.PubSubNumPat(t.Context()).Val() == 0 })
+	harness.Until(t, "nobody listens any more", func() bool { return rc.PubSubNumPat(t.Context()).Val() == 0 })
 }
 
 // nobody keeps the lock.
@@ -80,7 +81,7 @@ func killMidway(t *testing.T, alone, together int, holding bool, stall time.Dura
 	const victim = 2
 	rs, ds := replicas(t, 3)
 	rc := rs.Client()
-	others := loadOn(t, rc, ds...)
+	others := harness.LoadOn(t, rc, ds...)
 	l := newLine(t, rc, 2, shortly, ds...)
 	l.arriveAlone(alone)
 	l.arriveTogether(together)
@@ -97,12 +98,11 @@ func killMidway(t *testing.T, alone, together int, holding bool, stall time.Dura
 		if holding && g.c.replica != victim || !holding && (g.c.replica == victim || next != victim) {
 			return false
 		}
-		_ = ds[victim].cmd.Process.Kill() // it cannot be gone already
-		<-ds[victim].exited
+		ds[victim].Kill()
 		killed, survived = time.Now(), n
 		return holding
 	})
-	within(t, time.Minute, "a third had their turns, and the replica is killed", func() bool { return gone(ds[victim].pid()) })
+	harness.Within(t, time.Minute, "a third had their turns, and the replica is killed", func() bool { return gone(ds[victim].PID()) })
 	others.Begin()
 	l.mu.Lock()
 	want := slices.Clone(l.waiters)
@@ -112,7 +112,7 @@ func killMidway(t *testing.T, alone, together int, holding bool, stall time.Dura
 	turns := l.finish(want)
 	l.onlyLost(victim)
 	for i, d := range ds {
-		if i != victim && d.metric("lockd_waiters") != 0 {
+		if i != victim && d.Metric("lockd_waiters") != 0 {
 			t.Errorf("replica %d has waiters", i)
 		}
 	}
@@ -128,7 +128,7 @@ func killMidway(t *testing.T, alone, together int, holding bool, stall time.Dura
 func TestFairWaitersOfALostClientDelayNobody(t *testing.T) {
 	rs, ds := replicas(t, 2)
 	rc := rs.Client()
-	others := loadOn(t, rc, ds...)
+	others := harness.LoadOn(t, rc, ds...)
 	l := newLine(t, rc, 2, 30*time.Second, ds...)
 	l.arriveAlone(200)
 	l.arriveTogether(4000)
@@ -138,7 +138,7 @@ func TestFairWaitersOfALostClientDelayNobody(t *testing.T) {
 	others.Begin()
 	began := time.Now()
 	leaver.cancel()
-	until(t, "they have left the queue", func() bool {
+	harness.Until(t, "they have left the queue", func() bool {
 		return rc.LLen(t.Context(), "redisson_lock_queue:{"+lineName+"}").Val() == int64(len(want))
 	})
 	left := time.Since(began)

@@ -22,7 +22,7 @@ func notUTF8(id uint64) *lockdv1.SessionRequest {
 
 func TestBadRequestsAreAnsweredAndTheServerStands(t *testing.T) {
 	d, rc := oneReplica(t)
-	conn := d.connect(t)
+	conn := d.Connect(t)
 	witness := open(t, conn, &lockdv1.Open{SessionTtl: seconds(60)})
 	witness.take(1, "witness")
 

@@ -13,6 +13,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestNothingIsLeftWhenAllClientsHaveLeft(t *testing.T) {
@@ -21,7 +22,7 @@ func TestNothingIsLeftWhenAllClientsHaveLeft(t *testing.T) {
 	rc := rs.Client()
 	t.Run("warm up", func(t *testing.T) { crowdOf(t, a, b, "warm") })
 	settle(t, rc, a, b)
-	before := []float64{a.metric("go_goroutines"), b.metric("go_goroutines")}
+	before := []float64{a.Metric("go_goroutines"), b.Metric("go_goroutines")}
 
 	t.Run("use", func(t *testing.T) {
 		for i := range 5 {
@@ -31,15 +32,15 @@ func TestNothingIsLeftWhenAllClientsHaveLeft(t *testing.T) {
 	left := time.Now()
 	settle(t, rc, a, b)
 	t.Logf("all clean %v after the last client left", time.Since(left))
-	for i, d := range []*lockd{a, b} {
-		until(t, "the goroutines are back", func() bool { return d.metric("go_goroutines") <= before[i] })
+	for i, d := range []*harness.Lockd{a, b} {
+		harness.Until(t, "the goroutines are back", func() bool { return d.Metric("go_goroutines") <= before[i] })
 	}
 }
 
 // settle waits until nobody knows of any client any more: leases run out within a TTL, channels are left 5 s later.
-func settle(t *testing.T, rc *redis.Client, ds ...*lockd) {
+func settle(t *testing.T, rc *redis.Client, ds ...*harness.Lockd) {
 	t.Helper()
-	within(t, shortly+10*time.Second, "no lock, no session and no subscription is left", func() bool {
+	harness.Within(t, shortly+10*time.Second, "no lock, no session and no subscription is left", func() bool {
 		channels, err := rc.PubSubChannels(t.Context(), "*").Result()
 		if err != nil {
 			t.Fatal(err)
@@ -49,16 +50,16 @@ func settle(t *testing.T, rc *redis.Client, ds ...*lockd) {
 		})
 		clean := len(channels) == 0 && len(keys(t, rc)) == 0
 		for _, d := range ds {
-			clean = clean && d.metric("lockd_sessions") == 0 && d.metric("lockd_waiters") == 0 && d.metric("lockd_watched_names") == 0
+			clean = clean && d.Metric("lockd_sessions") == 0 && d.Metric("lockd_waiters") == 0 && d.Metric("lockd_watched_names") == 0
 		}
 		return clean
 	})
 }
 
 // crowdOf uses a name in every way, and leaves in every way.
-func crowdOf(t *testing.T, a, b *lockd, name string) {
+func crowdOf(t *testing.T, a, b *harness.Lockd, name string) {
 	t.Helper()
-	conn := a.connect(t)
+	conn := a.Connect(t)
 	// One that breaks off while it holds, one that does so while it waits, and one of each that wants all released.
 	for i, how := range []lockdv1.OnDisconnect{lockdv1.OnDisconnect_ON_DISCONNECT_EXPIRE, lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE} {
 		job := fmt.Sprint(name, " of the broken ", i)
@@ -86,7 +87,7 @@ func crowdOf(t *testing.T, a, b *lockd, name string) {
 		}
 	}
 	// Those who wait on another replica, give up waiting, and watch.
-	ca, cb := a.dial(t), b.dial(t)
+	ca, cb := a.Dial(t), b.Dial(t)
 	events, err := cb.Watch(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
@@ -98,11 +99,11 @@ func crowdOf(t *testing.T, a, b *lockd, name string) {
 		wg.Go(func() { _, _ = cb.Lock(ctx, name) })
 	}
 	wg.Go(func() { mustUnlock(t, mustLock(t, cb, name, client.Wait(time.Minute))) })
-	until(t, "they wait", func() bool { return b.metric("lockd_waiters") == 6 })
+	harness.Until(t, "they wait", func() bool { return b.Metric("lockd_waiters") == 6 })
 	cancel()
-	until(t, "they have given up", func() bool { return b.metric("lockd_waiters") == 1 })
+	harness.Until(t, "they have given up", func() bool { return b.Metric("lockd_waiters") == 1 })
 	mustUnlock(t, l)
 	wg.Wait()
-	soon(t, "the watcher is told", events)
+	harness.Soon(t, "the watcher is told", events)
 	mustLock(t, ca, name) // closing the client releases it
 }

@@ -13,39 +13,35 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
-// want checks how a run of lockctl ended.
-func (p *process) want(code int, stdout string) {
-	p.t.Helper()
-	if p.code() != code || p.stdout.String() != stdout {
-		p.t.Errorf("%q: code %d, %q, %q; want %d, %q", p.cmd.Args[1:], p.code(), p.stdout.String(), p.stderr.String(), code, stdout)
-	}
+// lockctl runs the tool with a server, to its end.
+func lockctl(d *harness.Lockd, args ...string) *harness.Process {
+	p := startLockctl(d, args...)
+	p.Code()
+	return p
 }
 
-func (p *process) json() (v map[string]any) {
-	p.t.Helper()
-	if err := json.Unmarshal([]byte(p.stdout.String()), &v); err != nil || p.code() != 0 {
-		p.t.Fatalf("%q: code %d, %q, %q: %v", p.cmd.Args[1:], p.code(), p.stdout.String(), p.stderr.String(), err)
-	}
-	return v
+func startLockctl(d *harness.Lockd, args ...string) *harness.Process {
+	return d.Tool(lockctlBin, args...)
 }
 
 func TestExecTellsByItsExitCodeWhatHappened(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	d.lockctl("exec", "job", "--", "sh", "-c", "exit 7").want(7, "")
-	d.lockctl("exec", "job", "--", "sh", "-c", "kill -KILL $$").want(128+int(syscall.SIGKILL), "")
+	lockctl(d, "exec", "job", "--", "sh", "-c", "exit 7").Want(7, "")
+	lockctl(d, "exec", "job", "--", "sh", "-c", "kill -KILL $$").Want(128+int(syscall.SIGKILL), "")
 
-	p := d.lockctl("exec", "a job", "--", "sh", "-c", `echo "$LOCKD_NAME $LOCKD_FENCE"`)
-	p.want(0, fmt.Sprintf("a job %s\n", rc.Get(t.Context(), "redisson_lock_token:{a job}").Val()))
+	p := lockctl(d, "exec", "a job", "--", "sh", "-c", `echo "$LOCKD_NAME $LOCKD_FENCE"`)
+	p.Want(0, fmt.Sprintf("a job %s\n", rc.Get(t.Context(), "redisson_lock_token:{a job}").Val()))
 
-	holder := d.startLockctl("exec", "job", "--", "sleep", "600")
-	child := childOf(t, holder.pid())
-	d.lockctl("exec", "job", "--wait", "0", "--", "echo", "ran").want(75, "")
-	d.lockctl("exec", "job", "--wait", "300ms", "--", "echo", "ran").want(75, "")
-	d.lockctl("unlock", "job", "--force", "-o", "json").want(0, `{"name":"job","released":true}`+"\n")
-	holder.want(70, "")
+	holder := startLockctl(d, "exec", "job", "--", "sleep", "600")
+	child := childOf(t, holder.PID())
+	lockctl(d, "exec", "job", "--wait", "0", "--", "echo", "ran").Want(75, "")
+	lockctl(d, "exec", "job", "--wait", "300ms", "--", "echo", "ran").Want(75, "")
+	lockctl(d, "unlock", "job", "--force", "-o", "json").Want(0, `{"name":"job","released":true}`+"\n")
+	holder.Want(70, "")
 	if !gone(child) {
 		t.Error("the child lives on without the lock")
 	}
@@ -57,7 +53,7 @@ func TestExecTellsByItsExitCodeWhatHappened(t *testing.T) {
 func TestLeasesOfShellsAreInRedis(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	lease := d.lockctl("acquire", "job", "--lease", "1m").json()
+	lease := lockctl(d, "acquire", "job", "--lease", "1m").JSON()
 	s := look(t, rc, "job")
 	if len(s.fields) != 1 || s.fields[s.owner()] != "1" || s.pttl <= 50*time.Second || s.pttl > time.Minute {
 		t.Errorf("got %v with PTTL %v", s.fields, s.pttl)
@@ -69,11 +65,11 @@ func TestLeasesOfShellsAreInRedis(t *testing.T) {
 	if got, want := fmt.Sprintf("%.0f", lease["fence"]), rc.Get(t.Context(), "redisson_lock_token:{job}").Val(); got != want {
 		t.Errorf("told fence %s, in Redis %s", got, want)
 	}
-	again := d.lockctl("extend", "job", id, "--lease", "2m").json()
+	again := lockctl(d, "extend", "job", id, "--lease", "2m").JSON()
 	if s := look(t, rc, "job"); again["fence"] != lease["fence"] || s.pttl <= 100*time.Second {
 		t.Errorf("extended: %v, PTTL %v", again, s.pttl)
 	}
-	d.lockctl("release", "job", id).want(0, "")
+	lockctl(d, "release", "job", id).Want(0, "")
 	if found := keys(t, rc); len(found) > 0 {
 		t.Errorf("left behind: %q", found)
 	}
@@ -85,36 +81,36 @@ func TestLocksOfOthersAreSeenWatchedAndForced(t *testing.T) {
 	rs := redistest.Start(t)
 	rc, d := rs.Client(), startLockd(t, rs.Addr)
 	takeAsRedisson(t, rc, "theirs", time.Minute)
-	got := d.lockctl("inspect", "theirs", "-o", "json").json()
+	got := lockctl(d, "inspect", "theirs", "-o", "json").JSON()
 	if ttl := got["ttl_ms"].(float64); got["held"] != true || got["holder"] != redisson || ttl <= 50_000 || ttl > 60_000 {
 		t.Errorf("inspect: %v", got)
 	}
 	var list []map[string]any
-	ours := mustLock(t, d.dial(t, client.WithName("the test")), "ours")
-	text := d.lockctl("ls", "-o", "json").stdout.String() // what only Redisson ever took is not found
+	ours := mustLock(t, d.Dial(t, client.WithName("the test")), "ours")
+	text := lockctl(d, "ls", "-o", "json").Stdout.String() // what only Redisson ever took is not found
 	if err := json.Unmarshal([]byte(text), &list); err != nil || len(list) != 1 ||
 		list[0]["name"] != "ours" || list[0]["client"] != "the test" || list[0]["fence"] != float64(ours.Fence()) {
 		t.Errorf("ls: %s (%v)", text, err)
 	}
 	mustUnlock(t, ours)
 
-	w := d.startLockctl("watch", "theirs", "-o", "json")
-	until(t, "the name is watched", func() bool { return d.metric("lockd_watched_names") == 1 })
+	w := startLockctl(d, "watch", "theirs", "-o", "json")
+	harness.Until(t, "the name is watched", func() bool { return d.Metric("lockd_watched_names") == 1 })
 	// Who watches later is not answered earlier.
-	if _, err := d.dial(t).Watch(t.Context(), "theirs"); err != nil {
+	if _, err := d.Dial(t).Watch(t.Context(), "theirs"); err != nil {
 		t.Fatal(err)
 	}
 	messages := hear(t, rc, "redisson_lock__channel:{theirs}")
 	events := func(n int) func() bool {
-		return func() bool { return strings.Count(w.stdout.String(), `"unlocked"`) == n }
+		return func() bool { return strings.Count(w.Stdout.String(), `"unlocked"`) == n }
 	}
-	d.lockctl("unlock", "theirs", "--force").want(0, "unlocked theirs\n")
-	if m := soon(t, "Redisson's waiters are woken", messages); m.text != "0" {
+	lockctl(d, "unlock", "theirs", "--force").Want(0, "unlocked theirs\n")
+	if m := harness.Soon(t, "Redisson's waiters are woken", messages); m.text != "0" {
 		t.Errorf("message %q", m.text)
 	}
-	until(t, "the watcher hears of the force", events(1))
+	harness.Until(t, "the watcher hears of the force", events(1))
 	takeAsRedisson(t, rc, "theirs", 7*time.Second) // long enough to be seen, and nobody publishes its end
-	until(t, "the watcher hears of the expiry", events(2))
+	harness.Until(t, "the watcher hears of the expiry", events(2))
 	if found := keys(t, rc); len(found) > 0 {
 		t.Errorf("left behind: %q", found)
 	}
@@ -151,7 +147,7 @@ func freeAsRedisson(t *testing.T, rc *redis.Client, name string) {
 func TestAWatchMissesNothingFromItsAnswerOn(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	c := d.dial(t)
+	c := d.Dial(t)
 	for i := range 100 {
 		name := fmt.Sprint("theirs ", i)
 		takeAsRedisson(t, rc, name, time.Minute)
@@ -160,7 +156,7 @@ func TestAWatchMissesNothingFromItsAnswerOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		freeAsRedisson(t, rc, name)
-		soon(t, "the watcher is told", events)
+		harness.Soon(t, "the watcher is told", events)
 	}
 }
 
@@ -168,20 +164,20 @@ func TestAWatchMissesNothingFromItsAnswerOn(t *testing.T) {
 func TestAWaiterIsWokenByRedisson(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	c := d.dial(t)
+	c := d.Dial(t)
 	takeAsRedisson(t, rc, "theirs", time.Minute)
 	if _, err := c.TryLock(t.Context(), "theirs"); !errors.Is(err, client.ErrHeld) {
 		t.Errorf("got %v, want it held", err)
 	}
 	granted := make(chan *client.Lock, 1)
 	go func() { granted <- mustLock(t, c, "theirs") }()
-	until(t, "it is listened to", func() bool {
+	harness.Until(t, "it is listened to", func() bool {
 		n := rc.PubSubNumSub(t.Context(), "redisson_lock__channel:{theirs}").Val()
 		return n["redisson_lock__channel:{theirs}"] == 1
 	})
 	freeAsRedisson(t, rc, "theirs")
 	began := time.Now()
-	l := soon(t, "the waiter is granted", granted)
+	l := harness.Soon(t, "the waiter is granted", granted)
 	if took := time.Since(began); took > 2*time.Second { // and not by the next look, 10 s later
 		t.Errorf("woken after %v", took)
 	}

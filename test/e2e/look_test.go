@@ -1,14 +1,13 @@
 package e2e
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,55 +15,25 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/lockd-io/lockd/internal/proctest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
-// get asks the server's page for operators; the code is 0 if nobody answers.
-func (d *lockd) get(path string) (code int, body string) {
-	hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	resp, err := hc.Get("http://" + d.ops + path)
-	if err != nil {
-		return 0, err.Error()
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return 0, err.Error()
-	}
-	return resp.StatusCode, string(text)
-}
-
-// metric reads one. Labels are part of the name.
-func (d *lockd) metric(name string) float64 {
-	d.t.Helper()
-	_, body := d.get("/metrics")
-	for line := range strings.Lines(body) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			if err != nil {
-				d.t.Fatal(err)
-			}
-			return v
-		}
-	}
-	d.t.Fatalf("no metric %s", name)
-	return 0
-}
-
-// heap is the memory that is in use after a garbage collection. It needs LOCKD_OPS_PPROF.
-func (d *lockd) heap() float64 {
-	d.t.Helper()
-	if code, body := d.get("/debug/pprof/heap?gc=1"); code != http.StatusOK {
-		d.t.Fatalf("no garbage collection: %d %s", code, body)
-	}
-	return d.metric("go_memstats_heap_inuse_bytes")
-}
-
 func procFile(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
+
+// gone says whether a process that need not be ours has ended; one that nobody waited for yet has.
+func gone(pid int) bool {
+	stat, err := os.ReadFile(procFile(pid, "stat"))
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+		return true
+	}
+	_, state, ok := strings.Cut(string(stat), ") ")
+	return ok && state[0] == 'Z'
+}
 
 // childOf finds the one child of a process.
 func childOf(t *testing.T, parent int) (pid int) {
 	t.Helper()
-	until(t, "the process has a child", func() bool {
+	harness.Until(t, "the process has a child", func() bool {
 		stats, err := filepath.Glob("/proc/[0-9]*/stat")
 		if err != nil {
 			t.Fatal(err)
@@ -188,16 +157,4 @@ func keys(t *testing.T, c *redis.Client) (found []string) {
 		}
 	}
 	return found
-}
-
-// lines returns what is written to a pipe, line by line, until it is closed.
-func lines(r io.Reader) <-chan string {
-	c := make(chan string, 100)
-	go func() {
-		defer close(c)
-		for s := bufio.NewScanner(r); s.Scan(); {
-			c <- s.Text()
-		}
-	}()
-	return c
 }

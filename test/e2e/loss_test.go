@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // wantLost checks why a lock was lost.
@@ -26,7 +27,7 @@ func TestHoldersHearOfLostDataWithinOneRenewalInterval(t *testing.T) {
 	const interval = shortly / 3
 	var locks []*client.Lock
 	for i := range 12 { // whose renewals are spread over the interval
-		locks = append(locks, mustLock(t, d.dial(t), fmt.Sprint("job ", i)))
+		locks = append(locks, mustLock(t, d.Dial(t), fmt.Sprint("job ", i)))
 		time.Sleep(interval / 12)
 	}
 	time.Sleep(interval)
@@ -34,7 +35,7 @@ func TestHoldersHearOfLostDataWithinOneRenewalInterval(t *testing.T) {
 		t.Fatal(err)
 	}
 	flushed := time.Now()
-	others := loadOn(t, rc, d)
+	others := harness.LoadOn(t, rc, d)
 	var wg sync.WaitGroup
 	var slowest atomic.Int64
 	for _, l := range locks {
@@ -43,7 +44,7 @@ func TestHoldersHearOfLostDataWithinOneRenewalInterval(t *testing.T) {
 			slowest.Store(max(slowest.Load(), int64(time.Since(flushed))))
 			wantLost(t, l, client.LostData)
 			// Fences go on although Redis has forgotten them.
-			if again := mustLock(t, d.dial(t), l.Name()); again.Fence() <= l.Fence() {
+			if again := mustLock(t, d.Dial(t), l.Name()); again.Fence() <= l.Fence() {
 				t.Errorf("fence %d after %d", again.Fence(), l.Fence())
 			}
 		})
@@ -60,8 +61,8 @@ func TestNobodyNoticesScriptFlush(t *testing.T) {
 	rs := redistest.Start(t)
 	rc := rs.Client()
 	d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL="+shortly.String())
-	held := mustLock(t, d.dial(t), "held all the time")
-	clients := []*client.Client{d.dial(t), d.dial(t), d.dial(t), d.dial(t)}
+	held := mustLock(t, d.Dial(t), "held all the time")
+	clients := []*client.Client{d.Dial(t), d.Dial(t), d.Dial(t), d.Dial(t)}
 	end := time.Now().Add(shortly + time.Second)
 	var wg sync.WaitGroup
 	var pairs, flushes atomic.Int64

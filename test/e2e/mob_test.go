@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 const (
@@ -81,7 +82,7 @@ type mobName struct {
 	merged bool             // ends were told without their fences
 }
 
-func newMob(t *testing.T, d time.Duration, ds ...*lockd) *mob {
+func newMob(t *testing.T, d time.Duration, ds ...*harness.Lockd) *mob {
 	m := &mob{t: t, over: time.Now().Add(d), counts: make(map[string]int), names: map[string]*mobName{
 		"exclusive": {kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE},
 		"fair":      {kind: lockdv1.LockKind_LOCK_KIND_FAIR},
@@ -96,8 +97,8 @@ func newMob(t *testing.T, d time.Duration, ds ...*lockd) *mob {
 		n.told, n.given = make(map[uint64]int), make(map[uint64]bool)
 	}
 	for _, d := range ds {
-		m.conns = append(m.conns, d.connect(t))
-		m.ops = append(m.ops, d.operate(t))
+		m.conns = append(m.conns, d.Connect(t))
+		m.ops = append(m.ops, d.Operate(t))
 	}
 	return m
 }
@@ -189,8 +190,8 @@ func (m *mob) beOperator(rng *rand.Rand) {
 }
 
 // watch counts the ends of holds.
-func (m *mob) watch(t *testing.T, d *lockd) (stop func()) {
-	c := open(t, d.connect(t), &lockdv1.Open{})
+func (m *mob) watch(t *testing.T, d *harness.Lockd) (stop func()) {
+	c := open(t, d.Connect(t), &lockdv1.Open{})
 	for i, name := range mobNames {
 		c.send(&lockdv1.SessionRequest{RequestId: uint64(i + 1), Message: &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{Name: name}}})
 		c.answer(uint64(i + 1))
@@ -220,7 +221,7 @@ func (m *mob) watch(t *testing.T, d *lockd) (stop func()) {
 }
 
 // useMob lets a mob do what it wants for a time.
-func useMob(t *testing.T, seed uint64, d time.Duration, rc *redis.Client, ds ...*lockd) *mob {
+func useMob(t *testing.T, seed uint64, d time.Duration, rc *redis.Client, ds ...*harness.Lockd) *mob {
 	m := newMob(t, d, ds...)
 	stop := m.watch(t, ds[1])
 	rng := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) } //nolint:gosec // a test
@@ -288,10 +289,10 @@ func TestAMobIsServedAndLeavesNothing(t *testing.T) {
 	}
 	t.Run("warm up", func(t *testing.T) { useMob(t, seed, time.Second, rc, a, b) })
 	clean()
-	before := []float64{a.metric("go_goroutines"), b.metric("go_goroutines")}
+	before := []float64{a.Metric("go_goroutines"), b.Metric("go_goroutines")}
 	t.Run("use", func(t *testing.T) { useMob(t, seed+1, 6*time.Second, rc, a, b).judge() })
 	clean()
-	for i, d := range []*lockd{a, b} {
-		until(t, "the goroutines are back", func() bool { return d.metric("go_goroutines") <= before[i] })
+	for i, d := range []*harness.Lockd{a, b} {
+		harness.Until(t, "the goroutines are back", func() bool { return d.Metric("go_goroutines") <= before[i] })
 	}
 }

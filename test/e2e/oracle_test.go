@@ -130,7 +130,7 @@ func TestLedgerCatchesALockThatDoesNotLock(t *testing.T) {
 func TestLedgerCatchesFencesThatDoNotRise(t *testing.T) {
 	d, _ := oneReplica(t)
 	l := newLedger(t)
-	good := lockerOf(d.dial(t), "job")
+	good := lockerOf(d.Dial(t), "job")
 	l.work(t, 10, func(ctx context.Context) (uint64, func() error, error) {
 		fence, unlock, err := good(ctx)
 		return fence / 1e9, unlock, err
@@ -177,7 +177,7 @@ func (r *room) verdict() error {
 
 func TestRoomCatchesALockThatDoesNotLock(t *testing.T) {
 	d, _ := oneReplica(t)
-	c := d.dial(t)
+	c := d.Dial(t)
 	r := new(room)
 	var wg sync.WaitGroup
 	for i := range 4 {

@@ -14,6 +14,7 @@ import (
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // outages are the ways in which Redis is away: it does not answer, or it is not there.
@@ -48,14 +49,14 @@ func TestNothingIsLostWhenRedisIsAwayForFiveSeconds(t *testing.T) {
 			rs := redistest.Start(t, "--appendonly", "yes", "--appendfsync", "always")
 			d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL=15s")
 			var seen statuses
-			c, other := d.dial(t, client.WithOnStatus(seen.add)), d.dial(t)
+			c, other := d.Dial(t, client.WithOnStatus(seen.add)), d.Dial(t)
 			var locks []*client.Lock
 			for i := range 20 {
 				locks = append(locks, mustLock(t, c, fmt.Sprint("job ", i)))
 			}
 			granted := make(chan *client.Lock, 1)
 			go func() { granted <- mustLock(t, other, "job 0") }()
-			until(t, "somebody waits", func() bool { return d.metric("lockd_waiters") == 1 })
+			harness.Until(t, "somebody waits", func() bool { return d.Metric("lockd_waiters") == 1 })
 
 			outage.begin(rs)
 			time.Sleep(5 * time.Second)
@@ -64,7 +65,7 @@ func TestNothingIsLostWhenRedisIsAwayForFiveSeconds(t *testing.T) {
 			}
 			outage.end(rs)
 			back := time.Now()
-			until(t, "safe again", func() bool { return len(seen.list()) > 2 })
+			harness.Until(t, "safe again", func() bool { return len(seen.list()) > 2 })
 			t.Logf("told Safe %v after Redis was back", time.Since(back))
 			if got, want := seen.list(), []client.State{client.Connected, client.AtRisk, client.Safe}; !slices.Equal(got, want) {
 				t.Errorf("after the outage: told %v, want %v", got, want)
@@ -78,7 +79,7 @@ func TestNothingIsLostWhenRedisIsAwayForFiveSeconds(t *testing.T) {
 			for _, l := range locks {
 				mustUnlock(t, l)
 			}
-			if l := soon(t, "the waiter is granted", granted); l.Fence() <= locks[0].Fence() {
+			if l := harness.Soon(t, "the waiter is granted", granted); l.Fence() <= locks[0].Fence() {
 				t.Errorf("fence %d after %d", l.Fence(), locks[0].Fence())
 			}
 		})
@@ -93,8 +94,8 @@ func TestLostAtTheEndOfItsValidityWhenRedisStaysAway(t *testing.T) {
 			rs := redistest.Start(t)
 			// Noticing takes a probe's interval of a second and this time; it must be less than what is left of a lease.
 			d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL="+shortly.String(), "LOCKD_REDIS_OP_TIMEOUT=500ms")
-			conn := d.connect(t)
-			sdk := mustLock(t, d.dial(t), "of the SDK")
+			conn := d.Connect(t)
+			sdk := mustLock(t, d.Dial(t), "of the SDK")
 			holder := open(t, conn, &lockdv1.Open{})
 			hold := holder.take(1, "job")
 			defer holder.beat(shortly / 3)()
@@ -107,7 +108,7 @@ func TestLostAtTheEndOfItsValidityWhenRedisStaysAway(t *testing.T) {
 			asker := open(t, conn, &lockdv1.Open{SessionTtl: seconds(60)})
 			time.Sleep(shortly) // so that they are renewed
 
-			others := loadOn(t, rs.Client(), d)
+			others := harness.LoadOn(t, rs.Client(), d)
 			outage.begin(rs)
 			var wg sync.WaitGroup
 			wg.Go(func() {
@@ -126,7 +127,7 @@ func TestLostAtTheEndOfItsValidityWhenRedisStaysAway(t *testing.T) {
 				t.Errorf("the waiter got %v, want a fence above %d", m, hold.GetFence())
 			}
 			// All works again, and what was asked for in vain is held by nobody.
-			c := d.dial(t)
+			c := d.Dial(t)
 			mustUnlock(t, mustLock(t, c, "of the SDK", client.Wait(shortly+time.Second)))
 			for i := range 100 {
 				name := fmt.Sprint("in vain ", i)

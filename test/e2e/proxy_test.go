@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // Replies of Redis get lost at random: what was asked for was done, but nobody knows.
@@ -25,7 +26,7 @@ func TestLostRepliesNeverMakeTwoHoldersNorOrphans(t *testing.T) {
 	var wg sync.WaitGroup
 	var failed atomic.Int64
 	for i := range 16 {
-		c, r, name := d.dial(t), &rooms[i%names], fmt.Sprint("job ", i%names)
+		c, r, name := d.Dial(t), &rooms[i%names], fmt.Sprint("job ", i%names)
 		var opts []client.LockOption
 		if i%3 == 0 { // who gives up while an attempt for it may be under way
 			opts = []client.LockOption{client.Wait(time.Duration(i+1) * time.Millisecond)}
@@ -50,14 +51,14 @@ func TestLostRepliesNeverMakeTwoHoldersNorOrphans(t *testing.T) {
 			t.Errorf("job %d: %v", i, err)
 		}
 	}
-	lost := d.metric(`lockd_redis_errors_total{kind="outcome_unknown"}`)
+	lost := d.Metric(`lockd_redis_errors_total{kind="outcome_unknown"}`)
 	t.Logf("%d losses, %d holds, %v scripts without an answer, %d errors told to clients", losses, visits, lost, failed.Load())
 	if visits < 200 || lost < 20 {
 		t.Error("too little happened for this test to mean anything")
 	}
-	within(t, shortly+time.Second, "no lock is left", func() bool { return len(keys(t, rc)) == 0 })
+	harness.Within(t, shortly+time.Second, "no lock is left", func() bool { return len(keys(t, rc)) == 0 })
 	for i := range names { // and all can be had
-		l := mustLock(t, d.dial(t), fmt.Sprint("job ", i), client.Wait(time.Second))
+		l := mustLock(t, d.Dial(t), fmt.Sprint("job ", i), client.Wait(time.Second))
 		mustUnlock(t, l)
 	}
 }

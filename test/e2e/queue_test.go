@@ -8,6 +8,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 const (
@@ -20,10 +21,10 @@ func TestAThousandWaitersAreGrantedInTheirOrder(t *testing.T) {
 	rs := redistest.Start(t)
 	d := startLockd(t, rs.Addr, "LOCKD_OPS_PPROF=true")
 	warmUp(t, d)
-	goroutines, heap := d.metric("go_goroutines"), d.heap()
+	goroutines, heap := d.Metric("go_goroutines"), d.Heap()
 
 	t.Run("order", func(t *testing.T) { // its connections are closed at its end
-		conn := d.connect(t)
+		conn := d.Connect(t)
 		blocker := open(t, conn, &lockdv1.Open{})
 		hold := blocker.take(1, "hot")
 		q := arrive(t, d)
@@ -42,21 +43,21 @@ func TestAThousandWaitersAreGrantedInTheirOrder(t *testing.T) {
 		}
 	})
 
-	until(t, "the goroutines are back", func() bool { return d.metric("go_goroutines") <= goroutines })
+	harness.Until(t, "the goroutines are back", func() bool { return d.Metric("go_goroutines") <= goroutines })
 	const spare = 4 << 20
-	got := d.heap()
+	got := d.Heap()
 	t.Logf("goroutines %v before, %v after; heap %.1f MB before, %.1f MB after",
-		goroutines, d.metric("go_goroutines"), heap/(1<<20), got/(1<<20))
+		goroutines, d.Metric("go_goroutines"), heap/(1<<20), got/(1<<20))
 	if got > heap+spare {
 		t.Errorf("heap: %.0f bytes before, %.0f after", heap, got)
 	}
 }
 
 // warmUp has done once what leaves something behind that is used again.
-func warmUp(t *testing.T, d *lockd) {
+func warmUp(t *testing.T, d *harness.Lockd) {
 	t.Helper()
 	t.Run("warm up", func(t *testing.T) {
-		conn := d.connect(t)
+		conn := d.Connect(t)
 		c, other := open(t, conn, &lockdv1.Open{}), open(t, conn, &lockdv1.Open{})
 		hold := c.take(1, "warm")
 		other.send(acquire(1, &lockdv1.Acquire{Name: "warm"}))
@@ -68,7 +69,7 @@ func warmUp(t *testing.T, d *lockd) {
 			t.Fatal("want the lock")
 		}
 	})
-	until(t, "no session is left", func() bool { return d.metric("lockd_sessions") == 0 })
+	harness.Until(t, "no session is left", func() bool { return d.Metric("lockd_sessions") == 0 })
 }
 
 // crowd are many waiters of one name, in the order of their arrival: waiter i is request i/streams+1 of stream
@@ -79,11 +80,11 @@ type crowd struct {
 }
 
 // arrive lets each wait before the next one comes.
-func arrive(t *testing.T, d *lockd) *crowd {
+func arrive(t *testing.T, d *harness.Lockd) *crowd {
 	t.Helper()
 	q := &crowd{t: t}
 	for range connections {
-		conn := d.connect(t)
+		conn := d.Connect(t)
 		for range streams / connections {
 			q.streams = append(q.streams, open(t, conn, &lockdv1.Open{}))
 		}

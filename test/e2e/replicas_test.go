@@ -9,10 +9,11 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // twoReplicas runs two servers on one Redis.
-func twoReplicas(t *testing.T) (rs *redistest.Server, a, b *lockd) {
+func twoReplicas(t *testing.T) (rs *redistest.Server, a, b *harness.Lockd) {
 	t.Helper()
 	rs = redistest.Start(t)
 	a = startLockd(t, rs.Addr, "LOCKD_REPLICA=a", "LOCKD_SESSION_TTL="+shortly.String())
@@ -24,7 +25,7 @@ func TestTwoReplicasExcludeEachOther(t *testing.T) {
 	const changes = 2000
 	var lockers []locker
 	for range 8 {
-		lockers = append(lockers, lockerOf(a.dial(t), "job"), lockerOf(b.dial(t), "job"))
+		lockers = append(lockers, lockerOf(a.Dial(t), "job"), lockerOf(b.Dial(t), "job"))
 	}
 	l := newLedger(t)
 	began := time.Now()
@@ -37,18 +38,18 @@ func TestTwoReplicasExcludeEachOther(t *testing.T) {
 
 func TestAReleaseWakesAWaiterOfAnotherReplica(t *testing.T) {
 	rs, a, b := twoReplicas(t)
-	ca, cb := a.dial(t), b.dial(t)
-	others := loadOn(t, rs.Client(), a, b)
+	ca, cb := a.Dial(t), b.Dial(t)
+	others := harness.LoadOn(t, rs.Client(), a, b)
 	took := make([]time.Duration, 100)
 	for i := range took {
 		l := mustLock(t, ca, "job")
 		granted := make(chan *client.Lock, 1)
 		go func() { granted <- mustLock(t, cb, "job") }()
-		until(t, "somebody waits", func() bool { return b.metric("lockd_waiters") == 1 })
+		harness.Until(t, "somebody waits", func() bool { return b.Metric("lockd_waiters") == 1 })
 		others.Begin()
 		began := time.Now()
 		mustUnlock(t, l)
-		next := soon(t, "the waiter is granted", granted)
+		next := harness.Soon(t, "the waiter is granted", granted)
 		took[i] = time.Since(began)
 		if own := others.Off(took[i]); own > 100*time.Millisecond {
 			t.Fatalf("waiter %d was woken after %v, %v of them our own; want 100ms at most", i, took[i], own)
@@ -65,13 +66,13 @@ func TestAReleaseWakesAWaiterOfAnotherReplica(t *testing.T) {
 func TestForceThroughOneReplicaIsToldByTheOther(t *testing.T) {
 	t.Parallel()
 	_, a, b := twoReplicas(t)
-	l := mustLock(t, a.dial(t, client.WithSessionTTL(time.Minute)), "job") // no renewal comes to find out
+	l := mustLock(t, a.Dial(t, client.WithSessionTTL(time.Minute)), "job") // no renewal comes to find out
 	began := time.Now()
-	res, err := lockdv1.NewAdminServiceClient(b.operate(t)).ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{Name: "job"})
+	res, err := lockdv1.NewAdminServiceClient(b.Operate(t)).ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{Name: "job"})
 	if err != nil || !res.GetReleased() {
 		t.Fatalf("got %v, %v", res, err)
 	}
-	soon(t, "the holder hears of it", l.Lost())
+	harness.Soon(t, "the holder hears of it", l.Lost())
 	took := time.Since(began)
 	t.Logf("told after %v", took)
 	if took > time.Second {
@@ -84,7 +85,7 @@ func TestAKilledReplicaTakesOnlyItsOwnLocksAlong(t *testing.T) {
 	t.Parallel()
 	rs, a, b := twoReplicas(t)
 	rc := rs.Client()
-	onA, onB, waiting := a.dial(t), b.dial(t), b.dial(t)
+	onA, onB, waiting := a.Dial(t), b.Dial(t), b.Dial(t)
 	la, lb := mustLock(t, onA, "a"), mustLock(t, onB, "b")
 	granted := make(chan time.Time, 1)
 	go func() {
@@ -93,13 +94,13 @@ func TestAKilledReplicaTakesOnlyItsOwnLocksAlong(t *testing.T) {
 		}
 		granted <- time.Now()
 	}()
-	until(t, "somebody waits", func() bool { return b.metric("lockd_waiters") == 1 })
+	harness.Until(t, "somebody waits", func() bool { return b.Metric("lockd_waiters") == 1 })
 	time.Sleep(shortly / 2)
 	owner := look(t, rc, "a").owner()
 	began := time.Now()
-	a.signal(syscall.SIGKILL)
-	expired := expiry(t, rc, "a", owner, loadOn(t, rc, b))
-	got := soon(t, "the waiter is granted", granted)
+	a.Signal(syscall.SIGKILL)
+	expired := expiry(t, rc, "a", owner, harness.LoadOn(t, rc, b))
+	got := harness.Soon(t, "the waiter is granted", granted)
 	t.Logf("free %v after the kill, granted %v after that", expired.Sub(began), got.Sub(expired))
 	if got.Sub(began) > shortly+time.Second {
 		t.Errorf("the lock was free %v after the kill, want %v at most", got.Sub(began), shortly+time.Second)

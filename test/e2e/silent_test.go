@@ -16,6 +16,7 @@ import (
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 const (
@@ -33,13 +34,13 @@ func TestSilentReadersFillNoMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := startServer(t, bin, rs.Addr, "LOCKD_OPS_PPROF=true")
-	neighbour := d.dial(t)
+	d := harness.StartLockd(t, bin, rs.Addr, "LOCKD_OPS_PPROF=true")
+	neighbour := d.Dial(t)
 	mustLock(t, neighbour, "held")
-	heap, rss := d.heap(), resident(t, d.pid())
+	heap, rss := d.Heap(), resident(t, d.PID())
 	f := flood(t, d)
 	f.awaitStandstill(t)
-	grown, swollen := d.heap()-heap, resident(t, d.pid())-rss
+	grown, swollen := d.Heap()-heap, resident(t, d.PID())-rss
 	t.Logf("%d silent readers sent %d requests; the heap has grown by %.0f MiB, the process by %d MiB",
 		silentReaders, f.sent.Load(), grown/(1<<20), swollen>>20)
 	if grown > silentHeap {
@@ -56,8 +57,8 @@ func TestSilentReadersFillNoMemory(t *testing.T) {
 		}
 	}
 	f.stop()
-	until(t, "they are gone", func() bool { return d.metric("lockd_sessions") == 1 })
-	until(t, "their memory is free", func() bool { return d.heap()-heap < silentHeap/4 })
+	harness.Until(t, "they are gone", func() bool { return d.Metric("lockd_sessions") == 1 })
+	harness.Until(t, "their memory is free", func() bool { return d.Heap()-heap < silentHeap/4 })
 }
 
 // resident is the memory of a process.
@@ -82,11 +83,11 @@ type silent struct {
 	wg      sync.WaitGroup
 }
 
-func flood(t *testing.T, d *lockd) *silent {
+func flood(t *testing.T, d *harness.Lockd) *silent {
 	t.Helper()
 	f := &silent{}
 	for range silentReaders {
-		c := raw(t, d.connect(t))
+		c := raw(t, d.Connect(t))
 		c.send(openWith(&lockdv1.Open{}))
 		f.streams = append(f.streams, c)
 		f.wg.Go(func() {

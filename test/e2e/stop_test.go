@@ -13,13 +13,14 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestSIGTERMStopsWithinTheDrainWindow(t *testing.T) {
 	t.Parallel()
 	const window = 2 * time.Second
 	d, rc := oneReplica(t, "LOCKD_SHUTDOWN_DRAIN_WINDOW="+window.String(), "LOCKD_SHUTDOWN_TIMEOUT=6s")
-	conn := d.connect(t)
+	conn := d.Connect(t)
 	stays := open(t, conn, &lockdv1.Open{SessionTtl: seconds(shortly.Seconds())})
 	stays.take(1, "stays")
 	defer stays.beat(shortly / 3)()
@@ -31,7 +32,7 @@ func TestSIGTERMStopsWithinTheDrainWindow(t *testing.T) {
 		t.Fatal("want Queued")
 	}
 
-	d.signal(syscall.SIGTERM)
+	d.Signal(syscall.SIGTERM)
 	began := time.Now()
 	m := stays.recv()
 	for m.GetHeartbeatAck() != nil {
@@ -41,10 +42,10 @@ func TestSIGTERMStopsWithinTheDrainWindow(t *testing.T) {
 		t.Errorf("got %v, want Draining", m)
 	}
 	// Who is told to move finds that nobody is sent here any more.
-	if code, body := d.get("/readyz"); code != http.StatusServiceUnavailable {
+	if code, body := d.Get("/readyz"); code != http.StatusServiceUnavailable {
 		t.Errorf("/readyz: %d %s", code, body)
 	}
-	if code, body := d.get("/healthz"); code != http.StatusOK {
+	if code, body := d.Get("/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz: %d %s", code, body)
 	}
 	for _, service := range []string{"", lockdv1.SessionService_ServiceDesc.ServiceName} {
@@ -66,13 +67,13 @@ func TestSIGTERMStopsWithinTheDrainWindow(t *testing.T) {
 			t.Errorf("%s: Closing %v, the stream's end %v; want DRAINING", name, closing, st)
 		}
 	}
-	code := d.code()
+	code := d.Code()
 	took := time.Since(began)
 	t.Logf("stopped after %v with a window of %v", took, window)
 	if code != 0 || took < window || took > window+2*time.Second {
 		t.Errorf("exit code %d after %v", code, took)
 	}
-	if log := d.stderr.String(); d.logged("lockd stopped")["error"] != nil || strings.Contains(log, `"level":"error"`) {
+	if log := d.Stderr.String(); d.Logged("lockd stopped")["error"] != nil || strings.Contains(log, `"level":"error"`) {
 		t.Errorf("it did not stop cleanly: %s", log)
 	}
 	// What its holder may still use runs out; the rest is free.
@@ -82,7 +83,7 @@ func TestSIGTERMStopsWithinTheDrainWindow(t *testing.T) {
 	if s := look(t, rc, "stays"); s.pttl > shortly {
 		t.Errorf("PTTL %v", s.pttl)
 	}
-	within(t, shortly, "nothing is left", func() bool { return len(keys(t, rc)) == 0 })
+	harness.Within(t, shortly, "nothing is left", func() bool { return len(keys(t, rc)) == 0 })
 }
 
 // lastWords reads a stream to its end, and returns how it ended and what its Closing said.
@@ -101,14 +102,14 @@ func lastWords(c *stream) (end, closing *status.Status) {
 func TestSIGTERMStopsAtOnceWhenNobodyIsThere(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	c := d.dial(t)
+	c := d.Dial(t)
 	mustUnlock(t, mustLock(t, c, "job"))
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	d.signal(syscall.SIGTERM)
+	d.Signal(syscall.SIGTERM)
 	began := time.Now()
-	if code, took := d.code(), time.Since(began); code != 0 || took > 3*time.Second {
+	if code, took := d.Code(), time.Since(began); code != 0 || took > 3*time.Second {
 		t.Errorf("exit code %d after %v, want 0 and no wait for the window of 10s", code, took)
 	}
 	if found := keys(t, rc); len(found) > 0 {

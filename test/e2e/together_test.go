@@ -45,8 +45,8 @@ func TestTriesTogetherAreGrantedWhileThereIsRoom(t *testing.T) {
 	const all = crowdSize * each
 	rs := redistest.Start(t)
 	d := startLockd(t, rs.Addr)
-	c := d.dial(t)
-	unary := lockdv1.NewLockServiceClient(d.connect(t))
+	c := d.Dial(t)
+	unary := lockdv1.NewLockServiceClient(d.Connect(t))
 	once := func(name string, kind lockdv1.LockKind, wait time.Duration) func(int) error {
 		return func(int) error {
 			req := &lockdv1.AcquireRequest{Name: name, Kind: kind, Lease: durationpb.New(time.Minute), Wait: durationpb.New(wait)}
@@ -98,7 +98,7 @@ func TestTriesTogetherAreGrantedWhileThereIsRoom(t *testing.T) {
 func TestReadersOfOneNameAreAboutAsFastAsOnOwnNames(t *testing.T) {
 	rs := redistest.Start(t)
 	d := startLockd(t, rs.Addr)
-	c := d.dial(t)
+	c := d.Dial(t)
 	for what, opts := range map[string][]client.LockOption{
 		"readers": {client.As(client.Read)}, "permits": {client.Permits(1, 1000)},
 	} {

@@ -10,6 +10,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // soonTold is how late an end of a hold may be told. lockd needs 50 ms; the rest is for a busy machine.
@@ -22,9 +23,9 @@ type ear struct {
 	events <-chan client.Unlocked
 }
 
-func watch(t *testing.T, d *lockd, who, name string) ear {
+func watch(t *testing.T, d *harness.Lockd, who, name string) ear {
 	t.Helper()
-	events, err := d.dial(t).Watch(t.Context(), name)
+	events, err := d.Dial(t).Watch(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func (e ear) none() {
 func TestWatchersOfAllReplicasHearEachEndOfAHoldOnce(t *testing.T) {
 	rs, a, b := twoReplicas(t)
 	rc := rs.Client()
-	c, second, unary := b.dial(t), b.dial(t), lockdv1.NewLockServiceClient(b.connect(t))
+	c, second, unary := b.Dial(t), b.Dial(t), lockdv1.NewLockServiceClient(b.Connect(t))
 	ears := []ear{watch(t, a, "a", "job"), watch(t, b, "b", "job")}
 	told := func(cause client.UnlockCause, fence uint64) {
 		t.Helper()
@@ -89,10 +90,10 @@ func TestWatchersOfAllReplicasHearEachEndOfAHoldOnce(t *testing.T) {
 			l := mustLock(t, c, "job")
 			next := make(chan *client.Lock, 1)
 			go func() { next <- mustLock(t, second, "job") }()
-			until(t, "it waits", func() bool { return b.metric("lockd_waiters") == 1 })
+			harness.Until(t, "it waits", func() bool { return b.Metric("lockd_waiters") == 1 })
 			mustUnlock(t, l)
 			told(client.UnlockHandedOver, l.Fence())
-			heir := soon(t, "the next one", next)
+			heir := harness.Soon(t, "the next one", next)
 			mustUnlock(t, heir)
 			told(client.UnlockReleased, heir.Fence())
 		},
@@ -126,7 +127,7 @@ func TestWatchersOfAllReplicasHearEachEndOfAHoldOnce(t *testing.T) {
 		},
 		"force": func() {
 			l := mustLock(t, c, "job")
-			b.lockctl("unlock", "job", "--force").want(0, "unlocked job\n")
+			lockctl(b, "unlock", "job", "--force").Want(0, "unlocked job\n")
 			told(client.UnlockForced, l.Fence())
 		},
 		"deleted key": func() {
@@ -184,7 +185,7 @@ func TestEachOfManyEndsOfAHotNameIsToldOnce(t *testing.T) {
 	}
 	done := make(chan error, workers)
 	for i := range workers {
-		c := []*lockd{a, b}[i%2].dial(t)
+		c := []*harness.Lockd{a, b}[i%2].Dial(t)
 		go func() {
 			for range each {
 				l, err := c.Lock(context.Background(), "hot")

@@ -7,24 +7,12 @@ import (
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 )
-
-// dial makes a client of the SDK.
-func (d *lockd) dial(t *testing.T, opts ...client.Option) *client.Client {
-	t.Helper()
-	c, err := client.Dial(d.addr, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
 
 func mustLock(t *testing.T, c *client.Client, name string, opts ...client.LockOption) *client.Lock {
 	t.Helper()
@@ -40,22 +28,6 @@ func mustUnlock(t *testing.T, l *client.Lock) {
 	if err := l.Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// connect makes a connection for the stubs.
-func (d *lockd) connect(t *testing.T) *grpc.ClientConn { return connect(t, d.addr) }
-
-// operate is connect for operators.
-func (d *lockd) operate(t *testing.T) *grpc.ClientConn { return connect(t, d.admin) }
-
-func connect(t *testing.T, addr string) *grpc.ClientConn {
-	t.Helper()
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return conn
 }
 
 // stream is a client that works by hand. It sends no heartbeats.

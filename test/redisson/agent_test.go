@@ -15,11 +15,13 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // agent is a process with Redisson that does what it is told.
 type agent struct {
-	*process
+	*harness.Process
 
 	mu      sync.Mutex // guards the fields below, and the order of commands
 	last    int
@@ -39,7 +41,7 @@ type call struct {
 // answer waits for the answer.
 func (c *call) answer() (string, error) {
 	c.t.Helper()
-	soon(c.t, "an answer to "+c.what, c.done)
+	harness.Soon(c.t, "an answer to "+c.what, c.done)
 	return c.text, c.err
 }
 
@@ -73,7 +75,7 @@ func startAgent(t *testing.T) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(a.kill)
+	t.Cleanup(a.Kill)
 	return a
 }
 
@@ -82,11 +84,10 @@ func launchAgent() (*agent, error) {
 		return nil, err
 	}
 	a := &agent{pending: make(map[string]*call)}
-	var err error
 	// Tests are short: the quickest start counts.
-	a.process, err = launch(a.hear, nil, "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-XX:-UsePerfData",
+	a.Process = harness.Command("java", nil, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-XX:-UsePerfData",
 		"-cp", filepath.Join("target", "classes")+":"+filepath.Join("target", "lib", "*"), "io.lockd.redisson.Agent")
-	return a, err
+	return a, errors.Join(a.Talk(a.hear), a.Launch())
 }
 
 // hear takes an answer.
@@ -118,8 +119,8 @@ func (a *agent) tell(t *testing.T, client, worker string, words ...any) *call {
 	what := strings.TrimSuffix(fmt.Sprintln(append([]any{client, worker}, words...)...), "\n")
 	c := &call{t: t, what: what, done: make(chan struct{})}
 	a.pending[id] = c
-	if _, err := fmt.Fprintf(a.stdin, "%s %s\n", id, what); err != nil {
-		t.Fatalf("%s: %v; %s", what, err, a.stderr.String())
+	if _, err := fmt.Fprintf(a.Stdin, "%s %s\n", id, what); err != nil {
+		t.Fatalf("%s: %v; %s", what, err, a.Stderr.String())
 	}
 	return c
 }
@@ -138,7 +139,7 @@ func (a *agent) connect(t *testing.T, redis string, ttl time.Duration) *redisson
 	a.tell(t, r.name, "main", "connect", "redis://"+redis, ttl.Milliseconds()).must()
 	t.Cleanup(func() {
 		select {
-		case <-a.exited:
+		case <-a.Exited:
 		default:
 			a.tell(t, r.name, "end", "disconnect").must()
 		}
@@ -177,7 +178,7 @@ func (w *worker) want(want any, words ...any) {
 // waits waits until the worker does so: until it is Redisson that waits to be told of a release.
 func (w *worker) waits() {
 	w.r.t.Helper()
-	within(w.r.t, patience, w.name+" waits", func() bool { return w.r.worker("main").ask("waits", w.name) == "true" })
+	harness.Until(w.r.t, w.name+" waits", func() bool { return w.r.worker("main").ask("waits", w.name) == "true" })
 }
 
 // number asks for a number.

@@ -16,7 +16,7 @@ func TestRedissonSeesWhatLockdHoldsSeveralTimes(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, long)
-			c, r := s.dial(), s.redisson.worker("other")
+			c, r := s.lockd.Dial(s.t), s.redisson.worker("other")
 			named := k.with(client.Holder("me"))
 			r.want(false, "locked", k.name, "job")
 			r.want(-2, "ttl", k.name, "job")
@@ -48,7 +48,7 @@ func TestLockdSeesWhatRedissonHoldsSeveralTimes(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, long)
-			c, r := s.dial(), s.redisson.worker("me")
+			c, r := s.lockd.Dial(s.t), s.redisson.worker("me")
 			for n := 1; n <= 3; n++ {
 				r.ask("acquire", k.name, "job", 0)
 				r.want(n, "count", k.name, "job")

@@ -85,7 +85,7 @@ func (s *stage) dialAll() []*client.Client {
 	s.t.Helper()
 	var cs []*client.Client
 	for range enterers {
-		cs = append(cs, s.dial())
+		cs = append(cs, s.lockd.Dial(s.t))
 	}
 	return cs
 }
@@ -138,7 +138,7 @@ func TestRoomCatchesWhoComesInWithoutTheLock(t *testing.T) {
 func TestRoomCatchesFencesThatDoNotRise(t *testing.T) {
 	s := newStage(t, long)
 	r := newRoom(t, 1)
-	c := s.dial()
+	c := s.lockd.Dial(s.t)
 	for i := range 10 {
 		l := s.lockerOf(c, fenced, "room")
 		take := l.take

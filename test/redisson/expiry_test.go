@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // expireWithin is how long after the death of a holder who waits on the other side has the lock, at most.
@@ -19,13 +21,13 @@ func TestLockdGetsWhatAKilledRedissonHeld(t *testing.T) {
 	for i, p := range pairs {
 		s.prepare(p.holder, p.String())
 		r.worker(i).ask("acquire", p.holder.name, p.String(), p.holder.mortal())
-		waiters = append(waiters, s.wait(s.dial(), p.waiter, p.String()))
+		waiters = append(waiters, s.wait(s.lockd.Dial(s.t), p.waiter, p.String()))
 	}
 	for _, p := range pairs {
 		s.waiting(p.String(), 1)
 	}
 	killed := time.Now()
-	victim.kill()
+	victim.Kill()
 	var wg sync.WaitGroup
 	for i, p := range pairs {
 		wg.Go(func() {
@@ -45,14 +47,14 @@ func TestRedissonGetsWhatAKilledClientOfLockdHeld(t *testing.T) {
 	s := newStage(t, short)
 	victim := startPuppet(s, holders()...)
 	victim.holds(len(pairs))
-	s.outlive(victim.process)
+	s.outlive(victim.Process)
 }
 
 func TestRedissonGetsWhatAKilledLockdHeld(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, short)
 	startPuppet(s, holders()...).holds(len(pairs))
-	s.outlive(s.lockd.process)
+	s.outlive(s.lockd.Process)
 }
 
 // holders is what a puppet is to hold, for each of the pairs.
@@ -64,7 +66,7 @@ func holders() (things []string) {
 }
 
 // outlive has Redisson wait for all pairs, kills a process, and sees when Redisson has them.
-func (s *stage) outlive(victim *process) {
+func (s *stage) outlive(victim *harness.Process) {
 	s.t.Helper()
 	var waiters []*call
 	for i, p := range pairs {
@@ -80,7 +82,7 @@ func (s *stage) outlive(victim *process) {
 		}
 	}
 	killed := time.Now()
-	victim.kill()
+	victim.Kill()
 	for i, p := range pairs {
 		_, err := waiters[i].answer()
 		s.late("Redisson", p, err, waiters[i].at.Sub(killed))

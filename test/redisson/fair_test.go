@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // apart is the time between the arrivals of two fair waiters.
@@ -20,14 +21,14 @@ func TestFairWaitersOfBothSidesAreServedInTheirOrder(t *testing.T) {
 			boss := s.redisson.worker("boss")
 			free := func() { boss.ask("release", "fair", "line") }
 			if holder == "lockd" {
-				l := s.lock(s.dial(), fair, "line")
+				l := s.lock(s.lockd.Dial(s.t), fair, "line")
 				free = func() { s.unlock(l) }
 			} else {
 				boss.ask("acquire", "fair", "line", 0)
 			}
 			var cs []*client.Client
 			for range 4 {
-				cs = append(cs, s.dial())
+				cs = append(cs, s.lockd.Dial(s.t))
 				s.unlock(s.lock(cs[len(cs)-1], fair, "warm"))
 			}
 			q := &line{s: s}
@@ -106,19 +107,19 @@ const seconds = 8 * time.Second
 func TestDeadRedissonAtTheHeadOfAFairQueueDelaysBySeconds(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, short)
-	l := s.lock(s.dial(), fair, "line")
+	l := s.lock(s.lockd.Dial(s.t), fair, "line")
 	victim := startAgent(t)
 	r := victim.connect(t, s.redis.Addr, short)
 	r.worker("dead").tell("acquire", "fair", "line", 0)
 	s.queued("line", 1)
-	waiter := s.wait(s.dial(), fair, "line")
+	waiter := s.wait(s.lockd.Dial(s.t), fair, "line")
 	s.queued("line", 2)
 	last := s.redisson.worker("last").tell("acquire", "fair", "line", 0)
 	s.queued("line", 3)
-	victim.kill()
+	victim.Kill()
 	killed := time.Now()
 	s.unlock(l)
-	g := soon(t, "lockd's waiter has its turn", waiter)
+	g := harness.Soon(t, "lockd's waiter has its turn", waiter)
 	if g.err != nil {
 		t.Fatal(g.err)
 	}
@@ -143,14 +144,14 @@ func TestDeadLockdAtTheHeadOfAFairQueueDelaysBySeconds(t *testing.T) {
 			s := newStage(t, short)
 			boss := s.redisson.worker("boss")
 			boss.ask("acquire", "fair", "line", 0)
-			victim := startPuppet(s, "fair:line").process
+			victim := startPuppet(s, "fair:line").Process
 			s.queued("line", 1)
 			next := s.redisson.worker("next").tell("acquire", "fair", "line", 0)
 			s.queued("line", 2)
 			if who == "server" {
-				victim = s.lockd.process
+				victim = s.lockd.Process
 			}
-			victim.kill()
+			victim.Kill()
 			killed := time.Now()
 			boss.ask("release", "fair", "line")
 			next.must()
@@ -165,7 +166,7 @@ func TestDeadLockdAtTheHeadOfAFairQueueDelaysBySeconds(t *testing.T) {
 // queued waits until so many are in the queue of a fair lock, as Redisson keeps it.
 func (s *stage) queued(name string, n int64) {
 	s.t.Helper()
-	within(s.t, patience, fmt.Sprint(n, " in the queue"), func() bool {
+	harness.Until(s.t, fmt.Sprint(n, " in the queue"), func() bool {
 		got, err := s.rc.LLen(s.t.Context(), "redisson_lock_queue:{"+name+"}").Result()
 		if err != nil {
 			s.t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // What Redisson frees by force, lockd's holder hears of when its lease is renewed, and so do those who wait behind it at
@@ -22,12 +23,12 @@ func TestRedissonForcesWhatLockdHolds(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, short)
-			l := s.lock(s.dial(), p.holder, "job")
+			l := s.lock(s.lockd.Dial(s.t), p.holder, "job")
 			w := s.bothWait(p.waiter)
 			forced := time.Now()
 			s.redisson.worker("admin").want(true, "force", p.holder.name, "job")
 			s.bothGetIt(p, w, heard)
-			soon(t, "lockd's holder hears of it", l.Lost())
+			harness.Soon(t, "lockd's holder hears of it", l.Lost())
 			took := time.Since(forced)
 			if lost, ok := errors.AsType[*client.LostError](l.Err()); !ok || lost.Reason != client.LostForced {
 				t.Errorf("got %v, want it lost: forced", l.Err())
@@ -83,7 +84,7 @@ func (s *stage) bothWait(k kind) waiters {
 	} else {
 		w.redisson.waits()
 	}
-	w.lockd = s.wait(s.dial(), k, "job")
+	w.lockd = s.wait(s.lockd.Dial(s.t), k, "job")
 	s.waiting("job", 1)
 	return w
 }
@@ -117,7 +118,7 @@ func (s *stage) bothGetIt(p pair, w waiters, bound time.Duration) {
 func TestReleaseByOthersIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, long)
-	l := s.lock(s.dial(), plain, "job")
+	l := s.lock(s.lockd.Dial(s.t), plain, "job")
 	if _, err := s.redisson.worker("other").tell("release", "lock", "job").answer(); err == nil || !strings.Contains(err.Error(), "not locked by current thread") {
 		t.Errorf("got %v, want Redisson to refuse", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestLockdWaitsForAllWhileRedissonHoldsOne(t *testing.T) {
@@ -13,7 +14,7 @@ func TestLockdWaitsForAllWhileRedissonHoldsOne(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			s := newStage(t, long)
 			s.prepare(k, "b")
-			c, r, other := s.dial(), s.redisson.worker("holder"), s.redisson.worker("other")
+			c, r, other := s.lockd.Dial(s.t), s.redisson.worker("holder"), s.redisson.worker("other")
 			r.ask("acquire", k.name, "b", 0)
 			items := []client.Item{{Name: "a"}, {Name: "b", Kind: kindOf(k.rival())}, {Name: "c", Kind: client.Fair}}
 			if _, err := c.TryLockAll(t.Context(), items); !errors.Is(err, client.ErrHeld) {
@@ -34,7 +35,7 @@ func TestLockdWaitsForAllWhileRedissonHoldsOne(t *testing.T) {
 			others := s.load()
 			released := time.Now()
 			r.ask("release", k.name, "b")
-			g := soon(t, "lockd has all", out)
+			g := harness.Soon(t, "lockd has all", out)
 			if g.err != nil {
 				t.Fatal(g.err)
 			}
@@ -65,7 +66,7 @@ func TestRedissonWaitsForAllWhileLockdHoldsOne(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			s := newStage(t, long)
 			r, all := s.redisson.worker("all"), "lock:a,"+k.rival().name+":b,fair:c"
-			l := s.lock(s.dial(), k, "b")
+			l := s.lock(s.lockd.Dial(s.t), k, "b")
 			r.want(false, "try", "multi", all, 0, 0)
 			for _, name := range []string{"a", "c"} { // nothing is kept
 				if st := s.get(name); st.GetHeld() {
@@ -89,7 +90,7 @@ func TestRedissonWaitsForAllWhileLockdHoldsOne(t *testing.T) {
 			}
 			r.ask("release", "multi", all)
 			for _, name := range []string{"a", "b", "c"} {
-				s.unlock(s.lock(s.dial(), plain, name))
+				s.unlock(s.lock(s.lockd.Dial(s.t), plain, name))
 			}
 		})
 	}

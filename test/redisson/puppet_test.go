@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // puppetEnv makes this program a client of the lockd at that address, instead of a test.
@@ -17,7 +18,7 @@ const puppetEnv = "LOCKD_REDISSON_PUPPET"
 
 // puppet is a process with a client of lockd, made to be killed.
 type puppet struct {
-	*process
+	*harness.Process
 	t    *testing.T
 	said chan string
 }
@@ -26,13 +27,11 @@ type puppet struct {
 func startPuppet(s *stage, things ...string) *puppet {
 	s.t.Helper()
 	p := &puppet{t: s.t, said: make(chan string, len(things))}
-	var err error
-	p.process, err = launch(func(line string) { p.said <- line }, []string{puppetEnv + "=" + s.lockd.addr},
-		os.Args[0], append([]string{"-test.run=^$"}, things...)...)
-	if err != nil {
+	p.Process = harness.Command(os.Args[0], []string{puppetEnv + "=" + s.lockd.Addr}, append([]string{"-test.run=^$"}, things...)...)
+	if err := p.Talk(func(line string) { p.said <- line }); err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(p.kill)
+	p.Start(s.t)
 	return p
 }
 
@@ -40,7 +39,7 @@ func startPuppet(s *stage, things ...string) *puppet {
 func (p *puppet) holds(n int) {
 	p.t.Helper()
 	for range n {
-		if said := soon(p.t, "the puppet has its locks", p.said); strings.Contains(said, " ") {
+		if said := harness.Soon(p.t, "the puppet has its locks", p.said); strings.Contains(said, " ") {
 			p.t.Fatal(said)
 		}
 	}

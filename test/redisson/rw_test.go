@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestReadersOfBothSidesShare(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, long)
-	c, r := s.dial(), s.redisson.worker("reader")
+	c, r := s.lockd.Dial(s.t), s.redisson.worker("reader")
 	l := s.lock(c, read, "book")
 	r.want(true, "try", "read", "book", 0, 0)
 	if st := s.get("book"); st.GetHolders() != 2 {
@@ -34,7 +35,7 @@ func TestReadersOfBothSidesShare(t *testing.T) {
 
 func TestLockdsWriterReadsAndDowngrades(t *testing.T) {
 	s := newStage(t, long)
-	c := s.dial()
+	c := s.lockd.Dial(s.t)
 	others := s.load()
 	w := s.lock(c, write.with(client.Holder("me")), "book")
 	mine := s.lock(c, read.with(client.Holder("me")), "book")
@@ -66,7 +67,7 @@ func TestLockdsWriterReadsAndDowngrades(t *testing.T) {
 func TestRedissonsWriterReadsAndDowngrades(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, short)
-	c, r := s.dial(), s.redisson.worker("me")
+	c, r := s.lockd.Dial(s.t), s.redisson.worker("me")
 	r.ask("acquire", "write", "book", 0)
 	r.ask("acquire", "read", "book", 0)
 	waiter := s.wait(c, read, "book")
@@ -79,7 +80,7 @@ func TestRedissonsWriterReadsAndDowngrades(t *testing.T) {
 	}
 	released := time.Now()
 	r.ask("release", "write", "book")
-	g := soon(t, "lockd reads", waiter)
+	g := harness.Soon(t, "lockd reads", waiter)
 	if g.err != nil {
 		t.Fatal(g.err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // permits are some of a semaphore that has so many; 0 is whatever was set.
@@ -16,7 +17,7 @@ func permits(n, limit uint32) kind {
 func TestLimitsSetByEitherSideAreSeenByTheOther(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, long)
-	c, r := s.dial(), s.redisson.worker("main")
+	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
 
 	r.want(true, "limit", "semaphore", "theirs", 5)
 	l := s.lock(c, permits(2, 0), "theirs")
@@ -50,7 +51,7 @@ func isLimit(err error, want uint32) bool {
 
 func TestPermitsOfBothSidesCountTogether(t *testing.T) {
 	s := newStage(t, long)
-	c, r := s.dial(), s.redisson.worker("main")
+	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
 	r.want(true, "limit", "semaphore", "pool", 4)
 	one := s.lock(c, permits(1, 4), "pool")
 	r.want(true, "try", "semaphore", "pool", 0, 0, 2)
@@ -88,7 +89,7 @@ func TestPermitsOfBothSidesCountTogether(t *testing.T) {
 func TestPermitsOfTheDeadReturn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, short)
-	c, r := s.dial(), s.redisson.worker("main")
+	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
 	r.want(true, "limit", "semaphore", "pool", 2)
 	victim := startAgent(t)
 	victim.connect(t, s.redis.Addr, short).worker("dead").ask("acquire", "semaphore", "pool", short.Milliseconds())
@@ -97,9 +98,9 @@ func TestPermitsOfTheDeadReturn(t *testing.T) {
 	waiter := s.wait(c, permits(2, 2), "pool")
 	s.waiting("pool", 1)
 	killed := time.Now()
-	victim.kill()
-	mortal.kill()
-	g := soon(t, "lockd has both permits", waiter)
+	victim.Kill()
+	mortal.Kill()
+	g := harness.Soon(t, "lockd has both permits", waiter)
 	if g.err != nil {
 		t.Fatal(g.err)
 	}
@@ -116,7 +117,7 @@ func TestPermitsOfTheDeadReturn(t *testing.T) {
 func TestALimitThatLockdChangesIsSeenByRedisson(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, long)
-	c, r := s.dial(), s.redisson.worker("main")
+	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
 	limit := func(n, want uint32) {
 		t.Helper()
 		if previous, err := c.SetLimit(t.Context(), "pool", n); err != nil || previous != want {
@@ -148,7 +149,7 @@ func TestALimitThatLockdChangesIsSeenByRedisson(t *testing.T) {
 	ours := s.wait(c, permits(1, 0), "pool")
 	s.waiting("pool", 1)
 	limit(3, 2)
-	g := soon(t, "lockd has its permit", ours)
+	g := harness.Soon(t, "lockd has its permit", ours)
 	if g.err != nil {
 		t.Fatal(g.err)
 	}
@@ -165,7 +166,7 @@ func TestALimitThatLockdChangesIsSeenByRedisson(t *testing.T) {
 func TestPermitsThatAreNotKeptGoToRedisson(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, long)
-	c, patient := s.dial(), s.redisson.worker("patient")
+	c, patient := s.lockd.Dial(s.t), s.redisson.worker("patient")
 	l := s.lock(c, permits(3, 3), "pool")
 	two := patient.tell("acquire", "semaphore", "pool", 0, 2)
 	patient.waits()

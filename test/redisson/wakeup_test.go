@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/proctest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // wakeWithin is how soon who waits on one side has what the other side released.
@@ -23,7 +24,7 @@ func TestReleasesWakeTheOtherSide(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			s := newStage(t, long)
 			s.prepare(p.holder, "job")
-			w := &wakeups{s: s, pair: p, client: s.dial(), worker: s.redisson.worker("waiter"), others: s.load()}
+			w := &wakeups{s: s, pair: p, client: s.lockd.Dial(s.t), worker: s.redisson.worker("waiter"), others: s.load()}
 			for range rounds {
 				w.others.Begin()
 				w.fromLockd()
@@ -75,7 +76,7 @@ func (w *wakeups) fromRedisson() {
 	}
 	released := time.Now()
 	w.worker.ask("release", w.pair.holder.name, "job")
-	g := soon(w.s.t, "lockd grants", waiter)
+	g := harness.Soon(w.s.t, "lockd grants", waiter)
 	if g.err != nil {
 		w.s.t.Fatal(g.err)
 	}

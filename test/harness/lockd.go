@@ -1,0 +1,140 @@
+package harness
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// Lockd is a server.
+type Lockd struct {
+	*Process
+	Addr  string // where clients connect
+	Ops   string // where metrics and probes are
+	Admin string // where operators connect
+}
+
+// StartLockd runs a server on free ports before a Redis, with further variables such as "LOCKD_SESSION_TTL=3s". It waits
+// until the server is ready.
+func StartLockd(t testing.TB, bin, redis string, env ...string) *Lockd {
+	t.Helper()
+	env = append([]string{
+		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0",
+		"LOCKD_LOG_FORMAT=json", "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + redis,
+	}, env...)
+	return AwaitLockd(t, Start(t, bin, env))
+}
+
+// AwaitLockd waits until a process that was started is a server that is ready.
+func AwaitLockd(t testing.TB, p *Process) *Lockd {
+	t.Helper()
+	d := &Lockd{Process: p}
+	Until(t, "lockd serves", func() bool {
+		select {
+		case <-d.Exited:
+			t.Fatalf("lockd ended at once: %s", d.Stderr.String())
+		default:
+		}
+		line := d.Logged("lockd serves")
+		d.Addr, _ = line["listen"].(string)
+		d.Ops, _ = line["ops_listen"].(string)
+		d.Admin, _ = line["admin_listen"].(string)
+		return d.Addr != ""
+	})
+	Until(t, "lockd is ready", func() bool { code, _ := d.Get("/readyz"); return code == http.StatusOK })
+	return d
+}
+
+// Logged is the first line of the log with this message, nil if there is none.
+func (d *Lockd) Logged(message string) map[string]any {
+	for line := range strings.Lines(d.Stderr.String()) {
+		var v map[string]any
+		if json.Unmarshal([]byte(line), &v) == nil && v["msg"] == message {
+			return v
+		}
+	}
+	return nil
+}
+
+// Get asks the server's page for operators; the code is 0 if nobody answers.
+func (d *Lockd) Get(path string) (code int, body string) {
+	hc := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	resp, err := hc.Get("http://" + d.Ops + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(text)
+}
+
+// Metric reads one. Labels are part of the name.
+func (d *Lockd) Metric(name string) float64 {
+	d.t.Helper()
+	_, body := d.Get("/metrics")
+	for line := range strings.Lines(body) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			return v
+		}
+	}
+	d.t.Fatalf("no metric %s", name)
+	return 0
+}
+
+// Heap is the memory that is in use after a garbage collection. It needs LOCKD_OPS_PPROF.
+func (d *Lockd) Heap() float64 {
+	d.t.Helper()
+	if code, body := d.Get("/debug/pprof/heap?gc=1"); code != http.StatusOK {
+		d.t.Fatalf("no garbage collection: %d %s", code, body)
+	}
+	return d.Metric("go_memstats_heap_inuse_bytes")
+}
+
+// Tool starts a program that finds the server in its variables, as lockctl does.
+func (d *Lockd) Tool(bin string, args ...string) *Process {
+	d.t.Helper()
+	return Start(d.t, bin, []string{"LOCKD_ADDR=" + d.Addr, "LOCKD_ADMIN_ADDR=" + d.Admin}, args...)
+}
+
+// Dial makes a client of the SDK for the time of a test.
+func (d *Lockd) Dial(t testing.TB, opts ...client.Option) *client.Client {
+	t.Helper()
+	c, err := client.Dial(d.Addr, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // lockd may be gone
+	return c
+}
+
+// Connect makes a connection for the stubs.
+func (d *Lockd) Connect(t testing.TB) *grpc.ClientConn { t.Helper(); return connect(t, d.Addr) }
+
+// Operate is Connect for operators.
+func (d *Lockd) Operate(t testing.TB) *grpc.ClientConn { t.Helper(); return connect(t, d.Admin) }
+
+func connect(t testing.TB, addr string) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
