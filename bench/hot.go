@@ -60,7 +60,7 @@ type peerHot struct {
 // compareHot runs all peers in turn, as comparePairs does.
 func compareHot(ctx context.Context, e env, p plan) ([]peerHot, error) {
 	var out []peerHot
-	for _, peer := range hotPeers() {
+	for _, peer := range p.chosen(hotPeers()) {
 		out = append(out, peerHot{peer: peer})
 	}
 	for round := range p.hotRounds {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"syscall"
 	"time"
@@ -28,6 +29,12 @@ type plan struct {
 	// The floor is measured in turns. The first one does not count.
 	floorTurns int
 	floorRun   time.Duration // of one step in one turn
+	peers      *regexp.Regexp
+}
+
+// chosen are those that were asked for.
+func (p plan) chosen(peers []peer) []peer {
+	return slices.DeleteFunc(peers, func(peer peer) bool { return !p.peers.MatchString(peer.name) })
 }
 
 const hotCallers = 64
@@ -59,11 +66,16 @@ func run(args []string) error {
 	}
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	isQuick := flags.Bool("quick", false, "a smoke test: the numbers mean little")
-	within := flags.Duration("timeout", 8*time.Minute, "give up after this time")
+	within := flags.Duration("timeout", 10*time.Minute, "give up after this time")
+	peers := flags.String("peers", "", "only peers whose `name` this regular expression matches, such as ^lockd,")
 	_ = flags.Parse(args) // it exits
 	p := full
 	if *isQuick {
 		p = quick
+	}
+	var err error
+	if p.peers, err = regexp.Compile(*peers); err != nil {
+		return err
 	}
 	ctx, stop := bounded(*within)
 	defer stop()
@@ -131,7 +143,7 @@ func compareAlone(ctx context.Context, e env, p plan) error {
 	}
 	for _, callers := range p.callers {
 		peers := append(pairPeers(callers), redisson.peer(missing))
-		results, err := comparePairs(ctx, e, p, peers, callers)
+		results, err := comparePairs(ctx, e, p, p.chosen(peers), callers)
 		if err != nil {
 			return err
 		}

@@ -39,6 +39,9 @@ func TestBucketsOfAHistogram(t *testing.T) {
 	if got := least(all); got != 0.5 {
 		t.Errorf("least: got %v, want 0.5", got)
 	}
+	if empty(all) || !empty(after.buckets(after, "x")) {
+		t.Error("values came, and none since the last reading")
+	}
 	after[`x_bucket{le="+Inf"}`]++
 	if got := most(after.buckets(before, "x")); !math.IsInf(got, 1) {
 		t.Errorf("most of values above all limits: got %v, want +Inf", got)

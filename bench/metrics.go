@@ -59,6 +59,9 @@ func (m metrics) buckets(before metrics, name string) []bucket {
 	return all
 }
 
+// empty says that no values came.
+func empty(all []bucket) bool { return len(all) == 0 || all[len(all)-1].count == 0 }
+
 // most is the limit of the bucket with the greatest value.
 func most(all []bucket) float64 {
 	for _, b := range all {

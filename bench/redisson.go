@@ -29,7 +29,7 @@ type redisson struct {
 // startRedisson returns nil and why if there is no Java or no Maven.
 func startRedisson(ctx context.Context, redis *process) (r *redisson, missing string, err error) {
 	for _, program := range []string{"java", "mvn"} {
-		if _, err := exec.LookPath(program); err != nil {
+		if path, _ := exec.LookPath(program); path == "" {
 			return nil, program + " is not in PATH", nil
 		}
 	}

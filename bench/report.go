@@ -44,6 +44,9 @@ func load() string {
 }
 
 func printPairs(what string, callers int, results []peerPairs) {
+	if len(results) == 0 {
+		return
+	}
 	rate := func(p peerPairs) float64 { return median(rates(p)) }
 	var documented, fastest float64 // among the libraries
 	for _, p := range results {
@@ -104,6 +107,9 @@ func rates(p peerPairs) []float64 {
 }
 
 func printHot(results []peerHot) {
+	if len(results) == 0 {
+		return
+	}
 	fmt.Printf("\nOne name, callers: %d, held for %v, median of %d rounds\n\n", hotCallers, hold, len(results[0].runs))
 	t := newTable("peer", "grants/s", "gap p50", "gap p99", "to same", "longest wait", "most/least")
 	for _, p := range results {

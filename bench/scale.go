@@ -4,9 +4,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -116,15 +119,29 @@ func (h held) rows(t *table) {
 	t.add("Redis RSS", mib(h.after.redis))
 	grown := func(series string) float64 { return h.is.sum(h.was, series) }
 	t.add("leases held, says lockd", whole(h.is.sum(metrics{}, "lockd_locks_held")))
-	t.add("lost", whole(grown("lockd_lost_total")))
+	t.add("lost since the start", h.lost())
 	const renewals = `lockd_renew_total{result="renewed"}`
 	renewed := h.is[renewals] - h.was[renewals]
 	t.add("renewals per second", whole(renewed/h.after.at.Sub(h.before.at).Seconds()))
 	t.add("renewals that failed", whole(grown("lockd_renew_total")-renewed))
-	late := most(h.is.buckets(h.was, "lockd_renew_lateness_seconds"))
-	t.add("latest renewal, at most", lateness(late))
-	ratio := least(h.is.buckets(h.was, "lockd_lease_remaining_ratio_at_renew"))
-	t.add("validity left at a renewal, at least", fmt.Sprintf("%.2f of the TTL", ratio))
+	late := h.is.buckets(h.was, "lockd_renew_lateness_seconds")
+	left := h.is.buckets(h.was, "lockd_lease_remaining_ratio_at_renew")
+	if empty(late) || empty(left) {
+		return // held for less than a third of the TTL
+	}
+	t.add("latest renewal, at most", lateness(most(late)))
+	t.add("validity left at a renewal, at least", fmt.Sprintf("%.2f of the TTL", least(left)))
+}
+
+// lost is how many leases lockd lost since it started, and why.
+func (h held) lost() string {
+	all := []string{whole(h.is.sum(metrics{}, "lockd_lost_total"))}
+	for _, series := range slices.Sorted(maps.Keys(h.is)) {
+		if reason, ok := strings.CutPrefix(series, "lockd_lost_total{reason="); ok && h.is[series] > 0 {
+			all = append(all, strings.Trim(reason, `"}`)+" "+whole(h.is[series]))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // lateness is beside the TTL. It is the limit of a bucket of lockd's histogram.

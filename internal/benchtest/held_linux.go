@@ -48,7 +48,8 @@ func (h *Held) look() {
 		} else {
 			h.locked++
 		}
-		for next := time.Now().Add(lookEvery); time.Now().Before(next); { //nolint:revive // sleeping takes longer
+		// Sleeping would take longer.
+		for next := time.Now().Add(lookEvery); time.Now().Before(next); {
 		}
 	}
 }
