@@ -209,7 +209,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 		w.sess.leases[l.key()] = l
 		b.order.leases.ReplaceOrInsert(l)
 		w.sess.listLocked(l)
-		b.metrics.held.WithLabelValues(l.kind.String()).Inc()
+		b.metrics.held[l.kind].Inc()
 		b.metrics.leases.Inc()
 		l.keepLocked()
 		ls = append(ls, l)

@@ -7,11 +7,11 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// startLocked makes an attempt for a waiter without a goroutine, if it asks for one name and is granted it.
+// startLocked makes an attempt for a waiter, without a goroutine if it asks for one name and the store answers.
 func (b *Broker) startLocked(w *waiter) {
 	q, a := w.q, w.attemptLocked()
 	if a.all != nil {
-		b.goTakingLocked(func() { b.concludeStarted(q, w, b.attempt(a)) })
+		b.goTakingLocked(func() { b.finish(q, w, b.insist(b.attempt(a))) })
 		return
 	}
 	a.start = time.Now()
@@ -22,26 +22,23 @@ func (b *Broker) startLocked(w *waiter) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		defer b.endTakingLocked()
-		if a.err == nil {
-			b.joinHeldLocked(w, true)
-		}
-		if a.err != nil || w.gone {
-			b.goTakingLocked(func() { b.concludeStarted(q, w, a) })
+		if errors.Is(a.err, lock.ErrOutcomeUnknown) {
+			b.goTakingLocked(func() { b.finish(q, w, b.insist(a)) })
 			return
 		}
-		w.trying = false
-		q.begunLocked(w)
-		b.grantedLocked(w, a)
-		b.driveLocked(q)
-		b.dropIdleLocked(q)
+		b.finishLocked(q, w, a)
 	})
 }
 
-// concludeStarted goes on with an attempt that startLocked began, and with the queue it began in.
-func (b *Broker) concludeStarted(q *queue, w *waiter, a attempt) {
-	b.conclude(w, b.insist(a))
+func (b *Broker) finish(q *queue, w *waiter, a attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.finishLocked(q, w, a)
+}
+
+// finishLocked goes on with an attempt that startLocked began, and with the queue it began in.
+func (b *Broker) finishLocked(q *queue, w *waiter, a attempt) {
+	b.concludeLocked(w, a)
 	q.signal()
 	b.driveLocked(q)
 	b.dropIdleLocked(q)

@@ -111,26 +111,48 @@ func (b *Broker) nextTurn(q *queue) turn {
 	return t
 }
 
-// conclude gives the outcome of an attempt to the waiter it was made for. For the head of a queue it also decides when
-// the next one is made.
 func (b *Broker) conclude(w *waiter, a attempt) {
 	b.mu.Lock()
-	q := w.q
-	var held *lock.HeldError
+	defer b.mu.Unlock()
+	b.concludeLocked(w, a)
+}
+
+// endAttemptLocked is where each attempt ends. It says whether the waiter is still there, and how often attempts for it failed
+// before. What was taken for one that has left is given back.
+func (b *Broker) endAttemptLocked(w *waiter, a attempt) (fails int, there bool) {
 	if a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown) {
 		w.outcomeUnknown, w.lookedFor = true, false
 	}
-	if a.err == nil || errors.As(a.err, &held) {
+	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
 		b.joinHeldLocked(w, a.err == nil)
 	}
 	w.trying = false
-	fails := q.begunLocked(w)
+	fails = w.q.begunLocked(w)
 	if w.gone {
-		b.mu.Unlock()
-		b.undoAttempt(w, a)
+		of := w.q.takeOverLocked(w, a)
+		b.goTakingLocked(func() { b.undoAttempt(of, w, a) })
+	}
+	return fails, !w.gone
+}
+
+// takeOverLocked keeps others from asking for a name that was granted to a waiter that has left, until it is handed on.
+func (q *queue) takeOverLocked(w *waiter, a attempt) (of *Lease) {
+	if a.err != nil || w.ownID || a.all != nil || a.claim.Kind.Shared() || q.holder != nil {
+		return nil
+	}
+	q.holder = takenOver
+	return takenOver
+}
+
+// concludeLocked gives the outcome of an attempt to the waiter it was made for. For the head of a queue it also decides
+// when the next one is made.
+func (b *Broker) concludeLocked(w *waiter, a attempt) {
+	q := w.q
+	fails, there := b.endAttemptLocked(w, a)
+	if !there {
 		return
 	}
-	defer b.mu.Unlock()
+	held, _ := errors.AsType[*lock.HeldError](a.err)
 	switch {
 	case w.elem == nil: // it goes on beside a hold of its holder
 	case a.err == nil:
@@ -208,8 +230,9 @@ func (w *waiter) giveWayLocked() bool {
 }
 
 // undoAttempt gives back what an attempt took for a waiter that was answered while it was under way: to the next waiter
-// if there is one. The lease of a unary caller that chose its lease id is left alone (own.go).
-func (b *Broker) undoAttempt(w *waiter, a attempt) {
+// if there is one. The lease of a unary caller that chose its lease id is left alone (own.go). of is takenOver if the queue
+// waits for that.
+func (b *Broker) undoAttempt(of *Lease, w *waiter, a attempt) {
 	if a.err != nil && w.placed {
 		b.mu.Lock()
 		b.leavePlaceLocked(w)
@@ -220,7 +243,7 @@ func (b *Broker) undoAttempt(w *waiter, a attempt) {
 		b.leaveToTwin(w, a.err == nil)
 	case a.err == nil:
 		for i, c := range a.claims() {
-			b.undoGrant(nil, w, c, a.grants[i].Fence)
+			b.undoGrant(of, w, c, a.grants[i].Fence)
 		}
 		if w.outcomeUnknown {
 			b.undoLater(w)

@@ -169,7 +169,7 @@ func (l *Lease) claimLocked(left time.Duration) lock.Claim {
 func (l *Lease) overLocked() {
 	l.b.keeper.Drop(l)
 	l.over = true
-	l.b.metrics.held.WithLabelValues(l.kind.String()).Dec()
+	l.b.metrics.held[l.kind].Dec()
 	l.b.metrics.leases.Dec()
 	l.b.metrics.holdTime.Observe(time.Since(l.since).Seconds())
 	delete(l.sess.leases, l.key())

@@ -14,9 +14,10 @@ import (
 // metrics never carry the name of a lock or of a client. What a label can be exists at 0 from the start.
 type metrics struct {
 	waiters  tally
-	held     *prometheus.GaugeVec
-	leases   tally // all that are held
+	held     [lock.Semaphore + 1]prometheus.Gauge // by kind
+	leases   tally                                // all that are held
 	acquires *prometheus.CounterVec
+	grants   [lock.Semaphore + 1]prometheus.Counter  // those of acquires that are granted, by kind
 	waitTime [lock.Semaphore + 1]prometheus.Observer // by kind
 	holdTime prometheus.Histogram
 	handoff  prometheus.Histogram
@@ -27,10 +28,13 @@ type metrics struct {
 	quota    *prometheus.CounterVec
 }
 
+// resultGranted is the label of granted requests.
+const resultGranted = "granted"
+
 // What the labels can be.
 var (
 	acquireResults = []string{
-		"granted", "held", "timed_out", "cancelled", "unknown", "unavailable", "invalid", "quota", "error",
+		resultGranted, "held", "timed_out", "cancelled", "unknown", "unavailable", "invalid", "quota", "error",
 	}
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
@@ -46,9 +50,6 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 		return c
 	}
 	m := &metrics{
-		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica.",
-		}, []string{"kind"}),
 		acquires: counter("acquire_total", "Answered acquire requests.", "kind", "result"),
 		holdTime: prometheus.NewHistogram(
 			observe.Seconds("hold_seconds", "From the grant of a session's lease to its end.")),
@@ -62,10 +63,15 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 	}
 	waitTime := prometheus.NewHistogramVec(
 		observe.Seconds("acquire_wait_seconds", "From the arrival of a request to its grant."), []string{"kind"})
+	held := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica.",
+	}, []string{"kind"})
 	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
+		m.held[k] = held.WithLabelValues(k.String())
+		m.grants[k] = m.acquires.WithLabelValues(k.String(), resultGranted)
 		m.waitTime[k] = waitTime.WithLabelValues(k.String())
 	}
-	reg.MustRegister(m.held, waitTime, m.holdTime, m.handoff)
+	reg.MustRegister(held, waitTime, m.holdTime, m.handoff)
 	m.beginAtZero()
 	m.registerStates(reg, b)
 	return m
@@ -73,7 +79,6 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 
 func (m *metrics) beginAtZero() {
 	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
-		m.held.WithLabelValues(k.String())
 		for _, result := range acquireResults {
 			m.acquires.WithLabelValues(k.String(), result)
 		}
@@ -143,16 +148,14 @@ func (b *Broker) oldestWaiter() float64 {
 }
 
 func (m *metrics) granted(w *waiter) {
-	m.acquired(w.claim.Kind, nil)
+	m.grants[w.claim.Kind].Inc()
 	m.waitTime[w.claim.Kind].Observe(time.Since(w.since).Seconds())
 }
 
-// acquired counts an answered request by its outcome.
+// acquired counts a request that was not granted by its outcome.
 func (m *metrics) acquired(k lock.Kind, err error) {
 	result := "error"
 	switch {
-	case err == nil:
-		result = "granted"
 	case errors.Is(err, lock.ErrHeld):
 		result = "held"
 	case errors.Is(err, ErrTimedOut):

@@ -89,7 +89,7 @@ func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 		b.refuseLocked(w, Failed{ID: w.id, Err: err})
 	default:
 		b.removeLocked(w)
-		b.metrics.acquired(l.kind, nil)
+		b.metrics.grants[l.kind].Inc()
 		l.onceMoreLocked(a.until(), w.auto)
 		l.seen = laterOf(l.seen, a.start)
 		s := l.sess

@@ -45,18 +45,10 @@ func (b *Broker) readBesideWrite(l *Lease, w *waiter) {
 	b.mu.Unlock()
 	a := b.insist(b.attempt(attempt{claim: c}))
 	b.mu.Lock()
-	w.outcomeUnknown = w.outcomeUnknown || a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown)
-	if a.err == nil {
-		b.joinHeldLocked(w, true)
-	}
-	w.trying = false
-	if w.gone {
-		b.mu.Unlock()
-		b.undoAttempt(w, a)
-		return
-	}
 	defer b.mu.Unlock()
+	_, there := b.endAttemptLocked(w, a)
 	switch {
+	case !there:
 	case a.err == nil:
 		b.grantLocked(w, a)
 	case errors.Is(a.err, lock.ErrHeld): // the write hold is lost, its holder does not know yet
