@@ -16,7 +16,7 @@ import (
 // gives it) and args. Its error joins everything that is wrong.
 func Load(args Args, env []string) (Config, error) {
 	c := Default()
-	l := loader{known: map[string]key{}, lines: map[string]string{}}
+	l := loader{known: map[string]key{}}
 	for _, k := range keysOf(&c) {
 		l.known[k.name], l.known[k.variable()] = k, k
 	}
@@ -41,8 +41,7 @@ func Load(args Args, env []string) (Config, error) {
 // loader sets the keys of a Config and collects what is wrong.
 type loader struct {
 	problems
-	known map[string]key    // by their names and by their variables
-	lines map[string]string // where the file has a name
+	known map[string]key // by their names and by their variables
 }
 
 func (l *loader) set(name, text, from string) {
@@ -56,34 +55,27 @@ func (l *loader) set(name, text, from string) {
 
 func (l *loader) readFile(text []byte) {
 	var file yaml.Node
-	err := yaml.Unmarshal(text, &file)
-	if err == nil && !file.IsZero() {
-		switch root := file.Content[0]; {
-		case root.Kind == yaml.MappingNode:
-			l.readSection("", root)
-		case root.Tag != "!!null":
-			err = fmt.Errorf("yaml: line %d: must have keys, like listen", root.Line)
-		}
+	err := yaml.Unmarshal(text, &map[string]any{}) // finds keys that come twice, and anchors that contain themselves
+	if err == nil {
+		err = yaml.Unmarshal(text, &file)
 	}
 	if err != nil {
 		l.problems = append(l.problems, fmt.Errorf("read the configuration: %w", err))
+	} else if !file.IsZero() {
+		l.readSection("", file.Content[0])
 	}
 }
 
 // readSection sets the keys of a mapping. Null and an empty section are as good as nothing.
 func (l *loader) readSection(prefix string, section *yaml.Node) {
 	for i := 0; i+1 < len(section.Content); i += 2 {
-		name, node := prefix+strings.ToLower(section.Content[i].Value), section.Content[i+1]
-		if node.Kind == yaml.AliasNode && node.Alias.Kind == yaml.ScalarNode { // a mapping could contain itself
+		at, node := section.Content[i], section.Content[i+1]
+		if node.Kind == yaml.AliasNode {
 			node = node.Alias
 		}
-		line := fmt.Sprint("line ", section.Content[i].Line)
-		before, twice := l.lines[name]
-		l.lines[name] = line
+		name, line := prefix+strings.ToLower(at.Value), fmt.Sprint("line ", at.Line)
 		k, known := l.known[name]
 		switch {
-		case twice:
-			l.add(name, "is already defined in %s (%s)", before, line)
 		case node.Kind == yaml.MappingNode && len(node.Content) > 0:
 			l.readSection(name+".", node)
 		case known && node.Tag == "!!null", k.isSection() && node.Kind == yaml.MappingNode:
