@@ -28,6 +28,7 @@ const (
 	words = module + "/internal/lock"
 	logs  = module + "/internal/observe"
 	watch = module + "/internal/watching"
+	peers = module + "/internal/peers"
 	core  = module + "/internal/broker"
 	stubs = module + "/api/gen"
 )
@@ -45,11 +46,15 @@ var reach = []struct {
 		why: "words know nobody",
 	},
 	{
+		pkg: "internal/peers", not: []string{grpc, redis, yaml, module}, even: []string{words},
+		why: "asking other replicas does not depend on what is asked",
+	},
+	{
 		pkg: "internal/watching", not: []string{grpc, redis, yaml, module}, even: []string{words},
 		why: "who watches a name needs to listen and to look, and nothing of the core",
 	},
 	{
-		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, watch},
+		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, watch, peers},
 		why: "the core is read, tested and trusted on its own",
 	},
 	{
@@ -69,7 +74,7 @@ var reach = []struct {
 		why: "adapters do not know each other",
 	},
 	{
-		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, watch, stubs},
+		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, watch, peers, stubs},
 		why: "adapters do not know each other",
 	},
 	{

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/peers"
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
@@ -27,7 +28,7 @@ type Broker struct {
 	stop    context.CancelCauseFunc
 	wg      sync.WaitGroup
 	quiet   chan struct{} // size 1, has a value when taking became 0
-	peers   peers
+	peers   *peers.Peers[question, knowledge]
 	notes   notes
 
 	watching *watching.Hub
@@ -177,9 +178,7 @@ func (b *Broker) Close(ctx context.Context) error {
 		b.boundAt.Stop()
 	}
 	b.mu.Unlock()
-	for _, stop := range b.peers.stop {
-		stop()
-	}
+	b.peers.Leave()
 	b.stop(errors.New("the broker is closed"))
 	b.logLosses()
 	b.watching.Close()

@@ -65,7 +65,7 @@ func (b *Broker) Inspect(ctx context.Context, name string, holders, waiters int)
 	if err != nil {
 		return Inspection{}, err
 	}
-	known, asked, err := b.askAll(ctx, question{Name: name, Holders: holders, Waiters: waiters})
+	known, asked, err := b.askPeers(ctx, question{Name: name, Holders: holders, Waiters: waiters})
 	if err != nil {
 		return Inspection{}, err
 	}
