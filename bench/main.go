@@ -107,6 +107,9 @@ func compare(ctx context.Context, p plan) error {
 	}
 	defer lockd.stop()
 	e := env{redis: redis, lockd: []*process{lockd}}
+	if e.scripts, err = learnScripts(ctx, e); err != nil {
+		return err
+	}
 	printMachine(ctx, e)
 	if err := compareAlone(ctx, e, p); err != nil {
 		return err

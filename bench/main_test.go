@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -53,5 +56,28 @@ func TestWhole(t *testing.T) {
 		if got := whole(v); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestACallAsMonitorShowsIt(t *testing.T) {
+	lines := `+OK
++1.5 [0 lua] "EVALSHA" "x" "1" "bench:a"
++1.5 [0 127.0.0.1:5] "PTTL" "bench:a"
++1.5 [0 127.0.0.1:5] "EVALSHA" "s1" "2" "bench:a" "t:{bench:a}" "id:#2" "1" "a\"b"
++1.5 [0 unix:/x] "evalsha" "s2" "1" "bench:a" "id:#2" "77" ""
+`
+	s := &scripts{name: "bench:a", fence: "77"}
+	if err := s.find(bufio.NewScanner(strings.NewReader(lines))); err != nil {
+		t.Fatal(err)
+	}
+	keys, args := s.about(s.acquire, "n", "me", "")
+	if want := []string{"n", "t:{n}"}; s.acquire.sha != "s1" || !slices.Equal(keys, want) {
+		t.Errorf("acquire %q: got keys %q, want %q", s.acquire.sha, keys, want)
+	}
+	if want := []any{"me", "1", `a"b`}; !slices.Equal(args, want) {
+		t.Errorf("got args %q, want %q", args, want)
+	}
+	if _, args = s.about(s.release, "n", "me", "78"); !slices.Equal(args, []any{"me", "78", ""}) {
+		t.Errorf("got args %q of the release", args)
 	}
 }

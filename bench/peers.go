@@ -17,8 +17,9 @@ import (
 
 // env are the servers: one Redis, and one or more replicas of lockd.
 type env struct {
-	redis *process
-	lockd []*process
+	redis   *process
+	lockd   []*process
+	scripts *scripts
 }
 
 // peer is one way to lock.
