@@ -137,9 +137,12 @@ func compareAlone(ctx context.Context, e env, p plan) error {
 		return fmt.Errorf("the floor: %w", err)
 	}
 	printFloor(rows)
-	redisson, missing, err := startRedisson(ctx, e.redis)
-	if err != nil {
-		return err
+	var redisson *redisson
+	missing := "not asked for"
+	if p.peers.MatchString(redissonName) {
+		if redisson, missing, err = startRedisson(ctx, e.redis); err != nil {
+			return err
+		}
 	}
 	if redisson != nil {
 		defer redisson.kill()

@@ -15,6 +15,9 @@ import (
 // redissonDir has the program Pairs and says which Redisson it uses.
 const redissonDir = "../test/redisson"
 
+// redissonName is that of the peer.
+const redissonName = "Redisson"
+
 // redissonWarmUp is how long a JVM that has just started is left to compile what it runs.
 const redissonWarmUp = 4 * time.Second
 
@@ -61,12 +64,12 @@ func startRedisson(ctx context.Context, redis *process) (r *redisson, missing st
 // peer is Redisson as it is compared. If it is not there its name says why.
 func (r *redisson) peer(missing string) peer {
 	if r == nil {
-		return peer{name: "Redisson: " + missing, kind: java}
+		return peer{name: redissonName + ": " + missing, kind: java}
 	}
 	open := func(env, int) (locker, error) {
 		return redissonLocker{r}, nil
 	}
-	return peer{"Redisson (Java)", java, 4, open}
+	return peer{redissonName, java, 4, open}
 }
 
 // pairs has callers lock and unlock for a while.
