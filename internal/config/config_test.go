@@ -85,6 +85,13 @@ func TestEveryKeyCanBeSetByItsVariable(t *testing.T) {
 	}
 }
 
+func TestOnlyTheValueThatCountsIsRead(t *testing.T) {
+	got, err := load(t, "session: {ttl: soon}\nlisten: nowhere", []string{"LOCKD_SESSION_TTL=20s", "LOCKD_LISTEN=no:where"}, "--listen", ":1")
+	if err != nil || got.Session.TTL != 20*time.Second || got.Listen != ":1" {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
 func TestRedisFlagTurnsTheStoreOn(t *testing.T) {
 	got, err := load(t, "store: {kind: memory}", nil, "--redis", "cache:6379")
 	if err != nil {

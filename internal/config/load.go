@@ -16,8 +16,9 @@ import (
 // gives it) and args. Its error joins everything that is wrong.
 func Load(args Args, env []string) (Config, error) {
 	c := Default()
-	l := loader{known: map[string]key{}}
-	for _, k := range keysOf(&c) {
+	l := loader{known: map[string]key{}, given: map[string]given{}}
+	keys := keysOf(&c)
+	for _, k := range keys {
 		l.known[k.name], l.known[k.variable()] = k, k
 	}
 	if args.File != "" || args.Check {
@@ -29,7 +30,14 @@ func Load(args Args, env []string) (Config, error) {
 	}
 	l.readEnv(env)
 	for name, text := range args.set {
-		l.set(name, text, "command line")
+		l.note(name, text, "command line")
+	}
+	for _, k := range keys {
+		if g, ok := l.given[k.name]; ok {
+			if err := k.set(g.text); err != nil {
+				l.add(k.name, "%v (%s)", err, g.from)
+			}
+		}
 	}
 	c.validate(&l.problems)
 	if err := errors.Join(l.problems...); err != nil {
@@ -38,18 +46,20 @@ func Load(args Args, env []string) (Config, error) {
 	return c, nil
 }
 
-// loader sets the keys of a Config and collects what is wrong.
+// loader notes what is given for each key, the last one wins, and what is wrong.
 type loader struct {
 	problems
-	known map[string]key // by their names and by their variables
+	known map[string]key   // by their names and by their variables
+	given map[string]given // by the names of keys
 }
 
-func (l *loader) set(name, text, from string) {
-	k, ok := l.known[name]
-	if !ok {
+type given struct{ text, from string }
+
+func (l *loader) note(name, text, from string) {
+	if k, ok := l.known[name]; ok {
+		l.given[k.name] = given{text, from}
+	} else {
 		l.add(name, "there is no such key (%s)%s", from, didYouMean(name, slices.Sorted(maps.Keys(l.known))))
-	} else if err := k.set(text); err != nil {
-		l.add(k.name, "%v (%s)", err, from)
 	}
 }
 
@@ -66,7 +76,7 @@ func (l *loader) readFile(text []byte) {
 	}
 }
 
-// readSection sets the keys of a mapping. Null and an empty section are as good as nothing.
+// readSection notes the keys of a mapping. Null and an empty section are as good as nothing.
 func (l *loader) readSection(prefix string, section *yaml.Node) {
 	for i := 0; i+1 < len(section.Content); i += 2 {
 		at, node := section.Content[i], section.Content[i+1]
@@ -82,7 +92,7 @@ func (l *loader) readSection(prefix string, section *yaml.Node) {
 		case known && node.Kind != yaml.ScalarNode:
 			l.add(name, "must be one value (%s)", line)
 		default:
-			l.set(name, node.Value, line)
+			l.note(name, node.Value, line)
 		}
 	}
 }
@@ -94,13 +104,13 @@ var ofLockctl = []string{"LOCKD_ADDR", "LOCKD_ADMIN_ADDR", "LOCKD_NAME", "LOCKD_
 var ofKubernetes = regexp.MustCompile(
 	`^LOCKD_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
 
-// readEnv sets the keys that variables name. An empty variable is as good as none.
+// readEnv notes the keys that variables name. An empty variable is as good as none.
 func (l *loader) readEnv(env []string) {
 	for _, pair := range slices.Sorted(slices.Values(env)) {
 		name, text, _ := strings.Cut(pair, "=")
 		foreign := slices.Contains(ofLockctl, name) || ofKubernetes.MatchString(name)
 		if strings.HasPrefix(name, "LOCKD_") && text != "" && !foreign {
-			l.set(name, text, "environment")
+			l.note(name, text, "environment")
 		}
 	}
 }
