@@ -1,0 +1,44 @@
+package app
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+func TestALargerHeapMayGrowByAPartOfItself(t *testing.T) {
+	for _, c := range []struct {
+		live uint64
+		want int
+	}{
+		{0, 400},
+		{20 << 20, 400},
+		{64 << 20, 400},
+		{128 << 20, 200},
+		{256 << 20, 100},
+		{512 << 20, 50},
+		{4 << 30, 50},
+	} {
+		if got := percentFor(c.live); got != c.want {
+			t.Errorf("%d MiB: got %d, want %d", c.live>>20, got, c.want)
+		}
+	}
+}
+
+func TestTheHeapIsLookedAtAfterEachCollection(t *testing.T) {
+	times := make(chan struct{}, 100)
+	afterEachGC(func() {
+		select {
+		case times <- struct{}{}:
+		default:
+		}
+	})
+	for i := range 3 {
+		runtime.GC()
+		select {
+		case <-times:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("nothing happened after collection %d", i+1)
+		}
+	}
+}
