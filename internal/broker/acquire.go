@@ -201,8 +201,11 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 	for i, c := range a.claims() {
 		l := &Lease{
 			b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id, owner: c.Owner,
-			fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, annotation: w.annotation, since: time.Now(), lateGrant: late,
-			auto: w.auto, until: until, seen: a.start, count: 1,
+			fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, since: b.stamp(time.Now()), lateGrant: late,
+			auto: w.auto, until: until, seen: b.stamp(a.start), count: 1, rare: nothing,
+		}
+		if w.annotation != "" {
+			l.own().annotation = w.annotation
 		}
 		w.sess.weight += upkeepOf(c.Permits)
 		l.q.holdLocked(l)

@@ -203,7 +203,7 @@ func (b *Broker) Leases(prefix, after string, size int) []LeaseInfo {
 
 func (l *Lease) infoLocked() LeaseInfo {
 	return LeaseInfo{
-		Hold: l.hold(), owner: l.owner, Session: l.sess.id, Client: l.sess.client.Name, Age: time.Since(l.since),
+		Hold: l.hold(), owner: l.owner, Session: l.sess.id, Client: l.sess.client.Name, Age: time.Since(l.b.time(l.since)),
 		ValidFor: max(time.Until(l.until), 0), Auto: l.auto, Count: l.count, Permits: l.permits, Annotation: l.annotation,
 	}
 }

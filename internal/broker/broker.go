@@ -24,6 +24,7 @@ type Broker struct {
 	keeper  Keeper
 	log     *zap.Logger
 	metrics *metrics
+	began   time.Time       // earlier than all stamps
 	ctx     context.Context // ends all store calls and background work
 	stop    context.CancelCauseFunc
 	wg      sync.WaitGroup
@@ -63,7 +64,7 @@ type Broker struct {
 func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prometheus.Registerer) *Broker {
 	ctx, stop := context.WithCancelCause(context.Background())
 	b := &Broker{
-		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), ctx: ctx, stop: stop,
+		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), began: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
 		idle:     make(chan struct{}),
 		listings: make(chan struct{}, maxListings),
 		quiet:    make(chan struct{}, 1),

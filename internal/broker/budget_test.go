@@ -25,7 +25,7 @@ type generous struct {
 	later chan func() // run by one goroutine: what many once needed stays with the process
 }
 
-func newGenerous(t *testing.T) *generous {
+func newGenerous(t testing.TB) *generous {
 	g := &generous{Store: memstore.New(), later: make(chan func(), 20000)} // room for all: submitting must not block
 	t.Cleanup(func() { close(g.later) })
 	go func() {

@@ -124,7 +124,7 @@ func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error)
 // shorteningLocked takes note of a call that may shorten the lease: from here on the earlier end counts.
 func (l *Lease) shorteningLocked(e extension) {
 	l.outlastLocked()
-	l.shortening = true
+	l.own().shortening = true
 	if until := time.Now().Add(e.r.TTL - margin(e.r.TTL)); until.Before(l.until) {
 		l.until = until
 		for i := range l.levels {
@@ -144,7 +144,7 @@ func (b *Broker) extendedLocked(e extension, err error) {
 	l, s := e.l, e.l.sess
 	e.noted(err)
 	if e.shorten {
-		l.shortening = false
+		l.own().shortening = false
 	}
 	var gone *lock.GoneError
 	switch {
@@ -182,9 +182,9 @@ func (l *Lease) changeLocked(e extension) {
 // notShortenedLocked takes note of a shortening that was not done, or perhaps was: then the earlier end stays. An auto
 // lease is renewed at once, which makes its end sure again.
 func (l *Lease) notShortenedLocked(e extension, err error) {
-	l.changed = time.Now() // the renewal that follows counts
+	l.own().changed = time.Now() // the renewal that follows counts
 	if !errors.Is(err, lock.ErrOutcomeUnknown) {
-		l.until, l.levels = e.was, e.levels
+		l.until, l.own().levels = e.was, e.levels
 	}
 	l.keepLocked()
 	if l.auto {
@@ -194,13 +194,13 @@ func (l *Lease) notShortenedLocked(e extension, err error) {
 
 // outlastLocked takes note that the hold may last in the store for as long as it would have without a change of its lease.
 func (l *Lease) outlastLocked() {
-	l.changed = time.Now().Add(time.Nanosecond) // what began in this instant may have begun before
-	last := l.until.Add(margin(l.until.Sub(l.since)))
+	l.own().changed = time.Now().Add(time.Nanosecond) // what began in this instant may have begun before
+	last := l.until.Add(margin(l.until.Sub(l.b.time(l.since))))
 	if l.auto && l.autoEndLocked().After(last) {
 		last = l.autoEndLocked()
 	}
 	if last.After(l.mayLast) {
-		l.mayLast = last
+		l.own().mayLast = last
 	}
 }
 

@@ -155,4 +155,4 @@ func (b *Broker) undoGrant(of *Lease, w *waiter, c lock.Claim, f lock.Fence) {
 }
 
 // takenOver stands for the holder of a name that is being passed on and belongs to nobody.
-var takenOver = new(Lease)
+var takenOver = &Lease{rare: nothing}

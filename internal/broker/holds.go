@@ -111,7 +111,7 @@ func (s *Session) walk() (found []*Lease) {
 
 // listLocked and unlistLocked keep the list of a session's leases.
 func (s *Session) listLocked(l *Lease) {
-	l.at = len(s.list)
+	l.at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
 	s.list = append(s.list, l)
 }
 

@@ -168,7 +168,7 @@ func (q *queue) holdersLocked(most int) (infos []HolderInfo) {
 	describe := func(l *Lease) {
 		infos = append(infos, HolderInfo{
 			Owner: l.owner, Origin: OriginSession, Kind: l.kind, Session: l.sess.id, Client: l.sess.client,
-			Replica: l.b.cfg.Replica, Age: now.Sub(l.since), TTL: max(l.until.Sub(now), 0), Auto: l.auto, Fence: l.fence,
+			Replica: l.b.cfg.Replica, Age: now.Sub(l.b.time(l.since)), TTL: max(l.until.Sub(now), 0), Auto: l.auto, Fence: l.fence,
 			Count: l.count, Permits: l.permits, Annotation: l.annotation,
 		})
 	}

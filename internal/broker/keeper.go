@@ -56,7 +56,7 @@ func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []
 
 // verification is the store call that finds out whether the hold is there.
 func (l *Lease) verification() lock.Renewal {
-	return lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.seen}
+	return lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.b.time(l.seen)}
 }
 
 // Renewed takes note of renewals whose call began at start, and says until when each lease is valid now.
@@ -73,7 +73,7 @@ func (l *Lease) Renewed(start time.Time, ls []*Lease, rs []lock.Renewal, until [
 }
 
 func (l *Lease) renewedLocked(start time.Time, r lock.Renewal) {
-	l.seen = laterOf(l.seen, start)
+	l.seen = max(l.seen, l.b.stamp(start))
 	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
 		l.stretchLocked(start, r.TTL, r.Level)
 		l.sess.countLocked(l)

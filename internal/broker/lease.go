@@ -9,40 +9,70 @@ import (
 
 // Lease is a lock that a session of this replica holds. The Keeper keeps it alive; when it ends without a release
 // the session hears Lost and the queue of its name moves on.
+//
+// There may be a million, so what few of them need is in a struct beside.
 type Lease struct {
-	b          *Broker
-	sess       *Session
-	q          *queue
-	name       string
-	kind       lock.Kind
-	holder     string
-	request    uint64 // that took it first
-	owner      lock.Owner
-	fence      lock.Fence
-	taken      uint32 // permits of a semaphore at first
-	annotation string
-	since      time.Time
-	lateGrant  bool // an attempt whose answer never came may still be under way: it could take the lock once more
+	b         *Broker
+	sess      *Session
+	q         *queue
+	name      string
+	holder    string
+	owner     lock.Owner
+	request   uint64 // that took it first
+	fence     lock.Fence
+	since     stamp
+	taken     uint32 // permits of a semaphore at first
+	kind      lock.Kind
+	lateGrant bool // an attempt whose answer never came may still be under way: it could take the lock once more
 
 	// Guarded by Broker.mu:
-	auto  bool
-	until time.Time // validity
-	count uint32
+	auto    bool
+	over    bool  // lost, released, or about to be released
+	suspect bool  // to be verified before the session is told Safe
+	slot    uint8 // in Session.earliest; 0 for none
+	count   uint32
+	permits uint32    // of a semaphore, that are left
+	at      uint32    // in Session.list
+	until   time.Time // validity
+	seen    stamp     // when the last store call began that found it there
+	mark    lock.Mark // the Keeper's, guarded by it
+	*rare
+}
+
+// rare is what few leases have. It is read as if each had one; before it is written to, own gives the lease one of its own.
+type rare struct {
+	annotation string
 	// lateReturn: one of several read holds was given back by a call that may come late, and then takes a newer one.
 	lateReturn bool
 	levels     []level   // of a reader that has several holds; until and auto are what they are together
-	seen       time.Time // when the last store call began that found it there
-	permits    uint32    // of a semaphore, that are left
 	reduced    time.Time // when permits were given back
 	shortening bool      // a call that shortens it is under way: renewals do not count
 	changed    time.Time // when the lease was shortened or made fixed: renewals that began before count no more
-	over       bool      // lost, released, or about to be released
-	suspect    bool      // to be verified before the session is told Safe
 	mayLast    time.Time // in the store, if a call whose outcome is not known yet prolonged it; else zero
-	at         int       // in Session.list
-	slot       uint8     // in Session.earliest; 0 for none
-	mark       lock.Mark // the Keeper's
 	ops        []func()  // operations that touch the hold, one after the other; the first one runs
+}
+
+// nothing is what a lease has that has nothing rare. It is never written to.
+var nothing = new(rare)
+
+// own is what the lease has that is rare, to be written to.
+func (l *Lease) own() *rare {
+	if l.rare == nothing {
+		l.rare = new(rare)
+	}
+	return l.rare
+}
+
+// stamp is a time that is kept in 8 bytes: the ns since Broker.began. 0 is the zero time.
+type stamp int64
+
+func (b *Broker) stamp(t time.Time) stamp { return stamp(t.Sub(b.began)) }
+
+func (b *Broker) time(s stamp) time.Time {
+	if s == 0 {
+		return time.Time{}
+	}
+	return b.began.Add(time.Duration(s))
 }
 
 type holdKey struct {
@@ -61,7 +91,7 @@ func (l *Lease) hold() Hold {
 // absolute, so two operations under way at once could leave the older one's.
 func (l *Lease) doLocked(op func()) {
 	l.sess.ops++
-	l.ops = append(l.ops, op)
+	l.own().ops = append(l.ops, op)
 	if len(l.ops) == 1 {
 		l.b.wg.Go(l.runOps)
 	}
@@ -88,7 +118,7 @@ func (s *Session) operableLocked() error {
 // enterOpLocked and leaveOpLocked surround an operation that needs no goroutine of its own, of a lease without others.
 func (l *Lease) enterOpLocked() {
 	l.sess.ops++
-	l.ops = append(l.ops, nil)
+	l.own().ops = append(l.ops, nil)
 }
 
 func (l *Lease) leaveOpLocked() {
@@ -134,14 +164,14 @@ func (l *Lease) loseLocked(reason lock.LostReason) {
 func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 	before, may := l.mayLast, time.Now().Add(ttl)
 	if may.After(before) {
-		l.mayLast = may
+		l.own().mayLast = may
 	}
 	return func(err error) {
 		switch unknown := errors.Is(err, lock.ErrOutcomeUnknown); {
 		case l.over && (err == nil || unknown):
 			l.b.undoLostLocked(l)
 		case !unknown:
-			l.mayLast = before
+			l.own().mayLast = before
 		}
 	}
 }
@@ -152,7 +182,7 @@ func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 func (b *Broker) undoLostLocked(l *Lease) {
 	left := max(time.Until(l.mayLast), 0)
 	if (left > 0 || l.lateGrant) && (!l.sess.ended || l.sess.releasing) {
-		b.undoClaimLocked(l.claimLocked(left), l.sess, margin(l.until.Sub(l.since)))
+		b.undoClaimLocked(l.claimLocked(left), l.sess, margin(l.until.Sub(b.time(l.since))))
 	}
 }
 
@@ -171,7 +201,7 @@ func (l *Lease) overLocked() {
 	l.over = true
 	l.b.metrics.held[l.kind].Dec()
 	l.b.metrics.leases.Dec()
-	l.b.metrics.holdTime.Observe(time.Since(l.since).Seconds())
+	l.b.metrics.holdTime.Observe(time.Since(l.b.time(l.since)).Seconds())
 	delete(l.sess.leases, l.key())
 	l.sess.weight -= upkeepOf(l.permits)
 	l.b.order.leases.Delete(l)
@@ -203,11 +233,4 @@ func (l *Lease) verifyGoneLocked() {
 	if !l.over {
 		l.loseLocked(reason)
 	}
-}
-
-func laterOf(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }

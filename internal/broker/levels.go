@@ -27,12 +27,12 @@ func (l *Lease) onceMoreLocked(until time.Time, auto bool) {
 		return
 	}
 	if l.levels == nil {
-		l.levels = []level{{l.until, l.auto}}
+		l.own().levels = []level{{l.until, l.auto}}
 	}
 	if l.lateReturn && until.After(l.until) { // the new hold may be taken back at any time: only the older ones are trusted
 		until = l.until
 	}
-	l.levels = append(l.levels, level{until, auto})
+	l.own().levels = append(l.levels, level{until, auto})
 	l.sumLocked()
 }
 
@@ -132,7 +132,7 @@ func (l *Lease) distrustLocked() (done func(gone, there bool)) {
 		switch {
 		case l.over:
 		case gone:
-			l.levels = l.levels[:last]
+			l.own().levels = l.levels[:last]
 			l.sess.countLocked(l)
 		case there:
 			set(was)

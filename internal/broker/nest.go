@@ -91,7 +91,7 @@ func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 		b.removeLocked(w)
 		b.metrics.grants[l.kind].Inc()
 		l.onceMoreLocked(a.until(), w.auto)
-		l.seen = laterOf(l.seen, a.start)
+		l.seen = max(l.seen, b.stamp(a.start))
 		s := l.sess
 		l.keepLocked()
 		s.emitLocked(Granted{ID: w.id, Hold: l.hold(), Validity: s.validityLocked(l.until), Count: l.count, Auto: l.auto})

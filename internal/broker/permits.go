@@ -55,7 +55,7 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 		return
 	}
 	s.weight -= upkeepOf(l.permits) - upkeepOf(keep)
-	l.permits, l.reduced = keep, time.Now()
+	l.permits, l.own().reduced = keep, time.Now()
 	h := &handover{r: l.returnAll()}
 	h.r.Remaining = keep
 	if b.tooOld(asked) {

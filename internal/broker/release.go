@@ -175,7 +175,7 @@ func (b *Broker) releaseOne(l *Lease, id uint64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	after(err == nil, !errors.Is(err, lock.ErrOutcomeUnknown))
-	l.lateReturn = l.lateReturn || h.calls > 1
+	l.own().lateReturn = l.lateReturn || h.calls > 1
 	prolonged(err)
 	switch {
 	case l.over:
