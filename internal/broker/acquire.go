@@ -70,7 +70,7 @@ func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
 func (s *Session) routeLocked(w *waiter) error {
 	b := s.b
 	if w.all == nil && named(w.holder) {
-		if l := s.leases[w.key()]; l != nil {
+		if l := s.leaseLocked(w.key()); l != nil {
 			err := s.operableLocked()
 			if err == nil {
 				b.nestLocked(l, w)
@@ -86,7 +86,7 @@ func (s *Session) routeLocked(w *waiter) error {
 	}
 	w.q = b.queueLocked(w.claim.Name)
 	defer b.dropIdleLocked(w.q)
-	if l := s.leases[holdKey{w.claim.Name, lock.Write, w.holder}]; l != nil && w.claim.Kind == lock.Read && w.all == nil {
+	if l := s.leaseLocked(holdKey{w.claim.Name, lock.Write, w.holder}); l != nil && w.claim.Kind == lock.Read && w.all == nil {
 		err := l.requestLocked(func() { b.readBesideWrite(l, w) })
 		if err == nil {
 			s.waitingLocked(w)
@@ -209,7 +209,6 @@ func (b *Broker) grantLocked(w *waiter, a attempt) {
 		}
 		w.sess.weight += upkeepOf(c.Permits)
 		l.q.holdLocked(l)
-		w.sess.leases[l.key()] = l
 		b.order.leases.ReplaceOrInsert(l)
 		w.sess.listLocked(l)
 		b.metrics.held[l.kind].Inc()

@@ -138,10 +138,7 @@ func (b *Broker) describeLocked(st lock.State) LockInfo {
 		return info
 	}
 	info.Waiters = q.waiters.Len()
-	l := q.sharers[st.Owner]
-	if h := q.holder; h != nil && h != takenOver && h.owner == st.Owner {
-		l = h
-	}
+	l := b.ownedLocked(q, st.Owner)
 	if l != nil {
 		info.Client, info.Annotation = l.sess.client.Name, l.annotation
 	}
@@ -162,7 +159,7 @@ func (b *Broker) Sessions(after string, size int) []SessionInfo {
 		}
 		infos = append(infos, SessionInfo{
 			ID: s.id, Client: s.client, Age: time.Since(s.opened), Silence: time.Since(s.heard),
-			Locks: len(s.leases), Waiters: len(s.waiting), Watches: len(s.watched),
+			Locks: len(s.list), Waiters: len(s.waiting), Watches: len(s.watched),
 		})
 		return true
 	})

@@ -156,7 +156,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	ended := make([]*Session, 0, len(b.sessions))
 	var p piece
 	for _, s := range b.sessions {
-		cost := 1 + len(s.leases) + len(s.waiting)
+		cost := 1 + len(s.list) + len(s.waiting)
 		s.endLocked(ErrDraining, s.releaseOnEnd)
 		ended = append(ended, s)
 		p.breakLocked(b, cost)

@@ -33,10 +33,10 @@ func (b *Broker) Residue() string {
 func (s *Session) Residue() string {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
-	if len(s.leases)+len(s.waiting)+s.asked+s.weight+len(s.watched)+s.undoing+s.ops+s.suspects == 0 {
+	if len(s.list)+len(s.waiting)+s.asked+s.weight+len(s.watched)+s.undoing+s.ops+s.suspects == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d leases, %d waiters for %d locks, weight %d, %d watches, %d unsettled, %d operations, %d suspects", len(s.leases),
+	return fmt.Sprintf("%d leases, %d waiters for %d locks, weight %d, %d watches, %d unsettled, %d operations, %d suspects", len(s.list),
 		len(s.waiting), s.asked, s.weight, len(s.watched), s.undoing, s.ops, s.suspects)
 }
 

@@ -202,7 +202,6 @@ func (l *Lease) overLocked() {
 	l.b.metrics.held[l.kind].Dec()
 	l.b.metrics.leases.Dec()
 	l.b.metrics.holdTime.Observe(time.Since(l.b.time(l.since)).Seconds())
-	delete(l.sess.leases, l.key())
 	l.sess.weight -= upkeepOf(l.permits)
 	l.b.order.leases.Delete(l)
 	l.sess.unlistLocked(l)

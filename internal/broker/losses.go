@@ -57,20 +57,20 @@ func (b *Broker) noteLossLocked(l *Lease, reason lock.LostReason) {
 // noteEndLocked takes note of a session that ends, before its leases are taken from it.
 func (b *Broker) noteEndLocked(s *Session) {
 	switch {
-	case s.cause == nil || len(s.leases) == 0:
+	case s.cause == nil || len(s.list) == 0:
 		return
 	case len(b.losses.ended) >= namedSessions:
 		b.losses.more++
-		b.losses.moreLocks += len(s.leases)
+		b.losses.moreLocks += len(s.list)
 		return
 	}
 	ended := endedSession{sess: s}
-	for _, l := range s.leases {
+	for _, l := range s.list {
 		if ended.locks.add(l.name); len(ended.locks.names) == namedLocks {
 			break
 		}
 	}
-	ended.locks.count = len(s.leases)
+	ended.locks.count = len(s.list)
 	b.losses.ended = append(b.losses.ended, ended)
 }
 

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -58,13 +57,13 @@ func (b *Broker) riskLocked() {
 	var p piece
 	for _, s := range b.sessions {
 		p.breakLocked(b, 1)
-		if s.atRisk || s.ended || len(s.leases) == 0 {
+		if s.atRisk || s.ended || len(s.list) == 0 {
 			continue
 		}
-		p.done += len(s.leases)
+		p.done += len(s.list)
 		s.atRisk = true
 		var until time.Time
-		for _, l := range s.leases {
+		for _, l := range s.list {
 			if until.IsZero() || l.until.Before(until) {
 				until = l.until
 			}
@@ -78,12 +77,12 @@ func (b *Broker) verifyLocked() {
 	var p piece
 	b.marking = true
 	for _, s := range b.sessions {
-		p.breakLocked(b, 1+len(s.leases))
+		p.breakLocked(b, 1+len(s.list))
 		if s.ended {
 			continue
 		}
-		all := make([]*Lease, 0, len(s.leases))
-		for _, l := range s.leases {
+		all := make([]*Lease, 0, len(s.list))
+		for _, l := range s.list {
 			if !l.suspect {
 				l.suspect = true
 				s.suspects++
@@ -149,8 +148,8 @@ func (b *Broker) recount() {
 		var all []*Lease
 		var p piece
 		for _, s := range b.sessions {
-			all = slices.AppendSeq(all, maps.Values(s.leases))
-			p.breakLocked(b, 1+len(s.leases))
+			all = append(all, s.list...)
+			p.breakLocked(b, 1+len(s.list))
 		}
 		b.mu.Unlock()
 		for some := range slices.Chunk(all, max(1, (len(all)+recountSteps-1)/recountSteps)) {

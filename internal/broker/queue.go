@@ -2,6 +2,7 @@ package broker
 
 import (
 	"container/list"
+	"strings"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -14,20 +15,20 @@ import (
 // requests that were not refused yet and do not wait, or ask for a shared hold. Broker.mu guards all fields.
 type queue struct {
 	name     string
-	holder   *Lease                // alone: exclusive, fair or writing; takenOver while the name is passed on
-	sharers  map[lock.Owner]*Lease // readers and holders of permits
-	waiters  list.List             // of *waiter, the next one in front
-	line     int                   // how many of them others wait behind: all but those that pass
-	driving  bool                  // the driver runs
-	wake     chan struct{}         // size 1, wakes the driver; nil before it had a goroutine
-	tryAt    time.Time             // when the driver makes the next attempt
-	fails    int                   // in a row, of attempts for the head that did not reach the store
-	wakeups  int                   // how often it was told to hurry
-	refusals int                   // how often the store refused one of the waiters, who then waited on
-	burst    int                   // hand-overs since the last real release
-	yield    bool                  // others listen for the release just made: let them try first
-	places   *places               // of the fair waiters; nil if there are none
-	walk     *cursor               // of whoever walks along the waiters; nil if nobody does
+	holder   *Lease            // alone: exclusive, fair or writing; takenOver while the name is passed on
+	sharers  map[sharer]*Lease // readers and holders of permits
+	waiters  list.List         // of *waiter, the next one in front
+	line     int               // how many of them others wait behind: all but those that pass
+	driving  bool              // the driver runs
+	wake     chan struct{}     // size 1, wakes the driver; nil before it had a goroutine
+	tryAt    time.Time         // when the driver makes the next attempt
+	fails    int               // in a row, of attempts for the head that did not reach the store
+	wakeups  int               // how often it was told to hurry
+	refusals int               // how often the store refused one of the waiters, who then waited on
+	burst    int               // hand-overs since the last real release
+	yield    bool              // others listen for the release just made: let them try first
+	places   *places           // of the fair waiters; nil if there are none
+	walk     *cursor           // of whoever walks along the waiters; nil if nobody does
 }
 
 // waiter is one request for a name, or for several, that is not granted yet.
@@ -65,6 +66,47 @@ type waiter struct {
 }
 
 const forever time.Duration = -1
+
+// sharer is a holder of a name that is shared.
+type sharer struct {
+	sess   *Session
+	kind   lock.Kind
+	holder string
+}
+
+func (l *Lease) sharer() sharer { return sharer{l.sess, l.kind, l.holder} }
+
+// leaseLocked is the lease of a holder of the session, nil if there is none.
+func (s *Session) leaseLocked(k holdKey) *Lease {
+	q := s.b.queues[k.name]
+	if q == nil {
+		return nil
+	}
+	l := q.holder
+	if l == nil || l.sess != s || l.key() != k {
+		l = q.sharers[sharer{s, k.kind, k.holder}]
+	}
+	if l == nil || l.over {
+		return nil
+	}
+	return l
+}
+
+// ownedLocked is the lease of an owner that holds the name of a queue, nil if there is none. An owner has the id of its
+// session and its holder, see waiterLocked.
+func (b *Broker) ownedLocked(q *queue, o lock.Owner) *Lease {
+	if l := q.holder; l != nil && l != takenOver && l.owner == o {
+		return l
+	}
+	id, holder, _ := strings.Cut(string(o), ":")
+	if at := strings.LastIndexByte(holder, '#'); at > 0 {
+		holder = holder[:at]
+	}
+	if l := q.sharers[sharer{b.sessions[id], lock.Read, holder}]; l != nil && l.owner == o {
+		return l
+	}
+	return nil
+}
 
 // queueLocked returns the queue of a name, new if need be.
 func (b *Broker) queueLocked(name string) *queue {
@@ -158,9 +200,9 @@ func (q *queue) holdLocked(l *Lease) {
 		return
 	}
 	if q.sharers == nil {
-		q.sharers = make(map[lock.Owner]*Lease)
+		q.sharers = make(map[sharer]*Lease)
 	}
-	q.sharers[l.owner] = l
+	q.sharers[l.sharer()] = l
 }
 
 // unholdLocked takes note that it does not any more.
@@ -171,8 +213,8 @@ func (q *queue) unholdLocked(l *Lease) {
 	if q.holder == l {
 		q.holder = nil
 	}
-	if q.sharers[l.owner] == l {
-		delete(q.sharers, l.owner)
+	if q.sharers[l.sharer()] == l {
+		delete(q.sharers, l.sharer())
 	}
 }
 

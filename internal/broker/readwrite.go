@@ -16,7 +16,7 @@ func (w *waiter) upgradeLocked() bool {
 	if w.sess == nil || w.claim.Kind != lock.Write || !named(w.holder) {
 		return false
 	}
-	return w.sess.leases[holdKey{w.claim.Name, lock.Read, w.holder}] != nil
+	return w.sess.leaseLocked(holdKey{w.claim.Name, lock.Read, w.holder}) != nil
 }
 
 // named says whether a client chose this holder.
@@ -30,7 +30,7 @@ func (b *Broker) readBesideWrite(l *Lease, w *waiter) {
 		b.mu.Unlock()
 		return
 	}
-	if own := s.leases[w.key()]; own != nil {
+	if own := s.leaseLocked(w.key()); own != nil {
 		b.renestLocked(own, w)
 		b.mu.Unlock()
 		return

@@ -38,7 +38,7 @@ func (s *Session) withLeaseLocked(id uint64, h Hold, err error, op func(*Lease) 
 	if err == nil {
 		err = b.checkNameKind(h.Name, h.Kind)
 	}
-	l := s.leases[holdKey{h.Name, h.Kind, h.Holder}]
+	l := s.leaseLocked(holdKey{h.Name, h.Kind, h.Holder})
 	switch {
 	case err != nil:
 	case l == nil:

@@ -48,8 +48,7 @@ type Session struct {
 	hurryAt   time.Time // the next sign of life after this renews all auto leases
 	silence   *time.Timer
 	ids       requestIDs
-	leases    map[holdKey]*Lease
-	list      []*Lease // the same
+	list      []*Lease // that it holds
 	waiting   map[uint64]*waiter
 	asked     int                 // locks that those ask for
 	weight    int                 // what it costs to renew what is held and asked for, in locks
@@ -81,7 +80,6 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 		out:   newOutbox(limits.LocksPerSession + 2*limits.WaitersPerSession + limits.WatchesPerSession + 1024),
 		done:  make(chan struct{}),
 		heard: now, anchorAt: now, hurryAt: now.Add(ttl / 4),
-		leases:  make(map[holdKey]*Lease),
 		waiting: make(map[uint64]*waiter),
 		watched: make(map[string]struct{}),
 	}
@@ -200,7 +198,8 @@ func (s *Session) endLocked(cause error, release bool) {
 		s.unwatchLocked(name)
 	}
 	b.noteEndLocked(s)
-	for _, l := range s.leases {
+	for i := len(s.list) - 1; i >= 0; i-- { // one that is over leaves the list, and the last one takes its place
+		l := s.list[i]
 		if release {
 			l.doLocked(func() { b.releaseAtEnd(l) })
 			continue

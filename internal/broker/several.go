@@ -33,7 +33,7 @@ func (w *waiter) ownLocked() (ls []*Lease) {
 	}
 	for _, c := range w.claimed() {
 		for k := lock.Exclusive; k <= lock.Write; k++ { // a semaphore has no named holders
-			if l := w.sess.leases[holdKey{c.Name, k, w.holder}]; l != nil {
+			if l := w.sess.leaseLocked(holdKey{c.Name, k, w.holder}); l != nil {
 				ls = append(ls, l)
 			}
 		}

@@ -28,7 +28,7 @@ func (w *waiter) upkeep() (sum int) {
 // roomLocked says whether the session may ask for what a waiter wants.
 func (s *Session) roomLocked(w *waiter) error {
 	limits := s.b.cfg.Limits
-	switch locks := s.asked + len(s.leases) + s.undoing + max(len(w.all), 1); {
+	switch locks := s.asked + len(s.list) + s.undoing + max(len(w.all), 1); {
 	case len(s.waiting) >= limits.WaitersPerSession:
 		return s.b.metrics.denied("waiters", limits.WaitersPerSession)
 	case locks > s.MaxLocks():
