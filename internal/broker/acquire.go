@@ -131,7 +131,7 @@ func (b *Broker) enterLocked(w *waiter) error {
 		b.refuseLocked(w, busy.heldLocked(w))
 		return nil
 	}
-	if q.waiters.Len() >= b.cfg.Limits.QueueLength {
+	if q.waiters.len() >= b.cfg.Limits.QueueLength {
 		b.removeLocked(w)
 		return b.metrics.denied("queue", b.cfg.Limits.QueueLength)
 	}
@@ -165,9 +165,9 @@ func (w *waiter) positionLocked() int {
 	case q.headLocked() == w:
 		return 0
 	case w.passesLocked(): // it is not in the line yet
-		return q.line
+		return int(q.line)
 	default:
-		return max(q.line-1, 0)
+		return int(max(q.line-1, 0))
 	}
 }
 
@@ -254,7 +254,7 @@ func (b *Broker) joinHeldLocked(w *waiter, granted bool) {
 		if granted && w.all == nil && w.claim.Kind != l.kind {
 			continue
 		}
-		if b.joinLocked(l, w); w.gone || w.elem == nil {
+		if b.joinLocked(l, w); w.gone || !w.lined {
 			return
 		}
 	}
@@ -271,7 +271,7 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 	case w.claim.Name != l.name:
 	case w.claim.Kind == l.kind:
 		b.renestLocked(l, w)
-	case w.claim.Kind == lock.Read && l.kind == lock.Write && w.elem != nil:
+	case w.claim.Kind == lock.Read && l.kind == lock.Write && w.lined:
 		b.outOfQueueLocked(w)
 		l.doLocked(func() { b.readBesideWrite(l, w) })
 	case w.upgradeLocked():

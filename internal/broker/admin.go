@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"strconv"
@@ -137,7 +136,7 @@ func (b *Broker) describeLocked(st lock.State) LockInfo {
 	if q == nil {
 		return info
 	}
-	info.Waiters = q.waiters.Len()
+	info.Waiters = q.waiters.len()
 	l := b.ownedLocked(q, st.Owner)
 	if l != nil {
 		info.Client, info.Annotation = l.sess.client.Name, l.annotation
@@ -246,10 +245,10 @@ func (b *Broker) here(infos []WaiterInfo) []WaiterInfo {
 
 // waitersLocked are those who wait here; q may be nil. It walks to the first of them in pieces, with walking held.
 func (b *Broker) waitersLocked(q *queue, from, size int) []WaiterInfo {
-	if q == nil || from >= q.waiters.Len() {
+	if q == nil || from >= q.waiters.len() {
 		return nil
 	}
-	c := &cursor{q.waiters.Front()}
+	c := &cursor{q.waiters.front}
 	q.walk = c
 	defer func() { q.walk = nil }()
 	var p piece
@@ -257,16 +256,16 @@ func (b *Broker) waitersLocked(q *queue, from, size int) []WaiterInfo {
 		if c.at == nil {
 			return nil
 		}
-		c.at = c.at.Next()
+		c.at = c.at.behind
 		p.breakLocked(b, 1)
 	}
 	return pageLocked(c.at, from, size)
 }
 
 // pageLocked describes up to size waiters from one on, whose position is known.
-func pageLocked(e *list.Element, position, size int) (infos []WaiterInfo) {
-	for ; e != nil && len(infos) < size; e = e.Next() {
-		info := e.Value.(*waiter).infoLocked()
+func pageLocked(w *waiter, position, size int) (infos []WaiterInfo) {
+	for ; w != nil && len(infos) < size; w = w.behind {
+		info := w.infoLocked()
 		info.Position = position
 		infos = append(infos, info)
 		position++

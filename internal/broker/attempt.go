@@ -57,20 +57,20 @@ func (b *Broker) grantedLocked(w *waiter, a attempt) {
 // startNextLocked tries the next waiters of a queue, as long as they ask for shared holds: of permits none that wants
 // fewer than one before it, because it could be granted what that one is refused.
 func (b *Broker) startNextLocked(q *queue, n int) {
-	most, e := uint32(0), q.waiters.Front()
+	most, w := uint32(0), q.waiters.front
 	for range sideBySide {
-		if e == nil || n == 0 {
+		if w == nil || n == 0 {
 			return
 		}
-		w := e.Value.(*waiter)
 		if !w.claim.Kind.Shared() || w.claim.Permits < most || q.blockedLocked(w) {
 			return
 		}
-		most, e = w.claim.Permits, e.Next()
+		next := w.behind
 		if !w.trying {
 			b.startLocked(w)
 			n--
 		}
+		most, w = w.claim.Permits, next
 	}
 }
 
@@ -114,7 +114,7 @@ type attempt struct {
 	// earlierUnknown says that an earlier one with the same claim was not answered, and may be executed yet.
 	earlierUnknown bool
 	// wakeups and refusals are those of the queue when the attempt was begun.
-	wakeups, refusals int
+	wakeups, refusals int32
 }
 
 // claims are all that were made.

@@ -148,7 +148,7 @@ func (b *Broker) tryNext(w *waiter) {
 }
 
 func (b *Broker) tryNextLocked(w *waiter) {
-	if w.elem == nil || w.trying {
+	if !w.lined || w.trying {
 		return
 	}
 	w.q.toFrontLocked(w)

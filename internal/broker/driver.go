@@ -119,7 +119,7 @@ func (b *Broker) conclude(w *waiter, a attempt) {
 
 // endAttemptLocked is where each attempt ends. It says whether the waiter is still there, and how often attempts for it failed
 // before. What was taken for one that has left is given back.
-func (b *Broker) endAttemptLocked(w *waiter, a attempt) (fails int, there bool) {
+func (b *Broker) endAttemptLocked(w *waiter, a attempt) (fails int32, there bool) {
 	if a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown) {
 		w.outcomeUnknown, w.lookedFor = true, false
 	}
@@ -154,7 +154,7 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 	}
 	held, _ := errors.AsType[*lock.HeldError](a.err)
 	switch {
-	case w.elem == nil: // it goes on beside a hold of its holder
+	case !w.lined: // it goes on beside a hold of its holder
 	case a.err == nil:
 		b.grantedLocked(w, a)
 	case held != nil && !w.try:
@@ -174,7 +174,7 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 
 // begunLocked forgets when the head of a queue was to be tried, and how often that failed, which it returns: it was
 // tried just now.
-func (q *queue) begunLocked(w *waiter) (fails int) {
+func (q *queue) begunLocked(w *waiter) (fails int32) {
 	if q.headLocked() == w {
 		fails = q.fails
 		q.fails, q.tryAt = 0, time.Time{}
@@ -183,9 +183,9 @@ func (q *queue) begunLocked(w *waiter) (fails int) {
 }
 
 // againLocked has the head of a queue tried again after so many failures in a row.
-func (q *queue) againLocked(w *waiter, fails int) {
+func (q *queue) againLocked(w *waiter, fails int32) {
 	if q.headLocked() == w {
-		q.fails, q.tryAt = fails, time.Now().Add(backoff(fails))
+		q.fails, q.tryAt = fails, time.Now().Add(backoff(int(fails)))
 	}
 }
 
@@ -221,8 +221,8 @@ func (b *Broker) refusedLocked(w *waiter, a attempt, held *lock.HeldError) {
 // giveWayLocked lets waiters that have places in the store go first: for them a request for several names, which has
 // none, is refused, and they must not wait behind it.
 func (w *waiter) giveWayLocked() bool {
-	next := w.elem.Next()
-	if w.all == nil || next == nil || w.q.places == nil && !next.Value.(*waiter).placed {
+	next := w.behind
+	if w.all == nil || next == nil || w.q.places == nil && !next.placed {
 		return false
 	}
 	w.q.toBackLocked(w)

@@ -15,7 +15,7 @@ func (b *Broker) Residue() string {
 	s := ""
 	for name, q := range b.queues {
 		s += fmt.Sprintf("queue %q: held %t, taken over %t, driving %t, %d waiters\n", name, q.holder != nil,
-			q.holder == takenOver, q.driving, q.waiters.Len())
+			q.holder == takenOver, q.driving, q.waiters.len())
 	}
 	if len(b.own)+b.bounded.Len() > 0 {
 		s += fmt.Sprintf("%d lease ids, %d bounded requests\n", len(b.own), b.bounded.Len())

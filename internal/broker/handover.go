@@ -13,7 +13,7 @@ type handover struct {
 	of      *Lease // whose hold it is; takenOver, or nil if it was never anybody's
 	next    *waiter
 	calls   int       // made so far
-	wakeups int       // of the queue when it began
+	wakeups int32     // of the queue when it began
 	start   time.Time // of the first call: that one may have handed the name over, and repeating it prolongs nothing
 	res     lock.Returned
 	err     error
@@ -134,7 +134,7 @@ func (h *handover) given() attempt {
 // freedLocked has a queue try again after its name was freed, unless it is the turn of somebody elsewhere and nothing
 // was heard since.
 func (b *Broker) freedLocked(q *queue, h *handover) {
-	q.yield = q.burst >= b.cfg.HandoffBurst && h.res.Listeners > 0
+	q.yield = int(q.burst) >= b.cfg.HandoffBurst && h.res.Listeners > 0
 	q.burst = 0
 	if turn := h.res.Turn; turn != "" && q.places != nil && !q.meantLocked(lock.Notice{For: turn}) && h.wakeups == q.wakeups {
 		q.tryAt = time.Now().Add(placeInterval)

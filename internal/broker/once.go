@@ -147,7 +147,7 @@ func (b *Broker) awaited(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	q := b.queues[name]
-	return q != nil && (q.waiters.Len() > 0 || q.holder != nil)
+	return q != nil && (q.waiters.len() > 0 || q.holder != nil)
 }
 
 func (b *Broker) joinOnce(w *waiter, req OnceRequest) error {

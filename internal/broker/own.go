@@ -54,8 +54,8 @@ func (b *Broker) tellTwinLocked(w *waiter) {
 		return
 	}
 	q := b.queueLocked(w.claim.Name)
-	for e := q.waiters.Front(); e != nil; e = e.Next() {
-		if twin := e.Value.(*waiter); twin.claim.Owner == w.claim.Owner && twin != w {
+	for twin := q.waiters.front; twin != nil; twin = twin.behind {
+		if twin.claim.Owner == w.claim.Owner && twin != w {
 			b.tryNextLocked(twin)
 			break
 		}

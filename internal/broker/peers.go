@@ -46,7 +46,7 @@ func (b *Broker) know(q question) (k knowledge) {
 	defer b.mu.Unlock()
 	if queue := b.queues[q.Name]; queue != nil {
 		k.Holders = queue.holdersLocked(q.Holders)
-		k.Waiters = b.here(pageLocked(queue.waiters.Front(), 0, q.Waiters))
+		k.Waiters = b.here(pageLocked(queue.waiters.front, 0, q.Waiters))
 	}
 	k.Holders = append(k.Holders, b.notes.of(q.Name, q.Holders-len(k.Holders))...)
 	return k

@@ -73,7 +73,7 @@ func (p *places) dueLocked(q *queue, now time.Time, idle bool) (due []*waiter) {
 	case p.round.at != nil:
 	case !now.Before(p.keepAt):
 		p.fresh, p.failed, p.keepAt = nil, false, now.Add(placeInterval)
-		p.round.at = q.waiters.Front()
+		p.round.at = q.waiters.front
 	case p.failed || !idle:
 		return nil
 	default:
@@ -111,8 +111,8 @@ func (p *places) pieceLocked() (due []*waiter) {
 		if p.round.at == nil {
 			break
 		}
-		add(p.round.at.Value.(*waiter))
-		p.round.at = p.round.at.Next()
+		add(p.round.at)
+		p.round.at = p.round.at.behind
 	}
 	return due
 }
@@ -190,7 +190,7 @@ func (q *queue) meantLocked(n lock.Notice) bool {
 	if w == nil {
 		return false
 	}
-	if w.elem != nil {
+	if w.lined {
 		q.toFrontLocked(w)
 	}
 	return true
@@ -204,8 +204,8 @@ func (q *queue) nextLocked() (next []lock.Owner) {
 	if q.places == nil {
 		return nil
 	}
-	for e := q.waiters.Front(); e != nil && len(next) < heardPlaces; e = e.Next() {
-		if w := e.Value.(*waiter); q.places.of[w.claim.Owner] == w {
+	for w := q.waiters.front; w != nil && len(next) < heardPlaces; w = w.behind {
+		if q.places.of[w.claim.Owner] == w {
 			next = append(next, w.claim.Owner)
 		}
 	}

@@ -17,18 +17,18 @@ type queue struct {
 	name     string
 	holder   *Lease            // alone: exclusive, fair or writing; takenOver while the name is passed on
 	sharers  map[sharer]*Lease // readers and holders of permits
-	waiters  list.List         // of *waiter, the next one in front
-	line     int               // how many of them others wait behind: all but those that pass
-	driving  bool              // the driver runs
-	wake     chan struct{}     // size 1, wakes the driver; nil before it had a goroutine
-	tryAt    time.Time         // when the driver makes the next attempt
-	fails    int               // in a row, of attempts for the head that did not reach the store
-	wakeups  int               // how often it was told to hurry
-	refusals int               // how often the store refused one of the waiters, who then waited on
-	burst    int               // hand-overs since the last real release
-	yield    bool              // others listen for the release just made: let them try first
-	places   *places           // of the fair waiters; nil if there are none
-	walk     *cursor           // of whoever walks along the waiters; nil if nobody does
+	waiters  line
+	line     int32         // how many of them others wait behind: all but those that pass
+	fails    int32         // in a row, of attempts for the head that did not reach the store
+	wakeups  int32         // how often it was told to hurry
+	refusals int32         // how often the store refused one of the waiters, who then waited on
+	burst    int32         // hand-overs since the last real release
+	driving  bool          // the driver runs
+	yield    bool          // others listen for the release just made: let them try first
+	wake     chan struct{} // size 1, wakes the driver; nil before it had a goroutine
+	tryAt    time.Time     // when the driver makes the next attempt
+	places   *places       // of the fair waiters; nil if there are none
+	walk     *cursor       // of whoever walks along the waiters; nil if nobody does
 }
 
 // waiter is one request for a name, or for several, that is not granted yet.
@@ -62,7 +62,7 @@ type waiter struct {
 	outcomeUnknown bool          // the outcome of a store call for it is unknown
 	lookedFor      bool          // which is being looked for
 	gone           bool          // was answered or withdrawn
-	elem           *list.Element
+	links
 }
 
 const forever time.Duration = -1
@@ -120,16 +120,13 @@ func (b *Broker) queueLocked(name string) *queue {
 
 // dropIdleLocked forgets a queue that nobody needs.
 func (b *Broker) dropIdleLocked(q *queue) {
-	if q.holder == nil && len(q.sharers) == 0 && !q.driving && q.waiters.Len() == 0 && b.queues[q.name] == q {
+	if q.holder == nil && len(q.sharers) == 0 && !q.driving && q.waiters.len() == 0 && b.queues[q.name] == q {
 		delete(b.queues, q.name)
 	}
 }
 
 func (q *queue) headLocked() *waiter {
-	if front := q.waiters.Front(); front != nil {
-		return front.Value.(*waiter)
-	}
-	return nil
+	return q.waiters.front
 }
 
 // pushLocked puts a waiter into the queue: behind those who wait for as long as it does, and behind one that may have
@@ -139,49 +136,48 @@ func (q *queue) pushLocked(w *waiter) {
 	if !w.passesLocked() {
 		q.line++
 	}
-	for e := q.waiters.Back(); e != nil; e = e.Prev() {
-		if o := e.Value.(*waiter); o.trying || o.outcomeUnknown || !o.since.After(w.since) {
-			w.elem = q.waiters.InsertAfter(w, e)
+	for o := q.waiters.back; o != nil; o = o.before {
+		if o.trying || o.outcomeUnknown || !o.since.After(w.since) {
+			q.waiters.insert(w, o)
 			return
 		}
 	}
-	w.elem = q.waiters.PushFront(w)
+	q.waiters.insert(w, nil)
 	q.wakeLocked()
 }
 
 // unlinkLocked takes a waiter out of the list of its queue.
 func (q *queue) unlinkLocked(w *waiter) {
-	q.passLocked(w.elem)
-	q.waiters.Remove(w.elem)
-	w.elem = nil
+	q.passLocked(w)
+	q.waiters.remove(w)
 	if !w.passesLocked() {
 		q.line--
 	}
 }
 
 // cursor is a place in the list of a queue that lasts while others have the mutex; at is nil at the end.
-type cursor struct{ at *list.Element }
+type cursor struct{ at *waiter }
 
 // passLocked takes cursors from an element that is about to leave its place.
-func (q *queue) passLocked(e *list.Element) {
-	if q.places != nil && q.places.round.at == e {
-		q.places.round.at = e.Next()
+func (q *queue) passLocked(w *waiter) {
+	if q.places != nil && q.places.round.at == w {
+		q.places.round.at = w.behind
 	}
-	if q.walk != nil && q.walk.at == e {
-		q.walk.at = e.Next()
+	if q.walk != nil && q.walk.at == w {
+		q.walk.at = w.behind
 	}
 }
 
 // toFrontLocked and toBackLocked make a waiter the first or the last one.
 func (q *queue) toFrontLocked(w *waiter) {
 	q.places.earlyLocked(w)
-	q.passLocked(w.elem)
-	q.waiters.MoveToFront(w.elem)
+	q.passLocked(w)
+	q.waiters.toFront(w)
 }
 
 func (q *queue) toBackLocked(w *waiter) {
-	q.passLocked(w.elem)
-	q.waiters.MoveToBack(w.elem)
+	q.passLocked(w)
+	q.waiters.toBack(w)
 }
 
 // passesLocked says whether a request in a queue does not keep those behind it from asking.
@@ -239,7 +235,7 @@ func (q *queue) successorLocked(k lock.Kind, burst int, now time.Time) *waiter {
 		return nil
 	case w.ttlLocked(now) <= 0:
 		return nil
-	case k != lock.Fair && q.burst >= burst:
+	case k != lock.Fair && int(q.burst) >= burst:
 		return nil
 	}
 	return w
@@ -274,7 +270,7 @@ func (b *Broker) removeLocked(w *waiter) {
 	if w.timer != nil {
 		w.timer.Stop()
 	}
-	if w.elem != nil {
+	if w.lined {
 		if q.headLocked() == w { // the next one may want less
 			q.wakeLocked()
 		}
@@ -301,7 +297,7 @@ func (b *Broker) removeLocked(w *waiter) {
 // has told it. If the client does not read, that ends its session and the wait with it.
 func (b *Broker) parkLocked(w *waiter, position int) {
 	if !w.queued {
-		if w.elem != nil && w.passesLocked() {
+		if w.lined && w.passesLocked() {
 			w.q.line++
 		}
 		w.queued = true
@@ -322,14 +318,14 @@ func (b *Broker) parkLocked(w *waiter, position int) {
 func (b *Broker) refuseAllLocked(err error) {
 	var p piece
 	for _, q := range b.queues {
-		for e := q.waiters.Front(); e != nil; {
-			if w := e.Value.(*waiter); w.sess != nil {
-				e = e.Next()
+		for w := q.waiters.front; w != nil; {
+			if w.sess != nil {
+				w = w.behind
 				continue
 			}
-			b.refuseLocked(e.Value.(*waiter), Failed{Err: err})
+			b.refuseLocked(w, Failed{Err: err})
 			p.breakLocked(b, 1)
-			e = q.waiters.Front()
+			w = q.waiters.front
 		}
 		p.breakLocked(b, 1)
 	}

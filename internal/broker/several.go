@@ -46,7 +46,7 @@ func (w *waiter) ownLocked() (ls []*Lease) {
 // queue only: the store tells which of the others is in the way.
 func (b *Broker) inTheWayLocked(w *waiter) *queue {
 	q := w.q
-	if q.line > 0 || q.waiters.Len() > 0 && !w.passesLocked() || q.blockedLocked(w) {
+	if q.line > 0 || q.waiters.len() > 0 && !w.passesLocked() || q.blockedLocked(w) {
 		return q
 	}
 	if !w.try {
