@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/api/wire"
 )
 
 const (
@@ -212,7 +213,7 @@ func (c *Client) handshake(ctx context.Context, cancel context.CancelCauseFunc, 
 	stop := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
 	defer stop()
 
-	stream, err := lockdv1.NewSessionServiceClient(conn).Session(ctx)
+	stream, err := lockdv1.NewSessionServiceClient(conn).Session(ctx, grpc.ForceCodecV2(wire.New()))
 	if err != nil {
 		return nil, FromStatus(err)
 	}

@@ -30,7 +30,7 @@ const (
 	watch = module + "/internal/watching"
 	peers = module + "/internal/peers"
 	core  = module + "/internal/broker"
-	stubs = module + "/api/gen"
+	stubs = module + "/api"
 )
 
 // reach says what each package must not reach, directly or through others. A path stands for all below it, so module

@@ -4,11 +4,11 @@ import (
 	"fmt"
 
 	"google.golang.org/grpc/encoding"
-	_ "google.golang.org/grpc/encoding/proto" // registers the codec that frameCodec wraps
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -24,14 +24,14 @@ const (
 	markUnreadable protowire.Number = 1<<29 - 2
 )
 
-// frameCodec is gRPC's protobuf codec with marks instead of errors.
+// frameCodec is a protobuf codec with marks instead of errors.
 type frameCodec struct {
 	encoding.CodecV2
 	limit int
 }
 
 func newFrameCodec(limit int) frameCodec {
-	return frameCodec{CodecV2: encoding.GetCodecV2("proto"), limit: limit}
+	return frameCodec{CodecV2: wire.New(), limit: limit}
 }
 
 // Unmarshal never fails for our messages. What could be read of a bad one is there, often its request id.

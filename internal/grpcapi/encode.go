@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -37,38 +38,48 @@ func fromKind(k lock.Kind) lockdv1.LockKind {
 	}
 }
 
-// fromHolds are the holds of a grant, in the order in which they were asked for.
-func fromHolds(g broker.Granted) []*lockdv1.Hold {
-	holds := make([]*lockdv1.Hold, 0, 1+len(g.More))
-	holds = append(holds, fromHold(g.Hold))
-	for _, h := range g.More {
-		holds = append(holds, fromHold(h))
+func setGranted(m *lockdv1.Granted, g broker.Granted) {
+	setHold(m.GetHolds()[0], g.Hold)
+	for _, h := range g.More { // in the order in which they were asked for
+		m.Holds = append(m.Holds, fromHold(h))
 	}
-	return holds
+	setValidity(m.GetValidity(), g.Validity)
+	m.HoldCount, m.Auto = g.Count, g.Auto
 }
 
 func fromHold(h broker.Hold) *lockdv1.Hold {
-	return &lockdv1.Hold{
-		Name: h.Name, Kind: fromKind(h.Kind), Holder: h.Holder, Fence: uint64(h.Fence), AcquiredBy: h.AcquiredBy,
-	}
+	m := &lockdv1.Hold{}
+	setHold(m, h)
+	return m
 }
 
-// fromValidity is computed when the message is written, so that the time an event spent in the outbox counts.
+func setHold(m *lockdv1.Hold, h broker.Hold) {
+	m.Name, m.Kind, m.Holder, m.Fence, m.AcquiredBy = h.Name, fromKind(h.Kind), h.Holder, uint64(h.Fence), h.AcquiredBy
+}
+
 func fromValidity(v broker.Validity) *lockdv1.Validity {
-	now := time.Now()
-	return &lockdv1.Validity{
-		Remaining: left(v.Until, now),
-		Anchor:    v.Anchor,
-		AnchorAge: durationpb.New(now.Sub(v.AnchorAt)),
-	}
+	m := &lockdv1.Validity{Remaining: &durationpb.Duration{}, AnchorAge: &durationpb.Duration{}}
+	setValidity(m, v)
+	return m
 }
 
-func fromReleased(e broker.Released) *lockdv1.Released {
-	r := &lockdv1.Released{Remaining: e.Remaining}
+// setValidity is done when the message is written, so that the time an event spent in the outbox counts.
+func setValidity(m *lockdv1.Validity, v broker.Validity) {
+	now := time.Now()
+	setDuration(m.GetRemaining(), max(v.Until.Sub(now), 0))
+	m.Anchor = v.Anchor
+	setDuration(m.GetAnchorAge(), now.Sub(v.AnchorAt))
+}
+
+func setDuration(m *durationpb.Duration, d time.Duration) {
+	m.Seconds, m.Nanos = int64(d/time.Second), int32(d%time.Second) //nolint:gosec // less than 2^30
+}
+
+func setReleased(m *lockdv1.Released, e broker.Released) {
+	m.Remaining = e.Remaining
 	if e.Remaining > 0 {
-		r.Validity = fromValidity(e.Validity)
+		m.Validity = fromValidity(e.Validity)
 	}
-	return r
 }
 
 func left(until, now time.Time) *durationpb.Duration { return durationpb.New(max(until.Sub(now), 0)) }
@@ -81,20 +92,37 @@ func optional(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
+// fromEvents translates events into the messages that tell them.
+func fromEvents(events []broker.Event) []*lockdv1.SessionResponse {
+	var answers wire.Answers
+	all, messages := make([]lockdv1.SessionResponse, len(events)), make([]*lockdv1.SessionResponse, len(events))
+	for i, e := range events {
+		messages[i] = &all[i]
+		setEvent(&all[i], e, &answers, len(events)-i)
+	}
+	return messages
+}
+
 // fromEvent translates an event into the message that tells it.
 func fromEvent(e broker.Event) *lockdv1.SessionResponse {
 	r := &lockdv1.SessionResponse{}
+	setEvent(r, e, &wire.Answers{}, 1)
+	return r
+}
+
+// setEvent is fromEvent for one of several: so many are left, with this one.
+func setEvent(r *lockdv1.SessionResponse, e broker.Event, answers *wire.Answers, left int) {
 	switch e := e.(type) {
 	case broker.Granted:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Granted{Granted: &lockdv1.Granted{
-			Holds: fromHolds(e), Validity: fromValidity(e.Validity), HoldCount: e.Count, Auto: e.Auto,
-		}}
+		r.RequestId = e.ID
+		setGranted(answers.Granted(r, left), e)
 	case broker.NotGranted:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_NotGranted{NotGranted: fromNotGranted(e)}
 	case broker.Queued:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: count(e.Position)}}
 	case broker.Released:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Released{Released: fromReleased(e)}
+		r.RequestId = e.ID
+		setReleased(answers.Released(r, left), e)
 	case broker.Extended:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Extended{Extended: &lockdv1.Extended{Validity: fromValidity(e.Validity)}}
 	case broker.Done:
@@ -110,7 +138,6 @@ func fromEvent(e broker.Event) *lockdv1.SessionResponse {
 	default:
 		setPush(r, e)
 	}
-	return r
 }
 
 func fromHoldList(e broker.HoldList) *lockdv1.HoldList {
@@ -123,7 +150,7 @@ func fromHoldList(e broker.HoldList) *lockdv1.HoldList {
 	return list
 }
 
-// setPush is fromEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.
+// setPush is setEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.
 func setPush(r *lockdv1.SessionResponse, e broker.Event) {
 	switch e := e.(type) {
 	case broker.HeartbeatAck:

@@ -240,11 +240,11 @@ func (c *conn) writeAll() error {
 
 // frames are the messages for some events: a batch if the client understands it.
 func (c *conn) frames(events []broker.Event) []*lockdv1.SessionResponse {
-	messages := make([]*lockdv1.SessionResponse, 0, len(events))
-	for _, e := range events {
-		messages = append(messages, fromEvent(e))
+	if len(events) == 1 {
+		return []*lockdv1.SessionResponse{fromEvent(events[0])}
 	}
-	if !c.batches || len(messages) == 1 {
+	messages := fromEvents(events)
+	if !c.batches {
 		return messages
 	}
 	return []*lockdv1.SessionResponse{{Message: &lockdv1.SessionResponse_Batch{

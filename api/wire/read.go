@@ -1,0 +1,247 @@
+package wire
+
+import (
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// reader takes the fields of a message in the order of their numbers. Whatever is not as this package wants it makes the
+// message odd, and package proto reads it instead.
+type reader struct {
+	b    []byte
+	last protowire.Number
+	odd  bool
+}
+
+// next is the number of the next field, 0 at the end.
+func (r *reader) next() (protowire.Number, protowire.Type) {
+	if len(r.b) == 0 || r.odd {
+		return 0, 0
+	}
+	n, t, size := protowire.ConsumeTag(r.b)
+	if size < 0 || n <= r.last {
+		r.odd = true
+		return 0, 0
+	}
+	r.b, r.last = r.b[size:], n
+	return n, t
+}
+
+func (r *reader) number(t protowire.Type) uint64 {
+	v, size := protowire.ConsumeVarint(r.b)
+	if size < 0 || t != protowire.VarintType {
+		r.odd = true
+		return 0
+	}
+	r.b = r.b[size:]
+	return v
+}
+
+func (r *reader) bytes(t protowire.Type) []byte {
+	v, size := protowire.ConsumeBytes(r.b)
+	if size < 0 || t != protowire.BytesType {
+		r.odd = true
+		return nil
+	}
+	r.b = r.b[size:]
+	return v
+}
+
+func (r *reader) text(t protowire.Type) string {
+	v := r.bytes(t)
+	if !utf8.Valid(v) {
+		r.odd = true
+		return ""
+	}
+	return string(v)
+}
+
+func (r *reader) kind(t protowire.Type) lockdv1.LockKind {
+	return lockdv1.LockKind(int32(r.number(t))) //nolint:gosec // as package proto does
+}
+
+func (r *reader) small(t protowire.Type) uint32 { return uint32(r.number(t)) } //nolint:gosec // as package proto does
+
+func (r *reader) duration(t protowire.Type, d *durationpb.Duration) *durationpb.Duration {
+	in := reader{b: r.bytes(t)}
+	for n, t := in.next(); n != 0; n, t = in.next() {
+		switch n {
+		case 1:
+			d.Seconds = int64(in.number(t)) //nolint:gosec // as package proto does
+		case 2:
+			d.Nanos = int32(in.number(t)) //nolint:gosec // as package proto does
+		default:
+			in.odd = true
+		}
+	}
+	r.odd = r.odd || in.odd
+	return d
+}
+
+// chunk is how many messages of a batch are allocated together at most.
+const chunk = 16
+
+// slab makes values of a kind, of which no more than so many are left to make.
+type slab[T any] struct{ free []T }
+
+func (s *slab[T]) next(left int) *T {
+	if len(s.free) == 0 {
+		s.free = make([]T, min(left, chunk))
+	}
+	v := &s.free[0]
+	s.free = s.free[1:]
+	return v
+}
+
+// entries are the messages of a batch, which is a message with one field.
+func entries(b []byte) (all [][]byte, ok bool) {
+	n := 0
+	for rest := b; len(rest) > 0; n++ {
+		num, t, size := protowire.ConsumeField(rest)
+		if size < 0 || num != 1 || t != protowire.BytesType {
+			return nil, false
+		}
+		rest = rest[size:]
+	}
+	all = make([][]byte, 0, n)
+	for len(b) > 0 {
+		_, _, tag := protowire.ConsumeTag(b)
+		entry, size := protowire.ConsumeBytes(b[tag:])
+		all, b = append(all, entry), b[tag+size:]
+	}
+	return all, true
+}
+
+type (
+	acquireSlot struct {
+		arm     lockdv1.SessionRequest_Acquire
+		acquire lockdv1.Acquire
+	}
+	releaseSlot struct {
+		arm     lockdv1.SessionRequest_Release
+		release lockdv1.Release
+	}
+	requestSlabs struct {
+		acquires slab[acquireSlot]
+		releases slab[releaseSlot]
+	}
+)
+
+// readRequests reads a request, or a batch.
+func readRequests(b []byte, m *lockdv1.SessionRequest) bool {
+	var s requestSlabs
+	r := reader{b: b}
+	for n, t := r.next(); n != 0; n, t = r.next() {
+		switch n {
+		case 1:
+			m.RequestId = r.number(t)
+		case 11:
+			batch := &lockdv1.RequestBatch{}
+			m.Message = &lockdv1.SessionRequest_Batch{Batch: batch}
+			r.odd = !readRequestBatch(r.bytes(t), batch) || r.odd
+		default:
+			s.readArm(&r, m, n, t, 1)
+		}
+	}
+	return !r.odd
+}
+
+func readRequestBatch(b []byte, batch *lockdv1.RequestBatch) bool {
+	all, ok := entries(b)
+	if !ok || len(all) == 0 {
+		return ok
+	}
+	var s requestSlabs
+	messages := make([]lockdv1.SessionRequest, len(all))
+	batch.Requests = make([]*lockdv1.SessionRequest, len(all))
+	for i, entry := range all {
+		m := &messages[i]
+		batch.Requests[i] = m
+		if !s.read(entry, m, len(all)-i) && proto.Unmarshal(entry, m) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// read reads a request that is no batch.
+func (s *requestSlabs) read(b []byte, m *lockdv1.SessionRequest, left int) bool {
+	r := reader{b: b}
+	for n, t := r.next(); n != 0; n, t = r.next() {
+		if n == 1 {
+			m.RequestId = r.number(t)
+			continue
+		}
+		s.readArm(&r, m, n, t, left)
+	}
+	return !r.odd
+}
+
+// readArm reads what is asked.
+func (s *requestSlabs) readArm(r *reader, m *lockdv1.SessionRequest, n protowire.Number, t protowire.Type, left int) {
+	switch n {
+	case 4:
+		slot := s.acquires.next(left)
+		slot.arm.Acquire, m.Message = &slot.acquire, &slot.arm
+		r.odd = !readAcquire(r.bytes(t), &slot.acquire) || r.odd
+	case 6:
+		slot := s.releases.next(left)
+		slot.arm.Release, m.Message = &slot.release, &slot.arm
+		r.odd = !readRelease(r.bytes(t), &slot.release) || r.odd
+	default:
+		r.odd = true
+	}
+}
+
+func readAcquire(b []byte, a *lockdv1.Acquire) bool {
+	r := reader{b: b}
+	for n, t := r.next(); n != 0; n, t = r.next() {
+		switch n {
+		case 1:
+			a.Name = r.text(t)
+		case 3:
+			a.Kind = r.kind(t)
+		case 4:
+			a.Holder = r.text(t)
+		case 5:
+			a.Permits = r.small(t)
+		case 6:
+			a.Wait = r.duration(t, &durationpb.Duration{})
+		case 7:
+			a.Lease = r.duration(t, &durationpb.Duration{})
+		case 8:
+			a.Annotation = r.text(t)
+		case 9:
+			a.Limit = r.small(t)
+		default: // several names
+			r.odd = true
+		}
+	}
+	return !r.odd
+}
+
+func readRelease(b []byte, m *lockdv1.Release) bool {
+	r := reader{b: b}
+	for n, t := r.next(); n != 0; n, t = r.next() {
+		switch n {
+		case 1:
+			m.Name = r.text(t)
+		case 2:
+			m.Kind = r.kind(t)
+		case 3:
+			m.Holder = r.text(t)
+		case 4:
+			m.Fence = r.number(t)
+		case 5:
+			m.Keep = r.small(t)
+		default:
+			r.odd = true
+		}
+	}
+	return !r.odd
+}
