@@ -22,6 +22,7 @@ type request struct {
 	until    instant       // when wait ends
 	answerBy instant       // when the answer of the server must have come, 0 = that does not matter
 	onQueued func(position int)
+	first    acquireCall // its first sending
 }
 
 // asked is one lock that is asked for.
@@ -96,18 +97,25 @@ func (r *request) holds() iter.Seq[holdKey] {
 	}
 }
 
-// message is the request as it is sent now: with what is left of its wait. Each sending has a message of its own,
-// as an earlier one may still be under way.
-func (r *request) message(left time.Duration) *lockdv1.SessionRequest {
-	a := &lockdv1.Acquire{
-		Name: r.acquire.GetName(), Kind: r.acquire.GetKind(), Holder: r.acquire.GetHolder(),
-		Permits: r.acquire.GetPermits(), Limit: r.acquire.GetLimit(), Items: r.acquire.GetItems(),
-		Lease: r.acquire.GetLease(), Annotation: r.acquire.GetAnnotation(),
+// call is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
+// earlier one may still be under way.
+func (r *request) call(left time.Duration) *acquireCall {
+	c := &r.first
+	if c.call.request != nil {
+		c = &acquireCall{}
 	}
+	a := &c.acquire
+	a.Name, a.Kind, a.Holder = r.acquire.GetName(), r.acquire.GetKind(), r.acquire.GetHolder()
+	a.Permits, a.Limit, a.Items = r.acquire.GetPermits(), r.acquire.GetLimit(), r.acquire.GetItems()
+	a.Lease, a.Annotation = r.acquire.GetLease(), r.acquire.GetAnnotation()
 	if r.bounded {
 		a.Wait = durationpb.New(left)
 	}
-	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Acquire{Acquire: a}}
+	c.arm.Acquire = a
+	c.request.Message = &c.arm
+	c.call.request = &c.request
+	c.queued, c.room = r.onQueued, c.locks[:0]
+	return c
 }
 
 // Lock waits until it has the lock, ctx ends, or the time of the Wait option has passed. The end of ctx has no
@@ -253,9 +261,9 @@ func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool,
 	if r.answerBy != 0 {
 		bound = max(time.Duration(r.answerBy-now), 1)
 	}
-	c := newCall(r.message(max(left, 0)))
-	c.values, c.queued = ctx, r.onQueued
-	a := s.do(ctx, c, bound)
+	c := r.call(max(left, 0))
+	c.values, c.answer = ctx, s.channel()
+	a := s.do(ctx, &c.call, bound)
 	switch {
 	case a.err == nil:
 		return a.locks, false, nil

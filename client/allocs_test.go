@@ -14,8 +14,8 @@ const (
 	hotCallers = 64
 	// mostAllocs and mostAllocsAlone are how often a client, with gRPC, may allocate for a pair: with that many callers, and
 	// with one.
-	mostAllocs      = 44
-	mostAllocsAlone = 68
+	mostAllocs      = 20
+	mostAllocsAlone = 33
 )
 
 func TestAPairAllocatesLittle(t *testing.T) {

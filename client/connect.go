@@ -232,7 +232,7 @@ func (c *Client) handshake(ctx context.Context, cancel context.CancelCauseFunc, 
 }
 
 func (c *Client) newSession(ctx context.Context, cancel context.CancelCauseFunc) *session {
-	return &session{
+	s := &session{
 		client:  c,
 		ctx:     ctx,
 		cancel:  cancel,
@@ -242,6 +242,8 @@ func (c *Client) newSession(ctx context.Context, cancel context.CancelCauseFunc)
 		pending: make(map[uint64]*call),
 		locks:   make(map[holdKey]*Lock),
 	}
+	s.alarm.ring, s.bell.alarm.ring = s.ring, s.bell.ring
+	return s
 }
 
 // begin takes the server's first message.

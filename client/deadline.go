@@ -2,6 +2,7 @@ package client
 
 import (
 	"container/heap"
+	"sync"
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -111,19 +112,20 @@ func (d *deadlines) due(now instant) (l *Lock, again instant, ok bool) {
 // alarm is the one timer of a session for the deadlines of all its locks. It may ring early, never late. The owner's
 // mutex guards it.
 type alarm struct {
+	ring  func()
 	timer *time.Timer
 	at    instant // when it rings, 0 if it is not set
 }
 
 // set has the alarm ring at a time if it would not ring earlier anyway.
-func (a *alarm) set(now, at instant, ring func()) {
+func (a *alarm) set(now, at instant) {
 	if a.at != 0 && a.at <= at {
 		return
 	}
 	a.at = at
 	wait := time.Duration(max(at-now, 0))
 	if a.timer == nil {
-		a.timer = time.AfterFunc(wait, ring)
+		a.timer = time.AfterFunc(wait, a.ring)
 		return
 	}
 	a.timer.Reset(wait)
@@ -133,4 +135,39 @@ func (a *alarm) stop() {
 	if a.timer != nil {
 		a.timer.Stop()
 	}
+}
+
+// bell is the one timer of a session for the answers that are waited for. It rings for all who wait, also for those whose
+// time is not over: they ask again.
+type bell struct {
+	mu    sync.Mutex // guards the fields below
+	alarm alarm
+	rung  chan struct{} // closed and replaced when it rings; nil if nobody waits
+}
+
+// by is closed at a time, or earlier.
+func (b *bell) by(now, at instant) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rung == nil {
+		b.rung = make(chan struct{})
+	}
+	b.alarm.set(now, at)
+	return b.rung
+}
+
+func (b *bell) ring() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.alarm.at = 0
+	if b.rung != nil {
+		close(b.rung)
+		b.rung = nil
+	}
+}
+
+func (b *bell) stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.alarm.stop()
 }

@@ -123,7 +123,7 @@ func (s *session) shorteningLocked(c *call) {
 		if c.was = min(c.was, l.end()); end < l.end() {
 			l.deadline.Store(int64(end))
 			s.order.advance(l)
-			s.alarm.set(now, end, s.ring)
+			s.alarm.set(now, end)
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 func (l *Lock) giveBack() (*call, error) {
 	err := l.Err()
 	if err == nil {
-		release := newCall(l.releaseRequest())
+		release := l.releaseCall()
 		if l.session.giveBack(l, release) {
 			return release, nil
 		}
@@ -174,6 +174,7 @@ func (l *Lock) released(ctx context.Context, release *call, bound time.Duration)
 	case a.err != nil:
 		return l.fail("unlock", a.err)
 	default:
+		l.session.answered(release)
 		return nil
 	}
 	return l.fail("unlock", fmt.Errorf("%w: %w", ErrOutcomeUnknown, err))
@@ -209,6 +210,9 @@ func (l *Lock) check() {
 	}
 }
 
+// unlocked is the cause of all locks that ended by Unlock.
+var unlocked error = ErrUnlocked
+
 // finish ends the lock; only the first cause counts.
 func (l *Lock) finish(cause error) {
 	l.mu.Lock()
@@ -216,7 +220,12 @@ func (l *Lock) finish(cause error) {
 	if l.cause.Load() != nil {
 		return
 	}
-	l.cause.Store(&cause)
+	at := &unlocked
+	if !errors.Is(cause, ErrUnlocked) {
+		at = new(error)
+		*at = cause
+	}
+	l.cause.Store(at)
 	if l.cancel != nil {
 		l.cancel(cause)
 	}
@@ -236,6 +245,16 @@ func (l *Lock) join(set *Locks) {
 	if cause := l.cause.Load(); cause != nil {
 		set.ended(*cause)
 	}
+}
+
+// releaseCall is the call of an Unlock.
+func (l *Lock) releaseCall() *call {
+	c := &releaseCall{}
+	c.release.Name, c.release.Kind, c.release.Holder, c.release.Fence = l.hold.name, l.hold.kind, l.hold.holder, l.fence
+	c.arm.Release = &c.release
+	c.request.Message = &c.arm
+	c.call.request, c.answer = &c.request, l.session.channel()
+	return &c.call
 }
 
 func (l *Lock) releaseRequest() *lockdv1.SessionRequest {

@@ -132,7 +132,7 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 func (s *session) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 	right := len(g.GetHolds()) == max(len(c.request.GetAcquire().GetItems()), 1)
 	deadline := s.beats.deadline(g.GetValidity())
-	locks := make([]*Lock, 0, len(g.GetHolds()))
+	locks := c.room
 	for _, hold := range g.GetHolds() {
 		l := &Lock{
 			session: s,
@@ -170,7 +170,7 @@ func (s *session) addLocked(l *Lock) {
 	}
 	s.locks[l.hold] = l
 	s.order.add(l)
-	s.alarm.set(s.client.now(), l.end(), s.ring)
+	s.alarm.set(s.client.now(), l.end())
 }
 
 // extendedLocked moves the deadline of a hold, for all its Locks.
@@ -202,7 +202,7 @@ func (s *session) shrinkLocked(l *Lock) {
 		if left.deadline < other.end() {
 			other.deadline.Store(int64(left.deadline))
 			s.order.advance(other)
-			s.alarm.set(s.client.now(), left.deadline, s.ring)
+			s.alarm.set(s.client.now(), left.deadline)
 		}
 	}
 }

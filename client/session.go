@@ -35,11 +35,14 @@ type session struct {
 	interval time.Duration
 	batches  bool
 
-	wake  chan struct{} // size 1: there is something to send
-	done  chan struct{} // closed when the session is over
-	heard atomic.Int64  // instant of the last message
-	late  atomic.Bool   // an answer is overdue, and nothing was heard since
-	quiet *time.Timer   // ends the session when nothing is heard
+	wake   chan struct{}             // size 1: there is something to send
+	done   chan struct{}             // closed when the session is over
+	heard  atomic.Int64              // instant of the last message
+	late   atomic.Bool               // an answer is overdue, and nothing was heard since
+	quiet  *time.Timer               // ends the session when nothing is heard
+	bell   bell                      // for answers that do not come
+	frames []*lockdv1.SessionRequest // what the writer sends, used again
+	spare  sync.Pool                 // of chan answer; a session has its own, because channels must not leave a synctest bubble
 
 	mu       sync.Mutex // guards the fields below; comes before Lock.mu
 	nextID   uint64
@@ -64,6 +67,7 @@ type call struct {
 	answer  chan answer     // size 1; nil if nobody waits
 	then    func(answer)    // instead of answer: called by read, without locks
 	values  context.Context // of an Acquire: for its Locks
+	room    []*Lock         // of an Acquire: for its Locks
 	queued  func(int)       // of an Acquire: told its position; called by read, without locks
 	extends *Lock           // of an Extend
 
@@ -85,8 +89,36 @@ func newCall(request *lockdv1.SessionRequest) *call {
 	return &call{request: request, answer: make(chan answer, 1)}
 }
 
+// acquireCall and releaseCall are the most frequent calls, with all that belongs to them in one allocation.
+type (
+	acquireCall struct {
+		call
+		request lockdv1.SessionRequest
+		arm     lockdv1.SessionRequest_Acquire
+		acquire lockdv1.Acquire
+		locks   [1]*Lock // of the answer
+	}
+	releaseCall struct {
+		call
+		request lockdv1.SessionRequest
+		arm     lockdv1.SessionRequest_Release
+		release lockdv1.Release
+	}
+)
+
+// channel is one for an answer, a used one if there is.
+func (s *session) channel() chan answer {
+	if used, ok := s.spare.Get().(chan answer); ok {
+		return used
+	}
+	return make(chan answer, 1)
+}
+
+// answered takes back the channel of a call whose answer was received: nothing is sent on it any more.
+func (s *session) answered(c *call) { s.spare.Put(c.answer) }
+
 // do sends a call and waits for its answer, until ctx ends or, if bound is not 0, that time has passed. A call given up
-// like this is abandoned.
+// like this is abandoned. It is not to be used again.
 func (s *session) do(ctx context.Context, c *call, bound time.Duration) answer {
 	if !s.submit(c) {
 		return answer{err: errSessionOver, unsent: true}
@@ -95,25 +127,29 @@ func (s *session) do(ctx context.Context, c *call, bound time.Duration) answer {
 	if err != nil {
 		return s.abandon(c, err)
 	}
+	s.answered(c)
 	return a
 }
 
 // await waits for the answer of a call that was submitted. If it gives up it says why; the call then goes on.
 func (s *session) await(ctx context.Context, c *call, bound time.Duration) (answer, error) {
-	var timeout <-chan time.Time
-	if bound > 0 {
-		timer := time.NewTimer(bound)
-		defer timer.Stop()
-		timeout = timer.C
-	}
-	select {
-	case a := <-c.answer:
-		return a, nil
-	case <-ctx.Done():
-		return answer{}, ended(ctx)
-	case <-timeout:
-		s.late.Store(true)
-		return answer{}, errNoAnswer
+	by := s.client.now() + instant(bound)
+	for {
+		var rung <-chan struct{}
+		if bound > 0 {
+			rung = s.bell.by(s.client.now(), by)
+		}
+		select {
+		case a := <-c.answer:
+			return a, nil
+		case <-ctx.Done():
+			return answer{}, ended(ctx)
+		case <-rung:
+			if s.client.now() >= by {
+				s.late.Store(true)
+				return answer{}, errNoAnswer
+			}
+		}
 	}
 }
 
@@ -243,7 +279,7 @@ func (s *session) ring() {
 		case !ok:
 			return
 		case l == nil:
-			s.alarm.set(now, again, s.ring)
+			s.alarm.set(now, again)
 			return
 		}
 		s.expireLocked(l)
@@ -339,6 +375,7 @@ func (s *session) finish(cause error) {
 	s.mu.Lock()
 	s.over = true
 	s.alarm.stop()
+	s.bell.stop()
 	s.quiet.Stop()
 	s.finishAllLocked(func(l *Lock) error {
 		return &LostError{Name: l.hold.name, Reason: LostSession, Err: cause}

@@ -39,28 +39,24 @@ func (s *session) write() {
 
 // flush sends all there is and says whether more may follow. When sending fails read hears why.
 func (s *session) flush() bool {
-	for {
-		// Callers that can run now add their requests first: a few fuller frames cost less than many small ones, and an
-		// idle process loses nothing by it.
-		runtime.Gosched()
-		requests, heartbeat, last := s.take()
-		if heartbeat != nil && s.stream.Send(heartbeat) != nil {
-			return false
-		}
-		if !s.send(requests) {
-			return false
-		}
-		if last {
-			_ = s.stream.Send(&lockdv1.SessionRequest{
-				Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}},
-			})
-			_ = s.stream.CloseSend()
-			return false
-		}
-		if len(requests) == 0 {
-			return true
-		}
+	// Callers that can run now add their requests first: a few fuller frames cost less than many small ones, and an
+	// idle process loses nothing by it. What comes later wakes the writer again.
+	runtime.Gosched()
+	requests, heartbeat, last := s.take()
+	if heartbeat != nil && s.stream.Send(heartbeat) != nil {
+		return false
 	}
+	if !s.send(requests) {
+		return false
+	}
+	clear(requests) // they are written; what they belong to may be large
+	if last {
+		_ = s.stream.Send(&lockdv1.SessionRequest{
+			Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}},
+		})
+		_ = s.stream.CloseSend()
+	}
+	return !last
 }
 
 // take empties the queue. From here on the requests count as sent.
@@ -73,9 +69,7 @@ func (s *session) take() (requests []*lockdv1.SessionRequest, heartbeat *lockdv1
 			Heartbeat: &lockdv1.Heartbeat{SentId: s.beats.next(s.client.now())},
 		}}
 	}
-	if len(s.queue) > 0 {
-		requests = make([]*lockdv1.SessionRequest, 0, len(s.queue))
-	}
+	requests = s.frames[:0]
 	for i, c := range s.queue {
 		if !c.abandoned || c.request.GetAcquire() == nil {
 			c.sent = true
@@ -83,7 +77,7 @@ func (s *session) take() (requests []*lockdv1.SessionRequest, heartbeat *lockdv1
 		}
 		s.queue[i] = nil
 	}
-	s.queue = s.queue[:0]
+	s.queue, s.frames = s.queue[:0], requests
 	return requests, heartbeat, s.leaving
 }
 
