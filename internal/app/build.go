@@ -156,6 +156,7 @@ func brokerConfig(c config.Config) broker.Config {
 			Sessions:           l.Sessions,
 			SessionsPerAddress: l.SessionsPerAddress,
 			CallsPerAddress:    l.CallsPerAddress,
+			WaitsPerAddress:    l.WaitsPerAddress,
 			MinLease:           l.MinLease,
 			MaxLease:           l.MaxLease,
 			MaxWait:            l.MaxWait,

@@ -35,6 +35,7 @@ type Limits struct {
 	Sessions           int
 	SessionsPerAddress int // of clients; 0 = no limit
 	CallsPerAddress    int // unary ones, at the store at a time; 0 = no limit
+	WaitsPerAddress    int // unary ones that may wait for a lock, at a time; 0 = no limit
 	MinLease, MaxLease time.Duration
 	MaxWait            time.Duration
 }

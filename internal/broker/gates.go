@@ -12,8 +12,9 @@ const gateTime = time.Second
 // gates bound the unary calls of one address that are at the store at a time. All clients share one way to the store, in the
 // order in which they ask: without a bound one connection could put seconds of work in front of everybody else's.
 type gates struct {
-	mu sync.Mutex // guards the field below
-	of map[string]*gate
+	mu    sync.Mutex // guards the fields below
+	of    map[string]*gate
+	waits map[string]int // calls that may wait for a lock
 }
 
 // gate is that of one address. It exists while calls of it are under way or wait.
@@ -42,6 +43,30 @@ func (b *Broker) Admit(ctx context.Context, peer string) (done func(), err error
 	}
 	b.gates.depart(address, g)
 	return nil, err
+}
+
+// AdmitWait lets one more unary call of a client's address wait for a lock, or refuses it. Call done after it.
+func (b *Broker) AdmitWait(peer string) (done func(), err error) {
+	most, address := b.cfg.Limits.WaitsPerAddress, addressOf(peer)
+	gs := &b.gates
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if most > 0 && gs.waits[address] >= most {
+		return nil, b.metrics.denied("waits_per_address", most)
+	}
+	if gs.waits == nil {
+		gs.waits = make(map[string]int)
+	}
+	gs.waits[address]++
+	return func() { gs.waited(address) }, nil
+}
+
+func (gs *gates) waited(address string) {
+	gs.mu.Lock()
+	defer gs.mu.Unlock()
+	if gs.waits[address]--; gs.waits[address] == 0 {
+		delete(gs.waits, address)
+	}
 }
 
 func (gs *gates) enter(address string, most int) *gate {

@@ -42,3 +42,25 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 		admit("10.0.0.1:1")()
 	})
 }
+
+func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.WaitsPerAddress = 2
+	inWorldWith(t, cfg, func(w *world) {
+		admit := func(peer string) func() {
+			done, err := w.b.AdmitWait(peer)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return done
+		}
+		first := admit("10.0.0.1:1")
+		admit("10.0.0.1:2")
+		if _, err := w.b.AdmitWait("10.0.0.1:3"); !isQuota(err, "waits_per_address") {
+			w.t.Errorf("a third: got %v, want a refusal", err)
+		}
+		admit("10.0.0.2:1")() // others are not concerned
+		first()
+		admit("10.0.0.1:3")
+	})
+}

@@ -38,7 +38,7 @@ var (
 	}
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
-		"sessions", "sessions_per_address", "calls_per_address", "locks", "waiters", "watches", "queue", "names", "operations", "inspections",
+		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "locks", "waiters", "watches", "queue", "names", "operations", "inspections",
 		"questions", "pages", "listings", "permits", "holds",
 	}
 )

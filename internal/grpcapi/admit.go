@@ -10,16 +10,20 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// admit lets few unary calls of one address go to the store at a time. An Acquire that may wait for a lock is not counted: it
-// would keep the others out for as long as it waits. Health and reflection do not go to the store.
+// admit lets few unary calls of one address go to the store at a time. An Acquire that may wait for a lock is counted by
+// itself: it would keep the others out for as long as it waits. Health and reflection do not go to the store.
 func admit(b *broker.Broker) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-		r, acquire := req.(*lockdv1.AcquireRequest)
-		waits := acquire && r.GetWait().AsDuration() > 0
-		if waits || !strings.HasPrefix(info.FullMethod, "/lockd.v1.") {
+		if !strings.HasPrefix(info.FullMethod, "/lockd.v1.") {
 			return next(ctx, req)
 		}
-		done, err := b.Admit(ctx, peerOf(ctx))
+		var done func()
+		var err error
+		if r, acquire := req.(*lockdv1.AcquireRequest); acquire && r.GetWait().AsDuration() > 0 {
+			done, err = b.AdmitWait(peerOf(ctx))
+		} else {
+			done, err = b.Admit(ctx, peerOf(ctx))
+		}
 		if err != nil {
 			return nil, toStatus(err)
 		}
