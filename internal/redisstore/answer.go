@@ -21,15 +21,15 @@ type answer struct {
 }
 
 // ask runs a script over the shared pipeline.
-func (s *Store) ask(ctx context.Context, sc *script, keys []string, args ...any) (answer, error) {
+func (s *Store) ask(ctx context.Context, c call) (answer, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	return s.answered(sc.run(ctx, s.pipelined, keys, args...))
+	return s.answered(c.run(ctx, s.shared.do))
 }
 
 // start is ask without waiting.
-func (s *Store) start(sc *script, keys []string, args []any, done func(answer, error)) {
-	sc.start(s.shared, keys, args, func(cmd *redis.Cmd, err error) { done(s.answered(cmd, err)) })
+func (s *Store) start(c call, done func(answer, error)) {
+	c.start(s.shared, func(cmd *redis.Cmd, err error) { done(s.answered(cmd, err)) })
 }
 
 // answered reads what came back.

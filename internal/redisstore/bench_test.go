@@ -3,8 +3,11 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -62,6 +65,69 @@ func BenchmarkPairTogether(b *testing.B) {
 			})
 		})
 	}
+}
+
+// Many callers that wait for nothing in goroutines, as the broker is one, each on a name of its own: what a pair costs Redis and
+// this process in CPU time, and how many there are in a second.
+func BenchmarkPairStarted(b *testing.B) {
+	for _, callers := range []int{1, 64, 256} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			srv := redistest.Start(b)
+			s, err := Open(b.Context(), quick(srv), zap.NewNop(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.Cleanup(func() { _ = s.Close() })
+			startedPairs(b, s, callers, 4*callers) // loads and warms
+			b.ReportAllocs()
+			b.ResetTimer()
+			theirs, ours := srv.CPU(), ownCPU()
+			startedPairs(b, s, callers, b.N)
+			b.StopTimer()
+			theirs, ours = srv.CPU()-theirs, ownCPU()-ours
+			b.ReportMetric(float64(theirs.Nanoseconds())/1e3/float64(b.N), "redis-us/pair")
+			b.ReportMetric(float64(ours.Nanoseconds())/1e3/float64(b.N), "own-us/pair")
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+		})
+	}
+}
+
+// startedPairs makes n pairs, by so many callers at a time.
+func startedPairs(b *testing.B, s *Store, callers, n int) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	var wg sync.WaitGroup
+	for i := range callers {
+		name := fmt.Sprintf("n%d", i)
+		wg.Add(1)
+		var next func()
+		next = func() {
+			if left.Add(-1) < 0 {
+				wg.Done()
+				return
+			}
+			s.StartAcquire(claim(name, "e95484f9-6fed-45a6-8f32-41c6bff7b9da:#2"), func(g lock.Grant, err error) {
+				if err != nil {
+					b.Error(err)
+				}
+				s.StartRelease(giveBack(name, "e95484f9-6fed-45a6-8f32-41c6bff7b9da:#2", g.Fence), func(_ lock.Returned, err error) {
+					if err != nil {
+						b.Error(err)
+					}
+					next()
+				})
+			})
+		}
+		next()
+	}
+	wg.Wait()
+}
+
+// ownCPU is the processor time of this process.
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it cannot fail
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // Renewals of 10,000 holds at once.

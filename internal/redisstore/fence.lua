@@ -1,4 +1,4 @@
--- fence.lua: what all scripts share. It is put in front of them and is no script by itself.
+-- fence.lua: what all scripts share. It is put in front of them, after advance.lua, and is no script by itself.
 --
 -- Each script checks what is at its keys before its first write, so that no command fails half-way. The error of such a
 -- check begins with LOCKDKIND and says that nothing was changed; any other error leaves that open.
@@ -65,29 +65,8 @@ local function keep_fence(key, fence, ttl)
   end
 end
 
--- advance_fence stores the next fence and returns it, or nil and an error reply: max(last + 1, now in microseconds). The
--- clock is nearly always ahead, so it is stored first, and the last fence is what was there before. Redis leaves a key of
--- another type alone, and so this may be the first write of a script without a check before it.
-local function advance_fence(key, ttl)
-  local fence = next_fence(0)
-  local text = redis.pcall('SET', key, string.format('%.0f', fence), 'KEEPTTL', 'GET')
-  if not text then
-    redis.call('PEXPIRE', key, ttl)
-    return fence
-  end
-  if type(text) == 'table' then
-    if string.find(text.err, 'WRONGTYPE', 1, true) then text = other_kind('the fence key is no string') end
-    return nil, text
-  end
-  local last, bad = number_of(text)
-  if bad then
-    redis.call('SET', key, text, 'KEEPTTL')
-    return nil, bad
-  end
-  live_on(key, ttl)
-  if last >= fence then
-    fence = last + 1
-    redis.call('SET', key, string.format('%.0f', fence), 'KEEPTTL')
-  end
-  return fence
+-- grant_fence is advance_fence with the clock.
+local function grant_fence(key, ttl)
+  local now = next_fence(0)
+  return advance_fence(key, ttl, now, string.format('%.0f', now))
 end

@@ -28,7 +28,7 @@ func (s *Store) holders(ctx context.Context, name string, size int) ([]lock.Hold
 		return nil, err
 	}
 	n := s.prefix + name
-	a, err := s.ask(ctx, s.scripts.holders, []string{n}, holdBase(n), size)
+	a, err := s.ask(ctx, s.scripts.holders.with([]string{n}, holdBase(n), size))
 	if err != nil {
 		return nil, err
 	}

@@ -41,21 +41,30 @@ const (
 // helperKey is prefix:{N}, in the cluster slot of N. A key with a '{' has its slot in its braces already, and Redisson
 // adds none then.
 func helperKey(prefix, n string) string {
+	open, shut := around(n)
+	return prefix + open + n + shut
+}
+
+// around is what stands before and behind N in a helper key.
+func around(n string) (open, shut string) {
 	if strings.Contains(n, "{") {
-		return prefix + ":" + n
+		return ":", ""
 	}
-	return prefix + ":{" + n + "}"
+	return ":{", "}"
 }
 
 // tokenKey is where the last fence of N is kept.
 //
 // By Redisson's rule "a" and "{a}" share one key, which does no harm to it, as it never compares fences. We do, and
 // a grant of the one would make holds of the other stale. The odd one therefore has a key of its own.
-func tokenKey(n string) string {
+func tokenKey(n string) string { return helperKey(tokenStem(n), n) }
+
+// tokenStem is what tokenKey begins with.
+func tokenStem(n string) string {
 	if odd(n) {
-		return bracedTokenPrefix + ":" + n
+		return bracedTokenPrefix
 	}
-	return helperKey(tokenPrefix, n)
+	return tokenPrefix
 }
 
 // channelKey is where the release of N is published. "a" and "{a}" share it: a release of the one makes those who wait

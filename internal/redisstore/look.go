@@ -26,7 +26,7 @@ func (s *Store) look(ctx context.Context, name string) (lock.State, error) {
 		return lock.State{}, err
 	}
 	n := s.prefix + name
-	a, err := s.ask(ctx, s.scripts.look, lookKeys(n), holdBase(n))
+	a, err := s.ask(ctx, s.scripts.look.with(lookKeys(n), holdBase(n)))
 	if err != nil {
 		return lock.State{}, err
 	}
@@ -139,7 +139,7 @@ func (s *Store) lookAll(ctx context.Context, ns []string) ([]lock.State, error) 
 		// Redis may have forgotten the script; nothing can come in between in a pipeline.
 		p.ScriptLoad(ctx, sc.text)
 		for i, n := range ns {
-			cmds[i] = sc.command(ctx, "evalsha", sc.sha, lookKeys(n), []any{holdBase(n)})
+			cmds[i] = sc.with(lookKeys(n), holdBase(n)).command(ctx, "evalsha", &sc.sha)
 			_ = p.Process(ctx, cmds[i])
 		}
 		return nil

@@ -13,7 +13,7 @@ func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int,
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	cmd := redis.NewCmd(ctx, "publish", s.topicChannel(topic), message)
-	if err := s.pipelined(ctx, cmd); err != nil {
+	if err := s.shared.do(ctx, cmd, 1); err != nil {
 		return 0, fmt.Errorf("publish to %q: %w", topic, s.failed(err))
 	}
 	heard, err := cmd.Int()

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,27 +38,58 @@ var (
 //
 // A command costs no goroutine, no channel and no timer. That is why it is not go-redis's AutoPipeline, whose callers
 // each sleep in a goroutine of their own; see docs/decisions.
+//
+// Commands that cost Redis much have a line of their own. One sender at most is busy with them, and with no more of them than
+// batchCost, so all others wait for a batch of them at most, however many there are.
 type pipeline struct {
+	lanes
 	dialer  dialer
-	timeout time.Duration // of a batch, and of the wait before it
-	most    int           // commands in a batch
 	wake    chan struct{} // as many values as senders shall look
 	closing chan struct{}
 	wg      sync.WaitGroup
 
-	mu     sync.Mutex // guards the fields below
-	queue  []job
-	up     int   // connections there are
-	why    error // there is none
-	closed bool
+	mu        sync.Mutex // guards the fields below
+	small     line
+	large     line
+	largeSent bool  // a batch of large ones is under way
+	largeLast bool  // the last batch taken was one
+	up        int   // connections there are
+	why       error // there is none
+	closed    bool
 }
 
-// job is a command and who wants to know what became of it. done must not block.
+// lanes says how a pipeline works.
+type lanes struct {
+	timeout time.Duration // of a batch, and of the wait before it
+	senders int
+	most    int                  // commands in a batch
+	gather  func([]job) []packet // of singles; nil if there are none
+}
+
+// job is a command, or a single, and who wants to know what became of it. done must not block.
 type job struct {
 	cmd    *redis.Cmd
-	queued time.Time
 	done   func(error)
+	single *single // instead of both
+
+	queued time.Time
 	stage  *stage // nil if nobody waits who may leave
+	cost   int    // for Redis, in singles
+}
+
+// fail tells an error instead of an answer.
+func (j *job) fail(err error) {
+	if j.single == nil {
+		j.done(err)
+		return
+	}
+	j.single.end(j.queued, j.single.failed(j.single.store.failed(err)))
+}
+
+// packet is a command as it is sent, for one job or for several. done must not block.
+type packet struct {
+	cmd  *redis.Cmd
+	done func(error)
 }
 
 // stage is how far the command of a caller that may leave has come.
@@ -69,9 +101,9 @@ const (
 	stageLeft
 )
 
-func newPipeline(d dialer, timeout time.Duration, senders, most int) *pipeline {
-	p := &pipeline{dialer: d, timeout: timeout, most: most, wake: make(chan struct{}, senders), closing: make(chan struct{})}
-	for range senders {
+func newPipeline(d dialer, l lanes) *pipeline {
+	p := &pipeline{lanes: l, dialer: d, wake: make(chan struct{}, l.senders), closing: make(chan struct{})}
+	for range l.senders {
 		p.wg.Go(func() { (&sender{p: p}).run() })
 	}
 	return p
@@ -90,23 +122,27 @@ func (p *pipeline) close() {
 	p.wg.Wait()
 }
 
-// submit queues a command. done is called exactly once, by a sender; or before submit returns an error, never.
-func (p *pipeline) submit(cmd *redis.Cmd, done func(error)) error {
-	return p.put(job{cmd: cmd, queued: time.Now(), done: done})
-}
-
+// put queues a job. What it is told it is told exactly once, by a sender; if put returns an error, never.
 func (p *pipeline) put(j job) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case p.closed:
 		return errClosed
-	case len(p.queue) >= maxQueued:
+	case len(p.small)+len(p.large) >= maxQueued:
 		return errQueueFull
 	}
-	p.queue = append(p.queue, j)
+	l := p.lineOf(j)
+	*l = append(*l, j)
 	p.wakeLocked()
 	return nil
+}
+
+func (p *pipeline) lineOf(j job) *line {
+	if j.cost > largeCost {
+		return &p.large
+	}
+	return &p.small
 }
 
 func (p *pipeline) wakeLocked() {
@@ -119,58 +155,74 @@ func (p *pipeline) wakeLocked() {
 	}
 }
 
-// do is submit that waits. When ctx ends the command may be executed all the same, and must not be looked at any more;
-// unless the error is errWaited: then it was not sent.
-func (p *pipeline) do(ctx context.Context, cmd *redis.Cmd) error {
-	done, at := make(chan error, 1), new(stage)
-	if err := p.put(job{cmd: cmd, queued: time.Now(), done: func(err error) { done <- err }, stage: at}); err != nil {
-		return err
+// do queues a command and waits for its answer. When ctx ends the command may be executed all the same, and must not be looked
+// at any more; unless the error is errWaited: then it was not sent.
+func (p *pipeline) do(ctx context.Context, cmd *redis.Cmd, cost int) error {
+	done := make(chan error, 1)
+	j := job{cmd: cmd, done: func(err error) { done <- err }, queued: time.Now(), cost: cost}
+	answered, err := hear(ctx, p, j, done)
+	return cmp.Or(err, answered)
+}
+
+// hear queues a job and waits until it is told what became of it.
+func hear[T any](ctx context.Context, p *pipeline, j job, told <-chan T) (answered T, err error) {
+	j.stage = new(stage)
+	if err := p.put(j); err != nil {
+		return answered, err
 	}
 	select {
-	case err := <-done:
-		return err
+	case answered = <-told:
+		return answered, nil
 	case <-ctx.Done():
-		if at.CompareAndSwap(stageQueued, stageLeft) {
-			return fmt.Errorf("%w: %w", p.waited(), context.Cause(ctx))
+		if j.stage.CompareAndSwap(stageQueued, stageLeft) {
+			return answered, fmt.Errorf("%w: %w", p.waited(), context.Cause(ctx))
 		}
-		return context.Cause(ctx)
+		return answered, context.Cause(ctx)
 	}
 }
 
-// take returns the next batch.
-func (p *pipeline) take() []job {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := min(len(p.queue), p.most)
-	jobs := p.queue[:n:n]
-	if n == len(p.queue) {
-		p.queue = nil
-	} else {
-		p.queue = p.queue[n:]
-	}
-	return jobs
+// batch is what is sent at once.
+type batch struct {
+	jobs  []job
+	large bool
 }
 
-// putBack puts a batch that was not sent in front of the queue.
-func (p *pipeline) putBack(jobs []job) {
+// take returns the next batch. Of large and small ones that wait, none goes twice in a row before the other.
+func (p *pipeline) take() batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.queue = append(slices.Clip(jobs), p.queue...)
+	p.largeLast = len(p.large) > 0 && !p.largeSent && (len(p.small) == 0 || !p.largeLast)
+	if p.largeLast {
+		p.largeSent = true
+		return batch{p.large.cut(p.most), true}
+	}
+	return batch{p.small.cut(p.most), false}
+}
+
+// taken is called when a batch is not under way any more. What was not sent goes in front of its line.
+func (p *pipeline) taken(b batch, notSent []job) {
+	if len(notSent) == 0 && !b.large {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b.large {
+		p.largeSent = false
+	}
+	if len(notSent) > 0 {
+		l := p.lineOf(notSent[0])
+		*l = append(slices.Clip(notSent), *l...)
+	}
 	p.wakeLocked()
 }
 
 // fail tells an error to the jobs that were queued before a time.
 func (p *pipeline) fail(before time.Time, err error) {
 	p.mu.Lock()
-	n := 0
-	for n < len(p.queue) && p.queue[n].queued.Before(before) {
-		n++
-	}
-	jobs := p.queue[:n:n]
-	p.queue = p.queue[n:]
+	jobs := slices.Concat(p.small.before(before), p.large.before(before))
 	p.mu.Unlock()
 	for _, j := range jobs {
-		j.done(err)
+		j.fail(err)
 	}
 }
 
@@ -213,48 +265,77 @@ func (p *pipeline) refused(begun time.Time, err error) {
 	}
 }
 
-// exec sends a batch and tells the outcomes. It says whether the connection can be used any longer. What has waited too
-// long is not sent: then surely nothing was done, which is worth more to the caller than a late success.
-func (p *pipeline) exec(client *redis.Client, jobs []job) (usable bool) {
+// exec sends a batch and tells the outcomes. It says whether the connection can be used any longer.
+func (p *pipeline) exec(client *redis.Client, b batch) (usable bool) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), p.timeout, errOpTimeout)
 	defer cancel()
+	sent := p.begin(b.jobs)
+	packets := p.pack(sent)
 	pipe := client.Pipeline()
-	oldest := time.Now().Add(-p.timeout)
-	sent := jobs[:0:0]
-	for _, j := range jobs {
-		if j.queued.Before(oldest) || j.stage != nil && !j.stage.CompareAndSwap(stageQueued, stageSent) {
-			j.done(errWaited)
-			continue
-		}
-		sent = append(sent, j)
-		_ = pipe.Process(ctx, j.cmd)
+	for _, pk := range packets {
+		_ = pipe.Process(ctx, pk.cmd)
 	}
 	_, failure := pipe.Exec(ctx)
 	if errors.Is(failure, errNotConnected) { // the connection was lost before, so nothing was sent
 		for _, j := range sent {
-			j.cmd.SetErr(nil)
+			if j.cmd != nil {
+				j.cmd.SetErr(nil)
+			}
 			if j.stage != nil {
 				j.stage.Store(stageQueued)
 			}
 		}
-		p.putBack(sent)
+		p.taken(b, sent)
 		return false
 	}
-	return tell(sent, failure)
+	p.taken(b, nil)
+	return tell(packets, failure)
 }
 
-// tell says what became of the commands of a batch, and returns whether all were answered.
-func tell(sent []job, failure error) (all bool) {
+// begin takes out what is not sent: those whose callers left, and those that have waited too long. Of the latter it is then
+// known that nothing was done, which is worth more to the caller than a late success.
+func (p *pipeline) begin(jobs []job) (sent []job) {
+	oldest := time.Now().Add(-p.timeout)
+	sent = jobs[:0:0]
+	for _, j := range jobs {
+		if j.queued.Before(oldest) || j.stage != nil && !j.stage.CompareAndSwap(stageQueued, stageSent) {
+			j.fail(errWaited)
+			continue
+		}
+		sent = append(sent, j)
+	}
+	return sent
+}
+
+// pack makes packets of jobs. Singles go first, and together.
+func (p *pipeline) pack(jobs []job) []packet {
+	singles := make([]job, 0, len(jobs))
+	var others []packet
+	for _, j := range jobs {
+		if j.single != nil {
+			singles = append(singles, j)
+		} else {
+			others = append(others, packet{j.cmd, j.done})
+		}
+	}
+	if len(singles) == 0 {
+		return others
+	}
+	return append(p.gather(singles), others...)
+}
+
+// tell says what became of the packets of a batch, and returns whether all were answered.
+func tell(sent []packet, failure error) (all bool) {
 	all = true
-	for _, j := range sent {
-		err := j.cmd.Err()
-		if err == nil && j.cmd.Val() == nil { // no answer and no error
+	for _, pk := range sent {
+		err := pk.cmd.Err()
+		if err == nil && pk.cmd.Val() == nil { // no answer and no error
 			err = failure
 		}
 		if err != nil && !errors.As(err, new(redis.Error)) {
 			all = false
 		}
-		j.done(err)
+		pk.done(err)
 	}
 	return all
 }

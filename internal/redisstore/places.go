@@ -64,7 +64,7 @@ func (s *Store) askPlaces(
 	for _, o := range owners {
 		args = append(args, string(o))
 	}
-	return s.ask(ctx, sc, keys, args...)
+	return s.ask(ctx, sc.with(keys, args...))
 }
 
 // Queue implements lock.Store.
@@ -86,7 +86,7 @@ func (s *Store) queue(ctx context.Context, name string, from, size int) ([]lock.
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	cmd := redis.NewCmd(ctx, "lrange", keyOf(queuePrefix, s.prefix+name), from, from+size-1)
-	switch err := s.pipelined(ctx, cmd); {
+	switch err := s.shared.do(ctx, cmd, costOf(size)); {
 	case err == nil || errors.Is(err, redis.Nil):
 	case redis.HasErrorPrefix(err, "WRONGTYPE"): // it only reads
 		return nil, fmt.Errorf("%w: %w", lock.ErrKindMismatch, err)

@@ -56,7 +56,7 @@ end
 -- plain_take gives the owner what plain_check let it have.
 local function plain_take(p, a, mine)
   if mine then return plain_again(p, a, mine) end
-  local fence, bad = advance_fence(p.token, a.fence_ttl)
+  local fence, bad = grant_fence(p.token, a.fence_ttl)
   if bad then return bad end
   redis.call('HSET', p.name, a.owner, 1)
   redis.call('PEXPIRE', p.name, a.ttl)

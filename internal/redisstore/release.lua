@@ -9,53 +9,11 @@
 -- Safe to run twice: a second run finds nothing to free and answers -1, or finds the next owner and answers its fence.
 -- Works when memory is full: each branch begins with a write that is allowed then, which opens the way for the others.
 -- A fence key that holds no fence is not compared, and then the name is freed and not handed over.
-local owner, remaining, heir = ARGV[1], ARGV[3], ARGV[4]
-local fields = redis.pcall('HLEN', KEYS[1])
-if type(fields) == 'table' then return other_kind('the name is no hash') end
-local single = fields == 1
+-- The ordinary case stands before the library: to build that costs more than a command.
+local heard = ARGV[3] == '0' and ARGV[4] == '' and free(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2])
+if heard then return {1, heard} end
 
--- The ordinary case in as few commands as can be. A hash without fields is no more, and its TTL neither.
-if single and remaining == '0' and heir == '' then
-  if ARGV[2] ~= '0' then
-    local text = redis.pcall('GET', KEYS[2])
-    if type(text) == 'string' and text ~= ARGV[2] and redis.call('HEXISTS', KEYS[1], owner) == 1 then return {-2} end
-  end
-  if redis.call('HDEL', KEYS[1], owner) == 0 then return {-1} end
-  local heard = redis.call('PUBLISH', KEYS[3], '0')
-  if heard > 0 then news(KEYS[1], 'released', fence_text(ARGV[2], KEYS[2]), 1) end
-  return {1, heard}
-end
-
-if not (single and redis.call('HEXISTS', KEYS[1], owner) == 1) then
-  if heir == '' or not (single and redis.call('HEXISTS', KEYS[1], heir) == 1) then return {-1} end
-  -- The name was handed over before, and the reply was lost.
-  local fence = last_fence(KEYS[2])
-  if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
-  if fence == 0 then
-    fence = next_fence(0)
-    keep_fence(KEYS[2], fence, ARGV[6])
-  end
-  return {2, fence}
-end
-
-local text = redis.pcall('GET', KEYS[2])
-if type(text) == 'table' then text = false end
--- Without a fence key the owner alone decides: fences of others are then unknown to us as well.
-if text and ARGV[2] ~= '0' and text ~= ARGV[2] then return {-2} end
-
-if remaining ~= '0' then
-  local left = redis.call('PTTL', KEYS[1])
-  if left > 0 then redis.call('PEXPIRE', KEYS[1], left) end
-  redis.call('HSET', KEYS[1], owner, remaining)
-  return {1, 0}
-end
-
-local last = last_fence(KEYS[2])
-redis.call('HDEL', KEYS[1], owner)
-if not last then return {1, tell(KEYS[1], KEYS[3], '0', 'released', ARGV[2])} end
-local fence = next_fence(math.max(last, tonumber(ARGV[2])))
-redis.call('HSET', KEYS[1], heir, 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[5])
-keep_fence(KEYS[2], fence, ARGV[6])
-news(KEYS[1], 'handed', text or ARGV[2], 0)
-return {2, fence}
+-- library: advance fence plain exclusive
+return exclusive_release({name = KEYS[1], token = KEYS[2], channel = KEYS[3]}, {
+  owner = ARGV[1], fence = ARGV[2], remaining = ARGV[3], heir = ARGV[4], ttl = ARGV[5], fence_ttl = ARGV[6],
+})

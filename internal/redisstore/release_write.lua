@@ -25,7 +25,7 @@ if not held then
   local text = write_fence(r, heir)
   if text then return {2, tonumber(text)} end
   redis.call('PEXPIRE', r.name, redis.call('PTTL', r.name)) -- opens the way
-  local fence = advance_fence(r.token, ARGV[6])
+  local fence = grant_fence(r.token, ARGV[6])
   if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
   rw_note(write_key(r, heir), fence, redis.call('PTTL', r.name))
   return {2, fence}

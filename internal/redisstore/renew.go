@@ -67,8 +67,8 @@ func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, e
 			wg.Go(func() { s.renewAll(ctx, via, renewals{rs, chunk}, done) })
 		}
 	}
-	chunks(renew, s.direct)
-	chunks(verify, s.pipelined)
+	chunks(renew, s.steady.do)
+	chunks(verify, s.shared.do)
 	wg.Wait()
 }
 
@@ -80,7 +80,7 @@ func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration,
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
 	one := renewals{[]lock.Renewal{r}, []int{0}}
-	answers := s.renewAll(ctx, s.pipelined, one, func(_ int, e error) { err = e })
+	answers := s.renewAll(ctx, s.shared.do, one, func(_ int, e error) { err = e })
 	return leftOf(answers, err), err
 }
 
@@ -99,8 +99,7 @@ func (s *Store) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 		return
 	}
 	one := renewals{[]lock.Renewal{r}, []int{0}}
-	keys, args := s.renewCall(one)
-	s.scripts.renew.start(s.shared, keys, args, func(cmd *redis.Cmd, err error) {
+	s.renewCall(one).start(s.shared, func(cmd *redis.Cmd, err error) {
 		answers, err := s.renewAnswers(cmd, err)
 		tell := func() { one.tell(answers, err, func(_ int, err error) { done(leftOf(answers, err), err) }) }
 		if len(answers) == 0 || answers[0] != answerGone {
@@ -128,8 +127,7 @@ type renewals struct {
 
 // renewAll renews some holds by one script call, and returns what that answered.
 func (s *Store) renewAll(ctx context.Context, via lane, rs renewals, done func(i int, err error)) []int64 {
-	keys, args := s.renewCall(rs)
-	answers, err := s.renewAnswers(s.scripts.renew.run(ctx, via, keys, args...))
+	answers, err := s.renewAnswers(s.renewCall(rs).run(ctx, via))
 	s.whyGone(ctx, rs, answers)
 	rs.tell(answers, err, done)
 	return answers
@@ -165,10 +163,11 @@ func (rs renewals) tell(answers []int64, err error, done func(i int, err error))
 }
 
 // renewCall is what renew.lua is called with. It sorts the chunk.
-func (s *Store) renewCall(rs renewals) (keys []string, args []any) {
+func (s *Store) renewCall(rs renewals) call {
 	chunk, plain := plainFirst(rs.all, rs.chunk)
-	keys = make([]string, 0, 2*len(chunk))
-	args = make([]any, 0, 2+3*plain+6*(len(chunk)-plain))
+	permits := uint32(0)
+	keys := make([]string, 0, 2*len(chunk))
+	args := make([]any, 0, 2+3*plain+6*(len(chunk)-plain))
 	args = append(args, s.fenceMillis, plain)
 	for _, i := range chunk {
 		r := &rs.all[i]
@@ -186,8 +185,11 @@ func (s *Store) renewCall(rs renewals) (keys []string, args []any) {
 			args = append(args, r.Kind.String(), permitsOut(n), r.Permits)
 		default: // exclusive and fair
 		}
+		permits += r.Permits
 	}
-	return keys, args
+	c := s.scripts.renew.with(keys, args...)
+	c.cost += costOfPermits(permits)
+	return c
 }
 
 // plainFirst sorts exclusive and fair holds, which are renewed alike, to the front of a chunk and returns how many there

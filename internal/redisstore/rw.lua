@@ -180,7 +180,7 @@ local function read_take(r, a, state)
     if redis.call('EXISTS', r.token) == 1 then live_on(r.token, a.fence_ttl) else keep_fence(r.token, fence, a.fence_ttl) end
   else
     local bad
-    fence, bad = advance_fence(r.token, a.fence_ttl)
+    fence, bad = grant_fence(r.token, a.fence_ttl)
     if bad then return bad end
     if not state.mode then redis.call('HSET', r.name, 'mode', 'read') end
     redis.call('HSET', r.name, a.owner, holds)
@@ -240,7 +240,7 @@ local function write_take(r, a, state)
     if a.count == '1' and redis.call('GET', r.writer) == a.owner then redis.call('DEL', r.writer) end
   else
     local bad
-    fence, bad = advance_fence(r.token, a.fence_ttl)
+    fence, bad = grant_fence(r.token, a.fence_ttl)
     if bad then return bad end
     if state.dead then redis.call('DEL', r.name) end
     redis.call('HSET', r.name, 'mode', 'write', a.owner .. ':write', 1)

@@ -162,7 +162,7 @@ func (sc *scout) see(ctx context.Context, n string) (lock.Sight, error) {
 	keys := []string{n, tokenKey(n), permitsOut(n)}
 	sight := sc.store.scripts.sight
 	g := &glance{n: n, done: make(chan error, 1)}
-	g.cmd = sight.command(sc.ctx, "evalsha", sight.sha, keys, []any{holdBase(n), lock.MaxSeen})
+	g.cmd = sight.with(keys, holdBase(n), lock.MaxSeen).command(sc.ctx, "evalsha", &sight.sha)
 	sc.mu.Lock()
 	if sc.closed {
 		sc.mu.Unlock()

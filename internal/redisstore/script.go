@@ -16,6 +16,9 @@ import (
 //go:embed *.lua
 var luaFiles embed.FS
 
+// libraryMark begins a line in a script that stands for the files it names. What stands before it runs without them.
+const libraryMark = "-- library: "
+
 // lua is the text of a script: some files that are put in front of it, and its own.
 func lua(files ...string) string {
 	var b strings.Builder
@@ -24,7 +27,12 @@ func lua(files ...string) string {
 		if err != nil {
 			panic(err) // it is built in
 		}
-		b.Write(text)
+		for line := range strings.Lines(string(text)) {
+			if names, ok := strings.CutPrefix(strings.TrimSpace(line), libraryMark); ok {
+				line = lua(strings.Fields(names)...)
+			}
+			b.WriteString(line)
+		}
 	}
 	return b.String()
 }
@@ -39,7 +47,7 @@ type script struct {
 
 // scripts are the verbs of a Store. What bears no kind is for exclusive locks, or for all.
 type scripts struct {
-	acquire, release, force                     *script
+	acquire, release, force, many               *script
 	acquireFair, releaseFair, forceFair         *script
 	acquireRead, releaseRead                    *script
 	acquireWrite, releaseWrite, forceRW         *script
@@ -63,13 +71,14 @@ func newScripts(m *metrics) scripts {
 		all = append(all, sc)
 		return sc
 	}
-	fair := []string{"news", "clock", "fence", "plain", "fair"}
-	rw := []string{"news", "fence", "rw"}
-	permits := []string{"news", "clock", "fence", "semaphore"}
+	fair := []string{"news", "clock", "advance", "fence", "plain", "fair"}
+	rw := []string{"news", "advance", "fence", "rw"}
+	permits := []string{"news", "clock", "advance", "fence", "semaphore"}
 	s := scripts{
-		acquire:        load("acquire", "fence"),
-		release:        load("release", "news", "fence"),
-		force:          load("force", "news", "fence"),
+		acquire:        load("acquire", "advance", "take"),
+		release:        load("release", "news", "free"),
+		many:           load("many", "news", "advance", "take", "free"),
+		force:          load("force", "news", "advance", "fence"),
 		acquireFair:    load("acquire_fair", fair...),
 		releaseFair:    load("release_fair", fair...),
 		forceFair:      load("force_fair", fair...),
@@ -82,12 +91,12 @@ func newScripts(m *metrics) scripts {
 		releasePermits: load("release_semaphore", permits...),
 		forcePermit:    load("force_semaphore", permits...),
 		limitPermits:   load("limit_semaphore", permits...),
-		shorten:        load("shorten", "news", "clock", "fence", "rw", "semaphore"),
-		acquireAll:     load("acquire_all", "news", "clock", "fence", "plain", "fair", "rw", "semaphore"),
-		renew:          load("renew", "news", "clock", "fence", "rw", "semaphore"),
-		look:           load("look", "news", "clock", "fence", "rw", "semaphore"),
+		shorten:        load("shorten", "news", "clock", "advance", "fence", "rw", "semaphore"),
+		acquireAll:     load("acquire_all", "news", "clock", "advance", "fence", "plain", "fair", "rw", "semaphore"),
+		renew:          load("renew", "news", "clock", "advance", "fence", "rw", "semaphore"),
+		look:           load("look", "news", "clock", "advance", "fence", "rw", "semaphore"),
 		holders:        load("holders", rw...),
-		sight:          load("sight", "news", "clock", "fence", "rw"),
+		sight:          load("sight", "news", "clock", "advance", "fence", "rw"),
 		enlist:         load("enlist", fair...),
 		leaveFair:      load("leave_fair", fair...),
 		leaveWrite:     load("leave_write", "news"),
@@ -105,64 +114,92 @@ func (s scripts) texts() []string {
 	return texts
 }
 
-// lane carries a command to Redis and waits for its answer, until ctx ends. After ctx ended, the command must not be
-// looked at any more.
-type lane func(ctx context.Context, cmd *redis.Cmd) error
+// lane carries a command with a cost to Redis and waits for its answer, until ctx ends. After ctx ended, the command must not
+// be looked at any more.
+type lane func(ctx context.Context, cmd *redis.Cmd, cost int) error
+
+// call is one call of a script: what it is told, the keys first.
+type call struct {
+	*script
+	keys  int
+	words []any
+	cost  int // see line.go
+}
+
+// with is a call of the script.
+func (sc *script) with(keys []string, args ...any) call {
+	words := make([]any, 0, len(keys)+len(args))
+	for _, k := range keys {
+		words = append(words, k)
+	}
+	words = append(words, args...)
+	return call{sc, len(keys), words, costOf(len(words))}
+}
+
+// observe takes note of how long a call took.
+func (sc *script) observe(begun time.Time) { sc.seconds.Observe(time.Since(begun).Seconds()) }
+
+// start is run on a pipeline without waiting: done is told once, later, by a goroutine that it must not block.
+func (c call) start(p *pipeline, done func(*redis.Cmd, error)) {
+	begun := time.Now()
+	sent := c.packet(p, func(cmd *redis.Cmd, err error) {
+		c.observe(begun)
+		done(cmd, err)
+	})
+	if err := p.put(job{cmd: sent.cmd, done: sent.done, queued: begun, cost: c.cost}); err != nil {
+		go sent.done(err)
+	}
+}
 
 // run executes the script once and returns the command with its answer.
 //
 // Redis may have forgotten the script, by SCRIPT FLUSH or because it is another one by now. Then it did nothing, and
 // the same attempt goes on with the text. EVAL makes Redis remember the script, but since 7.4 only for a while;
 // therefore one caller loads it for good.
-func (sc *script) run(ctx context.Context, via lane, keys []string, args ...any) (*redis.Cmd, error) {
-	begun := time.Now()
-	defer func() { sc.seconds.Observe(time.Since(begun).Seconds()) }()
-	cmd := sc.command(ctx, "evalsha", sc.sha, keys, args)
-	err := via(ctx, cmd)
-	if err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
+func (c call) run(ctx context.Context, via lane) (*redis.Cmd, error) {
+	defer c.observe(time.Now())
+	return c.send(ctx, via)
+}
+
+func (c call) send(ctx context.Context, via lane) (*redis.Cmd, error) {
+	cmd := c.command(ctx, "evalsha", &c.sha)
+	err := via(ctx, cmd, c.cost)
+	if !forgotten(err) {
 		return cmd, err
 	}
-	if sc.loading.CompareAndSwap(false, true) {
-		sc.loads.Inc()
+	if c.loading.CompareAndSwap(false, true) {
+		c.loads.Inc()
 		go func() { // EVAL below tells what is wrong, if anything
-			defer sc.loading.Store(false)
+			defer c.loading.Store(false)
 			ctx := context.WithoutCancel(ctx) // the caller goes on
-			_ = via(ctx, redis.NewCmd(ctx, "script", "load", sc.text))
+			_ = via(ctx, redis.NewCmd(ctx, "script", "load", c.text), 1)
 		}()
 	}
-	cmd = sc.command(ctx, "eval", sc.text, keys, args)
-	return cmd, via(ctx, cmd)
+	cmd = c.command(ctx, "eval", &c.text)
+	return cmd, via(ctx, cmd, c.cost)
 }
 
-// start is run on the shared pipeline without waiting: done is told once, later, by a goroutine that it must not block.
-func (sc *script) start(p *pipeline, keys []string, args []any, done func(*redis.Cmd, error)) {
-	begun := time.Now()
-	finish := func(cmd *redis.Cmd, err error) {
-		sc.seconds.Observe(time.Since(begun).Seconds())
-		done(cmd, err)
-	}
-	cmd := sc.command(context.Background(), "evalsha", sc.sha, keys, args)
-	err := p.submit(cmd, func(err error) {
-		if err == nil || !redis.HasErrorPrefix(err, "NOSCRIPT") {
-			finish(cmd, err)
+// packet is the call as part of a batch. done is told once, by a goroutine that it must not block.
+func (c call) packet(p *pipeline, done func(*redis.Cmd, error)) packet {
+	cmd := c.command(context.Background(), "evalsha", &c.sha)
+	return packet{cmd, func(err error) {
+		if !forgotten(err) {
+			done(cmd, err)
 			return
 		}
-		// Redis forgot the script and did nothing; what follows is run, which may wait.
-		go func() { finish(sc.run(context.Background(), p.do, keys, args...)) }()
-	})
-	if err != nil {
-		go finish(cmd, err)
-	}
+		// Redis did nothing; what follows is send, which may wait.
+		go func() { done(c.send(context.Background(), p.do)) }()
+	}}
 }
 
+// forgotten says whether Redis did nothing because it does not know the script.
+func forgotten(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
+
 // command builds EVALSHA or EVAL.
-func (sc *script) command(ctx context.Context, verb, what string, keys []string, args []any) *redis.Cmd {
-	all := make([]any, 0, 3+len(keys)+len(args))
-	all = append(all, verb, what, len(keys))
-	for _, k := range keys {
-		all = append(all, k)
-	}
-	cmd := redis.NewCmd(ctx, append(all, args...)...)
+func (c call) command(ctx context.Context, verb string, what *string) *redis.Cmd {
+	all := make([]any, 0, 3+len(c.words))
+	all = append(all, verb, what, c.keys)
+	cmd := redis.NewCmd(ctx, append(all, c.words...)...)
 	cmd.SetFirstKeyPos(3)
 	return cmd
 }

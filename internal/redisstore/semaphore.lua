@@ -155,7 +155,7 @@ end
 local function sem_take(s, a, state)
   -- A repetition needs no memory: what it writes first changes nothing, is allowed, and opens the way.
   if #state.missing == 0 then redis.call('ZREM', s.out, '') end
-  local fence, bad = advance_fence(s.token, a.fence_ttl)
+  local fence, bad = grant_fence(s.token, a.fence_ttl)
   if bad then return bad end
   if state.new then
     redis.call('UNLINK', s.out) -- permits of one that is forgotten

@@ -181,11 +181,11 @@ func (s *sender) made(ctx context.Context, d dialed) {
 // sendAll sends until nothing is left or the connection is lost.
 func (s *sender) sendAll(ctx context.Context) {
 	for s.client != nil {
-		jobs := s.p.take()
-		if len(jobs) == 0 {
+		b := s.p.take()
+		if len(b.jobs) == 0 {
 			return
 		}
-		if !s.p.exec(s.client, jobs) {
+		if !s.p.exec(s.client, b) {
 			s.hangUp()
 			s.connect(ctx)
 		}

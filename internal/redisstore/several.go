@@ -20,10 +20,12 @@ func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	keys := make([]string, 0, 3*len(cs))
 	args := make([]any, 0, 1+6*len(cs))
 	args = append(args, s.fenceMillis)
+	permits := uint32(0)
 	for _, c := range cs {
 		if err := begin(ctx, c.Kind); err != nil {
 			return nil, err
 		}
+		permits += c.Permits
 		ks, rest := s.partOfAll(c)
 		keys = append(keys, ks...)
 		args = append(args, c.Kind.String(), string(c.Owner), millis(c.TTL), rest[0], rest[1], rest[2])
@@ -31,7 +33,9 @@ func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	if len(cs) == 0 {
 		return nil, nil
 	}
-	a, err := s.ask(ctx, s.scripts.acquireAll, keys, args...)
+	call := s.scripts.acquireAll.with(keys, args...)
+	call.cost += costOfPermits(permits)
+	a, err := s.ask(ctx, call)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,7 @@ func (s *Store) shorten(ctx context.Context, r lock.Renewal) error {
 	left := time.Until(deadlineOf(ctx))
 	before := now.Add(left - left/100 - 2*time.Millisecond).UnixMilli()
 	keys, args := s.shortenCall(r, before)
-	cmd, err := s.scripts.shorten.run(ctx, s.pipelined, keys, args...)
+	cmd, err := s.scripts.shorten.with(keys, args...).run(ctx, s.shared.do)
 	if err != nil {
 		return s.failed(err)
 	}
@@ -67,7 +67,7 @@ func (s *Store) shorten(ctx context.Context, r lock.Renewal) error {
 // clock reads the time of Redis. Nothing else was done when it fails.
 func (s *Store) clock(ctx context.Context) (time.Time, error) {
 	cmd := redis.NewCmd(ctx, "time")
-	err := s.pipelined(ctx, cmd)
+	err := s.shared.do(ctx, cmd, 1)
 	var parts []int64
 	if err == nil {
 		parts, err = cmd.Int64Slice()

@@ -28,6 +28,8 @@ type Store struct {
 	forcedMark  string // what messages of forced releases in our database begin with
 	database    int
 	fenceMillis int64
+	fenceText   string // the same
+	fewTogether int
 	opTimeout   time.Duration
 	connectTime time.Duration
 
@@ -76,13 +78,14 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 		forcedMark:  "forced " + strconv.Itoa(o.DB) + " ",
 		database:    o.DB,
 		fenceMillis: millis(cfg.FenceTTL), opTimeout: cfg.OpTimeout, connectTime: cfg.ConnectTimeout,
-		pipe: cfg.listingClient(*o),
+		pipe: cfg.listingClient(*o), fewTogether: fewTogether,
 	}
+	s.fenceText = strconv.FormatInt(s.fenceMillis, 10)
 	t := &trouble{log: s.log, secure: o.TLSConfig != nil}
 	usual := cfg.dialer(*o, "lockd", t)
 	usual.texts = s.scripts.texts()
-	s.shared = newPipeline(usual, s.opTimeout, senders, maxBatch)
-	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), s.opTimeout, cfg.PoolSize, maxSteady)
+	s.shared = newPipeline(usual, lanes{timeout: s.opTimeout, senders: senders, most: maxBatch, gather: s.gather})
+	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), lanes{timeout: s.opTimeout, senders: cfg.PoolSize, most: maxSteady})
 	s.hub = newHub(cfg.hearingClient(*o, &s.hearer), cfg, s.log, m)
 	s.scout = newScout(cfg.dialer(*o, "lockd-see", t), s)
 	if err := s.firstCheck(ctx); err != nil {
@@ -120,9 +123,3 @@ func (s *Store) Close() error {
 func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, s.opTimeout, errOpTimeout)
 }
-
-// pipelined is the lane that all operations share.
-func (s *Store) pipelined(ctx context.Context, cmd *redis.Cmd) error { return s.shared.do(ctx, cmd) }
-
-// direct is the lane of renewals.
-func (s *Store) direct(ctx context.Context, cmd *redis.Cmd) error { return s.steady.do(ctx, cmd) }

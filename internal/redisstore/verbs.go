@@ -38,41 +38,52 @@ func ttlOf(pttl int64) time.Duration {
 func decimal(f lock.Fence) string { return strconv.FormatUint(uint64(f), 10) }
 
 // Acquire implements lock.Store.
-func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+func (s *Store) Acquire(ctx context.Context, c lock.Claim) (g lock.Grant, err error) {
 	if err := begin(ctx, c.Kind); err != nil {
-		return lock.Grant{}, acquireFailed(c, err)
+		return lock.Grant{}, acquireFailed(c.Name, err)
 	}
-	sc, keys, args := s.acquireCall(c)
-	return granted(c)(s.ask(ctx, sc, keys, args...))
+	if !singleClaim(c) {
+		a, err := s.ask(ctx, s.acquireCall(c))
+		return granted(c.Name, a, err)
+	}
+	told := make(chan outcome, 1)
+	o := s.acquisition(&c, func(g lock.Grant, err error) { told <- outcome{grant: g, err: err} }).wait(ctx, told)
+	return o.grant, o.err
 }
 
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	if err := begin(context.Background(), c.Kind); err != nil {
-		go done(lock.Grant{}, acquireFailed(c, err))
+		go done(lock.Grant{}, acquireFailed(c.Name, err))
 		return
 	}
-	sc, keys, args := s.acquireCall(c)
-	s.start(sc, keys, args, func(a answer, err error) { done(granted(c)(a, err)) })
+	if singleClaim(c) {
+		s.acquisition(&c, done).start()
+		return
+	}
+	s.startAcquire(c, done)
 }
 
-func acquireFailed(c lock.Claim, err error) error { return fmt.Errorf("acquire %q: %w", c.Name, err) }
+// startAcquire is StartAcquire for what is no single.
+func (s *Store) startAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	s.start(s.acquireCall(c), func(a answer, err error) { done(granted(c.Name, a, err)) })
+}
+
+func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
 
 // granted reads what a script that acquires answered.
-func granted(c lock.Claim) func(answer, error) (lock.Grant, error) {
-	return func(a answer, err error) (lock.Grant, error) {
-		if err != nil {
-			return lock.Grant{}, acquireFailed(c, err)
-		}
-		if a.code() != answerDone {
-			return lock.Grant{}, acquireFailed(c, a.denial(1, ""))
-		}
-		g := lock.Grant{Fence: a.fence(1), TTL: ttlOf(a.int(2))}
-		if a.err != nil {
-			return lock.Grant{}, acquireFailed(c, a.err)
-		}
-		return g, nil
+func granted(name string, a answer, err error) (lock.Grant, error) {
+	if err != nil {
+		return lock.Grant{}, acquireFailed(name, err)
 	}
+	if a.code() != answerDone {
+		return lock.Grant{}, acquireFailed(name, a.denial(1, ""))
+	}
+	g := lock.Grant{Fence: a.fence(1), TTL: ttlOf(a.int(2))}
+	if a.err != nil {
+		return lock.Grant{}, acquireFailed(name, a.err)
+	}
+	return g, nil
 }
 
 // denial is the error for a claim on a name that was not granted; what is known of that begins at an element.
@@ -103,54 +114,62 @@ func (a *answer) denial(at int, name string) error {
 // Release implements lock.Store.
 func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
 	if err := begin(ctx, r.Kind); err != nil {
-		return lock.Returned{}, releaseFailed(r, err)
+		return lock.Returned{}, releaseFailed(r.Name, err)
 	}
-	sc, keys, args := s.releaseCall(r)
-	return returned(r)(s.ask(ctx, sc, keys, args...))
+	if !singleReturn(r) {
+		a, err := s.ask(ctx, s.releaseCall(r))
+		return returned(r.Name, r.Kind, a, err)
+	}
+	told := make(chan outcome, 1)
+	o := s.restitution(&r, func(res lock.Returned, err error) { told <- outcome{back: res, err: err} }).wait(ctx, told)
+	return o.back, o.err
 }
 
 // StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if err := begin(context.Background(), r.Kind); err != nil {
-		go done(lock.Returned{}, releaseFailed(r, err))
+		go done(lock.Returned{}, releaseFailed(r.Name, err))
 		return
 	}
-	sc, keys, args := s.releaseCall(r)
-	s.start(sc, keys, args, func(a answer, err error) { done(returned(r)(a, err)) })
+	if singleReturn(r) {
+		s.restitution(&r, done).start()
+		return
+	}
+	s.startRelease(r, done)
 }
 
-func releaseFailed(r lock.Return, err error) error {
-	return fmt.Errorf("release %q: %w", r.Name, err)
+// startRelease is StartRelease for what is no single.
+func (s *Store) startRelease(r lock.Return, done func(lock.Returned, error)) {
+	s.start(s.releaseCall(r), func(a answer, err error) { done(returned(r.Name, r.Kind, a, err)) })
 }
+
+func releaseFailed(name string, err error) error { return fmt.Errorf("release %q: %w", name, err) }
 
 // returned reads what a script that releases answered.
-func returned(r lock.Return) func(answer, error) (lock.Returned, error) {
-	return func(a answer, err error) (lock.Returned, error) {
-		if err != nil {
-			return lock.Returned{}, releaseFailed(r, err)
-		}
-		res := lock.Returned{}
-		switch a.code() {
-		case answerDone:
-			res.Listeners = int(a.int(1))
-			if r.Kind == lock.Fair {
-				res.Turn = lock.Owner(a.text(2))
-			}
-			if r.Kind == lock.Semaphore {
-				res.Left = a.number(2)
-			}
-			err = a.err
-		case answerHandOver:
-			res.HandedOver = a.fence(1)
-			err = a.err
-		default:
-			err = a.refusal()
-		}
-		if err != nil {
-			return lock.Returned{}, releaseFailed(r, err)
-		}
-		return res, nil
+func returned(name string, kind lock.Kind, a answer, err error) (res lock.Returned, _ error) {
+	if err != nil {
+		return lock.Returned{}, releaseFailed(name, err)
 	}
+	switch a.code() {
+	case answerDone:
+		res.Listeners = int(a.int(1))
+		if kind == lock.Fair {
+			res.Turn = lock.Owner(a.text(2))
+		}
+		if kind == lock.Semaphore {
+			res.Left = a.number(2)
+		}
+		err = a.err
+	case answerHandOver:
+		res.HandedOver = a.fence(1)
+		err = a.err
+	default:
+		err = a.refusal()
+	}
+	if err != nil {
+		return lock.Returned{}, releaseFailed(name, err)
+	}
+	return res, nil
 }
 
 // SetLimit implements lock.Store.
@@ -159,7 +178,7 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 	if err == nil {
 		n := s.prefix + name
 		var a answer
-		if a, err = s.ask(ctx, s.scripts.limitPermits, permitKeys(n), limit, s.fenceMillis, permitChannel(n)); err == nil {
+		if a, err = s.ask(ctx, s.scripts.limitPermits.with(permitKeys(n), limit, s.fenceMillis, permitChannel(n))); err == nil {
 			previous := a.number(1)
 			if err = a.err; err == nil {
 				return previous, nil
@@ -187,8 +206,7 @@ func (s *Store) forceRelease(ctx context.Context, name string, kind lock.Kind) (
 	}
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
-	sc, keys, args := s.forceCall(s.prefix+name, kind)
-	cmd, err := sc.run(ctx, s.pipelined, keys, args...)
+	cmd, err := s.forceCall(s.prefix+name, kind).run(ctx, s.shared.do)
 	if err != nil {
 		return false, s.failed(err)
 	}
