@@ -133,7 +133,7 @@ func deadWaiters(t *testing.T, c *redis.Client, n int) {
 	must(t, err)
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,10 @@ type Config struct {
 	// HearTimeout is how often the connection for channels is asked whether it lives, and how long it may take to
 	// answer. Default 3s.
 	HearTimeout time.Duration
+
+	// Of tests: from how many on singles go as one call, and what happens to batches.
+	fewTogether int
+	hook        redis.Hook
 }
 
 const (
@@ -65,6 +69,7 @@ func (c Config) withDefaults() Config {
 	c.PoolSize = cmp.Or(c.PoolSize, defaultPoolSize)
 	c.Linger = cmp.Or(c.Linger, defaultLinger)
 	c.HearTimeout = cmp.Or(c.HearTimeout, defaultHearTimeout)
+	c.fewTogether = cmp.Or(c.fewTogether, fewTogether)
 	return c
 }
 

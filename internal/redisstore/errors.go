@@ -60,8 +60,10 @@ func meaning(err error) error {
 
 // replyMeaning says what an error reply means.
 func replyMeaning(text string) error {
-	// Before 7.0 an error inside a script came as "ERR Error running script (...): @user_script:7: -OOM command ...".
-	if _, inner, ok := strings.Cut(text, "@user_script: "); ok && strings.HasPrefix(text, "ERR ") {
+	// Before 7.0 an error inside a script came as "ERR Error running script (...): @user_script: 7: -OOM command ...", and one
+	// that the script caught as "@user_script: 7: -OOM command ...", perhaps with the place in front where it was raised again.
+	if before, inner, ok := strings.Cut(text, "@user_script: "); ok &&
+		(before == "" || strings.HasPrefix(before, "ERR ") || strings.HasPrefix(before, "@user_script:")) {
 		_, text, _ = strings.Cut(inner, ": ")
 		text = strings.TrimPrefix(text, "-")
 	}

@@ -81,7 +81,7 @@ func (s *Store) outcomes(group []job, cmd *redis.Cmd, err error) []outcome {
 	for i := 0; err == nil && i < len(group); i++ {
 		all[i] = group[i].single.element(list[i])
 		if errors.Is(all[i].err, errBadAnswer) {
-			err = all[i].err
+			err = fmt.Errorf("%w: element %d of %d", errBadAnswer, i, len(group)) // the names of others are not told
 		}
 	}
 	if err != nil {

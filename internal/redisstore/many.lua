@@ -6,7 +6,7 @@
 --         r  owner, its fence, 0 for any
 --         h  owner, its fence, 0 for any, next owner, its TTL in ms
 -- Returns a list with one element for each: the fence if a took a free name; how many heard of it if r freed a name; else what
---         acquire.lua or release.lua answers: a list or an error.
+--         acquire.lua or release.lua answers: a list, or the text of an error. (An error in a list ends what go-redis reads.)
 -- Safe to run twice: each is. No error ends the script: each is caught, and is the answer of one alone. Whether memory is full
 -- is found out before the first write, because Redis refuses no write after it: so each acquisition has the answer it would
 -- have by itself, whatever stands before it.
@@ -65,7 +65,6 @@ for i = 1, #ops do
     _, answer = pcall(give, k, a, ARGV[a + 3], ARGV[a + 4])
     k, a = k + 3, a + 4
   end
-  if type(answer) == 'string' then answer = {err = 'ERR ' .. answer} end -- Lua's own errors, and before Redis 7 all
-  answers[i] = answer
+  answers[i] = type(answer) == 'table' and answer.err or answer
 end
 return answers

@@ -86,7 +86,7 @@ var (
 func TestContract(t *testing.T) {
 	srv := redistest.Start(t)
 	c := srv.Client()
-	for name, prefix := range map[string]string{"Plain": "", "Prefix": "app:", "OneSlot": "{app}:"} {
+	for name, prefix := range map[string]string{"Plain": "", "Prefix": "app:", "OneSlot": "{app}:", "Together": ""} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) storetest.Rig {
 				if err := c.FlushAll(t.Context()).Err(); err != nil {
@@ -97,6 +97,9 @@ func TestContract(t *testing.T) {
 				if name == "Prefix" {
 					cfg.Username, cfg.Password = documentedUser(t, c)
 				}
+				if name == "Together" {
+					cfg.fewTogether = 1 // all goes as calls for many
+				}
 				return storetest.Rig{Store: open(t, cfg), Hooks: hooks(t, c, prefix)}
 			})
 		})
@@ -106,27 +109,39 @@ func TestContract(t *testing.T) {
 // The scripts do what memstore says, whatever the order. LOCKD_SEED repeats a failure, LOCKD_STEPS does more or less.
 func TestScriptsAgreeWithMemory(t *testing.T) {
 	srv := redistest.Start(t)
+	s, gate := gated(t, srv)
+	memory, scripts := comparedRigs(t, srv, s, gate)
+	seed, steps := uint64(envInt(t, "LOCKD_SEED", int(rand.Uint32()))), envInt(t, "LOCKD_STEPS", 100_000)
+	t.Logf("seed %d", seed)
+	if err := storetest.Compare(t.Context(), memory, scripts, seed, steps); err != nil {
+		t.Error(err)
+	}
+	many := slices.Index(gate.seen(), s.scripts.many.sha)
+	if many < 0 {
+		t.Error("no call was for many locks")
+	}
+}
+
+// comparedRigs are a store in memory and one behind a gate.
+func comparedRigs(t *testing.T, srv *redistest.Server, s *Store, gate *gate) (memory, scripts storetest.Rig) {
 	c := srv.Client()
-	s := open(t, quick(srv))
 	mem := memstore.New()
-	memory := storetest.Rig{Store: mem, Hooks: storetest.Hooks{
+	memory = storetest.Rig{Store: mem, Hooks: storetest.Hooks{
 		Expire:      func(name string) error { mem.Expire(name); return nil },
 		ExpireHold:  func(name string, o lock.Owner) error { mem.ExpireHold(name, o); return nil },
 		ExpirePlace: func(name string, o lock.Owner) error { mem.ExpirePlace(name, o); return nil },
 		Lose:        func() error { mem.Lose(); return nil },
 		Occupy:      func(name string) error { mem.Occupy(name); return nil },
 	}}
-	seed, steps := uint64(envInt(t, "LOCKD_SEED", int(rand.Uint32()))), envInt(t, "LOCKD_STEPS", 100_000)
-	t.Logf("seed %d", seed)
-	scripts := storetest.Rig{Store: s, Hooks: hooks(t, c, "")}
+	scripts = storetest.Rig{Store: s, Hooks: hooks(t, c, "")}
 	scripts.Hooks.Lose = func() error { // and have it noticed at once, as in memory
 		err := c.FlushAll(t.Context()).Err()
 		_, probed := s.Probe(t.Context())
 		return errors.Join(err, probed)
 	}
-	if err := storetest.Compare(t.Context(), memory, scripts, seed, steps); err != nil {
-		t.Error(err)
-	}
+	scripts.Hooks.Together = func(fate storetest.Fate, start func()) error { return gate.together(s, fate, start) }
+	scripts.Hooks.RunLate = func() error { return gate.runLate(t.Context(), c) }
+	return memory, scripts
 }
 
 // envInt is a number from the environment, or a default.

@@ -45,6 +45,14 @@ type script struct {
 	loading   atomic.Bool // somebody is sending SCRIPT LOAD
 }
 
+func newScript(name, text string, m *metrics) *script {
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	return &script{
+		text: text, sha: hex.EncodeToString(sum[:]),
+		seconds: m.seconds.WithLabelValues(name), loads: m.scriptLoads,
+	}
+}
+
 // scripts are the verbs of a Store. What bears no kind is for exclusive locks, or for all.
 type scripts struct {
 	acquire, release, force, many               *script
@@ -62,12 +70,7 @@ type scripts struct {
 func newScripts(m *metrics) scripts {
 	var all []*script
 	load := func(name string, before ...string) *script {
-		text := lua(append(before, name)...)
-		sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
-		sc := &script{
-			text: text, sha: hex.EncodeToString(sum[:]),
-			seconds: m.seconds.WithLabelValues(name), loads: m.scriptLoads,
-		}
+		sc := newScript(name, lua(append(before, name)...), m)
 		all = append(all, sc)
 		return sc
 	}

@@ -24,6 +24,7 @@ type dialer struct {
 	texts   []string      // of scripts
 	timeout time.Duration // of making a connection, with all round trips
 	trouble *trouble      // is told of attempts
+	hook    redis.Hook    // of tests
 }
 
 // dial takes three or four round trips: for TCP, for HELLO with the password, for the database, and for the scripts. TLS
@@ -41,6 +42,9 @@ func (d dialer) dial(ctx context.Context) (*redis.Client, error) {
 	}
 	client := redis.NewClient(&o)
 	err := d.greet(ctx, client)
+	if err == nil && d.hook != nil {
+		client.AddHook(d.hook)
+	}
 	if err == nil {
 		d.trouble.over()
 		return client, nil

@@ -148,6 +148,14 @@ func (one *single) read(a answer, err error) (o outcome) {
 	return o
 }
 
+// scriptError is an error that many.lua caught for one of many.
+type scriptError string
+
+func (e scriptError) Error() string { return string(e) }
+
+// RedisError makes it a redis.Error.
+func (e scriptError) RedisError() {}
+
 // element reads what many.lua answered for it: a number in the ordinary case, else what its own script answers.
 func (one *single) element(v any) outcome {
 	switch v := v.(type) {
@@ -160,8 +168,8 @@ func (one *single) element(v any) outcome {
 		}
 	case []any:
 		return one.read(answer{list: v}, nil)
-	case redis.Error:
-		return one.failed(one.store.failed(v))
+	case string:
+		return one.failed(one.store.failed(scriptError(v)))
 	}
 	return one.failed(fmt.Errorf("%w: %w: %v", lock.ErrOutcomeUnknown, errBadAnswer, v))
 }

@@ -78,12 +78,12 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 		forcedMark:  "forced " + strconv.Itoa(o.DB) + " ",
 		database:    o.DB,
 		fenceMillis: millis(cfg.FenceTTL), opTimeout: cfg.OpTimeout, connectTime: cfg.ConnectTimeout,
-		pipe: cfg.listingClient(*o), fewTogether: fewTogether,
+		pipe: cfg.listingClient(*o), fewTogether: cfg.fewTogether,
 	}
 	s.fenceText = strconv.FormatInt(s.fenceMillis, 10)
 	t := &trouble{log: s.log, secure: o.TLSConfig != nil}
 	usual := cfg.dialer(*o, "lockd", t)
-	usual.texts = s.scripts.texts()
+	usual.texts, usual.hook = s.scripts.texts(), cfg.hook
 	s.shared = newPipeline(usual, lanes{timeout: s.opTimeout, senders: senders, most: maxBatch, gather: s.gather})
 	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), lanes{timeout: s.opTimeout, senders: cfg.PoolSize, most: maxSteady})
 	s.hub = newHub(cfg.hearingClient(*o, &s.hearer), cfg, s.log, m)

@@ -28,6 +28,10 @@ func TestMeaningOfErrors(t *testing.T) {
 	replies := map[string]error{
 		"OOM command not allowed when used memory > 'maxmemory'." + sha: lock.ErrStoreFull,
 		old + "-OOM command not allowed when used memory > 'maxmemory'": lock.ErrStoreFull,
+		"@user_script: 37: -OOM command not allowed when used memory":   lock.ErrStoreFull,      // caught
+		"@user_script:37: @user_script: 37: -READONLY You can't write":  lock.ErrUnavailable,    // likewise
+		"@user_script: 37: -WRONGTYPE Operation against a key":          lock.ErrOutcomeUnknown, // likewise
+		"a text with @user_script: 37: -OOM in it":                      lock.ErrOutcomeUnknown,
 		"WRONGTYPE Operation against a key holding the wrong kind":      lock.ErrOutcomeUnknown, // half-way, perhaps
 		old + "WRONGTYPE Operation against a key":                       lock.ErrOutcomeUnknown,
 		"LOCKDKIND the fence key holds no fence":                        lock.ErrKindMismatch,

@@ -80,6 +80,7 @@ func (c *comparison) some(name string) grant {
 type side struct {
 	Rig
 	fences map[string][]lock.Fence
+	late   []func(context.Context) // what was delayed
 	broken error
 }
 

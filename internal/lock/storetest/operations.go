@@ -15,8 +15,12 @@ type step func(ctx context.Context, s *side) outcome
 // operation picks the next operation. All that is random in it is decided here, once for both sides.
 func (c *comparison) operation() (string, step) {
 	switch n := c.rand.IntN(1000); {
-	case n < 380:
+	case n < 340:
 		return c.acquire()
+	case n < 375:
+		return c.batch()
+	case n < 380:
+		return c.late()
 	case n < 410:
 		return c.acquireAll()
 	case n < 640:

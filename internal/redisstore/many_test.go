@@ -1,0 +1,432 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// request is an acquisition or a release, and what came of it.
+type request struct {
+	claim *lock.Claim
+	back  *lock.Return
+	outcome
+}
+
+func acquiring(name string, o lock.Owner) *request {
+	c := claim(name, o)
+	return &request{claim: &c}
+}
+
+func releasing(name string, o lock.Owner, f lock.Fence) *request {
+	r := giveBack(name, o, f)
+	return &request{back: &r}
+}
+
+func handing(name string, o lock.Owner, f lock.Fence, heir lock.Owner) *request {
+	r := releasing(name, o, f)
+	r.back.Next = &lock.Successor{Owner: heir, TTL: lease}
+	return r
+}
+
+// goTogether has some requests go as one call, and waits for their outcomes.
+func goTogether(t testing.TB, s *Store, g *gate, fate storetest.Fate, rs ...*request) {
+	t.Helper()
+	var wg sync.WaitGroup
+	wg.Add(len(rs))
+	err := g.together(s, fate, func() {
+		for _, r := range rs {
+			if r.claim != nil {
+				s.StartAcquire(*r.claim, func(gr lock.Grant, err error) { r.grant, r.err = gr, err; wg.Done() })
+			} else {
+				s.StartRelease(*r.back, func(res lock.Returned, err error) { r.told(res, err); wg.Done() })
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+}
+
+func (r *request) told(res lock.Returned, err error) { r.outcome.back, r.err = res, err }
+
+// stateOfAll is who holds the names, and their fences.
+func stateOfAll(t testing.TB, s *Store, names ...string) map[string]lock.State {
+	t.Helper()
+	all := make(map[string]lock.State)
+	for _, n := range names {
+		st, err := s.Look(t.Context(), n)
+		if err != nil && !errors.Is(err, lock.ErrKindMismatch) {
+			t.Fatal(err)
+		}
+		all[n] = st
+	}
+	return all
+}
+
+// mixed has every case in one call, and says what is wrong with the outcomes.
+func mixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	must(t, c.FlushAll(t.Context()).Err())
+	free, twice := acquire(t, s, claim("freed", "a")).Fence, acquire(t, s, claim("twice", "a")).Fence
+	handed, stale := acquire(t, s, claim("handed", "a")).Fence, acquire(t, s, claim("stale", "a")).Fence
+	mine := acquire(t, s, claim("mine", "a")).Fence
+	acquire(t, s, claim("held", "x"))
+	acquire(t, s, kindClaim(lock.Read, "read", "x"))
+	must(t, c.Set(t.Context(), "text", "x", 0).Err())
+	must(t, c.RPush(t.Context(), tokenKey("list"), "x").Err())
+	must(t, c.Set(t.Context(), tokenKey("word"), "x", 0).Err())
+	wants := []struct {
+		*request
+		err error
+	}{
+		{acquiring("text", "a"), lock.ErrKindMismatch},
+		{acquiring("new", "a"), nil},
+		{releasing("stale", "a", stale-1), lock.ErrStale},
+		{acquiring("held", "a"), lock.ErrHeld},
+		{releasing("freed", "a", free), nil},
+		{acquiring("list", "a"), lock.ErrKindMismatch},
+		{releasing("twice", "a", twice), nil},
+		{acquiring("twice", "b"), nil},
+		{acquiring("word", "a"), lock.ErrKindMismatch},
+		{releasing("nothing", "a", 1), lock.ErrNotHeld},
+		{acquiring("mine", "a"), nil},
+		{acquiring("read", "a"), lock.ErrHeld},
+		{handing("handed", "a", handed, "b"), nil},
+		{releasing("text", "a", 1), lock.ErrKindMismatch},
+		{acquiring("twice", "c"), lock.ErrHeld},
+		{acquiring("last", "a"), nil},
+		{acquiring("cycle", "a"), nil},
+		{releasing("cycle", "a", 0), nil},
+		{acquiring("cycle", "b"), nil},
+	}
+	rs := make([]*request, len(wants))
+	for i, w := range wants {
+		rs[i] = w.request
+	}
+	g.seen()
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	if shas := g.seen(); !slices.Equal(shas, []string{s.scripts.many.sha}) {
+		return fmt.Errorf("%d scripts went, want one for all", len(shas))
+	}
+	for i, w := range wants {
+		if !errors.Is(w.outcome.err, w.err) || (w.err == nil) != (w.outcome.err == nil) {
+			return fmt.Errorf("request %d: got %v, want %v", i, w.outcome.err, w.err)
+		}
+	}
+	held, _ := errors.AsType[*lock.HeldError](rs[14].outcome.err)
+	switch {
+	case rs[3].claim.Name != "held" || held.HeldBy != "b":
+		return fmt.Errorf("twice is held by %q, want b", held.HeldBy)
+	case rs[18].grant.Fence <= rs[16].grant.Fence, rs[7].grant.Fence <= twice, rs[12].outcome.back.HandedOver <= handed, rs[10].grant.Fence != mine:
+		return fmt.Errorf("fences %v, %v, %v and %v after %v, %v, %v and %v",
+			rs[18].grant, rs[7].grant, rs[12].outcome.back, rs[10].grant, rs[16].grant, twice, handed, mine)
+	}
+	owners := map[string]lock.Owner{
+		"new": "a", "stale": "a", "held": "x", "freed": "", "twice": "b", "mine": "a", "handed": "b", "last": "a", "word": "", "list": "",
+	}
+	for name, want := range owners {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != want {
+			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
+		}
+	}
+	for i, name := range map[int]string{1: "new", 7: "twice", 10: "mine", 15: "last", 18: "cycle"} {
+		if st, _ := s.Look(t.Context(), name); st.Fence != rs[i].grant.Fence || rs[i].grant.TTL != lease {
+			return fmt.Errorf("%s was granted %+v, but is %+v", name, rs[i].grant, st)
+		}
+	}
+	return nil
+}
+
+// full has a call for many reach a Redis without memory, and says what is wrong with the outcomes.
+func full(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	must(t, c.FlushAll(t.Context()).Err())
+	f := acquire(t, s, claim("freed", "a")).Fence
+	h := acquire(t, s, claim("handed", "a")).Fence
+	mine := acquire(t, s, claim("mine", "a")).Fence
+	acquire(t, s, claim("held", "x"))
+	must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	defer func() { must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err()) }()
+	rs := []*request{
+		releasing("freed", "a", f), acquiring("new", "a"), acquiring("freed", "b"), acquiring("mine", "a"), acquiring("held", "a"),
+		handing("handed", "a", h, "b"), acquiring("last", "a"),
+	}
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	for i, want := range []error{nil, lock.ErrStoreFull, lock.ErrStoreFull, nil, lock.ErrHeld, nil, lock.ErrStoreFull} {
+		if !errors.Is(rs[i].err, want) {
+			return fmt.Errorf("request %d: got %v, want %v", i, rs[i].err, want)
+		}
+	}
+	if rs[3].grant.Fence != mine {
+		return fmt.Errorf("mine has fence %d, want %d", rs[3].grant.Fence, mine)
+	}
+	for name, want := range map[string]lock.Owner{"freed": "", "new": "", "mine": "a", "held": "x", "handed": "b", "last": ""} {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != want {
+			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
+		}
+	}
+	return nil
+}
+
+func TestEachOfManyHasItsOwnAnswer(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	if err := mixed(t, s, g, srv.Client()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestManyAtAFullRedisAreAnsweredAsOne(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	if err := full(t, s, g, srv.Client()); err != nil {
+		t.Error(err)
+	}
+}
+
+// replica has a call for many reach a Redis that became a replica.
+func replica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	must(t, c.FlushAll(t.Context()).Err())
+	f := acquire(t, s, claim("mine", "a")).Fence
+	acquire(t, s, claim("held", "x"))
+	must(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
+	defer func() { must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err()) }()
+	rs := []*request{
+		acquiring("new", "a"), releasing("mine", "a", f), acquiring("held", "a"), acquiring("mine", "a"), handing("mine", "a", f, "b"),
+	}
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	for i, want := range []error{
+		lock.ErrUnavailable, lock.ErrUnavailable, lock.ErrHeld, lock.ErrUnavailable, lock.ErrUnavailable,
+	} {
+		if !errors.Is(rs[i].err, want) {
+			return fmt.Errorf("request %d: got %v, want %v", i, rs[i].err, want)
+		}
+	}
+	for name, want := range map[string]lock.Owner{"new": "", "mine": "a", "held": "x"} {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != want {
+			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
+		}
+	}
+	return nil
+}
+
+func TestManyAtAReplicaAreAnsweredAsOne(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	if err := replica(t, s, g, srv.Client()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever is not wholly an answer of many.lua says nothing of anybody.
+func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
+	s := &Store{scripts: scripts{}, metrics: testMetrics(t)}
+	group := []job{
+		{single: s.acquisition(acquiring("a", "o").claim, nil)},
+		{single: s.restitution(releasing("b", "o", 7).back, nil)},
+	}
+	good := [][]any{
+		{int64(7), int64(0)},
+		{[]any{int64(0), int64(5), "x"}, []any{int64(-1)}},
+		{"OOM command not allowed", "LOCKDKIND x"},
+	}
+	bad := []any{
+		[]any{int64(7)}, []any{int64(7), int64(0), int64(0)}, []any{}, int64(7), "OOM command not allowed",
+		[]any{int64(0), int64(0)}, []any{int64(-7), int64(0)}, []any{int64(7), int64(-1)},
+		[]any{nil, int64(0)}, []any{int64(7), nil}, []any{int64(7), []any{}}, []any{int64(7), []any{"x"}},
+		[]any{[]any{int64(1), int64(7)}, int64(0)}, []any{[]any{int64(0), int64(5)}, int64(0)},
+		[]any{[]any{int64(9)}, int64(0)}, []any{int64(7), []any{int64(2)}}, []any{int64(7), []any{int64(0), int64(1), "x"}},
+	}
+	read := func(v any) []outcome {
+		cmd := redis.NewCmd(t.Context())
+		cmd.SetVal(v)
+		return s.outcomes(group, cmd, nil)
+	}
+	for _, v := range good {
+		for i, o := range read(v) {
+			if errors.Is(o.err, lock.ErrOutcomeUnknown) {
+				t.Errorf("%v: got %v for request %d", v, o.err, i)
+			}
+		}
+	}
+	for _, v := range bad {
+		for i, o := range read(v) {
+			if !errors.Is(o.err, lock.ErrOutcomeUnknown) {
+				t.Errorf("%v: got %+v for request %d, want unknown", v, o, i)
+			}
+		}
+	}
+	for err, want := range map[error]error{
+		scriptError("NOSCRIPT x"): lock.ErrUnavailable, scriptError("BUSY x"): lock.ErrUnavailable,
+		scriptError("ERR Error running script: Script killed by user"): lock.ErrOutcomeUnknown,
+		scriptError("ERR user_script:3: x"):                            lock.ErrOutcomeUnknown,
+		errNotConnected:                                                lock.ErrUnavailable, errOpTimeout: lock.ErrOutcomeUnknown,
+	} {
+		for i, o := range s.outcomes(group, redis.NewCmd(t.Context()), err) {
+			if !errors.Is(o.err, want) {
+				t.Errorf("%v: got %v for request %d, want %v", err, o.err, i, want)
+			}
+		}
+	}
+}
+
+func testMetrics(t *testing.T) *metrics {
+	m, err := newMetrics(nil)
+	must(t, err)
+	return m
+}
+
+func TestALoneRequestGoesByItsOwnScript(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	f := acquire(t, s, claim("n", "o")).Fence
+	_, err := s.Release(t.Context(), giveBack("n", "o", f))
+	must(t, err)
+	if got, want := g.seen(), []string{s.scripts.acquire.sha, s.scripts.release.sha}; !slices.Equal(got, want) {
+		t.Errorf("got scripts %q, want %q", got, want)
+	}
+	rs := []*request{acquiring("n", "o"), acquiring("m", "o")}
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	if got, want := g.seen(), []string{s.scripts.many.sha}; !slices.Equal(got, want) {
+		t.Errorf("got scripts %q, want %q", got, want)
+	}
+}
+
+// A group is bounded, and goes in order.
+func TestManyGoInCallsOfSoMany(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	var rs []*request
+	for i := range maxTogether + 10 {
+		rs = append(rs, acquiring(fmt.Sprint("n", i), "o"))
+	}
+	longest := srv.LongestScript(func() { goTogether(t, s, g, storetest.Deliver, rs...) })
+	if got := g.seen(); len(got) != 2 {
+		t.Errorf("%d locks were taken by %d scripts, want 2", len(rs), len(got))
+	}
+	t.Logf("the longest took %v", longest)
+	for _, r := range rs {
+		wantErr(t, r.err, nil)
+	}
+}
+
+func TestManyAreDoneByARedisThatForgotTheScript(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	for range 3 {
+		must(t, srv.Client().ScriptFlush(t.Context()).Err())
+		if err := mixed(t, s, g, srv.Client()); err != nil && !strings.Contains(err.Error(), "scripts went") {
+			t.Error(err)
+		}
+	}
+	must(t, srv.Client().ScriptFlush(t.Context()).Err())
+	rs := []*request{acquiring("x", "o"), acquiring("y", "o"), acquiring("x", "o2")}
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	for i, want := range []error{nil, nil, lock.ErrHeld} {
+		wantErr(t, rs[i].err, want)
+	}
+}
+
+// After a lost reply each is repeated for itself, and has the same fence.
+func TestALostReplyForManyIsUnknownToEach(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	f := acquire(t, s, claim("held", "o")).Fence
+	rs := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
+	goTogether(t, s, g, storetest.LoseReply, rs...)
+	states := stateOfAll(t, s, "n", "m", "held")
+	for _, r := range rs {
+		wantErr(t, r.err, lock.ErrOutcomeUnknown)
+	}
+	again := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
+	goTogether(t, s, g, storetest.Deliver, again...)
+	if again[0].grant.Fence != states["n"].Fence || again[2].grant.Fence != states["m"].Fence {
+		t.Errorf("got %v and %v, want the fences of %v", again[0].grant, again[2].grant, states)
+	}
+	wantErr(t, again[1].err, lock.ErrNotHeld)
+}
+
+// The tests above and the comparison are worth something only if they see bugs.
+func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
+	lua := func(changes ...string) func(*Store, *gate, *redis.Client) {
+		return func(s *Store, _ *gate, c *redis.Client) {
+			text := strings.NewReplacer(changes...).Replace(s.scripts.many.text)
+			for i := 0; i < len(changes); i += 2 {
+				if !strings.Contains(s.scripts.many.text, changes[i]) {
+					t.Fatalf("%q is not in many.lua", changes[i])
+				}
+			}
+			s.scripts.many = newScript("many", text, s.metrics)
+			must(t, c.ScriptLoad(t.Context(), text).Err())
+		}
+	}
+	alter := func(do func([]any)) func(*Store, *gate, *redis.Client) {
+		return func(s *Store, g *gate, _ *redis.Client) {
+			g.alter = func(sha string, list []any) []any {
+				if sha == s.scripts.many.sha {
+					do(list)
+				}
+				return list
+			}
+		}
+	}
+	plants := map[string]struct {
+		plant    func(*Store, *gate, *redis.Client)
+		compared bool // the random comparison finds it, too
+	}{
+		"answers in the wrong order": {alter(func(l []any) { slices.Reverse(l) }), true},
+		"an error told to another": {alter(func(l []any) {
+			for i := 1; i < len(l); i++ {
+				if _, bad := l[i].(string); bad {
+					l[i-1], l[i] = l[i], l[i-1]
+				}
+			}
+		}), true},
+		"an answer told to all": {alter(func(l []any) {
+			for i := range l {
+				l[i] = l[0]
+			}
+		}), true},
+		"the last first": {lua("for i = 1, #ops do", "for i = #ops, 1, -1 do"), true},
+		"half a call at OOM": {
+			lua("if full then return full end", "if full then error(full) end", "pcall(claim, k, a)", "true, claim(k, a)"), false,
+		},
+		"a grant at OOM":            {lua("if full then return full end", ""), false},
+		"an error that ends all":    {lua("pcall(give, k, a, '')", "true, give(k, a, '')"), false},
+		"a fence for all of a name": {lua("return last + 1\nend", "return now\nend"), false},
+	}
+	for name, p := range plants {
+		t.Run(name, func(t *testing.T) {
+			srv := redistest.Start(t)
+			s, g := gated(t, srv)
+			c := srv.Client()
+			p.plant(s, g, c)
+			found := errors.Join(mixed(t, s, g, c), full(t, s, g, c), replica(t, s, g, c))
+			if found == nil {
+				t.Error("the bug was not found")
+			}
+			t.Log(found)
+			if !p.compared {
+				return
+			}
+			must(t, c.FlushAll(t.Context()).Err())
+			memory, scripts := comparedRigs(t, srv, s, g)
+			if found = storetest.Compare(t.Context(), memory, scripts, 1, 5_000); found == nil {
+				t.Error("the comparison did not find the bug")
+			}
+			t.Log(found)
+		})
+	}
+}
