@@ -14,7 +14,7 @@ import (
 
 // idle is a pipeline without senders.
 func idle() *pipeline {
-	return &pipeline{lanes: lanes{most: maxBatch, timeout: time.Second}, wake: make(chan struct{}, senders)}
+	return &pipeline{lanes: lanes{most: maxBatch, weigh: true, timeout: time.Second}, wake: make(chan struct{}, senders)}
 }
 
 func (p *pipeline) queue(t *testing.T, n, cost int) {

@@ -63,6 +63,7 @@ type lanes struct {
 	timeout time.Duration // of a batch, and of the wait before it
 	senders int
 	most    int                  // commands in a batch
+	weigh   bool                 // whether costs count; else all are alike
 	gather  func([]job) []packet // of singles; nil if there are none
 }
 
@@ -131,6 +132,9 @@ func (p *pipeline) put(j job) error {
 		return errClosed
 	case len(p.small)+len(p.large) >= maxQueued:
 		return errQueueFull
+	}
+	if !p.weigh {
+		j.cost = 0
 	}
 	l := p.lineOf(j)
 	*l = append(*l, j)

@@ -181,7 +181,8 @@ func retryAfter(err error) time.Duration {
 // anyReader is in place of a holder that may be any of several.
 const anyReader lock.Owner = "a reader"
 
-// refusal is an error in terms that are equal on both sides. Who wants to write learns of one of those who read.
+// refusal is an error in terms that are equal on both sides. Who wants to write learns of one of those who read. Who wants neither
+// to read nor to write may learn of one whose time has passed, or of none.
 func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) error {
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {
@@ -193,7 +194,7 @@ func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) err
 	if claims[at].Kind == lock.Read {
 		return &other
 	}
-	if st, err := s.Store.Look(ctx, claims[at].Name); err == nil && st.Kind == lock.Read && st.Holders > 1 {
+	if st, err := s.Store.Look(ctx, claims[at].Name); err == nil && st.Kind == lock.Read && (st.Holders > 1 || claims[at].Kind != lock.Write) {
 		other.HeldBy = anyReader
 	}
 	return &other
