@@ -60,6 +60,11 @@ func goTogether(t testing.TB, s *Store, g *gate, fate storetest.Fate, rs ...*req
 
 func (r *request) told(res lock.Returned, err error) { r.outcome.back, r.err = res, err }
 
+// wrong says that a request has another error than it should.
+func wrong(i int, got, want error) error {
+	return errors.New(fmt.Sprint("request ", i, ": got ", got, ", want ", want))
+}
+
 // stateOfAll is who holds the names, and their fences.
 func stateOfAll(t testing.TB, s *Store, names ...string) map[string]lock.State {
 	t.Helper()
@@ -121,7 +126,7 @@ func mixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	}
 	for i, w := range wants {
 		if !errors.Is(w.outcome.err, w.err) || (w.err == nil) != (w.outcome.err == nil) {
-			return fmt.Errorf("request %d: got %v, want %v", i, w.outcome.err, w.err)
+			return wrong(i, w.outcome.err, w.err)
 		}
 	}
 	held, _ := errors.AsType[*lock.HeldError](rs[14].outcome.err)
@@ -165,7 +170,7 @@ func full(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	goTogether(t, s, g, storetest.Deliver, rs...)
 	for i, want := range []error{nil, lock.ErrStoreFull, lock.ErrStoreFull, nil, lock.ErrHeld, nil, lock.ErrStoreFull} {
 		if !errors.Is(rs[i].err, want) {
-			return fmt.Errorf("request %d: got %v, want %v", i, rs[i].err, want)
+			return wrong(i, rs[i].err, want)
 		}
 	}
 	if rs[3].grant.Fence != mine {
@@ -211,7 +216,7 @@ func replica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		lock.ErrUnavailable, lock.ErrUnavailable, lock.ErrHeld, lock.ErrUnavailable, lock.ErrUnavailable,
 	} {
 		if !errors.Is(rs[i].err, want) {
-			return fmt.Errorf("request %d: got %v, want %v", i, rs[i].err, want)
+			return wrong(i, rs[i].err, want)
 		}
 	}
 	for name, want := range map[string]lock.Owner{"new": "", "mine": "a", "held": "x"} {
@@ -243,11 +248,22 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 		{"OOM command not allowed", "LOCKDKIND x"},
 	}
 	bad := []any{
-		[]any{int64(7)}, []any{int64(7), int64(0), int64(0)}, []any{}, int64(7), "OOM command not allowed",
-		[]any{int64(0), int64(0)}, []any{int64(-7), int64(0)}, []any{int64(7), int64(-1)},
-		[]any{nil, int64(0)}, []any{int64(7), nil}, []any{int64(7), []any{}}, []any{int64(7), []any{"x"}},
-		[]any{[]any{int64(1), int64(7)}, int64(0)}, []any{[]any{int64(0), int64(5)}, int64(0)},
-		[]any{[]any{int64(9)}, int64(0)}, []any{int64(7), []any{int64(2)}}, []any{int64(7), []any{int64(0), int64(1), "x"}},
+		[]any{int64(7)},
+		[]any{int64(7), int64(0), int64(0)},
+		[]any{},
+		int64(7), "OOM command not allowed",
+		[]any{int64(0), int64(0)},
+		[]any{int64(-7), int64(0)},
+		[]any{int64(7), int64(-1)},
+		[]any{nil, int64(0)},
+		[]any{int64(7), nil},
+		[]any{int64(7), []any{}},
+		[]any{int64(7), []any{"x"}},
+		[]any{[]any{int64(1), int64(7)}, int64(0)},
+		[]any{[]any{int64(0), int64(5)}, int64(0)},
+		[]any{[]any{int64(9)}, int64(0)},
+		[]any{int64(7), []any{int64(2)}},
+		[]any{int64(7), []any{int64(0), int64(1), "x"}},
 	}
 	read := func(v any) []outcome {
 		cmd := redis.NewCmd(t.Context())
