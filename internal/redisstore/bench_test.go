@@ -93,7 +93,7 @@ func BenchmarkPairStarted(b *testing.B) {
 }
 
 // startedPairs makes n pairs, by so many callers at a time.
-func startedPairs(b testing.TB, s *Store, callers, n int) {
+func startedPairs(b *testing.B, s *Store, callers, n int) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var wg sync.WaitGroup
@@ -121,20 +121,6 @@ func startedPairs(b testing.TB, s *Store, callers, n int) {
 		next()
 	}
 	wg.Wait()
-}
-
-// maxAllocs is what a pair may allocate here, at 64 callers: the request, its texts, the answer, and a part of the batch.
-const maxAllocs = 14
-
-func TestAPairAllocatesLittle(t *testing.T) {
-	s := open(t, quick(redistest.Start(t)))
-	const callers, pairs = 64, 6400
-	startedPairs(t, s, callers, pairs)
-	perPair := testing.AllocsPerRun(3, func() { startedPairs(t, s, callers, pairs) }) / pairs
-	t.Logf("%.1f allocations for each pair", perPair)
-	if perPair > maxAllocs {
-		t.Errorf("a pair makes %.1f allocations, want at most %d", perPair, maxAllocs)
-	}
 }
 
 // ownCPU is the processor time of this process.
