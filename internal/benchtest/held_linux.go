@@ -54,12 +54,13 @@ func (h *Held) look() {
 	}
 }
 
-// Stop ends the looking and returns how much CPU time was used while the mutex was held.
-func (h *Held) Stop() time.Duration {
+// Stop ends the looking and returns how much CPU time was used while the mutex was held, and what part of all time that is.
+func (h *Held) Stop() (held time.Duration, part float64) {
 	close(h.over)
 	<-h.ended
 	others := cpu(unix.CLOCK_PROCESS_CPUTIME_ID) - h.before - h.own
-	return time.Duration(float64(others) * float64(h.locked) / float64(max(h.looks, 1)))
+	part = float64(h.locked) / float64(max(h.looks, 1))
+	return time.Duration(float64(others) * part), part
 }
 
 func cpu(clock int32) time.Duration {
