@@ -67,6 +67,9 @@ func compareHot(ctx context.Context, e env, p plan) ([]peerHot, error) {
 		for i := range out {
 			ph := &out[(i+round)%len(out)]
 			r, err := runHot(ctx, e, p, ph.peer)
+			if isStuck(ctx, ph.peer, err) {
+				continue
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%s on a hot name: %w", ph.peer.name, err)
 			}

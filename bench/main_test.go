@@ -2,6 +2,9 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -79,5 +82,26 @@ func TestACallAsMonitorShowsIt(t *testing.T) {
 	}
 	if _, args = s.about(s.release, "n", "me", "78"); !slices.Equal(args, []any{"me", "78", ""}) {
 		t.Errorf("got args %q of the release", args)
+	}
+}
+
+func TestOnlyOthersMayBeStuck(t *testing.T) {
+	late := fmt.Errorf("lock: %w", context.DeadlineExceeded)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, row := range []struct {
+		what string
+		got  bool
+		want bool
+	}{
+		{"a library", isStuck(t.Context(), peer{kind: library}, late), true},
+		{"lockd", isStuck(t.Context(), peer{kind: ours}, late), false},
+		{"another error", isStuck(t.Context(), peer{kind: library}, errors.New("no")), false},
+		{"no error", isStuck(t.Context(), peer{kind: library}, nil), false},
+		{"the end of all", isStuck(over, peer{kind: library}, late), false},
+	} {
+		if row.got != row.want {
+			t.Errorf("%s: got %t, want %t", row.what, row.got, row.want)
+		}
 	}
 }

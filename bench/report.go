@@ -113,6 +113,10 @@ func printHot(results []peerHot) {
 	fmt.Printf("\nOne name, callers: %d, held for %v, median of %d rounds\n\n", hotCallers, hold, len(results[0].runs))
 	t := newTable("peer", "grants/s", "gap p50", "gap p99", "to same", "longest wait", "most/least")
 	for _, p := range results {
+		if len(p.runs) == 0 {
+			t.add(p.peer.name)
+			continue
+		}
 		unfair := medianOf(p.runs, func(r hotResult) float64 { return r.unfair })
 		fairness := fmt.Sprintf("%.1f", unfair)
 		if math.IsInf(unfair, 1) {
