@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/grpcapi"
@@ -144,22 +145,22 @@ func brokerConfig(c config.Config) broker.Config {
 		HandoffBurst:  c.Broker.HandoffBurst,
 		AnswerTime:    c.Redis.OpTimeout + answerMargin,
 		Limits: broker.Limits{
-			NameBytes:          l.NameBytes,
-			HolderBytes:        l.HolderBytes,
-			AnnotationBytes:    l.AnnotationBytes,
-			FrameBytes:         l.FrameBytes,
-			LocksPerSession:    l.LocksPerSession,
-			WaitersPerSession:  l.WaitersPerSession,
-			WatchesPerSession:  l.WatchesPerSession,
-			QueueLength:        l.QueueLength,
-			NamesPerAcquire:    l.NamesPerAcquire,
-			Sessions:           l.Sessions,
-			SessionsPerAddress: l.SessionsPerAddress,
-			CallsPerAddress:    l.CallsPerAddress,
-			WaitsPerAddress:    l.WaitsPerAddress,
-			MinLease:           l.MinLease,
-			MaxLease:           l.MaxLease,
-			MaxWait:            l.MaxWait,
+			NameBytes:         l.NameBytes,
+			HolderBytes:       l.HolderBytes,
+			AnnotationBytes:   l.AnnotationBytes,
+			FrameBytes:        l.FrameBytes,
+			LocksPerSession:   l.LocksPerSession,
+			WaitersPerSession: l.WaitersPerSession,
+			WatchesPerSession: l.WatchesPerSession,
+			QueueLength:       l.QueueLength,
+			NamesPerAcquire:   l.NamesPerAcquire,
+			Limits: admission.Limits{
+				Sessions: l.Sessions, SessionsPerAddress: l.SessionsPerAddress,
+				CallsPerAddress: l.CallsPerAddress, WaitsPerAddress: l.WaitsPerAddress,
+			},
+			MinLease: l.MinLease,
+			MaxLease: l.MaxLease,
+			MaxWait:  l.MaxWait,
 		},
 	}
 }

@@ -29,6 +29,7 @@ const (
 	logs  = module + "/internal/observe"
 	watch = module + "/internal/watching"
 	peers = module + "/internal/peers"
+	desk  = module + "/internal/admission"
 	core  = module + "/internal/broker"
 	stubs = module + "/api"
 )
@@ -46,6 +47,10 @@ var reach = []struct {
 		why: "words know nobody",
 	},
 	{
+		pkg: "internal/admission", not: []string{grpc, redis, yaml, module},
+		why: "counting clients does not depend on what they do",
+	},
+	{
 		pkg: "internal/peers", not: []string{grpc, redis, yaml, module}, even: []string{words},
 		why: "asking other replicas does not depend on what is asked",
 	},
@@ -54,7 +59,7 @@ var reach = []struct {
 		why: "who watches a name needs to listen and to look, and nothing of the core",
 	},
 	{
-		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, watch, peers},
+		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, watch, peers, desk},
 		why: "the core is read, tested and trusted on its own",
 	},
 	{
@@ -74,7 +79,7 @@ var reach = []struct {
 		why: "adapters do not know each other",
 	},
 	{
-		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, watch, peers, stubs},
+		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, watch, peers, desk, stubs},
 		why: "adapters do not know each other",
 	},
 	{

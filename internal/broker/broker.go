@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/peers"
 	"github.com/lockd-io/lockd/internal/watching"
@@ -33,7 +34,7 @@ type Broker struct {
 	notes   notes
 
 	watching *watching.Hub
-	gates    gates
+	desk     *admission.Desk
 	listings chan struct{} // has a value for each list that is being read from the store
 
 	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before mu
@@ -42,7 +43,6 @@ type Broker struct {
 	mu                       sync.Mutex // guards the fields below, and all queues, sessions and leases
 	queues                   map[string]*queue
 	sessions                 map[string]*Session
-	slots                    slots
 	pieces                   uint64 // how often work on many things gave the mutex away
 	order                    order
 	bounded                  list.List                 // of *waiter, requests with a bounded wait that need not wait yet, in order of age
@@ -71,13 +71,13 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		down:     errNotProbed,
 		queues:   make(map[string]*queue),
 		sessions: make(map[string]*Session),
-		slots:    slots{of: make(map[string]int)},
 		order:    newOrder(),
 		watching: watching.New(store),
 		own:      make(map[lock.Owner]own),
 		leaving:  make(map[placeKey][]lock.Owner),
 	}
 	b.metrics = newMetrics(reg, b)
+	b.desk = admission.New(cfg.Limits.Limits, b.metrics.denied)
 	b.joinPeers()
 	b.wg.Go(b.monitor)
 	return b
@@ -88,6 +88,20 @@ func (b *Broker) Limits() Limits { return b.cfg.Limits }
 
 // Replica is this process's name for people.
 func (b *Broker) Replica() string { return b.cfg.Replica }
+
+// Desk lets clients in. A session begins with Arrive.
+func (b *Broker) Desk() *admission.Desk { return b.desk }
+
+// Arrive takes a slot for a client that is about to open a session. Leave it in any case.
+func (b *Broker) Arrive(peer string) (*admission.Slot, error) {
+	b.mu.Lock()
+	closed := b.draining || b.closed
+	b.mu.Unlock()
+	if closed {
+		return nil, ErrDraining
+	}
+	return b.desk.Arrive(peer)
+}
 
 // Ready is nil when the store can be reached and the broker accepts sessions.
 func (b *Broker) Ready() error {

@@ -1,6 +1,10 @@
 package broker
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/admission"
+)
 
 // Config is what a Broker is told at its start. All fields are required but KeyPrefix.
 type Config struct {
@@ -23,6 +27,7 @@ type Config struct {
 
 // Limits are the bounds a Broker keeps.
 type Limits struct {
+	admission.Limits
 	NameBytes          int
 	HolderBytes        int
 	AnnotationBytes    int
@@ -32,10 +37,6 @@ type Limits struct {
 	WatchesPerSession  int
 	QueueLength        int // waiters of one name on this replica
 	NamesPerAcquire    int // locks of one request
-	Sessions           int
-	SessionsPerAddress int // of clients; 0 = no limit
-	CallsPerAddress    int // unary ones, at the store at a time; 0 = no limit
-	WaitsPerAddress    int // unary ones that may wait for a lock, at a time; 0 = no limit
 	MinLease, MaxLease time.Duration
 	MaxWait            time.Duration
 }

@@ -20,8 +20,8 @@ func (b *Broker) Residue() string {
 	if len(b.own)+b.bounded.Len() > 0 {
 		s += fmt.Sprintf("%d lease ids, %d bounded requests\n", len(b.own), b.bounded.Len())
 	}
-	if b.slots.all != len(b.sessions) {
-		s += fmt.Sprintf("%d slots for %d sessions\n", b.slots.all, len(b.sessions))
+	if b.desk.Slots() != len(b.sessions) {
+		s += fmt.Sprintf("%d slots for %d sessions\n", b.desk.Slots(), len(b.sessions))
 	}
 	if len(b.sessions)+b.watching.Names()+b.taking > 0 {
 		s += fmt.Sprintf("%d sessions, %d watches, %d goroutines that take\n", len(b.sessions), b.watching.Names(), b.taking)

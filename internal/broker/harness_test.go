@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
@@ -225,7 +226,7 @@ func testConfig() broker.Config {
 		Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
 		Limits: broker.Limits{
 			NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, FrameBytes: 1 << 20,
-			LocksPerSession: 10000, WaitersPerSession: 10000, WatchesPerSession: 100, QueueLength: 10000, Sessions: 1000, NamesPerAcquire: 64,
+			LocksPerSession: 10000, WaitersPerSession: 10000, WatchesPerSession: 100, QueueLength: 10000, Limits: admission.Limits{Sessions: 1000}, NamesPerAcquire: 64,
 			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
 		},
 		HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,

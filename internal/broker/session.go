@@ -6,6 +6,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 )
@@ -25,7 +26,7 @@ type OpenRequest struct {
 	// ReleaseOnEnd releases the leases at once when the stream breaks, instead of letting them run out.
 	ReleaseOnEnd bool
 	// Slot is the one the client took when it came; nil to take one now.
-	Slot *Slot
+	Slot *admission.Slot
 }
 
 // Session is one client's relation with this broker. Its methods do not block; each request is answered through the
@@ -34,7 +35,7 @@ type Session struct {
 	b            *Broker
 	id           string
 	client       Client
-	slot         *Slot
+	slot         *admission.Slot
 	ttl          time.Duration
 	releaseOnEnd bool
 	opened       time.Time
@@ -88,8 +89,11 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 	if b.draining || b.closed {
 		return nil, ErrDraining
 	}
-	if s.slot, err = b.fillLocked(req.Slot, req.Client.Peer); err != nil {
+	if s.slot, err = b.desk.Begin(req.Slot, req.Client.Peer); err != nil {
 		return nil, err
+	}
+	if s.slot == nil { // its stream is over
+		return nil, ErrNotOpen
 	}
 	b.sessions[s.id] = s
 	b.order.sessions.ReplaceOrInsert(s)
@@ -189,7 +193,7 @@ func (s *Session) endLocked(cause error, release bool) {
 	s.ended, s.releasing, s.cause = true, release, cause
 	s.silence.Stop()
 	delete(b.sessions, s.id)
-	s.slot.freeLocked()
+	s.slot.End()
 	b.order.sessions.Delete(s)
 	for _, w := range s.waiting {
 		b.removeLocked(w)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/memstore"
@@ -48,9 +49,8 @@ func startLogging(t testing.TB, log *zap.Logger) *server {
 		Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
 		Limits: broker.Limits{
 			NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, FrameBytes: 1 << 20,
-			LocksPerSession: 50, WaitersPerSession: 50, WatchesPerSession: 5, QueueLength: 1000, NamesPerAcquire: 4, Sessions: 1000,
-			SessionsPerAddress: 100,
-			MinLease:           100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
+			LocksPerSession: 50, WaitersPerSession: 50, WatchesPerSession: 5, QueueLength: 1000, NamesPerAcquire: 4, Limits: admission.Limits{Sessions: 1000, SessionsPerAddress: 100},
+			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
 		},
 		HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,
 	}, store, dog, log, reg)

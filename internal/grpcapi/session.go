@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
@@ -73,7 +74,7 @@ type conn struct {
 	stream sessionStream
 	b      *broker.Broker
 	log    *zap.Logger
-	slot   *broker.Slot
+	slot   *admission.Slot
 	opened chan error // size 1: the outcome of Open, after which the fields below are set
 	closed chan error // size 1: why the reader ended; nil after a clean half-close
 

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/lock"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -74,7 +75,7 @@ func inBubble(t *testing.T, test func(t *testing.T, store *renewals, b *broker.B
 			Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
 			Limits: broker.Limits{
 				NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, LocksPerSession: 20000, WaitersPerSession: 20000,
-				WatchesPerSession: 10, QueueLength: 10, Sessions: 100,
+				WatchesPerSession: 10, QueueLength: 10, Limits: admission.Limits{Sessions: 100},
 				MinLease: 100 * time.Millisecond, MaxLease: time.Hour, MaxWait: time.Hour,
 			},
 			HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,

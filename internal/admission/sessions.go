@@ -1,0 +1,78 @@
+package admission
+
+// Slot is room for one session. Who keeps it is counted before and after its session begins, so that streams on which nothing
+// is said cannot be without number either.
+type Slot struct {
+	desk    *Desk
+	address string
+	taken   bool // by a session, which frees it
+	free    bool
+}
+
+// Arrive takes a slot for a client that is about to open a session. Leave it in any case.
+func (d *Desk) Arrive(peer string) (*Slot, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.arriveLocked(peer)
+}
+
+func (d *Desk) arriveLocked(peer string) (*Slot, error) {
+	address := addressOf(peer)
+	if d.all >= d.limits.Sessions {
+		return nil, d.denied("sessions", d.limits.Sessions)
+	}
+	if most := d.limits.SessionsPerAddress; most > 0 && d.sessions[address] >= most {
+		return nil, d.denied("sessions_per_address", most)
+	}
+	d.all++
+	d.sessions[address]++
+	return &Slot{desk: d, address: address}, nil
+}
+
+// Begin gives a slot to a session: the one its client came with, or a new one if that is nil. It is nil if the slot is free
+// again: the client has left.
+func (d *Desk) Begin(s *Slot, peer string) (_ *Slot, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s == nil {
+		if s, err = d.arriveLocked(peer); err != nil {
+			return nil, err
+		}
+	}
+	if s.free {
+		return nil, nil
+	}
+	s.taken = true
+	return s, nil
+}
+
+// Leave frees a slot, unless a session has taken it.
+func (s *Slot) Leave() {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	if !s.taken {
+		s.freeLocked()
+	}
+}
+
+// End frees the slot of a session.
+func (s *Slot) End() {
+	s.desk.mu.Lock()
+	defer s.desk.mu.Unlock()
+	s.freeLocked()
+}
+
+func (s *Slot) freeLocked() {
+	if !s.free {
+		s.free = true
+		s.desk.all--
+		lower(s.desk.sessions, s.address)
+	}
+}
+
+// Slots is how many are taken.
+func (d *Desk) Slots() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.all
+}
