@@ -99,3 +99,19 @@ func (b *Broker) Probed(identity string, err error) { b.probed(identity, err) }
 
 // Shared are the mutexes that all names and sessions share.
 func (b *Broker) Shared() map[string]*sync.Mutex { return map[string]*sync.Mutex{"Broker.mu": &b.mu} }
+
+// Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity.
+func (s *Session) Soonest() (told time.Time, auto map[string]time.Time) {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	auto = make(map[string]time.Time)
+	for _, l := range s.list {
+		if !l.auto {
+			continue
+		}
+		if at, there := auto[l.name]; !there || l.autoUntilLocked().Before(at) {
+			auto[l.name] = l.autoUntilLocked()
+		}
+	}
+	return s.soonestLocked(), auto
+}
