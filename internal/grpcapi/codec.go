@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
@@ -34,19 +35,42 @@ func newFrameCodec(limit int) frameCodec {
 	return frameCodec{CodecV2: wire.New(), limit: limit}
 }
 
-// Unmarshal never fails for our messages. What could be read of a bad one is there, often its request id.
+// Unmarshal never fails for our messages. What could be read of a bad one is there, often its request id. Of one that is
+// too large nothing else is read: in memory it can be fifty times as large.
 func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	err := c.CodecV2.Unmarshal(data, v)
 	m, ours := v.(proto.Message)
-	switch {
-	case !ours:
-		return err
-	case err != nil:
-		mark(m, markUnreadable)
-	case data.Len() > c.limit:
+	if ours && data.Len() > c.limit {
+		proto.Reset(m)
+		if r, session := v.(*lockdv1.SessionRequest); session {
+			r.RequestId = requestID(data)
+		}
 		mark(m, markTooLarge)
+		return nil
 	}
-	return nil
+	err := c.CodecV2.Unmarshal(data, v)
+	if ours && err != nil {
+		mark(m, markUnreadable)
+		return nil
+	}
+	return err
+}
+
+// requestID is that of a SessionRequest, 0 if there is none. It makes nothing of the rest.
+func requestID(data mem.BufferSlice) (id uint64) {
+	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buf.Free()
+	for b := buf.ReadOnlyData(); len(b) > 0; {
+		n, t, size := protowire.ConsumeField(b)
+		if size < 0 {
+			break
+		}
+		if n == 1 && t == protowire.VarintType {
+			_, _, tag := protowire.ConsumeTag(b)
+			id, _ = protowire.ConsumeVarint(b[tag:])
+		}
+		b = b[size:]
+	}
+	return id
 }
 
 func mark(m proto.Message, n protowire.Number) {

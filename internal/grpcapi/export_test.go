@@ -17,3 +17,6 @@ var (
 	ToAcquire = toAcquire
 	FromEvent = fromEvent
 )
+
+// NewFrameCodec is the codec that the server reads with.
+var NewFrameCodec = newFrameCodec
