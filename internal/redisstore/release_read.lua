@@ -17,6 +17,8 @@ local fence = read_fence(r, owner, had)
 if not fence then return {-1} end -- its time has passed
 if ARGV[2] ~= '0' and fence ~= ARGV[2] then return {-2} end
 
+-- The lock lives as long as its longest hold.
+local longest = redis.call('PTTL', r.name) <= read_left(r, owner, had)
 remaining = math.min(remaining, had)
 read_drop(r, owner, remaining + 1, had) -- opens the way for HSET when memory is full
 local goes_on = remaining > 0 and read_fence(r, owner, remaining)
@@ -28,6 +30,11 @@ else
 end
 if mode ~= 'read' then -- a writer is left, and keeps its time
   if not goes_on then news(r.name, 'released', fence, 0) end
+  return {1, 0}
+end
+-- With many readers, if another hold is the longest one the lock keeps its time: it takes no look at all of them to know that.
+if not goes_on and not longest and redis.call('HLEN', r.name) > 8 and rw_another(r) then
+  news(r.name, 'released', fence, 0)
   return {1, 0}
 end
 local readers = rw_readers(r, true)

@@ -100,6 +100,25 @@ local function rw_readers(r, sweep)
   return found
 end
 
+-- rw_another says whether one of a few readers, taken at random, is alive. It takes out those that are dead, so that they do
+-- not become ever more while nobody looks at all.
+local function rw_another(r)
+  local alive = false
+  local list = redis.call('HRANDFIELD', r.name, 4, 'WITHVALUES')
+  for i = 1, #list, 2 do
+    local owner, count = list[i], list[i + 1]
+    if owner ~= 'mode' and not writer_of(owner) then
+      local left, looked = read_left(r, owner, count)
+      if left >= 0 then
+        alive = true
+      elseif looked then
+        redis.call('HDEL', r.name, owner)
+      end
+    end
+  end
+  return alive
+end
+
 -- rw_holder names who holds what is not held by readers: the writer, or the owner of another kind of lock.
 local function rw_holder(r)
   if redis.call('HLEN', r.name) > 130 then return '' end

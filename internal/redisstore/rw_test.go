@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -273,4 +274,40 @@ func TestManyReadersAreNotAllLookedAt(t *testing.T) {
 		release(t, s, kindReturn(lock.Read, "n", lock.Owner(decimal(lock.Fence(i+1))), 0))
 	}
 	wantHash(t, c, "n", nil)
+}
+
+// TestOneOfManyReadersLeavesWithoutALookAtAll counts what its release looks at, and checks that nothing is left of readers that
+// died meanwhile.
+func TestOneOfManyReadersLeavesWithoutALookAtAll(t *testing.T) {
+	const readers, dead = 100, 20
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	var holds []lock.Return
+	for i := range readers {
+		claim := kindClaim(lock.Read, "n", lock.Owner(fmt.Sprint("u:", i)))
+		claim.TTL = lease + time.Duration(i)*time.Second // the last one has the longest lease
+		holds = append(holds, kindReturn(lock.Read, "n", claim.Owner, acquire(t, s, claim).Fence))
+	}
+	before := srv.Calls("pttl")
+	for _, h := range holds[:readers/2] {
+		release(t, s, h)
+	}
+	if looks := srv.Calls("pttl") - before; looks > readers/2*8 {
+		t.Errorf("%d readers looked at %d keys when they left", readers/2, looks)
+	}
+	near(t, "lock", c.PTTL(t.Context(), "n").Val(), lease+(readers-1)*time.Second)
+
+	for _, h := range holds[readers/2 : readers/2+dead] {
+		c.Del(t.Context(), "{n}:"+string(h.Owner)+":rwlock_timeout:1")
+	}
+	last := holds[readers-1]
+	release(t, s, last) // the longest: what remains ends with the next one
+	near(t, "lock", c.PTTL(t.Context(), "n").Val(), lease+(readers-2)*time.Second)
+	for _, h := range holds[readers/2+dead : readers-1] {
+		release(t, s, h)
+	}
+	if all := lockKeys(t, c); len(all) != 1 || all[0] != tokenKey("n") {
+		t.Errorf("got keys %q, want only the token", all)
+	}
 }
