@@ -58,5 +58,13 @@ func checkText(field, reason, text string, maxBytes int) error {
 }
 
 func readable(s string) bool {
-	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+		}
+		if s[i] < ' ' || s[i] == '\x7f' {
+			return false
+		}
+	}
+	return true
 }

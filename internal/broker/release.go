@@ -35,10 +35,10 @@ func (s *Session) withLeaseLocked(id uint64, h Hold, err error, op func(*Lease) 
 	if admit := s.admitLocked(id); admit != nil {
 		err = admit
 	}
-	if err == nil {
+	l := s.leaseLocked(holdKey{h.Name, h.Kind, h.Holder})
+	if err == nil && l == nil { // the name of a lease is in order
 		err = b.checkNameKind(h.Name, h.Kind)
 	}
-	l := s.leaseLocked(holdKey{h.Name, h.Kind, h.Holder})
 	switch {
 	case err != nil:
 	case l == nil:

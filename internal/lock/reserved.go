@@ -15,9 +15,11 @@ var reservedBegins = []string{
 
 // Reserved says whether a key of the Store reads as a helper key, and therefore cannot be a lock.
 func Reserved(key string) bool {
-	for _, begin := range reservedBegins {
-		if strings.HasPrefix(key, begin) {
-			return true
+	if strings.HasPrefix(key, "redisson_") || strings.HasPrefix(key, "lockd") { // all of them do
+		for _, begin := range reservedBegins {
+			if strings.HasPrefix(key, begin) {
+				return true
+			}
 		}
 	}
 	// The other helper keys are "{name}:..." or, if the name has a '{' itself, "name:...".
