@@ -22,15 +22,19 @@ type item[L any] struct {
 	planned moment // when it was to be renewed
 }
 
-// batch is what one call renews.
+// batch is what one call renews. It is used again when all outcomes are known.
 type batch[L any] struct {
 	start    time.Time
 	items    []item[L]
 	renewals []lock.Renewal
 }
 
-// due takes what is to be looked at now. Renewals that come soon are taken along.
+// due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it, and uses one list
+// for that again and again.
 func (w *Watchdog[L]) due() (due []item[L]) {
+	clear(w.list)
+	due = w.list[:0]
+	defer func() { w.list = due }()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
@@ -94,16 +98,32 @@ func (w *Watchdog[L]) takePieceLocked(due []item[L], r timed, now moment) []item
 
 // ask asks the leases what they need. Those whose validity is over are lost, those that are to be renewed are what it
 // returns.
-func (w *Watchdog[L]) ask(due []item[L]) (b batch[L]) {
-	b = batch[L]{
-		start: time.Now(), items: make([]item[L], 0, len(due)), renewals: make([]lock.Renewal, 0, len(due)),
-	}
+func (w *Watchdog[L]) ask(due []item[L]) *batch[L] {
+	b := w.batchFor(len(due))
+	b.start = time.Now()
 	for len(due) > 0 {
 		n := min(len(due), askedAtOnce)
-		w.askSome(&b, due[:n])
+		w.askSome(b, due[:n])
 		due = due[n:]
 	}
 	return b
+}
+
+// batchFor is an empty batch with room for so many leases.
+func (w *Watchdog[L]) batchFor(leases int) *batch[L] {
+	b, _ := w.batches.Get().(*batch[L])
+	if b == nil || cap(b.items) < leases {
+		b = &batch[L]{items: make([]item[L], 0, leases), renewals: make([]lock.Renewal, 0, leases)}
+	}
+	return b
+}
+
+// giveBack lets a batch be used again.
+func (w *Watchdog[L]) giveBack(b *batch[L]) {
+	clear(b.items)
+	clear(b.renewals)
+	b.items, b.renewals = b.items[:0], b.renewals[:0]
+	w.batches.Put(b)
 }
 
 func (w *Watchdog[L]) askSome(b *batch[L], due []item[L]) {
@@ -155,8 +175,9 @@ type outcome struct {
 }
 
 // renew sends renewals, in a goroutine of their own. Outcomes are taken note of together as far as they come together.
-func (w *Watchdog[L]) renew(b batch[L]) {
+func (w *Watchdog[L]) renew(b *batch[L]) {
 	if len(b.items) == 0 {
+		w.giveBack(b)
 		return
 	}
 	outcomes := make(chan outcome, len(b.items)) // never full
@@ -170,11 +191,12 @@ func (w *Watchdog[L]) renew(b batch[L]) {
 		for first := range outcomes {
 			w.note(b, first, outcomes)
 		}
+		w.giveBack(b)
 	})
 }
 
 // note takes note of an outcome and of some that are there by now.
-func (w *Watchdog[L]) note(b batch[L], o outcome, more <-chan outcome) {
+func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 	var renewed [askedAtOnce]int
 	n := 0
 	for {
@@ -195,7 +217,7 @@ func (w *Watchdog[L]) note(b batch[L], o outcome, more <-chan outcome) {
 }
 
 // renewed takes note of leases that were renewed.
-func (w *Watchdog[L]) renewed(b batch[L], which []int) {
+func (w *Watchdog[L]) renewed(b *batch[L], which []int) {
 	var leases [askedAtOnce]L
 	var renewals [askedAtOnce]lock.Renewal
 	var until [askedAtOnce]time.Time
@@ -213,7 +235,7 @@ func (w *Watchdog[L]) renewed(b batch[L], which []int) {
 }
 
 // failed takes note of a renewal that failed. A lease that is gone is lost.
-func (w *Watchdog[L]) failed(b batch[L], o outcome) {
+func (w *Watchdog[L]) failed(b *batch[L], o outcome) {
 	l := b.items[o.i].lease
 	if gone, ok := errors.AsType[*lock.GoneError](o.err); ok && !l.Reduced(b.start) {
 		w.metrics.gone.Inc()
@@ -232,7 +254,7 @@ func (w *Watchdog[L]) failed(b batch[L], o outcome) {
 }
 
 // doneLocked plans what comes after a renewal: the next one after a pause, unless the group's next round is that.
-func (w *Watchdog[L]) doneLocked(b batch[L], i int, until time.Time, pause moment) {
+func (w *Watchdog[L]) doneLocked(b *batch[L], i int, until time.Time, pause moment) {
 	id, l := b.items[i].id, b.items[i].lease
 	e := w.entries.at(id)
 	if e.lease != l || until.IsZero() {

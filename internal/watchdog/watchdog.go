@@ -76,6 +76,8 @@ type Watchdog[L Lease[L]] struct {
 	stop    context.CancelFunc
 	wake    chan struct{} // size 1
 	wg      sync.WaitGroup
+	list    []item[L] // the loop's
+	batches sync.Pool // of *batch[L]
 
 	mu         sync.Mutex // guards the fields below; the mutex of the leases may be held when it is taken, never after
 	entries    entries[L]

@@ -39,6 +39,7 @@ func TestEachLeaseEndsWithItsValidity(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		time.Sleep(4 * time.Hour)
+		synctest.Wait()
 		for i, l := range ls {
 			if !l.lost.Equal(l.until) {
 				t.Errorf("lease %d ended %v after its validity", i, l.lost.Sub(l.until))
