@@ -19,6 +19,7 @@ type item[L any] struct {
 	lease   L
 	id      uint32
 	renew   bool   // else its validity may be over
+	hurried bool   // was in Watchdog.ready
 	planned moment // when it was to be renewed
 }
 
@@ -27,6 +28,7 @@ type batch[L any] struct {
 	start    time.Time
 	items    []item[L]
 	renewals []lock.Renewal
+	hurried  bool // counts in Watchdog.hurried
 }
 
 // due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it, and uses one list
@@ -38,14 +40,14 @@ func (w *Watchdog[L]) due() (due []item[L]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.now()
-	for len(w.ready) > 0 && len(due) < maxBatch {
+	for len(w.ready) > 0 && w.hurried < maxHurried && len(due) < maxBatch {
 		id := w.ready[0]
 		if w.ready = w.ready[1:]; len(w.ready) == 0 {
 			w.ready = nil
 		}
 		if e := w.entries.at(id); e.ready {
 			e.ready = false
-			due = append(due, item[L]{e.lease, id, true, now})
+			due = append(due, item[L]{e.lease, id, true, true, now})
 		}
 	}
 	for len(w.wheel.near) > 0 && len(due) < maxBatch {
@@ -78,7 +80,7 @@ func (w *Watchdog[L]) nearestLocked(now moment, share bool) (i item[L], known, d
 	if renewal := !e.busy && e.renewAt < e.until; renewal && share {
 		now += int64(e.lease.Interval() / batchWindow)
 	}
-	return item[L]{e.lease, t.id, !e.busy && e.renewAt <= now, e.renewAt}, true, t.at <= now
+	return item[L]{e.lease, t.id, !e.busy && e.renewAt <= now, false, e.renewAt}, true, t.at <= now
 }
 
 // takePieceLocked adds a piece of a group's round. A lease that is being renewed anyway is so once more if the round
@@ -91,7 +93,7 @@ func (w *Watchdog[L]) takePieceLocked(due []item[L], r timed, now moment) []item
 			e.again = e.again || heard
 			continue
 		}
-		due = append(due, item[L]{e.lease, id, true, r.at})
+		due = append(due, item[L]{e.lease, id, true, false, r.at})
 	}
 	return due
 }
@@ -118,8 +120,17 @@ func (w *Watchdog[L]) batchFor(leases int) *batch[L] {
 	return b
 }
 
-// giveBack lets a batch be used again.
+// giveBack lets a batch be used again. If leases were hurried, others are.
 func (w *Watchdog[L]) giveBack(b *batch[L]) {
+	if b.hurried {
+		b.hurried = false
+		w.mu.Lock()
+		w.hurried--
+		if len(w.ready) > 0 {
+			w.wakeLocked(0)
+		}
+		w.mu.Unlock()
+	}
 	clear(b.items)
 	clear(b.renewals)
 	b.items, b.renewals = b.items[:0], b.renewals[:0]
@@ -159,6 +170,10 @@ func (w *Watchdog[L]) judge(b *batch[L], due []item[L], rs []lock.Renewal, until
 		e.until = w.moment(until[i])
 		if d.renew && !e.busy {
 			e.busy = true
+			if d.hurried && !b.hurried {
+				b.hurried = true
+				w.hurried++
+			}
 			b.items, b.renewals = append(b.items, d), append(b.renewals, rs[i])
 			w.metrics.lateness.Observe(max(b.start.Sub(w.epoch)-time.Duration(d.planned), 0).Seconds())
 			w.metrics.remaining.Observe(until[i].Sub(b.start).Seconds() / (d.lease.Interval().Seconds() * 3))

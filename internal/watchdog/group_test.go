@@ -1,11 +1,18 @@
 package watchdog
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // TestARoundMissesNoLeaseWhateverComesAndGoes takes and drops leases while a round is under way: each that is there all the
@@ -125,4 +132,48 @@ func TestASignOfLifeCostsTheSameForAnyNumberOfLeases(t *testing.T) {
 	if many > 20*few+20*time.Microsecond {
 		t.Errorf("%v with 10 leases, but %v with 200,000", few, many)
 	}
+}
+
+// TestAMillionHurriedLeasesAreNotSentAtOnce hurries more leases than the store should get at a time: no more calls are under
+// way than a few, and all leases are renewed as the store answers.
+func TestAMillionHurriedLeasesAreNotSentAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var under, most atomic.Int32
+		store := slow{rest: func() {
+			most.Store(max(most.Load(), under.Add(1)))
+			time.Sleep(100 * time.Millisecond)
+			under.Add(-1)
+		}}
+		w := New[*fake](store, zap.NewNop(), prometheus.NewRegistry())
+		t.Cleanup(w.Close)
+		c := &crew{ttl: 10 * time.Minute, heard: time.Now()}
+		ls := make([]*fake, 20_500)
+		for i := range ls {
+			ls[i] = &fake{crew: c, until: time.Now().Add(c.ttl)}
+			w.Keep(ls[i], ls[i].until)
+		}
+		time.Sleep(time.Second)
+		w.Hurry(ls)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		for i, l := range ls {
+			if len(l.renewed) != 1 {
+				t.Fatalf("lease %d was renewed %d times, want 1", i, len(l.renewed))
+			}
+		}
+		if n := most.Load(); n > maxHurried {
+			t.Errorf("%d calls were under way at once", n)
+		}
+	})
+}
+
+// slow is a store that takes its time.
+type slow struct {
+	lock.Holds
+	rest func()
+}
+
+func (s slow) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
+	s.rest()
+	renewer{}.Renew(ctx, rs, done)
 }

@@ -39,6 +39,9 @@ const (
 	retries = 10
 	// maxBatch bounds the leases of one call. Many calls may be under way.
 	maxBatch = 1000
+	// maxHurried bounds the calls under way for leases that are hurried. All of a million may be, when the store is back; sent at
+	// once they would keep the store from answering anything else, a probe among that.
+	maxHurried = 4
 	// callTimeout bounds a call, besides the store's own bounds.
 	callTimeout = 5 * time.Second
 )
@@ -86,6 +89,7 @@ type Watchdog[L Lease[L]] struct {
 	freeGroups []uint32
 	rounds     timeline // of groups
 	ready      []uint32 // entries to be renewed now
+	hurried    int      // calls under way for those
 	wakeAt     moment   // when the loop looks next. Locks that come and go in between do not wake it.
 }
 
@@ -154,7 +158,8 @@ func (w *Watchdog[L]) dropLocked(l L) {
 	w.entries.remove(id)
 }
 
-// Hurry renews leases now. One whose renewal is under way is renewed once more after it.
+// Hurry renews leases now, as fast as the store answers if there are many. One whose renewal is under way is renewed once
+// more after it.
 func (w *Watchdog[L]) Hurry(ls []L) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -242,7 +247,7 @@ func (w *Watchdog[L]) sleep() time.Duration {
 	defer w.mu.Unlock()
 	now := w.now()
 	w.wakeAt = min(now+int64(time.Hour), w.wheel.near.first(), w.wheel.nextSlot(), w.rounds.first())
-	if len(w.ready) > 0 {
+	if len(w.ready) > 0 && w.hurried < maxHurried {
 		w.wakeAt = now
 	}
 	return max(time.Duration(w.wakeAt-now), 0)
