@@ -64,7 +64,7 @@ func (s *Store) info(ctx context.Context) (string, error) {
 	for i, part := range parts {
 		wg.Go(func() {
 			cmd := redis.NewCmd(ctx, "info", part)
-			if errs[i] = s.steady.do(ctx, cmd, 1); errs[i] == nil {
+			if errs[i] = s.steady.do(ctx, cmd, probeCost); errs[i] == nil {
 				parts[i], errs[i] = cmd.Text()
 			}
 		})
@@ -75,7 +75,7 @@ func (s *Store) info(ctx context.Context) (string, error) {
 
 // ping is Probe where INFO is forbidden: restarts are not noticed by it, only by renewals.
 func (s *Store) ping(ctx context.Context, data dataAnswer) (string, error) {
-	if err := s.steady.do(ctx, redis.NewCmd(ctx, "ping"), 1); err != nil {
+	if err := s.steady.do(ctx, redis.NewCmd(ctx, "ping"), probeCost); err != nil {
 		return "", fmt.Errorf("probe: %w", s.failed(err))
 	}
 	if err := s.checkData(ctx, "unknown", data); err != nil {
@@ -135,7 +135,7 @@ func (s *Store) checkEviction(ctx context.Context) {
 	ctx, cancel := s.bounded(context.WithoutCancel(ctx))
 	defer cancel()
 	cmd := redis.NewCmd(ctx, "config", "get", "maxmemory-policy")
-	err := s.steady.do(ctx, cmd, 1)
+	err := s.steady.do(ctx, cmd, probeCost)
 	found, _ := cmd.Val().([]any)
 	if err != nil || len(found) < 2 {
 		s.log.Debug("the eviction policy of redis is not known", zap.Error(err))

@@ -46,7 +46,7 @@ type dataAnswer struct {
 
 func (s *Store) askData(ctx context.Context) dataAnswer {
 	get := redis.NewCmd(ctx, "get", dataKey)
-	if err := s.steady.do(ctx, get, 1); err != nil {
+	if err := s.steady.do(ctx, get, probeCost); err != nil {
 		return dataAnswer{err: err}
 	}
 	id, err := get.Text()
@@ -60,7 +60,7 @@ func (s *Store) checkData(ctx context.Context, runID string, data dataAnswer) er
 		ctx, cancel := s.bounded(context.WithoutCancel(ctx))
 		defer cancel()
 		data.id = rand.Text()
-		if data.err = s.steady.do(ctx, redis.NewCmd(ctx, "set", dataKey, data.id, "NX"), 1); errors.Is(data.err, redis.Nil) {
+		if data.err = s.steady.do(ctx, redis.NewCmd(ctx, "set", dataKey, data.id, "NX"), probeCost); errors.Is(data.err, redis.Nil) {
 			data = s.askData(ctx) // another replica was quicker
 		}
 	}

@@ -1,10 +1,12 @@
 package redisstore
 
 import (
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
-
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -26,4 +28,34 @@ func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
 	wantErr(t, renew(r), nil)
 	_, err = s.Extend(t.Context(), r)
 	wantErr(t, err, nil)
+}
+
+// TestAProbeDoesNotWaitForRenewals asks whether Redis is there while very much is to be renewed.
+func TestAProbeDoesNotWaitForRenewals(t *testing.T) {
+	srv := redistest.Start(t)
+	cfg := quick(srv)
+	cfg.OpTimeout = 10 * time.Second
+	s := open(t, cfg)
+	rs := make([]lock.Renewal, 200_000)
+	for i := range rs {
+		rs[i] = lock.Renewal{Name: fmt.Sprint("n", i), Kind: lock.Exclusive, Owner: "o", TTL: time.Minute}
+	}
+	var answered atomic.Int64
+	begun, all := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(all)
+		s.Renew(t.Context(), rs, func(int, error) {
+			if answered.Add(1) == 1 {
+				close(begun)
+			}
+		})
+	}()
+	<-begun
+	if _, err := s.Probe(t.Context()); err != nil {
+		t.Errorf("probe: %v", err)
+	}
+	if n := answered.Load(); n > int64(len(rs))/2 {
+		t.Errorf("%d of %d renewals were answered before the probe", n, len(rs))
+	}
+	<-all
 }

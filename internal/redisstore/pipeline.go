@@ -49,6 +49,7 @@ type pipeline struct {
 	wg      sync.WaitGroup
 
 	mu        sync.Mutex // guards the fields below
+	probes    line
 	small     line
 	large     line
 	largeSent bool  // a batch of large ones is under way
@@ -93,6 +94,9 @@ type packet struct {
 	done func(error)
 }
 
+// probeCost is given as the cost of what looks whether Redis is there.
+const probeCost = -1
+
 // stage is how far the command of a caller that may leave has come.
 type stage struct{ atomic.Int32 }
 
@@ -134,7 +138,7 @@ func (p *pipeline) put(j job) error {
 		return errQueueFull
 	}
 	if !p.weigh {
-		j.cost = 0
+		j.cost = min(j.cost, 0)
 	}
 	l := p.lineOf(j)
 	*l = append(*l, j)
@@ -143,7 +147,10 @@ func (p *pipeline) put(j job) error {
 }
 
 func (p *pipeline) lineOf(j job) *line {
-	if j.cost > largeCost {
+	switch {
+	case j.cost == probeCost:
+		return &p.probes
+	case j.cost > largeCost:
 		return &p.large
 	}
 	return &p.small
@@ -191,10 +198,13 @@ type batch struct {
 	large bool
 }
 
-// take returns the next batch. Of large and small ones that wait, none goes twice in a row before the other.
+// take returns the next batch. Probes go first: how much there is to renew must not decide whether Redis is there. Of large and small ones that wait, none goes twice in a row before the other.
 func (p *pipeline) take() batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if len(p.probes) > 0 {
+		return batch{p.probes.cut(p.most), false}
+	}
 	p.largeLast = len(p.large) > 0 && !p.largeSent && (len(p.small) == 0 || !p.largeLast)
 	if p.largeLast {
 		p.largeSent = true
@@ -223,7 +233,7 @@ func (p *pipeline) taken(b batch, notSent []job) {
 // fail tells an error to the jobs that were queued before a time.
 func (p *pipeline) fail(before time.Time, err error) {
 	p.mu.Lock()
-	jobs := slices.Concat(p.small.before(before), p.large.before(before))
+	jobs := slices.Concat(p.probes.before(before), p.small.before(before), p.large.before(before))
 	p.mu.Unlock()
 	for _, j := range jobs {
 		j.fail(err)
