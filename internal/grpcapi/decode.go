@@ -83,23 +83,37 @@ func wantsBatches(o *lockdv1.Open) bool {
 	return slices.Contains(o.GetFeatures(), lockdv1.Feature_FEATURE_BATCH)
 }
 
-func toAcquire(a *lockdv1.Acquire) (broker.AcquireRequest, error) {
-	req := broker.AcquireRequest{Holder: a.GetHolder(), Annotation: a.GetAnnotation()}
+// setAcquire reads a request into one that is empty.
+func setAcquire(req *broker.AcquireRequest, a *lockdv1.Acquire) (err error) {
+	req.Holder, req.Annotation = a.GetHolder(), a.GetAnnotation()
+	if len(a.GetNames())+len(a.GetItems()) == 0 {
+		var only broker.Item
+		only, err = toItem(a.GetName(), a)
+		req.Name, req.Kind, req.Permits, req.Limit = only.Name, only.Kind, only.Permits, only.Limit
+	} else {
+		err = setItems(req, a)
+	}
+	if err != nil {
+		return err
+	}
+	if req.Wait, err = toDuration("wait", a.GetWait()); err != nil {
+		return err
+	}
+	req.Lease, err = toDuration("lease", a.GetLease())
+	return err
+}
+
+func setItems(req *broker.AcquireRequest, a *lockdv1.Acquire) error {
 	items, err := toItems(a)
 	if err != nil {
-		return req, err
+		return err
 	}
 	first := items[0]
 	req.Name, req.Kind, req.Permits, req.Limit, req.More = first.Name, first.Kind, first.Permits, first.Limit, items[1:]
-	if req.Wait, err = toDuration("wait", a.GetWait()); err != nil {
-		return req, err
-	}
-	req.Lease, err = toDuration("lease", a.GetLease())
-	return req, err
+	return nil
 }
 
-// toItems reads what is asked for in one of three ways: name, names or items. It is never empty: a request that names
-// nothing asks for a lock without a name, which the broker refuses.
+// toItems reads what is asked for by names or items. It is never empty.
 func toItems(a *lockdv1.Acquire) ([]broker.Item, error) {
 	names, items := a.GetNames(), a.GetItems()
 	if a.GetName() != "" && len(names)+len(items) > 0 || len(names) > 0 && len(items) > 0 {
@@ -107,8 +121,8 @@ func toItems(a *lockdv1.Acquire) ([]broker.Item, error) {
 	}
 	if len(items) == 0 {
 		common, err := toItem(a.GetName(), a)
-		if err != nil || len(names) == 0 {
-			return []broker.Item{common}, err
+		if err != nil {
+			return nil, err
 		}
 		all := make([]broker.Item, len(names))
 		for i, name := range names {

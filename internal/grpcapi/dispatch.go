@@ -2,11 +2,11 @@ package grpcapi
 
 import (
 	"fmt"
-
-	"github.com/lockd-io/lockd/internal/lock"
+	"sync"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // maxRequests bounds the requests of a batch. A frame could hold hundreds of thousands of the smallest ones, and they stay in
@@ -16,6 +16,9 @@ const maxRequests = 1024
 // turnSize is how many requests the session takes in one turn. The session's answers may fill the outbox by as many above
 // what awaitRoom allows.
 const turnSize = 64
+
+// turns are room for the requests of a turn. A stream has it only while it reads a message.
+var turns = sync.Pool{New: func() any { return new([turnSize]broker.Request) }}
 
 // dispatch hands one message to the session. Whatever its content, the stream lives on, unless it cannot even be told
 // which request is refused.
@@ -47,13 +50,17 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 		return
 	}
 	for _, r := range batch {
+		if len(c.turn) == turnSize {
+			c.pass()
+		}
 		if len(c.turn) == 0 {
 			c.awaitRoom()
 		}
 		if r.GetBatch() != nil || r.GetOpen() != nil {
-			c.refuse(r.GetRequestId(), &lock.InvalidError{
+			next := c.next(r.GetRequestId(), broker.VerbRefuse)
+			next.Err = &lock.InvalidError{
 				Field: "batch", Reason: lock.ReasonMessage, Detail: "Open and batches are not allowed in a batch",
-			})
+			}
 			continue
 		}
 		c.request(r)
@@ -66,10 +73,12 @@ func (c *conn) request(m *lockdv1.SessionRequest) {
 	id := m.GetRequestId()
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Acquire:
-		req, err := toAcquire(r.Acquire)
-		c.collect(broker.Request{ID: id, Verb: broker.VerbAcquire, Acquire: req}, err)
+		next := c.next(id, broker.VerbAcquire)
+		if err := setAcquire(&next.Acquire, r.Acquire); err != nil {
+			next.Verb, next.Err = broker.VerbRefuse, err
+		}
 	case *lockdv1.SessionRequest_Release:
-		c.collect(broker.Request{ID: id, Verb: broker.VerbRelease, Release: toRelease(r.Release)}, nil)
+		c.next(id, broker.VerbRelease).Release = toRelease(r.Release)
 	default:
 		c.pass() // first, what came before
 		c.rarely(id, m)
@@ -112,18 +121,15 @@ func (c *conn) rarely(id uint64, m *lockdv1.SessionRequest) {
 	}
 }
 
-// collect adds a request to the next turn, as refused if it could not be read.
-func (c *conn) collect(r broker.Request, err error) {
-	if err != nil {
-		r.Verb, r.Err = broker.VerbRefuse, err
+// next is one more request of the turn, to be filled in.
+func (c *conn) next(id uint64, verb broker.Verb) *broker.Request {
+	if c.room == nil {
+		c.room = turns.Get().(*[turnSize]broker.Request)
+		c.turn = c.room[:0]
 	}
-	c.turn = append(c.turn, r)
-	if len(c.turn) == turnSize {
-		c.pass()
-	}
+	c.turn = append(c.turn, broker.Request{ID: id, Verb: verb})
+	return &c.turn[len(c.turn)-1]
 }
-
-func (c *conn) refuse(id uint64, err error) { c.collect(broker.Request{ID: id}, err) }
 
 // pass hands what was collected to the session. Only the first time it counts as a sign of life: what comes later may have
 // waited here.
@@ -135,6 +141,14 @@ func (c *conn) pass() {
 	case len(c.turn) > 0:
 		c.sess.Requests(c.turn)
 	}
-	clear(c.turn)
-	c.turn = c.turn[:0]
+	c.forget()
+}
+
+// forget empties the turn.
+func (c *conn) forget() {
+	if c.room != nil {
+		clear(c.turn)
+		turns.Put(c.room)
+		c.room, c.turn = nil, nil
+	}
 }

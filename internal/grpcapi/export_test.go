@@ -1,5 +1,13 @@
 package grpcapi
 
+import (
+	"go.uber.org/zap"
+	"google.golang.org/grpc/mem"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
+)
+
 // ToStatus is toStatus for the tests of the table.
 func ToStatus(err error) error { return toStatus(err) }
 
@@ -12,11 +20,46 @@ func TableErrors() []error {
 	return errs
 }
 
-// ToAcquire and FromEvent are the translations, for tests of what no broker does at will.
-var (
-	ToAcquire = toAcquire
-	FromEvent = fromEvent
-)
-
 // NewFrameCodec is the codec that the server reads with.
 var NewFrameCodec = newFrameCodec
+
+// FromEvent is a translation, for tests of what no broker does at will.
+var FromEvent = fromEvent
+
+// ToAcquire is setAcquire, for the same tests.
+func ToAcquire(a *lockdv1.Acquire) (req broker.AcquireRequest, err error) {
+	err = setAcquire(&req, a)
+	return req, err
+}
+
+// Translation is what a stream does with its messages, without a session.
+type Translation struct{ c conn }
+
+// NewTranslation is that of a client that understands batches.
+func NewTranslation() *Translation { return &Translation{conn{log: zap.NewNop(), batches: true}} }
+
+// Read reads a frame and returns how many requests for the broker it has.
+func (t *Translation) Read(frame []byte) int {
+	m := &lockdv1.SessionRequest{}
+	if err := newFrameCodec(1<<20).Unmarshal(mem.BufferSlice{mem.SliceBuffer(frame)}, m); err != nil || marked(m) != nil {
+		return 0
+	}
+	for _, r := range m.GetBatch().GetRequests() {
+		t.c.request(r)
+	}
+	defer t.c.forget()
+	return len(t.c.turn)
+}
+
+// Write writes events and returns in how many frames.
+func (t *Translation) Write(events []broker.Event) int {
+	frames := t.c.frames(events)
+	for _, m := range frames {
+		data, err := newFrameCodec(1 << 20).Marshal(m)
+		if err != nil {
+			return 0
+		}
+		data.Free()
+	}
+	return len(frames)
+}

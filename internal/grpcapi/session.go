@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"time"
 
@@ -83,8 +84,9 @@ type conn struct {
 	batches bool   // the client understands ResponseBatch
 
 	// Of the reader.
-	turn  []broker.Request // collected from the message at hand
-	heard bool             // the message at hand was told to the session as a sign of life
+	turn  []broker.Request // collected from the message at hand, in room
+	room  *[turnSize]broker.Request
+	heard bool // the message at hand was told to the session as a sign of life
 
 	// Of the writer.
 	last   chan *lockdv1.SessionResponse // size 1: what is to be sent last, or nil; closed when the stream is over
@@ -210,6 +212,7 @@ func (c *conn) write() {
 	for {
 		select {
 		case <-c.sess.Outbox().Wake():
+			runtime.Gosched()
 			if err := c.writeAll(); err != nil {
 				c.broken <- err
 				return
