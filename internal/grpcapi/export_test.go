@@ -36,7 +36,9 @@ func ToAcquire(a *lockdv1.Acquire) (req broker.AcquireRequest, err error) {
 type Translation struct{ c conn }
 
 // NewTranslation is that of a client that understands batches.
-func NewTranslation() *Translation { return &Translation{conn{log: zap.NewNop(), batches: true}} }
+func NewTranslation() *Translation {
+	return &Translation{conn{sessionService: &sessionService{log: zap.NewNop()}, batches: true}}
+}
 
 // Read reads a frame and returns how many requests for the broker it has.
 func (t *Translation) Read(frame []byte) int {

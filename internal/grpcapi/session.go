@@ -5,22 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/peer"
-	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
 )
-
-// flushTime is how long an ended session waits for its client to read the last messages.
-const flushTime = time.Second
 
 type (
 	sessionStream = grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]
@@ -32,12 +27,13 @@ type (
 		log     *zap.Logger
 		metrics *metrics
 		workers *sync.WaitGroup
+		rounds  rounds
 	}
 )
 
-// Session serves one stream. Three goroutines take part: a reader that hands messages to the broker, a writer that sends
-// what the broker answers, and this one, which waits for what ends the stream. So neither a client that does not read nor
-// one that does not write can keep the stream from being closed.
+// Session serves one stream. Three goroutines take part: a reader that hands messages to the broker, this one, which
+// waits for what ends the stream, and a writer that lives while the stream is in use. So neither a client that does not
+// read nor one that does not write can keep the stream from being closed.
 func (h *sessionService) Session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
@@ -47,8 +43,8 @@ func (h *sessionService) Session(stream sessionStream) error {
 	}
 	defer slot.Leave()
 	c := &conn{
-		stream: stream, b: h.b, log: h.log, slot: slot, opened: make(chan error, 1), closed: make(chan error, 1),
-		last: make(chan *lockdv1.SessionResponse, 1), broken: make(chan error, 1), done: make(chan struct{}),
+		sessionService: h, stream: stream, slot: slot, opened: make(chan error, 1), closed: make(chan error, 1),
+		last: make(chan *lockdv1.SessionResponse, 1), wrote: make(chan error, 1),
 	}
 	h.workers.Go(c.read)
 	timer := time.NewTimer(h.cfg.OpenTimeout)
@@ -66,15 +62,13 @@ func (h *sessionService) Session(stream sessionStream) error {
 		return err
 	}
 	defer close(c.last)
-	h.workers.Go(c.write)
 	return c.serve()
 }
 
 // conn is one stream with its session.
 type conn struct {
+	*sessionService
 	stream sessionStream
-	b      *broker.Broker
-	log    *zap.Logger
 	slot   *admission.Slot
 	opened chan error // size 1: the outcome of Open, after which the fields below are set
 	closed chan error // size 1: why the reader ended; nil after a clean half-close
@@ -89,9 +83,8 @@ type conn struct {
 	heard bool // the message at hand was told to the session as a sign of life
 
 	// Of the writer.
-	last   chan *lockdv1.SessionResponse // size 1: what is to be sent last, or nil; closed when the stream is over
-	broken chan error                    // size 1: why the writer ended before it was told to
-	done   chan struct{}                 // closed when the writer has ended
+	last  chan *lockdv1.SessionResponse // size 1: what is to be sent last, or nil; closed when the stream is over
+	wrote chan error                    // size 1: why the writer has ended; nil if it may be started again
 }
 
 // read passes the client's messages to the broker until the stream ends, and then ends the session: the handler may
@@ -168,90 +161,4 @@ func (c *conn) greeting() *lockdv1.SessionResponse {
 	return &lockdv1.SessionResponse{
 		RequestId: c.openID, Message: &lockdv1.SessionResponse_Opened{Opened: fromSession(c.b, c.sess)},
 	}
-}
-
-// serve waits until the session or the stream ends.
-func (c *conn) serve() error {
-	for {
-		select {
-		case err := <-c.broken:
-			c.sess.End(err)
-		case err := <-c.closed:
-			if err != nil {
-				return toStatus(err)
-			}
-			c.closed = nil
-		case <-c.sess.Done():
-			return c.finish()
-		}
-	}
-}
-
-// finish has the writer send what is left and say why the stream ends, if the client reads it in time.
-func (c *conn) finish() error {
-	timer := time.NewTimer(flushTime)
-	defer timer.Stop()
-	err := toStatus(c.sess.Cause())
-	var last *lockdv1.SessionResponse
-	if err != nil {
-		last = &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Closing{
-			Closing: &lockdv1.Closing{Status: status.Convert(err).Proto()},
-		}}
-	}
-	c.last <- last
-	select {
-	case <-c.done:
-	case <-timer.C:
-	}
-	return err
-}
-
-// write sends what the outbox has until it is told what comes last, or that the stream is over.
-func (c *conn) write() {
-	defer close(c.done)
-	for {
-		select {
-		case <-c.sess.Outbox().Wake():
-			runtime.Gosched()
-			if err := c.writeAll(); err != nil {
-				c.broken <- err
-				return
-			}
-		case last, ok := <-c.last:
-			if ok && c.writeAll() == nil && last != nil {
-				_ = c.stream.Send(last) // the client may have gone
-			}
-			return
-		}
-	}
-}
-
-// writeAll converts and sends some events at a time: what the client does not read stays small, and remaining times are
-// told as they are when a message is sent.
-func (c *conn) writeAll() error {
-	for {
-		events := c.sess.Outbox().TakeSome(batchSize, batchBytes)
-		if len(events) == 0 {
-			return nil
-		}
-		for _, m := range c.frames(events) {
-			if err := c.stream.Send(m); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// frames are the messages for some events: a batch if the client understands it.
-func (c *conn) frames(events []broker.Event) []*lockdv1.SessionResponse {
-	if len(events) == 1 {
-		return []*lockdv1.SessionResponse{fromEvent(events[0])}
-	}
-	messages := fromEvents(events)
-	if !c.batches {
-		return messages
-	}
-	return []*lockdv1.SessionResponse{{Message: &lockdv1.SessionResponse_Batch{
-		Batch: &lockdv1.ResponseBatch{Responses: messages},
-	}}}
 }
