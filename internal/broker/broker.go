@@ -30,6 +30,7 @@ type Broker struct {
 	stop    context.CancelCauseFunc
 	wg      sync.WaitGroup
 	quiet   chan struct{} // size 1, has a value when taking became 0
+	undoing chan struct{} // has a value for each undo that is at the store
 	peers   *peers.Peers[question, knowledge]
 	notes   notes
 
@@ -68,6 +69,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		idle:     make(chan struct{}),
 		listings: make(chan struct{}, maxListings),
 		quiet:    make(chan struct{}, 1),
+		undoing:  make(chan struct{}, maxUndoing),
 		down:     errNotProbed,
 		queues:   make(map[string]*queue),
 		sessions: make(map[string]*Session),

@@ -45,6 +45,10 @@ func (b *Broker) undoReturnLocked(r lock.Return, ttl time.Duration, s *Session, 
 	})
 }
 
+// maxUndoing bounds how many are undone at a time. When the store answers late the outcome of very much is unknown at once;
+// without a bound undoing that would keep the store from answering, and more would be unknown.
+const maxUndoing = 64
+
 // undoPauses are the times after which an undo that was acknowledged is made again, in case the command that
 // is to be undone was still under way.
 var undoPauses = [...]time.Duration{time.Second, 10 * time.Second}
@@ -55,7 +59,9 @@ func (b *Broker) undo(r lock.Return, ttl time.Duration) {
 	end := time.Now().Add(max(ttl, b.cfg.SessionTTL))
 	acknowledged := 0
 	for n := 1; b.ctx.Err() == nil && time.Now().Before(end); n++ {
+		b.undoing <- struct{}{}
 		_, err := b.store.Release(b.ctx, r)
+		<-b.undoing
 		switch {
 		case retriable(err):
 			b.pause(backoff(n))

@@ -56,7 +56,13 @@ func (w *Watchdog[L]) due() (due []item[L]) {
 			break
 		}
 		w.wheel.near.pop()
-		if known {
+		switch e := w.entries.at(i.id); {
+		case !known:
+		case i.renew && e.group != 0: // once more after a failure
+			e.renewAt = never
+			w.hurryLocked(i.id, e)
+			w.planLocked(i.id, e)
+		default:
 			due = append(due, i)
 		}
 	}

@@ -177,3 +177,48 @@ func (s slow) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error
 	s.rest()
 	renewer{}.Renew(ctx, rs, done)
 }
+
+// TestRenewalsThatFailAreNotAllTriedAgainAtOnce has a store that answers nothing: besides the rounds only a few calls are under
+// way, and the leases end in time.
+func TestRenewalsThatFailAreNotAllTriedAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var under, most atomic.Int32
+		store := failing{rest: func() {
+			most.Store(max(most.Load(), under.Add(1)))
+			time.Sleep(time.Second)
+			under.Add(-1)
+		}}
+		w := New[*fake](store, zap.NewNop(), prometheus.NewRegistry())
+		t.Cleanup(w.Close)
+		c := &crew{ttl: 30 * time.Second, heard: time.Now()}
+		end := time.Now().Add(c.ttl)
+		ls := make([]*fake, 20_000)
+		for i := range ls {
+			ls[i] = &fake{crew: c, until: end}
+			w.Keep(ls[i], end)
+		}
+		time.Sleep(31 * time.Second)
+		synctest.Wait()
+		for i, l := range ls {
+			if !l.lost.Equal(end) {
+				t.Fatalf("lease %d ended %v after its validity", i, l.lost.Sub(end))
+			}
+		}
+		// A round has a call each 3 s / 20, each of which takes a second.
+		if n := most.Load(); n > maxHurried+8 {
+			t.Errorf("%d calls were under way at once", n)
+		}
+	})
+}
+
+type failing struct {
+	lock.Holds
+	rest func()
+}
+
+func (s failing) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
+	s.rest()
+	for i := range rs {
+		done(i, lock.ErrUnavailable)
+	}
+}

@@ -39,8 +39,8 @@ const (
 	retries = 10
 	// maxBatch bounds the leases of one call. Many calls may be under way.
 	maxBatch = 1000
-	// maxHurried bounds the calls under way for leases that are hurried. All of a million may be, when the store is back; sent at
-	// once they would keep the store from answering anything else, a probe among that.
+	// maxHurried bounds the calls under way for leases that are hurried, or whose renewal failed. Those may be all of a million;
+	// sent at once they would keep the store from answering anything else, and more would fail.
 	maxHurried = 4
 	// callTimeout bounds a call, besides the store's own bounds.
 	callTimeout = 5 * time.Second
