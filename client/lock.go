@@ -211,7 +211,7 @@ func (l *Lock) check() {
 }
 
 // unlocked is the cause of all locks that ended by Unlock.
-var unlocked error = ErrUnlocked
+var unlocked = ErrUnlocked
 
 // finish ends the lock; only the first cause counts.
 func (l *Lock) finish(cause error) {

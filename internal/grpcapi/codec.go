@@ -50,7 +50,7 @@ func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	err := c.CodecV2.Unmarshal(data, v)
 	if ours && err != nil {
 		mark(m, markUnreadable)
-		return nil
+		err = nil
 	}
 	return err
 }
