@@ -45,7 +45,11 @@ func (w *Watchdog[L]) due() (due []item[L]) {
 		if w.ready = w.ready[1:]; len(w.ready) == 0 {
 			w.ready = nil
 		}
-		if e := w.entries.at(id); e.ready {
+		switch e := w.entries.at(id); {
+		case !e.ready:
+		case e.busy: // that was about to begin when it was hurried
+			e.ready, e.again = false, true
+		default:
 			e.ready = false
 			due = append(due, item[L]{e.lease, id, true, true, now})
 		}

@@ -26,6 +26,7 @@ type fake struct {
 	own     lock.Mark
 	alone   bool
 	until   time.Time
+	asked   func() // while what it needs is found out
 	renewed []time.Time
 	lost    time.Time
 }
@@ -45,6 +46,9 @@ func (f *fake) Reduced(time.Time) bool  { return false }
 
 func (f *fake) Renewals(now time.Time, ls []*fake, rs []lock.Renewal, until []time.Time) {
 	for i, l := range ls {
+		if l.asked != nil {
+			l.asked()
+		}
 		l.mu.Lock()
 		rs[i] = lock.Renewal{TTL: l.heard.Add(l.ttl).Sub(now)}
 		until[i] = l.until

@@ -222,3 +222,28 @@ func (s failing) Renew(_ context.Context, rs []lock.Renewal, done func(int, erro
 		done(i, lock.ErrUnavailable)
 	}
 }
+
+// TestHurryCountsFromItsCallOn hurries a lease that is just about to be renewed anyway: what is to be known afterwards is not
+// known from a renewal that counts as begun before.
+func TestHurryCountsFromItsCallOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatchdog(t)
+		c := &crew{ttl: 30 * time.Second, heard: time.Now()}
+		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
+		var hurried time.Time
+		l.asked = func() {
+			if hurried.IsZero() {
+				time.Sleep(time.Millisecond) // others have the mutex of the leases
+				hurried = time.Now()
+				w.Hurry([]*fake{l})
+			}
+		}
+		w.Keep(l, l.until)
+		time.Sleep(l.Interval() + time.Second)
+		synctest.Wait()
+		if n := len(l.renewed); n == 0 || l.renewed[n-1].Before(hurried) {
+			t.Errorf("renewed at %v, but hurried at %v", l.renewed, hurried)
+		}
+		w.Drop(l)
+	})
+}
