@@ -1,6 +1,15 @@
 -- advance.lua: the fence of a grant. It is put in front of scripts and is no script by itself. It needs no other file, so it may
 -- stand before all of them.
 
+-- live_again has a fence key live for ttl ms once in each half of that, with the first grant; so after any grant it lives for half
+-- of it at least. Fences follow the clock: last, the one before, says when the grant before was. A key without an end keeps
+-- none: an RFencedLock made it so, and counts on from it however long lockd does not come by.
+local function live_again(key, ttl, last, fence)
+  local half = ttl * 500 -- in microseconds
+  if last and last - last % half == fence - fence % half then return end
+  if redis.call('PTTL', key) >= 0 then redis.call('PEXPIRE', key, ttl) end
+end
+
 -- advance_fence stores the next fence and returns it, or nil and an error reply: max(last + 1, now in microseconds). now is
 -- given as number and as text. The clock is nearly always ahead, so it is stored first, and the last fence is what was there
 -- before. Redis leaves a key of another type alone, and so this may be the first write of a script without a check before it.
@@ -19,8 +28,7 @@ local function advance_fence(key, ttl, now, text)
     redis.call('SET', key, before, 'KEEPTTL')
     return nil, {err = 'LOCKDKIND the fence key holds no fence'}
   end
-  local left = redis.call('PTTL', key) -- as in live_on
-  if left >= 0 and left < ttl / 2 then redis.call('PEXPIRE', key, ttl) end
+  live_again(key, ttl, last, now)
   if last < now then return now end
   redis.call('SET', key, string.format('%.0f', last + 1), 'KEEPTTL')
   return last + 1

@@ -49,8 +49,7 @@ local function next_fence(last)
   return math.max(last + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
 end
 
--- live_on has a fence key live on for ttl ms, or half of that at least. One without an end keeps none: an RFencedLock made
--- it so, and counts on from it however long lockd does not come by.
+-- live_on has a fence key live on for ttl ms, or half of that at least, when there is no new fence. See live_again.
 local function live_on(key, ttl)
   local left = redis.call('PTTL', key)
   if left >= 0 and left < ttl / 2 then redis.call('PEXPIRE', key, ttl) end
@@ -58,8 +57,9 @@ end
 
 -- keep_fence stores a fence.
 local function keep_fence(key, fence, ttl)
-  if redis.call('SET', key, string.format('%.0f', fence), 'KEEPTTL', 'GET') then
-    live_on(key, ttl)
+  local before = redis.call('SET', key, string.format('%.0f', fence), 'KEEPTTL', 'GET')
+  if before then
+    live_again(key, ttl, tonumber(before), fence)
   else
     redis.call('PEXPIRE', key, ttl)
   end

@@ -251,6 +251,36 @@ func TestUncontendedOperationsAreOneScriptEach(t *testing.T) {
 	}
 }
 
+// After each grant, of whatever kind, the fence key lives for half of its time at least.
+func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
+	srv := redistest.Start(t)
+	cfg := quick(srv)
+	cfg.FenceTTL = 600 * time.Millisecond
+	s, c := open(t, cfg), srv.Client()
+	check := func(what string, since time.Time) {
+		t.Helper()
+		left := c.PTTL(t.Context(), tokenKey("n")).Val()
+		if left+time.Since(since)+5*time.Millisecond < cfg.FenceTTL/2 { // Redis counts whole milliseconds
+			t.Errorf("after %s the fence key lives for %v, want %v at least", what, left, cfg.FenceTTL/2)
+		}
+	}
+	kinds := []lock.Kind{lock.Exclusive, lock.Exclusive, lock.Fair, lock.Write}
+	for i, begun := 0, time.Now(); time.Since(begun) < 4*cfg.FenceTTL && !t.Failed(); i++ {
+		k := kinds[i%len(kinds)]
+		at := time.Now()
+		g := acquire(t, s, kindClaim(k, "n", "o"))
+		check("a grant", at)
+		r := kindReturn(k, "n", "o", g.Fence)
+		r.Next = &lock.Successor{Owner: "heir", TTL: lease}
+		at = time.Now()
+		res, err := s.Release(t.Context(), r)
+		must(t, err)
+		check("a hand-over", at)
+		_, err = s.Release(t.Context(), kindReturn(k, "n", "heir", res.HandedOver))
+		must(t, err)
+	}
+}
+
 func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
 	srv := redistest.Start(t)
 	s, c := open(t, quick(srv)), srv.Client()
