@@ -20,10 +20,12 @@
 // # How a request passes
 //
 // verbs.go calls the script of the kind (calls.go says with what, keys.go on which keys) and reads what it answers. That
-// goes into one pipeline that all callers share (script.go, pipeline.go). Renew and Probe have connections of their own, so
+// goes into one pipeline that all callers share (script.go, pipeline.go, line.go). Acquisitions and releases of exclusive locks
+// (single.go) that wait there at the same time go as one script call (many.go). Renew and Probe have connections of their own, so
 // that load cannot starve them (renew.go, check.go). One connection hears all channels (listen.go, hub.go, hubconn.go).
 // errors.go says what each failure means.
 //
 // The scripts of a kind share what stands in front of them: plain.lua and fair.lua, rw.lua, semaphore.lua, all with
-// fence.lua. Those of the exclusive lock, acquire.lua and release.lua, do without, as each command counts there.
+// fence.lua. Those of the exclusive lock, acquire.lua, release.lua and many.lua, have the ordinary case (take.lua, free.lua) before
+// all that, as each command counts there.
 package redisstore
