@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -202,8 +203,7 @@ func (s *Session) endLocked(cause error, release bool) {
 		s.unwatchLocked(name)
 	}
 	b.noteEndLocked(s)
-	for i := len(s.list) - 1; i >= 0; i-- { // one that is over leaves the list, and the last one takes its place
-		l := s.list[i]
+	for _, l := range slices.Backward(s.list) { // one that is over leaves the list, and the last one takes its place
 		if release {
 			l.doLocked(func() { b.releaseAtEnd(l) })
 			continue

@@ -13,13 +13,13 @@ func TestEachLeaseEndsWithItsValidity(t *testing.T) {
 		w := newWatchdog(t)
 		r := rand.New(rand.NewPCG(1, 1))
 		c := &crew{ttl: 10 * time.Minute, heard: time.Now()}
-		any := func() time.Time {
+		later := func() time.Time {
 			scale := []time.Duration{time.Second, time.Minute, 3 * time.Hour}[r.IntN(3)]
 			return time.Now().Add(time.Millisecond + time.Duration(r.Int64N(int64(scale))))
 		}
 		var ls []*fake
 		for range 2000 {
-			l := &fake{crew: c, alone: true, until: any()}
+			l := &fake{crew: c, alone: true, until: later()}
 			ls = append(ls, l)
 			w.Keep(l, l.until)
 			time.Sleep(time.Millisecond)
@@ -29,7 +29,7 @@ func TestEachLeaseEndsWithItsValidity(t *testing.T) {
 			c.mu.Lock()
 			over := !l.lost.IsZero()
 			if !over {
-				l.until = any()
+				l.until = later()
 			}
 			until := l.until
 			c.mu.Unlock()
