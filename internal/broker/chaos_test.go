@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -166,6 +167,7 @@ func (c *chaos) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 }
 
 func (c *chaos) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
+	rs = slices.Clone(rs) // what is executed late is what was asked
 	answers, err := meet(ctx, c, func(ctx context.Context) ([]error, error) {
 		answers := make([]error, len(rs))
 		c.Store.Renew(ctx, rs, func(i int, err error) {

@@ -60,7 +60,7 @@ type Holds interface {
 	// Renew prolongs holds and calls done once for each, with its index, as soon as its outcome is known and
 	// possibly at the same time as others, before Renew returns. The error given to done is nil, or a *GoneError if
 	// the hold is not there. Renewing never brings a hold back. What other requests ask of the Store does not delay
-	// it, unless TTL is 0.
+	// it, unless TTL is 0. The caller uses rs again once Renew has returned, also if a command is executed later.
 	Renew(ctx context.Context, rs []Renewal, done func(i int, err error))
 
 	// Extend is Renew for one hold, at the wish of a client. It shares its way to the Store with all other requests, so
