@@ -100,8 +100,9 @@ func (b *Broker) Probed(identity string, err error) { b.probed(identity, err) }
 // Shared are the mutexes that all names and sessions share.
 func (b *Broker) Shared() map[string]*sync.Mutex { return map[string]*sync.Mutex{"Broker.mu": &b.mu} }
 
-// Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity.
-func (s *Session) Soonest() (told time.Time, auto map[string]time.Time) {
+// Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity. One
+// that is doubtful is not known to be renewed, because a repeated release of one of its holds may come late.
+func (s *Session) Soonest() (told time.Time, auto map[string]time.Time, doubtful bool) {
 	s.b.mu.Lock()
 	defer s.b.mu.Unlock()
 	auto = make(map[string]time.Time)
@@ -112,6 +113,7 @@ func (s *Session) Soonest() (told time.Time, auto map[string]time.Time) {
 		if at, there := auto[l.name]; !there || l.autoUntilLocked().Before(at) {
 			auto[l.name] = l.autoUntilLocked()
 		}
+		doubtful = doubtful || l.lateReturn && l.autoLevel() > 1
 	}
-	return s.soonestLocked(), auto
+	return s.soonestLocked(), auto, doubtful
 }

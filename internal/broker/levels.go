@@ -58,12 +58,20 @@ func (l *Lease) autoLevel() uint32 {
 	return 0
 }
 
-// autoUntilLocked is the end of the validity of what is renewed.
+// autoUntilLocked is until when the lock lasts while the hold that is renewed is not given back: so long last the older ones
+// as well.
 func (l *Lease) autoUntilLocked() time.Time {
-	if at := l.autoLevel(); at > 0 {
-		return l.levels[at-1].until
+	at := l.autoLevel()
+	if at == 0 {
+		return l.until
 	}
-	return l.until
+	until := l.levels[at-1].until
+	for _, older := range l.levels[:at-1] {
+		if older.until.After(until) {
+			until = older.until
+		}
+	}
+	return until
 }
 
 // stretchLocked prolongs the validity after a store call that set at least this TTL, for one of several holds or for the
