@@ -16,10 +16,18 @@ func visits() int {
 	return 2000
 }
 
+// sleepOfWriters is the TTL where Redisson writes. A waiter of Redisson may sleep for so long: it may miss the message of a
+// writer of Redisson that leaves.
+const sleepOfWriters = long / 3
+
 func TestBothExcludeEachOther(t *testing.T) {
 	for _, k := range []kind{plain, fenced, fair, write, semaphore} {
 		t.Run(k.name, func(t *testing.T) {
-			s := newStage(t, long)
+			ttl := long
+			if k.name == write.name {
+				ttl = sleepOfWriters
+			}
+			s := newStage(t, ttl)
 			s.prepare(k, "room")
 			r := newRoom(t, 1)
 			cs := s.dialAll()
@@ -33,7 +41,7 @@ func TestBothExcludeEachOther(t *testing.T) {
 }
 
 func TestWritersExcludeReadersOfBothSides(t *testing.T) {
-	s := newStage(t, long/3) // for as long a waiter of Redisson may sleep that missed the message of a writer of Redisson
+	s := newStage(t, sleepOfWriters)
 	r := newRoom(t, 1)
 	cs := s.dialAll()
 	began := time.Now()
