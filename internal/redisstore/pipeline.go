@@ -55,6 +55,7 @@ type pipeline struct {
 	largeSent bool  // a batch of large ones is under way
 	largeLast bool  // the last batch taken was one
 	up        int   // connections there are
+	busy      int   // batches under way
 	why       error // there is none
 	closed    bool
 }
@@ -65,6 +66,7 @@ type lanes struct {
 	senders int
 	most    int                  // commands in a batch
 	weigh   bool                 // whether costs count; else all are alike
+	spread  bool                 // whether what waits is shared out among the senders that are free, so that a slow one delays little
 	gather  func([]job) []packet // of singles; nil if there are none
 }
 
@@ -198,10 +200,19 @@ type batch struct {
 	large bool
 }
 
-// take returns the next batch. Probes go first: how much there is to renew must not decide whether Redis is there. Of large and small ones that wait, none goes twice in a row before the other.
+// take returns the next batch. Probes go first: how much there is to renew must not decide whether Redis is there. Of large
+// and small ones that wait, none goes twice in a row before the other.
 func (p *pipeline) take() batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	b := p.takeLocked()
+	if len(b.jobs) > 0 {
+		p.busy++
+	}
+	return b
+}
+
+func (p *pipeline) takeLocked() batch {
 	if len(p.probes) > 0 {
 		return batch{p.probes.cut(p.most), false}
 	}
@@ -210,16 +221,21 @@ func (p *pipeline) take() batch {
 		p.largeSent = true
 		return batch{p.large.cut(p.most), true}
 	}
-	return batch{p.small.cut(p.most), false}
+	most := p.most
+	if free := p.up - p.busy; p.spread && free > 1 {
+		most = min(most, (len(p.small)+free-1)/free)
+	}
+	return batch{p.small.cut(most), false}
 }
 
 // taken is called when a batch is not under way any more. What was not sent goes in front of its line.
 func (p *pipeline) taken(b batch, notSent []job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
 	if len(notSent) == 0 && !b.large {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if b.large {
 		p.largeSent = false
 	}

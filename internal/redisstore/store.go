@@ -85,7 +85,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Regis
 	usual := cfg.dialer(*o, "lockd", t)
 	usual.texts, usual.hook = s.scripts.texts(), cfg.hook
 	s.shared = newPipeline(usual, lanes{timeout: s.opTimeout, senders: senders, most: maxBatch, weigh: true, gather: s.gather})
-	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), lanes{timeout: s.opTimeout, senders: cfg.PoolSize, most: maxSteady})
+	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), lanes{timeout: s.opTimeout, senders: cfg.PoolSize, most: maxSteady, spread: true})
 	s.hub = newHub(cfg.hearingClient(*o, &s.hearer), cfg, s.log, m)
 	s.scout = newScout(cfg.dialer(*o, "lockd-see", t), s)
 	if err := s.firstCheck(ctx); err != nil {
