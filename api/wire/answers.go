@@ -2,7 +2,6 @@ package wire
 
 import (
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -64,32 +63,14 @@ func readResponses(b []byte, m *lockdv1.SessionResponse) bool {
 		case 1:
 			m.RequestId = r.number(t)
 		case 22:
-			batch := &lockdv1.ResponseBatch{}
-			m.Message = &lockdv1.SessionResponse_Batch{Batch: batch}
-			r.odd = !readResponseBatch(r.bytes(t), batch) || r.odd
+			all, ok := readBatch(r.bytes(t), new(Answers).read)
+			m.Message = &lockdv1.SessionResponse_Batch{Batch: &lockdv1.ResponseBatch{Responses: all}}
+			r.odd = !ok || r.odd
 		default:
 			a.readArm(&r, m, n, t, 1)
 		}
 	}
 	return !r.odd
-}
-
-func readResponseBatch(b []byte, batch *lockdv1.ResponseBatch) bool {
-	all, ok := entries(b)
-	if !ok || len(all) == 0 {
-		return ok
-	}
-	var a Answers
-	messages := make([]lockdv1.SessionResponse, len(all))
-	batch.Responses = make([]*lockdv1.SessionResponse, len(all))
-	for i, entry := range all {
-		m := &messages[i]
-		batch.Responses[i] = m
-		if !a.read(entry, m, len(all)-i) && proto.Unmarshal(entry, m) != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // read reads an answer that is no batch.

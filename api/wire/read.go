@@ -117,6 +117,26 @@ func entries(b []byte) (all [][]byte, ok bool) {
 	return all, true
 }
 
+// readBatch reads the messages of a batch. read is told how many are left; package proto reads what it does not.
+func readBatch[M any, P interface {
+	*M
+	proto.Message
+}](b []byte, read func(b []byte, m P, left int) bool) (batch []P, ok bool) {
+	all, ok := entries(b)
+	if !ok || len(all) == 0 {
+		return nil, ok
+	}
+	messages := make([]M, len(all))
+	batch = make([]P, len(all))
+	for i, entry := range all {
+		batch[i] = &messages[i]
+		if !read(entry, batch[i], len(all)-i) && proto.Unmarshal(entry, batch[i]) != nil {
+			return nil, false
+		}
+	}
+	return batch, true
+}
+
 type (
 	acquireSlot struct {
 		arm     lockdv1.SessionRequest_Acquire
@@ -141,32 +161,14 @@ func readRequests(b []byte, m *lockdv1.SessionRequest) bool {
 		case 1:
 			m.RequestId = r.number(t)
 		case 11:
-			batch := &lockdv1.RequestBatch{}
-			m.Message = &lockdv1.SessionRequest_Batch{Batch: batch}
-			r.odd = !readRequestBatch(r.bytes(t), batch) || r.odd
+			all, ok := readBatch(r.bytes(t), new(requestSlabs).read)
+			m.Message = &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: all}}
+			r.odd = !ok || r.odd
 		default:
 			s.readArm(&r, m, n, t, 1)
 		}
 	}
 	return !r.odd
-}
-
-func readRequestBatch(b []byte, batch *lockdv1.RequestBatch) bool {
-	all, ok := entries(b)
-	if !ok || len(all) == 0 {
-		return ok
-	}
-	var s requestSlabs
-	messages := make([]lockdv1.SessionRequest, len(all))
-	batch.Requests = make([]*lockdv1.SessionRequest, len(all))
-	for i, entry := range all {
-		m := &messages[i]
-		batch.Requests[i] = m
-		if !s.read(entry, m, len(all)-i) && proto.Unmarshal(entry, m) != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // read reads a request that is no batch.
