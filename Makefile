@@ -31,7 +31,7 @@ run: ## run lockd with its leases in memory: nothing to install. PORT=7450 if an
 	@echo 'Try it in another terminal, in this directory:'
 	@echo "  bin/lockctl --addr 127.0.0.1:$(PORT) exec door -- sh -c 'echo holding \$$LOCKD_NAME; sleep 30'"
 	@echo '  bin/lockctl --addr 127.0.0.1:$(PORT) inspect door'
-	@exec bin/lockd --listen :$(PORT) --ops-listen :$(word 2,$(RUN_PORTS)) --admin-listen 127.0.0.1:$(word 3,$(RUN_PORTS))
+	@exec bin/lockd --listen 127.0.0.1:$(PORT) --ops-listen 127.0.0.1:$(word 2,$(RUN_PORTS)) --admin-listen 127.0.0.1:$(word 3,$(RUN_PORTS))
 
 # bench/ is a module of its own, so that what lockd is compared with never becomes a dependency of lockd. Its code is
 # kept compiling and clean all the same.
@@ -52,7 +52,39 @@ inspect:
 
 .PHONY: test
 test: inspect ## the whole suite, as CI runs it
+	@scripts/servers
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+	$(test_oldest_and_newest)
+
+# What the store's tests run over, besides the redis-server of this machine. scripts/servers fetches them.
+SERVERS ?= redis-6.2 redis-8.0 valkey-8.1
+FAULTS := LostReplies|RedisIsAway|RedisStaysAway|LostData|ScriptFlush|AMob
+
+.PHONY: test-servers
+test-servers: ## run the tests of the Redis store, and some with faults, over each of SERVERS: half an hour
+	@scripts/ensure cc java
+	@scripts/servers
+	for server in $(SERVERS); do \
+		echo "== $$server"; export LOCKD_TEST_REDIS_SERVER='$(CURDIR)/.cache/servers/'$$server; \
+		$(GO) test -race -timeout $(TEST_TIMEOUT) ./internal/redistest ./internal/redisstore/...; \
+		$(GO) test -timeout $(TEST_TIMEOUT) -run '$(FAULTS)' ./test/e2e; done
+
+# The same in short, at the same time: the tests mostly wait.
+define test_oldest_and_newest
+	jobs=(); for server in redis-6.2 valkey-8.1; do \
+		LOCKD_TEST_REDIS_SERVER='$(CURDIR)/.cache/servers/'$$server LOCKD_STEPS=20000 $(GO) test -race -timeout $(TEST_TIMEOUT) \
+			-run 'TestContract/Plain|TestScriptsAgree|AsRedissonExpects|ToldByRedis' ./internal/redisstore & jobs+=($$!); done; \
+	for job in "$${jobs[@]}"; do wait $$job; done
+endef
+
+# For how long things fail in each topology, and what chooses them; 0 = any.
+LENGTH ?= 60s
+SEED ?= 0
+
+.PHONY: test-faults
+test-faults: ## have 16 clients use locks while everything fails, over each topology. LENGTH=10m SEED=7
+	@scripts/ensure cc redis
+	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -length $(LENGTH) -seed $(SEED)
 
 .PHONY: check
 check: inspect ## before a commit: the same with the short tests only

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/api/wire"
 )
 
 // The HTTP/2 settings of lockd, in internal/grpcapi/server.go.
@@ -24,7 +25,7 @@ const (
 	ioBuffer     = 8 << 10
 )
 
-// echo answers each Acquire with a Granted that is as long as lockd's, and does nothing else.
+// echo answers each Acquire and each Release with messages that are as long as lockd's, and does nothing else.
 type echo struct {
 	lockdv1.UnimplementedSessionServiceServer
 }
@@ -36,13 +37,18 @@ func (echo) Session(stream lockdv1.SessionService_SessionServer) error {
 		if err != nil {
 			return nil //nolint:nilerr // the client has left
 		}
-		if err := stream.Send(granted(m)); err != nil {
+		if err := stream.Send(answerTo(m)); err != nil {
 			return err
 		}
 	}
 }
 
-func granted(m *lockdv1.SessionRequest) *lockdv1.SessionResponse {
+func answerTo(m *lockdv1.SessionRequest) *lockdv1.SessionResponse {
+	if m.GetRelease() != nil {
+		return &lockdv1.SessionResponse{RequestId: m.GetRequestId(), Message: &lockdv1.SessionResponse_Released{
+			Released: &lockdv1.Released{},
+		}}
+	}
 	hold := &lockdv1.Hold{
 		Name: m.GetAcquire().GetName(), Kind: m.GetAcquire().GetKind(), Fence: uint64(time.Now().UnixMicro()), AcquiredBy: m.GetRequestId(),
 	}
@@ -61,7 +67,7 @@ func serveEcho() error {
 		return err
 	}
 	s := grpc.NewServer(grpc.StaticStreamWindowSize(streamWindow), grpc.StaticConnWindowSize(connWindow),
-		grpc.ReadBufferSize(ioBuffer), grpc.WriteBufferSize(ioBuffer))
+		grpc.ReadBufferSize(ioBuffer), grpc.WriteBufferSize(ioBuffer), grpc.ForceServerCodecV2(wire.New()))
 	lockdv1.RegisterSessionServiceServer(s, echo{})
 	fmt.Println(lis.Addr())
 	return s.Serve(lis)
@@ -95,29 +101,71 @@ func startEcho() (*process, error) {
 	return p, nil
 }
 
-// echoing is a locker whose lock is one message to the echo server and its answer.
-func echoing(server *process) func(env, int) (locker, error) {
+// echoing has an echo server of its own and some connections to it. A lock is one message and its answer, an unlock another.
+type echoing struct {
+	server  *process
+	conns   []*grpc.ClientConn
+	streams []lockdv1.SessionService_SessionClient
+	ids     []uint64
+}
+
+// echoWith is an echo server with as many connections, for as many callers.
+func echoWith(connections int) func(env, int) (locker, error) {
 	return func(env, int) (locker, error) {
-		conn, err := grpc.NewClient(server.addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow))
+		server, err := startEcho()
 		if err != nil {
 			return nil, err
 		}
-		stream, err := lockdv1.NewSessionServiceClient(conn).Session(context.Background())
-		if err != nil {
-			_ = conn.Close()
-			return nil, err
-		}
-		var id uint64
-		return funcs{closeFunc: func() { _ = conn.Close() }, lockFunc: func(_ context.Context, _ int, name string) (unlockFunc, error) {
-			id++
-			err := stream.Send(&lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Acquire{
-				Acquire: &lockdv1.Acquire{Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE},
-			}})
-			if err == nil {
-				_, err = stream.Recv()
+		e := &echoing{server: server, ids: make([]uint64, connections)}
+		for range connections {
+			if err := e.dial(); err != nil {
+				e.close()
+				return nil, err
 			}
-			return func(context.Context) error { return nil }, err
-		}}, nil
+		}
+		return e, nil
 	}
+}
+
+func (e *echoing) dial() error {
+	conn, err := grpc.NewClient(e.server.addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithStaticStreamWindowSize(streamWindow), grpc.WithStaticConnWindowSize(connWindow))
+	if err != nil {
+		return err
+	}
+	e.conns = append(e.conns, conn)
+	stream, err := lockdv1.NewSessionServiceClient(conn).Session(context.Background(), grpc.ForceCodecV2(wire.New()))
+	e.streams = append(e.streams, stream)
+	return err
+}
+
+func (e *echoing) lock(_ context.Context, caller int, name string) (unlockFunc, error) {
+	err := e.ask(caller, &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Acquire{
+		Acquire: &lockdv1.Acquire{Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE},
+	}})
+	return func(context.Context) error {
+		return e.ask(caller, &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Release{
+			Release: &lockdv1.Release{Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Fence: uint64(time.Now().UnixMicro())},
+		}})
+	}, err
+}
+
+func (e *echoing) ask(caller int, m *lockdv1.SessionRequest) error {
+	e.ids[caller]++
+	m.RequestId = e.ids[caller]
+	if err := e.streams[caller].Send(m); err != nil {
+		return err
+	}
+	_, err := e.streams[caller].Recv()
+	return err
+}
+
+// serves is the process in lockd's place.
+func (e *echoing) serves() *process { return e.server }
+
+func (e *echoing) close() {
+	for _, c := range e.conns {
+		_ = c.Close()
+	}
+	e.server.kill()
 }

@@ -30,6 +30,7 @@ type plan struct {
 	floorTurns int
 	floorRun   time.Duration // of one step in one turn
 	peers      *regexp.Regexp
+	profiles   string // a directory for CPU profiles, or empty
 }
 
 // chosen are those that were asked for.
@@ -68,10 +69,14 @@ func run(args []string) error {
 	isQuick := flags.Bool("quick", false, "a smoke test: the numbers mean little")
 	within := flags.Duration("timeout", 10*time.Minute, "give up after this time")
 	peers := flags.String("peers", "", "only peers whose `name` this regular expression matches, such as ^lockd,")
+	profiles := flags.String("profiles", "", "write CPU profiles of lockd and of its callers into this `directory`, from one long round")
 	_ = flags.Parse(args) // it exits
 	p := full
 	if *isQuick {
 		p = quick
+	}
+	if *profiles != "" {
+		p.profiles, p.rounds, p.run = *profiles, 1, profiledRun
 	}
 	var err error
 	if p.peers, err = regexp.Compile(*peers); err != nil {
@@ -101,7 +106,7 @@ func compare(ctx context.Context, p plan) error {
 		return err
 	}
 	defer program.remove()
-	lockd, err := program.start(redis.addr)
+	lockd, err := program.start(redis.addr, fmt.Sprintf("LOCKD_OPS_PPROF=%t", p.profiles != ""))
 	if err != nil {
 		return err
 	}
@@ -127,7 +132,7 @@ func compare(ctx context.Context, p plan) error {
 		return err
 	}
 	printHot(hot)
-	return nil
+	return compareTopologies(ctx, e, program, p)
 }
 
 // compareAlone measures what nobody has to wait for.
@@ -137,6 +142,7 @@ func compareAlone(ctx context.Context, e env, p plan) error {
 		return fmt.Errorf("the floor: %w", err)
 	}
 	printFloor(rows)
+	sum := summary{floor: rows, pairs: make(map[int][]peerPairs)}
 	var redisson *redisson
 	missing := "not asked for"
 	if p.peers.MatchString(redissonName) {
@@ -154,11 +160,12 @@ func compareAlone(ctx context.Context, e env, p plan) error {
 			return err
 		}
 		printPairs("Lock + unlock, each caller with a name of its own", callers, results)
+		sum.pairs[callers] = results
 	}
-	results, err := comparePairs(ctx, e, p, sharedPeers(), manyCallers)
-	if err != nil {
+	if sum.kinds, err = comparePairs(ctx, e, p, sharedPeers(), manyCallers); err != nil {
 		return err
 	}
-	printPairs("Kinds of locks, one session of lockd", manyCallers, results)
+	printPairs("Kinds of locks, one session of lockd", manyCallers, sum.kinds)
+	sum.print()
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	metric "runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ import (
 // pairPeers are compared on names that nobody else wants.
 func pairPeers(callers int) []peer {
 	peers := []peer{
-		{"lockd, 1 session", ours, 4, lockdWith(1)},
+		{oneSession, ours, 4, lockdWith(1)},
 		{"lockd, 8 sessions", ours, 4, lockdWith(8)},
 		{"redislock", library, 4, redislockOn(pooled, redislock.NoRetry)},
 		{"redislock, on AutoPipeline", tuned, 4, redislockOn(pipelined, redislock.NoRetry)},
@@ -34,11 +35,24 @@ func pairPeers(callers int) []peer {
 		{"lockd's scripts, AutoPipeline", floor, 4, directly(pipelined)},
 	}
 	if callers == manyCallers {
-		apart := peer{fmt.Sprintf("lockd, %d sessions", manyCallers), ours, 4, lockdWith(manyCallers)}
-		peers = slices.Insert(peers, 2, apart)
+		peers = slices.Insert(peers, 2, peer{manySessions, ours, 4, lockdWith(manyCallers)})
+	}
+	if callers == 1 || callers == manyCallers {
+		peers = append(peers, peer{fmt.Sprintf(echoName, callers), echoed, 0, echoWith(callers)})
 	}
 	return peers
 }
+
+// The names of peers that the summary asks for.
+const (
+	oneSession = "lockd, 1 session"
+	echoName   = "gRPC echo, connections: %d"
+	ownNames   = "exclusive, own names"
+	oneRead    = "readers of one name"
+	onePool    = "one semaphore"
+)
+
+var manySessions = fmt.Sprintf("lockd, %d sessions", manyCallers)
 
 // manyCallers are measured on one session, and each on a session of its own.
 const manyCallers = 256
@@ -48,7 +62,8 @@ type pairResult struct {
 	pairs    int
 	rate     float64 // pairs per second, of all callers
 	p50, p99 time.Duration
-	cpu      usage // of a pair
+	cpu      usage   // of a pair
+	allocs   float64 // of a pair, in the process of the callers, if it is this one
 }
 
 // peerPairs are the runs of one peer.
@@ -57,12 +72,12 @@ type peerPairs struct {
 	runs []pairResult
 }
 
-// sharedPeers are lockd's kinds that many hold at once, beside names that nobody else wants.
+// sharedPeers are lockd's kinds that many hold at once, beside names that nobody else wants. For one name much is done once for many.
 func sharedPeers() []peer {
 	return []peer{
-		{"exclusive, own names", ours, 4, lockdWith(1)},
-		{"readers of one name", ours, 4, onOneName(lockdWith(1, client.As(client.Read)))},
-		{"one semaphore", ours, 4, onOneName(lockdWith(1, client.Permits(1, 2*manyCallers)))},
+		{ownNames, ours, 4, lockdWith(1)},
+		{oneRead, ours, 3, onOneName(lockdWith(1, client.As(client.Read)))},
+		{onePool, ours, 2, onOneName(lockdWith(1, client.Permits(1, 2*manyCallers)))},
 	}
 }
 
@@ -131,7 +146,13 @@ func runPairs(ctx context.Context, e env, p plan, peer peer, callers int) (pairR
 	if err != nil {
 		return pairResult{}, err
 	}
-	r, err := measurePairs(ctx, e, l, p.run, callers)
+	measure := func() (pairResult, error) { return measurePairs(ctx, e, l, p.run, callers) }
+	var r pairResult
+	if p.profiles != "" && peer.kind == ours {
+		r, err = e.profiled(p.profiles, fmt.Sprintf("%d callers, %s", callers, peer.name), measure)
+	} else {
+		r, err = measure()
+	}
 	if err != nil {
 		return pairResult{}, err
 	}
@@ -148,17 +169,29 @@ func measurePairs(ctx context.Context, e env, l locker, run time.Duration, calle
 	if other, ok := l.(runner); ok {
 		pid, pairs = other.pid(), func() (pairResult, error) { return other.pairs(run, callers) }
 	}
+	if s, ok := l.(server); ok {
+		e.lockd = []*process{s.serves()}
+	}
 	before, err := e.usage(pid)
 	if err != nil {
 		return pairResult{}, err
 	}
+	mallocs := allocations()
 	r, err := pairs()
 	if err != nil {
 		return pairResult{}, err
 	}
 	after, err := e.usage(pid)
 	r.cpu = after.since(before, r.pairs)
+	r.allocs = float64(allocations()-mallocs) / float64(max(r.pairs, 1))
 	return r, err
+}
+
+// allocations is how many there were in this process.
+func allocations() uint64 {
+	sample := []metric.Sample{{Name: "/gc/heap/allocs:objects"}}
+	metric.Read(sample)
+	return sample[0].Value.Uint64()
 }
 
 // commands is how many commands Redis has run, those of scripts included. What a peer claims is checked against it.

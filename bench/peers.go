@@ -41,6 +41,7 @@ const (
 	tuned               // a library on go-redis AutoPipeline, which its documentation does not mention
 	floor               // lockd's scripts without lockd: no waiting, no renewal, no word of a loss
 	java                // Redisson, whose layout lockd shares
+	echoed              // gRPC alone: a server that only answers
 )
 
 // locker is an open peer. lock waits for a name and returns how to give it back; caller is who asks, from 0.
@@ -54,6 +55,9 @@ type runner interface {
 	pairs(run time.Duration, callers int) (pairResult, error)
 	pid() int
 }
+
+// server is a locker with a process of its own in lockd's place.
+type server interface{ serves() *process }
 
 // unlockFunc gives a lock back.
 type unlockFunc func(ctx context.Context) error
@@ -190,19 +194,24 @@ func redsyncOn(dial func(e env, callers int) (redsyncredis.Pool, func(), error))
 		if err != nil {
 			return nil, err
 		}
-		rs := redsync.New(pool)
-		return funcs{closeFunc: closeIt, lockFunc: func(ctx context.Context, _ int, name string) (unlockFunc, error) {
-			m := rs.NewMutex(name, redsync.WithExpiry(leaseTTL))
-			for {
-				err := m.LockContext(ctx)
-				if err == nil {
-					return func(ctx context.Context) error { _, err := m.UnlockContext(ctx); return err }, nil
-				}
-				var taken *redsync.ErrTaken
-				if ctx.Err() != nil || !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed) {
-					return nil, err
-				}
-			}
-		}}, nil
+		return redsyncWith([]redsyncredis.Pool{pool}, closeIt), nil
 	}
+}
+
+// redsyncWith is redsync on some pools, one for each master.
+func redsyncWith(pools []redsyncredis.Pool, closeAll func()) locker {
+	rs := redsync.New(pools...)
+	return funcs{closeFunc: closeAll, lockFunc: func(ctx context.Context, _ int, name string) (unlockFunc, error) {
+		m := rs.NewMutex(name, redsync.WithExpiry(leaseTTL))
+		for {
+			err := m.LockContext(ctx)
+			if err == nil {
+				return func(ctx context.Context) error { _, err := m.UnlockContext(ctx); return err }, nil
+			}
+			var taken *redsync.ErrTaken
+			if ctx.Err() != nil || !errors.As(err, &taken) && !errors.Is(err, redsync.ErrFailed) {
+				return nil, err
+			}
+		}
+	}}
 }

@@ -72,8 +72,8 @@ func (p *process) stop() {
 	p.cleanup()
 }
 
-// startRedis starts a server that keeps nothing on disk.
-func startRedis(ctx context.Context) (*process, error) {
+// startRedis starts a server that keeps nothing on disk, with further arguments.
+func startRedis(ctx context.Context, args ...string) (*process, error) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		return nil, errors.New("redis-server is not in PATH: install Redis 6.2 or newer")
 	}
@@ -85,8 +85,10 @@ func startRedis(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("redis-server", "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no",
-		"--dir", dir, "--daemonize", "no", "--loglevel", "warning")
+	all := append([]string{
+		"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", dir, "--daemonize", "no", "--loglevel", "warning",
+	}, args...)
+	cmd := exec.Command("redis-server", all...)
 	p, err := launch(cmd, func() { _ = os.RemoveAll(dir) })
 	if err != nil {
 		return nil, fmt.Errorf("start redis-server: %w", err)
@@ -141,8 +143,13 @@ func (p *program) remove() { _ = os.RemoveAll(p.dir) }
 
 // start starts a replica on free ports with the given Redis. Settings are variables such as LOCKD_SESSION_TTL=30s.
 func (p *program) start(redisAddr string, settings ...string) (*process, error) {
-	cmd := exec.Command(p.path, "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--redis", redisAddr,
-		"--log-format", "json")
+	return p.launch([]string{"--redis", redisAddr}, settings...)
+}
+
+// launch is start for any topology, which the flags say.
+func (p *program) launch(where []string, settings ...string) (*process, error) {
+	all := append([]string{"--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--log-format", "json"}, where...)
+	cmd := exec.Command(p.path, all...)
 	cmd.Env = append(os.Environ(), settings...)
 	log, err := cmd.StderrPipe()
 	if err != nil {

@@ -47,22 +47,15 @@ func printPairs(what string, callers int, results []peerPairs) {
 	if len(results) == 0 {
 		return
 	}
-	rate := func(p peerPairs) float64 { return median(rates(p)) }
-	var documented, fastest float64 // among the libraries
-	for _, p := range results {
-		switch p.peer.kind {
-		case library:
-			documented = max(documented, rate(p))
-			fastest = max(fastest, rate(p))
-		case tuned:
-			fastest = max(fastest, rate(p))
-		case ours, floor, java: // are compared
-		}
-	}
+	documented, redisson := fastest(results, library), fastest(results, java)
+	best := max(documented, fastest(results, tuned))
 	fmt.Printf("\n%s, callers: %d, median of %d rounds; CPU in us per pair\n\n", what, callers, len(results[0].runs))
 	head := []string{"peer", "pairs/s", "least-most", "p50", "p99", "CPU Redis", "CPU lockd", "CPU client"}
 	if documented > 0 {
 		head = append(head, "/ best library", "/ best tuned")
+	}
+	if redisson > 0 {
+		head = append(head, "/ Redisson")
 	}
 	t := newTable(head...)
 	for _, p := range results {
@@ -72,11 +65,27 @@ func printPairs(what string, callers int, results []peerPairs) {
 		}
 		cells := pairCells(p)
 		if documented > 0 {
-			cells = append(cells, ratio(rate(p)/documented), ratio(rate(p)/fastest))
+			cells = append(cells, ratio(rate(p)/documented), ratio(rate(p)/best))
+		}
+		if redisson > 0 {
+			cells = append(cells, ratio(rate(p)/redisson))
 		}
 		t.add(cells...)
 	}
 	t.print()
+}
+
+// rate is how many pairs per second a peer made.
+func rate(p peerPairs) float64 { return median(rates(p)) }
+
+// fastest is the greatest rate of the peers of a kind, 0 if there are none.
+func fastest(results []peerPairs, of kind) (most float64) {
+	for _, p := range results {
+		if p.peer.kind == of && len(p.runs) > 0 {
+			most = max(most, rate(p))
+		}
+	}
+	return most
 }
 
 // pairCells are the columns of any table of pairs.
@@ -84,7 +93,7 @@ func pairCells(p peerPairs) []string {
 	took := func(of func(pairResult) time.Duration) time.Duration { return medianOf(p.runs, of) }
 	rates := rates(p)
 	lockd := "-"
-	if p.peer.kind == ours {
+	if p.peer.kind == ours || p.peer.kind == echoed {
 		lockd = micros(took(func(r pairResult) time.Duration { return r.cpu.lockd }))
 	}
 	return []string{

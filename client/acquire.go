@@ -16,11 +16,11 @@ import (
 
 // request is what one Lock or LockAll asks for, or its Try.
 type request struct {
-	acquire  lockdv1.Acquire
-	bounded  bool          // whether wait counts
-	wait     time.Duration // 0 = try once
-	until    instant       // when wait ends
-	answerBy instant       // when the answer of the server must have come, 0 = that does not matter
+	acquire  lockdv1.Acquire // is not changed any more once it was sent
+	bounded  bool            // whether wait counts
+	wait     time.Duration   // 0 = try once
+	until    instant         // when wait ends
+	answerBy instant         // when the answer of the server must have come, 0 = that does not matter
 	onQueued func(position int)
 	first    acquireCall // its first sending
 }
@@ -100,14 +100,13 @@ func (r *request) holds() iter.Seq[holdKey] {
 // call is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
 // earlier one may still be under way.
 func (r *request) call(left time.Duration) *acquireCall {
-	c := &r.first
+	c, a := &r.first, &r.acquire
 	if c.call.request != nil {
-		c = &acquireCall{}
+		c, a = &acquireCall{}, &lockdv1.Acquire{}
+		a.Name, a.Kind, a.Holder = r.acquire.GetName(), r.acquire.GetKind(), r.acquire.GetHolder()
+		a.Permits, a.Limit, a.Items = r.acquire.GetPermits(), r.acquire.GetLimit(), r.acquire.GetItems()
+		a.Lease, a.Annotation = r.acquire.GetLease(), r.acquire.GetAnnotation()
 	}
-	a := &c.acquire
-	a.Name, a.Kind, a.Holder = r.acquire.GetName(), r.acquire.GetKind(), r.acquire.GetHolder()
-	a.Permits, a.Limit, a.Items = r.acquire.GetPermits(), r.acquire.GetLimit(), r.acquire.GetItems()
-	a.Lease, a.Annotation = r.acquire.GetLease(), r.acquire.GetAnnotation()
 	if r.bounded {
 		a.Wait = durationpb.New(left)
 	}

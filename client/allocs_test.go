@@ -14,7 +14,7 @@ const (
 	hotCallers = 64
 	// mostAllocs and mostAllocsAlone are how often a client, with gRPC, may allocate for a pair: with that many callers, and
 	// with one.
-	mostAllocs      = 20
+	mostAllocs      = 15
 	mostAllocsAlone = 33
 )
 

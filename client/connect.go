@@ -264,6 +264,7 @@ func (s *session) begin(m *lockdv1.SessionResponse) error {
 	if s.ttl <= 0 || s.interval <= 0 {
 		return errBadHeartbeat
 	}
+	s.heardID = s.nextID
 	s.heard.Store(int64(s.client.now()))
 	s.quiet = time.AfterFunc(s.ttl, s.listen)
 	return nil

@@ -456,3 +456,37 @@ func TestWatchIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestAHeartbeatIsSentEarlyWhenTheValidityIsShort has a server answer one heartbeat with a validity that would end soon after the
+// next one: a lease was not renewed in time. What it tells a little later counts before the locks are given up.
+func TestAHeartbeatIsSentEarlyWhenTheValidityIsShort(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		c := f.dial(t)
+		start := time.Now()
+		var mu sync.Mutex
+		var at []time.Duration
+		f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
+			b := r.GetHeartbeat()
+			if b == nil {
+				return false
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			at = append(at, time.Since(start))
+			valid := 20 * time.Second
+			if len(at) == 2 {
+				valid = 14 * time.Second
+			}
+			s.send(0, &lockdv1.HeartbeatAck{SentId: b.GetSentId(), ValidFor: durationpb.New(valid)})
+			return true
+		})
+		mustLock(t, c, "n")
+		time.Sleep(31 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
+		want := []time.Duration{10 * time.Second, 20 * time.Second, 22500 * time.Millisecond, 30 * time.Second}
+		if !slices.Equal(at, want) {
+			t.Errorf("heartbeats after %v, want %v", at, want)
+		}
+	})
+}

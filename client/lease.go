@@ -78,7 +78,7 @@ func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err erro
 	if err := l.asked(ctx, verb, a); err != nil {
 		return 0, err
 	}
-	left = a.response.GetReleased().GetRemaining()
+	left = a.left
 	if left == 0 { // a server that cannot do that gave all back
 		l.session.giveBack(l, &call{request: l.releaseRequest()})
 		return 0, l.fail(verb, fmt.Errorf("%w: all permits were given back", ErrUnsupported))

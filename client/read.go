@@ -8,25 +8,31 @@ import (
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/api/wire"
 )
 
 var errWrongGrant = fmt.Errorf("%w: a grant of more or less than was asked for", errProtocol)
 
 // read hears the server until the stream ends, then ends the session.
 func (s *session) read() {
+	var m wire.Response
 	for {
-		m, err := s.stream.Recv()
-		if err != nil {
+		if err := s.stream.RecvMsg(&m); err != nil {
 			s.client.sessionOver(s, s.why(err))
 			return
 		}
 		s.heard.Store(int64(s.client.now()))
 		s.late.Store(false)
 		s.mu.Lock()
-		s.handleLocked(m)
-		after := s.after
-		s.after = nil
+		s.handleLocked(&m.SessionResponse)
+		answers, after := s.answers, s.after
+		s.answers, s.after = answers[:0], nil
 		s.mu.Unlock()
+		m.Free()
+		for _, a := range answers { // without mu, which those who are woken want
+			a.to <- a.answer
+		}
+		clear(answers)
 		for _, f := range after {
 			f()
 		}
@@ -88,15 +94,18 @@ func (s *session) queuedLocked(c *call, q *lockdv1.Queued) {
 
 // answerLocked gives an answer to its call.
 func (s *session) answerLocked(m *lockdv1.SessionResponse) {
+	s.heardID = max(s.heardID, m.GetRequestId())
 	c := s.pending[m.GetRequestId()]
 	if c == nil {
 		return
 	}
 	delete(s.pending, m.GetRequestId())
-	a := answer{response: m}
+	var a answer
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Granted:
 		a.locks, a.err = s.grantedLocked(c, t.Granted)
+	case *lockdv1.SessionResponse_Released:
+		a.left = t.Released.GetRemaining()
 	case *lockdv1.SessionResponse_NotGranted:
 		a.err = notGranted(c.request.GetAcquire().GetName(), t.NotGranted)
 	case *lockdv1.SessionResponse_Extended:
@@ -104,6 +113,8 @@ func (s *session) answerLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Result:
 		a.err = fromProto(t.Result.GetStatus())
 		s.unchangedLocked(c, a.err)
+	default: // m is used again, what it contains is not
+		a.response = &lockdv1.SessionResponse{Message: m.GetMessage()}
 	}
 	s.leaveIfIdleLocked()
 	switch {
@@ -112,7 +123,7 @@ func (s *session) answerLocked(m *lockdv1.SessionResponse) {
 	case c.queued != nil && !c.abandoned: // after the positions that are still to be told
 		s.after = append(s.after, func() { c.answer <- a })
 	case !c.abandoned:
-		c.answer <- a
+		s.answers = append(s.answers, told{c.answer, a})
 	}
 }
 
@@ -225,6 +236,9 @@ func (s *session) ackLocked(ack *lockdv1.HeartbeatAck) {
 	}
 	now := s.client.now()
 	deadline := s.beats.at(ack.GetSentId()) + instant(ack.GetValidFor().AsDuration())
+	if soon := instant(s.interval) * 3 / 2; deadline-now < soon {
+		s.hastenLocked()
+	}
 	for _, first := range s.locks {
 		for l := range first.all() {
 			if l.before.auto && l.shortening == nil {

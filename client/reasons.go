@@ -48,6 +48,8 @@ var reasons = []struct {
 	{"ADMIN_ONLY", ErrDenied},
 	{"CLIENT_CLOSED", ErrClosed},
 	{"BACKEND_UNAVAILABLE", ErrUnavailable},
+	{"NO_QUORUM", ErrUnavailable},
+	{"KIND_UNSUPPORTED", ErrUnsupported},
 	{"ALREADY_HELD", ErrInvalid},
 	{"NAME_RESERVED", ErrInvalid},
 	// A client that keeps to the protocol is never told these.

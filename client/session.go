@@ -41,11 +41,14 @@ type session struct {
 	late   atomic.Bool               // an answer is overdue, and nothing was heard since
 	quiet  *time.Timer               // ends the session when nothing is heard
 	bell   bell                      // for answers that do not come
-	frames []*lockdv1.SessionRequest // what the writer sends, used again
+	frames []*lockdv1.SessionRequest // what the writer sends, used again; guarded by sending
 	spare  sync.Pool                 // of chan answer; a session has its own, because channels must not leave a synctest bubble
+
+	sending sync.Mutex // held by who takes from the queue and sends; comes before mu, but for TryLock
 
 	mu       sync.Mutex // guards the fields below; comes before Lock.mu
 	nextID   uint64
+	heardID  uint64 // the greatest id in an answer: what was sent before that request has arrived
 	queue    []*call
 	pending  map[uint64]*call // sent or queued, not answered
 	locks    map[holdKey]*Lock
@@ -53,12 +56,14 @@ type session struct {
 	alarm    alarm
 	beats    heartbeats
 	beatDue  bool
+	hasty    bool // a heartbeat is to be sent early
 	draining bool // the server asked to leave
 	leaving  bool // nothing new is sent; Goodbye follows what is queued
 	busy     bool // when Close left it, something was held or under way
 	over     bool
 	closing  error    // why the server is about to end the stream
-	after    []func() // to be done by read without mu
+	answers  []told   // to be told by read without mu
+	after    []func() // likewise to be done, after that
 }
 
 // call is one request under way.
@@ -79,10 +84,17 @@ type call struct {
 
 // answer is what became of a call. unsent says that the server surely never saw it.
 type answer struct {
-	response *lockdv1.SessionResponse
+	response *lockdv1.SessionResponse // nil if the fields below say all
 	locks    []*Lock
+	left     uint32 // of a hold that was released
 	err      error
 	unsent   bool
+}
+
+// told is an answer and who is to be told.
+type told struct {
+	to     chan<- answer
+	answer answer
 }
 
 func newCall(request *lockdv1.SessionRequest) *call {
@@ -95,7 +107,6 @@ type (
 		call
 		request lockdv1.SessionRequest
 		arm     lockdv1.SessionRequest_Acquire
-		acquire lockdv1.Acquire
 		locks   [1]*Lock // of the answer
 	}
 	releaseCall struct {
@@ -161,14 +172,34 @@ func (c *Client) answerBound(ctx context.Context) time.Duration {
 	return c.settings.answerWithin
 }
 
-// submit queues a call, unless the session takes none any more.
+// submit queues a call and has it sent, unless the session takes none any more.
 func (s *session) submit(c *call) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.submitLocked(c)
+	ok := s.queueLocked(c)
+	s.sendAndUnlock(c)
+	return ok
 }
 
-func (s *session) submitLocked(c *call) bool {
+// sendAndUnlock has the queue sent, of which c is the last.
+func (s *session) sendAndUnlock(c *call) {
+	alone := s.takeAloneLocked(c)
+	if !alone && len(s.queue) > 0 {
+		s.rouse()
+	}
+	s.mu.Unlock()
+	if alone {
+		_ = s.stream.Send(c.request) // read hears why it fails
+		s.sending.Unlock()
+	}
+}
+
+// submitLocked is submit for those who cannot send.
+func (s *session) submitLocked(c *call) {
+	s.queueLocked(c)
+	s.rouse()
+}
+
+func (s *session) queueLocked(c *call) bool {
 	if s.over || s.leaving {
 		return false
 	}
@@ -181,7 +212,6 @@ func (s *session) submitLocked(c *call) bool {
 	if c.request.GetExtend().GetMayShorten() {
 		s.shorteningLocked(c)
 	}
-	s.rouse()
 	return true
 }
 
@@ -236,13 +266,14 @@ func (s *session) disown(c *call) (a answer, answered bool) {
 // giveBack ends a lock by Unlock, sends its Release, and says whether it was still held.
 func (s *session) giveBack(l *Lock, release *call) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if !s.removeLocked(l) {
+		s.mu.Unlock()
 		return false
 	}
 	l.finish(ErrUnlocked)
-	s.submitLocked(release)
+	s.queueLocked(release)
 	s.leaveIfIdleLocked()
+	s.sendAndUnlock(release)
 	return true
 }
 

@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -109,6 +110,26 @@ func TestCloseOfASilentServerIsShort(t *testing.T) {
 func deaf(s *fakeSession, _ *lockdv1.SessionRequest) bool {
 	<-s.stream.Context().Done()
 	return true
+}
+
+// Who sends waits while the server does not read. That must not be a caller, whose time is bounded.
+func TestNobodyWaitsForAServerThatDoesNotRead(t *testing.T) {
+	bubble(t, 5*time.Minute, func(t *testing.T, f *fake) {
+		c := f.dial(t)
+		l := mustLock(t, c, strings.Repeat("n", 500), client.Lease(time.Hour))
+		f.setHook(deaf)
+		for range 400 { // much more than may be sent ahead
+			wantBounded(t, "Extend", time.Millisecond, func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				return l.Extend(ctx, time.Hour)
+			}, context.DeadlineExceeded)
+			if t.Failed() {
+				return
+			}
+		}
+		wantBounded(t, "Unlock", client.DefaultAnswerTimeout, func() error { return l.Unlock(t.Context()) }, client.ErrOutcomeUnknown)
+	})
 }
 
 func TestACancelledContextReturnsAtOnce(t *testing.T) {

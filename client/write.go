@@ -1,12 +1,12 @@
 package client
 
 import (
+	"math/rand/v2"
 	"runtime"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/api/wire"
 )
 
 // maxBatch is how many requests go into one frame at most. With a few frames under way the client, lockd and Redis
@@ -19,12 +19,13 @@ const defaultFrame = 1 << 20
 // write sends what is queued, a heartbeat in each interval, and Goodbye at the end. What comes while a frame is
 // being sent goes into the next one: the busier the client, the fuller the frames.
 func (s *session) write() {
-	tick := time.NewTicker(s.interval)
+	tick := time.NewTicker(firstBeat(s.interval))
 	defer tick.Stop()
 	for {
 		select {
 		case <-s.wake:
 		case <-tick.C:
+			tick.Reset(s.interval)
 			s.mu.Lock()
 			s.beatDue = true
 			s.mu.Unlock()
@@ -37,11 +38,35 @@ func (s *session) write() {
 	}
 }
 
+// firstBeat is when the first heartbeat is sent, somewhat earlier than the others: clients that all came at once, after a
+// restart, do not beat in step for ever. Tests replace it.
+var firstBeat = func(interval time.Duration) time.Duration { return interval/2 + rand.N(interval/2+1) }
+
+// hasteParts is into how many parts of an interval the time to the next heartbeat is cut when a validity is short.
+const hasteParts = 4
+
+// hastenLocked has a heartbeat sent early. The validity that the last one was answered with ends soon after the next one would be
+// answered: some lease was not renewed in time. Its renewal is tried again all the while, and all others are told as short.
+func (s *session) hastenLocked() {
+	if s.hasty {
+		return
+	}
+	s.hasty = true
+	time.AfterFunc(s.interval/hasteParts, func() {
+		s.mu.Lock()
+		s.hasty, s.beatDue = false, true
+		s.mu.Unlock()
+		s.rouse()
+	})
+}
+
 // flush sends all there is and says whether more may follow. When sending fails read hears why.
 func (s *session) flush() bool {
 	// Callers that can run now add their requests first: a few fuller frames cost less than many small ones, and an
 	// idle process loses nothing by it. What comes later wakes the writer again.
 	runtime.Gosched()
+	s.sending.Lock()
+	defer s.sending.Unlock()
 	requests, heartbeat, last := s.take()
 	if heartbeat != nil && s.stream.Send(heartbeat) != nil {
 		return false
@@ -57,6 +82,21 @@ func (s *session) flush() bool {
 		_ = s.stream.CloseSend()
 	}
 	return !last
+}
+
+// takeAloneLocked takes a call that was just queued out of the queue again, for its caller to send it: no goroutine has to
+// be woken for that. Only if no other call is under way, so there is nothing to wait for that could go into the same frame.
+// And only if all that was sent before is answered, so sending does not have to wait for the server to read. Otherwise the
+// writer sends it. The caller unlocks sending.
+func (s *session) takeAloneLocked(c *call) bool {
+	id := c.request.GetRequestId()
+	if len(s.queue) != 1 || len(s.pending) != 1 || s.heardID != id-1 || s.pending[id] != c || !s.sending.TryLock() {
+		return false
+	}
+	c.sent = true
+	s.queue[0] = nil
+	s.queue = s.queue[:0]
+	return true
 }
 
 // take empties the queue. From here on the requests count as sent.
@@ -115,7 +155,7 @@ func (s *session) fit(requests []*lockdv1.SessionRequest) int {
 	}
 	room /= 2
 	for n, r := range requests {
-		room -= proto.Size(r) + 8
+		room -= wire.Size(r) + 8
 		if n > 0 && (room < 0 || n == maxBatch) {
 			return n
 		}

@@ -13,6 +13,12 @@ type Answers struct {
 	released slab[releasedSlot]
 }
 
+// Again takes all messages back, to make others of them.
+func (a *Answers) Again() {
+	a.granted.again()
+	a.released.again()
+}
+
 type (
 	// validitySlot is a Validity with what belongs to it.
 	validitySlot struct {
@@ -54,27 +60,41 @@ func (a *Answers) Released(m *lockdv1.SessionResponse, left int) *lockdv1.Releas
 	return &s.released
 }
 
-// readResponses reads an answer, or a batch.
-func readResponses(b []byte, m *lockdv1.SessionResponse) bool {
-	var a Answers
+// responseRoom is where an answer is read into, or a batch.
+type responseRoom struct {
+	Answers
+	messages messages[lockdv1.SessionResponse, *lockdv1.SessionResponse]
+	arm      lockdv1.SessionResponse_Batch
+	batch    lockdv1.ResponseBatch
+}
+
+func (s *responseRoom) again() {
+	s.Again()
+	s.messages.again()
+	s.arm.Batch, s.batch.Responses = nil, nil
+}
+
+// read reads an answer, or a batch.
+func (s *responseRoom) read(b []byte, m *lockdv1.SessionResponse) bool {
 	r := reader{b: b}
 	for n, t := r.next(); n != 0; n, t = r.next() {
 		switch n {
 		case 1:
 			m.RequestId = r.number(t)
 		case 22:
-			all, ok := readBatch(r.bytes(t), new(Answers).read)
-			m.Message = &lockdv1.SessionResponse_Batch{Batch: &lockdv1.ResponseBatch{Responses: all}}
+			var ok bool
+			s.batch.Responses, ok = s.messages.read(r.bytes(t), s.readOne)
+			s.arm.Batch, m.Message = &s.batch, &s.arm
 			r.odd = !ok || r.odd
 		default:
-			a.readArm(&r, m, n, t, 1)
+			s.readArm(&r, m, n, t, 1)
 		}
 	}
 	return !r.odd
 }
 
-// read reads an answer that is no batch.
-func (a *Answers) read(b []byte, m *lockdv1.SessionResponse, left int) bool {
+// readOne reads an answer that is no batch.
+func (a *Answers) readOne(b []byte, m *lockdv1.SessionResponse, left int) bool {
 	r := reader{b: b}
 	for n, t := r.next(); n != 0; n, t = r.next() {
 		if n == 1 {

@@ -4,7 +4,6 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -83,86 +82,60 @@ func (r *reader) duration(t protowire.Type, d *durationpb.Duration) *durationpb.
 	return d
 }
 
-// chunk is how many messages of a batch are allocated together at most.
-const chunk = 16
-
-// slab makes values of a kind, of which no more than so many are left to make.
-type slab[T any] struct{ free []T }
-
-func (s *slab[T]) next(left int) *T {
-	if len(s.free) == 0 {
-		s.free = make([]T, min(left, chunk))
-	}
-	v := &s.free[0]
-	s.free = s.free[1:]
-	return v
-}
-
-// entries are the messages of a batch, which is a message with one field.
-func entries(b []byte) (all [][]byte, ok bool) {
-	n := 0
-	for rest := b; len(rest) > 0; n++ {
-		num, t, size := protowire.ConsumeField(rest)
-		if size < 0 || num != 1 || t != protowire.BytesType {
-			return nil, false
-		}
-		rest = rest[size:]
-	}
-	all = make([][]byte, 0, n)
+// entries are the messages of a batch, which is a message with one field. They are appended to all.
+func entries(b []byte, all [][]byte) ([][]byte, bool) {
 	for len(b) > 0 {
-		_, _, tag := protowire.ConsumeTag(b)
+		n, t, tag := protowire.ConsumeTag(b)
+		if tag < 0 || n != 1 || t != protowire.BytesType {
+			return all, false
+		}
 		entry, size := protowire.ConsumeBytes(b[tag:])
+		if size < 0 {
+			return all, false
+		}
 		all, b = append(all, entry), b[tag+size:]
 	}
 	return all, true
 }
 
-// readBatch reads the messages of a batch. read is told how many are left; package proto reads what it does not.
-func readBatch[M any, P interface {
-	*M
-	proto.Message
-}](b []byte, read func(b []byte, m P, left int) bool) (batch []P, ok bool) {
-	all, ok := entries(b)
-	if !ok || len(all) == 0 {
-		return nil, ok
-	}
-	messages := make([]M, len(all))
-	batch = make([]P, len(all))
-	for i, entry := range all {
-		batch[i] = &messages[i]
-		if !read(entry, batch[i], len(all)-i) && proto.Unmarshal(entry, batch[i]) != nil {
-			return nil, false
-		}
-	}
-	return batch, true
-}
-
 type (
 	acquireSlot struct {
-		arm     lockdv1.SessionRequest_Acquire
-		acquire lockdv1.Acquire
+		arm         lockdv1.SessionRequest_Acquire
+		acquire     lockdv1.Acquire
+		wait, lease durationpb.Duration
 	}
 	releaseSlot struct {
 		arm     lockdv1.SessionRequest_Release
 		release lockdv1.Release
 	}
-	requestSlabs struct {
+	// requestRoom is where a request is read into, or a batch.
+	requestRoom struct {
 		acquires slab[acquireSlot]
 		releases slab[releaseSlot]
+		messages messages[lockdv1.SessionRequest, *lockdv1.SessionRequest]
+		arm      lockdv1.SessionRequest_Batch
+		batch    lockdv1.RequestBatch
 	}
 )
 
-// readRequests reads a request, or a batch.
-func readRequests(b []byte, m *lockdv1.SessionRequest) bool {
-	var s requestSlabs
+func (s *requestRoom) again() {
+	s.acquires.again()
+	s.releases.again()
+	s.messages.again()
+	s.arm.Batch, s.batch.Requests = nil, nil
+}
+
+// read reads a request, or a batch.
+func (s *requestRoom) read(b []byte, m *lockdv1.SessionRequest) bool {
 	r := reader{b: b}
 	for n, t := r.next(); n != 0; n, t = r.next() {
 		switch n {
 		case 1:
 			m.RequestId = r.number(t)
 		case 11:
-			all, ok := readBatch(r.bytes(t), new(requestSlabs).read)
-			m.Message = &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: all}}
+			var ok bool
+			s.batch.Requests, ok = s.messages.read(r.bytes(t), s.readOne)
+			s.arm.Batch, m.Message = &s.batch, &s.arm
 			r.odd = !ok || r.odd
 		default:
 			s.readArm(&r, m, n, t, 1)
@@ -171,8 +144,8 @@ func readRequests(b []byte, m *lockdv1.SessionRequest) bool {
 	return !r.odd
 }
 
-// read reads a request that is no batch.
-func (s *requestSlabs) read(b []byte, m *lockdv1.SessionRequest, left int) bool {
+// readOne reads a request that is no batch.
+func (s *requestRoom) readOne(b []byte, m *lockdv1.SessionRequest, left int) bool {
 	r := reader{b: b}
 	for n, t := r.next(); n != 0; n, t = r.next() {
 		if n == 1 {
@@ -185,12 +158,12 @@ func (s *requestSlabs) read(b []byte, m *lockdv1.SessionRequest, left int) bool 
 }
 
 // readArm reads what is asked.
-func (s *requestSlabs) readArm(r *reader, m *lockdv1.SessionRequest, n protowire.Number, t protowire.Type, left int) {
+func (s *requestRoom) readArm(r *reader, m *lockdv1.SessionRequest, n protowire.Number, t protowire.Type, left int) {
 	switch n {
 	case 4:
 		slot := s.acquires.next(left)
 		slot.arm.Acquire, m.Message = &slot.acquire, &slot.arm
-		r.odd = !readAcquire(r.bytes(t), &slot.acquire) || r.odd
+		r.odd = !slot.read(r.bytes(t)) || r.odd
 	case 6:
 		slot := s.releases.next(left)
 		slot.arm.Release, m.Message = &slot.release, &slot.arm
@@ -200,8 +173,8 @@ func (s *requestSlabs) readArm(r *reader, m *lockdv1.SessionRequest, n protowire
 	}
 }
 
-func readAcquire(b []byte, a *lockdv1.Acquire) bool {
-	r := reader{b: b}
+func (s *acquireSlot) read(b []byte) bool {
+	r, a := reader{b: b}, &s.acquire
 	for n, t := r.next(); n != 0; n, t = r.next() {
 		switch n {
 		case 1:
@@ -213,9 +186,9 @@ func readAcquire(b []byte, a *lockdv1.Acquire) bool {
 		case 5:
 			a.Permits = r.small(t)
 		case 6:
-			a.Wait = r.duration(t, &durationpb.Duration{})
+			a.Wait = r.duration(t, &s.wait)
 		case 7:
-			a.Lease = r.duration(t, &durationpb.Duration{})
+			a.Lease = r.duration(t, &s.lease)
 		case 8:
 			a.Annotation = r.text(t)
 		case 9:

@@ -6,6 +6,8 @@
 // left to package proto.
 //
 // It does not write unknown fields: it is for messages that this program makes.
+//
+// Who reads a stream into a Request or a Response has the frequent messages read into the same memory again and again.
 package wire
 
 import (
@@ -66,9 +68,17 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	var done bool
 	switch m := v.(type) {
 	case *lockdv1.SessionRequest:
-		done = decode(data, m, readRequests)
+		done = decode(data, m, new(requestRoom).read)
+	case *Request:
+		m.Free()
+		m.room = requestRooms.Get().(*requestRoom)
+		done = decode(data, &m.SessionRequest, m.room.read)
 	case *lockdv1.SessionResponse:
-		done = decode(data, m, readResponses)
+		done = decode(data, m, new(responseRoom).read)
+	case *Response:
+		m.Free()
+		m.room = responseRooms.Get().(*responseRoom)
+		done = decode(data, &m.SessionResponse, m.room.read)
 	}
 	if done {
 		return nil

@@ -28,6 +28,39 @@ func TestMessagesAreWhatPackageProtoMakesOfThem(t *testing.T) {
 	}
 }
 
+// A frame is filled up to what Size says.
+func TestSizeIsNeverTooSmall(t *testing.T) {
+	g := generator{rand.New(rand.NewPCG(3, 4))}
+	for range 20_000 {
+		m := g.request(false)
+		if got, want := wire.Size(m), proto.Size(m); got < want || got > want+100 {
+			t.Fatalf("%v: Size is %d, it takes %d", m, got, want)
+		}
+	}
+}
+
+// What a Request or a Response is read into again and again shows nothing of what was there before.
+func TestMessagesAreReadIntoTheSamePlace(t *testing.T) {
+	g, codec := generator{rand.New(rand.NewPCG(5, 6))}, wire.New()
+	var requests wire.Request
+	var responses wire.Response
+	for range 20_000 {
+		for got, want := range map[proto.Message]proto.Message{&requests: g.request(true), &responses: g.response(true)} {
+			b, err := proto.Marshal(want)
+			if err != nil {
+				continue // a text that is not UTF-8
+			}
+			if err := codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(b)}, got); err != nil || !proto.Equal(got, want) {
+				t.Fatalf("read %x: got %v, %v, want %v", b, got, err, want)
+			}
+		}
+		if g.IntN(10) > 0 { // else the next one does it
+			requests.Free()
+			responses.Free()
+		}
+	}
+}
+
 // checkWritten compares what the codec writes and reads with what package proto does.
 func checkWritten(t *testing.T, m proto.Message) {
 	t.Helper()

@@ -68,6 +68,19 @@ func valid(texts ...string) bool {
 // fixed is at least as much as the fields without texts take.
 const fixed = 96
 
+// Size is how many bytes a request takes on the wire, or somewhat more.
+func Size(m *lockdv1.SessionRequest) int {
+	switch r := m.GetMessage().(type) {
+	case *lockdv1.SessionRequest_Acquire:
+		if len(r.Acquire.GetNames())+len(r.Acquire.GetItems()) == 0 {
+			return sizeOfRequest(m)
+		}
+	case *lockdv1.SessionRequest_Release:
+		return sizeOfRequest(m)
+	}
+	return proto.Size(m)
+}
+
 func sizeOfRequest(m *lockdv1.SessionRequest) int {
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Acquire:

@@ -131,7 +131,8 @@ func (ld load) view(h *histogram, took time.Duration) benchView {
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func (v benchView) print(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%d callers on %d names, %.1f s: %d pairs, %.0f per second\nlock: p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms\n",
-		v.Callers, v.Names, v.DurationMS/1000, v.Pairs, v.PairsPerSecond, v.P50MS, v.P99MS, v.P999MS)
+	_, err := fmt.Fprintf(w, "%s on %s, %.1f s: %s, %.0f per second\nlock: p50 %.3f ms, p99 %.3f ms, p99.9 %.3f ms\n",
+		counted(v.Callers, "caller"), counted(v.Names, "name"), v.DurationMS/1000, counted(v.Pairs, "pair"), v.PairsPerSecond,
+		v.P50MS, v.P99MS, v.P999MS)
 	return err
 }

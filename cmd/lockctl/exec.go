@@ -32,7 +32,7 @@ signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environm
 
 Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is away. It tells
 on stderr what it waits for, who holds the lock and how many are before it, and tells it again when that changes. With
---connect-timeout it gives up when the server cannot be reached for so long, or its Redis cannot.
+--connect-timeout it gives up when the server, or its Redis, cannot be reached for so long.
 
 With --also it waits for all the locks and holds none until it has all. LOCKD_NAMES and LOCKD_FENCES have one line for
 each lock: those of this exec, NAME being the first, then those of the execs around it. If one is lost that counts as the
@@ -60,7 +60,8 @@ type execution struct {
 	bounded bool          // whether wait counts
 	wait    time.Duration // for the locks
 	inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error)
-	patient bool // goes on while the server cannot be reached
+	patient bool          // goes on while the server cannot be reached
+	connect time.Duration // how long it goes on while the store cannot be reached, unless it is patient
 	client  *client.Client
 	signals chan os.Signal
 	stderr  io.Writer
@@ -90,6 +91,7 @@ func newExec(o *options) *cobra.Command {
 			x := &execution{
 				argv: args[1:], stderr: cmd.ErrOrStderr(),
 				bounded: cmd.Flags().Changed("wait"), wait: wait, patient: !cmd.Flags().Changed("connect-timeout"),
+				connect: o.connectTimeout,
 			}
 			x.lock = []client.LockOption{client.Annotation(cmp.Or(annotation, args[1])), client.OnQueued(x.queued())}
 			if cmd.Flags().Changed("lease") {

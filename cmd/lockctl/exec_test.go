@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -102,6 +104,9 @@ func TestExecReleasesAtOnce(t *testing.T) {
 func TestExecForwardsSignals(t *testing.T) {
 	t.Parallel()
 	for i, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1} {
+		if signal.Ignored(sig) { // as below nohup: nobody can hear it
+			continue
+		}
 		r := start(t, "exec", "forward"+strconv.Itoa(i), "--", "sh", "-c", `trap 'echo got; exit 9' INT TERM HUP USR1; echo ready; while :; do sleep 0.01; done`)
 		r.line("ready")
 		r.signal(sig)
@@ -207,6 +212,36 @@ func TestExecWhenTheStoreIsAway(t *testing.T) {
 	wantDead(t, dir, paused.Add(4*time.Second), "outer", "inner")
 }
 
+// With --connect-timeout exec waits for so long for a store that is away, as for a server.
+func TestExecWaitsForTheStoreAsLongAsItIsTold(t *testing.T) {
+	t.Parallel()
+	redis := redistest.Start(t)
+	s := lockdtest.Start(t, "--redis", redis.Addr)
+	redis.Pause()
+	t.Cleanup(redis.Resume)
+	const timeout = 4 * time.Second
+	args := []string{"--addr", s.Addr, "--connect-timeout", timeout.String(), "--", "true"}
+	begun := time.Now()
+	waits := start(t, append([]string{"exec", "waits", "--wait", "1m"}, args...)...)
+	if code, _ := waits.wait(); code != exitUnavailable {
+		t.Errorf("code %d, want %d; stderr %q", code, exitUnavailable, waits.stderr.String())
+	}
+	if took := time.Since(begun); took < timeout || took > 2*timeout {
+		t.Errorf("gave up after %v, want about %v", took, timeout)
+	}
+	gets := start(t, append([]string{"exec", "gets"}, args...)...)
+	for !strings.Contains(gets.stderr.String(), "WAITING: for the server") {
+		if time.Since(begun) > 4*timeout {
+			t.Fatalf("it does not say that it waits: %q", gets.stderr.String())
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	redis.Resume()
+	if code, _ := gets.wait(); code != 0 {
+		t.Errorf("code %d although the store came back; stderr %q", code, gets.stderr.String())
+	}
+}
+
 func TestExecWhenTheServerCrashes(t *testing.T) {
 	t.Parallel()
 	s := lockdtest.Start(t)
@@ -285,7 +320,7 @@ type process struct {
 	cmd    *exec.Cmd
 	stdin  io.Closer
 	out    *bufio.Reader
-	stderr bytes.Buffer
+	stderr proctest.Buffer
 }
 
 func start(t *testing.T, args ...string) *process {

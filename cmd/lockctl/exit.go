@@ -15,9 +15,11 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// The exit codes; those above 1 are those of sysexits.h.
+// The exit codes; those above 3 are those of sysexits.h.
 const (
 	exitFailed      = 1
+	exitDoubtful    = 2 // doctor: the worst finding is a warning
+	exitWrong       = 3 // doctor: the worst finding is an error
 	exitUsage       = 64
 	exitUnavailable = 69
 	exitLost        = 70

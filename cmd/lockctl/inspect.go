@@ -153,6 +153,9 @@ func (v inspectView) print(w io.Writer) error {
 		{"ttl", v.ttl()},
 		{"waiters", number(v.waiting())},
 	}
+	if v.Members > 0 {
+		rows = append(rows, []string{"members", number(v.Members)})
+	}
 	if v.Silent > 0 {
 		rows = append(rows, []string{"replicas", fmt.Sprintf("%d of %d did not answer: what they know is missing", v.Silent, v.Replicas)})
 	}

@@ -201,7 +201,7 @@ func TestBench(t *testing.T) {
 		v["lock_p50_ms"].(float64) < 1 || v["lock_p999_ms"].(float64) < v["lock_p50_ms"].(float64) {
 		t.Errorf("got %+v", r)
 	}
-	if text := call(t, "bench", "--callers", "2", "--duration", "50ms").stdout; !strings.Contains(text, "per second") {
+	if text := call(t, "bench", "--callers", "2", "--duration", "50ms", "--hot").stdout; !strings.Contains(text, "2 callers on 1 name, ") {
 		t.Errorf("got %q", text)
 	}
 }

@@ -61,9 +61,9 @@ func newRoot(o *options) *cobra.Command {
 		Short: "Use and look at the locks of lockd",
 		Long: `lockctl uses and looks at the locks of lockd.
 
-Exit codes: 0 done; 1 not held, or failed; 64 wrong usage; 69 server unavailable; 70 the lock was lost; 75 the lock
-was not obtained in time; 77 not allowed; 128+n ended by signal n. exec passes on the code of its command. Errors are
-told on stderr, with their machine-readable reason in front.`,
+Exit codes: 0 done; 1 not held, or failed; 2, 3 the worst that doctor found is a warning, an error; 64 wrong usage;
+69 server unavailable; 70 the lock was lost; 75 the lock was not obtained in time; 77 not allowed; 128+n ended by
+signal n. exec passes on the code of its command. Errors are told on stderr, with their machine-readable reason in front.`,
 		Version:           cmp.Or(version, "unknown"),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -82,7 +82,7 @@ told on stderr, with their machine-readable reason in front.`,
 	flags.StringVar(&o.addr, "addr", cmp.Or(os.Getenv(addrEnv), defaultAddr),
 		"the server's `HOST:PORT`, or several, separated by commas; the port is 7420 if there is none. The default can be set by "+addrEnv)
 	flags.StringVar(&o.adminAddr, "admin-addr", cmp.Or(os.Getenv(adminAddrEnv), defaultAdminAddr),
-		"the server's `HOST:PORT` for operators, used by unlock and drain; the port is 7422 if there is none. The default can be set by "+adminAddrEnv)
+		"the server's `HOST:PORT` for operators, used by unlock, drain and doctor; the port is 7422 if there is none. The default can be set by "+adminAddrEnv)
 	flags.StringVarP(&o.output, "output", "o", outputText, "`text` or json, where a command prints something")
 	flags.DurationVar(&o.connectTimeout, "connect-timeout", 5*time.Second, "how long to try to reach the server")
 	flags.StringVar(&o.clientName, "client-name", "", "what people who look at locks see as the client (default `USER@HOST`, process id and command)")
@@ -90,7 +90,7 @@ told on stderr, with their machine-readable reason in front.`,
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newExec(o), newAcquire(o), newExtend(o), newRelease(o), newLimit(o),
-		newList(o), newInspect(o), newWaiters(o), newWatch(o), newSessions(o), newStatus(o),
+		newList(o), newInspect(o), newWaiters(o), newWatch(o), newSessions(o), newStatus(o), newDoctor(o),
 		newUnlock(o), newDrain(o), newBench(o), newVersion(o),
 	)
 	return root

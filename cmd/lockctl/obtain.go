@@ -33,13 +33,18 @@ func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 		<-watched
 	}()
 	until := time.Now().Add(x.wait)
+	var failing time.Time // since when
 	for {
+		begun := time.Now()
 		opts := slices.Clone(x.lock)
 		if x.bounded {
 			opts = append(opts, client.Wait(time.Until(until)))
 		}
 		ls, err := x.client.LockAll(ctx, x.items, opts...)
-		if err == nil || !x.goesOn(err) || x.bounded && time.Until(until) <= awayPause {
+		if failing.IsZero() || time.Since(begun) > x.connect+client.DefaultAnswerTimeout { // else it waited for a holder in between
+			failing = time.Now()
+		}
+		if err == nil || !x.goesOn(err, time.Since(failing)) || x.bounded && time.Until(until) <= awayPause {
 			return ls, err
 		}
 		x.waitsFor("the server: " + message(err))
@@ -50,12 +55,17 @@ func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 	}
 }
 
-// goesOn says whether an error only means that the server, or its store, is away.
-func (x *execution) goesOn(err error) bool {
-	if errors.Is(err, client.ErrTimedOut) || errors.Is(err, client.ErrCancelled) {
+// goesOn says whether an error only means that the server, or its store, is away, and has not been for too long. The client has waited for
+// a server already, but not for a store.
+func (x *execution) goesOn(err error, away time.Duration) bool {
+	switch {
+	case errors.Is(err, client.ErrTimedOut), errors.Is(err, client.ErrCancelled):
 		return false
+	case x.patient:
+		return errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) || errors.Is(err, client.ErrDraining)
 	}
-	return x.patient && (errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) || errors.Is(err, client.ErrDraining))
+	reason := client.Reason(err)
+	return (reason == "BACKEND_UNAVAILABLE" || reason == "OUTCOME_UNKNOWN") && away+awayPause < x.connect
 }
 
 // waitsFor tells what exec waits for, once and when it changes.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strconv"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -34,13 +35,14 @@ type lockView struct {
 	Holders    uint32 `json:"holders"`
 	Limit      uint32 `json:"limit"`
 	Queued     uint32 `json:"queued"`
+	Members    uint32 `json:"members,omitempty"`
 }
 
 func viewLock(s *lockdv1.LockState) lockView {
 	v := lockView{
 		Name: s.GetName(), Kind: kindName(s.GetKind()), Held: s.GetHeld(), Holder: s.GetHeldBy(), Client: s.GetClient(),
 		Fence: s.GetFence(), HoldCount: s.GetHoldCount(), Waiters: s.GetWaiters(), Annotation: s.GetAnnotation(),
-		Holders: s.GetHolders(), Limit: s.GetLimit(), Queued: s.GetQueued(),
+		Holders: s.GetHolders(), Limit: s.GetLimit(), Queued: s.GetQueued(), Members: s.GetMembers(),
 	}
 	if ttl := s.GetTtl(); ttl != nil {
 		ms := ttl.AsDuration().Milliseconds()
@@ -71,11 +73,11 @@ func (v lockView) holders() string {
 func (v lockView) waiting() uint32 { return max(v.Waiters, v.Queued) }
 
 // counted is a number of things, such as 1 permit or 2 permits.
-func counted(n uint32, thing string) string {
+func counted[N int | uint32 | uint64](n N, thing string) string {
 	if n != 1 {
 		thing += "s"
 	}
-	return number(n) + " " + thing
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 func number(n uint32) string { return strconv.FormatUint(uint64(n), 10) }

@@ -204,6 +204,8 @@ func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
 		{"unlock", hostile, "--force"},
 		{"drain"},
 		{"drain", "--undo"},
+		{"doctor"},
+		{"doctor", "--all"},
 		{"exec", hostile, "--annotation", hostile, "--client-name", hostile, "--wait", "300ms", "--", "true"},
 		{"exec", "n", "--", hostile},
 		{"bench", "--duration", "10ms"},

@@ -28,7 +28,9 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/guard"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // App is lockd, ready to run. It runs once.
@@ -40,6 +42,7 @@ type App struct {
 	ops    *opsServer
 	listen net.Listener
 	admin  net.Listener // nil without admin_listen
+	guard  *guard.Guard // nil if the store is not shared
 
 	stopping atomic.Bool
 	failed   chan error     // the first part that ended by itself
@@ -111,12 +114,17 @@ func (a *App) Run(ctx context.Context) error {
 func (a *App) serve(name string, run func() error) {
 	a.servers.Go(func() {
 		if err := run(); err != nil && !a.stopping.Load() {
-			select {
-			case a.failed <- fmt.Errorf("serve %s: %w", name, err):
-			default: // the first failure is the one that counts
-			}
+			a.fail(fmt.Errorf("serve %s: %w", name, err))
 		}
 	})
+}
+
+// fail ends Run. The first failure is the one that counts.
+func (a *App) fail(err error) {
+	select {
+	case a.failed <- err:
+	default:
+	}
 }
 
 // close undoes everything that was built, last first, within shutdown.timeout.
@@ -131,7 +139,7 @@ func (a *App) close() error {
 // ready is nil when clients should come here.
 func (a *App) ready() error {
 	if a.stopping.Load() {
-		return broker.ErrDraining
+		return session.ErrDraining
 	}
 	return a.broker.Ready()
 }

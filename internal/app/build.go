@@ -13,11 +13,11 @@ import (
 	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/observe"
-	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -39,13 +39,23 @@ func (a *App) build() error {
 	if err != nil {
 		return err
 	}
+	if err := a.beginGuard(store, reg); err != nil {
+		return err
+	}
 	keeper := watchdog.New[*broker.Lease](store, a.log, reg)
 	a.cleanups.add("watchdog", closeTimeout, func(context.Context) error { keeper.Close(); return nil })
 
 	a.broker = broker.New(brokerConfig(a.cfg), store, keeper, a.log, reg)
 	a.cleanups.add("broker", a.share(), a.broker.Close)
 
-	a.api = grpcapi.New(grpcConfig(a.cfg), a.broker, a.log, reg)
+	api := grpcConfig(a.cfg)
+	if s, ok := store.(gate.Store); ok {
+		api.Gate = gate.New(s, keeper.Late)
+	}
+	api.Examine = func(ctx context.Context) []lock.Finding {
+		return append(a.examine(keeper.Late(), api.Gate.Shut()), examineStore(ctx, store)...)
+	}
+	a.api = grpcapi.New(api, a.broker, a.log, reg)
 	a.cleanups.add("grpc", a.share(), func(ctx context.Context) error { a.api.Stop(ctx); return nil })
 	a.cleanups.add("sessions", a.cfg.Shutdown.Timeout, a.drain)
 	return nil
@@ -87,25 +97,6 @@ func (a *App) closeLater(name string, l net.Listener) {
 	a.cleanups.add(name, closeTimeout, func(context.Context) error { _ = l.Close(); return nil })
 }
 
-// openStore opens the place where leases live. A Redis that is away is no error.
-func (a *App) openStore(reg *prometheus.Registry) (lock.Store, error) {
-	if a.cfg.Store.Kind == config.StoreMemory {
-		a.log.Warn("leases live in the memory of this process: it must be the only replica, and its end frees every lock",
-			zap.String(observe.KeyStore, config.StoreMemory))
-		return memstore.New(), nil
-	}
-	cfg, err := redisConfig(a.cfg.Redis)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	store, err := redisstore.Open(context.Background(), cfg, a.log, reg)
-	if err != nil {
-		return nil, fmt.Errorf("open the Redis store: %w", err)
-	}
-	a.cleanups.add("store", closeTimeout, func(context.Context) error { return store.Close() })
-	return store, nil
-}
-
 // drain asks the clients to move and waits until all have, or the window is over. Sessions that are still here are
 // then ended, which lets their streams return.
 func (a *App) drain(ctx context.Context) error {
@@ -136,41 +127,55 @@ const answerMargin = 500 * time.Millisecond
 
 func brokerConfig(c config.Config) broker.Config {
 	l := c.Limits
+	maxLease, maxTTL := longest(c)
 	return broker.Config{
-		Replica:       c.Replica,
-		KeyPrefix:     c.Redis.Prefix,
-		SessionTTL:    c.Session.TTL,
-		MinSessionTTL: c.Session.MinTTL,
-		MaxSessionTTL: c.Session.MaxTTL,
-		HandoffBurst:  c.Broker.HandoffBurst,
-		AnswerTime:    c.Redis.OpTimeout + answerMargin,
+		Replica:      c.Replica,
+		KeyPrefix:    c.Redis.Prefix,
+		HandoffBurst: c.Broker.HandoffBurst,
+		AnswerTime:   answerTime(c),
 		Limits: broker.Limits{
-			NameBytes:         l.NameBytes,
-			HolderBytes:       l.HolderBytes,
-			AnnotationBytes:   l.AnnotationBytes,
+			Limits: admission.Limits{
+				Sessions: l.Sessions, SessionsPerAddress: l.SessionsPerAddress,
+				CallsPerAddress: l.CallsPerAddress, WaitsPerAddress: l.WaitsPerAddress,
+			},
+			Bounds: request.Bounds{
+				NameBytes: l.NameBytes, HolderBytes: l.HolderBytes, AnnotationBytes: l.AnnotationBytes,
+				NamesPerAcquire: l.NamesPerAcquire, MinLease: l.MinLease, MaxLease: maxLease, MaxWait: l.MaxWait,
+				SessionTTL: c.Session.TTL, MinSessionTTL: c.Session.MinTTL, MaxSessionTTL: maxTTL,
+			},
 			FrameBytes:        l.FrameBytes,
 			LocksPerSession:   l.LocksPerSession,
 			WaitersPerSession: l.WaitersPerSession,
 			WatchesPerSession: l.WatchesPerSession,
 			QueueLength:       l.QueueLength,
-			NamesPerAcquire:   l.NamesPerAcquire,
-			Limits: admission.Limits{
-				Sessions: l.Sessions, SessionsPerAddress: l.SessionsPerAddress,
-				CallsPerAddress: l.CallsPerAddress, WaitsPerAddress: l.WaitsPerAddress,
-			},
-			MinLease: l.MinLease,
-			MaxLease: l.MaxLease,
-			MaxWait:  l.MaxWait,
 		},
 	}
 }
 
+// answerTime is how much longer than its wait a request lasts at most. Over several members it may take two rounds.
+func answerTime(c config.Config) time.Duration {
+	if c.Store.Kind == config.StoreRedlock {
+		return 2*c.Redis.OpTimeout + answerMargin
+	}
+	return c.Redis.OpTimeout + answerMargin
+}
+
+// longest are the longest lease and session TTL that clients may ask for. A member that lost its data does not vote for the time of
+// its quarantine, so with one no lease may last longer.
+func longest(c config.Config) (lease, ttl time.Duration) {
+	lease, ttl = c.Limits.MaxLease, c.Session.MaxTTL
+	if q := c.Redlock.Quarantine; c.Store.Kind == config.StoreRedlock && q > 0 {
+		lease, ttl = min(lease, q), min(ttl, q)
+	}
+	return lease, ttl
+}
+
 // storeName is what GetStatus tells.
 func storeName(kind string) string {
-	if kind == config.StoreMemory {
-		return "memory"
+	if kind == config.StoreStandalone {
+		return "redis"
 	}
-	return "redis"
+	return kind
 }
 
 func grpcConfig(c config.Config) grpcapi.Config {
@@ -185,5 +190,6 @@ func grpcConfig(c config.Config) grpcapi.Config {
 		OpenTimeout:          openTimeout,
 		Version:              Version,
 		Store:                storeName(c.Store.Kind),
+		StoreKind:            c.Store.Kind,
 	}
 }

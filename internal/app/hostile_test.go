@@ -14,6 +14,8 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // startOnRedis starts an App whose leases live in a Redis of the test's own.
@@ -26,7 +28,7 @@ func startOnRedis(t *testing.T) *App {
 }
 
 // openSession opens a session of the core and passes each of its events to hear, in a goroutine, until the test ends.
-func openSession(t *testing.T, a *App, ttl time.Duration, hear func(s *broker.Session, e broker.Event)) *broker.Session {
+func openSession(t *testing.T, a *App, ttl time.Duration, hear func(s *broker.Session, e session.Event)) *broker.Session {
 	t.Helper()
 	s, err := a.broker.Open(broker.OpenRequest{TTL: ttl})
 	if err != nil {
@@ -35,10 +37,12 @@ func openSession(t *testing.T, a *App, ttl time.Duration, hear func(s *broker.Se
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		beat := time.NewTicker(ttl / 4) // also while answers come without a pause
+		defer beat.Stop()
 		for {
 			select {
 			case <-s.Outbox().Wake():
-			case <-time.After(ttl / 4):
+			case <-beat.C:
 				s.Hear()
 			case <-ctx.Done():
 				return
@@ -60,22 +64,22 @@ func openSession(t *testing.T, a *App, ttl time.Duration, hear func(s *broker.Se
 func TestExtendingWithoutPauseLosesNobodysLease(t *testing.T) {
 	const sessions, leases, ttl = 4, 9000, 2 * time.Second
 	a := startOnRedis(t)
-	lost, granted := make(chan broker.Lost, 1), make(chan broker.Granted, 1)
-	victim := openSession(t, a, ttl, func(_ *broker.Session, e broker.Event) {
+	lost, granted := make(chan session.Lost, 1), make(chan session.Granted, 1)
+	victim := openSession(t, a, ttl, func(_ *broker.Session, e session.Event) {
 		switch e := e.(type) {
-		case broker.Granted:
+		case session.Granted:
 			granted <- e
-		case broker.Lost:
+		case session.Lost:
 			lost <- e
 		}
 	})
-	victim.Acquire(1, broker.AcquireRequest{Name: "victim", Kind: lock.Exclusive})
+	victim.Acquire(1, request.Acquire{Name: "victim", Kind: lock.Exclusive})
 	<-granted
 	var extended atomic.Int64
 	for i := range sessions {
 		hostile := extendWithoutPause(t, a, &extended)
 		for n := range leases {
-			hostile.Acquire(uint64(n+1), broker.AcquireRequest{
+			hostile.Acquire(uint64(n+1), request.Acquire{
 				Name: fmt.Sprint("fixed ", i, n), Kind: lock.Exclusive, Lease: new(time.Hour),
 			})
 		}
@@ -93,21 +97,21 @@ func TestExtendingWithoutPauseLosesNobodysLease(t *testing.T) {
 
 // extendWithoutPause opens a session that extends whatever it is granted, again and again.
 func extendWithoutPause(t *testing.T, a *App, extended *atomic.Int64) *broker.Session {
-	holds, id := map[uint64]broker.Hold{}, uint64(1_000_000)
-	extend := func(s *broker.Session, h broker.Hold) {
+	holds, id := map[uint64]session.Hold{}, uint64(1_000_000)
+	extend := func(s *broker.Session, h session.Hold) {
 		id++
 		holds[id] = h
-		s.Extend(id, broker.ExtendRequest{Hold: h, Lease: new(time.Hour)})
+		s.Extend(id, request.Extend{Hold: h, Lease: new(time.Hour)})
 	}
-	return openSession(t, a, time.Minute, func(s *broker.Session, e broker.Event) {
+	return openSession(t, a, time.Minute, func(s *broker.Session, e session.Event) {
 		switch e := e.(type) {
-		case broker.Granted:
+		case session.Granted:
 			extend(s, e.Hold)
-		case broker.Extended:
+		case session.Extended:
 			extended.Add(1)
 			extend(s, holds[e.ID])
 			delete(holds, e.ID)
-		case broker.Failed:
+		case session.Failed:
 			if h, ok := holds[e.ID]; ok {
 				extend(s, h)
 				delete(holds, e.ID)

@@ -12,6 +12,8 @@ import (
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // While Redis answers late, for minutes and also from the start, no auto lease is lost and all are renewed.
@@ -30,15 +32,15 @@ func TestNoLeaseIsLostWhileRedisAnswersLate(t *testing.T) {
 	var granted, lost atomic.Int64
 	for _, ttl := range []time.Duration{3 * time.Second, 30 * time.Second} {
 		ask := func(s *broker.Session, id uint64) {
-			s.Acquire(id, broker.AcquireRequest{Name: fmt.Sprint(ttl, id%leases), Kind: lock.Exclusive})
+			s.Acquire(id, request.Acquire{Name: fmt.Sprint(ttl, id%leases), Kind: lock.Exclusive})
 		}
-		s := openSession(t, a, ttl, func(s *broker.Session, e broker.Event) {
+		s := openSession(t, a, ttl, func(s *broker.Session, e session.Event) {
 			switch e := e.(type) {
-			case broker.Granted:
+			case session.Granted:
 				granted.Add(1)
-			case broker.Lost:
+			case session.Lost:
 				lost.Add(1)
-			case broker.Failed: // more came at once than this Redis can answer
+			case session.Failed: // more came at once than this Redis can answer
 				ask(s, e.ID+leases)
 			}
 		})

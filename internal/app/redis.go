@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 
 	"github.com/lockd-io/lockd/internal/config"
@@ -15,48 +14,47 @@ import (
 // ErrConfig: what the configuration names cannot be used, such as a file that is not there.
 var ErrConfig = errors.New("wrong configuration")
 
-// redisConfig reads the secrets and certificates that the configuration names.
-func redisConfig(c config.Redis) (redisstore.Config, error) {
-	end, err := c.Endpoint()
-	if err != nil {
-		return redisstore.Config{}, fmt.Errorf("redis.addr: %w", err)
+// redisConfig is how a kind of Redis is used. It reads the secrets and certificates that the configuration names.
+func redisConfig(kind string, c config.Redis) (redisstore.Config, error) {
+	var out redisstore.Config
+	var err error
+	switch kind {
+	case config.StoreStandalone:
+		if c, err = c.Endpoint(); err != nil {
+			return out, fmt.Errorf("redis.addr: %w", err)
+		}
+		out.Addr = c.Addr
+	case config.StoreSentinel:
+		if out.Sentinel, err = sentinels(c.Sentinel); err != nil {
+			return out, err
+		}
 	}
-	password, err := c.PasswordFile.Read()
-	if err != nil {
-		return redisstore.Config{}, fmt.Errorf("redis.password_file: %w", err)
+	if out.Password, err = c.PasswordFile.Read(); err != nil {
+		return out, fmt.Errorf("redis.password_file: %w", err)
 	}
-	secure, err := redisTLS(end)
-	if err != nil {
-		return redisstore.Config{}, err
+	if out.TLS, err = redisTLS(c.TLS); err != nil {
+		return out, err
 	}
-	return redisstore.Config{
-		Addr:      end.Addr,
-		DB:        end.DB,
-		Username:  end.Username,
-		Password:  password,
-		TLS:       secure,
-		Prefix:    c.Prefix,
-		FenceTTL:  c.FenceTTL,
-		OpTimeout: c.OpTimeout,
-
-		ConnectTimeout: c.ConnectTimeout,
-	}, nil
+	out.DB, out.Username, out.Prefix, out.FenceTTL = c.DB, c.Username, c.Prefix, c.FenceTTL
+	out.OpTimeout, out.ConnectTimeout, out.Replicas = c.OpTimeout, c.ConnectTimeout, c.WaitReplicas
+	return out, nil
 }
 
-// redisTLS is nil when Redis is not spoken to over TLS.
-func redisTLS(end config.Redis) (*tls.Config, error) {
-	c := end.TLS
+// sentinels are those that know the master.
+func sentinels(c config.Sentinel) (*redisstore.Sentinel, error) {
+	password, err := c.PasswordFile.Read()
+	if err != nil {
+		return nil, fmt.Errorf("redis.sentinel.password_file: %w", err)
+	}
+	return &redisstore.Sentinel{Master: c.Master, Addrs: c.Addrs, Username: c.Username, Password: password}, nil
+}
+
+// redisTLS is nil when Redis is not spoken to over TLS. Without a server name, the one of each address is expected.
+func redisTLS(c config.RedisTLS) (*tls.Config, error) {
 	if !c.Enabled {
 		return nil, nil
 	}
-	host, _, err := net.SplitHostPort(end.Addr)
-	if err != nil {
-		return nil, err
-	}
-	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
-	if c.ServerName != "" {
-		out.ServerName = c.ServerName
-	}
+	out := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.ServerName}
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
 		if err != nil {

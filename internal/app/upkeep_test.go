@@ -10,6 +10,8 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // A session with the shortest TTL that takes all locks it can get, and is heard without a pause, takes less than half of a
@@ -18,13 +20,13 @@ func TestRenewalsOfASessionLeaveOthersTheirSpeed(t *testing.T) {
 	const ttl = time.Second
 	a := startOnRedis(t)
 	var lost atomic.Int64
-	holder := openSession(t, a, 2*time.Second, func(_ *broker.Session, e broker.Event) {
-		if _, ok := e.(broker.Lost); ok {
+	holder := openSession(t, a, 2*time.Second, func(_ *broker.Session, e session.Event) {
+		if _, ok := e.(session.Lost); ok {
 			lost.Add(1)
 		}
 	})
 	for i := range 100 {
-		holder.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprint("held ", i), Kind: lock.Exclusive})
+		holder.Acquire(uint64(i+1), request.Acquire{Name: fmt.Sprint("held ", i), Kind: lock.Exclusive})
 	}
 	var pairs atomic.Int64
 	for i := range 8 {
@@ -39,13 +41,13 @@ func TestRenewalsOfASessionLeaveOthersTheirSpeed(t *testing.T) {
 	alone := speed(3 * time.Second)
 
 	var held atomic.Int64
-	hostile := openSession(t, a, ttl, func(s *broker.Session, e broker.Event) {
-		if _, ok := e.(broker.Granted); ok {
+	hostile := openSession(t, a, ttl, func(s *broker.Session, e session.Event) {
+		if _, ok := e.(session.Granted); ok {
 			held.Add(1)
 		}
 	})
 	for i := range 10_000 {
-		hostile.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprint("hoard ", i), Kind: lock.Exclusive})
+		hostile.Acquire(uint64(i+1), request.Acquire{Name: fmt.Sprint("hoard ", i), Kind: lock.Exclusive})
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
@@ -85,14 +87,14 @@ func lockAndUnlock(t *testing.T, a *App, name string, pairs *atomic.Int64) {
 	id := uint64(1)
 	lock := func(s *broker.Session) {
 		id++
-		s.Acquire(id, broker.AcquireRequest{Name: name, Kind: lock.Exclusive})
+		s.Acquire(id, request.Acquire{Name: name, Kind: lock.Exclusive})
 	}
-	lock(openSession(t, a, time.Minute, func(s *broker.Session, e broker.Event) {
+	lock(openSession(t, a, time.Minute, func(s *broker.Session, e session.Event) {
 		switch e := e.(type) {
-		case broker.Granted:
+		case session.Granted:
 			id++
 			s.Release(id, e.Hold)
-		case broker.Released:
+		case session.Released:
 			pairs.Add(1)
 			lock(s)
 		}

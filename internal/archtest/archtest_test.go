@@ -30,7 +30,13 @@ const (
 	watch = module + "/internal/watching"
 	peers = module + "/internal/peers"
 	desk  = module + "/internal/admission"
+	queue = module + "/internal/arbiter"
+	line  = module + "/internal/gate"
+	asked = module + "/internal/request"
+	views = module + "/internal/inspect"
+	sess  = module + "/internal/session"
 	core  = module + "/internal/broker"
+	store = module + "/internal/redisstore"
 	stubs = module + "/api"
 )
 
@@ -51,6 +57,14 @@ var reach = []struct {
 		why: "counting clients does not depend on what they do",
 	},
 	{
+		pkg: "internal/gate", not: []string{grpc, redis, yaml, module},
+		why: "waiting does not depend on what is waited for",
+	},
+	{
+		pkg: "internal/guard", not: []string{grpc, redis, yaml, module}, even: []string{words, logs},
+		why: "that replicas agree does not depend on what they agree about",
+	},
+	{
 		pkg: "internal/peers", not: []string{grpc, redis, yaml, module}, even: []string{words},
 		why: "asking other replicas does not depend on what is asked",
 	},
@@ -59,7 +73,23 @@ var reach = []struct {
 		why: "who watches a name needs to listen and to look, and nothing of the core",
 	},
 	{
-		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, watch, peers, desk},
+		pkg: "internal/arbiter", not: []string{grpc, redis, yaml, module}, even: []string{words},
+		why: "who is next depends on what happened, and on nothing else",
+	},
+	{
+		pkg: "internal/session", not: []string{grpc, redis, yaml, module}, even: []string{words},
+		why: "a session knows nothing of names, queues and the store",
+	},
+	{
+		pkg: "internal/request", not: []string{grpc, redis, yaml, module}, even: []string{words, sess},
+		why: "what may be asked does not depend on what is held",
+	},
+	{
+		pkg: "internal/inspect", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, peers},
+		why: "what people look at is put together from what others tell",
+	},
+	{
+		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, queue, views, sess, asked, watch, peers, desk},
 		why: "the core is read, tested and trusted on its own",
 	},
 	{
@@ -67,7 +97,7 @@ var reach = []struct {
 		why: "the store in memory is the reference that the others are compared with",
 	},
 	{
-		pkg: "internal/redlock", not: []string{grpc, redis, yaml, module}, even: []string{words},
+		pkg: "internal/redlock", not: []string{grpc, redis, yaml, module}, even: []string{words, logs},
 		why: "a majority is formed of any stores",
 	},
 	{
@@ -79,7 +109,50 @@ var reach = []struct {
 		why: "adapters do not know each other",
 	},
 	{
-		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, watch, peers, desk, stubs},
+		pkg: "internal/redisstore/pipe", not: []string{grpc, yaml, module}, even: []string{logs},
+		why: "the way to Redis does not depend on what is sent",
+	},
+	{
+		pkg: "internal/redisstore/sentinel", not: []string{grpc, yaml, module}, even: []string{words, logs, store + "/pipe"},
+		why: "where the master is does not depend on what is asked there",
+	},
+	{
+		pkg: "internal/redisstore/hub", not: []string{grpc, yaml, module},
+		why: "hearing does not depend on what is heard",
+	},
+	{
+		pkg: "internal/redisstore/layout", not: []string{grpc, redis, yaml, module}, even: []string{words},
+		why: "what a key is called does not depend on who asks for it",
+	},
+	{
+		pkg: "internal/redisstore/script", not: []string{grpc, yaml, module}, even: []string{words, logs, store + "/pipe"},
+		why: "a call is made alike for whoever asks",
+	},
+	{
+		pkg: "internal/redisstore/renew", not: []string{grpc, yaml, module},
+		even: []string{words, logs, store + "/layout", store + "/pipe", store + "/script"},
+		why:  "holds are kept whoever took them, and whoever watches",
+	},
+	{
+		pkg: "internal/redisstore/examine", not: []string{grpc, yaml, module},
+		even: []string{words, logs, store + "/layout", store + "/pipe", store + "/renew", store + "/script"},
+		why:  "looking at a server depends on nobody who uses it",
+	},
+	{
+		pkg: "internal/redisstore/watch", not: []string{grpc, yaml, module},
+		even: []string{words, logs, store + "/hub", store + "/layout", store + "/pipe", store + "/script"},
+		why:  "who watches depends on nobody who acquires or renews",
+	},
+	{
+		pkg: "internal/redisstore/vouch", not: []string{grpc, yaml, module}, even: []string{logs},
+		why: "whether a server forgot something does not depend on what",
+	},
+	{
+		pkg: "internal/redisstore/cluster", not: []string{grpc, yaml, module}, even: []string{words, logs, store},
+		why: "a node of a cluster is a Redis like any other",
+	},
+	{
+		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs},
 		why: "adapters do not know each other",
 	},
 	{

@@ -9,11 +9,11 @@ import (
 )
 
 var (
-	// [TestName][where], as the tables have it.
-	testLink = regexp.MustCompile(`\[(Test\w+)\]\[([\w-]+)\]`)
-	// [where]: ../path/of_test.go
+	// [TestName][where], as the tables have it, or the name of a scenario.
+	testLink = regexp.MustCompile(`\[(\w+)\]\[([\w-]+)\]`)
+	// [where]: ../path/of_test.go, or a file of scenarios
 	linkTarget = regexp.MustCompile(`(?m)^\[([\w-]+)\]: (\S+)$`)
-	testFunc   = regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	testFunc   = regexp.MustCompile(`(?m)^(?:func (Test\w+)\(|== (\w+)$)`)
 )
 
 // TestTheChecklistNamesTestsThatExist keeps docs/redisson-checklist.md true: each line of its tables names tests, and
@@ -56,7 +56,7 @@ func TestTheChecklistNamesTestsThatExist(t *testing.T) {
 	}
 }
 
-// testsIn returns the names of the tests in a file.
+// testsIn returns the names of the tests, or scenarios, in a file.
 func testsIn(t *testing.T, path string) map[string]bool {
 	t.Helper()
 	source, err := os.ReadFile(path)
@@ -65,7 +65,7 @@ func testsIn(t *testing.T, path string) map[string]bool {
 	}
 	names := map[string]bool{}
 	for _, f := range testFunc.FindAllStringSubmatch(string(source), -1) {
-		names[f[1]] = true
+		names[f[1]+f[2]] = true
 	}
 	return names
 }

@@ -13,7 +13,7 @@ var (
 	serviceLine = regexp.MustCompile(`^service (\w+)Service \{`)
 	rpcLine     = regexp.MustCompile(`^  rpc (\w+)\((stream )?`)
 	oneofLine   = regexp.MustCompile(`^    (\w+) \w+ = \d+;`)
-	inCode      = regexp.MustCompile("`(\\w+(?:\\.\\w+)?)`")
+	inCode      = regexp.MustCompile("`(\\w+(?:[./]\\w+)?)`")
 )
 
 // TestThePageOfLimitsHasEveryRequestAndTestsThatExist keeps docs/limits.md true: each unary call, and each message that
@@ -90,7 +90,7 @@ func requests(t *testing.T) (names []string) {
 	return names
 }
 
-// allTests are the names of all tests in Go.
+// allTests are the names of all tests in Go, and of the scenarios.
 func allTests(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
@@ -103,6 +103,10 @@ func allTests(t *testing.T) map[string]bool {
 		case strings.HasSuffix(path, "_test.go"):
 			for name := range testsIn(t, path) {
 				names[name] = true
+			}
+		case strings.HasSuffix(path, ".txt") && filepath.Base(filepath.Dir(path)) == "testdata":
+			for name := range testsIn(t, path) {
+				names["TestScenarios/"+name] = true
 			}
 		}
 		return nil

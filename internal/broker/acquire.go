@@ -3,65 +3,39 @@ package broker
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
-
-// AcquireRequest asks for a lock, or for all of several or none.
-type AcquireRequest struct {
-	Name       string
-	Kind       lock.Kind
-	Permits    uint32         // of a semaphore; 0 is 1
-	Limit      uint32         // of a semaphore; 0 is whatever was set
-	More       []Item         // further locks, with other names
-	Holder     string         // empty: the request is its own holder
-	Wait       *time.Duration // nil: for ever; 0: try once
-	Lease      *time.Duration // nil: auto
-	Annotation string
-}
-
-// Item is one of several locks.
-type Item struct {
-	Name           string
-	Kind           lock.Kind
-	Permits, Limit uint32 // as in AcquireRequest
-}
 
 // Acquire asks for a lock. The answer is Granted, NotGranted or Failed, after Queued if the request has to wait.
 //
 // A holder that holds the lock already holds it once more. When the store does not answer, the same attempt is made
 // once more; if that fails too the answer is ErrOutcomeUnknown and whatever was taken is given back. A request that
 // had to wait is not ended by a store that cannot be reached.
-func (s *Session) Acquire(id uint64, req AcquireRequest) {
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	s.requestLocked(id, req)
-}
-
-// requestLocked is Acquire.
-func (s *Session) requestLocked(id uint64, req AcquireRequest) {
-	b := s.b
-	err := s.admitLocked(id)
+func (s *Session) Acquire(id uint64, req request.Acquire) {
+	err := s.Admit(id)
 	if err == nil {
-		err = b.checkAcquire(req)
+		err = s.b.rules.Acquire(req)
 	}
 	if err == nil {
-		err = s.acquireLocked(id, req)
+		err = s.acquire(id, req)
 	}
 	if err != nil {
-		b.metrics.acquired(req.Kind, err)
-		s.emitLocked(Failed{ID: id, Err: err})
+		s.b.metrics.acquired(req.Kind, err)
+		s.Fail(id, err)
 	}
 }
 
-func (s *Session) acquireLocked(id uint64, req AcquireRequest) error {
-	w := s.waiterLocked(id, req)
-	if len(req.More) > 0 {
-		if err := w.severalLocked(req); err != nil {
-			return err
-		}
+func (s *Session) acquire(id uint64, req request.Acquire) error {
+	w := s.newWaiter(id, req)
+	w.several(req)
+	w.lock()
+	defer w.unlock()
+	if err := w.overlapLocked(); err != nil {
+		return err
 	}
 	return s.routeLocked(w)
 }
@@ -71,84 +45,58 @@ func (s *Session) routeLocked(w *waiter) error {
 	b := s.b
 	if w.all == nil && named(w.holder) {
 		if l := s.leaseLocked(w.key()); l != nil {
-			err := s.operableLocked()
+			err := s.Operable()
 			if err == nil {
 				b.nestLocked(l, w)
 			}
 			return err
 		}
 		if w.upgradeLocked() {
-			return ErrUpgrade
+			return session.ErrUpgrade
 		}
 	}
-	if err := s.roomLocked(w); err != nil {
+	if l := w.besideLocked(); l != nil {
+		err := s.Operable()
+		if err == nil {
+			err = s.Wait(w.id, w, w.want())
+		}
+		if err == nil {
+			w.q = l.q
+			b.boundLocked(w)
+			l.doLocked(func() { b.readBesideWrite(l, w) })
+		}
 		return err
 	}
-	w.q = b.queueLocked(w.claim.Name)
-	defer b.dropIdleLocked(w.q)
-	if l := s.leaseLocked(holdKey{w.claim.Name, lock.Write, w.holder}); l != nil && w.claim.Kind == lock.Read && w.all == nil {
-		err := l.requestLocked(func() { b.readBesideWrite(l, w) })
-		if err == nil {
-			s.waitingLocked(w)
-			b.boundLocked(w)
-		}
+	if err := s.Wait(w.id, w, w.want()); err != nil {
 		return err
 	}
 	return b.enterLocked(w)
 }
 
-// waiterLocked is a request that was not tried yet.
-func (s *Session) waiterLocked(id uint64, req AcquireRequest) *waiter {
-	mark := "#" + strconv.FormatUint(id, 10)
-	w := &waiter{
-		claim: lock.Claim{
-			Name: req.Name, Kind: req.Kind, Owner: s.owner(req.Holder + mark), Count: 1, TTL: s.ttl,
-			Permits: permitsOf(req.Kind, req.Permits), Limit: req.Limit,
-		},
-		auto: req.Lease == nil, annotation: req.Annotation, sess: s, holder: cmp.Or(req.Holder, mark), id: id,
-	}
-	if req.Lease != nil {
-		w.lease, w.claim.TTL = *req.Lease, *req.Lease
-	}
-	w.waitFor(req.Wait)
-	return w
-}
-
-// waitFor begins the wait.
-func (w *waiter) waitFor(wait *time.Duration) {
-	w.since, w.wait = time.Now(), forever
-	if wait != nil {
-		w.wait, w.try = *wait, *wait == 0
-	}
-}
-
 // enterLocked puts a request into its queue, or answers it if it does not want to wait for others.
 func (b *Broker) enterLocked(w *waiter) error {
-	q := b.queueLocked(w.claim.Name)
+	q := b.queueLocked(w.Claim.Name)
 	w.q = q
 	busy := b.inTheWayLocked(w)
-	if busy != nil && w.try {
-		b.refuseLocked(w, busy.heldLocked(w))
+	if busy != nil && w.Try() {
+		b.refuseLocked(w, busy.refusalHereLocked(w))
 		return nil
 	}
-	if q.waiters.len() >= b.cfg.Limits.QueueLength {
+	if q.Len() >= b.cfg.Limits.QueueLength {
 		b.removeLocked(w)
 		return b.metrics.denied("queue", b.cfg.Limits.QueueLength)
 	}
-	if w.sess != nil {
-		w.sess.waitingLocked(w)
-	}
-	q.pushLocked(w)
-	b.metrics.waiters.Inc()
-	b.ownLocked(w, 1, 0)
+	q.Arrive(&w.Waiter)
+	q.shard.figures.waiters++
+	b.countTwinsLocked(w, 1, 0)
 	switch {
 	case busy != nil:
-		q.placeLocked(w)
-		b.parkLocked(w, w.positionLocked())
+		q.Place(&w.Waiter, time.Now())
+		b.parkLocked(w, q.Ahead(&w.Waiter))
 	default:
 		b.boundLocked(w)
 	}
-	if busy == nil && w.passesLocked() && !q.yield && !b.closed {
+	if busy == nil && q.OvertakesNow(&w.Waiter) && !q.shard.closed {
 		b.startLocked(w)
 		return nil
 	}
@@ -156,26 +104,11 @@ func (b *Broker) enterLocked(w *waiter) error {
 	return nil
 }
 
-// positionLocked is how many wait before one that has to wait from now on; what a fair waiter is told comes from the
-// store.
-func (w *waiter) positionLocked() int {
-	switch q := w.q; {
-	case w.claim.Kind == lock.Fair && w.all == nil:
-		return -1
-	case q.headLocked() == w:
-		return 0
-	case w.passesLocked(): // it is not in the line yet
-		return int(q.line)
-	default:
-		return int(max(q.line-1, 0))
-	}
-}
-
-// heldLocked answers a request that does not want to wait, from what is known here.
-func (q *queue) heldLocked(w *waiter) NotGranted {
-	n := NotGranted{ID: w.id, Cause: lock.ErrHeld}
+// refusalHereLocked answers a request that does not want to wait, from what is known here.
+func (q *queue) refusalHereLocked(w *waiter) session.NotGranted {
+	n := session.NotGranted{ID: w.id, Cause: lock.ErrHeld}
 	if w.all != nil {
-		n.Name = q.name
+		n.Name = q.Name()
 	}
 	if q.holder != nil {
 		n.RetryAfter, n.HeldBy = max(time.Until(q.holder.until), 0), q.holder.owner
@@ -183,78 +116,119 @@ func (q *queue) heldLocked(w *waiter) NotGranted {
 	return n
 }
 
-// grantLocked answers a waiter with what it asked for. A session's lease is kept from now on; a unary one ends by
-// itself.
-func (b *Broker) grantLocked(w *waiter, a attempt) {
-	late := w.outcomeUnknown
-	w.outcomeUnknown, w.placed = false, false
-	until := a.until()
-	b.metrics.granted(w)
+// grantLocked answers a waiter with what it asked for, and says whether it was still there to have it. A session's lease
+// is kept from now on; a unary one ends by itself.
+func (b *Broker) grantLocked(w *waiter, a attempt) bool {
+	late := w.Unsure
 	if w.sess == nil {
+		w.Granted()
+		b.metrics.grantedLocked(w, a.end)
 		b.removeLocked(w)
-		w.once(onceAnswer{fence: a.fence(), until: until})
+		w.once(onceAnswer{fence: a.fence(), until: a.until()})
 		b.tellTwinLocked(w)
-		return
+		return true
 	}
-	told := Granted{ID: w.id, Validity: w.sess.validityLocked(until), Count: 1, Auto: w.auto}
-	var ls []*Lease
+	var one [1]*Lease
+	ls := one[:0]
 	for i, c := range a.claims() {
-		l := &Lease{
-			b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id, owner: c.Owner,
-			fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, since: b.stamp(time.Now()), lateGrant: late,
-			auto: w.auto, until: until, seen: b.stamp(a.start), count: 1, rare: nothing,
+		ls = append(ls, b.newLeaseLocked(w, c, a, i, late))
+	}
+	var until time.Time
+	if w.auto {
+		until = a.until()
+	}
+	if !w.sess.Take(w.id, w, w.want(), ls, until) {
+		for _, l := range ls {
+			l.q.dropIdleLocked()
 		}
-		if w.annotation != "" {
-			l.own().annotation = w.annotation
-		}
-		w.sess.weight += upkeepOf(c.Permits)
+		return false
+	}
+	w.Granted()
+	b.metrics.grantedLocked(w, a.end)
+	for _, l := range ls {
 		l.q.holdLocked(l)
-		b.order.leases.ReplaceOrInsert(l)
-		w.sess.listLocked(l)
-		b.metrics.held[l.kind].Inc()
-		b.metrics.leases.Inc()
-		l.keepLocked()
-		ls = append(ls, l)
-		if i == 0 {
-			told.Hold = l.hold()
-		} else {
-			told.More = append(told.More, l.hold())
-		}
+		l.q.shard.leases.ReplaceOrInsert(l)
+		b.metrics.heldLocked(l)
+		b.keeper.Keep(l, l.until)
 	}
 	b.removeLocked(w) // only now: a queue that nobody needs is dropped
-	w.sess.emitLocked(told)
+	w.sess.tell(w, ls)
 	for _, l := range ls {
-		b.joinHoldLocked(l)
+		b.joinWaitersLocked(l)
 	}
+	return true
 }
 
-// joinHoldLocked settles what else its holder asked for: a named holder must not wait for itself.
-func (b *Broker) joinHoldLocked(l *Lease) {
+// newLeaseLocked is the lease of the i-th name of a granted request.
+func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int, late bool) *Lease {
+	l := &Lease{
+		b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id, owner: c.Owner,
+		fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, since: b.stamp(a.end), lateGrant: late,
+		auto: w.auto, until: a.until(), seen: b.stamp(a.start), count: 1, rare: nothing,
+	}
+	if w.annotation != "" {
+		l.own().annotation = w.annotation
+	}
+	return l
+}
+
+// tell tells a session what it was granted.
+func (s *Session) tell(w *waiter, ls []*Lease) {
+	told := session.Granted{ID: w.id, Hold: ls[0].hold(), Count: 1, Auto: w.auto}
+	for _, l := range ls[1:] {
+		told.More = append(told.More, l.hold())
+	}
+	s.TellUntil(ls[0].until, func(v session.Validity) session.Event {
+		told.Validity = v
+		return told
+	})
+}
+
+// joinWaitersLocked settles what the holder of a new lease waits for: a named holder must not wait for itself.
+func (b *Broker) joinWaitersLocked(l *Lease) {
 	if !named(l.holder) {
 		return
 	}
-	var ids []uint64
-	for id, w := range l.sess.waiting {
-		if w.holder == l.holder && !w.trying {
-			ids = append(ids, id)
-		}
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		if w := l.sess.waiting[id]; w != nil {
+	for _, w := range l.sess.waitingOf(l.holder) {
+		switch {
+		case w.all != nil:
+			if slices.Contains(w.grip, b.shardNumber(l.name)) {
+				b.wg.Go(func() { b.joinSeveral(w) }) // it locks the mutexes of other names
+			}
+		case w.shard != l.q.shard || w.Answered() || w.Asking():
+		default:
 			b.joinLocked(l, w)
 		}
 	}
 }
 
-// joinHeldLocked is joinHoldLocked for a waiter that was being tried at that time. If that was granted, it is settled
-// only if there cannot be both: what it got is to be given back.
-func (b *Broker) joinHeldLocked(w *waiter, granted bool) {
-	for _, l := range w.ownLocked() {
-		if granted && w.all == nil && w.claim.Kind != l.kind {
+// waitingOf are the requests of a holder that wait, in the order of their ids.
+func (s *Session) waitingOf(holder string) []*waiter {
+	ws := s.WaitingFor(func(w *waiter) bool { return w.holder == holder })
+	slices.SortFunc(ws, func(v, w *waiter) int { return cmp.Compare(v.id, w.id) })
+	return ws
+}
+
+// joinSeveral refuses a request for several names whose holder has one of them by now.
+func (b *Broker) joinSeveral(w *waiter) {
+	w.lock()
+	defer w.unlock()
+	if w.Answered() || w.Asking() {
+		return
+	}
+	if err := w.overlapLocked(); err != nil {
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
+	}
+}
+
+// joinLeasesLocked is the same for a waiter for which the store was asked when its holder got a lease. If the store
+// granted it, it is settled only if the holder cannot have both. What it got is then given back.
+func (b *Broker) joinLeasesLocked(w *waiter, granted bool) {
+	for _, l := range w.holdersLeasesLocked() {
+		if granted && w.all == nil && w.Claim.Kind != l.kind {
 			continue
 		}
-		if b.joinLocked(l, w); w.gone || !w.lined {
+		if b.joinLocked(l, w); w.Answered() || !w.Lined() {
 			return
 		}
 	}
@@ -263,34 +237,34 @@ func (b *Broker) joinHeldLocked(w *waiter, granted bool) {
 // joinLocked settles a waiter whose holder has this lease, if it concerns it.
 func (b *Broker) joinLocked(l *Lease, w *waiter) {
 	switch {
-	case w.gone:
+	case w.Answered():
 	case w.all != nil:
 		if err := w.overlapLocked(); err != nil {
-			b.refuseLocked(w, Failed{ID: w.id, Err: err})
+			b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 		}
-	case w.claim.Name != l.name:
-	case w.claim.Kind == l.kind:
+	case w.Claim.Name != l.name:
+	case w.Claim.Kind == l.kind:
 		b.renestLocked(l, w)
-	case w.claim.Kind == lock.Read && l.kind == lock.Write && w.lined:
+	case w.Claim.Kind == lock.Read && l.kind == lock.Write && w.Lined():
 		b.outOfQueueLocked(w)
 		l.doLocked(func() { b.readBesideWrite(l, w) })
 	case w.upgradeLocked():
-		b.refuseLocked(w, Failed{ID: w.id, Err: ErrUpgrade})
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrUpgrade})
 	}
 }
 
-// answerLocked tells a waiter that it was not granted.
-func (b *Broker) answerLocked(w *waiter, e Event) {
+// answerLocked tells and counts that a request was not granted. The request has left its queue, see refuseLocked.
+func (b *Broker) answerLocked(w *waiter, e session.Event) {
 	cause := lock.ErrHeld
 	switch e := e.(type) {
-	case NotGranted:
+	case session.NotGranted:
 		cause = e.Cause
-	case Failed:
+	case session.Failed:
 		cause = e.Err
 	}
-	b.metrics.acquired(w.claim.Kind, cause)
+	b.metrics.acquired(w.Claim.Kind, cause)
 	if w.sess != nil {
-		w.sess.emitLocked(e)
+		w.sess.Tell(e)
 		return
 	}
 	w.once(onceAnswer{refused: e})
@@ -298,19 +272,23 @@ func (b *Broker) answerLocked(w *waiter, e Event) {
 
 // Cancel ends the wait of another request of the session.
 func (s *Session) Cancel(id, target uint64) {
-	b := s.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := s.admitLocked(id); err != nil {
-		s.emitLocked(Failed{ID: id, Err: err})
-		return
+	err := s.Admit(id)
+	if err == nil {
+		if w, there := s.Waiting(target); !there || !s.b.cancel(w) {
+			err = session.ErrNotWaiting
+		}
 	}
-	w := s.waiting[target]
-	if w == nil {
-		s.emitLocked(Failed{ID: id, Err: ErrNotWaiting})
-		return
+	s.Answer(id, session.Done{ID: id}, err)
+}
+
+// cancel says whether the request waited.
+func (b *Broker) cancel(w *waiter) bool {
+	w.lock()
+	defer w.unlock()
+	if w.Answered() {
+		return false
 	}
 	b.removeLocked(w)
-	b.answerLocked(w, NotGranted{ID: target, Cause: ErrCancelled})
-	s.emitLocked(Done{ID: id})
+	b.answerLocked(w, session.NotGranted{ID: w.id, Cause: session.ErrCancelled})
+	return true
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
@@ -16,7 +17,7 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 	cfg.Limits.CallsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
 		admit := func(peer string) func() {
-			done, err := w.b.Desk().Call(w.t.Context(), peer)
+			done, err := w.b.Door().Call(w.t.Context(), peer)
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -24,13 +25,13 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 		}
 		first, second := admit("10.0.0.1:1"), admit("10.0.0.1:2")
 		begun := time.Now()
-		if _, err := w.b.Desk().Call(w.t.Context(), "10.0.0.1:3"); !isQuota(err, "calls_per_address") || time.Since(begun) != time.Second {
+		if _, err := w.b.Door().Call(w.t.Context(), "10.0.0.1:3"); !isQuota(err, "calls_per_address") || time.Since(begun) != time.Second {
 			w.t.Errorf("a third: got %v after %v, want a refusal after a second", err, time.Since(begun))
 		}
 		admit("10.0.0.2:1")() // others are not concerned
 		leaves, cancel := context.WithCancel(w.t.Context())
 		cancel()
-		if _, err := w.b.Desk().Call(leaves, "10.0.0.1:3"); !errors.Is(err, context.Canceled) {
+		if _, err := w.b.Door().Call(leaves, "10.0.0.1:3"); !errors.Is(err, context.Canceled) {
 			w.t.Errorf("a caller that has gone: got %v", err)
 		}
 		go func() {
@@ -52,7 +53,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 	cfg.Limits.WaitsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
 		admit := func(peer string) func() {
-			done, err := w.b.Desk().Wait(peer)
+			done, err := w.b.Door().Wait(peer)
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -60,7 +61,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 		}
 		first := admit("10.0.0.1:1")
 		admit("10.0.0.1:2")
-		if _, err := w.b.Desk().Wait("10.0.0.1:3"); !isQuota(err, "waits_per_address") {
+		if _, err := w.b.Door().Wait("10.0.0.1:3"); !isQuota(err, "waits_per_address") {
 			w.t.Errorf("a third: got %v, want a refusal", err)
 		}
 		admit("10.0.0.2:1")() // others are not concerned
@@ -71,11 +72,11 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 
 // from opens a session of a client with a network address.
 func (w *world) from(peer string) (*broker.Session, error) {
-	return w.b.Open(broker.OpenRequest{Client: broker.Client{Peer: peer}})
+	return w.b.Open(broker.OpenRequest{Client: session.Client{Peer: peer}})
 }
 
 func isQuota(err error, subject string) bool {
-	quota, ok := errors.AsType[*broker.QuotaError](err)
+	quota, ok := errors.AsType[*session.QuotaError](err)
 	return ok && quota.Subject == subject
 }
 
@@ -136,7 +137,7 @@ func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
 		if _, err := w.b.Arrive(peer); !isQuota(err, "sessions_per_address") {
 			t.Errorf("one too many came: got %v", err)
 		}
-		s, err := w.b.Open(broker.OpenRequest{Client: broker.Client{Peer: peer}, Slot: first})
+		s, err := w.b.Open(broker.OpenRequest{Client: session.Client{Peer: peer}, Slot: first})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,7 @@ func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
 			t.Errorf("one too many beside a session: got %v", err)
 		}
 		second.Leave()
-		if _, err := w.b.Open(broker.OpenRequest{Slot: second}); !errors.Is(err, broker.ErrNotOpen) {
+		if _, err := w.b.Open(broker.OpenRequest{Slot: second}); !errors.Is(err, session.ErrNotOpen) {
 			t.Errorf("a session in a slot that was left: got %v", err)
 		}
 		s.Goodbye()

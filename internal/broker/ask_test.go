@@ -7,26 +7,27 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 func TestASessionLooksAtAName(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, c := w.alive(), w.alive()
 		c.Look(c.id(), "door")
-		if l := one[broker.Looked](c); l.Lock.Held || l.ID != c.lastID {
+		if l := one[session.Looked](c); l.Lock.Held || l.ID != c.lastID {
 			t.Errorf("got %+v, want nobody", l)
 		}
 		g := a.take("door")
 		c.Look(c.id(), "door")
-		if l := one[broker.Looked](c).Lock; !l.Held || l.Fence != g.Hold.Fence || l.Holders != 1 || l.TTL <= 0 {
+		if l := one[session.Looked](c).Lock; !l.Held || l.Fence != g.Hold.Fence || l.Holders != 1 || l.TTL <= 0 {
 			t.Errorf("got %+v, want the hold of the other", l)
 		}
 		c.Look(c.id(), "")
 		c.failed(lock.ErrInvalid)
 		c.Look(c.lastID, "door")
-		c.failed(broker.ErrRepeated)
+		c.failed(session.ErrRepeated)
 		w.store.setDown(lock.ErrUnavailable)
 		c.Look(c.id(), "door")
 		c.events()
@@ -44,18 +45,18 @@ func TestLooksThatWaitForTheStoreAreBounded(t *testing.T) {
 		for range 300 {
 			c.Look(c.id(), "door")
 		}
-		c.acquire(broker.AcquireRequest{Name: "else"})
+		c.acquire(request.Acquire{Name: "else"})
 		events := c.events()
 		denied := 0
 		for _, e := range events {
-			if f, ok := e.(broker.Failed); ok && isError(f.Err, broker.ErrQuota) {
+			if f, ok := e.(session.Failed); ok && isError(f.Err, session.ErrQuota) {
 				denied++
 			}
 		}
 		if denied < 300-256-4 || denied > 300-256 || len(looking) != 4 {
 			t.Errorf("%d looks are refused and %d are under way, want 40 to 44 and 4", denied, len(looking))
 		}
-		if _, granted := events[len(events)-1].(broker.Granted); !granted {
+		if _, granted := events[len(events)-1].(session.Granted); !granted {
 			t.Errorf("got %#v last, want a grant beside the looks", events[len(events)-1])
 		}
 		close(slow)
@@ -81,7 +82,7 @@ func TestASessionThatEndsForgetsItsQuestions(t *testing.T) {
 			c.Look(c.id(), "door")
 		}
 		synctest.Wait()
-		c.End(broker.ErrBacklog)
+		c.End(session.ErrBacklog)
 		close(slow)
 		synctest.Wait()
 		if n := w.store.looks.Load(); n != 4 {
@@ -96,12 +97,12 @@ func TestASessionThatEndsForgetsItsQuestions(t *testing.T) {
 }
 
 // allHolds reads all pages.
-func (c *client) allHolds(prefix string, size int) (all []broker.HeldLock) {
+func (c *client) allHolds(prefix string, size int) (all []session.HeldLock) {
 	c.t.Helper()
 	for after := ""; ; {
-		c.ListHolds(c.id(), broker.HoldsRequest{Prefix: prefix, After: after, Size: size})
+		c.ListHolds(c.id(), request.Holds{Prefix: prefix, After: after, Size: size})
 		time.Sleep(time.Second) // long lists make pauses
-		list := one[broker.HoldList](c)
+		list := one[session.HoldList](c)
 		if len(list.Locks) > size {
 			c.t.Fatalf("got %d holds, want at most %d", len(list.Locks), size)
 		}
@@ -120,11 +121,11 @@ func TestASessionListsWhatItHolds(t *testing.T) {
 		}
 		other.take("b0")
 		lease := time.Hour
-		c.takeAs(broker.AcquireRequest{Name: "b2", Holder: "h"})
-		c.takeAs(broker.AcquireRequest{Name: "b2", Holder: "h"})
-		c.takeAs(broker.AcquireRequest{Name: "b1", Kind: lock.Fair, Lease: &lease})
+		c.takeAs(request.Acquire{Name: "b2", Holder: "h"})
+		c.takeAs(request.Acquire{Name: "b2", Holder: "h"})
+		c.takeAs(request.Acquire{Name: "b1", Kind: lock.Fair, Lease: &lease})
 		c.takeAs(permits(2, 3))
-		c.takeAs(broker.AcquireRequest{Name: "a", Kind: lock.Read})
+		c.takeAs(request.Acquire{Name: "a", Kind: lock.Read})
 		var got []string
 		for _, l := range c.allHolds("", 2) {
 			got = append(got, fmt.Sprintf("%s %v %s x%d auto=%v permits=%d", l.Hold.Name, l.Hold.Kind, l.Hold.Holder, l.Count, l.Auto, l.Permits))
@@ -155,25 +156,25 @@ func TestASessionListsWhatItHolds(t *testing.T) {
 func TestAListOfManyHoldsMissesNone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		var gone []broker.Hold
+		var gone []session.Hold
 		for i := range 3000 {
 			g := c.take(fmt.Sprintf("n%04d", i))
 			if i%3 == 0 {
 				gone = append(gone, g.Hold)
 			}
 		}
-		c.ListHolds(c.id(), broker.HoldsRequest{Size: 5000})
+		c.ListHolds(c.id(), request.Holds{Size: 5000})
 		for i, h := range gone { // in between the steps of the walk
 			if i%200 == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			c.Release(c.id(), h)
-			c.acquire(broker.AcquireRequest{Name: fmt.Sprintf("new%04d", i)})
+			c.acquire(request.Acquire{Name: fmt.Sprintf("new%04d", i)})
 		}
 		time.Sleep(time.Second)
 		var names []string
 		for _, e := range c.events() {
-			if list, ok := e.(broker.HoldList); ok {
+			if list, ok := e.(session.HoldList); ok {
 				for _, l := range list.Locks {
 					names = append(names, l.Hold.Name)
 				}
@@ -198,16 +199,16 @@ func TestPagesThatAreNotReadAreBounded(t *testing.T) {
 		c := w.alive()
 		c.take("door")
 		for range 20 {
-			c.ListHolds(c.id(), broker.HoldsRequest{Size: 10})
+			c.ListHolds(c.id(), request.Holds{Size: 10})
 			synctest.Wait()
 		}
 		pages, denied := 0, 0
 		for _, e := range c.events() {
 			switch e := e.(type) {
-			case broker.HoldList:
+			case session.HoldList:
 				pages++
-			case broker.Failed:
-				if isError(e.Err, broker.ErrQuota) {
+			case session.Failed:
+				if isError(e.Err, session.ErrQuota) {
 					denied++
 				}
 			}
@@ -224,8 +225,8 @@ func TestALimitIsSetByASession(t *testing.T) {
 		a, c := w.alive(), w.replica().alive()
 		set := func(limit, want uint32) {
 			t.Helper()
-			c.SetLimit(c.id(), broker.LimitRequest{Name: "pool", Limit: limit})
-			if got := one[broker.LimitSet](c); got.Previous != want {
+			c.SetLimit(c.id(), request.SetLimit{Name: "pool", Limit: limit})
+			if got := one[session.LimitSet](c); got.Previous != want {
 				t.Errorf("got %d before, want %d", got.Previous, want)
 			}
 		}
@@ -233,17 +234,17 @@ func TestALimitIsSetByASession(t *testing.T) {
 		g := a.takeAs(permits(2, 0))
 		a.queueAs(permits(1, 0))
 		set(3, 2) // the waiter hears of it
-		one[broker.Granted](a)
+		one[session.Granted](a)
 		set(1, 3)
 		a.queueAs(permits(1, 0))
 		a.release(g.Hold)
 		a.none() // one is still out
-		for _, bad := range []broker.LimitRequest{{"pool", 0}, {"pool", 1 << 31}, {"", 1}} {
+		for _, bad := range []request.SetLimit{{Name: "pool"}, {Name: "pool", Limit: 1 << 31}, {Limit: 1}} {
 			c.SetLimit(c.id(), bad)
 			c.failed(lock.ErrInvalid)
 		}
 		c.take("door")
-		c.SetLimit(c.id(), broker.LimitRequest{Name: "door", Limit: 1})
+		c.SetLimit(c.id(), request.SetLimit{Name: "door", Limit: 1})
 		c.failed(lock.ErrKindMismatch)
 	})
 }

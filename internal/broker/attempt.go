@@ -4,117 +4,22 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
-
-// startLocked makes an attempt for a waiter, without a goroutine if it asks for one name and the store answers.
-func (b *Broker) startLocked(w *waiter) {
-	q, a := w.q, w.attemptLocked()
-	if a.all != nil {
-		b.goTakingLocked(func() { b.finish(q, w, b.insist(b.attempt(a))) })
-		return
-	}
-	a.start = time.Now()
-	b.beginTakingLocked()
-	b.store.StartAcquire(a.claim, func(g lock.Grant, err error) {
-		a.grants, a.err = []lock.Grant{g}, err
-		a = judge(a)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		defer b.endTakingLocked()
-		if errors.Is(a.err, lock.ErrOutcomeUnknown) {
-			b.goTakingLocked(func() { b.finish(q, w, b.insist(a)) })
-			return
-		}
-		b.finishLocked(q, w, a)
-	})
-}
-
-func (b *Broker) finish(q *queue, w *waiter, a attempt) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.finishLocked(q, w, a)
-}
-
-// finishLocked goes on with an attempt that startLocked began, and with the queue it began in.
-func (b *Broker) finishLocked(q *queue, w *waiter, a attempt) {
-	b.concludeLocked(w, a)
-	q.signal()
-	b.driveLocked(q)
-	b.dropIdleLocked(q)
-}
-
-// grantedLocked answers a waiter that was granted what it asked for. Where one shared hold fits in, more may: the next
-// two are tried at once, and for each that is granted two more, until one is refused.
-func (b *Broker) grantedLocked(w *waiter, a attempt) {
-	q := w.q
-	b.grantLocked(w, a)
-	if w.claim.Kind.Shared() && a.refusals == q.refusals && !b.closed {
-		b.startNextLocked(q, 2)
-	}
-}
-
-// startNextLocked tries the next waiters of a queue, as long as they ask for shared holds: of permits none that wants
-// fewer than one before it, because it could be granted what that one is refused.
-func (b *Broker) startNextLocked(q *queue, n int) {
-	most, w := uint32(0), q.waiters.front
-	for range sideBySide {
-		if w == nil || n == 0 {
-			return
-		}
-		if !w.claim.Kind.Shared() || w.claim.Permits < most || q.blockedLocked(w) {
-			return
-		}
-		next := w.behind
-		if !w.trying {
-			b.startLocked(w)
-			n--
-		}
-		most, w = w.claim.Permits, next
-	}
-}
-
-// attemptLocked marks a waiter as being tried and is the attempt to be made now.
-func (w *waiter) attemptLocked() attempt {
-	c := w.claimLocked()
-	return attempt{claim: c, all: w.claimsLocked(c.TTL), wakeups: w.q.wakeups, refusals: w.q.refusals}
-}
-
-// claimLocked marks a waiter as being tried and is what to ask for now.
-func (w *waiter) claimLocked() lock.Claim {
-	w.trying = true
-	c := w.claim
-	c.TTL = max(w.ttlLocked(time.Now()), time.Millisecond)
-	if c.Kind.Placed() && w.all == nil && !w.try {
-		c.Place = placeTime
-		w.placed = true
-	}
-	return c
-}
-
-// claimsLocked are all claims of a request for several names, nil for one.
-func (w *waiter) claimsLocked(ttl time.Duration) []lock.Claim {
-	if w.all == nil {
-		return nil
-	}
-	all := append([]lock.Claim(nil), w.all...)
-	for i := range all {
-		all[i].TTL = ttl
-	}
-	return all
-}
 
 // attempt is a claim that was made, and its outcome.
 type attempt struct {
 	claim  lock.Claim
 	all    []lock.Claim // if several names were claimed at once
 	start  time.Time
+	end    time.Time    // when the answer was there
 	grants []lock.Grant // one for each name
 	err    error
 	// earlierUnknown says that an earlier one with the same claim was not answered, and may be executed yet.
 	earlierUnknown bool
-	// wakeups and refusals are those of the queue when the attempt was begun.
-	wakeups, refusals int32
+	begun          arbiter.Begun
 }
 
 // claims are all that were made.
@@ -125,39 +30,67 @@ func (a attempt) claims() []lock.Claim {
 	return []lock.Claim{a.claim}
 }
 
-// claimed are all claims of a request.
-func (w *waiter) claimed() []lock.Claim {
-	if w.all != nil {
-		return w.all
-	}
-	return []lock.Claim{w.claim}
-}
-
+// fence is that of the first name.
 func (a attempt) fence() lock.Fence { return a.grants[0].Fence }
 
-// attempt makes a claim, or all of several.
+// until is the end of the validity of what was granted.
+func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.claim.TTL)) }
+
+// startLocked makes an attempt for a waiter, without a goroutine if it asks for one name and the store answers.
+func (b *Broker) startLocked(w *waiter) {
+	a := w.attemptLocked()
+	if a.all != nil {
+		b.goTaking(func() { b.finish(w, b.insist(b.attempt(a))) })
+		return
+	}
+	w.shard.calls++
+	b.store.StartAcquire(a.claim, func(g lock.Grant, err error) {
+		a.grants, a.err = []lock.Grant{g}, err
+		a = judge(a)
+		w.lock()
+		defer w.unlock()
+		defer b.endCallLocked(w.shard)
+		if errors.Is(a.err, lock.ErrOutcomeUnknown) {
+			b.goTaking(func() { b.finish(w, b.insist(a)) })
+			return
+		}
+		b.finishLocked(w, a)
+	})
+}
+
+// attemptLocked marks a waiter as being tried and is the attempt to be made now.
+func (w *waiter) attemptLocked() attempt {
+	now := time.Now()
+	a := attempt{claim: w.Ask(w.ttl(now)), start: now, begun: w.q.Begun()}
+	if w.all != nil {
+		a.all = append(a.all, w.all...)
+		for i := range a.all {
+			a.all[i].TTL = a.claim.TTL
+		}
+	}
+	return a
+}
+
+// attempt asks the store.
 func (b *Broker) attempt(a attempt) attempt {
 	a.start = time.Now()
 	if a.all != nil {
 		a.grants, a.err = b.store.AcquireAll(b.ctx, a.all)
 		return judge(a)
 	}
-	var g lock.Grant
-	g, a.err = b.store.Acquire(b.ctx, a.claim)
-	a.grants = []lock.Grant{g}
+	g, err := b.store.Acquire(b.ctx, a.claim)
+	a.grants, a.err = []lock.Grant{g}, err
 	return judge(a)
 }
 
 // judge reads an outcome. A grant whose time is already over when the answer comes is an unknown one.
 func judge(a attempt) attempt {
-	if a.err == nil && !time.Now().Before(a.until()) {
+	a.end = time.Now()
+	if a.err == nil && !a.end.Before(a.until()) {
 		a.err = lock.ErrOutcomeUnknown
 	}
 	return a
 }
-
-// until is the end of the validity of what was granted.
-func (a attempt) until() time.Time { return a.start.Add(a.claim.TTL - margin(a.claim.TTL)) }
 
 // insist makes a claim once more if the store did not answer.
 func (b *Broker) insist(a attempt) attempt {
@@ -170,4 +103,115 @@ func (b *Broker) insist(a attempt) attempt {
 		a.err = errors.Join(a.err, lock.ErrOutcomeUnknown)
 	}
 	return a
+}
+
+// finish goes on with an attempt that startLocked began, and with the queue it began in.
+func (b *Broker) finish(w *waiter, a attempt) {
+	w.lock()
+	defer w.unlock()
+	b.finishLocked(w, a)
+}
+
+func (b *Broker) finishLocked(w *waiter, a attempt) {
+	q := w.q
+	b.concludeLocked(w, a)
+	q.Stir()
+	b.driveLocked(q)
+	q.dropIdleLocked()
+}
+
+// concludeLocked gives the outcome of an attempt to the waiter it was made for.
+func (b *Broker) concludeLocked(w *waiter, a attempt) {
+	q, answer := w.q, b.endAttemptLocked(w, a)
+	switch answer.Verdict {
+	case arbiter.Nothing:
+	case arbiter.Grant:
+		b.grantAndAskMoreLocked(w, a)
+	case arbiter.Wait:
+		b.parkLocked(w, answer.Position)
+		b.findLateGrantLocked(w)
+	case arbiter.Elsewhere:
+		b.parkLocked(w, answer.Position)
+		b.findLateGrantLocked(w)
+		b.moveLocked(w, answer.Held.Name)
+	case arbiter.Again:
+	case arbiter.RefuseLate:
+		b.parkLocked(w, answer.Position)
+		b.tooLateLocked(w, a.err)
+	case arbiter.RefuseHeld:
+		b.refuseLocked(w, q.refusalLocked(w, answer.Held))
+	case arbiter.RefuseFailed:
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: a.err})
+	}
+}
+
+// refusalLocked answers a request that does not want to wait, from what the store said.
+func (q *queue) refusalLocked(w *waiter, held *lock.HeldError) session.NotGranted {
+	return session.NotGranted{ID: w.id, Cause: lock.ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0), HeldBy: held.HeldBy}
+}
+
+// endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. What was taken for one that has
+// left is given back.
+func (b *Broker) endAttemptLocked(w *waiter, a attempt) arbiter.Answer {
+	if a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown) {
+		w.Unsure, w.lookedFor = true, false
+	}
+	if a.err == nil || errors.Is(a.err, lock.ErrHeld) {
+		b.joinLeasesLocked(w, a.err == nil)
+	}
+	answer := w.q.StoreAnswered(&w.Waiter, a.begun, a.err, a.end)
+	if w.Answered() {
+		b.undoAttemptLocked(w, a)
+	}
+	return answer
+}
+
+// grantAndAskMoreLocked answers a waiter that was granted what it asked for. Where one shared hold fits in, more may:
+// the next two are tried at once, and for each that is granted two more, until one is refused.
+func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
+	q := w.q
+	if !b.grantLocked(w, a) { // its session has just ended
+		b.removeLocked(w)
+		b.undoAttemptLocked(w, a)
+		return
+	}
+	if !w.Claim.Kind.Shared() || q.shard.closed {
+		return
+	}
+	for _, next := range q.Beside(a.begun, 2) {
+		b.startLocked(next.For)
+	}
+}
+
+// undoAttemptLocked gives back what an attempt took for a waiter that was answered while it was under way: to the next
+// waiter if there is one; until then the name is asked for by nobody here. The lease of a unary caller that chose its lease
+// id is left alone (twins.go).
+func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
+	if a.err != nil && w.Placed() {
+		b.leavePlaceLocked(w)
+	}
+	unsure := w.Unsure
+	switch {
+	case w.ownID:
+		b.leaveToTwinLocked(w, a.err == nil)
+		return
+	case a.err != nil:
+		if unsure {
+			b.undoLater(w)
+		}
+		return
+	}
+	var of *Lease
+	if q := b.queueLocked(a.claim.Name); a.all == nil && !a.claim.Kind.Shared() && q.holder == nil && !q.Passing() {
+		q.Pass()
+		of = takenOver
+	}
+	b.goTaking(func() {
+		for i, c := range a.claims() {
+			b.undoGrant(of, w, c, a.grants[i].Fence)
+		}
+		if unsure {
+			b.undoLater(w)
+		}
+	})
 }

@@ -4,72 +4,75 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // A request with a bounded wait, 0 included, is answered when that is over. If the store is being asked for it at that
 // moment, its answer is waited for, but not longer than Config.AnswerTime: then the outcome is unknown. What the store
-// grants after that is given back (undoAttempt).
+// grants after that is given back (undoAttemptLocked).
 //
 // A request that has to wait has a timer. One that was not refused yet mostly is answered within a millisecond, so all
 // of those share one, which looks at them when they are as old as AnswerTime.
 
 // boundLocked begins to bound a request that does not have to wait yet.
 func (b *Broker) boundLocked(w *waiter) {
-	if w.wait == forever || w.bound != nil || w.timer != nil {
+	if w.Wait == arbiter.Forever || w.bound != nil || w.timer != nil {
 		return
 	}
-	w.bound = b.bounded.PushBack(w)
-	if b.boundAt == nil {
-		b.boundAt = time.AfterFunc(b.cfg.AnswerTime, b.lookAtBounded)
+	h := w.shard
+	w.bound = h.bounded.PushBack(w)
+	if h.boundAt == nil {
+		h.boundAt = time.AfterFunc(b.cfg.AnswerTime, func() { b.lookAtBounded(h) })
 	}
 }
 
-func (b *Broker) unboundLocked(w *waiter) {
+func (w *waiter) unboundLocked() {
 	if w.bound != nil {
-		b.bounded.Remove(w.bound)
+		w.shard.bounded.Remove(w.bound)
 		w.bound = nil
 	}
 }
 
 // lookAtBounded gives a timer to those that are older than AnswerTime, and comes again when the next one is.
-func (b *Broker) lookAtBounded() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for e := b.bounded.Front(); e != nil && !b.closed; e = b.bounded.Front() {
+func (b *Broker) lookAtBounded(h *shard) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for e := h.bounded.Front(); e != nil && !h.closed; e = h.bounded.Front() {
 		w := e.Value.(*waiter)
-		if left := time.Until(w.since.Add(b.cfg.AnswerTime)); left > 0 {
-			b.boundAt.Reset(left)
+		if left := time.Until(w.Since.Add(b.cfg.AnswerTime)); left > 0 {
+			h.boundAt.Reset(left)
 			return
 		}
-		b.unboundLocked(w)
+		w.unboundLocked()
 		b.timeLocked(w)
 	}
-	b.boundAt = nil
+	h.boundAt = nil
 }
 
 // timeLocked gives a request with a bounded wait a timer of its own.
 func (b *Broker) timeLocked(w *waiter) {
-	w.timer = time.AfterFunc(time.Until(w.since.Add(w.wait)), func() { b.timeOut(w) })
+	w.timer = time.AfterFunc(time.Until(w.Since.Add(w.Wait)), func() { b.timeOut(w) })
 }
 
 // timeOut answers a request whose wait is over, unless the store was asked for it and may answer in time.
 func (b *Broker) timeOut(w *waiter) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if w.gone {
+	w.lock()
+	defer w.unlock()
+	if w.Answered() {
 		return
 	}
-	last := w.since.Add(w.wait + b.cfg.AnswerTime)
-	if left := time.Until(last); left > 0 && (w.trying || w.nests) {
+	last := w.Since.Add(w.Wait + b.cfg.AnswerTime)
+	if left := time.Until(last); left > 0 && (w.Asking() || w.nests) {
 		w.timer.Reset(left)
 		return
 	}
 	switch {
-	case w.trying:
-		b.refuseLocked(w, Failed{ID: w.id, Err: lock.ErrOutcomeUnknown})
-	case !w.queued: // its turn did not come: others ask the store for this holder
-		b.refuseLocked(w, Failed{ID: w.id, Err: lock.ErrUnavailable})
+	case w.Asking():
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: lock.ErrOutcomeUnknown})
+	case !w.Waits(): // its turn did not come: others ask the store for this holder
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: lock.ErrUnavailable})
 	default:
 		b.refuseLocked(w, w.timedOutLocked())
 	}
@@ -78,22 +81,17 @@ func (b *Broker) timeOut(w *waiter) {
 // tooLateLocked answers a request whose wait is over, after a call of the store that did not grant it the name.
 func (b *Broker) tooLateLocked(w *waiter, err error) {
 	if errors.Is(err, lock.ErrOutcomeUnknown) {
-		b.refuseLocked(w, Failed{ID: w.id, Err: lock.ErrOutcomeUnknown})
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: lock.ErrOutcomeUnknown})
 		return
 	}
 	b.refuseLocked(w, w.timedOutLocked())
 }
 
-// lateLocked says whether the wait of a request is over.
-func (w *waiter) lateLocked() bool {
-	return w.wait != forever && !time.Now().Before(w.since.Add(w.wait))
-}
-
 // timedOutLocked is the answer to a request whose wait is over. Of several names it tells the one it waited for.
-func (w *waiter) timedOutLocked() NotGranted {
-	n := NotGranted{ID: w.id, Cause: ErrTimedOut}
+func (w *waiter) timedOutLocked() session.NotGranted {
+	n := session.NotGranted{ID: w.id, Cause: session.ErrTimedOut}
 	if w.all != nil {
-		n.Name = w.q.name
+		n.Name = w.q.Name()
 	}
 	return n
 }
@@ -105,7 +103,7 @@ var lateGrantPauses = [...]time.Duration{time.Second, time.Second, 2 * time.Seco
 // nobody asks for it: others would wait for it, and it for them. If it has what it asked for it is tried at once, and
 // gets that.
 func (b *Broker) findLateGrantLocked(w *waiter) {
-	if w.lookedFor || b.closed {
+	if !w.Unsure || w.lookedFor || w.shard.closed {
 		return
 	}
 	w.lookedFor = true
@@ -113,11 +111,11 @@ func (b *Broker) findLateGrantLocked(w *waiter) {
 		for _, pause := range lateGrantPauses {
 			b.pause(pause)
 			err := lock.ErrUnavailable
-			for n := 1; retriable(err) && b.waits(w); n++ {
+			for n := 1; lock.Retriable(err) && b.waits(w); n++ {
 				if err = b.holdsAlready(w); err == nil {
 					b.tryNext(w)
-				} else if retriable(err) {
-					b.pause(backoff(n))
+				} else if lock.Retriable(err) {
+					b.pause(arbiter.Backoff(n))
 				}
 			}
 		}
@@ -126,32 +124,28 @@ func (b *Broker) findLateGrantLocked(w *waiter) {
 
 // waits says whether a request still waits.
 func (b *Broker) waits(w *waiter) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !w.gone && b.ctx.Err() == nil
+	w.lock()
+	defer w.unlock()
+	return !w.Answered() && b.ctx.Err() == nil
 }
 
 // holdsAlready asks the store whether a waiter has what it waits for. It takes nothing.
 func (b *Broker) holdsAlready(w *waiter) error {
-	b.mu.Lock()
-	c := w.claim
-	b.mu.Unlock()
+	w.lock()
+	c := w.Claim
+	w.unlock()
 	_, err := b.store.Extend(b.ctx, lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits})
 	return err
 }
 
 // tryNext has a waiter tried next.
 func (b *Broker) tryNext(w *waiter) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	w.lock()
+	defer w.unlock()
 	b.tryNextLocked(w)
 }
 
 func (b *Broker) tryNextLocked(w *waiter) {
-	if !w.lined || w.trying {
-		return
-	}
-	w.q.toFrontLocked(w)
-	w.q.wakeLocked()
+	w.q.TryNext(&w.Waiter)
 	b.driveLocked(w.q)
 }

@@ -9,8 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // answerTime is that of testConfig.
@@ -29,8 +30,8 @@ func (w *world) late(d time.Duration) {
 }
 
 // bounded are requests of all kinds, and for several names.
-func bounded() map[string]broker.AcquireRequest {
-	reqs := map[string]broker.AcquireRequest{"several": allOf(lock.Exclusive, "job", "b")}
+func bounded() map[string]request.Acquire {
+	reqs := map[string]request.Acquire{"several": allOf(lock.Exclusive, "job", "b")}
 	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
 		reqs[k.String()] = of("job", k)
 	}
@@ -72,7 +73,7 @@ func TestABoundedRequestIsGrantedByASlowStore(t *testing.T) {
 				req.Wait = new(100 * time.Millisecond)
 				c.acquire(req)
 				time.Sleep(time.Second)
-				one[broker.Granted](c)
+				one[session.Granted](c)
 				time.Sleep(time.Minute)
 				c.none()
 			})
@@ -97,8 +98,8 @@ func TestABoundedWaitIsOverWhenItsSlowAttemptIsRefused(t *testing.T) {
 				c.acquire(req)
 				time.Sleep(time.Second)
 				events := c.events()
-				n, ok := events[len(events)-1].(broker.NotGranted)
-				if !ok || !errors.Is(n.Cause, broker.ErrTimedOut) {
+				n, ok := events[len(events)-1].(session.NotGranted)
+				if !ok || !errors.Is(n.Cause, session.ErrTimedOut) {
 					t.Errorf("got %#v, want that the wait ended", events)
 				}
 			})
@@ -115,7 +116,7 @@ func TestAUnaryCallIsAnsweredInTimeByASilentStore(t *testing.T) {
 				t.Run(fmt.Sprint(k, " ", id, " ", wait), func(t *testing.T) {
 					inWorld(t, func(w *world) {
 						w.late(10 * time.Second)
-						a := <-w.ask(broker.OnceRequest{Name: "job", Kind: k, Limit: of("job", k).Limit, LeaseID: id, Wait: &wait})
+						a := <-w.ask(request.Once{Name: "job", Kind: k, Limit: of("job", k).Limit, LeaseID: id, Wait: &wait})
 						if !errors.Is(a.err, lock.ErrOutcomeUnknown) || a.after != wait+answerTime {
 							t.Errorf("got %+v, want an unknown outcome after %v", a, wait+answerTime)
 						}
@@ -179,7 +180,7 @@ func TestANestedRequestIsAnsweredInTimeByASilentStore(t *testing.T) {
 					w.counted("job", 2)
 					for _, want := range []uint32{1, 0} {
 						c.Release(c.id(), g.Hold)
-						if r := one[broker.Released](c); r.Remaining != want {
+						if r := one[session.Released](c); r.Remaining != want {
 							t.Errorf("%d remain, want %d", r.Remaining, want)
 						}
 					}
@@ -231,7 +232,7 @@ func TestAnUnknownNestedHoldDoesNotProlongTheLease(t *testing.T) {
 		time.Sleep(answerTime)
 		c.failed(lock.ErrOutcomeUnknown)
 		time.Sleep(10 * time.Second)
-		one[broker.Lost](c)
+		one[session.Lost](c)
 		w.free("job")
 	})
 }
@@ -248,7 +249,7 @@ func TestARequestThatBecomesNestedKeepsItsBound(t *testing.T) {
 		time.Sleep(time.Second)
 		w.late(10 * time.Second)
 		other.release(g.Hold)
-		one[broker.Granted](c)
+		one[session.Granted](c)
 		time.Sleep(time.Second + answerTime - time.Millisecond)
 		c.none()
 		time.Sleep(time.Millisecond)
@@ -306,7 +307,7 @@ func TestAReleaseDoesNotWaitForAllThatWasAskedBefore(t *testing.T) {
 		g := c.takeAs(req)
 		silent.on.Store(true)
 		for range 50 {
-			c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(time.Hour)})
+			c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(time.Hour)})
 			c.acquire(req)
 		}
 		c.Release(c.id(), g.Hold)
@@ -315,7 +316,7 @@ func TestAReleaseDoesNotWaitForAllThatWasAskedBefore(t *testing.T) {
 		if len(events) != 101 {
 			t.Fatalf("got %d answers, want 101", len(events))
 		}
-		if f, ok := events[100].(broker.Failed); !ok || !errors.Is(f.Err, lock.ErrOutcomeUnknown) {
+		if f, ok := events[100].(session.Failed); !ok || !errors.Is(f.Err, lock.ErrOutcomeUnknown) {
 			t.Errorf("got %#v, want an unknown outcome", events[100])
 		}
 		silent.on.Store(false)
@@ -331,8 +332,8 @@ func TestAHandOverIsWaitedForAtTheEndOfAWait(t *testing.T) {
 			inWorld(t, func(w *world) {
 				c, next := w.alive(), w.alive()
 				g := c.take("job")
-				next.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Second), Lease: new(time.Hour)})
-				one[broker.Queued](next)
+				next.acquire(request.Acquire{Name: "job", Wait: new(time.Second), Lease: new(time.Hour)})
+				one[session.Queued](next)
 				w.store.onRelease(func(r lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 					if r.Next != nil {
 						time.Sleep(slow)
@@ -344,7 +345,7 @@ func TestAHandOverIsWaitedForAtTheEndOfAWait(t *testing.T) {
 				time.Sleep(100*time.Millisecond + answerTime)
 				synctest.Wait()
 				if slow == time.Second {
-					one[broker.Granted](next)
+					one[session.Granted](next)
 					return
 				}
 				next.failed(lock.ErrOutcomeUnknown)
@@ -364,7 +365,7 @@ func TestATimedOutRequestForSeveralNamesTheOneInTheWay(t *testing.T) {
 		req.Wait = new(time.Second)
 		c.queueAs(req)
 		time.Sleep(time.Second)
-		if n := c.notGranted(broker.ErrTimedOut); n.Name != "b" {
+		if n := c.notGranted(session.ErrTimedOut); n.Name != "b" {
 			t.Errorf("got %+v, want b in the way", n)
 		}
 	})

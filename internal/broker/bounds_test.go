@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // A lock that is named like a helper key of another one would overwrite that one's fence, queue or permits.
@@ -36,22 +37,22 @@ func TestEveryVerbRefusesNamesThatAreHelperKeys(t *testing.T) {
 func (w *world) refusals(c *client, name string) map[string]error {
 	told := func(begin func(id uint64)) error {
 		begin(c.id())
-		return one[broker.Failed](c).Err
+		return one[session.Failed](c).Err
 	}
 	errs := make(map[string]error)
 	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
-		errs["acquire "+k.String()] = told(func(id uint64) { c.Acquire(id, broker.AcquireRequest{Name: name, Kind: k}) })
-		h := broker.Hold{Name: name, Kind: k}
+		errs["acquire "+k.String()] = told(func(id uint64) { c.Acquire(id, request.Acquire{Name: name, Kind: k}) })
+		h := session.Hold{Name: name, Kind: k}
 		errs["release "+k.String()] = told(func(id uint64) { c.Release(id, h) })
-		errs["extend "+k.String()] = told(func(id uint64) { c.Extend(id, broker.ExtendRequest{Hold: h, Lease: new(time.Second)}) })
+		errs["extend "+k.String()] = told(func(id uint64) { c.Extend(id, request.Extend{Hold: h, Lease: new(time.Second)}) })
 		_, errs["force "+k.String()] = w.b.ForceRelease(w.t.Context(), name, k)
-		_, _, errs["acquire once "+k.String()] = w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{
+		_, _, errs["acquire once "+k.String()] = w.b.AcquireOnce(w.t.Context(), request.Once{
 			Name: name, Kind: k, Lease: time.Second,
 		})
 	}
 	errs["acquire several"] = told(func(id uint64) {
-		c.Acquire(id, broker.AcquireRequest{
-			Name: "job", Kind: lock.Exclusive, More: []broker.Item{{Name: name, Kind: lock.Exclusive}},
+		c.Acquire(id, request.Acquire{
+			Name: "job", Kind: lock.Exclusive, More: []request.Item{{Name: name, Kind: lock.Exclusive}},
 		})
 	})
 	errs["watch"] = told(func(id uint64) { c.Watch(id, name) })
@@ -64,9 +65,9 @@ func (w *world) refusals(c *client, name string) map[string]error {
 func TestPermitsOfARequestAreBoundedOverAllNames(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		several := func(n uint32) broker.AcquireRequest {
-			return broker.AcquireRequest{
-				Name: "a", Kind: lock.Semaphore, Permits: 400, Limit: 1000, More: []broker.Item{
+		several := func(n uint32) request.Acquire {
+			return request.Acquire{
+				Name: "a", Kind: lock.Semaphore, Permits: 400, Limit: 1000, More: []request.Item{
 					{Name: "b", Kind: lock.Semaphore, Permits: 400, Limit: 1000},
 					{Name: "c", Kind: lock.Exclusive},
 					{Name: "d", Kind: lock.Semaphore, Permits: n, Limit: 1000},
@@ -76,7 +77,7 @@ func TestPermitsOfARequestAreBoundedOverAllNames(t *testing.T) {
 		c.acquire(several(201))
 		c.quota("permits", lock.MaxPermits)
 		c.acquire(several(200))
-		one[broker.Granted](c)
+		one[session.Granted](c)
 	})
 }
 
@@ -86,20 +87,20 @@ func TestHoldsOfAHolderAreBounded(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				c := w.alive()
-				mine := broker.AcquireRequest{Name: "job", Kind: kind, Holder: "me"}
-				var g broker.Granted
+				mine := request.Acquire{Name: "job", Kind: kind, Holder: "me"}
+				var g session.Granted
 				for range lock.MaxHolds {
 					c.acquire(mine)
-					g = one[broker.Granted](c)
+					g = one[session.Granted](c)
 				}
 				c.acquire(mine)
 				c.quota("holds", lock.MaxHolds)
 				c.Release(c.id(), g.Hold)
-				if left := one[broker.Released](c).Remaining; left != lock.MaxHolds-1 {
+				if left := one[session.Released](c).Remaining; left != lock.MaxHolds-1 {
 					t.Errorf("%d holds remain", left)
 				}
 				c.acquire(mine)
-				if g := one[broker.Granted](c); g.Count != lock.MaxHolds {
+				if g := one[session.Granted](c); g.Count != lock.MaxHolds {
 					t.Errorf("got count %d", g.Count)
 				}
 			})
@@ -110,8 +111,8 @@ func TestHoldsOfAHolderAreBounded(t *testing.T) {
 // quota takes the only event, which must say that a bound is reached.
 func (c *client) quota(subject string, limit int) {
 	c.t.Helper()
-	err := one[broker.Failed](c).Err
-	var q *broker.QuotaError
+	err := one[session.Failed](c).Err
+	var q *session.QuotaError
 	if !errors.As(err, &q) || q.Subject != subject || q.Limit != limit {
 		c.t.Errorf("got %v, want at most %d %s", err, limit, subject)
 	}

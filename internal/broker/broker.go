@@ -1,61 +1,65 @@
 package broker
 
 import (
-	"container/list"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"hash/maphash"
+	"maps"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/google/btree"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/admission"
+	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/peers"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
 // Broker serves sessions and unary calls on one Store.
 type Broker struct {
-	cfg     Config
-	store   lock.Store
-	keeper  Keeper
-	log     *zap.Logger
-	metrics *metrics
-	began   time.Time       // earlier than all stamps
-	ctx     context.Context // ends all store calls and background work
-	stop    context.CancelCauseFunc
-	wg      sync.WaitGroup
-	quiet   chan struct{} // size 1, has a value when taking became 0
-	undoing chan struct{} // has a value for each undo that is at the store
-	peers   *peers.Peers[question, knowledge]
-	notes   notes
+	*inspect.Desk // tells people what is known
+
+	cfg      Config
+	rules    request.Rules
+	store    lock.Store
+	keeper   Keeper
+	log      *zap.Logger
+	metrics  *metrics
+	began    time.Time       // earlier than all stamps
+	ctx      context.Context // ends all store calls and background work
+	stop     context.CancelCauseFunc
+	wg       sync.WaitGroup
+	seed     maphash.Seed // divides the names among the shards
+	shards   [shardCount]shard
+	taking   atomic.Int64 // what may take a lock, or gives back what was taken for nobody, besides shard.calls
+	begun    atomic.Int64 // how much of that ever began
+	closing  atomic.Bool
+	quiet    chan struct{} // size 1, has a value when there may be less of that
+	undos    undos
+	noQuorum atomic.Bool // at the last probe no majority of several stores could be reached
+	safe     atomic.Bool // the store is there, and all leases that are to be verified are marked: Safe may be told
 
 	watching *watching.Hub
-	desk     *admission.Desk
-	listings chan struct{} // has a value for each list that is being read from the store
+	door     *admission.Desk
 
-	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before mu
+	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before the mutex of a shard
 
-	// Locked before Outbox.mu and before the Keeper's own lock.
-	mu                       sync.Mutex // guards the fields below, and all queues, sessions and leases
-	queues                   map[string]*queue
+	mu                       sync.Mutex // guards the fields below. With it held only a session or the door is locked
 	sessions                 map[string]*Session
-	pieces                   uint64 // how often work on many things gave the mutex away
-	order                    order
-	bounded                  list.List                 // of *waiter, requests with a bounded wait that need not wait yet, in order of age
-	boundAt                  *time.Timer               // looks at bounded; nil while that is empty
-	own                      map[lock.Owner]own        // requests whose callers chose their lease ids
-	leaving                  map[placeKey][]lock.Owner // places being given up
+	order                    *btree.BTreeG[sessionAt]
 	draining                 bool
 	idle                     chan struct{} // closed when the last session left a draining broker; another one after an Undrain
-	marking                  bool          // leases are being marked as to be verified: nobody is told Safe
 	closed                   bool
 	recounting, recountAgain bool   // all leases are being verified, and will be once more
-	taking                   int    // goroutines that may take a lock, or give back what was taken for nobody
 	down                     error  // why the store cannot be reached
 	identity                 string // of the store, at the last probe
 	losses                   losses
@@ -67,20 +71,22 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b := &Broker{
 		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), began: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
 		idle:     make(chan struct{}),
-		listings: make(chan struct{}, maxListings),
 		quiet:    make(chan struct{}, 1),
-		undoing:  make(chan struct{}, maxUndoing),
 		down:     errNotProbed,
-		queues:   make(map[string]*queue),
+		seed:     maphash.MakeSeed(),
 		sessions: make(map[string]*Session),
-		order:    newOrder(),
+		order:    newSessionOrder(),
 		watching: watching.New(store),
-		own:      make(map[lock.Owner]own),
-		leaving:  make(map[placeKey][]lock.Owner),
+	}
+	for i := range b.shards {
+		b.shards[i].init()
 	}
 	b.metrics = newMetrics(reg, b)
-	b.desk = admission.New(cfg.Limits.Limits, b.metrics.denied)
-	b.joinPeers()
+	b.rules = request.Rules{Bounds: cfg.Limits.Bounds, KeyPrefix: cfg.KeyPrefix, Denied: b.metrics.denied}
+	b.door = admission.New(cfg.Limits.Limits, b.metrics.denied)
+	b.Desk = inspect.New(inspect.Config{
+		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied, Log: b.log,
+	})
 	b.wg.Go(b.monitor)
 	return b
 }
@@ -91,18 +97,22 @@ func (b *Broker) Limits() Limits { return b.cfg.Limits }
 // Replica is this process's name for people.
 func (b *Broker) Replica() string { return b.cfg.Replica }
 
-// Desk lets clients in. A session begins with Arrive.
-func (b *Broker) Desk() *admission.Desk { return b.desk }
+// Door lets clients in. A session begins with Arrive.
+func (b *Broker) Door() *admission.Desk { return b.door }
 
 // Arrive takes a slot for a client that is about to open a session. Leave it in any case.
 func (b *Broker) Arrive(peer string) (*admission.Slot, error) {
-	b.mu.Lock()
-	closed := b.draining || b.closed
-	b.mu.Unlock()
-	if closed {
-		return nil, ErrDraining
+	if b.refuses() {
+		return nil, session.ErrDraining
 	}
-	return b.desk.Arrive(peer)
+	return b.door.Arrive(peer)
+}
+
+// refuses says whether no more sessions and unary acquires are accepted.
+func (b *Broker) refuses() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.draining || b.closed
 }
 
 // Ready is nil when the store can be reached and the broker accepts sessions.
@@ -110,7 +120,7 @@ func (b *Broker) Ready() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.draining || b.closed {
-		return ErrDraining
+		return session.ErrDraining
 	}
 	return b.down
 }
@@ -119,19 +129,16 @@ func (b *Broker) Ready() error {
 // given time, so that they do not all come at once. It returns how many were asked.
 func (b *Broker) Drain(within time.Duration) int {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	if !b.draining {
 		b.draining = true
 		b.idleLocked()
 	}
-	n, i := len(b.sessions), 0
-	var p piece
-	for _, s := range b.sessions {
-		i = min(i+1, n)
-		s.emitLocked(Draining{Within: within / time.Duration(n) * time.Duration(i)})
-		p.breakLocked(b, 1)
+	sessions := slices.Collect(maps.Values(b.sessions))
+	b.mu.Unlock()
+	for i, s := range sessions {
+		s.Tell(session.Draining{Within: within / time.Duration(len(sessions)) * time.Duration(i+1)})
 	}
-	return n
+	return len(sessions)
 }
 
 // Undrain accepts sessions and unary acquires again, and says whether that was refused before. Clients that were asked
@@ -139,7 +146,7 @@ func (b *Broker) Drain(within time.Duration) int {
 func (b *Broker) Undrain() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.draining || b.closed {
+	if !b.draining || b.closing.Load() {
 		return false
 	}
 	b.draining, b.idle = false, make(chan struct{})
@@ -169,38 +176,43 @@ func (b *Broker) idleLocked() {
 func (b *Broker) Close(ctx context.Context) error {
 	b.mu.Lock()
 	b.draining = true
-	ended := make([]*Session, 0, len(b.sessions))
-	var p piece
-	for _, s := range b.sessions {
-		cost := 1 + len(s.list) + len(s.waiting)
-		s.endLocked(ErrDraining, s.releaseOnEnd)
-		ended = append(ended, s)
-		p.breakLocked(b, cost)
-	}
-	b.refuseAllLocked(ErrDraining)
+	b.closing.Store(true)
+	ended := slices.Collect(maps.Values(b.sessions))
 	b.idleLocked()
 	b.mu.Unlock()
 	for _, s := range ended {
+		s.end(session.ErrDraining, s.releaseOnEnd)
+	}
+	b.refuseAll(session.ErrDraining)
+	for _, s := range ended {
 		select {
-		case <-s.done:
+		case <-s.Done():
 		case <-ctx.Done():
 		}
 	}
 	patience, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	b.waitQuiet(patience)
-	b.mu.Lock()
-	b.closed = true
-	if b.boundAt != nil {
-		b.boundAt.Stop()
-	}
-	b.mu.Unlock()
-	b.peers.Leave()
+	b.shut()
+	b.Leave()
 	b.stop(errors.New("the broker is closed"))
+	for _, u := range b.undos.close() {
+		b.undone(u)
+	}
 	b.logLosses()
 	b.watching.Close()
+	return b.waitGoroutines(ctx)
+}
+
+// waitGoroutines waits until the calls of the store and all goroutines have ended, or ctx has.
+func (b *Broker) waitGoroutines(ctx context.Context) error {
 	finished := make(chan struct{})
-	go func() { b.wg.Wait(); close(finished) }()
+	go func() {
+		if b.waitQuiet(ctx) { // the store answers all calls; an answer may begin something
+			b.wg.Wait()
+			close(finished)
+		}
+	}()
 	select {
 	case <-finished:
 		return nil
@@ -209,42 +221,84 @@ func (b *Broker) Close(ctx context.Context) error {
 	}
 }
 
-// goTakingLocked starts a goroutine that may take a lock, or gives back what was taken for nobody.
-func (b *Broker) goTakingLocked(run func()) {
-	b.beginTakingLocked()
+// shut has nothing new begin.
+func (b *Broker) shut() {
+	b.mu.Lock()
+	b.closed = true
+	b.mu.Unlock()
+	for i := range b.shards {
+		h := &b.shards[i]
+		h.mu.Lock()
+		h.closed = true
+		if h.boundAt != nil {
+			h.boundAt.Stop()
+		}
+		h.mu.Unlock()
+	}
+}
+
+// goTaking starts a goroutine that may take a lock, or gives back what was taken for nobody.
+func (b *Broker) goTaking(run func()) {
+	b.beginTaking()
 	go func() {
+		defer b.endTaking()
 		run()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.endTakingLocked()
 	}()
 }
 
-// beginTakingLocked and takenLocked surround what may take a lock, or gives one back.
-func (b *Broker) beginTakingLocked() {
-	b.taking++
+// beginTaking and endTaking surround what may take a lock, or gives one back.
+func (b *Broker) beginTaking() {
+	b.taking.Add(1)
+	b.begun.Add(1)
 	b.wg.Add(1)
 }
 
-func (b *Broker) endTakingLocked() {
+func (b *Broker) endTaking() {
 	b.wg.Done()
-	if b.taking--; b.taking == 0 {
-		select {
-		case b.quiet <- struct{}{}:
-		default:
-		}
+	if b.taking.Add(-1) == 0 {
+		b.hush()
 	}
 }
 
-// waitQuiet waits until nothing of that kind is under way. What is left at the end of ctx stays in the store until it runs out.
-func (b *Broker) waitQuiet(ctx context.Context) {
-	for b.count(func() int { return b.taking }) > 0 {
+// endCallLocked is the end of a call that shard.calls has.
+func (b *Broker) endCallLocked(h *shard) {
+	if h.calls--; h.calls == 0 && b.closing.Load() {
+		b.hush()
+	}
+}
+
+func (b *Broker) hush() {
+	select {
+	case b.quiet <- struct{}{}:
+	default:
+	}
+}
+
+// isQuiet says whether nothing is under way that may take a lock, or gives one back. A call may begin what is counted in
+// taking, and the other way round: if nothing began, nothing went from one to the other while they were looked at.
+func (b *Broker) isQuiet() bool {
+	begun := b.begun.Load()
+	return b.taking.Load() == 0 && b.sum(func(h *shard) int { return h.calls }) == 0 && b.begun.Load() == begun
+}
+
+// waitQuiet waits until that is so, and says whether it is. What is left at the end of ctx stays in the store until it runs
+// out. It is called when the broker is closing.
+func (b *Broker) waitQuiet(ctx context.Context) bool {
+	for !b.isQuiet() {
 		select {
 		case <-b.quiet:
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
+	return true
+}
+
+// session is the open session with an id, nil if there is none.
+func (b *Broker) session(id string) *Session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.sessions[id]
 }
 
 // newID returns a random UUID (RFC 9562, version 4).

@@ -8,6 +8,8 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 func isError(got, want error) bool { return errors.Is(got, want) }
@@ -27,26 +29,11 @@ func TestAFreeLockCostsOneStoreCall(t *testing.T) {
 	})
 }
 
-func TestFencesRiseWithEachGrant(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.open()
-		last := lock.Fence(0)
-		for range 10 {
-			g := c.take("job")
-			if g.Hold.Fence <= last {
-				t.Fatalf("fence %d after %d", g.Hold.Fence, last)
-			}
-			last = g.Hold.Fence
-			c.release(g.Hold)
-		}
-	})
-}
-
 func TestTryOfALockHeldHereAsksNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.open(), w.open()
 		g := a.take("job")
-		b.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Duration(0))})
+		b.acquire(request.Acquire{Name: "job", Wait: new(time.Duration(0))})
 		n := b.notGranted(lock.ErrHeld)
 		if want := lock.Owner(a.ID() + ":" + g.Hold.Holder); n.HeldBy != want || n.RetryAfter <= 0 {
 			t.Errorf("got %+v, want the holder %q and a time", n, want)
@@ -62,34 +49,10 @@ func TestTryOfALockHeldElsewhere(t *testing.T) {
 		other := w.replica()
 		other.open().take("job")
 		c := w.open()
-		c.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Duration(0))})
+		c.acquire(request.Acquire{Name: "job", Wait: new(time.Duration(0))})
 		if n := c.notGranted(lock.ErrHeld); n.RetryAfter != 30*time.Second {
 			t.Errorf("got retry after %v, want the TTL of 30s", n.RetryAfter)
 		}
-	})
-}
-
-func TestBoundedWaitEnds(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := w.alive(), w.alive()
-		a.take("job")
-		b.acquire(broker.AcquireRequest{Name: "job", Wait: new(5 * time.Second)})
-		one[broker.Queued](b)
-		time.Sleep(5*time.Second - time.Millisecond)
-		b.none()
-		time.Sleep(time.Millisecond)
-		b.notGranted(broker.ErrTimedOut)
-	})
-}
-
-func TestBoundedWaitForALockHeldElsewhereEnds(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.replica().alive().take("job")
-		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Wait: new(5 * time.Second)})
-		one[broker.Queued](c)
-		time.Sleep(5 * time.Second)
-		c.notGranted(broker.ErrTimedOut)
 	})
 }
 
@@ -100,23 +63,12 @@ func TestWaiterGetsTheLockOnRelease(t *testing.T) {
 		b.queue("job")
 		before := w.store.acquires.Load() + w.store.releases.Load()
 		a.release(g.Hold)
-		if got := one[broker.Granted](b); got.Hold.Fence <= g.Hold.Fence {
+		if got := one[session.Granted](b); got.Hold.Fence <= g.Hold.Fence {
 			t.Errorf("got fence %d after %d", got.Hold.Fence, g.Hold.Fence)
 		}
 		if calls := w.store.acquires.Load() + w.store.releases.Load() - before; calls != 1 {
 			t.Errorf("the hand-over cost %d store calls, want 1", calls)
 		}
-	})
-}
-
-func TestWaiterGetsALockReleasedElsewhere(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a := w.replica().open()
-		b := w.open()
-		g := a.take("job")
-		b.queue("job")
-		a.release(g.Hold)
-		one[broker.Granted](b)
 	})
 }
 
@@ -127,7 +79,7 @@ func TestWaitersAreGrantedInTheirOrder(t *testing.T) {
 		g := first.take("job")
 		c := w.alive()
 		for range waiters {
-			c.acquire(broker.AcquireRequest{Name: "job"})
+			c.acquire(request.Acquire{Name: "job"})
 		}
 		synctest.Wait()
 		if got := len(c.Outbox().Take()); got != waiters {
@@ -135,7 +87,7 @@ func TestWaitersAreGrantedInTheirOrder(t *testing.T) {
 		}
 		before := w.store.acquires.Load() + w.store.releases.Load()
 		first.release(g.Hold)
-		granted := one[broker.Granted](c)
+		granted := one[session.Granted](c)
 		for want := uint64(1); ; want++ {
 			if granted.ID != want {
 				t.Fatalf("got a grant for request %d, want %d", granted.ID, want)
@@ -147,7 +99,7 @@ func TestWaitersAreGrantedInTheirOrder(t *testing.T) {
 				break
 			}
 			for _, e := range c.Outbox().Take() { // Released of this one, Granted of the next
-				if g, ok := e.(broker.Granted); ok {
+				if g, ok := e.(session.Granted); ok {
 					granted = g
 				}
 			}
@@ -159,58 +111,21 @@ func TestWaitersAreGrantedInTheirOrder(t *testing.T) {
 	})
 }
 
-func TestNotReentrantByDefault(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.open()
-		c.take("job")
-		c.acquire(broker.AcquireRequest{Name: "job", Wait: new(time.Duration(0))})
-		c.notGranted(lock.ErrHeld)
-	})
-}
-
-func TestNamedHolderIsReentrant(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.open()
-		var holds []broker.Granted
-		for want := uint32(1); want <= 3; want++ {
-			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-			g := one[broker.Granted](c)
-			if g.Count != want || w.look("job").Count != want {
-				t.Fatalf("told %d, stored %d, want %d", g.Count, w.look("job").Count, want)
-			}
-			holds = append(holds, g)
-		}
-		for want := uint32(2); ; want-- {
-			if holds[want].Hold.Fence != holds[0].Hold.Fence {
-				t.Errorf("nested hold has fence %d, want %d", holds[want].Hold.Fence, holds[0].Hold.Fence)
-			}
-			c.Release(c.id(), holds[want].Hold)
-			if r := one[broker.Released](c); r.Remaining != want {
-				t.Fatalf("got %d remaining, want %d", r.Remaining, want)
-			}
-			if want == 0 {
-				break
-			}
-		}
-		w.free("job")
-	})
-}
-
 func TestRequestsOfANamedHolderDoNotWaitForEachOther(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other, c := w.alive(), w.alive()
 		g := other.take("job")
 		for range 3 {
-			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-			one[broker.Queued](c)
+			c.acquire(request.Acquire{Name: "job", Holder: "me"})
+			one[session.Queued](c)
 		}
 		next := w.alive()
 		next.queue("job")
 		other.release(g.Hold)
 		counts := map[uint32]bool{}
-		var hold broker.Hold
+		var hold session.Hold
 		for _, e := range c.events() {
-			if got, ok := e.(broker.Granted); ok {
+			if got, ok := e.(session.Granted); ok {
 				counts[got.Count] = true
 				hold = got.Hold
 			}
@@ -221,24 +136,7 @@ func TestRequestsOfANamedHolderDoNotWaitForEachOther(t *testing.T) {
 		for range 3 {
 			c.release(hold)
 		}
-		one[broker.Granted](next)
-	})
-}
-
-func TestNestedHoldNeverShortensALease(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(time.Minute)})
-		outer := one[broker.Granted](c)
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(time.Second)})
-		inner := one[broker.Granted](c)
-		if inner.Validity.Until.Before(outer.Validity.Until) {
-			t.Errorf("validity went from %v back to %v", outer.Validity.Until, inner.Validity.Until)
-		}
-		c.release(inner.Hold)
-		if ttl := w.look("job").TTL; ttl != time.Minute {
-			t.Errorf("got TTL %v, want 1m", ttl)
-		}
+		one[session.Granted](next)
 	})
 }
 
@@ -262,16 +160,16 @@ func TestFixedLeaseEndsAndIsToldLost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.alive()
 		begin := time.Now()
-		a.acquire(broker.AcquireRequest{Name: "job", Lease: new(2 * time.Second)})
-		g := one[broker.Granted](a)
+		a.acquire(request.Acquire{Name: "job", Lease: new(2 * time.Second)})
+		g := one[session.Granted](a)
 		b.queue("job")
 		time.Sleep(time.Until(g.Validity.Until))
-		if lost := one[broker.Lost](a); lost.Reason != lock.LostExpired {
+		if lost := one[session.Lost](a); lost.Reason != lock.LostExpired {
 			t.Errorf("got %v, want expired", lost.Reason)
 		}
 		b.none()
 		time.Sleep(time.Until(begin.Add(2*time.Second + 5*time.Millisecond)))
-		one[broker.Granted](b)
+		one[session.Granted](b)
 		a.Release(a.id(), g.Hold)
 		a.failed(lock.ErrNotHeld)
 	})
@@ -280,19 +178,19 @@ func TestFixedLeaseEndsAndIsToldLost(t *testing.T) {
 func TestExtendProlongsAndNeverShortens(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(2 * time.Second)})
-		g := one[broker.Granted](c)
+		c.acquire(request.Acquire{Name: "job", Lease: new(2 * time.Second)})
+		g := one[session.Granted](c)
 		time.Sleep(time.Second)
-		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second)})
-		one[broker.Extended](c)
+		c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(10 * time.Second)})
+		one[session.Extended](c)
 		time.Sleep(9 * time.Second)
 		c.none()
-		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(time.Second)})
-		if e := one[broker.Extended](c); time.Until(e.Validity.Until) < 800*time.Millisecond {
+		c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(time.Second)})
+		if e := one[session.Extended](c); time.Until(e.Validity.Until) < 800*time.Millisecond {
 			t.Errorf("got %v left, want what was left before", time.Until(e.Validity.Until))
 		}
 		time.Sleep(time.Second)
-		one[broker.Lost](c)
+		one[session.Lost](c)
 	})
 }
 
@@ -324,23 +222,7 @@ func TestGoodbyeStillAnswersTheReleaseBeforeIt(t *testing.T) {
 		c.Release(c.id(), g.Hold)
 		c.Goodbye()
 		<-c.Done()
-		one[broker.Released](c)
-	})
-}
-
-func TestBrokenStreamLetsLeasesRunOut(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b, waiting := w.open(), w.alive(), w.open()
-		a.take("job")
-		waiting.queue("job")
-		b.queue("job")
-		waiting.End(errors.New("broken"))
-		time.Sleep(5 * time.Second)
-		a.End(errors.New("broken"))
-		time.Sleep(25*time.Second - time.Millisecond)
-		b.none()
-		time.Sleep(10 * time.Millisecond)
-		one[broker.Granted](b)
+		one[session.Released](c)
 	})
 }
 
@@ -350,7 +232,7 @@ func TestBrokenStreamReleasesIfAskedTo(t *testing.T) {
 		a.take("job")
 		b.queue("job")
 		a.End(errors.New("broken"))
-		one[broker.Granted](b)
+		one[session.Granted](b)
 	})
 }
 
@@ -379,12 +261,12 @@ func TestSilentClientLosesItsLocksOneTTLAfterItWasHeard(t *testing.T) {
 		time.Sleep(30*time.Second - time.Millisecond)
 		next.none()
 		time.Sleep(10 * time.Millisecond)
-		one[broker.Granted](next)
+		one[session.Granted](next)
 		if got := time.Since(heard); got > 31*time.Second {
 			t.Errorf("freed after %v, want at most the TTL + 1s", got)
 		}
 		<-silent.Done()
-		if !errors.Is(silent.Cause(), broker.ErrSilent) {
+		if !errors.Is(silent.Cause(), session.ErrSilent) {
 			t.Errorf("got cause %v, want ErrSilent", silent.Cause())
 		}
 	})
@@ -394,16 +276,16 @@ func TestHeartbeatTellsTheSmallestValidityOfAutoLeases(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.open()
 		c.Heartbeat(0, 1)
-		if ack := one[broker.HeartbeatAck](c); ack.SentID != 1 || !ack.Until.IsZero() {
+		if ack := one[session.HeartbeatAck](c); ack.SentID != 1 || !ack.Until.IsZero() {
 			t.Errorf("got %+v, want no validity without leases", ack)
 		}
-		c.acquire(broker.AcquireRequest{Name: "fixed", Lease: new(time.Second / 2)})
-		one[broker.Granted](c)
+		c.acquire(request.Acquire{Name: "fixed", Lease: new(time.Second / 2)})
+		one[session.Granted](c)
 		g := c.take("a")
 		time.Sleep(time.Second / 10)
 		c.take("b")
 		c.Heartbeat(0, 2)
-		if ack := one[broker.HeartbeatAck](c); !ack.Until.Equal(g.Validity.Until) {
+		if ack := one[session.HeartbeatAck](c); !ack.Until.Equal(g.Validity.Until) {
 			t.Errorf("got %v, want the older lease's %v", ack.Until, g.Validity.Until)
 		}
 	})
@@ -412,13 +294,13 @@ func TestHeartbeatTellsTheSmallestValidityOfAutoLeases(t *testing.T) {
 func TestRequestIDsCannotBeRepeated(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.open()
-		c.Acquire(5, broker.AcquireRequest{Name: "job", Kind: lock.Exclusive})
-		one[broker.Granted](c)
-		c.Acquire(5, broker.AcquireRequest{Name: "other", Kind: lock.Exclusive})
-		c.failed(broker.ErrRepeated)
-		c.Acquire(3, broker.AcquireRequest{Name: "third", Kind: lock.Exclusive})
-		one[broker.Granted](c)
-		c.Acquire(0, broker.AcquireRequest{Name: "fourth", Kind: lock.Exclusive})
+		c.Acquire(5, request.Acquire{Name: "job", Kind: lock.Exclusive})
+		one[session.Granted](c)
+		c.Acquire(5, request.Acquire{Name: "other", Kind: lock.Exclusive})
+		c.failed(session.ErrRepeated)
+		c.Acquire(3, request.Acquire{Name: "third", Kind: lock.Exclusive})
+		one[session.Granted](c)
+		c.Acquire(0, request.Acquire{Name: "fourth", Kind: lock.Exclusive})
 		c.failed(lock.ErrInvalid)
 	})
 }
@@ -431,12 +313,12 @@ func TestDrainAsksAllClientsToMoveAtDifferentMoments(t *testing.T) {
 		}
 		moments := map[time.Duration]bool{}
 		for _, c := range clients {
-			moments[one[broker.Draining](c).Within] = true
+			moments[one[session.Draining](c).Within] = true
 		}
 		if len(moments) != 4 {
 			t.Errorf("got moments %v, want four different ones", moments)
 		}
-		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, broker.ErrDraining) {
+		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, session.ErrDraining) {
 			t.Errorf("got %v, want ErrDraining", err)
 		}
 		for _, c := range clients {

@@ -15,6 +15,8 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -69,7 +71,7 @@ func heap() uint64 {
 }
 
 // granted takes grants from an outbox until n have come.
-func granted(t *testing.T, s *broker.Session, n int) (holds []broker.Hold) {
+func granted(t *testing.T, s *broker.Session, n int) (holds []session.Hold) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
 	for len(holds) < n {
@@ -79,7 +81,7 @@ func granted(t *testing.T, s *broker.Session, n int) (holds []broker.Hold) {
 			t.Fatalf("got %d grants, want %d", len(holds), n)
 		}
 		for _, e := range s.Outbox().Take() {
-			if g, ok := e.(broker.Granted); ok {
+			if g, ok := e.(session.Granted); ok {
 				holds = append(holds, g.Hold)
 			}
 		}
@@ -120,7 +122,7 @@ func hold(t *testing.T, b *broker.Broker, leases int, look func(kept uint64)) {
 		t.Fatal(err)
 	}
 	for i := range leases {
-		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("orders/customer-%08d", i), Kind: lock.Exclusive})
+		s.Acquire(uint64(i+1), request.Acquire{Name: fmt.Sprintf("orders/customer-%08d", i), Kind: lock.Exclusive})
 	}
 	holds := granted(t, s, leases)
 	look(uint64(cap(holds)) * uint64(unsafe.Sizeof(holds[0])))

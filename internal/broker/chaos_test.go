@@ -8,15 +8,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // chaos is a Store behind a bad network: calls are slow, replies get lost, commands are executed late or not at all,
 // and at times nothing can be reached. It keeps the Store's contract.
 type chaos struct {
 	lock.Store
-	lies bool // grants now and then what is held: the planted bug
+	lies lie           // the planted bug
+	tick time.Duration // all times are multiples of it
 
 	late sync.WaitGroup // commands still under way
 
@@ -36,6 +37,15 @@ type chaos struct {
 	control  map[int]func(string)
 	lastEar  int
 }
+
+// lie is what a store grants now and then though it is held.
+type lie string
+
+const (
+	noLie      lie = ""
+	oneLie     lie = "one name"
+	severalLie lie = "several names"
+)
 
 // force is a forced release: no hold with a fence up to this one counts from then on.
 type force struct {
@@ -94,7 +104,9 @@ func (c *chaos) fate() fate {
 	return f
 }
 
-func (c *chaos) upTo(d time.Duration) time.Duration { return time.Duration(c.rng.Int64N(int64(d))) }
+func (c *chaos) upTo(d time.Duration) time.Duration {
+	return time.Duration(c.rng.Int64N(int64(d))).Truncate(c.tick)
+}
 
 // meet makes a call meet its fate.
 func meet[T any](ctx context.Context, c *chaos, do func(ctx context.Context) (T, error)) (T, error) {
@@ -127,7 +139,7 @@ func (c *chaos) Acquire(ctx context.Context, claim lock.Claim) (lock.Grant, erro
 	return meet(ctx, c, func(ctx context.Context) (lock.Grant, error) {
 		g, err := c.Store.Acquire(ctx, claim)
 		c.note(claim.Name, "acquire %+v: %+v, %v", claim, g, err)
-		if c.lies && isError(err, lock.ErrHeld) && c.chance(5) {
+		if c.lies == oneLie && isError(err, lock.ErrHeld) && c.chance(5) {
 			_, _ = c.Store.ForceRelease(ctx, claim.Name, claim.Kind)
 			return c.Store.Acquire(ctx, claim)
 		}
@@ -226,6 +238,12 @@ func (c *chaos) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 		for _, claim := range cs {
 			c.note(claim.Name, "acquire %+v: %+v, %v", cs, gs, err)
 		}
+		if c.lies == severalLie && isError(err, lock.ErrHeld) && c.chance(30) {
+			for _, claim := range cs {
+				_, _ = c.Store.ForceRelease(ctx, claim.Name, claim.Kind)
+			}
+			return c.Store.AcquireAll(ctx, cs)
+		}
 		return gs, err
 	})
 }
@@ -275,7 +293,7 @@ func (c *chaos) ForceRelease(ctx context.Context, name string, k lock.Kind) (boo
 }
 
 // whenReturned is when a broker began to give back a hold, or now.
-func (c *chaos) whenReturned(h broker.Hold) time.Time {
+func (c *chaos) whenReturned(h session.Hold) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if at, ok := c.returned[fmt.Sprint(h.Name, " ", h.Fence)]; ok {

@@ -17,29 +17,38 @@
 //
 // # How a request passes
 //
-// A Session takes the request and answers it, in time, through its Outbox. An Acquire becomes a waiter in the queue
-// of its name (acquire.go, queue.go); one for several names in that of the name in the way (several.go). While nobody here
-// holds the name for itself alone, the Store is asked (attempt.go): on behalf of the head, and side by side for requests
-// that were not refused yet and are tries or want a shared hold. Only for a head that has to wait there is a goroutine, the
-// queue's driver (driver.go). It also keeps the places of fair waiters in the Store (places.go), and
-// hears of releases (sleeper.go). A granted waiter becomes a Lease and is given to the Keeper, which renews it and ends it when
-// it is lost (lease.go). A named holder that writes may read beside that (readwrite.go). A Release takes the lease back,
-// or passes it to the next waiter in the same Store call (release.go, handover.go). What may have been taken for nobody
-// is given back in the background (undo.go), but for a unary caller that may repeat its request (own.go). A bounded
-// request is answered in time, whatever the Store does (bound.go).
+// A Session takes the request. It answers through its Outbox, which the stream sends.
+//
+//   - Acquire (acquire.go) makes the request a waiter (waiter.go) in the queue of its name (queue.go). A request for
+//     several names stands in the queue of the name in the way (several.go).
+//   - Package arbiter decides for each queue who is asked for next, and when. This package does what it says.
+//   - An attempt (attempt.go) asks the store. Most attempts need no goroutine. A queue in which somebody has to wait
+//     has a driver (driver.go). The driver sleeps until something is heard (sleeper.go), and keeps the places of fair
+//     waiters.
+//   - A granted waiter becomes a Lease (lease.go). The Keeper (keeper.go) renews the lease, and ends it when it is
+//     lost.
+//   - A named holder that writes may read beside that (readwrite.go). What it holds it takes once more in no queue
+//     (nest.go).
+//   - Release (release.go) gives the lease back, or hands the name to the next waiter in the same store call
+//     (handover.go).
+//   - A bounded request is answered in time, whatever the Store does (bound.go).
+//   - What may have been taken for nobody is given back in the background (undo.go). A unary caller that may repeat its
+//     request is left what it may have (twins.go).
 //
 // # What is undone
 //
 // Whatever may be in the Store for nobody is given back. Each case has one place:
 //
 //	what was taken                                    given back by
-//	an attempt granted a request that was answered    undoAttempt: handed to the next waiter, or freed
+//	an attempt granted a request that was answered    undoAttemptLocked: handed to the next waiter, or freed
 //	a hand-over reached a waiter that had left        undoGrant: handed to the one after it, or freed
 //	an attempt was not answered, twice                undoLater, again and again until it must have run out
-//	a release was not answered, three times           undoLeaseLocked, the same
+//	a nested hold came after its request was answered unnestLocked, else the next operation of the lease
+//	a release was not answered, three times           undoLeaseLocked, as undoLater
+//	a return of some permits was not answered         undoReturn, as undoLater
 //	a lost lease may last longer than was told        undoLostLocked, once its validity has ended by a margin
-//	a waiter with a place in the Store left           leavePlaceLocked
-//	a unary caller that may repeat its request left   nothing: leaveToTwin leaves it to the repetition (own.go)
+//	a waiter with a place in the Store left           leavePlaceLocked (leaving.go)
+//	a unary caller that may repeat its request left   nothing: leaveToTwinLocked leaves it to the repetition
 //	a session ended that wants its locks released     releaseAtEnd
 //
 // # Time
@@ -47,8 +56,27 @@
 // The Store decides when a lease ends. The broker trusts a lease until the moment before its last successful Store
 // call was sent, plus its TTL, less a margin for clock drift. Late replies thus shorten trust, never stretch it.
 //
+// This end of the validity is computed after a grant by attempt.until, after a renewal by stretchLocked, and after an
+// Extend by extendCall or startExtendLocked; margin is in config.go. It is kept in Lease.until. The Keeper calls Lose
+// at that time.
+//
 // # State
 //
-// Broker.mu guards all queues, sessions and leases. Nothing slow happens under it: Store calls are only started, and
-// answers are appended to outboxes.
+// The names are divided among shards. The mutex of a shard guards the queues, waiters and leases of its names. The
+// mutex of a session (package session) guards what that session alone has. Broker.mu guards what there is one of: the
+// open sessions, whether the broker drains, whether the store is there.
+//
+// Whoever locks several of them does so in this order:
+//
+//  1. Broker.walking
+//  2. shards, by their numbers
+//  3. Broker.mu
+//  4. the mutex of a session
+//  5. those that lock no other one of this list: of an outbox, the Keeper, watched names, undos, and the door
+//
+// Nothing slow happens under them: Store calls are only started, and answers are appended to outboxes.
+//
+// A method whose name ends in Locked is called with the mutex held of the shard of the names it is about. The one
+// exception is idleLocked, which needs Broker.mu. In package session the name means the mutex of the session, or of
+// the outbox.
 package broker

@@ -10,6 +10,8 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // TestAHeartbeatIsNeverAnsweredWithMoreThanTheStoreHolds has a session do whatever it may to its leases, on a store that
@@ -19,7 +21,7 @@ func TestAHeartbeatIsNeverAnsweredWithMoreThanTheStoreHolds(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newChaos(memstore.New(), seed)
-				h := &careless{Rand: rand.New(rand.NewPCG(seed, 2)), t: t, store: store, permits: make(map[string]broker.Hold)}
+				h := &careless{Rand: rand.New(rand.NewPCG(seed, 2)), t: t, store: store, permits: make(map[string]session.Hold)}
 				w := startOn(t, testConfig(), store)
 				h.ttl = []time.Duration{time.Second, 5 * time.Second, 30 * time.Second}[seed%3]
 				h.c = w.openWith(broker.OpenRequest{TTL: h.ttl})
@@ -55,7 +57,7 @@ type careless struct {
 	names int
 	acks  int
 
-	permits map[string]broker.Hold
+	permits map[string]session.Hold
 }
 
 func (h *careless) pause() time.Duration { return h.ttl / 20 }
@@ -80,7 +82,7 @@ func (h *careless) live(steps int, quiet bool) {
 func (h *careless) act() {
 	i := h.IntN(h.names)
 	kind := []lock.Kind{lock.Exclusive, lock.Read, lock.Semaphore, lock.Fair}[i%4]
-	hold := broker.Hold{Name: name(i), Kind: kind, Holder: "me"}
+	hold := session.Hold{Name: name(i), Kind: kind, Holder: "me"}
 	if kind == lock.Semaphore { // has no named holders
 		hold.Holder = ""
 		if held, ok := h.permits[hold.Name]; ok && h.IntN(3) > 0 {
@@ -89,7 +91,7 @@ func (h *careless) act() {
 	}
 	switch n := h.IntN(20); {
 	case n < 10:
-		req := broker.AcquireRequest{Name: hold.Name, Kind: kind, Wait: new(time.Duration(0)), Lease: h.lease()}
+		req := request.Acquire{Name: hold.Name, Kind: kind, Wait: new(time.Duration(0)), Lease: h.lease()}
 		if kind == lock.Semaphore {
 			req.Permits, req.Limit = 3, 10
 		} else {
@@ -99,9 +101,9 @@ func (h *careless) act() {
 	case n < 12:
 		h.c.Release(h.c.id(), hold)
 	case n < 13 && kind == lock.Semaphore:
-		h.c.ReleasePermits(h.c.id(), broker.ReleaseRequest{Hold: hold, Keep: 1})
+		h.c.ReleasePermits(h.c.id(), request.Release{Hold: hold, Keep: 1})
 	default:
-		h.c.Extend(h.c.id(), broker.ExtendRequest{Hold: hold, Lease: h.lease(), MayShorten: h.IntN(2) == 0})
+		h.c.Extend(h.c.id(), request.Extend{Hold: hold, Lease: h.lease(), MayShorten: h.IntN(2) == 0})
 	}
 }
 
@@ -118,11 +120,11 @@ func (h *careless) lease() *time.Duration {
 func (h *careless) check(renewed bool) {
 	for _, e := range h.c.events() {
 		switch e := e.(type) {
-		case broker.Granted:
+		case session.Granted:
 			if e.Hold.Kind == lock.Semaphore {
 				h.permits[e.Hold.Name] = e.Hold
 			}
-		case broker.HeartbeatAck:
+		case session.HeartbeatAck:
 			h.acks++
 		}
 	}
@@ -152,10 +154,10 @@ func (h *careless) check(renewed bool) {
 func TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		read := broker.AcquireRequest{Name: "job", Kind: lock.Read, Holder: "me", Lease: new(time.Hour)}
+		read := request.Acquire{Name: "job", Kind: lock.Read, Holder: "me", Lease: new(time.Hour)}
 		for range 2 {
 			c.acquire(read)
-			one[broker.Granted](c)
+			one[session.Granted](c)
 		}
 		lost := false
 		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
@@ -165,10 +167,10 @@ func TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers(t *testing.T)
 			}
 			return res, err
 		})
-		c.release(broker.Hold{Name: "job", Kind: lock.Read, Holder: "me"})
+		c.release(session.Hold{Name: "job", Kind: lock.Read, Holder: "me"})
 		read.Lease = nil
 		c.acquire(read)
-		one[broker.Granted](c)
+		one[session.Granted](c)
 		c.take("other")
 		time.Sleep(5 * time.Minute)
 		c.none()

@@ -9,9 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 func TestTheGreatestRequestIDsAreIDsLikeAllOthers(t *testing.T) {
@@ -19,9 +20,9 @@ func TestTheGreatestRequestIDsAreIDsLikeAllOthers(t *testing.T) {
 		c := w.open()
 		for _, id := range []uint64{math.MaxUint64 - 2, math.MaxUint64, math.MaxUint64 - 1} {
 			c.Cancel(id, 1)
-			c.failed(broker.ErrNotWaiting)
+			c.failed(session.ErrNotWaiting)
 			c.Cancel(id, 1)
-			c.failed(broker.ErrRepeated)
+			c.failed(session.ErrRepeated)
 		}
 	})
 }
@@ -30,8 +31,8 @@ func TestAHandOverIsTrustedFromTheCallThatMayHaveMadeIt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.open(), w.open()
 		g := a.take("job")
-		b.acquire(broker.AcquireRequest{Name: "job", Lease: new(10 * time.Second)})
-		one[broker.Queued](b)
+		b.acquire(request.Acquire{Name: "job", Lease: new(10 * time.Second)})
+		one[session.Queued](b)
 		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			w.store.onRelease(nil)
 			_, _ = next() // hands over, and the reply is lost
@@ -40,7 +41,7 @@ func TestAHandOverIsTrustedFromTheCallThatMayHaveMadeIt(t *testing.T) {
 		})
 		a.Release(a.id(), g.Hold)
 		time.Sleep(2 * time.Second)
-		got := one[broker.Granted](b)
+		got := one[session.Granted](b)
 		if ends := time.Now().Add(w.look("job").TTL); got.Validity.Until.After(ends) {
 			t.Errorf("trusted %v longer than it lasts", got.Validity.Until.Sub(ends))
 		}
@@ -48,7 +49,7 @@ func TestAHandOverIsTrustedFromTheCallThatMayHaveMadeIt(t *testing.T) {
 }
 
 // heldOn checks that a grant is still what the store has.
-func (w *world) heldOn(g broker.Granted) {
+func (w *world) heldOn(g session.Granted) {
 	w.t.Helper()
 	if st := w.look(g.Hold.Name); !st.Held || st.Fence != g.Hold.Fence {
 		w.t.Errorf("granted %+v, but the store has %+v", g.Hold, st)
@@ -60,10 +61,10 @@ func TestClearingUpForAWaiterLeavesTheNextOneOfItsHolderAlone(t *testing.T) {
 		other := w.replica().alive()
 		g := other.take("job")
 		c := w.alive()
-		first := c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-		one[broker.Queued](c)
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-		one[broker.Queued](c)
+		first := c.acquire(request.Acquire{Name: "job", Holder: "me"})
+		one[session.Queued](c)
+		c.acquire(request.Acquire{Name: "job", Holder: "me"})
+		one[session.Queued](c)
 		w.store.onAcquire(func(func() (lock.Grant, error)) (lock.Grant, error) { return lock.Grant{}, errUnknown })
 		other.release(g.Hold)
 		time.Sleep(time.Second)
@@ -72,7 +73,7 @@ func TestClearingUpForAWaiterLeavesTheNextOneOfItsHolderAlone(t *testing.T) {
 		w.store.onAcquire(nil)
 		c.events()
 		time.Sleep(2500 * time.Millisecond)
-		w.heldOn(one[broker.Granted](c))
+		w.heldOn(one[session.Granted](c))
 		time.Sleep(10 * time.Second)
 		c.none()
 	})
@@ -81,8 +82,8 @@ func TestClearingUpForAWaiterLeavesTheNextOneOfItsHolderAlone(t *testing.T) {
 func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-		g := one[broker.Granted](c)
+		c.acquire(request.Acquire{Name: "job", Holder: "me"})
+		g := one[session.Granted](c)
 		calls := 0
 		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			time.Sleep(time.Second) // the waiter asks first
@@ -93,15 +94,15 @@ func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
 		})
 		c.Release(c.id(), g.Hold)
 		synctest.Wait()
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-		one[broker.Queued](c)
+		c.acquire(request.Acquire{Name: "job", Holder: "me"})
+		one[session.Queued](c)
 		time.Sleep(time.Minute)
-		var granted []broker.Granted
+		var granted []session.Granted
 		for _, e := range c.events() {
 			switch e := e.(type) {
-			case broker.Granted:
+			case session.Granted:
 				granted = append(granted, e)
-			case broker.Lost:
+			case session.Lost:
 				t.Errorf("lost %+v", e)
 			}
 		}
@@ -121,11 +122,11 @@ func TestALateCommandOfClearingUpLeavesLaterHoldsAlone(t *testing.T) {
 			return lock.Returned{}, errUnknown
 		})
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		c.failed(errUnknown)
 		time.Sleep(3 * time.Second)
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-		g := one[broker.Granted](c)
+		c.acquire(request.Acquire{Name: "job", Holder: "me"})
+		g := one[session.Granted](c)
 		time.Sleep(5 * time.Second)
 		w.heldOn(g)
 	})
@@ -134,14 +135,14 @@ func TestALateCommandOfClearingUpLeavesLaterHoldsAlone(t *testing.T) {
 func TestALostHoldOfANamedHolderIsNotGrantedAgainWithItsFence(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(20 * time.Second)})
-		g := one[broker.Granted](c)
+		c.acquire(request.Acquire{Name: "job", Holder: "me", Lease: new(20 * time.Second)})
+		g := one[session.Granted](c)
 		time.Sleep(time.Until(g.Validity.Until))
-		one[broker.Lost](c)
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		one[session.Lost](c)
+		c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		time.Sleep(time.Second)
 		events := c.events()
-		if again, ok := events[len(events)-1].(broker.Granted); !ok || again.Hold.Fence <= g.Hold.Fence {
+		if again, ok := events[len(events)-1].(session.Granted); !ok || again.Hold.Fence <= g.Hold.Fence {
 			t.Errorf("got %+v, want a grant with a fence above %d", events, g.Hold.Fence)
 		}
 	})
@@ -154,7 +155,7 @@ func TestWhatAWaiterMayHaveTakenIsGivenBackForAsLongAsItWouldLast(t *testing.T) 
 		w.store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
 			return lock.Returned{}, lock.ErrUnavailable
 		})
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		c.failed(errUnknown)
 		time.Sleep(5 * time.Minute)
 		w.store.onRelease(nil)
@@ -171,7 +172,7 @@ func TestWhatACancelledWaiterTookIsGivenBackWhenTheStoreIsBack(t *testing.T) {
 			time.Sleep(time.Second)
 			return g, err
 		})
-		id := c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		id := c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		synctest.Wait()
 		w.store.setDown(lock.ErrUnavailable)
 		c.Cancel(c.id(), id)
@@ -186,8 +187,8 @@ func TestWhatWasHandedToALeavingWaiterIsGivenBackWhenTheStoreIsBack(t *testing.T
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.alive()
 		g := a.take("job")
-		id := b.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
-		one[broker.Queued](b)
+		id := b.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
+		one[session.Queued](b)
 		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			r, err := next()
 			time.Sleep(time.Second)
@@ -212,8 +213,8 @@ func TestAUnaryGrantThatComesWithTheEndOfItsCallIsGivenBack(t *testing.T) {
 				defer cancel()
 				return next()
 			})
-			_, refused, err := w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
-			if err != nil || refused == nil || !errors.Is(refused.Cause, broker.ErrCancelled) {
+			_, refused, err := w.b.AcquireOnce(ctx, request.Once{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
+			if err != nil || refused == nil || !errors.Is(refused.Cause, session.ErrCancelled) {
 				w.t.Fatalf("got %v, %v, want cancelled", refused, err)
 			}
 			time.Sleep(5 * time.Second)
@@ -227,7 +228,7 @@ func TestCloseAnswersUnaryWaiters(t *testing.T) {
 		w.open().take("job")
 		answered := make(chan error, 1)
 		go func() {
-			_, _, err := w.once(broker.OnceRequest{Name: "job", Wait: new(time.Hour)})
+			_, _, err := w.once(request.Once{Name: "job", Wait: new(time.Hour)})
 			answered <- err
 		}()
 		synctest.Wait()
@@ -237,7 +238,7 @@ func TestCloseAnswersUnaryWaiters(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-answered:
-			if !errors.Is(err, broker.ErrDraining) {
+			if !errors.Is(err, session.ErrDraining) {
 				t.Errorf("got %v, want ErrDraining", err)
 			}
 		default:
@@ -245,7 +246,7 @@ func TestCloseAnswersUnaryWaiters(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(w.t.Context())
 		cancel()
-		_, _, _ = w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
+		_, _, _ = w.b.AcquireOnce(ctx, request.Once{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
 	})
 }
 
@@ -257,7 +258,7 @@ func TestCloseGivesBackWhatIsJustBeingTaken(t *testing.T) {
 			return g, err
 		})
 		c := w.open()
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		synctest.Wait()
 		if err := w.b.Close(w.t.Context()); err != nil {
 			w.t.Fatal(err)
@@ -277,7 +278,7 @@ func TestAllLeasesAreVerifiedAfterForcedReleasesMayHaveBeenMissed(t *testing.T) 
 		}
 		c.none()
 		deaf.forced("")
-		one[broker.Lost](c)
+		one[session.Lost](c)
 	})
 }
 
@@ -293,12 +294,12 @@ func (d *deafStore) ListenForced(notify func(string)) (stop func()) {
 }
 
 func TestWhatAnExtensionMayHaveProlongedIsGivenBackAfterTheLeaseIsLost(t *testing.T) {
-	for name, ask := range map[string]func(c *client, h broker.Hold){
-		"Extend": func(c *client, h broker.Hold) {
-			c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: new(20 * time.Hour)})
+	for name, ask := range map[string]func(c *client, h session.Hold){
+		"Extend": func(c *client, h session.Hold) {
+			c.Extend(c.id(), request.Extend{Hold: h, Lease: new(20 * time.Hour)})
 		},
-		"nested": func(c *client, _ broker.Hold) {
-			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(20 * time.Hour)})
+		"nested": func(c *client, _ session.Hold) {
+			c.acquire(request.Acquire{Name: "job", Holder: "me", Lease: new(20 * time.Hour)})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -306,8 +307,8 @@ func TestWhatAnExtensionMayHaveProlongedIsGivenBackAfterTheLeaseIsLost(t *testin
 				slow := &slowStore{Store: w.store.Store}
 				r := start(w.t, testConfig(), &faults{Store: slow})
 				c := r.alive()
-				c.acquire(broker.AcquireRequest{Name: "job", Holder: "me", Lease: new(10 * time.Second)})
-				g := one[broker.Granted](c)
+				c.acquire(request.Acquire{Name: "job", Holder: "me", Lease: new(10 * time.Second)})
+				g := one[session.Granted](c)
 				time.Sleep(time.Second)
 				slow.delay = 15 * time.Second
 				ask(c, g.Hold)
@@ -362,14 +363,14 @@ func TestOperationsUnderWayAreBounded(t *testing.T) {
 	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 5, 5
 	inWorldWith(t, cfg, func(w *world) {
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-		one[broker.Granted](c)
+		c.acquire(request.Acquire{Name: "job", Holder: "me"})
+		one[session.Granted](c)
 		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
 			time.Sleep(time.Second)
 			return next()
 		})
 		for range 100 {
-			c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+			c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		}
 		if events := c.events(); len(events) < 80 {
 			t.Errorf("%d of 100 requests pile up", 100-len(events))
@@ -384,9 +385,9 @@ func TestHoldsBeingClearedUpCountAsLocks(t *testing.T) {
 		c := w.alive()
 		w.store.setDown(errUnknown)
 		for i := range 20 {
-			c.acquire(broker.AcquireRequest{Name: name(i)})
-			e := one[broker.Failed](c)
-			if want := []error{errUnknown, broker.ErrQuota}[min(i/5, 1)]; !errors.Is(e.Err, want) {
+			c.acquire(request.Acquire{Name: name(i)})
+			e := one[session.Failed](c)
+			if want := []error{errUnknown, session.ErrQuota}[min(i/5, 1)]; !errors.Is(e.Err, want) {
 				t.Errorf("request %d: got %v, want %v", i, e.Err, want)
 			}
 		}
@@ -401,7 +402,7 @@ func TestDrainTellsTimesThatMakeSense(t *testing.T) {
 		clients := []*client{w.open(), w.open(), w.open()}
 		w.b.Drain(math.MaxInt64)
 		for _, c := range clients {
-			if d := one[broker.Draining](c); d.Within <= 0 {
+			if d := one[session.Draining](c); d.Within <= 0 {
 				t.Errorf("got %v", d.Within)
 			}
 		}
@@ -410,13 +411,13 @@ func TestDrainTellsTimesThatMakeSense(t *testing.T) {
 
 func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 	inWorld(t, func(w *world) {
-		l := w.mustOnce(broker.OnceRequest{Name: "job"})
+		l := w.mustOnce(request.Once{Name: "job"})
 		stolen := &looksLate{Store: w.store.Store, look: func() {
 			w.store.Store.(*memstore.Store).Expire("job")
-			w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: strings.Repeat("x", 22)})
+			w.mustOnce(request.Once{Name: "job", LeaseID: strings.Repeat("x", 22)})
 		}}
 		r := start(w.t, testConfig(), &faults{Store: stolen})
-		got, err := r.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute})
+		got, err := r.b.ExtendOnce(request.ExtendOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute})
 		if !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("got %+v, %v, want ErrNotHeld", got, err)
 		}
@@ -444,7 +445,7 @@ func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {
 		g := c.take("job")
 		store.setDown(lock.ErrUnavailable)
 		time.Sleep(2 * time.Second)
-		one[broker.AtRisk](c)
+		one[session.AtRisk](c)
 		store.setDown(nil)
 		time.Sleep(2 * time.Second) // the lease could not be verified yet, so Safe is still to be told
 		for range 2 + 2*2 + 2 + 1024 {
@@ -452,7 +453,7 @@ func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {
 		}
 		c.Release(c.id(), g.Hold) // Safe finds no room
 		<-c.Done()
-		if !errors.Is(c.Cause(), broker.ErrBacklog) {
+		if !errors.Is(c.Cause(), session.ErrBacklog) {
 			w.t.Errorf("got %v, want ErrBacklog", c.Cause())
 		}
 		synctest.Wait()
@@ -481,8 +482,8 @@ func TestAnAttemptExecutedAfterTheReleaseIsUndone(t *testing.T) {
 			return next()
 		})
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
-		c.release(one[broker.Granted](c).Hold)
+		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
+		c.release(one[session.Granted](c).Hold)
 		time.Sleep(6 * time.Second)
 		if !w.look("job").Held {
 			t.Fatal("the late attempt did not take the lock: the test shows nothing")

@@ -2,118 +2,105 @@ package broker
 
 import (
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // Residue describes what a broker still keeps, "" if nothing. A driver or a compensation at its end may need a moment.
-func (b *Broker) Residue() string {
+func (b *Broker) Residue() (s string) {
+	for i := range b.shards {
+		s += b.shards[i].residue()
+	}
+	quiet := b.isQuiet()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := ""
-	for name, q := range b.queues {
-		s += fmt.Sprintf("queue %q: held %t, taken over %t, driving %t, %d waiters\n", name, q.holder != nil,
-			q.holder == takenOver, q.driving, q.waiters.len())
+	if b.door.Slots() != len(b.sessions) {
+		s += fmt.Sprintf("%d slots for %d sessions\n", b.door.Slots(), len(b.sessions))
 	}
-	if len(b.own)+b.bounded.Len() > 0 {
-		s += fmt.Sprintf("%d lease ids, %d bounded requests\n", len(b.own), b.bounded.Len())
+	if len(b.sessions)+b.watching.Names() > 0 || !quiet {
+		s += fmt.Sprintf("%d sessions, %d watches, quiet: %t\n", len(b.sessions), b.watching.Names(), quiet)
 	}
-	if b.desk.Slots() != len(b.sessions) {
-		s += fmt.Sprintf("%d slots for %d sessions\n", b.desk.Slots(), len(b.sessions))
+	return s
+}
+
+func (h *shard) residue() (s string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for name, q := range h.queues {
+		s += fmt.Sprintf("queue %q: held %t, %d sharers, idle %t, taken over %t, driving %t, %d waiters\n", name, q.holder != nil,
+			len(q.sharers), q.Idle(), q.Passing(), q.driving, q.Len())
 	}
-	if len(b.sessions)+b.watching.Names()+b.taking > 0 {
-		s += fmt.Sprintf("%d sessions, %d watches, %d goroutines that take\n", len(b.sessions), b.watching.Names(), b.taking)
+	if len(h.twins)+h.bounded.Len()+len(h.leaving)+h.leases.Len() > 0 {
+		s += fmt.Sprintf("%d lease ids, %d bounded requests, %d places being left, %d leases\n", len(h.twins), h.bounded.Len(),
+			len(h.leaving), h.leases.Len())
 	}
 	return s
 }
 
 // Residue describes what an ended session still keeps, "" if nothing.
 func (s *Session) Residue() string {
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	if len(s.list)+len(s.waiting)+s.asked+s.weight+len(s.watched)+s.undoing+s.ops+s.suspects == 0 {
+	info := s.Info()
+	info.Age, info.Silence = 0, 0
+	if info == (session.Info{}) {
 		return ""
 	}
-	return fmt.Sprintf("%d leases, %d waiters for %d locks, weight %d, %d watches, %d unsettled, %d operations, %d suspects", len(s.list),
-		len(s.waiting), s.asked, s.weight, len(s.watched), s.undoing, s.ops, s.suspects)
+	return fmt.Sprintf("%+v", info)
 }
-
-// RequestIDs is requestIDs for tests.
-type RequestIDs struct{ requestIDs }
-
-// Use is use.
-func (r *RequestIDs) Use(id uint64) bool { return r.use(id) }
 
 // Trace is what every event of a session passes.
-func Trace(s *Session, e Event) { s.traceLocked(e) }
-
-// Pieces is how often work on many things gave the mutex away so far.
-func (b *Broker) Pieces() int { return b.count(func() int { return int(b.pieces) }) }
-
-// FairLine is a queue of fair waiters whose places are kept by hand.
-type FairLine struct {
-	q  *queue
-	ws []*waiter
-}
-
-// NewFairLine is such a queue.
-func NewFairLine(n int) *FairLine {
-	l := &FairLine{q: &queue{name: "job"}}
-	for i := range n {
-		w := &waiter{claim: lock.Claim{Name: "job", Kind: lock.Fair, Owner: lock.Owner(fmt.Sprint(i))}}
-		l.q.pushLocked(w)
-		l.q.placeLocked(w)
-		l.ws = append(l.ws, w)
-	}
-	return l
-}
-
-// Begin begins a round, and returns the waiters of its first piece.
-func (l *FairLine) Begin() []lock.Owner {
-	l.q.places.round.at, l.q.places.keepAt = nil, time.Time{}
-	return l.Go()
-}
-
-// Go returns the next piece of the round, empty at its end.
-func (l *FairLine) Go() (owners []lock.Owner) {
-	for _, w := range l.q.places.dueLocked(l.q, time.Now(), true) {
-		owners = append(owners, w.claim.Owner)
-	}
-	return owners
-}
-
-// ToFront makes a waiter the first one, and Leave takes one out.
-func (l *FairLine) ToFront(i int) { l.q.toFrontLocked(l.ws[i]) }
-
-// Leave takes a waiter out.
-func (l *FairLine) Leave(i int) {
-	w := l.ws[i]
-	l.q.unlinkLocked(w)
-	delete(l.q.places.of, w.claim.Owner)
-}
+func Trace(s *Session, e session.Event) { s.trace(e) }
 
 // Probed is what follows a probe of the store.
 func (b *Broker) Probed(identity string, err error) { b.probed(identity, err) }
 
-// Shared are the mutexes that all names and sessions share.
-func (b *Broker) Shared() map[string]*sync.Mutex { return map[string]*sync.Mutex{"Broker.mu": &b.mu} }
+// Shared are the mutexes that many pairs of this session share: with all others, with those of a part of the names, and with
+// those of the session.
+func (s *Session) Shared() map[string]*sync.Mutex {
+	mu := reflect.ValueOf(s.Session).Elem().FieldByName("mu").Addr().UnsafePointer()
+	return map[string]*sync.Mutex{"Broker.mu": &s.b.mu, "shard.mu": &s.b.shards[0].mu, "Session.mu": (*sync.Mutex)(mu)}
+}
 
 // Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity. One
 // that is doubtful is not known to be renewed, because a repeated release of one of its holds may come late.
 func (s *Session) Soonest() (told time.Time, auto map[string]time.Time, doubtful bool) {
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
 	auto = make(map[string]time.Time)
-	for _, l := range s.list {
+	lockEach(s.Leases(), func(_ int, l *Lease) {
 		if !l.auto {
-			continue
+			return
 		}
 		if at, there := auto[l.name]; !there || l.autoUntilLocked().Before(at) {
 			auto[l.name] = l.autoUntilLocked()
 		}
 		doubtful = doubtful || l.lateReturn && l.autoLevel() > 1
+	})
+	return s.Session.Soonest(), auto, doubtful
+}
+
+// Quiet says whether nothing is under way that may take a lock.
+func (b *Broker) Quiet() bool { return b.isQuiet() }
+
+// Relay has one thing be under way until stop is closed, which goes from Broker.taking to the calls of shards and back.
+func (b *Broker) Relay(begun chan<- struct{}, stop <-chan struct{}) {
+	b.beginTaking()
+	close(begun)
+	for i := 0; ; i++ {
+		h := &b.shards[i%shardCount]
+		h.mu.Lock()
+		h.calls++
+		h.mu.Unlock()
+		b.endTaking()
+		h.mu.Lock()
+		b.beginTaking()
+		b.endCallLocked(h)
+		h.mu.Unlock()
+		select {
+		case <-stop:
+			b.endTaking()
+			return
+		default:
+		}
 	}
-	return s.soonestLocked(), auto, doubtful
 }

@@ -6,16 +6,9 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
-
-// ExtendRequest asks that a lease lasts until another time, or is renewed.
-type ExtendRequest struct {
-	Hold Hold
-	// Lease makes the lease fixed, to end so long from now. Nil makes it auto.
-	Lease *time.Duration
-	// MayShorten lets the lease end then also if it would have ended later.
-	MayShorten bool
-}
 
 // extension is an Extend under way.
 type extension struct {
@@ -35,15 +28,13 @@ type extension struct {
 //
 // With an unknown outcome the lease is what it was, and ends somewhere between its old and its new time. The client counts
 // with the earlier one.
-func (s *Session) Extend(id uint64, req ExtendRequest) {
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	s.withLeaseLocked(id, req.Hold, s.b.checkLease(req.Lease), func(l *Lease) error {
+func (s *Session) Extend(id uint64, req request.Extend) {
+	s.withLease(id, req.Hold, s.b.rules.Lease(req.Lease), func(l *Lease) error {
 		if len(l.ops) > 0 || req.MayShorten {
 			asked := time.Now()
 			return l.requestLocked(func() { s.b.extend(l, id, req, asked) })
 		}
-		err := s.operableLocked()
+		err := s.Operable()
 		if err == nil {
 			err = s.b.startExtendLocked(l, id, req)
 		}
@@ -52,26 +43,26 @@ func (s *Session) Extend(id uint64, req ExtendRequest) {
 }
 
 // extend runs as an operation of the lease.
-func (b *Broker) extend(l *Lease, id uint64, req ExtendRequest, asked time.Time) {
-	b.mu.Lock()
+func (b *Broker) extend(l *Lease, id uint64, req request.Extend, asked time.Time) {
+	l.lock()
 	if !l.over && b.tooOld(asked) {
-		l.sess.emitLocked(Failed{ID: id, Err: lock.ErrUnavailable})
-		b.mu.Unlock()
+		l.unlock()
+		l.sess.Fail(id, lock.ErrUnavailable)
 		return
 	}
 	e, err := l.extensionLocked(id, req)
-	b.mu.Unlock()
+	l.unlock()
 	if err == nil {
 		e.end, err = b.extendOne(e.r, e.shorten)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	b.extendedLocked(e, err)
 }
 
 // startExtendLocked is extend for the ordinary case: nothing else is under way for the lease. It needs no goroutine
-// unless the store does not answer: thousands of them would stand in the way of all others at Broker.mu.
-func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error {
+// unless the store does not answer: thousands of them would stand in the way of all others.
+func (b *Broker) startExtendLocked(l *Lease, id uint64, req request.Extend) error {
 	e, err := l.extensionLocked(id, req)
 	if err != nil {
 		return err
@@ -81,27 +72,28 @@ func (b *Broker) startExtendLocked(l *Lease, id uint64, req ExtendRequest) error
 	start := time.Now()
 	b.store.StartExtend(e.r, func(left time.Duration, err error) {
 		defer b.wg.Done()
-		b.mu.Lock()
-		defer b.mu.Unlock()
 		if errors.Is(err, lock.ErrOutcomeUnknown) {
 			b.wg.Go(func() {
 				e.end, err = b.extendAgain(e.r, false)
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.extendedLocked(e, err)
-				l.leaveOpLocked()
+				b.extended(e, err)
 			})
 			return
 		}
 		e.end = start.Add(left - margin(left))
-		b.extendedLocked(e, err)
-		l.leaveOpLocked()
+		b.extended(e, err)
 	})
 	return nil
 }
 
+func (b *Broker) extended(e extension, err error) {
+	e.l.lock()
+	defer e.l.unlock()
+	b.extendedLocked(e, err)
+	e.l.leaveOpLocked()
+}
+
 // extensionLocked begins an extension.
-func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error) {
+func (l *Lease) extensionLocked(id uint64, req request.Extend) (extension, error) {
 	e := extension{
 		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, levels: slices.Clone(l.levels), noted: func(error) {},
 		r: l.verification(),
@@ -110,7 +102,7 @@ func (l *Lease) extensionLocked(id uint64, req ExtendRequest) (extension, error)
 		return e, lock.ErrNotHeld
 	}
 	if e.auto {
-		e.r.TTL = max(time.Until(l.autoEndLocked()), time.Millisecond)
+		e.r.TTL = max(time.Until(l.sess.AutoEnd()), time.Millisecond)
 	} else {
 		e.r.TTL = *req.Lease
 	}
@@ -136,9 +128,6 @@ func (l *Lease) shorteningLocked(e extension) {
 	l.keepLocked()
 }
 
-// autoEndLocked is until when an auto lease is renewed.
-func (l *Lease) autoEndLocked() time.Time { return l.sess.heard.Add(l.sess.ttl) }
-
 // extendedLocked takes note of the outcome of an extension and answers.
 func (b *Broker) extendedLocked(e extension, err error) {
 	l, s := e.l, e.l.sess
@@ -149,19 +138,21 @@ func (b *Broker) extendedLocked(e extension, err error) {
 	var gone *lock.GoneError
 	switch {
 	case l.over:
-		s.emitLocked(Failed{ID: e.id, Err: lock.ErrNotHeld})
+		s.Fail(e.id, lock.ErrNotHeld)
 	case err == nil:
 		l.changeLocked(e)
-		l.keepLocked()
-		s.emitLocked(Extended{ID: e.id, Validity: s.validityLocked(l.until)})
+		b.keeper.Keep(l, l.until)
+		s.TellChanged(l, l.countedLocked(), l.until, func(v session.Validity) session.Event {
+			return session.Extended{ID: e.id, Validity: v}
+		})
 	case errors.As(err, &gone):
 		l.loseLocked(gone.Reason)
-		s.emitLocked(Failed{ID: e.id, Err: lock.ErrNotHeld})
+		s.Fail(e.id, lock.ErrNotHeld)
 	default:
 		if e.shorten {
 			l.notShortenedLocked(e, err)
 		}
-		s.emitLocked(Failed{ID: e.id, Err: err})
+		s.Fail(e.id, err)
 	}
 }
 
@@ -188,7 +179,7 @@ func (l *Lease) notShortenedLocked(e extension, err error) {
 	}
 	l.keepLocked()
 	if l.auto {
-		l.b.keeper.Hurry([]*Lease{l})
+		l.b.keeper.Hurry(l)
 	}
 }
 
@@ -196,8 +187,8 @@ func (l *Lease) notShortenedLocked(e extension, err error) {
 func (l *Lease) outlastLocked() {
 	l.own().changed = time.Now().Add(time.Nanosecond) // what began in this instant may have begun before
 	last := l.until.Add(margin(l.until.Sub(l.b.time(l.since))))
-	if l.auto && l.autoEndLocked().After(last) {
-		last = l.autoEndLocked()
+	if l.auto && l.sess.AutoEnd().After(last) {
+		last = l.sess.AutoEnd()
 	}
 	if last.After(l.mayLast) {
 		l.own().mayLast = last

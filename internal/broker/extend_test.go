@@ -7,15 +7,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // extend changes a lease and returns for how long it can then be trusted.
-func (c *client) extend(h broker.Hold, lease *time.Duration, mayShorten bool) time.Duration {
+func (c *client) extend(h session.Hold, lease *time.Duration, mayShorten bool) time.Duration {
 	c.t.Helper()
-	c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: lease, MayShorten: mayShorten})
-	return time.Until(one[broker.Extended](c).Validity.Until)
+	c.Extend(c.id(), request.Extend{Hold: h, Lease: lease, MayShorten: mayShorten})
+	return time.Until(one[session.Extended](c).Validity.Until)
 }
 
 // about checks a validity: what was set, less the margin.
@@ -27,12 +28,12 @@ func (c *client) about(got, want time.Duration) {
 }
 
 // eachLease runs a test with a request of each kind.
-func eachLease(t *testing.T, test func(w *world, req broker.AcquireRequest)) {
+func eachLease(t *testing.T, test func(w *world, req request.Acquire)) {
 	t.Helper()
 	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				req := broker.AcquireRequest{Name: "door", Kind: kind, Holder: "h"}
+				req := request.Acquire{Name: "door", Kind: kind, Holder: "h"}
 				if kind == lock.Semaphore {
 					req.Permits, req.Limit, req.Holder = 2, 3, ""
 				}
@@ -43,13 +44,13 @@ func eachLease(t *testing.T, test func(w *world, req broker.AcquireRequest)) {
 }
 
 func TestALeaseIsShortened(t *testing.T) {
-	eachLease(t, func(w *world, req broker.AcquireRequest) {
+	eachLease(t, func(w *world, req request.Acquire) {
 		c := w.alive()
 		req.Lease = new(time.Hour)
 		g := c.takeAs(req)
 		if req.Kind != lock.Semaphore {
 			c.acquire(req) // once more
-			one[broker.Granted](c)
+			one[session.Granted](c)
 		}
 		c.about(c.extend(g.Hold, new(time.Minute), false), time.Hour)
 		c.about(c.extend(g.Hold, new(time.Minute), true), time.Minute)
@@ -61,7 +62,7 @@ func TestALeaseIsShortened(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		c.none()
 		time.Sleep(time.Second)
-		if lost := one[broker.Lost](c); lost.Reason != lock.LostExpired {
+		if lost := one[session.Lost](c); lost.Reason != lock.LostExpired {
 			t.Errorf("got %v, want expired", lost.Reason)
 		}
 		w.free("door")
@@ -69,7 +70,7 @@ func TestALeaseIsShortened(t *testing.T) {
 }
 
 func TestALeaseBecomesAutoAndFixed(t *testing.T) {
-	eachLease(t, func(w *world, req broker.AcquireRequest) {
+	eachLease(t, func(w *world, req request.Acquire) {
 		c := w.alive()
 		req.Lease = new(5 * time.Second)
 		g := c.takeAs(req)
@@ -80,7 +81,7 @@ func TestALeaseBecomesAutoAndFixed(t *testing.T) {
 		time.Sleep(9 * time.Minute)
 		c.none()
 		time.Sleep(time.Minute)
-		one[broker.Lost](c)
+		one[session.Lost](c)
 		w.free("door")
 		req.Lease = nil
 		g = c.takeAs(req)
@@ -90,7 +91,7 @@ func TestALeaseBecomesAutoAndFixed(t *testing.T) {
 			t.Errorf("got %+v, want a fixed lease", l)
 		}
 		time.Sleep(2 * time.Second)
-		one[broker.Lost](c)
+		one[session.Lost](c)
 		time.Sleep(time.Second)
 		w.free("door")
 	})
@@ -98,7 +99,7 @@ func TestALeaseBecomesAutoAndFixed(t *testing.T) {
 
 // A waiter of another replica does not sleep until the end it once heard of.
 func TestThoseWhoWaitHearOfAnEarlierEnd(t *testing.T) {
-	eachLease(t, func(w *world, req broker.AcquireRequest) {
+	eachLease(t, func(w *world, req request.Acquire) {
 		c, other := w.alive(), w.replica().alive()
 		req.Lease = new(time.Hour)
 		g := c.takeAs(req)
@@ -120,7 +121,7 @@ func TestALateRenewalDoesNotUndoAShortening(t *testing.T) {
 		w.store.onRenew(func() { renewing <- struct{}{}; <-free })
 		<-renewing
 		w.store.onRenew(nil)
-		other.queueAs(broker.AcquireRequest{Name: "door", Kind: lock.Exclusive})
+		other.queueAs(request.Acquire{Name: "door", Kind: lock.Exclusive})
 		c.about(c.extend(g.Hold, new(3*time.Second), true), 3*time.Second)
 		time.Sleep(time.Second)
 		close(free)
@@ -129,7 +130,7 @@ func TestALateRenewalDoesNotUndoAShortening(t *testing.T) {
 			t.Fatalf("%v remain: the renewal did nothing, so this tests nothing", st.TTL)
 		}
 		time.Sleep(2 * time.Second)
-		one[broker.Lost](c)
+		one[session.Lost](c)
 		other.grantedWithin(2 * time.Second) // what the renewal prolonged is given back
 	})
 }
@@ -140,7 +141,7 @@ func TestAShorteningOfUnknownOutcome(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				c := w.alive()
-				fixed := c.takeAs(broker.AcquireRequest{Name: "fixed", Kind: lock.Exclusive, Lease: new(time.Hour)})
+				fixed := c.takeAs(request.Acquire{Name: "fixed", Kind: lock.Exclusive, Lease: new(time.Hour)})
 				auto := c.take("auto")
 				w.store.onShorten(func(next func() error) error {
 					if executed {
@@ -148,8 +149,8 @@ func TestAShorteningOfUnknownOutcome(t *testing.T) {
 					}
 					return lock.ErrOutcomeUnknown
 				})
-				for _, g := range []broker.Granted{fixed, auto} {
-					c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
+				for _, g := range []session.Granted{fixed, auto} {
+					c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
 					c.failed(lock.ErrOutcomeUnknown)
 				}
 				w.store.onShorten(nil)
@@ -159,7 +160,7 @@ func TestAShorteningOfUnknownOutcome(t *testing.T) {
 					}
 				}
 				time.Sleep(9 * time.Second)
-				if lost := one[broker.Lost](c); lost.Hold.Name != "fixed" {
+				if lost := one[session.Lost](c); lost.Hold.Name != "fixed" {
 					t.Errorf("got %+v, want the fixed one to be lost", lost)
 				}
 				time.Sleep(2 * time.Second)
@@ -175,11 +176,11 @@ func TestAShorteningOfUnknownOutcome(t *testing.T) {
 func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		g := c.takeAs(broker.AcquireRequest{Name: "door", Kind: lock.Exclusive, Lease: new(time.Hour)})
+		g := c.takeAs(request.Acquire{Name: "door", Kind: lock.Exclusive, Lease: new(time.Hour)})
 		auto := c.take("auto")
 		w.store.onShorten(func(func() error) error { time.Sleep(2 * time.Second); return lock.ErrUnavailable })
-		for _, h := range []broker.Hold{g.Hold, auto.Hold} {
-			c.Extend(c.id(), broker.ExtendRequest{Hold: h, Lease: new(time.Minute), MayShorten: true})
+		for _, h := range []session.Hold{g.Hold, auto.Hold} {
+			c.Extend(c.id(), request.Extend{Hold: h, Lease: new(time.Minute), MayShorten: true})
 			synctest.Wait()
 			if l := c.allHolds(h.Name, 10)[0]; time.Until(l.Validity.Until) > time.Minute {
 				t.Errorf("got %+v, want the earlier end", l)
@@ -190,7 +191,7 @@ func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 		if l := c.allHolds("door", 10)[0]; time.Until(l.Validity.Until) < 50*time.Minute {
 			t.Errorf("got %+v, want the old end", l)
 		}
-		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(time.Second), MayShorten: true})
+		c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(time.Second), MayShorten: true})
 		time.Sleep(3 * time.Second)
 		if events := c.events(); len(events) != 2 { // lost at the earlier end, then the answer
 			t.Errorf("got %#v, want Lost and Failed", events)
@@ -202,9 +203,9 @@ func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 func TestALeaseIsProlongedAfterAShorteningOfUnknownOutcome(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		g := c.takeAs(broker.AcquireRequest{Name: "door", Kind: lock.Exclusive, Lease: new(time.Minute)})
+		g := c.takeAs(request.Acquire{Name: "door", Kind: lock.Exclusive, Lease: new(time.Minute)})
 		w.store.onShorten(func(next func() error) error { _ = next(); return lock.ErrOutcomeUnknown })
-		c.Extend(c.id(), broker.ExtendRequest{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
+		c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
 		c.failed(lock.ErrOutcomeUnknown)
 		w.store.onShorten(nil)
 		c.about(c.extend(g.Hold, new(5*time.Minute), false), 5*time.Minute)
@@ -216,11 +217,11 @@ func TestALeaseIsProlongedAfterAShorteningOfUnknownOutcome(t *testing.T) {
 
 func TestAUnaryLeaseIsShortened(t *testing.T) {
 	inWorld(t, func(w *world) {
-		l, refused, err := w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{Name: "door", Kind: lock.Exclusive, Lease: time.Hour})
+		l, refused, err := w.b.AcquireOnce(w.t.Context(), request.Once{Name: "door", Kind: lock.Exclusive, Lease: time.Hour})
 		if err != nil || refused != nil {
 			t.Fatal(refused, err)
 		}
-		ext := broker.OnceExtension{Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute, MayShorten: true}
+		ext := request.ExtendOnce{Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute, MayShorten: true}
 		got, err := w.b.ExtendOnce(ext)
 		if err != nil || got.Fence != l.Fence || got.ValidFor > time.Minute || w.look("door").TTL > time.Minute {
 			t.Errorf("got %+v and %v, %v remain", got, err, w.look("door").TTL)
@@ -234,8 +235,8 @@ func TestAUnaryLeaseIsShortened(t *testing.T) {
 
 // A lease that lasts longer than was asked for goes on as long, and the answer says how long that is.
 func TestAnExtensionOfAUnaryLeaseTellsWhatRemains(t *testing.T) {
-	eachLease(t, func(w *world, req broker.AcquireRequest) {
-		l, refused, err := w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{
+	eachLease(t, func(w *world, req request.Acquire) {
+		l, refused, err := w.b.AcquireOnce(w.t.Context(), request.Once{
 			Name: "door", Kind: req.Kind, Permits: req.Permits, Limit: req.Limit, Lease: time.Hour,
 		})
 		if err != nil || refused != nil {
@@ -243,7 +244,7 @@ func TestAnExtensionOfAUnaryLeaseTellsWhatRemains(t *testing.T) {
 		}
 		time.Sleep(20 * time.Minute)
 		for _, lease := range []time.Duration{time.Minute, time.Second, 39 * time.Minute} {
-			got, err := w.replica().b.ExtendOnce(broker.OnceExtension{Name: "door", Kind: req.Kind, LeaseID: l.LeaseID, Lease: lease})
+			got, err := w.replica().b.ExtendOnce(request.ExtendOnce{Name: "door", Kind: req.Kind, LeaseID: l.LeaseID, Lease: lease})
 			if want := 40 * time.Minute; err != nil || got.ValidFor > want || got.ValidFor < want*49/50 {
 				t.Errorf("extended by %v: valid for %v, %v, want about %v", lease, got.ValidFor, err, want)
 			}

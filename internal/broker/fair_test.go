@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 func TestFairWaitersAreServedInTheirOrderOverAllReplicas(t *testing.T) {
@@ -25,7 +25,7 @@ func TestFairWaitersAreServedInTheirOrderOverAllReplicas(t *testing.T) {
 		}
 		holder.release(g.Hold)
 		for i, c := range clients {
-			g := one[broker.Granted](c)
+			g := one[session.Granted](c)
 			for _, later := range clients[i+1:] {
 				later.none()
 			}
@@ -51,7 +51,7 @@ func TestFairGrantsCostThreeCallsAtMost(t *testing.T) {
 		before := w.store.acquires.Load() + w.store.releases.Load()
 		holder.release(g.Hold)
 		for _, c := range clients {
-			c.release(one[broker.Granted](c).Hold)
+			c.release(one[session.Granted](c).Hold)
 		}
 		if calls := w.store.acquires.Load() + w.store.releases.Load() - before; calls > 2*n+5 {
 			t.Errorf("%d grants took %d attempts and releases, want at most two each", n, calls)
@@ -71,44 +71,11 @@ func TestFairLockIsHandedOverInsideAReplica(t *testing.T) {
 		before := w.store.acquires.Load()
 		holder.release(g.Hold)
 		for _, c := range clients {
-			c.release(one[broker.Granted](c).Hold)
+			c.release(one[session.Granted](c).Hold)
 		}
 		if calls := w.store.acquires.Load() - before; calls > 0 {
 			t.Errorf("%d attempts were made, want none", calls)
 		}
-	})
-}
-
-func TestDeadFairWaitersDelayTheNextBySeconds(t *testing.T) {
-	inWorld(t, func(w *world) {
-		dead, deadStore := w.severable()
-		holder := w.alive()
-		g := holder.takeKind("job", lock.Fair)
-		for range 10 {
-			dead.alive().queueKind("job", lock.Fair)
-		}
-		next := w.replica().alive()
-		if _, position := next.queueAs(of("job", lock.Fair)); position != 10 {
-			t.Errorf("got position %d, want 10", position)
-		}
-		deadStore.setDown(lock.ErrUnavailable)
-		holder.release(g.Hold)
-		next.grantedWithin(9 * time.Second)
-	})
-}
-
-func TestFairWaiterOfAReplicaThatComesBackIsServed(t *testing.T) {
-	inWorld(t, func(w *world) {
-		away, store := w.severable()
-		holder := w.alive()
-		g := holder.takeKind("job", lock.Fair)
-		slow := away.alive()
-		slow.queueKind("job", lock.Fair)
-		store.setDown(lock.ErrUnavailable)
-		time.Sleep(time.Minute)
-		store.setDown(nil)
-		holder.release(g.Hold)
-		slow.grantedWithin(5 * time.Second)
 	})
 }
 
@@ -119,10 +86,10 @@ func TestFairWaiterWhoLeavesDelaysNobody(t *testing.T) {
 		gone, next := w.replica().alive(), w.replica().alive()
 		gone.queueKind("job", lock.Fair)
 		next.queueKind("job", lock.Fair)
-		gone.End(broker.ErrSilent)
+		gone.End(session.ErrSilent)
 		holder.none()
 		holder.release(g.Hold)
-		one[broker.Granted](next)
+		one[session.Granted](next)
 	})
 }
 
@@ -140,8 +107,8 @@ func TestTheNextFairWaiterIsToldWhenTheOneBeforeItLeavesAFreeLock(t *testing.T) 
 			return lock.Grant{}, lock.ErrUnavailable
 		})
 		holder.release(g.Hold)
-		a.End(broker.ErrSilent)
-		one[broker.Granted](b)
+		a.End(session.ErrSilent)
+		one[session.Granted](b)
 	})
 }
 
@@ -193,67 +160,6 @@ func TestATurnHeardBeforeAnOlderRefusalIsNotForgotten(t *testing.T) {
 	})
 }
 
-func TestTryOfAFairLockIsRefusedWhileOthersQueueAndHarmsNobody(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b, c := w.alive(), w.replica().alive(), w.replica().alive()
-		g := a.takeKind("job", lock.Fair)
-		b.queueKind("job", lock.Fair)
-		for range 5 {
-			c.busy(of("job", lock.Fair))
-		}
-		a.release(g.Hold)
-		h := one[broker.Granted](b)
-		b.release(h.Hold)
-		c.takeKind("job", lock.Fair)
-	})
-}
-
-func TestAbandonedFairWaitsLeaveNoTrace(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := w.alive(), w.replica().alive()
-		g := a.takeKind("job", lock.Fair)
-		for range 50 {
-			req := of("job", lock.Fair)
-			req.Wait = new(50 * time.Millisecond)
-			b.queueAs(req)
-			time.Sleep(50 * time.Millisecond)
-			b.notGranted(broker.ErrTimedOut)
-		}
-		if left, err := w.store.Queue(t.Context(), "job", 0, 100); err != nil || len(left) > 0 {
-			t.Errorf("left in the queue: %v, %v", left, err)
-		}
-		if _, position := b.queueAs(of("job", lock.Fair)); position != 0 {
-			t.Errorf("got position %d, want 0", position)
-		}
-		a.release(g.Hold)
-		one[broker.Granted](b)
-	})
-}
-
-func TestFairWaitDuringAnOutageEndsAndLeavesNoTrace(t *testing.T) {
-	inWorld(t, func(w *world) {
-		far, store := w.severable()
-		a, b := w.alive(), far.alive()
-		a.takeKind("job", lock.Fair)
-		req := of("job", lock.Fair)
-		req.Wait = new(3 * time.Second)
-		b.queueAs(req)
-		store.setDown(lock.ErrUnavailable)
-		time.Sleep(3 * time.Second)
-		for _, e := range b.events() {
-			if _, risk := e.(broker.AtRisk); risk {
-				t.Errorf("a session without leases is at risk")
-			}
-		}
-		time.Sleep(27 * time.Second)
-		store.setDown(nil)
-		time.Sleep(10 * time.Second)
-		if left, err := w.store.Queue(t.Context(), "job", 0, 100); err != nil || len(left) > 0 {
-			t.Errorf("left in the queue: %v, %v", left, err)
-		}
-	})
-}
-
 func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
 	inWorld(t, func(w *world) {
 		there := w.replica()
@@ -287,13 +193,13 @@ func TestManyFairWaitersOfOneSessionAreServedInTheOrderOfTheirRequests(t *testin
 			ids[i] = c.acquire(of("job", lock.Fair))
 		}
 		for i, e := range c.events() {
-			if q := e.(broker.Queued); q.ID != ids[i] || q.Position != i {
+			if q := e.(session.Queued); q.ID != ids[i] || q.Position != i {
 				t.Fatalf("request %d is told %+v", i, q)
 			}
 		}
 		holder.release(g.Hold)
 		for i, id := range ids {
-			g := one[broker.Granted](c)
+			g := one[session.Granted](c)
 			if g.ID != id {
 				t.Fatalf("grant %d is for request %d, want %d", i, g.ID, id)
 			}
@@ -310,7 +216,7 @@ func TestManyFairWaitersOfOneSessionAreServedInTheOrderOfTheirRequests(t *testin
 	})
 }
 
-func isGranted(e broker.Event) bool { _, ok := e.(broker.Granted); return ok }
+func isGranted(e session.Event) bool { _, ok := e.(session.Granted); return ok }
 
 // TestFairWaiterWithALateGrantIsToldThoughAnotherIsTheNext has the store grant a lock without an answer, and tell the
 // waiter behind that it is the next one.
@@ -327,7 +233,7 @@ func TestFairWaiterWithALateGrantIsToldThoughAnotherIsTheNext(t *testing.T) {
 		store.onAcquire(lose[lock.Grant](2))
 		holder.release(g.Hold)
 		first.release(first.grantedWithin(time.Second).Hold)
-		one[broker.Granted](second)
+		one[session.Granted](second)
 	})
 }
 
@@ -372,7 +278,7 @@ func TestFairWaitersKeepTheirOrderWhenPlacesCannotBeHadForAMoment(t *testing.T) 
 		clients[1].acquire(of("job", lock.Fair))
 		time.Sleep(time.Second)
 		for i, c := range clients {
-			if q := one[broker.Queued](c); q.Position != i+1 {
+			if q := one[session.Queued](c); q.Position != i+1 {
 				t.Errorf("got position %d, want %d", q.Position, i+1)
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 var errUnknown = lock.ErrOutcomeUnknown
@@ -52,7 +54,7 @@ func TestAnAcquireThatMayHaveSucceededIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.store.onAcquire(lose[lock.Grant](2))
 		c := w.open()
-		c.acquire(broker.AcquireRequest{Name: "job"})
+		c.acquire(request.Acquire{Name: "job"})
 		c.failed(errUnknown)
 		w.free("job")
 	})
@@ -65,7 +67,7 @@ func TestAnAcquireExecutedLateIsUndone(t *testing.T) {
 			return lock.Grant{}, errUnknown
 		})
 		c := w.open()
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		c.failed(errUnknown)
 		time.Sleep(600 * time.Millisecond)
 		if !w.look("job").Held {
@@ -80,10 +82,10 @@ func TestAHolderWithAnUnsettledOutcomeCanAskAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.store.onAcquire(lose[lock.Grant](2))
 		c := w.open()
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
+		c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		c.failed(errUnknown)
-		c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-		g := one[broker.Granted](c)
+		c.acquire(request.Acquire{Name: "job", Holder: "me"})
+		g := one[session.Granted](c)
 		time.Sleep(10 * time.Second)
 		if st := w.look("job"); !st.Held || st.Fence != g.Hold.Fence {
 			t.Errorf("got %+v: clearing up hit the later hold", st)
@@ -99,7 +101,7 @@ func TestAGrantWhoseTimeIsOverIsNotTold(t *testing.T) {
 			return g, err
 		})
 		c := w.open()
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Second)})
+		c.acquire(request.Acquire{Name: "job", Lease: new(time.Second)})
 		time.Sleep(4 * time.Second)
 		c.failed(errUnknown)
 	})
@@ -122,7 +124,7 @@ func TestALostReplyToAHandOverIsNotNoticed(t *testing.T) {
 		b.queue("job")
 		w.store.loseReleases(1)
 		a.release(g.Hold)
-		got := one[broker.Granted](b)
+		got := one[session.Granted](b)
 		if st := w.look("job"); st.Fence != got.Hold.Fence || st.Owner != lock.Owner(b.ID()+":"+got.Hold.Holder) {
 			t.Errorf("stored %+v, told %+v", st, got)
 		}
@@ -137,7 +139,7 @@ func TestAHandOverWithUnknownOutcomeReachesTheWaiterAllTheSame(t *testing.T) {
 		w.store.loseReleases(3)
 		a.Release(a.id(), g.Hold)
 		a.failed(errUnknown)
-		got := one[broker.Granted](b)
+		got := one[session.Granted](b)
 		if st := w.look("job"); st.Fence != got.Hold.Fence {
 			t.Errorf("stored %+v, told %+v", st, got)
 		}
@@ -168,14 +170,14 @@ func TestALastReleaseThatGoesOnIsNoCertainFailure(t *testing.T) {
 			t.Run(fmt.Sprint(down, count), func(t *testing.T) {
 				inWorld(t, func(w *world) {
 					c := w.alive()
-					var g broker.Granted
+					var g session.Granted
 					for range count {
-						c.acquire(broker.AcquireRequest{Name: "job", Holder: "me"})
-						g = one[broker.Granted](c)
+						c.acquire(request.Acquire{Name: "job", Holder: "me"})
+						g = one[session.Granted](c)
 					}
 					for range count - 1 {
 						c.Release(c.id(), g.Hold)
-						one[broker.Released](c)
+						one[session.Released](c)
 					}
 					w.store.setDown(down)
 					c.Release(c.id(), g.Hold)
@@ -217,18 +219,18 @@ func TestCancelAtTheInstantOfTheGrant(t *testing.T) {
 			return g, err
 		})
 		a, b := w.open(), w.open()
-		id := a.acquire(broker.AcquireRequest{Name: "job"})
+		id := a.acquire(request.Acquire{Name: "job"})
 		b.queue("job")
 		a.Cancel(a.id(), id)
 		events := a.events()
 		if len(events) != 2 {
 			t.Fatalf("got %#v, want NotGranted and Done", events)
 		}
-		if n, ok := events[0].(broker.NotGranted); !ok || !errors.Is(n.Cause, broker.ErrCancelled) {
+		if n, ok := events[0].(session.NotGranted); !ok || !errors.Is(n.Cause, session.ErrCancelled) {
 			t.Errorf("got %#v, want NotGranted because cancelled", events[0])
 		}
 		time.Sleep(time.Second)
-		one[broker.Granted](b)
+		one[session.Granted](b)
 		a.none()
 	})
 }
@@ -247,8 +249,8 @@ func TestNextWaiterLeavesAtTheInstantOfItsHandOver(t *testing.T) {
 		a.Release(a.id(), g.Hold)
 		b.Cancel(b.id(), id)
 		time.Sleep(3 * time.Second)
-		one[broker.Released](a)
-		got := one[broker.Granted](c)
+		one[session.Released](a)
+		got := one[session.Granted](c)
 		if st := w.look("job"); st.Fence != got.Hold.Fence {
 			t.Errorf("stored %+v, told %+v", st, got)
 		}
@@ -260,7 +262,7 @@ func TestCancelOfWhatDoesNotWait(t *testing.T) {
 		c := w.open()
 		c.take("job")
 		c.Cancel(c.id(), 1)
-		c.failed(broker.ErrNotWaiting)
+		c.failed(session.ErrNotWaiting)
 	})
 }
 
@@ -271,7 +273,7 @@ func TestAShortOutageIsToldAndNothingIsLost(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.store.setDown(lock.ErrUnavailable)
 		time.Sleep(2 * time.Second)
-		if risk := one[broker.AtRisk](c); risk.Validity.Until.Before(time.Now()) {
+		if risk := one[session.AtRisk](c); risk.Validity.Until.Before(time.Now()) {
 			t.Errorf("at risk until %v, which is over", risk.Validity.Until)
 		}
 		if w.b.Ready() == nil {
@@ -280,7 +282,7 @@ func TestAShortOutageIsToldAndNothingIsLost(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		w.store.setDown(nil)
 		time.Sleep(2 * time.Second)
-		one[broker.Safe](c)
+		one[session.Safe](c)
 		idle.none()
 		time.Sleep(time.Minute)
 		c.none()
@@ -300,14 +302,14 @@ func TestALongOutageLosesLocksAtTheEndOfTheirValidity(t *testing.T) {
 		if len(events) != 2 {
 			t.Fatalf("got %#v, want AtRisk and Lost", events)
 		}
-		if l, ok := events[1].(broker.Lost); !ok || l.Reason != lock.LostExpired {
+		if l, ok := events[1].(session.Lost); !ok || l.Reason != lock.LostExpired {
 			t.Errorf("got %#v, want Lost because expired", events[1])
 		}
-		c.acquire(broker.AcquireRequest{Name: "job"})
+		c.acquire(request.Acquire{Name: "job"})
 		c.failed(lock.ErrUnavailable)
 		w.store.setDown(nil)
 		time.Sleep(2 * time.Second)
-		one[broker.Safe](c)
+		one[session.Safe](c)
 		c.take("job")
 	})
 }
@@ -322,7 +324,7 @@ func TestWaitersOutliveAnOutage(t *testing.T) {
 		b.none()
 		w.store.setDown(nil)
 		time.Sleep(time.Second + time.Millisecond) // until the next probe
-		one[broker.Granted](b)
+		one[session.Granted](b)
 	})
 }
 
@@ -332,7 +334,7 @@ func TestDataLossIsToldWithinARenewalIntervalAndTheFenceGrowsOn(t *testing.T) {
 		g := c.take("job")
 		w.store.Store.(*memstore.Store).Lose()
 		time.Sleep(10*time.Second + time.Second/2)
-		if lost := one[broker.Lost](c); lost.Reason != lock.LostData {
+		if lost := one[session.Lost](c); lost.Reason != lock.LostData {
 			t.Errorf("got %v, want data loss", lost.Reason)
 		}
 		if again := c.take("job"); again.Hold.Fence <= g.Hold.Fence {
@@ -349,7 +351,7 @@ func TestForceReleaseIsToldAtOnceOnAnotherReplica(t *testing.T) {
 		if err != nil || !released {
 			t.Fatalf("got %v, %v", released, err)
 		}
-		if lost := one[broker.Lost](c); lost.Reason != lock.LostForced {
+		if lost := one[session.Lost](c); lost.Reason != lock.LostForced {
 			t.Errorf("got %v, want forced", lost.Reason)
 		}
 		released, err = w.b.ForceRelease(t.Context(), "job", lock.Exclusive)
@@ -368,20 +370,20 @@ func TestOtherReplicasGetTheirTurnAfterABurst(t *testing.T) {
 		there.queue("job")
 		turns := 0
 		for {
-			here.acquire(broker.AcquireRequest{Name: "job"})
+			here.acquire(request.Acquire{Name: "job"})
 			here.events()
 			here.Release(here.id(), g.Hold)
 			events := here.events()
 			if turns++; turns > 10 {
 				t.Fatal("the other replica starves")
 			}
-			next, granted := events[0].(broker.Granted)
+			next, granted := events[0].(session.Granted)
 			if !granted {
 				break
 			}
 			g = next
 		}
-		one[broker.Granted](there)
+		one[session.Granted](there)
 		if turns != 5 {
 			t.Errorf("the other replica had its turn after %d, want after 4 hand-overs", turns)
 		}
@@ -394,10 +396,10 @@ func TestAClientThatDoesNotReadIsClosed(t *testing.T) {
 	inWorldWith(t, cfg, func(w *world) {
 		c := w.open()
 		for range 3000 {
-			c.acquire(broker.AcquireRequest{})
+			c.acquire(request.Acquire{})
 		}
 		<-c.Done()
-		if !errors.Is(c.Cause(), broker.ErrBacklog) {
+		if !errors.Is(c.Cause(), session.ErrBacklog) {
 			t.Errorf("got %v, want ErrBacklog", c.Cause())
 		}
 	})
@@ -409,26 +411,26 @@ func TestLimitsAreKept(t *testing.T) {
 	cfg.Limits.WatchesPerSession, cfg.Limits.Sessions, cfg.Limits.QueueLength = 1, 3, 2
 	inWorldWith(t, cfg, func(w *world) {
 		c, d, e := w.open(), w.open(), w.open()
-		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, broker.ErrQuota) {
+		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, session.ErrQuota) {
 			t.Errorf("a fourth session: got %v", err)
 		}
 		for i := range 3 {
 			c.take(name(i))
 		}
-		c.acquire(broker.AcquireRequest{Name: "more"})
-		c.failed(broker.ErrQuota)
+		c.acquire(request.Acquire{Name: "more"})
+		c.failed(session.ErrQuota)
 		d.queue(name(0))
 		d.queue(name(0))
-		d.acquire(broker.AcquireRequest{Name: name(1)})
-		d.failed(broker.ErrQuota)
-		e.acquire(broker.AcquireRequest{Name: name(0)})
-		e.failed(broker.ErrQuota)
+		d.acquire(request.Acquire{Name: name(1)})
+		d.failed(session.ErrQuota)
+		e.acquire(request.Acquire{Name: name(0)})
+		e.failed(session.ErrQuota)
 		d.Watch(d.id(), "a")
-		one[broker.Done](d)
+		one[session.Done](d)
 		d.Watch(d.id(), "a")
-		one[broker.Done](d)
+		one[session.Done](d)
 		d.Watch(d.id(), "b")
-		d.failed(broker.ErrQuota)
+		d.failed(session.ErrQuota)
 	})
 }
 
@@ -438,7 +440,7 @@ func TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch(t *testing.T) {
 	cfg := testConfig()
 	limits := &cfg.Limits
 	limits.LocksPerSession, limits.WaitersPerSession, limits.WatchesPerSession = 20, 10, 10
-	for _, req := range []broker.AcquireRequest{
+	for _, req := range []request.Acquire{
 		of("job", lock.Exclusive), of("job", lock.Fair), of("job", lock.Write), of("job", lock.Semaphore),
 		allOf(lock.Exclusive, "other", "job"),
 	} {
@@ -450,7 +452,7 @@ func TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch(t *testing.T) {
 			}
 			c.acquire(req)
 			<-c.Done()
-			if !errors.Is(c.Cause(), broker.ErrBacklog) {
+			if !errors.Is(c.Cause(), session.ErrBacklog) {
 				t.Errorf("%v: got %v, want ErrBacklog", req.Kind, c.Cause())
 			}
 			time.Sleep(time.Second)
@@ -474,13 +476,13 @@ func TestALostLeaseThatIsTakenOnceMoreIsGivenBack(t *testing.T) {
 			return next()
 		})
 		c := w.alive()
-		c.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
-		one[broker.Granted](c)
+		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
+		one[session.Granted](c)
 		time.Sleep(time.Second)
 		if _, err := w.b.ForceRelease(t.Context(), "job", lock.Exclusive); err != nil {
 			t.Fatal(err)
 		}
-		one[broker.Lost](c)
+		one[session.Lost](c)
 		time.Sleep(1100 * time.Millisecond)
 		if !w.look("job").Held {
 			t.Fatal("the late attempt did not take the lock: the test shows nothing")

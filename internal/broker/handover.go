@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -51,26 +52,30 @@ func (b *Broker) makeReturn(h *handover) {
 // handOn gives a hold back and lets the queue move on: the name is handed to the next waiter here, in the same store
 // call, or freed. of is the lease whose hold it is, nil if it was never one. The error is that of the hold.
 func (b *Broker) handOn(q *queue, of *Lease, r lock.Return) error {
-	b.mu.Lock()
+	q.shard.mu.Lock()
 	h := b.handoverLocked(q, of, r)
-	b.mu.Unlock()
+	q.shard.mu.Unlock()
 	b.makeReturn(h)
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
 	return b.moveOnLocked(q, h)
 }
 
 // handoverLocked chooses whom to hand the name to.
 func (b *Broker) handoverLocked(q *queue, of *Lease, r lock.Return) *handover {
-	h := &handover{r: r, of: of, wakeups: q.wakeups}
-	now := time.Now()
-	w := q.successorLocked(r.Kind, b.cfg.HandoffBurst, now)
-	if w == nil || of != nil && of.lateGrant { // it could be held once more, and handed over once more
+	h := &handover{r: r, of: of, wakeups: q.Wakeups()}
+	if of != nil && of.lateGrant { // it could be held once more, and handed over once more
 		return h
 	}
-	w.trying = true
-	h.next = w
-	h.r.Next = &lock.Successor{Owner: w.claim.Owner, TTL: w.ttlLocked(now)}
+	next := q.Successor(r.Kind, b.cfg.HandoffBurst)
+	if next == nil {
+		return h
+	}
+	if ttl := next.For.ttl(time.Now()); ttl > 0 { // else its client may be dead
+		q.HandOver(next)
+		h.next = next.For
+		h.r.Next = &lock.Successor{Owner: next.Claim.Owner, TTL: ttl}
+	}
 	return h
 }
 
@@ -80,76 +85,97 @@ func (b *Broker) handoverLocked(q *queue, of *Lease, r lock.Return) *handover {
 // name it gets the same fence. If it left while it was given the name, its hold is passed on in turn, and if that
 // fails, it is tried again in the background.
 func (b *Broker) moveOnLocked(q *queue, h *handover) error {
-	q.unholdLocked(h.of)
+	switch h.of {
+	case nil:
+	case takenOver:
+		q.Passed()
+	default:
+		q.unholdLocked(h.of)
+	}
 	b.tellEnd(h)
-	defer b.dropIdleLocked(q)
-	defer b.driveLocked(q)
-	next, given := h.next, h.given()
-	if next != nil {
-		if next.gone && next.ownID {
-			b.leaveToTwinLocked(next, h.res.HandedOver != 0)
-		}
-		if h.res.HandedOver != 0 && given.err == nil {
-			b.joinHeldLocked(next, true)
-		}
-		next.trying = false
-		next.outcomeUnknown = next.outcomeUnknown || errors.Is(h.err, lock.ErrOutcomeUnknown)
+	if h.next != nil {
+		b.handedLocked(q, h)
 	}
-	switch {
-	case h.res.HandedOver == 0:
+	if h.res.HandedOver == 0 {
 		b.freedLocked(q, h)
-		if next != nil && next.gone && next.outcomeUnknown && !next.ownID {
-			b.undoLaterLocked(next)
-		}
-	case next.gone && next.ownID:
-	case next.gone:
-		q.holder = takenOver
-		b.goTakingLocked(func() { b.undoGrant(takenOver, next, next.claim, h.res.HandedOver) })
-	case given.err == nil:
-		q.burst++
-		b.metrics.handoff.Observe(time.Since(h.start).Seconds())
-		b.grantLocked(next, given)
-	default: // too late
-		q.wakeLocked()
 	}
-	if next != nil && next.gone && next.placed && h.res.HandedOver == 0 {
-		b.leavePlaceLocked(next)
-	}
-	if next != nil && !next.gone && next.lateLocked() {
+	if next := h.next; next != nil && !next.Answered() && next.Late(time.Now()) {
 		b.tooLateLocked(next, h.err)
 	}
+	b.driveLocked(q)
+	q.dropIdleLocked()
 	return h.err
+}
+
+// freedLocked tells a queue that its name was freed.
+func (b *Broker) freedLocked(q *queue, h *handover) {
+	freed := arbiter.Freed{
+		Turn: h.res.Turn, Listeners: h.res.Listeners, Burst: b.cfg.HandoffBurst, Wakeups: h.wakeups,
+	}
+	var now time.Time
+	if freed.Turn != "" {
+		now = time.Now()
+	}
+	q.Freed(freed, now)
+}
+
+// handedLocked tells the next waiter what became of the hand-over to it.
+func (b *Broker) handedLocked(q *queue, h *handover) {
+	next, given := h.next, h.given()
+	handed := h.res.HandedOver != 0
+	if handed && given.err == nil && !next.Answered() {
+		b.joinLeasesLocked(next, true)
+	}
+	next.Ended()
+	next.Unsure = next.Unsure || errors.Is(h.err, lock.ErrOutcomeUnknown)
+	switch {
+	case next.Answered():
+		b.handedInVainLocked(q, h)
+	case !handed:
+	case given.err != nil: // too late
+		q.Wake()
+	case b.grantLocked(next, given):
+		q.HandedOver()
+		b.metrics.handoff.Observe(time.Since(h.start).Seconds())
+	default: // its session has just ended
+		b.removeLocked(next)
+		b.handedInVainLocked(q, h)
+	}
+}
+
+// handedInVainLocked gives back what a waiter may have been handed that has left.
+func (b *Broker) handedInVainLocked(q *queue, h *handover) {
+	next, handed := h.next, h.res.HandedOver
+	switch {
+	case next.ownID:
+		b.leaveToTwinLocked(next, handed != 0)
+	case handed != 0:
+		q.Pass()
+		b.goTaking(func() { b.undoGrant(takenOver, next, next.Claim, handed) })
+		return
+	case next.Unsure:
+		b.undoLater(next)
+	}
+	if next.Placed() && handed == 0 {
+		b.leavePlaceLocked(next)
+	}
 }
 
 // given is the hand-over as an attempt of the next waiter.
 func (h *handover) given() attempt {
-	if h.next == nil {
-		return attempt{}
-	}
-	c := h.next.claim
+	c := h.next.Claim
 	c.TTL = h.r.Next.TTL
 	return judge(attempt{claim: c, start: h.start, grants: []lock.Grant{{Fence: h.res.HandedOver}}, err: h.err})
 }
 
-// freedLocked has a queue try again after its name was freed, unless it is the turn of somebody elsewhere and nothing
-// was heard since.
-func (b *Broker) freedLocked(q *queue, h *handover) {
-	q.yield = int(q.burst) >= b.cfg.HandoffBurst && h.res.Listeners > 0
-	q.burst = 0
-	if turn := h.res.Turn; turn != "" && q.places != nil && !q.meantLocked(lock.Notice{For: turn}) && h.wakeups == q.wakeups {
-		q.tryAt = time.Now().Add(placeInterval)
-		return
-	}
-	q.wakeLocked()
-}
-
 // undoGrant passes on what a waiter got that had left. of is takenOver if the queue waits for that.
 func (b *Broker) undoGrant(of *Lease, w *waiter, c lock.Claim, f lock.Fence) {
-	b.mu.Lock()
+	h := b.shardOf(c.Name)
+	h.mu.Lock()
 	q := b.queueLocked(c.Name)
-	b.mu.Unlock()
+	h.mu.Unlock()
 	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
-	if err := b.handOn(q, of, r); retriable(err) {
+	if err := b.handOn(q, of, r); lock.Retriable(err) {
 		b.undoLater(w)
 	}
 }

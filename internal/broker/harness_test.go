@@ -13,10 +13,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/brokertest"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -221,17 +223,7 @@ type world struct {
 	b     *broker.Broker
 }
 
-func testConfig() broker.Config {
-	return broker.Config{
-		Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
-		Limits: broker.Limits{
-			NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, FrameBytes: 1 << 20,
-			LocksPerSession: 10000, WaitersPerSession: 10000, WatchesPerSession: 100, QueueLength: 10000, Limits: admission.Limits{Sessions: 1000}, NamesPerAcquire: 64,
-			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
-		},
-		HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,
-	}
-}
+func testConfig() broker.Config { return brokertest.Config() }
 
 // inWorld runs a test in a bubble, where time passes only while everybody sleeps.
 func inWorld(t *testing.T, test func(w *world)) {
@@ -274,7 +266,7 @@ type client struct {
 	*broker.Session
 	t      *testing.T
 	lastID uint64
-	back   []broker.Event
+	back   []session.Event
 }
 
 func (w *world) open() *client { return w.openWith(broker.OpenRequest{}) }
@@ -311,7 +303,7 @@ func (w *world) alive() *client {
 func (c *client) id() uint64 { c.lastID++; return c.lastID }
 
 // events waits until nothing more happens at this moment, and takes what was told.
-func (c *client) events() []broker.Event {
+func (c *client) events() []session.Event {
 	synctest.Wait()
 	events := append(c.back, c.Outbox().Take()...)
 	c.back = nil
@@ -319,7 +311,7 @@ func (c *client) events() []broker.Event {
 }
 
 // one takes the only event there is, of type E.
-func one[E broker.Event](c *client) E {
+func one[E session.Event](c *client) E {
 	c.t.Helper()
 	events := c.events()
 	if len(events) != 1 {
@@ -340,7 +332,7 @@ func (c *client) none() {
 	}
 }
 
-func (c *client) acquire(req broker.AcquireRequest) uint64 {
+func (c *client) acquire(req request.Acquire) uint64 {
 	if req.Kind == 0 {
 		req.Kind = lock.Exclusive
 	}
@@ -350,39 +342,39 @@ func (c *client) acquire(req broker.AcquireRequest) uint64 {
 }
 
 // take acquires a free lock.
-func (c *client) take(name string) broker.Granted {
+func (c *client) take(name string) session.Granted {
 	c.t.Helper()
-	c.acquire(broker.AcquireRequest{Name: name})
-	return one[broker.Granted](c)
+	c.acquire(request.Acquire{Name: name})
+	return one[session.Granted](c)
 }
 
 // queue asks for a lock and waits.
 func (c *client) queue(name string) uint64 {
 	c.t.Helper()
-	id := c.acquire(broker.AcquireRequest{Name: name})
-	one[broker.Queued](c)
+	id := c.acquire(request.Acquire{Name: name})
+	one[session.Queued](c)
 	return id
 }
 
 // release gives a hold back.
-func (c *client) release(h broker.Hold) {
+func (c *client) release(h session.Hold) {
 	c.t.Helper()
 	c.Release(c.id(), h)
-	one[broker.Released](c)
+	one[session.Released](c)
 }
 
 // failed takes the only event, which must be Failed with this error.
 func (c *client) failed(want error) {
 	c.t.Helper()
-	if got := one[broker.Failed](c); !isError(got.Err, want) {
+	if got := one[session.Failed](c); !isError(got.Err, want) {
 		c.t.Fatalf("got %v, want %v", got.Err, want)
 	}
 }
 
 // notGranted takes the only event, which must be NotGranted for this cause.
-func (c *client) notGranted(want error) broker.NotGranted {
+func (c *client) notGranted(want error) session.NotGranted {
 	c.t.Helper()
-	got := one[broker.NotGranted](c)
+	got := one[session.NotGranted](c)
 	if !isError(got.Cause, want) {
 		c.t.Fatalf("got %v, want %v", got.Cause, want)
 	}
@@ -420,4 +412,4 @@ func (w *world) severable() (*world, *faults) {
 func (w *world) lose() { w.store.Store.(*memstore.Store).Lose() }
 
 // putBack has events told once more.
-func (c *client) putBack(events ...broker.Event) { c.back = append(c.back, events...) }
+func (c *client) putBack(events ...session.Event) { c.back = append(c.back, events...) }

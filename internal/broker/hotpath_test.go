@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,8 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -111,7 +114,7 @@ func newHot(tb testing.TB) *broker.Broker {
 type hotSession struct {
 	*broker.Session
 	names []string
-	holds []broker.Hold
+	holds []session.Hold
 	id    uint64
 }
 
@@ -133,7 +136,7 @@ func (s *hotSession) pairs() {
 	s.Hear()
 	for _, name := range s.names {
 		s.id++
-		s.Acquire(s.id, broker.AcquireRequest{Name: name, Kind: lock.Exclusive})
+		s.Acquire(s.id, request.Acquire{Name: name, Kind: lock.Exclusive})
 	}
 	s.holds = s.holds[:0]
 	s.answers()
@@ -150,7 +153,7 @@ func (s *hotSession) answers() {
 	for n := 0; n < hotBatch; {
 		<-s.Outbox().Wake()
 		for _, e := range s.Outbox().TakeSome(hotBatch, math.MaxInt) {
-			if g, ok := e.(broker.Granted); ok {
+			if g, ok := e.(session.Granted); ok {
 				s.holds = append(s.holds, g.Hold)
 			}
 			n++
@@ -174,24 +177,49 @@ func BenchmarkHotPath(b *testing.B) {
 }
 
 // BenchmarkCores tells what a second processor adds. One and two take short turns, and the best turn of each counts: others
-// that use the machine make the other turns slower.
+// that use the machine make the other turns slower. machine-two-by-one is what it adds to work that shares nothing, in the same
+// run: no more can be expected of the broker.
 func BenchmarkCores(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(800)) // as the daemon does while its heap is small
 	broker := newHot(b)
 	var sessions []*hotSession
 	for range 8 {
 		sessions = append(sessions, openHot(b, broker))
 	}
-	var one, two float64
+	var one, two, alone, both float64
 	for b.Loop() {
 		rate, _ := hotTurn(1, sessions[:4])
 		one = max(one, rate)
 		rate, _ = hotTurn(2, sessions)
 		two = max(two, rate)
+		alone, both = max(alone, countTurn(1)), max(both, countTurn(2))
 	}
 	b.ReportMetric(0, "ns/op") // a turn has its time
 	b.ReportMetric(one, "one-pairs/s")
 	b.ReportMetric(two, "two-pairs/s")
 	b.ReportMetric(two/one, "two-by-one")
+	b.ReportMetric(both/alone, "machine-two-by-one")
+}
+
+// countTurn has processors count in maps of their own for a moment, and returns how far they came in a second.
+func countTurn(procs int) float64 {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+	var counted atomic.Int64
+	var wg sync.WaitGroup
+	began := time.Now()
+	for range procs {
+		wg.Go(func() {
+			m := make(map[int]int)
+			for n := 0; time.Since(began) < 20*time.Millisecond; counted.Add(1000) {
+				for range 1000 {
+					n++
+					m[n%1000] = n
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return float64(counted.Load()) / time.Since(began).Seconds()
 }
 
 // hotTurn has sessions make pairs for a moment, and returns how many those were, and how many per second.

@@ -11,7 +11,10 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // named is a further replica with a name of its own.
@@ -23,12 +26,12 @@ func (w *world) named(name string) *world {
 
 // as opens a session of a client that says who it is.
 func (w *world) as(client string) *client {
-	return w.openWith(broker.OpenRequest{Client: broker.Client{
+	return w.openWith(broker.OpenRequest{Client: session.Client{
 		Name: client, Peer: client + ":1", Labels: map[string]string{"team": client},
 	}})
 }
 
-func (w *world) inspect(name string) broker.Inspection {
+func (w *world) inspect(name string) inspect.Inspection {
 	w.t.Helper()
 	in, err := w.b.Inspect(w.t.Context(), name, 100, 100)
 	if err != nil {
@@ -38,7 +41,7 @@ func (w *world) inspect(name string) broker.Inspection {
 }
 
 // inspectWhole is inspect of all replicas.
-func (w *world) inspectWhole(name string, replicas int) broker.Inspection {
+func (w *world) inspectWhole(name string, replicas int) inspect.Inspection {
 	w.t.Helper()
 	in := w.inspect(name)
 	if in.Asked != replicas || in.Answered != replicas {
@@ -52,7 +55,7 @@ func TestEveryReplicaNamesTheHolderAndAllWaiters(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				east, west := w.named("east"), w.named("west")
-				req := broker.AcquireRequest{Name: "door", Kind: k, Annotation: "nightly"}
+				req := request.Acquire{Name: "door", Kind: k, Annotation: "nightly"}
 				holder := east.as("billing")
 				g := holder.takeAs(req)
 				time.Sleep(time.Second)
@@ -70,7 +73,7 @@ func TestEveryReplicaNamesTheHolderAndAllWaiters(t *testing.T) {
 }
 
 // checkInspection compares with what TestEveryReplicaNamesTheHolderAndAllWaiters made.
-func checkInspection(t *testing.T, in broker.Inspection, g broker.Granted) {
+func checkInspection(t *testing.T, in inspect.Inspection, g session.Granted) {
 	t.Helper()
 	if len(in.Holders) != 1 || len(in.Waiters) != 2 {
 		t.Fatalf("got %+v, want a holder and two waiters", in)
@@ -78,10 +81,10 @@ func checkInspection(t *testing.T, in broker.Inspection, g broker.Granted) {
 	h := in.Holders[0]
 	if h.Client.Name != "billing" || h.Client.Peer != "billing:1" || h.Client.Labels["team"] != "billing" ||
 		h.Replica != "east" || h.Annotation != "nightly" || h.Fence != g.Hold.Fence || h.Age != 2*time.Second ||
-		h.Origin != broker.OriginSession || h.Kind != g.Hold.Kind || !h.Auto || h.Count != 1 || h.TTL <= 0 {
+		h.Origin != inspect.OriginSession || h.Kind != g.Hold.Kind || !h.Auto || h.Count != 1 || h.TTL <= 0 {
 		t.Errorf("the holder is told as %+v", h)
 	}
-	byClient := map[string]broker.WaiterInfo{}
+	byClient := map[string]inspect.Waiter{}
 	for _, w := range in.Waiters {
 		byClient[w.Client] = w
 	}
@@ -101,8 +104,8 @@ func TestReadersOfAllReplicasAreNamed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		there := w.named("there")
 		for i := range 3 {
-			w.as("here-" + strconv.Itoa(i)).takeAs(broker.AcquireRequest{Name: "door", Kind: lock.Read})
-			there.as("there-" + strconv.Itoa(i)).takeAs(broker.AcquireRequest{Name: "door", Kind: lock.Read})
+			w.as("here-" + strconv.Itoa(i)).takeAs(request.Acquire{Name: "door", Kind: lock.Read})
+			there.as("there-" + strconv.Itoa(i)).takeAs(request.Acquire{Name: "door", Kind: lock.Read})
 		}
 		in := w.inspectWhole("door", 2)
 		names := map[string]bool{}
@@ -143,18 +146,18 @@ func TestPermitsAreToldByWhoHasThem(t *testing.T) {
 func TestUnaryHoldersAreNamedWhereverTheyAre(t *testing.T) {
 	inWorld(t, func(w *world) {
 		there := w.named("there")
-		l := there.mustOnce(broker.OnceRequest{Name: "door", Client: "cron", Peer: "10.0.0.1:1", Annotation: "backup"})
+		l := there.mustOnce(request.Once{Name: "door", Client: "cron", Peer: "10.0.0.1:1", Annotation: "backup"})
 		time.Sleep(time.Second)
 		in := w.inspectWhole("door", 2)
 		if len(in.Holders) != 1 {
 			t.Fatalf("got %+v, want one holder", in.Holders)
 		}
 		h := in.Holders[0]
-		if h.Origin != broker.OriginUnary || h.Client.Name != "cron" || h.Client.Peer != "10.0.0.1:1" ||
+		if h.Origin != inspect.OriginUnary || h.Client.Name != "cron" || h.Client.Peer != "10.0.0.1:1" ||
 			h.Replica != "there" || h.Annotation != "backup" || h.Fence != l.Fence || h.Age != time.Second {
 			t.Errorf("got %+v", h)
 		}
-		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); err != nil { // elsewhere
+		if _, err := w.b.ExtendOnce(request.ExtendOnce{Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); err != nil { // elsewhere
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -170,19 +173,44 @@ func TestUnaryHoldersAreNamedWhereverTheyAre(t *testing.T) {
 	})
 }
 
+func TestUnaryPermitsAreToldAsLongAsTheyAreHeld(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.named("there")
+		take := func(client string) broker.OnceLease {
+			req := request.Once{Name: "pool", Kind: lock.Semaphore, Permits: 4, Limit: 9, Lease: time.Hour, Client: client}
+			l, refused, err := there.b.AcquireOnce(w.t.Context(), req)
+			if refused != nil || err != nil {
+				t.Fatalf("got %v, %v, want a lease", refused, err)
+			}
+			return l
+		}
+		first, second := take("first"), take("second")
+		if left, err := there.b.ReleaseOnce("pool", lock.Semaphore, second.LeaseID, 1); left != 1 || err != nil {
+			t.Fatalf("got %d, %v", left, err)
+		}
+		if _, err := w.b.ReleaseOnce("pool", lock.Semaphore, first.LeaseID, 0); err != nil { // "there" is not told
+			t.Fatal(err)
+		}
+		in := w.inspectWhole("pool", 2)
+		if len(in.Holders) != 1 || in.Holders[0].Client.Name != "second" || in.Holders[0].Permits != 1 || in.Lock.Holders != 1 {
+			t.Errorf("got %+v, %d permits, want one of the second", in.Holders, in.Lock.Holders)
+		}
+	})
+}
+
 func TestForeignAndForgottenHoldersAreToldAsSuch(t *testing.T) {
 	const redisson = "0f5b5a52-9a4e-4b76-8c0e-0d7f7f0f1a11:42"
 	const session = "0f5b5a52-9a4e-4b76-8c0e-0d7f7f0f1a11"
 	inWorld(t, func(w *world) {
 		for name, c := range map[string]struct {
 			owner   lock.Owner
-			origin  broker.Origin
+			origin  inspect.Origin
 			session string
 		}{
-			"theirs": {redisson, broker.OriginOther, ""},
-			"gone":   {session + ":#7", broker.OriginSession, session},
-			"named":  {session + ":worker#7", broker.OriginSession, session},
-			"unary":  {session + ":unary", broker.OriginUnary, ""},
+			"theirs": {redisson, inspect.OriginOther, ""},
+			"gone":   {session + ":#7", inspect.OriginSession, session},
+			"named":  {session + ":worker#7", inspect.OriginSession, session},
+			"unary":  {session + ":unary", inspect.OriginUnary, ""},
 		} {
 			claim := lock.Claim{Name: name, Kind: lock.Exclusive, Owner: c.owner, Count: 1, TTL: time.Minute}
 			if _, err := w.store.Acquire(w.t.Context(), claim); err != nil {
@@ -226,7 +254,7 @@ func TestInspectionsUnderWayAreBounded(t *testing.T) {
 				_, err := lonely.b.Inspect(context.Background(), "door", 1, 1)
 				mu.Lock()
 				defer mu.Unlock()
-				if errors.Is(err, broker.ErrQuota) {
+				if errors.Is(err, session.ErrQuota) {
 					refused++
 				}
 			}()
@@ -268,7 +296,7 @@ func TestListsUnderWayAreBounded(t *testing.T) {
 		}
 		for range 100 {
 			go func() {
-				if errors.Is(list(context.Background()), broker.ErrQuota) {
+				if errors.Is(list(context.Background()), session.ErrQuota) {
 					refused.Add(1)
 				}
 			}()
@@ -295,7 +323,7 @@ func TestListsUnderWayAreBounded(t *testing.T) {
 func TestNotesOfUnaryCallersAreBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for i := range 12_000 {
-			w.mustOnce(broker.OnceRequest{Name: name(i), Client: "cron", Lease: time.Hour})
+			w.mustOnce(request.Once{Name: name(i), Client: "cron", Lease: time.Hour})
 		}
 		if h := w.inspect(name(0)).Holders; len(h) != 1 || h[0].Client.Name != "" {
 			t.Errorf("the oldest: got %+v, want a holder of whom nothing is remembered", h)

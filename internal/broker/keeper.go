@@ -7,14 +7,14 @@ import (
 )
 
 // Keeper keeps leases alive and ends those that are lost. It is declared here, by its only caller; watchdog
-// implements it. None of its methods blocks or calls back. Broker.mu is held when they are called.
+// implements it. None of its methods blocks or calls back. Of one lease, Keep and Drop are called one after the other.
 type Keeper interface {
 	// Keep begins to keep a lease, or takes note that its validity, which is given, or its mode changed.
 	Keep(l *Lease, until time.Time)
 	// Drop ends that. A renewal in flight may still be told to the lease, which ignores it.
 	Drop(l *Lease)
-	// Hurry renews leases now instead of at their time.
-	Hurry(ls []*Lease)
+	// Hurry renews a lease now instead of at its time.
+	Hurry(l *Lease)
 	// Heard renews the leases of a group from now on, spread over a tenth of their TTL.
 	Heard(group *lock.Mark)
 }
@@ -23,16 +23,16 @@ type Keeper interface {
 func (l *Lease) Mark() *lock.Mark { return &l.mark }
 
 // Group is that in its session, for an auto lease: those of a session are renewed together. nil for a fixed one, which is
-// verified by itself. Broker.mu is held.
+// verified by itself. The mutex of its name is held.
 func (l *Lease) Group() *lock.Mark {
 	if l.auto {
-		return &l.sess.mark
+		return l.sess.Mark()
 	}
 	return nil
 }
 
 // Interval is the time between two renewals.
-func (l *Lease) Interval() time.Duration { return l.sess.ttl / heartbeats }
+func (l *Lease) Interval() time.Duration { return l.sess.HeartbeatInterval() }
 
 // Name is the lock, for logs.
 func (l *Lease) Name() string { return l.name }
@@ -40,58 +40,59 @@ func (l *Lease) Name() string { return l.name }
 // Renewals says what store calls would keep leases now, and until when each is valid: zero for one that is over. An auto
 // lease is prolonged to one session TTL after its client was last heard, a fixed one is only verified.
 func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []time.Time) {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	for i, l := range ls {
+	lockEach(ls, func(i int, l *Lease) {
 		if l.over {
-			continue
+			return
 		}
 		rs[i] = l.verification()
 		if l.auto {
-			rs[i].TTL, rs[i].Level = max(l.autoEndLocked().Sub(now), 0), l.autoLevel()
+			rs[i].TTL, rs[i].Level = max(l.sess.AutoEnd().Sub(now), 0), l.autoLevel()
 		}
 		until[i] = l.until
-	}
+	})
 }
 
 // verification is the store call that finds out whether the hold is there.
 func (l *Lease) verification() lock.Renewal {
-	return lock.Renewal{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.b.time(l.seen)}
+	return lock.Renewal{
+		Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.b.time(l.seen), Sole: !l.lateGrant,
+	}
 }
 
 // Renewed takes note of renewals whose call began at start, and says until when each lease is valid now.
 func (l *Lease) Renewed(start time.Time, ls []*Lease, rs []lock.Renewal, until []time.Time) {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
-	for i, l := range ls {
+	lockEach(ls, func(i int, l *Lease) {
 		if l.over {
-			continue
+			return
 		}
 		l.renewedLocked(start, rs[i])
 		until[i] = l.until
-	}
+	})
 }
 
 func (l *Lease) renewedLocked(start time.Time, r lock.Renewal) {
 	l.seen = max(l.seen, l.b.stamp(start))
 	if r.TTL > 0 && !l.shortening && !start.Before(l.changed) {
 		l.stretchLocked(start, r.TTL, r.Level)
-		l.sess.countLocked(l)
 	}
-	l.sess.trustLocked(l)
+	l.sess.Renewed(l, l.countedLocked())
 }
 
 // Reduced says whether permits were given back since a time. A renewal that began before asks for more than there are.
 func (l *Lease) Reduced(since time.Time) bool {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	return !l.reduced.Before(since)
 }
 
-// Lose ends a lease that is held no more. It does nothing to one that is being released.
+// Lose ends a lease that is held no more. It does nothing to one that is being released. An auto lease that could not be renewed
+// because no majority could be reached was lost for that reason.
 func (l *Lease) Lose(reason lock.LostReason) {
-	l.b.mu.Lock()
-	defer l.b.mu.Unlock()
+	l.lock()
+	defer l.unlock()
+	if reason == lock.LostExpired && l.auto && l.b.noQuorum.Load() {
+		reason = lock.LostQuorum
+	}
 	if !l.over {
 		l.loseLocked(reason)
 	}
@@ -100,5 +101,5 @@ func (l *Lease) Lose(reason lock.LostReason) {
 // keepLocked tells what depends on it that the validity or the mode of the lease changed.
 func (l *Lease) keepLocked() {
 	l.b.keeper.Keep(l, l.until)
-	l.sess.countLocked(l)
+	l.countLocked()
 }

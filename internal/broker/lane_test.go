@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // The keeper has the renewals' way to the store for itself.
@@ -15,18 +16,18 @@ func TestNothingThatClientsAskForUsesTheWayOfRenewals(t *testing.T) {
 		w = start(w.t, testConfig(), &faults{Store: counted})
 		c := w.open()
 		fixed := time.Minute
-		c.acquire(broker.AcquireRequest{Name: "fixed", Kind: lock.Exclusive, Lease: &fixed})
-		hold := one[broker.Granted](c).Hold
-		c.Extend(c.id(), broker.ExtendRequest{Hold: hold, Lease: new(2 * time.Minute)})
-		one[broker.Extended](c)
+		c.acquire(request.Acquire{Name: "fixed", Kind: lock.Exclusive, Lease: &fixed})
+		hold := one[session.Granted](c).Hold
+		c.Extend(c.id(), request.Extend{Hold: hold, Lease: new(2 * time.Minute)})
+		one[session.Extended](c)
 
-		once := broker.OnceRequest{
+		once := request.Once{
 			Name: "once", Kind: lock.Exclusive, Lease: time.Minute, LeaseID: "ABCDEFGHIJKLMNOPQRSTUV",
 		}
 		if _, refused, err := w.b.AcquireOnce(w.t.Context(), once); refused != nil || err != nil {
 			w.t.Fatal(refused, err)
 		}
-		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: once.Name, Kind: once.Kind, LeaseID: once.LeaseID, Lease: time.Minute}); err != nil {
+		if _, err := w.b.ExtendOnce(request.ExtendOnce{Name: once.Name, Kind: once.Kind, LeaseID: once.LeaseID, Lease: time.Minute}); err != nil {
 			w.t.Error(err)
 		}
 		c.queue("once")

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // Lease is a lock that a session of this replica holds. The Keeper keeps it alive; when it ends without a release
@@ -25,18 +26,17 @@ type Lease struct {
 	kind      lock.Kind
 	lateGrant bool // an attempt whose answer never came may still be under way: it could take the lock once more
 
-	// Guarded by Broker.mu:
+	// Guarded by the mutex of its name's shard:
 	auto    bool
-	over    bool  // lost, released, or about to be released
-	suspect bool  // to be verified before the session is told Safe
-	slot    uint8 // in Session.earliest; 0 for none
+	over    bool // lost, released, or about to be released
 	count   uint32
 	permits uint32    // of a semaphore, that are left
-	at      uint32    // in Session.list
 	until   time.Time // validity
 	seen    stamp     // when the last store call began that found it there
-	mark    lock.Mark // the Keeper's, guarded by it
 	*rare
+
+	entry session.Entry // its session's
+	mark  lock.Mark     // the Keeper's
 }
 
 // rare is what few leases have. It is read as if each had one; before it is written to, own gives the lease one of its own.
@@ -83,14 +83,14 @@ type holdKey struct {
 
 func (l *Lease) key() holdKey { return holdKey{l.name, l.kind, l.holder} }
 
-func (l *Lease) hold() Hold {
-	return Hold{Name: l.name, Kind: l.kind, Holder: l.holder, Fence: l.fence, AcquiredBy: l.request}
+func (l *Lease) hold() session.Hold {
+	return session.Hold{Name: l.name, Kind: l.kind, Holder: l.holder, Fence: l.fence, AcquiredBy: l.request}
 }
 
 // doLocked runs op alone among the operations of this lease, in the order of the calls. The counts in the store are
 // absolute, so two operations under way at once could leave the older one's.
 func (l *Lease) doLocked(op func()) {
-	l.sess.ops++
+	l.sess.EnterOp()
 	l.own().ops = append(l.ops, op)
 	if len(l.ops) == 1 {
 		l.b.wg.Go(l.runOps)
@@ -99,25 +99,16 @@ func (l *Lease) doLocked(op func()) {
 
 // requestLocked is doLocked for what a client asks for, which could be without end.
 func (l *Lease) requestLocked(op func()) error {
-	err := l.sess.operableLocked()
+	err := l.sess.Operable()
 	if err == nil {
 		l.doLocked(op)
 	}
 	return err
 }
 
-// operableLocked says whether the session may have one more operation under way.
-func (s *Session) operableLocked() error {
-	limits := s.b.cfg.Limits
-	if most := limits.LocksPerSession + limits.WaitersPerSession; s.ops >= most {
-		return s.b.metrics.denied("operations", most)
-	}
-	return nil
-}
-
 // enterOpLocked and leaveOpLocked surround an operation that needs no goroutine of its own, of a lease without others.
 func (l *Lease) enterOpLocked() {
-	l.sess.ops++
+	l.sess.EnterOp()
 	l.own().ops = append(l.ops, nil)
 }
 
@@ -128,36 +119,30 @@ func (l *Lease) leaveOpLocked() {
 	} else {
 		l.ops = nil
 	}
-	l.sess.ops--
-	l.sess.finishLocked()
+	l.sess.LeaveOp()
 }
 
 func (l *Lease) runOps() {
-	b := l.b
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	for len(l.ops) > 0 {
 		op := l.ops[0]
-		b.mu.Unlock()
+		l.unlock()
 		op()
-		b.mu.Lock()
+		l.lock()
 		l.ops = l.ops[1:]
-		l.sess.ops--
-		l.sess.finishLocked()
+		l.sess.LeaveOp()
 	}
 	l.ops = nil
 }
 
 func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
-	l.b.noteLossLocked(l, reason)
-	l.sess.emitLocked(Lost{Hold: l.hold(), Reason: reason})
-	if l.over { // its session ended because it does not read, and took care of it
-		return
-	}
+	l.b.noteLoss(l, reason)
+	l.sess.Tell(session.Lost{Hold: l.hold(), Reason: reason})
 	l.overLocked()
 	l.b.undoLostLocked(l)
-	l.b.freeLocked(l)
+	l.b.dropHoldLocked(l)
 }
 
 // prolongingLocked takes note of a store call that may make the lease last so long from now. To be told its outcome.
@@ -181,8 +166,8 @@ func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 // ended and leaves it to run out, the client may still be at work.
 func (b *Broker) undoLostLocked(l *Lease) {
 	left := max(time.Until(l.mayLast), 0)
-	if (left > 0 || l.lateGrant) && (!l.sess.ended || l.sess.releasing) {
-		b.undoClaimLocked(l.claimLocked(left), l.sess, margin(l.until.Sub(b.time(l.since))))
+	if (left > 0 || l.lateGrant) && !l.sess.LeavesLeases() {
+		b.undoClaim(l.claimLocked(left), l.sess, margin(l.until.Sub(b.time(l.since))))
 	}
 }
 
@@ -199,36 +184,48 @@ func (l *Lease) claimLocked(left time.Duration) lock.Claim {
 func (l *Lease) overLocked() {
 	l.b.keeper.Drop(l)
 	l.over = true
-	l.b.metrics.held[l.kind].Dec()
-	l.b.metrics.leases.Dec()
-	l.b.metrics.holdTime.Observe(time.Since(l.b.time(l.since)).Seconds())
-	l.sess.weight -= upkeepOf(l.permits)
-	l.b.order.leases.Delete(l)
-	l.sess.unlistLocked(l)
-	l.sess.countLocked(l)
-	l.sess.trustLocked(l)
+	l.b.metrics.endedLocked(l)
+	l.q.shard.leases.Delete(l)
+	l.sess.Dismiss(l, upkeepOf(l.permits))
 }
 
-// freeLocked lets the queue of a lease that is over ask the store again.
-func (b *Broker) freeLocked(l *Lease) {
+// upkeepOf is what it costs to renew a lock with so many permits, in locks.
+func upkeepOf(permits uint32) int { return max(1, int(permits)) }
+
+// countLocked tells the session that the validity or the mode of the lease changed.
+func (l *Lease) countLocked() { l.sess.Count(l, l.countedLocked()) }
+
+// countedLocked is until when the session may count on it: zero if the lease is not auto.
+func (l *Lease) countedLocked() (until time.Time) {
+	if l.auto && !l.over {
+		until = l.autoUntilLocked()
+	}
+	return until
+}
+
+// Entry is its session's room in the lease.
+func (l *Lease) Entry() *session.Entry { return &l.entry }
+
+// dropHoldLocked takes a lease that is over from its queue, and has the queue ask the store again.
+func (b *Broker) dropHoldLocked(l *Lease) {
 	l.q.unholdLocked(l)
-	l.q.wakeLocked()
+	l.q.Wake()
 	b.driveLocked(l.q)
-	b.dropIdleLocked(l.q)
+	l.q.dropIdleLocked()
 }
 
 // verifyGoneLocked ends a lease whose hold a store call did not find. The store says why when it is asked to verify the hold.
-// Broker.mu is free meanwhile.
+// The mutex is free meanwhile.
 func (l *Lease) verifyGoneLocked() {
 	r := l.verification()
 	reason := lock.LostForced
-	l.b.mu.Unlock()
+	l.unlock()
 	l.b.store.Renew(l.b.ctx, []lock.Renewal{r}, func(_ int, err error) {
 		if gone, ok := errors.AsType[*lock.GoneError](err); ok {
 			reason = gone.Reason
 		}
 	})
-	l.b.mu.Lock()
+	l.lock()
 	if !l.over {
 		l.loseLocked(reason)
 	}

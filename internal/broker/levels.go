@@ -141,7 +141,7 @@ func (l *Lease) distrustLocked() (done func(gone, there bool)) {
 		case l.over:
 		case gone:
 			l.own().levels = l.levels[:last]
-			l.sess.countLocked(l)
+			l.countLocked()
 		case there:
 			set(was)
 		}

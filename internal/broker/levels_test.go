@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // Each read hold of a holder has a lease of its own: a further one does not prolong those before it.
@@ -13,28 +14,28 @@ func TestAGivenBackReadHoldDoesNotProlongTheFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		start := time.Now()
-		read := broker.AcquireRequest{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(4 * time.Second)}
+		read := request.Acquire{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(4 * time.Second)}
 		c.acquire(read)
-		first := one[broker.Granted](c)
+		first := one[session.Granted](c)
 		time.Sleep(3 * time.Second)
 		c.acquire(read)
-		second := one[broker.Granted](c)
+		second := one[session.Granted](c)
 		if !second.Validity.Until.After(start.Add(6 * time.Second)) {
 			t.Errorf("both are valid until %v, want that of the second", second.Validity.Until.Sub(start))
 		}
 		c.Release(c.id(), second.Hold)
-		released := one[broker.Released](c)
+		released := one[session.Released](c)
 		if released.Remaining != 1 || !released.Validity.Until.Equal(first.Validity.Until) {
 			t.Errorf("got %+v, want what the first was told: %v", released, first.Validity)
 		}
 		other := w.alive()
-		other.acquire(broker.AcquireRequest{Name: "doc", Kind: lock.Write})
-		one[broker.Queued](other)
+		other.acquire(request.Acquire{Name: "doc", Kind: lock.Write})
+		one[session.Queued](other)
 		time.Sleep(time.Until(start.Add(3900 * time.Millisecond)))
 		other.none()
 		time.Sleep(200 * time.Millisecond)
-		one[broker.Granted](other)
-		if lost := one[broker.Lost](c); lost.Reason != lock.LostExpired {
+		one[session.Granted](other)
+		if lost := one[session.Lost](c); lost.Reason != lock.LostExpired {
 			t.Errorf("got %+v", lost)
 		}
 	})
@@ -42,11 +43,11 @@ func TestAGivenBackReadHoldDoesNotProlongTheFirst(t *testing.T) {
 
 // A read hold that is renewed keeps none alive that is not, and the other way round.
 func TestReadHoldsAreRenewedEachForItself(t *testing.T) {
-	auto := broker.AcquireRequest{Name: "doc", Kind: lock.Read, Holder: "me"}
+	auto := request.Acquire{Name: "doc", Kind: lock.Read, Holder: "me"}
 	fixed := auto
 	fixed.Lease = new(10 * time.Second)
 	for name, c := range map[string]struct {
-		first, second broker.AcquireRequest
+		first, second request.Acquire
 		auto          bool
 	}{
 		"a fixed one below an auto one": {fixed, auto, false},
@@ -56,9 +57,9 @@ func TestReadHoldsAreRenewedEachForItself(t *testing.T) {
 			inWorld(t, func(w *world) {
 				me := w.alive()
 				me.acquire(c.first)
-				one[broker.Granted](me)
+				one[session.Granted](me)
 				me.acquire(c.second)
-				second := one[broker.Granted](me)
+				second := one[session.Granted](me)
 				if !second.Auto || second.Count != 2 {
 					t.Errorf("got %+v, want two holds that are renewed", second)
 				}
@@ -67,7 +68,7 @@ func TestReadHoldsAreRenewedEachForItself(t *testing.T) {
 				me.Release(me.id(), second.Hold)
 				if !c.auto { // the first one's time has passed long since
 					for _, e := range me.events() {
-						if lost, ok := e.(broker.Lost); ok && lost.Reason == lock.LostExpired {
+						if lost, ok := e.(session.Lost); ok && lost.Reason == lock.LostExpired {
 							w.free("doc")
 							return
 						}
@@ -75,7 +76,7 @@ func TestReadHoldsAreRenewedEachForItself(t *testing.T) {
 					t.Error("the first hold was not lost")
 					return
 				}
-				one[broker.Released](me)
+				one[session.Released](me)
 				time.Sleep(2 * time.Minute)
 				me.none()
 				me.release(second.Hold)
@@ -91,20 +92,20 @@ func TestFurtherHoldsOfOtherKindsProlongTheLease(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				c := w.alive()
-				req := broker.AcquireRequest{Name: "job", Kind: kind, Holder: "me", Lease: new(4 * time.Second)}
+				req := request.Acquire{Name: "job", Kind: kind, Holder: "me", Lease: new(4 * time.Second)}
 				c.acquire(req)
-				one[broker.Granted](c)
+				one[session.Granted](c)
 				time.Sleep(3 * time.Second)
 				c.acquire(req)
-				second := one[broker.Granted](c)
+				second := one[session.Granted](c)
 				c.Release(c.id(), second.Hold)
-				if r := one[broker.Released](c); !r.Validity.Until.Equal(second.Validity.Until) {
+				if r := one[session.Released](c); !r.Validity.Until.Equal(second.Validity.Until) {
 					t.Errorf("got %+v, want what the second was told: %v", r, second.Validity)
 				}
 				time.Sleep(3900 * time.Millisecond)
 				c.none()
 				time.Sleep(200 * time.Millisecond)
-				one[broker.Lost](c)
+				one[session.Lost](c)
 			})
 		})
 	}
@@ -114,19 +115,19 @@ func TestFurtherHoldsOfOtherKindsProlongTheLease(t *testing.T) {
 func TestShorteningBringsNoEndedReadHoldBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		read := broker.AcquireRequest{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(time.Second)}
+		read := request.Acquire{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(time.Second)}
 		c.acquire(read)
-		one[broker.Granted](c)
+		one[session.Granted](c)
 		read.Lease = new(time.Minute)
 		c.acquire(read)
-		second := one[broker.Granted](c)
+		second := one[session.Granted](c)
 		time.Sleep(2 * time.Second) // the first has ended
-		c.Extend(c.id(), broker.ExtendRequest{Hold: second.Hold, Lease: new(10 * time.Second), MayShorten: true})
-		one[broker.Extended](c)
+		c.Extend(c.id(), request.Extend{Hold: second.Hold, Lease: new(10 * time.Second), MayShorten: true})
+		one[session.Extended](c)
 		c.Release(c.id(), second.Hold)
 		lost := false
 		for _, e := range c.events() {
-			l, ok := e.(broker.Lost)
+			l, ok := e.(session.Lost)
 			lost = lost || ok && l.Reason == lock.LostExpired
 		}
 		w.free("doc")
@@ -140,12 +141,12 @@ func TestShorteningBringsNoEndedReadHoldBack(t *testing.T) {
 func TestAReadHoldAfterARepeatedReleaseIsNotTrusted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		read := broker.AcquireRequest{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(10 * time.Second)}
+		read := request.Acquire{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(10 * time.Second)}
 		c.acquire(read)
-		first := one[broker.Granted](c)
+		first := one[session.Granted](c)
 		read.Lease = new(time.Minute)
 		c.acquire(read)
-		one[broker.Granted](c)
+		one[session.Granted](c)
 		lost := false
 		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			if lost {
@@ -155,9 +156,9 @@ func TestAReadHoldAfterARepeatedReleaseIsNotTrusted(t *testing.T) {
 			return lock.Returned{}, lock.ErrOutcomeUnknown
 		})
 		c.Release(c.id(), first.Hold)
-		one[broker.Released](c)
+		one[session.Released](c)
 		c.acquire(read)
-		if third := one[broker.Granted](c); third.Validity.Until.After(first.Validity.Until) {
+		if third := one[session.Granted](c); third.Validity.Until.After(first.Validity.Until) {
 			t.Errorf("trusted until %v, want no later than the first, %v", third.Validity.Until, first.Validity.Until)
 		}
 	})

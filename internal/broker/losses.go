@@ -14,10 +14,10 @@ const (
 	namedSessions = 10
 )
 
-// losses is what is to be logged of lost locks. The monitor logs it after each probe, outside of Broker.mu: however many
+// losses is what is to be logged of lost locks. The monitor logs it after each probe, outside of all mutexes: however many
 // are lost at once, there are few lines.
 type losses struct {
-	of    [lock.LostSession + 1]lockList // by reason
+	of    [lock.LostQuorum + 1]lockList // by reason
 	ended []endedSession
 	// What is beyond namedSessions.
 	more      int
@@ -47,31 +47,29 @@ type endedSession struct {
 	locks lockList
 }
 
-// noteLossLocked takes note of a lost lease. That a fixed one ends by itself is nothing to report.
-func (b *Broker) noteLossLocked(l *Lease, reason lock.LostReason) {
-	if l.auto || reason != lock.LostExpired {
-		b.losses.of[reason].add(l.name)
+// noteLoss takes note of a lost lease. That a fixed one ends by itself is nothing to report.
+func (b *Broker) noteLoss(l *Lease, reason lock.LostReason) {
+	if !l.auto && reason == lock.LostExpired {
+		return
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.losses.of[reason].add(l.name)
 }
 
-// noteEndLocked takes note of a session that ends, before its leases are taken from it.
-func (b *Broker) noteEndLocked(s *Session) {
-	switch {
-	case s.cause == nil || len(s.list) == 0:
-		return
-	case len(b.losses.ended) >= namedSessions:
-		b.losses.more++
-		b.losses.moreLocks += len(s.list)
+// end takes note of a session that ends with these leases.
+func (n *losses) end(s *Session, leases []*Lease) {
+	if len(n.ended) >= namedSessions {
+		n.more++
+		n.moreLocks += len(leases)
 		return
 	}
 	ended := endedSession{sess: s}
-	for _, l := range s.list {
-		if ended.locks.add(l.name); len(ended.locks.names) == namedLocks {
-			break
-		}
+	for _, l := range leases[:min(len(leases), namedLocks)] {
+		ended.locks.add(l.name)
 	}
-	ended.locks.count = len(s.list)
-	b.losses.ended = append(b.losses.ended, ended)
+	ended.locks.count = len(leases)
+	n.ended = append(n.ended, ended)
 }
 
 // logLosses logs what was lost since it was last called.
@@ -88,7 +86,7 @@ func (b *Broker) logLosses() {
 	for _, e := range lost.ended {
 		s := e.sess
 		b.log.Info("a session ended with locks held", append(e.locks.fields(),
-			zap.String(observe.KeySession, s.id), zap.String(observe.KeyClient, s.client.Name), zap.String(observe.KeyPeer, s.client.Peer),
+			zap.String(observe.KeySession, s.ID()), zap.String(observe.KeyClient, s.Client().Name), zap.String(observe.KeyPeer, s.Client().Peer),
 			zap.NamedError(observe.KeyCause, s.Cause()), zap.Bool(observe.KeyReleased, s.releaseOnEnd))...)
 	}
 	if lost.more > 0 {

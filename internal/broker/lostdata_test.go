@@ -4,19 +4,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // Whatever finds that a hold is gone, and whoever has the name by then: lost data are told as lost data, and a forced release
 // as that.
 func TestALostHoldIsToldWithItsReasonWhateverFindsIt(t *testing.T) {
-	mine := broker.AcquireRequest{Name: "job", Holder: "me"}
-	for what, find := range map[string]func(c *client, h broker.Hold){
-		"a renewal":               func(*client, broker.Hold) { time.Sleep(30 * time.Second) },
-		"a further hold":          func(c *client, _ broker.Hold) { c.acquire(mine) },
-		"a release of one of two": func(c *client, h broker.Hold) { c.Release(c.id(), h) },
-		"an extension":            func(c *client, h broker.Hold) { c.Extend(c.id(), broker.ExtendRequest{Hold: h}) },
+	mine := request.Acquire{Name: "job", Holder: "me"}
+	for what, find := range map[string]func(c *client, h session.Hold){
+		"a renewal":               func(*client, session.Hold) { time.Sleep(30 * time.Second) },
+		"a further hold":          func(c *client, _ session.Hold) { c.acquire(mine) },
+		"a release of one of two": func(c *client, h session.Hold) { c.Release(c.id(), h) },
+		"an extension":            func(c *client, h session.Hold) { c.Extend(c.id(), request.Extend{Hold: h}) },
 	} {
 		for reason, lose := range map[lock.LostReason]func(w *world){
 			lock.LostData: func(w *world) { w.lose() },
@@ -29,14 +30,14 @@ func TestALostHoldIsToldWithItsReasonWhateverFindsIt(t *testing.T) {
 				inWorld(t, func(w *world) {
 					c := w.alive()
 					c.acquire(mine)
-					one[broker.Granted](c)
+					one[session.Granted](c)
 					c.acquire(mine)
-					h := one[broker.Granted](c).Hold
+					h := one[session.Granted](c).Hold
 					lose(w)
 					w.takenByAnother("job")
 					find(c, h)
 					for _, e := range c.events() {
-						if lost, ok := e.(broker.Lost); ok {
+						if lost, ok := e.(session.Lost); ok {
 							if lost.Reason != reason {
 								t.Errorf("got %v", lost.Reason)
 							}

@@ -2,23 +2,20 @@ package broker
 
 import (
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // metrics never carry the name of a lock or of a client. What a label can be exists at 0 from the start.
 type metrics struct {
-	waiters  tally
-	held     [lock.Semaphore + 1]prometheus.Gauge // by kind
-	leases   tally                                // all that are held
 	acquires *prometheus.CounterVec
-	grants   [lock.Semaphore + 1]prometheus.Counter  // those of acquires that are granted, by kind
-	waitTime [lock.Semaphore + 1]prometheus.Observer // by kind
+	grants   [kinds]prometheus.Counter  // those of acquires that are granted, by kind
+	waitTime [kinds]prometheus.Observer // by kind
 	holdTime prometheus.Histogram
 	handoff  prometheus.Histogram
 	lost     *prometheus.CounterVec
@@ -44,13 +41,16 @@ var (
 )
 
 func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
+	newCounter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help}, labels)
+	}
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help}, labels)
+		c := newCounter(name, help, labels...)
 		reg.MustRegister(c)
 		return c
 	}
 	m := &metrics{
-		acquires: counter("acquire_total", "Answered acquire requests.", "kind", "result"),
+		acquires: newCounter("acquire_total", "Answered acquire requests.", "kind", "result"),
 		holdTime: prometheus.NewHistogram(
 			observe.Seconds("hold_seconds", "From the grant of a session's lease to its end.")),
 		handoff: prometheus.NewHistogram(
@@ -63,15 +63,11 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 	}
 	waitTime := prometheus.NewHistogramVec(
 		observe.Seconds("acquire_wait_seconds", "From the arrival of a request to its grant."), []string{"kind"})
-	held := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica.",
-	}, []string{"kind"})
 	for k := lock.Exclusive; k <= lock.Semaphore; k++ {
-		m.held[k] = held.WithLabelValues(k.String())
 		m.grants[k] = m.acquires.WithLabelValues(k.String(), resultGranted)
 		m.waitTime[k] = waitTime.WithLabelValues(k.String())
 	}
-	reg.MustRegister(held, waitTime, m.holdTime, m.handoff)
+	reg.MustRegister(addedUp{m.acquires, b}, addedUp{waitTime, b}, addedUp{m.holdTime, b}, m.handoff)
 	m.beginAtZero()
 	m.registerStates(reg, b)
 	return m
@@ -95,7 +91,13 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 	gauge := func(name, help string, value func() float64) {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "lockd", Name: name, Help: help}, value))
 	}
-	gauge("waiters", "Requests in a queue, being tried or waiting.", func() float64 { return float64(m.waiters.Load()) })
+	gauge("waiters", "Requests in a queue, being tried or waiting.", func() float64 { return float64(b.waiters()) })
+	for k := lock.Exclusive; k < kinds; k++ {
+		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "lockd", Name: "locks_held", Help: "Leases held by sessions of this replica.",
+			ConstLabels: prometheus.Labels{"kind": k.String()},
+		}, func() float64 { return float64(b.sum(func(h *shard) int { return h.figures.held[k] })) }))
+	}
 	gauge("sessions", "Open sessions.", func() float64 { return float64(b.count(func() int { return len(b.sessions) })) })
 	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.", func() float64 {
 		return float64(b.count(func() int {
@@ -117,15 +119,6 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 	})
 }
 
-// tally is a number that goes up and down, and can be read.
-type tally struct{ atomic.Int64 }
-
-// Inc and Dec count.
-func (t *tally) Inc() { t.Add(1) }
-
-// Dec counts down.
-func (t *tally) Dec() { t.Add(-1) }
-
 func (b *Broker) count(f func() int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -134,22 +127,23 @@ func (b *Broker) count(f func() int) int {
 
 // oldestWaiter looks at the heads only: queues are in the order of arrival.
 func (b *Broker) oldestWaiter() float64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var oldest time.Duration
-	var p piece
-	for _, q := range b.queues {
-		p.breakLocked(b, 1)
-		if w := q.headLocked(); w != nil {
-			oldest = max(oldest, time.Since(w.since))
-		}
+	first := time.Now()
+	for i := range b.shards {
+		first = b.shards[i].oldestWaiter(first)
 	}
-	return oldest.Seconds()
+	return time.Since(first).Seconds()
 }
 
-func (m *metrics) granted(w *waiter) {
-	m.grants[w.claim.Kind].Inc()
-	m.waitTime[w.claim.Kind].Observe(time.Since(w.since).Seconds())
+// oldestWaiter is since when a waiter of the shard waits, or the given time if none does for longer.
+func (h *shard) oldestWaiter(first time.Time) time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, q := range h.queues {
+		if w := q.Head(); w != nil && w.Since.Before(first) {
+			first = w.Since
+		}
+	}
+	return first
 }
 
 // acquired counts a request that was not granted by its outcome.
@@ -158,9 +152,9 @@ func (m *metrics) acquired(k lock.Kind, err error) {
 	switch {
 	case errors.Is(err, lock.ErrHeld):
 		result = "held"
-	case errors.Is(err, ErrTimedOut):
+	case errors.Is(err, session.ErrTimedOut):
 		result = "timed_out"
-	case errors.Is(err, ErrCancelled):
+	case errors.Is(err, session.ErrCancelled):
 		result = "cancelled"
 	case errors.Is(err, lock.ErrOutcomeUnknown):
 		result = "unknown"
@@ -168,7 +162,7 @@ func (m *metrics) acquired(k lock.Kind, err error) {
 		result = "unavailable"
 	case errors.Is(err, lock.ErrInvalid), errors.Is(err, lock.ErrUnsupported):
 		result = "invalid"
-	case errors.Is(err, ErrQuota):
+	case errors.Is(err, session.ErrQuota):
 		result = "quota"
 	}
 	m.acquires.WithLabelValues(k.String(), result).Inc()
@@ -177,5 +171,5 @@ func (m *metrics) acquired(k lock.Kind, err error) {
 // denied counts a refusal and is its error.
 func (m *metrics) denied(subject string, limit int) error {
 	m.quota.WithLabelValues(subject).Inc()
-	return &QuotaError{Subject: subject, Limit: limit}
+	return &session.QuotaError{Subject: subject, Limit: limit}
 }

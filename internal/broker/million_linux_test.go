@@ -15,6 +15,8 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -97,11 +99,11 @@ func (m *million) take(b *testing.B, upTo int) {
 			for granted < to {
 				for ; asked < min(granted+64, to); asked++ {
 					s.Hear()
-					s.Acquire(uint64(asked+1), broker.AcquireRequest{Name: fmt.Sprintf("scale:%d:%d", i, asked), Kind: lock.Exclusive})
+					s.Acquire(uint64(asked+1), request.Acquire{Name: fmt.Sprintf("scale:%d:%d", i, asked), Kind: lock.Exclusive})
 				}
 				<-s.Outbox().Wake()
 				for _, e := range s.Outbox().Take() {
-					if _, ok := e.(broker.Granted); !ok {
+					if _, ok := e.(session.Granted); !ok {
 						b.Errorf("got %T", e)
 						return
 					}

@@ -3,16 +3,18 @@ package broker
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // monitor asks the store every probeInterval whether it is there. While it is not, the sessions that hold leases are
-// toldPosition AtRisk; when it is back, or came back as another one, every lease is verified at once.
+// told AtRisk; when it is back, or came back as another one, every lease is verified at once.
 func (b *Broker) monitor() {
 	stop := b.store.ListenForced(b.forced)
 	defer stop()
@@ -32,104 +34,114 @@ func (b *Broker) monitor() {
 var errNotProbed = errors.New("the store was not asked yet")
 
 func (b *Broker) probed(identity string, err error) {
+	b.noQuorum.Store(errors.Is(err, lock.ErrNoQuorum))
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	wasDown, first := b.down != nil, errors.Is(b.down, errNotProbed)
+	before, known := b.down, b.identity
 	b.down = err
-	switch {
-	case err != nil && (first || !wasDown):
-		b.log.Warn("the store cannot be reached", zap.Error(err))
-		b.metrics.atRisk.Inc()
-		b.riskLocked()
-	case err != nil:
-		b.riskLocked() // sessions that got leases meanwhile
-	case wasDown && !first || b.identity != "" && identity != b.identity:
-		b.log.Info("the store is back; verifying all leases", zap.Bool(observe.KeyRestarted, identity != b.identity))
-		b.verifyLocked()
-	}
 	if err == nil {
 		b.identity = identity
+	} else {
+		b.safe.Store(false)
+	}
+	b.mu.Unlock()
+	first := errors.Is(before, errNotProbed)
+	switch back := before != nil && !first; {
+	case err != nil && (first || !back):
+		b.log.Warn("the store cannot be reached", zap.Error(err))
+		b.metrics.atRisk.Inc()
+		b.warnAll()
+	case err != nil:
+		b.warnAll() // sessions that got leases meanwhile
+	case back || known != "" && identity != known:
+		b.log.Info("the store is back; verifying all leases", zap.Bool(observe.KeyRestarted, identity != known))
+		b.verifyAll()
+	default:
+		b.safe.Store(true)
 	}
 }
 
-// riskLocked tells AtRisk to the sessions that hold leases and were not told.
-func (b *Broker) riskLocked() {
-	var p piece
-	for _, s := range b.sessions {
-		p.breakLocked(b, 1)
-		if s.atRisk || s.ended || len(s.list) == 0 {
-			continue
-		}
-		p.done += len(s.list)
-		s.atRisk = true
-		var until time.Time
-		for _, l := range s.list {
-			if until.IsZero() || l.until.Before(until) {
-				until = l.until
-			}
-		}
-		s.emitLocked(AtRisk{Validity: s.validityLocked(until)})
+// allSessions are the open sessions at this moment.
+func (b *Broker) allSessions() []*Session {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Values(b.sessions))
+}
+
+// warnAll tells AtRisk to the sessions that hold leases and were not told.
+func (b *Broker) warnAll() {
+	for _, s := range b.allSessions() {
+		s.Warn(earliestEnd)
 	}
 }
 
-// verifyLocked has every lease renewed now, and the heads of the queues try again. Each session at risk is told Safe when all of its leases are.
-func (b *Broker) verifyLocked() {
-	var p piece
-	b.marking = true
-	for _, s := range b.sessions {
-		p.breakLocked(b, 1+len(s.list))
-		if s.ended {
-			continue
+// earliestEnd is when the first of some leases ends.
+func earliestEnd(ls []*Lease) (until time.Time) {
+	lockEach(ls, func(_ int, l *Lease) {
+		if !l.over && (until.IsZero() || l.until.Before(until)) {
+			until = l.until
 		}
-		all := make([]*Lease, 0, len(s.list))
-		for _, l := range s.list {
-			if !l.suspect {
-				l.suspect = true
-				s.suspects++
-			}
-			all = append(all, l)
-		}
-		b.keeper.Hurry(all)
+	})
+	return until
+}
+
+// verifyAll has every lease renewed now, and the heads of the queues try again. Each session at risk is told Safe when all
+// of its leases are.
+func (b *Broker) verifyAll() {
+	sessions := b.allSessions()
+	for _, s := range sessions {
+		b.hurry(s.Suspect())
 	}
-	b.marking = false
-	for _, s := range b.sessions {
-		s.emitSafeLocked()
-		p.breakLocked(b, 1)
+	b.safe.Store(true)
+	for _, s := range sessions {
+		s.Calm()
 	}
-	for _, q := range b.queues {
-		q.wakeLocked() // a head that waits for the store need not wait longer
-		p.breakLocked(b, 1)
+	for i := range b.shards { // a head that waits for the store need not wait longer
+		b.wakeAll(&b.shards[i])
 	}
 }
 
-// trustLocked takes a lease from those to be verified: it was renewed, or it is over.
-func (s *Session) trustLocked(l *Lease) {
-	if l.suspect {
-		l.suspect = false
-		s.suspects--
-	}
-	s.emitSafeLocked()
+// hurry has leases renewed now.
+func (b *Broker) hurry(ls []*Lease) {
+	lockEach(ls, func(_ int, l *Lease) {
+		if !l.over {
+			b.keeper.Hurry(l)
+		}
+	})
 }
 
-func (s *Session) emitSafeLocked() {
-	if s.atRisk && s.suspects == 0 && s.b.down == nil && !s.b.marking {
-		s.atRisk = false
-		s.emitLocked(Safe{})
+func (b *Broker) wakeAll(h *shard) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, q := range h.queues {
+		q.Wake()
+		q.signalLocked()
 	}
 }
 
 // forced has a lease verified that was freed by force, here or elsewhere. With "" any may have been.
 func (b *Broker) forced(name string) {
+	if name != "" {
+		b.forcedOne(name)
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch q := b.queues[name]; {
-	case name == "" && !b.recounting && !b.closed:
-		b.recounting = true
-		b.wg.Go(b.recount)
-	case name == "": // one that has just begun or goes on
-		b.recountAgain = true
-	case q != nil:
-		b.keeper.Hurry(q.leasesLocked())
+	if b.recounting || b.closed {
+		b.recountAgain = true // one that has just begun or goes on
+		return
+	}
+	b.recounting = true
+	b.wg.Go(b.recount)
+}
+
+func (b *Broker) forcedOne(name string) {
+	h := b.shardOf(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if q := h.queues[name]; q != nil {
+		for _, l := range q.leasesLocked() {
+			b.keeper.Hurry(l)
+		}
 	}
 }
 
@@ -142,29 +154,24 @@ const (
 
 // recount has all leases verified, some at a time. A forced release that was not heard is thus noticed a second later.
 func (b *Broker) recount() {
-	for {
+	for again := true; again; {
 		b.mu.Lock()
 		b.recountAgain = false
-		var all []*Lease
-		var p piece
-		for _, s := range b.sessions {
-			all = append(all, s.list...)
-			p.breakLocked(b, 1+len(s.list))
-		}
 		b.mu.Unlock()
+		var all []*Lease
+		for _, s := range b.allSessions() {
+			all = append(all, s.Leases()...)
+		}
 		for some := range slices.Chunk(all, max(1, (len(all)+recountSteps-1)/recountSteps)) {
 			if b.ctx.Err() != nil {
 				return
 			}
-			b.keeper.Hurry(some)
+			b.hurry(some)
 			b.pause(recountPause)
 		}
 		b.mu.Lock()
-		if !b.recountAgain {
-			b.recounting = false
-			b.mu.Unlock()
-			return
-		}
+		again = b.recountAgain
+		b.recounting = again
 		b.mu.Unlock()
 	}
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // A named holder may take once more what it holds: it nests. The counts are kept here and are absolute in the store. A
@@ -20,15 +23,15 @@ func (b *Broker) nestLocked(l *Lease, w *waiter) {
 
 // renestLocked is nestLocked for a request that waits, or was tried: its holder has by now what it asks for.
 func (b *Broker) renestLocked(l *Lease, w *waiter) {
-	req := AcquireRequest{Name: l.name, Kind: l.kind, Holder: l.holder, Annotation: w.annotation}
+	req := request.Acquire{Name: l.name, Kind: l.kind, Holder: l.holder, Annotation: w.annotation}
 	if !w.auto {
 		req.Lease = new(w.lease)
 	}
-	again := w.sess.waiterLocked(w.id, req)
-	again.since, again.wait, again.try = w.since, w.wait, w.try
-	again.outcomeUnknown = w.outcomeUnknown || w.trying
+	again := w.sess.newWaiter(w.id, req)
+	again.Since, again.Wait = w.Since, w.Wait
+	again.Unsure = w.Unsure || w.Asking()
 	b.removeLocked(w)
-	if again.wait != forever {
+	if again.Wait != arbiter.Forever {
 		b.timeLocked(again)
 	}
 	b.nestLocked(l, again)
@@ -36,29 +39,29 @@ func (b *Broker) renestLocked(l *Lease, w *waiter) {
 
 // nest runs as an operation of the lease.
 func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	switch {
-	case w.gone: // answered at its bound
+	case w.Answered(): // at its bound
 		return
 	case l.over:
 		b.ordinaryLocked(w)
 		return
 	case b.tooOld(asked):
-		b.refuseLocked(w, Failed{ID: w.id, Err: lock.ErrUnavailable})
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: lock.ErrUnavailable})
 		return
 	case l.count >= lock.MaxHolds:
-		b.refuseLocked(w, Failed{ID: w.id, Err: b.metrics.denied("holds", lock.MaxHolds)})
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: b.metrics.denied("holds", lock.MaxHolds)})
 		return
 	}
-	w.trying, w.outcomeUnknown = true, false
+	w.Unsure = false
 	c := l.nestedLocked(w)
 	done := l.prolongingLocked(c.TTL)
-	b.mu.Unlock()
+	l.unlock()
 	a := b.insist(b.attempt(attempt{claim: c}))
-	b.mu.Lock()
-	w.trying = false
-	if w.gone && a.err == nil {
+	l.lock()
+	w.Ended()
+	if w.Answered() && a.err == nil {
 		done(lock.ErrOutcomeUnknown)
 		b.unnestLocked(l)
 		return
@@ -69,11 +72,9 @@ func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
 
 // nestedLocked is the claim of one hold more.
 func (l *Lease) nestedLocked(w *waiter) lock.Claim {
-	c := lock.Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Count: l.count + 1, Fence: l.fence, TTL: w.lease}
-	if w.auto {
-		c.TTL = max(w.ttlLocked(time.Now()), time.Millisecond)
-	}
-	return c
+	w.Begin()
+	ttl := max(w.ttl(time.Now()), time.Millisecond)
+	return lock.Claim{Name: l.name, Kind: l.kind, Owner: l.owner, Count: l.count + 1, Fence: l.fence, TTL: ttl}
 }
 
 func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
@@ -82,19 +83,21 @@ func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 		l.verifyGoneLocked()
 	}
 	switch {
-	case w.gone:
+	case w.Answered():
 	case l.over:
-		b.refuseLocked(w, Failed{ID: w.id, Err: ErrLost})
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrLost})
 	case err != nil:
-		b.refuseLocked(w, Failed{ID: w.id, Err: err})
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 	default:
 		b.removeLocked(w)
-		b.metrics.grants[l.kind].Inc()
+		l.q.shard.figures.granted[l.kind]++
 		l.onceMoreLocked(a.until(), w.auto)
 		l.seen = max(l.seen, b.stamp(a.start))
 		s := l.sess
 		l.keepLocked()
-		s.emitLocked(Granted{ID: w.id, Hold: l.hold(), Validity: s.validityLocked(l.until), Count: l.count, Auto: l.auto})
+		s.TellUntil(l.until, func(v session.Validity) session.Event {
+			return session.Granted{ID: w.id, Hold: l.hold(), Validity: v, Count: l.count, Auto: l.auto}
+		})
 	}
 }
 
@@ -106,24 +109,21 @@ func (b *Broker) unnestLocked(l *Lease) {
 	}
 	r := l.returnAll()
 	r.Remaining = l.count
-	b.mu.Unlock()
+	l.unlock()
 	_, _ = b.store.Release(b.ctx, r)
-	b.mu.Lock()
+	l.lock()
 }
 
 // ordinaryLocked makes an ordinary request of a nested one: the lease ended meanwhile. What an earlier attempt of it may
 // have taken is being released, so its owner cannot be used once more.
 func (b *Broker) ordinaryLocked(w *waiter) {
 	w.nests = false
-	switch {
-	case w.sess.ended:
-		b.removeLocked(w)
-	case w.outcomeUnknown:
-		b.refuseLocked(w, Failed{ID: w.id, Err: ErrLost})
-	default:
-		if err := w.sess.routeLocked(w); err != nil {
-			b.refuseLocked(w, Failed{ID: w.id, Err: err})
-		}
+	if w.Unsure {
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: session.ErrLost})
+		return
+	}
+	if err := w.sess.routeLocked(w); err != nil {
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 	}
 }
 

@@ -2,28 +2,15 @@ package broker
 
 import (
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"errors"
-	"regexp"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
-
-// OnceRequest asks for a fixed lease without a session.
-type OnceRequest struct {
-	Name       string
-	Kind       lock.Kind
-	Permits    uint32         // of a semaphore; 0 is 1
-	Limit      uint32         // of a semaphore; 0 is whatever was set
-	Wait       *time.Duration // nil or 0: try once
-	Lease      time.Duration
-	LeaseID    string // chosen by a caller that wants to repeat safely; empty: the broker chooses
-	Client     string
-	Peer       string // where the call comes from, for people
-	Annotation string
-}
 
 // OnceLease is a lease that belongs to whoever knows its id. Any replica can extend and release it.
 type OnceLease struct {
@@ -36,34 +23,25 @@ type OnceLease struct {
 type onceAnswer struct {
 	fence   lock.Fence
 	until   time.Time
-	refused Event // NotGranted or Failed
+	refused session.Event // NotGranted or Failed
 }
-
-var leaseIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
 
 // onceOwner is the owner of a unary lease. It can be shown to anybody: the lease id cannot be found from it.
 func onceOwner(leaseID string) lock.Owner {
 	sum := sha256.Sum256([]byte("lockd unary lease " + leaseID))
-	return lock.Owner(formatID([16]byte(sum[:16])) + unarySuffix)
+	return lock.Owner(formatID([16]byte(sum[:16])) + inspect.UnarySuffix)
 }
 
 // AcquireOnce takes a lock for a fixed time. It returns NotGranted if it is not granted. When ctx ends the request is
 // taken back; what it took in that moment is released, unless the caller chose the lease id and can do so itself.
-func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *NotGranted, error) {
+func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, *session.NotGranted, error) {
 	ownID := req.LeaseID != ""
-	if err := b.checkOnce(&req); err != nil {
+	if err := b.rules.Once(&req); err != nil {
 		return OnceLease{}, nil, err
 	}
 	answers := make(chan onceAnswer, 1)
-	w := &waiter{
-		claim: lock.Claim{
-			Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1, TTL: req.Lease,
-			Permits: permitsOf(req.Kind, req.Permits), Limit: req.Limit,
-		},
-		lease: req.Lease, annotation: req.Annotation,
-		client: req.Client, peer: req.Peer, ownID: ownID,
-		once: func(a onceAnswer) { answers <- a },
-	}
+	w := b.newOnceWaiter(req, ownID)
+	w.once = func(a onceAnswer) { answers <- a }
 	if lease, held, err := b.againOnce(ctx, w, req); held || err != nil {
 		if held {
 			b.noteOnce(w, lease)
@@ -77,17 +55,17 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 	select {
 	case a = <-answers:
 	case <-ctx.Done():
-		b.withdraw(w, ErrCancelled)
+		b.withdraw(w, session.ErrCancelled)
 		a = <-answers
 	}
 	if a.refused == nil && ctx.Err() != nil && !ownID { // granted at this moment, to a caller that is gone
 		b.undoLater(w)
-		a.refused = NotGranted{Cause: ErrCancelled}
+		a.refused = session.NotGranted{Cause: session.ErrCancelled}
 	}
 	switch refused := a.refused.(type) {
-	case NotGranted:
+	case session.NotGranted:
 		return OnceLease{}, &refused, nil
-	case Failed:
+	case session.Failed:
 		return OnceLease{}, nil, refused.Err
 	}
 	lease := OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}
@@ -95,29 +73,42 @@ func (b *Broker) AcquireOnce(ctx context.Context, req OnceRequest) (OnceLease, *
 	return lease, nil, nil
 }
 
+// newOnceWaiter is a unary request that was not tried yet.
+func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
+	w := &waiter{
+		b: b, shard: b.shardOf(req.Name), lease: req.Lease, annotation: req.Annotation,
+		client: req.Client, peer: req.Peer, ownID: ownID,
+	}
+	w.Claim = lock.Claim{
+		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1, TTL: req.Lease,
+		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit,
+	}
+	return w
+}
+
 // noteOnce remembers a unary lease for people who look.
 func (b *Broker) noteOnce(w *waiter, l OnceLease) {
 	now := time.Now()
-	b.notes.add(&note{name: l.Name, until: now.Add(l.ValidFor), info: HolderInfo{
-		Owner: w.claim.Owner, Origin: OriginUnary, Kind: w.claim.Kind, Client: Client{Name: w.client, Peer: w.peer},
-		Replica: b.cfg.Replica, Fence: l.Fence, Count: 1, Permits: w.claim.Permits, Annotation: w.annotation, since: now,
+	b.Desk.Notes.Add(&inspect.Note{Name: l.Name, Until: now.Add(l.ValidFor), Info: inspect.Holder{
+		Owner: w.Claim.Owner, Origin: inspect.OriginUnary, Kind: w.Claim.Kind, Client: session.Client{Name: w.client, Peer: w.peer},
+		Replica: b.cfg.Replica, Fence: l.Fence, Count: 1, Permits: w.Claim.Permits, Annotation: w.annotation,
 	}})
 }
 
 // againOnce finds the lease of a caller that repeats its request while others wait for the name: it must not queue
 // behind those who wait for itself. While the store does not say whether the lease is there the answer is an error, and
 // never that it is not.
-func (b *Broker) againOnce(ctx context.Context, w *waiter, req OnceRequest) (lease OnceLease, held bool, err error) {
+func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (lease OnceLease, held bool, err error) {
 	if !w.ownID || !b.awaited(req.Name) {
 		return OnceLease{}, false, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.AnswerTime, lock.ErrOutcomeUnknown)
 	defer cancel()
-	own := lock.Renewal{Name: req.Name, Kind: req.Kind, Owner: w.claim.Owner, Permits: w.claim.Permits}
+	own := lock.Renewal{Name: req.Name, Kind: req.Kind, Owner: w.Claim.Owner, Permits: w.Claim.Permits}
 	if _, err := b.store.Extend(ctx, own); err != nil {
 		return OnceLease{}, false, unlessGone(err)
 	}
-	a := attempt{claim: w.claim}
+	a := attempt{claim: w.Claim}
 	for range 2 {
 		a.start = time.Now()
 		var g lock.Grant
@@ -144,64 +135,33 @@ func unlessGone(err error) error {
 
 // awaited says whether somebody here waits for a name, or has it for itself alone.
 func (b *Broker) awaited(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	q := b.queues[name]
-	return q != nil && (q.waiters.len() > 0 || q.holder != nil)
+	h := b.shardOf(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	q := h.queues[name]
+	return q != nil && (q.Len() > 0 || q.holder != nil || q.Passing())
 }
 
-func (b *Broker) joinOnce(w *waiter, req OnceRequest) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.draining || b.closed {
-		return ErrDraining
+func (b *Broker) joinOnce(w *waiter, req request.Once) error {
+	w.lock()
+	defer w.unlock()
+	if b.refuses() {
+		return session.ErrDraining
 	}
-	w.waitFor(req.Wait)
-	w.q = b.queueLocked(req.Name)
-	defer b.dropIdleLocked(w.q)
+	w.begin(req.Wait)
 	return b.enterLocked(w)
-}
-
-// checkOnce validates a OnceRequest and fills in what may be left out.
-func (b *Broker) checkOnce(req *OnceRequest) error {
-	if req.Wait == nil {
-		req.Wait = new(time.Duration)
-	}
-	if req.LeaseID == "" {
-		req.LeaseID = rand.Text()
-	}
-	err := b.checkAcquire(AcquireRequest{
-		Name: req.Name, Kind: req.Kind, Permits: req.Permits, Limit: req.Limit,
-		Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
-	})
-	if err == nil {
-		err = checkText("client_name", lock.ReasonClient, req.Client, clientNameBytes)
-	}
-	if err == nil {
-		err = checkLeaseID(req.LeaseID)
-	}
-	return err
-}
-
-// OnceExtension asks that a unary lease lasts until another time.
-type OnceExtension struct {
-	Name       string
-	Kind       lock.Kind
-	LeaseID    string
-	Lease      time.Duration // from now
-	MayShorten bool          // else a longer remaining time is kept
 }
 
 // ExtendOnce has a unary lease end so long from now. ErrNotHeld: it has ended. ErrOutcomeUnknown: repeat it; until that is
 // answered the earlier end counts.
-func (b *Broker) ExtendOnce(req OnceExtension) (OnceLease, error) {
+func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 	name, k, leaseID, d := req.Name, req.Kind, req.LeaseID, req.Lease
-	err := b.checkNameKind(name, k)
+	err := b.rules.NameKind(name, k)
 	if err == nil {
-		err = b.checkLease(&d)
+		err = b.rules.Lease(&d)
 	}
 	if err == nil {
-		err = checkLeaseID(leaseID)
+		err = request.LeaseID(leaseID)
 	}
 	if err != nil {
 		return OnceLease{}, err
@@ -211,7 +171,7 @@ func (b *Broker) ExtendOnce(req OnceExtension) (OnceLease, error) {
 		return OnceLease{}, err
 	}
 	lease := OnceLease{Name: name, LeaseID: leaseID}
-	b.notes.extended(name, onceOwner(leaseID), until)
+	b.Desk.Notes.Extended(name, onceOwner(leaseID), until)
 	if k.Shared() { // nobody keeps which of several fences is its own
 		lease.ValidFor = time.Until(until)
 		return lease, nil
@@ -230,30 +190,24 @@ func (b *Broker) ExtendOnce(req OnceExtension) (OnceLease, error) {
 // ReleaseOnce gives a unary lease back, or the permits of one that it does not keep, and returns how many are left.
 // ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it.
 func (b *Broker) ReleaseOnce(name string, k lock.Kind, leaseID string, keep uint32) (left uint32, err error) {
-	err = b.checkNameKind(name, k)
+	err = b.rules.NameKind(name, k)
 	if err == nil {
-		err = checkLeaseID(leaseID)
+		err = request.LeaseID(leaseID)
 	}
 	if err == nil {
-		err = checkKeep(k, keep)
+		err = request.Keep(k, keep)
 	}
 	if err != nil {
 		return 0, err
 	}
 	h := &handover{r: lock.Return{Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep}}
 	b.makeReturn(h)
-	if h.err == nil && h.res.Left == 0 {
-		b.notes.remove(name, onceOwner(leaseID))
+	switch {
+	case h.err != nil:
+	case h.res.Left == 0:
+		b.Desk.Notes.Remove(name, onceOwner(leaseID))
+	default:
+		b.Desk.Notes.Kept(name, onceOwner(leaseID), h.res.Left)
 	}
 	return h.res.Left, h.err
-}
-
-func checkLeaseID(id string) error {
-	if !leaseIDs.MatchString(id) {
-		return &lock.InvalidError{
-			Field: "lease_id", Reason: lock.ReasonLeaseID,
-			Detail: "must be 22 to 64 letters, digits, '-' or '_', with at least 128 random bits",
-		}
-	}
-	return nil
 }

@@ -12,9 +12,11 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
-func (w *world) once(req broker.OnceRequest) (broker.OnceLease, *broker.NotGranted, error) {
+func (w *world) once(req request.Once) (broker.OnceLease, *session.NotGranted, error) {
 	w.t.Helper()
 	req.Kind = lock.Exclusive
 	if req.Lease == 0 {
@@ -23,7 +25,7 @@ func (w *world) once(req broker.OnceRequest) (broker.OnceLease, *broker.NotGrant
 	return w.b.AcquireOnce(w.t.Context(), req)
 }
 
-func (w *world) mustOnce(req broker.OnceRequest) broker.OnceLease {
+func (w *world) mustOnce(req request.Once) broker.OnceLease {
 	w.t.Helper()
 	l, refused, err := w.once(req)
 	if err != nil || refused != nil {
@@ -35,11 +37,11 @@ func (w *world) mustOnce(req broker.OnceRequest) broker.OnceLease {
 func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 	inWorld(t, func(w *world) {
 		other := w.replica()
-		l := w.mustOnce(broker.OnceRequest{Name: "job", Lease: time.Minute})
+		l := w.mustOnce(request.Once{Name: "job", Lease: time.Minute})
 		if l.ValidFor <= 50*time.Second || l.Fence == 0 {
 			t.Errorf("got %+v", l)
 		}
-		longer, err := other.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour})
+		longer, err := other.b.ExtendOnce(request.ExtendOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour})
 		if err != nil || longer.ValidFor < 50*time.Minute || longer.Fence != l.Fence {
 			t.Errorf("extend: got %+v, %v", longer, err)
 		}
@@ -50,7 +52,7 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, l.LeaseID, 0); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("second release: got %v, want ErrNotHeld", err)
 		}
-		if _, err := w.b.ExtendOnce(broker.OnceExtension{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); !errors.Is(err, lock.ErrNotHeld) {
+		if _, err := w.b.ExtendOnce(request.ExtendOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("extend after release: got %v, want ErrNotHeld", err)
 		}
 	})
@@ -58,11 +60,11 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 
 func TestUnaryLeaseIDStaysSecret(t *testing.T) {
 	inWorld(t, func(w *world) {
-		l := w.mustOnce(broker.OnceRequest{Name: "job"})
+		l := w.mustOnce(request.Once{Name: "job"})
 		if st := w.look("job"); strings.Contains(string(st.Owner), l.LeaseID) {
 			t.Errorf("the lease id %q stands in the owner %q", l.LeaseID, st.Owner)
 		}
-		_, refused, _ := w.once(broker.OnceRequest{Name: "job"})
+		_, refused, _ := w.once(request.Once{Name: "job"})
 		if refused == nil || !errors.Is(refused.Cause, lock.ErrHeld) || strings.Contains(string(refused.HeldBy), l.LeaseID) {
 			t.Errorf("got %+v, want held, without the lease id", refused)
 		}
@@ -78,8 +80,8 @@ func TestUnaryLeaseIDStaysSecret(t *testing.T) {
 func TestUnaryAcquireRepeatedWithItsIDGetsTheSameLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := strings.Repeat("a1_-", 8)
-		first := w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: id})
-		again := w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: id})
+		first := w.mustOnce(request.Once{Name: "job", LeaseID: id})
+		again := w.mustOnce(request.Once{Name: "job", LeaseID: id})
 		if again.Fence != first.Fence || w.look("job").Count != 1 {
 			t.Errorf("got fence %d, count %d; want %d, 1", again.Fence, w.look("job").Count, first.Fence)
 		}
@@ -94,7 +96,7 @@ func TestUnaryWaiterGetsALockOfASession(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			lease = w.mustOnce(broker.OnceRequest{Name: "job", Wait: new(time.Minute)})
+			lease = w.mustOnce(request.Once{Name: "job", Wait: new(time.Minute)})
 		}()
 		synctest.Wait()
 		c.release(g.Hold)
@@ -106,7 +108,7 @@ func TestUnaryWaiterGetsALockOfASession(t *testing.T) {
 		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, lease.LeaseID, 0); err != nil {
 			t.Fatal(err)
 		}
-		one[broker.Granted](c)
+		one[session.Granted](c)
 	})
 }
 
@@ -119,8 +121,8 @@ func TestUnaryCallerThatLeavesKeepsNothing(t *testing.T) {
 		})
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second/2)
 		defer cancel()
-		_, refused, err := w.b.AcquireOnce(ctx, broker.OnceRequest{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
-		if err != nil || refused == nil || !errors.Is(refused.Cause, broker.ErrCancelled) {
+		_, refused, err := w.b.AcquireOnce(ctx, request.Once{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
+		if err != nil || refused == nil || !errors.Is(refused.Cause, session.ErrCancelled) {
 			t.Fatalf("got %v, %v, want cancelled", refused, err)
 		}
 		time.Sleep(3 * time.Second)
@@ -131,9 +133,9 @@ func TestUnaryCallerThatLeavesKeepsNothing(t *testing.T) {
 func TestUnaryAcquireRepeatedWithItsIDDoesNotWaitForItself(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := strings.Repeat("a1_-", 8)
-		first := w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: id})
+		first := w.mustOnce(request.Once{Name: "job", LeaseID: id})
 		w.open().queue("job")
-		again := w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: id})
+		again := w.mustOnce(request.Once{Name: "job", LeaseID: id})
 		if again.Fence != first.Fence {
 			t.Errorf("got fence %d, want %d", again.Fence, first.Fence)
 		}
@@ -150,7 +152,7 @@ func TestRepeatedUnaryFairAcquireHasAPlace(t *testing.T) {
 		for i := range 2 {
 			calls.Go(func() {
 				wait := time.Duration(i+1) * 10 * time.Second
-				_, _, _ = far.b.AcquireOnce(context.Background(), broker.OnceRequest{
+				_, _, _ = far.b.AcquireOnce(context.Background(), request.Once{
 					Name: "job", Kind: lock.Fair, Wait: &wait, Lease: time.Second, LeaseID: strings.Repeat("a1_-", 8),
 				})
 			})
@@ -167,13 +169,13 @@ func TestRepeatedUnaryFairAcquireHasAPlace(t *testing.T) {
 // answer is what a unary call was answered, and when.
 type answer struct {
 	lease   broker.OnceLease
-	refused *broker.NotGranted
+	refused *session.NotGranted
 	err     error
 	after   time.Duration
 }
 
 // ask makes a unary call in the background.
-func (w *world) ask(req broker.OnceRequest) <-chan answer {
+func (w *world) ask(req request.Once) <-chan answer {
 	answers, start := make(chan answer, 1), time.Now()
 	if req.Lease == 0 {
 		req.Lease = time.Hour
@@ -201,7 +203,7 @@ func TestUnaryNoIsNeverTheEndOfAnAttemptThatTakesTheLock(t *testing.T) {
 					req.Kind = lock.Write
 				}
 				g := holder.takeAs(req)
-				answers := w.ask(broker.OnceRequest{
+				answers := w.ask(request.Once{
 					Name: "job", Kind: k, Limit: req.Limit, Permits: req.Permits, LeaseID: ownID, Wait: new(3 * time.Second),
 				})
 				time.Sleep(2900 * time.Millisecond)
@@ -234,7 +236,7 @@ func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder := w.replica().alive()
 		g := holder.take("job")
-		req := broker.OnceRequest{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Wait: new(3 * time.Second)}
+		req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Wait: new(3 * time.Second)}
 		answers := w.ask(req)
 		time.Sleep(2900 * time.Millisecond)
 		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
@@ -271,10 +273,10 @@ func TestUnaryHolderIsNotToldNoByAReplicaThatHasLostTheStore(t *testing.T) {
 			t.Run(fmt.Sprint(down, " ", wait), func(t *testing.T) {
 				inWorld(t, func(w *world) {
 					far, store := w.severable()
-					first := w.mustOnce(broker.OnceRequest{Name: "job", LeaseID: ownID, Lease: time.Hour})
+					first := w.mustOnce(request.Once{Name: "job", LeaseID: ownID, Lease: time.Hour})
 					far.alive().queue("job")
 					store.setDown(down)
-					req := broker.OnceRequest{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Wait: &wait}
+					req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Wait: &wait}
 					if a := <-far.ask(req); !errors.Is(a.err, down) {
 						t.Errorf("got %+v, want %v", a, down)
 					}
@@ -300,7 +302,7 @@ func TestUnaryCallerThatLeavesAndAsksAgainGetsItsLease(t *testing.T) {
 				})
 				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 				defer cancel()
-				req := broker.OnceRequest{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Lease: time.Hour}
+				req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Lease: time.Hour}
 				go func() { _, _, _ = w.b.AcquireOnce(ctx, req) }()
 				synctest.Wait()
 				w.alive().queue("job") // behind the first one

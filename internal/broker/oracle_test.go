@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // oracle knows what all clients were told and judges whether it can be true.
@@ -22,7 +22,7 @@ type oracle struct {
 // to trust it, whatever comes first.
 type told struct {
 	who     string
-	hold    broker.Hold
+	hold    session.Hold
 	permits uint32
 	fence   lock.Fence
 	from    time.Time
@@ -39,7 +39,7 @@ func (o *oracle) complain(format string, args ...any) {
 	o.wrong = append(o.wrong, fmt.Sprintf(format, args...))
 }
 
-func (o *oracle) granted(h broker.Hold, permits uint32, who string, until time.Time) *told {
+func (o *oracle) granted(h session.Hold, permits uint32, who string, until time.Time) *told {
 	name := h.Name
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -5,15 +5,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // reduce gives permits back and keeps some.
-func (c *client) reduce(h broker.Hold, keep uint32) {
+func (c *client) reduce(h session.Hold, keep uint32) {
 	c.t.Helper()
-	c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: h, Keep: keep})
-	got := one[broker.Released](c)
+	c.ReleasePermits(c.id(), request.Release{Hold: h, Keep: keep})
+	got := one[session.Released](c)
 	if got.Remaining != keep {
 		c.t.Fatalf("%d permits are left, want %d", got.Remaining, keep)
 	}
@@ -37,29 +38,29 @@ func TestSomePermitsComeBack(t *testing.T) {
 		g := c.takeAs(permits(5, 5))
 		here.queueAs(permits(2, 5))
 		c.reduce(g.Hold, 3)
-		one[broker.Granted](here)
+		one[session.Granted](here)
 		there.queueAs(permits(1, 5))
 		c.reduce(g.Hold, 3) // nothing more
 		there.none()
 		c.reduce(g.Hold, 2)
-		one[broker.Granted](there)
+		one[session.Granted](there)
 		time.Sleep(5 * time.Minute) // renewals keep what is left
 		c.none()
 		w.out(5)
 		if l := c.allHolds("", 10); len(l) != 1 || l[0].Permits != 2 {
 			t.Errorf("got %+v, want 2 permits", l)
 		}
-		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold, Keep: 4}) // it has fewer
-		if got := one[broker.Released](c); got.Remaining != 2 {
+		c.ReleasePermits(c.id(), request.Release{Hold: g.Hold, Keep: 4}) // it has fewer
+		if got := one[session.Released](c); got.Remaining != 2 {
 			t.Errorf("got %+v, want 2 left", got)
 		}
-		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold})
-		one[broker.Released](c)
+		c.ReleasePermits(c.id(), request.Release{Hold: g.Hold})
+		one[session.Released](c)
 		w.out(3)
-		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold, Keep: 1})
+		c.ReleasePermits(c.id(), request.Release{Hold: g.Hold, Keep: 1})
 		c.failed(lock.ErrNotHeld)
 		door := c.take("door")
-		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: door.Hold, Keep: 1})
+		c.ReleasePermits(c.id(), request.Release{Hold: door.Hold, Keep: 1})
 		c.failed(lock.ErrInvalid)
 	})
 }
@@ -82,7 +83,7 @@ func TestSomePermitsComeBackAlthoughAnswersAreLost(t *testing.T) {
 		w.store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
 			return lock.Returned{}, lock.ErrOutcomeUnknown
 		})
-		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: g.Hold, Keep: 1})
+		c.ReleasePermits(c.id(), request.Release{Hold: g.Hold, Keep: 1})
 		c.failed(lock.ErrOutcomeUnknown)
 		w.out(3)
 		w.store.onRelease(nil)
@@ -113,7 +114,7 @@ func TestARenewalUnderWayDoesNotTakePermitsGivenBackForALoss(t *testing.T) {
 
 func TestAUnaryLeaseGivesSomePermitsBack(t *testing.T) {
 	inWorld(t, func(w *world) {
-		lease, refused, err := w.b.AcquireOnce(w.t.Context(), broker.OnceRequest{
+		lease, refused, err := w.b.AcquireOnce(w.t.Context(), request.Once{
 			Name: "pool", Kind: lock.Semaphore, Permits: 4, Limit: 5, Lease: time.Hour,
 		})
 		if err != nil || refused != nil {

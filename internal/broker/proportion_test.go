@@ -9,21 +9,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/benchtest"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
-
-// quickest is the least time that f takes; what else the machine does makes it longer only.
-func quickest(f func()) time.Duration {
-	least := time.Hour
-	for range 20 {
-		began := time.Now()
-		f()
-		least = min(least, time.Since(began))
-	}
-	return least
-}
 
 // TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld compares what requests cost with few and with many leases, all of
 // which the broker does under its mutex.
@@ -45,14 +36,14 @@ func costs(b *broker.Broker, s *broker.Session, leases int) map[string]time.Dura
 	s.Heartbeat(0, 1) // the first one looks at all
 	last := fmt.Sprintf("name-%08d", leases/2)
 	return map[string]time.Duration{
-		"a heartbeat": quickest(func() {
+		"a heartbeat": benchtest.Quickest(func() {
 			for range 100 {
 				s.Heartbeat(0, 1)
 			}
 		}),
-		"a page of leases":    quickest(func() { b.Leases("", "", 100) }),
-		"a page further back": quickest(func() { b.Leases("name", last, 100) }),
-		"a page of one name":  quickest(func() { b.Leases(last, "", 100) }),
+		"a page of leases":    benchtest.Quickest(func() { b.Leases("", "", 100) }),
+		"a page further back": benchtest.Quickest(func() { b.Leases("name", last, 100) }),
+		"a page of one name":  benchtest.Quickest(func() { b.Leases(last, "", 100) }),
 	}
 }
 
@@ -68,7 +59,7 @@ func holding(t *testing.T, leases int, test func(b *broker.Broker, s *broker.Ses
 		t.Fatal(err)
 	}
 	for i := range leases {
-		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("name-%08d", i), Kind: lock.Exclusive})
+		s.Acquire(uint64(i+1), request.Acquire{Name: fmt.Sprintf("name-%08d", i), Kind: lock.Exclusive})
 	}
 	granted(t, s, leases)
 	test(b, s)
@@ -78,25 +69,6 @@ func holding(t *testing.T, leases int, test func(b *broker.Broker, s *broker.Ses
 	dog.Close()
 }
 
-// TestAnyStrideOfRequestIDsCostsTheSame compares ids that follow each other with ids as far apart as they may be.
-func TestAnyStrideOfRequestIDsCostsTheSame(t *testing.T) {
-	cost := func(stride uint64) time.Duration {
-		return quickest(func() {
-			ids := new(broker.RequestIDs)
-			for i := range uint64(10000) {
-				if !ids.Use(1 + i*stride) {
-					t.Fatal("a fresh id was refused")
-				}
-			}
-		})
-	}
-	near, far := cost(1), cost(4095)
-	t.Logf("10,000 ids: %v next to each other, %v far apart", near, far)
-	if far > 30*near {
-		t.Errorf("%v next to each other, but %v far apart", near, far)
-	}
-}
-
 // TestListsArePagedWithoutGapsAndRepeats reads all leases and sessions in small pages.
 func TestListsArePagedWithoutGapsAndRepeats(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -104,8 +76,8 @@ func TestListsArePagedWithoutGapsAndRepeats(t *testing.T) {
 		for range 7 {
 			c := w.open()
 			for i := range 5 {
-				c.acquire(broker.AcquireRequest{Name: "shared", Kind: lock.Read})
-				c.acquire(broker.AcquireRequest{Name: fmt.Sprint(c.ID(), i), Kind: lock.Exclusive})
+				c.acquire(request.Acquire{Name: "shared", Kind: lock.Read})
+				c.acquire(request.Acquire{Name: fmt.Sprint(c.ID(), i), Kind: lock.Exclusive})
 				want += 2
 			}
 		}

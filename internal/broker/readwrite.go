@@ -2,9 +2,9 @@ package broker
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // A named holder that writes may read as well: its read hold stands beside its write hold, has an owner and a fence of
@@ -13,56 +13,55 @@ import (
 
 // upgradeLocked says whether a waiter wants to write what its holder reads.
 func (w *waiter) upgradeLocked() bool {
-	if w.sess == nil || w.claim.Kind != lock.Write || !named(w.holder) {
+	if w.sess == nil || w.Claim.Kind != lock.Write || !named(w.holder) {
 		return false
 	}
-	return w.sess.leaseLocked(holdKey{w.claim.Name, lock.Read, w.holder}) != nil
+	return w.sess.leaseLocked(holdKey{w.Claim.Name, lock.Read, w.holder}) != nil
 }
 
-// named says whether a client chose this holder.
-func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
+// besideLocked is the write lease beside which a waiter wants to read, nil if there is none.
+func (w *waiter) besideLocked() *Lease {
+	if w.all != nil || w.Claim.Kind != lock.Read || !named(w.holder) {
+		return nil
+	}
+	return w.sess.leaseLocked(holdKey{w.Claim.Name, lock.Write, w.holder})
+}
 
 // readBesideWrite reads a name for a holder that writes it. It runs as an operation of the write lease.
 func (b *Broker) readBesideWrite(l *Lease, w *waiter) {
-	b.mu.Lock()
-	s := l.sess
-	if w.gone { // cancelled
-		b.mu.Unlock()
+	l.lock()
+	defer l.unlock()
+	if w.Answered() { // cancelled
 		return
 	}
-	if own := s.leaseLocked(w.key()); own != nil {
+	if own := w.sess.leaseLocked(w.key()); own != nil {
 		b.renestLocked(own, w)
-		b.mu.Unlock()
 		return
 	}
 	if l.over {
 		b.reenterLocked(w)
-		b.mu.Unlock()
 		return
 	}
-	c := w.claimLocked()
-	c.Beside = l.owner
-	b.mu.Unlock()
-	a := b.insist(b.attempt(attempt{claim: c}))
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	_, there := b.endAttemptLocked(w, a)
+	a := w.attemptLocked()
+	a.claim.Beside = l.owner
+	l.unlock()
+	a = b.insist(b.attempt(a))
+	l.lock()
+	b.endAttemptLocked(w, a)
 	switch {
-	case !there:
+	case w.Answered():
 	case a.err == nil:
-		b.grantLocked(w, a)
+		b.grantAndAskMoreLocked(w, a)
 	case errors.Is(a.err, lock.ErrHeld): // the write hold is lost, its holder does not know yet
 		b.reenterLocked(w)
 	default:
-		b.refuseLocked(w, Failed{ID: w.id, Err: a.err})
+		b.refuseLocked(w, session.Failed{ID: w.id, Err: a.err})
 	}
 }
 
 // reenterLocked makes an ordinary request of one that is in no queue.
 func (b *Broker) reenterLocked(w *waiter) {
 	if err := b.enterLocked(w); err != nil {
-		b.answerLocked(w, Failed{ID: w.id, Err: err})
+		b.answerLocked(w, session.Failed{ID: w.id, Err: err})
 	}
 }
-
-func (w *waiter) key() holdKey { return holdKey{w.claim.Name, w.claim.Kind, w.holder} }

@@ -1,25 +1,21 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // Release gives a hold back, once. The answer is Released or Failed. ErrNotHeld says that the holder did not hold
 // the lock, be it that it never did, that it was lost, or that it was released before. When the store does not answer
 // the release is repeated; ErrOutcomeUnknown says that it was in vain so far, and goes on in the background until the
 // lease has ended by itself.
-func (s *Session) Release(id uint64, h Hold) {
-	s.b.mu.Lock()
-	defer s.b.mu.Unlock()
-	s.releaseAllLocked(id, h)
-}
-
-// releaseAllLocked is Release.
-func (s *Session) releaseAllLocked(id uint64, h Hold) {
-	s.withLeaseLocked(id, h, nil, func(l *Lease) error {
+func (s *Session) Release(id uint64, h session.Hold) {
+	s.withLease(id, h, nil, func(l *Lease) error {
 		if l.count == 1 && len(l.ops) == 0 {
 			s.b.startReleaseLocked(l, id)
 			return nil
@@ -29,106 +25,105 @@ func (s *Session) releaseAllLocked(id uint64, h Hold) {
 	})
 }
 
-// withLeaseLocked begins an operation on the lease that h names, or answers why it cannot.
-func (s *Session) withLeaseLocked(id uint64, h Hold, err error, op func(*Lease) error) {
-	b := s.b
-	if admit := s.admitLocked(id); admit != nil {
+// withLease begins an operation on the lease that h names, or answers why it cannot.
+func (s *Session) withLease(id uint64, h session.Hold, err error, op func(*Lease) error) {
+	if admit := s.Admit(id); admit != nil {
 		err = admit
 	}
-	l := s.leaseLocked(holdKey{h.Name, h.Kind, h.Holder})
-	if err == nil && l == nil { // the name of a lease is in order
-		err = b.checkNameKind(h.Name, h.Kind)
-	}
-	switch {
-	case err != nil:
-	case l == nil:
-		err = lock.ErrNotHeld
-	case h.Fence != 0 && h.Fence != l.fence:
-		err = lock.ErrStale
-	default:
-		err = op(l)
+	if err == nil {
+		err = s.operate(h, op)
 	}
 	if err != nil {
-		s.emitLocked(Failed{ID: id, Err: err})
+		s.Fail(id, err)
 	}
+}
+
+func (s *Session) operate(h session.Hold, op func(*Lease) error) error {
+	part := s.b.shardOf(h.Name)
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	l := s.leaseLocked(holdKey{h.Name, h.Kind, h.Holder})
+	switch {
+	case l == nil: // the name of a lease is in order
+		return cmp.Or(s.b.rules.NameKind(h.Name, h.Kind), lock.ErrNotHeld)
+	case h.Fence != 0 && h.Fence != l.fence:
+		return lock.ErrStale
+	}
+	return op(l)
 }
 
 // release runs as an operation of the lease.
 func (b *Broker) release(l *Lease, id uint64, asked time.Time) {
-	b.mu.Lock()
 	s := l.sess
+	l.lock()
 	switch {
 	case l.over:
-		s.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
-		b.mu.Unlock()
+		l.unlock()
+		s.Fail(id, lock.ErrNotHeld)
 		return
 	case l.count > 1 && b.tooOld(asked):
-		s.emitLocked(Failed{ID: id, Err: lock.ErrUnavailable})
-		b.mu.Unlock()
+		l.unlock()
+		s.Fail(id, lock.ErrUnavailable)
 		return
 	case l.count > 1:
-		b.mu.Unlock()
+		l.unlock()
 		b.releaseOne(l, id)
 		return
 	}
 	l.overLocked()
-	b.mu.Unlock()
-	err := b.releaseLease(l)
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	l.unlock()
+	l.answerRelease(id, b.releaseLease(l))
+}
+
+// answerRelease tells the outcome of a last release.
+func (l *Lease) answerRelease(id uint64, err error) {
 	if err != nil {
-		s.emitLocked(Failed{ID: id, Err: goesOn(err)})
+		l.sess.Fail(id, goesOn(err))
 		return
 	}
 	l.traceReleased(id)
-	s.emitLocked(Released{ID: id})
+	l.sess.Tell(session.Released{ID: id})
 }
 
 // startReleaseLocked is release for the ordinary case: the last hold, and nothing else under way for it. It needs no
 // goroutine unless the store cannot be reached.
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
-	l.sess.ops++ // first: overLocked may end the session, which then is not finished
 	l.overLocked()
+	l.sess.EnterOp()
 	h := b.handoverLocked(l.q, l, l.returnAll())
 	h.start = time.Now()
-	b.beginTakingLocked()
+	l.q.shard.calls++
 	b.store.StartRelease(h.r, func(res lock.Returned, err error) {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if h.answered(res, err) {
-			b.goTakingLocked(func() {
-				b.makeReturn(h)
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.releasedLocked(l, id, h)
-			})
-		} else {
+		l.lock()
+		defer l.unlock()
+		defer b.endCallLocked(l.q.shard)
+		if !h.answered(res, err) {
 			b.releasedLocked(l, id, h)
+			return
 		}
-		b.endTakingLocked()
+		b.goTaking(func() {
+			b.makeReturn(h)
+			l.lock()
+			defer l.unlock()
+			b.releasedLocked(l, id, h)
+		})
 	})
 }
 
 // releasedLocked moves the queue on and answers.
 func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 	err := b.moveOnLocked(l.q, h)
-	if retriable(err) || l.lateGrant {
+	if lock.Retriable(err) || l.lateGrant {
 		b.undoLeaseLocked(l)
 	}
-	if err != nil {
-		l.sess.emitLocked(Failed{ID: id, Err: goesOn(err)})
-	} else {
-		l.traceReleased(id)
-		l.sess.emitLocked(Released{ID: id})
-	}
-	l.sess.ops--
-	l.sess.finishLocked()
+	l.answerRelease(id, err)
+	l.sess.LeaveOp()
 }
 
 // goesOn is what the client hears of the failure of a last release. The lease is over and is given back in the background, so
 // that surely nothing was done is true of the calls so far only: a client that took it for its hold would share the name.
 func goesOn(err error) error {
-	if retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown) {
+	if lock.Retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown) {
 		return errors.Join(lock.ErrOutcomeUnknown, err)
 	}
 	return err
@@ -143,9 +138,9 @@ func (l *Lease) returnAll() lock.Return {
 // the background.
 func (b *Broker) releaseLease(l *Lease) error {
 	err := b.handOn(l.q, l, l.returnAll())
-	if retriable(err) || l.lateGrant {
-		b.mu.Lock()
-		defer b.mu.Unlock()
+	if lock.Retriable(err) || l.lateGrant {
+		l.lock()
+		defer l.unlock()
 		b.undoLeaseLocked(l)
 	}
 	return err
@@ -157,37 +152,59 @@ func (b *Broker) undoLeaseLocked(l *Lease) {
 	if l.mayLast.After(end) {
 		end = l.mayLast
 	}
-	b.undoClaimLocked(l.claimLocked(max(time.Until(end), 0)), l.sess, 0)
+	b.undoClaim(l.claimLocked(max(time.Until(end), 0)), l.sess, 0)
 }
 
 // releaseOne gives back one of several holds of a holder.
 func (b *Broker) releaseOne(l *Lease, id uint64) {
+	l.lock()
 	remaining := l.count - 1
-	r := l.returnAll()
-	r.Remaining = remaining
-	h := &handover{r: r}
-	b.mu.Lock()
+	h := &handover{r: l.returnAll()}
+	h.r.Remaining = remaining
 	prolonged := l.prolongingLocked(max(time.Until(l.until), 0)) // by the hold that is given back
 	after := l.distrustLocked()
-	b.mu.Unlock()
+	l.unlock()
 	b.makeReturn(h)
 	err := h.err
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	l.lock()
+	defer l.unlock()
 	after(err == nil, !errors.Is(err, lock.ErrOutcomeUnknown))
 	l.own().lateReturn = l.lateReturn || h.calls > 1
 	prolonged(err)
 	switch {
 	case l.over:
-		l.sess.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
+		l.sess.Fail(id, lock.ErrNotHeld)
 	case err == nil:
 		l.count = remaining
 		l.traceReleased(id)
-		l.sess.emitLocked(Released{ID: id, Remaining: remaining, Validity: l.sess.validityLocked(l.until)})
+		l.tellReleased(id, remaining)
 	case errors.Is(err, lock.ErrNotHeld), errors.Is(err, lock.ErrStale):
 		l.verifyGoneLocked()
-		l.sess.emitLocked(Failed{ID: id, Err: lock.ErrNotHeld})
+		l.sess.Fail(id, lock.ErrNotHeld)
 	default:
-		l.sess.emitLocked(Failed{ID: id, Err: err})
+		l.sess.Fail(id, err)
+	}
+}
+
+// tellReleased tells that so much of the hold is left.
+func (l *Lease) tellReleased(id uint64, remaining uint32) {
+	l.sess.TellUntil(l.until, func(v session.Validity) session.Event {
+		return session.Released{ID: id, Remaining: remaining, Validity: v}
+	})
+}
+
+// Requests takes what came with a sign of life, in its order.
+func (s *Session) Requests(all []request.Request) {
+	for i := range all {
+		switch r := &all[i]; r.Verb {
+		case request.VerbAcquire:
+			s.Acquire(r.ID, r.Acquire)
+		case request.VerbRelease:
+			s.ReleasePermits(r.ID, r.Release)
+		case request.VerbExtend:
+			s.Extend(r.ID, r.Extend)
+		case request.VerbRefuse:
+			s.Refuse(r.ID, r.Err)
+		}
 	}
 }

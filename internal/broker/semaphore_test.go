@@ -1,46 +1,17 @@
 package broker_test
 
 import (
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // permits is a request for permits of a semaphore.
-func permits(n, limit uint32) broker.AcquireRequest {
-	return broker.AcquireRequest{Name: "pool", Kind: lock.Semaphore, Permits: n, Limit: limit}
-}
-
-func TestPermitsUpToTheLimit(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := w.alive(), w.replica().alive()
-		g := a.takeAs(permits(2, 3))
-		b.takeAs(permits(1, 3))
-		b.busy(permits(1, 3))
-		b.queueAs(permits(2, 0))
-		if st := w.look("pool"); st.Limit != 3 || st.Holders != 3 {
-			t.Errorf("got %+v, want 3 of 3", st)
-		}
-		a.release(g.Hold)
-		one[broker.Granted](b)
-	})
-}
-
-func TestTheFirstLimitCounts(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		c.refused(permits(1, 0), lock.ErrLimitMismatch)
-		c.takeAs(permits(1, 3))
-		c.acquire(permits(1, 4))
-		f := one[broker.Failed](c)
-		if limit, ok := errors.AsType[*lock.LimitError](f.Err); !ok || limit.Limit != 3 {
-			t.Errorf("got %v, want a LimitError with 3", f.Err)
-		}
-		c.takeAs(permits(1, 0))
-	})
+func permits(n, limit uint32) request.Acquire {
+	return request.Acquire{Name: "pool", Kind: lock.Semaphore, Permits: n, Limit: limit}
 }
 
 func TestImpossiblePermitsAreRefused(t *testing.T) {
@@ -53,35 +24,8 @@ func TestImpossiblePermitsAreRefused(t *testing.T) {
 		named := permits(1, 3)
 		named.Holder = "h"
 		c.refused(named, lock.ErrInvalid)
-		c.refused(broker.AcquireRequest{Name: "x", Kind: lock.Exclusive, Permits: 2}, lock.ErrInvalid)
-		c.refused(broker.AcquireRequest{Name: "x", Kind: lock.Read, Limit: 2}, lock.ErrInvalid)
-	})
-}
-
-func TestLostPermitsReturnByThemselves(t *testing.T) {
-	inWorld(t, func(w *world) {
-		dead, b := w.open(), w.replica().alive()
-		dead.takeAs(permits(2, 2))
-		b.queueAs(permits(2, 2))
-		b.grantedWithin(31 * time.Second)
-	})
-}
-
-func TestPermitsOfOneRequestAreOneHold(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		g := c.takeAs(permits(3, 5))
-		h := c.takeAs(permits(2, 5))
-		c.release(g.Hold)
-		if st := w.look("pool"); st.Holders != 2 {
-			t.Errorf("%d permits are out, want 2", st.Holders)
-		}
-		c.Release(c.id(), g.Hold)
-		c.failed(lock.ErrNotHeld)
-		if infos := w.b.Leases("", "", 10); len(infos) != 1 || infos[0].Permits != 2 {
-			t.Errorf("got %+v, want one lease of 2 permits", infos)
-		}
-		c.release(h.Hold)
+		c.refused(request.Acquire{Name: "x", Kind: lock.Exclusive, Permits: 2}, lock.ErrInvalid)
+		c.refused(request.Acquire{Name: "x", Kind: lock.Read, Limit: 2}, lock.ErrInvalid)
 	})
 }
 
@@ -95,10 +39,10 @@ func TestWaitersForPermitsAreServedInTheirOrder(t *testing.T) {
 		a.release(one1.Hold)
 		big.none()
 		a.release(one2.Hold)
-		g := one[broker.Granted](big)
+		g := one[session.Granted](big)
 		small.none()
 		big.release(g.Hold)
-		one[broker.Granted](small)
+		one[session.Granted](small)
 	})
 }
 
@@ -125,7 +69,7 @@ func TestManyHoldersOfPermitsAreListedAndLost(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 		for _, c := range clients {
-			if lost := one[broker.Lost](c); lost.Reason != lock.LostForced {
+			if lost := one[session.Lost](c); lost.Reason != lock.LostForced {
 				t.Errorf("got %v, want forced", lost.Reason)
 			}
 		}
@@ -143,12 +87,35 @@ func TestNextWaiterIsTriedAtOnceWhenTheOneThatWantsMoreLeaves(t *testing.T) {
 		time.Sleep(time.Second)
 		big.Cancel(big.id(), id)
 		big.events()
-		small.release(one[broker.Granted](small).Hold)
+		small.release(one[session.Granted](small).Hold)
 		id, _ = big.queueAs(permits(2, 3))
 		time.Sleep(time.Second)
 		big.Cancel(big.id(), id)
 		req := permits(1, 3)
 		req.Wait = new(time.Duration)
 		try.takeAs(req) // at the same instant
+	})
+}
+
+func TestWaitersForSeveralPermitsAreServedInTurn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b, c := w.alive(), w.alive(), w.replica().alive()
+		g := a.takeAs(permits(3, 3))
+		b.queueAs(permits(2, 3))
+		c.queueAs(permits(2, 3))
+		a.release(g.Hold)
+		next, last := b, c
+		events := next.events()
+		if len(events) == 0 { // replicas compete
+			next, last = c, b
+			events = next.events()
+		}
+		h, ok := events[0].(session.Granted)
+		if !ok {
+			t.Fatalf("got %#v, want a grant", events)
+		}
+		last.none()
+		next.release(h.Hold)
+		one[session.Granted](last)
 	})
 }

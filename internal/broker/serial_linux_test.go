@@ -7,21 +7,17 @@ import (
 	"github.com/lockd-io/lockd/internal/benchtest"
 )
 
-// BenchmarkSerial tells what a pair does under a mutex that all names and sessions share: held-ns/pair, and what part of the time
-// it is held, each the median of short turns. No more pairs than one in that time can be done, with however many processors. The work has one of two processors;
-// the other one looks at the mutex.
+// BenchmarkSerial tells what a pair does under a mutex that many pairs share: held-ns/pair, and what part of the time it is
+// held, each the median of short turns. No more pairs than one in that time can be done, with however many processors. All pairs are of
+// one session. The work has one of two processors; the other one looks at the mutex.
 func BenchmarkSerial(b *testing.B) {
-	broker := newHot(b)
-	var sessions []*hotSession
-	for range 4 {
-		sessions = append(sessions, openHot(b, broker))
-	}
-	for name, mu := range broker.Shared() {
+	session := openHot(b, newHot(b))
+	for name, mu := range session.Shared() {
 		b.Run(name, func(b *testing.B) {
 			var turns, parts []float64
 			for b.Loop() {
 				held := benchtest.Hold(mu)
-				_, pairs := hotTurn(2, sessions)
+				_, pairs := hotTurn(2, []*hotSession{session})
 				took, part := held.Stop()
 				turns, parts = append(turns, float64(took)/float64(pairs)), append(parts, part)
 			}

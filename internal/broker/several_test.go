@@ -5,63 +5,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // allOf is a request for several names.
-func allOf(k lock.Kind, names ...string) broker.AcquireRequest {
+func allOf(k lock.Kind, names ...string) request.Acquire {
 	req := of(names[0], k)
 	for _, n := range names[1:] {
 		o := of(n, k)
-		req.More = append(req.More, broker.Item{Name: n, Kind: k, Permits: o.Permits, Limit: o.Limit})
+		req.More = append(req.More, request.Item{Name: n, Kind: k, Permits: o.Permits, Limit: o.Limit})
 	}
 	return req
-}
-
-func TestAllOrNone(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := w.alive(), w.replica().alive()
-		held := a.take("b")
-		try := allOf(lock.Exclusive, "a", "b", "c")
-		try.Wait = new(time.Duration)
-		for _, c := range []*client{a, b} { // where it is held, and elsewhere
-			c.acquire(try)
-			if n := c.notGranted(lock.ErrHeld); n.Name != "b" {
-				t.Errorf("got %+v, want b in the way", n)
-			}
-		}
-		w.free("a")
-		w.free("c")
-		b.queueAs(allOf(lock.Exclusive, "a", "b", "c"))
-		time.Sleep(time.Minute)
-		a.none()
-		w.free("a") // who waits holds nothing
-		a.release(held.Hold)
-		g := one[broker.Granted](b)
-		if len(g.More) != 2 || g.Hold.Name != "a" || g.More[0].Name != "b" || g.More[1].Name != "c" {
-			t.Fatalf("got %+v, want a, b and c", g)
-		}
-		for _, h := range append(g.More, g.Hold) {
-			if st := w.look(h.Name); !st.Held || st.Fence != h.Fence {
-				t.Errorf("got %+v, want %q held with fence %d", st, h.Name, h.Fence)
-			}
-		}
-		time.Sleep(2 * time.Minute)
-		b.none() // all are renewed
-		b.release(g.More[0])
-		b.release(g.Hold)
-		b.release(g.More[1])
-		for _, n := range []string{"a", "b", "c"} {
-			w.free(n)
-		}
-	})
 }
 
 func TestSeveralOfMixedKinds(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.alive(), w.replica().alive()
-		mixed := broker.AcquireRequest{Name: "x", Kind: lock.Exclusive, More: []broker.Item{
+		mixed := request.Acquire{Name: "x", Kind: lock.Exclusive, More: []request.Item{
 			{Name: "doc", Kind: lock.Read}, {Name: "f", Kind: lock.Fair}, {Name: "pool", Kind: lock.Semaphore, Limit: 2},
 		}}
 		ga, gdoc := a.takeAs(mixed), b.takeKind("doc", lock.Read)
@@ -69,7 +31,7 @@ func TestSeveralOfMixedKinds(t *testing.T) {
 		b.busy(of("doc", lock.Write))
 		b.busy(of("f", lock.Fair))
 		gp := b.takeKind("pool", lock.Semaphore)
-		b.busy(broker.AcquireRequest{Name: "pool", Kind: lock.Semaphore})
+		b.busy(request.Acquire{Name: "pool", Kind: lock.Semaphore})
 		b.release(gdoc.Hold)
 		b.release(gp.Hold)
 		for _, h := range append(ga.More, ga.Hold) {
@@ -109,29 +71,15 @@ func TestSeveralInAnyOrderNeverBlockEachOther(t *testing.T) {
 	})
 }
 
-func (c *client) awaitGrant() broker.Granted {
+func (c *client) awaitGrant() session.Granted {
 	for {
 		<-c.Outbox().Wake()
 		for _, e := range c.Outbox().Take() {
-			if g, ok := e.(broker.Granted); ok {
+			if g, ok := e.(session.Granted); ok {
 				return g
 			}
 		}
 	}
-}
-
-func TestOneOfSeveralCanBeLost(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		g := c.takeAs(allOf(lock.Exclusive, "a", "b"))
-		if _, err := w.b.ForceRelease(t.Context(), "b", lock.Exclusive); err != nil {
-			t.Fatal(err)
-		}
-		if lost := one[broker.Lost](c); lost.Hold.Name != "b" {
-			t.Errorf("got %+v, want b lost", lost)
-		}
-		c.release(g.Hold)
-	})
 }
 
 func TestOneOfTenRacersForSeveralWins(t *testing.T) {
@@ -165,9 +113,9 @@ func TestSeveralThatCannotBeAreRefused(t *testing.T) {
 		c.refused(allOf(lock.Exclusive, "a", ""), lock.ErrInvalid)
 		many := allOf(lock.Exclusive, "a")
 		for i := range 64 {
-			many.More = append(many.More, broker.Item{Name: name(i), Kind: lock.Exclusive})
+			many.More = append(many.More, request.Item{Name: name(i), Kind: lock.Exclusive})
 		}
-		c.refused(many, broker.ErrQuota)
+		c.refused(many, session.ErrQuota)
 		own := holder("b", lock.Exclusive)
 		c.takeAs(own)
 		req := allOf(lock.Exclusive, "a", "b")
@@ -193,7 +141,7 @@ func TestSeveralThatWaitAreRefusedWhenTheirHolderGotOneOfThem(t *testing.T) {
 		other.release(g.Hold)
 		var granted, refused bool
 		for _, e := range c.events() {
-			f, failed := e.(broker.Failed)
+			f, failed := e.(session.Failed)
 			granted, refused = granted || isGranted(e), refused || failed && isError(f.Err, lock.ErrInvalid)
 		}
 		if !granted || !refused {
@@ -226,7 +174,7 @@ func TestSeveralGrantedToAClientThatLeftAreGivenBack(t *testing.T) {
 		})
 		c.acquire(allOf(lock.Exclusive, "a", "b"))
 		c.none()
-		c.End(broker.ErrSilent)
+		c.End(session.ErrSilent)
 		time.Sleep(2 * time.Second)
 		w.free("a")
 		w.free("b")
@@ -239,7 +187,7 @@ func slowly[T any](next func() (T, error)) (T, error) {
 }
 
 // asHolder makes a request that of a named holder.
-func asHolder(req broker.AcquireRequest) broker.AcquireRequest {
+func asHolder(req request.Acquire) request.Acquire {
 	req.Holder = "h"
 	return req
 }
@@ -265,7 +213,7 @@ func TestHolderThatGotSeveralMeanwhileHoldsOneOfThemOnceMore(t *testing.T) {
 		c.none()
 		c.takeAs(asHolder(allOf(lock.Exclusive, "a", "b")))
 		time.Sleep(2 * time.Second)
-		if g := one[broker.Granted](c); g.Count != 2 {
+		if g := one[session.Granted](c); g.Count != 2 {
 			t.Errorf("got %+v, want a second hold", g)
 		}
 	})
@@ -279,7 +227,7 @@ func TestHolderWithTwoReadsAtOnceHasOneHold(t *testing.T) {
 		c.none()
 		g := c.takeAs(asHolder(allOf(lock.Read, "a", "doc")))
 		time.Sleep(2 * time.Second)
-		if g := one[broker.Granted](c); g.Count != 2 {
+		if g := one[session.Granted](c); g.Count != 2 {
 			t.Errorf("got %+v, want a second hold", g)
 		}
 		if st := w.look("doc"); st.Holders != 1 {
@@ -301,7 +249,7 @@ func TestSeveralCountAsManyLocksWhileTheyWait(t *testing.T) {
 		for i := range 3 {
 			c.queueAs(allOf(lock.Read, "key", name(2*i), name(2*i+1)))
 		}
-		c.refused(allOf(lock.Read, "key", "x"), broker.ErrQuota)
+		c.refused(allOf(lock.Read, "key", "x"), session.ErrQuota)
 		c.Cancel(c.id(), 1)
 		c.events()
 		c.queueAs(allOf(lock.Read, "key", "x", "y", "z"))
@@ -315,7 +263,7 @@ func TestHandOverIsNotTriedForAtTheSameTime(t *testing.T) {
 		short := of("job", lock.Exclusive)
 		short.Lease = new(2 * time.Second)
 		g := a.takeAs(short)
-		b.queueAs(broker.AcquireRequest{Name: "job", Lease: new(time.Hour)})
+		b.queueAs(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		w.store.onRelease(func(r lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
 			if r.Next != nil {
 				time.Sleep(10 * time.Second)
@@ -328,7 +276,7 @@ func TestHandOverIsNotTriedForAtTheSameTime(t *testing.T) {
 		several := m.takeAs(allOf(lock.Exclusive, "x", "job"))
 		m.release(several.More[0])
 		time.Sleep(20 * time.Second)
-		got := one[broker.Granted](b)
+		got := one[session.Granted](b)
 		if st := w.look("job"); !st.Held || st.Fence != got.Hold.Fence {
 			t.Errorf("got %+v, want it held with fence %d", st, got.Hold.Fence)
 		}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -20,14 +21,15 @@ type sleeper struct {
 
 // sleep returns when the name may be free: after pause, when its release is heard, when listening begins or was
 // interrupted, or when nobody waits any more.
-func (s *sleeper) sleep(k lock.Kind, next []lock.Owner, pause time.Duration) {
-	s.attend(next)
-	if s.stop == nil || s.kind != k {
+func (s *sleeper) sleep(t arbiter.Turn[waiter]) {
+	s.attend(t.Next)
+	if s.stop == nil || s.kind != t.Kind {
 		s.close()
-		s.listen(k)
+		s.listen(t.Kind)
 	}
-	if !s.live.Load() && pause > blindPollInterval {
-		pause = blindPollInterval
+	pause := t.Pause
+	if !s.live.Load() && pause > arbiter.BlindPause {
+		pause = arbiter.BlindPause
 		s.b.tryWithin(s.q, pause)
 	}
 	s.rest(pause)
@@ -36,7 +38,7 @@ func (s *sleeper) sleep(k lock.Kind, next []lock.Owner, pause time.Duration) {
 func (s *sleeper) listen(k lock.Kind) {
 	live := new(atomic.Bool)
 	s.kind, s.live = k, live
-	s.stop = s.b.store.Listen(s.q.name, k, func(n lock.Notice) {
+	s.stop = s.b.store.Listen(s.q.Name(), k, func(n lock.Notice) {
 		if n.What == lock.NoticeListening || n.What == lock.NoticeDeaf {
 			live.Store(n.What == lock.NoticeListening)
 		}
@@ -59,26 +61,16 @@ func (s *sleeper) attend(next []lock.Owner) {
 		if s.own == nil {
 			s.own = make(map[lock.Owner]func())
 		}
-		s.own[o] = s.b.store.ListenTurn(s.q.name, o, func(n lock.Notice) { s.b.heardTurn(s.q, o, n) })
+		s.own[o] = s.b.store.ListenTurn(s.q.Name(), o, func(n lock.Notice) { s.b.heardTurn(s.q, o, n) })
 	}
 }
 
-// heardTurn has a queue try again if one of its waiters may be meant. What was told before it could be heard was told to
-// the one that was the next one.
+// heardTurn tells a queue what was told one of its waiters.
 func (b *Broker) heardTurn(q *queue, o lock.Owner, n lock.Notice) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch n.What {
-	case lock.NoticeListening:
-		if w := q.headLocked(); w != nil && w.claim.Owner == o {
-			q.wakeLocked()
-		}
-	case lock.NoticeReleased:
-		if q.meantLocked(n) {
-			q.wakeLocked()
-		}
-	default: // the driver's own listening tells of interruptions
-	}
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.HeardTurn(o, n)
+	q.signalLocked()
 }
 
 // rest is sleep without listening.
@@ -106,43 +98,19 @@ func (s *sleeper) end() {
 	s.close()
 }
 
-// heard has a queue try again if a notice concerns it.
+// heard tells a queue of a notice of its name.
 func (b *Broker) heard(q *queue, n lock.Notice) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !q.meantLocked(n) {
-		return
-	}
-	within := n.After + time.Millisecond
-	switch n.What {
-	case lock.NoticeTurn:
-	case lock.NoticeDeaf:
-		within = blindPollInterval
-	default:
-		q.wakeLocked()
-		return
-	}
-	switch now := time.Now(); {
-	case !q.tryAt.After(now): // an attempt may be under way, and its refusal older than this notice: another one follows
-		q.wakeLocked()
-	case now.Add(within).Before(q.tryAt):
-		q.tryAt = now.Add(within)
-		q.signal()
-	}
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.Heard(n, time.Now())
+	q.signalLocked()
 }
 
 // tryWithin bounds the time to the next attempt.
 func (b *Broker) tryWithin(q *queue, d time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if at := time.Now().Add(d); at.Before(q.tryAt) {
-		q.tryAt = at
-	}
-}
-
-// backoff is the pause after the n-th failure in a row.
-func backoff(n int) time.Duration {
-	return min(retryPause<<min(n-1, 10), maxRetryPause)
+	q.shard.mu.Lock()
+	defer q.shard.mu.Unlock()
+	q.TryWithin(d, time.Now())
 }
 
 // pause sleeps, but not longer than the broker lives.

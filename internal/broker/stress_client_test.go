@@ -10,6 +10,8 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // actor is a client with one session of a storm. It believes what it is told.
@@ -23,20 +25,20 @@ type actor struct {
 
 	mu       sync.Mutex // guards the fields below
 	lastID   uint64
-	requests map[uint64]*request
-	mine     map[broker.Hold]*mine
-	had      map[broker.Hold]bool // ever
+	requests map[uint64]*asked
+	mine     map[session.Hold]*mine
+	had      map[session.Hold]bool // ever
 	left     bool
 }
 
-type request struct {
+type asked struct {
 	asked   string
 	permits map[string]uint32 // of the semaphores asked for
 	auto    bool              // asks for a lease that is renewed
-	hold    broker.Hold       // to release or extend
+	hold    session.Hold      // to release or extend
 	release bool
 	inner   bool // gives back one of several reads, each of which has a lease of its own
-	extend  *broker.ExtendRequest
+	extend  *request.Extend
 	answers int
 }
 
@@ -54,7 +56,7 @@ type mine struct {
 // beClient opens one session after the other.
 func (s *storm) beClient(i int, rng *mrand.Rand) {
 	for n := 0; !s.isOver(); n++ {
-		req := broker.OpenRequest{ReleaseOnEnd: rng.IntN(2) == 0, TTL: time.Second + time.Duration(rng.Int64N(int64(longestLease-time.Second)))}
+		req := broker.OpenRequest{ReleaseOnEnd: rng.IntN(2) == 0, TTL: time.Second + s.upTo(rng, longestLease-time.Second)}
 		sess, err := s.replicas[rng.IntN(2)].Open(req)
 		if err != nil {
 			time.Sleep(100 * time.Millisecond)
@@ -63,13 +65,25 @@ func (s *storm) beClient(i int, rng *mrand.Rand) {
 		s.asked.Store(sess, true)
 		a := &actor{
 			Session: sess, s: s, who: fmt.Sprintf("client %d.%d", i, n), rng: rng, release: req.ReleaseOnEnd,
-			requests: make(map[uint64]*request), mine: make(map[broker.Hold]*mine),
-			had: make(map[broker.Hold]bool),
+			requests: make(map[uint64]*asked), mine: make(map[session.Hold]*mine),
+			had: make(map[session.Hold]bool),
 		}
 		a.reader.Go(a.read)
 		a.live()
 		a.reader.Wait()
 	}
+}
+
+// after is time.After, without a timer where none is needed. In a bubble a timer that is due when it is set runs at
+// once, on the thread that sets it. Go 1.26 has one context of the race detector for all timers of a bubble: where two
+// threads use it together, the race detector crashes.
+func after(d time.Duration) <-chan time.Time {
+	if d > 0 {
+		return time.After(d)
+	}
+	now := make(chan time.Time)
+	close(now)
+	return now
 }
 
 // live does something until the session ends or the storm is over.
@@ -78,7 +92,7 @@ func (a *actor) live() {
 		select {
 		case <-a.Done():
 			return
-		case <-time.After(time.Duration(a.rng.Int64N(int64(150 * time.Millisecond)))):
+		case <-after(a.s.upTo(a.rng, 150*time.Millisecond)):
 		}
 		a.Hear()
 		switch n := a.rng.IntN(200); {
@@ -89,15 +103,15 @@ func (a *actor) live() {
 		case n < 145:
 			a.extend(a.any())
 		case n < 160:
-			a.Cancel(a.newRequest(request{}), uint64(a.rng.IntN(int(a.lastID)+1)))
+			a.Cancel(a.newRequest(asked{}), uint64(a.rng.IntN(int(a.lastID)+1)))
 		case n < 180:
 			a.Heartbeat(0, a.lastID)
 		case n < 184:
-			a.Watch(a.newRequest(request{}), name(a.rng.IntN(stressNames)))
+			a.Watch(a.newRequest(asked{}), name(a.rng.IntN(stressNames)))
 		case n < 187:
-			a.Unwatch(a.newRequest(request{}), name(a.rng.IntN(stressNames)))
+			a.Unwatch(a.newRequest(asked{}), name(a.rng.IntN(stressNames)))
 		case n < 189:
-			time.Sleep(time.Duration(a.rng.Int64N(int64(a.TTL() * 3 / 2)))) // silence
+			time.Sleep(a.s.upTo(a.rng, a.TTL()*3/2)) // silence
 		case n < 190:
 			a.flood()
 		case n < 192:
@@ -142,7 +156,7 @@ func (a *actor) open() (open []string) {
 	return open
 }
 
-func (a *actor) newRequest(r request) uint64 {
+func (a *actor) newRequest(r asked) uint64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lastID++
@@ -162,7 +176,7 @@ func (a *actor) burst() {
 
 func (a *actor) askFor(i int) {
 	item := stressItem(i, a.rng)
-	req := broker.AcquireRequest{
+	req := request.Acquire{
 		Name: item.Name, Kind: item.Kind, Permits: item.Permits, Limit: item.Limit,
 		Holder: []string{"", "", "a", "b"}[a.rng.IntN(4)],
 	}
@@ -178,17 +192,17 @@ func (a *actor) askFor(i int) {
 	case 0:
 		req.Wait = new(time.Duration(0))
 	case 1:
-		req.Wait = new(time.Duration(a.rng.Int64N(int64(3 * time.Second))))
+		req.Wait = new(a.s.upTo(a.rng, 3*time.Second))
 	}
 	if a.rng.IntN(2) == 0 {
 		req.Lease = new(a.s.lease(a.rng))
 	}
-	r := request{permits: permits, auto: req.Lease == nil, asked: fmt.Sprintf("%+v", req)}
+	r := asked{permits: permits, auto: req.Lease == nil, asked: fmt.Sprintf("%+v", req)}
 	a.Acquire(a.newRequest(r), req)
 }
 
 // any is one of the holds, if there are some.
-func (a *actor) any() *broker.Hold {
+func (a *actor) any() *session.Hold {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for h, m := range a.mine {
@@ -200,11 +214,11 @@ func (a *actor) any() *broker.Hold {
 }
 
 // giveBack releases a hold once. If that was the last time it is not trusted from now on.
-func (a *actor) giveBack(h *broker.Hold) {
+func (a *actor) giveBack(h *session.Hold) {
 	if h == nil {
 		return
 	}
-	r := request{hold: *h, release: true}
+	r := asked{hold: *h, release: true}
 	a.mu.Lock()
 	if m := a.mine[*h]; m != nil {
 		if m.leaving++; m.leaving >= m.count {
@@ -221,11 +235,11 @@ func (a *actor) giveBack(h *broker.Hold) {
 	a.Release(a.newRequest(r), *h)
 }
 
-func (a *actor) extend(h *broker.Hold) {
+func (a *actor) extend(h *session.Hold) {
 	if h == nil {
 		return
 	}
-	e := broker.ExtendRequest{Hold: *h, Lease: new(a.s.lease(a.rng)), MayShorten: a.rng.IntN(2) == 0}
+	e := request.Extend{Hold: *h, Lease: new(a.s.lease(a.rng)), MayShorten: a.rng.IntN(2) == 0}
 	if a.rng.IntN(4) == 0 {
 		e.Lease = nil
 	}
@@ -239,11 +253,11 @@ func (a *actor) extend(h *broker.Hold) {
 		a.s.o.shortened(m.told, time.Now().Add(end))
 	}
 	a.mu.Unlock()
-	a.Extend(a.newRequest(request{hold: *h, extend: &e}), e)
+	a.Extend(a.newRequest(asked{hold: *h, extend: &e}), e)
 }
 
 // extended takes note of the answer to an extend.
-func (a *actor) extended(r *request, e broker.Extended) {
+func (a *actor) extended(r *asked, e session.Extended) {
 	m := a.mine[r.hold]
 	if m == nil || r.extend == nil {
 		return
@@ -259,7 +273,7 @@ func (a *actor) extended(r *request, e broker.Extended) {
 }
 
 // decided says that a request that might have shortened a lease did, or did not.
-func (a *actor) decided(r *request) {
+func (a *actor) decided(r *asked) {
 	if m := a.mine[r.hold]; m != nil && (r.inner || r.extend != nil && r.extend.MayShorten) {
 		m.shorter--
 	}
@@ -271,7 +285,7 @@ func (a *actor) flood() {
 	defer a.mu.Unlock()
 	for range 2000 {
 		a.lastID++
-		a.requests[a.lastID] = &request{}
+		a.requests[a.lastID] = &asked{}
 		a.Cancel(a.lastID, 0)
 	}
 }
@@ -279,7 +293,7 @@ func (a *actor) flood() {
 // leave ends the session. Until a hold's validity ends the client may still be at work, unless it said otherwise.
 func (a *actor) leave(politely bool) {
 	if politely || a.release {
-		a.endAll(func(broker.Hold) time.Time { return time.Now() })
+		a.endAll(func(session.Hold) time.Time { return time.Now() })
 	}
 	if politely {
 		a.Goodbye()
@@ -288,7 +302,7 @@ func (a *actor) leave(politely bool) {
 	}
 }
 
-func (a *actor) endAll(at func(broker.Hold) time.Time) {
+func (a *actor) endAll(at func(session.Hold) time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.left = true
@@ -318,35 +332,38 @@ func (a *actor) hear() {
 	defer a.mu.Unlock()
 	for _, e := range a.Outbox().Take() {
 		switch e := e.(type) {
-		case broker.Granted:
+		case session.Granted:
 			r := a.answered(e.ID)
+			if r.permits != nil && len(r.permits) != 1+len(e.More) {
+				a.s.o.complain("%s: %s is granted %+v", a.who, r.asked, e)
+			}
 			a.granted(r, e, e.Hold)
 			for _, h := range e.More {
 				a.granted(r, e, h)
 			}
-		case broker.NotGranted:
+		case session.NotGranted:
 			a.answered(e.ID)
-		case broker.Extended:
+		case session.Extended:
 			r := a.answered(e.ID)
 			a.decided(r)
 			a.extended(r, e)
-		case broker.Released:
+		case session.Released:
 			r := a.answered(e.ID)
 			a.decided(r)
 			a.counted(r, e)
-		case broker.Done:
+		case session.Done:
 			a.answered(e.ID)
-		case broker.Failed:
+		case session.Failed:
 			r := a.answered(e.ID)
 			a.decided(r)
 			a.failed(r, e.Err)
-		case broker.HeartbeatAck:
+		case session.HeartbeatAck:
 			for _, m := range a.mine {
 				if m.auto && m.shorter == 0 && !m.released && !e.Until.IsZero() {
 					a.s.o.trusted(m.told, e.Until)
 				}
 			}
-		case broker.Lost:
+		case session.Lost:
 			if m := a.mine[e.Hold]; m != nil {
 				a.s.o.ended(m.told)
 				delete(a.mine, e.Hold)
@@ -358,11 +375,11 @@ func (a *actor) hear() {
 }
 
 // answered notes that a request was answered. Request 0 is none.
-func (a *actor) answered(id uint64) *request {
+func (a *actor) answered(id uint64) *asked {
 	r := a.requests[id]
 	if r == nil {
 		a.s.o.complain("%s: request %d is answered and was not made", a.who, id)
-		return &request{}
+		return &asked{}
 	}
 	if r.answers++; r.answers > 1 {
 		a.s.o.complain("%s: request %d is answered %d times", a.who, id, r.answers)
@@ -370,7 +387,7 @@ func (a *actor) answered(id uint64) *request {
 	return r
 }
 
-func (a *actor) granted(r *request, e broker.Granted, h broker.Hold) {
+func (a *actor) granted(r *asked, e session.Granted, h session.Hold) {
 	if m := a.mine[h]; m != nil {
 		if m.dead {
 			return
@@ -390,7 +407,7 @@ func (a *actor) granted(r *request, e broker.Granted, h broker.Hold) {
 }
 
 // counted notes that a hold was given back once. It goes on if the last time is still to come.
-func (a *actor) counted(r *request, e broker.Released) {
+func (a *actor) counted(r *asked, e session.Released) {
 	m, remaining := a.mine[r.hold], e.Remaining
 	if m == nil || m.dead {
 		return
@@ -419,7 +436,7 @@ func (a *actor) counted(r *request, e broker.Released) {
 }
 
 // failed notes a failure, of a release perhaps. The client does not trust a hold that it wanted to give back.
-func (a *actor) failed(r *request, err error) {
+func (a *actor) failed(r *asked, err error) {
 	m := a.mine[r.hold]
 	if m == nil || !r.release {
 		return

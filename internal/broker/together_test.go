@@ -8,8 +8,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // far makes each acquire take a round trip of a millisecond.
@@ -30,26 +31,26 @@ const (
 )
 
 // crowdRequests are the ways to ask for a shared lock, by many at once. Each has room for all.
-func crowdRequests() map[string]func(i int) broker.AcquireRequest {
-	pool := broker.AcquireRequest{Name: "pool", Kind: lock.Semaphore, Limit: crowd * perOne}
-	doc := broker.AcquireRequest{Name: "doc", Kind: lock.Read}
-	own := func(i int) broker.Item { return broker.Item{Name: name(i), Kind: lock.Exclusive} }
-	return map[string]func(i int) broker.AcquireRequest{
-		"permits": func(int) broker.AcquireRequest { return pool },
-		"readers": func(int) broker.AcquireRequest { return doc },
-		"both": func(int) broker.AcquireRequest {
+func crowdRequests() map[string]func(i int) request.Acquire {
+	pool := request.Acquire{Name: "pool", Kind: lock.Semaphore, Limit: crowd * perOne}
+	doc := request.Acquire{Name: "doc", Kind: lock.Read}
+	own := func(i int) request.Item { return request.Item{Name: name(i), Kind: lock.Exclusive} }
+	return map[string]func(i int) request.Acquire{
+		"permits": func(int) request.Acquire { return pool },
+		"readers": func(int) request.Acquire { return doc },
+		"both": func(int) request.Acquire {
 			req := pool
-			req.More = []broker.Item{{Name: "doc", Kind: lock.Read}}
+			req.More = []request.Item{{Name: "doc", Kind: lock.Read}}
 			return req
 		},
-		"permits and an own name": func(i int) broker.AcquireRequest {
+		"permits and an own name": func(i int) request.Acquire {
 			req := pool
-			req.More = []broker.Item{own(i)}
+			req.More = []request.Item{own(i)}
 			return req
 		},
-		"an own name and permits": func(i int) broker.AcquireRequest {
+		"an own name and permits": func(i int) request.Acquire {
 			o := own(i)
-			return broker.AcquireRequest{Name: o.Name, Kind: o.Kind, More: []broker.Item{
+			return request.Acquire{Name: o.Name, Kind: o.Kind, More: []request.Item{
 				{Name: "pool", Kind: lock.Semaphore, Limit: crowd * perOne},
 			}}
 		},
@@ -102,7 +103,7 @@ func TestManyUnaryCallsAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
 					granted, start := 0, time.Now()
 					for range crowd * perOne {
 						calls.Go(func() {
-							req := broker.OnceRequest{Name: "pool", Kind: k, Wait: &wait, Lease: time.Minute}
+							req := request.Once{Name: "pool", Kind: k, Wait: &wait, Lease: time.Minute}
 							if k == lock.Semaphore {
 								req.Limit = crowd * perOne
 							}
@@ -135,7 +136,7 @@ func TestOneOfManyTriesForAnExclusiveNameIsGranted(t *testing.T) {
 				for i := range clients {
 					clients[i] = w.open()
 					for range perOne {
-						clients[i].acquire(broker.AcquireRequest{Name: "one", Kind: k, Wait: new(time.Duration)})
+						clients[i].acquire(request.Acquire{Name: "one", Kind: k, Wait: new(time.Duration)})
 					}
 				}
 				time.Sleep(5 * time.Millisecond)
@@ -162,11 +163,11 @@ func TestATryIsNotRefusedForOneThatIsRefusedItself(t *testing.T) {
 		there.alive().takeKind("doc", lock.Read)
 		writer, reader := w.alive(), w.alive()
 		w.far()
-		writer.acquire(broker.AcquireRequest{Name: "doc", Kind: lock.Write, Wait: new(time.Duration)})
-		reader.acquire(broker.AcquireRequest{Name: "doc", Kind: lock.Read, Wait: new(time.Duration)})
+		writer.acquire(request.Acquire{Name: "doc", Kind: lock.Write, Wait: new(time.Duration)})
+		reader.acquire(request.Acquire{Name: "doc", Kind: lock.Read, Wait: new(time.Duration)})
 		time.Sleep(2 * time.Millisecond)
 		writer.notGranted(lock.ErrHeld)
-		one[broker.Granted](reader)
+		one[session.Granted](reader)
 	})
 }
 
@@ -177,7 +178,7 @@ func TestReadersThatWaitedAreLetInSideBySide(t *testing.T) {
 		g := writer.takeKind("doc", lock.Write)
 		const n = 1000
 		for range n {
-			readers.acquire(broker.AcquireRequest{Name: "doc", Kind: lock.Read})
+			readers.acquire(request.Acquire{Name: "doc", Kind: lock.Read})
 		}
 		readers.events()
 		w.far()
@@ -196,19 +197,19 @@ func TestNobodyPassesByOneThatWasRefused(t *testing.T) {
 		t.Run(k.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				w.far()
-				small := broker.AcquireRequest{Name: "pool", Kind: k}
-				big := broker.AcquireRequest{Name: "pool", Kind: lock.Write}
+				small := request.Acquire{Name: "pool", Kind: k}
+				big := request.Acquire{Name: "pool", Kind: lock.Write}
 				if k == lock.Semaphore {
-					small.Limit, big = 10, broker.AcquireRequest{Name: "pool", Kind: k, Limit: 10, Permits: 10}
+					small.Limit, big = 10, request.Acquire{Name: "pool", Kind: k, Limit: 10, Permits: 10}
 				}
 				c, waits := w.alive(), w.alive()
-				var held []broker.Hold
+				var held []session.Hold
 				overtook := 0
 				step := func(asked bool) {
 					time.Sleep(time.Millisecond)
 					synctest.Wait()
 					for _, e := range c.Outbox().Take() {
-						if g, ok := e.(broker.Granted); ok {
+						if g, ok := e.(session.Granted); ok {
 							held = append(held, g.Hold)
 							if asked {
 								overtook++

@@ -7,31 +7,29 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Client is what the session's client says of itself.
-func (s *Session) Client() Client { return s.client }
-
-// traceLocked logs at debug what a session is told. Debug lines are written with Broker.mu held: they are for looking
+// trace logs at debug what a session is told. Debug lines are written with a mutex held: they are for looking
 // at few clients. With debug off this costs a comparison.
-func (s *Session) traceLocked(e Event) {
+func (s *Session) trace(e session.Event) {
 	if !s.b.log.Core().Enabled(zapcore.DebugLevel) {
 		return
 	}
 	switch e := e.(type) {
-	case Granted:
-		for _, h := range append([]Hold{e.Hold}, e.More...) {
-			s.debug("granted", e.ID, h.fields()...)
+	case session.Granted:
+		for _, h := range append([]session.Hold{e.Hold}, e.More...) {
+			s.debug("granted", e.ID, fieldsOf(h)...)
 		}
-	case NotGranted:
+	case session.NotGranted:
 		s.debug("not granted", e.ID, zap.NamedError(observe.KeyCause, e.Cause))
-	case Queued:
+	case session.Queued:
 		s.debug("queued", e.ID, zap.Int(observe.KeyPosition, e.Position))
-	case Failed:
+	case session.Failed:
 		s.debug("failed", e.ID, zap.NamedError(observe.KeyCause, e.Err))
-	case Lost:
-		s.debug("lost", 0, append(e.Hold.fields(), zap.Stringer(observe.KeyReason, e.Reason))...)
-	case Released: // was logged with its hold
+	case session.Lost:
+		s.debug("lost", 0, append(fieldsOf(e.Hold), zap.Stringer(observe.KeyReason, e.Reason))...)
+	case session.Released: // was logged with its hold
 	default:
 		s.debug("told", 0, zap.String(observe.KeyAnswer, fmt.Sprintf("%T", e)))
 	}
@@ -39,14 +37,14 @@ func (s *Session) traceLocked(e Event) {
 
 // debug logs something of a session, and of a request of it unless id is 0.
 func (s *Session) debug(what string, id uint64, more ...zap.Field) {
-	fields := []zap.Field{zap.String(observe.KeySession, s.id), zap.String(observe.KeyClient, s.client.Name)}
+	fields := []zap.Field{zap.String(observe.KeySession, s.ID()), zap.String(observe.KeyClient, s.Client().Name)}
 	if id != 0 {
 		fields = append(fields, zap.Uint64(observe.KeyRequestID, id))
 	}
 	s.b.log.Debug(what, append(fields, more...)...)
 }
 
-func (h Hold) fields() []zap.Field {
+func fieldsOf(h session.Hold) []zap.Field {
 	return []zap.Field{
 		zap.String(observe.KeyName, h.Name), zap.Stringer(observe.KeyKind, h.Kind), zap.String(observe.KeyHolder, h.Holder),
 		zap.Uint64(observe.KeyFence, uint64(h.Fence)),
@@ -56,6 +54,6 @@ func (h Hold) fields() []zap.Field {
 // traceReleased logs at debug that a hold was given back, by a request unless id is 0.
 func (l *Lease) traceReleased(id uint64) {
 	if l.b.log.Core().Enabled(zapcore.DebugLevel) {
-		l.sess.debug("released", id, l.hold().fields()...)
+		l.sess.debug("released", id, fieldsOf(l.hold())...)
 	}
 }

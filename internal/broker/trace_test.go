@@ -15,6 +15,8 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -38,7 +40,7 @@ func logging(tb testing.TB, log *zap.Logger) *logged {
 	return l
 }
 
-func (l *logged) openAs(c broker.Client) *broker.Session {
+func (l *logged) openAs(c session.Client) *broker.Session {
 	l.tb.Helper()
 	s, err := l.b.Open(broker.OpenRequest{Client: c})
 	if err != nil {
@@ -49,8 +51,8 @@ func (l *logged) openAs(c broker.Client) *broker.Session {
 
 // BenchmarkPair is what a lock and an unlock cost here, with nothing logged.
 func BenchmarkPair(b *testing.B) {
-	s := logging(b, zap.NewNop()).openAs(broker.Client{})
-	next := func() broker.Event {
+	s := logging(b, zap.NewNop()).openAs(session.Client{})
+	next := func() session.Event {
 		for {
 			<-s.Outbox().Wake()
 			if events := s.Outbox().Take(); len(events) > 0 {
@@ -61,13 +63,13 @@ func BenchmarkPair(b *testing.B) {
 	var id uint64
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Acquire(id+1, broker.AcquireRequest{Name: "job", Kind: lock.Exclusive})
-		g, ok := next().(broker.Granted)
+		s.Acquire(id+1, request.Acquire{Name: "job", Kind: lock.Exclusive})
+		g, ok := next().(session.Granted)
 		if !ok {
 			b.Fatal("not granted")
 		}
 		s.Release(id+2, g.Hold)
-		if _, ok := next().(broker.Released); !ok {
+		if _, ok := next().(session.Released); !ok {
 			b.Fatal("not released")
 		}
 		id += 2
@@ -102,20 +104,20 @@ func has(t *testing.T, got, want map[string]any) {
 func TestDebugLogTellsEachGrantReleaseAndLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lines := observed(t, zap.DebugLevel)
-		s := l.openAs(broker.Client{Name: "worker", Peer: "10.0.0.1:5"})
-		s.Acquire(1, broker.AcquireRequest{Name: "job", Kind: lock.Fair, Holder: "h"})
+		s := l.openAs(session.Client{Name: "worker", Peer: "10.0.0.1:5"})
+		s.Acquire(1, request.Acquire{Name: "job", Kind: lock.Fair, Holder: "h"})
 		synctest.Wait()
-		fence := uint64(s.Outbox().Take()[0].(broker.Granted).Hold.Fence)
+		fence := uint64(s.Outbox().Take()[0].(session.Granted).Hold.Fence)
 		about := map[string]any{
 			"name": "job", "kind": "fair", "holder": "h", "session": s.ID(), "client": "worker", "fence": fence, "request_id": uint64(1),
 		}
 		has(t, line(t, lines, "granted"), about)
-		s.Release(2, broker.Hold{Name: "job", Kind: lock.Fair, Holder: "h"})
+		s.Release(2, session.Hold{Name: "job", Kind: lock.Fair, Holder: "h"})
 		synctest.Wait()
 		about["request_id"] = uint64(2)
 		has(t, line(t, lines, "released"), about)
 
-		s.Acquire(3, broker.AcquireRequest{Name: "job", Kind: lock.Fair})
+		s.Acquire(3, request.Acquire{Name: "job", Kind: lock.Fair})
 		synctest.Wait()
 		l.store.Lose()
 		s.Hear()
@@ -129,10 +131,10 @@ func TestDebugLogTellsEachGrantReleaseAndLoss(t *testing.T) {
 func TestDebugLogTellsWhatASessionLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lines := observed(t, zap.DebugLevel)
-		s := l.openAs(broker.Client{Name: "worker"})
-		s.Acquire(1, broker.AcquireRequest{Name: "job", Kind: lock.Exclusive})
+		s := l.openAs(session.Client{Name: "worker"})
+		s.Acquire(1, request.Acquire{Name: "job", Kind: lock.Exclusive})
 		synctest.Wait()
-		s.End(broker.ErrSilent)
+		s.End(session.ErrSilent)
 		has(t, line(t, lines, "lost"), map[string]any{"name": "job", "reason": "session_ended", "session": s.ID()})
 	})
 }
@@ -141,10 +143,10 @@ func TestDebugLogTellsWhatASessionLeaves(t *testing.T) {
 func TestLostDataIsToldInOneLine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lines := observed(t, zap.InfoLevel)
-		s := l.openAs(broker.Client{Name: "worker"})
+		s := l.openAs(session.Client{Name: "worker"})
 		time.Sleep(500 * time.Millisecond) // what is lost is logged every second: the losses must not come at that moment
 		for i := range 100 {
-			s.Acquire(uint64(i+1), broker.AcquireRequest{Name: name(i), Kind: lock.Exclusive})
+			s.Acquire(uint64(i+1), request.Acquire{Name: name(i), Kind: lock.Exclusive})
 		}
 		synctest.Wait()
 		l.store.Lose()
@@ -163,13 +165,13 @@ func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lines := observed(t, zap.InfoLevel)
 		for range 30 {
-			s := l.openAs(broker.Client{Name: "worker", Peer: "10.0.0.1:5"})
-			s.Acquire(1, broker.AcquireRequest{Name: "many", Kind: lock.Read})
+			s := l.openAs(session.Client{Name: "worker", Peer: "10.0.0.1:5"})
+			s.Acquire(1, request.Acquire{Name: "many", Kind: lock.Read})
 			synctest.Wait()
-			s.End(broker.ErrSilent)
+			s.End(session.ErrSilent)
 		}
-		polite := l.openAs(broker.Client{Name: "polite"})
-		polite.Acquire(1, broker.AcquireRequest{Name: "mine", Kind: lock.Exclusive})
+		polite := l.openAs(session.Client{Name: "polite"})
+		polite.Acquire(1, request.Acquire{Name: "mine", Kind: lock.Exclusive})
 		synctest.Wait()
 		polite.Goodbye()
 		time.Sleep(3 * time.Second)
@@ -179,7 +181,7 @@ func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
 		}
 		has(t, told[0].ContextMap(), map[string]any{
 			"client": "worker", "peer": "10.0.0.1:5", "count": int64(1), "names": []any{"many"}, "released": false,
-			"cause": broker.ErrSilent.Error(),
+			"cause": session.ErrSilent.Error(),
 		})
 		has(t, line(t, lines, "more sessions ended with locks held"), map[string]any{"sessions": int64(20), "count": int64(20)})
 	})
@@ -189,8 +191,8 @@ func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
 func TestTracesCostNothingWhenDebugIsOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, lines := observed(t, zap.InfoLevel)
-		s := l.openAs(broker.Client{Name: "worker"})
-		var e broker.Event = broker.Granted{ID: 1, Hold: broker.Hold{Name: "job", Kind: lock.Exclusive, Fence: 1 << 40}}
+		s := l.openAs(session.Client{Name: "worker"})
+		var e session.Event = session.Granted{ID: 1, Hold: session.Hold{Name: "job", Kind: lock.Exclusive, Fence: 1 << 40}}
 		if n := testing.AllocsPerRun(100, func() { broker.Trace(s, e) }); n != 0 {
 			t.Errorf("%v allocations for a line that is not written", n)
 		}

@@ -8,8 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // crowded counts what the holds of a shared name may take at each moment, as far as their clients can know: from the
@@ -109,7 +110,7 @@ func runCrowd(t *testing.T, seed uint64, plant bool) (grants int, wrong []string
 // useCrowd asks once and gives back what it gets.
 func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
 	time.Sleep(time.Duration(rng.Int64N(int64(4 * time.Millisecond))))
-	req := broker.AcquireRequest{Name: "pool", Kind: lock.Semaphore, Limit: crowdedRoom, Permits: uint32(1 + rng.IntN(3))}
+	req := request.Acquire{Name: "pool", Kind: lock.Semaphore, Limit: crowdedRoom, Permits: uint32(1 + rng.IntN(3))}
 	permits, id := int(req.Permits), c.id()
 	if rng.IntN(8) == 0 { // waits
 		crowd.add(permits, 1)
@@ -126,11 +127,11 @@ func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
 		<-c.Outbox().Wake()
 		for _, e := range c.Outbox().Take() {
 			switch e := e.(type) {
-			case broker.Granted:
+			case session.Granted:
 				crowd.end(t, true, who)
 				c.leaveCrowd(crowd, e.Hold, permits, rng)
 				return
-			case broker.NotGranted:
+			case session.NotGranted:
 				crowd.end(t, false, who)
 				crowd.add(-permits, 0)
 				return
@@ -140,12 +141,12 @@ func (c *client) useCrowd(crowd *crowded, rng *mrand.Rand, who string) {
 }
 
 // leaveCrowd holds for a while, and gives back.
-func (c *client) leaveCrowd(crowd *crowded, h broker.Hold, permits int, rng *mrand.Rand) {
+func (c *client) leaveCrowd(crowd *crowded, h session.Hold, permits int, rng *mrand.Rand) {
 	time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Millisecond))))
 	c.Release(c.id(), h)
 	for {
 		<-c.Outbox().Wake()
-		if slices.ContainsFunc(c.Outbox().Take(), func(e broker.Event) bool { _, ok := e.(broker.Released); return ok }) {
+		if slices.ContainsFunc(c.Outbox().Take(), func(e session.Event) bool { _, ok := e.(session.Released); return ok }) {
 			crowd.add(-permits, 0)
 			return
 		}

@@ -1,76 +1,179 @@
 package broker
 
 import (
+	"container/heap"
+	"sync"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // undoLater gives back in the background what an attempt with an unknown outcome may have taken. No other request has the
 // same owner, so nothing of it can hit another hold, however late it comes.
 func (b *Broker) undoLater(w *waiter) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.undoLaterLocked(w)
-}
-
-func (b *Broker) undoLaterLocked(w *waiter) {
 	for _, c := range w.claimed() {
-		b.undoClaimLocked(c, w.sess, 0)
+		b.undoClaim(c, w.sess, 0)
 	}
 }
 
-func (b *Broker) undoClaimLocked(c lock.Claim, s *Session, after time.Duration) {
+func (b *Broker) undoClaim(c lock.Claim, s *Session, after time.Duration) {
 	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Permits: c.Permits}
-	b.undoReturnLocked(r, c.TTL, s, after)
+	b.undoReturn(r, c.TTL, s, after)
 }
 
-// undoReturnLocked makes a Return in the background, for what lasts so long.
-func (b *Broker) undoReturnLocked(r lock.Return, ttl time.Duration, s *Session, after time.Duration) {
-	if b.closed {
+// undoReturn makes a Return in the background, for what lasts so long.
+func (b *Broker) undoReturn(r lock.Return, ttl time.Duration, s *Session, after time.Duration) {
+	at := time.Now().Add(after)
+	u := &undo{r: r, sess: s, at: at, end: at.Add(max(ttl, b.cfg.Limits.SessionTTL))}
+	b.beginTaking()
+	if s != nil {
+		s.Undoing(1)
+	}
+	if !b.undos.add(u) {
+		b.undone(u)
 		return
 	}
-	if s != nil {
-		s.undoing++
-	}
-	b.goTakingLocked(func() {
-		b.pause(after)
-		b.undo(r, ttl)
-		if s == nil {
-			return
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		s.undoing--
-	})
+	b.undoSome()
 }
 
-// maxUndoing bounds how many are undone at a time. When the store answers late the outcome of very much is unknown at once;
-// without a bound undoing that would keep the store from answering, and more would be unknown.
-const maxUndoing = 64
+// undo is a Return that is made until the store acknowledges it, and again a little later. It is given up when a lease
+// taken at its beginning would have ended by itself.
+type undo struct {
+	r            lock.Return
+	sess         *Session // that counts it; nil for none
+	at           time.Time
+	end          time.Time
+	failed       int // in a row
+	acknowledged int
+}
 
 // undoPauses are the times after which an undo that was acknowledged is made again, in case the command that
 // is to be undone was still under way.
 var undoPauses = [...]time.Duration{time.Second, 10 * time.Second}
 
-// undo releases until the store acknowledges it, and again a little later. It gives up when a lease taken at its
-// beginning would have ended by itself.
-func (b *Broker) undo(r lock.Return, ttl time.Duration) {
-	end := time.Now().Add(max(ttl, b.cfg.SessionTTL))
-	acknowledged := 0
-	for n := 1; b.ctx.Err() == nil && time.Now().Before(end); n++ {
-		b.undoing <- struct{}{}
-		_, err := b.store.Release(b.ctx, r)
-		<-b.undoing
-		switch {
-		case retriable(err):
-			b.pause(backoff(n))
-		case acknowledged == len(undoPauses):
-			return
-		default:
-			b.pause(undoPauses[acknowledged])
-			acknowledged++
-			n = 0
-		}
+// maxUndoing bounds how many are undone at a time. When the store answers late the outcome of very much is unknown at once;
+// without a bound undoing that would keep the store from answering, and more would be unknown.
+const maxUndoing = 64
+
+// undos are all that is to be undone. They take no goroutines: there may be very many.
+type undos struct {
+	mu       sync.Mutex // guards the fields below
+	waiting  undoHeap
+	underWay int
+	timer    *time.Timer // has some begun when the first one is due; nil while none waits
+	closed   bool
+}
+
+// add takes an undo, unless the broker is closed.
+func (us *undos) add(u *undo) bool {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	if !us.closed {
+		heap.Push(&us.waiting, u)
 	}
+	return !us.closed
+}
+
+// next is one that is due now, nil if there is none, or if too many are under way. wake is called when the next one is.
+func (us *undos) next(wake func()) *undo {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	if len(us.waiting) == 0 || us.underWay == maxUndoing {
+		return nil
+	}
+	if left := time.Until(us.waiting[0].at); left > 0 {
+		if us.timer == nil {
+			us.timer = time.AfterFunc(left, wake)
+		} else {
+			us.timer.Reset(left)
+		}
+		return nil
+	}
+	us.underWay++
+	return heap.Pop(&us.waiting).(*undo)
+}
+
+// done takes note that a call is over, and says whether another one follows.
+func (us *undos) done(u *undo, again bool) bool {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	us.underWay--
+	again = again && !us.closed
+	if again {
+		heap.Push(&us.waiting, u)
+	}
+	return again
+}
+
+// close takes no more, and returns those that wait.
+func (us *undos) close() []*undo {
+	us.mu.Lock()
+	defer us.mu.Unlock()
+	us.closed = true
+	if us.timer != nil {
+		us.timer.Stop()
+	}
+	left := us.waiting
+	us.waiting = nil
+	return left
+}
+
+// undoSome makes the calls that are due.
+func (b *Broker) undoSome() {
+	for {
+		u := b.undos.next(b.undoSome)
+		if u == nil {
+			return
+		}
+		b.store.StartRelease(u.r, func(_ lock.Returned, err error) {
+			if !b.undos.done(u, u.answered(err, time.Now())) {
+				b.undone(u)
+			}
+			b.undoSome()
+		})
+	}
+}
+
+// answered plans the next call, and says whether there is one.
+func (u *undo) answered(err error, now time.Time) (again bool) {
+	switch {
+	case lock.Retriable(err):
+		u.failed++
+		u.at = now.Add(arbiter.Backoff(u.failed))
+	case u.acknowledged == len(undoPauses):
+		return false
+	default:
+		u.failed = 0
+		u.at = now.Add(undoPauses[u.acknowledged])
+		u.acknowledged++
+	}
+	return now.Before(u.end)
+}
+
+// undone is called when nothing more is done for an undo.
+func (b *Broker) undone(u *undo) {
+	if u.sess != nil {
+		u.sess.Undoing(-1)
+	}
+	b.endTaking()
+}
+
+// undoHeap has the undo that is due first in front.
+type undoHeap []*undo
+
+func (h undoHeap) Len() int           { return len(h) }
+func (h undoHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h undoHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+
+// Push implements heap.Interface.
+func (h *undoHeap) Push(u any) { *h = append(*h, u.(*undo)) }
+
+// Pop implements heap.Interface.
+func (h *undoHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return last
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // A short session TTL means many renewals, so such a session may hold fewer locks.
@@ -17,17 +19,17 @@ func TestASessionHoldsAsManyLocksAsItsTTLLeavesTimeToRenew(t *testing.T) {
 			t.Errorf("%d locks are announced, want %d", c.MaxLocks(), ttl)
 		}
 		for i := range ttl {
-			c.acquire(broker.AcquireRequest{Name: name(i)})
+			c.acquire(request.Acquire{Name: name(i)})
 		}
 		events := c.events()
 		for _, e := range events {
-			if _, ok := e.(broker.Granted); !ok {
+			if _, ok := e.(session.Granted); !ok {
 				t.Fatalf("got %#v, want all to be granted", e)
 			}
 		}
-		c.acquire(broker.AcquireRequest{Name: "one more"})
+		c.acquire(request.Acquire{Name: "one more"})
 		c.full(ttl)
-		c.release(events[0].(broker.Granted).Hold)
+		c.release(events[0].(session.Granted).Hold)
 		c.take("one more")
 
 		if usual := w.open(); usual.MaxLocks() != testConfig().Limits.LocksPerSession {
@@ -41,28 +43,28 @@ func TestPermitsCountAsRenewals(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.openWith(broker.OpenRequest{TTL: time.Second})
 		ask := func(name string, permits uint32) {
-			c.acquire(broker.AcquireRequest{Name: name, Kind: lock.Semaphore, Permits: permits, Limit: 1000})
+			c.acquire(request.Acquire{Name: name, Kind: lock.Semaphore, Permits: permits, Limit: 1000})
 		}
 		ask("a", 600)
-		first := one[broker.Granted](c)
+		first := one[session.Granted](c)
 		ask("b", 401)
 		c.full(1000)
 		ask("b", 400)
-		second := one[broker.Granted](c)
-		c.acquire(broker.AcquireRequest{Name: "job"})
+		second := one[session.Granted](c)
+		c.acquire(request.Acquire{Name: "job"})
 		c.full(1000)
 		c.release(first.Hold)
 		c.take("job")
 		ask("c", 600)
 		c.full(1000)
 		ask("c", 599)
-		one[broker.Granted](c)
-		c.ReleasePermits(c.id(), broker.ReleaseRequest{Hold: second.Hold, Keep: 100})
-		one[broker.Released](c)
+		one[session.Granted](c)
+		c.ReleasePermits(c.id(), request.Release{Hold: second.Hold, Keep: 100})
+		one[session.Released](c)
 		ask("d", 301)
 		c.full(1000)
 		ask("d", 300)
-		one[broker.Granted](c)
+		one[session.Granted](c)
 		c.Goodbye()
 		c.events()
 		if left := c.Residue(); left != "" {
@@ -74,8 +76,8 @@ func TestPermitsCountAsRenewals(t *testing.T) {
 // full takes the only event, which must be that this limit is reached.
 func (c *client) full(limit int) {
 	c.t.Helper()
-	var quota *broker.QuotaError
-	if got := one[broker.Failed](c); !errors.As(got.Err, &quota) || quota.Subject != "locks" || quota.Limit != limit {
+	var quota *session.QuotaError
+	if got := one[session.Failed](c); !errors.As(got.Err, &quota) || quota.Subject != "locks" || quota.Limit != limit {
 		c.t.Fatalf("got %v, want that the limit of %d locks is reached", got.Err, limit)
 	}
 }

@@ -7,23 +7,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 func (c *client) watch(name string) {
 	c.t.Helper()
 	c.Watch(c.id(), name)
-	one[broker.Done](c)
+	one[session.Done](c)
 }
 
 // hears fails unless these ends of holds, and nothing else, were told since the last time.
-func (c *client) hears(want ...broker.Unlocked) {
+func (c *client) hears(want ...session.Unlocked) {
 	c.t.Helper()
-	var got []broker.Unlocked
+	var got []session.Unlocked
 	for _, e := range c.events() {
-		u, ok := e.(broker.Unlocked)
+		u, ok := e.(session.Unlocked)
 		if !ok {
 			c.t.Fatalf("got %#v, want only ends of holds", e)
 		}
@@ -34,8 +35,8 @@ func (c *client) hears(want ...broker.Unlocked) {
 	}
 }
 
-func unlocked(name string, c lock.EndCause, f lock.Fence) broker.Unlocked {
-	return broker.Unlocked{Name: name, Cause: c, Fence: f}
+func unlocked(name string, c lock.EndCause, f lock.Fence) session.Unlocked {
+	return session.Unlocked{Name: name, Cause: c, Fence: f}
 }
 
 // settled waits until whatever is told twice would have been.
@@ -47,7 +48,7 @@ func TestWatchersHearOfEachReleaseOnceOnAnyReplica(t *testing.T) {
 		here, elsewhere, holder := w.alive(), there.alive(), there.alive()
 		here.watch("job")
 		elsewhere.watch("job")
-		var want []broker.Unlocked
+		var want []session.Unlocked
 		for range 5 {
 			g := holder.take("job")
 			time.Sleep(time.Second)
@@ -64,11 +65,11 @@ func TestAHoldCountedSeveralTimesEndsOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher, holder := w.alive(), w.alive()
 		watcher.watch("job")
-		req := broker.AcquireRequest{Name: "job", Holder: "h"}
+		req := request.Acquire{Name: "job", Holder: "h"}
 		holder.acquire(req)
-		g := one[broker.Granted](holder)
+		g := one[session.Granted](holder)
 		holder.acquire(req)
-		one[broker.Granted](holder)
+		one[session.Granted](holder)
 		holder.release(g.Hold)
 		settled()
 		watcher.none()
@@ -84,10 +85,10 @@ func TestWatchersHearOfAHandOver(t *testing.T) {
 		here.watch("job")
 		elsewhere.watch("job")
 		first := a.take("job")
-		b.acquire(broker.AcquireRequest{Name: "job"})
-		one[broker.Queued](b)
+		b.acquire(request.Acquire{Name: "job"})
+		one[session.Queued](b)
 		a.release(first.Hold)
-		second := one[broker.Granted](b)
+		second := one[session.Granted](b)
 		settled()
 		want := unlocked("job", lock.EndHandedOver, first.Hold.Fence)
 		here.hears(want)
@@ -105,13 +106,13 @@ func TestWatchersHearOfEachExpiryInTime(t *testing.T) {
 		watcher.watch("job")
 		for i := range 5 {
 			time.Sleep(time.Duration(i) * 2700 * time.Millisecond) // free for a while, or not at all
-			holder.acquire(broker.AcquireRequest{Name: "job", Lease: new(time.Second)})
-			f := one[broker.Granted](holder).Hold.Fence
+			holder.acquire(request.Acquire{Name: "job", Lease: new(time.Second)})
+			f := one[session.Granted](holder).Hold.Fence
 			time.Sleep(999 * time.Millisecond)
 			watcher.none()
 			time.Sleep(51 * time.Millisecond)
 			watcher.hears(unlocked("job", lock.EndExpired, f))
-			one[broker.Lost](holder)
+			one[session.Lost](holder)
 		}
 		settled()
 		watcher.none()
@@ -123,16 +124,16 @@ func TestEachReaderAndEachHoldOfPermitsEnds(t *testing.T) {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				watcher, a, b := w.alive(), w.replica().alive(), w.alive()
-				req := broker.AcquireRequest{Name: "n", Kind: kind}
+				req := request.Acquire{Name: "n", Kind: kind}
 				if kind == lock.Semaphore {
 					req.Permits, req.Limit = 3, 10
 				}
 				watcher.watch("n")
 				a.acquire(req)
-				first := one[broker.Granted](a)
+				first := one[session.Granted](a)
 				req.Lease = new(4 * time.Second)
 				b.acquire(req)
-				second := one[broker.Granted](b)
+				second := one[session.Granted](b)
 				a.release(first.Hold)
 				watcher.hears(unlocked("n", lock.EndReleased, first.Hold.Fence))
 				time.Sleep(4*time.Second + 50*time.Millisecond)
@@ -153,7 +154,7 @@ func TestEachOfSeveralHoldsOfPermitsThatExpireTogetherIsTold(t *testing.T) {
 		watcher, there := w.alive(), w.replica()
 		watcher.watch("n")
 		for range 3 {
-			there.alive().acquire(broker.AcquireRequest{
+			there.alive().acquire(request.Acquire{
 				Name: "n", Kind: lock.Semaphore, Permits: 2, Limit: 10, Lease: new(4 * time.Second),
 			})
 		}
@@ -168,7 +169,7 @@ func TestPermitsThatExpireAreNotTakenForOthersThatWereReleased(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher, there := w.alive(), w.replica()
 		watcher.watch("n")
-		there.alive().acquire(broker.AcquireRequest{Name: "n", Kind: lock.Semaphore, Permits: 1, Limit: 9, Lease: new(4 * time.Second)})
+		there.alive().acquire(request.Acquire{Name: "n", Kind: lock.Semaphore, Permits: 1, Limit: 9, Lease: new(4 * time.Second)})
 		time.Sleep(4*time.Second - time.Millisecond)
 		claim := lock.Claim{Name: "n", Owner: "brief:unary", Kind: lock.Semaphore, TTL: time.Minute, Permits: 1, Limit: 9}
 		if _, err := w.store.Acquire(t.Context(), claim); err != nil {
@@ -203,7 +204,7 @@ func TestWatchersHearOfForcedReleasesDeletedKeysAndLostData(t *testing.T) {
 			watcher.hears(unlocked("job", end.cause, f))
 			settled()
 			watcher.none()
-			one[broker.Lost](holder)
+			one[session.Lost](holder)
 		}
 	})
 }
@@ -263,10 +264,10 @@ func TestUnlocksAreMergedOnlyWhenTheClientDoesNotRead(t *testing.T) {
 			last = g.Hold.Fence
 			holder.release(g.Hold)
 		}
-		var told []broker.Unlocked
+		var told []session.Unlocked
 		total := 0
 		for _, e := range watcher.events() {
-			u := e.(broker.Unlocked)
+			u := e.(session.Unlocked)
 			told = append(told, u)
 			total += 1 + int(u.Merged)
 		}
@@ -281,9 +282,9 @@ func TestUnwatchEndsTheLooking(t *testing.T) {
 		c := w.alive()
 		c.watch("job")
 		c.Unwatch(c.id(), "job")
-		one[broker.Done](c)
+		one[session.Done](c)
 		c.Unwatch(c.id(), "job")
-		one[broker.Done](c)
+		one[session.Done](c)
 		looks := w.store.looks.Load()
 		time.Sleep(time.Minute)
 		if more := w.store.looks.Load() - looks; more != 0 {
@@ -357,8 +358,8 @@ func TestWaitersAskEverySecondWhileNothingIsHeard(t *testing.T) {
 		there := start(w.t, testConfig(), &faults{Store: store})
 		holder, waiter := w.alive(), there.alive()
 		g := holder.take("job")
-		waiter.acquire(broker.AcquireRequest{Name: "job"})
-		one[broker.Queued](waiter)
+		waiter.acquire(request.Acquire{Name: "job"})
+		one[session.Queued](waiter)
 		time.Sleep(time.Minute)
 		heard := store.count()
 		time.Sleep(time.Minute)
@@ -369,7 +370,7 @@ func TestWaitersAskEverySecondWhileNothingIsHeard(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		holder.release(g.Hold)
 		time.Sleep(1100 * time.Millisecond)
-		one[broker.Granted](waiter)
+		one[session.Granted](waiter)
 	})
 }
 

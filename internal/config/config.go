@@ -7,6 +7,8 @@
 //	min, max  the least and the most that is allowed
 //	oneof     the words that are allowed
 //
+// A key of several words is a list in the file; a variable or a flag has them with commas between.
+//
 // So a new key is one line here, and one in configs/lockd.yaml that explains it. Only what depends on more than one key
 // is checked by code, in validate.go.
 //
@@ -25,9 +27,10 @@ type Config struct {
 	Replica     string `key:"replica"`                               // this process's name; empty = the host's
 
 	Store struct { // where leases live
-		Kind string `key:"kind" default:"memory" oneof:"memory standalone"`
+		Kind string `key:"kind" default:"memory" oneof:"memory standalone sentinel cluster redlock"`
 	} `key:"store"`
 	Redis   Redis    `key:"redis"`
+	Redlock Redlock  `key:"redlock"`
 	Session struct { // how long a session outlives its last sign of life
 		TTL    time.Duration `key:"ttl" default:"30s"`
 		MinTTL time.Duration `key:"min_ttl" default:"1s" min:"100ms"`
@@ -71,15 +74,21 @@ type Config struct {
 	Log Log `key:"log"`
 }
 
-// The kinds of store: in the memory of this process, or in one Redis.
+// The kinds of store: in the memory of this process, in one Redis, in the one that sentinels call the master, in a Redis Cluster,
+// or in a majority of several of these.
 const (
 	StoreMemory     = "memory"
 	StoreStandalone = "standalone"
+	StoreSentinel   = "sentinel"
+	StoreCluster    = "cluster"
+	StoreRedlock    = "redlock"
 )
 
-// Redis is how the Redis of a standalone store is reached and used.
+// Redis is how Redis is reached and used.
 type Redis struct {
-	Addr           string        `key:"addr"` // HOST:PORT, or a redis:// or rediss:// URL; see Endpoint
+	Addr           string        `key:"addr"` // of a standalone one: HOST:PORT, or a redis:// or rediss:// URL; see Endpoint
+	Sentinel       Sentinel      `key:"sentinel"`
+	Cluster        Cluster       `key:"cluster"`
 	Username       string        `key:"username"`
 	PasswordFile   SecretFile    `key:"password_file"`
 	DB             int           `key:"db" min:"0"`
@@ -87,7 +96,28 @@ type Redis struct {
 	Prefix         string        `key:"prefix"`                                 // goes in front of every lock name
 	ConnectTimeout time.Duration `key:"connect_timeout" default:"5s" min:"1ns"` // of a connection with its round trips
 	OpTimeout      time.Duration `key:"op_timeout" default:"1s" min:"1ns"`      // of one command or script
+	WaitReplicas   int           `key:"wait_replicas" min:"0"`                  // that acknowledge a grant before it is told
 	FenceTTL       time.Duration `key:"fence_ttl" default:"168h" min:"1ns"`     // of the last fence of an unused name
+}
+
+// Sentinel says who knows the address of the master. TLS is that of Redis.
+type Sentinel struct {
+	Master       string     `key:"master"` // what the sentinels call it
+	Addrs        []string   `key:"addrs"`  // of the sentinels, each HOST:PORT
+	Username     string     `key:"username"`
+	PasswordFile SecretFile `key:"password_file"`
+}
+
+// Cluster says where a Redis Cluster is.
+type Cluster struct {
+	Addrs []string `key:"addrs"` // of some of its nodes, each HOST:PORT
+}
+
+// Redlock says over which stores a lock is held by a majority. What Redis says of users and TLS is for all of them.
+type Redlock struct {
+	Members     []string      `key:"members"`                                // each as Member reads it
+	NodeTimeout time.Duration `key:"node_timeout" default:"250ms" min:"1ns"` // for the others, when a majority has answered
+	Quarantine  time.Duration `key:"quarantine" default:"10m" min:"0s"`      // of a member that may have lost its data; 0 = none
 }
 
 // RedisTLS says whether and how to speak TLS to Redis. Files are PEM.

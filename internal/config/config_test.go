@@ -21,7 +21,7 @@ func TestTheAnnotatedFileHasTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c != Default() {
+	if !reflect.DeepEqual(c, Default()) {
 		t.Errorf("%s differs from the defaults:\ngot  %+v\nwant %+v", annotated, c, Default())
 	}
 }
@@ -40,7 +40,7 @@ func TestTheAnnotatedFileHasEveryKey(t *testing.T) {
 }
 
 func TestNothingGivenIsTheDefaults(t *testing.T) {
-	if got, err := Load(Args{}, nil); err != nil || got != Default() {
+	if got, err := Load(Args{}, nil); err != nil || !reflect.DeepEqual(got, Default()) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -65,7 +65,7 @@ func TestPrecedence(t *testing.T) {
 	want.Log.Level = "debug"            // flag over variable
 	want.Session.TTL = 20 * time.Second // file over default, in a section
 	want.GRPC.Reflection = false        // variable over default
-	if got != want {
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
 }
@@ -102,6 +102,67 @@ func TestRedisFlagTurnsTheStoreOn(t *testing.T) {
 	}
 }
 
+func TestSentinels(t *testing.T) {
+	want := Default()
+	want.Store.Kind = StoreSentinel
+	want.Redis.Sentinel = Sentinel{Master: "locks", Addrs: []string{"a:1", "[::1]:2"}, Username: "u", PasswordFile: "f"}
+	rest := "username: u, password_file: f}}\n"
+	for name, row := range map[string]struct {
+		file string
+		env  []string
+		args []string
+	}{
+		"flag":         {file: "redis: {sentinel: {" + rest, args: []string{"--redis-sentinel", "locks@a:1,[::1]:2"}},
+		"list":         {file: "store: {kind: sentinel}\nredis: {sentinel: {master: locks, addrs: ['a:1', '[::1]:2'], " + rest},
+		"words":        {file: "store: {kind: sentinel}\nredis: {sentinel: {master: locks, addrs: 'a:1, [::1]:2', " + rest},
+		"variables":    {file: "redis: {sentinel: {addrs: [b], " + rest, env: []string{"LOCKD_STORE_KIND=sentinel", "LOCKD_REDIS_SENTINEL_MASTER=locks", "LOCKD_REDIS_SENTINEL_ADDRS=a:1,[::1]:2,"}},
+		"flag on file": {file: "redis: {sentinel: {master: m, addrs: [c], " + rest, args: []string{"--redis-sentinel=locks@a:1,[::1]:2"}},
+	} {
+		if got, err := load(t, row.file, row.env, row.args...); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got  %+v, %v\nwant %+v", name, got, err, want)
+		}
+	}
+}
+
+func TestMembers(t *testing.T) {
+	list := "store: {kind: redlock}\nredlock: {members: ['a:1', 'rediss://u@b:2/3', 'sentinel://locks@c:1,d:2', 'cluster://e:1,f:2']}"
+	c, err := load(t, list, nil)
+	if err != nil || len(c.Redlock.Members) != 4 {
+		t.Fatalf("got %q, %v", c.Redlock.Members, err)
+	}
+	kinds := []string{StoreStandalone, StoreStandalone, StoreSentinel, StoreCluster}
+	for i, text := range c.Redlock.Members {
+		kind, one, err := c.Redis.Member(text)
+		if err != nil || kind != kinds[i] {
+			t.Errorf("%s: got %s, %v", text, kind, err)
+		}
+		switch i {
+		case 0:
+			ok(t, one.Addr == "a:1")
+		case 1:
+			ok(t, one.Addr == "b:2" && one.DB == 3 && one.Username == "u" && one.TLS.Enabled)
+		case 2:
+			ok(t, one.Sentinel.Master == "locks" && slices.Equal(one.Sentinel.Addrs, []string{"c:1", "d:2"}))
+		case 3:
+			ok(t, slices.Equal(one.Cluster.Addrs, []string{"e:1", "f:2"}))
+		}
+	}
+	want := []string{"a:1", "b:2", "c:3"}
+	if c, err = load(t, "", nil, "--redlock", "a:1,b:2,c:3"); err != nil || c.Store.Kind != StoreRedlock || !slices.Equal(c.Redlock.Members, want) {
+		t.Errorf("flag: got %+v, %v", c.Redlock, err)
+	}
+	if c, err = load(t, "", nil, "--redis-cluster", "a:1,b:2"); err != nil || c.Store.Kind != StoreCluster || len(c.Redis.Cluster.Addrs) != 2 {
+		t.Errorf("flag: got %+v, %v", c.Redis.Cluster, err)
+	}
+}
+
+func ok(t *testing.T, so bool) {
+	t.Helper()
+	if !so {
+		t.Error("a member is read wrongly")
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	rows := map[string]struct {
 		file string
@@ -132,6 +193,30 @@ func TestLoadRefuses(t *testing.T) {
 		"redis missing":           {file: "store: {kind: standalone}", want: []string{"redis.addr: "}},
 		"redis without port":      {args: []string{"--redis", "cache"}, want: []string{"redis.addr: "}},
 		"braces in a prefix":      {file: "redis: {prefix: '{a}'}", args: []string{"--redis", "r:1"}, want: []string{"redis.prefix: "}},
+		"no sentinels":            {file: "store: {kind: sentinel}", want: []string{"redis.sentinel.master: is needed", "redis.sentinel.addrs: is needed"}},
+		"a sentinel without port": {args: []string{"--redis-sentinel", "locks@a:1,b"}, want: []string{"redis.sentinel.addrs: ", "word 2"}},
+		"a sentinel twice":        {args: []string{"--redis-sentinel", "locks@a:1,b:2,a:1"}, want: []string{"redis.sentinel.addrs: has word 3 twice"}},
+		"a URL of a sentinel":     {args: []string{"--redis-sentinel", "locks@redis://a:1"}, want: []string{"redis.sentinel.addrs: "}},
+		"two words for a master":  {file: "redis: {sentinel: {master: a b}}", args: []string{"--redis-sentinel", "a b@a:1"}, want: []string{"redis.sentinel.master: "}},
+		"sentinels unused":        {file: "redis: {sentinel: {addrs: ['a:1']}}", args: []string{"--redis", "r:1"}, want: []string{"redis.sentinel: is only for store.kind sentinel, which is standalone"}},
+		"an address unused":       {file: "redis: {addr: 'r:1'}", args: []string{"--redis-sentinel", "m@a:1"}, want: []string{"redis.addr: is only for store.kind standalone, which is sentinel"}},
+		"sentinels and no store":  {file: "redis: {sentinel: {master: m}}", want: []string{"redis: ", "store.kind"}},
+		"TLS half off":            {file: "redis: {tls: {ca_file: f}}", args: []string{"--redis-sentinel", "m@a:1"}, want: []string{"redis.tls.enabled: "}},
+		"no prefix of sentinels":  {file: "redis: {prefix: '{a}'}", args: []string{"--redis-sentinel", "m@a:1"}, want: []string{"redis.prefix: "}},
+		"no nodes":                {file: "store: {kind: cluster}", want: []string{"redis.cluster.addrs: is needed"}},
+		"a node without port":     {args: []string{"--redis-cluster", "a:1,b"}, want: []string{"redis.cluster.addrs: ", "word 2"}},
+		"a database of a cluster": {file: "redis: {db: 1}", args: []string{"--redis-cluster", "a:1"}, want: []string{"redis.db: must not name a database"}},
+		"no members":              {file: "store: {kind: redlock}", want: []string{"redlock.members: has 0 words, must have 3"}},
+		"two members":             {args: []string{"--redlock", "a:1,b:1"}, want: []string{"redlock.members: has 2 words"}},
+		"a member twice":          {args: []string{"--redlock", "a:1,b:1,a:1"}, want: []string{"redlock.members: has word 3 twice"}},
+		"a member without port":   {args: []string{"--redlock", "a:1,b:1,c"}, want: []string{"redlock.members: word 3 must be HOST:PORT"}},
+		"a member with password":  {args: []string{"--redlock", "a:1,b:1,redis://u:secret@c:1"}, want: []string{"redlock.members: word 3 must not contain a password"}},
+		"a member without master": {file: "store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'sentinel://c:1']}", want: []string{"redlock.members: word 3 must be"}},
+		"a cluster without nodes": {file: "store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'cluster://']}", want: []string{"redlock.members: "}},
+		"members unused":          {file: "redlock: {members: ['a:1']}", args: []string{"--redis", "r:1"}, want: []string{"redlock.members: is only for store.kind redlock, which is standalone"}},
+		"members and no store":    {file: "redlock: {members: ['a:1']}", want: []string{"redlock"}},
+		"a list of lists":         {file: "redis: {sentinel: {addrs: [[a]]}}", want: []string{"redis.sentinel.addrs: must be a list of words (line 1)"}},
+		"a section for a list":    {file: "redis: {sentinel: {addrs: {a: 1}}}", want: []string{"redis.sentinel.addrs.a: "}},
 		"an unknown store":        {file: "store: {kind: paper}", want: []string{"store.kind: "}},
 		"a typo and its place":    {file: "log:\n  levl: info", want: []string{"log.levl: there is no such key (line 2); did you mean log.level?"}},
 		"a key without section":   {file: "fence_ttl: 1h", want: []string{"did you mean redis.fence_ttl?"}},
@@ -175,14 +260,14 @@ func TestForeignVariablesAreIgnored(t *testing.T) {
 		"LOCKD_PORT_7420_TCP_PROTO=tcp", "LOCKD_PORT_7420_TCP_PORT=7420", "LOCKD_PORT_7420_TCP_ADDR=10.0.0.1",
 		"LOCKD_OPS_SERVICE_HOST=10.0.0.2", "LOCKD_OPS_PORT_7421_TCP_ADDR=10.0.0.2",
 	}
-	if got, err := load(t, "", env); err != nil || got != Default() {
+	if got, err := load(t, "", env); err != nil || !reflect.DeepEqual(got, Default()) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 func TestNullIsTheDefault(t *testing.T) {
 	for _, file := range []string{"listen:\nsession: {ttl: }\n", "session:\nredis: {tls: {}}\n", "# nothing\n", "~"} {
-		if got, err := load(t, file, nil); err != nil || got != Default() {
+		if got, err := load(t, file, nil); err != nil || !reflect.DeepEqual(got, Default()) {
 			t.Errorf("%q: got %+v, %v", file, got, err)
 		}
 	}
@@ -192,7 +277,7 @@ func TestArgs(t *testing.T) {
 	if a := mustParse(t, "--check-config", "f"); !a.Check || a.File != "f" {
 		t.Errorf("got %+v", a)
 	}
-	for _, args := range [][]string{{"--nonsense"}, {"word"}, {"--config", "a", "--check-config", "b"}} {
+	for _, args := range [][]string{{"--nonsense"}, {"word"}, {"--config", "a", "--check-config", "b"}, {"--redis", "r:1", "--redis-sentinel", "m@a:1"}, {"--redis-sentinel", "a:1"}} {
 		if _, err := ParseArgs(args); err == nil {
 			t.Errorf("%q accepted", args)
 		}
@@ -206,7 +291,7 @@ func TestEachFlagSetsItsKey(t *testing.T) {
 	want.Log.Level, want.Log.Format = "warn", "json"
 	got, err := load(t, "", nil, "--listen=:1", "--ops-listen=:2", "--admin-listen=:3", "--redis=r:4",
 		"--log-level=warn", "--log-format=json")
-	if err != nil || got != want {
+	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v, %v\nwant %+v", got, err, want)
 	}
 }
@@ -237,7 +322,7 @@ func TestRedisEndpoint(t *testing.T) {
 	}
 	for _, row := range rows {
 		got, err := row.redis.Endpoint()
-		if !errors.Is(err, row.err) || got != row.want {
+		if !errors.Is(err, row.err) || !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: got %+v, %v, want %+v, %v", row.redis.Addr, got, err, row.want, row.err)
 		}
 	}
@@ -299,7 +384,7 @@ func FuzzLoad(f *testing.F) {
 				env = append(env, fmt.Sprint(k.variable(), "=", valueOf(k)))
 			}
 		}
-		if again, err := load(t, file, env); err != nil || again != c {
+		if again, err := load(t, file, env); err != nil || !reflect.DeepEqual(again, c) {
 			t.Errorf("accepted an invalid configuration: got %+v, %v, want %+v", again, err, c)
 		}
 	})
@@ -307,6 +392,9 @@ func FuzzLoad(f *testing.F) {
 
 // valueOf is what a key is set to, also if it is secret.
 func valueOf(k key) any {
+	if k.isList() {
+		return strings.Join(k.field.Interface().([]string), ",")
+	}
 	if k.field.Kind() == reflect.String {
 		return k.field.String()
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -32,9 +33,42 @@ var keyFlags = []struct{ name, key, usage string }{
 	{"listen", "listen", "the `address` where clients connect"},
 	{"ops-listen", "ops_listen", "the `address` of metrics and probes, empty for none"},
 	{"admin-listen", "admin_listen", "the `address` where operators connect, empty for none"},
-	{"redis", "redis.addr", "keep leases in the Redis at this `address`: HOST:PORT, redis://… or rediss://…"},
 	{"log-level", "log.level", "the log's `level`: debug, info, warn or error"},
 	{"log-format", "log.format", "the log's `format`: auto, json or console"},
+}
+
+// storeFlags are the flags that say where leases live. Only one of them may be given.
+var storeFlags = []struct {
+	name, kind, usage string
+	keys              func(text string) (map[string]string, error)
+}{
+	{
+		"redis", StoreStandalone, "keep leases in the Redis at this `address`: HOST:PORT, redis://… or rediss://…",
+		func(text string) (map[string]string, error) { return map[string]string{"redis.addr": text}, nil },
+	},
+	{
+		"redis-sentinel", StoreSentinel, "keep leases in the Redis that sentinels call the `master`: MASTER@HOST:PORT,HOST:PORT,…",
+		sentinelKeys,
+	},
+	{
+		"redis-cluster", StoreCluster, "keep leases in the Redis Cluster of these `nodes`: HOST:PORT,HOST:PORT,…",
+		func(text string) (map[string]string, error) {
+			return map[string]string{"redis.cluster.addrs": text}, nil
+		},
+	},
+	{
+		"redlock", StoreRedlock, "keep leases in a majority of these `masters`: HOST:PORT,HOST:PORT,HOST:PORT,…",
+		func(text string) (map[string]string, error) { return map[string]string{"redlock.members": text}, nil },
+	},
+}
+
+// sentinelKeys reads MASTER@HOST:PORT,HOST:PORT.
+func sentinelKeys(text string) (map[string]string, error) {
+	master, addrs, ok := strings.Cut(text, "@")
+	if !ok || master == "" || addrs == "" {
+		return nil, errors.New("must be MASTER@HOST:PORT,HOST:PORT,…, with the name that the sentinels have for the master")
+	}
+	return map[string]string{"redis.sentinel.master": master, "redis.sentinel.addrs": addrs}, nil
 }
 
 func newFlags(a *Args) *pflag.FlagSet {
@@ -48,6 +82,9 @@ func newFlags(a *Args) *pflag.FlagSet {
 	}
 	for _, f := range keyFlags {
 		fs.String(f.name, defaults[f.key], f.usage)
+	}
+	for _, f := range storeFlags {
+		fs.String(f.name, "", f.usage)
 	}
 	fs.StringVar(&a.File, "config", "", "read this `file`")
 	fs.String("check-config", "", "validate this `file` and exit")
@@ -70,8 +107,8 @@ func ParseArgs(args []string) (Args, error) {
 			a.set[f.key] = set.Value.String()
 		}
 	}
-	if fs.Changed("redis") {
-		a.set["store.kind"] = StoreStandalone
+	if err := a.readStore(fs); err != nil {
+		return Args{}, err
 	}
 	if check := fs.Lookup("check-config"); check.Changed {
 		if a.File != "" {
@@ -80,4 +117,26 @@ func ParseArgs(args []string) (Args, error) {
 		a.File, a.Check = check.Value.String(), true
 	}
 	return a, nil
+}
+
+// readStore reads the flag that says where leases live, if there is one.
+func (a *Args) readStore(fs *pflag.FlagSet) error {
+	before := ""
+	for _, f := range storeFlags {
+		set := fs.Lookup(f.name)
+		if !set.Changed {
+			continue
+		}
+		if before != "" {
+			return fmt.Errorf("--%s and --%s exclude each other", before, f.name)
+		}
+		before = f.name
+		keys, err := f.keys(set.Value.String())
+		if err != nil {
+			return fmt.Errorf("--%s: %w", f.name, err)
+		}
+		a.set["store.kind"] = f.kind
+		maps.Copy(a.set, keys)
+	}
+	return nil
 }

@@ -65,6 +65,9 @@ func (k key) set(text string) (err error) {
 	case bool:
 		want = "true or false"
 		v, err = strconv.ParseBool(text)
+	case []string:
+		k.setList(strings.Split(text, ","))
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("is %q, must be %s", text, want)
@@ -72,6 +75,19 @@ func (k key) set(text string) (err error) {
 	k.field.Set(reflect.ValueOf(v).Convert(k.field.Type()))
 	return nil
 }
+
+// setList sets a key that is a list. A list without words is none.
+func (k key) setList(words []string) {
+	var list []string
+	for _, w := range words {
+		if w = strings.TrimSpace(w); w != "" {
+			list = append(list, w)
+		}
+	}
+	k.field.Set(reflect.ValueOf(list))
+}
+
+func (k key) isList() bool { return k.field.Kind() == reflect.Slice }
 
 // check compares the value with what the tags allow.
 func (k key) check() error {

@@ -33,7 +33,11 @@ func Load(args Args, env []string) (Config, error) {
 		l.note(name, text, "command line")
 	}
 	for _, k := range keys {
-		if g, ok := l.given[k.name]; ok {
+		g, ok := l.given[k.name]
+		switch {
+		case ok && g.isList:
+			k.setList(g.list)
+		case ok:
 			if err := k.set(g.text); err != nil {
 				l.add(k.name, "%v (%s)", err, g.from)
 			}
@@ -53,14 +57,37 @@ type loader struct {
 	given map[string]given // by the names of keys
 }
 
-type given struct{ text, from string }
+// given is a text, or a list, and where it is from.
+type given struct {
+	text, from string
+	isList     bool
+	list       []string
+}
 
-func (l *loader) note(name, text, from string) {
+func (l *loader) note(name, text, from string) { l.noteGiven(name, given{text: text, from: from}) }
+
+func (l *loader) noteGiven(name string, g given) {
 	if k, ok := l.known[name]; ok {
-		l.given[k.name] = given{text, from}
+		l.given[k.name] = g
 	} else {
-		l.add(name, "there is no such key (%s)%s", from, didYouMean(name, slices.Sorted(maps.Keys(l.known))))
+		l.add(name, "there is no such key (%s)%s", g.from, didYouMean(name, slices.Sorted(maps.Keys(l.known))))
 	}
+}
+
+// noteList notes a list of the file, whose words are values.
+func (l *loader) noteList(name string, nodes []*yaml.Node, from string) {
+	g := given{from: from, isList: true}
+	for _, n := range nodes {
+		if n.Kind == yaml.AliasNode {
+			n = n.Alias
+		}
+		if n.Kind != yaml.ScalarNode {
+			l.add(name, "must be a list of words (%s)", from)
+			return
+		}
+		g.list = append(g.list, n.Value)
+	}
+	l.noteGiven(name, g)
 }
 
 func (l *loader) readFile(text []byte) {
@@ -89,6 +116,8 @@ func (l *loader) readSection(prefix string, section *yaml.Node) {
 		case node.Kind == yaml.MappingNode && len(node.Content) > 0:
 			l.readSection(name+".", node)
 		case known && node.Tag == "!!null", k.isSection() && node.Kind == yaml.MappingNode:
+		case known && k.isList() && node.Kind == yaml.SequenceNode:
+			l.noteList(name, node.Content, line)
 		case known && node.Kind != yaml.ScalarNode:
 			l.add(name, "must be one value (%s)", line)
 		default:

@@ -63,6 +63,34 @@ func (r Redis) Endpoint() (Redis, error) {
 	return r, nil
 }
 
+// The schemes of members that are not one server.
+const (
+	schemeSentinel = "sentinel://"
+	schemeCluster  = "cluster://"
+)
+
+// Member is r for one member of a majority, and which kind of store that is: HOST:PORT or a URL of one Redis,
+// sentinel://MASTER@HOST:PORT,HOST:PORT or cluster://HOST:PORT,HOST:PORT.
+func (r Redis) Member(text string) (kind string, one Redis, err error) {
+	if rest, ok := strings.CutPrefix(text, schemeSentinel); ok {
+		master, addrs, found := strings.Cut(rest, "@")
+		if !found {
+			return "", Redis{}, errMember
+		}
+		r.Sentinel.Master, r.Sentinel.Addrs = master, strings.Split(addrs, ",")
+		return StoreSentinel, r, nil
+	}
+	if rest, ok := strings.CutPrefix(text, schemeCluster); ok {
+		r.Cluster.Addrs = strings.Split(rest, ",")
+		return StoreCluster, r, nil
+	}
+	r.Addr = text
+	one, err = r.Endpoint()
+	return StoreStandalone, one, err
+}
+
+var errMember = errors.New("must be HOST:PORT, redis://…, sentinel://MASTER@HOST:PORT,… or cluster://HOST:PORT,…")
+
 func (r *Redis) takeURL() error {
 	u, err := url.Parse(r.Addr)
 	if err != nil || (u.Scheme != "redis" && u.Scheme != "rediss") || u.Hostname() == "" {

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"net"
+	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,11 +37,27 @@ func (c *Config) validate(p *problems) {
 		"is %d, must leave %d bytes besides a name, a holder and an annotation", l.FrameBytes, frameRoom)
 	switch c.Store.Kind {
 	case StoreMemory:
-		p.unless(c.Redis == Default().Redis, "redis", "is configured, but store.kind is %s; say %q, or use --redis",
+		p.unless(reflect.DeepEqual(c.Redis, Default().Redis), "redis", "is configured, but store.kind is %s; say %q, or use --redis",
 			StoreMemory, StoreStandalone)
+		p.unless(len(c.Redlock.Members) == 0, "redlock.members", "is configured, but store.kind is %s; say %q, or use --redlock",
+			StoreMemory, StoreRedlock)
 	case StoreStandalone:
+		c.validateStandalone(p)
+		c.validateRedis(p)
+	case StoreSentinel:
+		c.validateSentinel(p)
+		c.validateRedis(p)
+	case StoreCluster:
+		p.servers("redis.cluster.addrs", c.Redis.Cluster.Addrs, StoreCluster)
+		c.validateOneDatabase(p, "redis.db")
+		validateTLS(p, c.Redis.TLS)
+		c.validateRedis(p)
+	case StoreRedlock:
+		c.validateMembers(p)
+		validateTLS(p, c.Redis.TLS)
 		c.validateRedis(p)
 	}
+	c.validateUnused(p)
 }
 
 func (c *Config) validateAddresses(p *problems) {
@@ -56,7 +74,61 @@ func (c *Config) validateAddresses(p *problems) {
 	}
 }
 
-func (c *Config) validateRedis(p *problems) {
+// validateUnused finds addresses of other kinds of store than the configured one. Without a Redis none is needed.
+func (c *Config) validateUnused(p *problems) {
+	for _, of := range []struct {
+		kind, key string
+		given     bool
+	}{
+		{StoreStandalone, "redis.addr", c.Redis.Addr != ""},
+		{StoreSentinel, "redis.sentinel", !reflect.DeepEqual(c.Redis.Sentinel, Sentinel{}) && !c.sentinelUsers()},
+		{StoreCluster, "redis.cluster", len(c.Redis.Cluster.Addrs) > 0},
+		{StoreRedlock, "redlock.members", len(c.Redlock.Members) > 0},
+	} {
+		p.unless(!of.given || c.Store.Kind == of.kind || c.Store.Kind == StoreMemory, of.key,
+			"is only for store.kind %s, which is %s", of.kind, c.Store.Kind)
+	}
+}
+
+// sentinelUsers says whether all that is said of sentinels is as whom members of a majority ask them.
+func (c *Config) sentinelUsers() bool {
+	s := c.Redis.Sentinel
+	return c.Store.Kind == StoreRedlock && s.Master == "" && len(s.Addrs) == 0
+}
+
+// maxMembers is how many members a majority is formed of at most.
+const maxMembers = 15
+
+// validateMembers finds what is wrong with the members. As with other addresses, they are not repeated.
+func (c *Config) validateMembers(p *problems) {
+	const key = "redlock.members"
+	ms := c.Redlock.Members
+	p.unless(len(ms) >= 3 && len(ms) <= maxMembers, key, "has %d words, must have 3 to %d when store.kind is %s: two have no majority without both",
+		len(ms), maxMembers, StoreRedlock)
+	for i, m := range ms {
+		p.unless(!slices.Contains(ms[:i], m), key, "has word %d twice", i+1)
+		kind, one, err := c.Redis.Member(m)
+		if err != nil {
+			p.add(key, "word %d %v", i+1, err)
+			continue
+		}
+		switch kind {
+		case StoreSentinel:
+			p.unless(one.Sentinel.Master != "" && isWord(one.Sentinel.Master), key, "word %d must name a master: sentinel://MASTER@HOST:PORT,…", i+1)
+			p.servers(key, one.Sentinel.Addrs, StoreRedlock)
+		case StoreCluster:
+			p.servers(key, one.Cluster.Addrs, StoreRedlock)
+			c.validateOneDatabase(p, key)
+		}
+	}
+}
+
+// validateOneDatabase finds a database that a cluster has not got.
+func (c *Config) validateOneDatabase(p *problems, key string) {
+	p.unless(c.Redis.DB == 0, key, "must not name a database: a Redis Cluster has one, and redis.db is %d", c.Redis.DB)
+}
+
+func (c *Config) validateStandalone(p *problems) {
 	r := c.Redis
 	end, err := r.Endpoint()
 	switch {
@@ -65,8 +137,42 @@ func (c *Config) validateRedis(p *problems) {
 	case err != nil:
 		p.add("redis.addr", "%v", err)
 	default:
-		p.unless(end.TLS.Enabled || r.TLS == RedisTLS{}, "redis.tls.enabled", "is false, but other redis.tls keys are set")
+		validateTLS(p, end.TLS)
 	}
+}
+
+func validateTLS(p *problems, t RedisTLS) {
+	p.unless(t.Enabled || t == RedisTLS{}, "redis.tls.enabled", "is false, but other redis.tls keys are set")
+}
+
+func (c *Config) validateSentinel(p *problems) {
+	s := c.Redis.Sentinel
+	p.unless(s.Master != "", "redis.sentinel.master", "is needed when store.kind is %s", StoreSentinel)
+	p.unless(isWord(s.Master), "redis.sentinel.master", "is %q, must be one word: what the sentinels call the master", s.Master)
+	p.servers("redis.sentinel.addrs", s.Addrs, StoreSentinel)
+	validateTLS(p, c.Redis.TLS)
+}
+
+// servers finds what is wrong with a list of addresses that a kind of store needs. Its errors do not repeat an address that may
+// contain a secret.
+func (p *problems) servers(key string, addrs []string, kind string) {
+	p.unless(len(addrs) > 0, key, "is needed when store.kind is %s", kind)
+	for i, addr := range addrs {
+		host, port, err := net.SplitHostPort(addr)
+		good := err == nil && host != "" && isWord(addr) && !strings.ContainsAny(addr, "@/") && port != "0" && isPort(port)
+		p.unless(good, key, "must be a list of HOST:PORT, and the word %d is none", i+1)
+		p.unless(!slices.Contains(addrs[:i], addr), key, "has word %d twice", i+1)
+	}
+}
+
+// isWord says whether a text has nothing that separates words.
+func isWord(s string) bool {
+	return readable(s) && !strings.ContainsFunc(s, unicode.IsSpace) && !strings.Contains(s, ",")
+}
+
+// validateRedis finds what is wrong with the keys of Redis that each kind of store has.
+func (c *Config) validateRedis(p *problems) {
+	r := c.Redis
 	p.unless(readable(r.Prefix) && !strings.ContainsAny(r.Prefix, "{}"), "redis.prefix",
 		"is %q, must be UTF-8 without braces and control characters", r.Prefix)
 	p.unless((r.TLS.CertFile == "") == (r.TLS.KeyFile == ""), "redis.tls.cert_file",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 
 	"go.uber.org/zap"
 
@@ -21,25 +22,32 @@ type noAdminService struct {
 
 // ForceRelease is for operators.
 func (noAdminService) ForceRelease(context.Context, *lockdv1.ForceReleaseRequest) (*lockdv1.ForceReleaseResponse, error) {
-	return nil, toStatus(broker.ErrAdminOnly)
+	return nil, toStatus(session.ErrAdminOnly)
 }
 
 // Drain is for operators.
 func (noAdminService) Drain(context.Context, *lockdv1.DrainRequest) (*lockdv1.DrainResponse, error) {
-	return nil, toStatus(broker.ErrAdminOnly)
+	return nil, toStatus(session.ErrAdminOnly)
 }
 
 // Undrain is for operators.
 func (noAdminService) Undrain(context.Context, *lockdv1.UndrainRequest) (*lockdv1.UndrainResponse, error) {
-	return nil, toStatus(broker.ErrAdminOnly)
+	return nil, toStatus(session.ErrAdminOnly)
+}
+
+// Examine is for operators: it tells addresses, and asks much of the servers.
+func (noAdminService) Examine(context.Context, *lockdv1.ExamineRequest) (*lockdv1.ExamineResponse, error) {
+	return nil, toStatus(session.ErrAdminOnly)
 }
 
 type adminService struct {
 	lockdv1.UnimplementedAdminServiceServer
-	b           *broker.Broker
-	drainWindow time.Duration
-	server      *Server
-	log         *zap.Logger
+	b         *broker.Broker
+	cfg       Config
+	server    *Server
+	log       *zap.Logger
+	started   time.Time
+	examining chan struct{} // has a value while an examination goes on
 }
 
 // ForceRelease frees a name whoever holds it.
@@ -62,7 +70,7 @@ func (h *adminService) Drain(ctx context.Context, r *lockdv1.DrainRequest) (*loc
 		return nil, toStatus(err)
 	}
 	if within == nil {
-		within = &h.drainWindow
+		within = &h.cfg.DrainWindow
 	}
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
@@ -76,7 +84,7 @@ func (h *adminService) Undrain(ctx context.Context, _ *lockdv1.UndrainRequest) (
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
 	if h.server.stopping {
-		return nil, toStatus(broker.ErrDraining)
+		return nil, toStatus(session.ErrDraining)
 	}
 	drained := h.b.Undrain()
 	h.log.Info("the drain was taken back", zap.String(observe.KeyPeer, peerOf(ctx)))

@@ -20,9 +20,9 @@ func admit(b *broker.Broker) grpc.UnaryServerInterceptor {
 		var done func()
 		var err error
 		if r, acquire := req.(*lockdv1.AcquireRequest); acquire && r.GetWait().AsDuration() > 0 {
-			done, err = b.Desk().Wait(peerOf(ctx))
+			done, err = b.Door().Wait(peerOf(ctx))
 		} else {
-			done, err = b.Desk().Call(ctx, peerOf(ctx))
+			done, err = b.Door().Call(ctx, peerOf(ctx))
 		}
 		if err != nil {
 			return nil, toStatus(err)

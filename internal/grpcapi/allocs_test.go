@@ -9,9 +9,9 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/benchtest"
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // framePairs is how many pairs the frames of the measurement have.
@@ -19,7 +19,7 @@ const framePairs = 32
 
 // mostAllocs is how often reading the two requests of a pair and writing its two answers may allocate, in full frames. The
 // texts that are kept are three of them.
-const mostAllocs = 5
+const mostAllocs = 4
 
 func TestAPairIsTranslatedWithFewAllocations(t *testing.T) {
 	p := newPairs(t)
@@ -40,7 +40,7 @@ func BenchmarkTranslation(b *testing.B) {
 type pairs struct {
 	translation *grpcapi.Translation
 	frame       []byte
-	events      []broker.Event
+	events      []session.Event
 }
 
 func newPairs(tb testing.TB) *pairs {
@@ -54,10 +54,10 @@ func newPairs(tb testing.TB) *pairs {
 				Release: &lockdv1.Release{Name: name, Holder: fmt.Sprint("#", i), Fence: i + 1},
 			}},
 		)
-		p.events = append(p.events, broker.Granted{
-			ID: 2*i + 1, Hold: broker.Hold{Name: name, Kind: lock.Exclusive, Holder: fmt.Sprint("#", i), Fence: lock.Fence(i + 1)},
-			Validity: broker.Validity{Until: time.Now().Add(time.Minute), AnchorAt: time.Now()}, Count: 1, Auto: true,
-		}, broker.Released{ID: 2*i + 2})
+		p.events = append(p.events, session.Granted{
+			ID: 2*i + 1, Hold: session.Hold{Name: name, Kind: lock.Exclusive, Holder: fmt.Sprint("#", i), Fence: lock.Fence(i + 1)},
+			Validity: session.Validity{Until: time.Now().Add(time.Minute), AnchorAt: time.Now()}, Count: 1, Auto: true,
+		}, session.Released{ID: 2*i + 2})
 	}
 	frame, err := proto.Marshal(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: batch}})
 	if err != nil {

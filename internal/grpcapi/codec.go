@@ -10,8 +10,8 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/api/wire"
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // grace is by how much gRPC's own limit is above the announced one. gRPC ends a call for a larger message, or for one
@@ -23,6 +23,7 @@ const grace = 4
 const (
 	markTooLarge   protowire.Number = 1<<29 - 1
 	markUnreadable protowire.Number = 1<<29 - 2
+	markTooMany    protowire.Number = 1<<29 - 3
 )
 
 // frameCodec is a protobuf codec with marks instead of errors.
@@ -36,23 +37,32 @@ func newFrameCodec(limit int) frameCodec {
 }
 
 // Unmarshal never fails for our messages. What could be read of a bad one is there, often its request id. Of one that is
-// too large nothing else is read: in memory it can be fifty times as large.
+// too large, or has too many parts, nothing else is read: in memory it can be fifty times as large.
 func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ours := v.(proto.Message)
-	if ours && data.Len() > c.limit {
-		proto.Reset(m)
-		if r, session := v.(*lockdv1.SessionRequest); session {
-			r.RequestId = requestID(data)
-		}
-		mark(m, markTooLarge)
-		return nil
-	}
-	err := c.CodecV2.Unmarshal(data, v)
-	if ours && err != nil {
+	switch {
+	case !ours:
+		return c.CodecV2.Unmarshal(data, v)
+	case data.Len() > c.limit:
+		passOver(data, m, markTooLarge)
+	case data.Len() > uncounted && !fewParts(data, m.ProtoReflect().Descriptor(), c.limit/partBytes):
+		passOver(data, m, markTooMany)
+	case c.CodecV2.Unmarshal(data, v) != nil:
 		mark(m, markUnreadable)
-		err = nil
 	}
-	return err
+	return nil
+}
+
+// passOver reads no more of a message than its request id.
+func passOver(data mem.BufferSlice, m proto.Message, why protowire.Number) {
+	proto.Reset(m)
+	switch r := m.(type) {
+	case *lockdv1.SessionRequest:
+		r.RequestId = requestID(data)
+	case *wire.Request:
+		r.RequestId = requestID(data)
+	}
+	mark(m, why)
 }
 
 // requestID is that of a SessionRequest, 0 if there is none. It makes nothing of the rest.
@@ -85,12 +95,16 @@ func marked(v any) error {
 	}
 	n, _, _ := protowire.ConsumeTag(m.ProtoReflect().GetUnknown())
 	if n == markTooLarge {
-		return broker.ErrFrameTooLarge
+		return session.ErrFrameTooLarge
 	}
-	if n == markUnreadable {
-		return fmt.Errorf("decode: %w", &lock.InvalidError{
-			Field: "message", Reason: lock.ReasonMessage, Detail: "not a message of this protocol, or text that is not UTF-8",
-		})
+	invalid := &lock.InvalidError{Field: "message", Reason: lock.ReasonMessage}
+	switch n {
+	case markUnreadable:
+		invalid.Detail = "not a message of this protocol, or text that is not UTF-8"
+	case markTooMany:
+		invalid.Detail = "too many requests, names and other parts"
+	default:
+		return nil
 	}
-	return nil
+	return fmt.Errorf("decode: %w", invalid)
 }

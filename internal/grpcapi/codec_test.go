@@ -2,6 +2,9 @@ package grpcapi_test
 
 import (
 	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/mem"
@@ -39,6 +42,68 @@ func TestAMessageThatIsTooLargeIsNotDecoded(t *testing.T) {
 		}
 		if size := proto.Size(m); m.GetRequestId() != 9 || size > 100 {
 			t.Errorf("%s: got request %d, %d bytes, want only its id", name, m.GetRequestId(), size)
+		}
+	}
+}
+
+// A message within the limit must not take many times as much in memory either.
+func TestAMessageOfManyPartsIsNotDecoded(t *testing.T) {
+	const limit = 1 << 20
+	field := func(b []byte, n protowire.Number, value []byte) []byte {
+		return protowire.AppendBytes(protowire.AppendTag(b, n, protowire.BytesType), value)
+	}
+	fill := func(part []byte) []byte { return bytes.Repeat(part, (limit-64)/len(part)) }
+	id := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 9)
+	var label []byte
+	for i := range limit / 16 {
+		label = field(label, 2, field(nil, 1, fmt.Append(nil, i)))
+	}
+	deep := []byte{}
+	for range 5000 {
+		deep = field(nil, 11, field(nil, 1, deep))
+	}
+	for name, raw := range map[string][]byte{
+		"a batch of empty requests":          field(id, 11, fill([]byte{0x0a, 0})),
+		"an Acquire of empty names":          field(id, 4, fill([]byte{0x12, 0})),
+		"an Acquire of empty items":          field(id, 4, fill([]byte{0x52, 0})),
+		"a batch of Acquires of empty names": field(id, 11, fill(field(nil, 1, field(nil, 4, bytes.Repeat([]byte{0x12, 0}, 1000))))),
+		"an Open of many labels":             field(id, 2, label),
+		"one empty Acquire after the other":  append(fill([]byte{0x22, 0}), id...),
+		"batches in batches":                 append(id, deep...),
+	} {
+		codec, m := grpcapi.NewFrameCodec(limit), &lockdv1.SessionRequest{}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		if err := codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, m); err != nil {
+			t.Fatal(err)
+		}
+		runtime.ReadMemStats(&after)
+		if took := after.TotalAlloc - before.TotalAlloc; took > 3*limit {
+			t.Errorf("%s: %d bytes on the wire take %d in memory", name, len(raw), took)
+		}
+	}
+}
+
+// What clients send in earnest is decoded: a full batch, and batches of requests for several names.
+func TestAFullMessageIsDecoded(t *testing.T) {
+	const limit = 1 << 20
+	full, several := &lockdv1.RequestBatch{}, &lockdv1.RequestBatch{}
+	for i := range 1024 {
+		full.Requests = append(full.Requests, acquire(uint64(i), &lockdv1.Acquire{Name: strings.Repeat("n", 500), Wait: seconds(1)}))
+	}
+	for i := range 64 {
+		items := make([]*lockdv1.AcquireItem, 64)
+		for n := range items {
+			items[n] = &lockdv1.AcquireItem{Name: strings.Repeat("n", 200)}
+		}
+		several.Requests = append(several.Requests, acquire(uint64(i), &lockdv1.Acquire{Items: items, Lease: seconds(1)}))
+	}
+	for _, batch := range []*lockdv1.RequestBatch{full, several} {
+		want := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: batch}}
+		raw, err := proto.Marshal(want)
+		got := &lockdv1.SessionRequest{}
+		if err != nil || grpcapi.NewFrameCodec(limit).Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, got) != nil || !proto.Equal(got, want) {
+			t.Errorf("a batch of %d requests in %d bytes: got %.200v, %v", len(batch.GetRequests()), len(raw), got, err)
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // toKind translates a kind; one that does not exist becomes one the broker refuses.
@@ -35,8 +37,8 @@ func toDuration(field string, d *durationpb.Duration) (*time.Duration, error) {
 	if d == nil {
 		return nil, nil
 	}
-	if err := d.CheckValid(); err != nil {
-		return nil, &lock.InvalidError{Field: field, Reason: lock.ReasonDuration, Detail: err.Error()}
+	if !d.IsValid() {
+		return nil, &lock.InvalidError{Field: field, Reason: lock.ReasonDuration, Detail: "no duration, or one of more than 10,000 years"}
 	}
 	v := d.AsDuration()
 	return &v, nil
@@ -55,9 +57,9 @@ func toRequired(field string, d *durationpb.Duration) (time.Duration, error) {
 }
 
 func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
-	req := broker.OpenRequest{Client: broker.Client{Name: o.GetClientName(), Labels: o.GetLabels()}}
+	req := broker.OpenRequest{Client: session.Client{Name: o.GetClientName(), Labels: o.GetLabels()}}
 	if o.GetResume() != nil {
-		return req, broker.ErrSessionExpired // no session outlives its stream
+		return req, session.ErrSessionExpired // no session outlives its stream
 	}
 	switch o.GetOnDisconnect() {
 	case lockdv1.OnDisconnect_ON_DISCONNECT_UNSPECIFIED, lockdv1.OnDisconnect_ON_DISCONNECT_EXPIRE:
@@ -84,10 +86,10 @@ func wantsBatches(o *lockdv1.Open) bool {
 }
 
 // setAcquire reads a request into one that is empty.
-func setAcquire(req *broker.AcquireRequest, a *lockdv1.Acquire) (err error) {
+func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 	req.Holder, req.Annotation = a.GetHolder(), a.GetAnnotation()
 	if len(a.GetNames())+len(a.GetItems()) == 0 {
-		var only broker.Item
+		var only request.Item
 		only, err = toItem(a.GetName(), a)
 		req.Name, req.Kind, req.Permits, req.Limit = only.Name, only.Kind, only.Permits, only.Limit
 	} else {
@@ -103,7 +105,7 @@ func setAcquire(req *broker.AcquireRequest, a *lockdv1.Acquire) (err error) {
 	return err
 }
 
-func setItems(req *broker.AcquireRequest, a *lockdv1.Acquire) error {
+func setItems(req *request.Acquire, a *lockdv1.Acquire) error {
 	items, err := toItems(a)
 	if err != nil {
 		return err
@@ -114,7 +116,7 @@ func setItems(req *broker.AcquireRequest, a *lockdv1.Acquire) error {
 }
 
 // toItems reads what is asked for by names or items. It is never empty.
-func toItems(a *lockdv1.Acquire) ([]broker.Item, error) {
+func toItems(a *lockdv1.Acquire) ([]request.Item, error) {
 	names, items := a.GetNames(), a.GetItems()
 	if a.GetName() != "" && len(names)+len(items) > 0 || len(names) > 0 && len(items) > 0 {
 		return nil, &lock.InvalidError{Field: "name", Reason: lock.ReasonName, Detail: "only one of name, names and items"}
@@ -124,7 +126,7 @@ func toItems(a *lockdv1.Acquire) ([]broker.Item, error) {
 		if err != nil {
 			return nil, err
 		}
-		all := make([]broker.Item, len(names))
+		all := make([]request.Item, len(names))
 		for i, name := range names {
 			all[i], all[i].Name = common, name
 		}
@@ -136,7 +138,7 @@ func toItems(a *lockdv1.Acquire) ([]broker.Item, error) {
 	if _, err := toItem("", a); err != nil { // permits that belong to none of them
 		return nil, err
 	}
-	all := make([]broker.Item, len(items))
+	all := make([]request.Item, len(items))
 	for i, item := range items {
 		var err error
 		if all[i], err = toItem(item.GetName(), item); err != nil {
@@ -154,8 +156,8 @@ type asked interface {
 }
 
 // toItem reads how a lock is asked for. One permit of what has none is as good as no word of it.
-func toItem(name string, a asked) (broker.Item, error) {
-	i := broker.Item{Name: name, Kind: toKind(a.GetKind()), Permits: a.GetPermits(), Limit: a.GetLimit()}
+func toItem(name string, a asked) (request.Item, error) {
+	i := request.Item{Name: name, Kind: toKind(a.GetKind()), Permits: a.GetPermits(), Limit: a.GetLimit()}
 	if i.Kind == lock.Semaphore {
 		return i, nil
 	}
@@ -170,16 +172,16 @@ func toItem(name string, a asked) (broker.Item, error) {
 	return i, nil
 }
 
-func toRelease(r *lockdv1.Release) broker.ReleaseRequest {
-	return broker.ReleaseRequest{Keep: r.GetKeep(), Hold: broker.Hold{
+func toRelease(r *lockdv1.Release) request.Release {
+	return request.Release{Keep: r.GetKeep(), Hold: session.Hold{
 		Name: r.GetName(), Kind: toKind(r.GetKind()), Holder: r.GetHolder(), Fence: lock.Fence(r.GetFence()),
 	}}
 }
 
-func toExtend(e *lockdv1.Extend) (broker.ExtendRequest, error) {
+func toExtend(e *lockdv1.Extend) (request.Extend, error) {
 	d, err := toDuration("lease", e.GetLease())
-	hold := broker.Hold{
+	hold := session.Hold{
 		Name: e.GetName(), Kind: toKind(e.GetKind()), Holder: e.GetHolder(), Fence: lock.Fence(e.GetFence()),
 	}
-	return broker.ExtendRequest{Hold: hold, Lease: d, MayShorten: e.GetMayShorten()}, err
+	return request.Extend{Hold: hold, Lease: d, MayShorten: e.GetMayShorten()}, err
 }

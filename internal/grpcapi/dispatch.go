@@ -3,10 +3,12 @@ package grpcapi
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // maxRequests bounds the requests of a batch. A frame could hold hundreds of thousands of the smallest ones, and they stay in
@@ -18,13 +20,14 @@ const maxRequests = 1024
 const turnSize = 64
 
 // turns are room for the requests of a turn. A stream has it only while it reads a message.
-var turns = sync.Pool{New: func() any { return new([turnSize]broker.Request) }}
+var turns = sync.Pool{New: func() any { return new([turnSize]request.Request) }}
 
 // dispatch hands one message to the session. Whatever its content, the stream lives on, unless it cannot even be told
 // which request is refused.
 func (c *conn) dispatch(m *lockdv1.SessionRequest) {
 	if err := marked(m); err != nil {
 		if id := m.GetRequestId(); id != 0 {
+			c.sess.Hear()
 			c.sess.Refuse(id, err)
 		} else {
 			c.sess.End(err)
@@ -57,7 +60,7 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 			c.awaitRoom()
 		}
 		if r.GetBatch() != nil || r.GetOpen() != nil {
-			next := c.next(r.GetRequestId(), broker.VerbRefuse)
+			next := c.next(r.GetRequestId(), request.VerbRefuse)
 			next.Err = &lock.InvalidError{
 				Field: "batch", Reason: lock.ReasonMessage, Detail: "Open and batches are not allowed in a batch",
 			}
@@ -67,18 +70,23 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 	}
 }
 
-// request hands one request to the session. Those that come in great numbers are collected, until pass.
+// request hands one request to the session. Those that cost the store a call each are collected, until pass.
 func (c *conn) request(m *lockdv1.SessionRequest) {
 	c.traceRequest(m)
 	id := m.GetRequestId()
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Acquire:
-		next := c.next(id, broker.VerbAcquire)
+		next := c.next(id, request.VerbAcquire)
 		if err := setAcquire(&next.Acquire, r.Acquire); err != nil {
-			next.Verb, next.Err = broker.VerbRefuse, err
+			next.Verb, next.Err = request.VerbRefuse, err
 		}
 	case *lockdv1.SessionRequest_Release:
-		c.next(id, broker.VerbRelease).Release = toRelease(r.Release)
+		c.next(id, request.VerbRelease).Release = toRelease(r.Release)
+	case *lockdv1.SessionRequest_Extend:
+		next := c.next(id, request.VerbExtend)
+		if next.Extend, next.Err = toExtend(r.Extend); next.Err != nil {
+			next.Verb = request.VerbRefuse
+		}
 	default:
 		c.pass() // first, what came before
 		c.rarely(id, m)
@@ -90,18 +98,12 @@ func (c *conn) rarely(id uint64, m *lockdv1.SessionRequest) {
 	s := c.sess
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Open:
-		s.Refuse(id, broker.ErrOpenTwice)
+		s.Refuse(id, session.ErrOpenTwice)
 	case *lockdv1.SessionRequest_Heartbeat:
+		c.beat = sentAt(time.Now(), c.beat, s.TTL())
 		s.Heartbeat(id, r.Heartbeat.GetSentId())
 	case *lockdv1.SessionRequest_Goodbye:
 		s.Goodbye()
-	case *lockdv1.SessionRequest_Extend:
-		req, err := toExtend(r.Extend)
-		if err != nil {
-			s.Refuse(id, err)
-			return
-		}
-		s.Extend(id, req)
 	case *lockdv1.SessionRequest_Cancel:
 		s.Cancel(id, r.Cancel.GetTargetId())
 	case *lockdv1.SessionRequest_Watch:
@@ -111,37 +113,65 @@ func (c *conn) rarely(id uint64, m *lockdv1.SessionRequest) {
 	case *lockdv1.SessionRequest_Look:
 		s.Look(id, r.Look.GetName())
 	case *lockdv1.SessionRequest_ListHolds:
-		s.ListHolds(id, broker.HoldsRequest{
+		s.ListHolds(id, request.Holds{
 			Prefix: r.ListHolds.GetPrefix(), After: r.ListHolds.GetPageToken(), Size: pageSize(r.ListHolds.GetPageSize()),
 		})
 	case *lockdv1.SessionRequest_SetLimit:
-		s.SetLimit(id, broker.LimitRequest{Name: r.SetLimit.GetName(), Limit: r.SetLimit.GetLimit()})
+		s.SetLimit(id, request.SetLimit{Name: r.SetLimit.GetName(), Limit: r.SetLimit.GetLimit()})
 	default: // an arm that a newer client knows
 		s.Refuse(id, lock.ErrUnsupported)
 	}
 }
 
 // next is one more request of the turn, to be filled in.
-func (c *conn) next(id uint64, verb broker.Verb) *broker.Request {
+func (c *conn) next(id uint64, verb request.Verb) *request.Request {
 	if c.room == nil {
-		c.room = turns.Get().(*[turnSize]broker.Request)
+		c.room = turns.Get().(*[turnSize]request.Request)
 		c.turn = c.room[:0]
 	}
-	c.turn = append(c.turn, broker.Request{ID: id, Verb: verb})
+	c.turn = append(c.turn, request.Request{ID: id, Verb: verb})
 	return &c.turn[len(c.turn)-1]
 }
 
 // pass hands what was collected to the session. Only the first time it counts as a sign of life: what comes later may have
 // waited here.
 func (c *conn) pass() {
-	switch {
-	case !c.heard:
-		c.heard = true
-		c.sess.Hear(c.turn...)
-	case len(c.turn) > 0:
-		c.sess.Requests(c.turn)
+	if len(c.turn) > 0 && c.cfg.Gate.Stops(c.sess.ID(), len(c.turn)) {
+		c.wait()
 	}
+	if !c.heard {
+		c.heard = true
+		c.sess.Hear()
+	}
+	c.sess.Requests(c.turn)
 	c.forget()
+}
+
+// wait waits at the gate with what was collected. It is a sign of life that it came.
+func (c *conn) wait() {
+	if !c.heard {
+		c.heard = true
+		c.sess.Hear()
+	}
+	c.cfg.Gate.Enter(c.sess.ID(), len(c.turn), patience(time.Now(), c.beat, c.sess.TTL()), c.stream.Context().Done())
+}
+
+// patience is for how long a turn may wait at the gate.
+func patience(now, beat time.Time, ttl time.Duration) time.Duration {
+	return min(beat.Add(ttl*11/30).Sub(now), mostPatience)
+}
+
+// sentAt is about when a heartbeat was sent that is read now. It may have been unread for long, but it came not much later than
+// a heartbeat interval after the one before.
+func sentAt(now, before time.Time, ttl time.Duration) time.Time {
+	sent := before.Add(ttl / 3)
+	if sent.After(now) {
+		return now
+	}
+	if oldest := now.Add(-ttl); sent.Before(oldest) {
+		return oldest
+	}
+	return sent
 }
 
 // forget empties the turn.

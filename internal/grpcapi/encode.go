@@ -12,6 +12,7 @@ import (
 	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // batchSize and batchBytes bound the messages of one frame, so that it stays far below what clients accept, and so that
@@ -38,7 +39,7 @@ func fromKind(k lock.Kind) lockdv1.LockKind {
 	}
 }
 
-func setGranted(m *lockdv1.Granted, g broker.Granted) {
+func setGranted(m *lockdv1.Granted, g session.Granted) {
 	setHold(m.GetHolds()[0], g.Hold)
 	for _, h := range g.More { // in the order in which they were asked for
 		m.Holds = append(m.Holds, fromHold(h))
@@ -47,24 +48,24 @@ func setGranted(m *lockdv1.Granted, g broker.Granted) {
 	m.HoldCount, m.Auto = g.Count, g.Auto
 }
 
-func fromHold(h broker.Hold) *lockdv1.Hold {
+func fromHold(h session.Hold) *lockdv1.Hold {
 	m := &lockdv1.Hold{}
 	setHold(m, h)
 	return m
 }
 
-func setHold(m *lockdv1.Hold, h broker.Hold) {
+func setHold(m *lockdv1.Hold, h session.Hold) {
 	m.Name, m.Kind, m.Holder, m.Fence, m.AcquiredBy = h.Name, fromKind(h.Kind), h.Holder, uint64(h.Fence), h.AcquiredBy
 }
 
-func fromValidity(v broker.Validity) *lockdv1.Validity {
+func fromValidity(v session.Validity) *lockdv1.Validity {
 	m := &lockdv1.Validity{Remaining: &durationpb.Duration{}, AnchorAge: &durationpb.Duration{}}
 	setValidity(m, v)
 	return m
 }
 
 // setValidity is done when the message is written, so that the time an event spent in the outbox counts.
-func setValidity(m *lockdv1.Validity, v broker.Validity) {
+func setValidity(m *lockdv1.Validity, v session.Validity) {
 	now := time.Now()
 	setDuration(m.GetRemaining(), max(v.Until.Sub(now), 0))
 	m.Anchor = v.Anchor
@@ -75,7 +76,7 @@ func setDuration(m *durationpb.Duration, d time.Duration) {
 	m.Seconds, m.Nanos = int64(d/time.Second), int32(d%time.Second) //nolint:gosec // less than 2^30
 }
 
-func setReleased(m *lockdv1.Released, e broker.Released) {
+func setReleased(m *lockdv1.Released, e session.Released) {
 	m.Remaining = e.Remaining
 	if e.Remaining > 0 {
 		m.Validity = fromValidity(e.Validity)
@@ -92,55 +93,37 @@ func optional(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// fromEvents translates events into the messages that tell them.
-func fromEvents(events []broker.Event) []*lockdv1.SessionResponse {
-	var answers wire.Answers
-	all, messages := make([]lockdv1.SessionResponse, len(events)), make([]*lockdv1.SessionResponse, len(events))
-	for i, e := range events {
-		messages[i] = &all[i]
-		setEvent(&all[i], e, &answers, len(events)-i)
-	}
-	return messages
-}
-
-// fromEvent translates an event into the message that tells it.
-func fromEvent(e broker.Event) *lockdv1.SessionResponse {
-	r := &lockdv1.SessionResponse{}
-	setEvent(r, e, &wire.Answers{}, 1)
-	return r
-}
-
-// setEvent is fromEvent for one of several: so many are left, with this one.
-func setEvent(r *lockdv1.SessionResponse, e broker.Event, answers *wire.Answers, left int) {
+// setEvent translates an event into the message that tells it. So many are left, with this one.
+func setEvent(r *lockdv1.SessionResponse, e session.Event, answers *wire.Answers, left int) {
 	switch e := e.(type) {
-	case broker.Granted:
+	case session.Granted:
 		r.RequestId = e.ID
 		setGranted(answers.Granted(r, left), e)
-	case broker.NotGranted:
+	case session.NotGranted:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_NotGranted{NotGranted: fromNotGranted(e)}
-	case broker.Queued:
+	case session.Queued:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Queued{Queued: &lockdv1.Queued{Position: count(e.Position)}}
-	case broker.Released:
+	case session.Released:
 		r.RequestId = e.ID
 		setReleased(answers.Released(r, left), e)
-	case broker.Extended:
+	case session.Extended:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Extended{Extended: &lockdv1.Extended{Validity: fromValidity(e.Validity)}}
-	case broker.Done:
+	case session.Done:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: &spb.Status{}}}
-	case broker.Failed:
+	case session.Failed:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: status.Convert(toStatus(e.Err)).Proto()}}
-	case broker.Looked:
+	case session.Looked:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Looked{Looked: &lockdv1.Looked{Lock: fromLock(e.Lock)}}
-	case broker.HoldList:
+	case session.HoldList:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_HoldList{HoldList: fromHoldList(e)}
-	case broker.LimitSet:
+	case session.LimitSet:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_LimitSet{LimitSet: &lockdv1.LimitSet{Previous: e.Previous}}
 	default:
 		setPush(r, e)
 	}
 }
 
-func fromHoldList(e broker.HoldList) *lockdv1.HoldList {
+func fromHoldList(e session.HoldList) *lockdv1.HoldList {
 	list := &lockdv1.HoldList{NextPageToken: e.Next}
 	for _, l := range e.Locks {
 		list.Locks = append(list.Locks, &lockdv1.HeldLock{
@@ -151,37 +134,37 @@ func fromHoldList(e broker.HoldList) *lockdv1.HoldList {
 }
 
 // setPush is setEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.
-func setPush(r *lockdv1.SessionResponse, e broker.Event) {
+func setPush(r *lockdv1.SessionResponse, e session.Event) {
 	switch e := e.(type) {
-	case broker.HeartbeatAck:
+	case session.HeartbeatAck:
 		ack := &lockdv1.HeartbeatAck{SentId: e.SentID}
 		if !e.Until.IsZero() {
 			ack.ValidFor = left(e.Until, time.Now())
 		}
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_HeartbeatAck{HeartbeatAck: ack}
-	case broker.Lost:
+	case session.Lost:
 		r.Message = &lockdv1.SessionResponse_Lost{Lost: &lockdv1.Lost{Hold: fromHold(e.Hold), Reason: fromReason(e.Reason)}}
-	case broker.AtRisk:
+	case session.AtRisk:
 		r.Message = &lockdv1.SessionResponse_AtRisk{AtRisk: &lockdv1.AtRisk{Validity: fromValidity(e.Validity)}}
-	case broker.Safe:
+	case session.Safe:
 		r.Message = &lockdv1.SessionResponse_Safe{Safe: &lockdv1.Safe{}}
-	case broker.Unlocked:
+	case session.Unlocked:
 		r.Message = &lockdv1.SessionResponse_Unlocked{Unlocked: &lockdv1.Unlocked{
 			Name: e.Name, Cause: unlockCauses[e.Cause], Fence: uint64(e.Fence), Merged: e.Merged,
 		}}
-	case broker.Draining:
+	case session.Draining:
 		r.Message = &lockdv1.SessionResponse_Draining{Draining: &lockdv1.Draining{ReconnectWithin: durationpb.New(e.Within)}}
 	default:
 		panic("an event without a message")
 	}
 }
 
-func fromNotGranted(e broker.NotGranted) *lockdv1.NotGranted {
+func fromNotGranted(e session.NotGranted) *lockdv1.NotGranted {
 	n := &lockdv1.NotGranted{RetryAfter: optional(e.RetryAfter), HeldBy: string(e.HeldBy), Name: e.Name}
 	switch {
-	case errors.Is(e.Cause, broker.ErrTimedOut):
+	case errors.Is(e.Cause, session.ErrTimedOut):
 		n.Cause = lockdv1.NotGranted_CAUSE_TIMED_OUT
-	case errors.Is(e.Cause, broker.ErrCancelled):
+	case errors.Is(e.Cause, session.ErrCancelled):
 		n.Cause = lockdv1.NotGranted_CAUSE_CANCELLED
 	default:
 		n.Cause = lockdv1.NotGranted_CAUSE_HELD
@@ -199,6 +182,8 @@ func fromReason(r lock.LostReason) lockdv1.Lost_Reason {
 		return lockdv1.Lost_REASON_DATA_LOSS
 	case lock.LostSession:
 		return lockdv1.Lost_REASON_SESSION_ENDED
+	case lock.LostQuorum:
+		return lockdv1.Lost_REASON_NO_QUORUM
 	default:
 		return lockdv1.Lost_REASON_UNSPECIFIED
 	}
@@ -225,11 +210,11 @@ func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
 // count is a number that is never negative and far from 2^32.
 func count(n int) uint32 { return uint32(max(n, 0)) } //nolint:gosec // see above
 
-func fromLock(i broker.LockInfo) *lockdv1.LockState {
+func fromLock(i session.LockInfo) *lockdv1.LockState {
 	st := &lockdv1.LockState{
 		Name: i.Name, Kind: fromKind(i.Kind), Held: i.Held, HeldBy: string(i.Owner), Client: i.Client, Fence: uint64(i.Fence),
 		HoldCount: i.Count, Waiters: count(i.Waiters), Annotation: i.Annotation,
-		Holders: i.Holders, Limit: i.Limit, Queued: i.Queued,
+		Holders: i.Holders, Limit: i.Limit, Queued: i.Queued, Members: i.Members,
 	}
 	if i.Held && i.TTL != lock.NoTTL {
 		st.Ttl = durationpb.New(i.TTL)

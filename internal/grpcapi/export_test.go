@@ -5,7 +5,9 @@ import (
 	"google.golang.org/grpc/mem"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/api/wire"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // ToStatus is toStatus for the tests of the table.
@@ -24,26 +26,34 @@ func TableErrors() []error {
 var NewFrameCodec = newFrameCodec
 
 // FromEvent is a translation, for tests of what no broker does at will.
-var FromEvent = fromEvent
+func FromEvent(e session.Event) *lockdv1.SessionResponse {
+	m := &lockdv1.SessionResponse{}
+	setEvent(m, e, &wire.Answers{}, 1)
+	return m
+}
 
 // ToAcquire is setAcquire, for the same tests.
-func ToAcquire(a *lockdv1.Acquire) (req broker.AcquireRequest, err error) {
+func ToAcquire(a *lockdv1.Acquire) (req request.Acquire, err error) {
 	err = setAcquire(&req, a)
 	return req, err
 }
 
 // Translation is what a stream does with its messages, without a session.
-type Translation struct{ c conn }
+type Translation struct {
+	c     conn
+	codec frameCodec
+}
 
 // NewTranslation is that of a client that understands batches.
 func NewTranslation() *Translation {
-	return &Translation{conn{sessionService: &sessionService{log: zap.NewNop()}, batches: true}}
+	return &Translation{conn{sessionService: &sessionService{log: zap.NewNop()}}, newFrameCodec(1 << 20)}
 }
 
 // Read reads a frame and returns how many requests for the broker it has.
 func (t *Translation) Read(frame []byte) int {
-	m := &lockdv1.SessionRequest{}
-	if err := newFrameCodec(1<<20).Unmarshal(mem.BufferSlice{mem.SliceBuffer(frame)}, m); err != nil || marked(m) != nil {
+	var m wire.Request
+	defer m.Free()
+	if err := t.codec.Unmarshal(mem.BufferSlice{mem.SliceBuffer(frame)}, &m); err != nil || marked(&m) != nil {
 		return 0
 	}
 	for _, r := range m.GetBatch().GetRequests() {
@@ -54,14 +64,16 @@ func (t *Translation) Read(frame []byte) int {
 }
 
 // Write writes events and returns in how many frames.
-func (t *Translation) Write(events []broker.Event) int {
-	frames := t.c.frames(events)
-	for _, m := range frames {
-		data, err := newFrameCodec(1 << 20).Marshal(m)
-		if err != nil {
-			return 0
+func (t *Translation) Write(events []session.Event) (n int) {
+	f := frames.Get().(*frame)
+	defer frames.Put(f)
+	_ = f.send(events, true, func(m *lockdv1.SessionResponse) error {
+		data, err := t.codec.Marshal(m)
+		if err == nil {
+			data.Free()
+			n++
 		}
-		data.Free()
-	}
-	return len(frames)
+		return err
+	})
+	return n
 }

@@ -17,8 +17,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/brokertest"
+	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/grpcapi"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/watchdog"
@@ -42,21 +43,22 @@ func inBubble(t *testing.T, test func(s *server)) {
 func start(t testing.TB) *server { return startLogging(t, zap.NewNop()) }
 
 func startLogging(t testing.TB, log *zap.Logger) *server {
+	return startWith(t, log, func(*broker.Config) {}, nil)
+}
+
+func startWith(t testing.TB, log *zap.Logger, change func(*broker.Config), g *gate.Gate) *server {
 	reg := prometheus.NewRegistry()
 	store := memstore.New()
 	dog := watchdog.New[*broker.Lease](store, log, reg)
-	b := broker.New(broker.Config{
-		Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
-		Limits: broker.Limits{
-			NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, FrameBytes: 1 << 20,
-			LocksPerSession: 50, WaitersPerSession: 50, WatchesPerSession: 5, QueueLength: 1000, NamesPerAcquire: 4, Limits: admission.Limits{Sessions: 1000, SessionsPerAddress: 100},
-			MinLease: 100 * time.Millisecond, MaxLease: 24 * time.Hour, MaxWait: 168 * time.Hour,
-		},
-		HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,
-	}, store, dog, log, reg)
+	cfg := brokertest.Config()
+	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession, cfg.Limits.WatchesPerSession = 50, 50, 5
+	cfg.Limits.QueueLength, cfg.Limits.NamesPerAcquire, cfg.Limits.SessionsPerAddress = 1000, 4, 100
+	change(&cfg)
+	b := broker.New(cfg, store, dog, log, reg)
 	srv := grpcapi.New(grpcapi.Config{
 		FrameBytes: 1 << 20, Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0", Store: "memory",
 		KeepaliveTime: 20 * time.Second, KeepaliveTimeout: 10 * time.Second, KeepaliveMinTime: 10 * time.Second,
+		Gate: g,
 	}, b, log, reg)
 	lis, adminLis := bufconn.Listen(1<<20), bufconn.Listen(1<<20)
 	served := make(chan error, 2)

@@ -5,12 +5,12 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lock"
-
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/inspect"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 type inspectService struct {
@@ -51,8 +51,9 @@ func (h *inspectService) ListSessions(_ context.Context, r *lockdv1.ListSessions
 			Locks: count(i.Locks), Waiters: count(i.Waiters), Watches: count(i.Watches), Replica: h.b.Replica(),
 		})
 	}
-	if len(infos) == size {
-		resp.NextPageToken = infos[size-1].ID
+	resp.Sessions = fitting(resp.GetSessions(), pageBytes)
+	if n := len(resp.GetSessions()); n < len(infos) || n == size {
+		resp.NextPageToken = infos[n-1].ID
 	}
 	return resp, nil
 }
@@ -69,8 +70,9 @@ func (h *inspectService) ListLocks(_ context.Context, r *lockdv1.ListLocksReques
 			Permits: i.Permits,
 		})
 	}
-	if len(infos) >= size {
-		resp.NextPageToken = infos[len(infos)-1].Key()
+	resp.Leases = fitting(resp.GetLeases(), pageBytes)
+	if n := len(resp.GetLeases()); n < len(infos) || n >= size {
+		resp.NextPageToken = infos[n-1].Key()
 	}
 	return resp, nil
 }
@@ -92,13 +94,14 @@ func (h *inspectService) ListWaiters(ctx context.Context, r *lockdv1.ListWaiters
 	for _, i := range infos {
 		resp.Waiters = append(resp.Waiters, fromWaiter(i))
 	}
-	if len(infos) == size {
-		resp.NextPageToken = strconv.Itoa(from + size)
+	resp.Waiters = fitting(resp.GetWaiters(), pageBytes)
+	if n := len(resp.GetWaiters()); n < len(infos) || n == size {
+		resp.NextPageToken = strconv.Itoa(from + n)
 	}
 	return resp, nil
 }
 
-func fromWaiter(i broker.WaiterInfo) *lockdv1.WaiterInfo {
+func fromWaiter(i inspect.Waiter) *lockdv1.WaiterInfo {
 	return &lockdv1.WaiterInfo{
 		Name: i.Name, Kind: fromKind(i.Kind), SessionId: i.Session, ClientName: i.Client,
 		Position: count(i.Position), Age: optional(i.Age), Owner: string(i.Owner), Peer: i.Peer, Replica: i.Replica,
@@ -106,7 +109,7 @@ func fromWaiter(i broker.WaiterInfo) *lockdv1.WaiterInfo {
 	}
 }
 
-// Inspect tells who holds a name and who waits for it, wherever they are.
+// Inspect tells who holds a name and who waits for it, wherever they are. Holders and waiters have half of the bytes each.
 func (h *inspectService) Inspect(ctx context.Context, r *lockdv1.InspectRequest) (*lockdv1.InspectResponse, error) {
 	in, err := h.b.Inspect(ctx, r.GetName(), pageSize(r.GetMaxHolders()), pageSize(r.GetMaxWaiters()))
 	if err != nil {
@@ -121,10 +124,11 @@ func (h *inspectService) Inspect(ctx context.Context, r *lockdv1.InspectRequest)
 	for _, i := range in.Waiters {
 		resp.Waiters = append(resp.Waiters, fromWaiter(i))
 	}
+	resp.Holders, resp.Waiters = fitting(resp.GetHolders(), pageBytes/2), fitting(resp.GetWaiters(), pageBytes/2)
 	return resp, nil
 }
 
-func fromHolder(i broker.HolderInfo) *lockdv1.HolderInfo {
+func fromHolder(i inspect.Holder) *lockdv1.HolderInfo {
 	info := &lockdv1.HolderInfo{
 		Owner: string(i.Owner), Origin: fromOrigin(i.Origin), Kind: fromKind(i.Kind), SessionId: i.Session,
 		ClientName: i.Client.Name, Labels: i.Client.Labels, Peer: i.Client.Peer, Replica: i.Replica,
@@ -137,13 +141,13 @@ func fromHolder(i broker.HolderInfo) *lockdv1.HolderInfo {
 	return info
 }
 
-func fromOrigin(o broker.Origin) lockdv1.HolderInfo_Origin {
+func fromOrigin(o inspect.Origin) lockdv1.HolderInfo_Origin {
 	switch o {
-	case broker.OriginSession:
+	case inspect.OriginSession:
 		return lockdv1.HolderInfo_ORIGIN_SESSION
-	case broker.OriginUnary:
+	case inspect.OriginUnary:
 		return lockdv1.HolderInfo_ORIGIN_UNARY
-	case broker.OriginOther:
+	case inspect.OriginOther:
 		return lockdv1.HolderInfo_ORIGIN_OTHER
 	default:
 		return lockdv1.HolderInfo_ORIGIN_UNSPECIFIED

@@ -7,20 +7,8 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/request"
 )
-
-const (
-	defaultPage = 100
-	maxPage     = 1000
-)
-
-// pageSize is a usable page size.
-func pageSize(n uint32) int {
-	if n == 0 {
-		return defaultPage
-	}
-	return int(min(n, maxPage))
-}
 
 type lockService struct {
 	lockdv1.UnimplementedLockServiceServer
@@ -42,7 +30,7 @@ func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	lease, refused, err := h.b.AcquireOnce(ctx, broker.OnceRequest{
+	lease, refused, err := h.b.AcquireOnce(ctx, request.Once{
 		Name: what.Name, Kind: what.Kind, Permits: what.Permits, Limit: what.Limit,
 		Wait: wait, Lease: d, LeaseID: r.GetLeaseId(), Client: r.GetClientName(), Peer: peerOf(ctx), Annotation: r.GetAnnotation(),
 	})
@@ -67,7 +55,7 @@ func (h *lockService) Extend(_ context.Context, r *lockdv1.ExtendRequest) (*lock
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	lease, err := h.b.ExtendOnce(broker.OnceExtension{
+	lease, err := h.b.ExtendOnce(request.ExtendOnce{
 		Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Lease: d, MayShorten: r.GetMayShorten(),
 	})
 	if err != nil {
@@ -87,7 +75,7 @@ func (h *lockService) Release(_ context.Context, r *lockdv1.ReleaseRequest) (*lo
 
 // SetLimit sets how many permits a semaphore has.
 func (h *lockService) SetLimit(_ context.Context, r *lockdv1.SetLimitRequest) (*lockdv1.SetLimitResponse, error) {
-	previous, err := h.b.SetLimit(broker.LimitRequest{Name: r.GetName(), Limit: r.GetLimit()})
+	previous, err := h.b.SetLimit(request.SetLimit{Name: r.GetName(), Limit: r.GetLimit()})
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -103,15 +91,20 @@ func (h *lockService) Get(ctx context.Context, r *lockdv1.GetRequest) (*lockdv1.
 	return &lockdv1.GetResponse{Lock: fromLock(info)}, nil
 }
 
-// List lists the names that are held.
+// List lists the names that are held. A page cannot be cut, as the store has one token for all of it. If it has too many bytes, a
+// smaller one is read.
 func (h *lockService) List(ctx context.Context, r *lockdv1.ListRequest) (*lockdv1.ListResponse, error) {
-	infos, next, err := h.b.Locks(ctx, r.GetPrefix(), r.GetPageToken(), pageSize(r.GetPageSize()))
-	if err != nil {
-		return nil, toStatus(err)
+	for size := pageSize(r.GetPageSize()); ; size /= 2 {
+		infos, next, err := h.b.Locks(ctx, r.GetPrefix(), r.GetPageToken(), size)
+		if err != nil {
+			return nil, toStatus(err)
+		}
+		resp := &lockdv1.ListResponse{NextPageToken: next}
+		for _, i := range infos {
+			resp.Locks = append(resp.Locks, fromLock(i))
+		}
+		if size == 1 || len(fitting(resp.GetLocks(), pageBytes)) == len(infos) {
+			return resp, nil
+		}
 	}
-	resp := &lockdv1.ListResponse{NextPageToken: next}
-	for _, i := range infos {
-		resp.Locks = append(resp.Locks, fromLock(i))
-	}
-	return resp, nil
 }

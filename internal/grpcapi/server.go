@@ -17,6 +17,8 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/gate"
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // How far a client may send ahead of what is read: on a stream, and on a connection. Without these values gRPC adapts them to
@@ -30,7 +32,7 @@ const (
 // sends its messages in batches and loses nothing.
 const ioBuffer = 8 << 10
 
-// Config is what a Server is told at its start. All fields are required.
+// Config is what a Server is told at its start. All fields but Examine and Gate are required.
 type Config struct {
 	// FrameBytes bounds a message on the wire.
 	FrameBytes           int
@@ -46,6 +48,12 @@ type Config struct {
 	DrainWindow time.Duration
 	// Version and Store are told by GetStatus: which lockd this is, and where leases live.
 	Version, Store string
+	// StoreKind is told by Examine: the configured kind of store.
+	StoreKind string
+	// Examine looks whether this replica and its store are as they should be; nil if nothing does.
+	Examine func(ctx context.Context) []lock.Finding
+	// Gate is where requests of sessions wait when the store has too much to do; nil if it never has.
+	Gate *gate.Gate
 }
 
 // Server serves clients at one address: SessionService, LockService and InspectService; and operators at another one:
@@ -70,7 +78,9 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	lockdv1.RegisterSessionServiceServer(s.clients, &sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	lockdv1.RegisterAdminServiceServer(s.clients, noAdminService{})
-	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{b: b, drainWindow: cfg.DrainWindow, server: s, log: log})
+	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{
+		b: b, cfg: cfg, server: s, log: log, started: time.Now(), examining: make(chan struct{}, 1),
+	})
 	for _, g := range []*grpc.Server{s.clients, s.operators} {
 		lockdv1.RegisterInspectServiceServer(g, &inspectService{
 			b: b, version: cfg.Version, store: cfg.Store, started: time.Now(), operators: g == s.operators,

@@ -13,9 +13,16 @@ import (
 	"google.golang.org/grpc/peer"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
+
+// Heartbeats come every third of a session TTL, on the same stream as requests. While requests wait at the gate, a heartbeat may be
+// unread behind them. So each turn of requests waits for mostPatience at most, and none when a heartbeat may have come.
+const mostPatience = time.Second
 
 type (
 	sessionStream = grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]
@@ -55,7 +62,7 @@ func (h *sessionService) Session(stream sessionStream) error {
 			return toStatus(err)
 		}
 	case <-timer.C:
-		return toStatus(fmt.Errorf("no message within %v: %w", h.cfg.OpenTimeout, broker.ErrNotOpen))
+		return toStatus(fmt.Errorf("no message within %v: %w", h.cfg.OpenTimeout, session.ErrNotOpen))
 	}
 	if err := stream.Send(c.greeting()); err != nil {
 		c.sess.End(err)
@@ -78,9 +85,10 @@ type conn struct {
 	batches bool   // the client understands ResponseBatch
 
 	// Of the reader.
-	turn  []broker.Request // collected from the message at hand, in room
-	room  *[turnSize]broker.Request
-	heard bool // the message at hand was told to the session as a sign of life
+	turn  []request.Request // collected from the message at hand, in room
+	room  *[turnSize]request.Request
+	heard bool      // the message at hand was told to the session as a sign of life
+	beat  time.Time // about when the last heartbeat was sent, or Open
 
 	// Of the writer.
 	last  chan *lockdv1.SessionResponse // size 1: what is to be sent last, or nil; closed when the stream is over
@@ -98,10 +106,10 @@ func (c *conn) read() {
 	if err != nil {
 		return
 	}
+	var m wire.Request
 	for {
 		c.awaitRoom()
-		m, err := c.stream.Recv()
-		if err != nil {
+		if err := c.stream.RecvMsg(&m); err != nil {
 			if errors.Is(err, io.EOF) {
 				err = nil
 				c.sess.Goodbye()
@@ -111,7 +119,8 @@ func (c *conn) read() {
 			c.closed <- err
 			return
 		}
-		c.dispatch(m)
+		c.dispatch(&m.SessionRequest)
+		m.Free()
 	}
 }
 
@@ -137,7 +146,7 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	}
 	req := m.GetOpen()
 	if req == nil {
-		return broker.ErrNotOpen
+		return session.ErrNotOpen
 	}
 	open, err := toOpen(req)
 	if err != nil {
@@ -145,6 +154,7 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	}
 	open.Client.Peer, open.Slot = peerOf(c.stream.Context()), c.slot
 	c.openID, c.batches = m.GetRequestId(), wantsBatches(req)
+	c.beat = time.Now()
 	c.sess, err = c.b.Open(open)
 	return err
 }

@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
-
-	"github.com/lockd-io/lockd/internal/broker"
 )
 
 // errorDomain is the domain of all reasons.
@@ -30,29 +29,32 @@ var table = []struct {
 	retry  time.Duration // told as RetryInfo unless negative
 }{
 	{lock.ErrOutcomeUnknown, codes.Unavailable, "OUTCOME_UNKNOWN", time.Second},
+	{lock.ErrNoQuorum, codes.Unavailable, "NO_QUORUM", time.Second},
+	{lock.ErrNotReplicated, codes.Unavailable, "BACKEND_UNAVAILABLE", time.Second},
 	{lock.ErrUnavailable, codes.Unavailable, "BACKEND_UNAVAILABLE", time.Second},
 	{lock.ErrStoreFull, codes.ResourceExhausted, "STORE_FULL", 5 * time.Second},
-	{broker.ErrDraining, codes.Unavailable, "DRAINING", 0},
+	{session.ErrDraining, codes.Unavailable, "DRAINING", 0},
 	{lock.ErrHeld, codes.Aborted, "LOCK_BUSY", -1},
-	{broker.ErrTimedOut, codes.DeadlineExceeded, "WAIT_TIMEOUT", -1},
-	{broker.ErrCancelled, codes.Canceled, "WAIT_CANCELLED", -1},
+	{session.ErrTimedOut, codes.DeadlineExceeded, "WAIT_TIMEOUT", -1},
+	{session.ErrCancelled, codes.Canceled, "WAIT_CANCELLED", -1},
 	{lock.ErrNotHeld, codes.FailedPrecondition, "LOCK_NOT_HELD", -1},
 	{lock.ErrStale, codes.Aborted, "FENCE_STALE", -1},
-	{broker.ErrLost, codes.Aborted, "LOCK_LOST", -1},
-	{broker.ErrNotWaiting, codes.NotFound, "REQUEST_NOT_WAITING", -1},
-	{broker.ErrRepeated, codes.AlreadyExists, "REQUEST_ID_REPEATED", -1},
+	{session.ErrLost, codes.Aborted, "LOCK_LOST", -1},
+	{session.ErrNotWaiting, codes.NotFound, "REQUEST_NOT_WAITING", -1},
+	{session.ErrRepeated, codes.AlreadyExists, "REQUEST_ID_REPEATED", -1},
 	{lock.ErrKindMismatch, codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH", -1},
 	{lock.ErrLimitMismatch, codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH", -1},
-	{broker.ErrUpgrade, codes.FailedPrecondition, "LOCK_UPGRADE", -1},
+	{session.ErrUpgrade, codes.FailedPrecondition, "LOCK_UPGRADE", -1},
+	{lock.ErrKindUnsupported, codes.FailedPrecondition, "KIND_UNSUPPORTED", -1},
 	{lock.ErrUnsupported, codes.Unimplemented, "UNIMPLEMENTED", -1},
-	{broker.ErrSessionExpired, codes.NotFound, "SESSION_EXPIRED", -1},
-	{broker.ErrSilent, codes.DeadlineExceeded, "SESSION_SILENT", -1},
-	{broker.ErrBacklog, codes.ResourceExhausted, "STREAM_BACKLOG", -1},
-	{broker.ErrNotOpen, codes.FailedPrecondition, "SESSION_NOT_OPEN", -1},
-	{broker.ErrOpenTwice, codes.FailedPrecondition, "SESSION_ALREADY_OPEN", -1},
-	{broker.ErrFrameTooLarge, codes.ResourceExhausted, "FRAME_TOO_LARGE", -1},
-	{broker.ErrAdminOnly, codes.PermissionDenied, "ADMIN_ONLY", -1},
-	{broker.ErrQuota, codes.ResourceExhausted, "QUOTA", time.Second},
+	{session.ErrSessionExpired, codes.NotFound, "SESSION_EXPIRED", -1},
+	{session.ErrSilent, codes.DeadlineExceeded, "SESSION_SILENT", -1},
+	{session.ErrBacklog, codes.ResourceExhausted, "STREAM_BACKLOG", -1},
+	{session.ErrNotOpen, codes.FailedPrecondition, "SESSION_NOT_OPEN", -1},
+	{session.ErrOpenTwice, codes.FailedPrecondition, "SESSION_ALREADY_OPEN", -1},
+	{session.ErrFrameTooLarge, codes.ResourceExhausted, "FRAME_TOO_LARGE", -1},
+	{session.ErrAdminOnly, codes.PermissionDenied, "ADMIN_ONLY", -1},
+	{session.ErrQuota, codes.ResourceExhausted, "QUOTA", time.Second},
 	{lock.ErrInvalid, codes.InvalidArgument, "INVALID_MESSAGE", -1},
 }
 
@@ -90,7 +92,7 @@ func text(err, sentinel error) string {
 	if invalid, ok := errors.AsType[*lock.InvalidError](err); ok {
 		return invalid.Error()
 	}
-	if errors.Is(err, lock.ErrInvalid) || errors.Is(err, broker.ErrQuota) {
+	if errors.Is(err, lock.ErrInvalid) || errors.Is(err, session.ErrQuota) {
 		return err.Error()
 	}
 	return sentinel.Error()
@@ -99,9 +101,11 @@ func text(err, sentinel error) string {
 // specifics adds what an error carries, and its own reason.
 func specifics(err error, info *errdetails.ErrorInfo) []protoadapt.MessageV1 {
 	var invalid *lock.InvalidError
-	var quota *broker.QuotaError
+	var quota *session.QuotaError
 	var limit *lock.LimitError
 	switch {
+	case errors.Is(err, lock.ErrNotReplicated):
+		info.Metadata = map[string]string{"cause": "NOT_REPLICATED"}
 	case errors.As(err, &limit):
 		info.Metadata = map[string]string{"limit": strconv.FormatUint(uint64(limit.Limit), 10)}
 	case errors.As(err, &invalid):

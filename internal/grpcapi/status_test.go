@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -22,7 +23,7 @@ import (
 func sentinels(t *testing.T) []string {
 	t.Helper()
 	var names []string
-	for _, path := range []string{"../broker/errors.go", "../lock/errors.go"} {
+	for _, path := range []string{"../session/errors.go", "../lock/errors.go"} {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 		if err != nil {
 			t.Fatal(err)
@@ -47,7 +48,7 @@ func sentinels(t *testing.T) []string {
 func TestEachBrokerErrorHasARow(t *testing.T) {
 	rows := grpcapi.TableErrors()
 	if got, want := len(rows), len(sentinels(t)); got != want {
-		t.Errorf("the table has %d rows, the broker %d errors: %v", got, want, sentinels(t))
+		t.Errorf("the table has %d rows, the broker and its words %d errors: %v", got, want, sentinels(t))
 	}
 	for _, err := range rows {
 		st := status.Convert(grpcapi.ToStatus(fmt.Errorf("wrapped: %w", err)))
@@ -57,10 +58,38 @@ func TestEachBrokerErrorHasARow(t *testing.T) {
 	}
 }
 
+// What only several stores answer is told from what any may: a client can take another kind, or wait for the others.
+func TestWhatAMajorityRefusesHasReasonsOfItsOwn(t *testing.T) {
+	for err, want := range map[error]struct {
+		reason string
+		code   codes.Code
+	}{
+		lock.ErrNoQuorum:        {"NO_QUORUM", codes.Unavailable},
+		lock.ErrKindUnsupported: {"KIND_UNSUPPORTED", codes.FailedPrecondition},
+	} {
+		st := status.Convert(grpcapi.ToStatus(fmt.Errorf("acquire: %w", err)))
+		if st.Code() != want.code || reasonOf(st) != want.reason {
+			t.Errorf("%v: got %v %s, want %+v", err, st.Code(), reasonOf(st), want)
+		}
+	}
+}
+
 func TestAnUnknownOutcomeStaysUnknown(t *testing.T) {
 	err := errors.Join(lock.ErrUnavailable, lock.ErrNotHeld, lock.ErrOutcomeUnknown)
 	if got := reasonOf(status.Convert(grpcapi.ToStatus(err))); got != "OUTCOME_UNKNOWN" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func TestAGrantThatWasNotReplicatedIsUnavailableWithItsCause(t *testing.T) {
+	st := status.Convert(grpcapi.ToStatus(fmt.Errorf("acquire: %w", lock.ErrNotReplicated)))
+	if got := reasonOf(st); got != "BACKEND_UNAVAILABLE" {
+		t.Errorf("got %s", got)
+	}
+	for _, d := range st.Details() {
+		if info, ok := d.(*errdetails.ErrorInfo); ok && info.GetMetadata()["cause"] != "NOT_REPLICATED" {
+			t.Errorf("got %v", info)
+		}
 	}
 }
 

@@ -6,15 +6,16 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/lockd-io/lockd/internal/lock"
-
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/grpcapi"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 const (
@@ -32,23 +33,23 @@ func item(name string, k lockdv1.LockKind, permits, limit uint32) *lockdv1.Acqui
 func TestWhatAnAcquireAsksFor(t *testing.T) {
 	for name, row := range map[string]struct {
 		acquire *lockdv1.Acquire
-		want    []broker.Item
+		want    []request.Item
 	}{
-		"nothing":        {&lockdv1.Acquire{}, []broker.Item{{Kind: lock.Exclusive}}},
-		"a name":         {&lockdv1.Acquire{Name: "a", Kind: fair}, []broker.Item{{Name: "a", Kind: lock.Fair}}},
-		"one permit":     {&lockdv1.Acquire{Name: "a", Permits: 1}, []broker.Item{{Name: "a", Kind: lock.Exclusive}}},
-		"permits":        {&lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 9}, []broker.Item{{Name: "a", Kind: lock.Semaphore, Permits: 3, Limit: 9}}},
-		"one of names":   {&lockdv1.Acquire{Names: []string{"a"}, Kind: read}, []broker.Item{{Name: "a", Kind: lock.Read}}},
-		"names":          {&lockdv1.Acquire{Names: []string{"b", "a"}, Kind: write}, []broker.Item{{Name: "b", Kind: lock.Write}, {Name: "a", Kind: lock.Write}}},
-		"names, permits": {&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: semaphore, Permits: 2}, []broker.Item{{Name: "a", Kind: lock.Semaphore, Permits: 2}, {Name: "b", Kind: lock.Semaphore, Permits: 2}}},
-		"one of items":   {&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0)}}, []broker.Item{{Name: "a", Kind: lock.Read}}},
+		"nothing":        {&lockdv1.Acquire{}, []request.Item{{Kind: lock.Exclusive}}},
+		"a name":         {&lockdv1.Acquire{Name: "a", Kind: fair}, []request.Item{{Name: "a", Kind: lock.Fair}}},
+		"one permit":     {&lockdv1.Acquire{Name: "a", Permits: 1}, []request.Item{{Name: "a", Kind: lock.Exclusive}}},
+		"permits":        {&lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 9}, []request.Item{{Name: "a", Kind: lock.Semaphore, Permits: 3, Limit: 9}}},
+		"one of names":   {&lockdv1.Acquire{Names: []string{"a"}, Kind: read}, []request.Item{{Name: "a", Kind: lock.Read}}},
+		"names":          {&lockdv1.Acquire{Names: []string{"b", "a"}, Kind: write}, []request.Item{{Name: "b", Kind: lock.Write}, {Name: "a", Kind: lock.Write}}},
+		"names, permits": {&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: semaphore, Permits: 2}, []request.Item{{Name: "a", Kind: lock.Semaphore, Permits: 2}, {Name: "b", Kind: lock.Semaphore, Permits: 2}}},
+		"one of items":   {&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0)}}, []request.Item{{Name: "a", Kind: lock.Read}}},
 		"items": {
 			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("c", semaphore, 0, 4), item("a", 0, 0, 0), item("b", exclusive, 1, 0)}},
-			[]broker.Item{{Name: "c", Kind: lock.Semaphore, Limit: 4}, {Name: "a", Kind: lock.Exclusive}, {Name: "b", Kind: lock.Exclusive}},
+			[]request.Item{{Name: "c", Kind: lock.Semaphore, Limit: 4}, {Name: "a", Kind: lock.Exclusive}, {Name: "b", Kind: lock.Exclusive}},
 		},
 		"the same name twice": { // the broker's to judge
 			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0), item("a", write, 0, 0)}},
-			[]broker.Item{{Name: "a", Kind: lock.Read}, {Name: "a", Kind: lock.Write}},
+			[]request.Item{{Name: "a", Kind: lock.Read}, {Name: "a", Kind: lock.Write}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +57,7 @@ func TestWhatAnAcquireAsksFor(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := append([]broker.Item{{Name: r.Name, Kind: r.Kind, Permits: r.Permits, Limit: r.Limit}}, r.More...)
+			got := append([]request.Item{{Name: r.Name, Kind: r.Kind, Permits: r.Permits, Limit: r.Limit}}, r.More...)
 			if !reflect.DeepEqual(got, row.want) {
 				t.Errorf("got %+v, want %+v", got, row.want)
 			}
@@ -92,13 +93,21 @@ func TestWhatAnAcquireMustNotAskFor(t *testing.T) {
 	}
 }
 
-func TestAGrantHasItsHoldsInOrder(t *testing.T) {
-	hold := func(name string, k lock.Kind, f lock.Fence) broker.Hold {
-		return broker.Hold{Name: name, Kind: k, Holder: "#7", Fence: f}
+// The text is part of what callers see, so it is ours and does not change from build to build.
+func TestAnInvalidDurationIsToldInOurWords(t *testing.T) {
+	_, err := grpcapi.ToAcquire(&lockdv1.Acquire{Name: "a", Wait: &durationpb.Duration{Seconds: 1, Nanos: -1}})
+	if want := "wait: no duration, or one of more than 10,000 years"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
-	m := grpcapi.FromEvent(broker.Granted{
+}
+
+func TestAGrantHasItsHoldsInOrder(t *testing.T) {
+	hold := func(name string, k lock.Kind, f lock.Fence) session.Hold {
+		return session.Hold{Name: name, Kind: k, Holder: "#7", Fence: f}
+	}
+	m := grpcapi.FromEvent(session.Granted{
 		ID: 7, Hold: hold("b", lock.Semaphore, 3),
-		More:  []broker.Hold{hold("c", lock.Read, 1), hold("a", lock.Write, 2)},
+		More:  []session.Hold{hold("c", lock.Read, 1), hold("a", lock.Write, 2)},
 		Count: 1, Auto: true,
 	})
 	var got []string
@@ -109,7 +118,7 @@ func TestAGrantHasItsHoldsInOrder(t *testing.T) {
 	if !reflect.DeepEqual(got, want) || m.GetRequestId() != 7 || !m.GetGranted().GetAuto() {
 		t.Errorf("got %v, want %v", m, want)
 	}
-	if q := grpcapi.FromEvent(broker.Queued{ID: 1, Position: 12}).GetQueued(); q.GetPosition() != 12 {
+	if q := grpcapi.FromEvent(session.Queued{ID: 1, Position: 12}).GetQueued(); q.GetPosition() != 12 {
 		t.Errorf("got %v", q)
 	}
 }
@@ -128,7 +137,7 @@ func TestALimitErrorTellsTheLimit(t *testing.T) {
 	if st := status.Convert(grpcapi.ToStatus(lock.ErrKindMismatch)); st.Details()[0].(*errdetails.ErrorInfo).GetMetadata() != nil {
 		t.Errorf("a name in use for something else has no limit: %v", st.Details())
 	}
-	if st := status.Convert(grpcapi.ToStatus(broker.ErrUpgrade)); reasonOf(st) != "LOCK_UPGRADE" || st.Code() != codes.FailedPrecondition {
+	if st := status.Convert(grpcapi.ToStatus(session.ErrUpgrade)); reasonOf(st) != "LOCK_UPGRADE" || st.Code() != codes.FailedPrecondition {
 		t.Errorf("got %v", st)
 	}
 }

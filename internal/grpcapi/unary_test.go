@@ -16,6 +16,8 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/inspect"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 func TestUnaryLeaseFromAcquireToRelease(t *testing.T) {
@@ -152,7 +154,8 @@ func TestClientsCannotDoWhatOperatorsDo(t *testing.T) {
 		_, forced := admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: "job"})
 		_, drained := admin.Drain(ctx, &lockdv1.DrainRequest{})
 		_, undrained := admin.Undrain(ctx, &lockdv1.UndrainRequest{})
-		for _, err := range []error{forced, drained, undrained} {
+		_, examined := admin.Examine(ctx, &lockdv1.ExamineRequest{})
+		for _, err := range []error{forced, drained, undrained, examined} {
 			st := status.Convert(err)
 			if st.Code() != codes.PermissionDenied || reasonOf(st) != "ADMIN_ONLY" || !strings.Contains(st.Message(), "admin_listen") {
 				t.Errorf("got %v, want ADMIN_ONLY with the word where to go", err)
@@ -195,7 +198,7 @@ func TestADrainCanBeTakenBack(t *testing.T) {
 			if _, err := admin.Drain(ctx, &lockdv1.DrainRequest{}); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.b.Ready(); !errors.Is(err, broker.ErrDraining) {
+			if err := s.b.Ready(); !errors.Is(err, session.ErrDraining) {
 				t.Errorf("got %v, want ErrDraining", err)
 			}
 			<-s.b.Idle()
@@ -260,7 +263,7 @@ func TestHealthSpeaksForAllServices(t *testing.T) {
 	})
 }
 
-func waiting(t *testing.T, b *broker.Broker, name string) []broker.WaiterInfo {
+func waiting(t *testing.T, b *broker.Broker, name string) []inspect.Waiter {
 	t.Helper()
 	infos, err := b.Waiters(t.Context(), name, 0, 10)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/api/wire"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // lingerTime is how long a writer stays that has nothing to write, or up to twice as long, if the one before it ended as
@@ -118,26 +119,59 @@ func (c *conn) writeAll() error {
 		if len(events) == 0 {
 			return nil
 		}
-		for _, m := range c.frames(events) {
-			if err := c.stream.Send(m); err != nil {
-				return err
-			}
+		f := frames.Get().(*frame)
+		err := f.send(events, c.batches, c.stream.Send)
+		frames.Put(f)
+		if err != nil {
+			return err
 		}
 	}
 }
 
-// frames are the messages for some events: a batch if the client understands it.
-func (c *conn) frames(events []broker.Event) []*lockdv1.SessionResponse {
-	if len(events) == 1 {
-		return []*lockdv1.SessionResponse{fromEvent(events[0])}
+// frame is room for some messages. A message is not needed any more once it is sent, so the next ones are made in its place.
+type frame struct {
+	answers  wire.Answers
+	all      [batchSize]lockdv1.SessionResponse
+	messages [batchSize]*lockdv1.SessionResponse
+	batch    lockdv1.ResponseBatch
+	arm      lockdv1.SessionResponse_Batch
+	envelope lockdv1.SessionResponse
+}
+
+// frames are not kept by streams that have nothing to send.
+var frames = sync.Pool{New: func() any {
+	f := &frame{}
+	f.arm.Batch, f.envelope.Message = &f.batch, &f.arm
+	for i := range f.all {
+		f.messages[i] = &f.all[i]
 	}
-	messages := fromEvents(events)
-	if !c.batches {
-		return messages
+	return f
+}}
+
+// send translates up to batchSize events and sends them, in a batch if the client understands it.
+func (f *frame) send(events []session.Event, batches bool, send func(*lockdv1.SessionResponse) error) error {
+	messages := f.messages[:len(events)]
+	defer f.empty(len(events))
+	for i, e := range events {
+		setEvent(messages[i], e, &f.answers, len(events)-i)
 	}
-	return []*lockdv1.SessionResponse{{Message: &lockdv1.SessionResponse_Batch{
-		Batch: &lockdv1.ResponseBatch{Responses: messages},
-	}}}
+	if batches && len(messages) > 1 {
+		f.batch.Responses = messages
+		return send(&f.envelope)
+	}
+	for _, m := range messages {
+		if err := send(m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty lets go of the first n messages.
+func (f *frame) empty(n int) {
+	f.answers.Again()
+	f.batch.Responses = nil
+	clear(f.all[:n])
 }
 
 // rounds tell writers that some time has passed, all with one timer.

@@ -16,6 +16,10 @@ var (
 	ErrStale = errors.New("the fence is not that of the current hold")
 	// ErrUnavailable: the store cannot be reached; surely nothing was done.
 	ErrUnavailable = errors.New("the store cannot be reached")
+	// ErrNoQuorum is an ErrUnavailable: of several stores too few can be reached.
+	ErrNoQuorum = fmt.Errorf("%w: no majority of the stores can be reached", ErrUnavailable)
+	// ErrNotReplicated is an ErrUnavailable: it was granted, too few replicas acknowledged that, and it was released.
+	ErrNotReplicated = fmt.Errorf("%w: too few replicas acknowledged the grant", ErrUnavailable)
 	// ErrOutcomeUnknown: the store did not answer; it may have acted.
 	ErrOutcomeUnknown = errors.New("the store did not answer, the outcome is unknown")
 	// ErrKindMismatch: the name is in use for something else.
@@ -26,6 +30,8 @@ var (
 	ErrStoreFull = errors.New("the store is full")
 	// ErrUnsupported: this server cannot do that.
 	ErrUnsupported = errors.New("not supported by this server")
+	// ErrKindUnsupported is an ErrUnsupported: there are no such locks where leases live.
+	ErrKindUnsupported = fmt.Errorf("%w: locks of this kind", ErrUnsupported)
 	// ErrInvalid: a value is not allowed. Usually inside an *InvalidError.
 	ErrInvalid = errors.New("invalid request")
 )
@@ -104,13 +110,20 @@ const (
 	LostData
 	// LostSession: the session ended.
 	LostSession
+	// LostQuorum: its validity ended while no majority of the stores could be reached.
+	LostQuorum
 )
 
 // String is the reason's name in logs and metrics.
 func (r LostReason) String() string {
-	names := [...]string{"unknown", "expired", "forced", "data_loss", "session_ended"}
+	names := [...]string{"unknown", "expired", "forced", "data_loss", "session_ended", "no_quorum"}
 	if int(r) >= len(names) {
 		return names[0]
 	}
 	return names[r]
+}
+
+// Retriable says whether a call that failed so is worth another one: the store could not be reached, or is full.
+func Retriable(err error) bool {
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrStoreFull)
 }

@@ -13,6 +13,7 @@ package lock
 import (
 	"crypto/sha1" //nolint:gosec // a name, and no secret
 	"encoding/hex"
+	"strings"
 	"time"
 )
 
@@ -46,6 +47,18 @@ func (k Kind) Placed() bool { return k == Fair || k == Write }
 // Owner is who holds a name in the Store: "<session uuid>:<holder>#<request>", with an empty holder if the request is
 // its own. Each request has an owner of its own, so nothing done late for one can hit the hold of another.
 type Owner string
+
+// UnarySuffix ends the owners of leases without a session.
+const UnarySuffix = ":unary"
+
+// Tenant is who shares a store with others: the session of an owner. All leases without a session are of one tenant.
+func (o Owner) Tenant() string {
+	if strings.HasSuffix(string(o), UnarySuffix) {
+		return UnarySuffix
+	}
+	session, _, _ := strings.Cut(string(o), ":")
+	return session
+}
 
 // Fence is the token of a grant. Later grants of a name have greater ones.
 type Fence uint64

@@ -25,6 +25,8 @@ type State struct {
 	Limit uint32
 	// Queued is how many fair waiters there are, wherever they wait.
 	Queued uint32
+	// Members is on how many of several stores it is held; 0 if there is one only.
+	Members uint32
 }
 
 // Holder is one who holds a name, as the Store knows it.

@@ -22,7 +22,7 @@ func (w *work) takePlain(e *entry, c lock.Claim) lock.Grant {
 		return lock.Grant{Fence: e.fence, TTL: later(&e.expires, w.now, c.TTL)}
 	}
 	e.hold(c.Owner, 1, w.now.Add(c.TTL))
-	return lock.Grant{Fence: w.mintLocked(e, w.now), TTL: c.TTL}
+	return lock.Grant{Fence: w.mintLocked(e, w.now, c.Fence), TTL: c.TTL}
 }
 
 func (w *work) nestPlain(e *entry, c lock.Claim) (lock.Grant, error) {
@@ -63,7 +63,7 @@ func (w *work) releasePlain(e *entry, r lock.Return) (res lock.Returned, told bo
 		}
 		w.ended(e, lock.EndHandedOver, e.fence)
 		e.hold(r.Next.Owner, 1, w.now.Add(r.Next.TTL))
-		return lock.Returned{HandedOver: w.mintLocked(e, w.now)}, false, nil
+		return lock.Returned{HandedOver: w.mintLocked(e, w.now, 0)}, false, nil
 	}
 	w.ended(e, lock.EndReleased, e.fence)
 	e.free()

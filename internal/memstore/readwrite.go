@@ -125,7 +125,7 @@ func (w *work) takeRead(e *entry, c lock.Claim) lock.Grant {
 		if e.shared.readers == nil {
 			e.shared.readers = make(map[lock.Owner]*reading)
 		}
-		r = &reading{fence: w.mintLocked(e, w.now)}
+		r = &reading{fence: w.mintLocked(e, w.now, c.Fence)}
 		e.shared.readers[c.Owner] = r
 	}
 	return w.readOn(e, r, 1, c.TTL)
@@ -236,7 +236,7 @@ func (w *work) checkWrite(e *entry, c lock.Claim) error {
 
 func (w *work) takeWrite(e *entry, c lock.Claim) lock.Grant {
 	if !e.shared.writtenBy(c.Owner) {
-		return w.write(e, c.Owner, c.TTL)
+		return w.write(e, lock.Successor{Owner: c.Owner, TTL: c.TTL}, c.Fence)
 	}
 	if e.wish == c.Owner {
 		e.wish = ""
@@ -245,10 +245,10 @@ func (w *work) takeWrite(e *entry, c lock.Claim) lock.Grant {
 }
 
 // write gives a free name to a writer. Other writers that wait say so again, so readers come in between.
-func (w *work) write(e *entry, o lock.Owner, ttl time.Duration) lock.Grant {
+func (w *work) write(e *entry, to lock.Successor, least lock.Fence) lock.Grant {
 	e.wish = ""
-	e.shared = &readWrite{writer: o, count: 1, fence: w.mintLocked(e, w.now), expires: w.now.Add(ttl)}
-	return lock.Grant{Fence: e.shared.fence, TTL: ttl}
+	e.shared = &readWrite{writer: to.Owner, count: 1, fence: w.mintLocked(e, w.now, least), expires: w.now.Add(to.TTL)}
+	return lock.Grant{Fence: e.shared.fence, TTL: to.TTL}
 }
 
 // writeOn sets how often the writer holds the lock and prolongs its hold.
@@ -299,7 +299,7 @@ func (w *work) releaseWrite(e *entry, r lock.Return) (res lock.Returned, told bo
 	l.writer, l.count, l.fence = "", 0, 0
 	if len(l.readers) == 0 && r.Next != nil {
 		w.ended(e, lock.EndHandedOver, fence)
-		return lock.Returned{HandedOver: w.write(e, r.Next.Owner, r.Next.TTL).Fence}, false, nil
+		return lock.Returned{HandedOver: w.write(e, *r.Next, 0).Fence}, false, nil
 	}
 	w.ended(e, lock.EndReleased, fence)
 	w.drain(e)

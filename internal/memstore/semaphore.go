@@ -159,7 +159,7 @@ func (w *work) takePermits(e *entry, c lock.Claim) lock.Grant {
 	if e.permits == nil {
 		e.permits = &semaphore{available: int64(c.Limit), out: make(map[permit]time.Time)}
 	}
-	g := lock.Grant{Fence: w.mintLocked(e, w.now), TTL: time.Duration(math.MaxInt64)}
+	g := lock.Grant{Fence: w.mintLocked(e, w.now, 0), TTL: time.Duration(math.MaxInt64)}
 	for i := range c.Permits {
 		id := permit{c.Owner, i + 1}
 		if _, ok := e.permits.out[id]; !ok {

@@ -149,13 +149,18 @@ func (w *work) release(r lock.Return) (res lock.Returned, told bool, err error) 
 // Renew implements lock.Store.
 func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	for i, r := range rs {
-		_, err := s.Extend(ctx, r)
+		_, err := s.prolong(ctx, r)
 		done(i, err)
 	}
 }
 
 // Extend implements lock.Store.
 func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
+	r.Sole = false
+	return s.prolong(ctx, r)
+}
+
+func (s *Store) prolong(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
 	err = begin(ctx, r.Kind)
 	if err == nil {
 		w := s.enter(1)
@@ -181,7 +186,7 @@ func (w *work) renew(r lock.Renewal) (left time.Duration, err error) {
 	case lock.Semaphore:
 		left, there = w.renewPermits(e, r)
 	default:
-		if there = e.owner == r.Owner && (r.Fence == 0 || r.Fence == e.fence); there {
+		if there = e.owner == r.Owner && (r.Fence == 0 || r.Fence == e.fence || r.Sole && r.TTL > 0); there {
 			left = later(&e.expires, w.now, r.TTL)
 		}
 	}

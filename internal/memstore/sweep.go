@@ -77,13 +77,16 @@ func (s *Store) linkLocked(e *entry) {
 	e.prev.next, e.next.prev = e, e
 }
 
-// mintLocked gives a name its next fence: fence = max(last + 1, now in µs).
-func (s *Store) mintLocked(e *entry, now time.Time) lock.Fence {
+// mintLocked gives a name its next fence: max(last + 1, least), where least is the time in µs if it is not given.
+func (s *Store) mintLocked(e *entry, now time.Time, least lock.Fence) lock.Fence {
 	last := e.fence
 	if last == 0 {
 		last = s.floor
 	}
-	e.fence = max(last+1, lock.Fence(now.UnixMicro()))
+	if least == 0 {
+		least = lock.Fence(now.UnixMicro())
+	}
+	e.fence = max(last+1, least)
 	e.fenceUntil = now.Add(s.fenceTTL)
 	return e.fence
 }

@@ -13,6 +13,7 @@ package observe
 // The keys of log fields. Resume tokens and lease ids have none: they are never logged.
 const (
 	KeyAnswer      = "answer" // what a request is answered with
+	KeyAddr        = "addr"   // of a server
 	KeyAdminListen = "admin_listen"
 	KeyAnnotation  = "annotation"
 	KeyCause       = "cause"  // why something ended
@@ -23,9 +24,11 @@ const (
 	KeyHolder      = "holder" // who holds a lock inside a session
 	KeyKind        = "kind"   // of a lock
 	KeyListen      = "listen" // the address for clients
+	KeyMember      = "member" // of a majority of stores
 	KeyMethod      = "method" // of a unary call
 	KeyName        = "name"   // of a lock
 	KeyNames       = "names"  // of several locks
+	KeyNode        = "node"   // the address of a Redis among several
 	KeyOpsListen   = "ops_listen"
 	KeyOwner       = "owner"    // as in the store: session, holder and request
 	KeyPeer        = "peer"     // the address of a client

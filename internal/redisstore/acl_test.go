@@ -2,9 +2,15 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redistest"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -39,4 +45,24 @@ func documentedUser(t *testing.T, c *redis.Client) (name, password string) {
 		}
 	})
 	return words[0], password
+}
+
+// A queue that waiters of Redisson share has no end, see fair_bound in script/fair.lua: that takes a right of its own.
+func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
+	srv := redistest.Start(t)
+	c := srv.Client()
+	cfg := quick(srv)
+	cfg.Username, cfg.Password = documentedUser(t, c)
+	s := open(t, cfg)
+	const theirs = "0a5e1f0c-0000-4000-8000-000000000000:1"
+	acquire(t, s, lock.Claim{Name: "n", Kind: lock.Fair, Owner: "u:1", Count: 1, TTL: lease})
+	err := errors.Join(
+		c.RPush(t.Context(), layout.Queue("n"), theirs).Err(),
+		c.ZAdd(t.Context(), layout.Timeouts("n"), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: theirs}).Err())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), lock.Claim{Name: "n", Kind: lock.Fair, Owner: "u:2", Count: 1, TTL: lease, Place: time.Minute}); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("got %v behind a waiter of Redisson, want that it is held", err)
+	}
 }

@@ -12,17 +12,23 @@ import (
 const (
 	// hotBatch is how many pairs are under way at the same time.
 	hotBatch = 64
-	// mostAllocs is how often the store may allocate for a pair: the requests, their texts, the answers, a part of the batches.
-	mostAllocs = 10
+	// mostAllocs is how often the store may allocate for a pair: the requests, their texts, the answers, a part of the batches. Of kinds
+	// that many hold at once it makes the key of the hold as well, or the id of the permit.
+	mostAllocs       = 10
+	mostAllocsShared = 12
 )
 
 func TestAPairAllocatesLittle(t *testing.T) {
-	benchtest.Allocs(t, hotBatch, mostAllocs, newHot(t).pairs)
+	for kind, most := range map[lock.Kind]float64{
+		lock.Exclusive: mostAllocs, lock.Read: mostAllocsShared, lock.Semaphore: mostAllocsShared,
+	} {
+		t.Run(kind.String(), func(t *testing.T) { benchtest.Allocs(t, hotBatch, most, newHot(t, kind).pairs) })
+	}
 }
 
 // BenchmarkHotPath is what a pair costs when 64 are under way, the locks together and then the unlocks.
 func BenchmarkHotPath(b *testing.B) {
-	h := newHot(b)
+	h := newHot(b, lock.Exclusive)
 	b.ReportAllocs()
 	b.ResetTimer()
 	for range b.N/hotBatch + 1 {
@@ -30,7 +36,8 @@ func BenchmarkHotPath(b *testing.B) {
 	}
 }
 
-// hot has names that are locked and unlocked again and again, each by the same owner. It allocates nothing itself.
+// hot has names that are locked and unlocked again and again, each by the same owner; or one name, of a kind that many hold at
+// once. It allocates nothing itself.
 type hot struct {
 	t        testing.TB
 	s        *Store
@@ -41,11 +48,17 @@ type hot struct {
 	answers  sync.WaitGroup
 }
 
-func newHot(tb testing.TB) *hot {
+func newHot(tb testing.TB, kind lock.Kind) *hot {
 	h := &hot{t: tb, s: benchStore(tb)}
 	for i := range hotBatch {
 		name, owner := fmt.Sprint("hot:", i), lock.Owner(fmt.Sprint("session:#", i))
-		h.claims[i], h.returns[i] = claim(name, owner), giveBack(name, owner, 0)
+		if kind.Shared() {
+			name = "hot"
+		}
+		h.claims[i], h.returns[i] = kindClaim(kind, name, owner), kindReturn(kind, name, owner, 0)
+		if kind == lock.Semaphore {
+			h.claims[i].Permits, h.claims[i].Limit, h.returns[i].Permits = 1, hotBatch, 1
+		}
 		h.acquired[i] = func(g lock.Grant, err error) {
 			h.returns[i].Fence = g.Fence
 			h.answered(err)

@@ -67,38 +67,52 @@ func BenchmarkPairTogether(b *testing.B) {
 	}
 }
 
-// Many callers that wait for nothing in goroutines, as the broker is one, each on a name of its own: what a pair costs Redis and
-// this process in CPU time, and how many there are in a second.
+// Many callers that wait for nothing in goroutines, as the broker is one: what a pair costs Redis and this process in CPU time, and
+// how many there are in a second. Exclusive locks are of names of their own; all else is one name of all.
 func BenchmarkPairStarted(b *testing.B) {
-	for _, callers := range []int{1, 64, 256} {
-		b.Run(fmt.Sprint(callers), func(b *testing.B) {
-			srv := redistest.Start(b)
-			s, err := Open(b.Context(), quick(srv), zap.NewNop(), nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.Cleanup(func() { _ = s.Close() })
-			startedPairs(b, s, callers, 4*callers) // loads and warms
-			b.ReportAllocs()
-			b.ResetTimer()
-			theirs, ours := srv.CPU(), ownCPU()
-			startedPairs(b, s, callers, b.N)
-			b.StopTimer()
-			theirs, ours = srv.CPU()-theirs, ownCPU()-ours
-			b.ReportMetric(float64(theirs.Nanoseconds())/1e3/float64(b.N), "redis-us/pair")
-			b.ReportMetric(float64(ours.Nanoseconds())/1e3/float64(b.N), "own-us/pair")
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
-		})
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Read, lock.Semaphore} {
+		for _, callers := range []int{1, 64, 256} {
+			b.Run(fmt.Sprintf("%v/%d", kind, callers), func(b *testing.B) { benchStarted(b, kind, callers) })
+		}
 	}
 }
 
+func benchStarted(b *testing.B, kind lock.Kind, callers int) {
+	srv := redistest.Start(b)
+	s, err := Open(b.Context(), quick(srv), zap.NewNop(), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	startedPairs(b, s, kind, callers, 4*callers) // loads and warms
+	b.ReportAllocs()
+	b.ResetTimer()
+	theirs, ours := srv.CPU(), ownCPU()
+	startedPairs(b, s, kind, callers, b.N)
+	b.StopTimer()
+	theirs, ours = srv.CPU()-theirs, ownCPU()-ours
+	b.ReportMetric(float64(theirs.Nanoseconds())/1e3/float64(b.N), "redis-us/pair")
+	b.ReportMetric(float64(ours.Nanoseconds())/1e3/float64(b.N), "own-us/pair")
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+}
+
 // startedPairs makes n pairs, by so many callers at a time.
-func startedPairs(b *testing.B, s *Store, callers, n int) {
+func startedPairs(b *testing.B, s *Store, kind lock.Kind, callers, n int) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	var wg sync.WaitGroup
 	for i := range callers {
-		name := fmt.Sprintf("n%d", i)
+		o := lock.Owner(fmt.Sprint("e95484f9-6fed-45a6-8f32-41c6bff7b9da:#", i))
+		c := lock.Claim{Name: "n", Kind: kind, Owner: o, Count: 1, TTL: lease}
+		r := lock.Return{Name: "n", Kind: kind, Owner: o}
+		switch kind {
+		case lock.Exclusive:
+			c.Name = fmt.Sprintf("n%d", i)
+			r.Name = c.Name
+		case lock.Semaphore:
+			c.Permits, c.Limit, r.Permits = 1, 1000, 1
+		default:
+		}
 		wg.Add(1)
 		var next func()
 		next = func() {
@@ -106,11 +120,13 @@ func startedPairs(b *testing.B, s *Store, callers, n int) {
 				wg.Done()
 				return
 			}
-			s.StartAcquire(claim(name, "e95484f9-6fed-45a6-8f32-41c6bff7b9da:#2"), func(g lock.Grant, err error) {
+			s.StartAcquire(c, func(g lock.Grant, err error) {
 				if err != nil {
 					b.Error(err)
 				}
-				s.StartRelease(giveBack(name, "e95484f9-6fed-45a6-8f32-41c6bff7b9da:#2", g.Fence), func(_ lock.Returned, err error) {
+				r := r
+				r.Fence = g.Fence
+				s.StartRelease(r, func(_ lock.Returned, err error) {
 					if err != nil {
 						b.Error(err)
 					}
@@ -130,21 +146,48 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Renewals of 10,000 holds at once.
-func BenchmarkRenew10000(b *testing.B) {
-	s := benchStore(b)
-	rs := make([]lock.Renewal, 10_000)
-	for i := range rs {
-		c := claim(fmt.Sprintf("n%d", i), "o")
-		rs[i] = lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, TTL: lease, Fence: acquire(b, s, c).Fence}
+// Renewals of the holds of a hundred sessions in turn, as rounds ask for them: what one costs Redis and this process in CPU time.
+func BenchmarkRenew(b *testing.B) {
+	const all, piece = 100_000, 625
+	srv := redistest.Start(b)
+	s, err := Open(b.Context(), quick(srv), zap.NewNop(), nil)
+	if err != nil {
+		b.Fatal(err)
 	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	for b.Loop() {
-		s.Renew(b.Context(), rs, func(_ int, err error) {
+	b.Cleanup(func() { _ = s.Close() })
+	rs := make([]lock.Renewal, all)
+	var wg sync.WaitGroup
+	for i := range rs {
+		c := claim(fmt.Sprintf("scale:%d:%d", i/1000, i), lock.Owner(fmt.Sprintf("e95484f9-6fed-45a6-8f32-41c6bff7b9da:#%d", i)))
+		c.TTL = time.Minute
+		wg.Add(1)
+		s.StartAcquire(c, func(g lock.Grant, err error) {
+			defer wg.Done()
+			rs[i] = lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, TTL: 2 * time.Minute, Fence: g.Fence, Seen: time.Now(), Sole: true}
 			if err != nil {
 				b.Error(err)
 			}
 		})
+		if i%1000 == 0 {
+			wg.Wait()
+		}
 	}
+	wg.Wait()
+	b.ReportAllocs()
+	theirs, ours := srv.CPU(), ownCPU()
+	at, n := 0, 0
+	for b.Loop() {
+		some := rs[at : at+piece]
+		s.Renew(b.Context(), some, func(_ int, err error) {
+			if err != nil {
+				b.Error(err)
+			}
+		})
+		at = (at + piece) % all
+		n += piece
+	}
+	theirs, ours = srv.CPU()-theirs, ownCPU()-ours
+	b.ReportMetric(float64(theirs.Nanoseconds())/1e3/float64(n), "redis-us/lease")
+	b.ReportMetric(float64(ours.Nanoseconds())/1e3/float64(n), "own-us/lease")
+	b.ReportMetric(0, "ns/op")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -102,7 +103,7 @@ func endedPermits(t *testing.T, c *redis.Client, n int) {
 		zs[i] = redis.Z{Score: 1, Member: fmt.Sprint("permit ", i)}
 	}
 	must(t, c.Set(t.Context(), "n", 0, 0).Err())
-	must(t, c.ZAdd(t.Context(), permitsOut("n"), zs...).Err())
+	must(t, c.ZAdd(t.Context(), layout.PermitsOut("n"), zs...).Err())
 }
 
 func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {
@@ -112,7 +113,7 @@ func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {
 		owner := fmt.Sprint("u:", r)
 		fields = append(fields, owner, holds)
 		for i := range holds {
-			p.Set(t.Context(), fmt.Sprint(holdBase("n"), owner, ":rwlock_timeout:", i+1), 7, time.Hour)
+			p.Set(t.Context(), fmt.Sprint(layout.HoldBase("n"), owner, ":rwlock_timeout:", i+1), 7, time.Hour)
 		}
 	}
 	p.HSet(t.Context(), "n", fields...)
@@ -125,9 +126,9 @@ func deadWaiters(t *testing.T, c *redis.Client, n int) {
 	p := c.Pipeline()
 	for i := range n {
 		owner := fmt.Sprintf("u:#%d", i)
-		p.RPush(t.Context(), keyOf(queuePrefix, "n"), owner)
-		p.ZAdd(t.Context(), keyOf(placePrefix, "n"), redis.Z{Score: 1, Member: owner})
-		p.ZAdd(t.Context(), keyOf(timeoutPrefix, "n"), redis.Z{Score: 1, Member: owner})
+		p.RPush(t.Context(), layout.Queue("n"), owner)
+		p.ZAdd(t.Context(), layout.Places("n"), redis.Z{Score: 1, Member: owner})
+		p.ZAdd(t.Context(), layout.Timeouts("n"), redis.Z{Score: 1, Member: owner})
 	}
 	_, err := p.Exec(t.Context())
 	must(t, err)

@@ -1,27 +1,37 @@
 package redisstore
 
-import "github.com/lockd-io/lockd/internal/lock"
+import (
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
+)
 
 // What the scripts of each kind are called with. Their first lines say what each argument is.
 
-func (s *Store) acquireCall(c lock.Claim) call {
-	n := s.prefix + c.Name
+func (s *Store) acquireCall(c lock.Claim) script.Call {
+	call := s.takeCall(c)
+	call.Grants = true
+	return call
+}
+
+func (s *Store) takeCall(c lock.Claim) script.Call {
+	n := s.Prefix + c.Name
 	if c.Kind == lock.Semaphore {
-		permits := s.scripts.acquirePermits.with(permitKeys(n),
-			string(c.Owner), max(c.Permits, 1), millis(c.TTL), c.Limit, s.fenceMillis, permitChannel(n))
-		permits.cost += costOfPermits(c.Permits)
+		permits := s.Scripts.AcquirePermits.With(layout.PermitKeys(n),
+			string(c.Owner), max(c.Permits, 1), script.Millis(c.TTL), c.Limit, s.FenceMillis, layout.PermitChannel(n))
+		permits.Cost += script.CostOfPermits(c.Permits)
 		return permits
 	}
-	args := []any{string(c.Owner), c.Count, millis(c.TTL), uint64(c.Fence), s.fenceMillis}
+	args := []any{string(c.Owner), c.Count, script.Millis(c.TTL), uint64(c.Fence), s.FenceMillis}
 	switch c.Kind {
 	case lock.Fair:
-		return s.scripts.acquireFair.with(fairKeys(n), append(args, placeMillis(c), channelKey(n))...)
+		return s.Scripts.AcquireFair.With(layout.FairKeys(n), append(args, placeMillis(c), layout.Channel(n))...)
 	case lock.Read:
-		return s.scripts.acquireRead.with(rwKeys(n), append(args, string(c.Beside), holdBase(n))...)
+		return s.Scripts.AcquireRead.With(layout.RWKeys(n), append(args, string(c.Beside), layout.HoldBase(n))...)
 	case lock.Write:
-		return s.scripts.acquireWrite.with(rwKeys(n), append(args, placeMillis(c), holdBase(n))...)
+		return s.Scripts.AcquireWrite.With(layout.RWKeys(n), append(args, placeMillis(c), layout.HoldBase(n))...)
 	default:
-		return s.scripts.acquire.with(plainKeys(n), args...)
+		return s.Scripts.Acquire.With(layout.PlainKeys(n), args...)
 	}
 }
 
@@ -30,45 +40,60 @@ func placeMillis(c lock.Claim) int64 {
 	if c.Place <= 0 {
 		return 0
 	}
-	return millis(c.Place)
+	return script.Millis(c.Place)
 }
 
-func (s *Store) releaseCall(r lock.Return) call {
-	n := s.prefix + r.Name
+func (s *Store) raiseCall(c lock.Claim) script.Call {
+	n := s.Prefix + c.Name
+	keys := layout.PlainKeys(n)
+	if c.Kind == lock.Read || c.Kind == lock.Write {
+		keys = layout.RWKeys(n)
+	}
+	return s.Scripts.Raise.With(keys, c.Kind.String(), string(c.Owner), uint64(c.Fence), s.FenceMillis, layout.HoldBase(n))
+}
+
+func (s *Store) releaseCall(r lock.Return) script.Call {
+	call := s.returnCall(r)
+	call.Grants = r.Next != nil // it may take it for that one
+	return call
+}
+
+func (s *Store) returnCall(r lock.Return) script.Call {
+	n := s.Prefix + r.Name
 	if r.Kind == lock.Semaphore {
-		permits := s.scripts.releasePermits.with(permitKeys(n),
-			string(r.Owner), r.Permits, permitChannel(n), decimal(r.Fence), r.Remaining)
-		permits.cost += costOfPermits(r.Permits)
+		permits := s.Scripts.ReleasePermits.With(layout.PermitKeys(n),
+			string(r.Owner), r.Permits, layout.PermitChannel(n), script.Decimal(r.Fence), r.Remaining)
+		permits.Cost += script.CostOfPermits(r.Permits)
 		return permits
 	}
 	if r.Kind == lock.Read {
-		return s.scripts.releaseRead.with(rwKeys(n), string(r.Owner), decimal(r.Fence), r.Remaining, rwChannel(n), holdBase(n))
+		return s.Scripts.ReleaseRead.With(layout.RWKeys(n), string(r.Owner), script.Decimal(r.Fence), r.Remaining, layout.RWChannel(n), layout.HoldBase(n))
 	}
 	var next lock.Successor
 	if r.Next != nil && r.Remaining == 0 {
 		next = *r.Next
 	}
-	args := []any{string(r.Owner), decimal(r.Fence), r.Remaining, string(next.Owner), millis(next.TTL), s.fenceMillis}
+	args := []any{string(r.Owner), script.Decimal(r.Fence), r.Remaining, string(next.Owner), script.Millis(next.TTL), s.FenceMillis}
 	switch r.Kind {
 	case lock.Fair:
-		return s.scripts.releaseFair.with(fairKeys(n), append(args, channelKey(n))...)
+		return s.Scripts.ReleaseFair.With(layout.FairKeys(n), append(args, layout.Channel(n))...)
 	case lock.Write:
-		return s.scripts.releaseWrite.with(rwKeys(n), append(args, rwChannel(n), holdBase(n))...)
+		return s.Scripts.ReleaseWrite.With(layout.RWKeys(n), append(args, layout.RWChannel(n), layout.HoldBase(n))...)
 	default:
-		return s.scripts.release.with([]string{n, tokenKey(n), channelKey(n)}, args...)
+		return s.Scripts.Release.With([]string{n, layout.Token(n), layout.Channel(n)}, args...)
 	}
 }
 
-func (s *Store) forceCall(n string, kind lock.Kind) call {
-	args := []any{controlChannel, s.forcedMark + n}
+func (s *Store) forceCall(n string, kind lock.Kind) script.Call {
+	args := []any{layout.Control, s.forcedMark + n}
 	switch kind {
 	case lock.Fair:
-		return s.scripts.forceFair.with(fairKeys(n), append(args, channelKey(n))...)
+		return s.Scripts.ForceFair.With(layout.FairKeys(n), append(args, layout.Channel(n))...)
 	case lock.Read, lock.Write:
-		return s.scripts.forceRW.with(rwKeys(n), append(args, rwChannel(n), kind.String(), holdBase(n))...)
+		return s.Scripts.ForceRW.With(layout.RWKeys(n), append(args, layout.RWChannel(n), kind.String(), layout.HoldBase(n))...)
 	case lock.Semaphore:
-		return s.scripts.forcePermit.with(permitKeys(n), append(args, permitChannel(n))...)
+		return s.Scripts.ForcePermit.With(layout.PermitKeys(n), append(args, layout.PermitChannel(n))...)
 	default:
-		return s.scripts.force.with([]string{n, channelKey(n), tokenKey(n)}, args...)
+		return s.Scripts.Force.With([]string{n, layout.Channel(n), layout.Token(n)}, args...)
 	}
 }

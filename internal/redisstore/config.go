@@ -2,25 +2,26 @@ package redisstore
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/url"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/sentinel"
 )
 
 // Config says which Redis, and how to use it. A zero field is its default.
 type Config struct {
 	// URL is redis://, rediss:// or unix://. The fields below, up to TLS, override its parts.
-	URL      string
+	URL string
+	// Sentinel takes the place of URL and Addr: the master is asked for at each connection.
+	Sentinel *Sentinel
 	Addr     string // host:port
 	DB       int
 	Username string
@@ -45,9 +46,32 @@ type Config struct {
 	// answer. Default 3s.
 	HearTimeout time.Duration
 
-	// Of tests: from how many on singles go as one call, and what happens to batches.
+	// Replicas is how many must acknowledge a grant before it is told. Default 0: none. The server must know WAIT.
+	Replicas int
+
+	// InSlots says that the server is a node of a cluster: all keys of a call must be in one slot.
+	InSlots bool
+	// Sharded says that channels have slots, too: what concerns one name is told to those who subscribed to its slot.
+	Sharded bool
+	// DataKey says where the id of the data is. Default: always at layout.Data.
+	DataKey func() string
+	// Vouch has it be known whether the server may have forgotten holds, as a majority must know of its members.
+	Vouch bool
+	// Asking says that the names asked for are on their way to the server from another node, which sent us here for them.
+	Asking bool
+
+	// Of tests: from how many on singles go as one call, whether all tenants wait in one line, and what happens to batches.
 	fewTogether int
+	oneLine     bool
 	hook        redis.Hook
+}
+
+// Sentinel says which sentinels know the address. They are spoken to over TLS if the server is.
+type Sentinel struct {
+	Master   string   // what they call it
+	Addrs    []string // of the sentinels, host:port
+	Username string   // for the sentinels
+	Password string
 }
 
 const (
@@ -57,9 +81,6 @@ const (
 	defaultPoolSize    = 4
 	defaultLinger      = 5 * time.Second
 	defaultHearTimeout = 3 * time.Second
-
-	// maxQueued bounds the operations that wait for a place in the pipeline. More are refused as unavailable.
-	maxQueued = 100_000
 )
 
 func (c Config) withDefaults() Config {
@@ -69,20 +90,11 @@ func (c Config) withDefaults() Config {
 	c.PoolSize = cmp.Or(c.PoolSize, defaultPoolSize)
 	c.Linger = cmp.Or(c.Linger, defaultLinger)
 	c.HearTimeout = cmp.Or(c.HearTimeout, defaultHearTimeout)
+	if c.DataKey == nil {
+		c.DataKey = func() string { return layout.Data }
+	}
 	c.fewTogether = cmp.Or(c.fewTogether, fewTogether)
 	return c
-}
-
-// check says whether names with the prefix can be locks, and all keys of a name are in one cluster slot.
-func (c Config) check() error {
-	if lock.Reserved(c.Prefix) {
-		return fmt.Errorf("prefix %q: helper keys of locks begin like this", c.Prefix)
-	}
-	open, shut := strings.Index(c.Prefix, "{"), strings.Index(c.Prefix, "}")
-	if open < 0 && shut < 0 || open >= 0 && shut > open+1 {
-		return nil
-	}
-	return fmt.Errorf("prefix %q: braces must enclose something", c.Prefix)
 }
 
 // options are those of a client. The caller gives it its pools.
@@ -101,6 +113,9 @@ func (c Config) options() (*redis.Options, error) {
 	if c.TLS != nil {
 		o.TLSConfig = c.TLS
 	}
+	if c.Sentinel != nil {
+		o.Addr = c.Sentinel.Master // nobody connects to it
+	}
 	if o.Addr == "" {
 		return nil, errors.New("redis: neither a URL nor an address is configured")
 	}
@@ -117,6 +132,29 @@ func (c Config) options() (*redis.Options, error) {
 	return o, nil
 }
 
+// Client is a client for questions that no operation of a Store asks.
+func (c Config) Client() (*redis.Client, error) {
+	o, err := c.withDefaults().options()
+	if err != nil {
+		return nil, err
+	}
+	return c.listingClient(*o), nil
+}
+
+// guide has clients with some options connect to the master of the sentinels. It is nil without sentinels.
+func (c Config) guide(o *redis.Options, log *zap.Logger) *sentinel.Guide {
+	if c.Sentinel == nil {
+		return nil
+	}
+	g := sentinel.New(sentinel.Config{
+		Master: c.Sentinel.Master, Addrs: c.Sentinel.Addrs,
+		Username: c.Sentinel.Username, Password: c.Sentinel.Password,
+		TLS: o.TLSConfig, Timeout: c.ConnectTimeout / 2,
+	}, log)
+	o.Dialer, o.OnConnect = g.Dial, g.Greet
+	return g
+}
+
 // withoutURL takes the URL out of an error: there may be a password in it.
 func withoutURL(err error) error {
 	if bad, ok := errors.AsType[*url.Error](err); ok {
@@ -128,27 +166,14 @@ func withoutURL(err error) error {
 // listingClient carries what is listed.
 func (c Config) listingClient(o redis.Options) *redis.Client {
 	o.ClientName = "lockd"
+	o.MaxRetries = 1 // it only reads, so a connection that was cut meanwhile is no reason to fail
 	return redis.NewClient(&o)
 }
 
-// hearingClient has one connection, which hears channels. Redis's number of it is kept in id.
-func (c Config) hearingClient(o redis.Options, id *atomic.Int64) *redis.Client {
-	o.ClientName = "lockd-hear"
-	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
-		n, err := cn.ClientID(ctx).Result()
-		id.Store(n)
-		return err
+// shardedChannel says which channels have slots; nil if none has.
+func (c Config) shardedChannel() func(string) bool {
+	if !c.Sharded {
+		return nil
 	}
-	return redis.NewClient(&o)
-}
-
-// dialer makes the connections of a pipeline.
-func (c Config) dialer(o redis.Options, name string, t *trouble) dialer {
-	d := dialer{db: o.DB, name: name, timeout: c.ConnectTimeout, trouble: t}
-	o.DB, o.ClientName = 0, "" // go-redis would tell them in a round trip of its own
-	o.PoolSize, o.PipelinePoolSize, o.MinIdleConns = 2, -1, 0
-	o.ReadTimeout, o.WriteTimeout = c.ConnectTimeout, c.ConnectTimeout // of a batch: that of its ctx
-	o.ConnMaxIdleTime, o.ConnMaxLifetime = -1, -1
-	d.options = o
-	return d
+	return layout.OfName
 }

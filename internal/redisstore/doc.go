@@ -1,31 +1,38 @@
-// Package redisstore is a lock.Store in one Redis, in Redisson's own layout, so that programs on Redisson and
-// clients of lockd exclude each other on the same names.
+// Package redisstore is a lock.Store in one Redis, in Redisson's own layout, so that programs on Redisson and clients
+// of lockd exclude each other on the same names.
 //
 // # What it promises
 //
-// Each verb of each kind of lock is one Lua script (*.lua), hence one step for everybody else, and one round trip. Scripts may run twice:
-// counts are absolute, fences are compared, TTLs are set and never added to. Nothing is retried here, as only the
-// broker knows whether it still wants the lock. Redis may be down when a Store is opened and at any time later; the
-// Store then answers broker.ErrUnavailable, and goes on by itself when Redis is back.
+// Each verb of each kind of lock is one Lua script, hence one step for everybody else, and one round trip. Scripts may
+// run twice: counts are absolute, fences are compared, TTLs are set and never added to. Nothing is retried here, as
+// only the broker knows whether it still wants the lock. Redis may be down when a Store is opened and at any time
+// later; the Store then answers lock.ErrUnavailable, and goes on by itself when Redis is back.
 //
 // # What it does not promise
 //
 // A Redis that loses its data, or fails over to a replica that lags, forgets leases. The broker hears of it at the
-// next renewal. Fences keep growing even then, as long as the clock of Redis does.
+// next renewal, and renews all when another server answers. Fences keep growing even then, as long as the clock of Redis does.
 //
 // # Who owns time
 //
 // Redis does: leases are PX durations and end by its clock. No clock of ours enters a script.
 //
+// # Its rooms
+//
+//	redisstore          acquire, release, force, look and list: verbs.go; put together in store.go
+//	redisstore/watch    who listens and watches: channels, and what Redis tells of changes
+//	redisstore/renew    who keeps holds: renewals and probes, on connections of their own
+//	redisstore/script   the Lua scripts, how they are called and what their answers and errors mean
+//	redisstore/hub      one connection hears all channels
+//	redisstore/sentinel who is the master, if Redis Sentinel decides that
+//	redisstore/pipe     the way to Redis: connections, and a pipeline that all callers share
+//	redisstore/layout   what keys and channels are called
+//
+// Each imports only what stands below it. The last four know nothing of locks but their names.
+//
 // # How a request passes
 //
-// verbs.go calls the script of the kind (calls.go says with what, keys.go on which keys) and reads what it answers. That
-// goes into one pipeline that all callers share (script.go, pipeline.go, line.go). Acquisitions and releases of exclusive locks
-// (single.go) that wait there at the same time go as one script call (many.go). Renew and Probe have connections of their own, so
-// that load cannot starve them (renew.go, check.go). One connection hears all channels (listen.go, hub.go, hubconn.go).
-// errors.go says what each failure means.
-//
-// The scripts of a kind share what stands in front of them: plain.lua and fair.lua, rw.lua, semaphore.lua, all with
-// fence.lua. Those of the exclusive lock, acquire.lua, release.lua and many.lua, have the ordinary case (take.lua, free.lua) before
-// all that, as each command counts there.
+// verbs.go calls the script of the kind (calls.go says with what, layout on which keys) and reads what it answers.
+// That goes into the pipeline. Acquisitions and releases of exclusive locks, read holds and single permits (single.go,
+// share.go) that wait there at the same time go as one script call (many.go).
 package redisstore

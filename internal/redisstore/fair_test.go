@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -137,7 +138,7 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 			near(t, "TTL of the places", c.PTTL(t.Context(), places).Val(), 2*place)
 
 			// The release goes to the next one alone, and what the queue was made of ends with the last grant.
-			sub := subscribe(t, c, "lockd_lock_news:"+name)
+			sub := subscribe(t, c, layout.NewsChannel(name))
 			r, err := s.Release(t.Context(), fairReturn(name, "o", f))
 			if want := (lock.Returned{Listeners: 1, Turn: "w"}); err != nil || r != want {
 				t.Errorf("got %+v, %v, want %+v", r, err, want)
@@ -153,7 +154,7 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 			if _, err := s.Release(t.Context(), fairReturn(name, "w2", f)); err != nil {
 				t.Error(err)
 			}
-			if all := lockKeys(t, c); len(all) != 1 || all[0] != tokenKey(name) {
+			if all := lockKeys(t, c); len(all) != 1 || all[0] != layout.Token(name) {
 				t.Errorf("got keys %q, want only the token", all)
 			}
 		})
@@ -340,7 +341,7 @@ func TestFairWaitersHearWhatRedissonTellsThem(t *testing.T) {
 				t.Errorf("%q: got %+v first", name, n)
 			}
 		}
-		c.Publish(t.Context(), channelKey(name)+":u:1#2", "0")
+		c.Publish(t.Context(), layout.Channel(name)+":u:1#2", "0")
 		if n := <-mine; n != (lock.Notice{What: lock.NoticeReleased, For: "u:1#2"}) {
 			t.Errorf("%q: got %+v, want a release", name, n)
 		}
@@ -357,7 +358,7 @@ func TestFairWaitersHearWhatRedissonTellsThem(t *testing.T) {
 		}
 		stop()
 		until(t, "nobody listens for the waiter", func() error {
-			if n := c.PubSubNumSub(t.Context(), channelKey(name)+":u:1#2").Val(); n[channelKey(name)+":u:1#2"] > 0 {
+			if n := c.PubSubNumSub(t.Context(), layout.Channel(name)+":u:1#2").Val(); n[layout.Channel(name)+":u:1#2"] > 0 {
 				return fmt.Errorf("%v", n)
 			}
 			return nil

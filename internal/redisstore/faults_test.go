@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/renew"
 
 	"go.uber.org/zap"
 
@@ -53,12 +55,9 @@ func wantErr(t testing.TB, got, want error) {
 
 // connected is an error while a connection is missing.
 func (s *Store) connected() error {
-	for _, p := range []*pipeline{s.shared, s.steady} {
-		p.mu.Lock()
-		up := p.up
-		p.mu.Unlock()
-		if want := cap(p.wake); up < want {
-			return fmt.Errorf("%d of %d connections", up, want)
+	for _, p := range []*pipe.Pipeline{s.Shared, s.steady} {
+		if n := p.Missing(); n > 0 {
+			return fmt.Errorf("%d connections are missing", n)
 		}
 	}
 	return nil
@@ -272,7 +271,7 @@ func TestOneSilentConnectionDelaysOnlyItsOwnChunk(t *testing.T) {
 	p := redistest.StartProxy(t, srv.Addr)
 	s := open(t, Config{Addr: p.Addr, OpTimeout: timeout})
 	var rs []lock.Renewal
-	for i := range 3 * renewChunk {
+	for i := range 3 * renew.Chunk {
 		c := claim(fmt.Sprintf("n%d", i), "o")
 		rs = append(rs, lock.Renewal{
 			Name: c.Name, Kind: c.Kind, Owner: c.Owner, TTL: lease, Fence: acquire(t, s, c).Fence,
@@ -296,8 +295,8 @@ func TestOneSilentConnectionDelaysOnlyItsOwnChunk(t *testing.T) {
 			t.Errorf("got %v after %v", err, time.Since(begun))
 		}
 	})
-	if good != 2*renewChunk || lost != renewChunk {
-		t.Errorf("got %d renewed in time and %d unknown, want %d and %d", good, lost, 2*renewChunk, renewChunk)
+	if good != 2*renew.Chunk || lost != renew.Chunk {
+		t.Errorf("got %d renewed in time and %d unknown, want %d and %d", good, lost, 2*renew.Chunk, renew.Chunk)
 	}
 }
 
@@ -345,7 +344,7 @@ func TestReplicaIsUnavailableAndRefusedAtStart(t *testing.T) {
 	wantErr(t, renewOne(t.Context(), s, "n", "o", f), lock.ErrUnavailable)
 	_, err = s.Probe(t.Context())
 	wantErr(t, err, lock.ErrUnavailable)
-	if _, err := Open(t.Context(), quick(srv), zap.NewNop(), nil); !errors.Is(err, errUnfit) {
+	if _, err := Open(t.Context(), quick(srv), zap.NewNop(), nil); !errors.Is(err, renew.ErrUnfit) {
 		t.Errorf("open: got %v, want a refusal", err)
 	}
 

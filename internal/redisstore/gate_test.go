@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -106,10 +107,10 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 	g.shut, g.held = shut, 0
 	g.mu.Unlock()
 	var pings sync.WaitGroup
-	for n := 1; n <= senders; n++ { // occupy the senders
+	for n := 1; n <= pipe.Senders; n++ { // occupy the senders
 		pings.Add(1)
 		ping := redis.NewCmd(context.Background(), "ping")
-		if err := s.shared.put(job{cmd: ping, done: func(error) { pings.Done() }, queued: time.Now(), cost: 1}); err != nil {
+		if err := s.Shared.Put(pipe.Job{Cmd: ping, Done: func(error) { pings.Done() }, Queued: time.Now(), Cost: 1}); err != nil {
 			return err
 		}
 		for end := time.Now().Add(10 * time.Second); g.waiting() < n; time.Sleep(50 * time.Microsecond) {
@@ -159,6 +160,6 @@ func (g *gate) runLate(ctx context.Context, c *redis.Client) error {
 func gated(t testing.TB, srv *redistest.Server) (*Store, *gate) {
 	g := new(gate)
 	cfg := quick(srv)
-	cfg.hook = g
+	cfg.hook, cfg.oneLine = g, true // what waits together goes in its order, whosever it is
 	return open(t, cfg), g
 }

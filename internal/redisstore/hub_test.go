@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
 
 	"go.uber.org/zap/zaptest"
 
@@ -153,7 +154,7 @@ func TestNoReleaseIsMissedBetweenListeningAndStop(t *testing.T) {
 				heard := make(chan lock.What, 1000)
 				stop := s.Listen(name, lock.Exclusive, func(n lock.Notice) { heard <- n.What })
 				await(t, heard, lock.NoticeListening)
-				if err := s.pipe.Publish(t.Context(), channelKey(name), "0").Err(); err != nil {
+				if err := s.lister.Publish(t.Context(), layout.Channel(name), "0").Err(); err != nil {
 					t.Error(err)
 				}
 				await(t, heard, lock.NoticeReleased)

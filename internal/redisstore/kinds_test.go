@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/renew"
 
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -55,7 +56,7 @@ func TestUncontendedOperationsOfEachKindAreOneScriptEach(t *testing.T) {
 	}
 	for full := false; !full; {
 		more := append(slices.Clip(rs), rs[len(rs)%len(kinds)])
-		if full = len(byCost(more, indexes(more))) > 1; !full {
+		if full = len(renew.ByCost(more, indexes(more))) > 1; !full {
 			rs = more
 		}
 	}

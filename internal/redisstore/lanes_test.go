@@ -20,7 +20,7 @@ func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
 		return err
 	}
 	wantErr(t, renew(r), nil)
-	s.steady.close()
+	s.steady.Close()
 	wantErr(t, renew(r), lock.ErrUnavailable)
 	_, err := s.Extend(t.Context(), r)
 	wantErr(t, err, nil)

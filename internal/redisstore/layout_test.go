@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/renew"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -41,7 +44,7 @@ func TestALockLooksAsRedissonExpects(t *testing.T) {
 			if d := c.PTTL(t.Context(), name).Val(); d > lease || d < lease-5*time.Second {
 				t.Errorf("got TTL %v, want about %v", d, lease)
 			}
-			if got := c.Get(t.Context(), keys.token).Val(); got != decimal(f) {
+			if got := c.Get(t.Context(), keys.token).Val(); got != script.Decimal(f) {
 				t.Errorf("got token %q, want %d", got, f)
 			}
 			if d := c.PTTL(t.Context(), keys.token).Val(); d < defaultFenceTTL-time.Minute {
@@ -113,7 +116,7 @@ func TestFencesGoOnFromThoseOfRedisson(t *testing.T) {
 	s := open(t, quick(srv))
 	c := srv.Client()
 	const far = 8_000_000_000_000_000 // later than now, in µs
-	if err := c.Set(t.Context(), tokenKey("n"), int64(far), 0).Err(); err != nil {
+	if err := c.Set(t.Context(), layout.Token("n"), int64(far), 0).Err(); err != nil {
 		t.Fatal(err)
 	}
 	for i := range 3 {
@@ -124,7 +127,7 @@ func TestFencesGoOnFromThoseOfRedisson(t *testing.T) {
 			t.Fatal(n, err)
 		}
 	}
-	c.Incr(t.Context(), tokenKey("n")) // as an RFencedLock does
+	c.Incr(t.Context(), layout.Token("n")) // as an RFencedLock does
 	if f := acquire(t, s, claim("n", "o")).Fence; f != far+5 {
 		t.Errorf("got fence %d, want %d", f, far+5)
 	}
@@ -135,7 +138,7 @@ func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
 	s := open(t, quick(srv))
 	c := srv.Client()
 	for _, text := range []string{"x", "", "-1", "1.5", "1e9", "nan", "9007199254740993", strings.Repeat("9", 400)} {
-		if err := c.Set(t.Context(), tokenKey("n"), text, 0).Err(); err != nil {
+		if err := c.Set(t.Context(), layout.Token("n"), text, 0).Err(); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.Acquire(t.Context(), claim("n", "o"))
@@ -144,8 +147,8 @@ func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
 			t.Errorf("fence %q: got %+v, %v, want the name free", text, st, err)
 		}
 	}
-	c.Del(t.Context(), tokenKey("n"))
-	c.RPush(t.Context(), tokenKey("n"), "x")
+	c.Del(t.Context(), layout.Token("n"))
+	c.RPush(t.Context(), layout.Token("n"), "x")
 	_, err := s.Acquire(t.Context(), claim("n", "o"))
 	wantErr(t, err, lock.ErrKindMismatch)
 }
@@ -154,7 +157,7 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	forget := func() { c.Del(t.Context(), tokenKey("n")) }
+	forget := func() { c.Del(t.Context(), layout.Token("n")) }
 	f := acquire(t, s, claim("n", "o")).Fence
 
 	forget()
@@ -164,7 +167,7 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	if got := acquire(t, s, two).Fence; got != f {
 		t.Errorf("the nested acquisition got fence %d, want %d", got, f)
 	}
-	if got := c.Get(t.Context(), tokenKey("n")).Val(); got != decimal(f) {
+	if got := c.Get(t.Context(), layout.Token("n")).Val(); got != script.Decimal(f) {
 		t.Errorf("the fence key is %q, want %d again", got, f)
 	}
 
@@ -198,9 +201,9 @@ func TestRenewalKeepsTheFenceKey(t *testing.T) {
 	s := open(t, quick(srv))
 	c := srv.Client()
 	f := acquire(t, s, claim("n", "o")).Fence
-	c.PExpire(t.Context(), tokenKey("n"), time.Minute)
+	c.PExpire(t.Context(), layout.Token("n"), time.Minute)
 	wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
-	if d := c.PTTL(t.Context(), tokenKey("n")).Val(); d < defaultFenceTTL-time.Minute {
+	if d := c.PTTL(t.Context(), layout.Token("n")).Val(); d < defaultFenceTTL-time.Minute {
 		t.Errorf("got TTL %v of the fence key, want about %v", d, defaultFenceTTL)
 	}
 }
@@ -215,14 +218,14 @@ func TestOtherThingsInAChunkDoNotSpoilIt(t *testing.T) {
 		rs = append(rs, lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: lease})
 	}
 	c.Set(t.Context(), "string", "x", 0)
-	c.Del(t.Context(), tokenKey("fence"))
-	c.RPush(t.Context(), tokenKey("fence"), "x")
+	c.Del(t.Context(), layout.Token("fence"))
+	c.RPush(t.Context(), layout.Token("fence"), "x")
 	s.Renew(t.Context(), rs, func(i int, err error) {
 		wantErr(t, err, []error{lock.ErrNotHeld, nil, nil}[i])
 	})
 }
 
-// The budget of DESIGN.md: what nobody contends for costs one script.
+// The budget of docs/flow.md: what nobody contends for costs one script.
 func TestUncontendedOperationsAreOneScriptEach(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
@@ -235,12 +238,12 @@ func TestUncontendedOperationsAreOneScriptEach(t *testing.T) {
 	wantErr(t, renewOne(t.Context(), s, "warm", "o", 1), lock.ErrNotHeld) // loads the script
 	before = srv.ScriptCalls()
 	var rs []lock.Renewal
-	for range renewChunk {
+	for range renew.Chunk {
 		rs = append(rs, lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: "o", Fence: g.Fence, TTL: lease})
 	}
 	s.Renew(t.Context(), rs, func(_ int, err error) { wantErr(t, err, nil) })
 	if n := srv.ScriptCalls() - before; n != 1 {
-		t.Errorf("%d renewals were %d scripts, want 1", renewChunk, n)
+		t.Errorf("%d renewals were %d scripts, want 1", renew.Chunk, n)
 	}
 	before = srv.ScriptCalls()
 	if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
@@ -259,7 +262,7 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 	s, c := open(t, cfg), srv.Client()
 	check := func(what string, since time.Time) {
 		t.Helper()
-		left := c.PTTL(t.Context(), tokenKey("n")).Val()
+		left := c.PTTL(t.Context(), layout.Token("n")).Val()
 		if left+time.Since(since)+5*time.Millisecond < cfg.FenceTTL/2 { // Redis counts whole milliseconds
 			t.Errorf("after %s the fence key lives for %v, want %v at least", what, left, cfg.FenceTTL/2)
 		}
@@ -286,7 +289,7 @@ func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
 	s, c := open(t, quick(srv)), srv.Client()
 	ctx := t.Context()
 	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
-		c.Set(ctx, tokenKey("n"), 41, 0) // as an RFencedLock makes it
+		c.Set(ctx, layout.Token("n"), 41, 0) // as an RFencedLock makes it
 		claim := lock.Claim{Name: "n", Kind: k, Owner: "o", Count: 1, TTL: time.Minute}
 		for range 2 {
 			g, err := s.Acquire(ctx, claim)
@@ -298,7 +301,7 @@ func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if ttl := c.PTTL(ctx, tokenKey("n")).Val(); ttl != -1 {
+			if ttl := c.PTTL(ctx, layout.Token("n")).Val(); ttl != -1 {
 				t.Errorf("%v: the fence key ends in %v", k, ttl)
 			}
 		}

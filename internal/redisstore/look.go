@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -22,44 +27,40 @@ func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
 }
 
 func (s *Store) look(ctx context.Context, name string) (lock.State, error) {
-	if err := begin(ctx, lock.Exclusive); err != nil {
+	if err := script.Begin(ctx, lock.Exclusive); err != nil {
 		return lock.State{}, err
 	}
-	n := s.prefix + name
-	a, err := s.ask(ctx, s.scripts.look.with(lookKeys(n), holdBase(n)))
+	n := s.Prefix + name
+	a, err := s.Ask(pipe.As(ctx, forViews), s.Scripts.Look.With(layout.LookKeys(n), layout.HoldBase(n)))
 	if err != nil {
 		return lock.State{}, err
 	}
 	st := stateOf(name, &a)
-	return st, a.err
+	return st, a.Err
 }
 
-func lookKeys(n string) []string {
-	return []string{n, tokenKey(n), keyOf(queuePrefix, n), permitsOut(n)}
-}
-
-// kindsByName are what look.lua calls them.
+// kindsByName are what script/look.lua calls them.
 var kindsByName = map[string]lock.Kind{
 	lock.Exclusive.String(): lock.Exclusive, lock.Read.String(): lock.Read, lock.Write.String(): lock.Write,
 	lock.Semaphore.String(): lock.Semaphore,
 }
 
-// stateOf reads an answer of look.lua.
-func stateOf(name string, a *answer) lock.State {
+// stateOf reads an answer of script/look.lua.
+func stateOf(name string, a *script.Answer) lock.State {
 	st := lock.State{
-		Name: name, Kind: kindsByName[a.text(0)], Held: a.int(1) == 1, Limit: a.number(7), Queued: a.number(8),
+		Name: name, Kind: kindsByName[a.Text(0)], Held: a.Int(1) == 1, Limit: a.Number(7), Queued: a.Number(8),
 	}
 	if st.Queued > 0 && st.Kind <= lock.Exclusive {
 		st.Kind = lock.Fair
 	}
-	if fence, err := strconv.ParseUint(a.text(3), 10, 64); err == nil {
+	if fence, err := strconv.ParseUint(a.Text(3), 10, 64); err == nil {
 		st.Fence = lock.Fence(fence)
 	}
 	if !st.Held {
 		return st
 	}
-	st.TTL, st.Owner, st.Holders = ttlOf(a.int(2)), lock.Owner(a.text(4)), a.number(6)
-	if count, err := strconv.ParseUint(a.text(5), 10, 32); err == nil { // else not a count of Redisson's or ours
+	st.TTL, st.Owner, st.Holders = script.TTL(a.Int(2)), lock.Owner(a.Text(4)), a.Number(6)
+	if count, err := strconv.ParseUint(a.Text(5), 10, 32); err == nil { // else not a count of Redisson's or ours
 		st.Count = uint32(count)
 	}
 	return st
@@ -85,7 +86,7 @@ func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lo
 }
 
 func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
-	if err := begin(ctx, lock.Exclusive); err != nil {
+	if err := script.Begin(ctx, lock.Exclusive); err != nil {
 		return nil, "", err
 	}
 	at, err := parseCursor(cursor)
@@ -111,56 +112,74 @@ func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lo
 // listStep makes one step of SCAN and looks at what it found.
 func (s *Store) listStep(ctx context.Context, prefix string, at uint64, step int64) ([]lock.State, uint64, error) {
 	// It may have to make its connection first.
-	ctx, cancel := context.WithTimeoutCause(ctx, s.connectTime+s.opTimeout, errOpTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.connectTime+s.OpTimeout, pipe.ErrOpTimeout)
 	defer cancel()
-	begins := s.prefix + prefix
-	keys, next, err := s.pipe.Scan(ctx, at, listPattern(begins), step).Result()
+	begins := s.Prefix + prefix
+	keys, next, err := s.lister.Scan(ctx, at, layout.ListPattern(begins), step).Result()
 	if err != nil {
-		return nil, 0, s.failed(err)
+		return nil, 0, s.Failed(err)
 	}
 	var ns []string
 	for _, key := range keys {
-		if n, ok := lockOfToken(key); ok && strings.HasPrefix(n, begins) {
+		if n, ok := layout.OfToken(key); ok && strings.HasPrefix(n, begins) {
 			ns = append(ns, n)
 		}
 	}
-	page, err := s.lookAll(ctx, ns)
+	page, err := s.lookAll(ns)
 	return page, next, err
 }
 
-// lookAll returns the states of those locks that are held, in one round trip.
-func (s *Store) lookAll(ctx context.Context, ns []string) ([]lock.State, error) {
-	if len(ns) == 0 {
-		return nil, nil
-	}
-	sc := s.scripts.look
-	cmds := make([]*redis.Cmd, len(ns))
-	_, err := s.pipe.Pipelined(ctx, func(p redis.Pipeliner) error {
-		// Redis may have forgotten the script; nothing can come in between in a pipeline.
-		p.ScriptLoad(ctx, sc.text)
-		for i, n := range ns {
-			cmds[i] = sc.with(lookKeys(n), holdBase(n)).command(ctx, "evalsha", &sc.sha)
-			_ = p.Process(ctx, cmds[i])
+// looksAtOnce is how many looks of a list wait for Redis at a time: as many as go into the batches that are under way.
+const looksAtOnce = pipe.Senders * pipe.MaxBatch
+
+// lookAll returns the states of those locks that are held. The looks share the way of all requests, so that they leave others
+// their share.
+func (s *Store) lookAll(ns []string) ([]lock.State, error) {
+	var page []lock.State
+	for some := range slices.Chunk(ns, looksAtOnce) {
+		states, err := s.lookSome(some)
+		if err != nil {
+			return nil, err
 		}
-		return nil
-	})
-	if err != nil && !errors.As(err, new(redis.Error)) {
-		return nil, s.failed(err)
+		page = append(page, states...)
 	}
+	return page, nil
+}
+
+func (s *Store) lookSome(ns []string) ([]lock.State, error) {
+	type answer struct {
+		cmd *redis.Cmd
+		err error
+	}
+	answers := make([]answer, len(ns))
+	var looks sync.WaitGroup
+	looks.Add(len(ns))
+	for i, n := range ns {
+		call := s.Scripts.Look.With(layout.LookKeys(n), layout.HoldBase(n))
+		call.From = forViews
+		call.Start(s.Shared, func(cmd *redis.Cmd, err error) {
+			answers[i] = answer{cmd, err}
+			looks.Done()
+		})
+	}
+	looks.Wait()
 	var page []lock.State
 	for i, n := range ns {
-		list, err := cmds[i].Slice()
+		list, err := []any(nil), answers[i].err
+		if err == nil {
+			list, err = answers[i].cmd.Slice()
+		}
 		switch {
 		case err == nil:
-		case errors.Is(meaning(err), lock.ErrKindMismatch):
+		case errors.Is(script.Meaning(err), lock.ErrKindMismatch):
 			continue // the name is in use for something else
 		default:
-			return nil, s.failed(err)
+			return nil, s.Failed(err)
 		}
-		a := answer{list: list}
-		st := stateOf(strings.TrimPrefix(n, s.prefix), &a)
-		if a.err != nil {
-			return nil, a.err
+		a := script.Answer{List: list}
+		st := stateOf(strings.TrimPrefix(n, s.Prefix), &a)
+		if a.Err != nil {
+			return nil, a.Err
 		}
 		if st.Held {
 			page = append(page, st)

@@ -7,6 +7,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
 
 const (
@@ -18,75 +22,92 @@ const (
 )
 
 // gather makes packets of singles that wait at the same time, in their order.
-func (s *Store) gather(jobs []job) []packet {
-	var packets []packet
-	for _, group := range groups(jobs) {
+func (s *Store) gather(jobs []pipe.Job) []pipe.Packet {
+	var packets []pipe.Packet
+	for _, group := range s.groups(jobs) {
 		if len(group) >= s.fewTogether {
 			packets = append(packets, s.together(group))
 			continue
 		}
 		for _, j := range group {
-			packets = append(packets, j.single.alone().packet(s.shared, func(cmd *redis.Cmd, err error) {
-				j.single.end(j.queued, j.single.aloneAnswered(cmd, err))
+			packets = append(packets, singleOf(j).alone().Packet(s.Shared, func(cmd *redis.Cmd, err error) {
+				singleOf(j).end(j.Queued, singleOf(j).aloneAnswered(cmd, err))
 			}))
 		}
 	}
 	return packets
 }
 
-// groups says what may go into one call. All keys of a call must be on one server, so this is where several servers, or the slots
-// of a cluster, would be told apart.
-func groups(jobs []job) [][]job { return slices.Collect(slices.Chunk(jobs, maxTogether)) }
+// singleOf is the single that is queued: nothing else is queued as one.
+func singleOf(j pipe.Job) *single { return j.Single.(*single) }
+
+// groups says what may go into one call. In a cluster all keys of a call must be in one slot; those of one name stay in their order.
+func (s *Store) groups(jobs []pipe.Job) [][]pipe.Job {
+	if !s.inSlots {
+		return slices.Collect(slices.Chunk(jobs, maxTogether))
+	}
+	var all [][]pipe.Job
+	at := make(map[int]int, len(jobs)) // where in all the group of a slot is that has room
+	for _, j := range jobs {
+		slot := layout.Slot(singleOf(j).key)
+		i, there := at[slot]
+		if !there || len(all[i]) == maxTogether {
+			i, all = len(all), append(all, nil)
+			at[slot] = i
+		}
+		all[i] = append(all[i], j)
+	}
+	return all
+}
 
 // together is one call for a group.
-func (s *Store) together(group []job) packet {
-	c := call{script: s.scripts.many, words: make([]any, 0, 5*len(group)+2), cost: len(group)}
+func (s *Store) together(group []pipe.Job) pipe.Packet {
+	c := script.Call{Script: s.Scripts.Many, Words: make([]any, 0, 5*len(group)+2)}
 	ops := make([]byte, len(group))
 	for i, j := range group {
-		one := j.single
-		ops[i] = one.op
-		c.words = append(c.words, &one.key, &one.token)
-		if one.op != opAcquire {
-			c.words = append(c.words, &one.channel)
-		}
+		ops[i] = singleOf(j).op
+		c.Words = singleOf(j).keysOf(c.Words)
+		c.Cost += j.Cost
+		c.Grants = c.Grants || singleOf(j).grants()
 	}
-	c.keys = len(c.words)
-	c.words = append(c.words, ops, &s.fenceText)
+	c.Keys = len(c.Words)
+	c.Words = append(c.Words, ops, &s.FenceText)
 	for _, j := range group {
-		one := j.single
-		c.words = append(c.words, &one.owner, &one.number)
-		if one.op == opHandOver {
-			c.words = append(c.words, &one.heir, &one.heirTTL)
-		}
+		c.Words = singleOf(j).wordsOf(c.Words)
 	}
 	begun := time.Now()
-	return c.packet(s.shared, func(cmd *redis.Cmd, err error) {
-		c.observe(begun)
+	return c.Packet(s.Shared, func(cmd *redis.Cmd, err error) {
+		c.Observe(begun)
 		for i, o := range s.outcomes(group, cmd, err) {
-			group[i].single.end(group[i].queued, o)
+			singleOf(group[i]).end(group[i].Queued, o)
 		}
 	})
 }
 
-// outcomes reads what many.lua answered. If any of it is not what that script answers, nothing in it is believed.
-func (s *Store) outcomes(group []job, cmd *redis.Cmd, err error) []outcome {
+// outcomes reads what script/many.lua answered. If any of it is not what that script answers, nothing in it is believed.
+func (s *Store) outcomes(group []pipe.Job, cmd *redis.Cmd, err error) []outcome {
 	all := make([]outcome, len(group))
 	var list []any
+	var few error
+	if tooFew(err) {
+		few, err = err, nil
+	}
 	if err == nil {
 		list, err = cmd.Slice()
 		if err != nil || len(list) != len(group) {
-			err = fmt.Errorf("%w: %v for %d locks", errBadAnswer, cmd.Val(), len(group))
+			err = fmt.Errorf("%w: %v for %d locks", script.ErrBadAnswer, cmd.Val(), len(group))
 		}
 	}
 	for i := 0; err == nil && i < len(group); i++ {
-		all[i] = group[i].single.element(list[i])
-		if errors.Is(all[i].err, errBadAnswer) {
-			err = fmt.Errorf("%w: element %d of %d", errBadAnswer, i, len(group)) // the names of others are not told
+		all[i] = singleOf(group[i]).element(list[i])
+		all[i].lessen(few)
+		if errors.Is(all[i].err, script.ErrBadAnswer) {
+			err = fmt.Errorf("%w: element %d of %d", script.ErrBadAnswer, i, len(group)) // the names of others are not told
 		}
 	}
 	if err != nil {
 		for i, j := range group {
-			all[i] = j.single.failed(s.failed(err))
+			all[i] = singleOf(j).failed(s.Failed(err))
 		}
 	}
 	return all

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
 
 	"github.com/redis/go-redis/v9"
 
@@ -98,15 +99,15 @@ var allKindsHere = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write,
 // misfitKeys are all keys that the scripts of a kind use for n.
 func misfitKeys(k lock.Kind, owners ...string) []string {
 	keys := map[lock.Kind]func(string) []string{
-		lock.Exclusive: plainKeys, lock.Fair: fairKeys, lock.Read: rwKeys, lock.Write: rwKeys,
-		lock.Semaphore: permitKeys,
+		lock.Exclusive: layout.PlainKeys, lock.Fair: layout.FairKeys, lock.Read: layout.RWKeys, lock.Write: layout.RWKeys,
+		lock.Semaphore: layout.PermitKeys,
 	}[k]("n")
 	for _, o := range owners {
 		switch k {
 		case lock.Read:
-			keys = append(keys, holdBase("n")+o+":rwlock_timeout:1", holdBase("n")+o+":rwlock_timeout:2")
+			keys = append(keys, layout.HoldBase("n")+o+":rwlock_timeout:1", layout.HoldBase("n")+o+":rwlock_timeout:2")
 		case lock.Write:
-			keys = append(keys, holdBase("n")+o+":write:lockd_fence")
+			keys = append(keys, layout.HoldBase("n")+o+":write:lockd_fence")
 		default: // no keys of single holds
 		}
 	}

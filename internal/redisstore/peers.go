@@ -3,37 +3,34 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/redisstore/hub"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
 
 // Publish implements lock.Peers.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int, error) {
-	ctx, cancel := s.bounded(ctx)
+	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
-	cmd := redis.NewCmd(ctx, "publish", s.topicChannel(topic), message)
-	if err := s.shared.do(ctx, cmd, 1); err != nil {
-		return 0, fmt.Errorf("publish to %q: %w", topic, s.failed(err))
+	cmd := redis.NewCmd(ctx, "publish", layout.Topic(s.database, s.Prefix, topic), message)
+	if err := s.Shared.Do(ctx, cmd, 1); err != nil {
+		return 0, fmt.Errorf("publish to %q: %w", topic, s.Failed(err))
 	}
 	heard, err := cmd.Int()
 	if err != nil {
-		return 0, fmt.Errorf("publish to %q: %w", topic, s.failed(fmt.Errorf("%w: %w", errBadAnswer, err)))
+		return 0, fmt.Errorf("publish to %q: %w", topic, s.Failed(fmt.Errorf("%w: %w", script.ErrBadAnswer, err)))
 	}
 	return heard, nil
 }
 
 // Subscribe implements lock.Peers.
 func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func()) {
-	return s.hub.listen(s.topicChannel(topic), func(h heard) {
-		if !h.live && !h.deaf {
-			notify([]byte(h.message))
+	return s.hub.Listen(layout.Topic(s.database, s.Prefix, topic), func(h hub.Heard) {
+		if !h.Live && !h.Deaf {
+			notify([]byte(h.Message))
 		}
 	})
-}
-
-// topicChannel is where a topic is published. Redis has one space of channels for all its databases, so the database and the
-// prefix are in the name: replicas that share neither are not peers.
-func (s *Store) topicChannel(topic string) string {
-	return peersPrefix + strconv.Itoa(s.database) + ":" + s.prefix + ":" + topic
 }

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -19,15 +22,15 @@ const placeChunk = 500
 func (s *Store) Enlist(
 	ctx context.Context, name string, owners []lock.Owner, place time.Duration,
 ) ([]int, error) {
-	n := s.prefix + name
+	n := s.Prefix + name
 	answers := make([]int, 0, len(owners))
 	for some := range slices.Chunk(owners, placeChunk) {
-		a, err := s.askPlaces(ctx, lock.Fair, s.scripts.enlist, fairKeys(n), some, millis(place), channelKey(n))
+		a, err := s.askPlaces(ctx, lock.Fair, s.Scripts.Enlist, layout.FairKeys(n), some, script.Millis(place), layout.Channel(n))
 		if err == nil {
 			for i := range some {
-				answers = append(answers, int(a.int(i)))
+				answers = append(answers, int(a.Int(i)))
 			}
-			err = a.err
+			err = a.Err
 		}
 		if err != nil {
 			return nil, fmt.Errorf("enlist %d waiters for %q: %w", len(owners), name, err)
@@ -38,11 +41,11 @@ func (s *Store) Enlist(
 
 // Leave implements lock.Store. Of very many waiters it may have done some when it fails.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
-	n := s.prefix + name
-	sc, keys, channel := s.scripts.leaveFair, fairKeys(n), channelKey(n)
+	n := s.Prefix + name
+	sc, keys, channel := s.Scripts.LeaveFair, layout.FairKeys(n), layout.Channel(n)
 	switch {
 	case kind == lock.Write:
-		sc, keys, channel = s.scripts.leaveWrite, []string{keyOf(writerPrefix, n), n}, rwChannel(n)
+		sc, keys, channel = s.Scripts.LeaveWrite, []string{layout.Writer(n), n}, layout.RWChannel(n)
 	case !kind.Placed():
 		return fmt.Errorf("leave %q: kind %v: %w", name, kind, lock.ErrUnsupported)
 	}
@@ -56,15 +59,15 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 
 // askPlaces runs a script for some waiters, who follow its other arguments.
 func (s *Store) askPlaces(
-	ctx context.Context, kind lock.Kind, sc *script, keys []string, owners []lock.Owner, args ...any,
-) (answer, error) {
-	if err := begin(ctx, kind); err != nil {
-		return answer{}, err
+	ctx context.Context, kind lock.Kind, sc *script.Script, keys []string, owners []lock.Owner, args ...any,
+) (script.Answer, error) {
+	if err := script.Begin(ctx, kind); err != nil {
+		return script.Answer{}, err
 	}
 	for _, o := range owners {
 		args = append(args, string(o))
 	}
-	return s.ask(ctx, sc.with(keys, args...))
+	return s.Ask(ctx, sc.With(keys, args...).As(owners[0]))
 }
 
 // Queue implements lock.Store.
@@ -77,29 +80,29 @@ func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.
 }
 
 func (s *Store) queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
-	if err := begin(ctx, lock.Fair); err != nil {
+	if err := script.Begin(ctx, lock.Fair); err != nil {
 		return nil, err
 	}
 	if size <= 0 {
 		return nil, nil
 	}
-	ctx, cancel := s.bounded(ctx)
+	ctx, cancel := s.Bounded(pipe.As(ctx, forViews))
 	defer cancel()
-	cmd := redis.NewCmd(ctx, "lrange", keyOf(queuePrefix, s.prefix+name), from, from+size-1)
-	switch err := s.shared.do(ctx, cmd, costOf(size)); {
+	cmd := redis.NewCmd(ctx, "lrange", layout.Queue(s.Prefix+name), from, from+size-1)
+	switch err := s.Shared.Do(ctx, cmd, script.CostOf(size)); {
 	case err == nil || errors.Is(err, redis.Nil):
 	case redis.HasErrorPrefix(err, "WRONGTYPE"): // it only reads
 		return nil, fmt.Errorf("%w: %w", lock.ErrKindMismatch, err)
 	default:
-		return nil, s.failed(err)
+		return nil, s.Failed(err)
 	}
-	a, err := s.answered(cmd, nil)
+	a, err := s.Answered(cmd, nil)
 	if err != nil {
 		return nil, err
 	}
 	var owners []lock.Owner
-	for i := range a.list {
-		owners = append(owners, lock.Owner(a.text(i)))
+	for i := range a.List {
+		owners = append(owners, lock.Owner(a.Text(i)))
 	}
-	return owners, a.err
+	return owners, a.Err
 }

@@ -17,6 +17,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 // open opens a Store on a server until the test ends.
 func open(t testing.TB, cfg Config) *Store {
 	t.Helper()
-	s, err := Open(t.Context(), cfg, zaptest.NewLogger(t), prometheus.NewRegistry())
+	s, err := Open(t.Context(), cfg, zaptest.NewLogger(t), metrics(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +43,15 @@ func open(t testing.TB, cfg Config) *Store {
 		}
 	})
 	return s
+}
+
+// metrics are registered, as they are in a daemon.
+func metrics(t testing.TB) *Metrics {
+	m, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // quick are timeouts for tests, long enough for two busy cores.
@@ -61,11 +72,11 @@ func hooks(t testing.TB, c *redis.Client, prefix string) storetest.Hooks {
 		Expire: func(name string) error { return c.Del(t.Context(), prefix+name).Err() },
 		ExpireHold: func(name string, o lock.Owner) error {
 			n := prefix + name
-			return run(expireHold, []string{n, permitsOut(n)}, string(o), holdBase(n))
+			return run(expireHold, []string{n, layout.PermitsOut(n)}, string(o), layout.HoldBase(n))
 		},
 		ExpirePlace: func(name string, o lock.Owner) error {
 			n := prefix + name
-			return run(expirePlace, []string{keyOf(placePrefix, n), keyOf(writerPrefix, n)}, string(o))
+			return run(expirePlace, []string{layout.Places(n), layout.Writer(n)}, string(o))
 		},
 		Lose:   func() error { return c.FlushAll(t.Context()).Err() },
 		Occupy: func(name string) error { return c.Set(t.Context(), prefix+name, "text", 0).Err() },
@@ -74,11 +85,11 @@ func hooks(t testing.TB, c *redis.Client, prefix string) storetest.Hooks {
 
 // What time would do.
 var (
-	expireHold = redis.NewScript(lua("clock", "fence", "rw", "semaphore") + `
+	expireHold = redis.NewScript(script.Lua("clock", "fence", "rw", "semaphore") + `
 		local owner = ARGV[1]
 		for i = 1, 100 do redis.call('DEL', read_key({base = ARGV[2]}, owner, i)) end
 		for _, id in ipairs(permit_ids(owner, 1, 100)) do redis.call('ZADD', KEYS[2], 'XX', now_ms(), id) end`)
-	expirePlace = redis.NewScript(lua("clock") + `
+	expirePlace = redis.NewScript(script.Lua("clock") + `
 		redis.call('ZADD', KEYS[1], 'XX', now_ms(), ARGV[1])
 		if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end`)
 )
@@ -116,7 +127,7 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 	if err := storetest.Compare(t.Context(), memory, scripts, seed, steps); err != nil {
 		t.Error(err)
 	}
-	many := slices.Index(gate.seen(), s.scripts.many.sha)
+	many := slices.Index(gate.seen(), s.Scripts.Many.SHA)
 	if many < 0 {
 		t.Error("no call was for many locks")
 	}
@@ -164,5 +175,5 @@ func lockKeys(t testing.TB, c *redis.Client) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(all, func(key string) bool { return key == dataKey })
+	return slices.DeleteFunc(all, func(key string) bool { return key == layout.Data })
 }

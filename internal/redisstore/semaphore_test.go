@@ -39,7 +39,7 @@ func TestPermitsLookAsRedissonExpects(t *testing.T) {
 			if n := c.ZCard(ctx, out).Val(); n != 2 {
 				t.Errorf("got %d permits out, want 2", n)
 			}
-			sub := subscribe(t, c, helperKey("redisson_sc", name))
+			sub := subscribe(t, c, redissonChannel("redisson_sc", name))
 			if r := release(t, s, kindReturn(lock.Semaphore, name, "u:7", 0)); r.Listeners != 1 {
 				t.Errorf("got %+v, want one listener", r)
 			}

@@ -1,15 +1,21 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
 
 // AcquireAll implements lock.Store. All names are taken by one script, so they must be on one server.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	gs, err := s.acquireAll(ctx, cs)
+	if tooFew(err) {
+		err = s.keptAll(cs, gs, err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("acquire %d names: %w", len(cs), err)
 	}
@@ -18,55 +24,55 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 
 func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	keys := make([]string, 0, 3*len(cs))
-	args := make([]any, 0, 1+6*len(cs))
-	args = append(args, s.fenceMillis)
+	args := make([]any, 0, 1+7*len(cs))
+	args = append(args, s.FenceMillis)
 	permits := uint32(0)
 	for _, c := range cs {
-		if err := begin(ctx, c.Kind); err != nil {
+		if err := script.Begin(ctx, c.Kind); err != nil {
 			return nil, err
 		}
 		permits += c.Permits
 		ks, rest := s.partOfAll(c)
 		keys = append(keys, ks...)
-		args = append(args, c.Kind.String(), string(c.Owner), millis(c.TTL), rest[0], rest[1], rest[2])
+		args = append(args, c.Kind.String(), string(c.Owner), script.Millis(c.TTL), uint64(c.Fence), rest[0], rest[1], rest[2])
 	}
 	if len(cs) == 0 {
 		return nil, nil
 	}
-	call := s.scripts.acquireAll.with(keys, args...)
-	call.cost += costOfPermits(permits)
-	a, err := s.ask(ctx, call)
+	call := s.Scripts.AcquireAll.With(keys, args...)
+	call.Cost, call.Grants = call.Cost+script.CostOfPermits(permits), true
+	a, err := s.Ask(ctx, call.As(cs[0].Owner))
 	if err != nil {
 		return nil, err
 	}
-	i := int(a.int(1))
-	if a.code() != answerDone {
+	i := int(a.Int(1))
+	if a.Code() != script.Done {
 		if i < 1 || i > len(cs) {
-			a.bad(1)
-			return nil, a.err
+			a.Bad(1)
+			return nil, a.Err
 		}
-		return nil, a.denial(2, cs[i-1].Name)
+		return nil, a.Denial(2, cs[i-1].Name)
 	}
 	gs := make([]lock.Grant, len(cs))
 	for i := range gs {
-		gs[i] = lock.Grant{Fence: a.fence(2 + 2*i), TTL: ttlOf(a.int(3 + 2*i))}
+		gs[i] = lock.Grant{Fence: a.Fence(2 + 2*i), TTL: script.TTL(a.Int(3 + 2*i))}
 	}
-	return gs, a.err
+	return gs, cmp.Or(a.Err, a.Few)
 }
 
-// partOfAll is what acquire_all.lua is told of a claim besides its kind, owner and TTL.
+// partOfAll is what script/acquire_all.lua is told of a claim besides its kind, owner and TTL.
 func (s *Store) partOfAll(c lock.Claim) (keys []string, rest [3]any) {
-	n := s.prefix + c.Name
+	n := s.Prefix + c.Name
 	switch c.Kind {
 	case lock.Fair:
-		return fairKeys(n), [3]any{channelKey(n), "", ""}
+		return layout.FairKeys(n), [3]any{layout.Channel(n), "", ""}
 	case lock.Read:
-		return rwKeys(n), [3]any{string(c.Beside), holdBase(n), ""}
+		return layout.RWKeys(n), [3]any{string(c.Beside), layout.HoldBase(n), ""}
 	case lock.Write:
-		return rwKeys(n), [3]any{"", holdBase(n), ""}
+		return layout.RWKeys(n), [3]any{"", layout.HoldBase(n), ""}
 	case lock.Semaphore:
-		return permitKeys(n), [3]any{max(c.Permits, 1), c.Limit, permitChannel(n)}
+		return layout.PermitKeys(n), [3]any{max(c.Permits, 1), c.Limit, layout.PermitChannel(n)}
 	default:
-		return plainKeys(n), [3]any{"", "", ""}
+		return layout.PlainKeys(n), [3]any{"", "", ""}
 	}
 }

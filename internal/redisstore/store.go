@@ -3,49 +3,46 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/hub"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/renew"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
+	"github.com/lockd-io/lockd/internal/redisstore/sentinel"
+	"github.com/lockd-io/lockd/internal/redisstore/vouch"
+	"github.com/lockd-io/lockd/internal/redisstore/watch"
 )
-
-// errOpTimeout is why an operation was given up.
-var errOpTimeout = errors.New("redis did not answer in time")
 
 // Store is a lock.Store in one Redis. Open makes one.
 type Store struct {
+	*script.Caller
+	*renew.Renewer
+	*watch.Lookout
+
 	log         *zap.Logger
-	metrics     *metrics
-	scripts     scripts
-	prefix      string
 	forcedMark  string // what messages of forced releases in our database begin with
 	database    int
-	fenceMillis int64
-	fenceText   string // the same
 	fewTogether int
-	opTimeout   time.Duration
+	inSlots     bool
+	lastShared  atomic.Pointer[sharedKeys]
 	connectTime time.Duration
+	addr        string // of the server; what the sentinels call it if they are asked for it
+	data        func() string
+	begun       time.Time
 
-	hearer atomic.Int64 // Redis's number of the connection that hears
-
-	shared *pipeline     // all operations
-	steady *pipeline     // renewals and probes
-	pipe   *redis.Client // what is listed
-	hub    *hub
-	scout  *scout
-
-	data dataset
-
-	mu       sync.Mutex // guards the fields below
-	checked  string     // the run id of the server that passed the last check
-	warnedOf string     // the run id of the server whose settings were warned of
+	steady  *pipe.Pipeline // renewals and probes
+	voucher *vouch.Voucher // nil if nobody asks whether holds may be forgotten
+	lister  *redis.Client  // what is listed
+	hub     *hub.Hub
+	guide   *sentinel.Guide // nil without sentinels
 }
 
 var _ lock.Store = (*Store)(nil)
@@ -59,51 +56,82 @@ func (quiet) Printf(context.Context, string, ...any) {}
 func init() { redis.SetLogger(quiet{}) }
 
 // Open makes a Store. It fails if the configuration is wrong, or if Redis is there and cannot be used: a replica, or
-// too old. If Redis cannot be reached, the Store is unavailable until it can. reg may be nil.
-func Open(ctx context.Context, cfg Config, log *zap.Logger, reg prometheus.Registerer) (*Store, error) {
+// too old. If Redis cannot be reached, the Store is unavailable until it can. Without m nothing is counted.
+func Open(ctx context.Context, cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
+	s, err := New(cfg, log, m)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.firstCheck(ctx, cfg.withDefaults().ConnectTimeout); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// New is Open for one of several servers: nothing is known of the server until it is probed.
+func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	cfg = cfg.withDefaults()
-	if err := cfg.check(); err != nil {
+	if m == nil {
+		m, _ = NewMetrics(nil) // which cannot fail
+	}
+	if err := layout.CheckPrefix(cfg.Prefix); err != nil {
 		return nil, err
 	}
 	o, err := cfg.options()
 	if err != nil {
 		return nil, err
 	}
-	m, err := newMetrics(reg)
-	if err != nil {
-		return nil, fmt.Errorf("register the metrics of redis: %w", err)
-	}
+	log = log.Named("redis")
+	guide := cfg.guide(o, log)
 	s := &Store{
-		log: log.Named("redis"), metrics: m, scripts: newScripts(m), prefix: cfg.Prefix,
+		Caller: script.NewCaller(script.Config{
+			Prefix: cfg.Prefix, FenceTTL: cfg.FenceTTL, OpTimeout: cfg.OpTimeout, Sharded: cfg.Sharded,
+		}, &m.Metrics),
+		log:         log,
+		guide:       guide,
 		forcedMark:  "forced " + strconv.Itoa(o.DB) + " ",
 		database:    o.DB,
-		fenceMillis: millis(cfg.FenceTTL), opTimeout: cfg.OpTimeout, connectTime: cfg.ConnectTimeout,
-		pipe: cfg.listingClient(*o), fewTogether: cfg.fewTogether,
+		connectTime: cfg.ConnectTimeout,
+		addr:        o.Addr,
+		data:        cfg.DataKey,
+		begun:       time.Now(),
+		lister:      cfg.listingClient(*o), fewTogether: cfg.fewTogether,
+		inSlots: cfg.InSlots,
 	}
-	s.fenceText = strconv.FormatInt(s.fenceMillis, 10)
-	t := &trouble{log: s.log, secure: o.TLSConfig != nil}
-	usual := cfg.dialer(*o, "lockd", t)
-	usual.texts, usual.hook = s.scripts.texts(), cfg.hook
-	s.shared = newPipeline(usual, lanes{timeout: s.opTimeout, senders: senders, most: maxBatch, weigh: true, gather: s.gather})
-	s.steady = newPipeline(cfg.dialer(*o, "lockd-renew", t), lanes{timeout: s.opTimeout, senders: cfg.PoolSize, most: maxSteady, spread: true})
-	s.hub = newHub(cfg.hearingClient(*o, &s.hearer), cfg, s.log, m)
-	s.scout = newScout(cfg.dialer(*o, "lockd-see", t), s)
-	if err := s.firstCheck(ctx); err != nil {
-		return nil, errors.Join(err, s.Close())
+	if guide != nil {
+		s.Demoted = guide.Doubt
 	}
+	t := pipe.NewTrouble(s.log, o.TLSConfig != nil)
+	usual := pipe.NewDialer(*o, "lockd", cfg.ConnectTimeout, t)
+	usual.Texts, usual.Hook = s.Scripts.Texts(), cfg.hook
+	if cfg.Vouch {
+		s.voucher = vouch.New(func() string { return layout.Voucher(cfg.DataKey()) }, s.log)
+		usual.Meet = s.voucher.Meet
+	}
+	s.Shared = pipe.New(usual, pipe.Lanes{Timeout: s.OpTimeout, Senders: pipe.Senders, Most: pipe.MaxBatch, Weigh: true, Fair: !cfg.oneLine, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas})
+	s.steady = pipe.New(pipe.NewDialer(*o, "lockd-renew", cfg.ConnectTimeout, t), pipe.Lanes{Timeout: s.OpTimeout, Senders: cfg.PoolSize, Most: pipe.MaxSteady, Spread: true, Asking: cfg.Asking})
+	s.hub = hub.New(*o, hub.Config{Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub, Sharded: cfg.shardedChannel()}, s.log)
+	s.Renewer = renew.New(s.Caller, renew.Config{Steady: s.steady, InSlots: cfg.InSlots, DataKey: cfg.DataKey, Restarts: m.restarts, Wait: cfg.Replicas > 0}, s.log)
+	s.Lookout = watch.New(s.Caller, s.hub, pipe.NewDialer(*o, "lockd-see", cfg.ConnectTimeout, t), s.forcedMark)
 	return s, nil
 }
 
+// Waiting is how many operations wait for their turn, without renewals and probes.
+func (s *Store) Waiting() int { return s.Shared.Waiting() }
+
+// Share is how many of them a tenant has, and how many tenants there are.
+func (s *Store) Share(tenant string) (its, tenants int) { return s.Shared.Share(tenant) }
+
 // firstCheck fails if Redis answers and cannot be used.
-func (s *Store) firstCheck(ctx context.Context) error {
-	for end := time.Now().Add(s.connectTime); ; {
+func (s *Store) firstCheck(ctx context.Context, within time.Duration) error {
+	for end := time.Now().Add(within); ; {
 		_, err := s.Probe(ctx)
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, errUnfit):
+		case errors.Is(err, renew.ErrUnfit) && (s.guide == nil || time.Now().After(end)): // else it may be replaced just now
 			return err
-		case errors.Is(err, errNotConnected) && !errors.Is(err, errWaited), ctx.Err() != nil, time.Now().After(end):
+		case errors.Is(err, pipe.ErrNotConnected) && !errors.Is(err, pipe.ErrWaited), ctx.Err() != nil, time.Now().After(end):
 			s.log.Warn("redis cannot be reached yet", zap.Error(err))
 			return nil //nolint:nilerr // it may be reached later
 		}
@@ -112,14 +140,12 @@ func (s *Store) firstCheck(ctx context.Context) error {
 
 // Close ends all connections and waits for everything that uses them. Operations under way get errors.
 func (s *Store) Close() error {
-	s.scout.close()
-	s.hub.close()
-	s.shared.close()
-	s.steady.close()
-	return s.pipe.Close()
-}
-
-// bounded gives ctx the time of one operation.
-func (s *Store) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, s.opTimeout, errOpTimeout)
+	s.Lookout.Close()
+	s.hub.Close()
+	s.Shared.Close()
+	s.steady.Close()
+	if s.guide != nil {
+		s.guide.Close()
+	}
+	return s.lister.Close()
 }

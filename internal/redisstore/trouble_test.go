@@ -32,6 +32,11 @@ func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	secure := listenTLS(t)
+	sentinel := redistest.StartSentinel(t, open.Addr)
+	guarded := redistest.StartSentinel(t, open.Addr, "requirepass secret")
+	asking := func(addr, master, password string) Config {
+		return Config{Sentinel: &Sentinel{Master: master, Addrs: []string{addr}, Password: password}}
+	}
 	for name, c := range map[string]struct {
 		cfg    Config
 		remedy string
@@ -42,7 +47,11 @@ func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
 		"no such database":  {Config{Addr: open.Addr, DB: 99}, "redis.db"},
 		"plain text to TLS": {Config{Addr: secure}, "redis.tls.enabled to true"},
 		"TLS to plain text": {Config{Addr: open.Addr, TLS: &tls.Config{InsecureSkipVerify: true}}, "redis.tls.enabled to false"}, //nolint:gosec // a test
-		"unknown authority": {Config{Addr: secure, TLS: &tls.Config{ServerName: "redis"}}, "redis.tls.ca_file"},                  //nolint:gosec // a test
+		"unknown master":    {asking(sentinel.Addr, "nobody", ""), "redis.sentinel.master"},
+		"no sentinel":       {asking(open.Addr, redistest.MasterName, ""), "redis.sentinel.addrs"},
+		"sentinel refuses":  {asking(guarded.Addr, redistest.MasterName, "wrong"), "redis.sentinel.password_file"},
+		"sentinel asks":     {asking(guarded.Addr, redistest.MasterName, ""), "redis.sentinel.password_file"},
+		"unknown authority": {Config{Addr: secure, TLS: &tls.Config{ServerName: "redis"}}, "redis.tls.ca_file"}, //nolint:gosec // a test
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,6 +83,28 @@ func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Without WAIT no grant can be told when replicas must have it. That is said at the start.
+func TestAServerWithoutWaitIsToldOf(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	if err := srv.Client().Do(t.Context(), "acl", "setuser", "default", "-wait").Err(); err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zapcore.ErrorLevel)
+	cfg := quick(srv)
+	cfg.Replicas = 1
+	s, err := Open(t.Context(), cfg, zap.New(core), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if logs.Len() != 1 || !strings.Contains(logs.All()[0].Message, "WAIT") {
+		t.Errorf("got %v, want a word about WAIT", logs.All())
+	}
+	_, err = s.Acquire(t.Context(), claim("n", "o"))
+	wantErr(t, err, lock.ErrNotReplicated)
 }
 
 // listenTLS is a server that speaks TLS, and nothing more, with a certificate of its own.

@@ -1,49 +1,28 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"strconv"
-	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
-
-// What the scripts that acquire and release answer first.
-const (
-	answerHeld     = 0
-	answerDone     = 1
-	answerHandOver = 2
-	answerNotHeld  = -1
-	answerStale    = -2
-	answerMismatch = -3
-	answerLimit    = -4
-	answerTooMany  = -5
-)
-
-// millis is a duration for Redis: whole milliseconds, rounded up, because a lease must not end before the time that
-// was told; and never 0, which would delete the key.
-func millis(d time.Duration) int64 {
-	return max(1, int64((d+time.Millisecond-1)/time.Millisecond))
-}
-
-// ttlOf is a PTTL reply as a duration.
-func ttlOf(pttl int64) time.Duration {
-	if pttl < 0 {
-		return lock.NoTTL
-	}
-	return time.Duration(pttl) * time.Millisecond
-}
-
-func decimal(f lock.Fence) string { return strconv.FormatUint(uint64(f), 10) }
 
 // Acquire implements lock.Store.
-func (s *Store) Acquire(ctx context.Context, c lock.Claim) (g lock.Grant, err error) {
-	if err := begin(ctx, c.Kind); err != nil {
+func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	g, err := s.acquire(ctx, c)
+	return s.kept(c, g, err)
+}
+
+func (s *Store) acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	if err := script.Begin(ctx, c.Kind); err != nil {
 		return lock.Grant{}, acquireFailed(c.Name, err)
 	}
-	if !singleClaim(c) {
-		a, err := s.ask(ctx, s.acquireCall(c))
+	if !singleClaim(&c) {
+		a, err := s.Ask(ctx, s.acquireCall(c).As(c.Owner))
 		return granted(c.Name, a, err)
 	}
 	told := make(chan outcome, 1)
@@ -53,11 +32,15 @@ func (s *Store) Acquire(ctx context.Context, c lock.Claim) (g lock.Grant, err er
 
 // StartAcquire implements lock.Store.
 func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	if err := begin(context.Background(), c.Kind); err != nil {
+	if err := script.Begin(context.Background(), c.Kind); err != nil {
 		go done(lock.Grant{}, acquireFailed(c.Name, err))
 		return
 	}
-	if singleClaim(c) {
+	if s.Shared.Replicas > 0 {
+		told := done
+		done = func(g lock.Grant, err error) { s.tellKept(c, g, err, told) }
+	}
+	if singleClaim(&c) {
 		s.acquisition(&c, done).start()
 		return
 	}
@@ -66,58 +49,57 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 
 // startAcquire is StartAcquire for what is no single.
 func (s *Store) startAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	s.start(s.acquireCall(c), func(a answer, err error) { done(granted(c.Name, a, err)) })
+	s.Start(s.acquireCall(c).As(c.Owner), func(a script.Answer, err error) { done(granted(c.Name, a, err)) })
 }
 
 func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
 
 // granted reads what a script that acquires answered.
-func granted(name string, a answer, err error) (lock.Grant, error) {
+func granted(name string, a script.Answer, err error) (lock.Grant, error) {
 	if err != nil {
 		return lock.Grant{}, acquireFailed(name, err)
 	}
-	if a.code() != answerDone {
-		return lock.Grant{}, acquireFailed(name, a.denial(1, ""))
+	if a.Code() != script.Done {
+		return lock.Grant{}, acquireFailed(name, a.Denial(1, ""))
 	}
-	g := lock.Grant{Fence: a.fence(1), TTL: ttlOf(a.int(2))}
-	if a.err != nil {
-		return lock.Grant{}, acquireFailed(name, a.err)
+	g := lock.Grant{Fence: a.Fence(1), TTL: script.TTL(a.Int(2))}
+	if a.Err != nil {
+		return lock.Grant{}, acquireFailed(name, a.Err)
 	}
-	return g, nil
+	return g, a.Few
 }
 
-// denial is the error for a claim on a name that was not granted; what is known of that begins at an element.
-func (a *answer) denial(at int, name string) error {
-	var err error
-	switch a.code() {
-	case answerHeld:
-		held := &lock.HeldError{Name: name, RetryAfter: ttlOf(a.int(at)), HeldBy: lock.Owner(a.text(at + 1))}
-		if len(a.list) > at+2 {
-			held.Ahead = int(a.int(at + 2))
-		}
-		err = held
-	case answerLimit:
-		err = &lock.LimitError{Limit: a.number(at)}
-	case answerTooMany:
-		err = &lock.InvalidError{
-			Field: "permits", Reason: lock.ReasonPermits, Detail: fmt.Sprintf("the semaphore has %d", a.int(at)),
-		}
-	default:
-		return a.refusal()
+// Raise implements lock.Store.
+func (s *Store) Raise(ctx context.Context, c lock.Claim) error {
+	err := script.Begin(ctx, c.Kind)
+	if err == nil && c.Kind == lock.Semaphore {
+		err = lock.ErrUnsupported
 	}
-	if a.err != nil {
-		return a.err
+	var a script.Answer
+	if err == nil {
+		a, err = s.Ask(ctx, s.raiseCall(c).As(c.Owner))
 	}
-	return err
+	if err == nil && a.Code() != script.Done {
+		err = a.Refusal()
+	}
+	if err = cmp.Or(err, a.Err); err != nil {
+		return fmt.Errorf("raise the fence of %q: %w", c.Name, err)
+	}
+	return nil
 }
 
 // Release implements lock.Store.
 func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	if err := begin(ctx, r.Kind); err != nil {
+	res, err := s.release(ctx, r)
+	return s.keptOver(r, res, err)
+}
+
+func (s *Store) release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	if err := script.Begin(ctx, r.Kind); err != nil {
 		return lock.Returned{}, releaseFailed(r.Name, err)
 	}
-	if !singleReturn(r) {
-		a, err := s.ask(ctx, s.releaseCall(r))
+	if !singleReturn(&r) {
+		a, err := s.Ask(ctx, s.releaseCall(r).As(r.Owner))
 		return returned(r.Name, r.Kind, a, err)
 	}
 	told := make(chan outcome, 1)
@@ -127,11 +109,15 @@ func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, erro
 
 // StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	if err := begin(context.Background(), r.Kind); err != nil {
+	if err := script.Begin(context.Background(), r.Kind); err != nil {
 		go done(lock.Returned{}, releaseFailed(r.Name, err))
 		return
 	}
-	if singleReturn(r) {
+	if s.Shared.Replicas > 0 && r.Next != nil {
+		told := done
+		done = func(res lock.Returned, err error) { s.tellKeptOver(r, res, err, told) }
+	}
+	if singleReturn(&r) {
 		s.restitution(&r, done).start()
 		return
 	}
@@ -140,31 +126,33 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 
 // startRelease is StartRelease for what is no single.
 func (s *Store) startRelease(r lock.Return, done func(lock.Returned, error)) {
-	s.start(s.releaseCall(r), func(a answer, err error) { done(returned(r.Name, r.Kind, a, err)) })
+	s.Start(s.releaseCall(r).As(r.Owner), func(a script.Answer, err error) { done(returned(r.Name, r.Kind, a, err)) })
 }
 
 func releaseFailed(name string, err error) error { return fmt.Errorf("release %q: %w", name, err) }
 
 // returned reads what a script that releases answered.
-func returned(name string, kind lock.Kind, a answer, err error) (res lock.Returned, _ error) {
+func returned(name string, kind lock.Kind, a script.Answer, err error) (res lock.Returned, _ error) {
 	if err != nil {
 		return lock.Returned{}, releaseFailed(name, err)
 	}
-	switch a.code() {
-	case answerDone:
-		res.Listeners = int(a.int(1))
+	switch a.Code() {
+	case script.Done:
+		res.Listeners = int(a.Int(1))
 		if kind == lock.Fair {
-			res.Turn = lock.Owner(a.text(2))
+			res.Turn = lock.Owner(a.Text(2))
 		}
 		if kind == lock.Semaphore {
-			res.Left = a.number(2)
+			res.Left = a.Number(2)
 		}
-		err = a.err
-	case answerHandOver:
-		res.HandedOver = a.fence(1)
-		err = a.err
+		err = a.Err
+	case script.HandOver:
+		res.HandedOver = a.Fence(1)
+		if err = a.Err; err == nil && a.Few != nil {
+			return res, a.Few
+		}
 	default:
-		err = a.refusal()
+		err = a.Refusal()
 	}
 	if err != nil {
 		return lock.Returned{}, releaseFailed(name, err)
@@ -172,15 +160,21 @@ func returned(name string, kind lock.Kind, a answer, err error) (res lock.Return
 	return res, nil
 }
 
+// Tenants of what is asked for by many, and is not told for whom.
+const (
+	forLimits = ":limits"
+	forViews  = ":views"
+)
+
 // SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
-	err := begin(ctx, lock.Semaphore)
+	err := script.Begin(ctx, lock.Semaphore)
 	if err == nil {
-		n := s.prefix + name
-		var a answer
-		if a, err = s.ask(ctx, s.scripts.limitPermits.with(permitKeys(n), limit, s.fenceMillis, permitChannel(n))); err == nil {
-			previous := a.number(1)
-			if err = a.err; err == nil {
+		n := s.Prefix + name
+		var a script.Answer
+		if a, err = s.Ask(pipe.As(ctx, forLimits), s.Scripts.LimitPermits.With(layout.PermitKeys(n), limit, s.FenceMillis, layout.PermitChannel(n))); err == nil {
+			previous := a.Number(1)
+			if err = a.Err; err == nil {
 				return previous, nil
 			}
 		}
@@ -201,20 +195,20 @@ func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (
 }
 
 func (s *Store) forceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	if err := begin(ctx, kind); err != nil {
+	if err := script.Begin(ctx, kind); err != nil {
 		return false, err
 	}
-	ctx, cancel := s.bounded(ctx)
+	ctx, cancel := s.Bounded(ctx)
 	defer cancel()
-	cmd, err := s.forceCall(s.prefix+name, kind).run(ctx, s.shared.do)
+	cmd, err := s.forceCall(s.Prefix+name, kind).Run(ctx, s.Shared.Do)
 	if err != nil {
-		return false, s.failed(err)
+		return false, s.Failed(err)
 	}
 	code, err := cmd.Int64()
 	switch {
 	case err != nil:
-		return false, s.failed(err)
-	case code == answerMismatch:
+		return false, s.Failed(err)
+	case code == script.Mismatch:
 		return false, lock.ErrKindMismatch
 	}
 	return code == 1, nil

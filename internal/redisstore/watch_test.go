@@ -8,6 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/watch"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -110,7 +112,7 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 	}{
 		{"taken", func() { c.HSet(t.Context(), "n", "5a2c2bd0-9f0b-4b50-8b07-111111111111:42", 1) }},
 		{"deleted", func() { c.Del(t.Context(), "n") }},
-		{"a permit", func() { c.ZAdd(t.Context(), permitsOut("n"), redis.Z{Score: 1, Member: "x"}) }},
+		{"a permit", func() { c.ZAdd(t.Context(), layout.PermitsOut("n"), redis.Z{Score: 1, Member: "x"}) }},
 	}
 	for _, broken := range []string{"", "normal", "pubsub"} {
 		if broken != "" {
@@ -149,14 +151,14 @@ func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
 	<-notices
 	var fences []lock.Fence
 	for range 50 {
-		c.Publish(t.Context(), channelKey("n"), "0")
+		c.Publish(t.Context(), layout.Channel("n"), "0")
 		g := acquire(t, s, claim("n", "o"))
 		fences = append(fences, g.Fence)
 		if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(10 * bareGrace)
+	time.Sleep(10 * watch.Grace)
 	ours, theirs := 0, 0
 	for len(notices) > 0 {
 		switch n := <-notices; {

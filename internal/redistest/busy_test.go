@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"testing"
+	"time"
 )
 
 // recorder takes what a test would complain of.
@@ -16,7 +17,7 @@ func TestAScriptThatKeepsRedisBusyFailsTheTest(t *testing.T) {
 	s := Start(t)
 	r := &recorder{TB: t}
 	s.t = r
-	c := s.Client()
+	c := s.Client().WithTimeout(time.Minute) // a script may take long on a busy machine
 	run := func(rounds int) {
 		t.Helper()
 		sha, err := c.ScriptLoad(t.Context(), "for i = 1, tonumber(ARGV[1]) do redis.call('PING') end return 1").Result()

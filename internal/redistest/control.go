@@ -46,10 +46,10 @@ func (s *Server) Kill() {
 }
 
 // Pause freezes the server: connections stay, nothing is answered.
-func (s *Server) Pause() { s.t.Helper(); s.signal(s.running(), syscall.SIGSTOP) }
+func (s *Server) Pause() { s.t.Helper(); s.signal(s.running(), syscall.SIGSTOP); s.setPaused(true) }
 
 // Resume ends a Pause. What was sent in between is executed now.
-func (s *Server) Resume() { s.t.Helper(); s.signal(s.running(), syscall.SIGCONT) }
+func (s *Server) Resume() { s.t.Helper(); s.signal(s.running(), syscall.SIGCONT); s.setPaused(false) }
 
 // Restart starts the server again on the same port, after Stop or Kill or instead of them, with the data it wrote to
 // its disk, if any.
@@ -138,6 +138,19 @@ func (s *Server) running() *process {
 		s.t.Fatal("the redis-server of this test does not run")
 	}
 	return s.proc
+}
+
+// Answers says that the server runs and is not paused.
+func (s *Server) Answers() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc != nil && !s.paused
+}
+
+func (s *Server) setPaused(paused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused = paused
 }
 
 func (s *Server) forget() {

@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"io"
 	"net"
 	"slices"
 	"sync"
@@ -10,7 +9,7 @@ import (
 	"time"
 )
 
-// Mode is what a Proxy does with replies. Requests always reach the server.
+// Mode is what a Proxy does with replies. Requests always reach the server, but for Deaf.
 type Mode int32
 
 // The modes.
@@ -21,9 +20,13 @@ const (
 	Cut
 	// Mute swallows replies and keeps the connection.
 	Mute
+	// Stall makes a connection silent with its next reply, for good: as if the network lost one direction.
+	Stall
+	// Deaf swallows a request, and all that follow on its connection: the other direction.
+	Deaf
 )
 
-// Proxy stands between a client and a server and loses replies.
+// Proxy stands between a client and a server and loses replies, or requests.
 type Proxy struct {
 	// Addr is where clients connect to.
 	Addr string
@@ -87,12 +90,30 @@ func (p *Proxy) accept() {
 		}
 		p.wg.Go(func() {
 			defer p.hangUp(client, server)
-			_, _ = io.Copy(server, client)
+			p.requests(server, client)
 		})
 		p.wg.Go(func() {
 			defer p.hangUp(client, server)
 			p.replies(client, server)
 		})
+	}
+}
+
+// requests passes requests on, or not.
+func (p *Proxy) requests(server, client net.Conn) {
+	buf := make([]byte, 64<<10)
+	deaf := false
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return
+		}
+		if deaf = deaf || Mode(p.mode.Load()) == Deaf; deaf {
+			continue
+		}
+		if _, err := server.Write(buf[:n]); err != nil {
+			return
+		}
 	}
 }
 
@@ -122,7 +143,9 @@ func (p *Proxy) replies(client, server net.Conn) {
 		if !stalled && p.stall.Load() > 0 && p.stall.Add(-1) >= 0 {
 			stalled = true
 		}
-		switch mode := Mode(p.mode.Load()); {
+		mode := Mode(p.mode.Load())
+		stalled = stalled || mode == Stall
+		switch {
 		case stalled || mode == Mute:
 		case mode == Cut:
 			return

@@ -3,6 +3,7 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,8 +23,10 @@ import (
 )
 
 const (
-	// startTries is how often Start looks for another port when somebody was quicker.
-	startTries = 5
+	// startTries is how often Start looks for another port when somebody was quicker, or when there is none for the bus.
+	startTries = 20
+	// busOffset is what lies between the port of a node of a cluster and the port of its bus.
+	busOffset = 10000
 	// readyWithin is how long a server may take until it answers.
 	readyWithin = 10 * time.Second
 	// stopWithin is how long a server may take to end by itself before it is killed.
@@ -38,9 +42,10 @@ type Server struct {
 	dir  string
 	args []string
 
-	mu   sync.Mutex // guards the fields below
-	proc *process   // nil while no process runs
-	busy bool       // scripts may take long
+	mu     sync.Mutex // guards the fields below
+	proc   *process   // nil while no process runs
+	paused bool       // by Pause
+	busy   bool       // scripts may take long
 }
 
 // process is one run of redis-server.
@@ -53,14 +58,14 @@ type process struct {
 // It keeps nothing on disk unless the arguments say so.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Fatal("redis-server is not in PATH: install redis-server 6.2 or newer, or run make test which does")
+	if _, err := exec.LookPath(program()); err != nil {
+		t.Fatalf("%v: install redis-server 6.2 or newer, or run make test which does", err)
 	}
 	s := &Server{t: t, dir: t.TempDir(), args: args}
 	t.Cleanup(s.Kill)
 	var err error
 	for range startTries {
-		if s.Addr, err = freeAddr(); err != nil {
+		if s.Addr, err = freeAddr(slices.Contains(args, "--cluster-enabled")); err != nil {
 			continue
 		}
 		if err = s.start(); err == nil {
@@ -72,21 +77,29 @@ func Start(t testing.TB, args ...string) *Server {
 	return nil
 }
 
-// freeAddr finds a port nobody listens on at the moment.
-func freeAddr() (string, error) {
+// program is the server that the environment names, which may be another version, or Valkey.
+func program() string { return cmp.Or(os.Getenv("LOCKD_TEST_REDIS_SERVER"), "redis-server") }
+
+// freeAddr finds a port nobody listens on at the moment. A node of a cluster needs a second one for its bus.
+func freeAddr(withBus bool) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
 	}
-	return l.Addr().String(), l.Close()
+	defer l.Close()
+	if withBus {
+		bus, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port+busOffset))
+		if err != nil {
+			return "", err // also because there is no such port
+		}
+		defer bus.Close()
+	}
+	return l.Addr().String(), nil
 }
 
 // start runs the process and waits until it answers.
 func (s *Server) start() error {
-	host, port, err := net.SplitHostPort(s.Addr)
-	if err != nil {
-		return err
-	}
+	host, port := s.hostPort()
 	p, err := s.launch("--bind", host, "--port", port)
 	if err != nil {
 		return err
@@ -97,17 +110,27 @@ func (s *Server) start() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.proc = p
+	s.proc, s.paused = p, false
 	return nil
 }
 
-// launch starts the process in a process group of its own. The kernel ends it with us: the signal is bound to the
-// thread that forks, so that thread stays locked to a goroutine which waits for the process.
+func (s *Server) hostPort() (host, port string) {
+	host, port, _ = strings.Cut(s.Addr, ":")
+	return host, port
+}
+
+// launch starts the process.
 func (s *Server) launch(args ...string) (*process, error) {
 	slow := fmt.Sprint(busyLimit.Microseconds())
 	all := append([]string{"--save", "", "--appendonly", "no", "--slowlog-log-slower-than", slow}, args...)
 	all = append(all, "--dir", s.dir, "--logfile", s.logFile(), "--daemonize", "no")
-	cmd := exec.Command("redis-server", append(all, s.args...)...)
+	return run(append(all, s.args...)...)
+}
+
+// run starts a redis-server in a process group of its own. The kernel ends it with us: the signal is bound to the
+// thread that forks, so that thread stays locked to a goroutine which waits for the process.
+func run(args ...string) (*process, error) {
+	cmd := exec.Command(program(), args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p := &process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error, 1)

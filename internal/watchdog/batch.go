@@ -15,65 +15,137 @@ import (
 const askedAtOnce = 64
 
 // item is a lease that is looked at.
-type item[L any] struct {
+type item[L Lease[L]] struct {
 	lease   L
+	shard   *shard[L]
 	id      uint32
 	renew   bool   // else its validity may be over
-	hurried bool   // was in Watchdog.ready
+	hurried bool   // was in shard.ready
 	planned moment // when it was to be renewed
 }
 
 // batch is what one call renews. It is used again when all outcomes are known.
-type batch[L any] struct {
+type batch[L Lease[L]] struct {
 	start    time.Time
 	items    []item[L]
 	renewals []lock.Renewal
 	hurried  bool // counts in Watchdog.hurried
+	told     some[L]
+}
+
+// some has room for the leases that are asked, or told, something at once.
+type some[L any] struct {
+	leases   [askedAtOnce]L
+	renewals [askedAtOnce]lock.Renewal
+	until    [askedAtOnce]time.Time
 }
 
 // due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it, and uses one list
-// for that again and again.
+// for that again and again. Rounds have a share of their own, however many leases end.
 func (w *Watchdog[L]) due() (due []item[L]) {
 	clear(w.list)
 	due = w.list[:0]
-	defer func() { w.list = due }()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	now := w.now()
-	for len(w.ready) > 0 && w.hurried < maxHurried && len(due) < maxBatch {
-		id := w.ready[0]
-		if w.ready = w.ready[1:]; len(w.ready) == 0 {
-			w.ready = nil
+	w.first++
+	for i := range w.shards {
+		due = w.shards[(w.first+i)%shards].due(due)
+	}
+	others := len(due)
+	s, waits := w.oldest()
+	for s != nil && w.hasRoom() && len(due)-others < maxBatch {
+		due = s.takePiece(due)
+		s, waits = w.oldest()
+	}
+	w.late.waits(waits)
+	w.list = due
+	return due
+}
+
+// oldest is the shard with the piece of a round whose turn came first, and when that was to be renewed; nil and never if none is due.
+func (w *Watchdog[L]) oldest() (oldest *shard[L], planned moment) {
+	first := w.now() + 1
+	planned = never
+	for i := range w.shards {
+		if at, plan := w.shards[i].firstPiece(); at < first {
+			oldest, first, planned = &w.shards[i], at, plan
 		}
-		switch e := w.entries.at(id); {
+	}
+	return oldest, planned
+}
+
+// firstPiece says when the turn of the first piece of a round comes, and when that was to be renewed; never if there is none. Those
+// that were planned anew are passed over.
+func (s *shard[L]) firstPiece() (at, plan moment) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.rounds) > 0 {
+		r := s.rounds[0]
+		if g := s.groups[r.id]; g != nil && g.at == r.at {
+			return r.at, g.plan
+		}
+		s.rounds.pop()
+	}
+	return never, never
+}
+
+// takePiece adds the first piece, which is due.
+func (s *shard[L]) takePiece(due []item[L]) []item[L] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.rounds) == 0 { // planned anew just now
+		return due
+	}
+	now, r := s.w.now(), s.rounds.pop()
+	if g := s.groups[r.id]; g == nil || g.at != r.at || r.at > now {
+		s.rounds.push(r)
+		return due
+	}
+	s.w.late.was(now, now-s.groups[r.id].plan)
+	return s.takePieceLocked(due, r.id, now)
+}
+
+// due adds what is hurried, and what the wheel has for now.
+func (s *shard[L]) due(due []item[L]) []item[L] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.w.now()
+	return s.nearLocked(s.readyLocked(due, now), now)
+}
+
+// readyLocked adds what is hurried.
+func (s *shard[L]) readyLocked(due []item[L], now moment) []item[L] {
+	for len(s.ready) > 0 && s.w.hurried.Load() < maxHurried && len(due) < maxBatch {
+		id := s.ready[0]
+		if s.ready = s.ready[1:]; len(s.ready) == 0 {
+			s.ready = nil
+		}
+		switch e := s.entries.at(id); {
 		case !e.ready:
 		case e.busy: // that was about to begin when it was hurried
 			e.ready, e.again = false, true
 		default:
 			e.ready = false
-			due = append(due, item[L]{e.lease, id, true, true, now})
+			due = append(due, item[L]{e.lease, s, id, true, true, now})
 		}
 	}
-	for len(w.wheel.near) > 0 && len(due) < maxBatch {
-		i, known, now := w.nearestLocked(now, len(due) > 0)
+	return due
+}
+
+// nearLocked adds what the wheel has.
+func (s *shard[L]) nearLocked(due []item[L], now moment) []item[L] {
+	for len(s.wheel.near) > 0 && len(due) < maxBatch {
+		i, known, now := s.nearestLocked(now, len(due) > 0)
 		if !now {
 			break
 		}
-		w.wheel.near.pop()
-		switch e := w.entries.at(i.id); {
+		s.wheel.near.pop()
+		switch e := s.entries.at(i.id); {
 		case !known:
 		case i.renew && e.group != 0: // once more after a failure
 			e.renewAt = never
-			w.hurryLocked(i.id, e)
-			w.planLocked(i.id, e)
+			s.hurryLocked(i.id, e)
+			s.planLocked(i.id, e)
 		default:
 			due = append(due, i)
-		}
-	}
-	for len(w.rounds) > 0 && w.rounds[0].at <= now && len(due) < maxBatch {
-		r := w.rounds.pop()
-		if g := w.groups[r.id]; g != nil && g.at == r.at {
-			due = w.takePieceLocked(due, r, now)
 		}
 	}
 	return due
@@ -81,29 +153,29 @@ func (w *Watchdog[L]) due() (due []item[L]) {
 
 // nearestLocked is the first entry of those that are near, unless it is not known there any more, and says whether it is to
 // be looked at now.
-func (w *Watchdog[L]) nearestLocked(now moment, share bool) (i item[L], known, due bool) {
-	t := w.wheel.near[0]
-	e := w.entries.at(t.id)
+func (s *shard[L]) nearestLocked(now moment, share bool) (i item[L], known, due bool) {
+	t := s.wheel.near[0]
+	e := s.entries.at(t.id)
 	if e.slot != outside || e.at != t.at {
 		return i, false, true
 	}
 	if renewal := !e.busy && e.renewAt < e.until; renewal && share {
 		now += int64(e.lease.Interval() / batchWindow)
 	}
-	return item[L]{e.lease, t.id, !e.busy && e.renewAt <= now, false, e.renewAt}, true, t.at <= now
+	return item[L]{e.lease, s, t.id, !e.busy && e.renewAt <= now, false, e.renewAt}, true, t.at <= now
 }
 
 // takePieceLocked adds a piece of a group's round. A lease that is being renewed anyway is so once more if the round
 // follows a sign of life.
-func (w *Watchdog[L]) takePieceLocked(due []item[L], r timed, now moment) []item[L] {
-	heard := w.groups[r.id].heard
-	for _, id := range w.pieceLocked(r.id, now) {
-		e := w.entries.at(id)
+func (s *shard[L]) takePieceLocked(due []item[L], group uint32, now moment) []item[L] {
+	heard, plan := s.groups[group].heard, s.groups[group].plan
+	for _, id := range s.pieceLocked(group, now) {
+		e := s.entries.at(id)
 		if e.busy {
 			e.again = e.again || heard
 			continue
 		}
-		due = append(due, item[L]{e.lease, id, true, false, r.at})
+		due = append(due, item[L]{e.lease, s, id, true, false, plan})
 	}
 	return due
 }
@@ -132,48 +204,55 @@ func (w *Watchdog[L]) batchFor(leases int) *batch[L] {
 
 // giveBack lets a batch be used again. If leases were hurried, others are.
 func (w *Watchdog[L]) giveBack(b *batch[L]) {
+	n := int64(len(b.items))
+	if left := w.underWay.Add(-n); left < maxUnderWay && left+n >= maxUnderWay {
+		w.rouse()
+	}
 	if b.hurried {
 		b.hurried = false
-		w.mu.Lock()
-		w.hurried--
-		if len(w.ready) > 0 {
-			w.wakeLocked(0)
-		}
-		w.mu.Unlock()
+		w.hurried.Add(-1)
+		w.rouse()
 	}
 	clear(b.items)
 	clear(b.renewals)
+	clear(b.told.leases[:])
+	clear(b.told.renewals[:])
 	b.items, b.renewals = b.items[:0], b.renewals[:0]
 	w.batches.Put(b)
 }
 
 func (w *Watchdog[L]) askSome(b *batch[L], due []item[L]) {
-	var leases [askedAtOnce]L
-	var until [askedAtOnce]time.Time
-	ls := leases[:len(due)]
+	clear(w.asked.until[:])
+	ls, until := w.asked.leases[:len(due)], w.asked.until[:len(due)]
 	for i := range due {
 		ls[i] = due[i].lease
 	}
 	at := len(b.renewals)
 	rs := b.renewals[at : at+len(due)]
-	ls[0].Renewals(b.start, ls, rs, until[:len(due)])
+	ls[0].Renewals(b.start, ls, rs, until)
 	b.renewals = b.renewals[:at]
-	for _, l := range w.judge(b, due, rs, until[:len(due)]) {
-		l.Lose(lock.LostExpired)
+	for from := 0; from < len(due); {
+		s, to := due[from].shard, from+1
+		for to < len(due) && due[to].shard == s {
+			to++
+		}
+		w.over.lose(s.judge(b, due[from:to], rs[from:to], until[from:to]))
+		from = to
 	}
 }
 
-// judge adds to a batch what is to be renewed, plans the rest, and returns what is over.
-func (w *Watchdog[L]) judge(b *batch[L], due []item[L], rs []lock.Renewal, until []time.Time) (over []L) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+// judge adds to a batch what is to be renewed, plans the rest, and returns what is over. All of it is in this shard.
+func (s *shard[L]) judge(b *batch[L], due []item[L], rs []lock.Renewal, until []time.Time) (over []L) {
+	w := s.w
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for i, d := range due {
-		e := w.entries.at(d.id)
+		e := s.entries.at(d.id)
 		if e.lease != d.lease || until[i].IsZero() { // it was dropped, or is about to be
 			continue
 		}
 		if !until[i].After(b.start) {
-			w.dropLocked(d.lease)
+			s.dropLocked(d.lease)
 			over = append(over, d.lease)
 			continue
 		}
@@ -182,13 +261,13 @@ func (w *Watchdog[L]) judge(b *batch[L], due []item[L], rs []lock.Renewal, until
 			e.busy = true
 			if d.hurried && !b.hurried {
 				b.hurried = true
-				w.hurried++
+				w.hurried.Add(1)
 			}
 			b.items, b.renewals = append(b.items, d), append(b.renewals, rs[i])
 			w.metrics.lateness.Observe(max(b.start.Sub(w.epoch)-time.Duration(d.planned), 0).Seconds())
 			w.metrics.remaining.Observe(until[i].Sub(b.start).Seconds() / (d.lease.Interval().Seconds() * 3))
 		}
-		w.planLocked(d.id, e)
+		s.planLocked(d.id, e)
 	}
 	return over
 }
@@ -205,7 +284,8 @@ func (w *Watchdog[L]) renew(b *batch[L]) {
 		w.giveBack(b)
 		return
 	}
-	outcomes := make(chan outcome, len(b.items)) // never full
+	w.underWay.Add(int64(len(b.items)))
+	outcomes := make(chan outcome, min(len(b.items), 2*askedAtOnce))
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(w.ctx, callTimeout)
 		defer cancel()
@@ -243,19 +323,16 @@ func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 
 // renewed takes note of leases that were renewed.
 func (w *Watchdog[L]) renewed(b *batch[L], which []int) {
-	var leases [askedAtOnce]L
-	var renewals [askedAtOnce]lock.Renewal
-	var until [askedAtOnce]time.Time
 	n := len(which)
+	ls, rs, until := b.told.leases[:n], b.told.renewals[:n], b.told.until[:n]
+	clear(until)
 	for k, i := range which {
-		leases[k], renewals[k] = b.items[i].lease, b.renewals[i]
+		ls[k], rs[k] = b.items[i].lease, b.renewals[i]
 	}
-	leases[0].Renewed(b.start, leases[:n], renewals[:n], until[:n])
+	ls[0].Renewed(b.start, ls, rs, until)
 	w.metrics.renewed.Add(float64(n))
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for k, i := range which {
-		w.doneLocked(b, i, until[k], int64(leases[k].Interval()))
+	for from := 0; from < n; {
+		from = b.done(which, from, until)
 	}
 }
 
@@ -273,25 +350,38 @@ func (w *Watchdog[L]) failed(b *batch[L], o outcome) {
 	var r [1]lock.Renewal
 	var until [1]time.Time
 	l.Renewals(time.Now(), []L{l}, r[:], until[:])
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.doneLocked(b, o.i, until[0], int64(l.Interval()/retries))
+	s := b.items[o.i].shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.doneLocked(b, o.i, until[0], int64(l.Interval()/retries))
+}
+
+// done plans what comes after some renewals, those from an index on that are in the same shard. It returns the next index.
+func (b *batch[L]) done(which []int, from int, until []time.Time) (next int) {
+	s := b.items[which[from]].shard
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for next = from; next < len(which) && b.items[which[next]].shard == s; next++ {
+		i := which[next]
+		s.doneLocked(b, i, until[next], int64(b.items[i].lease.Interval()))
+	}
+	return next
 }
 
 // doneLocked plans what comes after a renewal: the next one after a pause, unless the group's next round is that.
-func (w *Watchdog[L]) doneLocked(b *batch[L], i int, until time.Time, pause moment) {
+func (s *shard[L]) doneLocked(b *batch[L], i int, until time.Time, pause moment) {
 	id, l := b.items[i].id, b.items[i].lease
-	e := w.entries.at(id)
+	e := s.entries.at(id)
 	if e.lease != l || until.IsZero() {
 		return
 	}
 	again := e.again
-	e.busy, e.again, e.until = false, false, w.moment(until)
-	if e.renewAt = w.moment(b.start) + pause; e.group != 0 && pause == int64(l.Interval()) {
+	e.busy, e.again, e.until = false, false, s.w.moment(until)
+	if e.renewAt = s.w.moment(b.start) + pause; e.group != 0 && pause == int64(l.Interval()) {
 		e.renewAt = never
 	}
 	if again {
-		w.hurryLocked(id, e)
+		s.hurryLocked(id, e)
 	}
-	w.planLocked(id, e)
+	s.planLocked(id, e)
 }

@@ -8,7 +8,7 @@ type moment = int64
 // never is the time of what nobody plans.
 const never moment = math.MaxInt64
 
-// entry is what the watchdog knows of a lease. Watchdog.mu guards it.
+// entry is what the watchdog knows of a lease. shard.mu guards it.
 type entry[L any] struct {
 	lease   L
 	until   moment // validity, as last read
@@ -21,11 +21,11 @@ type entry[L any] struct {
 	slot    int32 // of the wheel, or outside
 	busy    bool  // a renewal is under way
 	again   bool  // renew once more after it
-	ready   bool  // in Watchdog.ready
+	ready   bool  // in shard.ready
 }
 
 // chunkSize is how many entries are allocated at once.
-const chunkSize = 1024
+const chunkSize = 256
 
 // entries are numbered from 1 on. They lie side by side and have one pointer each, which is little work for the garbage
 // collector. The number of a lease that is gone is given to another one.

@@ -2,6 +2,8 @@ package watchdog
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -27,6 +29,7 @@ type fake struct {
 	alone   bool
 	until   time.Time
 	asked   func() // while what it needs is found out
+	told    func() // while it hears that it is lost
 	renewed []time.Time
 	lost    time.Time
 }
@@ -69,9 +72,19 @@ func (f *fake) Renewed(start time.Time, ls []*fake, rs []lock.Renewal, until []t
 }
 
 func (f *fake) Lose(lock.LostReason) {
+	if f.told != nil {
+		f.told()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lost = time.Now()
+}
+
+// seen is when it was renewed, and when it was lost.
+func (f *fake) seen() (renewed []time.Time, lost time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.renewed), f.lost
 }
 
 // renewer is a store that renews everything.
@@ -87,6 +100,20 @@ func newWatchdog(t testing.TB) *Watchdog[*fake] {
 	w := New[*fake](renewer{}, zap.NewNop(), prometheus.NewRegistry())
 	t.Cleanup(w.Close)
 	return w
+}
+
+// left says what is in the shards, nothing if they are empty.
+func (w *Watchdog[L]) left() (left string) {
+	for i := range w.shards {
+		s := &w.shards[i]
+		s.mu.Lock()
+		if s.wheel.count+s.entries.live+len(s.rounds)+len(s.wheel.near)+len(s.ready) != 0 {
+			left += fmt.Sprintf("shard %d: %d in the wheel, %d entries, %d rounds, %d near, %d ready; ", i, s.wheel.count,
+				s.entries.live, len(s.rounds), len(s.wheel.near), len(s.ready))
+		}
+		s.mu.Unlock()
+	}
+	return left
 }
 
 func (c *crew) hear(w *Watchdog[*fake]) {

@@ -14,64 +14,69 @@ const (
 
 // group has leases that are renewed together, in rounds: one after each sign of life of their client, and one when no sign
 // of life has come for an interval. A round goes over the leases in pieces, so that not all are renewed in one instant, and
-// costs nothing for those that are not due. Watchdog.mu guards it.
+// costs nothing for those that are not due. A sign of life during a round does not begin it anew: the round goes on, and then
+// once more over those that it had renewed before. So none is left out, however slow the store is. shard.mu guards it.
 type group struct {
 	mark     *lock.Mark
 	interval moment
 	members  []uint32
-	next     int    // members[next:end] are still to be renewed in this round
+	again    int    // members[:again] were renewed in this round before the last sign of life
+	next     int    // members[next:end] are still to be renewed in this round, and then those
 	end      int    // next between rounds
-	at       moment // when the next piece is renewed
-	began    moment // when this round did
+	done     int    // renewed since the round began, or since the last sign of life in it
+	total    int    // done at its end
+	plan     moment // when the next piece is to be renewed
+	at       moment // when its turn comes: not before that of pieces that wait already
+	began    moment // when this round did, or the last sign of life came in it
 	heard    bool   // this round, or the next one, follows a sign of life
 }
 
-// joinLocked puts an entry into a group, new if need be.
-func (w *Watchdog[L]) joinLocked(id uint32, e *entry[L], mark *lock.Mark) {
-	n := uint32(*mark)
-	if n == 0 {
-		n = w.addGroupLocked(&group{mark: mark, interval: int64(e.lease.Interval())})
-		*mark = lock.Mark(n)
+// ensureLocked makes a group that is not there yet. It says whether the group is in this shard.
+func (s *shard[L]) ensureLocked(mark *lock.Mark, interval moment) bool {
+	if m := mark.Load(); m != 0 {
+		return s.has(m)
 	}
-	g := w.groups[n]
+	last := len(s.freeGroups) - 1
+	if last < 0 {
+		s.groups = append(s.groups, nil)
+		s.freeGroups = append(s.freeGroups, uint32(len(s.groups)-1)) //nolint:gosec // bounded by the sessions
+		last = 0
+	}
+	n := s.freeGroups[last]
+	if !mark.CompareAndSwap(0, s.markOf(n)) { // another lease of the session was quicker, maybe in another shard
+		return false
+	}
+	s.freeGroups = s.freeGroups[:last]
+	s.groups[n] = &group{mark: mark, interval: interval}
+	return true
+}
+
+// joinLocked puts an entry into a group of this shard.
+func (s *shard[L]) joinLocked(id uint32, e *entry[L], n uint32) {
+	g := s.groups[n]
 	if len(g.members) == 0 {
-		g.next, g.end, g.heard = 0, 0, false
-		w.roundLocked(n, g, w.now()+g.interval)
+		g.again, g.next, g.end, g.heard = 0, 0, 0, false
+		s.roundLocked(n, g, s.w.now()+g.interval)
 	}
 	e.group, e.index = n, uint32(len(g.members)) //nolint:gosec // bounded by the locks of a session
 	g.members = append(g.members, id)
 }
 
-func (w *Watchdog[L]) addGroupLocked(g *group) (n uint32) {
-	if last := len(w.freeGroups) - 1; last >= 0 {
-		n = w.freeGroups[last]
-		w.freeGroups = w.freeGroups[:last]
-		w.groups[n] = g
-		return n
-	}
-	w.groups = append(w.groups, g)
-	return uint32(len(w.groups) - 1) //nolint:gosec // bounded by the sessions
-}
-
-// leaveLocked takes an entry out of its group. Others move up, so that each of them stays before, in or behind the part that
-// this round has still to renew.
-func (w *Watchdog[L]) leaveLocked(e *entry[L]) {
+// leaveLocked takes an entry out of its group. Others move up, so that each of them stays in its part of the list.
+func (s *shard[L]) leaveLocked(e *entry[L]) {
 	if e.group == 0 {
 		return
 	}
-	g, i := w.groups[e.group], int(e.index)
-	if i < g.next {
-		g.next--
-		w.moveLocked(g, g.next, i)
-		i = g.next
-	}
-	if i < g.end {
-		g.end--
-		w.moveLocked(g, g.end, i)
-		i = g.end
+	g, i := s.groups[e.group], int(e.index)
+	for _, part := range []*int{&g.again, &g.next, &g.end} {
+		if i < *part {
+			*part--
+			s.moveLocked(g, *part, i)
+			i = *part
+		}
 	}
 	last := len(g.members) - 1
-	w.moveLocked(g, last, i)
+	s.moveLocked(g, last, i)
 	if g.members = g.members[:last]; last == 0 && cap(g.members) > leastPiece {
 		g.members = nil
 	}
@@ -79,46 +84,65 @@ func (w *Watchdog[L]) leaveLocked(e *entry[L]) {
 }
 
 // moveLocked fills the place of a member that is gone, or was moved, with another one, unless that is the same place.
-func (w *Watchdog[L]) moveLocked(g *group, from, to int) {
+func (s *shard[L]) moveLocked(g *group, from, to int) {
 	if from == to {
 		return
 	}
 	g.members[to] = g.members[from]
-	w.entries.at(g.members[to]).index = uint32(to) //nolint:gosec // as in joinLocked
+	s.entries.at(g.members[to]).index = uint32(to) //nolint:gosec // as in joinLocked
 }
 
 // roundLocked plans the next piece of a group.
-func (w *Watchdog[L]) roundLocked(n uint32, g *group, at moment) {
-	g.at = at
-	w.rounds.push(timed{at, n})
-	w.wakeLocked(at)
+func (s *shard[L]) roundLocked(n uint32, g *group, at moment) {
+	g.plan, g.at = at, max(at, s.w.now())
+	s.rounds.push(timed{g.at, n})
+	s.wakeLocked(g.at)
+}
+
+// heardLocked begins a round, or has the one that is under way go on until it was at all leases once more.
+func (s *shard[L]) heardLocked(n uint32) {
+	g, now := s.groups[n], s.w.now()
+	g.heard = true
+	if g.next == g.end && g.again == 0 {
+		s.roundLocked(n, g, now)
+		return
+	}
+	g.again, g.end = g.next, len(g.members)
+	g.began, g.done, g.total = now, 0, len(g.members)
 }
 
 // pieceLocked takes the next piece of a group's round and plans the one after it. A group that nobody is in any more is
 // forgotten.
-func (w *Watchdog[L]) pieceLocked(n uint32, now moment) (piece []uint32) {
-	g := w.groups[n]
+func (s *shard[L]) pieceLocked(n uint32, now moment) (piece []uint32) {
+	g := s.groups[n]
 	size := len(g.members)
 	if size == 0 {
-		*g.mark = 0
-		w.groups[n] = nil
-		w.freeGroups = append(w.freeGroups, n)
+		g.mark.Store(0)
+		s.groups[n] = nil
+		s.freeGroups = append(s.freeGroups, n)
 		return nil
 	}
-	if g.next == g.end {
-		g.next, g.end, g.began = 0, size, max(g.at, now-g.interval) // not more than one round late
+	switch {
+	case g.next < g.end:
+	case g.again > 0:
+		g.next, g.end, g.again = 0, g.again, 0
+	default:
+		g.next, g.end, g.began = 0, size, max(g.plan, now-g.interval) // not more than one round late
+		g.done, g.total = 0, size
 	}
 	most := min(max(leastPiece, (size+roundPieces-1)/roundPieces), maxBatch, g.end-g.next)
 	piece = g.members[g.next : g.next+most]
-	switch g.next += most; {
-	case g.next < g.end:
-		spread := float64(g.interval) * roundPart * float64(g.next) / float64(g.end)
-		w.roundLocked(n, g, g.began+moment(spread))
+	g.next += most
+	g.done += most
+	switch {
+	case g.next < g.end || g.again > 0:
+		spread := float64(g.interval) * roundPart * float64(g.done) / float64(g.total)
+		s.roundLocked(n, g, g.began+moment(spread))
 	case g.heard:
 		g.heard = false
-		w.roundLocked(n, g, g.began+g.interval+g.interval/patience)
+		s.roundLocked(n, g, g.began+g.interval+g.interval/patience)
 	default:
-		w.roundLocked(n, g, g.began+g.interval)
+		s.roundLocked(n, g, g.began+g.interval)
 	}
 	return piece
 }

@@ -59,8 +59,8 @@ func TestARoundMissesNoLeaseWhateverComesAndGoes(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 			synctest.Wait()
-			if w.wheel.count != 0 || w.entries.live != 0 || c.mark != 0 {
-				t.Errorf("something is left: %d in the wheel, %d entries, group %d", w.wheel.count, w.entries.live, c.mark)
+			if left := w.left(); left != "" || c.mark.Load() != 0 {
+				t.Errorf("left: %s, group %d", left, c.mark.Load())
 			}
 		})
 	}
@@ -153,7 +153,9 @@ func TestAMillionHurriedLeasesAreNotSentAtOnce(t *testing.T) {
 			w.Keep(ls[i], ls[i].until)
 		}
 		time.Sleep(time.Second)
-		w.Hurry(ls)
+		for _, l := range ls {
+			w.Hurry(l)
+		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		for i, l := range ls {
@@ -235,7 +237,7 @@ func TestHurryCountsFromItsCallOn(t *testing.T) {
 			if hurried.IsZero() {
 				time.Sleep(time.Millisecond) // others have the mutex of the leases
 				hurried = time.Now()
-				w.Hurry([]*fake{l})
+				w.Hurry(l)
 			}
 		}
 		w.Keep(l, l.until)

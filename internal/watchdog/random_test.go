@@ -73,13 +73,12 @@ func TestWhateverHappensToItALeaseEndsWithItsValidity(t *testing.T) {
 			time.Sleep(30 * ttl)
 			for _, c := range crews {
 				c.settle(t, false)
-				if c.c.mark != 0 {
+				if c.c.mark.Load() != 0 {
 					t.Error("a group is left")
 				}
 			}
-			if w.wheel.count+w.entries.live+len(w.rounds)+len(w.wheel.near)+len(w.ready) != 0 {
-				t.Errorf("left: %d in the wheel, %d entries, %d rounds, %d near, %d ready", w.wheel.count, w.entries.live,
-					len(w.rounds), len(w.wheel.near), len(w.ready))
+			if left := w.left(); left != "" {
+				t.Error("left: " + left)
 			}
 			if t.Failed() {
 				t.Fatalf("seed %d", seed)
@@ -157,7 +156,7 @@ func (c *crowd) change(i int) {
 	case n < 7:
 		c.w.Keep(l, until)
 	case n < 8:
-		c.w.Hurry([]*fake{l})
+		c.w.Hurry(l)
 	}
 }
 

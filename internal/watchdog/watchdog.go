@@ -18,12 +18,13 @@
 // One loop plans everything; there is no goroutine, no timer and no allocation for a lease. Groups (group.go) know whose
 // renewal is due without looking at those whose is not. The end of each validity, and the renewals of leases without a
 // group and of those that failed, are in a wheel (wheel.go). What is due is asked what it needs (batch.go), and renewed by
-// a store call in a goroutine of its own.
+// a store call in a goroutine of its own. All that is kept in shards (shard.go), so that sessions do not meet in one mutex.
 package watchdog
 
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,12 +43,17 @@ const (
 	// maxHurried bounds the calls under way for leases that are hurried, or whose renewal failed. Those may be all of a million;
 	// sent at once they would keep the store from answering anything else, and more would fail.
 	maxHurried = 4
+	// maxUnderWay is how many leases may be in calls that are under way before the next piece of a round is taken. What is
+	// more than the store can do waits here, in the order of its time, and is not given up for having waited. No call of
+	// those that are hurried waits for that.
+	maxUnderWay = 8 * maxBatch
 	// callTimeout bounds a call, besides the store's own bounds.
 	callTimeout = 5 * time.Second
 )
 
-// Lease is what a watchdog has to know of a lease of type L. Many leases share a mutex, so what is asked often is asked of
-// one of them for several: L is comparable, and ls are leases like it.
+// Lease is what a watchdog has to know of a lease of type L. What is asked often is asked of one of them for several: L is
+// comparable, and ls are leases like it, maybe of many sessions. These methods take the mutexes that they need, and none of
+// the watchdog is held meanwhile. Mark, Group and Interval take none.
 type Lease[L any] interface {
 	comparable
 	// Mark is the watchdog's room in the lease.
@@ -80,17 +86,16 @@ type Watchdog[L Lease[L]] struct {
 	wake    chan struct{} // size 1
 	wg      sync.WaitGroup
 	list    []item[L] // the loop's
+	asked   some[L]   // likewise
+	first   int       // the shard that it looks at first, another one each time
 	batches sync.Pool // of *batch[L]
+	shards  [shards]shard[L]
 
-	mu         sync.Mutex // guards the fields below; the mutex of the leases may be held when it is taken, never after
-	entries    entries[L]
-	wheel      wheel
-	groups     []*group // by number, from 1 on
-	freeGroups []uint32
-	rounds     timeline // of groups
-	ready      []uint32 // entries to be renewed now
-	hurried    int      // calls under way for those
-	wakeAt     moment   // when the loop looks next. Locks that come and go in between do not wake it.
+	placed   atomic.Uint32 // leases without a group that were put into a shard
+	hurried  atomic.Int32  // calls under way for leases that are hurried
+	underWay atomic.Int64  // leases in calls
+	late     lateness
+	over     endings[L]
 }
 
 // New starts a watchdog. Close ends it.
@@ -98,8 +103,13 @@ func New[L Lease[L]](store lock.Holds, log *zap.Logger, reg prometheus.Registere
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Watchdog[L]{
 		store: store, log: log.Named("watchdog"), metrics: newMetrics(reg), epoch: time.Now(),
-		ctx: ctx, stop: stop, wake: make(chan struct{}, 1), groups: make([]*group, 1),
+		ctx: ctx, stop: stop, wake: make(chan struct{}, 1),
 	}
+	for i := range w.shards {
+		s := &w.shards[i]
+		s.w, s.number, s.groups = w, uint32(i), make([]*group, 1) //nolint:gosec // there are few
+	}
+	w.over.wg = &w.wg
 	w.wg.Go(w.loop)
 	return w
 }
@@ -114,113 +124,88 @@ func (w *Watchdog[L]) now() moment { return w.moment(time.Now()) }
 
 func (w *Watchdog[L]) moment(t time.Time) moment { return int64(t.Sub(w.epoch)) }
 
-// Keep begins to keep a lease, or takes note that its validity, which is given, or its group changed.
+// Late is how late renewals are now, because the store or this process has more to do than it can.
+func (w *Watchdog[L]) Late() time.Duration { return w.late.at(w.now()) }
+
+// Keep begins to keep a lease, or takes note that its validity, which is given, or its group changed. Nobody else may call
+// Keep or Drop for the same lease meanwhile.
 func (w *Watchdog[L]) Keep(l L, until time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	mark, group := l.Mark(), l.Group()
-	id := uint32(*mark)
-	fresh := id == 0
-	if fresh {
-		id = w.entries.add(entry[L]{lease: l, renewAt: never, slot: outside})
-		*mark = lock.Mark(id)
+	for !w.keep(l, until) {
 	}
-	e := w.entries.at(id)
-	e.until = w.moment(until)
-	switch {
-	case group != nil && e.group == 0:
-		e.renewAt = never
-		w.joinLocked(id, e, group)
-	case group == nil && (e.group != 0 || fresh):
-		w.leaveLocked(e)
-		e.renewAt = w.now() + int64(l.Interval())
-	}
-	w.planLocked(id, e)
 }
+
+func (w *Watchdog[L]) keep(l L, until time.Time) bool {
+	mark, group := l.Mark().Load(), l.Group()
+	at := mark
+	if group != nil && group.Load() != 0 {
+		at = group.Load()
+	}
+	if at == 0 {
+		at = w.placed.Add(1)
+	}
+	s := w.shardOf(at)
+	if mark != 0 && !s.has(mark) { // it was without a group
+		w.Drop(l)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keepLocked(l, group, until)
+}
+
+// shardOf is where something with this mark is.
+func (w *Watchdog[L]) shardOf(mark uint32) *shard[L] { return &w.shards[mark%shards] }
 
 // Drop ends that.
 func (w *Watchdog[L]) Drop(l L) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.dropLocked(l)
-}
-
-func (w *Watchdog[L]) dropLocked(l L) {
-	mark := l.Mark()
-	id := uint32(*mark)
-	if id == 0 {
+	mark := l.Mark().Load()
+	if mark == 0 {
 		return
 	}
-	*mark = 0
-	e := w.entries.at(id)
-	w.unlinkLocked(e)
-	w.leaveLocked(e)
-	w.entries.remove(id)
+	s := w.shardOf(mark)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dropLocked(l)
 }
 
-// Hurry renews leases now, as fast as the store answers if there are many. One whose renewal is under way is renewed once
+// Hurry renews a lease now, as fast as the store answers if there are many. One whose renewal is under way is renewed once
 // more after it.
-func (w *Watchdog[L]) Hurry(ls []L) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, l := range ls {
-		if id := uint32(*l.Mark()); id != 0 {
-			w.hurryLocked(id, w.entries.at(id))
-		}
-	}
-}
-
-func (w *Watchdog[L]) hurryLocked(id uint32, e *entry[L]) {
-	switch {
-	case e.busy:
-		e.again = true
-	case !e.ready:
-		e.ready = true
-		w.ready = append(w.ready, id)
-		w.wakeLocked(0)
+func (w *Watchdog[L]) Hurry(l L) {
+	s := w.shardOf(l.Mark().Load())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if mark := l.Mark().Load(); mark != 0 && s.has(mark) {
+		s.hurryLocked(numberOf(mark), s.entries.at(numberOf(mark)))
 	}
 }
 
 // Heard begins a round of the group with this mark, after a sign of life.
 func (w *Watchdog[L]) Heard(mark *lock.Mark) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := uint32(*mark)
-	if n == 0 {
-		return
+	s := w.shardOf(mark.Load())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := mark.Load(); m != 0 && s.has(m) {
+		s.heardLocked(numberOf(m))
 	}
-	g := w.groups[n]
-	g.next, g.end, g.heard = 0, 0, true
-	w.roundLocked(n, g, w.now())
 }
 
-// planLocked has an entry looked at when something is to be done for it: its renewal or, if that is under way or its
-// group's, the end of its validity.
-func (w *Watchdog[L]) planLocked(id uint32, e *entry[L]) {
-	at := e.until
-	if !e.busy {
-		at = min(at, e.renewAt)
-	}
-	w.lookAtLocked(id, e, at)
-}
-
-// wakeLocked has the loop look at a time, unless it does so anyway.
-func (w *Watchdog[L]) wakeLocked(at moment) {
-	if at >= w.wakeAt {
-		return
-	}
-	w.wakeAt = at
+// rouse has the loop look now.
+func (w *Watchdog[L]) rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
+// hasRoom says whether more may be under way.
+func (w *Watchdog[L]) hasRoom() bool { return w.underWay.Load() < maxUnderWay }
+
 func (w *Watchdog[L]) loop() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		w.turn()
+		for i := range w.shards {
+			w.shards[i].turn()
+		}
 		w.renew(w.ask(w.due()))
 		timer.Reset(w.sleep())
 		select {
@@ -232,23 +217,12 @@ func (w *Watchdog[L]) loop() {
 	}
 }
 
-// turn opens the wheel's slots that have begun.
-func (w *Watchdog[L]) turn() {
-	for done := false; !done; {
-		w.mu.Lock()
-		done = w.turnLocked(w.now())
-		w.mu.Unlock()
-	}
-}
-
 // sleep says how long the loop may sleep.
 func (w *Watchdog[L]) sleep() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	now := w.now()
-	w.wakeAt = min(now+int64(time.Hour), w.wheel.near.first(), w.wheel.nextSlot(), w.rounds.first())
-	if len(w.ready) > 0 && w.hurried < maxHurried {
-		w.wakeAt = now
+	at := never
+	for i := range w.shards {
+		at = min(at, w.shards[i].next(now))
 	}
-	return max(time.Duration(w.wakeAt-now), 0)
+	return max(time.Duration(at-now), 0)
 }

@@ -10,14 +10,15 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/admission"
-	"github.com/lockd-io/lockd/internal/lock"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/brokertest"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -71,15 +72,9 @@ func inBubble(t *testing.T, test func(t *testing.T, store *renewals, b *broker.B
 		store := &renewals{Store: memstore.New()}
 		reg := prometheus.NewRegistry()
 		dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
-		b := broker.New(broker.Config{
-			Replica: "test", SessionTTL: 30 * time.Second, MinSessionTTL: time.Second, MaxSessionTTL: 10 * time.Minute,
-			Limits: broker.Limits{
-				NameBytes: 512, HolderBytes: 128, AnnotationBytes: 4096, LocksPerSession: 20000, WaitersPerSession: 20000,
-				WatchesPerSession: 10, QueueLength: 10, Limits: admission.Limits{Sessions: 100},
-				MinLease: 100 * time.Millisecond, MaxLease: time.Hour, MaxWait: time.Hour,
-			},
-			HandoffBurst: 32, AnswerTime: 1500 * time.Millisecond,
-		}, store, dog, zap.NewNop(), reg)
+		cfg := brokertest.Config()
+		cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 20000, 20000
+		b := broker.New(cfg, store, dog, zap.NewNop(), reg)
 		test(t, store, b)
 		if err := b.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -96,7 +91,7 @@ func hold(t *testing.T, b *broker.Broker, prefix string, n int, ttl time.Duratio
 		t.Fatal(err)
 	}
 	for i := range n {
-		s.Acquire(uint64(i+1), broker.AcquireRequest{Name: fmt.Sprintf("%s-%d", prefix, i), Kind: lock.Exclusive})
+		s.Acquire(uint64(i+1), request.Acquire{Name: fmt.Sprintf("%s-%d", prefix, i), Kind: lock.Exclusive})
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -120,7 +115,7 @@ func hold(t *testing.T, b *broker.Broker, prefix string, n int, ttl time.Duratio
 func lost(s *broker.Session) (n int) {
 	synctest.Wait()
 	for _, e := range s.Outbox().Take() {
-		if _, ok := e.(broker.Lost); ok {
+		if _, ok := e.(session.Lost); ok {
 			n++
 		}
 	}

@@ -22,67 +22,67 @@ type wheel struct {
 	near  timeline
 }
 
-// lookAt has an entry looked at, at a time. It may be looked at earlier.
-func (w *Watchdog[L]) lookAtLocked(id uint32, e *entry[L], at moment) {
+// lookAtLocked has an entry looked at, at a time. It may be looked at earlier.
+func (s *shard[L]) lookAtLocked(id uint32, e *entry[L], at moment) {
 	if e.slot != outside && e.at <= at {
 		return
 	}
-	w.unlinkLocked(e)
+	s.unlinkLocked(e)
 	e.at = at
-	if at/slotWidth <= w.wheel.open {
-		w.wheel.near.push(timed{at, id})
+	if at/slotWidth <= s.wheel.open {
+		s.wheel.near.push(timed{at, id})
 	} else {
-		w.linkLocked(id, e)
+		s.linkLocked(id, e)
 	}
-	w.wakeLocked(at)
+	s.wakeLocked(at)
 }
 
-func (w *Watchdog[L]) linkLocked(id uint32, e *entry[L]) {
-	slot := min(e.at/slotWidth, w.wheel.open+slots-1) % slots
-	head := &w.wheel.heads[slot]
+func (s *shard[L]) linkLocked(id uint32, e *entry[L]) {
+	slot := min(e.at/slotWidth, s.wheel.open+slots-1) % slots
+	head := &s.wheel.heads[slot]
 	e.slot, e.prev, e.next = int32(slot), 0, *head
 	if *head != 0 {
-		w.entries.at(*head).prev = id
+		s.entries.at(*head).prev = id
 	}
 	*head = id
-	w.wheel.count++
+	s.wheel.count++
 }
 
-func (w *Watchdog[L]) unlinkLocked(e *entry[L]) {
+func (s *shard[L]) unlinkLocked(e *entry[L]) {
 	if e.slot == outside {
 		return
 	}
 	if e.prev == 0 {
-		w.wheel.heads[e.slot] = e.next
+		s.wheel.heads[e.slot] = e.next
 	} else {
-		w.entries.at(e.prev).next = e.next
+		s.entries.at(e.prev).next = e.next
 	}
 	if e.next != 0 {
-		w.entries.at(e.next).prev = e.prev
+		s.entries.at(e.next).prev = e.prev
 	}
 	e.slot = outside
-	w.wheel.count--
+	s.wheel.count--
 }
 
 // turnLocked opens the slots that have begun, and says whether that is done: it looks at a piece of the entries.
-func (w *Watchdog[L]) turnLocked(now moment) (done bool) {
+func (s *shard[L]) turnLocked(now moment) (done bool) {
 	current := now / slotWidth
-	if w.wheel.count == 0 {
-		w.wheel.open = max(w.wheel.open, current)
+	if s.wheel.count == 0 {
+		s.wheel.open = max(s.wheel.open, current)
 		return true
 	}
 	for range slotPiece {
-		head := w.wheel.heads[w.wheel.open%slots]
-		for head == 0 && w.wheel.open < current {
-			w.wheel.open++
-			head = w.wheel.heads[w.wheel.open%slots]
+		head := s.wheel.heads[s.wheel.open%slots]
+		for head == 0 && s.wheel.open < current {
+			s.wheel.open++
+			head = s.wheel.heads[s.wheel.open%slots]
 		}
 		if head == 0 {
 			return true
 		}
-		e := w.entries.at(head)
-		w.unlinkLocked(e)
-		w.planLocked(head, e)
+		e := s.entries.at(head)
+		s.unlinkLocked(e)
+		s.planLocked(head, e)
 	}
 	return false
 }

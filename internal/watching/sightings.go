@@ -290,7 +290,7 @@ func (w *watch) tellGoneLocked(c lock.EndCause, h seenHold) {
 	w.tellLocked(c, h.fence)
 }
 
-// undoClaimLocked tells the ends that nobody else told of in time.
+// settleLocked tells the ends that nobody else told of in time.
 func (w *watch) settleLocked(now time.Time) {
 	w.doubts = slices.DeleteFunc(w.doubts, func(d doubt) bool {
 		if now.Before(d.due) {

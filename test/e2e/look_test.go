@@ -152,7 +152,7 @@ func keys(t *testing.T, c *redis.Client) (found []string) {
 		t.Fatal(err)
 	}
 	for _, key := range all {
-		if !strings.HasPrefix(key, "redisson_lock_token:{") && key != "lockd:data" {
+		if !strings.HasPrefix(key, "redisson_lock_token:{") && !strings.HasPrefix(key, "lockd:") {
 			found = append(found, key)
 		}
 	}

@@ -27,9 +27,14 @@ type Lockd struct {
 // until the server is ready.
 func StartLockd(t testing.TB, bin, redis string, env ...string) *Lockd {
 	t.Helper()
+	return StartLockdOn(t, bin, append([]string{"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + redis}, env...)...)
+}
+
+// StartLockdOn is StartLockd with the store that the variables name.
+func StartLockdOn(t testing.TB, bin string, env ...string) *Lockd {
+	t.Helper()
 	env = append([]string{
-		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0",
-		"LOCKD_LOG_FORMAT=json", "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + redis,
+		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0", "LOCKD_LOG_FORMAT=json",
 	}, env...)
 	return AwaitLockd(t, Start(t, bin, env))
 }

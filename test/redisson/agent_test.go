@@ -132,11 +132,11 @@ type redisson struct {
 	name  string
 }
 
-// connect makes a Redisson client for the time of the test.
-func (a *agent) connect(t *testing.T, redis string, ttl time.Duration) *redisson {
+// connect makes a Redisson client for the time of the test. Agent.java says how servers are given.
+func (a *agent) connect(t *testing.T, at string, ttl time.Duration) *redisson {
 	t.Helper()
 	r := &redisson{t: t, agent: a, name: strings.ReplaceAll(t.Name(), " ", "_")}
-	a.tell(t, r.name, "main", "connect", "redis://"+redis, ttl.Milliseconds()).must()
+	a.tell(t, r.name, "main", "connect", at, ttl.Milliseconds()).must()
 	t.Cleanup(func() {
 		select {
 		case <-a.Exited:

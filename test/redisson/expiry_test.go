@@ -16,7 +16,7 @@ func TestLockdGetsWhatAKilledRedissonHeld(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, short)
 	victim := startAgent(t)
-	r := victim.connect(t, s.redis.Addr, short)
+	r := victim.connect(t, "redis://"+s.redis.Addr, short)
 	var waiters []<-chan granted
 	for i, p := range pairs {
 		s.prepare(p.holder, p.String())

@@ -109,7 +109,7 @@ func TestDeadRedissonAtTheHeadOfAFairQueueDelaysBySeconds(t *testing.T) {
 	s := newStage(t, short)
 	l := s.lock(s.lockd.Dial(s.t), fair, "line")
 	victim := startAgent(t)
-	r := victim.connect(t, s.redis.Addr, short)
+	r := victim.connect(t, "redis://"+s.redis.Addr, short)
 	r.worker("dead").tell("acquire", "fair", "line", 0)
 	s.queued("line", 1)
 	waiter := s.wait(s.lockd.Dial(s.t), fair, "line")

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -41,8 +42,10 @@ func TestMain(m *testing.M) {
 // stage is a Redis with a lockd and a Redisson client, for one test.
 type stage struct {
 	t        *testing.T
-	redis    *redistest.Server
-	rc       *redis.Client
+	nodes    []*redistest.Server
+	servers  []*redis.Client   // of nodes
+	redis    *redistest.Server // nil if there are several
+	rc       *redis.Client     // of redis
 	lockd    *harness.Lockd
 	redisson *redisson
 	ttl      time.Duration
@@ -52,6 +55,15 @@ type stage struct {
 // newStage sets the TTL of lockd's sessions and that of Redisson's watchdog.
 func newStage(t *testing.T, ttl time.Duration) *stage {
 	t.Helper()
+	rs := redistest.Start(t)
+	s := newStageAt(t, []*redistest.Server{rs}, ttl, "redis://"+rs.Addr, "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+rs.Addr)
+	s.redis, s.rc = rs, s.servers[0]
+	return s
+}
+
+// newStageAt is newStage where there are other servers: Redisson is told where they are, and lockd by variables.
+func newStageAt(t *testing.T, servers []*redistest.Server, ttl time.Duration, at string, env ...string) *stage {
+	t.Helper()
 	a, err := sharedAgent()
 	if err != nil {
 		t.Fatal(err)
@@ -60,10 +72,12 @@ func newStage(t *testing.T, ttl time.Duration) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rs := redistest.Start(t)
 	s := &stage{
-		t: t, redis: rs, rc: rs.Client(), ttl: ttl,
-		lockd: harness.StartLockd(t, bin, rs.Addr, "LOCKD_SESSION_TTL="+ttl.String()), redisson: a.connect(t, rs.Addr, ttl),
+		t: t, ttl: ttl, nodes: servers, redisson: a.connect(t, at, ttl),
+		lockd: harness.StartLockdOn(t, bin, append(env, "LOCKD_SESSION_TTL="+ttl.String())...),
+	}
+	for _, server := range servers {
+		s.servers = append(s.servers, server.Client())
 	}
 	s.services = sync.OnceValues(s.unary)
 	return s
@@ -140,14 +154,18 @@ func (s *stage) waiting(name string, n int) {
 func (s *stage) subscribed(name string, n int) {
 	s.t.Helper()
 	harness.Until(s.t, "Redisson waits for "+name, func() bool {
-		found, err := s.rc.PubSubChannels(s.t.Context(), "*{"+name+"}*").Result()
-		if err != nil {
-			s.t.Fatal(err)
-		}
 		count := 0
-		for _, channel := range found {
-			if !strings.HasPrefix(channel, "lockd") {
-				count++
+		for i, server := range s.servers {
+			if !s.nodes[i].Answers() {
+				continue
+			}
+			for _, channels := range []string{"channels", "shardchannels"} {
+				found, err := server.Do(s.t.Context(), "pubsub", channels, "*"+name+"*").StringSlice()
+				if err != nil {
+					continue // it knows no shards
+				}
+				found = slices.DeleteFunc(found, func(channel string) bool { return strings.HasPrefix(channel, "lockd") })
+				count += len(found)
 			}
 		}
 		return count >= n

@@ -10,11 +10,18 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// single is one acquisition or one release of an exclusive lock, with the number of its fence.
+// single is one acquisition or one release, with the number of its fence.
 type single struct {
 	claim  *lock.Claim // or
 	back   *lock.Return
 	number int
+}
+
+func (o single) name() string {
+	if o.claim != nil {
+		return o.claim.Name
+	}
+	return o.back.Name
 }
 
 func (o single) String() string {
@@ -24,12 +31,18 @@ func (o single) String() string {
 	return fmt.Sprintf("release %+v to %+v with fence %d", *o.back, o.back.Next, o.number)
 }
 
-// batch begins several acquisitions and releases of exclusive locks at the same time, some of the same name, with one fate.
+// batch begins several acquisitions and releases at the same time, often of one name, with one fate.
 func (c *comparison) batch() (string, step) {
 	all := make([]single, 2+c.rand.IntN(5))
 	texts := make([]string, len(all))
-	for i := range all {
-		all[i] = c.single()
+	for i, one := 0, c.rand.IntN(2) == 0; i < len(all); i++ {
+		name := c.name()
+		if one && i > 0 {
+			name = all[0].name()
+		}
+		if all[i] = c.single(name); one && i > 0 && c.rand.IntN(6) == 0 {
+			all[i] = all[i-1] // the same twice
+		}
 		texts[i] = all[i].String()
 	}
 	fate := Deliver
@@ -40,16 +53,35 @@ func (c *comparison) batch() (string, step) {
 	return what, func(ctx context.Context, s *side) outcome { return c.begin(ctx, s, all, fate) }
 }
 
-func (c *comparison) single() single {
-	g := c.some(c.name())
+// ordinary is a kind of which ordinary requests go together, instead of one of which they do not.
+func ordinary(kind lock.Kind) lock.Kind {
+	switch kind {
+	case lock.Fair:
+		return lock.Exclusive
+	case lock.Write:
+		return lock.Read
+	default:
+		return kind
+	}
+}
+
+func (c *comparison) single(name string) single {
+	kind := ordinary(c.kind(name))
 	if c.rand.IntN(2) == 0 {
-		claim := lock.Claim{
-			Name: g.Name, Kind: lock.Exclusive, Owner: c.owner(lock.Exclusive), Count: 1, TTL: c.ttl(),
+		claim := lock.Claim{Name: name, Kind: kind, Owner: c.owner(kind), Count: 1, TTL: c.ttl()}
+		if kind == lock.Semaphore {
+			claim.Permits, claim.Limit = 1, [...]uint32{0, 3, 3, 3, 4}[c.rand.IntN(5)]
 		}
 		return single{claim: &claim}
 	}
-	back := lock.Return{Name: g.Name, Kind: lock.Exclusive, Owner: g.Owner}
-	if c.rand.IntN(4) == 0 {
+	g := c.some(name)
+	if c.rand.IntN(4) > 0 {
+		kind = ordinary(g.Kind)
+	}
+	back := lock.Return{Name: name, Kind: kind, Owner: g.Owner}
+	if kind == lock.Semaphore {
+		back.Permits = 1
+	} else if kind == lock.Exclusive && c.rand.IntN(4) == 0 && !c.sides[0].Frees && !c.sides[1].Frees {
 		back.Next = &lock.Successor{Owner: c.owner(lock.Exclusive), TTL: c.ttl()}
 	}
 	return single{back: &back, number: g.number}
@@ -85,6 +117,8 @@ func (c *comparison) begin(ctx context.Context, s *side, all []single, fate Fate
 			back := *o.back
 			back.Fence = s.fence(back.Name, o.number)
 			fenced[i].back = &back
+		} else if o.claim.Kind == lock.Read && fate != Deliver {
+			s.unheard[o.claim.Name] = true
 		}
 	}
 	answers := make([]answer, len(all))

@@ -80,11 +80,26 @@ func (c *comparison) some(name string) grant {
 type side struct {
 	Rig
 	fences map[string][]lock.Fence
-	late   []func(context.Context) // what was delayed
-	broken error
+	heard  map[heardFence]time.Time
+	// unheard are names that may have a reader whose grant was not heard: it has an older fence than later ones, and tells it when
+	// it asks again.
+	unheard map[string]bool
+	late    []func(context.Context) // what was delayed
+	broken  error
 }
 
-func newSide(r Rig) *side { return &side{Rig: r, fences: map[string][]lock.Fence{}} }
+func newSide(r Rig) *side {
+	return &side{Rig: r, fences: map[string][]lock.Fence{}, heard: map[heardFence]time.Time{}, unheard: map[string]bool{}}
+}
+
+// heardFence is a fence of a name; a side knows when it heard of it.
+type heardFence struct {
+	name  string
+	fence lock.Fence
+}
+
+// seen is when a fence was heard of, zero for one that never was.
+func (s *side) seen(name string, f lock.Fence) time.Time { return s.heard[heardFence{name, f}] }
 
 // known are the fences of a name. Number 0 is no fence, and number 1 is one that is too small to be given out.
 func (s *side) known(name string) []lock.Fence {
@@ -100,10 +115,11 @@ func (s *side) number(name string, f lock.Fence) int {
 	if n := slices.Index(known, f); n >= 0 {
 		return n
 	}
-	if last := known[len(known)-1]; f <= last {
+	if last := slices.Max(known); f <= last && !s.unheard[name] {
 		s.broken = fmt.Errorf("fence %d of %q comes after %d", f, name, last)
 	}
 	s.fences[name] = append(known, f)
+	s.heard[heardFence{name, f}] = time.Now()
 	return len(known)
 }
 
@@ -206,7 +222,7 @@ const writeSuffix = ":write"
 // state in terms that are equal on both sides.
 func (s *side) state(st lock.State) (number int, left time.Duration, rest lock.State) {
 	number, left = s.number(st.Name, st.Fence), st.TTL
-	st.Fence, st.TTL = 0, 0
+	st.Fence, st.TTL, st.Members = 0, 0, 0
 	if st.Kind == lock.Read && st.Holders > 1 {
 		st.Owner, st.Count = anyReader, 0
 	}

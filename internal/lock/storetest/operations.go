@@ -15,8 +15,10 @@ type step func(ctx context.Context, s *side) outcome
 // operation picks the next operation. All that is random in it is decided here, once for both sides.
 func (c *comparison) operation() (string, step) {
 	switch n := c.rand.IntN(1000); {
-	case n < 340:
+	case n < 320:
 		return c.acquire()
+	case n < 340:
+		return c.raise()
 	case n < 375:
 		return c.batch()
 	case n < 380:
@@ -35,9 +37,9 @@ func (c *comparison) operation() (string, step) {
 		return c.look()
 	case n < 860:
 		return c.list()
-	case n < 870:
+	case n < 870 && c.has(lock.Semaphore):
 		return c.setLimit()
-	case n < 890:
+	case n < 890 && c.has(lock.Fair):
 		return c.enlist()
 	case n < 920:
 		return c.leave()
@@ -77,15 +79,27 @@ var names = []string{"a", "b", "{a}", "{a}b", "c"}
 
 func (c *comparison) name() string { return names[c.rand.IntN(len(names))] }
 
+// has says whether both sides have locks of a kind.
+func (c *comparison) has(kind lock.Kind) bool { return c.sides[0].has(kind) && c.sides[1].has(kind) }
+
+// any is a kind that both have.
+func (c *comparison) any() lock.Kind {
+	for {
+		if kind := allKinds[c.rand.IntN(len(allKinds))]; c.has(kind) {
+			return kind
+		}
+	}
+}
+
 // kind is mostly the usual one of the name.
 func (c *comparison) kind(name string) lock.Kind {
 	if c.usual[name] == 0 || c.rand.IntN(200) == 0 {
-		c.usual[name] = allKinds[c.rand.IntN(len(allKinds))]
+		c.usual[name] = c.any()
 	}
 	usual := c.usual[name]
 	switch n := c.rand.IntN(20); {
 	case n < 2:
-		return allKinds[c.rand.IntN(len(allKinds))]
+		return c.any()
 	case n < 10 && usual == lock.Write: // these two come together
 		return lock.Read
 	case n < 10 && usual == lock.Read:
@@ -100,7 +114,7 @@ func (c *comparison) kind(name string) lock.Kind {
 func (c *comparison) owner(kind lock.Kind) lock.Owner {
 	o := []lock.Owner{"s1:x", "s1:y", "s2:x", "s2:#1"}[c.rand.IntN(4)]
 	if c.rand.IntN(50) == 0 {
-		kind = allKinds[c.rand.IntN(len(allKinds))]
+		kind = c.any()
 	}
 	switch kind {
 	case lock.Read, lock.Write:
@@ -173,14 +187,57 @@ func (c *comparison) acquire() (string, step) {
 	if claim.Count == 1 && claim.Kind.Placed() && c.rand.IntN(2) == 0 {
 		claim.Place = time.Minute
 	}
-	return fmt.Sprintf("acquire %+v with fence %d", claim, fence), func(ctx context.Context, s *side) outcome {
+	ahead := 0
+	if claim.Count == 1 && claim.Kind != lock.Semaphore {
+		ahead = c.ahead()
+	}
+	what := fmt.Sprintf("acquire %+v with fence %d, or %d more than the last", claim, fence, ahead)
+	return what, func(ctx context.Context, s *side) outcome {
 		claim := claim
-		claim.Fence = s.fence(claim.Name, fence)
+		if claim.Fence = s.fence(claim.Name, fence); ahead > 0 {
+			claim.Fence = s.later(claim.Name, ahead)
+		}
 		g, err := s.Store.Acquire(ctx, claim)
 		o := outcome{Err: class(s.refusal(ctx, err, claim)), Left: []time.Duration{g.TTL, retryAfter(err)}}
 		if err == nil {
 			o.Fence = s.number(claim.Name, g.Fence)
 			claim.Count, claim.Fence = 1, 0
+			c.granted(s, claim, o.Fence)
+		}
+		return o
+	}
+}
+
+// ahead is by how much a fence that is proposed is greater than all before; 0 for none that is. It is little: the clock must have
+// passed it when the store has forgotten it.
+func (c *comparison) ahead() int { return [...]int{0, 0, 0, 1, 5}[c.rand.IntN(5)] }
+
+// later is a fence that is so much greater than all that are known, and than the one that the store has: it may have made one that
+// nobody was told.
+func (s *side) later(name string, by int) lock.Fence {
+	last := slices.Max(s.known(name))
+	if st, err := s.Store.Look(context.Background(), name); err == nil {
+		last = max(last, st.Fence)
+	}
+	return last + lock.Fence(by) //nolint:gosec // it is small
+}
+
+// raise has the fence of a hold be another one, mostly a greater one.
+func (c *comparison) raise() (string, step) {
+	g, ahead := c.some(c.name()), c.ahead()
+	claim := g.Claim
+	claim.Count = 1
+	what := fmt.Sprintf("raise the fence %d of %+v to %d more than the last", g.number, claim, ahead)
+	return what, func(ctx context.Context, s *side) outcome {
+		claim := claim
+		if claim.Fence = s.fence(claim.Name, g.number); ahead > 0 {
+			claim.Fence = s.later(claim.Name, ahead)
+		}
+		err := s.Store.Raise(ctx, claim)
+		o := outcome{Err: class(err)}
+		if err == nil && ahead > 0 {
+			o.Fence = s.number(claim.Name, claim.Fence)
+			claim.Fence = 0
 			c.granted(s, claim, o.Fence)
 		}
 		return o
@@ -218,7 +275,7 @@ func (c *comparison) release() (string, step) {
 		if kind == lock.Read { // to count a hold up by a release is nonsense, and of a reader's no store takes care
 			r.Remaining = 1
 		}
-	case n == 1 && !kind.Shared():
+	case n == 1 && !kind.Shared() && !c.sides[0].Frees && !c.sides[1].Frees:
 		r.Next = &lock.Successor{Owner: c.owner(kind), TTL: c.ttl()}
 	}
 	return fmt.Sprintf("release %+v to %+v with fence %d", r, r.Next, g.number), func(ctx context.Context, s *side) outcome {
@@ -244,12 +301,13 @@ func (c *comparison) renew() (string, step) {
 			rs[i].TTL = 0
 		}
 		fences[i] = g.number
+		rs[i].Sole = fences[i]%2 == 0
 	}
 	extend := len(rs) == 1 && c.rand.IntN(2) == 0
 	return fmt.Sprintf("renew %+v with fences %d, extend %v", rs, fences, extend), func(ctx context.Context, s *side) outcome {
 		for i := range rs {
 			rs[i].Fence = s.fence(rs[i].Name, fences[i])
-			rs[i].Seen = seen(rs[i].Fence)
+			rs[i].Seen = s.seen(rs[i].Name, rs[i].Fence)
 		}
 		if extend {
 			left, err := s.Store.Extend(ctx, rs[0])
@@ -270,7 +328,7 @@ func (c *comparison) shorten() (string, step) {
 	return fmt.Sprintf("shorten %+v with fence %d", r, g.number), func(ctx context.Context, s *side) outcome {
 		r := r
 		r.Fence = s.fence(r.Name, g.number)
-		r.Seen = seen(r.Fence)
+		r.Seen = s.seen(r.Name, r.Fence)
 		o := outcome{Err: class(s.Store.Shorten(ctx, r))}
 		st, err := s.Store.Look(ctx, r.Name)
 		if err == nil && o.Err == "" {
@@ -322,6 +380,9 @@ func (c *comparison) enlist() (string, step) {
 
 func (c *comparison) leave() (string, step) {
 	name, kind := c.name(), []lock.Kind{lock.Fair, lock.Write}[c.rand.IntN(2)]
+	if !c.has(kind) {
+		kind = lock.Write
+	}
 	owners := c.owners(kind)
 	return fmt.Sprintf("let %q leave %s as %v", owners, name, kind), func(ctx context.Context, s *side) outcome {
 		return outcome{Err: class(s.Store.Leave(ctx, name, kind, owners))}

@@ -193,7 +193,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 	for name, plant := range plants {
 		t.Run(name, func(t *testing.T) {
 			a, b := memstore.New(), memstore.New()
-			err := storetest.Compare(t.Context(), rigOf(a, a), rigOf(b, plant(b)), 1, 5_000)
+			err := storetest.Compare(t.Context(), rigOf(a, a), rigOf(b, plant(b)), 1, 20_000)
 			if err == nil {
 				t.Fatal("the bug was not found")
 			}

@@ -16,7 +16,7 @@ func (s *suite) shorten(r lock.Renewal, ttl time.Duration) error {
 
 var shortenContract = []contract{
 	{"EachKindEndsEarlier", func(s *suite) {
-		for _, kind := range allKinds {
+		for _, kind := range s.kinds() {
 			s.Run(kind.String(), func(t *testing.T) {
 				s := &suite{T: t, Rig: s.Rig}
 				c := of(kind, "n-"+kind.String(), "o")
@@ -42,7 +42,7 @@ var shortenContract = []contract{
 		}
 	}},
 	{"AllLevelsOfAHoldEndEarlier", func(s *suite) {
-		for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
+		for _, kind := range s.these(lock.Exclusive, lock.Fair, lock.Read, lock.Write) {
 			c := of(kind, "n-"+kind.String(), "o")
 			g := s.acquire(c)
 			c.Count, c.Fence = 3, g.Fence
@@ -100,7 +100,7 @@ var shortenContract = []contract{
 		s.must(s.renew(on(b, 0)))
 	}},
 	{"ThoseWhoWaitAreTold", func(s *suite) {
-		for _, kind := range []lock.Kind{lock.Exclusive, lock.Read, lock.Write, lock.Semaphore} {
+		for _, kind := range s.these(lock.Exclusive, lock.Read, lock.Write, lock.Semaphore) {
 			c := of(kind, "n-"+kind.String(), "o")
 			if kind == lock.Semaphore {
 				c.Permits, c.Limit = 2, 3

@@ -37,6 +37,13 @@ type Hooks struct {
 type Rig struct {
 	Store lock.Store
 	Hooks Hooks
+	// Apart says that names may be on different servers. Several are then taken one server after the other, so that any one in the
+	// way is named, and a semaphore that was given back has its limit. All keys of a name must be on one server.
+	Apart bool
+	// Refuses are the kinds that the Store has not got. Each call with one of them must be answered lock.ErrKindUnsupported.
+	Refuses []lock.Kind
+	// Frees says that the Store never hands a name over, but frees it.
+	Frees bool
 }
 
 // Run runs the contract suite. newRig is called for each test and returns an empty Store.
@@ -64,6 +71,8 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 		{"Semaphore", slices.Concat(common(lock.Semaphore), semaphoreContract)},
 		{"Kinds", kindsContract},
 		{"AcquireAll", allContract},
+		{"Fences", fenceContract},
+		{"Refused", refusedContract},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) {
@@ -97,7 +106,13 @@ type suite struct {
 	Rig
 }
 
-func newSuite(t *testing.T, r Rig) *suite { return &suite{T: t, Rig: r} }
+func newSuite(t *testing.T, r Rig) *suite {
+	s := &suite{T: t, Rig: r}
+	if len(r.Refuses) > 0 || r.Frees {
+		s.Store = partial{r.Store, s}
+	}
+	return s
+}
 
 // claim is a first acquisition with the usual lease.
 func claim(name string, o lock.Owner) lock.Claim {
@@ -162,6 +177,7 @@ func (s *suite) look(name string) lock.State {
 	if err != nil {
 		s.Fatalf("look at %q: %v", name, err)
 	}
+	st.Members = 0 // one Store or several
 	return st
 }
 

@@ -22,6 +22,67 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Severity says how bad a finding is.
+type Finding_Severity int32
+
+const (
+	// Not known.
+	Finding_SEVERITY_UNSPECIFIED Finding_Severity = 0
+	// As it should be.
+	Finding_SEVERITY_OK Finding_Severity = 1
+	// Worth knowing. Also what could not be looked at.
+	Finding_SEVERITY_INFO Finding_Severity = 2
+	// It works, but something that may happen takes locks away, or delays them.
+	Finding_SEVERITY_WARNING Finding_Severity = 3
+	// A promise of lockd does not hold, or it cannot work.
+	Finding_SEVERITY_ERROR Finding_Severity = 4
+)
+
+// Enum value maps for Finding_Severity.
+var (
+	Finding_Severity_name = map[int32]string{
+		0: "SEVERITY_UNSPECIFIED",
+		1: "SEVERITY_OK",
+		2: "SEVERITY_INFO",
+		3: "SEVERITY_WARNING",
+		4: "SEVERITY_ERROR",
+	}
+	Finding_Severity_value = map[string]int32{
+		"SEVERITY_UNSPECIFIED": 0,
+		"SEVERITY_OK":          1,
+		"SEVERITY_INFO":        2,
+		"SEVERITY_WARNING":     3,
+		"SEVERITY_ERROR":       4,
+	}
+)
+
+func (x Finding_Severity) Enum() *Finding_Severity {
+	p := new(Finding_Severity)
+	*p = x
+	return p
+}
+
+func (x Finding_Severity) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Finding_Severity) Descriptor() protoreflect.EnumDescriptor {
+	return file_lockd_v1_admin_service_proto_enumTypes[0].Descriptor()
+}
+
+func (Finding_Severity) Type() protoreflect.EnumType {
+	return &file_lockd_v1_admin_service_proto_enumTypes[0]
+}
+
+func (x Finding_Severity) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Finding_Severity.Descriptor instead.
+func (Finding_Severity) EnumDescriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{8, 0}
+}
+
 // ForceReleaseRequest asks to free a name.
 type ForceReleaseRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -298,6 +359,207 @@ func (x *UndrainResponse) GetDrained() bool {
 	return false
 }
 
+// ExamineRequest asks for an examination.
+type ExamineRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExamineRequest) Reset() {
+	*x = ExamineRequest{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExamineRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExamineRequest) ProtoMessage() {}
+
+func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
+func (*ExamineRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{6}
+}
+
+// ExamineResponse is what was found.
+type ExamineResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What was found, in the order in which it was looked at. Programs should expect checks that they do not know.
+	Findings []*Finding `protobuf:"bytes,1,rep,name=findings,proto3" json:"findings,omitempty"`
+	// The replica's name.
+	Replica string `protobuf:"bytes,2,opt,name=replica,proto3" json:"replica,omitempty"`
+	// The version of lockd.
+	Version string `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"`
+	// How long it runs.
+	Uptime *durationpb.Duration `protobuf:"bytes,4,opt,name=uptime,proto3" json:"uptime,omitempty"`
+	// The configured kind of store, such as memory or standalone.
+	Store         string `protobuf:"bytes,5,opt,name=store,proto3" json:"store,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExamineResponse) Reset() {
+	*x = ExamineResponse{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExamineResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExamineResponse) ProtoMessage() {}
+
+func (x *ExamineResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExamineResponse.ProtoReflect.Descriptor instead.
+func (*ExamineResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ExamineResponse) GetFindings() []*Finding {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+func (x *ExamineResponse) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *ExamineResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *ExamineResponse) GetUptime() *durationpb.Duration {
+	if x != nil {
+		return x.Uptime
+	}
+	return nil
+}
+
+func (x *ExamineResponse) GetStore() string {
+	if x != nil {
+		return x.Store
+	}
+	return ""
+}
+
+// Finding is what one check found at one place.
+type Finding struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How bad it is.
+	Severity Finding_Severity `protobuf:"varint,1,opt,name=severity,proto3,enum=lockd.v1.Finding_Severity" json:"severity,omitempty"`
+	// What was looked at, like MAXMEMORY_POLICY.
+	Check string `protobuf:"bytes,2,opt,name=check,proto3" json:"check,omitempty"`
+	// Where: the address of a server, or the replica's name.
+	Node string `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	// What was found, for people.
+	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	// What to do about it, for people. Empty if nothing is to be done.
+	Remedy        string `protobuf:"bytes,5,opt,name=remedy,proto3" json:"remedy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finding) Reset() {
+	*x = Finding{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finding) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finding) ProtoMessage() {}
+
+func (x *Finding) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finding.ProtoReflect.Descriptor instead.
+func (*Finding) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Finding) GetSeverity() Finding_Severity {
+	if x != nil {
+		return x.Severity
+	}
+	return Finding_SEVERITY_UNSPECIFIED
+}
+
+func (x *Finding) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *Finding) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Finding) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *Finding) GetRemedy() string {
+	if x != nil {
+		return x.Remedy
+	}
+	return ""
+}
+
 var File_lockd_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_admin_service_proto_rawDesc = "" +
@@ -314,11 +576,31 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\bsessions\x18\x01 \x01(\rR\bsessions\"\x10\n" +
 	"\x0eUndrainRequest\"+\n" +
 	"\x0fUndrainResponse\x12\x18\n" +
-	"\adrained\x18\x01 \x01(\bR\adrained2\xd7\x01\n" +
+	"\adrained\x18\x01 \x01(\bR\adrained\"\x10\n" +
+	"\x0eExamineRequest\"\xbd\x01\n" +
+	"\x0fExamineResponse\x12-\n" +
+	"\bfindings\x18\x01 \x03(\v2\x11.lockd.v1.FindingR\bfindings\x12\x18\n" +
+	"\areplica\x18\x02 \x01(\tR\areplica\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\tR\aversion\x121\n" +
+	"\x06uptime\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x14\n" +
+	"\x05store\x18\x05 \x01(\tR\x05store\"\x8f\x02\n" +
+	"\aFinding\x126\n" +
+	"\bseverity\x18\x01 \x01(\x0e2\x1a.lockd.v1.Finding.SeverityR\bseverity\x12\x14\n" +
+	"\x05check\x18\x02 \x01(\tR\x05check\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x16\n" +
+	"\x06remedy\x18\x05 \x01(\tR\x06remedy\"r\n" +
+	"\bSeverity\x12\x18\n" +
+	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x0f\n" +
+	"\vSEVERITY_OK\x10\x01\x12\x11\n" +
+	"\rSEVERITY_INFO\x10\x02\x12\x14\n" +
+	"\x10SEVERITY_WARNING\x10\x03\x12\x12\n" +
+	"\x0eSEVERITY_ERROR\x10\x042\x97\x02\n" +
 	"\fAdminService\x12M\n" +
 	"\fForceRelease\x12\x1d.lockd.v1.ForceReleaseRequest\x1a\x1e.lockd.v1.ForceReleaseResponse\x128\n" +
 	"\x05Drain\x12\x16.lockd.v1.DrainRequest\x1a\x17.lockd.v1.DrainResponse\x12>\n" +
-	"\aUndrain\x12\x18.lockd.v1.UndrainRequest\x1a\x19.lockd.v1.UndrainResponseBY\n" +
+	"\aUndrain\x12\x18.lockd.v1.UndrainRequest\x1a\x19.lockd.v1.UndrainResponse\x12>\n" +
+	"\aExamine\x12\x18.lockd.v1.ExamineRequest\x1a\x19.lockd.v1.ExamineResponseBY\n" +
 	"\vio.lockd.v1B\x11AdminServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
 
 var (
@@ -333,31 +615,41 @@ func file_lockd_v1_admin_service_proto_rawDescGZIP() []byte {
 	return file_lockd_v1_admin_service_proto_rawDescData
 }
 
-var file_lockd_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_lockd_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_lockd_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_lockd_v1_admin_service_proto_goTypes = []any{
-	(*ForceReleaseRequest)(nil),  // 0: lockd.v1.ForceReleaseRequest
-	(*ForceReleaseResponse)(nil), // 1: lockd.v1.ForceReleaseResponse
-	(*DrainRequest)(nil),         // 2: lockd.v1.DrainRequest
-	(*DrainResponse)(nil),        // 3: lockd.v1.DrainResponse
-	(*UndrainRequest)(nil),       // 4: lockd.v1.UndrainRequest
-	(*UndrainResponse)(nil),      // 5: lockd.v1.UndrainResponse
-	(LockKind)(0),                // 6: lockd.v1.LockKind
-	(*durationpb.Duration)(nil),  // 7: google.protobuf.Duration
+	(Finding_Severity)(0),        // 0: lockd.v1.Finding.Severity
+	(*ForceReleaseRequest)(nil),  // 1: lockd.v1.ForceReleaseRequest
+	(*ForceReleaseResponse)(nil), // 2: lockd.v1.ForceReleaseResponse
+	(*DrainRequest)(nil),         // 3: lockd.v1.DrainRequest
+	(*DrainResponse)(nil),        // 4: lockd.v1.DrainResponse
+	(*UndrainRequest)(nil),       // 5: lockd.v1.UndrainRequest
+	(*UndrainResponse)(nil),      // 6: lockd.v1.UndrainResponse
+	(*ExamineRequest)(nil),       // 7: lockd.v1.ExamineRequest
+	(*ExamineResponse)(nil),      // 8: lockd.v1.ExamineResponse
+	(*Finding)(nil),              // 9: lockd.v1.Finding
+	(LockKind)(0),                // 10: lockd.v1.LockKind
+	(*durationpb.Duration)(nil),  // 11: google.protobuf.Duration
 }
 var file_lockd_v1_admin_service_proto_depIdxs = []int32{
-	6, // 0: lockd.v1.ForceReleaseRequest.kind:type_name -> lockd.v1.LockKind
-	7, // 1: lockd.v1.DrainRequest.within:type_name -> google.protobuf.Duration
-	0, // 2: lockd.v1.AdminService.ForceRelease:input_type -> lockd.v1.ForceReleaseRequest
-	2, // 3: lockd.v1.AdminService.Drain:input_type -> lockd.v1.DrainRequest
-	4, // 4: lockd.v1.AdminService.Undrain:input_type -> lockd.v1.UndrainRequest
-	1, // 5: lockd.v1.AdminService.ForceRelease:output_type -> lockd.v1.ForceReleaseResponse
-	3, // 6: lockd.v1.AdminService.Drain:output_type -> lockd.v1.DrainResponse
-	5, // 7: lockd.v1.AdminService.Undrain:output_type -> lockd.v1.UndrainResponse
-	5, // [5:8] is the sub-list for method output_type
-	2, // [2:5] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	10, // 0: lockd.v1.ForceReleaseRequest.kind:type_name -> lockd.v1.LockKind
+	11, // 1: lockd.v1.DrainRequest.within:type_name -> google.protobuf.Duration
+	9,  // 2: lockd.v1.ExamineResponse.findings:type_name -> lockd.v1.Finding
+	11, // 3: lockd.v1.ExamineResponse.uptime:type_name -> google.protobuf.Duration
+	0,  // 4: lockd.v1.Finding.severity:type_name -> lockd.v1.Finding.Severity
+	1,  // 5: lockd.v1.AdminService.ForceRelease:input_type -> lockd.v1.ForceReleaseRequest
+	3,  // 6: lockd.v1.AdminService.Drain:input_type -> lockd.v1.DrainRequest
+	5,  // 7: lockd.v1.AdminService.Undrain:input_type -> lockd.v1.UndrainRequest
+	7,  // 8: lockd.v1.AdminService.Examine:input_type -> lockd.v1.ExamineRequest
+	2,  // 9: lockd.v1.AdminService.ForceRelease:output_type -> lockd.v1.ForceReleaseResponse
+	4,  // 10: lockd.v1.AdminService.Drain:output_type -> lockd.v1.DrainResponse
+	6,  // 11: lockd.v1.AdminService.Undrain:output_type -> lockd.v1.UndrainResponse
+	8,  // 12: lockd.v1.AdminService.Examine:output_type -> lockd.v1.ExamineResponse
+	9,  // [9:13] is the sub-list for method output_type
+	5,  // [5:9] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_admin_service_proto_init() }
@@ -371,13 +663,14 @@ func file_lockd_v1_admin_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_admin_service_proto_rawDesc), len(file_lockd_v1_admin_service_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   6,
+			NumEnums:      1,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_lockd_v1_admin_service_proto_goTypes,
 		DependencyIndexes: file_lockd_v1_admin_service_proto_depIdxs,
+		EnumInfos:         file_lockd_v1_admin_service_proto_enumTypes,
 		MessageInfos:      file_lockd_v1_admin_service_proto_msgTypes,
 	}.Build()
 	File_lockd_v1_admin_service_proto = out.File

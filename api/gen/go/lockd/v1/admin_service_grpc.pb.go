@@ -22,6 +22,7 @@ const (
 	AdminService_ForceRelease_FullMethodName = "/lockd.v1.AdminService/ForceRelease"
 	AdminService_Drain_FullMethodName        = "/lockd.v1.AdminService/Drain"
 	AdminService_Undrain_FullMethodName      = "/lockd.v1.AdminService/Undrain"
+	AdminService_Examine_FullMethodName      = "/lockd.v1.AdminService/Examine"
 )
 
 // AdminServiceClient is the client API for AdminService service.
@@ -37,6 +38,9 @@ type AdminServiceClient interface {
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
 	// Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
 	Undrain(ctx context.Context, in *UndrainRequest, opts ...grpc.CallOption) (*UndrainResponse, error)
+	// Examine has this replica and the servers where it keeps leases examined: whether they are what lockd needs. It
+	// changes nothing, and answers within 15 seconds whatever the servers do.
+	Examine(ctx context.Context, in *ExamineRequest, opts ...grpc.CallOption) (*ExamineResponse, error)
 }
 
 type adminServiceClient struct {
@@ -77,6 +81,16 @@ func (c *adminServiceClient) Undrain(ctx context.Context, in *UndrainRequest, op
 	return out, nil
 }
 
+func (c *adminServiceClient) Examine(ctx context.Context, in *ExamineRequest, opts ...grpc.CallOption) (*ExamineResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ExamineResponse)
+	err := c.cc.Invoke(ctx, AdminService_Examine_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AdminServiceServer is the server API for AdminService service.
 // All implementations must embed UnimplementedAdminServiceServer
 // for forward compatibility.
@@ -90,6 +104,9 @@ type AdminServiceServer interface {
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
 	// Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
 	Undrain(context.Context, *UndrainRequest) (*UndrainResponse, error)
+	// Examine has this replica and the servers where it keeps leases examined: whether they are what lockd needs. It
+	// changes nothing, and answers within 15 seconds whatever the servers do.
+	Examine(context.Context, *ExamineRequest) (*ExamineResponse, error)
 	mustEmbedUnimplementedAdminServiceServer()
 }
 
@@ -108,6 +125,9 @@ func (UnimplementedAdminServiceServer) Drain(context.Context, *DrainRequest) (*D
 }
 func (UnimplementedAdminServiceServer) Undrain(context.Context, *UndrainRequest) (*UndrainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Undrain not implemented")
+}
+func (UnimplementedAdminServiceServer) Examine(context.Context, *ExamineRequest) (*ExamineResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Examine not implemented")
 }
 func (UnimplementedAdminServiceServer) mustEmbedUnimplementedAdminServiceServer() {}
 func (UnimplementedAdminServiceServer) testEmbeddedByValue()                      {}
@@ -184,6 +204,24 @@ func _AdminService_Undrain_Handler(srv interface{}, ctx context.Context, dec fun
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AdminService_Examine_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExamineRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).Examine(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_Examine_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).Examine(ctx, req.(*ExamineRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AdminService_ServiceDesc is the grpc.ServiceDesc for AdminService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -202,6 +240,10 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Undrain",
 			Handler:    _AdminService_Undrain_Handler,
+		},
+		{
+			MethodName: "Examine",
+			Handler:    _AdminService_Examine_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

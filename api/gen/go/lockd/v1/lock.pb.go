@@ -398,7 +398,9 @@ type LockState struct {
 	// For a semaphore: how many permits it has.
 	Limit uint32 `protobuf:"varint,12,opt,name=limit,proto3" json:"limit,omitempty"`
 	// How many wait in the queue of a fair lock, on all replicas and in other programs.
-	Queued        uint32 `protobuf:"varint,13,opt,name=queued,proto3" json:"queued,omitempty"`
+	Queued uint32 `protobuf:"varint,13,opt,name=queued,proto3" json:"queued,omitempty"`
+	// With RedLock: on how many members it is held, of those that answered first. 0 with any other store.
+	Members       uint32 `protobuf:"varint,14,opt,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -524,6 +526,13 @@ func (x *LockState) GetQueued() uint32 {
 	return 0
 }
 
+func (x *LockState) GetMembers() uint32 {
+	if x != nil {
+		return x.Members
+	}
+	return 0
+}
+
 var File_lockd_v1_lock_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_lock_proto_rawDesc = "" +
@@ -553,7 +562,7 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\n" +
 	"CAUSE_HELD\x10\x01\x12\x13\n" +
 	"\x0fCAUSE_TIMED_OUT\x10\x02\x12\x13\n" +
-	"\x0fCAUSE_CANCELLED\x10\x03\"\xf0\x02\n" +
+	"\x0fCAUSE_CANCELLED\x10\x03\"\x8a\x03\n" +
 	"\tLockState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x12\n" +
@@ -571,7 +580,8 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"annotation\x12\x18\n" +
 	"\aholders\x18\v \x01(\rR\aholders\x12\x14\n" +
 	"\x05limit\x18\f \x01(\rR\x05limit\x12\x16\n" +
-	"\x06queued\x18\r \x01(\rR\x06queued*\x94\x01\n" +
+	"\x06queued\x18\r \x01(\rR\x06queued\x12\x18\n" +
+	"\amembers\x18\x0e \x01(\rR\amembers*\x94\x01\n" +
 	"\bLockKind\x12\x19\n" +
 	"\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13LOCK_KIND_EXCLUSIVE\x10\x01\x12\x12\n" +

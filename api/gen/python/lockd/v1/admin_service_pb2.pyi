@@ -1,8 +1,10 @@
 from google.protobuf import duration_pb2 as _duration_pb2
 from lockd.v1 import lock_pb2 as _lock_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -42,3 +44,47 @@ class UndrainResponse(_message.Message):
     DRAINED_FIELD_NUMBER: _ClassVar[int]
     drained: bool
     def __init__(self, drained: bool = ...) -> None: ...
+
+class ExamineRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ExamineResponse(_message.Message):
+    __slots__ = ("findings", "replica", "version", "uptime", "store")
+    FINDINGS_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_FIELD_NUMBER: _ClassVar[int]
+    STORE_FIELD_NUMBER: _ClassVar[int]
+    findings: _containers.RepeatedCompositeFieldContainer[Finding]
+    replica: str
+    version: str
+    uptime: _duration_pb2.Duration
+    store: str
+    def __init__(self, findings: _Optional[_Iterable[_Union[Finding, _Mapping]]] = ..., replica: _Optional[str] = ..., version: _Optional[str] = ..., uptime: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., store: _Optional[str] = ...) -> None: ...
+
+class Finding(_message.Message):
+    __slots__ = ("severity", "check", "node", "detail", "remedy")
+    class Severity(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        SEVERITY_UNSPECIFIED: _ClassVar[Finding.Severity]
+        SEVERITY_OK: _ClassVar[Finding.Severity]
+        SEVERITY_INFO: _ClassVar[Finding.Severity]
+        SEVERITY_WARNING: _ClassVar[Finding.Severity]
+        SEVERITY_ERROR: _ClassVar[Finding.Severity]
+    SEVERITY_UNSPECIFIED: Finding.Severity
+    SEVERITY_OK: Finding.Severity
+    SEVERITY_INFO: Finding.Severity
+    SEVERITY_WARNING: Finding.Severity
+    SEVERITY_ERROR: Finding.Severity
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    DETAIL_FIELD_NUMBER: _ClassVar[int]
+    REMEDY_FIELD_NUMBER: _ClassVar[int]
+    severity: Finding.Severity
+    check: str
+    node: str
+    detail: str
+    remedy: str
+    def __init__(self, severity: _Optional[_Union[Finding.Severity, str]] = ..., check: _Optional[str] = ..., node: _Optional[str] = ..., detail: _Optional[str] = ..., remedy: _Optional[str] = ...) -> None: ...

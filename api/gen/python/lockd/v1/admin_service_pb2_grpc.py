@@ -50,6 +50,11 @@ class AdminServiceStub(object):
                 request_serializer=lockd_dot_v1_dot_admin__service__pb2.UndrainRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_admin__service__pb2.UndrainResponse.FromString,
                 _registered_method=True)
+        self.Examine = channel.unary_unary(
+                '/lockd.v1.AdminService/Examine',
+                request_serializer=lockd_dot_v1_dot_admin__service__pb2.ExamineRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_admin__service__pb2.ExamineResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -78,6 +83,14 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Examine(self, request, context):
+        """Examine has this replica and the servers where it keeps leases examined: whether they are what lockd needs. It
+        changes nothing, and answers within 15 seconds whatever the servers do.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -95,6 +108,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.Undrain,
                     request_deserializer=lockd_dot_v1_dot_admin__service__pb2.UndrainRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_admin__service__pb2.UndrainResponse.SerializeToString,
+            ),
+            'Examine': grpc.unary_unary_rpc_method_handler(
+                    servicer.Examine,
+                    request_deserializer=lockd_dot_v1_dot_admin__service__pb2.ExamineRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_admin__service__pb2.ExamineResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -179,6 +197,33 @@ class AdminService(object):
             '/lockd.v1.AdminService/Undrain',
             lockd_dot_v1_dot_admin__service__pb2.UndrainRequest.SerializeToString,
             lockd_dot_v1_dot_admin__service__pb2.UndrainResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Examine(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.AdminService/Examine',
+            lockd_dot_v1_dot_admin__service__pb2.ExamineRequest.SerializeToString,
+            lockd_dot_v1_dot_admin__service__pb2.ExamineResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -111,6 +111,37 @@ public final class AdminServiceGrpc {
     return getUndrainMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.ExamineRequest,
+      io.lockd.v1.ExamineResponse> getExamineMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "Examine",
+      requestType = io.lockd.v1.ExamineRequest.class,
+      responseType = io.lockd.v1.ExamineResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<io.lockd.v1.ExamineRequest,
+      io.lockd.v1.ExamineResponse> getExamineMethod() {
+    io.grpc.MethodDescriptor<io.lockd.v1.ExamineRequest, io.lockd.v1.ExamineResponse> getExamineMethod;
+    if ((getExamineMethod = AdminServiceGrpc.getExamineMethod) == null) {
+      synchronized (AdminServiceGrpc.class) {
+        if ((getExamineMethod = AdminServiceGrpc.getExamineMethod) == null) {
+          AdminServiceGrpc.getExamineMethod = getExamineMethod =
+              io.grpc.MethodDescriptor.<io.lockd.v1.ExamineRequest, io.lockd.v1.ExamineResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "Examine"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.ExamineRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.ExamineResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new AdminServiceMethodDescriptorSupplier("Examine"))
+              .build();
+        }
+      }
+    }
+    return getExamineMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -192,6 +223,17 @@ public final class AdminServiceGrpc {
         io.grpc.stub.StreamObserver<io.lockd.v1.UndrainResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getUndrainMethod(), responseObserver);
     }
+
+    /**
+     * <pre>
+     * Examine has this replica and the servers where it keeps leases examined: whether they are what lockd needs. It
+     * changes nothing, and answers within 15 seconds whatever the servers do.
+     * </pre>
+     */
+    default void examine(io.lockd.v1.ExamineRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.ExamineResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getExamineMethod(), responseObserver);
+    }
   }
 
   /**
@@ -260,6 +302,18 @@ public final class AdminServiceGrpc {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getUndrainMethod(), getCallOptions()), request, responseObserver);
     }
+
+    /**
+     * <pre>
+     * Examine has this replica and the servers where it keeps leases examined: whether they are what lockd needs. It
+     * changes nothing, and answers within 15 seconds whatever the servers do.
+     * </pre>
+     */
+    public void examine(io.lockd.v1.ExamineRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.ExamineResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getExamineMethod(), getCallOptions()), request, responseObserver);
+    }
   }
 
   /**
@@ -310,6 +364,17 @@ public final class AdminServiceGrpc {
     public io.lockd.v1.UndrainResponse undrain(io.lockd.v1.UndrainRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getUndrainMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * Examine has this replica and the servers where it keeps leases examined: whether they are what lockd needs. It
+     * changes nothing, and answers within 15 seconds whatever the servers do.
+     * </pre>
+     */
+    public io.lockd.v1.ExamineResponse examine(io.lockd.v1.ExamineRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getExamineMethod(), getCallOptions(), request);
     }
   }
 
@@ -365,11 +430,24 @@ public final class AdminServiceGrpc {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getUndrainMethod(), getCallOptions()), request);
     }
+
+    /**
+     * <pre>
+     * Examine has this replica and the servers where it keeps leases examined: whether they are what lockd needs. It
+     * changes nothing, and answers within 15 seconds whatever the servers do.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ExamineResponse> examine(
+        io.lockd.v1.ExamineRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getExamineMethod(), getCallOptions()), request);
+    }
   }
 
   private static final int METHODID_FORCE_RELEASE = 0;
   private static final int METHODID_DRAIN = 1;
   private static final int METHODID_UNDRAIN = 2;
+  private static final int METHODID_EXAMINE = 3;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -399,6 +477,10 @@ public final class AdminServiceGrpc {
         case METHODID_UNDRAIN:
           serviceImpl.undrain((io.lockd.v1.UndrainRequest) request,
               (io.grpc.stub.StreamObserver<io.lockd.v1.UndrainResponse>) responseObserver);
+          break;
+        case METHODID_EXAMINE:
+          serviceImpl.examine((io.lockd.v1.ExamineRequest) request,
+              (io.grpc.stub.StreamObserver<io.lockd.v1.ExamineResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -439,6 +521,13 @@ public final class AdminServiceGrpc {
               io.lockd.v1.UndrainRequest,
               io.lockd.v1.UndrainResponse>(
                 service, METHODID_UNDRAIN)))
+        .addMethod(
+          getExamineMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              io.lockd.v1.ExamineRequest,
+              io.lockd.v1.ExamineResponse>(
+                service, METHODID_EXAMINE)))
         .build();
   }
 
@@ -490,6 +579,7 @@ public final class AdminServiceGrpc {
               .addMethod(getForceReleaseMethod())
               .addMethod(getDrainMethod())
               .addMethod(getUndrainMethod())
+              .addMethod(getExamineMethod())
               .build();
         }
       }

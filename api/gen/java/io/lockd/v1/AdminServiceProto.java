@@ -45,6 +45,21 @@ public final class AdminServiceProto {
   static final 
     com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
       internal_static_lockd_v1_UndrainResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_ExamineRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_ExamineRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_ExamineResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_ExamineResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_Finding_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_Finding_fieldAccessorTable;
 
   public static com.google.protobuf.Descriptors.FileDescriptor
       getDescriptor() {
@@ -64,14 +79,28 @@ public final class AdminServiceProto {
       "urationR\006within\"+\n\rDrainResponse\022\032\n\010sess" +
       "ions\030\001 \001(\rR\010sessions\"\020\n\016UndrainRequest\"+" +
       "\n\017UndrainResponse\022\030\n\007drained\030\001 \001(\010R\007drai" +
-      "ned2\327\001\n\014AdminService\022M\n\014ForceRelease\022\035.l" +
-      "ockd.v1.ForceReleaseRequest\032\036.lockd.v1.F" +
-      "orceReleaseResponse\0228\n\005Drain\022\026.lockd.v1." +
-      "DrainRequest\032\027.lockd.v1.DrainResponse\022>\n" +
-      "\007Undrain\022\030.lockd.v1.UndrainRequest\032\031.loc" +
-      "kd.v1.UndrainResponseBY\n\013io.lockd.v1B\021Ad" +
-      "minServiceProtoP\001Z5github.com/lockd-io/l" +
-      "ockd/api/gen/go/lockd/v1;lockdv1b\006proto3"
+      "ned\"\020\n\016ExamineRequest\"\275\001\n\017ExamineRespons" +
+      "e\022-\n\010findings\030\001 \003(\0132\021.lockd.v1.FindingR\010" +
+      "findings\022\030\n\007replica\030\002 \001(\tR\007replica\022\030\n\007ve" +
+      "rsion\030\003 \001(\tR\007version\0221\n\006uptime\030\004 \001(\0132\031.g" +
+      "oogle.protobuf.DurationR\006uptime\022\024\n\005store" +
+      "\030\005 \001(\tR\005store\"\217\002\n\007Finding\0226\n\010severity\030\001 " +
+      "\001(\0162\032.lockd.v1.Finding.SeverityR\010severit" +
+      "y\022\024\n\005check\030\002 \001(\tR\005check\022\022\n\004node\030\003 \001(\tR\004n" +
+      "ode\022\026\n\006detail\030\004 \001(\tR\006detail\022\026\n\006remedy\030\005 " +
+      "\001(\tR\006remedy\"r\n\010Severity\022\030\n\024SEVERITY_UNSP" +
+      "ECIFIED\020\000\022\017\n\013SEVERITY_OK\020\001\022\021\n\rSEVERITY_I" +
+      "NFO\020\002\022\024\n\020SEVERITY_WARNING\020\003\022\022\n\016SEVERITY_" +
+      "ERROR\020\0042\227\002\n\014AdminService\022M\n\014ForceRelease" +
+      "\022\035.lockd.v1.ForceReleaseRequest\032\036.lockd." +
+      "v1.ForceReleaseResponse\0228\n\005Drain\022\026.lockd" +
+      ".v1.DrainRequest\032\027.lockd.v1.DrainRespons" +
+      "e\022>\n\007Undrain\022\030.lockd.v1.UndrainRequest\032\031" +
+      ".lockd.v1.UndrainResponse\022>\n\007Examine\022\030.l" +
+      "ockd.v1.ExamineRequest\032\031.lockd.v1.Examin" +
+      "eResponseBY\n\013io.lockd.v1B\021AdminServicePr" +
+      "otoP\001Z5github.com/lockd-io/lockd/api/gen" +
+      "/go/lockd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -115,6 +144,24 @@ public final class AdminServiceProto {
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_UndrainResponse_descriptor,
         new java.lang.String[] { "Drained", });
+    internal_static_lockd_v1_ExamineRequest_descriptor =
+      getDescriptor().getMessageTypes().get(6);
+    internal_static_lockd_v1_ExamineRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_ExamineRequest_descriptor,
+        new java.lang.String[] { });
+    internal_static_lockd_v1_ExamineResponse_descriptor =
+      getDescriptor().getMessageTypes().get(7);
+    internal_static_lockd_v1_ExamineResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_ExamineResponse_descriptor,
+        new java.lang.String[] { "Findings", "Replica", "Version", "Uptime", "Store", });
+    internal_static_lockd_v1_Finding_descriptor =
+      getDescriptor().getMessageTypes().get(8);
+    internal_static_lockd_v1_Finding_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_Finding_descriptor,
+        new java.lang.String[] { "Severity", "Check", "Node", "Detail", "Remedy", });
     com.google.protobuf.DurationProto.getDescriptor();
     io.lockd.v1.LockProto.getDescriptor();
   }

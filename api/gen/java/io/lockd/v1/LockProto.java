@@ -59,7 +59,7 @@ public final class LockProto {
       "tryAfter\022\027\n\007held_by\030\003 \001(\tR\006heldBy\022\022\n\004nam" +
       "e\030\004 \001(\tR\004name\"X\n\005Cause\022\025\n\021CAUSE_UNSPECIF" +
       "IED\020\000\022\016\n\nCAUSE_HELD\020\001\022\023\n\017CAUSE_TIMED_OUT" +
-      "\020\002\022\023\n\017CAUSE_CANCELLED\020\003\"\360\002\n\tLockState\022\022\n" +
+      "\020\002\022\023\n\017CAUSE_CANCELLED\020\003\"\212\003\n\tLockState\022\022\n" +
       "\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd." +
       "v1.LockKindR\004kind\022\022\n\004held\030\003 \001(\010R\004held\022\027\n" +
       "\007held_by\030\004 \001(\tR\006heldBy\022\026\n\006client\030\005 \001(\tR\006" +
@@ -68,13 +68,14 @@ public final class LockProto {
       "d_count\030\010 \001(\rR\tholdCount\022\030\n\007waiters\030\t \001(" +
       "\rR\007waiters\022\036\n\nannotation\030\n \001(\tR\nannotati" +
       "on\022\030\n\007holders\030\013 \001(\rR\007holders\022\024\n\005limit\030\014 " +
-      "\001(\rR\005limit\022\026\n\006queued\030\r \001(\rR\006queued*\224\001\n\010L" +
-      "ockKind\022\031\n\025LOCK_KIND_UNSPECIFIED\020\000\022\027\n\023LO" +
-      "CK_KIND_EXCLUSIVE\020\001\022\022\n\016LOCK_KIND_FAIR\020\002\022" +
-      "\022\n\016LOCK_KIND_READ\020\003\022\023\n\017LOCK_KIND_WRITE\020\004" +
-      "\022\027\n\023LOCK_KIND_SEMAPHORE\020\005BQ\n\013io.lockd.v1" +
-      "B\tLockProtoP\001Z5github.com/lockd-io/lockd" +
-      "/api/gen/go/lockd/v1;lockdv1b\006proto3"
+      "\001(\rR\005limit\022\026\n\006queued\030\r \001(\rR\006queued\022\030\n\007me" +
+      "mbers\030\016 \001(\rR\007members*\224\001\n\010LockKind\022\031\n\025LOC" +
+      "K_KIND_UNSPECIFIED\020\000\022\027\n\023LOCK_KIND_EXCLUS" +
+      "IVE\020\001\022\022\n\016LOCK_KIND_FAIR\020\002\022\022\n\016LOCK_KIND_R" +
+      "EAD\020\003\022\023\n\017LOCK_KIND_WRITE\020\004\022\027\n\023LOCK_KIND_" +
+      "SEMAPHORE\020\005BQ\n\013io.lockd.v1B\tLockProtoP\001Z" +
+      "5github.com/lockd-io/lockd/api/gen/go/lo" +
+      "ckd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -104,7 +105,7 @@ public final class LockProto {
     internal_static_lockd_v1_LockState_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_LockState_descriptor,
-        new java.lang.String[] { "Name", "Kind", "Held", "HeldBy", "Client", "Fence", "Ttl", "HoldCount", "Waiters", "Annotation", "Holders", "Limit", "Queued", });
+        new java.lang.String[] { "Name", "Kind", "Held", "HeldBy", "Client", "Fence", "Ttl", "HoldCount", "Waiters", "Annotation", "Holders", "Limit", "Queued", "Members", });
     com.google.protobuf.DurationProto.getDescriptor();
   }
 

@@ -408,6 +408,21 @@ private static final long serialVersionUID = 0L;
     return queued_;
   }
 
+  public static final int MEMBERS_FIELD_NUMBER = 14;
+  private int members_ = 0;
+  /**
+   * <pre>
+   * With RedLock: on how many members it is held, of those that answered first. 0 with any other store.
+   * </pre>
+   *
+   * <code>uint32 members = 14 [json_name = "members"];</code>
+   * @return The members.
+   */
+  @java.lang.Override
+  public int getMembers() {
+    return members_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -460,6 +475,9 @@ private static final long serialVersionUID = 0L;
     }
     if (queued_ != 0) {
       output.writeUInt32(13, queued_);
+    }
+    if (members_ != 0) {
+      output.writeUInt32(14, members_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -518,6 +536,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(13, queued_);
     }
+    if (members_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(14, members_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -561,6 +583,8 @@ private static final long serialVersionUID = 0L;
         != other.getLimit()) return false;
     if (getQueued()
         != other.getQueued()) return false;
+    if (getMembers()
+        != other.getMembers()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -602,6 +626,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getLimit();
     hash = (37 * hash) + QUEUED_FIELD_NUMBER;
     hash = (53 * hash) + getQueued();
+    hash = (37 * hash) + MEMBERS_FIELD_NUMBER;
+    hash = (53 * hash) + getMembers();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -760,6 +786,7 @@ private static final long serialVersionUID = 0L;
       holders_ = 0;
       limit_ = 0;
       queued_ = 0;
+      members_ = 0;
       return this;
     }
 
@@ -835,6 +862,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00001000) != 0)) {
         result.queued_ = queued_;
+      }
+      if (((from_bitField0_ & 0x00002000) != 0)) {
+        result.members_ = members_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -930,6 +960,9 @@ private static final long serialVersionUID = 0L;
       if (other.getQueued() != 0) {
         setQueued(other.getQueued());
       }
+      if (other.getMembers() != 0) {
+        setMembers(other.getMembers());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1023,6 +1056,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00001000;
               break;
             } // case 104
+            case 112: {
+              members_ = input.readUInt32();
+              bitField0_ |= 0x00002000;
+              break;
+            } // case 112
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1947,6 +1985,50 @@ private static final long serialVersionUID = 0L;
     public Builder clearQueued() {
       bitField0_ = (bitField0_ & ~0x00001000);
       queued_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private int members_ ;
+    /**
+     * <pre>
+     * With RedLock: on how many members it is held, of those that answered first. 0 with any other store.
+     * </pre>
+     *
+     * <code>uint32 members = 14 [json_name = "members"];</code>
+     * @return The members.
+     */
+    @java.lang.Override
+    public int getMembers() {
+      return members_;
+    }
+    /**
+     * <pre>
+     * With RedLock: on how many members it is held, of those that answered first. 0 with any other store.
+     * </pre>
+     *
+     * <code>uint32 members = 14 [json_name = "members"];</code>
+     * @param value The members to set.
+     * @return This builder for chaining.
+     */
+    public Builder setMembers(int value) {
+
+      members_ = value;
+      bitField0_ |= 0x00002000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With RedLock: on how many members it is held, of those that answered first. 0 with any other store.
+     * </pre>
+     *
+     * <code>uint32 members = 14 [json_name = "members"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearMembers() {
+      bitField0_ = (bitField0_ & ~0x00002000);
+      members_ = 0;
       onChanged();
       return this;
     }

@@ -205,4 +205,14 @@ public interface LockStateOrBuilder extends
    * @return The queued.
    */
   int getQueued();
+
+  /**
+   * <pre>
+   * With RedLock: on how many members it is held, of those that answered first. 0 with any other store.
+   * </pre>
+   *
+   * <code>uint32 members = 14 [json_name = "members"];</code>
+   * @return The members.
+   */
+  int getMembers();
 }

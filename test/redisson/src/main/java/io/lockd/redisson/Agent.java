@@ -20,12 +20,18 @@ import org.redisson.config.Config;
  * is a thread of its own, which does its commands one after the other: Redisson's locks belong to threads. A line on
  * stdout is {@code ID ok VALUE} or {@code ID error TEXT}. Answers come when they are there, in any order.
  *
- * <p>The verb {@code connect REDIS_URL WATCHDOG_MS} makes the client, {@code disconnect} ends it. {@code waits
- * WORKER} tells whether another worker waits for a message. What else there is {@link Worker} knows.
+ * <p>The verb {@code connect WHERE WATCHDOG_MS} makes the client, {@code disconnect} ends it. {@code waits WORKER} tells
+ * whether another worker waits for a message. What else there is {@link Worker} knows.
+ *
+ * <p>WHERE is {@code redis://HOST:PORT}, {@code sentinel://MASTER@HOST:PORT,...}, {@code cluster://HOST:PORT,...} or
+ * {@code redlock://HOST:PORT,...}. The last makes a client of Redisson for each address.
  */
 public final class Agent {
+    /** How often a client looks who is the master, or who has which slots. */
+    private static final int SCAN_MS = 500;
+
     private final PrintStream out;
-    private final Map<String, RedissonClient> clients = new ConcurrentHashMap<>();
+    private final Map<String, List<RedissonClient>> clients = new ConcurrentHashMap<>();
     private final Map<String, Worker> workers = new ConcurrentHashMap<>();
 
     private Agent(PrintStream out) {
@@ -78,18 +84,36 @@ public final class Agent {
         }
     }
 
-    private String connect(String client, String url, long watchdogMs) {
+    private String connect(String client, String where, long watchdogMs) {
+        String scheme = where.substring(0, where.indexOf("://"));
+        String rest = where.substring(scheme.length() + 3);
+        List<RedissonClient> members = Arrays.stream(scheme.equals("redlock") ? rest.split(",") : new String[] {rest})
+                .map(addrs -> create(scheme, addrs, watchdogMs))
+                .toList();
+        clients.put(client, members);
+        return members.get(0).getId();
+    }
+
+    private static RedissonClient create(String scheme, String rest, long watchdogMs) {
         Config config = new Config().setLockWatchdogTimeout(watchdogMs).setThreads(8).setNettyThreads(4);
-        config.useSingleServer().setAddress(url).setConnectionMinimumIdleSize(4);
-        RedissonClient redisson = Redisson.create(config);
-        clients.put(client, redisson);
-        return redisson.getId();
+        String[] urls = Arrays.stream(rest.substring(rest.indexOf('@') + 1).split(","))
+                .map("redis://"::concat)
+                .toArray(String[]::new);
+        switch (scheme) {
+            case "sentinel" -> config.useSentinelServers().addSentinelAddress(urls)
+                    .setMasterName(rest.substring(0, rest.indexOf('@'))).setScanInterval(SCAN_MS)
+                    .setMasterConnectionMinimumIdleSize(4).setSlaveConnectionMinimumIdleSize(1);
+            case "cluster" -> config.useClusterServers().addNodeAddress(urls).setScanInterval(SCAN_MS)
+                    .setMasterConnectionMinimumIdleSize(4).setSlaveConnectionMinimumIdleSize(1);
+            default -> config.useSingleServer().setAddress(urls[0]).setConnectionMinimumIdleSize(4);
+        }
+        return Redisson.create(config);
     }
 
     private String disconnect(String client) {
-        RedissonClient redisson = clients.remove(client);
-        if (redisson != null) {
-            redisson.shutdown();
+        List<RedissonClient> members = clients.remove(client);
+        if (members != null) {
+            members.parallelStream().forEach(RedissonClient::shutdown);
         }
         workers.keySet().removeIf(key -> key.startsWith(client + " "));
         return "";

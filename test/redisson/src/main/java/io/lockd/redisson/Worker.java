@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import org.redisson.RedissonRedLock;
 import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RPermitExpirableSemaphore;
@@ -19,8 +20,9 @@ import org.redisson.api.RedissonClient;
 /**
  * One thread that holds locks.
  *
- * <p>Kinds are {@code lock}, {@code fair}, {@code fenced}, {@code read}, {@code write}, {@code semaphore}, or {@code
- * multi}, whose name is a list such as {@code lock:a,read:b}. Times are in milliseconds; a lease of 0 is renewed by
+ * <p>Kinds are {@code lock}, {@code fair}, {@code fenced}, {@code read}, {@code write}, {@code semaphore}, {@code
+ * multi}, whose name is a list such as {@code lock:a,read:b}, or one of the first five with {@code red-} in front: a
+ * RedLock of that kind over all servers of the client. Times are in milliseconds; a lease of 0 is renewed by
  * Redisson's watchdog, or lasts for ever where it has none.
  */
 final class Worker {
@@ -56,10 +58,11 @@ final class Worker {
     }
 
     /** Does a command in this thread and returns what it is to be answered. */
-    Object perform(RedissonClient redisson, String verb, List<String> args) throws Exception {
-        if (redisson == null) {
+    Object perform(List<RedissonClient> members, String verb, List<String> args) throws Exception {
+        if (members == null) {
             throw new IllegalStateException("not connected");
         }
+        RedissonClient redisson = members.get(0);
         if (verb.equals("owner")) {
             return redisson.getId() + ":" + Thread.currentThread().getId();
         }
@@ -67,13 +70,13 @@ final class Worker {
         String name = args.get(1);
         List<String> rest = args.subList(2, args.size());
         return switch (verb) {
-            case "acquire" -> acquire(redisson, kind, name, numbers(rest));
-            case "try" -> tryAcquire(redisson, kind, name, numbers(rest));
-            case "release" -> release(redisson, kind, name);
-            case "visit" -> visit(redisson, kind, name, rest);
+            case "acquire" -> acquire(members, kind, name, numbers(rest));
+            case "try" -> tryAcquire(members, kind, name, numbers(rest));
+            case "release" -> release(members, kind, name);
+            case "visit" -> visit(members, kind, name, rest);
             default -> kind.equals("semaphore")
                     ? askSemaphore(redisson.getPermitExpirableSemaphore(name), verb, numbers(rest))
-                    : askLock(lock(redisson, kind, name), verb);
+                    : askLock(lock(members, kind, name), verb);
         };
     }
 
@@ -81,7 +84,11 @@ final class Worker {
         return words.stream().mapToLong(Long::parseLong).toArray();
     }
 
-    static RLock lock(RedissonClient redisson, String kind, String name) {
+    static RLock lock(List<RedissonClient> members, String kind, String name) {
+        if (kind.startsWith("red-")) {
+            return redLock(members, kind.substring("red-".length()), name);
+        }
+        RedissonClient redisson = members.get(0);
         return switch (kind) {
             case "lock" -> redisson.getLock(name);
             case "fair" -> redisson.getFairLock(name);
@@ -90,24 +97,31 @@ final class Worker {
             case "write" -> redisson.getReadWriteLock(name).writeLock();
             case "multi" -> redisson.getMultiLock(Arrays.stream(name.split(","))
                     .map(part -> part.split(":", 2))
-                    .map(part -> lock(redisson, part[0], part[1]))
+                    .map(part -> lock(members, part[0], part[1]))
                     .toArray(RLock[]::new));
             default -> throw new IllegalArgumentException("no kind " + kind);
         };
     }
 
+    @SuppressWarnings("deprecation") // it is there, and in use
+    private static RLock redLock(List<RedissonClient> members, String kind, String name) {
+        return new RedissonRedLock(members.stream()
+                .map(member -> lock(List.of(member), kind, name))
+                .toArray(RLock[]::new));
+    }
+
     /** acquire KIND NAME LEASE [PERMITS]: waits as long as it takes; the answer is the token, 0 where there is none. */
-    private long acquire(RedissonClient redisson, String kind, String name, long... args) throws InterruptedException {
+    private long acquire(List<RedissonClient> members, String kind, String name, long... args) throws InterruptedException {
         long lease = args[0];
         if (kind.equals("semaphore")) {
-            keep(name, redisson.getPermitExpirableSemaphore(name)
+            keep(name, members.get(0).getPermitExpirableSemaphore(name)
                     .acquire(args.length > 1 ? (int) args[1] : 1, lease > 0 ? lease : -1, TimeUnit.MILLISECONDS));
             return 0;
         }
         if (kind.equals("fenced") && lease == 0) {
-            return redisson.getFencedLock(name).lockAndGetToken();
+            return members.get(0).getFencedLock(name).lockAndGetToken();
         }
-        RLock lock = lock(redisson, kind, name);
+        RLock lock = lock(members, kind, name);
         if (lease > 0) {
             lock.lock(lease, TimeUnit.MILLISECONDS);
         } else {
@@ -117,13 +131,13 @@ final class Worker {
     }
 
     /** try KIND NAME WAIT LEASE [PERMITS]: the answer says whether it was acquired. */
-    private boolean tryAcquire(RedissonClient redisson, String kind, String name, long... args)
+    private boolean tryAcquire(List<RedissonClient> members, String kind, String name, long... args)
             throws InterruptedException {
         long lease = args[1] > 0 ? args[1] : -1;
         if (!kind.equals("semaphore")) {
-            return lock(redisson, kind, name).tryLock(args[0], lease, TimeUnit.MILLISECONDS);
+            return lock(members, kind, name).tryLock(args[0], lease, TimeUnit.MILLISECONDS);
         }
-        List<String> ids = redisson.getPermitExpirableSemaphore(name)
+        List<String> ids = members.get(0).getPermitExpirableSemaphore(name)
                 .tryAcquire(args.length > 2 ? (int) args[2] : 1, args[0], lease, TimeUnit.MILLISECONDS);
         if (ids == null || ids.isEmpty()) {
             return false;
@@ -137,11 +151,11 @@ final class Worker {
     }
 
     /** release KIND NAME: what this worker acquired last. */
-    private String release(RedissonClient redisson, String kind, String name) {
+    private String release(List<RedissonClient> members, String kind, String name) {
         if (kind.equals("semaphore")) {
-            redisson.getPermitExpirableSemaphore(name).release(permits.get(name).pop());
+            members.get(0).getPermitExpirableSemaphore(name).release(permits.get(name).pop());
         } else {
-            lock(redisson, kind, name).unlock();
+            lock(members, kind, name).unlock();
         }
         return "";
     }
@@ -172,16 +186,16 @@ final class Worker {
      * visit KIND NAME ROOM TIMES: enters a room as often, under the lock. Kind {@code rw} writes each third time and
      * reads in between. The answer is the first thing that was wrong, or nothing.
      */
-    private String visit(RedissonClient redisson, String kind, String name, List<String> args) throws Exception {
+    private String visit(List<RedissonClient> members, String kind, String name, List<String> args) throws Exception {
         Room room = new Room(Path.of(args.get(0)), Thread.currentThread().getName());
         int times = Integer.parseInt(args.get(1));
         for (int i = 0; i < times; i++) {
             String now = !kind.equals("rw") ? kind : i % 3 == 0 ? "write" : "read";
-            long token = acquire(redisson, now, name, 0);
+            long token = acquire(members, now, name, 0);
             try {
                 room.enter(now, token);
             } finally {
-                release(redisson, now, name);
+                release(members, now, name);
             }
         }
         return room.fault();

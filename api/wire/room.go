@@ -1,0 +1,113 @@
+package wire
+
+import (
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// Request is a SessionRequest to be received into. Free takes back its memory, and with it all messages inside of it; texts
+// may be kept. Its zero value is ready for use, again and again.
+type Request struct {
+	lockdv1.SessionRequest
+	room *requestRoom
+}
+
+// Response is the same for a SessionResponse. Only Granted, Released and the messages of a batch are in the memory that is taken
+// back; what they contain may be kept if it is another message.
+type Response struct {
+	lockdv1.SessionResponse
+	room *responseRoom
+}
+
+var (
+	requestRooms  = sync.Pool{New: func() any { return new(requestRoom) }}
+	responseRooms = sync.Pool{New: func() any { return new(responseRoom) }}
+)
+
+// Free must be called when the message is not needed any more. It may be called again.
+func (r *Request) Free() {
+	if r.room != nil {
+		r.Message = nil
+		r.room.again()
+		requestRooms.Put(r.room)
+		r.room = nil
+	}
+}
+
+// Free must be called when the message is not needed any more. It may be called again.
+func (r *Response) Free() {
+	if r.room != nil {
+		r.Message = nil
+		r.room.again()
+		responseRooms.Put(r.room)
+		r.room = nil
+	}
+}
+
+// chunk is how many values of a slab are allocated together at most.
+const chunk = 64
+
+// slab makes values of a kind, of which no more than so many are left to make.
+type slab[T any] struct {
+	all  []T
+	used int
+}
+
+func (s *slab[T]) next(left int) *T {
+	if s.used == len(s.all) {
+		s.all, s.used = make([]T, min(left, chunk)), 0
+	}
+	s.used++
+	return &s.all[s.used-1]
+}
+
+// again takes all values back.
+func (s *slab[T]) again() {
+	clear(s.all[:s.used])
+	s.used = 0
+}
+
+// messages are those of a batch.
+type messages[M any, P interface {
+	*M
+	proto.Message
+}] struct {
+	encoded [][]byte
+	all     []M
+	batch   []P // each is at its place in all
+}
+
+// read reads a batch. one is told how many are left; package proto reads what it does not.
+func (m *messages[M, P]) read(b []byte, one func(b []byte, m P, left int) bool) (batch []P, ok bool) {
+	if m.encoded, ok = entries(b, m.encoded[:0]); !ok {
+		return nil, false
+	}
+	n := len(m.encoded)
+	if n > len(m.all) {
+		m.all, m.batch = make([]M, n), make([]P, n)
+		for i := range m.all {
+			m.batch[i] = &m.all[i]
+		}
+	}
+	batch = m.batch[:n:n]
+	for i, entry := range m.encoded {
+		if !one(entry, batch[i], n-i) && proto.Unmarshal(entry, batch[i]) != nil {
+			return nil, false
+		}
+	}
+	return batch, true
+}
+
+// again takes all messages back. What a large batch took is let go.
+func (m *messages[M, P]) again() {
+	if len(m.all) > chunk {
+		*m = messages[M, P]{}
+		return
+	}
+	clear(m.all[:min(len(m.encoded), len(m.all))])
+	clear(m.encoded)
+	m.encoded = m.encoded[:0]
+}

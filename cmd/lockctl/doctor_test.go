@@ -1,0 +1,80 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+func TestDoctorOfAServerWithoutRedis(t *testing.T) {
+	t.Parallel()
+	r := call(t, "doctor")
+	if r.code != exitDoubtful || r.stderr != "" || !strings.Contains(r.stdout, "warning  MEMORY_STORE") || !strings.Contains(r.stdout, "-> use Redis") {
+		t.Errorf("got %+v, want a warning that locks are in memory", r)
+	}
+	if strings.Contains(r.stdout, "READY") || !strings.Contains(r.stdout, "\n3 checks passed\n") {
+		t.Errorf("got %q, want what is fine to be counted", r.stdout)
+	}
+	if all := call(t, "doctor", "--all"); !strings.Contains(all.stdout, "ok       READY") {
+		t.Errorf("got %q, want what is fine as well", all.stdout)
+	}
+	v := parse(t, call(t, "doctor", "-o", "json").stdout, "replica", "version", "uptime_ms", "store", "worst", "findings")
+	list, _ := v["findings"].([]any)
+	if v["worst"] != "warning" || v["store"] != "memory" || len(list) != 4 {
+		t.Errorf("got %v", v)
+	}
+	first, _ := list[0].(map[string]any)
+	for _, key := range []string{"severity", "check", "node", "detail", "remedy"} {
+		if _, ok := first[key].(string); !ok || len(first) != 5 {
+			t.Errorf("got %v, want the key %s", first, key)
+		}
+	}
+	if first["check"] != "MEMORY_STORE" {
+		t.Errorf("got %v first, want the worst", first)
+	}
+}
+
+func TestDoctorWithoutAServer(t *testing.T) {
+	t.Parallel()
+	if r := call(t, "doctor", "--admin-addr", "127.0.0.1:1", "--connect-timeout", "100ms"); r.code != exitUnavailable || r.stdout != "" {
+		t.Errorf("got %+v", r)
+	}
+	if r := call(t, "doctor", "--admin-addr", addr); r.code != exitDenied || !strings.Contains(r.stderr, "ADMIN_ONLY") {
+		t.Errorf("got %+v at the address for clients", r)
+	}
+}
+
+// The exit code tells the worst finding, and the worst come first.
+func TestDoctorPutsTheWorstFirst(t *testing.T) {
+	finding := func(s lockdv1.Finding_Severity, check string) *lockdv1.Finding {
+		return &lockdv1.Finding{Severity: s, Check: check, Node: "n", Detail: "what is \x1b so"}
+	}
+	v := viewDoctor(&lockdv1.ExamineResponse{Findings: []*lockdv1.Finding{
+		finding(lockdv1.Finding_SEVERITY_OK, "A"), finding(lockdv1.Finding_SEVERITY_WARNING, "B"), finding(lockdv1.Finding_SEVERITY_INFO, "C"),
+		finding(lockdv1.Finding_SEVERITY_ERROR, "D"), finding(lockdv1.Finding_SEVERITY_WARNING, "E"),
+	}})
+	var order string
+	for _, f := range v.Findings {
+		order += f.Check
+	}
+	if order != "DBECA" || v.Worst != "error" || v.code() != exitWrong {
+		t.Errorf("got %s, %s, code %d", order, v.Worst, v.code())
+	}
+	for worst, want := range map[lockdv1.Finding_Severity]int{
+		lockdv1.Finding_SEVERITY_OK: 0, lockdv1.Finding_SEVERITY_INFO: 0, lockdv1.Finding_SEVERITY_WARNING: 2, lockdv1.Finding_SEVERITY_ERROR: 3,
+		lockdv1.Finding_SEVERITY_ERROR + 1: 3, // of a newer server
+	} {
+		if got := viewDoctor(&lockdv1.ExamineResponse{Findings: []*lockdv1.Finding{finding(worst, "A")}}).code(); got != want {
+			t.Errorf("%v: got code %d, want %d", worst, got, want)
+		}
+	}
+	if got := viewDoctor(&lockdv1.ExamineResponse{}).code(); got != 0 {
+		t.Errorf("nothing found: got code %d", got)
+	}
+	var out bytes.Buffer
+	if err := v.print(&out, true); err != nil || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("got %q, %v", out.String(), err)
+	}
+}

@@ -1,0 +1,122 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/guard"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// declaration is what all replicas that share locks must be told alike, besides the prefix: how the locks are kept. A server may have
+// several names, so its address has no place in it. A majority is one of certain members, so they have, in any order.
+func declaration(c config.Config) string {
+	text := "store.kind " + c.Store.Kind
+	if c.Store.Kind != config.StoreRedlock {
+		return text
+	}
+	members := make([]string, len(c.Redlock.Members))
+	for i, member := range c.Redlock.Members {
+		members[i] = memberName(c.Redis, member)
+	}
+	slices.Sort(members)
+	return fmt.Sprintf("%s, %d of %s", text, len(members)/2+1, strings.Join(members, " "))
+}
+
+// memberName is how a member is called in a declaration: without the user and what else does not say which it is.
+func memberName(c config.Redis, text string) string {
+	kind, one, err := c.Member(text)
+	switch {
+	case err != nil: // Validate refuses it
+		return text
+	case kind == config.StoreSentinel:
+		return kind + "://" + one.Sentinel.Master + "@" + strings.Join(slices.Sorted(slices.Values(one.Sentinel.Addrs)), ",")
+	case kind == config.StoreCluster:
+		return kind + "://" + strings.Join(slices.Sorted(slices.Values(one.Cluster.Addrs)), ",")
+	case one.DB != 0:
+		return fmt.Sprintf("%s/%d", one.Addr, one.DB)
+	default:
+		return one.Addr
+	}
+}
+
+// beginGuard has replicas that keep the same locks in another way not serve beside this one.
+func (a *App) beginGuard(store lock.Store, reg prometheus.Registerer) error {
+	shared, ok := store.(lock.Declarer)
+	if !ok {
+		return nil
+	}
+	g, err := guard.Begin(shared, declaration(a.cfg), a.log, reg, func(err error) { a.fail(differs(err)) })
+	if err != nil {
+		return differs(err)
+	}
+	a.guard = g
+	a.cleanups.add("guard", closeTimeout, func(context.Context) error { g.Close(); return nil })
+	return nil
+}
+
+func differs(err error) error {
+	if errors.Is(err, guard.ErrDiffers) {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return err
+}
+
+// lateBound is how late renewals may be.
+const lateBound = 250 * time.Millisecond
+
+// examine looks at this replica.
+func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
+	found := []lock.Finding{a.examineReady(), examineRenewals(late), examineGate(shut)}
+	if a.guard != nil {
+		found = append(found, a.guard.Examine())
+	}
+	for i := range found {
+		found[i].Node = a.cfg.Replica
+	}
+	return found
+}
+
+func examineStore(ctx context.Context, store lock.Store) []lock.Finding {
+	if s, ok := store.(lock.Examiner); ok {
+		return s.Examine(ctx)
+	}
+	return nil
+}
+
+func (a *App) examineReady() lock.Finding {
+	f := lock.Finding{Severity: lock.SeverityOK, Check: "READY", Detail: "it serves"}
+	switch err := a.ready(); {
+	case errors.Is(err, session.ErrDraining):
+		f.Severity, f.Detail, f.Remedy = lock.SeverityWarning, "it sends its clients away", "lockctl drain --undo takes that back, unless lockd is stopping"
+	case err != nil:
+		f.Severity, f.Detail, f.Remedy = lock.SeverityError, err.Error(), "see what is found at the store"
+	}
+	return f
+}
+
+func examineRenewals(late time.Duration) lock.Finding {
+	f := lock.Finding{Severity: lock.SeverityOK, Check: "RENEWALS", Detail: "renewals are in time"}
+	if late > lateBound {
+		f.Severity, f.Detail = lock.SeverityWarning, fmt.Sprintf("renewals are %v late", late.Round(time.Millisecond))
+		f.Remedy = "give lockd or its store more processor time, or spread the clients over more replicas"
+	}
+	return f
+}
+
+func examineGate(shut bool) lock.Finding {
+	f := lock.Finding{Severity: lock.SeverityOK, Check: "GATE", Detail: "requests are read as they come"}
+	if shut {
+		f.Severity, f.Detail = lock.SeverityWarning, "requests of sessions are read more slowly: too many wait for the store, or renewals are late"
+		f.Remedy = "see why the store is slow, or give lockd more processor time"
+	}
+	return f
+}

@@ -1,0 +1,35 @@
+// Package arbiter decides who of those that want one name is asked for next, and when.
+//
+// It does no I/O and reads no clock. What happens is told to it: a request arrives, leaves, or was answered by the store;
+// the name is held here, or free; the store sent a notice; time has passed. What is to be done it says: ask the store for a
+// request, hand the name over, keep places, park a request at a position, grant or refuse it, or do nothing for a while.
+// Its caller has a mutex for each Queue, and does what it says.
+//
+// # States of a request
+//
+//	Fresh     was not refused yet             Ask -> Trying, Park -> Parked
+//	Trying    the store is asked for it       Ended -> Fresh, Park -> Retrying
+//	Parked    has to wait                     Ask -> Retrying
+//	Retrying  the store is asked once more    Ended -> Parked
+//	Left      was answered all the same       Ended -> Gone
+//	Gone      was answered
+//
+// Leave makes Left of a request for which the store is being asked, and Gone of any other one. Whatever the store gives to
+// a request that was answered is given back by the caller.
+//
+// # Who is asked for
+//
+// While a session of this replica holds the name for itself alone, the store is asked for nobody. Otherwise it is
+// asked for the head. At the same time it is asked for requests that overtake: those that were not refused yet and
+// are tries, or ask for a shared hold.
+//
+// # Places
+//
+// A fair waiter has a place in the store. This package says when places are to be kept (places.go), and, by what
+// Leave and Enlisted return, when one is to be given up. The caller does both.
+//
+// # What it does not decide
+//
+// Whether a name is free: that is up to the store. What is done about a call whose outcome is unknown: its caller asks
+// again, or undoes it. Nested holds of one holder: they are in no queue.
+package arbiter

@@ -1,0 +1,213 @@
+package arbiter
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+const (
+	// PlaceTime is how long a waiter's place in the store outlives this replica.
+	PlaceTime = 6 * time.Second
+	// placeInterval is how often it is kept, and how often the head of a queue with places is asked for.
+	placeInterval = PlaceTime / 3
+	// placeRetry is the pause after a failed attempt to keep places.
+	placeRetry = 500 * time.Millisecond
+	// placePiece is how many places are kept at a time. The mutex is held for so many only.
+	placePiece = 500
+	// heardPlaces is how many of its first waiters a queue listens for, each on its own. The others take over in time.
+	heardPlaces = 3
+)
+
+// places are the places of a queue's fair waiters in the store. Fair waiters of all replicas and other programs wait
+// in one queue there; a place lives as long as it is kept.
+type places[R any] struct {
+	of     map[lock.Owner]*Waiter[R]
+	fresh  []*Waiter[R] // have no place yet
+	failed bool         // others have none either: they come first
+	keepAt time.Time    // when the next round begins, which keeps all
+	round  Cursor[R]    // where the round goes on; at the end between rounds
+	early  []*Waiter[R] // came to the front during the round, which would miss them
+	tried  bool         // an attempt was made since the last piece of the round
+}
+
+// HasPlaces says whether there are fair waiters.
+func (q *Queue[R]) HasPlaces() bool { return q.places != nil }
+
+// Placed is the waiter that has the place of an owner; nil if there is none.
+func (q *Queue[R]) Placed(o lock.Owner) *Waiter[R] {
+	if q.places == nil {
+		return nil
+	}
+	return q.places.of[o]
+}
+
+// Place begins to keep a place for a fair waiter.
+func (q *Queue[R]) Place(w *Waiter[R], now time.Time) {
+	if w.Claim.Kind != lock.Fair || w.Several || w.Try() {
+		return
+	}
+	if q.places == nil {
+		q.places = &places[R]{of: make(map[lock.Owner]*Waiter[R]), keepAt: now.Add(placeInterval)}
+	}
+	q.places.of[w.Claim.Owner] = w
+	q.places.fresh = append(q.places.fresh, w)
+	q.stirred = true
+}
+
+// unplace keeps the place of a waiter that leaves no more.
+func (q *Queue[R]) unplace(w *Waiter[R]) {
+	if q.Placed(w.Claim.Owner) == w {
+		delete(q.places.of, w.Claim.Owner)
+		if len(q.places.of) == 0 {
+			q.places = nil
+		}
+	}
+}
+
+// due are some of the waiters whose places are to be kept now. Every placeInterval a round begins that keeps all, in the
+// order of the queue; an attempt may be made between two pieces of it. Otherwise the new ones are due, if there is nothing
+// better to do.
+func (p *places[R]) due(q *Queue[R], now time.Time, idle bool) (due []*Waiter[R]) {
+	switch {
+	case p == nil:
+		return nil
+	case p.round.at != nil && !idle && !p.tried:
+		p.tried = true
+		return nil
+	case p.round.at != nil:
+	case !now.Before(p.keepAt):
+		p.fresh, p.failed, p.keepAt = nil, false, now.Add(placeInterval)
+		p.round.at = q.waiters.front
+	case p.failed || !idle:
+		return nil
+	default:
+		return p.newOnes()
+	}
+	return p.piece()
+}
+
+// newOnes are some of those that have no place yet.
+func (p *places[R]) newOnes() (due []*Waiter[R]) {
+	n := min(len(p.fresh), placePiece)
+	for _, w := range p.fresh[:n] {
+		if !w.Answered() && !w.placed && !w.Asking() {
+			due = append(due, w)
+		}
+	}
+	if p.fresh = p.fresh[n:]; len(p.fresh) == 0 {
+		p.fresh = nil
+	}
+	return due
+}
+
+// piece goes on with the round.
+func (p *places[R]) piece() (due []*Waiter[R]) {
+	add := func(w *Waiter[R]) {
+		if p.of[w.Claim.Owner] == w && !w.Asking() {
+			due = append(due, w)
+		}
+	}
+	for _, w := range p.early {
+		add(w)
+	}
+	p.early, p.tried = nil, false
+	for range placePiece {
+		w := p.round.Next()
+		if w == nil {
+			break
+		}
+		add(w)
+	}
+	return due
+}
+
+// more says whether another piece follows at once.
+func (p *places[R]) more() bool {
+	return p != nil && (p.round.at != nil || !p.failed && len(p.fresh) > 0)
+}
+
+// cameEarly takes note of a waiter that came to the front.
+func (p *places[R]) cameEarly(w *Waiter[R]) {
+	if p != nil && p.round.at != nil && !slices.Contains(p.early, w) {
+		p.early = append(p.early, w)
+	}
+}
+
+// Enlist takes note that the caller asks the store to keep the places of some waiters, and returns their owners. Call
+// Enlisted for each after it.
+func (q *Queue[R]) Enlist(ws []*Waiter[R]) []lock.Owner {
+	owners := make([]lock.Owner, len(ws))
+	for i, w := range ws {
+		owners[i] = w.Claim.Owner
+		w.enlisting, w.placed = true, true
+	}
+	return owners
+}
+
+// Enlisted takes note of what that call said of one of them, and says whether its place is to be given up: it left
+// meanwhile. If it holds the name, by an attempt that was not answered, it is asked for next. If it is to be told its
+// position, that is more than -1.
+func (q *Queue[R]) Enlisted(w *Waiter[R], position int, err error) (tell int, leavePlace bool) {
+	w.enlisting = false
+	switch {
+	case w.Answered():
+		return -1, true
+	case err != nil:
+	case position == lock.PlaceHolds:
+		q.toFront(w)
+		q.Wake()
+	default:
+		return position, false
+	}
+	return -1, false
+}
+
+// NotEnlisted has all places kept soon, in the order of the queue.
+func (q *Queue[R]) NotEnlisted(now time.Time) {
+	p := q.places
+	if p == nil {
+		return
+	}
+	p.failed, p.round.at, p.early = true, nil, nil
+	if at := now.Add(placeRetry); at.Before(p.keepAt) {
+		p.keepAt = at
+	}
+}
+
+// instead has another fair waiter of this replica asked for instead of one that was refused because of it: it holds the
+// name by an attempt that was not answered, or it is its turn.
+func (q *Queue[R]) instead(w *Waiter[R], o lock.Owner) bool {
+	if p := q.Placed(o); p == nil || p == w || !q.meant(o) {
+		return false
+	}
+	q.Wake()
+	return true
+}
+
+// meant says whether it may be the turn of a waiter of this queue, and brings the one that is named to the front: in the
+// store it is the next one. "" names nobody, and may mean all.
+func (q *Queue[R]) meant(o lock.Owner) bool {
+	if o == "" {
+		return true
+	}
+	w := q.Placed(o)
+	if w != nil && w.lined {
+		q.toFront(w)
+	}
+	return w != nil
+}
+
+// nextPlaced are the first fair waiters.
+func (q *Queue[R]) nextPlaced() (next []lock.Owner) {
+	if q.places == nil {
+		return nil
+	}
+	for w := q.waiters.front; w != nil && len(next) < heardPlaces; w = w.behind {
+		if q.places.of[w.Claim.Owner] == w {
+			next = append(next, w.Claim.Owner)
+		}
+	}
+	return next
+}

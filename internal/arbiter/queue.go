@@ -1,0 +1,255 @@
+package arbiter
+
+import (
+	"iter"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+const (
+	// pollInterval bounds how long a remaining TTL and the notices of the store are trusted.
+	pollInterval = 10 * time.Second
+	// yieldPause is how long a replica stands back after a burst of hand-overs when others listen.
+	yieldPause = 10 * time.Millisecond
+	// sideBySide is how many waiters of one name are asked for at once for shared holds. New requests are not counted.
+	sideBySide = 64
+)
+
+// Queue is those of one replica who want one name, in the order in which they are to have it. Its zero value is one that
+// nobody is in.
+type Queue[R any] struct {
+	name     string
+	alone    bool  // a session of this replica holds the name for itself alone
+	passing  bool  // the name is being passed on, and belongs to nobody
+	sharers  int32 // holders of this replica that share it
+	behind   int32 // how many of the waiters keep others behind them: all but those that overtake
+	fails    int32 // in a row, of attempts for the head that did not reach the store
+	wakeups  int32 // how often it was told to hurry
+	refusals int32 // how often the store refused one of the waiters, who then waited on
+	burst    int32 // hand-overs since the last real release
+	yield    bool  // others listen for the release just made: let them try first
+	stirred  bool  // something changed since Stirred was asked
+	waiters  line[R]
+	tryAt    time.Time  // when the head is asked for next
+	places   *places[R] // of the fair waiters; nil if there are none
+	walk     *Cursor[R] // of whoever walks along the waiters; nil if nobody does
+}
+
+// Init names a queue.
+func (q *Queue[R]) Init(name string) { q.name = name }
+
+// Name is the name.
+func (q *Queue[R]) Name() string { return q.name }
+
+// Len is how many wait, or are asked for.
+func (q *Queue[R]) Len() int { return int(q.waiters.n) }
+
+// Idle says whether nobody needs the queue.
+func (q *Queue[R]) Idle() bool { return !q.alone && !q.passing && q.sharers == 0 && q.waiters.n == 0 }
+
+// Head is the next one; nil if there is none.
+func (q *Queue[R]) Head() *Waiter[R] { return q.waiters.front }
+
+// All are the waiters in their order. One of them may leave while it is looked at.
+func (q *Queue[R]) All() iter.Seq[*Waiter[R]] { return (&Cursor[R]{q, q.waiters.front}).Rest() }
+
+// Held takes note whether a session of this replica holds the name for itself alone, and how many share it.
+func (q *Queue[R]) Held(alone bool, sharers int) {
+	q.alone, q.sharers = alone, int32(sharers) //nolint:gosec // bounded by the locks of all sessions
+}
+
+// Pass takes note that the name was given to one that had left, and is being passed on: nobody is asked for until
+// Passed.
+func (q *Queue[R]) Pass() { q.passing = true }
+
+// Passed is the end of a Pass.
+func (q *Queue[R]) Passed() { q.passing = false }
+
+// Passing says whether the name is being passed on.
+func (q *Queue[R]) Passing() bool { return q.passing }
+
+// Blocked says whether it is known here that a request of a kind cannot be granted. A writer that waits for readers of this
+// replica is not: the store must know that it waits, or readers elsewhere would go on for ever.
+func (q *Queue[R]) Blocked(k lock.Kind) bool { return q.passing || q.alone && k != lock.Semaphore }
+
+// InTheWay says whether somebody here holds the name, or waits for it, before one that arrives now. One that
+// overtakes is in the way of none that overtakes.
+func (q *Queue[R]) InTheWay(w *Waiter[R]) bool {
+	return q.behind > 0 || q.waiters.n > 0 && !w.overtakes() || q.Blocked(w.Claim.Kind)
+}
+
+// Arrive puts a request into the queue: behind those who have waited for as long, and behind one that may have been
+// granted the name already. A new head is asked for at once, whatever the one before it has to wait for.
+func (q *Queue[R]) Arrive(w *Waiter[R]) {
+	if !w.overtakes() {
+		q.count(w)
+	}
+	for o := q.waiters.back; o != nil; o = o.before {
+		if o.Asking() || o.Unsure || !o.Since.After(w.Since) {
+			q.waiters.insert(w, o)
+			return
+		}
+	}
+	q.waiters.insert(w, nil)
+	q.Wake()
+}
+
+// OvertakesNow says whether one that has just arrived is asked for at once, beside others.
+func (q *Queue[R]) OvertakesNow(w *Waiter[R]) bool { return w.overtakes() && !q.yield }
+
+func (q *Queue[R]) count(w *Waiter[R]) {
+	w.counted = true
+	q.behind++
+}
+
+// Park has a request wait.
+func (q *Queue[R]) Park(w *Waiter[R]) {
+	if w.lined && !w.counted {
+		q.count(w)
+	}
+	w.park()
+}
+
+// Ahead is how many wait before one that has to wait from now on; -1 for a fair one: what that is told comes from the store.
+func (q *Queue[R]) Ahead(w *Waiter[R]) int {
+	switch {
+	case w.Claim.Kind == lock.Fair && !w.Several:
+		return -1
+	case q.Head() == w:
+		return 0
+	case !w.counted:
+		return int(q.behind)
+	default:
+		return int(max(q.behind-1, 0))
+	}
+}
+
+// Tells says whether a request is to be told that it waits at a position. It is told once.
+func (w *Waiter[R]) Tells(position int) bool {
+	if position < 0 || w.told {
+		return false
+	}
+	w.told = true
+	return true
+}
+
+// Leave takes a request out for good, and says whether its place in the store is to be given up now.
+func (q *Queue[R]) Leave(w *Waiter[R]) (leavePlace bool) {
+	q.StepOut(w)
+	leavePlace = w.placed && !w.Asking() && !w.enlisting
+	w.leave()
+	q.stirred = true
+	return leavePlace
+}
+
+// StepOut takes a request from the line; it still waits.
+func (q *Queue[R]) StepOut(w *Waiter[R]) {
+	if w.lined {
+		if q.Head() == w { // the next one may want less
+			q.Wake()
+		}
+		q.unlink(w)
+	}
+	q.unplace(w)
+	q.stirred = true
+}
+
+// Move takes a request for several names to the queue of the one that is in the way.
+func (q *Queue[R]) Move(w *Waiter[R], to *Queue[R], c lock.Claim) {
+	q.unlink(w)
+	w.Claim = c
+	to.Arrive(w)
+}
+
+// unlink takes a waiter out of the list.
+func (q *Queue[R]) unlink(w *Waiter[R]) {
+	q.moveCursors(w)
+	q.waiters.remove(w)
+	if w.counted {
+		w.counted = false
+		q.behind--
+	}
+}
+
+// Cursor is a place in a queue that lasts while others have the mutex.
+type Cursor[R any] struct {
+	q  *Queue[R]
+	at *Waiter[R]
+}
+
+// Walk begins to walk along the queue, from its head on. One at a time can do so. Call End afterwards.
+func (q *Queue[R]) Walk() *Cursor[R] {
+	q.walk = &Cursor[R]{q, q.waiters.front}
+	return q.walk
+}
+
+// Next is the next waiter; nil at the end.
+func (c *Cursor[R]) Next() *Waiter[R] {
+	w := c.at
+	if w != nil {
+		c.at = w.behind
+	}
+	return w
+}
+
+// Rest are the waiters from the next one on.
+func (c *Cursor[R]) Rest() iter.Seq[*Waiter[R]] {
+	return func(yield func(*Waiter[R]) bool) {
+		for w := c.Next(); w != nil && yield(w); w = c.Next() {
+		}
+	}
+}
+
+// End ends the walk.
+func (c *Cursor[R]) End() { c.q.walk = nil }
+
+// moveCursors takes cursors from a waiter that is about to leave its place.
+func (q *Queue[R]) moveCursors(w *Waiter[R]) {
+	if q.places != nil && q.places.round.at == w {
+		q.places.round.at = w.behind
+	}
+	if q.walk != nil && q.walk.at == w {
+		q.walk.at = w.behind
+	}
+}
+
+// toFront and toBack make a waiter the first or the last one.
+func (q *Queue[R]) toFront(w *Waiter[R]) {
+	q.places.cameEarly(w)
+	q.moveCursors(w)
+	q.waiters.toFront(w)
+}
+
+func (q *Queue[R]) toBack(w *Waiter[R]) {
+	q.moveCursors(w)
+	q.waiters.toBack(w)
+}
+
+// TryNext has a waiter asked for next, unless the store is being asked for it.
+func (q *Queue[R]) TryNext(w *Waiter[R]) {
+	if w.lined && !w.Asking() {
+		q.toFront(w)
+		q.Wake()
+	}
+}
+
+// Wake has the head asked for now. If an attempt is under way, another one follows.
+func (q *Queue[R]) Wake() {
+	q.tryAt = time.Time{}
+	q.wakeups++
+	q.stirred = true
+}
+
+// Stir has the next Stirred say so.
+func (q *Queue[R]) Stir() { q.stirred = true }
+
+// Stirred says whether there may be something to do earlier than the last Turn said.
+func (q *Queue[R]) Stirred() bool {
+	was := q.stirred
+	q.stirred = false
+	return was
+}
+
+// Wakeups is how often the queue was told to hurry. It goes to Freed.
+func (q *Queue[R]) Wakeups() int32 { return q.wakeups }

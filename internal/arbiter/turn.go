@@ -1,0 +1,143 @@
+package arbiter
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Turn is what is to be done for a queue.
+type Turn[R any] struct {
+	Do    Do
+	Ask   *Waiter[R]   // whom to ask for
+	Keep  []*Waiter[R] // whose places to keep
+	Pause time.Duration
+	Kind  lock.Kind    // what to listen to meanwhile
+	Next  []lock.Owner // who may be told by other programs that it is its turn
+}
+
+// Do says what kind of a Turn it is.
+type Do uint8
+
+// What is to be done.
+const (
+	// Stop: nothing, until something happens.
+	Stop Do = iota
+	// Ask: ask the store for Turn.Ask.
+	Ask
+	// Keep: keep the places of Turn.Keep.
+	Keep
+	// Yield: let others try, for Pause.
+	Yield
+	// Rest: nothing for Pause, because the store cannot be reached.
+	Rest
+	// Sleep: nothing for Pause, or until a notice of the store comes.
+	Sleep
+)
+
+// Start says whether something is to be done for a queue that nobody drives: Stop, Ask, or else somebody has to drive it,
+// which is to ask Next again and again. Whoever asks for the head calls Start after that.
+func (q *Queue[R]) Start(now time.Time) Turn[R] {
+	w := q.Head()
+	if w == nil || w.Asking() {
+		return Turn[R]{Do: Stop}
+	}
+	blocked := q.Blocked(w.Claim.Kind)
+	switch {
+	case blocked && q.places == nil:
+		return Turn[R]{Do: Stop}
+	case blocked || q.yield || now.Before(q.tryAt):
+		return Turn[R]{Do: Sleep}
+	}
+	return Turn[R]{Do: Ask, Ask: w}
+}
+
+// Next says what is to be done now. Stop ends the driving.
+func (q *Queue[R]) Next(now time.Time) Turn[R] {
+	if q.yield {
+		q.yield = false
+		return Turn[R]{Do: Yield, Pause: yieldPause}
+	}
+	w := q.Head()
+	if w == nil || q.Blocked(w.Claim.Kind) && q.places == nil {
+		return Turn[R]{Do: Stop}
+	}
+	asleep := q.Blocked(w.Claim.Kind) || w.Asking() // whoever ends that stirs the queue
+	ready := !asleep && !now.Before(q.tryAt)
+	if due := q.places.due(q, now, !ready); len(due) > 0 {
+		return Turn[R]{Do: Keep, Keep: due}
+	}
+	if ready {
+		return Turn[R]{Do: Ask, Ask: w}
+	}
+	return q.sleep(w, asleep, now)
+}
+
+// sleep is a Turn in which nothing is done.
+func (q *Queue[R]) sleep(w *Waiter[R], asleep bool, now time.Time) Turn[R] {
+	t := Turn[R]{Do: Sleep, Kind: w.Claim.Kind, Pause: pollInterval}
+	if q.fails > 0 {
+		t.Do = Rest
+	}
+	if !asleep {
+		t.Pause = q.tryAt.Sub(now)
+		t.Next = q.nextPlaced()
+	}
+	if q.places != nil {
+		t.Pause = min(t.Pause, q.places.keepAt.Sub(now))
+	}
+	if q.places.more() {
+		t.Pause = 0
+	}
+	t.Pause = max(t.Pause, time.Millisecond)
+	return t
+}
+
+// BlindPause is how often the head is asked for while the store does not confirm that it is listened to.
+const BlindPause = time.Second
+
+// TryWithin bounds the time until the head is asked for.
+func (q *Queue[R]) TryWithin(d time.Duration, now time.Time) {
+	if at := now.Add(d); at.Before(q.tryAt) {
+		q.tryAt = at
+	}
+}
+
+// Heard has the head asked for if a notice concerns one of the waiters.
+func (q *Queue[R]) Heard(n lock.Notice, now time.Time) {
+	if !q.meant(n.For) {
+		return
+	}
+	within := n.After + time.Millisecond
+	switch n.What {
+	case lock.NoticeTurn:
+	case lock.NoticeDeaf:
+		within = BlindPause
+	default:
+		q.Wake()
+		return
+	}
+	switch {
+	case !q.tryAt.After(now): // an attempt may be under way, and its refusal older than this notice: another one follows
+		q.Wake()
+	case now.Add(within).Before(q.tryAt):
+		q.tryAt = now.Add(within)
+		q.stirred = true
+	}
+}
+
+// HeardTurn is Heard for what other programs told one fair waiter. What was told before it could be heard was told to the
+// one that was the next one.
+func (q *Queue[R]) HeardTurn(o lock.Owner, n lock.Notice) {
+	switch n.What {
+	case lock.NoticeListening:
+		if w := q.Head(); w != nil && w.Claim.Owner == o {
+			q.Wake()
+		}
+	case lock.NoticeReleased:
+		if q.meant(n.For) {
+			q.Wake()
+		}
+	default: // that of the name tells of interruptions
+	}
+}

@@ -1,0 +1,198 @@
+package broker_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// What is done with several mutexes, one after the other, must not be seen half done. These tests look in between.
+
+// beat sends heartbeats, whose answers are not merged, as fast as they are read until stop is closed.
+func (c *client) beat(wg *sync.WaitGroup, stop chan struct{}) {
+	always := make(chan struct{})
+	close(always)
+	for range 3 {
+		wg.Go(func() {
+			for {
+				room := c.Outbox().Pressure()
+				if room == nil {
+					c.Heartbeat(1, 1)
+					room = always
+				}
+				select {
+				case <-room:
+				case <-stop:
+					return
+				}
+			}
+		})
+	}
+}
+
+// slowToShorten gives others time while it shortens a lease.
+type slowToShorten struct{ lock.Store }
+
+func (s slowToShorten) Shorten(ctx context.Context, r lock.Renewal) error {
+	time.Sleep(200 * time.Microsecond)
+	return s.Store.Shorten(ctx, r)
+}
+
+// TestAHeartbeatSpeaksOfEachLeaseThatItsClientTakesForAuto makes an auto lease fixed and short while heartbeats are
+// answered. Until its client is told, the answers must not promise more than the short lease.
+// It fails if the lease is counted and its client told in two steps (Session.TellChanged).
+func TestAHeartbeatSpeaksOfEachLeaseThatItsClientTakesForAuto(t *testing.T) {
+	w := startOn(t, testConfig(), slowToShorten{memstore.New()})
+	c := w.open()
+	c.Acquire(c.id(), request.Acquire{Name: "long", Kind: lock.Exclusive})
+	id := c.id()
+	c.Acquire(id, request.Acquire{Name: "short", Kind: lock.Exclusive})
+	var hold session.Hold
+	c.until(func(e session.Event) bool {
+		g, ok := e.(session.Granted)
+		hold = g.Hold
+		return ok && g.ID == id
+	})
+	var wg sync.WaitGroup
+	for range 300 {
+		stop := make(chan struct{})
+		c.beat(&wg, stop)
+		id := c.id()
+		c.Extend(id, request.Extend{Hold: hold, Lease: new(5 * time.Second), MayShorten: true})
+		var acks []time.Time
+		var end time.Time
+		c.until(func(e session.Event) bool {
+			switch e := e.(type) {
+			case session.HeartbeatAck:
+				acks = append(acks, e.Until)
+			case session.Extended:
+				end = e.Validity.Until
+			}
+			return !end.IsZero()
+		})
+		close(stop)
+		wg.Wait()
+		short := false
+		for _, until := range acks {
+			if short && until.After(end) {
+				t.Fatalf("a heartbeat was told that all leases last %v longer than one of them", until.Sub(end))
+			}
+			short = short || !until.After(end)
+		}
+		id = c.id()
+		c.Extend(id, request.Extend{Hold: hold})
+		c.until(func(e session.Event) bool { x, ok := e.(session.Extended); return ok && x.ID == id })
+	}
+}
+
+// until takes events until one is what is waited for.
+func (c *client) until(is func(session.Event) bool) {
+	c.t.Helper()
+	late := time.After(10 * time.Second)
+	for {
+		for e := c.next(); e != nil; e = c.next() {
+			if is(e) {
+				return
+			}
+		}
+		select {
+		case <-c.Outbox().Wake():
+		case <-late:
+			c.t.Fatal("it did not come")
+		}
+	}
+}
+
+// next takes one event, nil if there is none.
+func (c *client) next() session.Event {
+	if len(c.back) == 0 {
+		c.back = c.Outbox().Take()
+	}
+	if len(c.back) == 0 {
+		return nil
+	}
+	e := c.back[0]
+	c.back = c.back[1:]
+	return e
+}
+
+// answersLate is a store that answers after the time that Close waits for it, and does not know what became of it.
+type answersLate struct{ lock.Store }
+
+func (s answersLate) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	go func() {
+		_, _ = s.Store.Acquire(context.Background(), c)
+		time.Sleep(2 * time.Second)
+		done(lock.Grant{}, lock.ErrOutcomeUnknown)
+	}()
+}
+
+// TestCloseWaitsForWhatAnAnswerBegins has answers come in the moment in which everything else is over.
+// It fails, or panics, if Close waits for the goroutines before the answers.
+func TestCloseWaitsForWhatAnAnswerBegins(t *testing.T) {
+	for range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			w := startOn(t, testConfig(), answersLate{memstore.New()})
+			c := w.open()
+			for i := range 20 {
+				c.acquire(request.Acquire{Name: name(i)})
+			}
+			if err := w.b.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestWhatGoesFromOneCounterToAnotherIsUnderWay is about how Close finds out that nothing is under way.
+// It fails if isQuiet only adds up both counters.
+func TestWhatGoesFromOneCounterToAnotherIsUnderWay(t *testing.T) {
+	w := startOn(t, testConfig(), memstore.New())
+	stop, done := make(chan struct{}), make(chan struct{})
+	begun := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.b.Relay(begun, stop)
+	}()
+	<-begun
+	for range 200_000 {
+		if w.b.Quiet() {
+			t.Fatal("something is under way all the time")
+		}
+	}
+	close(stop)
+	<-done
+	if !w.b.Quiet() {
+		t.Error("nothing is under way")
+	}
+}
+
+// TestAClosingBrokerStaysSo asks a broker that is about to close to accept sessions again.
+// It fails if Undrain looks at Broker.closed only.
+func TestAClosingBrokerStaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := startOn(t, testConfig(), answersLate{memstore.New()})
+		w.open().acquire(request.Acquire{Name: "x"})
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			_ = w.b.Close(context.Background())
+		}()
+		time.Sleep(time.Second)
+		if w.b.Undrain() {
+			t.Error("it accepts sessions")
+		}
+		if _, err := w.b.Open(broker.OpenRequest{}); err == nil {
+			t.Error("it opened a session")
+		}
+		<-closed
+	})
+}

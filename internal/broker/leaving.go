@@ -1,0 +1,71 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// A fair waiter that leaves gives up its place in the store, so that the next one need not wait until the place ends
+// by itself. A waiting writer gives up its mark in the same way. How places are kept: arbiter.Turn and Broker.enlist.
+
+// leaveTime bounds for how long lockd tries to give up a place. The place ends by itself much earlier, see
+// arbiter.PlaceTime. But a place that has ended stays in the list until somebody asks the store about the name.
+const leaveTime = 2 * time.Minute
+
+// placeKey says which places are given up in one call.
+type placeKey struct {
+	name string
+	kind lock.Kind
+}
+
+// leavePlaceLocked gives up a waiter's place in the background, again and again until the store acknowledges it. A
+// place is left alone if another request with the same owner has it: a unary caller repeated its request.
+func (b *Broker) leavePlaceLocked(w *waiter) {
+	h := w.q.shard
+	if h.closed || w.q.Placed(w.Claim.Owner) != nil {
+		return
+	}
+	k := placeKey{w.Claim.Name, w.Claim.Kind}
+	owners, busy := h.leaving[k]
+	h.leaving[k] = append(owners, w.Claim.Owner)
+	if !busy {
+		b.goTaking(func() { b.leavePlaces(h, k) })
+	}
+}
+
+// leavePlaces gives up places until there are none left to give up.
+func (b *Broker) leavePlaces(h *shard, k placeKey) {
+	end := time.Now().Add(leaveTime)
+	for n := 1; ; n++ {
+		owners := b.takeLeaving(h, k)
+		if len(owners) == 0 {
+			return
+		}
+		if err := b.store.Leave(b.ctx, k.name, k.kind, owners); !lock.Retriable(err) {
+			n, end = 0, time.Now().Add(leaveTime)
+			continue
+		}
+		if time.Now().Before(end) {
+			h.mu.Lock()
+			h.leaving[k] = append(h.leaving[k], owners...)
+			h.mu.Unlock()
+		}
+		b.pause(arbiter.Backoff(n))
+	}
+}
+
+// takeLeaving takes all places that are to be given up now. If there are none, the goroutine of its caller is over,
+// and the next place begins another one.
+func (b *Broker) takeLeaving(h *shard, k placeKey) []lock.Owner {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	owners := h.leaving[k]
+	if len(owners) == 0 || b.ctx.Err() != nil {
+		delete(h.leaving, k)
+		return nil
+	}
+	h.leaving[k] = []lock.Owner{}
+	return owners
+}

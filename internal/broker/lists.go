@@ -1,0 +1,239 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/inspect"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// local is what package inspect asks of its broker.
+type local struct{ b *Broker }
+
+// Describe implements inspect.Local.
+func (o local) Describe(st lock.State) session.LockInfo {
+	info := session.LockInfo{State: st}
+	o.withQueue(st.Name, func(q *queue) {
+		info.Waiters = q.Len()
+		if l := o.b.ownedLocked(q, st.Owner); l != nil {
+			info.Client, info.Annotation = l.sess.Client().Name, l.annotation
+		}
+	})
+	return info
+}
+
+// Know implements inspect.Local.
+func (o local) Know(about inspect.Question) (k inspect.Knowledge) {
+	o.withQueue(about.Name, func(q *queue) {
+		k.Holders = q.holdersLocked(about.Holders)
+		k.Waiters = pageLocked(q.All(), 0, about.Waiters)
+	})
+	return k
+}
+
+// Waiting implements inspect.Local.
+func (o local) Waiting(name string, from, size int) (infos []inspect.Waiter) {
+	o.b.walking.Lock()
+	defer o.b.walking.Unlock()
+	o.withQueue(name, func(q *queue) { infos = q.waitersLocked(from, size) })
+	return infos
+}
+
+// Placed implements inspect.Local.
+func (o local) Placed(name string, owners []lock.Owner) (known map[lock.Owner]inspect.Waiter, fair bool) {
+	known = make(map[lock.Owner]inspect.Waiter)
+	o.withQueue(name, func(q *queue) {
+		fair = q.HasPlaces()
+		for _, owner := range owners {
+			if w := q.Placed(owner); w != nil {
+				known[owner] = w.For.infoLocked()
+			}
+		}
+	})
+	return known, fair
+}
+
+// withQueue calls f with the queue of a name, if there is one.
+func (o local) withQueue(name string, f func(q *queue)) {
+	h := o.b.shardOf(name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if q := h.queues[name]; q != nil {
+		f(q)
+	}
+}
+
+// Status is how a broker is.
+type Status struct {
+	Down                     error // why the store cannot be reached
+	Draining                 bool
+	Sessions, Locks, Waiters int
+}
+
+// Status tells how this broker is.
+func (b *Broker) Status() Status {
+	locks, waiters := b.held(), b.waiters()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return Status{
+		Down: b.down, Draining: b.draining || b.closed, Sessions: len(b.sessions), Locks: locks, Waiters: waiters,
+	}
+}
+
+// Sessions lists up to size open sessions, ordered by id, from the one after the given id on.
+func (b *Broker) Sessions(after string, size int) []inspect.Session {
+	var page []*Session
+	b.mu.Lock()
+	b.order.AscendGreaterOrEqual(sessionAt{id: after}, func(s sessionAt) bool {
+		if s.id != after {
+			page = append(page, s.session)
+		}
+		return len(page) < size
+	})
+	b.mu.Unlock()
+	var infos []inspect.Session
+	for _, s := range page {
+		infos = append(infos, s.info())
+	}
+	return infos
+}
+
+func (s *Session) info() inspect.Session {
+	return inspect.Session{ID: s.ID(), Client: s.Client(), Info: s.Info()}
+}
+
+// Key is where a lease is in the order: by name, then by fence.
+func (i LeaseInfo) Key() string {
+	return fmt.Sprintf("%s\x00%d\x00%s", i.Hold.Name, i.Hold.Fence, i.owner)
+}
+
+// leaseAt is a lease with such a key, or with a name alone.
+func leaseAt(key string) *Lease {
+	name, rest, _ := strings.Cut(key, "\x00")
+	number, owner, _ := strings.Cut(rest, "\x00")
+	fence, _ := strconv.ParseUint(number, 10, 64) // a key of somebody's own making is somewhere in the order, too
+	return &Lease{name: name, fence: lock.Fence(fence), owner: lock.Owner(owner)}
+}
+
+// Leases lists up to size leases of this replica's sessions, ordered by their keys, from the key after the given one on.
+func (b *Broker) Leases(prefix, after string, size int) []LeaseInfo {
+	var page []LeaseInfo
+	lockEach(b.inOrder(prefix, leaseAt(max(prefix, after)), size), func(_ int, l *Lease) {
+		page = append(page, l.infoLocked())
+	})
+	return page
+}
+
+func (l *Lease) infoLocked() LeaseInfo {
+	return LeaseInfo{
+		Hold: l.hold(), owner: l.owner, Session: l.sess.ID(), Client: l.sess.Client().Name, Age: time.Since(l.b.time(l.since)),
+		ValidFor: max(time.Until(l.until), 0), Auto: l.auto, Count: l.count, Permits: l.permits, Annotation: l.annotation,
+	}
+}
+
+// walkPiece is how many waiters are passed before others have the mutex.
+const walkPiece = 256
+
+// waitersLocked are those who wait here. It walks to the first of them in pieces, with Broker.walking held.
+func (q *queue) waitersLocked(from, size int) []inspect.Waiter {
+	if from >= q.Len() {
+		return nil
+	}
+	c := q.Walk()
+	defer c.End()
+	for i := range from {
+		if c.Next() == nil {
+			return nil
+		}
+		if i%walkPiece == walkPiece-1 {
+			q.shard.mu.Unlock()
+			runtime.Gosched()
+			q.shard.mu.Lock()
+		}
+	}
+	return pageLocked(c.Rest(), from, size)
+}
+
+// pageLocked describes up to size waiters, the first of them at a position.
+func pageLocked(ws iter.Seq[*arbiter.Waiter[waiter]], position, size int) (infos []inspect.Waiter) {
+	for w := range ws {
+		if len(infos) == size {
+			break
+		}
+		info := w.For.infoLocked()
+		info.Position = position + len(infos)
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+func (w *waiter) infoLocked() inspect.Waiter {
+	info := inspect.Waiter{
+		Name: w.Claim.Name, Kind: w.Claim.Kind, Owner: w.Claim.Owner, Client: w.client, Peer: w.peer,
+		Annotation: w.annotation, Age: time.Since(w.Since),
+	}
+	if w.sess != nil {
+		info.Session, info.Client, info.Peer = w.sess.ID(), w.sess.Client().Name, w.sess.Client().Peer
+	}
+	if w.Wait != arbiter.Forever {
+		info.TimeLeft = max(time.Until(w.Since.Add(w.Wait)), time.Millisecond)
+	}
+	return info
+}
+
+// ForceRelease frees a name whoever holds it. The holder's replica hears of it through the store and verifies its
+// lease, which then is lost. Repeating it is harmless; after an unknown outcome repeat it.
+func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bool, error) {
+	if err := b.rules.NameKind(name, k); err != nil {
+		return false, err
+	}
+	released, err := b.store.ForceRelease(ctx, name, k)
+	if released {
+		b.metrics.forced.Inc()
+	}
+	return released, err
+}
+
+// LeaseInfo describes a lease of a session of this replica.
+type LeaseInfo struct {
+	Hold       session.Hold
+	owner      lock.Owner
+	Session    string
+	Client     string
+	Age        time.Duration
+	ValidFor   time.Duration
+	Auto       bool
+	Count      uint32
+	Permits    uint32 // of a semaphore
+	Annotation string
+}
+
+// holdersLocked describes at most so many of the holds that sessions of this replica have.
+func (q *queue) holdersLocked(most int) (infos []inspect.Holder) {
+	now := time.Now()
+	describe := func(l *Lease) {
+		infos = append(infos, inspect.Holder{
+			Owner: l.owner, Origin: inspect.OriginSession, Kind: l.kind, Session: l.sess.ID(), Client: l.sess.Client(),
+			Replica: l.b.cfg.Replica, Age: now.Sub(l.b.time(l.since)), TTL: max(l.until.Sub(now), 0), Auto: l.auto, Fence: l.fence,
+			Count: l.count, Permits: l.permits, Annotation: l.annotation,
+		})
+	}
+	if q.holder != nil {
+		describe(q.holder)
+	}
+	for _, l := range q.sharers {
+		if len(infos) >= most {
+			break
+		}
+		describe(l)
+	}
+	return infos
+}

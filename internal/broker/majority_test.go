@@ -1,0 +1,209 @@
+package broker_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/redlock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// far is a member whose answers take a while, until it is away.
+type far struct {
+	*faults
+	lag time.Duration
+}
+
+func (f far) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	time.AfterFunc(f.lag, func() { f.faults.StartAcquire(c, done) })
+}
+
+func (f far) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	time.AfterFunc(f.lag, func() { f.faults.StartRelease(r, done) })
+}
+
+// group is some replicas on a majority of stores.
+type group struct {
+	*testing.T
+	members  []*faults
+	replicas []*world
+}
+
+// inGroup runs a test with five members and so many replicas, each with a majority of its own over them.
+func inGroup(t *testing.T, replicas int, test func(g *group)) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &group{T: t}
+		var all []lock.Store
+		for i := range 5 {
+			m := &faults{Store: memstore.New()}
+			g.members = append(g.members, m)
+			all = append(all, far{m, time.Duration(1+i) * 300 * time.Microsecond})
+		}
+		for range replicas {
+			s, err := redlock.New(redlock.Config{}, all, zap.NewNop(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			g.replicas = append(g.replicas, startOn(t, testConfig(), s))
+		}
+		test(g)
+	})
+}
+
+// await is the next event that a client is told, of all but positions in a queue.
+func (c *client) await() session.Event {
+	for {
+		for i, e := range c.back {
+			if _, queued := e.(session.Queued); !queued {
+				c.back = c.back[i+1:]
+				return e
+			}
+		}
+		c.back = c.Outbox().Take()
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// Those who wait at several replicas all get their turn, one at a time, although the votes of the replicas meet at the members.
+func TestReplicasShareAMajority(t *testing.T) {
+	for _, away := range []int{0, 1, 2} {
+		inGroup(t, 3, func(g *group) {
+			for _, m := range g.members[:away] {
+				m.setDown(lock.ErrUnavailable)
+			}
+			var inside, grants atomic.Int32
+			var wg sync.WaitGroup
+			begun := time.Now()
+			for i := range 9 {
+				c := g.replicas[i%3].alive()
+				wg.Go(func() {
+					for range 20 {
+						c.acquire(request.Acquire{Name: "job"})
+						e := c.await()
+						granted, ok := e.(session.Granted)
+						if !ok {
+							t.Errorf("got %#v", e)
+							return
+						}
+						if n := inside.Add(1); n > 1 {
+							t.Errorf("%d hold it", n)
+						}
+						time.Sleep(2 * time.Millisecond)
+						grants.Add(1)
+						inside.Add(-1)
+						c.Release(c.id(), granted.Hold)
+						if e, ok := c.await().(session.Released); !ok {
+							t.Errorf("got %#v", e)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			if took := time.Since(begun); took > 20*time.Second {
+				t.Errorf("%d away: %d holds of 2 ms took %v", away, grants.Load(), took)
+			} else {
+				t.Logf("%d away: %d holds of 2 ms took %v", away, grants.Load(), took)
+			}
+		})
+	}
+}
+
+func TestAMajorityRefusesWhatItCannotPromise(t *testing.T) {
+	inGroup(t, 1, func(g *group) {
+		c := g.replicas[0].alive()
+		c.acquire(request.Acquire{Name: "s", Kind: lock.Semaphore, Permits: 1, Limit: 2})
+		c.failed(lock.ErrKindUnsupported)
+		c.acquire(request.Acquire{Name: "f", Kind: lock.Fair})
+		c.failed(lock.ErrKindUnsupported)
+		c.acquire(request.Acquire{Name: "w", Kind: lock.Write})
+		if e, ok := c.await().(session.Granted); !ok {
+			t.Errorf("got %#v", e)
+		}
+	})
+}
+
+// Without a majority holders are told AtRisk, and Lost at the end of their validity; requests are refused with the reason.
+func TestWithoutAMajorityHoldersHearOfIt(t *testing.T) {
+	inGroup(t, 1, func(g *group) {
+		c := g.replicas[0].alive()
+		c.acquire(request.Acquire{Name: "job"})
+		granted := c.await().(session.Granted)
+		for i := range 2 {
+			g.members[i].setDown(lock.ErrUnavailable)
+		}
+		time.Sleep(time.Minute)
+		c.none()
+		g.members[2].setDown(lock.ErrUnavailable)
+		begun := time.Now()
+		var told []string
+		for len(told) < 2 {
+			e := c.await()
+			told = append(told, fmt.Sprintf("%T", e))
+			if lost, ok := e.(session.Lost); ok && (lost.Reason != lock.LostQuorum || lost.Hold.Name != granted.Hold.Name) {
+				t.Errorf("got %+v", lost)
+			}
+		}
+		if want := []string{"session.AtRisk", "session.Lost"}; !slices.Equal(told, want) {
+			t.Errorf("told %v, want %v", told, want)
+		}
+		if took := time.Since(begun); took > 31*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		c.acquire(request.Acquire{Name: "other", Wait: new(time.Duration)})
+		if e, ok := c.await().(session.Failed); !ok || !isError(e.Err, lock.ErrNoQuorum) {
+			t.Errorf("got %#v, want it refused because there is no majority", e)
+		}
+		g.members[2].setDown(nil)
+		c.acquire(request.Acquire{Name: "job"})
+		for {
+			e := c.await()
+			if _, ok := e.(session.Granted); ok {
+				return
+			}
+			if _, ok := e.(session.Safe); !ok {
+				t.Fatalf("got %#v", e)
+			}
+		}
+	})
+}
+
+// Members that are restarted one after the other without their data lose no lock that is renewed.
+func TestRestartedMembersLoseNoLock(t *testing.T) {
+	inGroup(t, 1, func(g *group) {
+		c := g.replicas[0].alive()
+		c.acquire(request.Acquire{Name: "job"})
+		granted := c.await().(session.Granted)
+		for range 2 {
+			for _, m := range g.members {
+				m.Store.(*memstore.Store).Lose()
+				time.Sleep(30 * time.Second)
+			}
+		}
+		c.none()
+		c.Release(c.id(), granted.Hold)
+		if e, ok := c.await().(session.Released); !ok {
+			t.Errorf("got %#v", e)
+		}
+		time.Sleep(20 * time.Second)
+		for i, m := range g.members {
+			if st, err := m.Store.Look(t.Context(), "job"); err != nil || st.Held {
+				t.Errorf("member %d: %+v, %v", i, st, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,59 @@
+package broker
+
+import (
+	"errors"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// What a session asks the store without holding or waiting for anything. Each question is one store call.
+
+// Look asks what is known of a name. The answer is Looked or Failed.
+func (s *Session) Look(id uint64, name string) {
+	s.ask(id, s.b.rules.Readable(name), func() {
+		info, err := s.b.Lock(s.b.ctx, name)
+		s.Answer(id, session.Looked{ID: id, Lock: info}, err)
+	})
+}
+
+// SetLimit sets how many permits a semaphore has. The answer is LimitSet or Failed. Repeating it is harmless.
+func (s *Session) SetLimit(id uint64, req request.SetLimit) {
+	s.ask(id, s.b.rules.Limit(req), func() {
+		previous, err := s.b.setLimit(req)
+		s.Answer(id, session.LimitSet{ID: id, Previous: previous}, err)
+	})
+}
+
+// ask begins a question, or answers why it cannot be asked.
+func (s *Session) ask(id uint64, err error, question func()) {
+	if admit := s.Admit(id); admit != nil {
+		err = admit
+	}
+	if err == nil {
+		err = s.Ask(question)
+	}
+	if err != nil {
+		s.Fail(id, err)
+	}
+}
+
+// SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. It is repeated if
+// the store does not answer; what it returns may then be the new limit.
+func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
+	if err := b.rules.Limit(req); err != nil {
+		return 0, err
+	}
+	return b.setLimit(req)
+}
+
+func (b *Broker) setLimit(req request.SetLimit) (previous uint32, err error) {
+	for range 2 {
+		previous, err = b.store.SetLimit(b.ctx, req.Name, req.Limit)
+		if !errors.Is(err, lock.ErrOutcomeUnknown) {
+			break
+		}
+	}
+	return previous, err
+}

@@ -1,0 +1,104 @@
+package broker
+
+import (
+	"container/list"
+	"hash/maphash"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/btree"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// shardCount is into how many parts the names are divided: so many that those who work at the same time seldom want the same
+// one, also when whoever has one is not run for a while by the operating system.
+const shardCount = 512
+
+// shard has a part of the names, with all that is known here of them: their queues, those who wait, and their leases.
+// It is locked before Broker.mu and that of a session. Two shards are locked in the order of their numbers, and only
+// for a request that asks for several names.
+type shard struct {
+	mu      sync.Mutex // guards the fields below, and all queues, waiters and leases of its names
+	queues  map[string]*queue
+	leases  *btree.BTreeG[*Lease]
+	bounded list.List                 // of *waiter, requests with a bounded wait that need not wait yet, in order of age
+	boundAt *time.Timer               // looks at bounded; nil while that is empty
+	twins   map[lock.Owner]twins      // requests whose callers chose their lease ids
+	leaving map[placeKey][]lock.Owner // places being given up
+	calls   int                       // of the store, under way, that may take a lock or give one back
+	closed  bool
+	figures figures
+
+	_ [64]byte // what another processor writes to stands apart
+}
+
+func (h *shard) init() {
+	h.queues = make(map[string]*queue)
+	h.leases = newLeaseOrder()
+	h.twins = make(map[lock.Owner]twins)
+	h.leaving = make(map[placeKey][]lock.Owner)
+}
+
+// shardOf is the shard of a name.
+func (b *Broker) shardOf(name string) *shard { return &b.shards[b.shardNumber(name)] }
+
+func (b *Broker) shardNumber(name string) int { return int(maphash.String(b.seed, name) % shardCount) }
+
+// grip are shards whose mutexes are locked together, in their order.
+type grip []int
+
+// gripOf has the shards of all names a request asks for.
+func (b *Broker) gripOf(w *waiter) (g grip) {
+	for _, c := range w.all {
+		g = append(g, b.shardNumber(c.Name))
+	}
+	slices.Sort(g)
+	return slices.Compact(g)
+}
+
+// lock locks the mutexes of all names a request asks for. Whoever comes from the queue of one of them, and does no more
+// than have the store asked for it, needs that one only: a request changes its queue with all of them locked.
+func (w *waiter) lock() {
+	if w.all == nil {
+		w.shard.mu.Lock()
+		return
+	}
+	for _, n := range w.grip {
+		w.b.shards[n].mu.Lock()
+	}
+}
+
+func (w *waiter) unlock() {
+	if w.all == nil {
+		w.shard.mu.Unlock()
+		return
+	}
+	for _, n := range w.grip {
+		w.b.shards[n].mu.Unlock()
+	}
+}
+
+// lock locks the mutex of the lease's name.
+func (l *Lease) lock() { l.q.shard.mu.Lock() }
+
+func (l *Lease) unlock() { l.q.shard.mu.Unlock() }
+
+// lockEach calls f for leases, each with the mutex of its name held. None is held by the caller.
+func lockEach(ls []*Lease, f func(i int, l *Lease)) {
+	var held *shard
+	for i, l := range ls {
+		if h := l.q.shard; h != held {
+			if held != nil {
+				held.mu.Unlock()
+			}
+			h.mu.Lock()
+			held = h
+		}
+		f(i, l)
+	}
+	if held != nil {
+		held.mu.Unlock()
+	}
+}

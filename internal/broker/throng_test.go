@@ -1,0 +1,221 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	mrand "math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// throng is several sessions that do all they do in one moment.
+type throng struct {
+	w    *world
+	seed uint64
+}
+
+// jumpy is a store that lets others go first, at random, and does not always say what became of a call.
+type jumpy struct{ lock.Store }
+
+func (s jumpy) jump() {
+	for range mrand.IntN(8) {
+		runtime.Gosched()
+	}
+}
+
+func (s jumpy) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	go func() { done(s.Acquire(context.Background(), c)) }()
+}
+
+func (s jumpy) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	go func() { done(s.Release(context.Background(), r)) }()
+}
+
+func (s jumpy) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	s.jump()
+	g, err := s.Store.Acquire(ctx, c)
+	s.jump()
+	if mrand.IntN(30) == 0 {
+		return lock.Grant{}, lock.ErrOutcomeUnknown
+	}
+	return g, err
+}
+
+func (s jumpy) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
+	s.jump()
+	gs, err := s.Store.AcquireAll(ctx, cs)
+	s.jump()
+	if mrand.IntN(30) == 0 {
+		return nil, lock.ErrOutcomeUnknown
+	}
+	return gs, err
+}
+
+func (s jumpy) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	s.jump()
+	res, err := s.Store.Release(ctx, r)
+	s.jump()
+	if mrand.IntN(30) == 0 {
+		return lock.Returned{}, lock.ErrOutcomeUnknown
+	}
+	return res, err
+}
+
+func (s jumpy) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
+	go func() { done(s.Extend(context.Background(), r)) }()
+}
+
+func (s jumpy) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
+	s.jump()
+	left, err := s.Store.Extend(ctx, r)
+	s.jump()
+	if mrand.IntN(30) == 0 {
+		return 0, lock.ErrOutcomeUnknown
+	}
+	return left, err
+}
+
+// throngRounds is how many throngs come, one after the other, throngSize how many sessions each has.
+const (
+	throngRounds = 40
+	throngSize   = 12
+)
+
+// TestAThrongLeavesNothing has sessions ask, nest, extend, release, cancel and end in one moment, again and again. When their
+// time is over nothing is left of them: no lease, no waiter, no count and no lock. It fails if a session that has ended
+// takes a lease, or, with -race, if a request for several names is answered with the mutex of one of them only.
+func TestAThrongLeavesNothing(t *testing.T) {
+	seeds := []uint64{1, mrand.Uint64()}
+	if *stressSeed != 0 {
+		seeds = []uint64{*stressSeed}
+	}
+	for _, seed := range seeds {
+		synctest.Test(t, func(t *testing.T) {
+			store := memstore.New()
+			c := &throng{w: startOn(t, testConfig(), jumpy{store}), seed: seed}
+			for round := range throngRounds {
+				all := c.come(uint64(round)) //nolint:gosec // small
+				c.inspectEnded(all)
+				time.Sleep(2 * time.Minute)
+				c.inspect(all, store)
+				if t.Failed() {
+					t.Fatalf("in round %d with seed %d", round, seed)
+				}
+			}
+		})
+	}
+}
+
+// come has a throng come and go, and returns its sessions.
+func (c *throng) come(round uint64) []*client {
+	var wg sync.WaitGroup
+	all := make([]*client, throngSize)
+	for i := range all {
+		rng := mrand.New(mrand.NewPCG(c.seed, round*throngSize+uint64(i))) //nolint:gosec // a test
+		s := c.w.openWith(broker.OpenRequest{ReleaseOnEnd: rng.IntN(2) == 0})
+		all[i] = s
+		wg.Go(func() {
+			for range rng.IntN(30) {
+				c.act(s, rng)
+			}
+			switch rng.IntN(4) {
+			case 0:
+				s.Goodbye()
+			case 1, 2:
+				s.End(errors.New("the stream broke"))
+			}
+		})
+	}
+	wg.Wait()
+	return all
+}
+
+// act does one thing.
+func (c *throng) act(s *client, rng *mrand.Rand) {
+	for range rng.IntN(4) {
+		runtime.Gosched()
+	}
+	hold := session.Hold{Name: name(rng.IntN(4)), Kind: throngKind(rng), Holder: []string{"a", "b"}[rng.IntN(2)]}
+	switch n := rng.IntN(20); {
+	case n < 10:
+		s.Acquire(s.id(), c.want(hold, rng))
+	case n < 14:
+		s.Release(s.id(), hold)
+	case n < 15:
+		s.Extend(s.id(), request.Extend{Hold: hold, Lease: new(time.Second), MayShorten: rng.IntN(2) == 0})
+	case n < 16:
+		s.Extend(s.id(), request.Extend{Hold: hold})
+	case n < 18:
+		s.Cancel(s.id(), uint64(1+rng.IntN(int(s.lastID)+1)))
+	case n < 19:
+		s.Watch(s.id(), hold.Name)
+	default:
+		s.Look(s.id(), hold.Name)
+	}
+}
+
+func throngKind(rng *mrand.Rand) lock.Kind {
+	return []lock.Kind{lock.Exclusive, lock.Exclusive, lock.Exclusive, lock.Read, lock.Write}[rng.IntN(5)]
+}
+
+func (c *throng) want(h session.Hold, rng *mrand.Rand) request.Acquire {
+	req := request.Acquire{Name: h.Name, Kind: h.Kind, Holder: h.Holder}
+	if rng.IntN(3) == 0 {
+		for _, i := range rng.Perm(4)[:1+rng.IntN(3)] {
+			if more := name(i); more != h.Name {
+				req.More = append(req.More, request.Item{Name: more, Kind: throngKind(rng)})
+			}
+		}
+	}
+	if rng.IntN(3) == 0 {
+		req.Holder = ""
+	}
+	if rng.IntN(2) == 0 {
+		req.Wait = new(time.Duration(rng.IntN(2)) * time.Second)
+	}
+	return req
+}
+
+// inspectEnded checks that those that have ended hold nothing and wait for nothing from then on.
+func (c *throng) inspectEnded(all []*client) {
+	synctest.Wait()
+	for _, s := range all {
+		select {
+		case <-s.Done():
+			if in := s.Info(); in.Locks+in.Waiters+in.Asked+in.Weight+in.Watches > 0 {
+				c.w.t.Errorf("an ended session has %+v", in)
+			}
+		default:
+		}
+	}
+}
+
+// inspect checks that nothing is left.
+func (c *throng) inspect(all []*client, store *memstore.Store) {
+	synctest.Wait()
+	if r := c.w.b.Residue(); r != "" {
+		c.w.t.Errorf("the broker keeps %s", r)
+	}
+	for _, s := range all {
+		if r := s.Residue(); r != "" {
+			c.w.t.Errorf("a session keeps %s", r)
+		}
+		select {
+		case <-s.Done():
+		default:
+			c.w.t.Error("a session did not end")
+		}
+	}
+	if held, _, err := store.List(context.Background(), "", "", 10); err != nil || len(held) > 0 {
+		c.w.t.Errorf("left in the store: %+v, %v", held, err)
+	}
+}

@@ -1,0 +1,178 @@
+package broker
+
+import (
+	"cmp"
+	"container/list"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// waiter is one request for a name, or for several, that is not granted yet. The mutex of its name guards what changes.
+type waiter struct {
+	arbiter.Waiter[waiter]
+	b          *Broker
+	shard      *shard       // of the first name
+	all        []lock.Claim // if several names are asked for; Claim is the one it waits for
+	grip       grip         // of those
+	lease      time.Duration
+	auto       bool
+	annotation string
+
+	sess   *Session // nil for a unary call
+	holder string
+	id     uint64
+	client string           // the unary caller's name for itself
+	peer   string           // and where it comes from
+	ownID  bool             // the unary caller chose its lease id, and may repeat its request
+	once   func(onceAnswer) // a unary call's answer; does not block
+
+	q         *queue
+	timer     *time.Timer   // ends a bounded wait; nil before the request has to wait
+	bound     *list.Element // in shard.bounded, before that
+	nests     bool          // wants once more what its holder has
+	lookedFor bool          // what a call with an unknown outcome may take late is being looked for
+}
+
+// newWaiter is a request of a session that was not tried yet. Each has a new owner: what an earlier request of the same
+// holder left in the store, or what comes late of it, has nothing to do with it.
+func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
+	mark := "#" + strconv.FormatUint(id, 10)
+	w := &waiter{
+		b: s.b, shard: s.b.shardOf(req.Name),
+		auto: req.Lease == nil, annotation: req.Annotation, sess: s, holder: cmp.Or(req.Holder, mark), id: id,
+	}
+	w.Claim = lock.Claim{
+		Name: req.Name, Kind: req.Kind, Owner: lock.Owner(s.ID() + ":" + req.Holder + mark), Count: 1, TTL: s.TTL(),
+		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit,
+	}
+	if req.Lease != nil {
+		w.lease, w.Claim.TTL = *req.Lease, *req.Lease
+	}
+	w.begin(req.Wait)
+	return w
+}
+
+// begin begins the wait.
+func (w *waiter) begin(wait *time.Duration) {
+	w.For, w.Since, w.Wait = w, time.Now(), arbiter.Forever
+	if wait != nil {
+		w.Wait = *wait
+	}
+}
+
+// want is what it asks for, as its session counts it.
+func (w *waiter) want() session.Want {
+	if w.all == nil {
+		return session.Want{Locks: 1, Weight: upkeepOf(w.Claim.Permits)}
+	}
+	want := session.Want{Locks: len(w.all)}
+	for _, c := range w.all {
+		want.Weight += upkeepOf(c.Permits)
+	}
+	return want
+}
+
+// ttl is the TTL of an attempt made now. An auto lease ends one session TTL after its client was last heard.
+func (w *waiter) ttl(now time.Time) time.Duration {
+	if w.auto {
+		return w.sess.AutoEnd().Sub(now)
+	}
+	return w.lease
+}
+
+// claimed are all claims of a request.
+func (w *waiter) claimed() []lock.Claim {
+	if w.all != nil {
+		return w.all
+	}
+	return []lock.Claim{w.Claim}
+}
+
+func (w *waiter) key() holdKey { return holdKey{w.Claim.Name, w.Claim.Kind, w.holder} }
+
+// named says whether a client chose this holder.
+func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
+
+// removeLocked takes a waiter out of its queue; it is not to be answered after that but by the caller.
+func (b *Broker) removeLocked(w *waiter) {
+	q := w.q
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	if w.Lined() {
+		q.shard.figures.waiters--
+		b.countTwinsLocked(w, -1, 0)
+	}
+	if w.Asking() {
+		b.countTwinsLocked(w, 0, 1)
+	}
+	w.unboundLocked()
+	if w.sess != nil {
+		w.sess.Leave(w.id, w, w.want())
+	}
+	asking := w.Asking()
+	if q.Leave(&w.Waiter) {
+		b.leavePlaceLocked(w)
+	}
+	if w.Unsure && !asking && !w.ownID {
+		b.undoLater(w)
+	}
+	q.signalLocked()
+	q.dropIdleLocked()
+}
+
+// refuseLocked ends a request that was not granted: it leaves its queue and is answered.
+func (b *Broker) refuseLocked(w *waiter, e session.Event) {
+	if w.mayHaveLocked() {
+		e = session.Failed{ID: w.id, Err: lock.ErrOutcomeUnknown}
+	}
+	b.removeLocked(w)
+	b.answerLocked(w, e)
+}
+
+// parkLocked bounds the wait of a request that has to wait from now on, and tells its position.
+func (b *Broker) parkLocked(w *waiter, position int) {
+	w.q.Park(&w.Waiter)
+	w.unboundLocked()
+	if w.Wait != arbiter.Forever && w.timer == nil {
+		b.timeLocked(w)
+	}
+	if w.Tells(position) && w.sess != nil {
+		w.sess.Tell(session.Queued{ID: w.id, Position: position})
+	}
+}
+
+// refuseAll answers the unary calls that wait, when there are no sessions any more.
+func (b *Broker) refuseAll(err error) {
+	for i := range b.shards {
+		b.refuseShard(&b.shards[i], err)
+	}
+}
+
+func (b *Broker) refuseShard(h *shard, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, q := range h.queues {
+		for w := range q.All() {
+			if w.For.sess == nil {
+				b.refuseLocked(w.For, session.Failed{Err: err})
+			}
+		}
+	}
+}
+
+// withdraw ends a wait, unless it was answered already.
+func (b *Broker) withdraw(w *waiter, cause error) {
+	w.lock()
+	defer w.unlock()
+	if !w.Answered() {
+		b.removeLocked(w)
+		b.answerLocked(w, session.NotGranted{ID: w.id, Cause: cause})
+	}
+}

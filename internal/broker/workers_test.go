@@ -1,0 +1,242 @@
+package broker_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/watchdog"
+)
+
+// crew are workers who each hold a lock for some time, again and again. They come over so many replicas.
+type crew struct {
+	kinds          []lock.Kind
+	workers, times int
+	replicas, room int // room is how many work at once
+	stay           time.Duration
+	request        func(i int, k lock.Kind) request.Acquire
+	apart          time.Duration // they come one after the other, and are served in this order
+	within         time.Duration // all are done, if that is not 0
+}
+
+func TestWorkersComeThrough(t *testing.T) {
+	plain := func(_ int, k lock.Kind) request.Acquire { return of("job", k) }
+	with := func(wait, lease time.Duration) func(int, lock.Kind) request.Acquire {
+		return func(_ int, k lock.Kind) request.Acquire {
+			req := of("job", k)
+			req.Wait, req.Lease = &wait, &lease
+			return req
+		}
+	}
+	for name, c := range map[string]crew{
+		"a hundred once":            {kinds: alone, workers: 100, times: 1, replicas: 2, room: 1, stay: 10 * time.Millisecond, request: plain},
+		"sixteen a hundred times":   {kinds: alone, workers: 16, times: 100, replicas: 2, room: 1, stay: 10 * time.Millisecond, request: plain},
+		"ten with a lease of 2 s":   {kinds: alone, workers: 10, times: 5, replicas: 2, room: 1, stay: 10 * time.Millisecond, request: with(4*time.Second, 2*time.Second)},
+		"ten with a lease of 1 min": {kinds: alone, workers: 10, times: 5, replicas: 2, room: 1, stay: 10 * time.Millisecond, request: with(4*time.Second, time.Minute)},
+		"fair, 10 ms apart":         {kinds: []lock.Kind{lock.Fair}, workers: 64, times: 1, replicas: 3, room: 1, stay: 50 * time.Millisecond, request: plain, apart: 10 * time.Millisecond},
+		"five hundred fair":         {kinds: []lock.Kind{lock.Fair}, workers: 500, times: 1, replicas: 3, room: 1, stay: 200 * time.Millisecond, request: with(time.Hour, 5*time.Second), within: 2 * time.Minute},
+		"fifty readers, renewed":    {kinds: []lock.Kind{lock.Read}, workers: 50, times: 1, replicas: 2, room: 50, stay: 35 * time.Second, request: plain},
+		"two names, four workers": {kinds: alone, workers: 4, times: 500, replicas: 1, room: 2, stay: 10 * time.Millisecond, request: func(i int, k lock.Kind) request.Acquire {
+			req := of([]string{"a", "b"}[i%2], k)
+			req.Wait = new(100 * time.Millisecond)
+			return req
+		}},
+		"sixteen with four permits": {kinds: []lock.Kind{lock.Semaphore}, workers: 16, times: 100, replicas: 2, room: 4, stay: 10 * time.Millisecond, request: func(int, lock.Kind) request.Acquire {
+			return permits(1, 4)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { eachKind(t, c.kinds, c.work) })
+	}
+}
+
+// work has all work, and counts those inside in a way that would show one too many, or a name held twice.
+func (c crew) work(w *world, k lock.Kind) {
+	worlds := []*world{w}
+	for len(worlds) < c.replicas {
+		worlds = append(worlds, w.replica())
+	}
+	var mu sync.Mutex
+	inside, most, total, served := map[string]int{}, 0, 0, []int(nil)
+	come := func(name string, by int) {
+		mu.Lock()
+		defer mu.Unlock()
+		inside[name] += by
+		all := 0
+		for _, n := range inside {
+			all += n
+			if n > c.room || n > 1 && !k.Shared() {
+				w.t.Errorf("%d are inside of %q", n, name)
+			}
+		}
+		most = max(most, all)
+	}
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for i := range c.workers {
+		worker, req := worlds[i%c.replicas].alive(), c.request(i, k)
+		wg.Go(func() {
+			for range c.times {
+				worker.acquire(req)
+				g := worker.awaitGrant()
+				come(req.Name, 1)
+				time.Sleep(c.stay)
+				come(req.Name, -1)
+				mu.Lock()
+				total, served = total+1, append(served, i)
+				mu.Unlock()
+				worker.giveBack(g.Hold)
+			}
+		})
+		time.Sleep(c.apart)
+	}
+	wg.Wait()
+	if most != c.room || total != c.workers*c.times {
+		w.t.Errorf("%d visits of %d, at most %d at once, want %d", total, c.workers*c.times, most, c.room)
+	}
+	if c.apart > 0 && !slices.IsSorted(served) {
+		w.t.Errorf("served %v, want them in their order", served)
+	}
+	if d := time.Since(begin); c.within > 0 && d > c.within {
+		w.t.Errorf("it took %v", d)
+	}
+}
+
+// giveBack releases a lock and waits for the answer.
+func (c *client) giveBack(h session.Hold) {
+	c.Release(c.id(), h)
+	for answered := false; !answered; {
+		<-c.Outbox().Wake()
+		for _, e := range c.Outbox().Take() {
+			if _, answered = e.(session.Released); !answered {
+				c.t.Errorf("got %#v, want it released", e)
+				return
+			}
+		}
+	}
+}
+
+// registry is a Keeper that remembers what it keeps.
+type registry struct {
+	broker.Keeper
+	mu   sync.Mutex // guards the field below
+	kept map[*broker.Lease]bool
+}
+
+func (r *registry) Keep(l *broker.Lease, until time.Time) {
+	r.mu.Lock()
+	r.kept[l] = true
+	r.mu.Unlock()
+	r.Keeper.Keep(l, until)
+}
+
+func (r *registry) Drop(l *broker.Lease) {
+	r.mu.Lock()
+	delete(r.kept, l)
+	r.mu.Unlock()
+	r.Keeper.Drop(l)
+}
+
+func (r *registry) size() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.kept)
+}
+
+// registered is a replica that tells what its Keeper keeps.
+func (w *world) registered() (*world, *registry) {
+	reg := prometheus.NewRegistry()
+	dog := watchdog.New[*broker.Lease](w.store, zap.NewNop(), reg)
+	kept := &registry{Keeper: dog, kept: make(map[*broker.Lease]bool)}
+	there := &world{t: w.t, store: w.store, b: broker.New(testConfig(), w.store, kept, zap.NewNop(), reg)}
+	w.t.Cleanup(func() {
+		if err := there.b.Close(context.Background()); err != nil {
+			w.t.Error(err)
+		}
+		dog.Close()
+	})
+	return there, kept
+}
+
+func TestTheWatchdogKeepsExactlyWhatIsHeld(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there, kept := w.registered()
+		var wg sync.WaitGroup
+		var granted [16]int
+		for i := range granted {
+			c := there.open() // no time passes
+			try := of("job", lock.Exclusive)
+			try.Wait = new(time.Duration)
+			wg.Go(func() {
+				for range 10_000 {
+					c.acquire(try)
+					<-c.Outbox().Wake()
+					g, ok := c.Outbox().Take()[0].(session.Granted)
+					if !ok {
+						continue
+					}
+					granted[i]++
+					if n := kept.size(); n != 1 {
+						t.Errorf("%d leases are kept while one lock is held", n)
+					}
+					c.giveBack(g.Hold)
+				}
+			})
+		}
+		wg.Wait()
+		total := 0
+		for _, n := range granted {
+			total += n
+		}
+		if n := kept.size(); n != 0 || total < 100 {
+			t.Errorf("%d leases are kept after %d grants and releases", n, total)
+		}
+		last := there.alive()
+		last.take("job")
+		time.Sleep(5 * time.Minute)
+		last.none()
+	})
+}
+
+// renewals is a Store that counts the calls of Renew.
+type renewals struct {
+	lock.Store
+	n atomic.Int64
+}
+
+func (r *renewals) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
+	r.n.Add(1)
+	r.Store.Renew(ctx, rs, done)
+}
+
+func TestShortHoldsDoNotMultiplyRenewals(t *testing.T) {
+	after := func(short int) (calls int64) {
+		inWorld(t, func(w *world) {
+			counted := &renewals{Store: w.store}
+			c := start(w.t, testConfig(), &faults{Store: counted}).alive()
+			for range short {
+				c.release(c.take("job").Hold)
+				time.Sleep(50 * time.Millisecond)
+			}
+			c.take("job")
+			time.Sleep(20 * time.Second)
+			counted.n.Store(0)
+			time.Sleep(5 * time.Minute)
+			c.none()
+			calls = counted.n.Load()
+		})
+		return calls
+	}
+	if none, many := after(0), after(400); many > none*5/4 {
+		t.Errorf("%d renewals in 5 min after 400 short holds, %d without them", many, none)
+	}
+}

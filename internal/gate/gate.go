@@ -1,0 +1,129 @@
+// Package gate lets requests of clients in as fast as the store takes them, and lets renewals go first.
+//
+// A request that waits here costs nothing: its client's messages are left unread, so the client gets slower. One that waits
+// for the store is refused when that takes too long, and until then it is in the way of what came later.
+//
+// Who has little waiting for the store does not wait here for those who have much: while there is no room before the store, each may
+// have an even share of it.
+package gate
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// most is how many requests wait for the store before others wait here. Batches are full with far fewer, and so
+	// many are done in a tenth of a second by a store that is not in trouble.
+	most = 512
+	// lateBound is how late renewals may be before nobody is let in. It is much more than they are late in an ordinary hurry,
+	// and little beside a TTL.
+	lateBound = 250 * time.Millisecond
+	// lookEvery is how often it is looked whether somebody may enter, while somebody waits.
+	lookEvery = 2 * time.Millisecond
+	// looks is how many of those who wait it is looked at for that, so that it costs little however many they are.
+	looks = 512
+)
+
+// Store says how much waits for the store.
+type Store interface {
+	// Waiting is how many requests wait.
+	Waiting() int
+	// Share is how many of them a session has, and how many have any, or had lately.
+	Share(session string) (its, all int)
+}
+
+// Gate is where requests wait. A nil Gate is always open.
+type Gate struct {
+	store  Store
+	late   func() time.Duration
+	inLine atomic.Int32
+
+	mu   sync.Mutex // guards the field below
+	line []*visitor
+}
+
+// visitor is who waits, with some requests.
+type visitor struct {
+	session  string
+	requests int
+	until    time.Time     // it waits for the store alone from then on, and not for renewals
+	entered  chan struct{} // closed when it may enter
+	left     bool          // it waits no more
+}
+
+// New is a gate for a store whose renewals are so late.
+func New(store Store, late func() time.Duration) *Gate {
+	return &Gate{store: store, late: late}
+}
+
+// Shut says whether a session has to wait here that has more than an even share of what waits for the store.
+func (g *Gate) Shut() bool {
+	return g != nil && (g.inLine.Load() > 0 || g.late() > lateBound || g.store.Waiting() >= most)
+}
+
+// Stops says whether so many requests of a session have to wait here.
+func (g *Gate) Stops(session string, requests int) bool {
+	return g.Shut() && (g.late() > lateBound || !g.even(session, requests))
+}
+
+// even says whether a session has no more than an even share of the room before the store, with so many requests more.
+func (g *Gate) even(session string, requests int) bool {
+	its, all := g.store.Share(session)
+	return its+requests <= max(most/max(all, 1), 1)
+}
+
+// Enter waits until so many requests may enter, the oldest first, or over is closed. When its patience is over it waits only for
+// room before the store, and not for renewals; a third of that time later it enters in any case. Without patience it does so at once.
+func (g *Gate) Enter(session string, requests int, patience time.Duration, over <-chan struct{}) {
+	if patience <= 0 || !g.Stops(session, requests) {
+		return
+	}
+	v := &visitor{session: session, requests: requests, until: time.Now().Add(patience), entered: make(chan struct{})}
+	g.mu.Lock()
+	g.line = append(g.line, v)
+	if g.inLine.Add(1) == 1 {
+		time.AfterFunc(lookEvery, g.look)
+	}
+	g.mu.Unlock()
+	timer := time.NewTimer(patience * 4 / 3)
+	defer timer.Stop()
+	select {
+	case <-v.entered:
+		return
+	case <-timer.C:
+	case <-over:
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v.left = true
+}
+
+// look lets in who may enter, and looks again while others wait.
+func (g *Gate) look() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	room, late, now := most-g.store.Waiting(), g.late() > lateBound, time.Now()
+	some := min(len(g.line), looks)
+	wait := g.line[:0]
+	for _, v := range g.line[:some] {
+		switch {
+		case v.left:
+		case late && now.Before(v.until), room <= 0 && !g.even(v.session, v.requests):
+			wait = append(wait, v)
+		default:
+			room -= v.requests
+			close(v.entered)
+		}
+	}
+	wait = append(wait, g.line[some:]...)
+	gone := len(g.line) - len(wait)
+	clear(g.line[len(wait):])
+	g.line = wait
+	if g.inLine.Add(int32(-gone)) > 0 { //nolint:gosec // bounded by the streams
+		time.AfterFunc(lookEvery, g.look)
+	} else {
+		g.line = nil
+	}
+}

@@ -1,0 +1,159 @@
+// Package guard has all replicas of lockd keep the same locks in the same way.
+//
+// Two replicas that share locks and differ in where they keep them, such as in another set of masters, would both grant
+// one lock. So each declares in the store how it is configured. What another one has declared, and keeps declaring, counts.
+//
+// # What it promises
+//
+// A replica that differs does not begin to serve, if the store can be reached. A replica that serves goes on: it holds leases, and ending
+// them would not help. It tells its log and its metric.
+//
+// # What it does not promise
+//
+// Replicas that have no server in common do not learn of each other. What was declared is forgotten Lasts after the last replica
+// that declares it; leases of its clients may last longer.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+const (
+	// Lasts is for how long a declaration is kept that nobody repeats.
+	Lasts = time.Minute
+	// every is how often it is repeated. It may fail a few times.
+	every = 10 * time.Second
+	// soon is how often until the store has agreed: lockd serves meanwhile.
+	soon = time.Second
+	// within bounds a declaration.
+	within = 5 * time.Second
+)
+
+// ErrDiffers: other replicas keep the same locks in another way.
+var ErrDiffers = errors.New("other replicas of lockd keep the locks of this store in another way")
+
+// Guard declares how this replica keeps locks.
+type Guard struct {
+	store   lock.Declarer
+	text    string
+	log     *zap.Logger
+	differs prometheus.Gauge
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below
+	settled bool       // the store agreed once
+	last    error      // of the last declaration
+}
+
+// Begin declares a text until Close. It returns ErrDiffers if there is another one. If the store cannot be reached, that is found out
+// later, and told to failed, which must not block. reg may be nil.
+func Begin(store lock.Declarer, text string, log *zap.Logger, reg prometheus.Registerer, failed func(error)) (*Guard, error) {
+	g := &Guard{
+		store: store, text: text, log: log.Named("guard"),
+		differs: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "lockd", Name: "config_differs",
+			Help: "1 if other replicas keep the locks of this store in another way.",
+		}),
+	}
+	if reg != nil {
+		if err := reg.Register(g.differs); err != nil {
+			return nil, fmt.Errorf("register the metric of the guard: %w", err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g.cancel = cancel
+	if err := g.declare(ctx); errors.Is(err, ErrDiffers) {
+		cancel()
+		return nil, err
+	}
+	g.wg.Go(func() { g.keep(ctx, failed) })
+	return g, nil
+}
+
+// Close ends it. What was declared is kept for a while: the leases are.
+func (g *Guard) Close() {
+	g.cancel()
+	g.wg.Wait()
+}
+
+// keep repeats the declaration.
+func (g *Guard) keep(ctx context.Context, failed func(error)) {
+	for {
+		pause := every
+		if !g.agreed() {
+			pause = soon
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		if err := g.declare(ctx); errors.Is(err, ErrDiffers) && !g.agreed() {
+			failed(err)
+			return
+		}
+	}
+}
+
+func (g *Guard) agreed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.settled
+}
+
+// declare declares once, and takes note of what comes of it.
+func (g *Guard) declare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("the store did not answer in time"))
+	defer cancel()
+	kept, err := g.store.Declare(ctx, g.text, Lasts)
+	if err == nil && kept != g.text {
+		err = fmt.Errorf("%w: they say %q, this one is configured as %q; give all replicas the same configuration. To change it, stop all of them, "+
+			"and wait %v and until their leases have ended", ErrDiffers, kept, g.text, Lasts)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was := g.last
+	g.last = err
+	switch {
+	case err == nil:
+		g.settled = true
+		g.differs.Set(0)
+		if errors.Is(was, ErrDiffers) {
+			g.log.Info("the replicas agree again how locks are kept")
+		}
+	case errors.Is(err, ErrDiffers):
+		g.differs.Set(1)
+		if !errors.Is(was, ErrDiffers) {
+			g.log.Error("replicas keep locks in different ways", zap.Error(err), zap.String(observe.KeyRemedy, "give all replicas the same configuration"))
+		}
+	default:
+		g.log.Debug("how locks are kept could not be declared", zap.Error(err))
+	}
+	return err
+}
+
+// Examine tells how the last declaration went.
+func (g *Guard) Examine() lock.Finding {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	f := lock.Finding{Severity: lock.SeverityOK, Check: "CONFIG_AGREES", Detail: "all replicas say " + g.text}
+	switch {
+	case errors.Is(g.last, ErrDiffers):
+		f.Severity, f.Detail = lock.SeverityError, g.last.Error()
+		f.Remedy = "give all replicas the same configuration"
+	case g.last != nil:
+		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+g.last.Error()
+	}
+	return f
+}

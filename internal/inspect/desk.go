@@ -1,0 +1,269 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/peers"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// Store is what is read from a lock.Store.
+type Store interface {
+	lock.Views
+	lock.Lines
+	lock.Peers
+}
+
+// Local tells what this replica knows.
+type Local interface {
+	// Describe adds to what the store knows of a name.
+	Describe(st lock.State) session.LockInfo
+	// Know tells who holds a name and who waits for it, at most so many.
+	Know(q Question) Knowledge
+	// Waiting are those who wait here, from a position on.
+	Waiting(name string, from, size int) []Waiter
+	// Placed describes those of these fair waiters that wait here, and says whether any fair one does.
+	Placed(name string, owners []lock.Owner) (known map[lock.Owner]Waiter, fair bool)
+}
+
+// Config is what a Desk works with.
+type Config struct {
+	Replica string // this one's name for people
+	ID      string // and for the others
+	Store   Store
+	Local   Local
+	// CheckName says whether a name can be that of a lock.
+	CheckName func(name string) error
+	// Denied counts a refusal because of a limit, and is its error.
+	Denied func(subject string, limit int) error
+	Log    *zap.Logger
+}
+
+// Desk tells people what is known.
+type Desk struct {
+	Config
+	Notes    Notes
+	peers    *peers.Peers[Question, Knowledge]
+	listings chan struct{} // has a value for each list that is being read from the store
+}
+
+// New is a Desk that answers the questions of other replicas. Leave ends that.
+func New(cfg Config) *Desk {
+	d := &Desk{Config: cfg, listings: make(chan struct{}, maxListings)}
+	d.peers = peers.Join(cfg.Store, cfg.ID, d.know, func(err error) {
+		cfg.Log.Debug("a question of another replica was not answered", zap.Error(err))
+	})
+	return d
+}
+
+// Leave answers no more questions.
+func (d *Desk) Leave() { d.peers.Leave() }
+
+// know is what this replica knows of a name.
+func (d *Desk) know(q Question) Knowledge {
+	k := d.Local.Know(q)
+	for i := range k.Waiters {
+		k.Waiters[i].Replica = d.Replica
+	}
+	k.Holders = append(k.Holders, d.Notes.of(q.Name, q.Holders-len(k.Holders))...)
+	return k
+}
+
+// Lock tells what is known of a name.
+func (d *Desk) Lock(ctx context.Context, name string) (session.LockInfo, error) {
+	if err := d.CheckName(name); err != nil {
+		return session.LockInfo{}, err
+	}
+	st, err := d.Store.Look(ctx, name)
+	if err != nil {
+		return session.LockInfo{}, err
+	}
+	return d.Local.Describe(st), nil
+}
+
+const (
+	// maxListings is how many lists are read from the store at a time. Each may look at 1,000 names at once, which keeps
+	// Redis busy for some 25 ms, and nobody else is served meanwhile.
+	maxListings = 2
+	// listingTime is how long others wait for their turn.
+	listingTime = time.Second
+)
+
+// mayList waits until it may read from the store. Call done afterwards.
+func (d *Desk) mayList(ctx context.Context) (done func(), err error) {
+	late := time.NewTimer(listingTime)
+	defer late.Stop()
+	select {
+	case d.listings <- struct{}{}:
+		return func() { <-d.listings }, nil
+	case <-late.C:
+		return nil, d.Denied("listings", maxListings)
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Locks reads some of the names that are held, anywhere, from the store.
+func (d *Desk) Locks(ctx context.Context, prefix, cursor string, size int) ([]session.LockInfo, string, error) {
+	done, err := d.mayList(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	defer done()
+	states, next, err := d.Store.List(ctx, prefix, cursor, size)
+	if err != nil {
+		return nil, "", err
+	}
+	infos := make([]session.LockInfo, 0, len(states))
+	for _, st := range states {
+		infos = append(infos, d.Local.Describe(st))
+	}
+	return infos, next, nil
+}
+
+// Waiters lists up to size requests that wait for a name, the next one first, from a position on: for a fair lock all
+// there are anywhere, for others those of this replica.
+func (d *Desk) Waiters(ctx context.Context, name string, from, size int) ([]Waiter, error) {
+	if err := d.CheckName(name); err != nil {
+		return nil, err
+	}
+	owners, err := d.Store.Queue(ctx, name, from, size)
+	placed, fair := d.Local.Placed(name, owners)
+	if len(owners) == 0 && (err == nil || !fair) {
+		infos := d.Local.Waiting(name, from, size)
+		for i := range infos {
+			infos[i].Replica = d.Replica
+		}
+		return infos, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	infos := make([]Waiter, 0, len(owners))
+	for i, o := range owners {
+		info, here := placed[o]
+		if here {
+			info.Replica = d.Replica
+		} else {
+			info = Waiter{Name: name, Kind: lock.Fair, Owner: o}
+		}
+		info.Position = from + i
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+// Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas and
+// waits up to a second for one that does not answer.
+func (d *Desk) Inspect(ctx context.Context, name string, holders, waiters int) (Inspection, error) {
+	info, err := d.Lock(ctx, name)
+	if err != nil {
+		return Inspection{}, err
+	}
+	held, err := d.Store.Holders(ctx, name, holders)
+	if err != nil {
+		return Inspection{}, err
+	}
+	queued, err := d.Store.Queue(ctx, name, 0, waiters)
+	if err != nil {
+		return Inspection{}, err
+	}
+	known, asked, err := d.peers.Ask(ctx, Question{Name: name, Holders: holders, Waiters: waiters})
+	if errors.Is(err, peers.ErrBusy) {
+		err = d.Denied("inspections", peers.MaxQuestions)
+	}
+	if err != nil {
+		return Inspection{}, err
+	}
+	if info.Kind == lock.Semaphore {
+		d.dropReturned(ctx, name, known)
+	}
+	in := Inspection{Lock: info, Answered: len(known), Asked: asked}
+	in.Holders = whoHolds(info.State, held, known)
+	in.Holders = in.Holders[:min(len(in.Holders), holders)]
+	in.Waiters = whoWaits(name, queued, known)
+	in.Waiters = in.Waiters[:min(len(in.Waiters), waiters)]
+	return in, nil
+}
+
+// dropReturned drops unary leases of permits that the store no longer has: another replica than the one that remembers a lease may
+// have released it. If the store does not tell, all are kept.
+func (d *Desk) dropReturned(ctx context.Context, name string, known []Knowledge) {
+	sight, err := d.Store.See(ctx, name)
+	if err != nil || sight.Many {
+		return
+	}
+	out := make(map[string]bool)
+	for _, h := range sight.Holds {
+		out[h.ID] = true
+	}
+	for i := range known {
+		known[i].Holders = slices.DeleteFunc(known[i].Holders, func(h Holder) bool {
+			return h.Kind == lock.Semaphore && h.Origin == OriginUnary && !out[lock.PermitsOf(h.Owner)]
+		})
+	}
+}
+
+// whoHolds puts together what the store and the replicas know. The store decides who holds the name and how long; but
+// permits have no owners there, so those that no replica knows are told as one.
+func whoHolds(st lock.State, held []lock.Holder, known []Knowledge) (infos []Holder) {
+	described := make(map[lock.Owner]Holder)
+	var permits uint32
+	for _, k := range known {
+		for _, h := range k.Holders {
+			described[h.Owner] = h
+			if st.Kind == lock.Semaphore && h.Kind == lock.Semaphore {
+				permits += h.Permits
+				infos = append(infos, h)
+			}
+		}
+	}
+	if st.Kind == lock.Semaphore {
+		if permits < st.Holders {
+			infos = append(infos, Holder{Kind: lock.Semaphore, Permits: st.Holders - permits, TTL: st.TTL})
+		}
+		return infos
+	}
+	for _, h := range held {
+		info, there := described[h.Owner]
+		if !there {
+			info = Holder{Owner: h.Owner, Origin: originOf(h.Owner), Kind: h.Kind, Session: sessionOf(h.Owner)}
+		}
+		info.TTL, info.Count = h.TTL, h.Count
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// whoWaits puts together who waits. The store knows the fair ones and their order; the others stand behind them, by replica.
+func whoWaits(name string, queued []lock.Owner, known []Knowledge) (infos []Waiter) {
+	described := make(map[lock.Owner]Waiter)
+	for _, k := range known {
+		for _, w := range k.Waiters {
+			described[w.Owner] = w
+		}
+	}
+	for i, o := range queued {
+		info, there := described[o]
+		if !there {
+			info = Waiter{Name: name, Kind: lock.Fair, Owner: o, Session: sessionOf(o)}
+		}
+		info.Position = i
+		infos = append(infos, info)
+		delete(described, o)
+	}
+	for _, k := range known {
+		for _, w := range k.Waiters {
+			if _, left := described[w.Owner]; left {
+				infos = append(infos, w)
+			}
+		}
+	}
+	return infos
+}

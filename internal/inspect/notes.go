@@ -1,0 +1,117 @@
+package inspect
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+const (
+	// maxNotes and maxNoteBytes bound what is remembered of unary callers.
+	maxNotes     = 10_000
+	maxNoteBytes = 4 << 20
+	// noteGrace is how much longer a lease is remembered: another replica may have extended it.
+	noteGrace = 10 * time.Minute
+)
+
+// Notes remember what unary callers said of themselves, for people who ask who holds a lock. Nothing else depends on them:
+// when there are too many the oldest go. Another replica may extend or release a lease without a word, so the store is asked
+// whether it is held.
+type Notes struct {
+	mu     sync.Mutex // guards the fields below
+	byName map[string]map[lock.Owner]*list.Element
+	order  list.List // of *note, the oldest first
+	bytes  int
+}
+
+// Note is one unary lease.
+type Note struct {
+	Name  string
+	Until time.Time
+	Info  Holder
+}
+
+func (n *Note) size() int {
+	return 200 + len(n.Name) + len(n.Info.Owner) + len(n.Info.Client.Name) + len(n.Info.Annotation)
+}
+
+// Add remembers a lease, instead of what was known of it.
+func (ns *Notes) Add(n *Note) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	n.Info.since = time.Now()
+	if e := ns.byName[n.Name][n.Info.Owner]; e != nil && e.Value.(*Note).Info.Fence == n.Info.Fence {
+		n.Info.since = e.Value.(*Note).Info.since // its caller asked again
+	}
+	ns.removeLocked(n.Name, n.Info.Owner)
+	if ns.byName == nil {
+		ns.byName = make(map[string]map[lock.Owner]*list.Element)
+	}
+	if ns.byName[n.Name] == nil {
+		ns.byName[n.Name] = make(map[lock.Owner]*list.Element)
+	}
+	ns.byName[n.Name][n.Info.Owner] = ns.order.PushBack(n)
+	ns.bytes += n.size()
+	now := time.Now()
+	for e := ns.order.Front(); e != nil; e = ns.order.Front() {
+		oldest := e.Value.(*Note)
+		if ns.order.Len() <= maxNotes && ns.bytes <= maxNoteBytes && oldest.Until.Add(noteGrace).After(now) {
+			return
+		}
+		ns.removeLocked(oldest.Name, oldest.Info.Owner)
+	}
+}
+
+// Extended takes note that a lease ends later.
+func (ns *Notes) Extended(name string, o lock.Owner, until time.Time) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if e := ns.byName[name][o]; e != nil {
+		e.Value.(*Note).Until = until
+	}
+}
+
+// Kept takes note of how many permits a lease still has.
+func (ns *Notes) Kept(name string, o lock.Owner, permits uint32) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if e := ns.byName[name][o]; e != nil {
+		e.Value.(*Note).Info.Permits = permits
+	}
+}
+
+// Remove forgets a lease.
+func (ns *Notes) Remove(name string, o lock.Owner) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	ns.removeLocked(name, o)
+}
+
+func (ns *Notes) removeLocked(name string, o lock.Owner) {
+	e := ns.byName[name][o]
+	if e == nil {
+		return
+	}
+	ns.bytes -= ns.order.Remove(e).(*Note).size()
+	if delete(ns.byName[name], o); len(ns.byName[name]) == 0 {
+		delete(ns.byName, name)
+	}
+}
+
+// of returns at most so many leases of a name. Those of permits must not have ended: the store cannot tell whose they are.
+func (ns *Notes) of(name string, most int) (infos []Holder) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	now := time.Now()
+	for _, e := range ns.byName[name] {
+		n := e.Value.(*Note)
+		if len(infos) < most && (n.Until.After(now) || n.Info.Kind != lock.Semaphore) {
+			info := n.Info
+			info.Age, info.TTL = now.Sub(n.Info.since), max(n.Until.Sub(now), 0)
+			infos = append(infos, info)
+		}
+	}
+	return infos
+}

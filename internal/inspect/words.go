@@ -1,0 +1,114 @@
+package inspect
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// Session describes a session.
+type Session struct {
+	ID     string
+	Client session.Client
+	session.Info
+}
+
+// Origin says by which program a lock was taken.
+type Origin uint8
+
+// The origins.
+const (
+	// OriginSession: a session of lockd.
+	OriginSession Origin = iota + 1
+	// OriginUnary: a unary call of lockd.
+	OriginUnary
+	// OriginOther: another program on the same store, as Redisson.
+	OriginOther
+)
+
+// Holder describes a hold of a name, whoever's it is. What nobody knows is zero.
+type Holder struct {
+	Owner      lock.Owner     `json:"owner"`
+	Origin     Origin         `json:"origin"`
+	Kind       lock.Kind      `json:"kind"`
+	Session    string         `json:"session,omitempty"`
+	Client     session.Client `json:"client"`
+	Replica    string         `json:"replica,omitempty"`
+	Age        time.Duration  `json:"age"`
+	TTL        time.Duration  `json:"ttl"` // or NoTTL
+	Auto       bool           `json:"auto,omitempty"`
+	Fence      lock.Fence     `json:"fence,omitempty"`
+	Count      uint32         `json:"count"`
+	Permits    uint32         `json:"permits,omitempty"`
+	Annotation string         `json:"annotation,omitempty"`
+
+	since time.Time
+}
+
+// Inspection is what is known of a name, by the store and by all replicas.
+type Inspection struct {
+	Lock    session.LockInfo
+	Holders []Holder
+	Waiters []Waiter
+	// Answered is how many of the replicas that were Asked answered, this one included. What the others know is missing.
+	Answered, Asked int
+}
+
+// Waiter describes a request that waits. What nobody knows is zero: of one that waits elsewhere Waiters knows the owner
+// and the position only, Inspect also what its replica says.
+type Waiter struct {
+	Name       string        `json:"name"`
+	Kind       lock.Kind     `json:"kind"`
+	Owner      lock.Owner    `json:"owner"`
+	Session    string        `json:"session,omitempty"` // empty for a unary call
+	Client     string        `json:"client,omitempty"`
+	Peer       string        `json:"peer,omitempty"`
+	Replica    string        `json:"replica,omitempty"`
+	Annotation string        `json:"annotation,omitempty"`
+	Position   int           `json:"position"`
+	Age        time.Duration `json:"age"`
+	TimeLeft   time.Duration `json:"time_left,omitempty"` // 0: it waits for ever
+}
+
+// Question asks a replica who holds a name and who waits for it.
+type Question struct {
+	Name    string `json:"name"`
+	Holders int    `json:"holders"` // at most so many
+	Waiters int    `json:"waiters"`
+}
+
+// Knowledge is what one replica knows of a name.
+type Knowledge struct {
+	Holders []Holder `json:"holders"`
+	Waiters []Waiter `json:"waiters"`
+}
+
+// ownerOfSession is what owners of sessions look like, see lock.Owner. Redisson's have no '#'.
+var ownerOfSession = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:.*#[0-9]+$`)
+
+// UnarySuffix ends the owners of unary leases.
+const UnarySuffix = lock.UnarySuffix
+
+// originOf tells by an owner alone which program's it is.
+func originOf(o lock.Owner) Origin {
+	switch {
+	case ownerOfSession.MatchString(string(o)):
+		return OriginSession
+	case strings.HasSuffix(string(o), UnarySuffix):
+		return OriginUnary
+	default:
+		return OriginOther
+	}
+}
+
+// sessionOf is the session of an owner, empty if it is none of a session.
+func sessionOf(o lock.Owner) string {
+	if originOf(o) != OriginSession {
+		return ""
+	}
+	id, _, _ := strings.Cut(string(o), ":")
+	return id
+}

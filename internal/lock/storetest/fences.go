@@ -1,0 +1,105 @@
+package storetest
+
+import (
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// proposed is a fence that is far ahead of every clock.
+const proposed = lock.Fence(8_000_000_000_000_000)
+
+// fenceContract is what a Store does with fences that are given to it: they keep their order whatever they are.
+var fenceContract = []contract{
+	{"AClaimIsGivenAtLeastTheFenceItBrings", func(s *suite) {
+		s.eachKind(func(c lock.Claim) {
+			c.Fence = proposed
+			if g := s.acquire(c); g.Fence != proposed {
+				s.Errorf("%v: got %d, want %d", c.Kind, g.Fence, proposed)
+			}
+			if g := s.acquire(c); g.Fence != proposed {
+				s.Errorf("%v: repeated: got %d, want %d", c.Kind, g.Fence, proposed)
+			}
+		})
+	}},
+	{"ASmallOneIsNotGivenTwice", func(s *suite) {
+		s.eachKind(func(c lock.Claim) {
+			first := s.acquire(c).Fence
+			s.release(lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: first})
+			c.Fence = 1
+			if g := s.acquire(c); g.Fence != first+1 {
+				s.Errorf("%v: got %d after %d, want the next one", c.Kind, g.Fence, first)
+			}
+		})
+	}},
+	{"AllOfSeveralClaimsAreGivenThem", func(s *suite) {
+		var cs []lock.Claim
+		s.eachKind(func(c lock.Claim) {
+			c.Fence = proposed + lock.Fence(len(cs))
+			cs = append(cs, c)
+		})
+		gs, err := s.Store.AcquireAll(s.Context(), cs)
+		s.must(err)
+		for i, g := range gs {
+			if g.Fence != cs[i].Fence {
+				s.Errorf("%v: got %d, want %d", cs[i].Kind, g.Fence, cs[i].Fence)
+			}
+		}
+	}},
+	{"RaisedTheHoldAndItsNameHaveTheFence", func(s *suite) {
+		s.eachKind(func(c lock.Claim) {
+			first := s.acquire(c).Fence
+			// More for each kind: a Store may give every name greater fences than any it has seen.
+			proposed := proposed + 1_000_000*lock.Fence(c.Kind)
+			raised := c
+			raised.Fence = proposed
+			s.must(s.Store.Raise(s.Context(), raised))
+			s.must(s.Store.Raise(s.Context(), raised))
+			raised.Fence = first
+			s.must(s.Store.Raise(s.Context(), raised)) // late: it lowers nothing
+			again := c
+			again.Count, again.Fence = 2, proposed
+			if g := s.acquire(again); g.Fence != proposed {
+				s.Errorf("%v: nested: got %d, want %d", c.Kind, g.Fence, proposed)
+			}
+			if st := s.look(c.Name); st.Fence != proposed {
+				s.Errorf("%v: the last fence is %d, want %d", c.Kind, st.Fence, proposed)
+			}
+			s.release(lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: proposed})
+			if g := s.acquire(c); g.Fence != proposed+1 {
+				s.Errorf("%v: then got %d, want %d", c.Kind, g.Fence, proposed+1)
+			}
+		})
+	}},
+	{"OnlyTheHolderRaisesAFence", func(s *suite) {
+		s.eachKind(func(c lock.Claim) {
+			other := c
+			other.Owner, other.Fence = "other", proposed
+			s.wantErr(s.Store.Raise(s.Context(), other), lock.ErrNotHeld)
+			f := s.acquire(c).Fence
+			s.wantErr(s.Store.Raise(s.Context(), other), lock.ErrNotHeld)
+			if st := s.look(c.Name); st.Fence != f {
+				s.Errorf("%v: the last fence is %d, want %d", c.Kind, st.Fence, f)
+			}
+		})
+	}},
+	{"NothingElseIsRaised", func(s *suite) {
+		c := claim("n", "o")
+		s.must(s.Hooks.Occupy("n"))
+		c.Fence = proposed
+		s.wantErr(s.Store.Raise(s.Context(), c), lock.ErrKindMismatch)
+		if s.has(lock.Semaphore) {
+			c.Kind, c.Name = lock.Semaphore, "permits"
+			s.wantErr(s.Store.Raise(s.Context(), c), lock.ErrUnsupported)
+		}
+		c.Kind = lock.Exclusive
+		s.wantErr(s.Store.Raise(s.ended(), c), lock.ErrUnavailable)
+	}},
+}
+
+// eachKind calls f with a claim of each kind whose holds have fences, for a name of its own.
+func (s *suite) eachKind(f func(lock.Claim)) {
+	for _, kind := range s.these(lock.Exclusive, lock.Fair, lock.Read, lock.Write) {
+		c := claim("of "+kind.String(), "o")
+		c.Kind = kind
+		f(c)
+	}
+}

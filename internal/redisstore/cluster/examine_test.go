@@ -1,0 +1,155 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/lockd-io/lockd/internal/redisstore"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/examine"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// of are the findings of a check, by node.
+func of(all []lock.Finding, check string) map[string]lock.Finding {
+	found := make(map[string]lock.Finding)
+	for _, f := range all {
+		if f.Check == check {
+			found[f.Node] = f
+		}
+	}
+	return found
+}
+
+func TestAllMastersAreExamined(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, "--appendonly", "yes", "--min-replicas-to-write", "1")
+	s := open(t, c)
+	masters := redistest.Addrs(c.Nodes[:3])
+	all := s.Examine(t.Context())
+	for _, check := range []string{
+		examine.Role, examine.Topology, examine.ClusterState, examine.ClusterSlots, examine.SlotMigration, examine.Rights, examine.Replication,
+	} {
+		found := of(all, check)
+		for _, addr := range masters {
+			untold := check == examine.Rights && strings.Contains(found[addr].Detail, "do not tell") // by Redis 6.2
+			if f := found[addr]; f.Severity != lock.SeverityOK && !untold {
+				t.Errorf("%s of %s: got %+v", check, addr, f)
+			}
+		}
+		if len(found) != len(masters) {
+			t.Errorf("%s: got %v", check, found)
+		}
+	}
+
+	m := c.Migrate(layout.Slot("job"), c.Nodes[1]) // of the first
+	open := of(s.Examine(t.Context()), examine.SlotMigration)
+	for i, want := range []lock.Severity{lock.SeverityWarning, lock.SeverityWarning, lock.SeverityOK} {
+		if f := open[masters[i]]; f.Severity != want || (want == lock.SeverityWarning) != strings.Contains(f.Detail, fmt.Sprint(layout.Slot("job"))) {
+			t.Errorf("got %+v while a slot moves, want severity %d", f, want)
+		}
+	}
+	m.Finish()
+
+	c.Nodes[2].Pause()
+	begun := time.Now()
+	silent := of(s.Examine(t.Context()), examine.Reachable)
+	took := time.Since(begun)
+	c.Nodes[2].Resume()
+	if silent[masters[2]].Severity != lock.SeverityError || silent[masters[0]].Severity != lock.SeverityOK || took > 12*time.Second {
+		t.Errorf("got %v after %v", silent, took)
+	}
+}
+
+// There is one declaration for the cluster, which moves with its slot.
+func TestWhatIsDeclaredIsKeptByTheWholeCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	a, b := open(t, c), open(t, c)
+	declare := func(s *Store, text, want string) {
+		t.Helper()
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			kept, err := s.Declare(t.Context(), text, time.Minute)
+			if err == nil && kept == want {
+				return
+			}
+			if err == nil || time.Now().After(end) {
+				t.Fatalf("declared %q, got %q, %v, want %q", text, kept, err, want)
+			}
+		}
+	}
+	declare(a, "one way", "one way")
+	declare(b, "another", "one way")
+	slot := layout.Slot(layout.Declaration(""))
+	to := c.Nodes[0]
+	if c.MasterOf(slot) == to {
+		to = c.Nodes[1]
+	}
+	m := c.Migrate(slot, to)
+	m.Move(10)
+	m.Finish()
+	declare(b, "another", "one way")
+	declare(a, "one way", "one way")
+}
+
+// The user of docs/redis-keys.md may do all that lockd does in a cluster.
+func TestTheDocumentedUserMayUseACluster(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../../docs/redis-keys.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, command, _ := strings.Cut(string(page), "redis-cli ACL SETUSER ")
+	command, _, _ = strings.Cut(command, "```")
+	user := []any{"ACL", "SETUSER"}
+	for word := range strings.FieldsSeq(strings.NewReplacer("'", "", "\\\n", " ").Replace(command)) {
+		user = append(user, word)
+	}
+	c := redistest.StartCluster(t)
+	for _, n := range c.Nodes {
+		if err := n.Client().Do(t.Context(), user...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := Config{Addrs: c.Addrs()[:2], Node: redisstore.Config{OpTimeout: 5 * time.Second, Username: "lockd", Password: "PASSWORD"}}
+	s, err := Open(t.Context(), cfg, zaptest.NewLogger(t), metrics(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	g, err := s.Acquire(t.Context(), lock.Claim{Name: "job", Kind: lock.Exclusive, Owner: "o", Count: 1, TTL: time.Minute})
+	if err != nil {
+		t.Error(err)
+	}
+	move := c.Migrate(layout.Slot("job"), c.Nodes[1])
+	move.Move(10)
+	released := make(chan error, 1)
+	go func() { // by ASKING, until all of its keys are there
+		_, err := s.Release(t.Context(), lock.Return{Name: "job", Kind: lock.Exclusive, Owner: "o", Fence: g.Fence})
+		released <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	move.Finish()
+	if err := <-released; err != nil {
+		t.Error(err)
+	}
+	stop := s.Listen("job", lock.Exclusive, func(lock.Notice) {})
+	defer stop()
+	for _, f := range s.Examine(t.Context()) {
+		if f.Severity >= lock.SeverityError || strings.Contains(f.Detail, "could not be looked at: NOPERM") {
+			t.Errorf("got %+v", f)
+		}
+	}
+	for _, n := range c.Nodes {
+		if refused, err := n.Client().Do(t.Context(), "ACL", "LOG").Slice(); err != nil || len(refused) > 0 {
+			t.Errorf("%s: got %v, %v, want a user that may do all that lockd does", n.Addr, refused, err)
+		}
+	}
+}

@@ -1,0 +1,247 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+const ttl = time.Minute
+
+func claim(name string, o lock.Owner) lock.Claim {
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, Count: 1, TTL: ttl}
+}
+
+// holding takes a name and says how to renew the hold.
+func holding(t testing.TB, s lock.Store, name string) lock.Renewal {
+	t.Helper()
+	begun := time.Now()
+	g, err := s.Acquire(t.Context(), claim(name, "o"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: g.Fence, TTL: ttl, Seen: begun}
+}
+
+// renewed is what became of each renewal.
+func renewed(t testing.TB, s lock.Store, rs ...lock.Renewal) []error {
+	errs := make([]error, len(rs))
+	var told atomic.Int32
+	s.Renew(t.Context(), rs, func(i int, err error) { errs[i] = err; told.Add(1) })
+	if int(told.Load()) != len(rs) {
+		t.Errorf("%d of %d renewals were answered", told.Load(), len(rs))
+	}
+	return errs
+}
+
+// soon waits until something is so.
+func soon(t testing.TB, what string, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !so(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within 20 s", what)
+		}
+	}
+}
+
+func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
+	c := redistest.StartCluster(t)
+	s := open(t, c)
+	s.within = time.Second
+	there, here := holding(t, s, "{x}there"), holding(t, s, "{x}here")
+	var released, listening atomic.Int32
+	stop := s.Listen("{x}here", lock.Exclusive, func(n lock.Notice) {
+		switch n.What {
+		case lock.NoticeReleased:
+			released.Add(1)
+		case lock.NoticeListening:
+			listening.Add(1)
+		default:
+		}
+	})
+	defer stop()
+	soon(t, "the name is listened to", func() bool { return listening.Load() > 0 })
+
+	slot := layout.Slot("{x}")
+	from := c.MasterOf(slot)
+	to := c.Nodes[0]
+	for _, n := range c.Nodes {
+		if n != from && c.MasterOf(otherSlot(t, c, from)) == n {
+			to = n
+		}
+	}
+	m := c.Migrate(slot, to)
+	m.MoveKeys(layout.PlainKeys("{x}there")...)
+	// What is known to be on one side goes on. What would be new is refused by both, without harm.
+	if errs := renewed(t, s, there, here); errors.Join(errs...) != nil {
+		t.Errorf("while the slot moves: %v", errs)
+	}
+	begun := time.Now()
+	if _, err := s.Acquire(t.Context(), claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) || time.Since(begun) > 5*time.Second {
+		t.Errorf("a new name while the slot moves: %v after %v", err, time.Since(begun))
+	}
+	before := listening.Load()
+	m.Finish()
+	if errs := renewed(t, s, there, here); errors.Join(errs...) != nil {
+		t.Errorf("when the slot has moved: %v", errs)
+	}
+	holding(t, s, "{x}new")
+	soon(t, "the name is listened to at the new node", func() bool { return listening.Load() > before })
+	if _, err := s.Release(t.Context(), lock.Return{Name: here.Name, Kind: here.Kind, Owner: here.Owner, Fence: here.Fence}); err != nil {
+		t.Error(err)
+	}
+	soon(t, "the release is heard", func() bool { return released.Load() > 0 })
+}
+
+// A slot moved unnoticed. Who begins to listen to one of its names finds out, and does not wait for the next look at the slots.
+func TestAListenerFollowsASlotThatMovedUnnoticed(t *testing.T) {
+	c := redistest.StartCluster(t)
+	slot := layout.Slot("{x}")
+	from := c.MasterOf(slot)
+	to := c.MasterOf(otherSlot(t, c, from))
+	s := open(t, c)
+	c.Migrate(slot, to).Finish()
+	begun := time.Now()
+	listening := make(chan struct{}, 10)
+	stop := s.Listen("{x}here", lock.Exclusive, func(n lock.Notice) {
+		if n.What == lock.NoticeListening {
+			listening <- struct{}{}
+		}
+	})
+	defer stop()
+	<-listening
+	if took := time.Since(begun); took > lookEvery/2 {
+		t.Errorf("it is listened to after %v", took)
+	}
+}
+
+// otherSlot is one that another master serves.
+func otherSlot(t testing.TB, c *redistest.Cluster, not *redistest.Server) int {
+	for slot := range layout.Slots {
+		if c.MasterOf(slot) != not {
+			return slot
+		}
+	}
+	t.Fatal("one master has all slots")
+	return 0
+}
+
+func TestAReplicaTakesOver(t *testing.T) {
+	c := redistest.StartCluster(t)
+	s := open(t, c)
+	r := holding(t, s, "{x}a")
+	slot := layout.Slot("{x}")
+	master := c.MasterOf(slot)
+	replica := c.ReplicaOf(master)
+	var listening atomic.Int32
+	stop := s.Listen("{x}b", lock.Exclusive, func(n lock.Notice) {
+		if n.What == lock.NoticeListening {
+			listening.Add(1)
+		}
+	})
+	defer stop()
+	soon(t, "the name is listened to", func() bool { return listening.Load() == 1 })
+	time.Sleep(200 * time.Millisecond) // the replica has the hold by then
+
+	master.Kill()
+	c.AwaitMaster(replica)
+	soon(t, "the hold is renewed on the new master", func() bool { return renewed(t, s, r)[0] == nil })
+	soon(t, "the name is listened to at the new master", func() bool { return listening.Load() > 1 })
+	soon(t, "all masters are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
+	if g, err := s.Acquire(t.Context(), claim("{x}c", "o")); err != nil || g.Fence <= r.Fence {
+		t.Errorf("got %+v and %v after fence %d", g, err, r.Fence)
+	}
+}
+
+// Many take several names that are on different nodes, in any order: nobody waits while it holds some, and each set is taken as one.
+func TestSeveralNamesOnSeveralNodes(t *testing.T) {
+	c := redistest.StartCluster(t)
+	s := open(t, c)
+	const workers, names, rounds = 6, 5, 40
+	var held [names]atomic.Int32
+	var wg sync.WaitGroup
+	var won atomic.Int32
+	for w := range workers {
+		wg.Go(func() {
+			for round := range rounds {
+				o := lock.Owner(fmt.Sprintf("o%d#%d", w, round))
+				var cs []lock.Claim
+				for i := range 3 {
+					cs = append(cs, claim(fmt.Sprint("name", (w+round+i*2)%names), o))
+				}
+				gs, err := s.AcquireAll(context.Background(), cs)
+				if err != nil {
+					if !errors.Is(err, lock.ErrHeld) {
+						t.Errorf("got %v", err)
+					}
+					continue
+				}
+				won.Add(1)
+				for i, cl := range cs {
+					if held[at(cl.Name)].Add(1) != 1 {
+						t.Errorf("%s has two holders", cl.Name)
+					}
+					defer func() { _ = gs[i] }()
+				}
+				time.Sleep(time.Millisecond)
+				for i, cl := range cs {
+					held[at(cl.Name)].Add(-1)
+					if _, err := s.Release(context.Background(), lock.Return{Name: cl.Name, Kind: cl.Kind, Owner: o, Fence: gs[i].Fence}); err != nil {
+						t.Errorf("release: %v", err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if won.Load() == 0 {
+		t.Error("nobody ever had all of its names")
+	}
+	for i := range names {
+		if st, err := s.Look(t.Context(), fmt.Sprint("name", i)); err != nil || st.Held {
+			t.Errorf("got %+v and %v, want it free", st, err)
+		}
+	}
+}
+
+func at(name string) int { return int(name[len(name)-1] - '0') }
+
+// A server outside a cluster is an error of the configuration; one that is away is not.
+func TestOpen(t *testing.T) {
+	open := func(addr string) error {
+		s, err := Open(t.Context(), Config{Addrs: []string{addr}, Node: redisstore.Config{OpTimeout: time.Second}}, zaptest.NewLogger(t), metrics(t))
+		if err == nil {
+			if _, err := s.Acquire(t.Context(), claim("n", "o")); !errors.Is(err, lock.ErrUnavailable) {
+				t.Errorf("got %v, want it to be unavailable", err)
+			}
+			stop := s.Listen("n", lock.Exclusive, func(lock.Notice) {})
+			stop()
+			err = s.Close()
+			if err != nil {
+				t.Error(err)
+			}
+			return nil
+		}
+		return err
+	}
+	srv := redistest.Start(t)
+	if err := open(srv.Addr); err == nil || !strings.Contains(err.Error(), "no node of a cluster") && !errors.Is(err, errNoCluster) {
+		t.Errorf("got %v", err)
+	}
+	srv.Kill()
+	if err := open(srv.Addr); err != nil {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// Without the right to ask for what is on its way, a call is sent from node to node and back. That costs neither of them much.
+func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
+	c := redistest.StartCluster(t)
+	for _, n := range c.Nodes {
+		if err := n.Client().Do(t.Context(), "acl", "setuser", "default", "-asking").Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, c)
+	s.within = time.Second
+	slot := layout.Slot("{x}")
+	from := c.MasterOf(slot)
+	c.Migrate(slot, c.MasterOf(otherSlot(t, c, from)))
+	calls := func() int { return refused(t, from.Client()) }
+	before := calls()
+	if _, err := s.Acquire(t.Context(), claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	if n := calls() - before; n > 300 {
+		t.Errorf("%d calls in a second", n)
+	}
+}
+
+// refused is how many commands a server did not carry out.
+func refused(t testing.TB, c *redis.Client) (total int) {
+	t.Helper()
+	stats, err := c.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(stats) {
+		_, rest, _ := strings.Cut(line, "rejected_calls=")
+		text, _, _ := strings.Cut(rest, ",")
+		n, _ := strconv.Atoi(text) // the headline has none
+		total += n
+	}
+	return total
+}

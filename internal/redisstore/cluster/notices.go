@@ -1,0 +1,109 @@
+package cluster
+
+import (
+	"context"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+)
+
+// ear is somebody who listens to what is told in a slot, at the node that has it.
+type ear struct {
+	slot   int
+	listen func(*redisstore.Store) (stop func())
+	at     *node // nil while nobody has the slot
+	stop   func()
+}
+
+// hear listens until stop is called, wherever the slot goes.
+func (s *Store) hear(slot int, listen func(*redisstore.Store) (stop func())) (stop func()) {
+	e := &ear{slot: slot, listen: listen, stop: func() {}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ears[e] = struct{}{}
+	s.moveLocked(e)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.ears, e)
+		e.stop()
+		e.stop = func() {}
+	}
+}
+
+// moveLocked has an ear listen to the node that has its slot now.
+func (s *Store) moveLocked(e *ear) {
+	n := s.slots[e.slot].Load()
+	if n == e.at || n == nil || s.closed {
+		return
+	}
+	e.stop()
+	e.at, e.stop = n, e.listen(n.Store)
+}
+
+func (s *Store) moveEarsLocked() {
+	for e := range s.ears {
+		s.moveLocked(e)
+	}
+}
+
+// attentive has the slots looked up when nothing is heard of a name: its slot may have moved.
+func (s *Store) attentive(notify func(lock.Notice)) func(lock.Notice) {
+	return func(n lock.Notice) {
+		if n.What == lock.NoticeDeaf {
+			s.lookSoon()
+		}
+		notify(n)
+	}
+}
+
+// hearName listens to what is told of a name. Of one that cannot be used here nothing is ever told.
+func (s *Store) hearName(name string, listen func(*redisstore.Store) (stop func())) (stop func()) {
+	slot, err := s.slotOf(name)
+	if err != nil {
+		return func() {}
+	}
+	return s.hear(slot, listen)
+}
+
+// Listen implements lock.Store.
+func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
+	notify = s.attentive(notify)
+	return s.hearName(name, func(at *redisstore.Store) func() { return at.Listen(name, kind, notify) })
+}
+
+// ListenTurn implements lock.Store.
+func (s *Store) ListenTurn(name string, o lock.Owner, notify func(lock.Notice)) (stop func()) {
+	notify = s.attentive(notify)
+	return s.hearName(name, func(at *redisstore.Store) func() { return at.ListenTurn(name, o, notify) })
+}
+
+// Watch implements lock.Store.
+func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
+	notify = s.attentive(notify)
+	return s.hearName(name, func(at *redisstore.Store) func() { return at.Watch(name, notify) })
+}
+
+// ListenForced implements lock.Store. What is for all replicas is told by every node.
+func (s *Store) ListenForced(notify func(name string)) (stop func()) {
+	return s.hear(layout.Slot(layout.Control), func(at *redisstore.Store) func() { return at.ListenForced(notify) })
+}
+
+// Publish implements lock.Peers. All replicas publish and hear a topic at one node, which knows how many they are.
+func (s *Store) Publish(ctx context.Context, topic string, message []byte) (int, error) {
+	at, err := s.owner(s.slotOfTopic(topic))
+	if err != nil {
+		return 0, err
+	}
+	return at.Publish(ctx, topic, message)
+}
+
+// Subscribe implements lock.Peers.
+func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func()) {
+	return s.hear(s.slotOfTopic(topic), func(at *redisstore.Store) func() { return at.Subscribe(topic, notify) })
+}
+
+func (s *Store) slotOfTopic(topic string) int {
+	return layout.Slot(layout.Topic(0, s.cfg.Node.Prefix, topic))
+}

@@ -1,0 +1,215 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// errNoCluster: the server that answered is not a node of a cluster.
+var errNoCluster = errors.New("this redis is not a node of a cluster")
+
+// lookSoon has the slots looked up.
+func (s *Store) lookSoon() {
+	select {
+	case s.wake <- struct{}{}:
+	default: // it is about to happen
+	}
+}
+
+// keepLooking looks up the slots when somebody asks for it, and now and then.
+func (s *Store) keepLooking() {
+	every := time.NewTicker(lookEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-every.C:
+		case <-s.wake:
+		}
+		if err := s.look(s.ctx); err != nil && s.ctx.Err() == nil {
+			s.log.Warn("nobody tells which node has which slots", zap.Error(err))
+		}
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-time.After(lookPause):
+		}
+	}
+}
+
+// look asks the nodes, one after the other, which has which slots, until one tells.
+func (s *Store) look(ctx context.Context) error {
+	err := error(nil)
+	for _, addr := range s.whoMayTell() {
+		var told []redis.ClusterSlot
+		if told, err = s.ask(ctx, addr); err == nil {
+			return s.learn(addr, told)
+		}
+		if errors.Is(err, errNoCluster) {
+			break
+		}
+	}
+	return err
+}
+
+// whoMayTell are the nodes that are known, in any order, and then those of the configuration.
+func (s *Store) whoMayTell() []string {
+	s.mu.Lock()
+	known := slices.Collect(maps.Keys(s.nodes))
+	s.mu.Unlock()
+	rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+	for _, addr := range s.cfg.Addrs {
+		if !slices.Contains(known, addr) {
+			known = append(known, addr)
+		}
+	}
+	return known
+}
+
+// ask asks one node. The first time it also asks whether channels have slots.
+func (s *Store) ask(ctx context.Context, addr string) ([]redis.ClusterSlot, error) {
+	cfg := s.cfg.Node
+	cfg.Addr = addr
+	c, err := cfg.Client()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }() // it has said what it had to
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*s.within, errors.New("the node did not answer in time"))
+	defer cancel()
+	told, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // Redis 6.2 has no CLUSTER SHARDS
+	if redis.HasErrorPrefix(err, "This instance has cluster support disabled") {
+		return nil, fmt.Errorf("%s: %w", addr, errNoCluster)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", addr, lock.ErrUnavailable, err)
+	}
+	s.mu.Lock()
+	first := len(s.nodes) == 0
+	s.mu.Unlock()
+	if !first {
+		return told, nil
+	}
+	err = c.PubSubShardNumSub(ctx).Err()
+	if _, replied := errors.AsType[redis.Error](err); err != nil && !replied {
+		return nil, fmt.Errorf("%s: %w: %w", addr, lock.ErrUnavailable, err)
+	}
+	s.mu.Lock()
+	s.sharded = err == nil // before 7.0 there are no such channels
+	s.mu.Unlock()
+	return told, nil
+}
+
+// learn takes over what a node told. Who listened to a name whose slot moved listens to the new node from now on.
+func (s *Store) learn(by string, told []redis.ClusterSlot) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.ctx.Err() != nil {
+		return nil
+	}
+	used := make(map[string]bool)
+	for _, r := range told {
+		if len(r.Nodes) == 0 {
+			continue
+		}
+		n, err := s.nodeLocked(reachable(r.Nodes[0].Addr, by))
+		if err != nil {
+			return err
+		}
+		used[n.addr] = true
+		for slot := max(r.Start, 0); slot <= min(r.End, len(s.slots)-1); slot++ {
+			s.slots[slot].Store(n)
+		}
+	}
+	s.moveEarsLocked()
+	s.dropLocked(used)
+	return nil
+}
+
+// reachable is an address that a node told of, which does not know its own at first.
+func reachable(addr, by string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err == nil && (host == "" || host == "?") {
+		host, _, _ = net.SplitHostPort(by)
+		return net.JoinHostPort(host, port)
+	}
+	return addr
+}
+
+// nodeLocked is the node at an address, which is new if it is not known.
+func (s *Store) nodeLocked(addr string) (*node, error) {
+	if n := s.nodes[addr]; n != nil {
+		return n, nil
+	}
+	n, err := s.newNode(addr)
+	if err != nil {
+		return nil, err
+	}
+	s.nodes[addr] = n
+	s.log.Info("using a node", zap.String(observe.KeyNode, addr))
+	return n, nil
+}
+
+// dropLocked closes nodes that have no slots any more, after the time of an operation: some may be under way.
+func (s *Store) dropLocked(used map[string]bool) {
+	for slot := range s.slots {
+		if n := s.slots[slot].Load(); n != nil {
+			used[n.addr] = true
+		}
+	}
+	for addr, n := range s.nodes {
+		if used[addr] {
+			continue
+		}
+		delete(s.nodes, addr)
+		s.log.Info("a node has no slots any more", zap.String(observe.KeyNode, addr))
+		s.wg.Go(func() {
+			select {
+			case <-s.ctx.Done():
+			case <-time.After(2 * s.within):
+			}
+			_ = n.close() // nothing is known to use it
+		})
+	}
+}
+
+// moved takes note that a slot is elsewhere, and returns its node.
+func (s *Store) moved(slot int, addr string) (*node, error) {
+	s.lookSoon()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	before := s.slots[slot].Load()
+	if before == nil || strings.HasPrefix(addr, ":") && before.addr == "" {
+		return nil, errNoNode
+	}
+	n, err := s.nodeLocked(reachable(addr, before.addr))
+	if err == nil && n != before {
+		s.slots[slot].Store(n)
+		s.moveEarsLocked()
+	}
+	return n, err
+}
+
+// all are the nodes that there are.
+func (s *Store) all() []*node {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Values(s.nodes), func(a, b *node) int { return strings.Compare(a.addr, b.addr) })
+}

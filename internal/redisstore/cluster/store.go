@@ -1,0 +1,208 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+)
+
+// Config says which cluster, and how its nodes are used.
+type Config struct {
+	// Node is what is the same for all nodes. It has no address.
+	Node redisstore.Config
+	// Addrs are some nodes of the cluster. One that answers tells of all others.
+	Addrs []string
+}
+
+const (
+	// lookEvery is how often the slots are looked up although nothing asks for it.
+	lookEvery = 10 * time.Second
+	// lookPause is the least time between two looks.
+	lookPause = 100 * time.Millisecond
+	// defaultTime is that of an operation if none is configured, as in redisstore.
+	defaultTime = time.Second
+)
+
+// Store is a lock.Store in a Redis Cluster. Open makes one.
+type Store struct {
+	cfg     Config
+	log     *zap.Logger
+	metrics *redisstore.Metrics
+	within  time.Duration // of an operation with all its redirections
+
+	slots [layout.Slots]atomic.Pointer[node] // who has which slot; nil if that is not known
+
+	wake   chan struct{} // size 1: the slots are to be looked up
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below
+	nodes   map[string]*node
+	ears    map[*ear]struct{}
+	sharded bool // channels have slots; known with the first look
+	closed  bool
+}
+
+var _ lock.Store = (*Store)(nil)
+
+// Open makes a Store. It fails if the configuration is wrong, or if a node is there that belongs to no cluster. If none can be
+// reached, the Store is unavailable until one can.
+func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metrics) (*Store, error) {
+	if err := check(cfg); err != nil {
+		return nil, err
+	}
+	s := &Store{
+		cfg: cfg, log: log.Named("cluster"), metrics: m, within: cmp.Or(cfg.Node.OpTimeout, defaultTime), wake: make(chan struct{}, 1),
+		nodes: make(map[string]*node), ears: make(map[*ear]struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	err := s.look(ctx)
+	if errors.Is(err, errNoCluster) {
+		s.cancel()
+		return nil, err
+	}
+	if err == nil {
+		_, err = s.Probe(ctx) // from now on it is known which data there were
+	}
+	if err != nil {
+		s.log.Warn("the cluster cannot be used yet", zap.Error(err))
+	}
+	s.wg.Go(s.keepLooking)
+	return s, nil
+}
+
+func check(cfg Config) error {
+	if len(cfg.Addrs) == 0 {
+		return errors.New("redis cluster: no address is configured")
+	}
+	for _, addr := range cfg.Addrs {
+		if _, _, err := net.SplitHostPort(addr); err != nil {
+			return fmt.Errorf("redis cluster: %w", err)
+		}
+	}
+	if cfg.Node.DB != 0 {
+		return errors.New("redis cluster: a cluster has one database, number 0")
+	}
+	return nil
+}
+
+// Waiting is how many operations wait for their turn, without renewals and probes.
+func (s *Store) Waiting() (n int) {
+	for _, nd := range s.all() {
+		n += nd.Waiting()
+	}
+	return n
+}
+
+// Share is how many of them a tenant has, and how many tenants any of the nodes has at most.
+func (s *Store) Share(tenant string) (its, tenants int) {
+	for _, nd := range s.all() {
+		n, all := nd.Share(tenant)
+		its, tenants = its+n, max(tenants, all)
+	}
+	return its, tenants
+}
+
+// Close ends all connections and waits for everything that uses them. Operations under way get errors.
+func (s *Store) Close() error {
+	s.cancel()
+	s.wg.Wait()
+	s.mu.Lock()
+	s.closed = true
+	nodes := s.nodes
+	s.nodes = nil
+	s.mu.Unlock()
+	var errs []error
+	for _, nd := range nodes {
+		errs = append(errs, nd.close())
+	}
+	return errors.Join(errs...)
+}
+
+// node is a master.
+type node struct {
+	addr string
+	*redisstore.Store
+
+	open func(asking bool) (*redisstore.Store, error)
+
+	mu     sync.Mutex        // guards the fields below
+	data   string            // the key with the id of the data, empty if there is none yet
+	dataIn int               // its slot
+	asking *redisstore.Store // for names that are on their way here; nil until one is
+}
+
+// newNode begins to use a master.
+func (s *Store) newNode(addr string) (*node, error) {
+	cfg := s.cfg.Node
+	cfg.Addr, cfg.InSlots, cfg.Sharded = addr, true, s.sharded
+	if cfg.TLS != nil && cfg.TLS.ServerName == "" {
+		host, _, _ := net.SplitHostPort(addr) // else dialing tells what is wrong
+		cfg.TLS = cfg.TLS.Clone()
+		cfg.TLS.ServerName = host
+	}
+	n := &node{addr: addr}
+	cfg.DataKey = func() string { return s.dataKey(n) }
+	n.open = func(asking bool) (*redisstore.Store, error) {
+		cfg := cfg
+		cfg.Asking = asking
+		return redisstore.New(cfg, s.log.With(zap.String(observe.KeyNode, addr)), s.metrics)
+	}
+	var err error
+	n.Store, err = n.open(false)
+	return n, err
+}
+
+// dataKey is where the id of a node's data is: in one of its slots, the same one as long as it has it.
+func (s *Store) dataKey(n *node) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.data != "" && s.slots[n.dataIn].Load() == n {
+		return n.data
+	}
+	for slot := range s.slots {
+		if s.slots[slot].Load() == n {
+			n.data, n.dataIn = layout.DataIn(slot), slot
+			return n.data
+		}
+	}
+	return layout.Data
+}
+
+// forAsked is the Store for names that are on their way to the node.
+func (n *node) forAsked() (*redisstore.Store, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.asking == nil {
+		st, err := n.open(true)
+		if err != nil {
+			return nil, err
+		}
+		n.asking = st
+	}
+	return n.asking, nil
+}
+
+func (n *node) close() error {
+	n.mu.Lock()
+	asking := n.asking
+	n.mu.Unlock()
+	err := n.Store.Close()
+	if asking != nil {
+		err = errors.Join(err, asking.Close())
+	}
+	return err
+}

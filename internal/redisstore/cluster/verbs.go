@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore"
+)
+
+// Acquire implements lock.Store.
+func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	return ask(ctx, s, c.Name, func(ctx context.Context, at *redisstore.Store) (lock.Grant, error) { return at.Acquire(ctx, c) })
+}
+
+// StartAcquire implements lock.Store.
+func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	begin(s, c.Name, func(at *redisstore.Store, told func(lock.Grant, error)) { at.StartAcquire(c, told) }, done)
+}
+
+// Raise implements lock.Store.
+func (s *Store) Raise(ctx context.Context, c lock.Claim) error {
+	return do(ctx, s, c.Name, func(ctx context.Context, at *redisstore.Store) error { return at.Raise(ctx, c) })
+}
+
+// Release implements lock.Store.
+func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	return ask(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) (lock.Returned, error) { return at.Release(ctx, r) })
+}
+
+// StartRelease implements lock.Store.
+func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	begin(s, r.Name, func(at *redisstore.Store, told func(lock.Returned, error)) { at.StartRelease(r, told) }, done)
+}
+
+// Extend implements lock.Store.
+func (s *Store) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
+	return ask(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) (time.Duration, error) { return at.Extend(ctx, r) })
+}
+
+// StartExtend implements lock.Store.
+func (s *Store) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
+	begin(s, r.Name, func(at *redisstore.Store, told func(time.Duration, error)) { at.StartExtend(r, told) }, done)
+}
+
+// Shorten implements lock.Store.
+func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
+	return do(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) error { return at.Shorten(ctx, r) })
+}
+
+// ForceRelease implements lock.Store.
+func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (bool, error) { return at.ForceRelease(ctx, name, kind) })
+}
+
+// Enlist implements lock.Store.
+func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, place time.Duration) ([]int, error) {
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) ([]int, error) {
+		return at.Enlist(ctx, name, owners, place)
+	})
+}
+
+// Leave implements lock.Store.
+func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
+	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error { return at.Leave(ctx, name, kind, owners) })
+}
+
+// Queue implements lock.Store.
+func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) ([]lock.Owner, error) {
+		return at.Queue(ctx, name, from, size)
+	})
+}
+
+// SetLimit implements lock.Store.
+func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (uint32, error) { return at.SetLimit(ctx, name, limit) })
+}

@@ -1,0 +1,90 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore"
+)
+
+// Look implements lock.Store.
+func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (lock.State, error) { return at.Look(ctx, name) })
+}
+
+// Holders implements lock.Store.
+func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) ([]lock.Holder, error) {
+		return at.Holders(ctx, name, size)
+	})
+}
+
+// See implements lock.Store.
+func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (lock.Sight, error) { return at.See(ctx, name) })
+}
+
+// List implements lock.Store: the names of one node after those of another, in the order of their addresses. What moves meanwhile
+// may be listed twice, or not.
+func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
+	nodes := s.all()
+	if len(nodes) == 0 {
+		return nil, "", errNoNode
+	}
+	at, inner, err := parseCursor(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	if at >= len(nodes) {
+		return nil, "", nil // there are fewer than there were
+	}
+	page, next, err := nodes[at].List(ctx, prefix, inner, size)
+	if err != nil {
+		return nil, "", err
+	}
+	if next == "" {
+		if at++; at == len(nodes) {
+			return page, "", nil
+		}
+	}
+	return page, strconv.Itoa(at) + cursorMark + next, nil
+}
+
+// cursorMark stands between the number of a node and its own cursor.
+const cursorMark = "/"
+
+func parseCursor(cursor string) (node int, inner string, err error) {
+	if cursor == "" {
+		return 0, "", nil
+	}
+	number, inner, ok := strings.Cut(cursor, cursorMark)
+	node, err = strconv.Atoi(number)
+	if !ok || err != nil || node < 0 {
+		return 0, "", &lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a page token of this store"}
+	}
+	return node, inner, nil
+}
+
+// Probe implements lock.Store: all masters must be there, and the identity is that of all of them.
+func (s *Store) Probe(ctx context.Context) (string, error) {
+	nodes := s.all()
+	if len(nodes) == 0 {
+		s.lookSoon()
+		return "", errNoNode
+	}
+	ids, errs := make([]string, len(nodes)), make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { ids[i], errs[i] = n.Probe(ctx) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		s.lookSoon()
+		return "", err
+	}
+	return strings.Join(ids, " "), nil
+}

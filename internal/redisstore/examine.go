@@ -1,0 +1,70 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/examine"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+)
+
+var (
+	_ lock.Examiner = (*Store)(nil)
+	_ lock.Declarer = (*Store)(nil)
+)
+
+// Examine implements lock.Examiner.
+func (s *Store) Examine(ctx context.Context) []lock.Finding {
+	if s.guide == nil {
+		return s.server(s.addr).Examine(ctx)
+	}
+	told := make(chan []lock.Finding, 1)
+	go func() { told <- s.guide.Examine(ctx) }() // Close ends it with its connections
+	found := s.server(s.guide.Place()).Examine(ctx)
+	return append(found, <-told...)
+}
+
+// server is the one that there is, as package examine wants it.
+func (s *Store) server(node string) examine.Server {
+	return examine.Server{
+		Node: node, Client: s.lister, ConnectTime: s.connectTime, OpTime: s.OpTimeout,
+		Prefix: s.Prefix, Data: s.data(), InCluster: s.inSlots, BehindSentinel: s.guide != nil, Replicas: s.Shared.Replicas, Since: s.begun,
+	}
+}
+
+// Declare implements lock.Declarer.
+func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error) {
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	key := layout.Declaration(s.Prefix)
+	kept, err = s.declared(ctx, key)
+	if errors.Is(err, redis.Nil) {
+		set := redis.NewCmd(ctx, "set", key, text, "px", ttl.Milliseconds(), "nx")
+		if err = s.steady.Do(ctx, set, pipe.ProbeCost); errors.Is(err, redis.Nil) {
+			kept, err = s.declared(ctx, key) // another replica was quicker
+		} else {
+			kept = text
+		}
+	}
+	if err == nil && kept == text {
+		err = s.steady.Do(ctx, redis.NewCmd(ctx, "pexpire", key, ttl.Milliseconds()), pipe.ProbeCost)
+	}
+	if err != nil {
+		return "", fmt.Errorf("declare how locks are kept: %w", s.Failed(err))
+	}
+	return kept, nil
+}
+
+func (s *Store) declared(ctx context.Context, key string) (string, error) {
+	get := redis.NewCmd(ctx, "get", key)
+	if err := s.steady.Do(ctx, get, pipe.ProbeCost); err != nil {
+		return "", err
+	}
+	return get.Text()
+}

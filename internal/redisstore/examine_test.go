@@ -1,0 +1,291 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/examine"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// found is the finding of a check, which there must be once.
+func found(t *testing.T, all []lock.Finding, check string) lock.Finding {
+	t.Helper()
+	var one []lock.Finding
+	for _, f := range all {
+		if f.Check == check {
+			one = append(one, f)
+		}
+	}
+	if len(one) != 1 {
+		t.Fatalf("got %v for %s, want one finding among %v", one, check, all)
+	}
+	return one[0]
+}
+
+// wantFound fails unless a check found something of a severity, and says what to do if it is bad.
+func wantFound(t *testing.T, all []lock.Finding, check string, s lock.Severity, says string) {
+	t.Helper()
+	f := found(t, all, check)
+	if f.Severity != s || !strings.Contains(f.Detail, says) {
+		t.Errorf("got %+v, want severity %d and a word about %q", f, s, says)
+	}
+	if (f.Remedy == "") != (s < lock.SeverityWarning) {
+		t.Errorf("%s of severity %d has the remedy %q", f.Check, f.Severity, f.Remedy)
+	}
+}
+
+// worse are the checks that found something to change.
+func worse(all []lock.Finding) (checks []string) {
+	for _, f := range all {
+		if f.Severity >= lock.SeverityWarning {
+			checks = append(checks, f.Check)
+		}
+	}
+	return checks
+}
+
+func TestAGoodServerIsFoundGood(t *testing.T) {
+	srv := redistest.Start(t, "--appendonly", "yes")
+	cfg := quick(srv)
+	cfg.Username, cfg.Password = documentedUser(t, srv.Client())
+	all := open(t, cfg).Examine(t.Context())
+	if bad := worse(all); len(bad) > 0 {
+		t.Errorf("got %v, want nothing to change", all)
+	}
+	for _, f := range all {
+		untold := f.Check == examine.Rights && !tellsRights(t, srv)
+		if f.Severity != lock.SeverityOK && !untold || f.Node != srv.Addr {
+			t.Errorf("got %+v of %s", f, srv.Addr)
+		}
+	}
+	if len(all) < 17 {
+		t.Errorf("%d checks were made", len(all))
+	}
+}
+
+func TestWhatIsWrongWithAServerIsFound(t *testing.T) {
+	const fill = 3 << 20
+	for name, one := range map[string]struct {
+		args  []string
+		check string
+		s     lock.Severity
+		says  string
+	}{
+		"eviction":       {[]string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}, examine.Policy, lock.SeverityError, "allkeys-lru"},
+		"nearly full":    {[]string{"--maxmemory", "7mb"}, examine.Memory, lock.SeverityWarning, "STORE_FULL"},
+		"full":           {[]string{"--maxmemory", "2mb"}, examine.Memory, lock.SeverityError, "STORE_FULL"},
+		"no disk":        {nil, examine.Persistence, lock.SeverityWarning, "forgets all"},
+		"snapshots":      {[]string{"set save", "3600 1"}, examine.Persistence, lock.SeverityWarning, "snapshots"},
+		"no fsync":       {[]string{"--appendonly", "yes", "--appendfsync", "no"}, examine.Persistence, lock.SeverityWarning, "appendfsync no"},
+		"fsync always":   {[]string{"--appendonly", "yes", "--appendfsync", "always"}, examine.Persistence, lock.SeverityOK, "always"},
+		"no replicas":    {[]string{"--min-replicas-to-write", "1"}, examine.Replication, lock.SeverityError, "refuses"},
+		"buffer":         {[]string{"set client-output-buffer-limit", "pubsub 65536 32768 10"}, examine.OutputBuffer, lock.SeverityWarning, "65536"},
+		"short timeout":  {[]string{"--timeout", "5"}, examine.IdleTimeout, lock.SeverityWarning, "5 s"},
+		"long timeout":   {[]string{"--timeout", "300"}, examine.IdleTimeout, lock.SeverityOK, "300"},
+		"no keepalive":   {[]string{"--tcp-keepalive", "0"}, examine.Keepalive, lock.SeverityWarning, "for ever"},
+		"part of others": {[]string{"--cluster-enabled", "yes"}, examine.Topology, lock.SeverityWarning, "cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			setting, later := "", false
+			if len(one.args) > 0 {
+				setting, later = strings.CutPrefix(one.args[0], "set ")
+			}
+			args := one.args
+			if later {
+				args = nil
+			}
+			srv := redistest.Start(t, args...)
+			s := open(t, quick(srv))
+			c := srv.Client()
+			if later && c.ConfigSet(t.Context(), setting, one.args[1]).Err() != nil {
+				t.Fatalf("the setting %v is refused", one.args)
+			}
+			if one.check == examine.Memory {
+				for i := 0; i < fill/(64<<10) && c.Set(t.Context(), fmt.Sprint("filler ", i), strings.Repeat("x", 64<<10), 0).Err() == nil; i++ {
+				}
+			}
+			wantFound(t, s.Examine(t.Context()), one.check, one.s, one.says)
+		})
+	}
+}
+
+func TestAReplicaIsFound(t *testing.T) {
+	master, replica := redistest.Start(t, "--repl-diskless-sync-delay", "0"), redistest.Start(t)
+	s := open(t, quick(replica))
+	host, port, _ := strings.Cut(master.Addr, ":")
+	if err := replica.Client().ReplicaOf(t.Context(), host, port).Err(); err != nil {
+		t.Fatal(err)
+	}
+	wantFound(t, s.Examine(t.Context()), examine.Role, lock.SeverityError, master.Addr)
+	m := open(t, quick(master))
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		f := found(t, m.Examine(t.Context()), examine.Replication)
+		if f.Severity == lock.SeverityOK && strings.HasPrefix(f.Detail, "1 replicas, 1 in time") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the master tells %+v", f)
+		}
+	}
+}
+
+// What may not be looked at is told with the right that is missing, and the rest is looked at.
+func TestAUserWithoutRightsIsTold(t *testing.T) {
+	srv := redistest.Start(t, "--appendonly", "yes")
+	c := srv.Client()
+	user := []any{
+		"acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-info", "-config", "-time", "-zadd", "-persist", "-type",
+	}
+	if err := c.Do(t.Context(), user...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := quick(srv)
+	cfg.Username, cfg.Password = "poor", "secret"
+	all := open(t, cfg).Examine(t.Context())
+	for check, right := range map[string]string{
+		examine.Version: "+info", examine.Role: "+info", examine.Policy: "+info", examine.Clock: "+time", examine.OutputBuffer: "+config|get",
+		examine.DataKey: "+type",
+	} {
+		f := found(t, all, check)
+		if f.Severity != lock.SeverityInfo || !strings.Contains(f.Remedy, right) {
+			t.Errorf("got %+v, want that the right %s is missing", f, right)
+		}
+	}
+	if tellsRights(t, srv) {
+		wantLacking(t, all)
+	}
+	if err := c.Do(t.Context(), "acl", "setuser", "poor", "-eval").Err(); err != nil {
+		t.Fatal(err)
+	}
+	wantFound(t, open(t, cfg).Examine(t.Context()), examine.Scripts, lock.SeverityError, "may not run scripts")
+}
+
+// tellsRights says whether a server tells a user its rights.
+func tellsRights(t *testing.T, srv *redistest.Server) bool {
+	t.Helper()
+	info, err := srv.Client().Info(t.Context(), "server").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return !strings.Contains(info, "redis_version:6.")
+}
+
+func wantLacking(t *testing.T, all []lock.Finding) {
+	t.Helper()
+	wantFound(t, all, examine.Rights, lock.SeverityError, "ZADD")
+	for _, lacks := range []string{"PERSIST redisson_lock_queue:{n}", "TIME", "TYPE n"} {
+		if f := found(t, all, examine.Rights); !strings.Contains(f.Detail, lacks) {
+			t.Errorf("got %+v, want a word about %s", f, lacks)
+		}
+	}
+}
+
+// Keys of other programs are not for lockd's user: only the patterns that it needs are looked at, with the prefix.
+func TestRightsAreThoseForThePrefix(t *testing.T) {
+	srv := redistest.Start(t)
+	c := srv.Client()
+	user := []any{"acl", "setuser", "app", "on", ">secret", "~app:*", "~*{app:*", "~lockd:*", "&*", "+@all"}
+	if err := c.Do(t.Context(), user...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := quick(srv)
+	cfg.Username, cfg.Password = "app", "secret"
+	for prefix, want := range map[string]lock.Severity{"app:": lock.SeverityOK, "other:": lock.SeverityError} {
+		cfg.Prefix = prefix
+		if !tellsRights(t, srv) {
+			want = lock.SeverityInfo
+		}
+		if f := found(t, open(t, cfg).Examine(t.Context()), examine.Rights); f.Severity != want {
+			t.Errorf("with the prefix %q: got %+v, want severity %d", prefix, f, want)
+		}
+	}
+}
+
+// A server that is silent is told as such, within the bound of a connection and an operation.
+func TestASilentServerIsFoundInTime(t *testing.T) {
+	srv := redistest.Start(t)
+	cfg := quick(srv)
+	cfg.OpTimeout, cfg.ConnectTimeout = 300*time.Millisecond, time.Second
+	s := open(t, cfg)
+	for range 2 { // with the connections that there are, and with new ones
+		srv.Pause()
+		begun := time.Now()
+		all := s.Examine(t.Context())
+		took := time.Since(begun)
+		srv.Resume()
+		wantFound(t, all, examine.Reachable, lock.SeverityError, "does not answer")
+		if len(all) != 1 || took > 3*time.Second {
+			t.Errorf("got %v after %v", all, took)
+		}
+	}
+}
+
+func TestSentinelsAreExamined(t *testing.T) {
+	t.Parallel()
+	k := redistest.StartSentinels(t)
+	s := open(t, behind(k))
+	all := s.Examine(t.Context())
+	wantFound(t, all, examine.Role, lock.SeverityOK, "master")
+	if f := found(t, all, examine.Role); f.Node != k.Master().Addr {
+		t.Errorf("got %+v, want the address of the master %s", f, k.Master().Addr)
+	}
+	fine := 0
+	for _, f := range all {
+		if strings.HasPrefix(f.Check, "SENTINEL") && f.Severity == lock.SeverityOK && slices.Contains(k.Addrs, f.Node) {
+			fine++
+		}
+	}
+	if fine != 2*len(k.Addrs) {
+		t.Errorf("got %v, want each of %d sentinels and its quorum fine", all, len(k.Addrs))
+	}
+	cfg := behind(k)
+	cfg.Sentinel.Addrs = append(cfg.Sentinel.Addrs[:1:1], "127.0.0.1:1")
+	all = open(t, cfg).Examine(t.Context())
+	wantFound(t, all, "SENTINELS", lock.SeverityWarning, "2 sentinels")
+}
+
+func TestWhatIsDeclaredFirstIsKept(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b := open(t, quick(srv)), open(t, quick(srv))
+	declare := func(s *Store, text, want string) {
+		t.Helper()
+		if kept, err := s.Declare(t.Context(), text, time.Minute); kept != want || err != nil {
+			t.Errorf("declared %q, got %q, %v, want %q", text, kept, err, want)
+		}
+	}
+	declare(a, "one way", "one way")
+	declare(b, "one way", "one way")
+	declare(b, "another", "one way")
+	cfg := quick(srv)
+	cfg.Prefix = "other:"
+	declare(open(t, cfg), "another", "another")
+
+	c := srv.Client()
+	if err := c.PExpire(t.Context(), "lockd:config:", 500*time.Millisecond).Err(); err != nil {
+		t.Fatal(err)
+	}
+	declare(b, "another", "one way")
+	if left := c.PTTL(t.Context(), "lockd:config:").Val(); left > time.Second {
+		t.Errorf("one that differs prolonged it to %v", left)
+	}
+	declare(a, "one way", "one way")
+	if left := c.PTTL(t.Context(), "lockd:config:").Val(); left < 50*time.Second || left > time.Minute {
+		t.Errorf("it lasts %v after it was repeated", left)
+	}
+	c.Del(t.Context(), "lockd:config:")
+	declare(b, "another", "another")
+	declare(a, "one way", "another")
+
+	srv.Pause()
+	defer srv.Resume()
+	if _, err := a.Declare(t.Context(), "one way", time.Minute); err == nil || !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrOutcomeUnknown) {
+		t.Errorf("got %v of a silent server", err)
+	}
+}

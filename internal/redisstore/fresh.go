@@ -1,0 +1,53 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+)
+
+// Probe implements lock.Store. It also looks whether the server may have forgotten holds, if somebody wants to know.
+func (s *Store) Probe(ctx context.Context) (string, error) {
+	id, err := s.Renewer.Probe(ctx)
+	if err != nil || s.voucher == nil {
+		return id, err
+	}
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	if err := s.voucher.Check(ctx, s.asProbe); err != nil {
+		return "", fmt.Errorf("probe: %w", s.Failed(err))
+	}
+	return id, nil
+}
+
+func (s *Store) asProbe(ctx context.Context, cmd *redis.Cmd) error {
+	return s.steady.Do(ctx, cmd, pipe.ProbeCost)
+}
+
+// Fresh says whether the server may have forgotten holds, and when it did. Nobody knows without Config.Vouch: then it has not.
+func (s *Store) Fresh() (since time.Time, fresh bool) {
+	if s.voucher == nil {
+		return time.Time{}, false
+	}
+	return s.voucher.Fresh()
+}
+
+// Blank says whether nothing vouches for the server, neither now nor at any time before: it is new, or was emptied.
+func (s *Store) Blank() bool { return s.voucher != nil && s.voucher.Blank() }
+
+// Found vouches for a server that is new.
+func (s *Store) Found(ctx context.Context) error {
+	if s.voucher == nil {
+		return nil
+	}
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	if err := s.voucher.Found(ctx, s.asProbe); err != nil {
+		return fmt.Errorf("vouch for a new server: %w", s.Failed(err))
+	}
+	return nil
+}

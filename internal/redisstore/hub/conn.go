@@ -1,0 +1,205 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+)
+
+const (
+	// maxSubscribe bounds how many channels one command names.
+	maxSubscribe = 500
+	// firstPause and maxPause bound the time between attempts to get the connection back.
+	firstPause = 50 * time.Millisecond
+	maxPause   = time.Second
+	// Invalid is the channel where Redis tells which tracked keys changed.
+	Invalid = "__redis__:invalidate"
+	// flushed is what go-redis makes of the message there that has no keys: all may have changed.
+	flushed = "unsupported pubsub message payload: <nil>"
+)
+
+// write sends what callers want: greetings, subscriptions and their end; and a PING now and then, so that a silent
+// connection can be told from a dead one.
+func (h *Hub) write() {
+	beat := time.NewTicker(h.Patience)
+	defer beat.Stop()
+	sweep := time.NewTicker(max(h.Linger/4, time.Millisecond))
+	defer sweep.Stop()
+	pause := firstPause
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-beat.C:
+			h.ping()
+			continue
+		case <-sweep.C:
+		case <-h.wake:
+		}
+		p := h.plan(time.Now())
+		for _, l := range p.greet {
+			l.hear(Heard{Live: true})
+		}
+		if err := h.send(p); err != nil {
+			h.again(p.subscribe) // go-redis may have a new connection by now, without them
+			h.pause(pause)
+			pause = min(2*pause, maxPause)
+			h.poke()
+			continue
+		}
+		pause = firstPause
+	}
+}
+
+// send changes the subscriptions of the connection, and makes the connection if there is none.
+func (h *Hub) send(p plan) error {
+	// If this fails the connection is gone, and the next one is made without them.
+	_ = h.inLumps(p.unsubscribe, h.conn.Unsubscribe, h.conn.SUnsubscribe)
+	return h.inLumps(p.subscribe, func(ctx context.Context, channels ...string) error {
+		err := h.conn.Subscribe(ctx, channels...)
+		h.begin()
+		return err
+	}, func(ctx context.Context, channels ...string) error {
+		err := h.conn.SSubscribe(ctx, channels...)
+		h.begin()
+		return err
+	})
+}
+
+// inLumps does something with the channels of topics, not too many at once, until it fails. Those with slots are named one by one,
+// because all that one command names must be in one slot.
+func (h *Hub) inLumps(ts []*topic, usual, sharded func(ctx context.Context, channels ...string) error) error {
+	channels := make([]string, 0, len(ts))
+	for _, t := range ts {
+		if h.Sharded == nil || !h.Sharded(t.channel) {
+			channels = append(channels, t.channel)
+		} else if err := sharded(h.ctx, t.channel); err != nil {
+			return err
+		}
+	}
+	for some := range slices.Chunk(channels, maxSubscribe) {
+		if err := usual(h.ctx, some...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin lets the reader begin: before the first channel there is nothing to hear. Only the writer calls it.
+func (h *Hub) begin() {
+	select {
+	case <-h.begun:
+	default:
+		close(h.begun)
+	}
+}
+
+// ping asks for a sign of life.
+func (h *Hub) ping() {
+	select {
+	case <-h.begun:
+		_ = h.conn.Ping(h.ctx) // a dead connection is the reader's business
+	default:
+	}
+}
+
+// read passes on what the connection hears, until the hub is closed. go-redis makes a new connection when one breaks
+// and subscribes to everything again; the confirmations tell each listener that it may have missed something.
+func (h *Hub) read() {
+	select {
+	case <-h.begun:
+	case <-h.ctx.Done():
+		return
+	}
+	pause := time.Duration(0)
+	for h.ctx.Err() == nil {
+		msg, err := h.receive()
+		if err == nil {
+			if pause > 0 {
+				h.log.Info("redis is heard again")
+			}
+			pause = 0
+			h.dispatch(msg)
+			continue
+		}
+		if h.ctx.Err() != nil {
+			return
+		}
+		if pause == 0 {
+			h.log.Warn("the connection for released locks was interrupted", zap.Error(err))
+		}
+		h.pause(pause)
+		pause = min(max(2*pause, firstPause), maxPause)
+	}
+}
+
+// receive waits for the next message. An error means that the connection was lost, or that Redis refused something.
+func (h *Hub) receive() (any, error) {
+	// Twice the time between two PINGs: a living connection has answered one by then.
+	msg, err := h.conn.ReceiveTimeout(h.ctx, 2*h.Patience)
+	if err == nil {
+		return msg, nil
+	}
+	if strings.Contains(err.Error(), flushed) {
+		return &redis.Message{Channel: Invalid}, nil
+	}
+	if _, refused := errors.AsType[redis.Error](err); refused {
+		switch {
+		case redis.HasErrorPrefix(err, "CROSSSLOT"): // of what go-redis subscribed to again by itself
+			h.shardAgain()
+		case redis.HasErrorPrefix(err, "MOVED"): // the connection is well; a channel is elsewhere, it is not said which
+			h.strayed()
+			return nil, nil //nolint:nilnil // nothing was heard
+		}
+		return nil, err
+	}
+	h.Metrics.Interruptions.Inc()
+	h.allDeaf()
+	defer h.shardAgain()
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
+		// go-redis keeps a connection whose time is up, as the message may yet come; a deadline in ctx ends it.
+		past, cancel := context.WithDeadline(h.ctx, time.Now().Add(-time.Second))
+		defer cancel()
+		_, _ = h.conn.Receive(past)
+	}
+	return nil, err
+}
+
+// shardAgain has all channels with slots subscribed again, one by one: go-redis would name them all in one command on its next
+// connection, which a cluster refuses.
+func (h *Hub) shardAgain() {
+	if h.Sharded == nil {
+		return
+	}
+	_ = h.conn.SUnsubscribe(h.ctx) // go-redis forgets them, whether or not Redis hears of it
+	h.reshard()
+	h.poke()
+}
+
+// dispatch passes one message on.
+func (h *Hub) dispatch(msg any) {
+	switch m := msg.(type) {
+	case *redis.Message:
+		h.tell(m.Channel, Heard{Message: m.Payload, Keys: m.PayloadSlice})
+	case *redis.Subscription:
+		left := strings.HasSuffix(m.Kind, "unsubscribe")
+		h.tell(m.Channel, Heard{Live: !left, Deaf: left})
+	}
+}
+
+// pause waits a little, or until the hub is closed.
+func (h *Hub) pause(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-h.ctx.Done():
+	case <-time.After(d):
+	}
+}

@@ -1,0 +1,316 @@
+package hub
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+)
+
+// Hub hears all channels over one connection and passes on what it hears.
+//
+// Callers only change what is wanted; two goroutines do the rest (conn.go). A channel is subscribed while somebody
+// listens to it and for a while longer, as busy names are listened to again and again.
+type Hub struct {
+	Config
+
+	log    *zap.Logger
+	client *redis.Client
+	conn   *redis.PubSub
+	id     atomic.Int64 // Redis's number of the connection
+
+	wake   chan struct{} // size 1: there is something to do for the writer
+	begun  chan struct{} // closed when the first channel was asked for
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex        // guards the fields below and all topics
+	topics  map[string]*topic // by channel
+	unsent  []*topic          // to be subscribed
+	ungreet []*listener       // joined a topic that was live already
+	idle    []*topic          // without listeners when they were put here, oldest first
+	over    []*topic          // likewise, but nobody will listen to them again
+}
+
+// Config says how a Hub works.
+type Config struct {
+	// Linger is how long a channel stays subscribed after its last listener left.
+	Linger time.Duration
+	// Patience is how often the connection is asked whether it lives, and how long it may take to answer.
+	Patience time.Duration
+
+	// Sharded says whether a channel has a cluster slot, so that it is subscribed by SSUBSCRIBE. It may be nil.
+	Sharded func(channel string) bool
+
+	Metrics Metrics
+}
+
+// Metrics are told what the Hub does.
+type Metrics struct {
+	Channels      prometheus.Gauge   // that are subscribed, or about to be
+	Interruptions prometheus.Counter // of the connection
+}
+
+// Heard is what comes from a channel: it was confirmed, once or again; it cannot be heard at the moment; or a message, or
+// several keys.
+type Heard struct {
+	Live, Deaf bool
+	Message    string
+	Keys       []string
+}
+
+// topic is a channel that is subscribed.
+type topic struct {
+	channel   string
+	brief     bool // not listened to again once it was left
+	listeners map[*listener]struct{}
+	live      bool      // Redis confirmed the subscription on the present connection
+	gone      bool      // unsubscribed, and replaced if the channel is in Hub.topics again
+	queued    bool      // in Hub.idle or Hub.over
+	idleSince time.Time // when the last listener left
+}
+
+// listener hears one topic.
+type listener struct {
+	topic *topic
+	hear  func(Heard)
+}
+
+// New makes a Hub with one connection, which is made when something is listened to.
+func New(o redis.Options, cfg Config, log *zap.Logger) *Hub {
+	ctx, cancel := context.WithCancel(context.Background())
+	h := &Hub{
+		Config: cfg, log: log,
+		wake: make(chan struct{}, 1), begun: make(chan struct{}), ctx: ctx, cancel: cancel,
+		topics: make(map[string]*topic),
+	}
+	o.ClientName = "lockd-hear"
+	check := o.OnConnect
+	o.OnConnect = func(ctx context.Context, cn *redis.Conn) error {
+		if check != nil {
+			if err := check(ctx, cn); err != nil {
+				return err
+			}
+		}
+		n, err := cn.ClientID(ctx).Result()
+		h.id.Store(n)
+		return err
+	}
+	h.client = redis.NewClient(&o)
+	h.conn = h.client.Subscribe(ctx)
+	h.wg.Go(h.write)
+	h.wg.Go(h.read)
+	return h
+}
+
+// ID is Redis's number of the connection, 0 before the first one.
+func (h *Hub) ID() int64 { return h.id.Load() }
+
+// Close ends the connection and waits for both goroutines.
+func (h *Hub) Close() {
+	h.cancel()
+	_ = h.conn.Close() // it can only be closed already
+	h.wg.Wait()
+	_ = h.client.Close() // likewise
+}
+
+// Listen joins a channel. It never waits for the network.
+func (h *Hub) Listen(channel string, hear func(Heard)) (stop func()) {
+	return h.join(channel, false, hear)
+}
+
+// ListenBriefly is listen to a channel that nobody will listen to again.
+func (h *Hub) ListenBriefly(channel string, hear func(Heard)) (stop func()) {
+	return h.join(channel, true, hear)
+}
+
+func (h *Hub) join(channel string, brief bool, hear func(Heard)) (stop func()) {
+	l := &listener{hear: hear}
+	h.mu.Lock()
+	t := h.topics[channel]
+	if t == nil {
+		t = &topic{channel: channel, brief: brief, listeners: make(map[*listener]struct{})}
+		h.topics[channel] = t
+		h.Metrics.Channels.Set(float64(len(h.topics)))
+		h.unsent = append(h.unsent, t)
+	}
+	l.topic = t
+	t.listeners[l] = struct{}{}
+	if t.live {
+		h.ungreet = append(h.ungreet, l)
+	}
+	h.mu.Unlock()
+	h.poke()
+	return func() { h.leave(l) }
+}
+
+// AllLive says whether Redis confirmed all of some channels on the present connection.
+func (h *Hub) AllLive(channels []string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, channel := range channels {
+		if t := h.topics[channel]; t == nil || !t.live {
+			return false
+		}
+	}
+	return true
+}
+
+// leave ends what listen began. It may be called twice.
+func (h *Hub) leave(l *listener) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := l.topic
+	if _, there := t.listeners[l]; !there {
+		return
+	}
+	delete(t.listeners, l)
+	if len(t.listeners) > 0 {
+		return
+	}
+	t.idleSince = time.Now()
+	if t.queued {
+		return
+	}
+	t.queued = true
+	if t.brief {
+		h.over = append(h.over, t)
+	} else {
+		h.idle = append(h.idle, t)
+	}
+}
+
+// poke wakes the writer.
+func (h *Hub) poke() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// plan is what the writer is to do next.
+type plan struct {
+	subscribe   []*topic
+	unsubscribe []*topic
+	greet       []*listener
+}
+
+// plan takes over all that is to be done.
+func (h *Hub) plan(now time.Time) plan {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p := plan{unsubscribe: h.dropIdleLocked(now)}
+	for _, t := range h.unsent {
+		if !t.gone {
+			p.subscribe = append(p.subscribe, t)
+		}
+	}
+	for _, l := range h.ungreet {
+		if _, there := l.topic.listeners[l]; there && l.topic.live {
+			p.greet = append(p.greet, l) // if it is not live any more, the next confirmation greets
+		}
+	}
+	h.unsent, h.ungreet = nil, nil
+	return p
+}
+
+// dropIdleLocked forgets the topics nobody listened to for long enough and returns them.
+func (h *Hub) dropIdleLocked(now time.Time) (dropped []*topic) {
+	drop := func(t *topic) {
+		t.queued = false
+		if len(t.listeners) == 0 {
+			t.gone, t.live = true, false
+			delete(h.topics, t.channel)
+			dropped = append(dropped, t)
+		}
+	}
+	for _, t := range h.over {
+		drop(t)
+	}
+	h.over = nil
+	for len(h.idle) > 0 {
+		t := h.idle[0]
+		if len(t.listeners) == 0 && now.Sub(t.idleSince) < h.Linger {
+			break
+		}
+		h.idle[0] = nil // what is behind the list must not keep it
+		h.idle = h.idle[1:]
+		drop(t)
+	}
+	if len(h.topics) == 0 { // maps and lists do not shrink by themselves
+		h.topics, h.idle = make(map[string]*topic), nil
+	}
+	h.Metrics.Channels.Set(float64(len(h.topics)))
+	return dropped
+}
+
+// reshard has all channels with slots subscribed again.
+func (h *Hub) reshard() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	waiting := make(map[*topic]bool, len(h.unsent))
+	for _, t := range h.unsent {
+		waiting[t] = true
+	}
+	for channel, t := range h.topics {
+		if h.Sharded(channel) && !t.live && !waiting[t] {
+			h.unsent = append(h.unsent, t)
+		}
+	}
+}
+
+// again puts topics back that could not be subscribed.
+func (h *Hub) again(ts []*topic) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.unsent = append(h.unsent, ts...)
+}
+
+// tell passes on what the connection heard of a channel.
+func (h *Hub) tell(channel string, what Heard) {
+	h.mu.Lock()
+	t := h.topics[channel]
+	if t == nil {
+		h.mu.Unlock()
+		return
+	}
+	if what.Live || what.Deaf {
+		t.live = what.Live
+	}
+	ls := slices.Collect(maps.Keys(t.listeners))
+	h.mu.Unlock()
+	for _, l := range ls {
+		l.hear(what)
+	}
+}
+
+// allDeaf tells all listeners that could hear that nothing is heard at the moment.
+func (h *Hub) allDeaf() { h.deaf(func(t *topic) bool { return t.live }) }
+
+// strayed tells the listeners of channels with slots that are not confirmed that nothing is heard: one of them may be another node's.
+func (h *Hub) strayed() {
+	h.deaf(func(t *topic) bool { return !t.live && h.Sharded != nil && h.Sharded(t.channel) })
+}
+
+// deaf tells listeners of certain topics that nothing is heard at the moment.
+func (h *Hub) deaf(which func(t *topic) bool) {
+	var ls []*listener
+	h.mu.Lock()
+	for _, t := range h.topics {
+		if which(t) {
+			ls = slices.AppendSeq(ls, maps.Keys(t.listeners))
+			t.live = false
+		}
+	}
+	h.mu.Unlock()
+	for _, l := range ls {
+		l.hear(Heard{Deaf: true})
+	}
+}

@@ -1,0 +1,308 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+func reading(name string, o lock.Owner) *request {
+	c := kindClaim(lock.Read, name, o)
+	return &request{claim: &c}
+}
+
+func readDone(name string, o lock.Owner, f lock.Fence) *request {
+	r := kindReturn(lock.Read, name, o, f)
+	return &request{back: &r}
+}
+
+func permit(name string, o lock.Owner, limit uint32) *request {
+	c := permitsClaim(name, o, 1, limit)
+	return &request{claim: &c}
+}
+
+func permitDone(name string, o lock.Owner) *request {
+	r := kindReturn(lock.Semaphore, name, o, 0)
+	r.Permits = 1
+	return &request{back: &r}
+}
+
+// wanted is a request and its error.
+type wanted struct {
+	*request
+	err error
+}
+
+// oneCall has all go as one call with the errors they should have.
+func oneCall(t testing.TB, s *Store, g *gate, wants []wanted) error {
+	t.Helper()
+	rs := make([]*request, len(wants))
+	for i, w := range wants {
+		rs[i] = w.request
+	}
+	g.seen()
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	if shas := g.seen(); !slices.Equal(shas, []string{s.Scripts.Many.SHA}) {
+		return fmt.Errorf("%d scripts went, want one for all", len(shas))
+	}
+	for i, w := range wants {
+		if !errors.Is(w.outcome.err, w.err) || (w.err == nil) != (w.outcome.err == nil) {
+			return wrong(i, w.outcome.err, w.err)
+		}
+	}
+	return nil
+}
+
+// held is how many hold a name afterwards, and with which request's fence.
+type held struct {
+	holders uint32
+	last    *request
+}
+
+// wantHeld says what is wrong with some names.
+func wantHeld(t testing.TB, s *Store, names map[string]held) error {
+	t.Helper()
+	for name, want := range names {
+		st, err := s.Look(t.Context(), name)
+		if err != nil || st.Holders != want.holders || want.last != nil && st.Fence != want.last.grant.Fence {
+			return fmt.Errorf("%s is %+v, %w, want %d holders, the last of them granted %+v", name, st, err, want.holders, want.last)
+		}
+	}
+	return nil
+}
+
+// sharedMixed has every case of readers and permits in one call, and says what is wrong with the outcomes.
+func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	must(t, c.FlushAll(t.Context()).Err())
+	x, y := acquire(t, s, kindClaim(lock.Read, "rw", "x")).Fence, acquire(t, s, kindClaim(lock.Read, "rw", "y")).Fence
+	last := acquire(t, s, kindClaim(lock.Read, "last", "x")).Fence
+	acquire(t, s, kindClaim(lock.Write, "w", "w"))
+	acquire(t, s, kindClaim(lock.Read, "waited", "x"))
+	writer := kindClaim(lock.Write, "waited", "w")
+	writer.Place = lease
+	_, err := s.Acquire(t.Context(), writer)
+	wantErr(t, err, lock.ErrHeld)
+	acquire(t, s, permitsClaim("sem", "x", 1, 2))
+	rw, first, second := reading("rw", "a"), reading("new", "a"), reading("new", "b")
+	permitA, permitB, made, taken := permit("sem", "a", 0), permit("sem", "b", 2), permit("made", "b", 3), acquiring("last", "a")
+	err = oneCall(t, s, g, []wanted{
+		{rw, nil},
+		{first, nil},
+		{second, nil},
+		{reading("w", "a"), lock.ErrHeld},
+		{reading("waited", "a"), lock.ErrHeld},
+		{readDone("rw", "x", x), nil},
+		{readDone("rw", "x", x), lock.ErrNotHeld},
+		{readDone("rw", "y", y-1), lock.ErrStale},
+		{acquiring("new", "a"), lock.ErrHeld},
+		{permitA, nil},
+		{permit("sem", "c", 0), lock.ErrHeld},
+		{permitDone("sem", "x"), nil},
+		{permitB, nil},
+		{permitDone("sem", "x"), lock.ErrNotHeld},
+		{permit("nothing", "a", 0), lock.ErrLimitMismatch},
+		{permit("sem", "d", 9), lock.ErrLimitMismatch},
+		{permit("made", "a", 3), nil},
+		{made, nil},
+		{reading("made", "a"), lock.ErrKindMismatch},
+		{permit("rw", "a", 1), lock.ErrKindMismatch},
+		{readDone("last", "x", last), nil},
+		{taken, nil},
+		{reading("again", "a"), nil},
+		{readDone("again", "a", 0), nil},
+		{permitDone("made", "a"), nil},
+		{permit("made", "a", 3), nil},
+	})
+	if err != nil {
+		return err
+	}
+	if first.grant.Fence >= second.grant.Fence || permitA.grant.Fence >= permitB.grant.Fence {
+		return fmt.Errorf("fences %v after %v, %v after %v", second.grant, first.grant, permitB.grant, permitA.grant)
+	}
+	return wantHeld(t, s, map[string]held{
+		"rw": {2, rw}, "new": {2, second}, "sem": {2, permitB}, "made": {2, nil}, "last": {1, taken}, "again": {0, nil}, "waited": {1, nil},
+	})
+}
+
+// sharedFull is the same at a Redis without memory.
+func sharedFull(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	must(t, c.FlushAll(t.Context()).Err())
+	x := acquire(t, s, kindClaim(lock.Read, "rw", "x")).Fence
+	y := acquire(t, s, kindClaim(lock.Read, "rw", "y")).Fence
+	acquire(t, s, permitsClaim("sem", "x", 1, 3))
+	acquire(t, s, permitsClaim("sem", "y", 1, 3))
+	must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	defer func() { must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err()) }()
+	again := reading("rw", "y")
+	err := oneCall(t, s, g, []wanted{
+		{readDone("rw", "x", x), nil},
+		{reading("rw", "a"), lock.ErrStoreFull},
+		{reading("new", "a"), lock.ErrStoreFull},
+		{again, nil},
+		{permitDone("sem", "x"), nil},
+		{permit("sem", "a", 0), lock.ErrStoreFull},
+		{permit("sem", "y", 0), nil},
+		{permit("new", "a", 1), lock.ErrStoreFull},
+	})
+	if err == nil && again.grant.Fence != y {
+		err = fmt.Errorf("y reads again with %v, want fence %d", again.grant, y)
+	}
+	return errors.Join(err, wantHeld(t, s, map[string]held{"rw": {1, nil}, "sem": {1, nil}, "new": {0, nil}}))
+}
+
+// sharedReplica is the same at a Redis that became a replica.
+func sharedReplica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	must(t, c.FlushAll(t.Context()).Err())
+	x := acquire(t, s, kindClaim(lock.Read, "rw", "x")).Fence
+	acquire(t, s, permitsClaim("sem", "x", 1, 3))
+	must(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
+	defer func() { must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err()) }()
+	err := oneCall(t, s, g, []wanted{
+		{readDone("rw", "x", x), lock.ErrUnavailable},
+		{reading("rw", "x"), lock.ErrUnavailable},
+		{reading("rw", "a"), lock.ErrUnavailable},
+		{permit("sem", "a", 0), lock.ErrUnavailable},
+		{permitDone("sem", "x"), lock.ErrUnavailable},
+		{permitDone("sem", "y"), lock.ErrNotHeld},
+	})
+	return errors.Join(err, wantHeld(t, s, map[string]held{"rw": {1, nil}, "sem": {1, nil}}))
+}
+
+// A hash ends with its longest hold, and with its last reader, whoever left in one call.
+func sharedLives(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	must(t, c.FlushAll(t.Context()).Err())
+	short := kindClaim(lock.Read, "n", "short")
+	short.TTL = lease / 4
+	acquire(t, s, short)
+	a, b := acquire(t, s, kindClaim(lock.Read, "n", "a")).Fence, acquire(t, s, kindClaim(lock.Read, "n", "b")).Fence
+	alone := acquire(t, s, kindClaim(lock.Read, "m", "a")).Fence
+	err := oneCall(t, s, g, []wanted{{readDone("n", "a", a), nil}, {readDone("n", "b", b), nil}, {readDone("m", "a", alone), nil}})
+	if left := c.PTTL(t.Context(), "n").Val(); err == nil && (left <= 0 || left > short.TTL) {
+		err = fmt.Errorf("the lock lives for %v, want at most %v", left, short.TTL)
+	}
+	if n := c.Exists(t.Context(), "m").Val(); err == nil && n != 0 {
+		err = errors.New("the lock is still there without readers")
+	}
+	return err
+}
+
+func sharedAll(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	return errors.Join(sharedMixed(t, s, g, c), sharedFull(t, s, g, c), sharedReplica(t, s, g, c), sharedLives(t, s, g, c))
+}
+
+func TestEachOfManyThatShareHasItsOwnAnswer(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	if err := sharedAll(t, s, g, srv.Client()); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who listens hears of each that ended in one call, in Redisson's words once for all of them.
+func TestWhoListensHearsOfManyThatShare(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	f, h := acquire(t, s, kindClaim(lock.Read, "n", "a")).Fence, acquire(t, s, kindClaim(lock.Read, "n", "b")).Fence
+	for _, o := range []lock.Owner{"a", "b"} {
+		acquire(t, s, permitsClaim("sem", o, 1, 2))
+	}
+	sub := srv.Client().Subscribe(t.Context(), layout.RWChannel("n"), layout.NewsChannel("n"), layout.PermitChannel("sem"), layout.NewsChannel("sem"))
+	t.Cleanup(func() { _ = sub.Close() })
+	for range 4 {
+		_, err := sub.Receive(t.Context())
+		must(t, err)
+	}
+	rs := []*request{readDone("n", "a", f), readDone("n", "b", h), permitDone("sem", "a"), permitDone("sem", "b")}
+	goTogether(t, s, g, storetest.Deliver, rs...)
+	for i, want := range []int{0, 1, 1, 1} {
+		if rs[i].err != nil || rs[i].outcome.back.Listeners != want {
+			t.Errorf("request %d: got %+v, %v, want %d listeners", i, rs[i].outcome.back, rs[i].err, want)
+		}
+	}
+	var got []string
+	for range 8 - 1 {
+		m, err := sub.ReceiveMessage(t.Context())
+		must(t, err)
+		got = append(got, m.Channel+" "+m.Payload)
+	}
+	slices.Sort(got)
+	want := []string{
+		layout.NewsChannel("n") + fmt.Sprintf(" released %d 0 ", f), layout.NewsChannel("n") + fmt.Sprintf(" released %d 1 ", h), layout.RWChannel("n") + " 0",
+		layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf("a"), layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf("b"),
+		layout.PermitChannel("sem") + " 1", layout.PermitChannel("sem") + " 2",
+	}
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A call for many is bounded, however little in it is ordinary.
+func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	c := srv.Client()
+	for what, worst := range map[string]func(name string) *request{
+		"the longest of 128 readers leaves": func(name string) *request {
+			fields := []any{"mode", "read"}
+			p := c.Pipeline()
+			for i := range 128 {
+				o := lock.Owner(fmt.Sprint("u:", i))
+				fields = append(fields, string(o), 1)
+				p.Set(t.Context(), layout.HoldBase(name)+string(o)+firstHold, 7, lease-time.Duration(i)*time.Second)
+			}
+			p.HSet(t.Context(), name, fields...)
+			p.PExpire(t.Context(), name, lease)
+			_, err := p.Exec(t.Context())
+			must(t, err)
+			return readDone(name, "u:0", 7)
+		},
+		"300 permits have ended": func(name string) *request {
+			zs := make([]redis.Z, 300)
+			for i := range zs {
+				zs[i] = redis.Z{Score: 1, Member: fmt.Sprint("permit ", i)}
+			}
+			must(t, c.Set(t.Context(), name, 0, 0).Err())
+			must(t, c.ZAdd(t.Context(), layout.PermitsOut(name), zs...).Err())
+			return permit(name, "o", 0)
+		},
+	} {
+		shortest := time.Hour
+		for range busyRounds {
+			must(t, c.FlushAll(t.Context()).Err())
+			var rs []*request
+			for i := range maxTogether {
+				rs = append(rs, worst(fmt.Sprint("n", i)))
+			}
+			g.seen()
+			shortest = min(shortest, srv.LongestScript(func() { goTogether(t, s, g, storetest.Deliver, rs...) }))
+			if shas := g.seen(); len(shas) != 1 {
+				t.Fatalf("%d scripts went, want one for all", len(shas))
+			}
+			if !strings.HasPrefix(what, "300") {
+				for _, r := range rs {
+					wantErr(t, r.err, nil)
+				}
+			}
+		}
+		t.Logf("%s: the longest script took %v", what, shortest)
+		if shortest > longestScript {
+			t.Errorf("%s: a script took %v, want at most %v", what, shortest, longestScript)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package pipe
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// putFor has a tenant queue so many jobs.
+func (p *Pipeline) putFor(t *testing.T, from string, n, cost int) {
+	t.Helper()
+	for range n {
+		if err := p.Put(Job{Queued: time.Now(), Cost: cost, From: from}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// byTenant is what the jobs of a batch cost, by whose they are.
+func byTenant(b batch) map[string]int {
+	sums := map[string]int{}
+	for _, j := range b.jobs {
+		sums[j.From] += j.Cost
+	}
+	return sums
+}
+
+// Whoever asks for little goes with the next batch, however much others have waiting.
+func TestWhoAsksForLittleIsNotBehindAFlood(t *testing.T) {
+	for _, fair := range []bool{true, false} {
+		p := idle()
+		p.Fair = fair
+		p.putFor(t, "flood", 10_000, 1)
+		b := p.take() // until then it is not known for one
+		p.taken(&b, false)
+		p.putFor(t, "little", 8, 1)
+		if got := byTenant(p.take())["little"]; got == 8 != fair {
+			t.Errorf("the next batch has %d jobs of who asks for little; fair: %v", got, fair)
+		}
+	}
+}
+
+// Those who have much waiting get equal shares of what Redis does, whatever their jobs cost.
+func TestBusyTenantsShareEqually(t *testing.T) {
+	for _, costs := range [][]int{{1, 1, 1}, {1, 4, 16}, {17, 60, 300}} {
+		p := idle()
+		sums := map[string]int{}
+		for range 2000 {
+			for i, cost := range costs {
+				if n := p.tenants[fmt.Sprint(i)]; n == nil || n.waiting() < 200 {
+					p.putFor(t, fmt.Sprint(i), 200, cost)
+				}
+			}
+			b := p.take()
+			for from, sum := range byTenant(b) {
+				sums[from] += sum
+			}
+			p.pace.lastQuick = time.Time{} // nobody asks for little
+			p.taken(&b, false)
+		}
+		least, most := sums["0"], sums["0"]
+		for _, sum := range sums {
+			least, most = min(least, sum), max(most, sum)
+		}
+		if len(sums) != len(costs) || least*10 < most*9 {
+			t.Errorf("jobs that cost %v: the tenants got %v", costs, sums)
+		}
+	}
+}
+
+// Jobs that turn out to cost much are paid for: their tenant has its turn less often.
+func TestWhatJobsReallyCostIsPaidFor(t *testing.T) {
+	p := idle()
+	truth := map[string]int{"cheap": 1, "dear": 100}
+	got := map[string]int{}
+	for round := range 3000 {
+		for from := range truth {
+			if n := p.tenants[from]; n == nil || n.waiting() < 200 {
+				p.putFor(t, from, 200, 1)
+			}
+		}
+		b := p.take()
+		for i, s := range b.sections {
+			measured, asked := 0, 0
+			for _, j := range b.part(i) {
+				measured += truth[j.From]
+				asked += j.Cost
+			}
+			if round > 100 && s.share != nil {
+				got[s.share.tenant.name] += measured
+			}
+			for _, j := range b.part(i) {
+				if j.share.tenant.billed != p.bills {
+					j.share.tenant.billed = p.bills
+					j.share.tenant.correct(measured, asked)
+				}
+				p.bills++
+			}
+		}
+		p.pace.lastQuick = time.Time{}
+		p.taken(&b, false)
+	}
+	if got["dear"] > got["cheap"]*3/2 || got["cheap"] > got["dear"]*3/2 {
+		t.Errorf("Redis worked for them %v, want about as much for each", got)
+	}
+}
+
+// While somebody is there who asks for little, costly batches make room: one at a time, and a pause after each.
+func TestCostlyBatchesMakeRoom(t *testing.T) {
+	p := idle()
+	p.putFor(t, "flood", 1000, 1)
+	p.putFor(t, "little", 1, 1)
+	p.mu.Lock() // a timer looks again after pauses
+	defer p.mu.Unlock()
+	now := time.Now()
+	first := p.takeLocked(now)
+	if sum := byTenant(first)["flood"]; sum > quantum {
+		t.Errorf("the first batch has %d of the flood, which was not known yet", sum)
+	}
+	p.pace.lastQuick = now
+	b := p.takeLocked(now)
+	if sum := byTenant(b)["flood"]; sum == 0 || sum > paced {
+		t.Errorf("a batch has %d of the flood, want at most %d", sum, paced)
+	}
+	p.pace.costly++
+	if again := p.takeLocked(now); len(again.jobs) > 0 {
+		t.Errorf("another costly batch has %v while one is under way", byTenant(again))
+	}
+	p.pace.answered(&b, now)
+	if again := p.takeLocked(now); len(again.jobs) > 0 {
+		t.Errorf("another costly batch has %v at once", byTenant(again))
+	}
+	p.pace.lastQuick = now
+	if again := p.takeLocked(now.Add(restFactor * paced * timeOfSingle)); byTenant(again)["flood"] == 0 {
+		t.Error("no costly batch follows after the pause")
+	}
+	p.pace.costly = 1
+	if again := p.takeLocked(now.Add(2 * linger)); len(again.jobs) != MaxBatch {
+		t.Errorf("a batch has %d jobs when nobody asks for little any more, want %d", len(again.jobs), MaxBatch)
+	}
+}
+
+// What waits too long is told so whosever it is, and tenants that ask for nothing are forgotten.
+func TestWhatWaitsTooLongOfAnyTenant(t *testing.T) {
+	p := idle()
+	old, failed := time.Now().Add(-2*p.Timeout), 0
+	for i := range 30 {
+		j := Job{Queued: old, Cost: i, From: fmt.Sprint(i % 3), Done: func(error) { failed++ }}
+		if i >= 20 {
+			j.Queued = time.Now()
+		}
+		if err := p.Put(j); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.failWaited()
+	if failed != 20 || p.Waiting() != 10 {
+		t.Errorf("%d failed and %d wait, want 20 and 10", failed, p.Waiting())
+	}
+	for left := 10; left > 0; {
+		b := p.take()
+		left -= len(b.jobs)
+		p.pace.lastQuick = time.Time{}
+		p.taken(&b, false)
+	}
+	p.forgetLocked(time.Now().Add(3 * forgetAfter))
+	if len(p.tenants) > 0 {
+		t.Errorf("%d tenants are known after all is done", len(p.tenants))
+	}
+}

@@ -1,0 +1,119 @@
+package pipe
+
+import (
+	"time"
+)
+
+const (
+	// batchCost is what a batch may cost Redis, in singles of about 5 µs, unless a command alone costs more. So much is done in less
+	// than a millisecond.
+	batchCost = 128
+	// largeCost is from where on a command is one of the large ones.
+	largeCost = 16
+)
+
+// line is jobs that wait, those of each tenant in their order. It is a deficit round robin: a tenant has its turn when it has credit,
+// its jobs use that up, and each turn of all gives as much to each.
+//
+// Tenants of whom all jobs that wait go into one turn go first. The others are busy: they have as much as they can use, and do
+// not notice a moment.
+type line struct {
+	quick, busy ring
+	n           int // jobs
+}
+
+// put takes a job in.
+func (l *line) put(s *share, j Job) {
+	s.push(j)
+	l.n++
+	l.enter(s, j.Queued)
+}
+
+// enter has a share take its turns, if it has jobs.
+func (l *line) enter(s *share, now time.Time) {
+	switch {
+	case s.in != nil || s.len() == 0:
+	case s.credit < 0 || now.Sub(s.busy) < staysBusy:
+		l.busy.push(s)
+	default:
+		s.credit = quantum
+		l.quick.push(s)
+	}
+}
+
+// back puts a job in front again that was not sent.
+func (l *line) back(s *share, j Job) {
+	s.back(j)
+	l.n++
+	l.enter(s, j.Queued)
+}
+
+// cutQuick takes out jobs of tenants that ask for little.
+func (l *line) cutQuick(b *batch, now time.Time) {
+	for l.quick.first != nil {
+		s := l.quick.first
+		if !l.serve(s, b) {
+			return
+		}
+		l.quick.pop()
+		if s.len() > 0 {
+			s.busy = now
+			l.busy.push(s)
+		}
+	}
+}
+
+// cutBusy takes out jobs of the others, for so much in all, or a single one that costs more. Each tenant's are a section of their own.
+func (l *line) cutBusy(b *batch, now time.Time, most int) {
+	b.limit = min(b.limit, b.cost+most)
+	for l.busy.first != nil && b.cost < b.limit {
+		s := l.busy.first
+		switch {
+		case s.turn:
+		case l.busy.last == s:
+			s.credit = quantum
+		default:
+			s.credit = min(s.credit+quantum, quantum)
+		}
+		if s.turn = s.credit > 0; !s.turn {
+			l.busy.turn()
+			continue
+		}
+		if b.sections != nil {
+			b.begin(s)
+		}
+		if !l.serve(s, b) {
+			return
+		}
+		s.turn = false
+		if s.len() > 0 {
+			s.busy = now
+			l.busy.turn()
+		} else {
+			l.busy.pop()
+		}
+	}
+}
+
+// serve moves jobs of a tenant to the batch while it has credit. It says whether the batch has room for more.
+func (l *line) serve(s *share, b *batch) (room bool) {
+	for s.len() > 0 && s.credit > 0 {
+		cost := s.tenant.cost(s.first())
+		if len(b.jobs) >= b.most || len(b.jobs) > 0 && b.cost+cost > b.limit {
+			return false
+		}
+		b.add(s.pop(), cost)
+		l.n--
+		s.credit = max(s.credit-cost, -mostDebt)
+	}
+	return true
+}
+
+// before takes those of a tenant out that were queued before a time.
+func (l *line) before(s *share, t time.Time, jobs []Job) []Job {
+	for s.len() > 0 && s.first().Queued.Before(t) {
+		jobs = append(jobs, s.pop())
+		l.n--
+	}
+	return jobs
+}

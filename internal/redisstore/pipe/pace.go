@@ -1,0 +1,212 @@
+package pipe
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// linger is for how long one who asks for little is expected to ask again. A client does so when it has heard the answer.
+	linger = 2 * time.Millisecond
+	// paced is what busy tenants' jobs in a batch cost at most while such a one is there, unless one alone costs more.
+	paced = 32
+	// restFactor is how much longer no costly batch follows one than that took.
+	restFactor = 2
+)
+
+// pace leaves two thirds of Redis's time to those who ask for little. While one of them is there, one batch at most is under way that has
+// jobs of busy tenants or large ones, and for twice as long as it took, no other one follows. A client that waits for its answer before
+// it asks again has nothing waiting for a moment; to serve others at once in each such moment would have it wait for them each time.
+type pace struct {
+	lastQuick time.Time     // jobs of those who ask for little were sent or answered
+	resume    time.Time     // when the next costly batch may follow
+	costly    int           // batches under way
+	trip      time.Duration // about how long the way to Redis and back is
+	timer     *time.Timer
+}
+
+// leads says whether somebody is there who asks for little. If Redis is far away, the way decides about everybody's speed, and not
+// what Redis does.
+func (p *pace) leads(now time.Time) bool { return p.trip < linger && now.Sub(p.lastQuick) < linger }
+
+// admits says whether a costly batch may be sent.
+func (p *pace) admits(now time.Time) bool {
+	return !p.leads(now) || p.costly == 0 && !now.Before(p.resume)
+}
+
+// answered takes note of the end of a batch.
+func (p *pace) answered(b *batch, now time.Time) {
+	if b.quick {
+		p.lastQuick = now
+	}
+	if b.costly {
+		p.costly--
+		p.resume = now.Add(time.Duration(b.burden) * timeOfSingle * restFactor)
+	}
+	if b.trip > 0 && (p.trip == 0 || b.trip < p.trip*9/8) {
+		p.trip = b.trip
+	} else if b.trip > 0 {
+		p.trip = p.trip * 9 / 8
+	}
+}
+
+// rest is how long it lasts until a costly batch may be sent.
+func (p *pace) rest(now time.Time) time.Duration {
+	return max(min(p.resume.Sub(now), p.lastQuick.Add(linger).Sub(now)), 0)
+}
+
+// take returns the next batch. Probes go first: how much there is to renew must not decide whether Redis is there.
+func (p *Pipeline) take() batch {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	b := p.takeLocked(time.Now())
+	p.countLocked()
+	if len(b.jobs) > 0 {
+		p.busy++
+		if b.costly {
+			p.pace.costly++
+		}
+	}
+	return b
+}
+
+func (p *Pipeline) takeLocked(now time.Time) batch {
+	if n := min(len(p.probes), p.Most); n > 0 {
+		b := batch{jobs: p.probes[:n:n]}
+		if p.probes = p.probes[n:]; len(p.probes) == 0 {
+			p.probes = nil
+		}
+		return b
+	}
+	p.forgetLocked(now)
+	several := len(p.tenants) > 1
+	costly := !several || p.pace.admits(now)
+	b := batch{most: p.Most, limit: batchCost}
+	if costly && p.largeTurnLocked(several && p.pace.leads(now)) {
+		p.largeSent, p.largeLast = true, true
+		b.large = true
+		b.limit = p.portion(several, now, batchCost)
+		p.cutLocked(&p.large, &b, now, true)
+		return b
+	}
+	if free := p.up - p.busy; p.Spread && free > 1 {
+		b.most = min(b.most, (p.small.n+free-1)/free)
+	}
+	p.cutLocked(&p.small, &b, now, costly)
+	if len(b.jobs) > 0 && (b.costly || p.small.busy.first == nil) {
+		p.largeLast = false
+	}
+	if !costly && len(b.jobs) == 0 {
+		p.restLocked(now)
+	}
+	return b
+}
+
+// largeTurnLocked says whether large ones are next. Of large ones and of small ones that wait, none goes twice in a row before the
+// other. While somebody leads who asks for little, his go in any case, and it is about those of busy tenants.
+func (p *Pipeline) largeTurnLocked(led bool) bool {
+	if p.large.n == 0 || p.largeSent {
+		return false
+	}
+	if led {
+		return p.small.busy.first == nil && p.small.n == 0 || !p.largeLast
+	}
+	return p.small.n == 0 || !p.largeLast
+}
+
+// cutLocked takes jobs of a line out. What is under way for several tenants is measured.
+func (p *Pipeline) cutLocked(l *line, b *batch, now time.Time, costly bool) {
+	several := len(p.tenants) > 1
+	most, limit := b.most, b.limit
+	if several {
+		b.begin(nil)
+	}
+	if costly && l.busy.first != nil && l.quick.first != nil {
+		b.most, b.limit = most*3/4, limit*3/4 // busy ones get the rest
+	}
+	l.cutQuick(b, now)
+	if b.quick = len(b.jobs) > 0 && !b.large; b.quick {
+		p.pace.lastQuick = now
+	}
+	b.most, b.limit = most, limit
+	if costly {
+		l.cutBusy(b, now, p.portion(several, now, limit))
+	}
+	if b.large {
+		b.burden = b.cost
+	}
+	b.costly = several && b.burden > 0
+	b.measured = several && !p.Asking && b.measure()
+}
+
+// portion is what busy tenants' jobs in a batch may cost.
+func (p *Pipeline) portion(several bool, now time.Time, limit int) int {
+	if several && p.pace.leads(now) {
+		return paced
+	}
+	return limit
+}
+
+// restLocked has a sender look again when a costly batch may be sent. What is under way wakes one anyway.
+func (p *Pipeline) restLocked(now time.Time) {
+	if p.small.n+p.large.n == 0 || p.pace.timer != nil || p.pace.costly > 0 {
+		return
+	}
+	p.pace.timer = time.AfterFunc(p.pace.rest(now), func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.pace.timer = nil
+		p.wakeLocked()
+	})
+}
+
+// tenantLocked is the tenant with a name.
+func (p *Pipeline) tenantLocked(name string, now time.Time) *tenant {
+	if !p.Fair {
+		name = ""
+	}
+	t := p.tenants[name]
+	if t == nil {
+		t = &tenant{name: name, rate: rateOne}
+		t.small.tenant, t.large.tenant = t, t
+		p.tenants[name] = t
+	}
+	t.last = now
+	return t
+}
+
+// forgetLocked forgets tenants that have not asked for a while. Each is looked at once in that while.
+func (p *Pipeline) forgetLocked(now time.Time) {
+	if now.Sub(p.forgotten) < forgetAfter {
+		return
+	}
+	p.forgotten = now
+	for name, t := range p.tenants {
+		if t.waiting() == 0 && now.Sub(t.last) > forgetAfter {
+			delete(p.tenants, name)
+		}
+	}
+}
+
+// Share is how many operations of a tenant wait for their turn, and how many tenants there are.
+func (p *Pipeline) Share(from string) (its, tenants int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if t := p.tenants[from]; t != nil {
+		its = t.waiting()
+	}
+	return its, len(p.tenants)
+}
+
+// tenantKey is where a context has the tenant of what is asked with it.
+type tenantKey struct{}
+
+// As has what is asked with a context be a tenant's.
+func As(ctx context.Context, tenant string) context.Context {
+	return context.WithValue(ctx, tenantKey{}, tenant)
+}
+
+func tenantIn(ctx context.Context) string {
+	name, _ := ctx.Value(tenantKey{}).(string)
+	return name
+}

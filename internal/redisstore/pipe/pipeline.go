@@ -1,0 +1,447 @@
+package pipe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// Senders is how many batches may be under way. While one is in Redis the answers of the other are told.
+	Senders = 2
+	// MaxBatch is how many commands a batch has at most. Larger ones save little more, and have Redis wait for the whole
+	// batch to be written and lockd for all of its answers.
+	MaxBatch = 64
+	// MaxSteady is the same for renewals. With one command in a batch, a Redis that answers late would take a few commands in a
+	// second, however few leases each of them renews. Redis reads about one full command at a time, so others get their turn.
+	MaxSteady = 16
+	// firstRedial and lastRedial bound the pause between attempts to connect.
+	firstRedial = 20 * time.Millisecond
+	lastRedial  = 500 * time.Millisecond
+	// maxQueued bounds the operations that wait for a place in the pipeline. More are refused as unavailable.
+	maxQueued = 100_000
+)
+
+// Pipeline carries the commands of all callers to Redis in shared batches. What comes while a batch is under way goes
+// into the next one: the busier, the fuller the batches. Each sender keeps a connection of its own, made ahead.
+//
+// A command costs no goroutine, no channel and no timer. That is why it is not go-redis's AutoPipeline, whose callers
+// each sleep in a goroutine of their own; see docs/decisions.
+//
+// Commands that cost Redis much have a line of their own. One sender at most is busy with them, and with no more of them than
+// batchCost, so all others wait for a batch of them at most, however many there are.
+type Pipeline struct {
+	Lanes
+	dialer  Dialer
+	wake    chan struct{} // as many values as senders shall look
+	closing chan struct{}
+	wg      sync.WaitGroup
+	waiting atomic.Int64 // jobs in lines, but for probes
+
+	mu        sync.Mutex // guards the fields below
+	tenants   map[string]*tenant
+	forgotten time.Time // when it was looked last for tenants to forget
+	probes    []Job
+	small     line
+	large     line
+	largeSent bool // a batch of large ones is under way
+	largeLast bool // the last batch taken was one
+	pace      pace
+	bills     uint64
+	up        int   // connections there are
+	busy      int   // batches under way
+	why       error // there is none
+	closed    bool
+}
+
+// Lanes says how a pipeline works.
+type Lanes struct {
+	Timeout time.Duration // of a batch, and of the wait before it
+	Senders int
+	Most    int                  // commands in a batch
+	Weigh   bool                 // whether costs count; else all are alike
+	Fair    bool                 // whether each tenant has a share; else all jobs are of one
+	Asking  bool                 // whether ASKING stands before each command: what it is for is on its way to this node of a cluster
+	Spread  bool                 // whether what waits is shared out among the senders that are free, so that a slow one delays little
+	Gather  func([]Job) []Packet // of singles; nil if there are none
+	// Replicas is how many must have a grant before it is told; 0 = none. One question covers a batch.
+	Replicas int
+}
+
+// Single is what goes to Redis together with others of its kind.
+type Single interface {
+	// Fail tells an error instead of an answer, and when it was queued.
+	Fail(queued time.Time, err error)
+}
+
+// Job is a command, or a single, and who wants to know what became of it. Done must not block.
+type Job struct {
+	Cmd    *redis.Cmd
+	Done   func(error)
+	Single Single // instead of both
+
+	Grants bool // whether it may take something; of a Single its packet says so
+	Queued time.Time
+	From   string // the tenant; see Lanes.Fair
+	Cost   int    // for Redis, in singles
+	stage  *stage // nil if nobody waits who may leave
+	share  *share // in which it waits
+}
+
+// fail tells an error instead of an answer.
+func (j *Job) fail(err error) {
+	if j.Single == nil {
+		j.Done(err)
+		return
+	}
+	j.Single.Fail(j.Queued, err)
+}
+
+// Packet is a command as it is sent, for one job or for several. Done must not block.
+type Packet struct {
+	Cmd    *redis.Cmd
+	Done   func(error)
+	Grants bool // whether it may take something
+}
+
+// ProbeCost is given as the cost of what looks whether Redis is there.
+const ProbeCost = -1
+
+// stage is how far the command of a caller that may leave has come.
+type stage struct{ atomic.Int32 }
+
+const (
+	stageQueued = iota
+	stageSent
+	stageLeft
+)
+
+// New makes a Pipeline, whose senders begin to connect at once.
+func New(d Dialer, l Lanes) *Pipeline {
+	p := newPipeline(l)
+	p.dialer = d
+	for range l.Senders {
+		p.wg.Go(func() { (&sender{p: p}).run() })
+	}
+	return p
+}
+
+func newPipeline(l Lanes) *Pipeline {
+	return &Pipeline{Lanes: l, tenants: make(map[string]*tenant), wake: make(chan struct{}, l.Senders), closing: make(chan struct{})}
+}
+
+// Close refuses new commands and waits until all others are answered.
+func (p *Pipeline) Close() {
+	p.mu.Lock()
+	closed := p.closed
+	p.closed = true
+	p.mu.Unlock()
+	if !closed {
+		close(p.closing)
+		close(p.wake)
+	}
+	p.wg.Wait()
+}
+
+// Put queues a job. What it is told it is told exactly once, by a sender; if Put returns an error, never.
+func (p *Pipeline) Put(j Job) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return ErrClosed
+	case p.small.n+p.large.n >= maxQueued:
+		return ErrQueueFull
+	}
+	if !p.Weigh {
+		j.Cost = min(j.Cost, 0)
+	}
+	if j.Cost == ProbeCost {
+		p.probes = append(p.probes, j)
+	} else {
+		p.putLocked(j)
+	}
+	p.wakeLocked()
+	return nil
+}
+
+func (p *Pipeline) putLocked(j Job) {
+	t := p.tenantLocked(j.From, j.Queued)
+	if j.Cost > largeCost {
+		j.share = &t.large
+		p.large.put(j.share, j)
+	} else {
+		j.share = &t.small
+		p.small.put(j.share, j)
+	}
+	p.countLocked()
+}
+
+// Waiting is how many operations wait for their turn, without probes.
+func (p *Pipeline) Waiting() int { return int(p.waiting.Load()) }
+
+// Missing is how many of its connections it does not have.
+func (p *Pipeline) Missing() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.Senders - p.up
+}
+
+// countLocked takes note of how many jobs wait.
+func (p *Pipeline) countLocked() { p.waiting.Store(int64(p.small.n + p.large.n)) }
+
+// lineOf is where a job waits.
+func (p *Pipeline) lineOf(j *Job) *line {
+	if j.share == &j.share.tenant.large {
+		return &p.large
+	}
+	return &p.small
+}
+
+func (p *Pipeline) wakeLocked() {
+	if p.closed {
+		return // all look
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default: // all senders will look
+	}
+}
+
+// Do queues a command and waits for its answer. When ctx ends the command may be executed all the same, and must not be looked
+// at any more; unless the error is ErrWaited: then it was not sent.
+func (p *Pipeline) Do(ctx context.Context, cmd *redis.Cmd, cost int) error {
+	return p.do(ctx, Job{Cmd: cmd, Cost: cost})
+}
+
+// DoGrant is Do for a command that may take something.
+func (p *Pipeline) DoGrant(ctx context.Context, cmd *redis.Cmd, cost int) error {
+	return p.do(ctx, Job{Cmd: cmd, Cost: cost, Grants: true})
+}
+
+func (p *Pipeline) do(ctx context.Context, j Job) error {
+	done := make(chan error, 1)
+	j.Done, j.Queued, j.From = func(err error) { done <- err }, time.Now(), tenantIn(ctx)
+	answered, err := Hear(ctx, p, j, done)
+	return cmp.Or(err, answered)
+}
+
+// Hear queues a job and waits until it is told what became of it.
+func Hear[T any](ctx context.Context, p *Pipeline, j Job, told <-chan T) (answered T, err error) {
+	j.stage = new(stage)
+	if err := p.Put(j); err != nil {
+		return answered, err
+	}
+	select {
+	case answered = <-told:
+		return answered, nil
+	case <-ctx.Done():
+		if j.stage.CompareAndSwap(stageQueued, stageLeft) {
+			return answered, fmt.Errorf("%w: %w", p.waited(), context.Cause(ctx))
+		}
+		return answered, context.Cause(ctx)
+	}
+}
+
+// taken is called when a batch is not under way any more. What was not sent goes in front of its line.
+func (p *Pipeline) taken(b *batch, notSent bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy--
+	if b.large {
+		p.largeSent = false
+	}
+	p.pace.answered(b, time.Now())
+	if notSent {
+		for _, j := range slices.Backward(b.jobs) {
+			if j.share == nil {
+				p.probes = slices.Insert(p.probes, 0, j)
+			} else {
+				p.lineOf(&j).back(j.share, j)
+			}
+		}
+		p.countLocked()
+	}
+	if notSent || b.large || b.costly {
+		p.wakeLocked()
+	}
+}
+
+// fail tells an error to the jobs that were queued before a time.
+func (p *Pipeline) fail(before time.Time, err error) {
+	for _, j := range p.before(before) {
+		j.fail(err)
+	}
+}
+
+// before takes out the jobs that were queued before a time. Those of a tenant wait in their order, so only the first ones are looked at.
+func (p *Pipeline) before(t time.Time) (jobs []Job) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for n < len(p.probes) && p.probes[n].Queued.Before(t) {
+		n++
+	}
+	jobs, p.probes = p.probes[:n:n], p.probes[n:]
+	for _, tn := range p.tenants {
+		jobs = p.small.before(&tn.small, t, jobs)
+		jobs = p.large.before(&tn.large, t, jobs)
+	}
+	p.countLocked()
+	return jobs
+}
+
+// failWaited tells those that waited too long.
+func (p *Pipeline) failWaited() { p.fail(time.Now().Add(-p.Timeout), p.waited()) }
+
+// waited is ErrWaited, and why there is no connection.
+func (p *Pipeline) waited() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.up == 0 && p.why != nil {
+		return fmt.Errorf("%w: %w", ErrWaited, p.why)
+	}
+	return ErrWaited
+}
+
+// connected and lost count the connections.
+func (p *Pipeline) connected() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up++
+	p.why = nil
+}
+
+func (p *Pipeline) lost() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.up--
+}
+
+// refused takes note that a connection was not made. If there is no other, those who waited for it when the attempt began
+// do not wait for the next one.
+func (p *Pipeline) refused(begun time.Time, err error) {
+	p.mu.Lock()
+	p.why = err
+	up := p.up
+	p.mu.Unlock()
+	if up == 0 {
+		p.fail(begun, err)
+	}
+}
+
+// exec sends a batch and tells the outcomes. It says whether the connection can be used any longer.
+func (p *Pipeline) exec(client *redis.Client, b *batch) (usable bool) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), p.Timeout, ErrOpTimeout)
+	defer cancel()
+	p.begin(b)
+	pipe := client.Pipeline()
+	var packets []Packet
+	var clocks []*redis.Cmd
+	for _, jobs := range b.parts() {
+		if b.measured {
+			clocks = append(clocks, askTime(ctx, pipe))
+		}
+		for _, pk := range p.pack(jobs) {
+			if p.Asking {
+				_ = pipe.Process(ctx, redis.NewStatusCmd(ctx, "asking"))
+			}
+			_ = pipe.Process(ctx, pk.Cmd)
+			packets = append(packets, pk)
+		}
+	}
+	if b.measured {
+		clocks = append(clocks, askTime(ctx, pipe))
+	}
+	wait := p.waitFor(ctx, packets)
+	if wait != nil {
+		_ = pipe.Process(ctx, wait)
+	}
+	b.sent = time.Now()
+	_, failure := pipe.Exec(ctx)
+	if errors.Is(failure, ErrNotConnected) { // the connection was lost before, so nothing was sent
+		for _, j := range b.jobs {
+			if j.Cmd != nil {
+				j.Cmd.SetErr(nil)
+			}
+			if j.stage != nil {
+				j.stage.Store(stageQueued)
+			}
+		}
+		p.taken(b, true)
+		return false
+	}
+	p.bill(b, clocks)
+	p.taken(b, false)
+	return tell(packets, failure, p.tooFew(wait)) && answered(wait)
+}
+
+// begin takes out what is not sent: those whose callers left, and those that have waited too long. Of the latter it is then
+// known that nothing was done, which is worth more to the caller than a late success.
+func (p *Pipeline) begin(b *batch) {
+	oldest := time.Now().Add(-p.Timeout)
+	for i := 0; i < len(b.jobs); {
+		j := &b.jobs[i]
+		if j.Queued.Before(oldest) || j.stage != nil && !j.stage.CompareAndSwap(stageQueued, stageSent) {
+			j.fail(ErrWaited)
+			b.drop(i)
+			continue
+		}
+		i++
+	}
+}
+
+// pack makes packets of jobs. Singles go first, and together.
+func (p *Pipeline) pack(jobs []Job) []Packet {
+	others := make([]Packet, 0, 1)
+	singles := jobs
+	for i := range jobs {
+		if jobs[i].Single == nil {
+			singles, others = p.divide(jobs)
+			break
+		}
+	}
+	if len(singles) == 0 {
+		return others
+	}
+	return append(p.Gather(singles), others...)
+}
+
+// divide makes packets of those that are no singles.
+func (p *Pipeline) divide(jobs []Job) (singles []Job, others []Packet) {
+	for _, j := range jobs {
+		if j.Single != nil {
+			singles = append(singles, j)
+		} else {
+			others = append(others, Packet{j.Cmd, j.Done, j.Grants})
+		}
+	}
+	return singles, others
+}
+
+// tell says what became of the packets of a batch, and returns whether all were answered. few is why nothing of it may be taken
+// for granted.
+func tell(sent []Packet, failure, few error) (all bool) {
+	all = true
+	for _, pk := range sent {
+		err := pk.Cmd.Err()
+		if err == nil && pk.Cmd.Val() == nil { // no answer and no error
+			err = failure
+		}
+		if err != nil && !errors.As(err, new(redis.Error)) {
+			all = false
+		}
+		if err == nil && pk.Grants {
+			err = few
+		}
+		pk.Done(err)
+	}
+	return all
+}

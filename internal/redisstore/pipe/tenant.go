@@ -1,0 +1,112 @@
+package pipe
+
+import "time"
+
+const (
+	// quantum is what a tenant's jobs may cost in one turn, in singles: about 300 µs of Redis.
+	quantum = 64
+	// mostDebt bounds what a tenant may owe, in singles: about 20 ms of Redis.
+	mostDebt = 4096
+	// staysBusy is for how long a tenant counts as a busy one after more of its jobs waited than one turn takes.
+	staysBusy = 20 * time.Millisecond
+	// forgetAfter is when nothing is known any more of a tenant that asks for nothing.
+	forgetAfter = time.Second
+	// rateOne is the rate of a tenant whose jobs cost what was expected. mostRate is that of jobs that cost 512 times as much.
+	rateOne  = 8
+	mostRate = 512 * rateOne
+)
+
+// tenant is who shares a pipeline with others: a session, or all callers of one kind. Pipeline.mu guards it.
+type tenant struct {
+	name         string
+	small, large share
+	rate         int       // what its jobs really cost: so many eighths of what was expected
+	billed       uint64    // the last section that corrected the rate
+	last         time.Time // it asked
+}
+
+// waiting is how many of its jobs wait.
+func (t *tenant) waiting() int { return t.small.len() + t.large.len() }
+
+// cost is what a job is expected to cost, judged by the last ones.
+func (t *tenant) cost(j *Job) int { return j.Cost * t.rate / rateOne }
+
+// correct takes note that jobs cost so much in place of what was expected. One measurement changes the rate by a factor of two at
+// most: the machine may have been busy with something else.
+func (t *tenant) correct(measured, expected int) {
+	rate := measured * rateOne / max(expected, 1)
+	t.rate = min(max(rate, t.rate/2, rateOne), 2*t.rate, mostRate)
+}
+
+// share is a tenant's part of one line: its jobs, the oldest first.
+type share struct {
+	tenant *tenant
+	jobs   []Job
+	head   int // of jobs that are gone
+	credit int // what it may cost until others have their turn; what it owes if below zero
+	in     *ring
+	turn   bool      // it has its turn, and was given its credit for it
+	next   *share    // in the ring
+	busy   time.Time // when more of it waited than one turn takes
+}
+
+func (s *share) len() int { return len(s.jobs) - s.head }
+
+func (s *share) first() *Job { return &s.jobs[s.head] }
+
+func (s *share) pop() Job {
+	j := s.jobs[s.head]
+	s.jobs[s.head] = Job{}
+	s.head++
+	if s.head == len(s.jobs) {
+		s.jobs, s.head = s.jobs[:0], 0
+	}
+	return j
+}
+
+func (s *share) push(j Job) {
+	if s.head > 0 && len(s.jobs) == cap(s.jobs) && s.head >= len(s.jobs)/2 {
+		n := copy(s.jobs, s.jobs[s.head:])
+		clear(s.jobs[n:])
+		s.jobs, s.head = s.jobs[:n], 0
+	}
+	s.jobs = append(s.jobs, j)
+}
+
+// back puts a job in front again.
+func (s *share) back(j Job) {
+	if s.head == 0 {
+		s.jobs = append(s.jobs, Job{})
+		copy(s.jobs[1:], s.jobs)
+	} else {
+		s.head--
+	}
+	s.jobs[s.head] = j
+}
+
+// ring is shares that have their turn one after the other.
+type ring struct{ first, last *share }
+
+func (r *ring) push(s *share) {
+	s.in, s.next = r, nil
+	if r.last == nil {
+		r.first = s
+	} else {
+		r.last.next = s
+	}
+	r.last = s
+}
+
+// pop takes the first one out.
+func (r *ring) pop() *share {
+	s := r.first
+	r.first = s.next
+	if r.first == nil {
+		r.last = nil
+	}
+	s.in, s.next = nil, nil
+	return s
+}
+
+// turn has the second one be the first, and the first one the last.
+func (r *ring) turn() { r.push(r.pop()) }

@@ -1,0 +1,130 @@
+package pipe
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+const (
+	// troubleAfter is for how long no connection was made before that is taken for a wrong configuration.
+	troubleAfter = 2 * time.Second
+	// troubleEvery is how often it is told.
+	troubleEvery = time.Minute
+)
+
+// Trouble tells of connections that cannot be made because something is configured wrong: that does not heal by itself.
+type Trouble struct {
+	log    *zap.Logger
+	secure bool // TLS is configured
+
+	mu    sync.Mutex // guards the fields below
+	since time.Time  // no connection was made; zero if the last attempt succeeded
+	told  time.Time
+}
+
+// NewTrouble tells a log. secure says whether TLS is configured.
+func NewTrouble(log *zap.Logger, secure bool) *Trouble { return &Trouble{log: log, secure: secure} }
+
+// over takes note of a connection.
+func (t *Trouble) over() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.since, t.told = time.Time{}, time.Time{}
+}
+
+// note takes note of an attempt that failed. It adds to the error what to do about it, and logs it now and then.
+func (t *Trouble) note(err error) error {
+	remedy := t.remedy(err)
+	if remedy == "" {
+		return err
+	}
+	now := time.Now()
+	t.mu.Lock()
+	if t.since.IsZero() {
+		t.since = now
+	}
+	tell := now.Sub(t.since) >= troubleAfter && now.Sub(t.told) >= troubleEvery
+	if tell {
+		t.told = now
+	}
+	t.mu.Unlock()
+	if tell {
+		t.log.Error("redis cannot be used; if this lasts, the configuration is wrong",
+			zap.Error(err), zap.String(observe.KeyRemedy, remedy))
+	}
+	return fmt.Errorf("%w (%s)", err, remedy)
+}
+
+// remedies says what to do about an error reply, by how it begins.
+var remedies = []struct{ begins, remedy string }{
+	{"WRONGPASS ", "check redis.username and redis.password_file"},
+	{"NOAUTH ", "redis wants a password: set redis.password_file, and redis.username for a user of its ACLs"},
+	{"ERR invalid password", "check redis.password_file"},
+	{"ERR AUTH ", "redis has no password: leave redis.password_file and redis.username empty"},
+	{"ERR Client sent AUTH", "redis has no password: leave redis.password_file and redis.username empty"},
+	{"ERR DB index is out of range", "check redis.db: redis has fewer databases"},
+	{"ERR SELECT is not allowed", "check redis.db: a cluster has database 0 only"},
+	{"NOPERM ", "the user of redis.username lacks rights; docs/redis-keys.md lists the commands"},
+}
+
+// Remedied is an error that knows what to do about it.
+type Remedied interface {
+	error
+	Remedy() string
+}
+
+// remedy is what to do about an error of an attempt to connect, or nothing if it may heal by itself.
+func (t *Trouble) remedy(err error) string {
+	if wise, ok := errors.AsType[Remedied](err); ok {
+		return wise.Remedy()
+	}
+	if reply, ok := errors.AsType[redis.Error](err); ok {
+		for _, r := range remedies {
+			if strings.HasPrefix(reply.Error(), r.begins) {
+				return r.remedy
+			}
+		}
+		return ""
+	}
+	if t.secure {
+		return tlsRemedy(err)
+	}
+	// A server that expects TLS hangs up, or answers with a record of TLS.
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || strings.Contains(err.Error(), "\\x15\\x03") {
+		return "if this port of redis speaks TLS, set redis.tls.enabled to true"
+	}
+	return ""
+}
+
+// tlsRemedy is remedy for what went wrong with TLS.
+func tlsRemedy(err error) string {
+	_, notTLS := errors.AsType[tls.RecordHeaderError](err)
+	_, badHost := errors.AsType[x509.HostnameError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, refused := errors.AsType[tls.AlertError](err)
+	switch {
+	case notTLS:
+		return "this port of redis does not speak TLS: set redis.tls.enabled to false, or use its port for TLS"
+	case badHost:
+		return "the certificate of redis has another name: check redis.tls.server_name and redis.addr"
+	case unknown:
+		return "the certificate of redis is signed by somebody else: check redis.tls.ca_file"
+	case refused || strings.Contains(err.Error(), "remote error: tls"):
+		return "redis refuses our certificate: check redis.tls.cert_file and redis.tls.key_file"
+	case errors.Is(err, errHandshake):
+		return "if this port of redis does not speak TLS, set redis.tls.enabled to false"
+	}
+	return ""
+}

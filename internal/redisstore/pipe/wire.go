@@ -1,0 +1,54 @@
+package pipe
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// keepAlive is how often TCP asks whether the other side lives.
+const keepAlive = 30 * time.Second
+
+var errHandshake = errors.New("TLS handshake")
+
+// Wire makes a connection as far as Redis can be spoken on it.
+type Wire struct {
+	// TLS is nil for plain text. Without a ServerName the certificate must have the host of the address.
+	TLS *tls.Config
+	// Wrap is given the connection for TCP, before TLS. It may be nil.
+	Wrap func(net.Conn) net.Conn
+}
+
+// Dial makes the connection for TCP and TLS, within ctx.
+func (w Wire) Dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	conn, err := (&net.Dialer{KeepAlive: keepAlive}).DialContext(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	if w.Wrap != nil {
+		conn = w.Wrap(conn)
+	}
+	if w.TLS == nil {
+		return conn, nil
+	}
+	secure := tls.Client(conn, w.tlsFor(addr))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		_ = conn.Close() // the error before counts
+		return nil, fmt.Errorf("%w: %w", errHandshake, err)
+	}
+	return secure, nil
+}
+
+// tlsFor is the configuration for one address.
+func (w Wire) tlsFor(addr string) *tls.Config {
+	host, _, err := net.SplitHostPort(addr)
+	if w.TLS.ServerName != "" || err != nil {
+		return w.TLS
+	}
+	c := w.TLS.Clone()
+	c.ServerName = host
+	return c
+}

@@ -1,0 +1,177 @@
+package renew
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// ErrUnfit: this server cannot be used, whatever we wait.
+var ErrUnfit = errors.New("this redis cannot be used")
+
+// The oldest Redis whose scripts behave as ours expect.
+const (
+	minMajor = 6
+	minMinor = 2
+)
+
+// Probe implements lock.Store. The identity is the run id of the server. A server that is met for the first time is
+// checked; as long as it cannot be used, for example because it is a replica, Probe fails.
+func (s *Renewer) Probe(ctx context.Context) (string, error) {
+	if ctx.Err() != nil {
+		return "", fmt.Errorf("probe: %w: %w", lock.ErrUnavailable, context.Cause(ctx))
+	}
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	var data dataAnswer
+	var wg sync.WaitGroup
+	wg.Go(func() { data = s.askData(ctx) }) // at the same time
+	info, err := s.info(ctx)
+	wg.Wait()
+	if redis.IsPermissionError(err) {
+		return s.ping(ctx, data)
+	}
+	if err != nil {
+		return "", fmt.Errorf("probe: %w", s.Failed(err))
+	}
+	id := infoField(info, "run_id")
+	if err := fit(info); err != nil {
+		s.Doubt()
+		return "", s.unfit(id, err)
+	}
+	if err := s.checkData(ctx, id, data); err != nil {
+		return "", fmt.Errorf("probe: %w", s.Failed(err))
+	}
+	s.passed(ctx, id, infoField(info, "redis_version"))
+	return id, nil
+}
+
+// info asks for what Probe looks at, both parts at the same time.
+func (s *Renewer) info(ctx context.Context) (string, error) {
+	parts := []string{"server", "replication"}
+	errs := make([]error, len(parts))
+	var wg sync.WaitGroup
+	for i, part := range parts {
+		wg.Go(func() {
+			cmd := redis.NewCmd(ctx, "info", part)
+			if errs[i] = s.steady.Do(ctx, cmd, pipe.ProbeCost); errs[i] == nil {
+				parts[i], errs[i] = cmd.Text()
+			}
+		})
+	}
+	wg.Wait()
+	return strings.Join(parts, "\n"), cmp.Or(errs...)
+}
+
+// ping is Probe where INFO is forbidden: restarts are not noticed by it, only by renewals.
+func (s *Renewer) ping(ctx context.Context, data dataAnswer) (string, error) {
+	if err := s.steady.Do(ctx, redis.NewCmd(ctx, "ping"), pipe.ProbeCost); err != nil {
+		return "", fmt.Errorf("probe: %w", s.Failed(err))
+	}
+	if err := s.checkData(ctx, "unknown", data); err != nil {
+		return "", fmt.Errorf("probe: %w", s.Failed(err))
+	}
+	s.passed(ctx, "unknown", "unknown")
+	return "unknown", nil
+}
+
+// fit says whether a server can be used, by its INFO.
+func fit(info string) error {
+	if role := infoField(info, "role"); role != "" && role != "master" {
+		return fmt.Errorf("%w: it is a %s, not a master", ErrUnfit, role)
+	}
+	if version := infoField(info, "redis_version"); TooOld(version) {
+		return fmt.Errorf("%w: version %s, need %d.%d or newer", ErrUnfit, version, minMajor, minMinor)
+	}
+	return nil
+}
+
+// TooOld says whether our scripts do not run on a version of Redis. Somebody else's server may call its versions otherwise.
+func TooOld(version string) bool {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	a, errA := strconv.Atoi(major)
+	b, errB := strconv.Atoi(minor)
+	return errors.Join(errA, errB) == nil && (a < minMajor || a == minMajor && b < minMinor)
+}
+
+// passed takes note of a server that can be used, and looks at its settings once.
+func (s *Renewer) passed(ctx context.Context, id, version string) {
+	s.mu.Lock()
+	before := s.checked
+	s.checked = id
+	s.mu.Unlock()
+	if before == id {
+		return
+	}
+	if before != "" {
+		s.restarts.Inc()
+	}
+	s.log.Info("redis is there", zap.String(observe.KeyVersion, version), zap.String(observe.KeyRunID, id))
+	s.checkEviction(ctx)
+	if s.wait {
+		s.checkWait(ctx)
+	}
+}
+
+// checkWait says so if the server cannot be asked whether replicas have a grant: then no grant is told.
+func (s *Renewer) checkWait(ctx context.Context) {
+	ctx, cancel := s.Bounded(context.WithoutCancel(ctx))
+	defer cancel()
+	err := s.steady.Do(ctx, redis.NewCmd(ctx, "wait", 0, 1), pipe.ProbeCost)
+	if _, replied := errors.AsType[redis.Error](err); replied {
+		s.log.Error("redis refuses WAIT, so no lock can be taken", zap.Error(err),
+			zap.String(observe.KeyRemedy, "set redis.wait_replicas to 0, or give the user of redis.username the right to WAIT"))
+	}
+}
+
+// unfit takes note of a server that cannot be used, and says so once.
+func (s *Renewer) unfit(id string, err error) error {
+	s.mu.Lock()
+	known := s.warnedOf == id && s.checked == ""
+	s.warnedOf, s.checked = id, ""
+	s.mu.Unlock()
+	if !known {
+		s.log.Error("redis cannot be used", zap.Error(err), zap.String(observe.KeyRunID, id))
+	}
+	return fmt.Errorf("probe: %w: %w", lock.ErrUnavailable, err)
+}
+
+// checkEviction warns of a server that may throw locks away to make room.
+func (s *Renewer) checkEviction(ctx context.Context) {
+	ctx, cancel := s.Bounded(context.WithoutCancel(ctx))
+	defer cancel()
+	cmd := redis.NewCmd(ctx, "config", "get", "maxmemory-policy")
+	err := s.steady.Do(ctx, cmd, pipe.ProbeCost)
+	found, _ := cmd.Val().([]any)
+	if err != nil || len(found) < 2 {
+		s.log.Debug("the eviction policy of redis is not known", zap.Error(err))
+		return
+	}
+	if policy := fmt.Sprint(found[1]); policy != "noeviction" {
+		s.log.Warn("redis may evict locks and fences when it is full: set maxmemory-policy to noeviction",
+			zap.String(observe.KeyPolicy, policy))
+	}
+}
+
+// infoField returns a field of an INFO reply, or nothing.
+func infoField(info, field string) string {
+	for line := range strings.Lines(info) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

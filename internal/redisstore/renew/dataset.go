@@ -1,0 +1,94 @@
+package renew
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+)
+
+// dataset is which data the store has, see layout.Data. It is looked at by each probe and when a hold is gone, never to acquire or release.
+type dataset struct {
+	mu    sync.Mutex // guards the fields below
+	id    string     // the run id of the server and the id of its data
+	since time.Time  // when they were first seen
+}
+
+// saw takes note of what the store has.
+func (d *dataset) saw(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.id != id {
+		d.id, d.since = id, time.Now()
+	}
+}
+
+// had says whether a hold that was there at a time was in the present data. When it is in doubt it was not.
+func (d *dataset) had(seen time.Time) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return seen.After(d.since)
+}
+
+// dataAnswer is what Redis answered when it was asked for the id of its data.
+type dataAnswer struct {
+	id  string
+	err error
+}
+
+func (s *Renewer) askData(ctx context.Context) dataAnswer {
+	get := redis.NewCmd(ctx, "get", s.dataKey())
+	if err := s.steady.Do(ctx, get, pipe.ProbeCost); err != nil {
+		return dataAnswer{err: err}
+	}
+	id, err := get.Text()
+	return dataAnswer{id, err}
+}
+
+// checkData takes note of which data the server with a run id has, and gives them an id if they have none. Where the key
+// cannot be used, the run id alone tells.
+func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) error {
+	if errors.Is(data.err, redis.Nil) {
+		ctx, cancel := s.Bounded(context.WithoutCancel(ctx))
+		defer cancel()
+		data.id = rand.Text()
+		if data.err = s.steady.Do(ctx, redis.NewCmd(ctx, "set", s.dataKey(), data.id, "NX"), pipe.ProbeCost); errors.Is(data.err, redis.Nil) {
+			data = s.askData(ctx) // another replica was quicker
+		}
+	}
+	// A reply that says no, such as NOPERM or OOM, is no reason to take the server for away.
+	if _, replied := errors.AsType[redis.Error](data.err); data.err != nil && !replied {
+		return data.err
+	}
+	if data.err != nil {
+		data.id = ""
+	}
+	s.data.saw(runID + " " + data.id)
+	return nil
+}
+
+// whyGone finds out, for holds that are gone although their names' fences are known, whether they were lost with the data.
+func (s *Renewer) whyGone(ctx context.Context, rs renewals, answers []int64) {
+	asked := false
+	var err error
+	for k, i := range rs.chunk {
+		if k >= len(answers) || answers[k] != answerGone || rs.all[i].Seen.IsZero() {
+			continue
+		}
+		if !asked {
+			asked = true
+			_, err = s.Probe(ctx)
+		}
+		switch {
+		case err != nil:
+			answers[k] = answerUnsure
+		case !s.data.had(rs.all[i].Seen):
+			answers[k] = answerDataLost
+		}
+	}
+}

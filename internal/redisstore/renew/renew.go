@@ -1,0 +1,343 @@
+package renew
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Chunk is how much one script call costs at most, in exclusive holds, unless a single hold costs more: enough to make
+// the round trip cheap, little enough that Redis is busy with it for about a millisecond.
+const Chunk = 100
+
+// renewCost is what script/renew.lua does for a hold, in exclusive holds: it looks at each permit.
+func renewCost(r lock.Renewal) int {
+	switch r.Kind {
+	case lock.Read, lock.Write:
+		return 2
+	case lock.Semaphore:
+		return 2 + int(r.Permits)
+	default:
+		return 1
+	}
+}
+
+// ByCost cuts the holds with some indexes into chunks of similar cost.
+func ByCost(rs []lock.Renewal, indexes []int) (chunks [][]int) {
+	from, cost := 0, 0
+	for at, i := range indexes {
+		one := renewCost(rs[i])
+		if at > from && cost+one > Chunk {
+			chunks = append(chunks, indexes[from:at])
+			from, cost = at, 0
+		}
+		cost += one
+	}
+	if from < len(indexes) {
+		chunks = append(chunks, indexes[from:])
+	}
+	return chunks
+}
+
+// cut makes chunks of the holds with some indexes. In a cluster all keys of a call must be in one slot.
+func (s *Renewer) cut(rs []lock.Renewal, indexes []int) (chunks [][]int) {
+	if !s.inSlots {
+		return ByCost(rs, indexes)
+	}
+	slots := make(map[int][]int, len(indexes))
+	for _, i := range indexes {
+		slot := layout.Slot(s.Prefix + rs[i].Name)
+		slots[slot] = append(slots[slot], i)
+	}
+	for _, some := range slots {
+		chunks = append(chunks, ByCost(rs, some)...)
+	}
+	return chunks
+}
+
+// Renew implements lock.Store. The chunks are all under way at the same time, each within the time of one operation,
+// so that a slow one delays no other. They use connections that are kept for renewals; but what only verifies, which
+// clients cause as they like and no lease depends on, shares the way of all other operations.
+func (s *Renewer) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
+	var sole, renew, verify []int // indexes
+	for i, r := range rs {
+		switch err := script.Begin(ctx, r.Kind); {
+		case err != nil:
+			done(i, renewFailed(r, err))
+		case r.TTL > 0 && r.Sole && (r.Kind == lock.Exclusive || r.Kind == lock.Fair):
+			sole = append(sole, i)
+		case r.TTL > 0:
+			renew = append(renew, i)
+		default:
+			verify = append(verify, i)
+		}
+	}
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	chunks := func(ask []int, via script.Lane) {
+		for _, chunk := range s.cut(rs, ask) {
+			wg.Go(func() { s.renewAll(ctx, via, renewals{rs, chunk}, done) })
+		}
+	}
+	for _, chunk := range s.cut(rs, sole) {
+		wg.Go(func() { s.renewSole(ctx, renewals{rs, chunk}, done) })
+	}
+	chunks(renew, s.steady.Do)
+	chunks(verify, s.Shared.Do)
+	wg.Wait()
+}
+
+// Extend implements lock.Store.
+func (s *Renewer) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
+	if err := script.Begin(ctx, r.Kind); err != nil {
+		return 0, renewFailed(r, err)
+	}
+	ctx, cancel := s.Bounded(pipe.As(ctx, r.Owner.Tenant()))
+	defer cancel()
+	one := renewals{[]lock.Renewal{r}, []int{0}}
+	answers := s.renewAll(ctx, s.Shared.Do, one, func(_ int, e error) { err = e })
+	return leftOf(answers, err), err
+}
+
+// leftOf is how long the one hold lasts that was extended.
+func leftOf(answers []int64, err error) time.Duration {
+	if err != nil {
+		return 0
+	}
+	return time.Duration(answers[0]) * time.Millisecond
+}
+
+// StartExtend implements lock.Store.
+func (s *Renewer) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
+	if err := script.Begin(context.Background(), r.Kind); err != nil {
+		go done(0, renewFailed(r, err))
+		return
+	}
+	one := renewals{[]lock.Renewal{r}, []int{0}}
+	s.renewCall(one).As(r.Owner).Start(s.Shared, func(cmd *redis.Cmd, err error) {
+		answers, err := s.renewAnswers(one, cmd, err)
+		tell := func() { one.tell(answers, err, func(_ int, err error) { done(leftOf(answers, err), err) }) }
+		if len(answers) == 0 || answers[0] != answerGone {
+			tell()
+			return
+		}
+		go func() { // to find out why may take a while
+			ctx, cancel := s.Bounded(context.Background())
+			defer cancel()
+			s.whyGone(ctx, one, answers)
+			tell()
+		}()
+	})
+}
+
+func renewFailed(r lock.Renewal, err error) error {
+	return fmt.Errorf("renew %q: %w", r.Name, err)
+}
+
+// renewals are some of those that are asked for, by their indexes.
+type renewals struct {
+	all   []lock.Renewal
+	chunk []int
+}
+
+// renewAll renews some holds by one script call, and returns what that answered.
+func (s *Renewer) renewAll(ctx context.Context, via script.Lane, rs renewals, done func(i int, err error)) []int64 {
+	cmd, err := s.renewCall(rs).Run(ctx, via)
+	answers, err := s.renewAnswers(rs, cmd, err)
+	s.whyGone(ctx, rs, answers)
+	rs.tell(answers, err, done)
+	return answers
+}
+
+// renewSole renews holds whose owners alone tell that they are there, by one script call. Of those that are not there
+// script/renew.lua finds out why.
+func (s *Renewer) renewSole(ctx context.Context, rs renewals, done func(i int, err error)) {
+	w := newWords(4*len(rs.chunk) + 2)
+	cmd, err := s.renewSoleCall(rs, w).Run(ctx, s.steady.Do)
+	answers, err := s.renewAnswers(rs, cmd, err)
+	if err == nil { // else it may be on its way yet
+		w.done()
+	}
+	if err != nil || len(answers) != len(rs.chunk) {
+		rs.tell(answers, err, done)
+		return
+	}
+	var gone []int
+	for k, i := range rs.chunk {
+		if answers[k] == answerGone {
+			gone = append(gone, i)
+		} else {
+			done(i, nil)
+		}
+	}
+	if len(gone) > 0 {
+		s.renewAll(ctx, s.steady.Do, renewals{rs.all, gone}, done)
+	}
+}
+
+// renewSoleCall is what script/renew_sole.lua is called with.
+func (s *Renewer) renewSoleCall(rs renewals, w *words) script.Call {
+	n, keep := len(rs.chunk), s.fencesToKeep(rs)
+	keys := n
+	for _, i := range rs.chunk {
+		w.text(s.Prefix + rs.all[i].Name)
+	}
+	if keep > 0 {
+		keys += n
+		for _, i := range rs.chunk {
+			w.token(s.Prefix + rs.all[i].Name)
+		}
+	}
+	w.number(keep)
+	w.number(int64(n))
+	for _, i := range rs.chunk {
+		w.text(string(rs.all[i].Owner))
+		w.number(renewMillis(&rs.all[i]))
+	}
+	return script.Call{Script: s.Scripts.RenewSole, Keys: keys, Words: w.all(), Cost: n}
+}
+
+// renewAnswers reads what script/renew.lua answered.
+func (s *Renewer) renewAnswers(rs renewals, cmd *redis.Cmd, err error) ([]int64, error) {
+	if err != nil {
+		return nil, s.Failed(err)
+	}
+	if cmd.Val() == answerAll {
+		return rs.asAsked(), nil
+	}
+	answers, err := cmd.Int64Slice()
+	if err != nil {
+		return nil, s.Failed(fmt.Errorf("%w: %w", script.ErrBadAnswer, err))
+	}
+	return answers, nil
+}
+
+// asAsked are the answers if all holds last as long as asked for.
+func (rs renewals) asAsked() []int64 {
+	answers := make([]int64, len(rs.chunk))
+	for k, i := range rs.chunk {
+		answers[k] = max(renewMillis(&rs.all[i]), 1)
+	}
+	return answers
+}
+
+// tell says what became of each hold: one answer for each, or an error for all.
+func (rs renewals) tell(answers []int64, err error, done func(i int, err error)) {
+	if err == nil && len(answers) != len(rs.chunk) {
+		err = fmt.Errorf("%w: %w: %d for %d holds", lock.ErrOutcomeUnknown, script.ErrBadAnswer, len(answers), len(rs.chunk))
+	}
+	for k, i := range rs.chunk {
+		e := err
+		if err == nil {
+			e = renewalError(answers[k])
+		}
+		if e != nil {
+			e = renewFailed(rs.all[i], e)
+		}
+		done(i, e)
+	}
+}
+
+// renewMillis is how long a hold is to last, 0 to only verify it.
+func renewMillis(r *lock.Renewal) int64 {
+	if r.TTL <= 0 {
+		return 0
+	}
+	return script.Millis(r.TTL)
+}
+
+// renewCall is what script/renew.lua is called with. It sorts the chunk.
+func (s *Renewer) renewCall(rs renewals) script.Call {
+	chunk, plain := plainFirst(rs.all, rs.chunk)
+	w := newWords(5*len(chunk) + 3*(len(chunk)-plain) + 2)
+	for _, i := range chunk {
+		n := s.Prefix + rs.all[i].Name
+		w.text(n)
+		w.token(n)
+	}
+	w.number(s.fencesToKeep(rs))
+	w.number(int64(plain))
+	permits := uint32(0)
+	for k, i := range chunk {
+		r := &rs.all[i]
+		w.text(string(r.Owner))
+		w.number(int64(r.Fence)) //nolint:gosec // below 2^53
+		w.number(renewMillis(r))
+		if k >= plain {
+			n := s.Prefix + r.Name
+			w.text(r.Kind.String())
+			if r.Kind == lock.Semaphore {
+				w.text(layout.PermitsOut(n))
+				w.number(int64(r.Permits))
+			} else {
+				w.text(layout.HoldBase(n))
+				w.number(int64(r.Level))
+			}
+		}
+		permits += r.Permits
+	}
+	all := w.all()
+	return script.Call{Script: s.Scripts.Renew, Keys: 2 * len(chunk), Words: all, Cost: script.CostOf(len(all)) + script.CostOfPermits(permits)}
+}
+
+// fencesPart is the part of the TTL of fence keys after which renewals look after those of their names.
+const fencesPart = 8
+
+// fencesToKeep is the TTL of fence keys, in ms, if the time has come for one of these holds, 0 if not. It comes once in each
+// part of that TTL, with the first renewal of a hold.
+func (s *Renewer) fencesToKeep(rs renewals) int64 {
+	part := max(time.Duration(s.FenceMillis)*time.Millisecond/fencesPart, 1)
+	now := time.Since(s.begun) / part
+	for _, i := range rs.chunk {
+		if seen := rs.all[i].Seen; seen.IsZero() || seen.Sub(s.begun)/part != now {
+			return s.FenceMillis
+		}
+	}
+	return 0
+}
+
+// plainFirst sorts exclusive and fair holds, which are renewed alike, to the front of a chunk and returns how many there
+// are. Usually there are no others.
+func plainFirst(rs []lock.Renewal, chunk []int) (sorted []int, plain int) {
+	for at, i := range chunk {
+		if k := rs[i].Kind; k == lock.Exclusive || k == lock.Fair {
+			chunk[at], chunk[plain] = chunk[plain], i
+			plain++
+		}
+	}
+	return chunk, plain
+}
+
+// answerAll is what script/renew.lua and script/renew_sole.lua answer if all holds last as long as asked for.
+const answerAll = int64(1)
+
+// What script/renew.lua answers for a hold, and whyGone. A hold that is there has an answer of 1 or more.
+const (
+	answerGone     = 0
+	answerDataLost = -1
+	answerUnsure   = -2
+)
+
+// renewalError is what one answer means.
+func renewalError(answer int64) error {
+	if answer > answerGone {
+		return nil
+	}
+	switch answer {
+	case answerGone:
+		return &lock.GoneError{Reason: lock.LostForced}
+	case answerUnsure:
+		return lock.ErrUnavailable
+	default:
+		return &lock.GoneError{Reason: lock.LostData}
+	}
+}

@@ -1,0 +1,103 @@
+package renew
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// answerLate is what script/shorten.lua answers when it did nothing because it came too late.
+const answerLate = -2
+
+// Shorten implements lock.Store. The script gets a time of Redis's own clock after which it does nothing, which is
+// before the operation's time ends here. When the answer is lost the rest of that time is waited for.
+func (s *Renewer) Shorten(ctx context.Context, r lock.Renewal) error {
+	err := script.Begin(ctx, r.Kind)
+	if err == nil {
+		ctx, cancel := s.Bounded(ctx)
+		defer cancel()
+		if err = s.shorten(ctx, r); errors.Is(err, lock.ErrOutcomeUnknown) {
+			late := time.NewTimer(time.Until(deadlineOf(ctx)))
+			defer late.Stop()
+			<-late.C
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("shorten %q: %w", r.Name, err)
+	}
+	return nil
+}
+
+// deadlineOf is the end of the time of an operation, also if its ctx was cancelled before.
+func deadlineOf(ctx context.Context) time.Time {
+	at, _ := ctx.Deadline() // bounded gave it one
+	return at
+}
+
+func (s *Renewer) shorten(ctx context.Context, r lock.Renewal) error {
+	now, err := s.clock(ctx)
+	if err != nil {
+		return err
+	}
+	// The clocks may run at different speeds; the same margin as for leases.
+	left := time.Until(deadlineOf(ctx))
+	before := now.Add(left - left/100 - 2*time.Millisecond).UnixMilli()
+	keys, args := s.shortenCall(r, before)
+	cmd, err := s.Scripts.Shorten.With(keys, args...).As(r.Owner).Run(ctx, s.Shared.Do)
+	if err != nil {
+		return s.Failed(err)
+	}
+	switch answer, err := cmd.Int64(); {
+	case err != nil:
+		return s.Failed(fmt.Errorf("%w: %w", script.ErrBadAnswer, err))
+	case answer == answerLate:
+		return lock.ErrUnavailable
+	default:
+		answers := []int64{answer}
+		s.whyGone(ctx, renewals{[]lock.Renewal{r}, []int{0}}, answers)
+		return renewalError(answers[0])
+	}
+}
+
+// clock reads the time of Redis. Nothing else was done when it fails.
+func (s *Renewer) clock(ctx context.Context) (time.Time, error) {
+	cmd := redis.NewCmd(ctx, "time")
+	err := s.Shared.Do(ctx, cmd, 1)
+	var parts []int64
+	if err == nil {
+		parts, err = cmd.Int64Slice()
+	}
+	if err == nil && len(parts) != 2 {
+		err = script.ErrBadAnswer
+	}
+	if err != nil {
+		s.Metrics.CountFailure(lock.ErrUnavailable)
+		return time.Time{}, fmt.Errorf("read the time of redis: %w: %v", lock.ErrUnavailable, err) //nolint:errorlint // it is not unknown
+	}
+	return time.Unix(parts[0], parts[1]*1000), nil
+}
+
+func (s *Renewer) shortenCall(r lock.Renewal, before int64) (keys []string, args []any) {
+	n := s.Prefix + r.Name
+	keys = []string{n, layout.Token(n)}
+	channel, more := layout.Channel(n), layout.HoldBase(n)
+	switch r.Kind {
+	case lock.Fair:
+		keys = append(keys, layout.Queue(n))
+	case lock.Read, lock.Write:
+		channel = layout.RWChannel(n)
+	case lock.Semaphore:
+		channel, more = layout.PermitChannel(n), layout.PermitsOut(n)
+	default:
+	}
+	return keys, []any{
+		r.Kind.String(), string(r.Owner), script.Decimal(r.Fence), script.Millis(r.TTL), r.Permits, more, channel, s.FenceMillis, before,
+	}
+}

@@ -1,0 +1,86 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// TestRenewingKeepsTheFenceKey renews for several times the TTL of the fence key. It lives all the while, although most renewals do
+// not look after it.
+func TestRenewingKeepsTheFenceKey(t *testing.T) {
+	for _, sole := range []bool{true, false} {
+		t.Run(fmt.Sprint("sole ", sole), func(t *testing.T) {
+			srv := redistest.Start(t)
+			cfg := quick(srv)
+			cfg.FenceTTL = 800 * time.Millisecond
+			s := open(t, cfg)
+			r := lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: "o", TTL: lease, Sole: sole, Seen: time.Now()}
+			r.Fence = acquire(t, s, claim("n", "o")).Fence
+			for begun, n := time.Now(), 0; time.Since(begun) < 4*cfg.FenceTTL; n++ {
+				seen := time.Now()
+				s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+				r.Seen = seen
+				if left := srv.Client().PTTL(t.Context(), layout.Token("n")).Val(); left < cfg.FenceTTL/4 {
+					t.Fatalf("after %d renewals the fence key lives for %v", n, left)
+				}
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+	}
+}
+
+// TestAHoldIsProlongedAlikeByAnOldRedis renews as Redis 6.2 does, which has no GT.
+func TestAHoldIsProlongedAlikeByAnOldRedis(t *testing.T) {
+	srv := redistest.Start(t)
+	c := srv.Client()
+	for _, old := range []bool{false, true} {
+		s := open(t, quick(srv))
+		if old {
+			for _, sc := range []**script.Script{&s.Scripts.Renew, &s.Scripts.RenewSole} {
+				text := strings.Replace((*sc).Text, "= redis.REDIS_VERSION_NUM", "= nil", 1)
+				if text == (*sc).Text {
+					t.Fatal("the script does not ask for the version")
+				}
+				*sc = script.New("old", text, s.Metrics)
+			}
+		}
+		for _, sole := range []bool{true, false} {
+			name := fmt.Sprintf("old %v, sole %v", old, sole)
+			r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Sole: sole}
+			r.Fence = acquire(t, s, claim(name, "o")).Fence
+			lasts := func(ttl, want time.Duration) {
+				t.Helper()
+				r.TTL = ttl
+				s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+				if left := c.PTTL(t.Context(), name).Val(); left > want || left < want-5*time.Second {
+					t.Errorf("%s: renewed for %v it lasts for %v, want %v", name, ttl, left, want)
+				}
+			}
+			lasts(time.Hour, time.Hour)
+			lasts(time.Minute, time.Hour) // never shortened
+			lasts(0, time.Hour)
+			lasts(2*time.Hour, 2*time.Hour)
+			c.Persist(t.Context(), name)
+			lasts(time.Hour, time.Hour)
+			if left, err := s.Extend(t.Context(), lock.Renewal{
+				Name: name, Kind: lock.Exclusive, Owner: "o", Fence: r.Fence, TTL: 3 * time.Hour,
+			}); err != nil || left != 3*time.Hour {
+				t.Errorf("%s: extended to %v, %v", name, left, err)
+			}
+			c.HSet(t.Context(), name, "mode", "read")
+			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) {
+				if lost, ok := errors.AsType[*lock.GoneError](err); !ok || lost.Reason != lock.LostForced {
+					t.Errorf("%s: got %v of what became a read-write lock", name, err)
+				}
+			})
+		}
+	}
+}

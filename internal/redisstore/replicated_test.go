@@ -1,0 +1,139 @@
+package redisstore
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// withReplica are a server and its replica, and how grants wait for it.
+func withReplica(t *testing.T) (master, replica *redistest.Server, cfg Config) {
+	t.Helper()
+	master = redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	host, port, _ := net.SplitHostPort(master.Addr)
+	replica = redistest.Start(t, "--replicaof", host+" "+port)
+	cfg = Config{Addr: master.Addr, OpTimeout: 600 * time.Millisecond, Replicas: 1}
+	s := open(t, cfg)
+	until(t, "the replica acknowledges", func() error { _, err := s.Acquire(t.Context(), claim("first", "o")); return err })
+	return master, replica, cfg
+}
+
+func TestOneQuestionCoversABatchOfGrantsAndRenewalsAskNone(t *testing.T) {
+	t.Parallel()
+	master, _, cfg := withReplica(t)
+	g := new(gate)
+	cfg.hook = g
+	s := open(t, cfg)
+	const many = 50
+	granted := make(chan lock.Grant, many)
+	before := master.Calls("wait")
+	err := g.together(s, storetest.Deliver, func() {
+		for i := range many {
+			s.StartAcquire(claim(string(rune('A'+i)), "o"), func(g lock.Grant, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- g
+			})
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var f lock.Fence
+	for range many {
+		f = (<-granted).Fence
+	}
+	if n := master.Calls("wait") - before; n < 1 || n > 2 { // there are two senders
+		t.Errorf("asked %d times for %d grants, want once for each batch", n, many)
+	}
+	before = master.Calls("wait")
+	_ = renewOne(t.Context(), s, "A", "o", f)
+	if _, err := s.Look(t.Context(), "A"); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Release(t.Context(), giveBack("A", "o", 0)); err != nil {
+		t.Error(err)
+	}
+	if n := master.Calls("wait") - before; n != 0 {
+		t.Errorf("asked %d times for what grants nothing", n)
+	}
+}
+
+// A grant that too few replicas have is released and refused, whatever it is.
+func TestAGrantThatIsNotReplicatedIsNone(t *testing.T) {
+	for name, few := range map[string]int{"alone": 2, "together": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, replica, cfg := withReplica(t)
+			cfg.fewTogether = few
+			refuseWithout(t, replica, open(t, cfg))
+		})
+	}
+}
+
+// refuseWithout asks for all there is while the replica does not answer.
+func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
+	first := acquire(t, s, claim("held", "o"))
+	over := make(map[lock.Kind]lock.Fence)
+	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
+		over[k] = acquire(t, s, kindClaim(k, "over "+k.String(), "o")).Fence
+	}
+	replica.Pause()
+	refused := func(what string, err error) {
+		t.Helper()
+		if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, lock.ErrNotReplicated) || errors.Is(err, lock.ErrOutcomeUnknown) {
+			t.Errorf("%s: got %v, want that it is not replicated", what, err)
+		}
+	}
+	free := func(name string) {
+		t.Helper()
+		if st, err := s.Look(t.Context(), name); err != nil || st.Held {
+			t.Errorf("%s: got %+v, %v, want it free", name, st, err)
+		}
+	}
+	for _, k := range allKindsHere {
+		c := kindClaim(k, k.String(), "o")
+		if k == lock.Semaphore {
+			c = permitsClaim(k.String(), "o", 3, 5)
+		}
+		_, err := s.Acquire(t.Context(), c)
+		refused(k.String(), err)
+		free(k.String())
+	}
+	told := make(chan error, 1)
+	s.StartAcquire(claim("started", "o"), func(_ lock.Grant, err error) { told <- err })
+	refused("started", <-told)
+	free("started")
+	_, err := s.AcquireAll(t.Context(), []lock.Claim{claim("one", "o"), kindClaim(lock.Write, "two", "o")})
+	refused("several", err)
+	free("one")
+	free("two")
+
+	again := claim("held", "o")
+	again.Count, again.Fence = 2, first.Fence
+	_, err = s.Acquire(t.Context(), again)
+	refused("a second hold", err)
+	if st, err := s.Look(t.Context(), "held"); err != nil || st.Count != 1 {
+		t.Errorf("got %+v, %v, want the first hold", st, err)
+	}
+	_, err = s.Acquire(t.Context(), claim("held", "p"))
+	wantErr(t, err, lock.ErrHeld) // which is true, replicated or not
+	for k, f := range over {
+		r := kindReturn(k, "over "+k.String(), "o", f)
+		r.Next = &lock.Successor{Owner: "heir", TTL: lease}
+		if res, err := s.Release(t.Context(), r); err != nil || res.HandedOver != 0 {
+			t.Errorf("%v handed over: got %+v, %v, want the name freed", k, res, err)
+		}
+		free(r.Name)
+	}
+	wantErr(t, renewOne(t.Context(), s, "held", "o", first.Fence), nil)
+
+	replica.Resume()
+	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("after", "o")); return err })
+}

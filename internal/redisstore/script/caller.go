@@ -1,0 +1,93 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+)
+
+// Caller calls the scripts for the names of one lockd, over the pipeline that all operations share.
+type Caller struct {
+	Scripts   Scripts
+	Shared    *pipe.Pipeline
+	Prefix    string        // in front of each name
+	OpTimeout time.Duration // of each operation
+	Metrics   *Metrics
+	Demoted   func() // is told that this server is not the master any more; may be nil
+
+	FenceMillis int64  // the TTL of fence keys
+	FenceText   string // the same
+}
+
+// Config says how scripts are called.
+type Config struct {
+	Prefix    string        // in front of each name
+	FenceTTL  time.Duration // of the last fence of a name
+	OpTimeout time.Duration // of each operation
+	Sharded   bool          // whether channels have slots
+}
+
+// NewCaller makes a Caller. Its pipeline is set afterwards, as that needs the scripts.
+func NewCaller(c Config, m *Metrics) *Caller {
+	ms := Millis(c.FenceTTL)
+	return &Caller{
+		Scripts: newScripts(m, c.Sharded), Prefix: c.Prefix, OpTimeout: c.OpTimeout, Metrics: m,
+		FenceMillis: ms, FenceText: strconv.FormatInt(ms, 10),
+	}
+}
+
+// Ask runs a script over the shared pipeline.
+func (cl *Caller) Ask(ctx context.Context, c Call) (Answer, error) {
+	ctx, cancel := cl.Bounded(ctx)
+	defer cancel()
+	return cl.Answered(c.Run(ctx, c.lane(cl.Shared)))
+}
+
+// Start is Ask without waiting.
+func (cl *Caller) Start(c Call, done func(Answer, error)) {
+	c.Start(cl.Shared, func(cmd *redis.Cmd, err error) { done(cl.Answered(cmd, err)) })
+}
+
+// Answered reads what came back.
+func (cl *Caller) Answered(cmd *redis.Cmd, err error) (Answer, error) {
+	var few error
+	if errors.Is(err, pipe.ErrNotReplicated) {
+		few, err = err, nil
+	}
+	if err != nil {
+		return Answer{}, cl.Failed(err)
+	}
+	list, err := cmd.Slice()
+	if err != nil {
+		return Answer{}, cl.Failed(fmt.Errorf("%w: %w", ErrBadAnswer, err))
+	}
+	return Answer{List: list, Few: few}, nil
+}
+
+// Failed wraps an error of go-redis with its meaning, and counts it.
+func (cl *Caller) Failed(err error) error {
+	m := Meaning(err)
+	cl.Metrics.CountFailure(m)
+	if isReadOnly(err) {
+		cl.Doubt()
+	}
+	return fmt.Errorf("%w: %w", m, err)
+}
+
+// Doubt tells that this server is not the master any more.
+func (cl *Caller) Doubt() {
+	if cl.Demoted != nil {
+		cl.Demoted()
+	}
+}
+
+// Bounded gives ctx the time of one operation.
+func (cl *Caller) Bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, cl.OpTimeout, pipe.ErrOpTimeout)
+}

@@ -1,0 +1,100 @@
+package script
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// verdicts says what an error reply of Redis means, by how it begins. The first that fits counts.
+//
+// Those that are ErrUnavailable or ErrStoreFull come either instead of running a script, or from the first write in it: Redis
+// refuses no write of a script that has written. Those of LOCKDKIND come from the checks that scripts begin with. In both
+// cases nothing was done. Any other error, such as a WRONGTYPE that no check found, may have come half-way.
+var verdicts = []struct {
+	begins string
+	means  error
+}{
+	{"OOM ", lock.ErrStoreFull},
+	{"LOCKDKIND ", lock.ErrKindMismatch}, // ours, see fence.lua
+	{readOnly, lock.ErrUnavailable},
+	{"LOADING ", lock.ErrUnavailable},
+	{"MASTERDOWN ", lock.ErrUnavailable},
+	{"CLUSTERDOWN ", lock.ErrUnavailable},
+	{"TRYAGAIN ", lock.ErrUnavailable},
+	{"MOVED ", lock.ErrUnavailable},
+	{"ASK ", lock.ErrUnavailable},
+	{"NOREPLICAS ", lock.ErrUnavailable},
+	{"MISCONF ", lock.ErrUnavailable},
+	{"BUSY ", lock.ErrUnavailable},
+	{"NOSCRIPT ", lock.ErrUnavailable},
+	{"NOAUTH ", lock.ErrUnavailable},
+	{"WRONGPASS ", lock.ErrUnavailable},
+	{"NOPROTO ", lock.ErrUnavailable},
+	{"DENIED ", lock.ErrUnavailable},
+	{"ERR max number of clients", lock.ErrUnavailable},
+	{"ERR invalid password", lock.ErrUnavailable},
+	{"ERR AUTH ", lock.ErrUnavailable},
+	{"ERR Client sent AUTH", lock.ErrUnavailable},
+	{"ERR DB index is out of range", lock.ErrUnavailable},
+}
+
+// readOnly is how the refusal of a replica begins.
+const readOnly = "READONLY "
+
+// isReadOnly says whether an error is the refusal of a replica.
+func isReadOnly(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.HasPrefix(innerReply(reply.Error()), readOnly)
+}
+
+// Meaning says what an error of go-redis means for the caller. When in doubt the outcome is unknown.
+func Meaning(err error) error {
+	if pipe.NeverSent(err) {
+		return lock.ErrUnavailable
+	}
+	if reply, ok := errors.AsType[redis.Error](err); ok {
+		return replyMeaning(reply.Error())
+	}
+	return lock.ErrOutcomeUnknown
+}
+
+// replyMeaning says what an error reply means.
+func replyMeaning(text string) error {
+	text = innerReply(text)
+	for _, v := range verdicts {
+		if strings.HasPrefix(text, v.begins) {
+			return v.means
+		}
+	}
+	return lock.ErrOutcomeUnknown
+}
+
+// innerReply is an error reply without what a script put in front of it.
+func innerReply(text string) string {
+	// Before 7.0 an error inside a script came as "ERR Error running script (...): @user_script: 7: -OOM command ...", and one
+	// that the script caught as "@user_script: 7: -OOM command ...", perhaps with the place in front where it was raised again.
+	if before, inner, ok := strings.Cut(text, "@user_script: "); ok &&
+		(before == "" || strings.HasPrefix(before, "ERR ") || strings.HasPrefix(before, "@user_script:")) {
+		_, text, _ = strings.Cut(inner, ": ")
+		text = strings.TrimPrefix(text, "-")
+	}
+	return text
+}
+
+// Begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.
+func Begin(ctx context.Context, kind lock.Kind) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
+	}
+	if kind < lock.Exclusive || kind > lock.Semaphore {
+		return fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
+	}
+	return nil
+}

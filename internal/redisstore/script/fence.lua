@@ -1,0 +1,73 @@
+-- fence.lua: what all scripts share. It is put in front of them, after advance.lua, and is no script by itself.
+--
+-- Each script checks what is at its keys before its first write, so that no command fails half-way. The error of such a
+-- check begins with LOCKDKIND and says that nothing was changed; any other error leaves that open.
+--
+-- A fence key holds the last fence of a name, in decimal. Numbers stay below 2^53, where Lua's are exact.
+
+-- other_kind is the error of a key that is in use for something else.
+local function other_kind(what) return redis.error_reply('LOCKDKIND ' .. what) end
+
+-- misfit returns an error reply if one of several keys has another type than its own. It is called with key, type, key,
+-- type and so on.
+local function misfit(...)
+  for i = 1, select('#', ...), 2 do
+    local key, want = select(i, ...)
+    local is = redis.call('TYPE', key).ok
+    if is ~= want and is ~= 'none' then return other_kind('a key of the name is a ' .. is .. ', not a ' .. want) end
+  end
+end
+
+-- number_of reads what was in a fence key. Going on from something else could make fences smaller, so nothing is done to
+-- such a name: the second result is then an error reply.
+local function number_of(text)
+  local fence = string.match(text, '^%d+$') and tonumber(text)
+  if not fence or fence > 9007199254740000 then
+    return nil, other_kind('the fence key holds no fence')
+  end
+  return fence
+end
+
+-- last_fence returns the fence in a key, 0 if there is none, or nil and an error reply if something else is in it.
+local function last_fence(key)
+  local text = redis.pcall('GET', key)
+  if not text then return 0 end
+  if type(text) == 'table' then return nil, other_kind('the fence key is no string') end
+  return number_of(text)
+end
+
+-- fence_text is the fence of a hold that has its name for itself alone, as far as known: given, or the last one.
+local function fence_text(given, key)
+  if given ~= '0' then return given end
+  local text = redis.pcall('GET', key)
+  return type(text) == 'string' and text or '0'
+end
+
+-- next_fence returns max(last + 1, now in microseconds): it grows on after the key was lost, too.
+local function next_fence(last)
+  local now = redis.call('TIME')
+  return math.max(last + 1, tonumber(now[1]) * 1000000 + tonumber(now[2]))
+end
+
+-- live_on has a fence key live on for ttl ms, or half of that at least, when there is no new fence. See live_again.
+local function live_on(key, ttl)
+  local left = redis.call('PTTL', key)
+  if left >= 0 and left < ttl / 2 then redis.call('PEXPIRE', key, ttl) end
+end
+
+-- keep_fence stores a fence.
+local function keep_fence(key, fence, ttl)
+  local before = redis.call('SET', key, string.format('%.0f', fence), 'KEEPTTL', 'GET')
+  if before then
+    live_again(key, ttl, tonumber(before), fence)
+  else
+    redis.call('PEXPIRE', key, ttl)
+  end
+end
+
+-- grant_fence is advance_fence with the least fence that is wanted, as text, or with the clock if that is '0' or nil.
+local function grant_fence(key, ttl, least)
+  if least and least ~= '0' then return advance_fence(key, ttl, tonumber(least), least) end
+  local now = next_fence(0)
+  return advance_fence(key, ttl, now, string.format('%.0f', now))
+end

@@ -1,0 +1,15 @@
+-- force.lua: free a name whoever holds it.
+-- KEYS[1] <name>                          hash: owner -> hold count, with a TTL (Redisson's layout)
+-- KEYS[2] redisson_lock__channel:{<name>} channel for those who wait
+-- KEYS[3] redisson_lock_token:{<name>}    last fence handed out
+-- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd
+-- Returns 1 if it was held, 0 if not, -3 if it is a read-write lock.
+-- Safe to run twice: a second run finds nothing and tells nobody.
+local bad = misfit(KEYS[1], 'hash')
+if bad then return bad end
+if redis.call('HLEN', KEYS[1]) == 0 then return 0 end
+if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then return -3 end
+redis.call('DEL', KEYS[1])
+tell(KEYS[1], KEYS[2], '0', 'forced', fence_text('0', KEYS[3]))
+redis.call('publish', ARGV[1], ARGV[2]) -- to all, see script.go
+return 1

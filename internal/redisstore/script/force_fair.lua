@@ -1,0 +1,22 @@
+-- force_fair.lua: free a fair lock whoever holds it. The queue stays.
+-- KEYS    as in acquire_fair.lua
+-- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd   ARGV[3] redisson_lock__channel:{<name>}
+-- Returns 1 if it was held, 0 if not, -3 if it is a read-write lock.
+-- Safe to run twice: a second run finds nothing and tells nobody.
+local f = {
+  name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
+  channel = ARGV[3],
+}
+local bad = misfit(f.name, 'hash')
+if bad then return bad end
+if fair_misfit(f) then f.empty = true end -- a lock is freed whatever is where its queue should be
+local fields = redis.call('HLEN', f.name)
+local head, first = fair_purge(f, now_ms(), false)
+if fields == 0 or redis.call('HEXISTS', f.name, 'mode') == 1 then
+  fair_news(f, first)
+  return fields == 0 and 0 or -3
+end
+redis.call('DEL', f.name)
+fair_freed(f, head, 'forced', fence_text('0', f.token))
+redis.call('publish', ARGV[1], ARGV[2]) -- to all, see script.go
+return 1

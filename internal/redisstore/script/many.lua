@@ -1,0 +1,101 @@
+-- many.lua: acquisitions and releases of locks, one after the other, each as if it were alone.
+-- KEYS    for each, as in the scripts for one, but without those that are not named here:
+--         a A  <name>, redisson_lock_token:{<name>}
+--         r h  <name>, redisson_lock_token:{<name>}, redisson_lock__channel:{<name>}
+--         b    <name>, redisson_lock_token:{<name>}, lockd_lock_writer:{<name>}, {<name>}:<owner>:rwlock_timeout:1
+--         e    <name>, redisson_rwlock:{<name>}, {<name>}:<owner>:rwlock_timeout:1
+--         p    <name>, redisson_lock_token:{<name>}, {<name>}:timeout, redisson_sc:{<name>}
+--         v    <name>, {<name>}:timeout, redisson_sc:{<name>}
+-- ARGV[1] what each is, a letter for each: of an exclusive lock, a acquisition with count 1, A the same with
+--         a least fence, r release with count 0, h the same with a next owner; of a read hold, b acquisition with count 1, e release of all; of one permit, p acquisition, v release
+-- ARGV[2] TTL of the fence keys in ms; then for each:
+--         a    owner, TTL in ms
+--         A    owner, TTL in ms, the least fence
+--         r    owner, its fence, 0 for any
+--         h    owner, its fence, 0 for any, next owner, its TTL in ms
+--         b    owner, TTL in ms
+--         e    owner, its fence
+--         p    owner, id of its first permit, TTL in ms, limit, 0 for the one that is kept
+--         v    owner, id of its first permit, its fence, which is only told
+-- Returns a list with one element for each: the fence of what was free, or how many heard of a release, in the ordinary case; else
+--         what the script for one answers: a list, or the text of an error. (An error in a list ends what go-redis reads.)
+-- Safe to run twice: each is. No error ends the script: each is caught, and is the answer of one alone. Whether memory is full
+-- is found out before the first write, because Redis refuses no write after it: so each acquisition has the answer it would
+-- have by itself, whatever stands before it.
+local now = redis.call('TIME')
+now = now[1] * 1000000 + now[2]
+local text = string.format('%.0f', now)
+local ops, fence_ttl = ARGV[1], ARGV[2]
+
+-- A command that a full Redis refuses, and that writes nothing.
+local full = redis.pcall('SETRANGE', KEYS[2], 0, '')
+full = type(full) == 'table' and string.find(full.err, 'OOM ', 1, true) and full
+
+local answers = {}
+
+-- exclusives builds what acts whatever is there, when it is needed.
+local acquire, release
+local function exclusives()
+  -- library: fence plain exclusive
+  acquire, release = exclusive_acquire, exclusive_release
+end
+
+-- What kinds that many hold at once need is there only if one comes.
+local shared, settled
+if string.find(ops, '[bepv]') then
+  -- library: many_shared
+  shared, settled = share, settle_page
+end
+
+-- claim makes the acquisition whose keys come after the k-th and whose arguments come after the a-th. least is nil for the clock.
+local function claim(k, a, least)
+  local name, token, owner, ttl = KEYS[k + 1], KEYS[k + 2], ARGV[a + 1], ARGV[a + 2]
+  if settled then settled(name) end
+  if redis.call('EXISTS', name) == 0 then
+    if full then return full end
+    local fence, bad = take(name, token, owner, ttl, fence_ttl, least and tonumber(least) or now, least or text)
+    return fence or bad
+  end
+  if not acquire then exclusives() end
+  return acquire({name = name, token = token}, {
+    owner = owner, count = '1', ttl = tonumber(ttl), fence = least or '0', fence_ttl = fence_ttl,
+  })
+end
+
+-- give makes such a release. Without a next owner, heir is ''.
+local function give(k, a, heir, ttl)
+  local name, token, channel, owner, fence = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], ARGV[a + 1], ARGV[a + 2]
+  if settled then settled(name) end
+  local heard = heir == '' and free(name, token, channel, owner, fence)
+  if heard then return heard end
+  if not release then exclusives() end
+  return release({name = name, token = token, channel = channel}, {
+    owner = owner, fence = fence, remaining = '0', heir = heir, ttl = ttl, fence_ttl = fence_ttl,
+  })
+end
+
+local k, a = 0, 2
+for i = 1, #ops do
+  local op = string.byte(ops, i)
+  local _, answer
+  if op == 97 then
+    _, answer = pcall(claim, k, a)
+    k, a = k + 2, a + 2
+  elseif op == 65 then
+    _, answer = pcall(claim, k, a, ARGV[a + 3])
+    k, a = k + 2, a + 3
+  elseif op == 114 then
+    _, answer = pcall(give, k, a, '')
+    k, a = k + 3, a + 2
+  elseif op == 104 then
+    _, answer = pcall(give, k, a, ARGV[a + 3], ARGV[a + 4])
+    k, a = k + 3, a + 4
+  else
+    _, answer = pcall(shared, op, i, k, a)
+    k = k + ((op == 98 or op == 112) and 4 or 3)
+    a = a + (op == 112 and 4 or op == 118 and 3 or 2)
+  end
+  answers[i] = type(answer) == 'table' and answer.err or answer
+end
+if settled then settled() end
+return answers

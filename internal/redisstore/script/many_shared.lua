@@ -1,0 +1,58 @@
+-- many_shared.lua: requests for locks that many hold at once, among many. It is put into many.lua and is no script by itself.
+
+-- pages has what is known of names that many hold, and what is put off until the script ends, or until something out of the ordinary
+-- asks for the name. Of all kinds: settle, which does what was put off; and if any was granted, the last fence, what the fence key
+-- has, and token, its key.
+local pages = {}
+
+-- settle_page does what was put off for a name, or for all.
+local function settle_page(name)
+  if not name then
+    for each in pairs(pages) do settle_page(each) end
+    return
+  end
+  local page = pages[name]
+  if not page then return end
+  pages[name] = nil
+  local ok, bad = pcall(page.settle, name, page)
+  if ok then return end
+  for _, i in ipairs(page.ends or {}) do answers[i] = type(bad) == 'table' and bad.err or bad end
+end
+
+-- first makes the first fence of a page, if it can, and keep stores the last.
+local function first(page, token)
+  page.token, page.fence = token, (advance_fence(token, fence_ttl, now, text))
+  page.kept = page.fence
+  return page.fence
+end
+
+local function keep(page)
+  if page.fence ~= page.kept then redis.call('SET', page.token, string.format('%.0f', page.fence), 'KEEPTTL') end
+end
+
+-- These are built when the first one needs them.
+local claim_read, give_read
+local function readers()
+  -- library: many_read
+  claim_read, give_read = read_claim, read_give
+end
+
+local claim_permit, give_permit
+local function semaphores()
+  -- library: many_permits
+  claim_permit, give_permit = permit_claim, permit_give
+end
+
+-- share makes one of a kind that many hold at once: a letter, its number, and as above.
+local function share(op, i, k, a)
+  if op == 98 then
+    if not claim_read then readers() end
+    return claim_read(KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], ARGV[a + 1], ARGV[a + 2])
+  elseif op == 101 then
+    if not give_read then readers() end
+    return give_read(i, KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], ARGV[a + 1], ARGV[a + 2])
+  end
+  if not claim_permit then semaphores() end
+  if op == 112 then return claim_permit(k, a) end
+  return give_permit(k, a)
+end

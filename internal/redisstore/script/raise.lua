@@ -1,0 +1,34 @@
+-- raise.lua: have the fence of a hold, and the last one of its name, be at least so large.
+-- KEYS[1] <name>                       hash of the lock
+-- KEYS[2] redisson_lock_token:{<name>} last fence handed out
+-- KEYS[3] lockd_lock_writer:{<name>}   of read-write locks only
+-- ARGV[1] kind   ARGV[2] owner   ARGV[3] fence   ARGV[4] TTL of the fence key in ms   ARGV[5] base, as in rw.lua
+-- Returns {1} if the owner holds the name, {-1} if it does not.
+-- Safe to run twice, and late: fences only grow. Reads first, writes last; the first write is the one that fails when memory is
+-- full, so then nothing was done.
+local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[5]}
+local kind, owner, fence = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local bad = KEYS[3] and rw_misfit(r) or plain_misfit(r)
+if bad then return bad end
+
+-- The keys that hold the fences of single holds.
+local keys = {}
+if kind == 'read' then
+  local had = redis.call('HGET', r.name, owner)
+  if not had or not read_fence(r, owner, had) then return {-1} end
+  keys = read_keys(r, owner, 1, math.min(tonumber(had) or 1, 1000))
+elseif kind == 'write' then
+  if redis.call('HEXISTS', r.name, owner .. ':write') == 0 then return {-1} end
+  keys = {write_key(r, owner)}
+elseif not plain_hold(r.name, owner) then
+  return {-1}
+end
+
+if last_fence(r.token) < fence then keep_fence(r.token, fence, ARGV[4]) end
+for _, key in ipairs(keys) do
+  local text = redis.pcall('GET', key)
+  if type(text) == 'string' and string.match(text, '^%d+$') and tonumber(text) < fence then
+    redis.call('SET', key, ARGV[3], 'KEEPTTL')
+  end
+end
+return {1}

@@ -1,0 +1,58 @@
+-- read.lua: a whole acquisition and a whole release of a read hold, whatever is there. It is put in front of scripts, after rw.lua and
+-- news.lua, and is no script by itself.
+
+-- read_acquire makes a claim, as in rw.lua, and returns what acquire_read.lua does. full is the error for what needs memory, if it is
+-- known that there is none.
+local function read_acquire(r, a, full)
+  local bad = rw_misfit(r)
+  if bad then return bad end
+  local refusal, state = read_check(r, a)
+  if refusal then return refusal end
+  if full and not (state.fence and tonumber(state.fence) > 1) then return full end
+  return read_take(r, a, state)
+end
+
+-- read_left_behind looks after a lock that is read when a reader left: it ends with its last reader, and lives as long as its longest
+-- hold; longest says whether that one left. It returns whether the lock is no more. Of many readers it looks at a few first. One that is
+-- alive is enough unless the longest left, and then one that lives as long as the lock. Of very many it never looks at all.
+local function read_left_behind(r, longest)
+  local fields = redis.call('HLEN', r.name)
+  local left = fields > 8 and rw_some(r) or -2
+  if left >= 0 and (not longest or fields > 130 or left + apart >= redis.call('PTTL', r.name)) then return false end
+  local readers = rw_readers(r, true)
+  if readers.alive > 0 or not readers.whole then
+    rw_shrink(r, readers)
+    return false
+  end
+  redis.call('DEL', r.name)
+  return true
+end
+
+-- read_release counts a hold down or ends it, and returns what release_read.lua does. b has: owner and fence as texts, remaining, and the
+-- channel. Each branch begins with a write that is allowed when memory is full.
+local function read_release(r, b)
+  local owner, remaining = b.owner, b.remaining
+  local bad = misfit(r.name, 'hash')
+  if bad then return bad end
+  local got = redis.call('HMGET', r.name, 'mode', owner)
+  local mode, had = got[1], tonumber(got[2])
+  if not (mode and had) then return {-1} end
+  local fence = read_fence(r, owner, had)
+  if not fence then return {-1} end -- its time has passed
+  if b.fence ~= '0' and fence ~= b.fence then return {-2} end
+
+  -- The lock lives as long as its longest hold.
+  local longest = redis.call('PTTL', r.name) <= read_left(r, owner, had) + apart
+  remaining = math.min(remaining, had)
+  read_drop(r, owner, remaining + 1, had) -- opens the way for HSET when memory is full
+  if remaining > 0 and read_fence(r, owner, remaining) then
+    rw_extend(r.name, 0) -- opens it if there was nothing to drop
+    redis.call('HSET', r.name, owner, remaining)
+    if mode == 'read' then read_left_behind(r, true) end
+    return {1, 0}
+  end
+  redis.call('HDEL', r.name, owner)
+  if mode == 'read' and read_left_behind(r, longest) then return {1, tell(r.name, b.channel, '0', 'released', fence)} end
+  news(r.name, 'released', fence, 0)
+  return {1, 0}
+end

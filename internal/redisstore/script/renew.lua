@@ -1,0 +1,109 @@
+-- renew.lua: prolong holds, many in one call.
+-- KEYS    for each hold: <name>, redisson_lock_token:{<name>}
+-- ARGV[1] TTL of the fence keys in ms, 0 to leave them alone   ARGV[2] how many holds are exclusive or fair; those come first
+--         then for each of those: owner, fence (0 for any), TTL in ms (0 only verifies)
+--         then for each other: owner, fence, TTL, kind (read, write, semaphore), its further keys: what keys of single holds
+--         begin with, or {<name>}:timeout (all have the slot of <name>); how many permits, 0 if that is not known; of a
+--         reader which of its holds is to last so long, 0 for the first
+-- Returns 1 if all are exclusive or fair, are there, and last now as long as asked for. Else a list: for each hold how many ms it
+--         lasts now (1 if it was only verified) if it is there, 0 if it is not and its fence or a later one is known, -1 if not
+--         even that.
+-- Safe to run twice: a TTL is set, never added to, and never shortened.
+-- Only commands that are allowed when memory is full, or come after one that is, so held locks live on. A key of another
+-- type counts as absent (pcall), so that one of them does not spoil the answer for the others.
+local function call(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then return false end
+  return reply
+end
+
+local fence_ttl = tonumber(ARGV[1])
+
+-- gone is what is known of a hold that is not there.
+local function gone(known, fence)
+  return known and (tonumber(known) or 0) >= tonumber(fence) and 0 or -1
+end
+
+-- The others, by kind: each prolongs a hold and says how many ms it lasts, or false if it was not there. They write even if nothing changes: a replica,
+-- whose data may be old, must not confirm a hold.
+local renew = {}
+
+function renew.read(name, h)
+  local r = {name = name, base = h.more}
+  local got = call('HMGET', name, 'mode', h.owner)
+  local fence = got and got[1] and got[2] and read_fence(r, h.owner, got[2])
+  if not fence or h.fence ~= '0' and fence ~= h.fence then return false end
+  rw_extend(name, h.ttl)
+  if h.ttl == 0 then return 1 end
+  local key = read_key(r, h.owner, math.min(math.max(h.size, 1), tonumber(got[2]) or 1))
+  if redis.call('EXISTS', key) == 1 then return rw_extend(key, h.ttl) end
+  rw_note(key, tonumber(fence), h.ttl)
+  return h.ttl
+end
+
+function renew.write(name, h)
+  local got = call('HMGET', name, 'mode', h.owner .. ':write')
+  if not (got and got[1] == 'write' and got[2]) then return false end
+  local key = write_key({base = h.more}, h.owner)
+  local text = h.fence ~= '0' and call('GET', key)
+  if text and text ~= h.fence then return false end
+  local left = rw_extend(name, h.ttl)
+  if call('PEXPIRE', key, left) == 0 and h.fence ~= '0' then rw_note(key, tonumber(h.fence), left) end
+  return h.ttl == 0 and 1 or left
+end
+
+function renew.semaphore(name, h)
+  local s = {name = name, out = h.more}
+  local text = call('GET', name)
+  if not text or not string.match(text, '^%-?%d+$') or not call('ZCARD', s.out) then return false end
+  local now = now_ms()
+  local there, missing, first = sem_own(s, h.owner, h.size, now)
+  if #there == 0 or #missing > 0 then return false end
+  redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
+  if h.ttl == 0 then return 1 end
+  sem_lease(s, there, now + h.ttl)
+  sem_live(s, fence_ttl)
+  return math.max(first - now, h.ttl)
+end
+
+local answers, as_asked = {}, true
+local plain = tonumber(ARGV[2])
+local KEYS, ARGV, try = KEYS, ARGV, redis.pcall
+for i = 1, plain do
+  local name, fence, ttl = KEYS[2 * i - 1], ARGV[3 * i + 1], ARGV[3 * i + 2]
+  local known = try('GET', KEYS[2 * i])
+  if known ~= fence and type(known) == 'table' then known = false end
+  local got = try('HMGET', name, ARGV[3 * i], 'mode')
+  if got[1] and not got[2] and (known == fence or not known or fence == '0') then
+    if ttl == '0' then
+      prolong(name, '1')
+      answers[i] = 1
+    else
+      local left = prolong(name, ttl)
+      if fence_ttl > 0 and known then keep(KEYS[2 * i], fence_ttl) end
+      answers[i], as_asked = left, as_asked and left == tonumber(ttl)
+    end
+  else
+    answers[i], as_asked = gone(known, fence), false
+  end
+end
+if as_asked and 2 * plain == #KEYS then return 1 end
+
+local at = 3 * plain + 3
+for i = plain + 1, #KEYS / 2 do
+  local name, token = KEYS[2 * i - 1], KEYS[2 * i]
+  local h = {
+    owner = ARGV[at], fence = ARGV[at + 1], ttl = tonumber(ARGV[at + 2]), more = ARGV[at + 4],
+    size = tonumber(ARGV[at + 5]),
+  }
+  local known = call('GET', token)
+  local left = renew[ARGV[at + 3]](name, h)
+  if left then
+    if h.ttl > 0 and fence_ttl > 0 and known then keep(token, fence_ttl) end
+    answers[i] = left
+  else
+    answers[i] = gone(known, h.fence)
+  end
+  at = at + 6
+end
+return answers

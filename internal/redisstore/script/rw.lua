@@ -1,0 +1,271 @@
+-- rw.lua: holds of a read-write lock. It is put in front of scripts, after fence.lua, and is no script by itself.
+--
+-- r has the keys: name and token, and
+--   writer    our string: the owner that waits to write. While it is there, lockd lets in no new readers
+-- and base, what the keys of single holds begin with: {<name>}: or <name>: if that has braces.
+--   <base><owner>:rwlock_timeout:<i>   i = 1..hold count (Redisson's): lives as long as the i-th hold of a reader. Redisson
+--                                      writes 1 into it and never reads it; ours holds the fence. A reader reads as long
+--                                      as one of these lives
+--   <base><owner>:write:lockd_fence    our string: the fence of a writer
+-- The hash <name> is Redisson's: mode -> read or write, <owner> -> read count, <owner>:write -> write count.
+-- a is a claim: owner, count and fence as texts, ttl and fence_ttl in ms.
+
+local function read_key(r, owner, i) return r.base .. owner .. ':rwlock_timeout:' .. i end
+local function write_key(r, owner) return r.base .. owner .. ':write:lockd_fence' end
+
+-- write_fence returns the fence of a writer, as text, or nil if it is not there.
+local function write_fence(r, owner)
+  local text = redis.call('MGET', write_key(r, owner))[1] -- nothing if there is something else
+  return text and string.match(text, '^%d+$')
+end
+
+-- writer_of returns the owner of a write field, or nil.
+local function writer_of(field)
+  if string.sub(field, -6) == ':write' then return string.sub(field, 1, -7) end
+end
+
+-- Two times that were set or are read one after the other in a script may be a little apart, in ms, although they mean the same.
+local apart = 5
+
+-- So many holds are looked at in one script, at most.
+local looks_left = 2000
+
+-- rw_misfit returns an error reply if something else is at the keys. Those of single holds are overwritten, whatever they
+-- are.
+local function rw_misfit(r)
+  local _, bad = last_fence(r.token)
+  return bad or misfit(r.name, 'hash', r.writer, 'string')
+end
+
+-- read_keys are the keys of a reader's holds from the i-th to the n-th.
+local function read_keys(r, owner, i, n)
+  local keys = {}
+  for k = i, n do keys[k - i + 1] = read_key(r, owner, k) end
+  return keys
+end
+
+-- read_fence returns the fence of a reader with so many holds, as text, or nil if all of them have ended.
+local function read_fence(r, owner, count)
+  local from, last = 1, math.min(tonumber(count) or 1, 1000)
+  while from <= last do
+    local n = from == 1 and 1 or 100 -- mostly the first one lives
+    for _, fence in ipairs(redis.call('MGET', unpack(read_keys(r, owner, from, math.min(from + n - 1, last))))) do
+      if fence and string.match(fence, '^%d+$') then return fence end
+    end
+    from = from + n
+  end
+end
+
+-- read_left returns how many ms the longest of count holds of a reader lives, -2 if none does; and whether it looked at all
+-- of them.
+local function read_left(r, owner, count)
+  local longest, all = -2, tonumber(count) or 1
+  local n = math.min(all, looks_left)
+  looks_left = looks_left - n
+  for i = 1, n do
+    local left = redis.call('PTTL', read_key(r, owner, i))
+    if left == -1 then left = redis.call('PTTL', r.name) end -- as long as the lock itself
+    longest = math.max(longest, left)
+  end
+  return longest, n == all
+end
+
+-- read_drop ends the holds of a reader from the i-th to the n-th.
+local function read_drop(r, owner, i, n)
+  for from = i, n, 100 do redis.call('DEL', unpack(read_keys(r, owner, from, math.min(from + 99, n)))) end
+end
+
+-- rw_readers looks at the holds of readers: how many owners are alive, the first by name, its count, and how many ms the
+-- longest hold lives. With sweep it takes out the dead. Of very many, or of very many holds, only some are looked at; whole
+-- says whether all were.
+local function rw_readers(r, sweep)
+  local found = {alive = 0, left = -2, whole = redis.call('HLEN', r.name) <= 130}
+  local list
+  if found.whole then
+    list = redis.call('HGETALL', r.name)
+  else
+    list = redis.call('HRANDFIELD', r.name, 64, 'WITHVALUES')
+  end
+  for i = 1, #list, 2 do
+    local owner, count = list[i], list[i + 1]
+    if owner ~= 'mode' and not writer_of(owner) then
+      local left, looked = read_left(r, owner, count)
+      found.whole = found.whole and looked
+      if left >= 0 then
+        found.alive = found.alive + 1
+        if not found.one or owner < found.one then found.one, found.count = owner, count end
+        found.left = math.max(found.left, left)
+      elseif sweep and looked then
+        redis.call('HDEL', r.name, owner)
+      end
+    end
+  end
+  return found
+end
+
+-- rw_some returns how many ms the longest of a few readers lives, taken at random, -2 if none is alive. It takes out those that are dead,
+-- so that they do not become ever more while nobody looks at all.
+local function rw_some(r)
+  local longest = -2
+  local list = redis.call('HRANDFIELD', r.name, 4, 'WITHVALUES')
+  for i = 1, #list, 2 do
+    local owner, count = list[i], list[i + 1]
+    if owner ~= 'mode' and not writer_of(owner) then
+      local left, looked = read_left(r, owner, count)
+      if left < 0 and looked then redis.call('HDEL', r.name, owner) end
+      longest = math.max(longest, left)
+    end
+  end
+  return longest
+end
+
+-- rw_holder names who holds what is not held by readers: the writer, or the owner of another kind of lock.
+local function rw_holder(r)
+  if redis.call('HLEN', r.name) > 130 then return '' end
+  local one = ''
+  for _, field in ipairs(redis.call('HKEYS', r.name)) do
+    local writer = writer_of(field)
+    if writer then return writer end
+    if field ~= 'mode' then one = field end
+  end
+  return one
+end
+
+-- rw_shrink ends a lock that nobody writes with its last reader: it must not outlive its holds.
+local function rw_shrink(r, readers)
+  if readers.whole and readers.left < redis.call('PTTL', r.name) then redis.call('PEXPIRE', r.name, readers.left) end
+end
+
+-- rw_written tells all who wait that a writer left, and returns how many heard it. Redisson wakes those that wait in that
+-- moment, but not one that has asked for the last time and is about to wait; a second message, 0 with another face, which
+-- lockd does not listen to, wakes that one.
+local function rw_written(name, channel, what, fence)
+  local heard = tell(name, channel, '1', what, fence)
+  redis.call('PUBLISH', channel, '00')
+  return heard
+end
+
+-- rw_fence is the fence in the key of a reader's hold. Redisson's 1 is none.
+local function rw_fence(text) return text == '1' and '0' or text end
+
+-- rw_note stores the fence of a single hold, which ends with it.
+local function rw_note(key, fence, ttl)
+  redis.call('SET', key, string.format('%.0f', fence), 'PX', ttl)
+end
+
+-- rw_extend prolongs a key unless it lives long enough, but writes in any case. It returns how many ms the key lives.
+local function rw_extend(key, ttl)
+  local left = math.max(redis.call('PTTL', key), ttl, 1)
+  redis.call('PEXPIRE', key, left)
+  return left
+end
+
+-- read_check returns nil if the owner may read or does already, and what is known of that; else the answer that refuses it.
+-- a.beside is the owner of a write hold that does not stand in the way, or ''.
+local function read_check(r, a)
+  local got = redis.call('HMGET', r.name, 'mode', a.owner, a.beside .. ':write')
+  local mode, had = got[1], got[2]
+  local fence = mode and had and read_fence(r, a.owner, had)
+  if fence then
+    if a.count ~= '1' and fence ~= a.fence then return {-2} end
+    return nil, {mode = mode, had = had, fence = fence}
+  end
+  if a.count ~= '1' then return {-1} end
+  local state = {mode = mode, had = had} -- had, and died
+  if mode == 'write' and a.beside ~= '' and got[3] then return nil, state end
+  local left = redis.call('PTTL', r.name)
+  if mode ~= 'read' and left ~= -2 then return {0, left, rw_holder(r)} end
+  local writer = redis.call('GET', r.writer)
+  if not writer then return nil, state end
+  local wait = redis.call('PTTL', r.writer)
+  if left >= 0 then wait = math.min(left, wait) end
+  return {0, wait, writer}
+end
+
+-- read_take gives the owner what read_check let it have. Each hold has a time of its own, so the others keep theirs; but a
+-- repetition never shortens it.
+-- It takes no hold away: a claim of an earlier hold may be executed late.
+local function read_take(r, a, state)
+  -- Redisson's 1 is no fence.
+  local fence = state.fence and tonumber(state.fence)
+  local again = fence and fence > 1
+  local ttl, had, count = a.ttl, tonumber(state.had) or 0, tonumber(a.count)
+  local holds = state.fence and math.max(count, had) or count
+  if state.fence and count <= had then ttl = math.max(ttl, redis.call('PTTL', read_key(r, a.owner, count))) end
+  if again then
+    -- More holds need memory. A repetition does not; what it writes first is allowed when there is none.
+    if holds ~= had then redis.call('HSET', r.name, a.owner, holds) end
+    rw_extend(r.name, ttl)
+    if redis.call('EXISTS', r.token) == 1 then live_on(r.token, a.fence_ttl) else keep_fence(r.token, fence, a.fence_ttl) end
+  else
+    local bad
+    fence, bad = grant_fence(r.token, a.fence_ttl, a.fence)
+    if bad then return bad end
+    if not state.mode then redis.call('HSET', r.name, 'mode', 'read') end
+    redis.call('HSET', r.name, a.owner, holds)
+  end
+  rw_note(read_key(r, a.owner, count), fence, ttl)
+  read_drop(r, a.owner, holds + 1, had)
+  read_drop(r, a.owner, had + 1, count - 1) -- nobody has them; they may be left from a lock that was deleted
+  if not again then rw_extend(r.name, ttl) end
+  return {1, fence, ttl}
+end
+
+-- write_check returns nil if the owner may write or does already, and what is known of that; else the answer that refuses
+-- it. a.place is for how many ms a refused owner keeps new readers away, 0 for none.
+local function write_check(r, a)
+  local got = redis.call('HMGET', r.name, 'mode', a.owner .. ':write')
+  local mode, had = got[1], got[2]
+  if mode == 'write' and had then
+    local fence = write_fence(r, a.owner)
+    if a.count ~= '1' and fence and fence ~= a.fence then return {-2} end
+    return nil, {had = had, fence = fence}
+  end
+  if a.count ~= '1' then return {-1} end
+  local left, holder = redis.call('PTTL', r.name), nil
+  if left == -2 then return nil, {} end
+  if mode == 'read' then
+    local readers = rw_readers(r, false)
+    -- A dead reader holds a writer back no longer than its own lease, whoever keeps the hash.
+    if readers.whole and readers.alive == 0 then return nil, {dead = true} end
+    if readers.whole then left = readers.left end
+    holder = readers.one or ''
+  else
+    holder = rw_holder(r)
+  end
+  if a.place > 0 then
+    local writer = redis.call('GET', r.writer)
+    if not writer then
+      redis.call('SET', r.writer, a.owner, 'PX', a.place)
+    else
+      rw_extend(r.writer, a.place)
+    end
+  end
+  return {0, left, holder}
+end
+
+-- write_take gives the owner what write_check let it have.
+local function write_take(r, a, state)
+  local ttl, fence = a.ttl, nil
+  if state.had then
+    fence = tonumber(state.fence or a.fence)
+    if fence == 0 then fence = next_fence(0) end
+    if state.had ~= a.count then redis.call('HSET', r.name, a.owner .. ':write', a.count) end
+    ttl = math.max(ttl, redis.call('PTTL', r.name))
+    redis.call('PEXPIRE', r.name, ttl)
+    local last, bad = last_fence(r.token)
+    if bad then return bad end
+    keep_fence(r.token, math.max(last, fence), a.fence_ttl)
+    if a.count == '1' and redis.call('GET', r.writer) == a.owner then redis.call('DEL', r.writer) end
+  else
+    local bad
+    fence, bad = grant_fence(r.token, a.fence_ttl, a.fence)
+    if bad then return bad end
+    if state.dead then redis.call('DEL', r.name) end
+    redis.call('HSET', r.name, 'mode', 'write', a.owner .. ':write', 1)
+    redis.call('PEXPIRE', r.name, ttl)
+    redis.call('DEL', r.writer)
+  end
+  rw_note(write_key(r, a.owner), fence, ttl)
+  return {1, fence, ttl}
+end

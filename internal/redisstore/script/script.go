@@ -1,0 +1,247 @@
+package script
+
+import (
+	"context"
+	"crypto/sha1" //nolint:gosec // Redis names scripts by their SHA-1
+	"embed"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+)
+
+//go:embed *.lua
+var luaFiles embed.FS
+
+// libraryMark begins a line in a script that stands for the files it names. What stands before it runs without them.
+const libraryMark = "-- library: "
+
+// Lua is the text of a script: some files that are put in front of it, and its own.
+func Lua(files ...string) string {
+	var b strings.Builder
+	for _, f := range files {
+		text, err := luaFiles.ReadFile(f + ".lua")
+		if err != nil {
+			panic(err) // it is built in
+		}
+		for line := range strings.Lines(string(text)) {
+			if names, ok := strings.CutPrefix(strings.TrimSpace(line), libraryMark); ok {
+				line = Lua(strings.Fields(names)...)
+			}
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// Script is one verb.
+type Script struct {
+	Text, SHA string
+	seconds   prometheus.Observer
+	loads     prometheus.Counter
+	loading   atomic.Bool // somebody is sending SCRIPT LOAD
+}
+
+// New is the script of a text, with a name for people.
+func New(name, text string, m *Metrics) *Script {
+	sum := sha1.Sum([]byte(text)) //nolint:gosec // as above
+	return &Script{
+		Text: text, SHA: hex.EncodeToString(sum[:]),
+		seconds: m.Seconds.WithLabelValues(name), loads: m.Loads,
+	}
+}
+
+// Scripts are the verbs of a Store. What bears no kind is for exclusive locks, or for all.
+type Scripts struct {
+	Acquire, Release, Force, Many               *Script
+	AcquireFair, ReleaseFair, ForceFair         *Script
+	AcquireRead, ReleaseRead                    *Script
+	AcquireWrite, ReleaseWrite, ForceRW         *Script
+	AcquirePermits, ReleasePermits, ForcePermit *Script
+	LimitPermits, Shorten                       *Script
+	AcquireAll, Raise, Renew, RenewSole         *Script
+	Look, Holders, Sight                        *Script
+	Enlist, LeaveFair, LeaveWrite               *Script
+
+	all []*Script
+}
+
+// publishing is how scripts tell what concerns one name. Where channels have slots, as in a cluster since Redis 7.0, they tell it to
+// those who subscribed to the slot, as Redisson does. What is for all replicas is written in small letters, and goes to all nodes.
+const (
+	publishing        = "redis.call('PUBLISH', "
+	shardedPublishing = "redis.call('SPUBLISH', "
+)
+
+func newScripts(m *Metrics, sharded bool) Scripts {
+	var all []*Script
+	load := func(name string, before ...string) *Script {
+		text := Lua(append(slices.Clip(before), name)...)
+		if sharded {
+			text = strings.ReplaceAll(text, publishing, shardedPublishing)
+		}
+		sc := New(name, text, m)
+		all = append(all, sc)
+		return sc
+	}
+	fair := []string{"news", "clock", "advance", "fence", "plain", "fair"}
+	rw := []string{"news", "advance", "fence", "rw"}
+	permits := []string{"news", "clock", "advance", "fence", "semaphore"}
+	s := Scripts{
+		Acquire:        load("acquire", "advance", "take"),
+		Release:        load("release", "news", "free"),
+		Many:           load("many", "news", "advance", "take", "free"),
+		Force:          load("force", "news", "advance", "fence"),
+		AcquireFair:    load("acquire_fair", fair...),
+		ReleaseFair:    load("release_fair", fair...),
+		ForceFair:      load("force_fair", fair...),
+		AcquireRead:    load("acquire_read", append(slices.Clip(rw), "read")...),
+		ReleaseRead:    load("release_read", append(slices.Clip(rw), "read")...),
+		AcquireWrite:   load("acquire_write", rw...),
+		ReleaseWrite:   load("release_write", rw...),
+		ForceRW:        load("force_rw", rw...),
+		AcquirePermits: load("acquire_semaphore", append(slices.Clip(permits), "permits")...),
+		ReleasePermits: load("release_semaphore", append(slices.Clip(permits), "permits")...),
+		ForcePermit:    load("force_semaphore", permits...),
+		LimitPermits:   load("limit_semaphore", permits...),
+		Shorten:        load("shorten", "news", "clock", "advance", "fence", "rw", "semaphore"),
+		AcquireAll:     load("acquire_all", "news", "clock", "advance", "fence", "plain", "fair", "rw", "semaphore"),
+		Raise:          load("raise", "news", "clock", "advance", "fence", "plain", "rw"),
+		Renew:          load("renew", "news", "clock", "advance", "fence", "rw", "semaphore", "prolong"),
+		RenewSole:      load("renew_sole", "prolong"),
+		Look:           load("look", "news", "clock", "advance", "fence", "rw", "semaphore"),
+		Holders:        load("holders", rw...),
+		Sight:          load("sight", "news", "clock", "advance", "fence", "rw"),
+		Enlist:         load("enlist", fair...),
+		LeaveFair:      load("leave_fair", fair...),
+		LeaveWrite:     load("leave_write", "news"),
+	}
+	s.all = all
+	return s
+}
+
+// Texts are all of them.
+func (s Scripts) Texts() []string {
+	texts := make([]string, len(s.all))
+	for i, sc := range s.all {
+		texts[i] = sc.Text
+	}
+	return texts
+}
+
+// Lane carries a command with a cost to Redis and waits for its answer, until ctx ends. After ctx ended, the command must not
+// be looked at any more.
+type Lane func(ctx context.Context, cmd *redis.Cmd, cost int) error
+
+// Call is one call of a script: what it is told, the keys first.
+type Call struct {
+	*Script
+	Keys  int
+	Words []any
+	Cost  int    // see cost.go
+	From  string // see pipe.Job
+	// Grants says that it may take something.
+	Grants bool
+}
+
+// With is a call of the script.
+func (sc *Script) With(keys []string, args ...any) Call {
+	words := make([]any, 0, len(keys)+len(args))
+	for _, k := range keys {
+		words = append(words, k)
+	}
+	words = append(words, args...)
+	return Call{Script: sc, Keys: len(keys), Words: words, Cost: CostOf(len(words))}
+}
+
+// As has the call be one of an owner's tenant.
+func (c Call) As(o lock.Owner) Call {
+	c.From = o.Tenant()
+	return c
+}
+
+// Observe takes note of how long a call took.
+func (sc *Script) Observe(begun time.Time) { sc.seconds.Observe(time.Since(begun).Seconds()) }
+
+// Start is Run on a pipeline without waiting: done is told once, later, by a goroutine that it must not block.
+func (c Call) Start(p *pipe.Pipeline, done func(*redis.Cmd, error)) {
+	begun := time.Now()
+	sent := c.Packet(p, func(cmd *redis.Cmd, err error) {
+		c.Observe(begun)
+		done(cmd, err)
+	})
+	if err := p.Put(pipe.Job{Cmd: sent.Cmd, Done: sent.Done, Queued: begun, Cost: c.Cost, From: c.From, Grants: c.Grants}); err != nil {
+		go sent.Done(err)
+	}
+}
+
+// Run executes the script once and returns the command with its answer.
+//
+// Redis may have forgotten the script, by SCRIPT FLUSH or because it is another one by now. Then it did nothing, and
+// the same attempt goes on with the text. EVAL makes Redis remember the script, but since 7.4 only for a while;
+// therefore one caller loads it for good.
+func (c Call) Run(ctx context.Context, via Lane) (*redis.Cmd, error) {
+	defer c.Observe(time.Now())
+	return c.send(ctx, via)
+}
+
+func (c Call) send(ctx context.Context, via Lane) (*redis.Cmd, error) {
+	if c.From != "" {
+		ctx = pipe.As(ctx, c.From)
+	}
+	cmd := c.Command(ctx, "evalsha", &c.SHA)
+	err := via(ctx, cmd, c.Cost)
+	if !forgotten(err) {
+		return cmd, err
+	}
+	if c.loading.CompareAndSwap(false, true) {
+		c.loads.Inc()
+		go func() { // EVAL below tells what is wrong, if anything
+			defer c.loading.Store(false)
+			ctx := context.WithoutCancel(ctx) // the caller goes on
+			_ = via(ctx, redis.NewCmd(ctx, "script", "load", c.Text), 1)
+		}()
+	}
+	cmd = c.Command(ctx, "eval", &c.Text)
+	return cmd, via(ctx, cmd, c.Cost)
+}
+
+// Packet is the call as part of a batch. done is told once, by a goroutine that it must not block.
+func (c Call) Packet(p *pipe.Pipeline, done func(*redis.Cmd, error)) pipe.Packet {
+	cmd := c.Command(context.Background(), "evalsha", &c.SHA)
+	return pipe.Packet{Cmd: cmd, Grants: c.Grants, Done: func(err error) {
+		if !forgotten(err) {
+			done(cmd, err)
+			return
+		}
+		// Redis did nothing; what follows is send, which may wait.
+		go func() { done(c.send(context.Background(), c.lane(p))) }()
+	}}
+}
+
+// lane is the way of this call.
+func (c Call) lane(p *pipe.Pipeline) Lane {
+	if c.Grants {
+		return p.DoGrant
+	}
+	return p.Do
+}
+
+// forgotten says whether Redis did nothing because it does not know the script.
+func forgotten(err error) bool { return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") }
+
+// Command builds EVALSHA or EVAL.
+func (c Call) Command(ctx context.Context, verb string, what *string) *redis.Cmd {
+	all := make([]any, 0, 3+len(c.Words))
+	all = append(all, verb, what, c.Keys)
+	cmd := redis.NewCmd(ctx, append(all, c.Words...)...)
+	cmd.SetFirstKeyPos(3)
+	return cmd
+}

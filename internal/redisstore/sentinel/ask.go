@@ -1,0 +1,167 @@
+package sentinel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+)
+
+const (
+	// others is how much longer than the first answer those of other sentinels are waited for, while fewer than most have
+	// answered.
+	others = 500 * time.Millisecond
+	// remembered is for how long an answer is passed over that is older than one that was heard before.
+	remembered = 10 * time.Second
+	// connections is how many each sentinel has from us at most.
+	connections = 4
+)
+
+// place is where a sentinel says that the master is.
+type place struct {
+	addr  string
+	epoch int64 // counts the fail-overs
+}
+
+// answer is what one sentinel said.
+type answer struct {
+	place
+	err error
+}
+
+// wrongError is an error that does not heal by itself.
+type wrongError struct {
+	error
+	remedy string
+}
+
+// Remedy implements pipe.Remedied.
+func (e wrongError) Remedy() string { return e.remedy }
+
+func (e wrongError) Unwrap() error { return e.error }
+
+var _ pipe.Remedied = wrongError{}
+
+// client is a client of one sentinel. Its connections end with the guide.
+func (g *Guide) client(addr string) *redis.Client {
+	wire := pipe.Wire{TLS: g.TLS, Wrap: func(c net.Conn) net.Conn {
+		context.AfterFunc(g.ctx, func() { _ = c.Close() })
+		return c
+	}}
+	return redis.NewClient(&redis.Options{
+		Addr: addr, Username: g.Username, Password: g.Password, ClientName: "lockd",
+		Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		DialTimeout: g.Timeout, ReadTimeout: g.Timeout, WriteTimeout: g.Timeout, PoolTimeout: g.Timeout, PoolSize: connections,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, g.Timeout)
+			defer cancel()
+			defer context.AfterFunc(g.ctx, cancel)()
+			return wire.Dial(ctx, network, addr)
+		},
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+}
+
+// find asks where the master is.
+func (g *Guide) find(ctx context.Context) (place, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, g.Timeout, errSilent)
+	defer cancel()
+	answers := make(chan answer, len(g.sentinels))
+	for _, s := range g.sentinels {
+		go func() { answers <- g.ask(ctx, s) }() // Close ends it with its connection
+	}
+	var best place
+	var errs []error
+	var enough <-chan time.Time
+	said := 0
+	for said <= len(g.sentinels)/2 && said+len(errs) < len(g.sentinels) {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				errs = append(errs, a.err)
+				continue
+			}
+			if said++; said == 1 || a.epoch > best.epoch {
+				best = a.place
+			}
+			if enough == nil {
+				enough = time.After(others)
+			}
+		case <-enough:
+			return g.newest(best), nil
+		case <-ctx.Done():
+			errs = append(errs, context.Cause(ctx))
+			return g.found(best, said, errs)
+		}
+	}
+	return g.found(best, said, errs)
+}
+
+var errSilent = errors.New("the sentinels do not answer in time")
+
+// found is what the answers come to.
+func (g *Guide) found(best place, said int, errs []error) (place, error) {
+	if said == 0 {
+		return place{}, fmt.Errorf("no sentinel says where the master is: %w", errors.Join(errs...))
+	}
+	return g.newest(best), nil
+}
+
+// newest is p, unless a newer place was heard of a short time ago. In the end what the sentinels say counts: they may have
+// begun to count anew.
+func (g *Guide) newest(p place) place {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if now := time.Now(); p.epoch >= g.latest.epoch || now.Sub(g.heard) > remembered {
+		g.latest, g.heard = p, now
+	}
+	return g.latest
+}
+
+// ask asks one sentinel. While it fails over, only the first question is answered with the new address.
+func (g *Guide) ask(ctx context.Context, s *redis.Client) answer {
+	addr := redis.NewStringSliceCmd(ctx, "sentinel", "get-master-addr-by-name", g.Master)
+	master := redis.NewMapStringStringCmd(ctx, "sentinel", "master", g.Master)
+	_, err := s.Pipelined(ctx, func(p redis.Pipeliner) error {
+		return errors.Join(p.Process(ctx, addr), p.Process(ctx, master))
+	})
+	var a answer
+	if err == nil {
+		a.epoch, err = strconv.ParseInt(master.Val()["config-epoch"], 10, 64)
+	}
+	if err == nil && len(addr.Val()) != 2 {
+		err = errors.New("this is no address")
+	}
+	if err != nil {
+		return answer{err: fmt.Errorf("ask the sentinel %s: %w", s.Options().Addr, explained(err))}
+	}
+	a.addr = net.JoinHostPort(addr.Val()[0], addr.Val()[1])
+	return a
+}
+
+// explained adds what to do about an error that does not heal by itself.
+func explained(err error) error {
+	const password = "check redis.sentinel.username and redis.sentinel.password_file"
+	for _, wrong := range []struct{ begins, remedy string }{
+		{"ERR No such master", "check redis.sentinel.master: the sentinels call no master so"},
+		{redis.Nil.Error(), "check redis.sentinel.master: the sentinels call no master so"},
+		{"WRONGPASS ", password},
+		{"NOAUTH ", password},
+		{"ERR AUTH ", password},
+		{"NOPERM ", "the user of redis.sentinel.username may not run SENTINEL"},
+		{"ERR unknown command", "check redis.sentinel.addrs: this is no sentinel"},
+	} {
+		if reply, ok := errors.AsType[redis.Error](err); ok && strings.HasPrefix(reply.Error(), wrong.begins) {
+			return wrongError{err, wrong.remedy}
+		}
+	}
+	return err
+}

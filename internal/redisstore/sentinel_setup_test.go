@@ -1,0 +1,143 @@
+package redisstore
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// alone is a Store behind one sentinel.
+func alone(t *testing.T, w *redistest.Watcher, cfg Config) *Store {
+	t.Helper()
+	if cfg.Sentinel == nil {
+		cfg.Sentinel = new(Sentinel)
+	}
+	cfg.Sentinel.Master, cfg.Sentinel.Addrs = redistest.MasterName, []string{w.Addr}
+	cfg.OpTimeout = 5 * time.Second
+	return open(t, cfg)
+}
+
+// The sentinels have a password of their own.
+func TestSentinelsHaveTheirOwnPassword(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	w := redistest.StartSentinel(t, srv.Addr, "requirepass watch", "sentinel auth-pass "+redistest.MasterName+" secret")
+	if err := srv.Client().ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s := alone(t, w, Config{Password: "secret", Sentinel: &Sentinel{Password: "watch"}})
+	acquire(t, s, claim("n", "o"))
+}
+
+// Without a name for the server its certificate must have the host of the address, whichever the sentinels say.
+func TestSentinelsOverTLS(t *testing.T) {
+	t.Parallel()
+	files, roots := certificate(t)
+	lines := func(port string) []string {
+		return []string{
+			"tls-port " + port, "tls-cert-file " + files + ".crt", "tls-key-file " + files + ".key", "tls-ca-cert-file " + files + ".crt",
+			"tls-auth-clients no",
+		}
+	}
+	addr, port := freePort(t)
+	var args []string
+	for _, line := range lines(port) {
+		key, value, _ := strings.Cut(line, " ")
+		args = append(args, "--"+key, value)
+	}
+	redistest.Start(t, args...)
+	watcher, port := freePort(t)
+	redistest.StartSentinel(t, addr, append(lines(port), "tls-replication yes")...)
+	s := alone(t, &redistest.Watcher{Addr: watcher}, Config{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
+	acquire(t, s, claim("n", "o"))
+}
+
+func freePort(t *testing.T) (addr, port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	addr = l.Addr().String()
+	_, port, err = net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr, port
+}
+
+// certificate writes a certificate for the loopback address and its key to files.
+func certificate(t *testing.T) (files string, roots *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = filepath.Join(t.TempDir(), "redis")
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	for name, text := range map[string][]byte{
+		".crt": cert, ".key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+	} {
+		if err := os.WriteFile(files+name, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	roots = x509.NewCertPool()
+	roots.AppendCertsFromPEM(cert)
+	return files, roots
+}
+
+// Connections take longer to make than an operation may take, and the sentinel is as far away as the server.
+func TestAFarRedisBehindASentinelWorks(t *testing.T) {
+	t.Parallel()
+	const late = 300 * time.Millisecond
+	p := redistest.StartProxy(t, redistest.Start(t).Addr)
+	w := redistest.StartSentinel(t, p.Addr)
+	far := redistest.StartProxy(t, w.Addr)
+	p.Delay(late)
+	far.Delay(late)
+	useFar(t, p, Config{Sentinel: &Sentinel{Master: redistest.MasterName, Addrs: []string{far.Addr}}, OpTimeout: time.Second})
+}
+
+// A sentinel that was cut off during a fail-over says what was true before, and the server there takes itself for a master.
+func TestASentinelThatMissedAFailOverMisleadsNobody(t *testing.T) {
+	t.Parallel()
+	k := redistest.StartSentinels(t)
+	k.FailOver()
+	stale := redistest.StartSentinel(t, redistest.Start(t).Addr)
+	master := k.Master().Client()
+	for i, o := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		cfg := behind(k)
+		cfg.Sentinel.Addrs = []string{stale.Addr, k.Addrs[1+i%2], k.Addrs[0]}
+		s := open(t, cfg)
+		acquire(t, s, claim(o, "o"))
+		if n := master.Exists(t.Context(), o).Val(); n != 1 {
+			t.Errorf("%s was not taken on the master", o)
+		}
+	}
+}

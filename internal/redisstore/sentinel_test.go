@@ -1,0 +1,217 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// behind are timeouts for tests behind sentinels.
+func behind(k *redistest.Sentinels) Config {
+	return Config{
+		Sentinel:  &Sentinel{Master: redistest.MasterName, Addrs: k.Addrs},
+		OpTimeout: time.Second, HearTimeout: time.Second,
+	}
+}
+
+func TestContractBehindSentinel(t *testing.T) {
+	t.Parallel()
+	k := redistest.StartSentinels(t)
+	c := k.Master().Client()
+	storetest.Run(t, func(t *testing.T) storetest.Rig {
+		if err := c.FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		cfg := behind(k)
+		cfg.OpTimeout, cfg.Replicas = 5*time.Second, 1
+		return storetest.Rig{Store: open(t, cfg), Hooks: hooks(t, c, "")}
+	})
+}
+
+// replicated waits until both replicas have what the master has.
+func replicated(t *testing.T, master *redistest.Server) {
+	t.Helper()
+	if n, err := master.Client().Wait(t.Context(), 2, 5*time.Second).Result(); err != nil || n != 2 {
+		t.Fatalf("%d replicas have it, %v, want two", n, err)
+	}
+}
+
+// seenOne renews a hold that was seen before.
+func seenOne(t *testing.T, s *Store, name string, f lock.Fence, seen time.Time) (err error) {
+	r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: lease, Seen: seen}
+	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
+	return err
+}
+
+// failOvers are the ways in which another server becomes the master.
+var failOvers = map[string]func(k *redistest.Sentinels, master *redistest.Server){
+	"killed":  func(_ *redistest.Sentinels, m *redistest.Server) { m.Kill() },
+	"stopped": func(_ *redistest.Sentinels, m *redistest.Server) { m.Pause() },
+}
+
+// What was replicated stays, and what was not is lost with the data. Fences grow all the same.
+func TestAFailOverKeepsWhatWasReplicatedAndTellsTheRest(t *testing.T) {
+	for name, fail := range failOvers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := redistest.StartSentinels(t)
+			master := k.Master()
+			s := open(t, behind(k))
+			before, err := s.Probe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept := acquire(t, s, claim("kept", "o")).Fence
+			again := acquire(t, s, claim("again", "o")).Fence
+			replicated(t, master)
+			k.CutOff(master)
+			if _, err := s.Release(t.Context(), giveBack("again", "o", again)); err != nil {
+				t.Fatal(err)
+			}
+			again = acquire(t, s, claim("again", "p")).Fence
+			lost := acquire(t, s, claim("lost", "o")).Fence
+			seen := time.Now()
+
+			fail(k, master)
+			k.Settle(master.Addr)
+			settled := time.Now()
+			var after string
+			until(t, "probe", func() (err error) { after, err = s.Probe(t.Context()); return err })
+			t.Logf("the new master answers a probe %v after all sentinels agree on it", time.Since(settled))
+			if took := time.Since(settled); took > 2*time.Second {
+				t.Errorf("the new master answers %v after all sentinels agree on it", took)
+			}
+			if after == before {
+				t.Error("the identity is the same after a fail-over")
+			}
+			until(t, "renew what was replicated", func() error { return seenOne(t, s, "kept", kept, seen) })
+			gone, ok := errors.AsType[*lock.GoneError](seenOne(t, s, "lost", lost, seen))
+			if !ok || gone.Reason != lock.LostData {
+				t.Errorf("got %v, want a loss of data", gone)
+			}
+			if st, err := s.Look(t.Context(), "again"); err != nil || st.Owner != "o" {
+				t.Errorf("got %+v, %v, want what the master had before", st, err)
+			}
+			if _, err := s.ForceRelease(t.Context(), "again", lock.Exclusive); err != nil {
+				t.Error(err)
+			}
+			if g := acquire(t, s, claim("again", "q")); g.Fence <= again {
+				t.Errorf("got fence %d, want more than %d, of which the new master never heard", g.Fence, again)
+			}
+			if g := acquire(t, s, claim("lost", "q")); g.Fence <= lost {
+				t.Errorf("got fence %d, want more than %d, of which the new master never heard", g.Fence, lost)
+			}
+			if name == "stopped" {
+				master.Resume()
+			}
+		})
+	}
+}
+
+// The old master lives, and says that it is a replica. Nobody asks for anything meanwhile but the probes.
+func TestAnIdleStoreFollowsAForcedFailOver(t *testing.T) {
+	t.Parallel()
+	k := redistest.StartSentinels(t)
+	s := open(t, behind(k))
+	heard := make(chan lock.What, 100)
+	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
+	wait := func(want lock.What) {
+		t.Helper()
+		for end := time.After(10 * time.Second); ; {
+			select {
+			case got := <-heard:
+				if got == want {
+					return
+				}
+			case <-end:
+				t.Fatalf("%v was not heard", want)
+			}
+		}
+	}
+	wait(lock.NoticeListening)
+	before, err := s.Probe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := acquire(t, s, claim("n", "o")).Fence
+	replicated(t, k.Master())
+	master := k.FailOver()
+	until(t, "probe", func() error {
+		after, err := s.Probe(t.Context())
+		if err == nil && after == before {
+			err = errors.New("it is the old one")
+		}
+		return err
+	})
+	wait(lock.NoticeDeaf)
+	wait(lock.NoticeListening)
+	if page, _, err := s.List(t.Context(), "", "", 10); err != nil || len(page) != 1 {
+		t.Errorf("list: got %v, %v, want one", page, err)
+	}
+	if _, err := s.Release(t.Context(), giveBack("n", "o", f)); err != nil {
+		t.Error(err)
+	}
+	wait(lock.NoticeReleased)
+	if st := k.Master(); st.Addr != master {
+		t.Errorf("the master is %s, want %s", st.Addr, master)
+	}
+}
+
+// A master that turned into a replica is left at once, whatever the sentinels say, and not used while it is one.
+func TestADemotedMasterIsLeft(t *testing.T) {
+	t.Parallel()
+	k := redistest.StartSentinels(t)
+	for _, w := range k.Watchers[1:] {
+		w.Kill() // so that nobody mends what the test does
+	}
+	s := open(t, behind(k))
+	master := k.Servers[0].Client()
+	acquire(t, s, claim("n", "o"))
+	if err := master.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(err error) error {
+		if err == nil || !strings.Contains(err.Error(), "is a replica") {
+			return fmt.Errorf("got %v, want that no connection is made to a replica", err) //nolint:errorlint // its text counts
+		}
+		return nil
+	}
+	until(t, "a probe finds out", func() error { _, err := s.Probe(t.Context()); return refused(err) })
+	until(t, "nothing is asked", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return refused(err) })
+	if err := master.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
+}
+
+func TestASentinelThatIsGoneDelaysNobody(t *testing.T) {
+	t.Parallel()
+	k := redistest.StartSentinels(t)
+	for _, c := range []struct {
+		what  string
+		leave func()
+		most  time.Duration
+	}{
+		{"all are there", func() {}, 400 * time.Millisecond},
+		{"one is silent", k.Watchers[0].Pause, 400 * time.Millisecond},
+		{"one is silent, one is down", k.Watchers[1].Kill, time.Second},
+	} {
+		c.leave()
+		begun := time.Now()
+		s := open(t, behind(k))
+		if _, err := s.Probe(t.Context()); err != nil {
+			t.Errorf("%s: %v", c.what, err)
+		}
+		took := time.Since(begun)
+		t.Logf("%s: connected in %v", c.what, took)
+		if took > c.most {
+			t.Errorf("%s: it took %v to connect, want at most %v", c.what, took, c.most)
+		}
+	}
+}

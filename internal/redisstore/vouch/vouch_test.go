@@ -1,0 +1,146 @@
+package vouch
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// observer is a Voucher with a connection.
+type observer struct {
+	*Voucher
+	t *testing.T
+	c *redis.Client
+}
+
+func watch(t *testing.T, srv *redistest.Server) *observer {
+	return &observer{New(func() string { return "v" }, zaptest.NewLogger(t)), t, srv.Client()}
+}
+
+func (o *observer) via(ctx context.Context, cmd *redis.Cmd) error { return o.c.Process(ctx, cmd) }
+
+func (o *observer) do(err error) {
+	o.t.Helper()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// meet waits while the server reads its disk.
+func (o *observer) meet() {
+	o.t.Helper()
+	err := o.Meet(o.t.Context(), o.c)
+	for end := time.Now().Add(10 * time.Second); redis.HasErrorPrefix(err, "LOADING") && time.Now().Before(end); {
+		time.Sleep(10 * time.Millisecond)
+		err = o.Meet(o.t.Context(), o.c)
+	}
+	o.do(err)
+}
+
+func (o *observer) check() { o.t.Helper(); o.do(o.Check(o.t.Context(), o.via)) }
+
+// is checks what is known.
+func (o *observer) is(what string, fresh, blank bool) {
+	o.t.Helper()
+	since, got := o.Fresh()
+	if got != fresh || o.Blank() != blank {
+		o.t.Errorf("%s: fresh %t, blank %t; want %t, %t", what, got, o.Blank(), fresh, blank)
+	}
+	if fresh && (since.After(time.Now().Add(time.Second)) || time.Since(since) > time.Minute) {
+		o.t.Errorf("%s: since %v", what, time.Since(since))
+	}
+}
+
+var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
+
+func TestANewServerIsVouchedForWhenItIsFound(t *testing.T) {
+	srv := redistest.Start(t)
+	a, b := watch(t, srv), watch(t, srv)
+	a.is("not met", true, false)
+	a.meet()
+	a.is("met", true, true)
+	a.check()
+	a.is("it may turn out to be new", true, true)
+	a.do(a.Found(t.Context(), a.via))
+	a.is("found", false, false)
+	b.meet()
+	b.is("to another replica", false, false)
+	srv.Restart()
+	b.do(b.Found(t.Context(), b.via)) // too late: it vouches for the run that was met
+	b.meet()
+	b.is("restarted empty", true, false)
+}
+
+func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
+	for name, row := range map[string]struct {
+		args  []string
+		do    func(t *testing.T, srv *redistest.Server)
+		fresh bool
+	}{
+		"restarted with all writes on its disk": {durable, func(_ *testing.T, srv *redistest.Server) { srv.Kill(); srv.Restart() }, false},
+		"restarted with some": {[]string{"--appendonly", "yes", "--appendfsync", "everysec"}, func(_ *testing.T, srv *redistest.Server) {
+			time.Sleep(1500 * time.Millisecond) // the voucher is on the disk by then
+			srv.Kill()
+			srv.Restart()
+		}, true},
+		"a replica that was promoted": {durable, func(t *testing.T, srv *redistest.Server) {
+			c := srv.Client()
+			master := redistest.Start(t)
+			host, port := "127.0.0.1", master.Addr[len("127.0.0.1:"):]
+			if err := master.Client().Set(t.Context(), "v", "another-run 0", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range [][]any{{"replicaof", host, port}, {"wait-for-data"}, {"replicaof", "no", "one"}} {
+				if step[0] == "wait-for-data" {
+					for c.Get(t.Context(), "v").Val() != "another-run 0" {
+						time.Sleep(10 * time.Millisecond)
+					}
+					continue
+				}
+				if err := c.Do(t.Context(), step...).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t, row.args...)
+			a := watch(t, srv)
+			a.meet()
+			a.do(a.Found(t.Context(), a.via))
+			a.is("found", false, false)
+			row.do(t, srv)
+			a.meet()
+			a.is("met again", true, false) // nobody vouched for this run yet
+			a.check()
+			a.is("checked", row.fresh, false)
+			b := watch(t, srv)
+			b.meet()
+			b.is("to another replica", row.fresh, false)
+			x, _ := a.Fresh()
+			y, _ := b.Fresh()
+			if d := x.Sub(y); row.fresh && d.Abs() > 100*time.Millisecond {
+				t.Errorf("replicas disagree by %v", d)
+			}
+		})
+	}
+}
+
+func TestAnEmptiedServerIsNoticed(t *testing.T) {
+	srv := redistest.Start(t, durable...)
+	a := watch(t, srv)
+	a.meet()
+	a.do(a.Found(t.Context(), a.via))
+	a.do(a.c.FlushAll(t.Context()).Err())
+	a.check()
+	a.is("emptied", true, true)
+	time.Sleep(blankTime)
+	a.check()
+	a.is("vouched for again", true, false)
+}

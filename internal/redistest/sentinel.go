@@ -1,0 +1,295 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// MasterName is what the sentinels of a Sentinels call their master.
+	MasterName = "locks"
+	// downAfter is how long a server may be silent before a sentinel takes it for down.
+	downAfter = time.Second
+	// settleWithin bounds how long it takes until all sentinels say the same, a fail-over included.
+	settleWithin = 30 * time.Second
+)
+
+// Sentinels is a master with two replicas, and three sentinels that watch over them. They run for one test.
+type Sentinels struct {
+	// Addrs are where the sentinels are.
+	Addrs []string
+	// Servers are the three servers. The first is the first master.
+	Servers []*Server
+	// Watchers are the sentinels.
+	Watchers []*Watcher
+
+	t testing.TB
+}
+
+// Watcher is one sentinel.
+type Watcher struct {
+	Addr string
+
+	t    testing.TB
+	id   string // by which others know it
+	file string // its configuration, which it writes itself, too
+	proc *process
+}
+
+// StartSentinels runs all six processes until the test ends, and waits until they know each other. args are further
+// arguments for the servers.
+func StartSentinels(t testing.TB, args ...string) *Sentinels {
+	t.Helper()
+	k := &Sentinels{t: t}
+	master := Start(t, append([]string{"--repl-diskless-sync-delay", "0"}, args...)...)
+	k.Servers = append(k.Servers, master)
+	host, port := master.hostPort()
+	for range 2 {
+		k.Servers = append(k.Servers, Start(t, append([]string{
+			"--replicaof", host, port, "--repl-diskless-sync-delay", "0",
+		}, args...)...))
+	}
+	k.watch()
+	k.Settle("")
+	return k
+}
+
+// CutOff has the replicas of the master lose their connections and get no new ones: what the master takes from now on it
+// takes alone.
+func (k *Sentinels) CutOff(master *Server) {
+	k.t.Helper()
+	c := master.newClient()
+	defer c.Close()
+	for _, args := range [][]any{
+		{"acl", "setuser", "default", "-psync", "-sync"}, {"client", "kill", "type", "replica"},
+	} {
+		if err := c.Do(context.Background(), args...).Err(); err != nil {
+			k.t.Fatal(err)
+		}
+	}
+}
+
+// watch starts the sentinels. They are told of each other and of the replicas, which they would else find out in seconds.
+func (k *Sentinels) watch() {
+	k.t.Helper()
+	for i := range 3 {
+		w := newWatcher(k.t, strings.Repeat(fmt.Sprint(i+1), 40))
+		k.Addrs, k.Watchers = append(k.Addrs, w.Addr), append(k.Watchers, w)
+	}
+	for _, w := range k.Watchers {
+		var known []string
+		for _, s := range k.Servers[1:] {
+			known = append(known, fmt.Sprintf("sentinel known-replica %s %s", MasterName, apart(s.Addr)))
+		}
+		for _, other := range k.Watchers {
+			if other != w {
+				known = append(known, fmt.Sprintf("sentinel known-sentinel %s %s %s", MasterName, apart(other.Addr), other.id))
+			}
+		}
+		w.configure(k.Servers[0].Addr, 2, known...)
+		w.Start()
+	}
+}
+
+// StartSentinel runs one sentinel, which calls the server at an address MasterName, until the test ends.
+func StartSentinel(t testing.TB, master string, lines ...string) *Watcher {
+	t.Helper()
+	w := newWatcher(t, strings.Repeat("a", 40))
+	w.configure(master, 1, lines...)
+	w.Start()
+	for end := time.Now().Add(readyWithin); ; time.Sleep(5 * time.Millisecond) {
+		c := w.client()
+		err := c.GetMasterAddrByName(context.Background(), MasterName).Err()
+		_ = c.Close() // it can only be closed already
+		if _, replied := errors.AsType[redis.Error](err); err == nil || replied {
+			return w
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the sentinel does not answer: %v", err)
+		}
+	}
+}
+
+func newWatcher(t testing.TB, id string) *Watcher {
+	t.Helper()
+	addr, err := freeAddr(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Watcher{Addr: addr, t: t, id: id, file: filepath.Join(t.TempDir(), "sentinel.conf")}
+	t.Cleanup(w.Kill)
+	return w
+}
+
+// configure writes its configuration.
+func (w *Watcher) configure(master string, quorum int, more ...string) {
+	w.t.Helper()
+	host, port, _ := strings.Cut(w.Addr, ":")
+	dir := filepath.Dir(w.file)
+	lines := append([]string{
+		"bind " + host, "port " + port, "dir " + dir, "logfile " + filepath.Join(dir, "sentinel.log"),
+		"sentinel myid " + w.id,
+		fmt.Sprintf("sentinel monitor %s %s %d", MasterName, apart(master), quorum),
+		fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, downAfter.Milliseconds()),
+		fmt.Sprintf("sentinel failover-timeout %s 6000", MasterName),
+		fmt.Sprintf("sentinel parallel-syncs %s 2", MasterName),
+	}, more...)
+	if err := os.WriteFile(w.file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// apart is an address as Redis has it: the host, then the port.
+func apart(addr string) string { return strings.Replace(addr, ":", " ", 1) }
+
+// Settle waits until all sentinels that run agree on a master other than before, which answers as one, and until each
+// replica that answers follows it. It returns the address of the master.
+func (k *Sentinels) Settle(before string) (master string) {
+	k.t.Helper()
+	var err error
+	for end := time.Now().Add(settleWithin); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if master, err = k.settled(before); err == nil {
+			return master
+		}
+	}
+	k.t.Fatalf("the sentinels do not agree: %v", err)
+	return ""
+}
+
+func (k *Sentinels) settled(before string) (master string, err error) {
+	for _, w := range k.Watchers {
+		if w.proc == nil {
+			continue
+		}
+		switch addr, err := w.Master(); {
+		case err != nil:
+			return "", fmt.Errorf("%s: %w", w.Addr, err)
+		case addr == before, master != "" && addr != master:
+			return "", fmt.Errorf("%s says that %s is the master", w.Addr, addr)
+		default:
+			master = addr
+		}
+	}
+	for _, s := range k.Servers {
+		if !s.Answers() {
+			continue
+		}
+		switch role, err := s.role(); {
+		case err != nil:
+			return "", err
+		case s.Addr == master && role != "master", s.Addr != master && role != "replica of "+master:
+			return "", fmt.Errorf("%s is %s, and %s the master", s.Addr, role, master)
+		}
+	}
+	return master, nil
+}
+
+// Master is the server that all sentinels take for the master.
+func (k *Sentinels) Master() *Server {
+	k.t.Helper()
+	addr := k.Settle("")
+	for _, s := range k.Servers {
+		if s.Addr == addr {
+			return s
+		}
+	}
+	k.t.Fatalf("%s is none of the servers", addr)
+	return nil
+}
+
+// FailOver has the sentinels make another server the master, and waits until all agree on it.
+func (k *Sentinels) FailOver() (master string) {
+	k.t.Helper()
+	before := k.Master().Addr
+	var err error
+	for end := time.Now().Add(settleWithin); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		if err = k.Watchers[0].failOver(); err == nil {
+			return k.Settle(before)
+		}
+	}
+	k.t.Fatalf("no fail-over: %v", err) // it may be too early after the last one
+	return ""
+}
+
+// Start runs it, after Kill, as it was then.
+func (w *Watcher) Start() {
+	w.t.Helper()
+	var err error
+	if w.proc, err = run(w.file, "--sentinel"); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Kill ends it at once.
+func (w *Watcher) Kill() {
+	if w.proc != nil {
+		w.proc.kill()
+		w.proc = nil
+	}
+}
+
+// Pause freezes it: connections stay, nothing is answered. It counts as one that does not run.
+func (w *Watcher) Pause() {
+	w.t.Helper()
+	p := w.proc
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		w.t.Fatal(err)
+	}
+	w.proc = nil
+	w.t.Cleanup(p.kill)
+}
+
+// Master is what it says is the address of the master. It is an error while it lacks a replica or another sentinel.
+func (w *Watcher) Master() (addr string, err error) {
+	c := w.client()
+	defer c.Close()
+	m, err := c.Master(context.Background(), MasterName).Result()
+	if err != nil {
+		return "", err
+	}
+	addr = m["ip"] + ":" + m["port"]
+	if m["flags"] != "master" && m["flags"] != "master,disconnected" || m["num-slaves"] != "2" || m["num-other-sentinels"] != "2" {
+		return "", fmt.Errorf("%s is %s with %s replicas and %s other sentinels", addr, m["flags"], m["num-slaves"], m["num-other-sentinels"])
+	}
+	return addr, nil
+}
+
+func (w *Watcher) failOver() error {
+	c := w.client()
+	defer c.Close()
+	return c.Failover(context.Background(), MasterName).Err()
+}
+
+func (w *Watcher) client() *redis.SentinelClient {
+	return redis.NewSentinelClient(&redis.Options{
+		Addr: w.Addr, Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
+		DialTimeout: time.Second, ReadTimeout: time.Second,
+	})
+}
+
+// role is "master", or whose replica it is if it follows that.
+func (s *Server) role() (string, error) {
+	c := s.newClient()
+	defer c.Close()
+	info, err := c.Info(context.Background(), "replication").Result()
+	if err != nil {
+		return "", err
+	}
+	role := infoField(info, "role")
+	if role == "slave" {
+		if infoField(info, "master_link_status") != "up" {
+			return "", errors.New(s.Addr + " does not follow its master")
+		}
+		role = "replica of " + infoField(info, "master_host") + ":" + infoField(info, "master_port")
+	}
+	return role, nil
+}

@@ -1,0 +1,261 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Acquire implements lock.Store.
+func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	if err := begin(ctx, c.Kind); err != nil {
+		return lock.Grant{}, acquireFailed(c.Name, err)
+	}
+	return wait(ctx, func(done func(lock.Grant, error)) { s.StartAcquire(c, done) })
+}
+
+// StartAcquire implements lock.Store.
+func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	if err := begin(context.Background(), c.Kind); err != nil {
+		go done(lock.Grant{}, acquireFailed(c.Name, err))
+		return
+	}
+	a := s.attempt([]lock.Claim{c}, func(gs []lock.Grant, err error) {
+		if err != nil {
+			done(lock.Grant{}, acquireFailed(c.Name, err))
+			return
+		}
+		done(gs[0], nil)
+	})
+	for _, m := range s.members {
+		m.StartAcquire(s.nestedAt(m, a.sent[0]), func(g lock.Grant, err error) { a.cast(m, []lock.Grant{g}, err) })
+	}
+}
+
+func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
+
+// AcquireAll implements lock.Store. Each member takes all or none.
+func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
+	for _, c := range cs {
+		if err := begin(ctx, c.Kind); err != nil {
+			return nil, fmt.Errorf("acquire %q with others: %w", c.Name, err)
+		}
+	}
+	if len(cs) == 0 {
+		return nil, nil
+	}
+	gs, err := wait(ctx, func(done func([]lock.Grant, error)) {
+		a := s.attempt(cs, done)
+		s.each(ctx, func(ctx context.Context, m *member) {
+			gs, err := m.AcquireAll(ctx, slices.Clone(a.sent))
+			a.cast(m, gs, err)
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("acquire %q with others: %w", cs[0].Name, err)
+	}
+	return gs, nil
+}
+
+// attempt is one claim of one name or of several at all members.
+type attempt struct {
+	ballot[[]lock.Grant]
+	start time.Time
+	asked []lock.Claim
+	sent  []lock.Claim // what members are asked for: with a fence, and for longer
+	nest  bool         // the owner holds the name, and its fence, already
+	told  func([]lock.Grant, error)
+	// granted are the fences that are told. They are nil until it is decided, and when it is decided otherwise.
+	granted []lock.Fence
+	// undo says that what members do late is to be undone.
+	undo bool
+}
+
+func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attempt {
+	a := &attempt{start: time.Now(), asked: slices.Clone(cs), nest: cs[0].Count > 1, told: told}
+	a.sent = slices.Clone(cs)
+	for i := range a.sent {
+		c := &a.sent[i]
+		c.TTL, c.Place = s.drifted(c.TTL), s.drifted(c.Place)
+		if c.Fence == 0 {
+			c.Fence = s.fences.propose(a.start)
+		}
+	}
+	a.decide, a.late = a.judge, a.tooLate
+	a.open(s)
+	return a
+}
+
+// cast takes the vote of a member.
+func (a *attempt) cast(m *member, gs []lock.Grant, err error) {
+	for _, g := range gs {
+		a.s.fences.saw(g.Fence)
+	}
+	a.answer(m, gs, err)
+}
+
+// standing is what the votes of an attempt amount to.
+type standing struct {
+	tally
+	voters set // those that said yes and vote
+	silent int // those that said yes and do not vote
+}
+
+// mayHold is how many members may have what was claimed, now or later.
+func (st standing) mayHold() int { return st.yes + st.silent + st.unknown + st.missing }
+
+func (a *attempt) standing() standing {
+	st := standing{tally: a.tally()}
+	for i, v := range a.votes {
+		switch {
+		case !v.cast || v.err != nil:
+		case !a.nest && a.s.quarantined(a.s.members[i]):
+			st.yes--
+			st.silent++
+		default:
+			st.voters.add(i)
+		}
+	}
+	return st
+}
+
+// judge is called with mu after each vote.
+func (a *attempt) judge(last bool) (then func()) {
+	st, q := a.standing(), a.s.quorum
+	switch {
+	case st.yes >= q:
+		return a.win(st)
+	case !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clear(st)):
+		return nil // those that are missing may make it clear
+	}
+	return a.lose(st)
+}
+
+// win is called when a majority granted it. mu is held.
+func (a *attempt) win(st standing) (then func()) {
+	if a.expired() {
+		return a.tell(nil, errTooLate)
+	}
+	if a.nest {
+		a.granted = []lock.Fence{a.asked[0].Fence}
+		return a.tell(a.grants(st.voters), nil)
+	}
+	fences := a.agreed(st.voters)
+	if fences == nil {
+		return a.raise()
+	}
+	a.granted = fences
+	return a.tell(a.grants(st.voters), nil)
+}
+
+// errTooLate: nothing is left of the lease. The members have it for a little while yet, so the outcome is unknown.
+var errTooLate = fmt.Errorf("%w: a majority granted it, but too late", lock.ErrOutcomeUnknown)
+
+// expired says whether the lease is over by our clock.
+func (a *attempt) expired() bool {
+	return !a.s.cfg.bugs.trustLate && time.Since(a.start) >= a.asked[0].TTL
+}
+
+// tell is what follows when the outcome is clear.
+func (a *attempt) tell(gs []lock.Grant, err error) (then func()) {
+	return func() { a.told(gs, err) }
+}
+
+// grants are what is told. The lease lasts as long as a majority has it. mu is held.
+func (a *attempt) grants(voters set) []lock.Grant {
+	gs := make([]lock.Grant, len(a.asked))
+	left := make([]time.Duration, 0, len(a.votes))
+	for n := range gs {
+		left = left[:0]
+		for i, v := range a.votes {
+			if voters.has(i) {
+				left = append(left, trusted(v.v[n].TTL))
+			}
+		}
+		slices.Sort(left)
+		gs[n] = lock.Grant{Fence: a.granted[n], TTL: max(a.asked[n].TTL, left[len(left)-a.s.quorum])}
+	}
+	return gs
+}
+
+// lose is called when there is no majority. mu is held.
+//
+// If a majority may have it all the same, nothing is touched: the outcome is unknown, and the caller repeats or
+// releases. Else what members have, or may have, is released with the fence that was proposed: that is what this attempt alone
+// can have. Another fence may be that of a hold that the owner has already, unless so few members have it that it is
+// nobody's. No later attempt of the owner is told with a fence that is being released (agreed).
+func (a *attempt) lose(st standing) (then func()) {
+	if st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 {
+		return a.tell(nil, a.failure(st))
+	}
+	if a.nest { // the count of some is higher now, which the last release ends
+		return a.tell(nil, a.failure(st))
+	}
+	err := a.refusal(st)
+	nobodys := st.mayHold()+st.away < a.s.quorum
+	if st.mayHold() >= a.s.quorum && !a.s.odd.abandon(a.sent...) { // some of them do not vote yet
+		return a.tell(nil, errUnclear)
+	}
+	a.undo = true
+	var certain, others []lock.Return
+	var at, of []*member
+	for i, v := range a.votes {
+		m := a.s.members[i]
+		for n, c := range a.sent {
+			r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
+			switch {
+			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || nobodys && a.s.odd.abandon(c)):
+				r.Fence = v.v[n].Fence
+				certain, at = append(certain, r), append(at, m)
+			case v.cast && isUnknown(v.err) && !a.s.cfg.bugs.keepUnknown:
+				others, of = append(others, r), append(of, m)
+			}
+		}
+	}
+	return func() {
+		for i, r := range others {
+			a.s.undo(of[i], r, a.end(), unsure)
+		}
+		a.s.undoAll(at, certain, a.end(), err != nil, func(all bool) {
+			switch {
+			case err != nil:
+				a.told(nil, err)
+			case all && len(others) == 0 && st.missing == 0:
+				a.told(nil, lock.ErrNoQuorum)
+			default:
+				a.told(nil, errUnclear)
+			}
+		})
+	}
+}
+
+// end is when a lease that is taken now has ended by itself.
+func (a *attempt) end() time.Time { return time.Now().Add(a.sent[0].TTL) }
+
+// tooLate looks after what a member did when it was decided.
+func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
+	a.mu.Lock()
+	granted, undo := a.granted, a.undo
+	a.mu.Unlock()
+	if a.nest {
+		return
+	}
+	for n, c := range a.sent {
+		r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
+		switch {
+		case undo && v.err == nil: // unless it is the hold of a later attempt
+			a.s.undo(m, r, a.end(), sure)
+		case undo && isUnknown(v.err) && !a.s.cfg.bugs.keepUnknown:
+			a.s.undo(m, r, a.end(), unsure)
+		case granted != nil && v.err == nil && v.v[n].Fence > granted[n]:
+			c.Fence = granted[n]
+			a.s.odd.note(m, c, v.v[n].Fence)
+		case granted != nil && v.err == nil && v.v[n].Fence < granted[n]:
+			c.Fence = granted[n]
+			a.s.run(context.Background(), func(ctx context.Context) { _ = m.Raise(ctx, c) }) // a renewal finds it otherwise
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package redlock
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config says how a majority is formed. A zero field is its default.
+type Config struct {
+	// Names of the members in logs and metrics, in their order. Default "0", "1" and so on.
+	Names []string
+	// NodeTimeout is how long other members may still answer when a majority said yes or no and nothing is decided. Default
+	// 250 ms. It does not bound members that are far away: nothing is decided before a majority answers.
+	NodeTimeout time.Duration
+	// CallTimeout bounds calls for which members have no bound of their own. Default 5 s.
+	CallTimeout time.Duration
+	// Quarantine is for how long a member that may have lost its data does not vote for new holds. It must be at least the
+	// longest lease there can be. 0 switches it off.
+	Quarantine time.Duration
+
+	// bugs are of tests: what a safety test must find.
+	bugs bugs
+}
+
+// bugs switch off what safety depends on. Tests show that they are found.
+type bugs struct {
+	halfIsEnough    bool // a majority is half of the members
+	trustLate       bool // a grant is told however late it comes
+	noDrift         bool // members are asked for no more than is told
+	keepUnknown     bool // what may have been taken for an attempt that failed is not released
+	fencesAsTheyAre bool // a fence is told without being raised
+}
+
+const (
+	defaultNodeTimeout = 250 * time.Millisecond
+	defaultCallTimeout = 5 * time.Second
+	// maxMembers is how many bits of a set there are.
+	maxMembers = 32
+)
+
+func (c Config) withDefaults(members int) (Config, error) {
+	if members == 0 || members > maxMembers {
+		return c, fmt.Errorf("redlock: %d members, want 1 to %d", members, maxMembers)
+	}
+	if c.Names == nil {
+		for i := range members {
+			c.Names = append(c.Names, fmt.Sprint(i))
+		}
+	}
+	if len(c.Names) != members {
+		return c, errors.New("redlock: each member needs a name")
+	}
+	c.NodeTimeout = cmp.Or(c.NodeTimeout, defaultNodeTimeout)
+	c.CallTimeout = cmp.Or(c.CallTimeout, defaultCallTimeout)
+	return c, nil
+}
+
+// drifted is what members are asked for so that a lease lasts its TTL by our clock, though theirs may run 1 % faster.
+func (s *Store) drifted(ttl time.Duration) time.Duration {
+	if ttl <= 0 || s.cfg.bugs.noDrift {
+		return ttl
+	}
+	return ttl + ttl/100 + 2*time.Millisecond
+}
+
+// trusted is what is left by our clock of a remaining time that a member told: the reverse of drifted.
+func trusted(left time.Duration) time.Duration {
+	if left < 0 { // NoTTL
+		return left
+	}
+	return max(0, (left-2*time.Millisecond)*100/101)
+}

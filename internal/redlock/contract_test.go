@@ -1,0 +1,176 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/memstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// prompt is a member that has executed a call when it has been started, so that calls keep their order.
+type prompt struct{ *memstore.Store }
+
+func (p prompt) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	g, err := p.Acquire(context.Background(), c)
+	go done(g, err)
+}
+
+func (p prompt) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	res, err := p.Release(context.Background(), r)
+	go done(res, err)
+}
+
+func (p prompt) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
+	left, err := p.Extend(context.Background(), r)
+	go done(left, err)
+}
+
+// settled is a Store that returns when all members have answered: what a test does to them next comes after that.
+type settled struct{ *Store }
+
+func (s settled) settle() {
+	for s.underWay.Load() > 0 {
+		time.Sleep(20 * time.Microsecond)
+	}
+}
+
+func (s settled) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	defer s.settle()
+	return s.Store.Acquire(ctx, c)
+}
+
+func (s settled) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
+	defer s.settle()
+	return s.Store.AcquireAll(ctx, cs)
+}
+
+func (s settled) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	defer s.settle()
+	return s.Store.Release(ctx, r)
+}
+
+func (s settled) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	s.Store.StartAcquire(c, func(g lock.Grant, err error) { go func() { s.settle(); done(g, err) }() })
+}
+
+func (s settled) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	s.Store.StartRelease(r, func(res lock.Returned, err error) { go func() { s.settle(); done(res, err) }() })
+}
+
+func (s settled) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
+	s.Store.StartExtend(r, func(left time.Duration, err error) { go func() { s.settle(); done(left, err) }() })
+}
+
+func (s settled) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
+	defer s.settle()
+	s.Store.Renew(ctx, rs, done)
+}
+
+func (s settled) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
+	defer s.settle()
+	return s.Store.Extend(ctx, r)
+}
+
+func (s settled) Raise(ctx context.Context, c lock.Claim) error {
+	defer s.settle()
+	return s.Store.Raise(ctx, c)
+}
+
+func (s settled) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
+	defer s.settle()
+	return s.Store.ForceRelease(ctx, name, kind)
+}
+
+func (s settled) Leave(ctx context.Context, name string, kind lock.Kind, os []lock.Owner) error {
+	defer s.settle()
+	return s.Store.Leave(ctx, name, kind, os)
+}
+
+// rig is a majority of so many stores in memory.
+func rig(t testing.TB, members int) storetest.Rig {
+	var stores []*memstore.Store
+	var all []lock.Store
+	for range members {
+		m := memstore.New()
+		stores = append(stores, m)
+		all = append(all, prompt{m})
+	}
+	s, err := New(Config{}, all, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	each := func(do func(*memstore.Store)) error {
+		for _, m := range stores {
+			do(m)
+		}
+		return nil
+	}
+	return storetest.Rig{Store: settled{s}, Frees: true, Refuses: []lock.Kind{lock.Fair, lock.Semaphore}, Hooks: storetest.Hooks{
+		Expire:      func(name string) error { return each(func(m *memstore.Store) { m.Expire(name) }) },
+		ExpireHold:  func(name string, o lock.Owner) error { return each(func(m *memstore.Store) { m.ExpireHold(name, o) }) },
+		ExpirePlace: func(name string, o lock.Owner) error { return each(func(m *memstore.Store) { m.ExpirePlace(name, o) }) },
+		Lose:        func() error { return each((*memstore.Store).Lose) },
+		Occupy:      func(name string) error { return each(func(m *memstore.Store) { m.Occupy(name) }) },
+	}}
+}
+
+func TestContract(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Rig { return rig(t, 3) })
+}
+
+func TestContractWithOneMember(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) storetest.Rig { return rig(t, 1) })
+}
+
+func TestOddConfigurationsAreRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		cfg     Config
+		members []lock.Store
+	}{
+		"no members":    {},
+		"too many":      {members: make([]lock.Store, maxMembers+1)},
+		"missing names": {cfg: Config{Names: []string{"a"}}, members: make([]lock.Store, 2)},
+	} {
+		if _, err := New(c.cfg, c.members, zap.NewNop(), nil); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if !errors.Is(lock.ErrNoQuorum, lock.ErrUnavailable) {
+		t.Error("no quorum is not unavailable")
+	}
+}
+
+// A majority of stores answers as one store does.
+func TestAMajorityAgreesWithOneStore(t *testing.T) {
+	one := memstore.New()
+	memory := storetest.Rig{Store: one, Hooks: storetest.Hooks{
+		Expire:      func(name string) error { one.Expire(name); return nil },
+		ExpireHold:  func(name string, o lock.Owner) error { one.ExpireHold(name, o); return nil },
+		ExpirePlace: func(name string, o lock.Owner) error { one.ExpirePlace(name, o); return nil },
+		Lose:        func() error { one.Lose(); return nil },
+		Occupy:      func(name string) error { one.Occupy(name); return nil },
+	}}
+	seed, steps := rand.Uint64(), 6_000
+	if testing.Short() {
+		steps = 2_000
+	}
+	t.Logf("seed %d", seed)
+	if err := storetest.Compare(t.Context(), memory, rig(t, 3), seed, steps); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,127 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+var (
+	_ lock.Examiner = (*Store)(nil)
+	_ lock.Declarer = (*Store)(nil)
+)
+
+// The checks of a majority. Programs read these words: they are never renamed.
+const (
+	checkQuorum     = "QUORUM"
+	checkQuarantine = "QUARANTINE"
+	// checkReachable is what a member calls it when it is away. A minority may be.
+	checkReachable = "REACHABLE"
+)
+
+// fewest is how many members there should be: one may fail then.
+const fewest = 3
+
+// Examine implements lock.Examiner: it looks at all members at the same time.
+func (s *Store) Examine(ctx context.Context) []lock.Finding {
+	found := make([][]lock.Finding, len(s.members))
+	s.together(func(m *member) {
+		if e, ok := m.Store.(lock.Examiner); ok {
+			found[m.number] = e.Examine(ctx)
+		}
+	})
+	up, away := 0, 0
+	for _, m := range s.members {
+		if m.up.Load() {
+			up++
+		}
+		if isAway(found[m.number]) {
+			away++
+		}
+	}
+	all := []lock.Finding{s.examineQuorum(min(up, len(s.members)-away))}
+	for _, m := range s.members {
+		for _, f := range found[m.number] {
+			if f.Check == checkReachable && f.Severity == lock.SeverityError && len(s.members)-away >= s.quorum {
+				f.Severity = lock.SeverityWarning
+			}
+			all = append(all, f)
+		}
+		if s.quarantined(m) {
+			all = append(all, lock.Finding{
+				Severity: lock.SeverityWarning, Check: checkQuarantine, Node: m.name,
+				Detail: "it may have lost its data, and does not vote for new locks until every lease it may have forgotten has ended",
+				Remedy: "wait; it votes again by itself. See why it was restarted, and let it write its data to the disk",
+			})
+		}
+	}
+	return all
+}
+
+// isAway says whether a member was found to be away, as a whole or in part.
+func isAway(found []lock.Finding) bool {
+	for _, f := range found {
+		if f.Check == checkReachable && f.Severity == lock.SeverityError {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Store) examineQuorum(up int) lock.Finding {
+	n := len(s.members)
+	f := lock.Finding{
+		Severity: lock.SeverityOK, Check: checkQuorum, Node: "redlock",
+		Detail: fmt.Sprintf("%d of %d members are there, %d are a majority", up, n, s.quorum),
+	}
+	switch {
+	case up < s.quorum:
+		f.Severity, f.Remedy = lock.SeverityError, "start the members that are missing: nothing can be locked, and leases end"
+	case up < n:
+		f.Severity, f.Remedy = lock.SeverityWarning, "start the members that are missing"
+	case n < fewest || n%2 == 0:
+		f.Severity, f.Remedy = lock.SeverityWarning, "have three or five members: two bear no failure, and four no more than three"
+	}
+	return f
+}
+
+// Declare implements lock.Declarer. Each member keeps the text. A single one that keeps another is enough to return that; for the text
+// itself it takes a majority.
+func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (string, error) {
+	kept, errs := make([]string, len(s.members)), make([]error, len(s.members))
+	s.together(func(m *member) {
+		d, ok := m.Store.(lock.Declarer)
+		if !ok {
+			kept[m.number] = text // it is shared with nobody
+			return
+		}
+		kept[m.number], errs[m.number] = d.Declare(ctx, text, ttl)
+	})
+	agree := 0
+	for i, there := range kept {
+		switch {
+		case errs[i] != nil:
+		case there != text:
+			return there, nil
+		default:
+			agree++
+		}
+	}
+	if agree < s.quorum {
+		return "", fmt.Errorf("%w: %w", lock.ErrNoQuorum, errors.Join(errs...))
+	}
+	return text, nil
+}
+
+// together calls f for all members at the same time, and waits.
+func (s *Store) together(f func(m *member)) {
+	var wg sync.WaitGroup
+	for _, m := range s.members {
+		wg.Go(func() { f(m) })
+	}
+	wg.Wait()
+}

@@ -1,0 +1,210 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Extend implements lock.Store.
+func (s *Store) Extend(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
+	if err := begin(ctx, r.Kind); err != nil {
+		return 0, renewFailed(r.Name, err)
+	}
+	return wait(ctx, func(done func(time.Duration, error)) { s.StartExtend(r, done) })
+}
+
+func renewFailed(name string, err error) error { return fmt.Errorf("renew %q: %w", name, err) }
+
+// StartExtend implements lock.Store.
+func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err error)) {
+	if err := begin(context.Background(), r.Kind); err != nil {
+		go done(0, renewFailed(r.Name, err))
+		return
+	}
+	sent := r
+	sent.TTL = s.drifted(r.TTL)
+	b := &ballot[time.Duration]{}
+	b.decide = func(last bool) func() {
+		t := b.tally()
+		err := b.gone()
+		switch {
+		case t.yes >= s.quorum:
+			left := max(b.lasting(), r.TTL)
+			return func() { done(left, nil) }
+		case err == nil && !last:
+			return nil
+		case err == nil:
+			err = noMajority(t)
+		}
+		return func() { done(0, renewFailed(r.Name, err)) }
+	}
+	b.open(s)
+	for _, m := range s.members {
+		m.StartExtend(s.at(m, sent), func(left time.Duration, err error) { b.answer(m, left, err) })
+	}
+}
+
+// gone is a *lock.GoneError if so many members have not got the hold that there is no majority that has. It was lost with data
+// if it would be there but for the members that lost theirs. mu is held.
+func (b *ballot[T]) gone() error {
+	forced, data := 0, 0
+	for _, v := range b.votes {
+		if gone, ok := errors.AsType[*lock.GoneError](v.err); ok {
+			if gone.Reason == lock.LostData {
+				data++
+			} else {
+				forced++
+			}
+		}
+	}
+	return goneOf(forced, data, len(b.votes)-b.s.quorum)
+}
+
+// goneOf is gone for so many members, of which at most so many may be without the hold.
+func goneOf(forced, data, most int) error {
+	switch {
+	case forced > most:
+		return &lock.GoneError{Reason: lock.LostForced}
+	case forced+data > most:
+		return &lock.GoneError{Reason: lock.LostData}
+	}
+	return nil
+}
+
+// lasting is for how long a majority has what so many members prolonged. mu is held.
+func (b *ballot[T]) lasting() time.Duration {
+	var left []time.Duration
+	for _, v := range b.votes {
+		if d, ok := any(v.v).(time.Duration); ok && v.cast && v.err == nil {
+			left = append(left, trusted(d))
+		}
+	}
+	slices.Sort(left)
+	return left[len(left)-b.s.quorum]
+}
+
+// ask has all members do something that one word answers, and says what a majority said.
+func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, call func(context.Context, *member) error) error {
+	err := begin(ctx, kind)
+	if err == nil {
+		_, err = wait(ctx, func(done func(struct{}, error)) {
+			b := &ballot[struct{}]{}
+			b.decide = func(last bool) func() { return b.oneWord(last, func(err error) { done(struct{}{}, err) }) }
+			b.open(s)
+			s.each(ctx, func(ctx context.Context, m *member) { b.answer(m, struct{}{}, call(ctx, m)) })
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%s %q: %w", what, name, err)
+	}
+	return nil
+}
+
+// refused are the errors that a majority can give.
+var refused = []error{lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrUnsupported, lock.ErrInvalid}
+
+// oneWord decides when a majority agrees. mu is held.
+func (b *ballot[T]) oneWord(last bool, told func(error)) (then func()) {
+	t := b.tally()
+	err := cmpError(b.gone(), b.preventing(refused...))
+	switch {
+	case t.yes >= b.s.quorum:
+		return func() { told(nil) }
+	case err == nil && !last:
+		return nil
+	case err == nil:
+		err = noMajority(t)
+	}
+	return func() { told(err) }
+}
+
+func cmpError(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// Shorten implements lock.Store. It waits for all members: none of them may do it later, because a member that shortens a hold
+// that was prolonged since would end it too early.
+func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
+	err := begin(ctx, r.Kind)
+	if err == nil {
+		err = s.shorten(ctx, r)
+	}
+	if err != nil {
+		return fmt.Errorf("shorten %q: %w", r.Name, err)
+	}
+	return nil
+}
+
+func (s *Store) shorten(ctx context.Context, r lock.Renewal) error {
+	r.TTL = s.drifted(r.TTL)
+	b := &ballot[struct{}]{patient: true}
+	told := make(chan error, 1)
+	b.decide = func(last bool) func() {
+		if b.missing > 0 {
+			return nil
+		}
+		return b.oneWord(last, func(err error) { told <- err })
+	}
+	b.open(s)
+	s.each(ctx, func(ctx context.Context, m *member) { b.answer(m, struct{}{}, m.Shorten(ctx, s.at(m, r))) })
+	return <-told
+}
+
+// ForceRelease implements lock.Store. The name was held if any member had it: what a minority has, or is said to have by those that
+// answer, is freed as well.
+func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
+	err := begin(ctx, kind)
+	held := false
+	if err == nil {
+		held, err = wait(ctx, func(done func(bool, error)) { s.force(ctx, name, kind, done) })
+	}
+	if err != nil {
+		return false, fmt.Errorf("force release %q: %w", name, err)
+	}
+	return held, nil
+}
+
+func (s *Store) force(ctx context.Context, name string, kind lock.Kind, done func(bool, error)) {
+	b := &ballot[bool]{}
+	b.decide = func(last bool) func() {
+		held := slices.ContainsFunc(b.votes, func(v vote[bool]) bool { return v.cast && v.err == nil && v.v })
+		return b.oneWord(last, func(err error) { done(held && err == nil, err) })
+	}
+	b.open(s)
+	s.each(ctx, func(ctx context.Context, m *member) {
+		held, err := m.ForceRelease(ctx, name, kind)
+		b.answer(m, held, err)
+	})
+}
+
+// Leave implements lock.Store.
+func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
+	owners = slices.Clone(owners)
+	return s.ask(ctx, "leave", name, kind, func(ctx context.Context, m *member) error { return m.Leave(ctx, name, kind, owners) })
+}
+
+// Enlist implements lock.Store: there are no fair waiters.
+func (s *Store) Enlist(ctx context.Context, _ string, _ []lock.Owner, _ time.Duration) ([]int, error) {
+	return nil, begin(ctx, lock.Fair)
+}
+
+// Queue implements lock.Store: nobody waits in order.
+func (s *Store) Queue(ctx context.Context, _ string, _, _ int) ([]lock.Owner, error) {
+	return nil, begin(ctx, lock.Exclusive)
+}
+
+// ListenTurn implements lock.Store: nobody has a turn.
+func (s *Store) ListenTurn(string, lock.Owner, func(lock.Notice)) (stop func()) { return func() {} }
+
+// SetLimit implements lock.Store: there are no semaphores.
+func (s *Store) SetLimit(ctx context.Context, name string, _ uint32) (previous uint32, err error) {
+	return 0, fmt.Errorf("set the limit of %q: %w", name, begin(ctx, lock.Semaphore))
+}

@@ -1,0 +1,148 @@
+package redlock
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// fences proposes fences: the time in µs, and always more than any it has seen.
+type fences struct{ last atomic.Uint64 }
+
+func (f *fences) propose(now time.Time) lock.Fence {
+	for {
+		last := f.last.Load()
+		next := max(uint64(now.UnixMicro()), last+1) //nolint:gosec // it is after 1970
+		if f.last.CompareAndSwap(last, next) {
+			return lock.Fence(next)
+		}
+	}
+}
+
+// saw takes note of a fence that was given out.
+func (f *fences) saw(fence lock.Fence) {
+	for last := f.last.Load(); last < uint64(fence); last = f.last.Load() {
+		if f.last.CompareAndSwap(last, uint64(fence)) {
+			return
+		}
+	}
+}
+
+// agreed are the fences that a majority of the voters has, nil if there is none for one of the names. mu is held.
+//
+// That is enough for their order. An earlier grant was told with a fence that a majority had. One member is in both: it gave this
+// fence after that one.
+//
+// It must be a fence of this attempt alone, or that of a hold that the owner has already. Of an earlier attempt that failed releases
+// may be under way, with the fence that it had at a member. That is the one that was proposed, and known to this attempt for another; or a
+// greater one that a member gave, and then this attempt has its fence raised.
+func (a *attempt) agreed(voters set) []lock.Fence {
+	fences := make([]lock.Fence, len(a.sent))
+	for n := range fences {
+		counts := map[lock.Fence]int{}
+		for i, v := range a.votes {
+			if voters.has(i) && a.own(n, v.v[n].Fence) {
+				f := v.v[n].Fence
+				if counts[f]++; counts[f] >= a.s.quorum || a.s.cfg.bugs.fencesAsTheyAre {
+					fences[n] = f
+				}
+			}
+		}
+		if fences[n] == 0 {
+			return nil
+		}
+	}
+	return fences
+}
+
+// own says whether a fence is of this attempt alone, or of a hold that the owner has already.
+func (a *attempt) own(n int, f lock.Fence) bool {
+	switch proposal := a.sent[n].Fence; {
+	case a.asked[n].Fence != 0 || a.s.cfg.bugs.fencesAsTheyAre: // the caller's
+		return true
+	case f > proposal:
+		return false
+	case f < proposal:
+		return !a.s.odd.abandoned(a.sent[n])
+	}
+	return true
+}
+
+// raise has all members that granted it have the same fence, which is told when a majority has it. It is more than any of them
+// gave, and than any that was proposed: releases of an earlier attempt may be under way, with those fences. mu is held.
+func (a *attempt) raise() (then func()) {
+	var at []*member
+	for i, v := range a.votes {
+		if v.cast && v.err == nil { // its fences were seen
+			at = append(at, a.s.members[i])
+		}
+	}
+	granted := make([]lock.Fence, len(a.sent))
+	claims := slices.Clone(a.sent)
+	for n := range claims {
+		granted[n] = a.s.fences.propose(time.Now())
+		claims[n].Fence = granted[n]
+	}
+	a.granted = granted
+	a.s.metrics.raised.Inc()
+	return func() { a.raiseAt(at, claims) }
+}
+
+// raiseAt asks the members, and tells the outcome of the attempt.
+func (a *attempt) raiseAt(at []*member, claims []lock.Claim) {
+	b := &ballot[struct{}]{}
+	b.decide = func(last bool) func() { return a.raised(b, last) }
+	b.open(a.s)
+	for _, m := range a.s.members {
+		if !slices.Contains(at, m) {
+			b.answer(m, struct{}{}, lock.ErrUnavailable)
+			continue
+		}
+		a.s.run(context.Background(), func(ctx context.Context) {
+			var err error
+			for _, c := range claims {
+				if err == nil {
+					err = m.Raise(ctx, c)
+				}
+			}
+			b.answer(m, struct{}{}, err)
+		})
+	}
+}
+
+// raised is called with the mutex of the ballot.
+func (a *attempt) raised(b *ballot[struct{}], last bool) (then func()) {
+	var voters set
+	yes := 0
+	for i, v := range b.votes {
+		if v.cast && v.err == nil && !a.s.quarantined(a.s.members[i]) {
+			voters.add(i)
+			yes++
+		}
+	}
+	switch {
+	case yes >= a.s.quorum && a.expired():
+		return a.tell(nil, errTooLate)
+	case yes >= a.s.quorum:
+		return func() {
+			a.mu.Lock()
+			gs := a.grants(voters)
+			a.mu.Unlock()
+			a.told(gs, nil)
+		}
+	case last || yes+b.tally().missing < a.s.quorum:
+		return a.tell(nil, errUnclear)
+	}
+	return nil
+}
+
+// Raise implements lock.Store.
+func (s *Store) Raise(ctx context.Context, c lock.Claim) error {
+	return s.ask(ctx, "raise the fence of", c.Name, c.Kind, func(ctx context.Context, m *member) error {
+		s.fences.saw(c.Fence)
+		return m.Raise(ctx, c)
+	})
+}

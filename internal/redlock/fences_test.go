@@ -1,0 +1,124 @@
+package redlock
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// hours is a clock that is wrong by so many.
+func (s *Store) hours(n int) {
+	s.fences.last.Store(uint64(time.Now().Add(time.Duration(n) * time.Hour).UnixMicro())) //nolint:gosec // after 1970
+}
+
+// Replicas with clocks hours apart give strictly rising fences, whichever members answer, and though members lose their data.
+func TestFencesRiseWhateverTheClocks(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		early, late := w.Store, w.another(Config{})
+		late.hours(5)
+		var last lock.Fence
+		for i := range 200 {
+			s := early
+			if i%3 == 0 {
+				s = late
+			}
+			away := w.nodes[i%5]
+			away.becomes(down)
+			if i%20 == 7 {
+				away.restart()
+			}
+			g := w.take(s, claimOf("n", "o"))
+			if g.Fence <= last {
+				t.Fatalf("step %d: got %d after %d", i, g.Fence, last)
+			}
+			last = g.Fence
+			synctest.Wait()
+			w.give(s, returnOf("n", "o", g.Fence))
+			away.becomes(fate{})
+			time.Sleep(2 * time.Second)
+		}
+	})
+}
+
+// In the ordinary case all members are asked once; when they disagree a majority has the fence before it is told.
+func TestAFenceIsRaisedBeforeItIsTold(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		w.give(w.Store, returnOf("n", "o", w.take(w.Store, claimOf("n", "o")).Fence))
+		synctest.Wait()
+		for _, n := range w.nodes {
+			if n.called("raise") > 0 {
+				t.Error("a fence was raised that all members agree on")
+			}
+		}
+		for i, f := range []lock.Fence{8e15, 7e15, 0} {
+			c := claimOf("n", "odd")
+			c.Fence = f
+			w.puts(i, c)
+			w.nodes[i].Expire("n")
+		}
+		begun := time.Now()
+		for _, n := range w.nodes {
+			n.lag(10 * time.Millisecond)
+		}
+		g := w.take(w.Store, claimOf("n", "o"))
+		if took := time.Since(begun); took != 20*time.Millisecond {
+			t.Errorf("it took %v, want two rounds", took)
+		}
+		synctest.Wait()
+		same := 0
+		for _, n := range w.nodes {
+			st, _ := n.Store.Look(w.Context(), "n")
+			if st.Fence == g.Fence {
+				same++
+			}
+		}
+		if same < 2 {
+			t.Errorf("%d members have the fence that was told", same)
+		}
+		time.Sleep(time.Second)
+		if err := w.renew(renewalOf("n", "o", g.Fence)); err != nil {
+			t.Error(err)
+		}
+		c := claimOf("n", "o")
+		c.Count, c.Fence = 2, g.Fence
+		if again := w.take(w.Store, c); again.Fence != g.Fence {
+			t.Errorf("nested: got %d, want %d", again.Fence, g.Fence)
+		}
+		if _, err := w.Store.Release(w.Context(), returnOf("n", "o", g.Fence-1)); !errors.Is(err, lock.ErrStale) {
+			t.Errorf("with another fence: got %v", err)
+		}
+		w.give(w.Store, returnOf("n", "o", g.Fence))
+		if next := w.take(w.Store, claimOf("n", "x")); next.Fence <= g.Fence {
+			t.Errorf("got %d after %d", next.Fence, g.Fence)
+		}
+	})
+}
+
+// When so few members have the raised fence that another majority would not know it, it is not told.
+func TestAFenceThatCannotBeRaisedIsNotTold(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		for i, f := range []lock.Fence{8e15, 7e15, 6e15} {
+			c := claimOf("n", "odd")
+			c.Fence = f
+			w.puts(i, c)
+			w.nodes[i].Expire("n")
+		}
+		for _, n := range w.nodes[:2] {
+			n.choose(once("raise", down))
+		}
+		if g, err := w.Store.Acquire(w.Context(), claimOf("n", "o")); !errors.Is(err, lock.ErrOutcomeUnknown) {
+			t.Errorf("got %+v, %v, want an unknown outcome", g, err)
+		}
+		synctest.Wait()
+		for _, n := range w.nodes {
+			n.becomes(fate{})
+		}
+		first := w.take(w.Store, claimOf("n", "o")).Fence
+		if again := w.take(w.Store, claimOf("n", "o")).Fence; again < first {
+			t.Errorf("got %d after %d", again, first)
+		}
+	})
+}

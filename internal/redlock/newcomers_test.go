@@ -1,0 +1,69 @@
+package redlock
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// newcomer is a node that is new, and does not know it.
+type newcomer struct{ *node }
+
+func (n newcomer) Blank() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lost
+}
+
+func (n newcomer) Found(ctx context.Context) error {
+	_, err := meet(ctx, n.node, "found", func() (int, error) { return 0, nil })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lost = n.lost && err != nil
+	return err
+}
+
+// Once a probe says that members that are new are there, they vote, also if some answer later than others. If one does not answer, nobody
+// knows whether it is new, and the others are there without it.
+func TestMembersThatAreNewVoteAfterTheFirstProbe(t *testing.T) {
+	for name, test := range map[string]struct {
+		last  fate
+		votes bool
+	}{
+		"one is late": {fate{after: 100 * time.Millisecond}, true},
+		"one is down": {silent, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{T: t}
+				var all []lock.Store
+				for range 3 {
+					n := newNode()
+					n.since, n.lost = time.Now(), true
+					n.lag(20 * time.Millisecond)
+					w.nodes, all = append(w.nodes, n), append(all, newcomer{n})
+				}
+				w.nodes[2].becomes(test.last)
+				s, err := New(Config{Quarantine: time.Minute}, all, zap.NewNop(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Probe(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := s.Acquire(t.Context(), claimOf("n", "o")); (err == nil) != test.votes {
+					t.Errorf("got %v, want that it is granted: %t", err, test.votes)
+				}
+				time.Sleep(lastCalls)
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

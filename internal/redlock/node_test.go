@@ -1,0 +1,303 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
+)
+
+// patience is how long a node lets its caller wait for an answer that does not come, as a Redis store does.
+const patience = time.Second
+
+// lastCalls is how long calls may be under way when a test is over.
+const lastCalls = 10 * time.Second
+
+// fate is what becomes of one call of a node.
+type fate struct {
+	refuse    bool          // nothing is done, and that is told at once
+	before    time.Duration // until it is executed
+	after     time.Duration // until the answer is there
+	noRequest bool          // it is never executed
+	noReply   bool          // it is executed, and that is not told
+}
+
+// node is a member in memory with faults. Its calls take time, also those that are started.
+type node struct {
+	*memstore.Store
+
+	mu    sync.Mutex // guards the fields below
+	fate  func(op string) fate
+	since time.Time // when it lost its data
+	lost  bool
+	calls map[string]int
+}
+
+func newNode() *node { return &node{Store: memstore.New(), calls: map[string]int{}} }
+
+// choose has calls meet a fate from now on.
+func (n *node) choose(f func(op string) fate) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.fate = f
+}
+
+// becomes has all calls meet the same fate.
+func (n *node) becomes(f fate) { n.choose(func(string) fate { return f }) }
+
+// lag has all answers come so long after the call.
+func (n *node) lag(d time.Duration) { n.becomes(fate{before: d / 2, after: d - d/2}) }
+
+var (
+	down   = fate{refuse: true}
+	silent = fate{noRequest: true}
+)
+
+// restart loses all data.
+func (n *node) restart() {
+	n.mu.Lock()
+	n.since, n.lost = time.Now(), true
+	n.mu.Unlock()
+	n.Store.Lose()
+}
+
+// Fresh implements the interface that a store offers to tell of that.
+func (n *node) Fresh() (time.Time, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.since, n.lost
+}
+
+func (n *node) next(op string) fate {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls[op]++
+	if n.fate == nil {
+		return fate{}
+	}
+	return n.fate(op)
+}
+
+func (n *node) called(op string) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.calls[op]
+}
+
+// meet makes a call meet its fate. Nobody waits longer than patience; the call goes on.
+func meet[T any](ctx context.Context, n *node, op string, do func() (T, error)) (T, error) {
+	f := n.next(op)
+	switch {
+	case f.refuse:
+		return *new(T), lock.ErrUnavailable
+	case f.noRequest:
+		pause(ctx, patience)
+		return *new(T), lock.ErrOutcomeUnknown
+	case f.noReply, f.before+f.after >= patience:
+		go func() { time.Sleep(f.before); _, _ = do() }()
+		pause(ctx, patience)
+		return *new(T), lock.ErrOutcomeUnknown
+	}
+	time.Sleep(f.before)
+	v, err := do()
+	time.Sleep(f.after)
+	return v, err
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+func (n *node) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	return meet(ctx, n, "acquire", func() (lock.Grant, error) { return n.Store.Acquire(context.Background(), c) })
+}
+
+func (n *node) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
+	return meet(ctx, n, "acquire", func() ([]lock.Grant, error) { return n.Store.AcquireAll(context.Background(), cs) })
+}
+
+func (n *node) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	return meet(ctx, n, "release", func() (lock.Returned, error) { return n.Store.Release(context.Background(), r) })
+}
+
+func (n *node) Raise(ctx context.Context, c lock.Claim) error {
+	_, err := meet(ctx, n, "raise", func() (int, error) { return 0, n.Store.Raise(context.Background(), c) })
+	return err
+}
+
+func (n *node) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
+	return meet(ctx, n, "extend", func() (time.Duration, error) { return n.Store.Extend(context.Background(), r) })
+}
+
+func (n *node) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
+	results, err := meet(ctx, n, "renew", func() ([]error, error) {
+		results := make([]error, len(rs))
+		n.Store.Renew(context.Background(), rs, func(i int, err error) { results[i] = err })
+		return results, nil
+	})
+	for i := range rs {
+		if err != nil {
+			done(i, err)
+		} else {
+			done(i, results[i])
+		}
+	}
+}
+
+func (n *node) Shorten(ctx context.Context, r lock.Renewal) error {
+	_, err := meet(ctx, n, "shorten", func() (int, error) { return 0, n.Store.Shorten(context.Background(), r) })
+	return err
+}
+
+func (n *node) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
+	return meet(ctx, n, "force", func() (bool, error) { return n.Store.ForceRelease(context.Background(), name, kind) })
+}
+
+func (n *node) Look(ctx context.Context, name string) (lock.State, error) {
+	return meet(ctx, n, "look", func() (lock.State, error) { return n.Store.Look(context.Background(), name) })
+}
+
+func (n *node) List(ctx context.Context, prefix, cursor string, size int) (page []lock.State, next string, err error) {
+	page, err = meet(ctx, n, "list", func() (page []lock.State, err error) {
+		page, next, err = n.Store.List(context.Background(), prefix, cursor, size)
+		return page, err
+	})
+	return page, next, err
+}
+
+func (n *node) Probe(ctx context.Context) (string, error) {
+	return meet(ctx, n, "probe", func() (string, error) {
+		since, _ := n.Fresh()
+		return fmt.Sprint("node ", since.UnixNano()), nil
+	})
+}
+
+func (n *node) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	go func() { done(n.Acquire(context.Background(), c)) }()
+}
+
+func (n *node) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	go func() { done(n.Release(context.Background(), r)) }()
+}
+
+func (n *node) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
+	go func() { done(n.Extend(context.Background(), r)) }()
+}
+
+// has says who holds a name there.
+func (n *node) has(name string) lock.Owner {
+	st, _ := n.Store.Look(context.Background(), name)
+	return st.Owner
+}
+
+// world is some nodes and a majority over them, in a bubble.
+type world struct {
+	*testing.T
+	nodes []*node
+	*Store
+}
+
+// inWorld runs a test with so many nodes.
+func inWorld(t *testing.T, nodes int, cfg Config, test func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t}
+		for range nodes {
+			w.nodes = append(w.nodes, newNode())
+		}
+		w.Store = w.another(cfg)
+		test(w)
+		time.Sleep(lastCalls)
+	})
+}
+
+// another majority over the same nodes, as another replica has it.
+func (w *world) another(cfg Config) *Store {
+	var all []lock.Store
+	for _, n := range w.nodes {
+		all = append(all, n)
+	}
+	s, err := New(cfg, all, zap.NewNop(), nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			w.Error(err)
+		}
+	})
+	return s
+}
+
+// claimOf is a first acquisition for ten seconds.
+func claimOf(name string, o lock.Owner) lock.Claim {
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, Count: 1, TTL: 10 * time.Second}
+}
+
+func returnOf(name string, o lock.Owner, f lock.Fence) lock.Return {
+	return lock.Return{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f}
+}
+
+func renewalOf(name string, o lock.Owner, f lock.Fence) lock.Renewal {
+	return lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f, TTL: 10 * time.Second}
+}
+
+// take makes an acquisition that must succeed.
+func (w *world) take(s *Store, c lock.Claim) lock.Grant {
+	w.Helper()
+	g, err := s.Acquire(w.Context(), c)
+	if err != nil {
+		w.Fatalf("acquire %+v: %v", c, err)
+	}
+	return g
+}
+
+// give makes a release that must succeed.
+func (w *world) give(s *Store, r lock.Return) {
+	w.Helper()
+	if _, err := s.Release(w.Context(), r); err != nil {
+		w.Fatalf("release %+v: %v", r, err)
+	}
+}
+
+// renew makes one renewal.
+func (w *world) renew(r lock.Renewal) (err error) {
+	w.Store.Renew(w.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
+	return err
+}
+
+// holders are who holds a name at each node.
+func (w *world) holders(name string) (os []lock.Owner) {
+	for _, n := range w.nodes {
+		os = append(os, n.has(name))
+	}
+	return os
+}
+
+// wantHolders checks them.
+func (w *world) wantHolders(name string, want ...lock.Owner) {
+	w.Helper()
+	if got := w.holders(name); fmt.Sprint(got) != fmt.Sprint(want) {
+		w.Errorf("%q is held by %q, want %q", name, got, want)
+	}
+}
+
+// puts has a node hold a name for somebody whom no majority knows.
+func (w *world) puts(node int, c lock.Claim) {
+	w.Helper()
+	if _, err := w.nodes[node].Store.Acquire(w.Context(), c); err != nil {
+		w.Fatal(err)
+	}
+}

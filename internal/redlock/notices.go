@@ -1,0 +1,313 @@
+package redlock
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// fewPause is how long a release that less than a majority told of waits for others, and up to as long again: those who wait on
+// several replicas must not try all at once.
+const fewPause = 10 * time.Millisecond
+
+// listening is what is common to those who listen at all members.
+type listening struct {
+	s      *Store
+	notify func(lock.Notice)
+
+	mu      sync.Mutex // guards the fields below, and those of who embeds it
+	hearing set
+	count   int  // of hearing
+	heard   bool // NoticeListening was told, and NoticeDeaf was not since
+	stopped bool
+}
+
+// hearsLocked takes note of whether a member is heard. It returns what is to be told, 0 for nothing.
+func (l *listening) hearsLocked(i int, hears bool) lock.What {
+	if l.hearing.has(i) != hears {
+		if hears {
+			l.hearing.add(i)
+			l.count++
+		} else {
+			l.hearing.remove(i)
+			l.count--
+		}
+	}
+	switch enough := l.count >= l.s.quorum; {
+	case enough && !l.heard:
+		l.heard = true
+		return lock.NoticeListening
+	case !enough && l.heard:
+		l.heard = false
+		return lock.NoticeDeaf
+	}
+	return 0
+}
+
+// tell passes something on, unless nobody listens any more. mu is not held.
+func (l *listening) tell(n lock.Notice) {
+	l.mu.Lock()
+	stopped := l.stopped
+	l.mu.Unlock()
+	if !stopped && n.What != 0 {
+		l.notify(n)
+	}
+}
+
+// stop ends it.
+func (l *listening) stop(stops []func()) func() {
+	return all(append(stops, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.stopped = true
+	}))
+}
+
+// Listen implements lock.Store. A release is told when a majority of the members told of it, or a little later if fewer did and
+// nobody has a majority of the name.
+func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
+	l := &listener{listening: listening{s: s, notify: notify}, name: name, kind: kind, told: make([]int, len(s.members))}
+	stops := make([]func(), 0, len(s.members)+1)
+	for i, m := range s.members {
+		stops = append(stops, m.Listen(name, kind, func(n lock.Notice) { l.hear(i, n) }))
+	}
+	return l.stop(stops)
+}
+
+// listener counts what each member told of a name.
+type listener struct {
+	listening
+	name   string
+	kind   lock.Kind
+	told   []int // releases that each member told of
+	passed int   // releases that were passed on
+	timer  bool  // a check is to come
+}
+
+func (l *listener) hear(i int, n lock.Notice) {
+	switch n.What {
+	case lock.NoticeListening, lock.NoticeDeaf:
+		l.mu.Lock()
+		l.told[i] = max(l.told[i], l.passed) // what it missed is over
+		what := l.hearsLocked(i, n.What == lock.NoticeListening)
+		l.mu.Unlock()
+		l.tell(lock.Notice{What: what})
+	case lock.NoticeReleased:
+		if l.released(i) {
+			l.tell(n)
+		}
+	default:
+		l.tell(n)
+	}
+}
+
+// released takes note that a member told of a release, and says whether it is to be passed on.
+func (l *listener) released(i int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told[i]++
+	n := 0
+	for _, told := range l.told {
+		if told > l.passed {
+			n++
+		}
+	}
+	if n >= l.s.quorum {
+		l.passed++
+		return true
+	}
+	if n > 0 && !l.timer && !l.stopped {
+		l.timer = true
+		time.AfterFunc(fewPause+rand.N(fewPause), l.check) //nolint:gosec // it need not be a secret
+	}
+	return false
+}
+
+// check looks whether a release that few told of is worth another attempt. An attempt that failed gives back what it has from
+// less than a majority: if that woke those who wait, their attempts would fail as well, and so on.
+func (l *listener) check() {
+	l.mu.Lock()
+	l.timer = false
+	most := l.passed
+	for _, told := range l.told {
+		most = max(most, told)
+	}
+	open := most > l.passed && !l.stopped
+	l.passed = most
+	for i := range l.told {
+		l.told[i] = most
+	}
+	l.mu.Unlock()
+	if !open {
+		return
+	}
+	l.s.run(context.Background(), func(ctx context.Context) {
+		if st, err := l.s.Look(ctx, l.name); err == nil && st.Held && l.kind == lock.Exclusive {
+			return
+		}
+		l.tell(lock.Notice{What: lock.NoticeReleased})
+	})
+}
+
+// Watch implements lock.Store. The end of a hold is told when a majority of the members told of it, or all but those that are not
+// heard: what a minority releases was held by nobody.
+func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
+	w := &watcher{listening: listening{s: s, notify: notify}, ends: map[lock.Notice]set{}}
+	stops := make([]func(), 0, len(s.members)+1)
+	for i, m := range s.members {
+		stops = append(stops, m.Watch(name, func(n lock.Notice) { w.hear(i, n) }))
+	}
+	return w.stop(stops)
+}
+
+// keptEnds bounds how many ends a watcher remembers, so that each is told once.
+const keptEnds = 64
+
+// changePause is how long changes are gathered: all members tell of each.
+const changePause = 5 * time.Millisecond
+
+// watcher counts who told of the end of which hold.
+type watcher struct {
+	listening
+	ends    map[lock.Notice]set
+	order   []lock.Notice // of ends, the oldest first
+	flushed set
+	timer   bool // a change is to be told
+}
+
+func (w *watcher) hear(i int, n lock.Notice) {
+	switch n.What {
+	case lock.NoticeListening, lock.NoticeDeaf:
+		w.mu.Lock()
+		what := w.hearsLocked(i, n.What == lock.NoticeListening)
+		w.mu.Unlock()
+		w.tell(lock.Notice{What: what})
+	case lock.NoticeEnded:
+		if w.ended(i, n) {
+			w.tell(n)
+		}
+		w.changed()
+	case lock.NoticeFlushed:
+		if w.lost(i) {
+			w.tell(n)
+		}
+		w.changed()
+	case lock.NoticeChanged:
+		w.changed()
+	default:
+		w.tell(n)
+	}
+}
+
+// ended takes note that a member told of an end, and says whether it is to be passed on.
+func (w *watcher) ended(i int, n lock.Notice) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	told, known := w.ends[n]
+	if !known {
+		if w.order = append(w.order, n); len(w.order) > keptEnds {
+			delete(w.ends, w.order[0])
+			w.order = w.order[1:]
+		}
+	}
+	before := w.enoughLocked(told)
+	if n.Fence == 0 && n.Hold == "" && told.has(i) { // it tells nothing apart
+		told, before = 0, false
+	}
+	told.add(i)
+	w.ends[n] = told
+	return !before && w.enoughLocked(told)
+}
+
+// enoughLocked says whether a majority told, or would have if it was heard.
+func (w *watcher) enoughLocked(told set) bool {
+	if told == 0 {
+		return false
+	}
+	n := 0
+	for i := range w.s.members {
+		if told.has(i) || !w.hearing.has(i) {
+			n++
+		}
+	}
+	return n >= w.s.quorum
+}
+
+// lost says whether so many members lost their data that no majority has it.
+func (w *watcher) lost(i int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.flushed.add(i)
+	n := 0
+	for i := range w.s.members {
+		if w.flushed.has(i) {
+			n++
+		}
+	}
+	if n <= len(w.s.members)-w.s.quorum {
+		return false
+	}
+	w.flushed = 0
+	return true
+}
+
+// changed tells a little later that something changed.
+func (w *watcher) changed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.timer || w.stopped {
+		return
+	}
+	w.timer = true
+	time.AfterFunc(changePause, func() {
+		w.mu.Lock()
+		w.timer = false
+		w.mu.Unlock()
+		w.tell(lock.Notice{What: lock.NoticeChanged})
+	})
+}
+
+// ListenForced implements lock.Store. Each member's word is passed on: the caller verifies, and a majority has done it when the last
+// one tells. An interruption is told when so many members were interrupted that a forced release could have been missed.
+func (s *Store) ListenForced(notify func(name string)) (stop func()) {
+	f := &forcedListener{s: s, notify: notify}
+	stops := make([]func(), 0, len(s.members))
+	for i, m := range s.members {
+		stops = append(stops, m.ListenForced(func(name string) { f.hear(i, name) }))
+	}
+	return all(stops)
+}
+
+type forcedListener struct {
+	s      *Store
+	notify func(string)
+
+	mu          sync.Mutex // guards the field below
+	interrupted set        // since the last interruption that was told
+}
+
+func (f *forcedListener) hear(i int, name string) {
+	if name != "" || f.missed(i) {
+		f.notify(name)
+	}
+}
+
+func (f *forcedListener) missed(i int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.interrupted.add(i)
+	n := 0
+	for i := range f.s.members {
+		if f.interrupted.has(i) {
+			n++
+		}
+	}
+	if n < f.s.quorum {
+		return false
+	}
+	f.interrupted = 0
+	return true
+}

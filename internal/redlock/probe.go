@@ -1,0 +1,216 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// health knows which member is which.
+type health struct {
+	mu         sync.Mutex // guards the fields below
+	identities []string   // as last told, empty if never
+	changed    set        // those that are others since the identity of the whole was a new one
+	epoch      int
+}
+
+// Probe implements lock.Store. The identity changes when a majority of the members are others: fewer lose no hold, and the
+// renewals of what they have notice.
+func (s *Store) Probe(ctx context.Context) (identity string, err error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
+		return "", fmt.Errorf("probe: %w", err)
+	}
+	_, err = wait(ctx, func(done func(string, error)) {
+		b := &ballot[string]{}
+		b.decide = func(last bool) func() {
+			if !last && len(s.blank()) >= s.quorum {
+				return nil // no majority votes unless the others are new, too
+			}
+			return b.oneWord(last, func(err error) { done("", err) })
+		}
+		b.open(s)
+		s.each(ctx, func(ctx context.Context, m *member) {
+			id, err := m.Probe(ctx)
+			s.probed(m, id, err)
+			s.found(ctx)
+			b.answer(m, id, err)
+		})
+	})
+	if err != nil {
+		if !errors.Is(err, lock.ErrUnavailable) {
+			err = errors.Join(lock.ErrNoQuorum, err)
+		}
+		return "", fmt.Errorf("probe: %w", err)
+	}
+	return s.health.identity(), nil
+}
+
+// Meet probes the members and waits until all have answered, or ctx ends. So whoever asks first finds them known.
+func (s *Store) Meet(ctx context.Context) {
+	if _, err := s.Probe(ctx); err != nil {
+		s.log.Warn("no majority can be reached yet", zap.Error(err))
+	}
+	for s.underWay.Load() > 0 && ctx.Err() == nil {
+		time.Sleep(closePause)
+	}
+}
+
+// probed takes note of a member.
+func (s *Store) probed(m *member, identity string, err error) {
+	if was := m.up.Swap(err == nil); was != (err == nil) {
+		if err != nil {
+			s.log.Warn("a member cannot be reached", zap.String(observe.KeyMember, m.name), zap.Error(err))
+		} else {
+			s.log.Info("a member can be reached", zap.String(observe.KeyMember, m.name))
+		}
+	}
+	if err != nil {
+		return
+	}
+	h := &s.health
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.identities[m.number]
+	h.identities[m.number] = identity
+	if before == "" || before == identity {
+		return
+	}
+	s.log.Warn("a member is another server, or was restarted", zap.String(observe.KeyMember, m.name))
+	h.changed.add(m.number)
+	n := 0
+	for i := range s.members {
+		if h.changed.has(i) {
+			n++
+		}
+	}
+	if n >= s.quorum {
+		h.changed = 0
+		h.epoch++
+	}
+}
+
+func (h *health) identity() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return fmt.Sprintf("majority %d", h.epoch)
+}
+
+// metrics of a majority. Members are named by the configuration.
+type metrics struct {
+	raised    prometheus.Counter
+	restored  prometheus.Counter
+	abandoned prometheus.Counter
+}
+
+// newMetrics makes the metrics and registers them, unless reg is nil.
+func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "lockd", Subsystem: "redlock", Name: name, Help: help})
+	}
+	m := &metrics{
+		raised: counter("fence_raises_total", "Grants for which the members gave different fences, which cost a second round."),
+		restored: counter("holds_restored_total",
+			"Holds that were put back at a member that had lost them."),
+		abandoned: counter("leftovers_abandoned_total",
+			"Releases at one member that were given up because too many waited. What is left ends with its lease."),
+	}
+	if reg == nil {
+		return m, nil
+	}
+	var errs []error
+	for _, c := range []prometheus.Collector{m.raised, m.restored, m.abandoned, collector{s}} {
+		errs = append(errs, reg.Register(c))
+	}
+	return m, errors.Join(errs...)
+}
+
+// collector tells what is so at the moment.
+type collector struct{ s *Store }
+
+var (
+	upDesc = prometheus.NewDesc("lockd_redlock_member_up",
+		"1 if the member answered the last probe.", []string{"member"}, nil)
+	quarantineDesc = prometheus.NewDesc("lockd_redlock_member_quarantined",
+		"1 if the member does not vote for new holds because it may have lost its data.", []string{"member"}, nil)
+	leftoversDesc = prometheus.NewDesc("lockd_redlock_leftovers",
+		"Releases that wait for another try at a member.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c collector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- upDesc
+	ch <- quarantineDesc
+	ch <- leftoversDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c collector) Collect(ch chan<- prometheus.Metric) {
+	for _, m := range c.s.members {
+		ch <- prometheus.MustNewConstMetric(upDesc, prometheus.GaugeValue, oneIf(m.up.Load()), m.name)
+		ch <- prometheus.MustNewConstMetric(quarantineDesc, prometheus.GaugeValue, oneIf(c.s.quarantined(m)), m.name)
+	}
+	ch <- prometheus.MustNewConstMetric(leftoversDesc, prometheus.GaugeValue, float64(c.s.leftovers.waiting()))
+}
+
+func oneIf(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// Publish implements lock.Store. One member carries the message: the one that took the last, or the next one that takes it.
+func (s *Store) Publish(ctx context.Context, topic string, message []byte) (heard int, err error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
+		return 0, fmt.Errorf("publish to %q: %w", topic, err)
+	}
+	first := int(s.publisher.Load())
+	err = errNoMember
+	for n := range s.members {
+		i := (first + n) % len(s.members)
+		if heard, err = s.publishAt(ctx, i, topic, message); err == nil {
+			s.publisher.Store(int32(i)) //nolint:gosec // there are few
+			return heard, nil
+		}
+	}
+	return 0, fmt.Errorf("publish to %q: %w", topic, err)
+}
+
+func (s *Store) publishAt(ctx context.Context, i int, topic string, message []byte) (int, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.NodeTimeout, errSlow)
+	defer cancel()
+	return s.members[i].Publish(ctx, topic, message)
+}
+
+// Subscribe implements lock.Store.
+func (s *Store) Subscribe(topic string, notify func(message []byte)) (stop func()) {
+	stops := make([]func(), len(s.members))
+	for i, m := range s.members {
+		stops[i] = m.Subscribe(topic, notify)
+	}
+	return all(stops)
+}
+
+// all calls each once.
+func all(stops []func()) func() {
+	var once atomic.Bool
+	return func() {
+		if once.Swap(true) {
+			return
+		}
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+var errNoMember = fmt.Errorf("%w: no member took it", lock.ErrUnavailable)

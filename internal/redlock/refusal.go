@@ -1,0 +1,108 @@
+package redlock
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+func isUnknown(err error) bool { return errors.Is(err, lock.ErrOutcomeUnknown) }
+
+// refusal is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answer. mu is held.
+func (a *attempt) refusal(st standing) error {
+	if st.no == 0 || st.definite()+st.silent < a.s.quorum {
+		return nil
+	}
+	if n := a.refusals(lock.ErrHeld); n > 0 && n+st.yes+st.silent >= a.s.quorum {
+		return a.held(st)
+	}
+	if err := a.preventing(lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrStale, lock.ErrUnsupported, lock.ErrInvalid); err != nil {
+		return err
+	}
+	for _, v := range a.votes { // they differ, so the first that is no hold in the way
+		if v.cast && v.err != nil && !failed(v.err) && !errors.Is(v.err, lock.ErrHeld) {
+			return v.err
+		}
+	}
+	return a.held(st)
+}
+
+// failure is the error of an attempt of which something may be left.
+func (a *attempt) failure(st standing) error {
+	if !a.nest {
+		return errUnclear
+	}
+	if err := a.preventing(lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch, lock.ErrStoreFull); err != nil {
+		return err
+	}
+	if st.yes+st.unknown+st.missing == 0 && st.no > len(a.votes)-a.s.quorum {
+		return a.first(lock.ErrNotHeld)
+	}
+	return noMajority(st.tally)
+}
+
+// clear says whether it is clear why there is no majority: so many refuse, and one owner is in the way, or something else than
+// owners.
+func (a *attempt) clear(st standing) bool {
+	if st.no <= len(a.votes)-a.s.quorum {
+		return false
+	}
+	owners := map[lock.Owner]int{}
+	most, all := 0, 0
+	for _, v := range a.votes {
+		if held, ok := errors.AsType[*lock.HeldError](v.err); ok {
+			owners[held.HeldBy]++
+			most = max(most, owners[held.HeldBy])
+			all++
+		}
+	}
+	return most == all || most >= a.s.quorum
+}
+
+// held is who is in the way. A majority may be free when so many holds have ended as it lacks.
+func (a *attempt) held(st standing) *lock.HeldError {
+	var all []*lock.HeldError
+	owners := map[lock.Owner]int{}
+	most := 0
+	for _, v := range a.votes {
+		if held, ok := errors.AsType[*lock.HeldError](v.err); ok {
+			all = append(all, held)
+			owners[held.HeldBy]++
+			most = max(most, owners[held.HeldBy])
+		}
+	}
+	slices.SortFunc(all, func(x, y *lock.HeldError) int { return int(untilRetry(x) - untilRetry(y)) })
+	lacking := min(max(a.s.quorum-st.yes-st.silent-st.missing, 1), len(all))
+	held := *all[lacking-1]
+	for _, h := range all {
+		if owners[h.HeldBy] == most {
+			held.HeldBy = h.HeldBy
+		}
+	}
+	held.RetryAfter = trusted(held.RetryAfter)
+	if most+st.missing+st.unknown+st.away < a.s.quorum {
+		held.RetryAfter = min(untilRetry(&held), a.split())
+	}
+	return &held
+}
+
+// untilRetry is when a name may be free by itself, in order.
+func untilRetry(h *lock.HeldError) time.Duration {
+	if h.RetryAfter == lock.NoTTL {
+		return 1<<63 - 1
+	}
+	return h.RetryAfter
+}
+
+// splitPause is the least random pause after an attempt that met others, none of which has a majority.
+const splitPause = 2 * time.Millisecond
+
+// split is when to try again if nobody has a majority: the others release what they have in the time that this attempt took,
+// and do not come back all at once.
+func (a *attempt) split() time.Duration {
+	took := time.Since(a.start)
+	return took + rand.N(3*took+splitPause) //nolint:gosec // it need not be a secret
+}

@@ -1,0 +1,129 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// longest bounds how long what is left of a release is looked after. A longer lease ends by itself.
+const longest = 10 * time.Minute
+
+// Release implements lock.Store.
+func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	if err := begin(ctx, r.Kind); err != nil {
+		return lock.Returned{}, releaseFailed(r.Name, err)
+	}
+	return wait(ctx, func(done func(lock.Returned, error)) { s.StartRelease(r, done) })
+}
+
+func releaseFailed(name string, err error) error { return fmt.Errorf("release %q: %w", name, err) }
+
+// StartRelease implements lock.Store. It frees the name also if there is a successor, who asks for it then.
+func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	if err := begin(context.Background(), r.Kind); err != nil {
+		go done(lock.Returned{}, releaseFailed(r.Name, err))
+		return
+	}
+	r.Next = nil
+	x := &release{r: r, start: time.Now(), told: done}
+	x.decide, x.late = x.judge, x.tooLate
+	x.open(s)
+	for _, m := range s.members {
+		m.StartRelease(s.returnAt(m, r), func(res lock.Returned, err error) { x.answer(m, res, err) })
+	}
+}
+
+// release is one Return at all members.
+type release struct {
+	ballot[lock.Returned]
+	r     lock.Return
+	start time.Time
+	told  func(lock.Returned, error)
+	// freed says that the hold is over: members that may have it are asked again.
+	freed bool
+}
+
+// judge is called with mu after each vote.
+func (x *release) judge(last bool) (then func()) {
+	t, q := x.tally(), x.s.quorum
+	enough := t.definite() >= q
+	switch {
+	case x.r.Remaining == 0 && enough && t.yes > 0, t.yes >= q:
+		return x.succeed()
+	case x.refusals(lock.ErrNotHeld) >= q:
+		return x.fail(lock.ErrNotHeld)
+	case x.refusals(lock.ErrStale) >= q:
+		return x.fail(lock.ErrStale)
+	case x.refusals(lock.ErrKindMismatch) >= q:
+		return x.fail(lock.ErrKindMismatch)
+	case !last:
+		return nil
+	case enough && t.yes == 0:
+		return x.fail(x.commonest())
+	}
+	return x.fail(noMajority(t))
+}
+
+// commonest is the refusal that most members gave. mu is held.
+func (x *release) commonest() error {
+	best, most := lock.ErrNotHeld, 0
+	for _, err := range []error{lock.ErrStale, lock.ErrNotHeld, lock.ErrKindMismatch, lock.ErrStoreFull} {
+		if n := x.refusals(err); n > most {
+			best, most = err, n
+		}
+	}
+	return best
+}
+
+// succeed is called with mu. A majority has not got the hold any more, so nobody has it.
+func (x *release) succeed() (then func()) {
+	x.freed = x.r.Remaining == 0
+	var res lock.Returned
+	for _, v := range x.votes {
+		if v.cast && v.err == nil {
+			res.Listeners = max(res.Listeners, v.v.Listeners)
+		}
+	}
+	votes := x.votes
+	cast := make([]bool, len(votes))
+	for i, v := range votes {
+		cast[i] = v.cast
+	}
+	return func() {
+		if x.freed {
+			defer x.s.odd.forget(x.r)
+		}
+		x.told(res, nil)
+		for i, m := range x.s.members {
+			if cast[i] {
+				x.tooLate(m, votes[i])
+			}
+		}
+	}
+}
+
+// fail is called with mu. What an unclear release has left is for the caller, who repeats it.
+func (x *release) fail(err error) (then func()) {
+	return func() { x.told(lock.Returned{}, releaseFailed(x.r.Name, err)) }
+}
+
+// tooLate has the hold released at a member that did not confirm that it is not there. One that says that it never was may
+// be about to take it: the acquisition is under way, or another try to put the hold back.
+func (x *release) tooLate(m *member, v vote[lock.Returned]) {
+	x.mu.Lock()
+	freed := x.freed
+	x.mu.Unlock()
+	l := &leftover{m: m, r: x.s.returnAt(m, x.r), end: x.start.Add(longest), again: unsure}
+	switch {
+	case !freed || v.err == nil:
+	case failed(v.err):
+		x.s.undoLater(l, firstRetry)
+	case errors.Is(v.err, lock.ErrNotHeld):
+		l.found = 1
+		x.s.undoLater(l, againAfter[0])
+	}
+}

@@ -1,0 +1,156 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Store is a lock.Store over a majority of members. New makes one.
+type Store struct {
+	cfg     Config
+	log     *zap.Logger
+	metrics *metrics
+	members []*member
+	quorum  int
+
+	fences    fences
+	odd       odd
+	leftovers leftovers
+	health    health
+	publisher atomic.Int32 // the member that took the last message
+	restoring atomic.Int32 // holds that are being put back
+	underWay  atomic.Int64 // calls of members, and what follows from them
+	closed    atomic.Bool
+}
+
+var _ lock.Store = (*Store)(nil)
+
+// New makes a Store. It does not close the members. reg may be nil.
+func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Registerer) (*Store, error) {
+	cfg, err := cfg.withDefaults(len(members))
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1}
+	if cfg.bugs.halfIsEnough {
+		s.quorum = len(members) / 2
+	}
+	for i, m := range members {
+		s.members = append(s.members, &member{Store: m, number: i, name: cfg.Names[i]})
+	}
+	s.health.identities = make([]string, len(members))
+	if s.metrics, err = newMetrics(s, reg); err != nil {
+		return nil, fmt.Errorf("register the metrics of redlock: %w", err)
+	}
+	return s, nil
+}
+
+// closePause is how often Close looks whether all is over.
+const closePause = time.Millisecond
+
+// Close stops what goes on in the background, and waits for the members' answers as long as a call may last.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	s.leftovers.close()
+	for end := time.Now().Add(s.cfg.CallTimeout); s.underWay.Load() > 0; {
+		if time.Now().After(end) {
+			return errors.New("close redlock: a member has not answered")
+		}
+		time.Sleep(closePause)
+	}
+	return nil
+}
+
+// Waiting is how many operations wait for their turn at the members, as a majority has it.
+func (s *Store) Waiting() int {
+	var waiting []int
+	for _, m := range s.members {
+		if w, ok := m.Store.(interface{ Waiting() int }); ok {
+			waiting = append(waiting, w.Waiting())
+		}
+	}
+	if len(waiting) < s.quorum {
+		return 0
+	}
+	slices.Sort(waiting)
+	return waiting[s.quorum-1]
+}
+
+// Share is how many of them a session has, as a majority has it, and how many sessions there are at most.
+func (s *Store) Share(session string) (its, all int) {
+	var some []int
+	for _, m := range s.members {
+		if w, ok := m.Store.(interface{ Share(string) (int, int) }); ok {
+			n, sessions := w.Share(session)
+			some, all = append(some, n), max(all, sessions)
+		}
+	}
+	if len(some) < s.quorum {
+		return 0, all
+	}
+	slices.Sort(some)
+	return some[s.quorum-1], all
+}
+
+// begin says whether a call may begin: not with a cancelled ctx, and only for the kinds that a majority can decide.
+func begin(ctx context.Context, kind lock.Kind) error {
+	switch kind {
+	case lock.Exclusive, lock.Read, lock.Write:
+	case lock.Semaphore:
+		return fmt.Errorf("a semaphore over several stores: %w", lock.ErrKindUnsupported)
+	case lock.Fair:
+		return fmt.Errorf("a fair lock over several stores: %w", lock.ErrKindUnsupported)
+	default:
+		return fmt.Errorf("kind %v: %w", kind, lock.ErrUnsupported)
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", lock.ErrUnavailable, context.Cause(ctx))
+	}
+	return nil
+}
+
+// each has f called for each member, in a goroutine of its own, with a ctx that the caller's end does not end: what was
+// begun is finished.
+func (s *Store) each(ctx context.Context, f func(ctx context.Context, m *member)) {
+	for _, m := range s.members {
+		s.run(ctx, func(ctx context.Context) { f(ctx, m) })
+	}
+}
+
+// run is each for one goroutine.
+func (s *Store) run(ctx context.Context, f func(ctx context.Context)) {
+	s.underWay.Add(1)
+	go func() {
+		defer s.underWay.Add(-1)
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), s.cfg.CallTimeout, errSlow)
+		defer cancel()
+		f(ctx)
+	}()
+}
+
+var errSlow = errors.New("a member did not answer in time")
+
+// wait waits for an outcome that start tells to done.
+func wait[T any](ctx context.Context, start func(done func(T, error))) (T, error) {
+	type outcome struct {
+		v   T
+		err error
+	}
+	told := make(chan outcome, 1)
+	start(func(v T, err error) { told <- outcome{v, err} })
+	select {
+	case o := <-told:
+		return o.v, o.err
+	case <-ctx.Done():
+		return *new(T), fmt.Errorf("%w: %w", lock.ErrOutcomeUnknown, context.Cause(ctx))
+	}
+}

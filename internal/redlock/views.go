@@ -1,0 +1,344 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// survey asks all members for a view. merge makes one of what they say; agreed says that more answers would not change it. Without a
+// majority there is none.
+func survey[T any](ctx context.Context, s *Store, read func(context.Context, *member) (T, error), merge func([]T) (one T, agreed bool)) (T, error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
+		return *new(T), err
+	}
+	return wait(ctx, func(done func(T, error)) {
+		b := &ballot[T]{}
+		b.decide = func(last bool) func() {
+			var said []T
+			for _, v := range b.votes {
+				if v.cast && v.err == nil {
+					said = append(said, v.v)
+				}
+			}
+			if err := b.preventing(lock.ErrKindMismatch, lock.ErrInvalid); err != nil {
+				return func() { done(*new(T), err) }
+			}
+			if len(said) >= s.quorum {
+				if one, agreed := merge(said); agreed || last {
+					return func() { done(one, nil) }
+				}
+			}
+			if !last {
+				return nil
+			}
+			err := lock.ErrNoQuorum
+			if mismatch := b.refusals(lock.ErrKindMismatch); mismatch > 0 && mismatch+len(said) >= s.quorum {
+				err = b.first(lock.ErrKindMismatch)
+			}
+			return func() { done(*new(T), err) }
+		}
+		b.open(s)
+		s.each(ctx, func(ctx context.Context, m *member) {
+			v, err := read(ctx, m)
+			b.answer(m, v, err)
+		})
+	})
+}
+
+// Look implements lock.Store.
+func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
+	st, err := survey(ctx, s, func(ctx context.Context, m *member) (lock.State, error) { return m.Look(ctx, name) }, s.state)
+	if err != nil {
+		return lock.State{}, fmt.Errorf("look at %q: %w", name, err)
+	}
+	return st, nil
+}
+
+// whose tells states of a name apart: readers are many, so it does not matter which one is named.
+func whose(st lock.State) lock.State {
+	switch {
+	case !st.Held:
+		return lock.State{}
+	case st.Kind == lock.Read:
+		return lock.State{Held: true, Kind: st.Kind}
+	}
+	return lock.State{Held: true, Kind: st.Kind, Owner: st.Owner}
+}
+
+// state is what a majority says of a name. If there is none, nobody holds it.
+func (s *Store) state(said []lock.State) (one lock.State, agreed bool) {
+	var same []lock.State
+	for _, st := range said {
+		var like []lock.State
+		for _, other := range said {
+			if whose(other) == whose(st) {
+				like = append(like, other)
+			}
+		}
+		if len(like) > len(same) {
+			same = like
+		}
+	}
+	if len(same) < s.quorum {
+		one = lock.State{Name: said[0].Name}
+		for _, st := range said {
+			one.Fence = max(one.Fence, st.Fence)
+		}
+		return one, false
+	}
+	one = same[0]
+	left := make([]time.Duration, 0, len(same))
+	for _, st := range same {
+		one.Fence, one.Count, one.Holders = max(one.Fence, st.Fence), max(one.Count, st.Count), max(one.Holders, st.Holders)
+		one.Owner = min(one.Owner, st.Owner)
+		left = append(left, lasting(st.TTL))
+	}
+	if one.Held {
+		one.Members = uint32(len(same)) //nolint:gosec // there are few
+		one.TTL = ofMajority(left, s.quorum)
+	}
+	return one, true
+}
+
+// forever is in place of NoTTL where times are compared.
+const forever time.Duration = 1<<63 - 1
+
+// lasting is a remaining time that can be compared.
+func lasting(ttl time.Duration) time.Duration {
+	if ttl == lock.NoTTL {
+		return forever
+	}
+	return ttl
+}
+
+// ofMajority is for how long so many have something, by our clock.
+func ofMajority(left []time.Duration, quorum int) time.Duration {
+	slices.Sort(left)
+	most := left[max(len(left)-quorum, 0)]
+	if most == forever {
+		return lock.NoTTL
+	}
+	return trusted(most)
+}
+
+// Holders implements lock.Store.
+func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Holder, error) {
+	read := func(ctx context.Context, m *member) ([]lock.Holder, error) { return m.Holders(ctx, name, size) }
+	hs, err := survey(ctx, s, read, func(said [][]lock.Holder) ([]lock.Holder, bool) { return s.holders(said, size) })
+	if err != nil {
+		return nil, fmt.Errorf("holders of %q: %w", name, err)
+	}
+	return hs, nil
+}
+
+// holders are those that a majority names. If there are more than were asked for, members may name others, and each is taken.
+func (s *Store) holders(said [][]lock.Holder, size int) (one []lock.Holder, agreed bool) {
+	type key struct {
+		o lock.Owner
+		k lock.Kind
+	}
+	need, agreed := s.quorum, true
+	left := map[key][]time.Duration{}
+	counts := map[key]uint32{}
+	for _, hs := range said {
+		if len(hs) == max(size, 1) {
+			need = 1
+		}
+		for _, h := range hs {
+			k := key{h.Owner, h.Kind}
+			left[k] = append(left[k], lasting(h.TTL))
+			counts[k] = max(counts[k], h.Count)
+		}
+	}
+	for k, ttls := range left {
+		agreed = agreed && len(ttls) == len(said)
+		if len(ttls) >= need {
+			one = append(one, lock.Holder{Owner: k.o, Kind: k.k, Count: counts[k], TTL: ofMajority(ttls, s.quorum)})
+		}
+	}
+	slices.SortFunc(one, func(a, b lock.Holder) int {
+		return cmp.Or(-cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Owner, b.Owner))
+	})
+	return one[:min(len(one), max(size, 1))], agreed
+}
+
+// See implements lock.Store.
+func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
+	sight, err := survey(ctx, s, func(ctx context.Context, m *member) (lock.Sight, error) { return m.See(ctx, name) }, s.sight)
+	if err != nil {
+		return lock.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
+	}
+	return sight, nil
+}
+
+// sight has the holds that a majority sees.
+func (s *Store) sight(said []lock.Sight) (one lock.Sight, agreed bool) {
+	left := map[string][]time.Duration{}
+	last := map[string]lock.SeenHold{}
+	tracked, many := 0, 0
+	for _, st := range said {
+		one.Fence = max(one.Fence, st.Fence)
+		if st.Tracked {
+			tracked++
+		}
+		if st.Many {
+			many++
+		}
+		for _, h := range st.Holds {
+			left[h.ID] = append(left[h.ID], lasting(h.TTL))
+			h.Fence = max(h.Fence, last[h.ID].Fence)
+			last[h.ID] = h
+		}
+	}
+	one.Tracked, one.Many, agreed = tracked >= s.quorum, many >= s.quorum, many == 0 || many == len(said)
+	for id, ttls := range left {
+		agreed = agreed && len(ttls) == len(said)
+		if len(ttls) >= s.quorum && !one.Many {
+			h := last[id]
+			h.TTL = ofMajority(ttls, s.quorum)
+			one.Holds = append(one.Holds, h)
+		}
+	}
+	slices.SortFunc(one.Holds, func(a, b lock.SeenHold) int { return cmp.Compare(a.ID, b.ID) })
+	return one, agreed
+}
+
+// errNoCursor: the cursor is not one of List.
+var errNoCursor = &lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a page token of this store"}
+
+// List implements lock.Store. It reads one member after the other. A name is listed where the first member has it, and if
+// a majority has; so it comes once.
+func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
+	page, next, err := s.list(ctx, prefix, cursor, size)
+	if err != nil {
+		return nil, "", fmt.Errorf("list %q: %w", prefix, err)
+	}
+	return page, next, nil
+}
+
+func (s *Store) list(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
+	if err := begin(ctx, lock.Exclusive); err != nil {
+		return nil, "", err
+	}
+	at, err := s.placeOf(cursor)
+	if err != nil {
+		return nil, "", err
+	}
+	found, theirs, err := s.listAt(ctx, at, prefix, size)
+	switch {
+	case errors.Is(err, lock.ErrInvalid):
+		return nil, "", err
+	case err != nil:
+		if at.failed++; at.failed > len(s.members)-s.quorum {
+			return nil, "", errors.Join(lock.ErrNoQuorum, err)
+		}
+		theirs = ""
+	}
+	page, err := s.confirmed(ctx, at, found)
+	if err != nil {
+		return nil, "", err
+	}
+	if at.theirs = theirs; theirs == "" {
+		at.member++
+	}
+	if at.member == len(s.members) {
+		return page, "", nil
+	}
+	return page, at.String(), nil
+}
+
+func (s *Store) listAt(ctx context.Context, at place, prefix string, size int) ([]lock.State, string, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.CallTimeout, errSlow)
+	defer cancel()
+	return s.members[at.member].List(ctx, prefix, at.theirs, size)
+}
+
+// place is where a list goes on.
+type place struct {
+	member, failed int
+	theirs         string // the cursor of the member
+}
+
+func (p place) String() string { return fmt.Sprintf("member %d %d %s", p.member, p.failed, p.theirs) }
+
+func (s *Store) placeOf(cursor string) (p place, err error) {
+	if cursor == "" {
+		return p, nil
+	}
+	n, err := fmt.Sscanf(cursor, "member %d %d ", &p.member, &p.failed)
+	if err != nil || n != 2 || p.member < 0 || p.member >= len(s.members) || p.failed < 0 {
+		return place{}, errNoCursor
+	}
+	head := place{member: p.member, failed: p.failed}.String()
+	if len(cursor) < len(head) || cursor[:len(head)] != head {
+		return place{}, errNoCursor
+	}
+	p.theirs = cursor[len(head):]
+	return p, nil
+}
+
+// confirming bounds the names of a page that are looked at at once.
+const confirming = 32
+
+// confirmed are the names of a page that a majority holds and no member before has.
+func (s *Store) confirmed(ctx context.Context, at place, found []lock.State) (page []lock.State, err error) {
+	states := make([]lock.State, len(found))
+	errs := make([]error, len(found))
+	for from := 0; from < len(found); from += confirming {
+		to := min(from+confirming, len(found))
+		done := make(chan struct{})
+		for i := from; i < to; i++ {
+			go func() {
+				states[i], errs[i] = s.confirm(ctx, at, found[i].Name)
+				done <- struct{}{}
+			}()
+		}
+		for range to - from {
+			<-done
+		}
+	}
+	for i, st := range states {
+		if errs[i] != nil {
+			return nil, errs[i]
+		}
+		if st.Held {
+			page = append(page, st)
+		}
+	}
+	return page, nil
+}
+
+// confirm looks at a name that was found at a member.
+func (s *Store) confirm(ctx context.Context, at place, name string) (lock.State, error) {
+	type seen struct {
+		m  *member
+		st lock.State
+	}
+	one, err := survey(ctx, s, func(ctx context.Context, m *member) ([]seen, error) {
+		st, err := m.Look(ctx, name)
+		return []seen{{m, st}}, err
+	}, func(said [][]seen) ([]seen, bool) {
+		var states []lock.State
+		earlier := false
+		for _, one := range said {
+			states = append(states, one[0].st)
+			earlier = earlier || one[0].m.number < at.member && one[0].st.Held
+		}
+		st, agreed := s.state(states)
+		st.Held = st.Held && !earlier
+		return []seen{{nil, st}}, agreed && len(said) == len(s.members)
+	})
+	if errors.Is(err, lock.ErrKindMismatch) {
+		return lock.State{}, nil
+	}
+	if err != nil {
+		return lock.State{}, err
+	}
+	return one[0].st, nil
+}

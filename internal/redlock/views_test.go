@@ -1,0 +1,174 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// What a minority has is held by nobody.
+func TestWhatAMinorityHasIsNotShown(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		w.puts(0, claimOf("n", "o"))
+		w.puts(4, claimOf("n", "o"))
+		if st, err := w.Store.Look(w.Context(), "n"); err != nil || st.Held || st.Members != 0 {
+			t.Errorf("got %+v, %v", st, err)
+		}
+		if hs, err := w.Store.Holders(w.Context(), "n", 10); err != nil || len(hs) > 0 {
+			t.Errorf("got %+v, %v", hs, err)
+		}
+		if sight, err := w.Store.See(w.Context(), "n"); err != nil || len(sight.Holds) > 0 {
+			t.Errorf("got %+v, %v", sight, err)
+		}
+		w.puts(2, claimOf("n", "o"))
+		if st, err := w.Store.Look(w.Context(), "n"); err != nil || !st.Held || st.Members != 3 || st.Owner != "o" {
+			t.Errorf("got %+v, %v, want it on three members", st, err)
+		}
+		if hs, err := w.Store.Holders(w.Context(), "n", 10); err != nil || len(hs) != 1 {
+			t.Errorf("got %+v, %v", hs, err)
+		}
+		if sight, err := w.Store.See(w.Context(), "n"); err != nil || len(sight.Holds) != 1 || !sight.Tracked {
+			t.Errorf("got %+v, %v", sight, err)
+		}
+	})
+}
+
+// Each name that a majority holds is listed once, whichever members have it, and though a minority is away.
+func TestEachNameIsListedOnce(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		var want []string
+		for i := range 40 {
+			name := fmt.Sprintf("n%02d", i)
+			members := i%4 + 1
+			if members >= 3 {
+				want = append(want, name)
+			}
+			for m := range members {
+				w.puts((i+m)%5, claimOf(name, "o"))
+			}
+		}
+		list := func() (names []string) {
+			for cursor := ""; ; {
+				page, next, err := w.Store.List(w.Context(), "n", cursor, 7)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, st := range page {
+					names = append(names, st.Name)
+				}
+				if cursor = next; cursor == "" {
+					slices.Sort(names)
+					return names
+				}
+			}
+		}
+		if got := list(); !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		for i := range 40 {
+			for m := range w.nodes {
+				c := claimOf(fmt.Sprintf("n%02d", i), "o")
+				w.puts(m, c)
+			}
+		}
+		w.nodes[0].becomes(down)
+		w.nodes[3].becomes(down)
+		if got := list(); len(got) != 40 {
+			t.Errorf("got %d names, want 40: %q", len(got), got)
+		}
+		if _, _, err := w.Store.List(w.Context(), "", "member 9 0 ", 1); !errors.Is(err, lock.ErrInvalid) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// The whole is another one only when so many members are that a majority may have lost its holds.
+func TestTheIdentityIsThatOfAMajority(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		probe := func() string {
+			id, err := w.Store.Probe(w.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			return id
+		}
+		time.Sleep(time.Second)
+		first := probe()
+		for i := range 2 {
+			w.nodes[i].restart()
+			if id := probe(); id != first {
+				t.Errorf("%d others: got %q, want %q yet", i+1, id, first)
+			}
+		}
+		w.nodes[4].restart()
+		probe()
+		if probe() == first {
+			t.Error("three others, and it is the same")
+		}
+	})
+}
+
+func TestMetricsTellWhichMemberIsAway(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		reg := prometheus.NewPedanticRegistry()
+		s, err := New(Config{Names: []string{"a", "b", "c"}, Quarantine: time.Minute}, []lock.Store{w.nodes[0], w.nodes[1], w.nodes[2]}, zap.NewNop(), reg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.nodes[1].becomes(down)
+		w.nodes[2].restart()
+		if _, err := s.Probe(w.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					got[f.GetName()+" "+l.GetValue()] = m.GetGauge().GetValue()
+				}
+			}
+		}
+		want := map[string]float64{
+			"lockd_redlock_member_up a": 1, "lockd_redlock_member_up b": 0, "lockd_redlock_member_up c": 1,
+			"lockd_redlock_member_quarantined a": 0, "lockd_redlock_member_quarantined b": 0, "lockd_redlock_member_quarantined c": 1,
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+	})
+}
+
+func TestMessagesGoThroughOneMember(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		heard := 0
+		stop := w.Store.Subscribe("topic", func([]byte) { heard++ })
+		for range 3 {
+			if n, err := w.Store.Publish(w.Context(), "topic", []byte("m")); err != nil || n != 1 {
+				t.Errorf("got %d, %v", n, err)
+			}
+		}
+		stop()
+		stop()
+		if n, err := w.Store.Publish(w.Context(), "topic", nil); err != nil || n != 0 {
+			t.Errorf("got %d, %v", n, err)
+		}
+		if heard != 3 {
+			t.Errorf("heard %d messages, want 3", heard)
+		}
+	})
+}

@@ -1,0 +1,108 @@
+package request
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// Acquire asks for a lock, or for all of several or none.
+type Acquire struct {
+	Name       string
+	Kind       lock.Kind
+	Permits    uint32         // of a semaphore; 0 is 1
+	Limit      uint32         // of a semaphore; 0 is whatever was set
+	More       []Item         // further locks, with other names
+	Holder     string         // empty: the request is its own holder
+	Wait       *time.Duration // nil: for ever; 0: try once
+	Lease      *time.Duration // nil: auto
+	Annotation string
+}
+
+// Item is one of several locks.
+type Item struct {
+	Name           string
+	Kind           lock.Kind
+	Permits, Limit uint32 // as in Acquire
+}
+
+// Release gives permits back, and keeps some.
+type Release struct {
+	Hold session.Hold
+	Keep uint32 // 0: none
+}
+
+// Extend asks that a lease lasts until another time, or is renewed.
+type Extend struct {
+	Hold session.Hold
+	// Lease makes the lease fixed, to end so long from now. Nil makes it auto.
+	Lease *time.Duration
+	// MayShorten lets the lease end then also if it would have ended later.
+	MayShorten bool
+}
+
+// SetLimit asks for a limit of a semaphore.
+type SetLimit struct {
+	Name  string
+	Limit uint32
+}
+
+// Holds asks what a session holds.
+type Holds struct {
+	Prefix string // of the names; empty for all
+	After  string // the page before ended here; empty for the first page
+	Size   int
+}
+
+// Once asks for a fixed lease without a session.
+type Once struct {
+	Name       string
+	Kind       lock.Kind
+	Permits    uint32         // of a semaphore; 0 is 1
+	Limit      uint32         // of a semaphore; 0 is whatever was set
+	Wait       *time.Duration // nil or 0: try once
+	Lease      time.Duration
+	LeaseID    string // chosen by a caller that wants to repeat safely; empty: the broker chooses
+	Client     string
+	Peer       string // where the call comes from, for people
+	Annotation string
+}
+
+// ExtendOnce asks that a unary lease lasts until another time.
+type ExtendOnce struct {
+	Name       string
+	Kind       lock.Kind
+	LeaseID    string
+	Lease      time.Duration // from now
+	MayShorten bool          // else a longer remaining time is kept
+}
+
+// Request is one request of a message: to acquire, to release, to extend, or one that is refused because it could not be read.
+type Request struct {
+	ID      uint64
+	Verb    Verb
+	Acquire Acquire // of VerbAcquire
+	Release Release // of VerbRelease
+	Extend  Extend  // of VerbExtend
+	Err     error   // of VerbRefuse
+}
+
+// Verb is what a Request asks for.
+type Verb uint8
+
+// The verbs.
+const (
+	VerbAcquire Verb = iota
+	VerbRelease
+	VerbExtend
+	VerbRefuse
+)
+
+// PermitsOf is how many permits a request asks for.
+func PermitsOf(k lock.Kind, n uint32) uint32 {
+	if k == lock.Semaphore {
+		return max(n, 1)
+	}
+	return 0
+}

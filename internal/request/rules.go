@@ -1,0 +1,248 @@
+package request
+
+import (
+	"crypto/rand"
+	"errors"
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// Rules are what requests are checked against.
+type Rules struct {
+	Bounds
+	// KeyPrefix is what the store puts in front of each name.
+	KeyPrefix string
+	// Denied counts a refusal because of a limit, and is its error.
+	Denied func(subject string, limit int) error
+}
+
+// Bounds are those of what one request can ask for.
+type Bounds struct {
+	NameBytes          int
+	HolderBytes        int
+	AnnotationBytes    int
+	NamesPerAcquire    int // locks of one request
+	MinLease, MaxLease time.Duration
+	MaxWait            time.Duration
+	// SessionTTL is the TTL of a session that asks for none; the others bound what it may ask for.
+	SessionTTL, MinSessionTTL, MaxSessionTTL time.Duration
+}
+
+const (
+	// clientNameBytes bounds the name a client gives itself.
+	clientNameBytes = 128
+	// maxLabels and labelBytes bound the labels of a client.
+	maxLabels  = 32
+	labelBytes = 256
+)
+
+// Acquire checks what asks for locks.
+func (r Rules) Acquire(req Acquire) error {
+	if err := r.items(req); err != nil {
+		return err
+	}
+	if err := checkHolder(req.Holder, r.HolderBytes); err != nil {
+		return err
+	}
+	if err := checkText("annotation", lock.ReasonAnnotation, req.Annotation, r.AnnotationBytes); err != nil {
+		return err
+	}
+	if req.Wait != nil {
+		if err := checkDuration("wait", *req.Wait, 0, r.MaxWait); err != nil {
+			return err
+		}
+	}
+	return r.Lease(req.Lease)
+}
+
+// Name says whether a name can be that of a lock.
+func (r Rules) Name(name string) error {
+	if err := checkName(name, r.NameBytes); err != nil {
+		return err
+	}
+	return r.reserved(name)
+}
+
+// NameKind checks a name and a kind.
+func (r Rules) NameKind(name string, k lock.Kind) error {
+	if err := r.Name(name); err != nil {
+		return err
+	}
+	if k < lock.Exclusive || k > lock.Semaphore {
+		return &lock.InvalidError{Field: "kind", Reason: lock.ReasonKind, Detail: "no such kind of lock"}
+	}
+	return nil
+}
+
+// maxLimit bounds the permits of a semaphore: Redisson counts them with 32 bits.
+const maxLimit = math.MaxInt32
+
+// item checks one of the locks of a request.
+func (r Rules) item(i Item) error {
+	if err := r.NameKind(i.Name, i.Kind); err != nil {
+		return err
+	}
+	bad := func(detail string) error {
+		return &lock.InvalidError{Field: "permits", Reason: lock.ReasonPermits, Detail: detail}
+	}
+	switch {
+	case i.Kind != lock.Semaphore && (i.Permits > 0 || i.Limit > 0):
+		return bad("only a semaphore has permits and a limit")
+	case i.Permits > lock.MaxPermits:
+		return bad("one request can have at most " + strconv.Itoa(lock.MaxPermits) + " permits")
+	case i.Limit > maxLimit:
+		return bad("a semaphore can have at most " + strconv.Itoa(maxLimit) + " permits")
+	case i.Limit > 0 && i.Permits > i.Limit:
+		return bad("more permits than the limit can never be had")
+	}
+	return nil
+}
+
+// items checks what a request asks for.
+func (r Rules) items(req Acquire) error {
+	first := Item{req.Name, req.Kind, req.Permits, req.Limit}
+	if err := r.heldItem(first, req.Holder); err != nil || len(req.More) == 0 {
+		return err
+	}
+	if most := r.NamesPerAcquire; len(req.More) >= most {
+		return r.Denied("names", most)
+	}
+	permits := PermitsOf(first.Kind, first.Permits)
+	seen := map[string]bool{req.Name: true}
+	for _, i := range req.More {
+		if err := r.heldItem(i, req.Holder); err != nil {
+			return err
+		}
+		if seen[i.Name] {
+			return &lock.InvalidError{Field: "items", Reason: lock.ReasonName, Detail: "a name comes twice"}
+		}
+		seen[i.Name] = true
+		permits += PermitsOf(i.Kind, i.Permits)
+	}
+	if permits > lock.MaxPermits {
+		return r.Denied("permits", lock.MaxPermits)
+	}
+	return nil
+}
+
+// heldItem is item for a named holder.
+func (r Rules) heldItem(i Item, holder string) error {
+	if i.Kind == lock.Semaphore && holder != "" {
+		return &lock.InvalidError{Field: "holder", Reason: lock.ReasonHolder, Detail: "a semaphore has no named holders"}
+	}
+	return r.item(i)
+}
+
+// Lease checks the time of a fixed lease; nil is an auto lease.
+func (r Rules) Lease(lease *time.Duration) error {
+	if lease == nil {
+		return nil
+	}
+	return checkDuration("lease", *lease, r.MinLease, r.MaxLease)
+}
+
+func checkDuration(field string, d, least, most time.Duration) error {
+	if d < least || d > most {
+		return &lock.InvalidError{
+			Field: field, Reason: lock.ReasonDuration,
+			Detail: "must be between " + least.String() + " and " + most.String(),
+		}
+	}
+	return nil
+}
+
+// reserved refuses a name that reads as a helper key, with the prefix of the store in front of it or without. Other
+// programs may use the same store without the prefix.
+func (r Rules) reserved(name string) error {
+	prefix := r.KeyPrefix
+	if !lock.Reserved(name) && (prefix == "" || !lock.Reserved(prefix+name)) {
+		return nil
+	}
+	return &lock.InvalidError{
+		Field: "name", Reason: lock.ReasonReserved, Detail: "the name reads as a key in which the store keeps the state of another lock",
+	}
+}
+
+// Readable checks a name that is only to be looked at, or has a limit.
+func (r Rules) Readable(name string) error { return checkName(name, r.NameBytes) }
+
+var leaseIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
+
+// LeaseID checks a lease id.
+func LeaseID(id string) error {
+	if !leaseIDs.MatchString(id) {
+		return &lock.InvalidError{
+			Field: "lease_id", Reason: lock.ReasonLeaseID,
+			Detail: "must be 22 to 64 letters, digits, '-' or '_', with at least 128 random bits",
+		}
+	}
+	return nil
+}
+
+// Once checks what asks for a lease without a session, and fills in what may be left out.
+func (r Rules) Once(req *Once) error {
+	if req.Wait == nil {
+		req.Wait = new(time.Duration)
+	}
+	if req.LeaseID == "" {
+		req.LeaseID = rand.Text()
+	}
+	err := r.Acquire(Acquire{
+		Name: req.Name, Kind: req.Kind, Permits: req.Permits, Limit: req.Limit,
+		Wait: req.Wait, Lease: &req.Lease, Annotation: req.Annotation,
+	})
+	if err == nil {
+		err = checkText("client_name", lock.ReasonClient, req.Client, clientNameBytes)
+	}
+	if err == nil {
+		err = LeaseID(req.LeaseID)
+	}
+	return err
+}
+
+// Keep checks how many permits are to be kept.
+func Keep(k lock.Kind, keep uint32) error {
+	if keep > 0 && k != lock.Semaphore {
+		return &lock.InvalidError{Field: "keep", Reason: lock.ReasonPermits, Detail: "only a semaphore has permits"}
+	}
+	return nil
+}
+
+// Limit checks a limit of a semaphore.
+func (r Rules) Limit(req SetLimit) error {
+	if err := r.Readable(req.Name); err != nil {
+		return err
+	}
+	if req.Limit == 0 || req.Limit > maxLimit {
+		return &lock.InvalidError{
+			Field: "limit", Reason: lock.ReasonPermits, Detail: "must be between 1 and " + strconv.Itoa(math.MaxInt32),
+		}
+	}
+	return nil
+}
+
+// Open checks what a client says of itself, and returns the TTL of its session: what it wants, or the default for 0.
+func (r Rules) Open(client session.Client, ttl time.Duration) (time.Duration, error) {
+	err := checkText("client_name", lock.ReasonClient, client.Name, clientNameBytes)
+	if len(client.Labels) > maxLabels {
+		err = errors.Join(err, &lock.InvalidError{Field: "labels", Reason: lock.ReasonClient, Detail: "too many"})
+	}
+	for k, v := range client.Labels {
+		err = errors.Join(err, checkText("labels", lock.ReasonClient, k+v, labelBytes))
+	}
+	if ttl == 0 {
+		ttl = r.SessionTTL
+	}
+	if ttl < r.MinSessionTTL || ttl > r.MaxSessionTTL {
+		err = errors.Join(err, &lock.InvalidError{
+			Field: "session_ttl", Reason: lock.ReasonDuration,
+			Detail: "must be between " + r.MinSessionTTL.String() + " and " + r.MaxSessionTTL.String(),
+		})
+	}
+	return ttl, err
+}

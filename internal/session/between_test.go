@@ -1,0 +1,121 @@
+package session_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// What a session does with its mutex more than once must not be seen half done. These tests look in between.
+
+// lease is a lease of a session.
+type lease struct {
+	entry session.Entry
+	until time.Time
+}
+
+func (l *lease) Entry() *session.Entry { return &l.entry }
+
+// port is a broker that does nothing by itself.
+type port struct {
+	silent func(cause error)
+}
+
+func (p *port) Heard(*lock.Mark)         {}
+func (p *port) Silent(cause error)       { p.silent(cause) }
+func (p *port) Full()                    {}
+func (p *port) Safe() bool               { return true }
+func (p *port) Told(session.Event)       {}
+func (p *port) Denied(string, int) error { return session.ErrQuota }
+func (p *port) Go(func())                {}
+
+func open(p *port) *session.Session[*lease, int] {
+	return session.New[*lease, int](session.Config{
+		ID: "x", TTL: time.Second, Limits: session.Limits{Locks: 10, Waiters: 10, Watches: 10}, Port: p,
+	})
+}
+
+// TestNothingIsToldAfterWhatWasNotTold has an outbox run full, and be read before the session is ended.
+// It fails if tellLocked does not look whether the session is doomed.
+func TestNothingIsToldAfterWhatWasNotTold(t *testing.T) {
+	s := open(new(port))
+	for range 10_000 { // more than there is room for
+		s.Tell(session.Lost{})
+	}
+	if told := s.Outbox().Take(); len(told) == 0 || len(told) == 10_000 {
+		t.Fatalf("%d events are told, want some", len(told))
+	}
+	s.Heartbeat(1, 1) // the answer speaks of locks whose loss was not told
+	if told := s.Outbox().Take(); len(told) > 0 {
+		t.Errorf("then %#v is told", told)
+	}
+}
+
+// TestWhoIsTooLateIsNotAnswered sends a heartbeat between the moment in which a session is found silent and its end.
+// It fails if checkSilence does not doom the session.
+func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := new(port)
+		s := open(p)
+		var cause error
+		p.silent = func(err error) {
+			cause = err
+			s.Heartbeat(1, 1)
+			s.Retire(err, true)
+		}
+		s.Start()
+		time.Sleep(s.TTL())
+		synctest.Wait()
+		if told := s.Outbox().Take(); cause == nil || len(told) > 0 {
+			t.Errorf("the session is to end with %v, and then %#v is told", cause, told)
+		}
+	})
+}
+
+// TestAtRiskCountsWhatChangesMeanwhile changes what a session holds while the end of its first validity is looked for.
+// It fails if Warn looks at the leases of its beginning only.
+func TestAtRiskCountsWhatChangesMeanwhile(t *testing.T) {
+	now := time.Now()
+	early, late := &lease{until: now.Add(time.Minute)}, &lease{until: now.Add(time.Hour)}
+	for what, change := range map[string]func(s *session.Session[*lease, int]){
+		"a grant": func(s *session.Session[*lease, int]) {
+			s.Take(2, 2, session.Want{Locks: 1, Weight: 1}, []*lease{early}, time.Time{})
+		},
+		"a shorter lease": func(s *session.Session[*lease, int]) {
+			late.until = early.until
+			s.TellChanged(late, time.Time{}, late.until, func(v session.Validity) session.Event {
+				return session.Extended{Validity: v}
+			})
+		},
+		"another lock": func(s *session.Session[*lease, int]) {
+			s.Take(2, 2, session.Want{Locks: 1, Weight: 1}, []*lease{early}, time.Time{})
+			s.Dismiss(late, 1)
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			late.until = now.Add(time.Hour)
+			s := open(new(port))
+			s.Take(1, 1, session.Want{Locks: 1, Weight: 1}, []*lease{late}, time.Time{})
+			looks := 0
+			s.Warn(func(ls []*lease) (first time.Time) {
+				for _, l := range ls {
+					if first.IsZero() || l.until.Before(first) {
+						first = l.until
+					}
+				}
+				if looks++; looks == 1 {
+					change(s)
+				}
+				return first
+			})
+			told := s.Outbox().Take()
+			risk, ok := told[len(told)-1].(session.AtRisk)
+			if !ok || !risk.Validity.Until.Equal(early.until) {
+				t.Errorf("%#v is told, want that leases last a minute", told)
+			}
+		})
+	}
+}

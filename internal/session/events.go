@@ -1,0 +1,173 @@
+package session
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Event is something a session's stream must tell its client.
+type Event interface{ isEvent() }
+
+// Hold names one hold of a session.
+type Hold struct {
+	Name   string
+	Kind   lock.Kind
+	Holder string
+	Fence  lock.Fence
+	// AcquiredBy is the request that took it first. Told, but not asked for: its owner in the store is
+	// "<session>:<holder>#<request>".
+	AcquiredBy uint64
+}
+
+// Validity says until when a lease can be trusted, and which sign of life of the client the server had last.
+type Validity struct {
+	Until    time.Time
+	Anchor   uint64
+	AnchorAt time.Time
+}
+
+// HeldLock is a lock that a session holds.
+type HeldLock struct {
+	Hold     Hold
+	Validity Validity
+	Count    uint32
+	Auto     bool
+	Permits  uint32 // of a semaphore
+}
+
+// LockInfo is what the store knows of a name and, where this replica is concerned, what it adds.
+type LockInfo struct {
+	lock.State
+	Client     string
+	Annotation string
+	Waiters    int
+}
+
+// The answers to requests; ID is the request's.
+type (
+	// Granted: the lock is held, and More are if more were asked for.
+	Granted struct {
+		ID       uint64
+		Hold     Hold
+		More     []Hold
+		Validity Validity
+		Count    uint32
+		Auto     bool
+	}
+	// NotGranted: the lock is not held. Cause is ErrHeld, ErrTimedOut or ErrCancelled.
+	NotGranted struct {
+		ID         uint64
+		Cause      error
+		Name       string        // the one in the way of several, if known
+		RetryAfter time.Duration // 0 if not known
+		HeldBy     lock.Owner
+	}
+	// Queued: the request waits. It may be told again, with another position.
+	Queued struct {
+		ID       uint64
+		Position int
+	}
+	// Released: one hold was given back. Validity is that of what remains, if anything does.
+	Released struct {
+		ID        uint64
+		Remaining uint32
+		Validity  Validity
+	}
+	// Extended: the lease lasts longer.
+	Extended struct {
+		ID       uint64
+		Validity Validity
+	}
+	// Looked: what is known of a name.
+	Looked struct {
+		ID   uint64
+		Lock LockInfo
+	}
+	// HoldList: what the session holds. Next is empty at the end.
+	HoldList struct {
+		ID    uint64
+		Locks []HeldLock
+		Next  string
+	}
+	// LimitSet: a semaphore has another limit.
+	LimitSet struct {
+		ID       uint64
+		Previous uint32
+	}
+	// Done: nothing more to tell.
+	Done struct{ ID uint64 }
+	// Failed: the request was not carried out, or nobody knows.
+	Failed struct {
+		ID  uint64
+		Err error
+	}
+	// HeartbeatAck: the client was heard. ID may be 0. Until is zero if the session has no auto lease.
+	HeartbeatAck struct {
+		ID     uint64
+		SentID uint64
+		Until  time.Time
+	}
+)
+
+// The pushes.
+type (
+	// Lost: a hold ended without being released.
+	Lost struct {
+		Hold   Hold
+		Reason lock.LostReason
+	}
+	// AtRisk: the store cannot be reached.
+	AtRisk struct{ Validity Validity }
+	// Safe: AtRisk is over.
+	Safe struct{}
+	// Unlocked: a hold of a watched name ended.
+	Unlocked struct {
+		Name  string
+		Cause lock.EndCause
+		Fence lock.Fence // 0 if it is not known
+		// Merged is how many earlier ends are told by this event as well.
+		Merged uint32
+	}
+	// Draining: the client should move within this time.
+	Draining struct{ Within time.Duration }
+)
+
+// texts are the bytes of an event's texts, where they can be long.
+func (h Hold) texts() int { return len(h.Name) + len(h.Holder) }
+
+func (e Looked) texts() int     { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
+func (e Lost) texts() int       { return e.Hold.texts() }
+func (e Unlocked) texts() int   { return len(e.Name) }
+func (e NotGranted) texts() int { return len(e.Name) + len(e.HeldBy) }
+func (e Granted) texts() int {
+	n := e.Hold.texts()
+	for _, h := range e.More {
+		n += eventBytes + h.texts()
+	}
+	return n
+}
+
+func (Granted) isEvent()      {}
+func (NotGranted) isEvent()   {}
+func (Queued) isEvent()       {}
+func (Released) isEvent()     {}
+func (Extended) isEvent()     {}
+func (Looked) isEvent()       {}
+func (HoldList) isEvent()     {}
+func (LimitSet) isEvent()     {}
+func (Done) isEvent()         {}
+func (Failed) isEvent()       {}
+func (HeartbeatAck) isEvent() {}
+func (Lost) isEvent()         {}
+func (AtRisk) isEvent()       {}
+func (Safe) isEvent()         {}
+func (Unlocked) isEvent()     {}
+func (Draining) isEvent()     {}
+
+func (e HoldList) texts() (n int) {
+	for _, l := range e.Locks {
+		n += eventBytes + l.Hold.texts()
+	}
+	return n
+}

@@ -1,0 +1,275 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// locks is what a session holds and asks for. The session's mutex guards it.
+type locks[L Lease] struct {
+	list     []L
+	asked    int       // locks that requests ask for
+	weight   int       // what it costs to renew what is held and asked for, in locks
+	undoing  int       // holds with an unknown outcome being cleared up
+	suspects int       // leases to be verified before Safe is told
+	atRisk   bool      // AtRisk was told, Safe was not
+	warning  bool      // the end of the first validity is looked for, to tell AtRisk
+	changed  []L       // what was taken, or has another validity, meanwhile
+	earliest *earliest // end of the validity of an auto lease; nil while there are few
+	mark     lock.Mark // the keeper's, of the auto leases
+}
+
+// Entry is a session's room in a lease. The session's mutex guards it.
+type Entry struct {
+	at      uint32 // in locks.list
+	slot    uint8  // in locks.earliest; 0 for none
+	suspect bool   // to be verified before Safe is told
+	until   int64  // the end of its validity, in ns since the session was opened; 0 if it is not auto
+}
+
+// upkeepPerSecond is how many locks a session may hold for each second of its TTL. Each of them is renewed, or verified, up to
+// four times in a TTL; so one session causes at most four times as many renewals in a second, whatever TTL it chose. A
+// permit costs as much to renew as a lock.
+const upkeepPerSecond = 1000
+
+// upkeep is how many locks and permits a session may hold and ask for, because of what it costs to renew them.
+func (s *Session[L, W]) upkeep() int {
+	return int(min(s.ttl.Milliseconds(), time.Hour.Milliseconds()) * upkeepPerSecond / time.Second.Milliseconds())
+}
+
+// MaxLocks is how many locks the session may hold and ask for.
+func (s *Session[L, W]) MaxLocks() int { return min(s.limits.Locks, s.upkeep()) }
+
+// Want is what a request asks for.
+type Want struct {
+	Locks  int
+	Weight int // what it costs to renew them, in locks
+}
+
+// Wait takes note of a request, if the session may ask for what it wants.
+func (s *Session[L, W]) Wait(id uint64, w W, want Want) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return ErrSessionExpired
+	case s.waiting[id] == w: // it was here before
+		return nil
+	case len(s.waiting) >= s.limits.Waiters:
+		return s.port.Denied("waiters", s.limits.Waiters)
+	case s.asked+len(s.list)+s.undoing+want.Locks > s.MaxLocks():
+		return s.port.Denied("locks", s.MaxLocks())
+	case s.weight+want.Weight > s.upkeep():
+		return s.port.Denied("locks", s.upkeep())
+	}
+	s.waiting[id] = w
+	s.asked += want.Locks
+	s.weight += want.Weight
+	return nil
+}
+
+// Leave is the end of a Wait.
+func (s *Session[L, W]) Leave(id uint64, w W, want Want) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaveLocked(id, w, want)
+}
+
+func (s *Session[L, W]) leaveLocked(id uint64, w W, want Want) {
+	if s.waiting[id] == w {
+		delete(s.waiting, id)
+		s.asked -= want.Locks
+		s.weight -= want.Weight
+	}
+}
+
+// Waiting is the request with an id that waits, if there is one.
+func (s *Session[L, W]) Waiting(id uint64) (w W, there bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, there = s.waiting[id]
+	return w, there
+}
+
+// WaitingFor are those requests that wait for which is says so, in no order.
+func (s *Session[L, W]) WaitingFor(is func(W) bool) (ws []W) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.waiting {
+		if is(w) {
+			ws = append(ws, w)
+		}
+	}
+	return ws
+}
+
+// Take lists leases as a session's own instead of the request for them, unless it has ended. Their validity is given, zero for
+// fixed ones. To be called before the session is told of them: what a heartbeat is answered with holds for all that was told
+// before it.
+func (s *Session[L, W]) Take(id uint64, w W, want Want, ls []L, until time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.leaveLocked(id, w, want)
+	s.weight += want.Weight
+	for _, l := range ls {
+		l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
+		s.list = append(s.list, l)
+		s.countLocked(l, until)
+	}
+	s.changedLocked(ls...)
+	return true
+}
+
+// Dismiss takes a lease that is over from its session. It made so much of its weight.
+func (s *Session[L, W]) Dismiss(l L, weight int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.weight -= weight
+	e, end := l.Entry(), len(s.list)-1
+	last := s.list[end]
+	s.list[e.at], last.Entry().at = last, e.at
+	var none L
+	s.list[end] = none
+	if s.list = s.list[:end]; end == 0 {
+		s.list = nil
+	}
+	s.countLocked(l, time.Time{})
+	s.trustLocked(l)
+}
+
+// Lighten takes note that so much less is to be renewed.
+func (s *Session[L, W]) Lighten(by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.weight -= by
+}
+
+// Undoing counts holds that are being cleared up, one more or one less.
+func (s *Session[L, W]) Undoing(more int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.undoing += more
+}
+
+// Mark is the keeper's room for what the auto leases have in common.
+func (s *Session[L, W]) Mark() *lock.Mark { return &s.mark }
+
+// Leases are what it holds at this moment.
+func (s *Session[L, W]) Leases() []L {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.list)
+}
+
+// walkStep is how many leases are looked at in one go under the mutex. Walks that need more let everybody else have it in
+// between.
+const walkStep = 500
+
+// Walk returns the leases, in no order. It goes from the last one to the first: a lease that leaves is replaced by the last one,
+// so nothing that stays is missed, but it may be met twice.
+func (s *Session[L, W]) Walk(pause func()) (found []L) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for end := len(s.list); end > 0; {
+		from := max(end-walkStep, 0)
+		found = append(found, s.list[from:end]...)
+		if from == 0 {
+			break
+		}
+		s.mu.Unlock()
+		pause()
+		s.mu.Lock()
+		end = min(from, len(s.list))
+	}
+	return found
+}
+
+// Count takes note that the validity of a lease changed, which is given; zero if it is not auto.
+func (s *Session[L, W]) Count(l L, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countLocked(l, until)
+}
+
+// Renewed is Count for a lease that was found in the store, and with that is known to be there.
+func (s *Session[L, W]) Renewed(l L, until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countLocked(l, until)
+	s.trustLocked(l)
+}
+
+// Warn tells AtRisk, with the earliest end of a validity, to one that holds leases and was not told. What is granted while they
+// are looked at counts as well. It is not called by two at once.
+func (s *Session[L, W]) Warn(earliest func([]L) time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.atRisk || s.ended || len(s.list) == 0 {
+		return
+	}
+	var first time.Time
+	s.warning = true
+	for some := slices.Clone(s.list); len(some) > 0; some, s.changed = s.changed, nil {
+		s.mu.Unlock()
+		if until := earliest(some); first.IsZero() || !until.IsZero() && until.Before(first) {
+			first = until
+		}
+		s.mu.Lock()
+	}
+	s.warning = false
+	if len(s.list) > 0 && !s.ended {
+		s.atRisk = true
+		s.tellLocked(AtRisk{Validity: s.validityLocked(first)})
+	}
+}
+
+// changedLocked has Warn look at leases too.
+func (s *Session[L, W]) changedLocked(ls ...L) {
+	if s.warning {
+		s.changed = append(s.changed, ls...)
+	}
+}
+
+// Suspect marks all leases as to be verified before Safe is told, and returns them.
+func (s *Session[L, W]) Suspect() []L {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil
+	}
+	for _, l := range s.list {
+		if e := l.Entry(); !e.suspect {
+			e.suspect = true
+			s.suspects++
+		}
+	}
+	return slices.Clone(s.list)
+}
+
+// trustLocked takes a lease from those to be verified: it was renewed, or it is over.
+func (s *Session[L, W]) trustLocked(l L) {
+	if e := l.Entry(); e.suspect {
+		e.suspect = false
+		s.suspects--
+	}
+	s.calmLocked()
+}
+
+// Calm tells Safe if nothing is at risk any more.
+func (s *Session[L, W]) Calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calmLocked()
+}
+
+func (s *Session[L, W]) calmLocked() {
+	if s.atRisk && s.suspects == 0 && s.port.Safe() {
+		s.atRisk = false
+		s.tellLocked(Safe{})
+	}
+}

@@ -1,0 +1,182 @@
+package session
+
+import (
+	"math"
+	"slices"
+	"sync"
+)
+
+const (
+	// pressureEvents and pressureBytes are what an outbox may hold before its session's requests are left unread. Under
+	// half of both they are read again.
+	pressureEvents = 512
+	pressureBytes  = 256 << 10
+	// maxPages is how many pages of holds may be in an outbox that the client does not read.
+	maxPages = 16
+	// eventBytes is about what an event takes besides its texts.
+	eventBytes = 256
+)
+
+// Outbox is the ordered, bounded list of events that a session's stream has still to send. Events are never
+// dropped. While there are many the stream must not read requests, see Pressure; what comes without being asked for
+// still has room. A full outbox ends the session. What may be told once instead of often is merged.
+type Outbox struct {
+	limit int
+	wake  chan struct{} // size 1
+
+	mu       sync.Mutex // guards the fields below
+	leaving  []Event    // are taken first; nothing is merged with them any more
+	events   []Event
+	bytes    int                // of both lists, about
+	relief   chan struct{}      // closed when there is room again; nil while there is
+	unlocked map[string]unlocks // of the Unlocked events in the list, by name
+	ends     int                // Unlocked events in the list
+	lists    int                // HoldList events in the list
+}
+
+// unlocks are the Unlocked events of one name in the list.
+type unlocks struct {
+	n    int
+	last int // index of the last one
+}
+
+const (
+	// unlocksPerName and unlocksInAll are how many Unlocked events wait for a client that does not read before the next
+	// one is merged with the last one of its name. They alone must not put the outbox under pressure.
+	unlocksPerName = 64
+	unlocksInAll   = pressureEvents / 2
+)
+
+func newOutbox(limit int) *Outbox {
+	return &Outbox{limit: limit, wake: make(chan struct{}, 1)}
+}
+
+// Wake has a value when there may be something to take.
+func (o *Outbox) Wake() <-chan struct{} { return o.wake }
+
+// Take returns all events in their order and leaves the outbox empty.
+func (o *Outbox) Take() []Event {
+	var all []Event
+	for {
+		piece := o.TakeSome(pressureEvents, math.MaxInt)
+		if len(piece) == 0 {
+			return all
+		}
+		all = append(all, piece...)
+	}
+}
+
+// TakeSome returns the first events, at most so many, and no more when they have so many bytes.
+func (o *Outbox) TakeSome(most, bytes int) []Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.leaving) == 0 {
+		o.leaving, o.events = o.events, nil
+		clear(o.unlocked)
+		o.ends = 0
+	}
+	n, size := 0, 0
+	for n < min(most, len(o.leaving)) && size < bytes {
+		if _, isList := o.leaving[n].(HoldList); isList {
+			o.lists--
+		}
+		size += weight(o.leaving[n])
+		n++
+	}
+	piece := o.leaving[:n]
+	if n < len(o.leaving) { // let go of what was taken
+		piece = slices.Clone(piece)
+		clear(o.leaving[:n])
+	}
+	o.leaving = o.leaving[n:]
+	o.bytes -= size
+	if o.relief != nil && o.lenLocked() < pressureEvents/2 && o.bytes < pressureBytes/2 {
+		close(o.relief)
+		o.relief = nil
+	}
+	return piece
+}
+
+// Pressure is nil while there is room for answers. Otherwise no request should be read until it is closed.
+func (o *Outbox) Pressure() <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.relief == nil && (o.lenLocked() >= pressureEvents || o.bytes >= pressureBytes) {
+		o.relief = make(chan struct{})
+	}
+	return o.relief
+}
+
+func (o *Outbox) lenLocked() int { return len(o.leaving) + len(o.events) }
+
+// weight is about how many bytes an event takes.
+func weight(e Event) int {
+	if t, ok := e.(interface{ texts() int }); ok {
+		return eventBytes + t.texts()
+	}
+	return eventBytes
+}
+
+// pages is how many lists of holds nobody took yet.
+func (o *Outbox) pages() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.lists
+}
+
+// put appends an event and says whether there was room for it.
+func (o *Outbox) put(e Event) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.mergeLocked(e) {
+		return true
+	}
+	if o.lenLocked() >= o.limit {
+		return false
+	}
+	if u, ok := e.(Unlocked); ok {
+		o.countLocked(u.Name)
+	}
+	o.events = append(o.events, e)
+	o.bytes += weight(e)
+	if _, isList := e.(HoldList); isList {
+		o.lists++
+	}
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// countLocked takes note of an Unlocked that is about to be appended.
+func (o *Outbox) countLocked(name string) {
+	if o.unlocked == nil {
+		o.unlocked = make(map[string]unlocks)
+	}
+	o.unlocked[name] = unlocks{o.unlocked[name].n + 1, len(o.events)}
+	o.ends++
+}
+
+// mergeLocked says whether e needs no place of its own: there are many Unlocked in the list, one of this name among
+// them, or the last event is an older HeartbeatAck and nobody waits for either by its id. An ack is merged with its
+// neighbour only, because it speaks for all grants before it.
+func (o *Outbox) mergeLocked(e Event) bool {
+	switch e := e.(type) {
+	case Unlocked:
+		u := o.unlocked[e.Name]
+		if u.n >= unlocksPerName || u.n > 0 && o.ends >= unlocksInAll {
+			e.Merged += o.events[u.last].(Unlocked).Merged + 1
+			o.events[u.last] = e
+			return true
+		}
+	case HeartbeatAck:
+		if n := len(o.events); n > 0 {
+			if last, isAck := o.events[n-1].(HeartbeatAck); isAck && e.ID == 0 && last.ID == 0 {
+				o.events[n-1] = e
+				return true
+			}
+		}
+	}
+	return false
+}

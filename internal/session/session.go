@@ -1,0 +1,379 @@
+package session
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+const (
+	// Heartbeats is how many heartbeats a client sends in a session TTL.
+	Heartbeats = 3
+	// renewPart is after how many tenths of a TTL a sign of life renews all auto leases again: a little earlier than the next
+	// heartbeat comes, so each of those does, and what comes in between does not.
+	renewPart = 3
+)
+
+// Client is what a client says of itself, and where it comes from. It is for people.
+type Client struct {
+	Name   string
+	Labels map[string]string
+	Peer   string
+}
+
+// Config is what a session is told at its start.
+type Config struct {
+	ID     string
+	Client Client
+	TTL    time.Duration
+	Limits Limits
+	Port   Port
+}
+
+// Limits are the bounds a session keeps.
+type Limits struct {
+	Locks   int // held or asked for
+	Waiters int // requests that wait
+	Watches int
+}
+
+// Port is what a session asks of its broker.
+type Port interface {
+	// Heard has the leases renewed. The mutex of the session is held.
+	Heard(leases *lock.Mark)
+	// Silent and Full say that the session is to end, because its client is silent, or does not read. They are called in a
+	// goroutine of their own.
+	Silent(cause error)
+	Full()
+	// Safe says whether the store is there and all leases that are to be verified are known as such.
+	Safe() bool
+	// Told is told what the client is told. The mutex of the session is held.
+	Told(e Event)
+	// Denied counts a refusal and is its error.
+	Denied(subject string, limit int) error
+	// Go starts a goroutine.
+	Go(run func())
+}
+
+// Lease is what a session has to know of a lease.
+type Lease interface {
+	comparable
+	// Entry is the session's room in the lease.
+	Entry() *Entry
+}
+
+// Session is one client's relation with a broker. L is a lease, W a request that waits. With its mutex held only
+// those of the outbox, of the keeper and of watched names are locked.
+type Session[L Lease, W comparable] struct {
+	id     string
+	client Client
+	ttl    time.Duration
+	limits Limits
+	port   Port
+	opened time.Time
+	out    *Outbox
+	done   chan struct{}
+	heard  atomic.Int64 // the last sign of life, in ns since opened; written with mu held
+
+	mu       sync.Mutex // guards the fields below
+	anchor   uint64     // the last heartbeat
+	anchorAt time.Time
+	renewAt  time.Time // the next sign of life after this renews all auto leases
+	silence  *time.Timer
+	ids      requestIDs
+	waiting  map[uint64]W
+	watched  map[string]struct{} // names
+	unread   bool                // its requests are not read, because it does not read its answers
+	doomed   bool                // it is being ended, because its outbox ran full or its client was silent: nothing more is told
+	ended    bool
+	releases bool // and its leases are released
+	finished bool
+	cause    error    // why it ended; nil after Goodbye
+	ops      int      // operations on leases, and askers, under way
+	asks     []func() // questions to the store that nobody asks yet
+	askers   int
+	locks[L]
+}
+
+// New begins a session. Start has it end when its client is silent.
+func New[L Lease, W comparable](cfg Config) *Session[L, W] {
+	now := time.Now()
+	return &Session[L, W]{
+		id: cfg.ID, client: cfg.Client, ttl: cfg.TTL, limits: cfg.Limits, port: cfg.Port, opened: now,
+		out:      newOutbox(cfg.Limits.Locks + 2*cfg.Limits.Waiters + cfg.Limits.Watches + 1024),
+		done:     make(chan struct{}),
+		anchorAt: now, renewAt: now.Add(cfg.TTL * renewPart / 10),
+		waiting: make(map[uint64]W),
+		watched: make(map[string]struct{}),
+	}
+}
+
+// Start begins to watch whether the client is heard.
+func (s *Session[L, W]) Start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silence = time.AfterFunc(s.ttl, s.checkSilence)
+}
+
+// ID is the session's UUID.
+func (s *Session[L, W]) ID() string { return s.id }
+
+// Client is what the client says of itself.
+func (s *Session[L, W]) Client() Client { return s.client }
+
+// TTL is how long its leases outlive its last sign of life.
+func (s *Session[L, W]) TTL() time.Duration { return s.ttl }
+
+// HeartbeatInterval is how often the client must be heard.
+func (s *Session[L, W]) HeartbeatInterval() time.Duration { return s.ttl / Heartbeats }
+
+// Outbox is what the stream has to send.
+func (s *Session[L, W]) Outbox() *Outbox { return s.out }
+
+// Done is closed when the session has ended and what it had to release is released.
+func (s *Session[L, W]) Done() <-chan struct{} { return s.done }
+
+// Cause says why the session ended, nil after Goodbye. To be called after Done.
+func (s *Session[L, W]) Cause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cause
+}
+
+// AutoEnd is until when an auto lease is renewed: one session TTL after its client was last heard.
+func (s *Session[L, W]) AutoEnd() time.Time { return s.heardAt().Add(s.ttl) }
+
+// heardAt is when the client was last heard.
+func (s *Session[L, W]) heardAt() time.Time { return s.opened.Add(time.Duration(s.heard.Load())) }
+
+// Hear takes note of a sign of life. It also has the leases renewed, if the last time is long enough ago: what is renewed just
+// after a sign of life lasts longest.
+func (s *Session[L, W]) Hear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hearLocked()
+}
+
+func (s *Session[L, W]) hearLocked() (now time.Time) {
+	now = time.Now()
+	s.heard.Store(int64(now.Sub(s.opened)))
+	if !now.Before(s.renewAt) {
+		s.renewAt = now.Add(s.ttl * renewPart / 10)
+		s.port.Heard(&s.mark)
+	}
+	return now
+}
+
+// Unread says whether the session's requests are left unread because its answers are not read. Meanwhile it is not heard,
+// so a client that does not go on reading within its TTL loses its session.
+func (s *Session[L, W]) Unread(unread bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unread = unread
+}
+
+// checkSilence ends the session if its client was silent for a TTL, or looks again when that may be. A client that is heard
+// after that is not answered.
+func (s *Session[L, W]) checkSilence() {
+	s.mu.Lock()
+	left, cause := time.Until(s.AutoEnd()), ErrSilent
+	if s.unread {
+		cause = ErrBacklog
+	}
+	if !s.ended && left > 0 {
+		s.silence.Reset(left)
+	}
+	s.doomed = s.doomed || !s.ended && left <= 0
+	s.mu.Unlock()
+	if left <= 0 {
+		s.port.Silent(cause)
+	}
+}
+
+// Heartbeat is a sign of life that is answered with the validity of the session's auto leases. Its id may be 0.
+func (s *Session[L, W]) Heartbeat(id, sentID uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.anchor, s.anchorAt = sentID, s.hearLocked()
+	s.tellLocked(HeartbeatAck{ID: id, SentID: sentID, Until: s.soonestLocked()})
+}
+
+// Refuse answers a request that could not even be read.
+func (s *Session[L, W]) Refuse(id uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return
+	}
+	s.ids.use(id)
+	s.tellLocked(Failed{ID: id, Err: err})
+}
+
+// Admit checks what all requests have in common.
+func (s *Session[L, W]) Admit(id uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ended:
+		return ErrSessionExpired
+	case id == 0:
+		return &lock.InvalidError{Field: "request_id", Reason: lock.ReasonRequestID, Detail: "must be greater than 0"}
+	case !s.ids.use(id):
+		return ErrRepeated
+	}
+	return nil
+}
+
+// Tell puts an event into the outbox. A client that lets it run full is not served any more. Of an ended session only the
+// answers to what was under way at its Goodbye are of interest.
+func (s *Session[L, W]) Tell(e Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tellLocked(e)
+}
+
+// Fail tells that a request was not carried out.
+func (s *Session[L, W]) Fail(id uint64, err error) { s.Tell(Failed{ID: id, Err: err}) }
+
+// Answer tells the outcome of a request: e, unless there is an error.
+func (s *Session[L, W]) Answer(id uint64, e Event, err error) {
+	if err != nil {
+		e = Failed{ID: id, Err: err}
+	}
+	s.Tell(e)
+}
+
+// tellLocked tells nothing after what there was no room for.
+func (s *Session[L, W]) tellLocked(e Event) {
+	if s.doomed || s.ended && s.cause != nil {
+		return
+	}
+	s.port.Told(e)
+	if !s.out.put(e) {
+		s.doomed = true
+		s.port.Go(s.port.Full) // that locks the mutexes of names
+	}
+}
+
+// TellUntil is Tell for an event that tells until when a lease is valid, and which sign of life the server had last.
+func (s *Session[L, W]) TellUntil(until time.Time, event func(Validity) Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tellLocked(event(s.validityLocked(until)))
+}
+
+// TellChanged is TellUntil for a lease whose mode or validity changed, and takes note of that in the same moment: a heartbeat
+// is answered with what holds for the leases that the client was told are auto. auto is as for Count.
+func (s *Session[L, W]) TellChanged(l L, auto, until time.Time, event func(Validity) Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.countLocked(l, auto)
+	s.changedLocked(l)
+	s.tellLocked(event(s.validityLocked(until)))
+}
+
+// Validity is what is told of the end of a validity.
+func (s *Session[L, W]) Validity(until time.Time) Validity {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.validityLocked(until)
+}
+
+func (s *Session[L, W]) validityLocked(until time.Time) Validity {
+	return Validity{Until: until, Anchor: s.anchor, AnchorAt: s.anchorAt}
+}
+
+// Info is what a session is like at a moment.
+type Info struct {
+	Age, Silence            time.Duration
+	Locks, Waiters, Watches int
+
+	Asked      int // locks that the waiters ask for
+	Weight     int // what it costs to renew all that, in locks
+	Undoing    int // holds with an unknown outcome being cleared up
+	Suspects   int // leases to be verified
+	Operations int // under way
+}
+
+// Info is what it is like now.
+func (s *Session[L, W]) Info() Info {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Info{
+		Age: time.Since(s.opened), Silence: time.Since(s.heardAt()),
+		Locks: len(s.list), Waiters: len(s.waiting), Watches: len(s.watched),
+		Asked: s.asked, Weight: s.weight, Undoing: s.undoing, Suspects: s.suspects, Operations: s.ops,
+	}
+}
+
+// Watch takes note that a name is watched. begin begins that, with the mutex held: what is told before the answer is of no
+// interest.
+func (s *Session[L, W]) Watch(name string, begin func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, already := s.watched[name]
+	switch {
+	case s.ended:
+		return ErrSessionExpired
+	case !already && len(s.watched) >= s.limits.Watches:
+		return s.port.Denied("watches", s.limits.Watches)
+	}
+	s.watched[name] = struct{}{}
+	begin()
+	return nil
+}
+
+// Unwatch takes note that it is watched no more. end ends that.
+func (s *Session[L, W]) Unwatch(name string, end func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watched, name)
+	end()
+}
+
+// TellWatched is Tell for an end of a hold, if its name is still watched.
+func (s *Session[L, W]) TellWatched(e Unlocked) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, still := s.watched[e.Name]; still {
+		s.tellLocked(e)
+	}
+}
+
+// Rest is what a session leaves behind.
+type Rest[L Lease, W comparable] struct {
+	Waiting []W
+	Watched []string
+	Leases  []L
+}
+
+// Retire ends a session, and is what it leaves to be taken from it; or says that it has ended before. cause is nil after a
+// Goodbye. release says whether the leases are to be released, and not left to run out. From here on nothing more is listed
+// as its own. Call LeaveOp when all is done.
+func (s *Session[L, W]) Retire(cause error, release bool) (left Rest[L, W], first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return left, false
+	}
+	s.ended, s.releases, s.cause = true, release, cause
+	s.ops++
+	s.silence.Stop()
+	return Rest[L, W]{
+		slices.Collect(maps.Values(s.waiting)), slices.Collect(maps.Keys(s.watched)), slices.Clone(s.list),
+	}, true
+}
+
+// LeavesLeases says whether it is retired and leaves its leases to run out: the client may still be at work.
+func (s *Session[L, W]) LeavesLeases() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended && !s.releases
+}

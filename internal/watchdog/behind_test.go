@@ -1,0 +1,178 @@
+package watchdog
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// narrow is a store that renews one call after the other, each in a time that depends on how much it renews.
+type narrow struct {
+	lock.Holds
+	turn  chan struct{} // size 1
+	each  atomic.Int64  // ns for a lease
+	under atomic.Int64  // leases in calls
+	most  atomic.Int64  // of those
+}
+
+func newNarrow(each time.Duration) *narrow {
+	s := &narrow{turn: make(chan struct{}, 1)}
+	s.each.Store(int64(each))
+	return s
+}
+
+func (s *narrow) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
+	n := int64(len(rs))
+	s.most.Store(max(s.most.Load(), s.under.Add(n)))
+	s.turn <- struct{}{}
+	time.Sleep(time.Duration(s.each.Load() * n))
+	<-s.turn
+	s.under.Add(-n)
+	renewer{}.Renew(ctx, rs, done)
+}
+
+// crowded is a client with many leases on a slow store.
+func crowded(t *testing.T, s lock.Holds, n int) (w *Watchdog[*fake], c *crew, ls []*fake) {
+	w = New[*fake](s, zap.NewNop(), prometheus.NewRegistry())
+	t.Cleanup(w.Close)
+	c = &crew{ttl: 30 * time.Second, heard: time.Now()}
+	for range n {
+		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
+		ls = append(ls, l)
+		w.Keep(l, l.until)
+	}
+	return w, c, ls
+}
+
+// TestARoundThatIsSlowerThanSignsOfLifeLeavesNoLeaseOut has a client be heard much more often than all of its leases can be
+// renewed. The store can renew each of them more often than in every half of the TTL, so none may be lost.
+func TestARoundThatIsSlowerThanSignsOfLifeLeavesNoLeaseOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const leases = 40_000
+		s := newNarrow(12 * time.Second / leases)
+		w, c, ls := crowded(t, s, leases)
+		for range 40 {
+			time.Sleep(7500 * time.Millisecond)
+			c.hear(w)
+		}
+		synctest.Wait()
+		lost := 0
+		for _, l := range ls {
+			if _, at := l.seen(); !at.IsZero() {
+				lost++
+			}
+		}
+		if lost > 0 {
+			t.Errorf("%d leases of %d were lost", lost, leases)
+		}
+		if n := s.most.Load(); n > maxUnderWay+2*maxBatch {
+			t.Errorf("%d leases were under way at once", n)
+		}
+	})
+}
+
+// TestItIsKnownHowLateRenewalsAre has a store that cannot do all for a while, and then can.
+func TestItIsKnownHowLateRenewalsAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newNarrow(time.Microsecond)
+		w, c, _ := crowded(t, s, 40_000)
+		most := func(d time.Duration) (most time.Duration) {
+			for range 10 {
+				time.Sleep(d / 10)
+				most = max(most, w.Late())
+			}
+			return most
+		}
+		time.Sleep(10 * time.Second)
+		c.hear(w)
+		if late := most(9 * time.Second); late > 50*time.Millisecond {
+			t.Errorf("late by %v although the store is quick", late)
+		}
+		s.each.Store(int64(200 * time.Microsecond)) // 8 s for a round
+		time.Sleep(time.Second)
+		c.hear(w)
+		if late := most(9 * time.Second); late < time.Second {
+			t.Errorf("late by %v although the store is slow", late)
+		}
+		s.each.Store(int64(time.Microsecond))
+		time.Sleep(time.Second)
+		c.hear(w)
+		time.Sleep(time.Second)
+		if late := most(9 * time.Second); late > 50*time.Millisecond {
+			t.Errorf("late by %v although the store is quick again", late)
+		}
+	})
+}
+
+// TestLeasesThatEndDoNotDelayRenewals has very many leases end at once, which their owner takes long to hear. Those of another client
+// are renewed all the while.
+func TestLeasesThatEndDoNotDelayRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, silent, ls := crowded(t, renewer{}, 20_000)
+		for _, l := range ls {
+			l.told = func() { time.Sleep(10 * time.Millisecond) } // more than three minutes for all
+		}
+		c := &crew{ttl: silent.ttl, heard: time.Now()}
+		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
+		w.Keep(l, l.until)
+		for range 20 {
+			time.Sleep(c.ttl / 3)
+			c.hear(w)
+		}
+		synctest.Wait()
+		if renewed, at := l.seen(); !at.IsZero() || time.Since(renewed[len(renewed)-1]) > c.ttl/3 {
+			t.Errorf("a lease was lost at %v, renewed %d times", at, len(renewed))
+		}
+		time.Sleep(4 * time.Minute)
+		for _, l := range ls {
+			if _, at := l.seen(); at.IsZero() {
+				t.Fatal("a lease has not ended")
+			}
+		}
+	})
+}
+
+// TestAllClientsHaveTheirShareOfASlowStore has many clients, all heard at the same times, on a store that cannot renew as often as they
+// are heard: none of them is renewed less often than others.
+func TestAllClientsHaveTheirShareOfASlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients, each = 64, 700
+		s := newNarrow(12 * time.Second / clients / each)
+		w := New[*fake](s, zap.NewNop(), prometheus.NewRegistry())
+		t.Cleanup(w.Close)
+		crews, first := make([]*crew, clients), make([]*fake, clients)
+		for i := range crews {
+			crews[i] = &crew{ttl: 30 * time.Second, heard: time.Now()}
+			for range each {
+				first[i] = &fake{crew: crews[i], until: time.Now().Add(crews[i].ttl)}
+				w.Keep(first[i], first[i].until)
+			}
+		}
+		for range 40 {
+			time.Sleep(7500 * time.Millisecond)
+			for _, c := range crews {
+				c.hear(w)
+			}
+		}
+		synctest.Wait()
+		least, most := math.MaxInt, 0
+		for i, l := range first {
+			renewed, at := l.seen()
+			if !at.IsZero() {
+				t.Errorf("client %d lost a lease", i)
+			}
+			least, most = min(least, len(renewed)), max(most, len(renewed))
+		}
+		if t.Logf("renewed %d to %d times", least, most); least < 22 || most > least+3 {
+			t.Errorf("some were renewed %d times and others %d, want about 25", least, most)
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package watchdog
+
+import (
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+const (
+	// shardBits is how many bits of a mark say in which shard something is.
+	shardBits = 4
+	shards    = 1 << shardBits
+)
+
+// shard has some of the leases. All leases of a group are in one shard, so different groups rarely meet in a mutex.
+type shard[L Lease[L]] struct {
+	w      *Watchdog[L]
+	number uint32
+
+	mu         sync.Mutex // guards the fields below; taken after the mutexes of leases and groups, never before one of them
+	entries    entries[L]
+	wheel      wheel
+	groups     []*group // by number, from 1 on
+	freeGroups []uint32
+	rounds     timeline // of groups
+	ready      []uint32 // entries to be renewed now
+	wakeAt     moment   // when the loop looks next. Locks that come and go in between do not wake it.
+}
+
+// markOf is what the mark of something says, and numberOf what its number in the shard was.
+func (s *shard[L]) markOf(number uint32) uint32 { return number<<shardBits | s.number }
+
+func numberOf(mark uint32) (number uint32) { return mark >> shardBits }
+
+// has says whether what has this mark is in the shard.
+func (s *shard[L]) has(mark uint32) bool { return mark%shards == s.number }
+
+// keepLocked is Keep, in the shard of the lease. It says false if its group turns out to be in another one.
+func (s *shard[L]) keepLocked(l L, group *lock.Mark, until time.Time) bool {
+	if group != nil && !s.ensureLocked(group, int64(l.Interval())) {
+		return false
+	}
+	mark := l.Mark()
+	id := numberOf(mark.Load())
+	fresh := id == 0
+	if fresh {
+		id = s.entries.add(entry[L]{lease: l, renewAt: never, slot: outside})
+		mark.Store(s.markOf(id))
+	}
+	e := s.entries.at(id)
+	e.until = s.w.moment(until)
+	switch {
+	case group != nil && e.group == 0:
+		e.renewAt = never
+		s.joinLocked(id, e, numberOf(group.Load()))
+	case group == nil && (e.group != 0 || fresh):
+		s.leaveLocked(e)
+		e.renewAt = s.w.now() + int64(l.Interval())
+	}
+	s.planLocked(id, e)
+	return true
+}
+
+// dropLocked ends the keeping of a lease that is in this shard, if of any.
+func (s *shard[L]) dropLocked(l L) {
+	mark := l.Mark()
+	id := numberOf(mark.Load())
+	if id == 0 {
+		return
+	}
+	mark.Store(0)
+	e := s.entries.at(id)
+	s.unlinkLocked(e)
+	s.leaveLocked(e)
+	s.entries.remove(id)
+}
+
+func (s *shard[L]) hurryLocked(id uint32, e *entry[L]) {
+	switch {
+	case e.busy:
+		e.again = true
+	case !e.ready:
+		e.ready = true
+		s.ready = append(s.ready, id)
+		s.wakeLocked(0)
+	}
+}
+
+// planLocked has an entry looked at when something is to be done for it: its renewal or, if that is under way or its
+// group's, the end of its validity.
+func (s *shard[L]) planLocked(id uint32, e *entry[L]) {
+	at := e.until
+	if !e.busy {
+		at = min(at, e.renewAt)
+	}
+	s.lookAtLocked(id, e, at)
+}
+
+// wakeLocked has the loop look at a time, unless it does so anyway.
+func (s *shard[L]) wakeLocked(at moment) {
+	if at >= s.wakeAt {
+		return
+	}
+	s.wakeAt = at
+	s.w.rouse()
+}
+
+// turn opens the wheel's slots that have begun.
+func (s *shard[L]) turn() {
+	for done := false; !done; {
+		s.mu.Lock()
+		done = s.turnLocked(s.w.now())
+		s.mu.Unlock()
+	}
+}
+
+// next is when the loop has to look again.
+func (s *shard[L]) next(now moment) moment {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wakeAt = min(now+int64(time.Hour), s.wheel.near.first(), s.wheel.nextSlot())
+	if s.w.hasRoom() {
+		s.wakeAt = min(s.wakeAt, s.rounds.first())
+	}
+	if len(s.ready) > 0 && s.w.hurried.Load() < maxHurried {
+		s.wakeAt = now
+	}
+	return s.wakeAt
+}

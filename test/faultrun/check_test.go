@@ -1,0 +1,121 @@
+package faultrun
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockd-io/lockd/test/faultrun/history"
+)
+
+// rules are what a store promises.
+type rules struct {
+	// lease is how long a name may stay taken after the last that a client knows of it: the longest lease, and a call to the
+	// store that was under way.
+	lease time.Duration
+	// window is how long after a fault two holds may be valid, if the store forgot the first in that fault.
+	window time.Duration
+	// votes says that somebody can be refused although nobody holds the name: because of another who is refused, too.
+	votes bool
+	// decide is how long porcupine may take.
+	decide time.Duration
+}
+
+// verdict is what became of a record.
+type verdict struct {
+	events    []history.Event
+	forgotten int // holds that the store forgot, and somebody else was granted the name
+	longest   time.Duration
+	errs      []error
+}
+
+func (v *verdict) fail(format string, args ...any) {
+	v.errs = append(v.errs, fmt.Errorf(format, args...))
+}
+
+// check decides whether a record can be that of correct locks.
+func (r *record) check(rules rules) *verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := &verdict{}
+	slices.SortFunc(r.holds, func(a, b hold) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.got, b.got)) })
+	forgotten := map[uint64]fault{} // by fence
+	for i, h := range r.holds {
+		for _, next := range r.holds[i+1:] {
+			if next.name != h.name {
+				break
+			}
+			r.compare(v, rules, forgotten, h, next)
+		}
+	}
+	v.forgotten = len(forgotten)
+	v.events = r.events(rules, forgotten)
+	if err := history.Check(v.events, rules.decide); err != nil {
+		v.errs = append(v.errs, err)
+	}
+	return v
+}
+
+// compare looks at two holds of a name, of which the second was told later.
+func (r *record) compare(v *verdict, rules rules, forgotten map[uint64]fault, h, next hold) {
+	if next.asked >= h.got && next.fence <= h.fence {
+		v.fail("fences do not rise: %v, then %v", h, next)
+	}
+	both := min(h.sure, next.sure) - next.got
+	if both <= 0 {
+		return
+	}
+	older := h
+	if next.fence < h.fence {
+		older = next
+	}
+	for _, f := range r.faults {
+		if f.forgets && older.got <= f.to && next.got >= f.from && next.got+both <= f.to+rules.window {
+			forgotten[older.fence] = f
+			v.longest = max(v.longest, both)
+			return
+		}
+	}
+	v.fail("two holders for %v: %v and %v", both, h, next)
+}
+
+func (h hold) String() string {
+	return fmt.Sprintf("%s has %s with fence %d from %v to %v (asked at %v, %v at %v)",
+		h.client, h.name, h.fence, h.got, h.sure, h.asked, h.how, h.ended)
+}
+
+// events are the record as porcupine needs it.
+func (r *record) events(rules rules, forgotten map[uint64]fault) []history.Event {
+	var events []history.Event
+	for _, h := range r.holds {
+		end := history.Event{Client: h.client, Name: h.name, What: h.how, Fence: h.fence, From: h.sure, To: h.ended}
+		if h.how == history.Lost || h.how == history.MaybeReleased {
+			end.To += rules.lease // until then the lease is in Redis
+		}
+		if f, yes := forgotten[h.fence]; yes {
+			end.What, end.From = history.Lost, max(h.asked, f.from)
+		}
+		end.To = max(end.From, end.To)
+		events = append(events, end,
+			history.Event{Client: h.client, Name: h.name, What: history.Granted, Fence: h.fence, From: h.asked, To: h.got})
+	}
+	for _, e := range r.others {
+		switch {
+		case e.What == history.MaybeGranted:
+			e.To += rules.lease
+		case rules.votes || r.troubled(e, rules.lease): // a lease may be left of which no client knows
+			continue
+		}
+		events = append(events, e)
+	}
+	return events
+}
+
+// troubled says whether something failed in the time of an event, or a lease before it.
+func (r *record) troubled(e history.Event, lease time.Duration) bool {
+	return slices.ContainsFunc(r.faults, func(f fault) bool { return f.from <= e.To && e.From <= f.to+lease })
+}
+
+func (v *verdict) err() error { return errors.Join(v.errs...) }

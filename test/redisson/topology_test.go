@@ -1,0 +1,241 @@
+package redisson
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
+)
+
+const (
+	// longEnv asks for the tests that take minutes.
+	longEnv = "LOCKD_E2E_LONG"
+	// wakeAnywhere is how soon a release is heard on the other side where many processes share the machine. Who does not hear
+	// it looks after the TTL, or after 10 s.
+	wakeAnywhere = 3 * time.Second
+)
+
+func clusterStage(t *testing.T, ttl time.Duration) (*stage, *redistest.Cluster) {
+	t.Helper()
+	k := redistest.StartCluster(t)
+	addrs := strings.Join(k.Addrs(), ",")
+	return newStageAt(t, k.Nodes, ttl, "cluster://"+addrs, "LOCKD_STORE_KIND=cluster", "LOCKD_REDIS_CLUSTER_ADDRS="+addrs), k
+}
+
+func sentinelStage(t *testing.T, ttl time.Duration) (*stage, *redistest.Sentinels) {
+	t.Helper()
+	k := redistest.StartSentinels(t)
+	addrs := strings.Join(k.Addrs, ",")
+	return newStageAt(t, k.Servers, ttl, "sentinel://"+redistest.MasterName+"@"+addrs, "LOCKD_STORE_KIND=sentinel",
+		"LOCKD_REDIS_SENTINEL_MASTER="+redistest.MasterName, "LOCKD_REDIS_SENTINEL_ADDRS="+addrs), k
+}
+
+// meet has each side hold a name while the other wants it: the other is refused, and waits until it is told of the release.
+func (s *stage) meet(p pair, name string) {
+	s.t.Helper()
+	s.heldByLockd(p, name).pass(wakeAnywhere)
+	s.heldByRedisson(p, name).pass(wakeAnywhere)
+}
+
+// held is a name that one side holds while the other waits for it.
+type held struct {
+	release func()
+	granted func(within time.Duration) // to the other side, which releases it then
+}
+
+// pass has it released and granted.
+func (h held) pass(within time.Duration) { h.release(); h.granted(within) }
+
+func (s *stage) heldByLockd(p pair, name string) held {
+	s.t.Helper()
+	c, w := s.lockd.Dial(s.t), s.redisson.worker("waiter-of-"+name)
+	l := s.lock(c, p.holder, name)
+	w.want(false, "try", p.waiter.name, name, 0, 0)
+	waiting := w.tell("acquire", p.waiter.name, name, 0)
+	s.subscribed(name, 1)
+	var released time.Time
+	return held{
+		release: func() {
+			s.t.Helper()
+			if waiting.answered() {
+				s.t.Fatalf("%s: Redisson got what lockd holds: %v", name, waiting.err)
+			}
+			released = time.Now()
+			s.unlock(l)
+		},
+		granted: func(within time.Duration) {
+			s.t.Helper()
+			waiting.must()
+			s.had("Redisson", name, waiting.at.Sub(released), within)
+			w.ask("release", p.waiter.name, name)
+		},
+	}
+}
+
+func (s *stage) heldByRedisson(p pair, name string) held {
+	s.t.Helper()
+	c, w := s.lockd.Dial(s.t), s.redisson.worker("holder-of-"+name)
+	w.ask("acquire", p.holder.name, name, 0)
+	if _, err := c.TryLock(s.t.Context(), name, p.waiter.opts...); !errors.Is(err, client.ErrHeld) {
+		s.t.Fatalf("%s: lockd: got %v, want that it is held", name, err)
+	}
+	waiting := s.wait(c, p.waiter, name)
+	s.waiting(name, 1)
+	var released time.Time
+	return held{
+		release: func() {
+			s.t.Helper()
+			select {
+			case g := <-waiting:
+				s.t.Fatalf("%s: lockd granted what Redisson holds: %v", name, g.err)
+			default:
+			}
+			w.ask("release", p.holder.name, name) // Redisson may first have to find the new master
+			released = time.Now()
+		},
+		granted: func(within time.Duration) {
+			s.t.Helper()
+			g := harness.Soon(s.t, "lockd grants "+name, waiting)
+			if g.err != nil {
+				s.t.Fatal(g.err)
+			}
+			s.had("lockd", name, g.at.Sub(released), within)
+			s.unlock(g.lock)
+		},
+	}
+}
+
+func (s *stage) had(who, name string, took, within time.Duration) {
+	s.t.Helper()
+	s.t.Logf("%s: %s had it after %v", name, who, took.Round(10*time.Microsecond))
+	if took > within {
+		s.t.Errorf("%s: %s had what the other side released after %v, want %v at most", name, who, took, within)
+	}
+}
+
+// holdAll has one side hold a name of each kind.
+func (s *stage) holdAll(prefix string, hold func(p pair, name string) held) (all []held) {
+	s.t.Helper()
+	for _, p := range pairs {
+		name := prefix + "-" + p.String()
+		s.prepare(p.holder, name)
+		all = append(all, hold(p, name))
+	}
+	return all
+}
+
+// meetAll has them meet over each kind.
+func (s *stage) meetAll(prefix string) {
+	s.t.Helper()
+	for _, p := range pairs {
+		name := prefix + "-" + p.String()
+		s.prepare(p.holder, name)
+		s.meet(p, name)
+	}
+}
+
+// passAll has all of them released, and then granted.
+func passAll(hs []held, within time.Duration) {
+	for _, h := range hs {
+		h.release()
+	}
+	for _, h := range hs {
+		h.granted(within)
+	}
+}
+
+func TestBothMeetOnACluster(t *testing.T) {
+	t.Parallel()
+	s, k := clusterStage(t, long)
+	for _, name := range onEachMaster(k) {
+		s.meetAll("{" + name + "}")
+	}
+}
+
+// onEachMaster is a name on each master of a cluster.
+func onEachMaster(k *redistest.Cluster) (names []string) {
+	seen := make(map[*redistest.Server]bool)
+	for i := 0; len(names) < 3; i++ {
+		name := fmt.Sprint("job", i)
+		if m := k.MasterOf(k.Slot(name)); !seen[m] {
+			seen[m] = true
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// A slot moves, then its master fails over, and then the new one is killed, while locks are held and waited for.
+func TestBothMeetWhereverASlotIs(t *testing.T) {
+	t.Parallel()
+	const ttl = 9 * time.Second
+	s, k := clusterStage(t, ttl)
+	slot := k.Slot("job")
+	move := func() {
+		to := k.MasterOf(k.Slot("other"))
+		if to == k.MasterOf(slot) {
+			t.Fatal("choose other names")
+		}
+		k.Migrate(slot, to).Finish()
+	}
+	failOver := func() { k.FailOver(k.ReplicaOf(k.MasterOf(slot))) }
+	kill := func() {
+		master := k.MasterOf(slot)
+		replica := k.ReplicaOf(master)
+		time.Sleep(200 * time.Millisecond) // it has the locks by then
+		master.Kill()
+		k.AwaitMaster(replica)
+	}
+	for i, change := range []func(){move, failOver, kill} {
+		name := fmt.Sprint("{job}", i)
+		byRedisson := s.holdAll(name, s.heldByRedisson)
+		byLockd := s.heldByLockd(pair{plain, plain}, name)
+		change()
+		passAll(byRedisson, wakeAnywhere)
+		// Redisson hears nothing any more, also without lockd. It looks when the lease that it knows ends.
+		byLockd.pass(ttl + wakeAnywhere)
+		s.meetAll(name + "-then")
+	}
+}
+
+// Behind Redis Sentinel the master is killed while locks are held and waited for.
+func TestBothMeetBehindSentinels(t *testing.T) {
+	t.Parallel()
+	s, k := sentinelStage(t, long)
+	s.meetAll("first")
+	all := append(s.holdAll("job", s.heldByLockd), s.holdAll("task", s.heldByRedisson)...)
+	master := k.Master()
+	time.Sleep(200 * time.Millisecond) // the replicas have the locks by then
+	master.Kill()
+	k.Settle(master.Addr)
+	for _, p := range pairs {
+		s.subscribed("job-"+p.String(), 1) // Redisson does not look again when it can hear again
+	}
+	passAll(all, wakeAnywhere)
+	s.meetAll("then")
+}
+
+// Long histories with an oracle of their own.
+func TestBothExcludeEachOtherOnACluster(t *testing.T) {
+	t.Parallel()
+	if os.Getenv(longEnv) == "" {
+		t.Skipf("takes minutes; set %s=1", longEnv)
+	}
+	s, _ := clusterStage(t, sleepOfWriters)
+	for _, k := range []kind{plain, fenced, fair, write, semaphore} {
+		s.prepare(k, "room-"+k.name)
+		r := newRoom(t, 1)
+		cs := s.dialAll()
+		began := time.Now()
+		s.visit(r, visitors{kind: k.name, name: "room-" + k.name, visits: visits(), lock: func(i, _ int) locker {
+			return s.lockerOf(cs[i], k, "room-"+k.name)
+		}})
+		s.judge(r, visits(), began)
+	}
+}
