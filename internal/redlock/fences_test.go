@@ -46,7 +46,9 @@ func TestFencesRiseWhateverTheClocks(t *testing.T) {
 // In the ordinary case all members are asked once; when they disagree a majority has the fence before it is told.
 func TestAFenceIsRaisedBeforeItIsTold(t *testing.T) {
 	inWorld(t, 3, Config{}, func(w *world) {
-		w.give(w.Store, returnOf("n", "o", w.take(w.Store, claimOf("n", "o")).Fence))
+		first := w.take(w.Store, claimOf("n", "o"))
+		synctest.Wait() // else the third member may be asked to take it after the release
+		w.give(w.Store, returnOf("n", "o", first.Fence))
 		synctest.Wait()
 		for _, n := range w.nodes {
 			if n.called("raise") > 0 {
