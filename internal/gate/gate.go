@@ -30,7 +30,7 @@ const (
 type Store interface {
 	// Waiting is how many requests wait.
 	Waiting() int
-	// Share is how many of them a session has, and how many have any, or had lately.
+	// Share is how many of them a session has, and how many sessions have any.
 	Share(session string) (its, all int)
 }
 
@@ -71,6 +71,9 @@ func (g *Gate) Stops(session string, requests int) bool {
 // even says whether a session has no more than an even share of the room before the store, with so many requests more.
 func (g *Gate) even(session string, requests int) bool {
 	its, all := g.store.Share(session)
+	if its == 0 {
+		all++
+	}
 	return its+requests <= max(most/max(all, 1), 1)
 }
 

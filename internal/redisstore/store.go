@@ -119,7 +119,7 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 // Waiting is how many operations wait for their turn, without renewals and probes.
 func (s *Store) Waiting() int { return s.Shared.Waiting() }
 
-// Share is how many of them a tenant has, and how many tenants there are.
+// Share is how many of them a tenant has, and how many tenants have any.
 func (s *Store) Share(tenant string) (its, tenants int) { return s.Shared.Share(tenant) }
 
 // firstCheck fails if Redis answers and cannot be used.

@@ -85,7 +85,7 @@ func (s *Store) Waiting() int {
 	return waiting[s.quorum-1]
 }
 
-// Share is how many of them a session has, as a majority has it, and how many sessions there are at most.
+// Share is how many of them a session has, as a majority has it, and how many sessions have any at most.
 func (s *Store) Share(session string) (its, all int) {
 	var some []int
 	for _, m := range s.members {

@@ -107,7 +107,7 @@ func (s *Store) Waiting() (n int) {
 	return n
 }
 
-// Share is how many of them a tenant has, and how many tenants any of the nodes has at most.
+// Share is how many of them a tenant has, and how many tenants have any at one node at most.
 func (s *Store) Share(tenant string) (its, tenants int) {
 	for _, nd := range s.all() {
 		n, all := nd.Share(tenant)

@@ -13,6 +13,7 @@ import (
 type batch struct {
 	jobs     []Job
 	sections []section // of which it is known how long Redis took; the first one begins with the first job
+	shared   bool      // there are several tenants
 	large    bool
 	quick    bool // it has jobs of tenants that ask for little
 	costly   bool // it has jobs of busy tenants, or large ones

@@ -168,3 +168,60 @@ func TestWhatWaitsTooLongOfAnyTenant(t *testing.T) {
 		t.Errorf("%d tenants are known after all is done", len(p.tenants))
 	}
 }
+
+// What waits when the pipeline is closed is sent without pauses: nobody would send it after that.
+func TestNothingRestsWhileThePipelineCloses(t *testing.T) {
+	p := idle()
+	p.putFor(t, "little", 1, 1)
+	p.putFor(t, "flood", 1000, 1)
+	for range 2 { // until the flood is known for one
+		b := p.take()
+		p.taken(&b, false)
+	}
+	p.pace.lastQuick = time.Now().Add(time.Minute) // who asks for little is there all the time
+	p.pace.resume = time.Now().Add(time.Minute)
+	if b := p.take(); len(b.jobs) != 0 {
+		t.Fatalf("got %d jobs, want none yet", len(b.jobs))
+	}
+	p.Close()
+	for p.Waiting() > 0 {
+		b := p.take()
+		if len(b.jobs) == 0 {
+			t.Fatalf("%d jobs wait, and none is sent", p.Waiting())
+		}
+		p.taken(&b, false)
+	}
+}
+
+// What waits too long behind a flood of its own is told so in time, also while there is a connection.
+func TestWhatWaitsTooLongBehindItsOwnFlood(t *testing.T) {
+	p := idle()
+	p.putFor(t, "little", 1, 1)
+	old, failed := time.Now().Add(-2*p.Timeout), 0
+	for range 1000 {
+		if err := p.Put(Job{Queued: old, Cost: 1, From: "flood", Done: func(error) { failed++ }}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.take()
+	if failed != 1000 {
+		t.Errorf("%d were told that they waited too long, want all 1,000", failed)
+	}
+}
+
+// An even share of the room before Redis is reckoned with those who use it, and not with all who did a moment ago.
+func TestAShareIsThatOfWhoeverHasSomethingWaiting(t *testing.T) {
+	p := idle()
+	for i := range 200 {
+		p.putFor(t, fmt.Sprint("gone", i), 1, 1)
+	}
+	for p.Waiting() > 0 {
+		b := p.take()
+		p.taken(&b, false)
+	}
+	p.putFor(t, "flood", 1000, 1)
+	p.putFor(t, "little", 8, 1)
+	if its, all := p.Share("little"); its != 8 || all != 2 {
+		t.Errorf("it has %d of what waits for %d tenants, want 8 for 2", its, all)
+	}
+}

@@ -109,11 +109,15 @@ func (l *line) serve(s *share, b *batch) (room bool) {
 	return true
 }
 
-// before takes those of a tenant out that were queued before a time.
-func (l *line) before(s *share, t time.Time, jobs []Job) []Job {
-	for s.len() > 0 && s.first().Queued.Before(t) {
-		jobs = append(jobs, s.pop())
-		l.n--
+// before takes those out that were queued before a time. Each share that has jobs is in one of the rings.
+func (l *line) before(t time.Time, jobs []Job) []Job {
+	for _, r := range []*ring{&l.quick, &l.busy} {
+		for s := r.first; s != nil; s = s.next {
+			for s.len() > 0 && s.first().Queued.Before(t) {
+				jobs = append(jobs, s.pop())
+				l.n--
+			}
+		}
 	}
 	return jobs
 }

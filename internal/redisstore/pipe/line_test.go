@@ -93,3 +93,17 @@ func TestWhatWasNotSentKeepsItsPlace(t *testing.T) {
 		}
 	}
 }
+
+// However much of one tenant waits that is cheap, what is costly has its turn.
+func TestLargeOnesOfOneTenantHaveTheirTurn(t *testing.T) {
+	p := idle()
+	p.queue(t, 10_000, 1)
+	p.queue(t, 5, 100)
+	for turn := range 10 {
+		b := p.take()
+		if b.large != (turn%2 == 0) || len(b.jobs) == 0 {
+			t.Fatalf("turn %d: got %d jobs, large %v", turn, len(b.jobs), b.large)
+		}
+		p.taken(&b, false)
+	}
+}

@@ -57,9 +57,16 @@ func (p *pace) rest(now time.Time) time.Duration {
 
 // take returns the next batch. Probes go first: how much there is to renew must not decide whether Redis is there.
 func (p *Pipeline) take() batch {
+	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	b := p.takeLocked(time.Now())
+	if now.Sub(p.looked) >= p.Timeout/lookParts {
+		p.looked = now
+		p.mu.Unlock()
+		p.failWaited()
+		p.mu.Lock()
+	}
+	b := p.takeLocked(now)
 	p.countLocked()
 	if len(b.jobs) > 0 {
 		p.busy++
@@ -79,13 +86,12 @@ func (p *Pipeline) takeLocked(now time.Time) batch {
 		return b
 	}
 	p.forgetLocked(now)
-	several := len(p.tenants) > 1
-	costly := !several || p.pace.admits(now)
-	b := batch{most: p.Most, limit: batchCost}
-	if costly && p.largeTurnLocked(several && p.pace.leads(now)) {
+	b := batch{most: p.Most, limit: batchCost, shared: len(p.tenants) > 1 && !p.closed}
+	led, costly := b.shared && p.pace.leads(now), !b.shared || p.pace.admits(now)
+	if costly && p.largeTurnLocked() {
 		p.largeSent, p.largeLast = true, true
 		b.large = true
-		b.limit = p.portion(several, now, batchCost)
+		b.limit = p.portion(&b, now)
 		p.cutLocked(&p.large, &b, now, true)
 		return b
 	}
@@ -93,8 +99,8 @@ func (p *Pipeline) takeLocked(now time.Time) batch {
 		b.most = min(b.most, (p.small.n+free-1)/free)
 	}
 	p.cutLocked(&p.small, &b, now, costly)
-	if len(b.jobs) > 0 && (b.costly || p.small.busy.first == nil) {
-		p.largeLast = false
+	if len(b.jobs) > 0 && (!led || b.costly || p.small.busy.first == nil) {
+		p.largeLast = false // while somebody leads, it is about the jobs of busy tenants: his own go in any case
 	}
 	if !costly && len(b.jobs) == 0 {
 		p.restLocked(now)
@@ -102,23 +108,15 @@ func (p *Pipeline) takeLocked(now time.Time) batch {
 	return b
 }
 
-// largeTurnLocked says whether large ones are next. Of large ones and of small ones that wait, none goes twice in a row before the
-// other. While somebody leads who asks for little, his go in any case, and it is about those of busy tenants.
-func (p *Pipeline) largeTurnLocked(led bool) bool {
-	if p.large.n == 0 || p.largeSent {
-		return false
-	}
-	if led {
-		return p.small.busy.first == nil && p.small.n == 0 || !p.largeLast
-	}
-	return p.small.n == 0 || !p.largeLast
+// largeTurnLocked says whether large ones are next. If large ones and small ones wait, they go in turn.
+func (p *Pipeline) largeTurnLocked() bool {
+	return p.large.n > 0 && !p.largeSent && (p.small.n == 0 || !p.largeLast)
 }
 
 // cutLocked takes jobs of a line out. What is under way for several tenants is measured.
 func (p *Pipeline) cutLocked(l *line, b *batch, now time.Time, costly bool) {
-	several := len(p.tenants) > 1
 	most, limit := b.most, b.limit
-	if several {
+	if b.shared {
 		b.begin(nil)
 	}
 	if costly && l.busy.first != nil && l.quick.first != nil {
@@ -130,21 +128,21 @@ func (p *Pipeline) cutLocked(l *line, b *batch, now time.Time, costly bool) {
 	}
 	b.most, b.limit = most, limit
 	if costly {
-		l.cutBusy(b, now, p.portion(several, now, limit))
+		l.cutBusy(b, now, p.portion(b, now))
 	}
 	if b.large {
 		b.burden = b.cost
 	}
-	b.costly = several && b.burden > 0
-	b.measured = several && !p.Asking && b.measure()
+	b.costly = b.shared && b.burden > 0
+	b.measured = b.shared && !p.Asking && b.measure()
 }
 
 // portion is what busy tenants' jobs in a batch may cost.
-func (p *Pipeline) portion(several bool, now time.Time, limit int) int {
-	if several && p.pace.leads(now) {
+func (p *Pipeline) portion(b *batch, now time.Time) int {
+	if b.shared && p.pace.leads(now) {
 		return paced
 	}
-	return limit
+	return b.limit
 }
 
 // restLocked has a sender look again when a costly batch may be sent. What is under way wakes one anyway.
@@ -188,14 +186,14 @@ func (p *Pipeline) forgetLocked(now time.Time) {
 	}
 }
 
-// Share is how many operations of a tenant wait for their turn, and how many tenants there are.
+// Share is how many operations of a tenant wait for their turn, and how many tenants have any that do.
 func (p *Pipeline) Share(from string) (its, tenants int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.tenants[from]; t != nil {
 		its = t.waiting()
 	}
-	return its, len(p.tenants)
+	return its, p.small.quick.n + p.small.busy.n + p.large.quick.n + p.large.busy.n
 }
 
 // tenantKey is where a context has the tenant of what is asked with it.

@@ -25,6 +25,8 @@ const (
 	// firstRedial and lastRedial bound the pause between attempts to connect.
 	firstRedial = 20 * time.Millisecond
 	lastRedial  = 500 * time.Millisecond
+	// lookParts is how often in the time of an operation it is looked for what has waited that long.
+	lookParts = 8
 	// maxQueued bounds the operations that wait for a place in the pipeline. More are refused as unavailable.
 	maxQueued = 100_000
 )
@@ -46,6 +48,7 @@ type Pipeline struct {
 	waiting atomic.Int64 // jobs in lines, but for probes
 
 	mu        sync.Mutex // guards the fields below
+	looked    time.Time  // for what has waited too long
 	tenants   map[string]*tenant
 	forgotten time.Time // when it was looked last for tenants to forget
 	probes    []Job
@@ -290,10 +293,7 @@ func (p *Pipeline) before(t time.Time) (jobs []Job) {
 		n++
 	}
 	jobs, p.probes = p.probes[:n:n], p.probes[n:]
-	for _, tn := range p.tenants {
-		jobs = p.small.before(&tn.small, t, jobs)
-		jobs = p.large.before(&tn.large, t, jobs)
-	}
+	jobs = p.large.before(t, p.small.before(t, jobs))
 	p.countLocked()
 	return jobs
 }

@@ -133,7 +133,7 @@ type dialed struct {
 // anybody waits for it.
 func (s *sender) run() {
 	ctx, stop := context.WithCancel(context.Background())
-	look := time.NewTicker(max(s.p.Timeout/8, time.Millisecond))
+	look := time.NewTicker(max(s.p.Timeout/lookParts, time.Millisecond))
 	defer look.Stop()
 	s.connect(ctx)
 	for open := true; open; {

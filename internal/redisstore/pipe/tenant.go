@@ -85,7 +85,10 @@ func (s *share) back(j Job) {
 }
 
 // ring is shares that have their turn one after the other.
-type ring struct{ first, last *share }
+type ring struct {
+	first, last *share
+	n           int
+}
 
 func (r *ring) push(s *share) {
 	s.in, s.next = r, nil
@@ -95,6 +98,7 @@ func (r *ring) push(s *share) {
 		r.last.next = s
 	}
 	r.last = s
+	r.n++
 }
 
 // pop takes the first one out.
@@ -105,6 +109,7 @@ func (r *ring) pop() *share {
 		r.last = nil
 	}
 	s.in, s.next = nil, nil
+	r.n--
 	return s
 }
 
