@@ -75,6 +75,35 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 			}
 			return func() { deepReaders(t, c, 100, lock.MaxHolds) }, func() { s.Renew(t.Context(), rs, func(int, error) {}) }
 		},
+		"500 of 40,000 fair waiters leave": func() (func(), func()) {
+			return func() { fairWaiters(t, c, 40_000) }, func() { leaveEach(t, s, 80, 500) }
+		},
+		"16 of 100,000 fair waiters leave": func() (func(), func()) {
+			return func() { fairWaiters(t, c, 100_000) }, func() { leaveEach(t, s, 6000, 16) }
+		},
+		"1,000 readers shown and forced": func() (func(), func()) {
+			return func() { deepReaders(t, c, 999, 1) }, func() {
+				hs, err := s.Holders(t.Context(), "n", 1000)
+				if err != nil || len(hs) != 999 {
+					t.Errorf("got %d holders, %v", len(hs), err)
+				}
+				_, _ = s.ForceRelease(t.Context(), "n", lock.Read)
+			}
+		},
+		"64 names with 31 readers that have ended": func() (func(), func()) {
+			cs := make([]lock.Claim, 64)
+			for i := range cs {
+				cs[i] = kindClaim(lock.Write, fmt.Sprint("n", i), "u:w")
+			}
+			before := func() {
+				for _, cl := range cs {
+					endedReaders(t, c, cl.Name, 31)
+				}
+			}
+			return before, func() {
+				_, _ = s.AcquireAll(t.Context(), cs)
+			}
+		},
 		"5,000 dead fair waiters": func() (func(), func()) {
 			return func() { deadWaiters(t, c, 5000) }, func() { _, _ = s.Acquire(t.Context(), fairClaim("n", "u:7")) }
 		},
@@ -132,6 +161,39 @@ func deadWaiters(t *testing.T, c *redis.Client, n int) {
 	}
 	_, err := p.Exec(t.Context())
 	must(t, err)
+}
+
+// fairWaiters queue: u:#0, u:#1 and so on.
+func fairWaiters(t *testing.T, c *redis.Client, n int) {
+	const some, fill = 5000, `
+		for i = ARGV[1], ARGV[2] - 1 do
+			redis.call('RPUSH', KEYS[1], 'u:#' .. i)
+			redis.call('ZADD', KEYS[2], 1e15, 'u:#' .. i)
+			redis.call('ZADD', KEYS[3], 1e15, 'u:#' .. i)
+		end
+		return 1`
+	for i := 0; i < n; i += some {
+		must(t, c.Eval(t.Context(), fill, []string{layout.Queue("n"), layout.Places("n"), layout.Timeouts("n")}, i, i+some).Err())
+	}
+}
+
+// leaveEach has every so-many-th waiter leave, so many in all.
+func leaveEach(t *testing.T, s *Store, every, n int) {
+	owners := make([]lock.Owner, n)
+	for i := range owners {
+		owners[i] = lock.Owner(fmt.Sprintf("u:#%d", i*every+every/2))
+	}
+	must(t, s.Leave(t.Context(), "n", lock.Fair, owners))
+}
+
+// endedReaders have fields in a lock that lives, but no time left.
+func endedReaders(t *testing.T, c *redis.Client, name string, readers int) {
+	fields := []any{"mode", "read"}
+	for r := range readers {
+		fields = append(fields, fmt.Sprint("u:", r), 1)
+	}
+	must(t, c.HSet(t.Context(), name, fields...).Err())
+	must(t, c.PExpire(t.Context(), name, time.Hour).Err())
 }
 
 func must(t testing.TB, err error) {

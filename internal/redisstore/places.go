@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,20 +42,37 @@ func (s *Store) Enlist(
 
 // Leave implements lock.Store. Of very many waiters it may have done some when it fails.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
-	n := s.Prefix + name
-	sc, keys, channel := s.Scripts.LeaveFair, layout.FairKeys(n), layout.Channel(n)
-	switch {
-	case kind == lock.Write:
-		sc, keys, channel = s.Scripts.LeaveWrite, []string{layout.Writer(n), n}, layout.RWChannel(n)
-	case !kind.Placed():
+	if !kind.Placed() {
 		return fmt.Errorf("leave %q: kind %v: %w", name, kind, lock.ErrUnsupported)
 	}
+	leave := s.leaveFair
+	if kind == lock.Write {
+		leave = s.leaveWrite
+	}
 	for some := range slices.Chunk(owners, placeChunk) {
-		if _, err := s.askPlaces(ctx, kind, sc, keys, some, channel); err != nil {
+		if err := leave(ctx, s.Prefix+name, some); err != nil {
 			return fmt.Errorf("leave %q: %w", name, err)
 		}
 	}
 	return nil
+}
+
+func (s *Store) leaveWrite(ctx context.Context, n string, owners []lock.Owner) error {
+	_, err := s.askPlaces(ctx, lock.Write, s.Scripts.LeaveWrite, []string{layout.Writer(n), n}, owners, layout.RWChannel(n))
+	return err
+}
+
+// leaveFair makes as many calls as it takes. A long queue is read in parts, so that nobody waits for all of it.
+func (s *Store) leaveFair(ctx context.Context, n string, owners []lock.Owner) error {
+	for from := int64(-1); ; {
+		a, err := s.askPlaces(ctx, lock.Fair, s.Scripts.LeaveFair, layout.FairKeys(n), owners, layout.Channel(n), from)
+		if err != nil || a.Code() == script.Done {
+			return cmp.Or(err, a.Err)
+		}
+		if from = a.Int(1); a.Err != nil {
+			return a.Err
+		}
+	}
 }
 
 // askPlaces runs a script for some waiters, who follow its other arguments.

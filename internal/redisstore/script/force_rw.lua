@@ -10,20 +10,29 @@ if bad then return bad end
 local mode = redis.call('HGET', r.name, 'mode')
 if not mode then return redis.call('EXISTS', r.name) == 1 and -3 or 0 end
 if mode ~= ARGV[4] then return 0 end
--- The keys of very many holds are left to end by themselves.
-local fences = {}
+-- The keys of very many holds are left to end by themselves. Most readers have one hold: those are read and ended many at a time.
+local fences, single = {}, {}
 local list = redis.call('HLEN', r.name) <= 1000 and redis.call('HGETALL', r.name) or {}
 for i = 1, #list, 2 do
   local writer, count = writer_of(list[i]), tonumber(list[i + 1]) or 1
   if writer then
     fences[#fences + 1] = write_fence(r, writer) or '0'
     redis.call('DEL', write_key(r, writer))
+  elseif list[i] ~= 'mode' and count == 1 then
+    single[#single + 1] = read_key(r, list[i], 1)
   elseif list[i] ~= 'mode' and count <= looks_left then
     looks_left = looks_left - count
     local fence = read_fence(r, list[i], count)
     if fence then fences[#fences + 1] = rw_fence(fence) end
     read_drop(r, list[i], 1, count)
   end
+end
+for from = 1, #single, 100 do
+  local to = math.min(from + 99, #single)
+  for _, fence in ipairs(redis.call('MGET', unpack(single, from, to))) do
+    if fence and string.match(fence, '^%d+$') then fences[#fences + 1] = rw_fence(fence) end
+  end
+  redis.call('DEL', unpack(single, from, to))
 end
 redis.call('UNLINK', r.name)
 if mode == 'read' then

@@ -4,11 +4,12 @@
 -- Returns for each holder: owner, kind, count as text, pttl_ms. Permits have no owners that could be read.
 -- Writes nothing.
 local r = {name = KEYS[1], base = ARGV[1]}
-local most, answer = tonumber(ARGV[2]), {}
+local most, answer, n = tonumber(ARGV[2]), {}, 0
 
 local function add(owner, kind, count, left)
-  if #answer >= 4 * most or left == -2 then return end
-  for _, value in ipairs({owner, kind, count, left}) do answer[#answer + 1] = value end
+  if n >= 4 * most or left == -2 then return end
+  answer[n + 1], answer[n + 2], answer[n + 3], answer[n + 4] = owner, kind, count, left
+  n = n + 4
 end
 
 if redis.call('TYPE', r.name).ok ~= 'hash' then return answer end
