@@ -85,8 +85,8 @@ func (l *Lease) answerRelease(id uint64, err error) {
 	l.sess.Tell(session.Released{ID: id})
 }
 
-// startReleaseLocked is release for the ordinary case: the last hold, and nothing else under way for it. It needs no
-// goroutine unless the store cannot be reached.
+// startReleaseLocked is release for the ordinary case: all that is held, and nothing else under way for it. It needs no
+// goroutine unless the store cannot be reached. id is 0 at the end of the session.
 func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	l.overLocked()
 	l.sess.EnterOp()
@@ -94,6 +94,9 @@ func (b *Broker) startReleaseLocked(l *Lease, id uint64) {
 	h.start = time.Now()
 	l.q.shard.calls++
 	b.store.StartRelease(h.r, func(res lock.Returned, err error) {
+		if id == 0 {
+			defer l.sess.releaseNext() // at last, without the mutex
+		}
 		l.lock()
 		defer l.unlock()
 		defer b.endCallLocked(l.q.shard)
@@ -116,7 +119,11 @@ func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 	if lock.Retriable(err) || l.lateGrant {
 		b.undoLeaseLocked(l)
 	}
-	l.answerRelease(id, err)
+	if id != 0 {
+		l.answerRelease(id, err)
+	} else if err == nil {
+		l.traceReleased(0)
+	}
 	l.sess.LeaveOp()
 }
 

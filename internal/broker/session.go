@@ -30,6 +30,7 @@ type Session struct {
 	b            *Broker
 	slot         *admission.Slot
 	releaseOnEnd bool
+	farewell     *farewell // while its leases are released at its end
 }
 
 // Open begins a session.
@@ -117,8 +118,12 @@ func (s *Session) end(cause error, release bool) {
 	for _, w := range left.Waiting {
 		s.b.forget(w)
 	}
-	for _, l := range slices.Backward(left.Leases) {
-		s.endLease(l, release)
+	if release {
+		s.releaseAll(left.Leases)
+	} else {
+		for _, l := range slices.Backward(left.Leases) {
+			s.leave(l)
+		}
 	}
 	s.b.log.Debug("session ended", zap.String(observe.KeySession, s.ID()), zap.NamedError(observe.KeyCause, cause))
 	s.LeaveOp()
@@ -146,31 +151,15 @@ func (b *Broker) forget(w *waiter) {
 	}
 }
 
-// endLease ends a lease of a session that ends.
-func (s *Session) endLease(l *Lease, release bool) {
+// leave leaves a lease of a session that ends to run out by itself.
+func (s *Session) leave(l *Lease) {
 	l.lock()
 	defer l.unlock()
-	switch {
-	case l.over:
-	case release:
-		l.doLocked(func() { s.b.releaseAtEnd(l) })
-	default:
-		s.b.metrics.lost.WithLabelValues(lock.LostSession.String()).Inc()
-		s.trace(session.Lost{Hold: l.hold(), Reason: lock.LostSession})
-		l.overLocked()
-		s.b.dropHoldLocked(l)
+	if l.over {
+		return
 	}
-}
-
-// releaseAtEnd releases a lease of a session that ends. It runs as an operation of the lease.
-func (b *Broker) releaseAtEnd(l *Lease) {
-	l.lock()
-	held := !l.over
-	if held {
-		l.overLocked()
-	}
-	l.unlock()
-	if held && b.releaseLease(l) == nil { // else it goes on in the background
-		l.traceReleased(0)
-	}
+	s.b.metrics.lost.WithLabelValues(lock.LostSession.String()).Inc()
+	s.trace(session.Lost{Hold: l.hold(), Reason: lock.LostSession})
+	l.overLocked()
+	s.b.dropHoldLocked(l)
 }
