@@ -189,19 +189,19 @@ func full(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 }
 
 func TestEachOfManyHasItsOwnAnswer(t *testing.T) {
-	srv := redistest.Start(t)
-	s, g := gated(t, srv)
-	if err := mixed(t, s, g, srv.Client()); err != nil {
-		t.Error(err)
-	}
+	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
+		if err := mixed(t, s, g, srv.Client()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestManyAtAFullRedisAreAnsweredAsOne(t *testing.T) {
-	srv := redistest.Start(t)
-	s, g := gated(t, srv)
-	if err := full(t, s, g, srv.Client()); err != nil {
-		t.Error(err)
-	}
+	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
+		if err := full(t, s, g, srv.Client()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // replica has a call for many reach a Redis that became a replica.
@@ -232,11 +232,11 @@ func replica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 }
 
 func TestManyAtAReplicaAreAnsweredAsOne(t *testing.T) {
-	srv := redistest.Start(t)
-	s, g := gated(t, srv)
-	if err := replica(t, s, g, srv.Client()); err != nil {
-		t.Error(err)
-	}
+	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
+		if err := replica(t, s, g, srv.Client()); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Whatever is not wholly an answer of script/many.lua says nothing of anybody.
@@ -339,39 +339,39 @@ func TestManyGoInCallsOfSoMany(t *testing.T) {
 }
 
 func TestManyAreDoneByARedisThatForgotTheScript(t *testing.T) {
-	srv := redistest.Start(t)
-	s, g := gated(t, srv)
-	for range 3 {
-		must(t, srv.Client().ScriptFlush(t.Context()).Err())
-		if err := mixed(t, s, g, srv.Client()); err != nil && !strings.Contains(err.Error(), "scripts went") {
-			t.Error(err)
+	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
+		for range 3 {
+			must(t, srv.Client().ScriptFlush(t.Context()).Err())
+			if err := mixed(t, s, g, srv.Client()); err != nil && !strings.Contains(err.Error(), "scripts went") {
+				t.Error(err)
+			}
 		}
-	}
-	must(t, srv.Client().ScriptFlush(t.Context()).Err())
-	rs := []*request{acquiring("x", "o"), acquiring("y", "o"), acquiring("x", "o2")}
-	goTogether(t, s, g, storetest.Deliver, rs...)
-	for i, want := range []error{nil, nil, lock.ErrHeld} {
-		wantErr(t, rs[i].err, want)
-	}
+		must(t, srv.Client().ScriptFlush(t.Context()).Err())
+		rs := []*request{acquiring("x", "o"), acquiring("y", "o"), acquiring("x", "o2")}
+		goTogether(t, s, g, storetest.Deliver, rs...)
+		for i, want := range []error{nil, nil, lock.ErrHeld} {
+			wantErr(t, rs[i].err, want)
+		}
+	})
 }
 
 // After a lost reply each is repeated for itself, and has the same fence.
 func TestALostReplyForManyIsUnknownToEach(t *testing.T) {
-	srv := redistest.Start(t)
-	s, g := gated(t, srv)
-	f := acquire(t, s, claim("held", "o")).Fence
-	rs := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
-	goTogether(t, s, g, storetest.LoseReply, rs...)
-	states := stateOfAll(t, s, "n", "m", "held")
-	for _, r := range rs {
-		wantErr(t, r.err, lock.ErrOutcomeUnknown)
-	}
-	again := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
-	goTogether(t, s, g, storetest.Deliver, again...)
-	if again[0].grant.Fence != states["n"].Fence || again[2].grant.Fence != states["m"].Fence {
-		t.Errorf("got %v and %v, want the fences of %v", again[0].grant, again[2].grant, states)
-	}
-	wantErr(t, again[1].err, lock.ErrNotHeld)
+	inEachLine(t, func(t *testing.T, _ *redistest.Server, s *Store, g *gate) {
+		f := acquire(t, s, claim("held", "o")).Fence
+		rs := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
+		goTogether(t, s, g, storetest.LoseReply, rs...)
+		states := stateOfAll(t, s, "n", "m", "held")
+		for _, r := range rs {
+			wantErr(t, r.err, lock.ErrOutcomeUnknown)
+		}
+		again := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
+		goTogether(t, s, g, storetest.Deliver, again...)
+		if again[0].grant.Fence != states["n"].Fence || again[2].grant.Fence != states["m"].Fence {
+			t.Errorf("got %v and %v, want the fences of %v", again[0].grant, again[2].grant, states)
+		}
+		wantErr(t, again[1].err, lock.ErrNotHeld)
+	})
 }
 
 // The tests above and the comparison are worth something only if they see bugs.

@@ -119,17 +119,21 @@ func TestContract(t *testing.T) {
 
 // The scripts do what memstore says, whatever the order. LOCKD_SEED repeats a failure, LOCKD_STEPS does more or less.
 func TestScriptsAgreeWithMemory(t *testing.T) {
-	srv := redistest.Start(t)
-	s, gate := gated(t, srv)
-	memory, scripts := comparedRigs(t, srv, s, gate)
 	seed, steps := uint64(envInt(t, "LOCKD_SEED", int(rand.Uint32()))), envInt(t, "LOCKD_STEPS", 100_000)
 	t.Logf("seed %d", seed)
-	if err := storetest.Compare(t.Context(), memory, scripts, seed, steps); err != nil {
-		t.Error(err)
-	}
-	many := slices.Index(gate.seen(), s.Scripts.Many.SHA)
-	if many < 0 {
-		t.Error("no call was for many locks")
+	for l, steps := range map[line]int{oneLine: steps, shares: steps / 2} {
+		t.Run(l.String(), func(t *testing.T) {
+			srv := redistest.Start(t)
+			s, gate := gatedIn(t, srv, l)
+			memory, scripts := comparedRigs(t, srv, s, gate)
+			scripts.Hooks.BySession = l == shares
+			if err := storetest.Compare(t.Context(), memory, scripts, seed, steps); err != nil {
+				t.Error(err)
+			}
+			if slices.Index(gate.seen(), s.Scripts.Many.SHA) < 0 {
+				t.Error("no call was for many locks")
+			}
+		})
 	}
 }
 

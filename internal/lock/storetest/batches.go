@@ -24,6 +24,13 @@ func (o single) name() string {
 	return o.back.Name
 }
 
+func (o single) owner() lock.Owner {
+	if o.claim != nil {
+		return o.claim.Owner
+	}
+	return o.back.Owner
+}
+
 func (o single) String() string {
 	if o.claim != nil {
 		return fmt.Sprintf("acquire %+v", *o.claim)
@@ -43,7 +50,12 @@ func (c *comparison) batch() (string, step) {
 		if all[i] = c.single(name); one && i > 0 && c.rand.IntN(6) == 0 {
 			all[i] = all[i-1] // the same twice
 		}
-		texts[i] = all[i].String()
+	}
+	if c.sides[0].Hooks.BySession || c.sides[1].Hooks.BySession {
+		bySession(all)
+	}
+	for i, o := range all {
+		texts[i] = o.String()
 	}
 	fate := Deliver
 	if c.rand.IntN(5) == 0 {
@@ -51,6 +63,18 @@ func (c *comparison) batch() (string, step) {
 	}
 	what := fmt.Sprintf("with fate %d: %s", fate, strings.Join(texts, "; "))
 	return what, func(ctx context.Context, s *side) outcome { return c.begin(ctx, s, all, fate) }
+}
+
+// bySession has those of a session stand one after the other, where its first one is.
+func bySession(all []single) {
+	var sessions []string
+	for _, o := range all {
+		if t := o.owner().Tenant(); !slices.Contains(sessions, t) {
+			sessions = append(sessions, t)
+		}
+	}
+	at := func(o single) int { return slices.Index(sessions, o.owner().Tenant()) }
+	slices.SortStableFunc(all, func(a, b single) int { return at(a) - at(b) })
 }
 
 // ordinary is a kind of which ordinary requests go together, instead of one of which they do not.
