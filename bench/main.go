@@ -1,7 +1,8 @@
 // Bench compares lockd with the libraries that lock with Redis, side by side in one run on one machine: how many
 // uncontended lock and unlock pairs they do, and how fast a lock that many wait for goes from one holder to the next.
 //
-// With the argument scale it measures lockd alone, with very many leases and sessions.
+// With the argument scale it measures lockd alone, with very many leases and sessions. With the argument neighbours it
+// measures how much of its speed a client keeps beside floods of others.
 //
 // README.md in this directory says what is measured and how each peer is configured.
 package main
@@ -64,6 +65,10 @@ func run(args []string) error {
 		return serveEcho()
 	case len(args) > 0 && args[0] == scaleCommand:
 		return runScale(args[1:])
+	case len(args) > 0 && args[0] == neighboursCommand:
+		return runNeighbours(args[1:])
+	case len(args) > 0 && args[0] == floodCommand:
+		return runFlood(args[1:])
 	}
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
 	isQuick := flags.Bool("quick", false, "a smoke test: the numbers mean little")

@@ -27,7 +27,7 @@ func (e env) profiled(dir, name string, measure func() (pairResult, error)) (pai
 		return pairResult{}, err
 	}
 	fetched := make(chan error, 1)
-	go func() { fetched <- fetchProfile(e.lockd[0], path+".lockd.pprof") }()
+	go func() { fetched <- fetchProfile(e.lockd[0], path+".lockd.pprof", profiledRun-time.Second) }()
 	r, err := measure()
 	pprof.StopCPUProfile()
 	return r, errors.Join(err, <-fetched, own.Close())
@@ -40,11 +40,10 @@ func inFileName(r rune) rune {
 	return '-'
 }
 
-// fetchProfile has a lockd profile itself for somewhat less than a run.
-func fetchProfile(lockd *process, path string) error {
-	seconds := int((profiledRun - time.Second).Seconds())
-	c := http.Client{Timeout: 2 * profiledRun}
-	resp, err := c.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", lockd.ops, seconds))
+// fetchProfile has a lockd profile itself for some seconds.
+func fetchProfile(lockd *process, path string, d time.Duration) error {
+	c := http.Client{Timeout: d + profiledRun}
+	resp, err := c.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", lockd.ops, int(d.Seconds())))
 	if err != nil {
 		return fmt.Errorf("lockd's profile: %w", err)
 	}
