@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -35,9 +36,12 @@ func (a *App) openStore(reg *prometheus.Registry) (lock.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.cleanups.add("store", closeTimeout, func(context.Context) error { return s.Close() })
+	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return s.Close() })
 	return s, nil
 }
+
+// storeTimeout bounds the end of a store: a server that is silent then is waited for as long as an operation may take.
+func (a *App) storeTimeout() time.Duration { return closeTimeout + a.cfg.Redis.OpTimeout }
 
 func (a *App) openMemory() lock.Store {
 	a.log.Warn("leases live in the memory of this process: it must be the only replica, and its end frees every lock",
@@ -101,24 +105,37 @@ func (a *App) openMajority(m *redisstore.Metrics, reg *prometheus.Registry) (loc
 		})
 	}
 	wg.Wait()
-	members := make([]lock.Store, len(opened))
+	var members []lock.Store
+	var ends []func() error
 	for i, s := range opened {
-		if members[i] = s; errs[i] == nil {
-			a.cleanups.add("member", closeTimeout, func(context.Context) error { return s.Close() })
+		if errs[i] == nil {
+			members, ends = append(members, s), append(ends, s.Close)
 		}
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, err
+		return nil, errors.Join(err, together(ends))
 	}
 	s, err := redlock.New(redlock.Config{
 		Names: c.Members, NodeTimeout: c.NodeTimeout, CallTimeout: a.cfg.Redis.ConnectTimeout, Quarantine: c.Quarantine,
 	}, members, a.log, reg)
 	if err != nil {
-		return nil, fmt.Errorf("open the %s store: %w", config.StoreRedlock, err)
+		return nil, errors.Join(fmt.Errorf("open the %s store: %w", config.StoreRedlock, err), together(ends))
 	}
-	a.cleanups.add("store", closeTimeout, func(context.Context) error { return s.Close() })
+	// The majority waits for what is under way at its members, which ends when they are closed.
+	a.cleanups.add("store", a.storeTimeout(), func(context.Context) error { return together(append(ends, s.Close)) })
 	ctx, cancel := context.WithTimeoutCause(context.Background(), 2*a.cfg.Redis.OpTimeout, errSilentMember)
 	defer cancel()
 	s.Meet(ctx)
 	return s, nil
+}
+
+// together makes some calls at the same time: servers that are silent are waited for once.
+func together(calls []func() error) error {
+	errs := make([]error, len(calls))
+	var wg sync.WaitGroup
+	for i, call := range calls {
+		wg.Go(func() { errs[i] = call() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

@@ -207,3 +207,23 @@ func TestRestartedMembersLoseNoLock(t *testing.T) {
 		}
 	})
 }
+
+// Over a majority a name is freed and asked for again: it takes two rounds from one holder to the next, and docs/topologies.md says so.
+func TestANamePassesOnInTwoRounds(t *testing.T) {
+	const round = 900 * time.Microsecond // the third of five members
+	inGroup(t, 1, func(g *group) {
+		first, next := g.replicas[0].alive(), g.replicas[0].alive()
+		first.acquire(request.Acquire{Name: "job"})
+		granted := first.await().(session.Granted)
+		next.acquire(request.Acquire{Name: "job"})
+		time.Sleep(time.Second)
+		begun := time.Now()
+		first.Release(first.id(), granted.Hold)
+		if e, ok := next.await().(session.Granted); !ok {
+			t.Fatalf("got %#v", e)
+		}
+		if took := time.Since(begun); took < 2*round || took > 2*round+time.Millisecond {
+			t.Errorf("it took %v, want two rounds of %v", took, round)
+		}
+	})
+}

@@ -82,6 +82,7 @@ type Holds interface {
 
 	// ForceRelease frees a name whoever holds it, tells the listeners and all replicas, and says whether it was held.
 	// Read frees no write hold; Write frees no readers but the writer itself, if it reads as well. All permits of a semaphore are returned; it keeps its limit.
+	// It is never executed late, as Shorten: somebody else may have the name by then.
 	ForceRelease(ctx context.Context, name string, kind Kind) (bool, error)
 }
 

@@ -84,16 +84,16 @@ func (s *Store) returnCall(r lock.Return) script.Call {
 	}
 }
 
-func (s *Store) forceCall(n string, kind lock.Kind) script.Call {
+func (s *Store) forceCall(n string, kind lock.Kind, before int64) script.Call {
 	args := []any{layout.Control, s.forcedMark + n}
 	switch kind {
 	case lock.Fair:
-		return s.Scripts.ForceFair.With(layout.FairKeys(n), append(args, layout.Channel(n))...)
+		return s.Scripts.ForceFair.With(layout.FairKeys(n), append(args, layout.Channel(n), before)...)
 	case lock.Read, lock.Write:
-		return s.Scripts.ForceRW.With(layout.RWKeys(n), append(args, layout.RWChannel(n), kind.String(), layout.HoldBase(n))...)
+		return s.Scripts.ForceRW.With(layout.RWKeys(n), append(args, layout.RWChannel(n), kind.String(), layout.HoldBase(n), before)...)
 	case lock.Semaphore:
-		return s.Scripts.ForcePermit.With(layout.PermitKeys(n), append(args, layout.PermitChannel(n))...)
+		return s.Scripts.ForcePermit.With(layout.PermitKeys(n), append(args, layout.PermitChannel(n), before)...)
 	default:
-		return s.Scripts.Force.With([]string{n, layout.Channel(n), layout.Token(n)}, args...)
+		return s.Scripts.Force.With([]string{n, layout.Channel(n), layout.Token(n)}, append(args, before)...)
 	}
 }

@@ -304,3 +304,19 @@ func TestManyNamesAtOnce(t *testing.T) {
 		t.Errorf("got %+v, %v, want it free", st, err)
 	}
 }
+
+// A forced release that comes too late does nothing: somebody else may have the name by then.
+func TestAForcedReleaseIsNeverLate(t *testing.T) {
+	s := open(t, Config{Addr: redistest.Start(t).Addr})
+	for _, kind := range kinds {
+		c := usual(kind, "n "+kind.String(), "o")
+		acquire(t, s, c)
+		late := time.Now().Add(-time.Second).UnixMilli()
+		if _, err := s.forceRelease(t.Context(), c.Name, kind, late); !errors.Is(err, lock.ErrUnavailable) {
+			t.Errorf("%v: too late: got %v, want that nothing was done", kind, err)
+		}
+		if held, err := s.ForceRelease(t.Context(), c.Name, kind); err != nil || !held {
+			t.Errorf("%v: in time: got %v, %v", kind, held, err)
+		}
+	}
+}

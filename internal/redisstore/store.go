@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -140,10 +141,14 @@ func (s *Store) firstCheck(ctx context.Context, within time.Duration) error {
 
 // Close ends all connections and waits for everything that uses them. Operations under way get errors.
 func (s *Store) Close() error {
-	s.Lookout.Close()
-	s.hub.Close()
-	s.Shared.Close()
-	s.steady.Close()
+	var wg sync.WaitGroup // a silent server is waited for once
+	wg.Go(func() {
+		s.Lookout.Close()
+		s.hub.Close()
+	})
+	wg.Go(s.Shared.Close)
+	wg.Go(s.steady.Close)
+	wg.Wait()
 	if s.guide != nil {
 		s.guide.Close()
 	}

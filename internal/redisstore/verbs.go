@@ -8,6 +8,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/renew"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
 
@@ -186,21 +187,21 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 //
 // The message on the control channel carries the database and the whole key: replicas with another prefix or another
 // database hear it too, as Redis has one space of channels, and take only what is theirs.
-func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	held, err := s.forceRelease(ctx, name, kind)
+func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
+	if err = script.Begin(ctx, kind); err == nil {
+		err = s.NowOrNever(ctx, func(ctx context.Context, before int64) (err error) {
+			held, err = s.forceRelease(ctx, name, kind, before)
+			return err
+		})
+	}
 	if err != nil {
 		return false, fmt.Errorf("force release %q: %w", name, err)
 	}
 	return held, nil
 }
 
-func (s *Store) forceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	if err := script.Begin(ctx, kind); err != nil {
-		return false, err
-	}
-	ctx, cancel := s.Bounded(ctx)
-	defer cancel()
-	cmd, err := s.forceCall(s.Prefix+name, kind).Run(ctx, s.Shared.Do)
+func (s *Store) forceRelease(ctx context.Context, name string, kind lock.Kind, before int64) (bool, error) {
+	cmd, err := s.forceCall(s.Prefix+name, kind, before).Run(ctx, s.Shared.Do)
 	if err != nil {
 		return false, s.Failed(err)
 	}
@@ -210,6 +211,8 @@ func (s *Store) forceRelease(ctx context.Context, name string, kind lock.Kind) (
 		return false, s.Failed(err)
 	case code == script.Mismatch:
 		return false, lock.ErrKindMismatch
+	case code == renew.Late:
+		return false, lock.ErrUnavailable
 	}
 	return code == 1, nil
 }

@@ -30,9 +30,16 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 		}
 		done(gs[0], nil)
 	})
-	for _, m := range s.members {
-		m.StartAcquire(s.nestedAt(m, a.sent[0]), func(g lock.Grant, err error) { a.cast(m, []lock.Grant{g}, err) })
+	var before calls
+	if a.nest { // a release of the hold before must not end this one
+		before = s.late.of(holding{c.Name, c.Owner})
 	}
+	before.each(s.members, a.ask)
+}
+
+// ask has a member take one name.
+func (a *attempt) ask(m *member) {
+	m.StartAcquire(a.s.nestedAt(m, a.sent[0]), func(g lock.Grant, err error) { a.cast(m, []lock.Grant{g}, err) })
 }
 
 func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
@@ -72,6 +79,7 @@ type attempt struct {
 	granted []lock.Fence
 	// undo says that what members do late is to be undone.
 	undo bool
+	tail tail // see late.go
 }
 
 func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attempt {
@@ -124,6 +132,14 @@ func (a *attempt) standing() standing {
 
 // judge is called with mu after each vote.
 func (a *attempt) judge(last bool) (then func()) {
+	then = a.verdict(last)
+	if then != nil && a.missing > 0 {
+		a.tail.grow(a.s, a.absent(), holdings(a.sent)...)
+	}
+	return then
+}
+
+func (a *attempt) verdict(last bool) (then func()) {
 	st, q := a.standing(), a.s.quorum
 	switch {
 	case st.yes >= q:
@@ -143,6 +159,9 @@ func (a *attempt) win(st standing) (then func()) {
 		a.granted = []lock.Fence{a.asked[0].Fence}
 		return a.tell(a.grants(st.voters), nil)
 	}
+	if a.forced() {
+		return a.tell(nil, errForced)
+	}
 	fences := a.agreed(st.voters)
 	if fences == nil {
 		return a.raise()
@@ -158,6 +177,9 @@ var errTooLate = fmt.Errorf("%w: a majority granted it, but too late", lock.ErrO
 func (a *attempt) expired() bool {
 	return !a.s.cfg.bugs.trustLate && time.Since(a.start) >= a.asked[0].TTL
 }
+
+// forced says whether a name was freed by force since it began.
+func (a *attempt) forced() bool { return a.s.forced.since(a.sent, a.start) }
 
 // tell is what follows when the outcome is clear.
 func (a *attempt) tell(gs []lock.Grant, err error) (then func()) {
@@ -237,12 +259,27 @@ func (a *attempt) end() time.Time { return time.Now().Add(a.sent[0].TTL) }
 
 // tooLate looks after what a member did when it was decided.
 func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
+	var raise []lock.Claim
+	if !a.nest {
+		raise = a.lookAfter(m, v)
+	}
+	if len(raise) == 0 {
+		a.tail.settled(m)
+		return
+	}
+	a.s.run(context.Background(), func(ctx context.Context) {
+		defer a.tail.settled(m)
+		for _, c := range raise {
+			_ = m.Raise(ctx, c) // a renewal finds it otherwise
+		}
+	})
+}
+
+// lookAfter returns what has too small a fence there.
+func (a *attempt) lookAfter(m *member, v vote[[]lock.Grant]) (raise []lock.Claim) {
 	a.mu.Lock()
 	granted, undo := a.granted, a.undo
 	a.mu.Unlock()
-	if a.nest {
-		return
-	}
 	for n, c := range a.sent {
 		r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
 		switch {
@@ -255,7 +292,8 @@ func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
 			a.s.odd.note(m, c, v.v[n].Fence)
 		case granted != nil && v.err == nil && v.v[n].Fence < granted[n]:
 			c.Fence = granted[n]
-			a.s.run(context.Background(), func(ctx context.Context) { _ = m.Raise(ctx, c) }) // a renewal finds it otherwise
+			raise = append(raise, c)
 		}
 	}
+	return raise
 }

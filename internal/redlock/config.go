@@ -31,6 +31,7 @@ type bugs struct {
 	noDrift         bool // members are asked for no more than is told
 	keepUnknown     bool // what may have been taken for an attempt that failed is not released
 	fencesAsTheyAre bool // a fence is told without being raised
+	extendedByOne   bool // an extension is told when one member has made it
 }
 
 const (

@@ -32,10 +32,14 @@ func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err er
 	b.decide = func(last bool) func() {
 		t := b.tally()
 		err := b.gone()
-		switch {
-		case t.yes >= s.quorum:
-			left := max(b.lasting(), r.TTL)
-			return func() { done(left, nil) }
+		quorum := s.quorum
+		if s.cfg.bugs.extendedByOne {
+			quorum = 1
+		}
+		switch left := s.lasting(b.votes, r); {
+		case len(left) >= quorum:
+			lasts := max(left[len(left)-quorum], r.TTL)
+			return func() { done(lasts, nil) }
 		case err == nil && !last:
 			return nil
 		case err == nil:
@@ -76,16 +80,19 @@ func goneOf(forced, data, most int) error {
 	return nil
 }
 
-// lasting is for how long a majority has what so many members prolonged. mu is held.
-func (b *ballot[T]) lasting() time.Duration {
-	var left []time.Duration
-	for _, v := range b.votes {
-		if d, ok := any(v.v).(time.Duration); ok && v.cast && v.err == nil {
-			left = append(left, trusted(d))
+// lasting is for how long members have a hold that they prolonged, in order. mu is held.
+//
+// Who knows the fence was told that it has the hold. Who does not may have asked for it in vain: it may be one that a member took which
+// does not vote, and which has forgotten whose it is.
+func (s *Store) lasting(votes []vote[time.Duration], r lock.Renewal) []time.Duration {
+	left := make([]time.Duration, 0, len(votes))
+	for i, v := range votes {
+		if v.cast && v.err == nil && (r.Fence != 0 || !s.quarantined(s.members[i])) {
+			left = append(left, trusted(v.v))
 		}
 	}
 	slices.Sort(left)
-	return left[len(left)-b.s.quorum]
+	return left
 }
 
 // ask has all members do something that one word answers, and says what a majority said.
@@ -159,12 +166,12 @@ func (s *Store) shorten(ctx context.Context, r lock.Renewal) error {
 }
 
 // ForceRelease implements lock.Store. The name was held if any member had it: what a minority has, or is said to have by those that
-// answer, is freed as well.
-func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	err := begin(ctx, kind)
-	held := false
-	if err == nil {
-		held, err = wait(ctx, func(done func(bool, error)) { s.force(ctx, name, kind, done) })
+// answer, is freed as well. It waits for all members, as Shorten: one that did it later would take the name from
+// somebody else.
+func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
+	if err = begin(ctx, kind); err == nil {
+		held, err = s.force(ctx, name, kind)
+		s.forced.note(name, 2*s.cfg.CallTimeout)
 	}
 	if err != nil {
 		return false, fmt.Errorf("force release %q: %w", name, err)
@@ -172,17 +179,23 @@ func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (
 	return held, nil
 }
 
-func (s *Store) force(ctx context.Context, name string, kind lock.Kind, done func(bool, error)) {
-	b := &ballot[bool]{}
+func (s *Store) force(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
+	b := &ballot[bool]{patient: true}
+	told := make(chan error, 1)
 	b.decide = func(last bool) func() {
-		held := slices.ContainsFunc(b.votes, func(v vote[bool]) bool { return v.cast && v.err == nil && v.v })
-		return b.oneWord(last, func(err error) { done(held && err == nil, err) })
+		if b.missing > 0 {
+			return nil
+		}
+		held = slices.ContainsFunc(b.votes, func(v vote[bool]) bool { return v.err == nil && v.v })
+		return b.oneWord(last, func(err error) { told <- err })
 	}
 	b.open(s)
 	s.each(ctx, func(ctx context.Context, m *member) {
 		held, err := m.ForceRelease(ctx, name, kind)
 		b.answer(m, held, err)
 	})
+	err = <-told
+	return held && err == nil, err
 }
 
 // Leave implements lock.Store.

@@ -126,6 +126,8 @@ func (a *attempt) raised(b *ballot[struct{}], last bool) (then func()) {
 	switch {
 	case yes >= a.s.quorum && a.expired():
 		return a.tell(nil, errTooLate)
+	case yes >= a.s.quorum && a.forced():
+		return a.tell(nil, errForced)
 	case yes >= a.s.quorum:
 		return func() {
 			a.mu.Lock()

@@ -23,10 +23,11 @@ type Blank interface {
 	Found(ctx context.Context) error
 }
 
-// found tells all members that they are new, if they can be, and waits for their answers.
+// found tells all members that they are new, if they can be, and waits for their answers. They cannot if one of them was met before
+// that was not: then all were emptied, or were restarted without their data, and there may be holders.
 func (s *Store) found(ctx context.Context) {
 	blank := s.blank()
-	if len(blank) < len(s.members) {
+	if len(blank) < len(s.members) || s.health.met.Load() {
 		return
 	}
 	s.log.Info("all members are new")
@@ -35,6 +36,13 @@ func (s *Store) found(ctx context.Context) {
 		wg.Go(func() { _ = b.Found(ctx) }) // else it does not vote for a while
 	}
 	wg.Wait()
+}
+
+// met takes note of a member that answered: whether it had been used before.
+func (s *Store) met(m *member) {
+	if b, ok := m.Store.(Blank); ok && !b.Blank() {
+		s.health.met.Store(true)
+	}
 }
 
 // blank are the members that are new or were emptied.

@@ -67,3 +67,41 @@ func TestMembersThatAreNewVoteAfterTheFirstProbe(t *testing.T) {
 		})
 	}
 }
+
+// Members that were used, and all come back without their data at the same time, are not new: somebody may hold what they forgot.
+func TestMembersThatWereMetBeforeAreNotNew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t}
+		var all []lock.Store
+		for range 3 {
+			n := newNode()
+			w.nodes, all = append(w.nodes, n), append(all, newcomer{n})
+		}
+		s, err := New(Config{Quarantine: time.Minute}, all, zap.NewNop(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		probe := func() {
+			if _, err := s.Probe(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		probe()
+		if _, err := s.Acquire(t.Context(), claimOf("n", "o")); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		for _, n := range w.nodes {
+			n.restart()
+		}
+		probe()
+		if _, err := s.Acquire(t.Context(), claimOf("n", "other")); err == nil {
+			t.Error("it was granted to another, and the first one holds it")
+		}
+		time.Sleep(lastCalls)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -111,6 +111,17 @@ func meet[T any](ctx context.Context, n *node, op string, do func() (T, error)) 
 	return v, err
 }
 
+// meetOnce is meet for a call that is not executed when its caller has given up.
+func meetOnce[T any](ctx context.Context, n *node, op string, do func() (T, error)) (T, error) {
+	begun := time.Now()
+	return meet(ctx, n, op, func() (T, error) {
+		if time.Since(begun) >= patience {
+			return *new(T), lock.ErrUnavailable
+		}
+		return do()
+	})
+}
+
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -157,12 +168,12 @@ func (n *node) Renew(ctx context.Context, rs []lock.Renewal, done func(int, erro
 }
 
 func (n *node) Shorten(ctx context.Context, r lock.Renewal) error {
-	_, err := meet(ctx, n, "shorten", func() (int, error) { return 0, n.Store.Shorten(context.Background(), r) })
+	_, err := meetOnce(ctx, n, "shorten", func() (int, error) { return 0, n.Store.Shorten(context.Background(), r) })
 	return err
 }
 
 func (n *node) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	return meet(ctx, n, "force", func() (bool, error) { return n.Store.ForceRelease(context.Background(), name, kind) })
+	return meetOnce(ctx, n, "force", func() (bool, error) { return n.Store.ForceRelease(context.Background(), name, kind) })
 }
 
 func (n *node) Look(ctx context.Context, name string) (lock.State, error) {

@@ -290,6 +290,9 @@ type forcedListener struct {
 }
 
 func (f *forcedListener) hear(i int, name string) {
+	if name != "" {
+		f.s.forced.note(name, 2*f.s.cfg.CallTimeout)
+	}
 	if name != "" || f.missed(i) {
 		f.notify(name)
 	}

@@ -18,10 +18,11 @@ type odd struct {
 	fences map[oddHold]oddFence
 	// failed are owners of whom an attempt failed, and until when releases with fences that it had at members may be under way. Most
 	// attempts that fail are not here: so few members have the fence that was proposed that no later attempt can take it for its own.
-	failed map[oddOwner]time.Time
+	failed map[holding]time.Time
 }
 
-type oddOwner struct {
+// holding is who has what.
+type holding struct {
 	name  string
 	owner lock.Owner
 }
@@ -125,10 +126,10 @@ func (o *odd) abandon(cs ...lock.Claim) (noted bool) {
 		return false
 	}
 	if o.failed == nil {
-		o.failed = make(map[oddOwner]time.Time)
+		o.failed = make(map[holding]time.Time)
 	}
 	for _, c := range cs {
-		o.failed[oddOwner{c.Name, c.Owner}] = now.Add(c.TTL + longest)
+		o.failed[holding{c.Name, c.Owner}] = now.Add(c.TTL + longest)
 	}
 	return true
 }
@@ -137,6 +138,6 @@ func (o *odd) abandon(cs ...lock.Claim) (noted bool) {
 func (o *odd) abandoned(c lock.Claim) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	_, failed := o.failed[oddOwner{c.Name, c.Owner}]
+	_, failed := o.failed[holding{c.Name, c.Owner}]
 	return failed
 }

@@ -17,6 +17,8 @@ import (
 
 // health knows which member is which.
 type health struct {
+	met atomic.Bool // a member was met that is not new
+
 	mu         sync.Mutex // guards the fields below
 	identities []string   // as last told, empty if never
 	changed    set        // those that are others since the identity of the whole was a new one
@@ -76,6 +78,7 @@ func (s *Store) probed(m *member, identity string, err error) {
 	if err != nil {
 		return
 	}
+	s.met(m)
 	h := &s.health
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -30,11 +30,9 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	}
 	r.Next = nil
 	x := &release{r: r, start: time.Now(), told: done}
-	x.decide, x.late = x.judge, x.tooLate
+	x.decide, x.late = x.judge, x.answeredLate
 	x.open(s)
-	for _, m := range s.members {
-		m.StartRelease(s.returnAt(m, r), func(res lock.Returned, err error) { x.answer(m, res, err) })
-	}
+	s.late.of(holding{r.Name, r.Owner}).each(s.members, x.ask) // what is to be released must have been acquired
 }
 
 // release is one Return at all members.
@@ -45,10 +43,23 @@ type release struct {
 	told  func(lock.Returned, error)
 	// freed says that the hold is over: members that may have it are asked again.
 	freed bool
+	tail  tail // see late.go
+}
+
+func (x *release) ask(m *member) {
+	m.StartRelease(x.s.returnAt(m, x.r), func(res lock.Returned, err error) { x.answer(m, res, err) })
 }
 
 // judge is called with mu after each vote.
 func (x *release) judge(last bool) (then func()) {
+	then = x.verdict(last)
+	if then != nil && x.missing > 0 && x.r.Remaining > 0 {
+		x.tail.grow(x.s, x.absent(), holding{x.r.Name, x.r.Owner})
+	}
+	return then
+}
+
+func (x *release) verdict(last bool) (then func()) {
 	t, q := x.tally(), x.s.quorum
 	enough := t.definite() >= q
 	switch {
@@ -109,6 +120,17 @@ func (x *release) succeed() (then func()) {
 // fail is called with mu. What an unclear release has left is for the caller, who repeats it.
 func (x *release) fail(err error) (then func()) {
 	return func() { x.told(lock.Returned{}, releaseFailed(x.r.Name, err)) }
+}
+
+func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
+	x.tooLate(m, v)
+	x.mu.Lock()
+	freed := x.freed
+	x.mu.Unlock()
+	if freed {
+		x.s.odd.forget(x.r)
+	}
+	x.tail.settled(m)
 }
 
 // tooLate has the hold released at a member that did not confirm that it is not there. One that says that it never was may

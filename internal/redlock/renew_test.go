@@ -138,3 +138,25 @@ func TestAMemberThatLostItsDataDoesNotVote(t *testing.T) {
 		})
 	}
 }
+
+// A hold that a member took which does not vote is not prolonged for somebody who was never told to have it.
+func TestWhoWasNotToldOfAHoldCannotProlongItByMembersThatDoNotVote(t *testing.T) {
+	inWorld(t, 5, Config{Quarantine: time.Minute}, func(w *world) {
+		w.nodes[3].becomes(down)
+		w.nodes[4].becomes(down)
+		w.take(w.Store, claimOf("n", "o"))
+		synctest.Wait()
+		w.nodes[3].becomes(fate{})
+		w.nodes[4].becomes(fate{})
+		w.nodes[2].restart()
+		for i := range 2 {
+			w.nodes[i].choose(once("acquire", silent))
+		}
+		if _, err := w.Store.Acquire(w.Context(), claimOf("n", "other")); !errors.Is(err, lock.ErrOutcomeUnknown) {
+			t.Errorf("got %v, want an unknown outcome", err)
+		}
+		if left, err := w.Store.Extend(w.Context(), renewalOf("n", "other", 0)); err == nil {
+			t.Errorf("the other has it for %v, and the first one does until its lease ends", left)
+		}
+	})
+}

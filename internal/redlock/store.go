@@ -25,6 +25,8 @@ type Store struct {
 	fences    fences
 	odd       odd
 	leftovers leftovers
+	late      *late
+	forced    forcedNames
 	health    health
 	publisher atomic.Int32 // the member that took the last message
 	restoring atomic.Int32 // holds that are being put back
@@ -40,7 +42,7 @@ func New(cfg Config, members []lock.Store, log *zap.Logger, reg prometheus.Regis
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1}
+	s := &Store{cfg: cfg, log: log.Named("redlock"), quorum: len(members)/2 + 1, late: newLate()}
 	if cfg.bugs.halfIsEnough {
 		s.quorum = len(members) / 2
 	}

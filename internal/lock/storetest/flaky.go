@@ -261,11 +261,13 @@ func (f *Flaky) Extend(ctx context.Context, r lock.Renewal) (time.Duration, erro
 	return reply(ctx, f, OpExtend, r.Name, func(ctx context.Context) (time.Duration, error) { return f.Store.Extend(ctx, r) })
 }
 
-// ForceRelease implements lock.Store.
-func (f *Flaky) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	return reply(ctx, f, OpForceRelease, name, func(ctx context.Context) (bool, error) {
-		return f.Store.ForceRelease(ctx, name, kind)
+// ForceRelease implements lock.Store. It is never executed late, so one that is delayed is lost.
+func (f *Flaky) ForceRelease(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
+	err = f.nowOrNever(ctx, OpForceRelease, name, func(ctx context.Context) (err error) {
+		held, err = f.Store.ForceRelease(ctx, name, kind)
+		return err
 	})
+	return held && err == nil, err
 }
 
 // SetLimit implements lock.Store.
@@ -277,16 +279,21 @@ func (f *Flaky) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 
 // Shorten implements lock.Store. It is never executed late, so one that is delayed is lost.
 func (f *Flaky) Shorten(ctx context.Context, r lock.Renewal) error {
+	return f.nowOrNever(ctx, OpShorten, r.Name, func(ctx context.Context) error { return f.Store.Shorten(ctx, r) })
+}
+
+// nowOrNever executes a call before it returns, or not at all.
+func (f *Flaky) nowOrNever(ctx context.Context, op Op, name string, do func(context.Context) error) error {
 	returned := false
 	var mu sync.Mutex
 	defer func() { mu.Lock(); returned = true; mu.Unlock() }()
-	return f.call(ctx, OpShorten, r.Name, func(ctx context.Context) error {
+	return f.call(ctx, op, name, func(ctx context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if returned {
 			return fmt.Errorf("%w: %w", lock.ErrUnavailable, errPlanned)
 		}
-		return f.Store.Shorten(ctx, r)
+		return do(ctx)
 	})
 }
 

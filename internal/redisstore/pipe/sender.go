@@ -38,20 +38,29 @@ func NewDialer(o redis.Options, name string, timeout time.Duration, t *Trouble) 
 }
 
 // Dial takes three or four round trips: for TCP, for HELLO with the password, for the database, and for the scripts. TLS
-// takes one or two more.
+// takes one or two more. When ctx ends it is over at once, also if the server is silent.
 func (d Dialer) Dial(ctx context.Context) (*redis.Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errSetupTimeout)
 	defer cancel()
 	o := d.options
 	var dialed atomic.Bool
-	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	var made atomic.Pointer[net.Conn]
+	o.Dialer = func(dialing context.Context, network, addr string) (net.Conn, error) {
 		if dialed.Swap(true) {
 			return nil, ErrNotConnected
 		}
-		return d.reach(ctx, network, addr)
+		conn, err := d.reach(dialing, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		made.Store(&conn)
+		if ctx.Err() != nil { // nobody else may have seen the connection yet
+			_ = conn.Close() // it can only be closed already
+		}
+		return conn, nil
 	}
 	client := redis.NewClient(&o)
-	err := d.greet(ctx, client)
+	err := greeted(ctx, &made, func() error { return d.greet(ctx, client) })
 	if err == nil && d.Hook != nil {
 		client.AddHook(d.Hook)
 	}
@@ -64,6 +73,20 @@ func (d Dialer) Dial(ctx context.Context) (*redis.Client, error) {
 		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
 	}
 	return nil, fmt.Errorf("%w: %w", ErrNotConnected, d.trouble.note(err))
+}
+
+// greeted closes the connection if ctx ends before the server has been greeted: go-redis would go on waiting for an answer.
+func greeted(ctx context.Context, made *atomic.Pointer[net.Conn], greet func() error) error {
+	over := context.AfterFunc(ctx, func() {
+		if conn := made.Load(); conn != nil {
+			_ = (*conn).Close() // it can only be closed already
+		}
+	})
+	err := greet()
+	if !over() && err == nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // reach makes the connection for TCP and TLS.

@@ -13,26 +13,38 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// answerLate is what script/shorten.lua answers when it did nothing because it came too late.
-const answerLate = -2
-
-// Shorten implements lock.Store. The script gets a time of Redis's own clock after which it does nothing, which is
-// before the operation's time ends here. When the answer is lost the rest of that time is waited for.
+// Shorten implements lock.Store.
 func (s *Renewer) Shorten(ctx context.Context, r lock.Renewal) error {
 	err := script.Begin(ctx, r.Kind)
 	if err == nil {
-		ctx, cancel := s.Bounded(ctx)
-		defer cancel()
-		if err = s.shorten(ctx, r); errors.Is(err, lock.ErrOutcomeUnknown) {
-			late := time.NewTimer(time.Until(deadlineOf(ctx)))
-			defer late.Stop()
-			<-late.C
-		}
+		err = s.NowOrNever(ctx, func(ctx context.Context, before int64) error { return s.shorten(ctx, r, before) })
 	}
 	if err != nil {
 		return fmt.Errorf("shorten %q: %w", r.Name, err)
 	}
 	return nil
+}
+
+// Late is what a script answers when it did nothing because it came too late.
+const Late = -2
+
+// NowOrNever makes a call that must not be executed late. The script gets a time of Redis's own clock, in ms, after which it does
+// nothing, which is before the operation's time ends here. When the answer is lost the rest of that time is waited for.
+func (s *Renewer) NowOrNever(ctx context.Context, call func(ctx context.Context, before int64) error) error {
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	now, err := s.clock(ctx)
+	if err != nil {
+		return err
+	}
+	// The clocks may run at different speeds; the same margin as for leases.
+	left := time.Until(deadlineOf(ctx))
+	if err = call(ctx, now.Add(left-left/100-2*time.Millisecond).UnixMilli()); errors.Is(err, lock.ErrOutcomeUnknown) {
+		late := time.NewTimer(time.Until(deadlineOf(ctx)))
+		defer late.Stop()
+		<-late.C
+	}
+	return err
 }
 
 // deadlineOf is the end of the time of an operation, also if its ctx was cancelled before.
@@ -41,14 +53,7 @@ func deadlineOf(ctx context.Context) time.Time {
 	return at
 }
 
-func (s *Renewer) shorten(ctx context.Context, r lock.Renewal) error {
-	now, err := s.clock(ctx)
-	if err != nil {
-		return err
-	}
-	// The clocks may run at different speeds; the same margin as for leases.
-	left := time.Until(deadlineOf(ctx))
-	before := now.Add(left - left/100 - 2*time.Millisecond).UnixMilli()
+func (s *Renewer) shorten(ctx context.Context, r lock.Renewal, before int64) error {
 	keys, args := s.shortenCall(r, before)
 	cmd, err := s.Scripts.Shorten.With(keys, args...).As(r.Owner).Run(ctx, s.Shared.Do)
 	if err != nil {
@@ -57,7 +62,7 @@ func (s *Renewer) shorten(ctx context.Context, r lock.Renewal) error {
 	switch answer, err := cmd.Int64(); {
 	case err != nil:
 		return s.Failed(fmt.Errorf("%w: %w", script.ErrBadAnswer, err))
-	case answer == answerLate:
+	case answer == Late:
 		return lock.ErrUnavailable
 	default:
 		answers := []int64{answer}

@@ -3,8 +3,10 @@
 -- KEYS[2] redisson_lock__channel:{<name>} channel for those who wait
 -- KEYS[3] redisson_lock_token:{<name>}    last fence handed out
 -- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd
--- Returns 1 if it was held, 0 if not, -3 if it is a read-write lock.
--- Safe to run twice: a second run finds nothing and tells nobody.
+-- ARGV[3] ms since 1970 after which nothing is done
+-- Returns 1 if it was held, 0 if not, -2 if it is too late, -3 if it is a read-write lock.
+-- Safe to run twice: a second run finds nothing and tells nobody. It never runs late: somebody else may have the name by then.
+if now_ms() > tonumber(ARGV[3]) then return -2 end
 local bad = misfit(KEYS[1], 'hash')
 if bad then return bad end
 if redis.call('HLEN', KEYS[1]) == 0 then return 0 end

@@ -1,8 +1,10 @@
 -- force_fair.lua: free a fair lock whoever holds it. The queue stays.
 -- KEYS    as in acquire_fair.lua
 -- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd   ARGV[3] redisson_lock__channel:{<name>}
--- Returns 1 if it was held, 0 if not, -3 if it is a read-write lock.
--- Safe to run twice: a second run finds nothing and tells nobody.
+-- ARGV[4] ms since 1970 after which nothing is done
+-- Returns 1 if it was held, 0 if not, -2 if it is too late, -3 if it is a read-write lock.
+-- Safe to run twice: a second run finds nothing and tells nobody. It never runs late: somebody else may have the name by then.
+if now_ms() > tonumber(ARGV[4]) then return -2 end
 local f = {
   name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
   channel = ARGV[3],

@@ -2,8 +2,10 @@
 -- KEYS    as in acquire_read.lua
 -- ARGV[1] lockd:control   ARGV[2] message that tells all replicas of lockd   ARGV[3] redisson_rwlock:{<name>}
 -- ARGV[4] read or write   ARGV[5] what keys of single holds begin with
--- Returns 1 if it was held in that mode, 0 if not, -3 if it is no read-write lock.
--- Safe to run twice: a second run finds nothing and tells nobody.
+-- ARGV[6] ms since 1970 after which nothing is done
+-- Returns 1 if it was held in that mode, 0 if not, -2 if it is too late, -3 if it is no read-write lock.
+-- Safe to run twice: a second run finds nothing and tells nobody. It never runs late: somebody else may have the name by then.
+if now_ms() > tonumber(ARGV[6]) then return -2 end
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[5]}
 local bad = misfit(r.name, 'hash')
 if bad then return bad end

@@ -18,6 +18,7 @@
 package vouch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -81,7 +82,10 @@ func (v *Voucher) Meet(ctx context.Context, c *redis.Client) error {
 		_ = p.Process(ctx, info)
 		return p.Process(ctx, text)
 	})
-	return v.answered(info, text, err)
+	if err != nil {
+		return v.failed(cmp.Or(info.Err(), text.Err(), err))
+	}
+	return v.answered(info, text)
 }
 
 // Check looks at the server again, and gives it a voucher if it needs one.
@@ -111,22 +115,27 @@ func (v *Voucher) again(ctx context.Context, via Lane) error {
 	if err == nil {
 		err = via(ctx, text)
 	}
-	return v.answered(info, text, err)
+	if err != nil { // the commands may be answered yet
+		return v.failed(err)
+	}
+	return v.answered(info, text)
 }
 
 func (v *Voucher) lookCmd(ctx context.Context) *redis.Cmd {
 	return redis.NewCmd(ctx, "eval", look, 1, v.key())
 }
 
-// answered takes note of what the server said.
-func (v *Voucher) answered(info, text *redis.Cmd, err error) error {
-	if redis.IsPermissionError(info.Err()) || redis.IsPermissionError(text.Err()) {
+// failed is the error of who asked.
+func (v *Voucher) failed(err error) error {
+	if redis.IsPermissionError(err) {
 		v.forget() // so it never votes
 		return fmt.Errorf("a member of a majority must allow INFO and EVAL: %w", err)
 	}
-	if err != nil {
-		return err
-	}
+	return err
+}
+
+// answered takes note of what the server said.
+func (v *Voucher) answered(info, text *redis.Cmd) error {
 	all, err := info.Text()
 	if err != nil {
 		return err

@@ -1,0 +1,161 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Those who take names that nobody else wants never wait for each other's leftovers, also if a minority is silent: a member that
+// carries out what it is asked in another order does not keep a hold that was released.
+func TestNobodyIsInTheWayOfNamesThatNobodyElseWants(t *testing.T) {
+	for _, quiet := range []int{0, 1, 2} {
+		inWorld(t, 5, Config{}, func(w *world) {
+			var mu sync.Mutex
+			rnd := rand.New(rand.NewPCG(1, uint64(quiet))) //nolint:gosec // no secret
+			for i, n := range w.nodes {
+				n.choose(func(string) fate {
+					mu.Lock()
+					defer mu.Unlock()
+					return fate{before: time.Duration(rnd.IntN(int(3 * time.Millisecond))), after: time.Millisecond}
+				})
+				if i < quiet {
+					n.becomes(silent)
+				}
+			}
+			var wg sync.WaitGroup
+			var slowest time.Duration
+			for caller := range 16 {
+				wg.Go(func() {
+					for n := range 300 {
+						begun := time.Now()
+						took, err := w.pair(fmt.Sprint("n", caller), lock.Owner(fmt.Sprint(caller, "#", n)), begun)
+						mu.Lock()
+						slowest = max(slowest, took)
+						if err != nil {
+							w.Error(err)
+						}
+						mu.Unlock()
+					}
+				})
+			}
+			wg.Wait()
+			if slowest > 100*time.Millisecond {
+				t.Errorf("%d silent: a pair took %v, and answers come after 4 ms", quiet, slowest)
+			}
+			time.Sleep(time.Minute)
+			for caller := range 16 {
+				if os := w.holders(fmt.Sprint("n", caller)); slices.ContainsFunc(os, func(o lock.Owner) bool { return o != "" }) {
+					t.Errorf("%d silent: %q have a name that was released", quiet, os)
+				}
+			}
+		})
+	}
+}
+
+// pair takes a name, asking again while somebody is in the way, and gives it back.
+func (w *world) pair(name string, o lock.Owner, begun time.Time) (time.Duration, error) {
+	for {
+		g, err := w.Store.Acquire(w.Context(), claimOf(name, o))
+		if err == nil {
+			_, err = w.Store.Release(w.Context(), returnOf(name, o, g.Fence))
+			return time.Since(begun), err
+		}
+		held, is := errors.AsType[*lock.HeldError](err)
+		if !is {
+			return time.Since(begun), err
+		}
+		time.Sleep(min(held.RetryAfter, 10*time.Millisecond))
+	}
+}
+
+// A member that answers late is asked to release what it was asked to acquire, in that order, by the fence that it gave.
+func TestAReleaseWaitsForTheAcquisition(t *testing.T) {
+	for name, prepare := range map[string]func(w *world){
+		"the same fence": func(*world) {},
+		"a greater fence": func(w *world) {
+			c := claimOf("n", "odd")
+			c.Fence = 8e15
+			w.puts(2, c)
+			w.nodes[2].Expire("n")
+		},
+		"a smaller fence": func(w *world) {
+			for i, f := range []lock.Fence{7e15, 8e15} {
+				c := claimOf("n", "odd")
+				c.Fence = f
+				w.puts(i, c)
+				w.nodes[i].Expire("n")
+			}
+		},
+	} {
+		inWorld(t, 3, Config{}, func(w *world) {
+			prepare(w)
+			w.nodes[2].choose(once("acquire", fate{before: 300 * time.Millisecond}))
+			begun := time.Now()
+			f := w.take(w.Store, claimOf("n", "o")).Fence
+			w.give(w.Store, returnOf("n", "o", f))
+			if took := time.Since(begun); took > 10*time.Millisecond {
+				t.Errorf("%s: it took %v", name, took)
+			}
+			time.Sleep(310 * time.Millisecond)
+			synctest.Wait()
+			w.wantHolders("n", "", "", "")
+			if n := w.Store.late.waiting(); n != 0 {
+				t.Errorf("%s: %d acquisitions are remembered", name, n)
+			}
+			if n := w.Store.odd.count.Load(); n != 0 {
+				t.Errorf("%s: %d odd fences are remembered", name, n)
+			}
+		})
+	}
+}
+
+// waiting is how many names and owners are known.
+func (l *late) waiting() (n int) {
+	for i := range l.parts {
+		p := &l.parts[i]
+		p.mu.Lock()
+		n += len(p.calls)
+		p.mu.Unlock()
+	}
+	return n
+}
+
+// An acquisition of which little is known is repeated, and both are under way at a member. The release waits for both.
+func TestAReleaseWaitsForAllAcquisitions(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		w.puts(2, claimOf("n", "other"))
+		w.nodes[3].choose(once("acquire", silent))
+		asked := 0
+		w.nodes[4].choose(func(op string) fate {
+			if op != "acquire" {
+				return fate{}
+			}
+			asked++
+			return fate{before: []time.Duration{600 * time.Millisecond, 100 * time.Millisecond}[asked-1]}
+		})
+		if _, err := w.Store.Acquire(w.Context(), claimOf("n", "o")); !errors.Is(err, lock.ErrOutcomeUnknown) {
+			t.Fatalf("got %v, want an unknown outcome", err)
+		}
+		w.nodes[2].Expire("n")
+		begun := time.Now()
+		f := w.take(w.Store, claimOf("n", "o")).Fence
+		w.give(w.Store, returnOf("n", "o", f))
+		if took := time.Since(begun); took > 10*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		time.Sleep(200 * time.Millisecond) // the repetition was carried out
+		if n := w.nodes[4].called("release"); n != 0 {
+			t.Errorf("the late member was asked to release it %d times, and has yet to acquire it", n)
+		}
+		time.Sleep(time.Second)
+		w.wantHolders("n", "", "", "", "", "")
+	})
+}
