@@ -9,13 +9,20 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// fences proposes fences: the time in µs, and always more than any it has seen.
-type fences struct{ last atomic.Uint64 }
+// fences proposes fences: the time in µs, and always more than any it has seen. Replicas whose clocks differ follow the one that is
+// ahead: a fence that is less than a member has seen costs a second round, and may be in the way for a while when it was in vain.
+type fences struct {
+	last  atomic.Uint64
+	ahead atomic.Int64 // how far the fences of others are ahead of our clock, in µs
+}
+
+// mostAhead bounds how far a clock is followed. What is more is no clock.
+const mostAhead = int64(24 * time.Hour / time.Microsecond)
 
 func (f *fences) propose(now time.Time) lock.Fence {
 	for {
 		last := f.last.Load()
-		next := max(uint64(now.UnixMicro()), last+1) //nolint:gosec // it is after 1970
+		next := max(uint64(now.UnixMicro()+f.ahead.Load()), last+1) //nolint:gosec // it is after 1970
 		if f.last.CompareAndSwap(last, next) {
 			return lock.Fence(next)
 		}
@@ -26,6 +33,15 @@ func (f *fences) propose(now time.Time) lock.Fence {
 func (f *fences) saw(fence lock.Fence) {
 	for last := f.last.Load(); last < uint64(fence); last = f.last.Load() {
 		if f.last.CompareAndSwap(last, uint64(fence)) {
+			f.follow(int64(fence) - time.Now().UnixMicro()) //nolint:gosec // fences are below 2^53
+			return
+		}
+	}
+}
+
+func (f *fences) follow(ahead int64) {
+	for was := f.ahead.Load(); was < ahead && ahead <= mostAhead; was = f.ahead.Load() {
+		if f.ahead.CompareAndSwap(was, ahead) {
 			return
 		}
 	}

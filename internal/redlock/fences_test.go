@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,8 +11,31 @@ import (
 )
 
 // hours is a clock that is wrong by so many.
-func (s *Store) hours(n int) {
-	s.fences.last.Store(uint64(time.Now().Add(time.Duration(n) * time.Hour).UnixMicro())) //nolint:gosec // after 1970
+func (s *Store) hours(n int) { s.fences.ahead.Store(int64(n) * int64(time.Hour/time.Microsecond)) }
+
+// A replica whose clock is behind learns that from the first name that another has had. It does not cost a second round each time.
+func TestAReplicaFollowsTheClockThatIsAhead(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		early, late := w.Store, w.another(Config{})
+		late.hours(5)
+		for i := range 100 {
+			name := fmt.Sprint("n", i)
+			for _, s := range []*Store{late, early} {
+				f := w.take(s, claimOf(name, "o")).Fence
+				synctest.Wait()
+				w.give(s, returnOf(name, "o", f))
+				synctest.Wait()
+				time.Sleep(time.Second)
+			}
+		}
+		raised := 0
+		for _, n := range w.nodes {
+			raised = max(raised, n.called("raise"))
+		}
+		if raised > 1 {
+			t.Errorf("%d fences were raised, want the first one alone", raised)
+		}
+	})
 }
 
 // Replicas with clocks hours apart give strictly rising fences, whichever members answer, and though members lose their data.
