@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/redisstore"
@@ -14,7 +15,8 @@ import (
 // ErrConfig: what the configuration names cannot be used, such as a file that is not there.
 var ErrConfig = errors.New("wrong configuration")
 
-// redisConfig is how a kind of Redis is used. It reads the secrets and certificates that the configuration names.
+// redisConfig is how a kind of Redis is used. It reads the secrets and certificates that the configuration names. Passwords and our own
+// certificate are read again for each new connection, so that they may be changed while lockd runs.
 func redisConfig(kind string, c config.Redis) (redisstore.Config, error) {
 	var out redisstore.Config
 	var err error
@@ -29,7 +31,7 @@ func redisConfig(kind string, c config.Redis) (redisstore.Config, error) {
 			return out, err
 		}
 	}
-	if out.Password, err = c.PasswordFile.Read(); err != nil {
+	if out.PasswordNow, err = passwordIn(c.PasswordFile); err != nil {
 		return out, fmt.Errorf("redis.password_file: %w", err)
 	}
 	if out.TLS, err = redisTLS(c.TLS); err != nil {
@@ -42,11 +44,36 @@ func redisConfig(kind string, c config.Redis) (redisstore.Config, error) {
 
 // sentinels are those that know the master.
 func sentinels(c config.Sentinel) (*redisstore.Sentinel, error) {
-	password, err := c.PasswordFile.Read()
+	now, err := passwordIn(c.PasswordFile)
 	if err != nil {
 		return nil, fmt.Errorf("redis.sentinel.password_file: %w", err)
 	}
-	return &redisstore.Sentinel{Master: c.Master, Addrs: c.Addrs, Username: c.Username, Password: password}, nil
+	return &redisstore.Sentinel{Master: c.Master, Addrs: c.Addrs, Username: c.Username, PasswordNow: now}, nil
+}
+
+// passwordIn returns what reads a password. It is nil if there is none.
+func passwordIn(f config.SecretFile) (now func() string, err error) {
+	if f == "" {
+		return nil, nil
+	}
+	return latest(f.Read)
+}
+
+// latest reads something, and returns what reads it again. While that fails, what was read last counts.
+func latest[T any](read func() (T, error)) (now func() T, err error) {
+	last, err := read()
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex // guards last
+	return func() T {
+		mu.Lock()
+		defer mu.Unlock()
+		if v, err := read(); err == nil {
+			last = v
+		}
+		return last
+	}, nil
 }
 
 // redisTLS is nil when Redis is not spoken to over TLS. Without a server name, the one of each address is expected.
@@ -66,11 +93,14 @@ func redisTLS(c config.RedisTLS) (*tls.Config, error) {
 		}
 	}
 	if c.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile.Path())
+		now, err := latest(func() (tls.Certificate, error) { return tls.LoadX509KeyPair(c.CertFile, c.KeyFile.Path()) })
 		if err != nil {
 			return nil, fmt.Errorf("redis.tls.cert_file, redis.tls.key_file: %w", err)
 		}
-		out.Certificates = []tls.Certificate{pair}
+		out.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair := now()
+			return &pair, nil
+		}
 	}
 	return out, nil
 }

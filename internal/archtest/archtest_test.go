@@ -148,6 +148,11 @@ var reach = []struct {
 		why: "whether a server forgot something does not depend on what",
 	},
 	{
+		pkg: "internal/redisstore/rig", not: []string{grpc, yaml, module},
+		even: []string{words, logs, store + "/layout", store + "/pipe", store + "/script"},
+		why:  "what time does to a lock depends on nobody who keeps it",
+	},
+	{
 		pkg: "internal/redisstore/cluster", not: []string{grpc, yaml, module}, even: []string{words, logs, store},
 		why: "a node of a cluster is a Redis like any other",
 	},

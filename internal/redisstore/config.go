@@ -27,6 +27,8 @@ type Config struct {
 	Username string
 	Password string
 	TLS      *tls.Config
+	// PasswordNow is asked for the password of each new connection, and takes the place of Password. It may be nil.
+	PasswordNow func() string
 
 	// Prefix stands in front of each name in Redis. If it has braces, they decide the cluster slot of all locks.
 	Prefix string
@@ -60,10 +62,12 @@ type Config struct {
 	// Asking says that the names asked for are on their way to the server from another node, which sent us here for them.
 	Asking bool
 
-	// Of tests: from how many on singles go as one call, whether all tenants wait in one line, and what happens to batches.
+	// Hook is what happens to batches. It is for tests.
+	Hook redis.Hook
+
+	// Of tests: from how many on singles go as one call, and whether all tenants wait in one line.
 	fewTogether int
 	oneLine     bool
-	hook        redis.Hook
 }
 
 // Sentinel says which sentinels know the address. They are spoken to over TLS if the server is.
@@ -72,6 +76,8 @@ type Sentinel struct {
 	Addrs    []string // of the sentinels, host:port
 	Username string   // for the sentinels
 	Password string
+	// PasswordNow is as in Config.
+	PasswordNow func() string
 }
 
 const (
@@ -110,6 +116,9 @@ func (c Config) options() (*redis.Options, error) {
 	o.DB = cmp.Or(c.DB, o.DB)
 	o.Username = cmp.Or(c.Username, o.Username)
 	o.Password = cmp.Or(c.Password, o.Password)
+	if c.PasswordNow != nil {
+		o.CredentialsProvider = func() (username, password string) { return o.Username, c.PasswordNow() }
+	}
 	if c.TLS != nil {
 		o.TLSConfig = c.TLS
 	}
@@ -148,7 +157,7 @@ func (c Config) guide(o *redis.Options, log *zap.Logger) *sentinel.Guide {
 	}
 	g := sentinel.New(sentinel.Config{
 		Master: c.Sentinel.Master, Addrs: c.Sentinel.Addrs,
-		Username: c.Sentinel.Username, Password: c.Sentinel.Password,
+		Username: c.Sentinel.Username, Password: c.Sentinel.Password, PasswordNow: c.Sentinel.PasswordNow,
 		TLS: o.TLSConfig, Timeout: c.ConnectTimeout / 2,
 	}, log)
 	o.Dialer, o.OnConnect = g.Dial, g.Greet

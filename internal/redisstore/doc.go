@@ -27,8 +27,9 @@
 //	redisstore/sentinel who is the master, if Redis Sentinel decides that
 //	redisstore/pipe     the way to Redis: connections, and a pipeline that all callers share
 //	redisstore/layout   what keys and channels are called
+//	redisstore/rig      does to locks what time would, for the contract suite
 //
-// Each imports only what stands below it. The last four know nothing of locks but their names.
+// Each imports only what stands below it, but for the rig. The four before that know nothing of locks but their names.
 //
 // # How a request passes
 //

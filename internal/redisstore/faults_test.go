@@ -387,3 +387,29 @@ func TestWrongPasswordIsUnavailable(t *testing.T) {
 	_, err = s.Acquire(t.Context(), claim("n", "o"))
 	wantErr(t, err, lock.ErrUnavailable)
 }
+
+// A stop of lockd does not wait for a server that is silent.
+func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
+	srv := redistest.Start(t)
+	s, err := Open(t.Context(), Config{Addr: srv.Addr, OpTimeout: 300 * time.Millisecond}, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv.Pause()
+	defer srv.Resume()
+	until(t, "it makes new connections", func() error {
+		_, err := s.Acquire(t.Context(), claim("n", "o"))
+		_ = renewOne(t.Context(), s, "n", "o", 1)
+		if s.Connected() {
+			return fmt.Errorf("got %w with a connection", errors.Join(err, errors.New("which is there")))
+		}
+		return nil
+	})
+	begun := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("closed after %v", took)
+	}
+}

@@ -177,7 +177,7 @@ func (l line) String() string {
 func gatedIn(t testing.TB, srv *redistest.Server, l line) (*Store, *gate) {
 	g := new(gate)
 	cfg := quick(srv)
-	cfg.hook, cfg.oneLine = g, bool(l)
+	cfg.Hook, cfg.oneLine = g, bool(l)
 	return open(t, cfg), g
 }
 

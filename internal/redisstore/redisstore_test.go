@@ -18,7 +18,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
-	"github.com/lockd-io/lockd/internal/redisstore/script"
+	"github.com/lockd-io/lockd/internal/redisstore/rig"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -59,41 +59,6 @@ func quick(srv *redistest.Server) Config {
 	return Config{Addr: srv.Addr, OpTimeout: 5 * time.Second, HearTimeout: time.Second}
 }
 
-// hooks are those of a server with a prefix.
-func hooks(t testing.TB, c *redis.Client, prefix string) storetest.Hooks {
-	run := func(script *redis.Script, keys []string, args ...any) error {
-		err := script.Run(t.Context(), c, keys, args...).Err()
-		if errors.Is(err, redis.Nil) {
-			return nil
-		}
-		return err
-	}
-	return storetest.Hooks{
-		Expire: func(name string) error { return c.Del(t.Context(), prefix+name).Err() },
-		ExpireHold: func(name string, o lock.Owner) error {
-			n := prefix + name
-			return run(expireHold, []string{n, layout.PermitsOut(n)}, string(o), layout.HoldBase(n))
-		},
-		ExpirePlace: func(name string, o lock.Owner) error {
-			n := prefix + name
-			return run(expirePlace, []string{layout.Places(n), layout.Writer(n)}, string(o))
-		},
-		Lose:   func() error { return c.FlushAll(t.Context()).Err() },
-		Occupy: func(name string) error { return c.Set(t.Context(), prefix+name, "text", 0).Err() },
-	}
-}
-
-// What time would do.
-var (
-	expireHold = redis.NewScript(script.Lua("clock", "fence", "rw", "semaphore") + `
-		local owner = ARGV[1]
-		for i = 1, 100 do redis.call('DEL', read_key({base = ARGV[2]}, owner, i)) end
-		for _, id in ipairs(permit_ids(owner, 1, 100)) do redis.call('ZADD', KEYS[2], 'XX', now_ms(), id) end`)
-	expirePlace = redis.NewScript(script.Lua("clock") + `
-		redis.call('ZADD', KEYS[1], 'XX', now_ms(), ARGV[1])
-		if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end`)
-)
-
 func TestContract(t *testing.T) {
 	srv := redistest.Start(t)
 	c := srv.Client()
@@ -111,7 +76,7 @@ func TestContract(t *testing.T) {
 				if name == "Together" {
 					cfg.fewTogether = 1 // all goes as calls for many
 				}
-				return storetest.Rig{Store: open(t, cfg), Hooks: hooks(t, c, prefix)}
+				return storetest.Rig{Store: open(t, cfg), Hooks: rig.Hooks(t.Context(), c, prefix)}
 			})
 		})
 	}
@@ -148,7 +113,7 @@ func comparedRigs(t *testing.T, srv *redistest.Server, s *Store, gate *gate) (me
 		Lose:        func() error { mem.Lose(); return nil },
 		Occupy:      func(name string) error { mem.Occupy(name); return nil },
 	}}
-	scripts = storetest.Rig{Store: s, Hooks: hooks(t, c, "")}
+	scripts = storetest.Rig{Store: s, Hooks: rig.Hooks(t.Context(), c, "")}
 	scripts.Hooks.Lose = func() error { // and have it noticed at once, as in memory
 		err := c.FlushAll(t.Context()).Err()
 		_, probed := s.Probe(t.Context())

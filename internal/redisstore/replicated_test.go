@@ -27,7 +27,7 @@ func TestOneQuestionCoversABatchOfGrantsAndRenewalsAskNone(t *testing.T) {
 	t.Parallel()
 	master, _, cfg := withReplica(t)
 	g := new(gate)
-	cfg.hook = g
+	cfg.Hook = g
 	s := open(t, cfg)
 	const many = 50
 	granted := make(chan lock.Grant, many)

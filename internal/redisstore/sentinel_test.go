@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/redisstore/rig"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -30,7 +33,7 @@ func TestContractBehindSentinel(t *testing.T) {
 		}
 		cfg := behind(k)
 		cfg.OpTimeout, cfg.Replicas = 5*time.Second, 1
-		return storetest.Rig{Store: open(t, cfg), Hooks: hooks(t, c, "")}
+		return storetest.Rig{Store: open(t, cfg), Hooks: rig.Hooks(t.Context(), c, "")}
 	})
 }
 
@@ -213,5 +216,52 @@ func TestASentinelThatIsGoneDelaysNobody(t *testing.T) {
 		if took > c.most {
 			t.Errorf("%s: it took %v to connect, want at most %v", c.what, took, c.most)
 		}
+	}
+}
+
+// A grant that one replica acknowledged is told. If the other one becomes the master, it is lost with the data; fences grow all the same.
+func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
+	t.Parallel()
+	k := redistest.StartSentinels(t)
+	master := k.Master()
+	cfg := behind(k)
+	cfg.Replicas = 1
+	s := open(t, cfg)
+	kept := acquire(t, s, claim("kept", "o")).Fence
+	replicated(t, master)
+	stale, has := k.Servers[1].Client(), k.Servers[2].Client()
+	for _, set := range []struct {
+		of   *redis.Client
+		args []any
+	}{
+		{has, []any{"config", "set", "replica-priority", "0"}}, // it is never made the master
+		{stale, []any{"config", "set", "masteruser", "nobody", "masterauth", "nothing"}},
+		{stale, []any{"client", "kill", "type", "master"}},
+	} {
+		if err := set.of.Do(t.Context(), set.args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "a replica is cut off", func() error {
+		if n := master.Client().Wait(t.Context(), 2, 100*time.Millisecond).Val(); n == 2 {
+			return errors.New("both acknowledge")
+		}
+		return nil
+	})
+	lost := acquire(t, s, claim("lost", "o")).Fence
+	seen := time.Now()
+
+	master.Kill()
+	if to := k.Settle(master.Addr); to != k.Servers[1].Addr {
+		t.Fatalf("%s is the master, want the one that is behind", to)
+	}
+	until(t, "renew what both had", func() error { return seenOne(t, s, "kept", kept, seen) })
+	gone, ok := errors.AsType[*lock.GoneError](seenOne(t, s, "lost", lost, seen))
+	if !ok || gone.Reason != lock.LostData {
+		t.Errorf("got %v, want a loss of data", gone)
+	}
+	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("lost", "p")); return err })
+	if g := acquire(t, s, claim("lost", "p")); g.Fence <= lost {
+		t.Errorf("got fence %d, want more than %d, of which the new master never heard", g.Fence, lost)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // AcquireAll implements lock.Store. All names are taken by one script, so they must be on one server.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	gs, err := s.acquireAll(ctx, cs)
-	if tooFew(err) {
+	if err = s.trustedAll(cs, gs, err); inVain(err) {
 		err = s.keptAll(cs, gs, err)
 	}
 	if err != nil {

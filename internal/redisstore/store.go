@@ -38,6 +38,7 @@ type Store struct {
 	addr        string // of the server; what the sentinels call it if they are asked for it
 	data        func() string
 	begun       time.Time
+	abandoned   Abandoned
 
 	steady  *pipe.Pipeline // renewals and probes
 	voucher *vouch.Voucher // nil if nobody asks whether holds may be forgotten
@@ -104,7 +105,7 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 	}
 	t := pipe.NewTrouble(s.log, o.TLSConfig != nil)
 	usual := pipe.NewDialer(*o, "lockd", cfg.ConnectTimeout, t)
-	usual.Texts, usual.Hook = s.Scripts.Texts(), cfg.hook
+	usual.Texts, usual.Hook = s.Scripts.Texts(), cfg.Hook
 	if cfg.Vouch {
 		s.voucher = vouch.New(func() string { return layout.Voucher(cfg.DataKey()) }, s.log)
 		usual.Meet = s.voucher.Meet
@@ -119,6 +120,9 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 
 // Waiting is how many operations wait for their turn, without renewals and probes.
 func (s *Store) Waiting() int { return s.Shared.Waiting() }
+
+// Connected says whether there is any connection for what waits.
+func (s *Store) Connected() bool { return s.Shared.Missing() < pipe.Senders }
 
 // Share is how many of them a tenant has, and how many tenants have any.
 func (s *Store) Share(tenant string) (its, tenants int) { return s.Shared.Share(tenant) }

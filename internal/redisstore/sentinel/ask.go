@@ -56,7 +56,7 @@ func (g *Guide) client(addr string) *redis.Client {
 		context.AfterFunc(g.ctx, func() { _ = c.Close() })
 		return c
 	}}
-	return redis.NewClient(&redis.Options{
+	o := &redis.Options{
 		Addr: addr, Username: g.Username, Password: g.Password, ClientName: "lockd",
 		Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
 		DialTimeout: g.Timeout, ReadTimeout: g.Timeout, WriteTimeout: g.Timeout, PoolTimeout: g.Timeout, PoolSize: connections,
@@ -67,7 +67,11 @@ func (g *Guide) client(addr string) *redis.Client {
 			return wire.Dial(ctx, network, addr)
 		},
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}
+	if g.PasswordNow != nil {
+		o.CredentialsProvider = func() (username, password string) { return g.Username, g.PasswordNow() }
+	}
+	return redis.NewClient(o)
 }
 
 // find asks where the master is.

@@ -27,8 +27,10 @@ type Config struct {
 	Addrs    []string // of the sentinels, host:port
 	Username string   // for the sentinels
 	Password string
-	TLS      *tls.Config   // for the sentinels and the servers; nil for plain text
-	Timeout  time.Duration // of a question, with making a connection for it
+	// PasswordNow is asked for the password of each new connection, and takes the place of Password. It may be nil.
+	PasswordNow func() string
+	TLS         *tls.Config   // for the sentinels and the servers; nil for plain text
+	Timeout     time.Duration // of a question, with making a connection for it
 }
 
 // Guide makes connections to the master.

@@ -1,0 +1,270 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// trouble is a state in which Redis is there and refuses.
+type trouble struct {
+	answer string   // how its refusals begin
+	brief  bool     // it is over too soon for more than one question
+	args   []string // of the server
+	begin  func(t *testing.T, srv *redistest.Server, c *redis.Client)
+	end    func(t *testing.T, srv *redistest.Server, c *redis.Client)
+}
+
+var troubles = []trouble{
+	{
+		answer: "MISCONF", args: []string{"--save", "3600 1000000"},
+		begin: func(t *testing.T, _ *redistest.Server, c *redis.Client) {
+			if err := os.Mkdir(dump(t, c), 0o700); err != nil { // nothing can be saved there
+				t.Fatal(err)
+			}
+			save(t, c, "err")
+		},
+		end: func(t *testing.T, _ *redistest.Server, c *redis.Client) {
+			if err := os.Remove(dump(t, c)); err != nil {
+				t.Fatal(err)
+			}
+			save(t, c, "ok")
+		},
+	},
+	{
+		answer: "BUSY", args: []string{"--lua-time-limit", "20"},
+		begin: func(t *testing.T, srv *redistest.Server, c *redis.Client) {
+			other := srv.Client()
+			go other.Eval(context.WithoutCancel(t.Context()), "while true do end", nil)
+			until(t, "busy", func() error {
+				if err := c.Ping(t.Context()).Err(); !redis.HasErrorPrefix(err, "BUSY") {
+					return fmt.Errorf("got %w", errors.Join(err, errors.New("not busy")))
+				}
+				return nil
+			})
+		},
+		end: func(t *testing.T, _ *redistest.Server, c *redis.Client) { do(t, c, "script", "kill") },
+	},
+	{
+		answer: "LOADING", brief: true, args: []string{"--key-load-delay", "100000"},
+		begin: func(t *testing.T, srv *redistest.Server, c *redis.Client) {
+			for i := range 30 { // 3 s; while it loads, it answers after each 2 MiB
+				text := make([]byte, 1<<20)
+				_, _ = rand.Read(text) // never fails
+				do(t, c, "set", fmt.Sprint("ballast", i), text)
+			}
+			do(t, c, "save")
+			srv.Restart()
+		},
+		end: func(*testing.T, *redistest.Server, *redis.Client) {}, // by itself
+	},
+	{
+		answer: "MASTERDOWN", args: []string{"--replica-serve-stale-data", "no"},
+		begin: func(t *testing.T, _ *redistest.Server, c *redis.Client) { do(t, c, "replicaof", "127.0.0.1", "1") },
+		end:   func(t *testing.T, _ *redistest.Server, c *redis.Client) { do(t, c, "replicaof", "no", "one") },
+	},
+	{
+		answer: "NOREPLICAS",
+		begin: func(t *testing.T, _ *redistest.Server, c *redis.Client) {
+			do(t, c, "config", "set", "min-replicas-to-write", "1")
+		},
+		end: func(t *testing.T, _ *redistest.Server, c *redis.Client) {
+			do(t, c, "config", "set", "min-replicas-to-write", "0")
+		},
+	},
+}
+
+func do(t *testing.T, c *redis.Client, args ...any) {
+	t.Helper()
+	if err := c.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatalf("%.60v: %v", args, err)
+	}
+}
+
+// dump is where the server saves.
+func dump(t *testing.T, c *redis.Client) string {
+	t.Helper()
+	dir, err := c.ConfigGet(t.Context(), "dir").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir["dir"], "dump.rdb")
+}
+
+// save has the server save in the background, and waits until it says how that went.
+func save(t *testing.T, c *redis.Client, want string) {
+	t.Helper()
+	do(t, c, "bgsave")
+	until(t, "saved", func() error {
+		info, err := c.Info(t.Context(), "persistence").Result()
+		if err == nil && !strings.Contains(info, "rdb_last_bgsave_status:"+want) {
+			err = errors.New("it does not say " + want)
+		}
+		return err
+	})
+}
+
+// A Redis that is there and refuses is unavailable: nothing was done, and nobody waits for longer than an operation may take. When it
+// refuses no more, it has all that it had.
+func TestARedisThatRefusesIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for _, tr := range troubles {
+		t.Run(tr.answer, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t, tr.args...)
+			s := open(t, quick(srv))
+			c := srv.Client()
+			begun := time.Now()
+			held := acquire(t, s, claim("held", "o")).Fence
+
+			tr.begin(t, srv, c)
+			refused := func(what string, do func() error) {
+				t.Helper()
+				asked := time.Now()
+				var err error
+				until(t, what, func() error { // a connection may have been cut
+					if err = do(); err == nil || !strings.Contains(err.Error(), tr.answer+" ") {
+						return fmt.Errorf("got %v, want %s", err, tr.answer) //nolint:errorlint // its text counts
+					}
+					return nil
+				})
+				wantErr(t, err, lock.ErrUnavailable)
+				if errors.Is(err, lock.ErrOutcomeUnknown) {
+					t.Errorf("%s: %v is unknown, want that nothing was done", what, err)
+				}
+				if took := time.Since(asked); took > 2*s.OpTimeout {
+					t.Errorf("%s: it took %v", what, took)
+				}
+			}
+			refused("acquire", func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err })
+			if !tr.brief {
+				refuseRest(t, s, held, begun, refused)
+			}
+
+			tr.end(t, srv, c)
+			until(t, "renewed", func() error { return seenOne(t, s, "held", held, begun) })
+			if st, err := s.Look(t.Context(), "n"); err != nil || st.Held {
+				t.Errorf("got %+v, %v, want nothing of what was refused", st, err)
+			}
+			acquire(t, s, claim("n", "p"))
+		})
+	}
+}
+
+// refuseRest asks for what else there is.
+func refuseRest(t *testing.T, s *Store, held lock.Fence, begun time.Time, refused func(what string, do func() error)) {
+	t.Helper()
+	refused("acquire all", func() error {
+		_, err := s.AcquireAll(t.Context(), []lock.Claim{claim("n", "o"), claim("m", "o")})
+		return err
+	})
+	refused("release", func() error { _, err := s.Release(t.Context(), giveBack("held", "o", held)); return err })
+	refused("renew", func() error { return seenOne(t, s, "held", held, begun) })
+}
+
+// A script that was killed, which an operator may do before its first write, is an unknown outcome. The connection goes on.
+func TestAKilledScriptIsAnUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, "--lua-time-limit", "20")
+	s := open(t, quick(srv))
+	acquire(t, s, claim("warm", "o"))
+	told := make(chan error, 1)
+	go func() {
+		told <- s.Shared.Do(t.Context(), redis.NewCmd(t.Context(), "eval", "while true do end", 0), 1)
+	}()
+	c := srv.Client()
+	until(t, "killed", func() error { return c.ScriptKill(t.Context()).Err() })
+	if err := <-told; !errors.Is(script.Meaning(err), lock.ErrOutcomeUnknown) {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+	acquire(t, s, claim("n", "o"))
+}
+
+// Redis comes back with what it had a while ago. What was taken since is lost with the data, what was given back since is held until
+// its lease ends, and fences grow on.
+func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	begun := time.Now()
+	kept := acquire(t, s, claim("kept", "o")).Fence
+	old := acquire(t, s, claim("passed on", "o")).Fence
+	do(t, c, "save")
+	if _, err := s.Release(t.Context(), giveBack("passed on", "o", old)); err != nil {
+		t.Fatal(err)
+	}
+	f := acquire(t, s, claim("passed on", "p")).Fence
+	lost := acquire(t, s, claim("lost", "o")).Fence
+
+	srv.Restart()
+	until(t, "renew what was saved", func() error { return seenOne(t, s, "kept", kept, begun) })
+	dataLoss := func(name string, o lock.Owner, f lock.Fence) {
+		t.Helper()
+		var err error
+		r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f, TTL: lease, Seen: begun}
+		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
+		if gone, ok := errors.AsType[*lock.GoneError](err); !ok || gone.Reason != lock.LostData {
+			t.Errorf("%s: got %v, want a loss of data", name, err)
+		}
+	}
+	dataLoss("lost", "o", lost)
+	dataLoss("passed on", "p", f)
+	if _, err := s.Acquire(t.Context(), claim("passed on", "q")); !errors.Is(err, lock.ErrHeld) {
+		t.Errorf("got %v, want that the old hold is there again", err)
+	}
+	if _, err := s.ForceRelease(t.Context(), "passed on", lock.Exclusive); err != nil { // or its lease ends
+		t.Fatal(err)
+	}
+	if g := acquire(t, s, claim("passed on", "q")); g.Fence <= f {
+		t.Errorf("got fence %d, want more than %d, of which Redis has not heard", g.Fence, f)
+	}
+	if g := acquire(t, s, claim("lost", "q")); g.Fence <= lost {
+		t.Errorf("got fence %d, want more than %d, of which Redis has not heard", g.Fence, lost)
+	}
+}
+
+// Redis cuts the connection that hears, because too much waits to be read on it. Listeners are told that they missed something.
+func TestListenersAreToldWhenRedisCutsThemForReadingTooLate(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t, "--client-output-buffer-limit", "pubsub 64kb 0 0")
+	s := open(t, quick(srv))
+	c := srv.Client()
+	heard := make(chan lock.What, 100)
+	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
+	wait := func(want lock.What) {
+		t.Helper()
+		for end := time.After(10 * time.Second); ; {
+			select {
+			case got := <-heard:
+				if got == want {
+					return
+				}
+			case <-end:
+				t.Fatalf("%v was not heard", want)
+			}
+		}
+	}
+	wait(lock.NoticeListening)
+	do(t, c, "publish", layout.Channel("n"), strings.Repeat("x", 1<<20))
+	wait(lock.NoticeDeaf)
+	wait(lock.NoticeListening)
+	f := acquire(t, s, claim("n", "o")).Fence
+	if _, err := s.Release(t.Context(), giveBack("n", "o", f)); err != nil {
+		t.Error(err)
+	}
+	wait(lock.NoticeReleased)
+}
