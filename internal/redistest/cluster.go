@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -215,4 +216,32 @@ func (s *Server) ask(command ...any) (string, error) {
 	c := s.newClient()
 	defer c.Close()
 	return c.Do(context.Background(), command...).Text()
+}
+
+// Proxies stand before the nodes, in their order. The nodes tell clients to connect there.
+func (c *Cluster) Proxies() []*Proxy {
+	c.t.Helper()
+	var ps []*Proxy
+	var ports []string
+	for _, s := range c.Nodes {
+		p := StartProxy(c.t, s.Addr)
+		_, port, _ := strings.Cut(p.Addr, ":")
+		ps, ports = append(ps, p), append(ports, port)
+		c.do(s, "config", "set", "cluster-announce-port", port)
+	}
+	c.await("the nodes tell of their proxies", func() error {
+		for _, s := range c.Nodes {
+			text, err := s.ask("cluster", "nodes")
+			if err != nil {
+				return err
+			}
+			for i, port := range ports {
+				if !strings.Contains(text, ":"+port+"@") {
+					return fmt.Errorf("%s does not know that of %s", s.Addr, c.Nodes[i].Addr)
+				}
+			}
+		}
+		return nil
+	})
+	return ps
 }

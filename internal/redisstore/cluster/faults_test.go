@@ -245,3 +245,94 @@ func TestOpen(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// One node does not answer. What waits for it holds up nobody who asks others, and the store is closed soon all the same.
+func TestASilentNodeIsInNobodysWay(t *testing.T) {
+	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes its place
+	s, err := Open(t.Context(), Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 500 * time.Millisecond}}, zaptest.NewLogger(t), metrics(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	slot := layout.Slot("{x}")
+	silent := c.MasterOf(slot)
+	other := ""
+	for i := 0; other == ""; i++ {
+		if name := fmt.Sprint("n", i); c.MasterOf(layout.Slot(name)) != silent {
+			other = name
+		}
+	}
+	holding(t, s, "{x}warm")
+	holding(t, s, other)
+	silent.Pause()
+	defer silent.Resume()
+	stop := make(chan struct{})
+	var asking sync.WaitGroup
+	for w := range 600 {
+		asking.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = s.Acquire(context.Background(), claim(fmt.Sprint("{x}", w), "o")) // which is refused in its time
+				}
+			}
+		})
+	}
+	soon(t, "very many wait for the silent node", func() bool {
+		at := s.slots[slot].Load()
+		return !at.Connected() && at.Waiting() > 500
+	})
+	if n := s.Waiting(); n > 100 {
+		t.Errorf("%d count as waiting, want those that wait for the others only", n)
+	}
+	for range 20 {
+		begun := time.Now()
+		if _, err := s.Acquire(t.Context(), claim(other, "o")); err != nil || time.Since(begun) > 300*time.Millisecond {
+			t.Errorf("got %v after %v at a node that answers", err, time.Since(begun))
+		}
+	}
+	close(stop)
+	asking.Wait()
+	begun := time.Now()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begun); took > 2*time.Second {
+		t.Errorf("closed after %v", took)
+	}
+}
+
+// Connections that were made for names on their way are closed when no name is.
+func TestConnectionsForAMovingSlotAreClosedAfterIt(t *testing.T) {
+	c := redistest.StartCluster(t)
+	s := open(t, c)
+	s.mu.Lock()
+	s.linger = 2 * time.Second
+	s.mu.Unlock()
+	r := holding(t, s, "{x}a")
+	slot := layout.Slot("{x}")
+	m := c.Migrate(slot, c.MasterOf(otherSlot(t, c, c.MasterOf(slot))))
+	m.MoveKeys(layout.PlainKeys("{x}a")...)
+	asking := func() (n int) {
+		for _, nd := range s.all() {
+			nd.mu.Lock()
+			if nd.asking != nil {
+				n++
+			}
+			nd.mu.Unlock()
+		}
+		return n
+	}
+	if err := renewed(t, s, r)[0]; err != nil {
+		t.Error(err)
+	}
+	if asking() != 1 {
+		t.Errorf("%d nodes were asked for a name on its way, want one", asking())
+	}
+	m.Finish()
+	soon(t, "closed", func() bool { s.lookSoon(); return asking() == 0 })
+	if err := renewed(t, s, r)[0]; err != nil {
+		t.Error(err)
+	}
+}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore"
@@ -18,25 +20,62 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	if err != nil {
 		return nil, err
 	}
+	end := time.Now().Add(s.patience(cs))
 	gs := make([]lock.Grant, len(cs))
 	var taken []int
-	for _, part := range parts {
-		some := make([]lock.Claim, len(part))
-		for k, i := range part {
-			some[k] = cs[i]
+	for n, part := range parts {
+		got, err := []lock.Grant(nil), errTooSlow
+		if n == 0 || time.Now().Before(end) {
+			got, err = s.acquirePart(ctx, cs, part, len(parts) > 1)
 		}
-		got, err := ask(ctx, s, some[0].Name, func(ctx context.Context, at *redisstore.Store) ([]lock.Grant, error) {
-			return at.AcquireAll(ctx, some)
-		})
 		if err != nil {
-			return nil, s.undo(ctx, returns(cs, gs, taken), err)
+			return nil, s.undo(ctx, cs, gs, taken, err)
 		}
 		for k, i := range part {
 			gs[i] = got[k]
 		}
 		taken = append(taken, part...)
 	}
+	for _, i := range taken {
+		if s.abandoned.Has(cs[i], gs[i].Fence) {
+			return nil, s.undo(ctx, cs, gs, taken, fmt.Errorf("%w: %w", lock.ErrUnavailable, redisstore.ErrAbandoned))
+		}
+	}
 	return gs, nil
+}
+
+// errTooSlow: it took so long to take some names that the others are not asked for.
+var errTooSlow = fmt.Errorf("%w: the nodes are too slow for so many names", lock.ErrUnavailable)
+
+// patience is for how long names are taken, one slot after the other: half of the shortest lease, because what is taken first ends first.
+func (s *Store) patience(cs []lock.Claim) time.Duration {
+	shortest := time.Duration(math.MaxInt64)
+	for _, c := range cs {
+		shortest = min(shortest, c.TTL)
+	}
+	return max(shortest/2, s.within)
+}
+
+// acquirePart takes the names of one slot. If there are others, it asks once more when the outcome is unknown: a part that was taken
+// all the same would keep everybody from its names while the request waits for another one.
+func (s *Store) acquirePart(ctx context.Context, cs []lock.Claim, part []int, others bool) ([]lock.Grant, error) {
+	some := make([]lock.Claim, len(part))
+	for k, i := range part {
+		some[k] = cs[i]
+	}
+	acquire := func() ([]lock.Grant, error) {
+		return ask(ctx, s, some[0].Name, func(ctx context.Context, at *redisstore.Store) ([]lock.Grant, error) {
+			return at.AcquireAll(ctx, some)
+		})
+	}
+	got, err := acquire()
+	if !others || ctx.Err() != nil || !errors.Is(err, lock.ErrOutcomeUnknown) {
+		return got, err
+	}
+	if got, err = acquire(); err != nil && !errors.Is(err, lock.ErrOutcomeUnknown) {
+		err = errors.Join(err, lock.ErrOutcomeUnknown) // the first call may be executed yet
+	}
+	return got, err
 }
 
 // bySlot are the indexes of the claims of each slot, in the order of the slots.
@@ -59,25 +98,18 @@ func (s *Store) bySlot(cs []lock.Claim) (parts [][]int, err error) {
 	return parts, nil
 }
 
-// returns are what gives some of the claims back.
-func returns(cs []lock.Claim, gs []lock.Grant, taken []int) []lock.Return {
-	rs := make([]lock.Return, len(taken))
-	for k, i := range taken {
-		rs[k] = lock.Return{Name: cs[i].Name, Kind: cs[i].Kind, Owner: cs[i].Owner, Fence: gs[i].Fence, Permits: cs[i].Permits}
-	}
-	return rs
-}
-
 // undo gives back what was taken before an error, and returns the error. If that cannot be done for sure, the outcome of all is
 // unknown.
-func (s *Store) undo(ctx context.Context, rs []lock.Return, cause error) error {
-	errs := make([]error, len(rs))
+func (s *Store) undo(ctx context.Context, cs []lock.Claim, gs []lock.Grant, taken []int, cause error) error {
+	errs := make([]error, len(taken))
 	var wg sync.WaitGroup
-	for i, r := range rs {
+	for k, i := range taken {
 		wg.Go(func() {
-			_, err := s.Release(context.WithoutCancel(ctx), r)
-			if err != nil && !errors.Is(err, lock.ErrNotHeld) && !errors.Is(err, lock.ErrStale) {
-				errs[i] = err
+			c := cs[i]
+			r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: gs[i].Fence, Permits: c.Permits}
+			if _, err := s.Release(context.WithoutCancel(ctx), r); redisstore.Unsettled(err) {
+				s.abandoned.Add(r, c.TTL)
+				errs[k] = err
 			}
 		})
 	}

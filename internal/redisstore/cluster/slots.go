@@ -51,19 +51,47 @@ func (s *Store) keepLooking() {
 	}
 }
 
-// look asks the nodes, one after the other, which has which slots, until one tells.
+// answer is which node has which slots, in the eyes of one of them.
+type answer struct {
+	by   string
+	told []redis.ClusterSlot
+	err  error
+}
+
+// look asks the nodes which has which slots, until one tells. Another one is asked when one has failed, and when one is silent.
 func (s *Store) look(ctx context.Context) error {
-	err := error(nil)
-	for _, addr := range s.whoMayTell() {
-		var told []redis.ClusterSlot
-		if told, err = s.ask(ctx, addr); err == nil {
-			return s.learn(addr, told)
-		}
-		if errors.Is(err, errNoCluster) {
-			break
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	addrs := s.whoMayTell()
+	answers := make(chan answer, len(addrs))
+	asked, failed := 0, 0
+	askNext := func() {
+		if asked < len(addrs) {
+			addr := addrs[asked]
+			asked++
+			s.wg.Go(func() {
+				told, err := s.ask(ctx, addr)
+				answers <- answer{addr, told, err}
+			})
 		}
 	}
-	return err
+	askNext()
+	for {
+		silent := time.NewTimer(silence)
+		select {
+		case a := <-answers:
+			silent.Stop()
+			failed++
+			switch {
+			case a.err == nil:
+				return s.learn(a.by, a.told)
+			case failed == len(addrs) || errors.Is(a.err, errNoCluster):
+				return a.err
+			}
+		case <-silent.C:
+		}
+		askNext()
+	}
 }
 
 // whoMayTell are the nodes that are known, in any order, and then those of the configuration.
@@ -89,7 +117,8 @@ func (s *Store) ask(ctx context.Context, addr string) ([]redis.ClusterSlot, erro
 		return nil, err
 	}
 	defer func() { _ = c.Close() }() // it has said what it had to
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*s.within, errors.New("the node did not answer in time"))
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	ctx, cancel := context.WithTimeoutCause(ctx, s.connect+2*s.within, errors.New("the node did not answer in time"))
 	defer cancel()
 	told, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // Redis 6.2 has no CLUSTER SHARDS
 	if redis.HasErrorPrefix(err, "This instance has cluster support disabled") {
@@ -137,7 +166,17 @@ func (s *Store) learn(by string, told []redis.ClusterSlot) error {
 	}
 	s.moveEarsLocked()
 	s.dropLocked(used)
+	s.tidyLocked()
 	return nil
+}
+
+// tidyLocked closes what was for names on their way, at nodes where none has been for a while.
+func (s *Store) tidyLocked() {
+	for _, n := range s.nodes {
+		if idle := n.idleAsking(time.Now().Add(-s.linger)); idle != nil {
+			s.wg.Go(func() { _ = idle.Close() }) // nobody uses it
+		}
+	}
 }
 
 // reachable is an address that a node told of, which does not know its own at first.
@@ -160,6 +199,7 @@ func (s *Store) nodeLocked(addr string) (*node, error) {
 		return nil, err
 	}
 	s.nodes[addr] = n
+	s.listLocked()
 	s.log.Info("using a node", zap.String(observe.KeyNode, addr))
 	return n, nil
 }
@@ -176,6 +216,7 @@ func (s *Store) dropLocked(used map[string]bool) {
 			continue
 		}
 		delete(s.nodes, addr)
+		s.listLocked()
 		s.log.Info("a node has no slots any more", zap.String(observe.KeyNode, addr))
 		s.wg.Go(func() {
 			select {
@@ -207,9 +248,16 @@ func (s *Store) moved(slot int, addr string) (*node, error) {
 	return n, err
 }
 
-// all are the nodes that there are.
+// all are the nodes that there are. The list must not be changed.
 func (s *Store) all() []*node {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.SortedFunc(maps.Values(s.nodes), func(a, b *node) int { return strings.Compare(a.addr, b.addr) })
+	if list := s.list.Load(); list != nil {
+		return *list
+	}
+	return nil
+}
+
+// listLocked makes the list of all nodes anew.
+func (s *Store) listLocked() {
+	list := slices.SortedFunc(maps.Values(s.nodes), func(a, b *node) int { return strings.Compare(a.addr, b.addr) })
+	s.list.Store(&list)
 }

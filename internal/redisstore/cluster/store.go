@@ -31,8 +31,14 @@ const (
 	lookEvery = 10 * time.Second
 	// lookPause is the least time between two looks.
 	lookPause = 100 * time.Millisecond
+	// lingerAsking is Store.linger, much more than operations take.
+	lingerAsking = time.Minute
 	// defaultTime is that of an operation if none is configured, as in redisstore.
 	defaultTime = time.Second
+	// defaultConnect is the same for connections.
+	defaultConnect = 5 * time.Second
+	// silence is after which time another node is asked for the slots beside one that has not answered.
+	silence = 500 * time.Millisecond
 )
 
 // Store is a lock.Store in a Redis Cluster. Open makes one.
@@ -41,8 +47,14 @@ type Store struct {
 	log     *zap.Logger
 	metrics *redisstore.Metrics
 	within  time.Duration // of an operation with all its redirections
+	connect time.Duration // to make a connection
+	linger  time.Duration // for how long connections are kept for names on their way, when no name is any more
 
 	slots [layout.Slots]atomic.Pointer[node] // who has which slot; nil if that is not known
+
+	list atomic.Pointer[[]*node] // all nodes, by their addresses: each request asks how busy they are
+
+	abandoned redisstore.Abandoned
 
 	wake   chan struct{} // size 1: the slots are to be looked up
 	ctx    context.Context
@@ -65,8 +77,9 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metric
 		return nil, err
 	}
 	s := &Store{
-		cfg: cfg, log: log.Named("cluster"), metrics: m, within: cmp.Or(cfg.Node.OpTimeout, defaultTime), wake: make(chan struct{}, 1),
-		nodes: make(map[string]*node), ears: make(map[*ear]struct{}),
+		cfg: cfg, log: log.Named("cluster"), metrics: m, within: cmp.Or(cfg.Node.OpTimeout, defaultTime), linger: lingerAsking,
+		connect: cmp.Or(cfg.Node.ConnectTimeout, defaultConnect),
+		wake:    make(chan struct{}, 1), nodes: make(map[string]*node), ears: make(map[*ear]struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	err := s.look(ctx)
@@ -99,10 +112,13 @@ func check(cfg Config) error {
 	return nil
 }
 
-// Waiting is how many operations wait for their turn, without renewals and probes.
+// Waiting is how many operations wait for their turn, without renewals and probes. What waits for a node that cannot be reached is in
+// nobody's way, and is refused when its time is up: it does not count.
 func (s *Store) Waiting() (n int) {
 	for _, nd := range s.all() {
-		n += nd.Waiting()
+		if nd.Connected() {
+			n += nd.Waiting()
+		}
 	}
 	return n
 }
@@ -110,8 +126,10 @@ func (s *Store) Waiting() (n int) {
 // Share is how many of them a tenant has, and how many tenants have any at one node at most.
 func (s *Store) Share(tenant string) (its, tenants int) {
 	for _, nd := range s.all() {
-		n, all := nd.Share(tenant)
-		its, tenants = its+n, max(tenants, all)
+		if nd.Connected() {
+			n, all := nd.Share(tenant)
+			its, tenants = its+n, max(tenants, all)
+		}
 	}
 	return its, tenants
 }
@@ -122,13 +140,16 @@ func (s *Store) Close() error {
 	s.wg.Wait()
 	s.mu.Lock()
 	s.closed = true
-	nodes := s.nodes
+	nodes := s.all()
 	s.nodes = nil
+	s.listLocked()
 	s.mu.Unlock()
-	var errs []error
-	for _, nd := range nodes {
-		errs = append(errs, nd.close())
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, nd := range nodes { // at the same time: silent ones take long
+		wg.Go(func() { errs[i] = nd.close() })
 	}
+	wg.Wait()
 	return errors.Join(errs...)
 }
 
@@ -142,7 +163,8 @@ type node struct {
 	mu     sync.Mutex        // guards the fields below
 	data   string            // the key with the id of the data, empty if there is none yet
 	dataIn int               // its slot
-	asking *redisstore.Store // for names that are on their way here; nil until one is
+	asking *redisstore.Store // for names that are on their way here; nil while none is
+	asked  time.Time         // when it was asked for the last time
 }
 
 // newNode begins to use a master.
@@ -186,6 +208,7 @@ func (s *Store) dataKey(n *node) string {
 func (n *node) forAsked() (*redisstore.Store, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.asked = time.Now()
 	if n.asking == nil {
 		st, err := n.open(true)
 		if err != nil {
@@ -194,6 +217,18 @@ func (n *node) forAsked() (*redisstore.Store, error) {
 		n.asking = st
 	}
 	return n.asking, nil
+}
+
+// idleAsking is the Store for names on their way, if there is one that was not asked for since a time. It is the caller's then.
+func (n *node) idleAsking(since time.Time) *redisstore.Store {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.asking == nil || n.asked.After(since) {
+		return nil
+	}
+	idle := n.asking
+	n.asking = nil
+	return idle
 }
 
 func (n *node) close() error {

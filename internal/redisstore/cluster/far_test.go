@@ -1,0 +1,67 @@
+package cluster
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"go.uber.org/zap/zaptest"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// The nodes are so far away that making a connection takes several operations' time.
+func TestAFarClusterWorks(t *testing.T) {
+	c := redistest.StartCluster(t)
+	const late = 350 * time.Millisecond
+	var addrs []string
+	for _, p := range c.Proxies() {
+		p.Delay(late)
+		addrs = append(addrs, p.Addr)
+	}
+	s := openWith(t, Config{Addrs: addrs, Node: redisstore.Config{OpTimeout: 500 * time.Millisecond, HearTimeout: 2 * time.Second}})
+	soon(t, "all nodes are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
+	heard := make(chan lock.What, 100)
+	defer s.Listen("a", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
+	r := holding(t, s, "a")
+	holding(t, s, "b")
+	if err := errors.Join(renewed(t, s, r)...); err != nil {
+		t.Error(err)
+	}
+	for what := range heard {
+		if what == lock.NoticeListening {
+			break
+		}
+	}
+	giveBack(t, s, "a", "o", r.Fence)
+	for what := range heard {
+		if what == lock.NoticeReleased {
+			break
+		}
+	}
+}
+
+// The slots are known soon although most nodes are silent.
+func TestSilentNodesDoNotKeepTheSlotsSecret(t *testing.T) {
+	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes their place
+	for _, n := range c.Nodes[3:] {
+		n.Pause()
+		defer n.Resume()
+	}
+	begun := time.Now()
+	s, err := Open(t.Context(), Config{
+		Addrs: append(redistest.Addrs(c.Nodes[3:]), c.Nodes[0].Addr), Node: redisstore.Config{OpTimeout: 2 * time.Second},
+	}, zaptest.NewLogger(t), metrics(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	holding(t, s, "a")
+	if took := time.Since(begun); took > 4*time.Second {
+		t.Errorf("it took %v to find the first node that answers", took)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// bySlots are some names in the order of their slots, which all differ.
+func bySlots(t testing.TB, s *Store, n int) []string {
+	t.Helper()
+	slots := make(map[int]string)
+	for i := 0; len(slots) < n; i++ {
+		name := fmt.Sprint("name", i)
+		slot, err := s.slotOf(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slots[slot] = name
+	}
+	var order []int
+	for slot := range slots {
+		order = append(order, slot)
+	}
+	slices.Sort(order)
+	var names []string
+	for _, slot := range order {
+		names = append(names, slots[slot])
+	}
+	return names
+}
+
+// lateStore is a Store whose batches may be held back.
+func lateStore(t *testing.T, c *redistest.Cluster, within time.Duration) (*Store, *redistest.Late) {
+	late := new(redistest.Late)
+	return openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: within, HearTimeout: time.Second, Hook: late}}), late
+}
+
+func giveBack(t *testing.T, s *Store, name string, o lock.Owner, f lock.Fence) {
+	t.Helper()
+	if _, err := s.Release(t.Context(), lock.Return{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f}); err != nil {
+		t.Error(err)
+	}
+}
+
+// Of two names the first one is taken and the second one held. The first one is given back, and that comes late: after the owner
+// was told that it has both.
+func TestALateRollBackEndsNoLaterHold(t *testing.T) {
+	c := redistest.StartCluster(t)
+	s, late := lateStore(t, c, 2*time.Second)
+	names := bySlots(t, s, 2)
+	way := holding(t, s, names[1])
+	cs := []lock.Claim{claim(names[0], "p"), claim(names[1], "p")}
+	scripts := s.all()[0].Scripts
+	late.Hold(redistest.Calls(scripts.Release.SHA))
+	if _, err := s.AcquireAll(t.Context(), cs); !errors.Is(err, lock.ErrOutcomeUnknown) {
+		t.Fatalf("got %v", err)
+	}
+	late.Hold(nil)
+	giveBack(t, s, names[1], "o", way.Fence)
+	var gs []lock.Grant
+	soon(t, "both are taken", func() bool {
+		var err error
+		gs, err = s.AcquireAll(t.Context(), cs)
+		return err == nil
+	})
+	if late.Run(t.Context(), client(t, c)) == 0 {
+		t.Error("nothing came late")
+	}
+	for i, name := range names {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != "p" || st.Fence != gs[i].Fence {
+			t.Errorf("%s: got %+v and %v, want it held with fence %d", name, st, err, gs[i].Fence)
+		}
+	}
+}
+
+// The reply of the second name is lost, and then somebody takes the first one. The second one is not kept from others until its
+// lease ends.
+func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
+	c := redistest.StartCluster(t)
+	s, _ := lateStore(t, c, 2*time.Second)
+	names := bySlots(t, s, 3)
+	way := holding(t, s, names[2])
+	lose := new(loss)
+	lossy := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, HearTimeout: time.Second, Hook: lose}})
+	lose.next(redistest.Calls(lossy.all()[0].Scripts.AcquireAll.SHA), 2)
+	var cs []lock.Claim
+	for _, name := range names {
+		cs = append(cs, claim(name, "p"))
+	}
+	_, err := lossy.AcquireAll(t.Context(), cs)
+	if _, ok := errors.AsType[*lock.HeldError](err); !ok {
+		t.Errorf("got %v, want that %s is held", err, names[2])
+	}
+	for _, name := range names[:2] {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Held {
+			t.Errorf("%s: got %+v and %v, want it free", name, st, err)
+		}
+	}
+	giveBack(t, s, names[2], "o", way.Fence)
+}
+
+// Slow nodes: what is taken first must not end before the last name is taken.
+func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
+	c := redistest.StartCluster(t)
+	s, _ := lateStore(t, c, 300*time.Millisecond)
+	slow := &slowness{pause: 60 * time.Millisecond}
+	far := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 300 * time.Millisecond, HearTimeout: time.Second, Hook: slow}})
+	names := bySlots(t, s, 40)
+	var cs []lock.Claim
+	for _, name := range names {
+		cl := claim(name, "p")
+		cl.TTL = 1200 * time.Millisecond
+		cs = append(cs, cl)
+	}
+	begun := time.Now()
+	_, err := far.AcquireAll(t.Context(), cs)
+	if took := time.Since(begun); !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrOutcomeUnknown) || took > 1100*time.Millisecond {
+		t.Errorf("got %v after %v, want that it is given up after half of the lease", err, took)
+	}
+	for _, name := range names {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Held {
+			t.Errorf("%s: got %+v and %v, want it free", name, st, err)
+		}
+	}
+}
