@@ -30,7 +30,7 @@ type trouble struct {
 
 var troubles = []trouble{
 	{
-		answer: "MISCONF", args: []string{"--save", "3600 1000000"},
+		answer: "MISCONF", args: []string{"--save", "3600", "1000000"},
 		begin: func(t *testing.T, _ *redistest.Server, c *redis.Client) {
 			if err := os.Mkdir(dump(t, c), 0o700); err != nil { // nothing can be saved there
 				t.Fatal(err)
