@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,15 +21,19 @@ const floodCommand = "flood"
 
 // floods are what others do without a pause.
 var floods = []struct {
-	name string
-	run  func(addr string) error
+	name     string
+	run      func(addr string) error
+	prepares bool // it says itself when it begins
 }{
-	{"one session, 1,000 pairs at a time", func(addr string) error { return floodOfPairs(addr, 1) }},
-	{"four sessions, 1,000 pairs at a time each", func(addr string) error { return floodOfPairs(addr, 4) }},
-	{"four sessions that take 500 locks and leave, again and again", floodOfVisits},
-	{"one session that watches 10,000 names, four that change them", floodOfWatches},
-	{"500 unary pairs at a time", floodOfUnary},
+	{"one session, 1,000 pairs at a time", func(addr string) error { return floodOfPairs(addr, 1) }, false},
+	{"four sessions, 1,000 pairs at a time each", func(addr string) error { return floodOfPairs(addr, 4) }, false},
+	{"four sessions that take 500 locks and leave, again and again", floodOfVisits, false},
+	{"one session that watches 10,000 names, four that change them", floodOfWatches, true},
+	{"500 unary pairs at a time", floodOfUnary, false},
 }
+
+// floodReady is what the flood prints when it begins.
+const floodReady = "ready"
 
 func runFlood(args []string) error {
 	if len(args) != 2 {
@@ -36,6 +41,9 @@ func runFlood(args []string) error {
 	}
 	for _, f := range floods {
 		if f.name == args[0] {
+			if !f.prepares {
+				fmt.Println(floodReady)
+			}
 			return f.run(args[1])
 		}
 	}
@@ -87,7 +95,7 @@ func floodOfVisits(addr string) error {
 	return side(4, func(s int) error {
 		for {
 			if err := visit(conn, s); err != nil {
-				fmt.Println(err) // it may be refused for a while
+				fmt.Fprintln(os.Stderr, err) // it may be refused for a while
 				time.Sleep(10 * time.Millisecond)
 			}
 		}
@@ -156,6 +164,7 @@ func floodOfWatches(addr string) error {
 			}
 		}()
 	}
+	fmt.Println(floodReady)
 	return side(4, func(int) error {
 		c, err := client.Dial(addr, client.WithName("flood"))
 		if err != nil {

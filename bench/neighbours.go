@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"flag"
 	"fmt"
@@ -104,9 +105,7 @@ func besideFlood(ctx context.Context, lockd *program, flood string, run time.Dur
 	if err != nil {
 		return n, err
 	}
-	cmd := exec.Command("/proc/self/exe", floodCommand, flood, server.addr)
-	cmd.Stderr = os.Stderr
-	others, err := launch(cmd, func() {})
+	others, err := startFlood(flood, server.addr)
 	if err != nil {
 		return n, err
 	}
@@ -125,6 +124,25 @@ func besideFlood(ctx context.Context, lockd *program, flood string, run time.Dur
 	n.lost = m.sum(metrics{}, "lockd_lost_total") - m[`lockd_lost_total{reason="session_ended"}`] // the flood's own
 	n.alone = (before + after) / 2
 	return n, err
+}
+
+// startFlood runs this program once more, as a flood, and waits until it begins.
+func startFlood(flood, addr string) (*process, error) {
+	cmd := exec.Command("/proc/self/exe", floodCommand, flood, addr)
+	cmd.Stderr = os.Stderr
+	said, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	others, err := launch(cmd, func() {})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := bufio.NewReader(said).ReadString('\n'); err != nil {
+		others.kill()
+		return nil, fmt.Errorf("it did not begin: %w", err)
+	}
+	return others, nil
 }
 
 // measureBeside is the speed of the client beside a flood, and who uses how much CPU time meanwhile.

@@ -23,7 +23,8 @@
 //
 // A line is a deficit round robin (Shreedhar and Varghese, "Efficient Fair Queueing Using Deficit Round Robin", 1995; the idea of fair
 // queueing is that of Demers, Keshav and Shenker, 1989). Each tenant has a queue. In each round it may have jobs done that cost
-// as much as those of any other tenant. Tenants with so few jobs that one turn is enough go first, as in FQ-CoDel (RFC 8290).
+// as much as those of any other tenant. Tenants with so few jobs that one turn is enough go first, as in FQ-CoDel (RFC 8290), and of
+// those first who has the fewest.
 //
 // What a job costs is expected by what it asks, and by what the last jobs of its tenant really cost: Redis tells its time before and after
 // the jobs of each busy tenant in a batch. With one tenant alone nothing of this is done.

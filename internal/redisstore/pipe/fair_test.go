@@ -109,13 +109,15 @@ func TestWhatJobsReallyCostIsPaidFor(t *testing.T) {
 func TestCostlyBatchesMakeRoom(t *testing.T) {
 	p := idle()
 	p.putFor(t, "flood", 1000, 1)
+	known := p.take()
+	p.taken(&known, false)
 	p.putFor(t, "little", 1, 1)
 	p.mu.Lock() // a timer looks again after pauses
 	defer p.mu.Unlock()
 	now := time.Now()
 	first := p.takeLocked(now)
 	if sum := byTenant(first)["flood"]; sum > quantum {
-		t.Errorf("the first batch has %d of the flood, which was not known yet", sum)
+		t.Errorf("the first batch beside who asks for little has %d of the flood, want at most %d", sum, quantum)
 	}
 	p.pace.lastQuick = now
 	b := p.takeLocked(now)
@@ -223,5 +225,39 @@ func TestAShareIsThatOfWhoeverHasSomethingWaiting(t *testing.T) {
 	p.putFor(t, "little", 8, 1)
 	if its, all := p.Share("little"); its != 8 || all != 2 {
 		t.Errorf("it has %d of what waits for %d tenants, want 8 for 2", its, all)
+	}
+}
+
+// Jobs that lockd itself has much to do for are few at a time beside those of others, and as many as there is room for if there are none.
+func TestJobsWithAWeightAreFewBesideOthers(t *testing.T) {
+	p := idle()
+	p.Weight = func(from string) int {
+		if from == "dear" {
+			return 8
+		}
+		return 1
+	}
+	p.putFor(t, "dear", 64, 1)
+	p.putFor(t, "little", 8, 1)
+	if got := byTenant(p.take()); got["dear"] > 2*quantum/8 || got["little"] != 8 {
+		t.Errorf("a batch has %v, want all of who asks for little and about %d", got, quantum/8)
+	}
+	p = idle()
+	p.Weight = func(string) int { return 8 }
+	p.putFor(t, "dear", 64, 1)
+	if b := p.take(); len(b.jobs) != 64 {
+		t.Errorf("a batch has %d jobs of who is alone, want 64", len(b.jobs))
+	}
+}
+
+// Of those who ask for little, who asks for the least goes first.
+func TestWhoAsksForTheLeastGoesFirst(t *testing.T) {
+	p := idle()
+	for i := range 4 {
+		p.putFor(t, fmt.Sprint("turn", i), quantum, 1)
+	}
+	p.putFor(t, "little", 8, 1)
+	if got := byTenant(p.take()); got["little"] != 8 {
+		t.Errorf("the next batch has %v, want all of who asks for the least", got)
 	}
 }

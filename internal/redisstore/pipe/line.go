@@ -10,6 +10,8 @@ const (
 	batchCost = 128
 	// largeCost is from where on a command is one of the large ones.
 	largeCost = 16
+	// fewJobs is how many jobs of a tenant go before those of tenants that have more: a quarter of a turn.
+	fewJobs = 16
 )
 
 // line is jobs that wait, those of each tenant in their order. It is a deficit round robin: a tenant has its turn when it has credit,
@@ -48,18 +50,31 @@ func (l *line) back(s *share, j Job) {
 	l.enter(s, j.Queued)
 }
 
-// cutQuick takes out jobs of tenants that ask for little.
+// cutQuick takes out jobs of tenants that ask for little, first those who ask for the least.
 func (l *line) cutQuick(b *batch, now time.Time) {
+	for range l.quick.n {
+		switch s := l.quick.first; {
+		case s.len() > fewJobs:
+			l.quick.turn()
+		case !l.serve(s, b):
+			return
+		default:
+			l.leaveQuick(now)
+		}
+	}
 	for l.quick.first != nil {
-		s := l.quick.first
-		if !l.serve(s, b) {
+		if !l.serve(l.quick.first, b) {
 			return
 		}
-		l.quick.pop()
-		if s.len() > 0 {
-			s.busy = now
-			l.busy.push(s)
-		}
+		l.leaveQuick(now)
+	}
+}
+
+// leaveQuick has the first one, whose turn is over, wait with the busy ones if it has jobs left.
+func (l *line) leaveQuick(now time.Time) {
+	if s := l.quick.pop(); s.len() > 0 {
+		s.busy = now
+		l.busy.push(s)
 	}
 }
 
@@ -99,6 +114,9 @@ func (l *line) cutBusy(b *batch, now time.Time, most int) {
 func (l *line) serve(s *share, b *batch) (room bool) {
 	for s.len() > 0 && s.credit > 0 {
 		cost := s.tenant.cost(s.first())
+		if b.shared {
+			cost *= s.tenant.weight
+		}
 		if len(b.jobs) >= b.most || len(b.jobs) > 0 && b.cost+cost > b.limit {
 			return false
 		}

@@ -165,7 +165,10 @@ func (p *Pipeline) tenantLocked(name string, now time.Time) *tenant {
 	}
 	t := p.tenants[name]
 	if t == nil {
-		t = &tenant{name: name, rate: rateOne}
+		t = &tenant{name: name, rate: rateOne, weight: 1}
+		if p.Weight != nil {
+			t.weight = p.Weight(name)
+		}
 		t.small.tenant, t.large.tenant = t, t
 		p.tenants[name] = t
 	}

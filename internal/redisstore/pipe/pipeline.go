@@ -71,6 +71,7 @@ type Lanes struct {
 	Most    int                  // commands in a batch
 	Weigh   bool                 // whether costs count; else all are alike
 	Fair    bool                 // whether each tenant has a share; else all jobs are of one
+	Weight  func(string) int     // by how much more a tenant's jobs cost beside those of others; nil if they do not
 	Asking  bool                 // whether ASKING stands before each command: what it is for is on its way to this node of a cluster
 	Spread  bool                 // whether what waits is shared out among the senders that are free, so that a slow one delays little
 	Gather  func([]Job) []Packet // of singles; nil if there are none

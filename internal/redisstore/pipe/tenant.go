@@ -20,6 +20,7 @@ const (
 type tenant struct {
 	name         string
 	small, large share
+	weight       int       // see Lanes
 	rate         int       // what its jobs really cost: so many eighths of what was expected
 	billed       uint64    // the last section that corrected the rate
 	last         time.Time // it asked

@@ -1,13 +1,31 @@
 package script
 
-import "github.com/lockd-io/lockd/internal/lock"
+import (
+	"runtime"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
 
 const (
 	// wordsOfCost is how many words of a command are as much work as a single, which has about as many.
 	wordsOfCost = 8
 	// permitsOfCost is the same for permits, which cost Redis about 2 µs each.
 	permitsOfCost = 3
+	// timeOfUnary is the processor time that a call without a session costs lockd itself, several times as much as a request of a session.
+	timeOfUnary = 80 * time.Microsecond
+	// timeOfSingle is that of a single in Redis.
+	timeOfSingle = 5 * time.Microsecond
 )
+
+// Weight is by how much more the calls of a tenant cost than what they cost Redis. Many calls without a session that are answered together
+// keep lockd from serving anybody else, the longer the fewer processors it has.
+func Weight(tenant string) int {
+	if tenant != lock.UnarySuffix {
+		return 1
+	}
+	return max(1, int(timeOfUnary/timeOfSingle)/runtime.GOMAXPROCS(0))
+}
 
 // CostOf is what a script costs that is told so many words, as a pipe.Job has it: in singles.
 func CostOf(words int) int { return 1 + words/wordsOfCost }
