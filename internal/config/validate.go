@@ -103,10 +103,10 @@ const maxMembers = 15
 func (c *Config) validateMembers(p *problems) {
 	const key = "redlock.members"
 	ms := c.Redlock.Members
-	p.unless(len(ms) >= 3 && len(ms) <= maxMembers, key, "has %d words, must have 3 to %d when store.kind is %s: two have no majority without both",
+	p.unless(len(ms) >= 3 && len(ms) <= maxMembers, key, "lists %d servers, must list 3 to %d when store.kind is %s: two have no majority without both",
 		len(ms), maxMembers, StoreRedlock)
 	for i, m := range ms {
-		p.unless(!slices.Contains(ms[:i], m), key, "has word %d twice", i+1)
+		p.unless(!slices.Contains(ms[:i], m), key, "lists a server twice: word %d was there before", i+1)
 		kind, one, err := c.Redis.Member(m)
 		if err != nil {
 			p.add(key, "word %d %v", i+1, err)
@@ -161,7 +161,7 @@ func (p *problems) servers(key string, addrs []string, kind string) {
 		host, port, err := net.SplitHostPort(addr)
 		good := err == nil && host != "" && isWord(addr) && !strings.ContainsAny(addr, "@/") && port != "0" && isPort(port)
 		p.unless(good, key, "must be a list of HOST:PORT, and the word %d is none", i+1)
-		p.unless(!slices.Contains(addrs[:i], addr), key, "has word %d twice", i+1)
+		p.unless(!slices.Contains(addrs[:i], addr), key, "lists a server twice: word %d was there before", i+1)
 	}
 }
 

@@ -152,6 +152,9 @@ func (g *Guard) Examine() lock.Finding {
 	case errors.Is(g.last, ErrDiffers):
 		f.Severity, f.Detail = lock.SeverityError, g.last.Error()
 		f.Remedy = "give all replicas the same configuration"
+	case errors.Is(g.last, lock.ErrUnavailable), errors.Is(g.last, lock.ErrOutcomeUnknown):
+		// Of the store itself other findings tell.
+		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: the store did not answer the last time, and is asked again"
 	case g.last != nil:
 		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+g.last.Error()
 	}

@@ -31,7 +31,7 @@ var (
 	// ErrUnsupported: this server cannot do that.
 	ErrUnsupported = errors.New("not supported by this server")
 	// ErrKindUnsupported is an ErrUnsupported: there are no such locks where leases live.
-	ErrKindUnsupported = fmt.Errorf("%w: locks of this kind", ErrUnsupported)
+	ErrKindUnsupported = fmt.Errorf("%w: there are no locks of this kind where it keeps leases", ErrUnsupported)
 	// ErrInvalid: a value is not allowed. Usually inside an *InvalidError.
 	ErrInvalid = errors.New("invalid request")
 )

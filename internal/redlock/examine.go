@@ -51,10 +51,12 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 			}
 			all = append(all, f)
 		}
-		if s.quarantined(m) {
+		all = append(all, s.examineTwin(m)...)
+		if left := s.mute(m); left > 0 {
 			all = append(all, lock.Finding{
 				Severity: lock.SeverityWarning, Check: checkQuarantine, Node: m.name,
-				Detail: "it may have lost its data, and does not vote for new locks until every lease it may have forgotten has ended",
+				Detail: fmt.Sprintf("it may have lost its data, and does not vote for new locks until every lease it may have forgotten has ended: in %v",
+					left.Round(time.Second)),
 				Remedy: "wait; it votes again by itself. See why it was restarted, and let it write its data to the disk",
 			})
 		}

@@ -61,20 +61,14 @@ type member struct {
 	number int
 	name   string
 	up     atomic.Bool // the last probe was answered
+	// What the log was told of it: that a probe was over, that it does not vote, that it is another one as well.
+	met, muted, doubled atomic.Bool
 }
 
 // quarantined says whether a member does not vote for new holds. It is asked all the same, and what it holds excludes others.
 // Holds that a majority has may be prolonged and put back there: they are known to be true.
 func (s *Store) quarantined(m *member) bool {
-	if s.cfg.Quarantine == 0 {
-		return false
-	}
-	f, ok := m.Store.(Fresh)
-	if !ok {
-		return false
-	}
-	since, fresh := f.Fresh()
-	return fresh && time.Since(since) < s.drifted(s.cfg.Quarantine)
+	return s.mute(m) > 0
 }
 
 // set is a set of members.

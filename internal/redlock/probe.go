@@ -44,6 +44,9 @@ func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 			id, err := m.Probe(ctx)
 			s.probed(m, id, err)
 			s.found(ctx)
+			if err == nil {
+				s.tell(m)
+			}
 			b.answer(m, id, err)
 		})
 	})
@@ -68,7 +71,7 @@ func (s *Store) Meet(ctx context.Context) {
 
 // probed takes note of a member.
 func (s *Store) probed(m *member, identity string, err error) {
-	if was := m.up.Swap(err == nil); was != (err == nil) {
+	if was, met := m.up.Swap(err == nil), m.met.Swap(true); was != (err == nil) || !met {
 		if err != nil {
 			s.log.Warn("a member cannot be reached", zap.String(observe.KeyMember, m.name), zap.Error(err))
 		} else {

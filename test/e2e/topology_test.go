@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -55,6 +56,13 @@ func TestATopologyIsStartedAndStopped(t *testing.T) {
 					t.Errorf("server %d answers %s with %q, want %q", i, says[0], got, says[1])
 				}
 			}
+
+			top.signal(t, expect.servers-1, syscall.SIGSTOP)
+			begun := time.Now()
+			if out, err := top.run("status"); err == nil || time.Since(begun) > 20*time.Second {
+				t.Errorf("the status with a paused server comes after %v: %v, %s", time.Since(begun), err, out)
+			}
+			top.signal(t, expect.servers-1, syscall.SIGCONT)
 
 			top.kill(t, expect.servers-1)
 			if out, err := top.run("status"); err == nil {
@@ -134,16 +142,22 @@ func (top topology) ask(t *testing.T, i int, command string) string {
 // kill ends the server I at once.
 func (top topology) kill(t *testing.T, i int) {
 	t.Helper()
+	pid := top.signal(t, i, syscall.SIGKILL)
+	harness.Until(t, "it is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+}
+
+// signal sends a signal to the server I, and returns its pid.
+func (top topology) signal(t *testing.T, i int, sig syscall.Signal) (pid int) {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(top.dir, strconv.Itoa(top.port+i), "pid"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
+	if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(pid, sig); err != nil {
 		t.Fatal(err)
 	}
-	harness.Until(t, "it is gone", func() bool { return syscall.Kill(pid, 0) != nil })
+	return pid
 }

@@ -49,6 +49,15 @@ func TestAllMastersAreExamined(t *testing.T) {
 		}
 	}
 
+	alone, err := redisstore.New(redisstore.Config{Addr: masters[0], OpTimeout: time.Second}, zaptest.NewLogger(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alone.Close()
+	if f := of(alone.Examine(t.Context()), examine.Topology)[masters[0]]; f.Severity != lock.SeverityError {
+		t.Errorf("got %+v for a node that is used as if it were alone, want an error", f)
+	}
+
 	m := c.Migrate(layout.Slot("job"), c.Nodes[1]) // of the first
 	open := of(s.Examine(t.Context()), examine.SlotMigration)
 	for i, want := range []lock.Severity{lock.SeverityWarning, lock.SeverityWarning, lock.SeverityOK} {

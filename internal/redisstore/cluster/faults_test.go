@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore"
@@ -240,6 +243,9 @@ func TestOpen(t *testing.T) {
 	if err := open(srv.Addr); err == nil || !strings.Contains(err.Error(), "no node of a cluster") && !errors.Is(err, errNoCluster) {
 		t.Errorf("got %v", err)
 	}
+	if err := open(redistest.StartSentinel(t, srv.Addr).Addr); !errors.Is(err, errNoCluster) {
+		t.Errorf("a sentinel: got %v", err)
+	}
 	srv.Kill()
 	if err := open(srv.Addr); err != nil {
 		t.Errorf("got %v", err)
@@ -334,5 +340,24 @@ func TestConnectionsForAMovingSlotAreClosedAfterIt(t *testing.T) {
 	soon(t, "closed", func() bool { s.lookSoon(); return asking() == 0 })
 	if err := renewed(t, s, r)[0]; err != nil {
 		t.Error(err)
+	}
+}
+
+// While nobody tells who has the slots, lockd asks again and again, and says so once.
+func TestThatNobodyTellsOfSlotsIsToldOnce(t *testing.T) {
+	t.Parallel()
+	srv := redistest.Start(t)
+	srv.Kill()
+	core, logs := observer.New(zapcore.WarnLevel)
+	s, err := Open(t.Context(), Config{Addrs: []string{srv.Addr}, Node: redisstore.Config{OpTimeout: time.Second}}, zap.New(core), metrics(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		_, _ = s.Probe(t.Context()) // which has the slots looked up
+	}
+	if n := logs.FilterMessageSnippet("nobody tells").Len(); n != 1 {
+		t.Errorf("told %d times, want once", n)
 	}
 }

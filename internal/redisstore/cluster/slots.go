@@ -19,7 +19,7 @@ import (
 )
 
 // errNoCluster: the server that answered is not a node of a cluster.
-var errNoCluster = errors.New("this redis is not a node of a cluster")
+var errNoCluster = errors.New("this redis is not a node of a cluster: give nodes of a cluster, or use another store.kind")
 
 // lookSoon has the slots looked up.
 func (s *Store) lookSoon() {
@@ -33,6 +33,7 @@ func (s *Store) lookSoon() {
 func (s *Store) keepLooking() {
 	every := time.NewTicker(lookEvery)
 	defer every.Stop()
+	told := false // that nobody tells
 	for {
 		select {
 		case <-s.ctx.Done():
@@ -40,9 +41,11 @@ func (s *Store) keepLooking() {
 		case <-every.C:
 		case <-s.wake:
 		}
-		if err := s.look(s.ctx); err != nil && s.ctx.Err() == nil {
+		err := s.look(s.ctx)
+		if err != nil && !told && s.ctx.Err() == nil {
 			s.log.Warn("nobody tells which node has which slots", zap.Error(err))
 		}
+		told = err != nil
 		select {
 		case <-s.ctx.Done():
 			return
@@ -121,7 +124,7 @@ func (s *Store) ask(ctx context.Context, addr string) ([]redis.ClusterSlot, erro
 	ctx, cancel := context.WithTimeoutCause(ctx, s.connect+2*s.within, errors.New("the node did not answer in time"))
 	defer cancel()
 	told, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // Redis 6.2 has no CLUSTER SHARDS
-	if redis.HasErrorPrefix(err, "This instance has cluster support disabled") {
+	if redis.HasErrorPrefix(err, "This instance has cluster support disabled") || redis.HasErrorPrefix(err, "unknown command") {
 		return nil, fmt.Errorf("%s: %w", addr, errNoCluster)
 	}
 	if err != nil {

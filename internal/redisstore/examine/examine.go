@@ -50,6 +50,10 @@ func (s Server) Examine(ctx context.Context) []lock.Finding {
 		return r.findings
 	}
 	r.ok(Reachable, "it answers")
+	if v.mode() == "sentinel" { // it has nothing of what the other checks look at
+		s.checkTopology(r, v)
+		return r.findings
+	}
 	s.checkClock(r, clock, err)
 	s.checkServer(r, v)
 	s.checkMemory(r, v)
@@ -170,8 +174,11 @@ func (s Server) ask(ctx context.Context, conn *redis.Conn) *view {
 	}
 	v.rights, v.rightErr = rights.StringSlice()
 	v.dataType, v.dataTTL, v.dataErr = dataType.Val(), dataTTL.Val(), errors.Join(dataType.Err(), dataTTL.Err())
-	if s.InCluster {
+	switch {
+	case s.InCluster:
 		v.cluster, v.nodes, v.clustErr = fields(state.Val()), nodes.Val(), errors.Join(state.Err(), nodes.Err())
+	case v.mode() == "cluster":
+		v.cluster = fields(conn.ClusterInfo(ctx).Val())
 	}
 	return v
 }

@@ -86,11 +86,20 @@ func (s Server) checkServer(r *report, v *view) {
 	}
 }
 
+// mode is what the server runs as: standalone, cluster or sentinel.
+func (v *view) mode() string {
+	return cmp.Or(v.info["redis_mode"], v.info["server_mode"]) // the second is Valkey's
+}
+
 func (s Server) checkTopology(r *report, v *view) {
-	switch mode := cmp.Or(v.info["redis_mode"], v.info["server_mode"]); { // the second is Valkey's
+	switch mode := v.mode(); {
 	case mode == "cluster" && !s.InCluster:
-		r.add(lock.SeverityWarning, Topology, "it is a node of a cluster, and used as if it were alone: only names in its slots can be locked",
-			"configure the cluster, or use a server that is in none")
+		severity := lock.SeverityError
+		if v.cluster["cluster_known_nodes"] == "1" { // nobody else can have slots
+			severity = lock.SeverityWarning
+		}
+		r.add(severity, Topology, "it is a node of a cluster, and used as if it were alone: only names in its slots can be locked",
+			"configure the cluster (store.kind: cluster), or use a server that is in none")
 	case mode == "sentinel":
 		r.add(lock.SeverityError, Topology, "it is a sentinel", "give its address as redis.sentinel.addrs (store.kind: sentinel)")
 	case mode == "standalone" && s.InCluster:

@@ -54,7 +54,10 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 	if err := s.checkData(ctx, id, data); err != nil {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
-	s.passed(ctx, id, infoField(info, "redis_version"))
+	if s.passed(ctx, id, infoField(info, "redis_version")) && infoMode(info) == "cluster" && !s.inSlots {
+		s.log.Error("redis is a node of a cluster, and used as if it were alone: names in the slots of other nodes cannot be locked",
+			zap.String(observe.KeyRemedy, "use store.kind cluster, with the addresses of the nodes in redis.cluster.addrs"))
+	}
 	return id, nil
 }
 
@@ -89,6 +92,9 @@ func (s *Renewer) ping(ctx context.Context, data dataAnswer) (string, error) {
 
 // fit says whether a server can be used, by its INFO.
 func fit(info string) error {
+	if infoMode(info) == "sentinel" {
+		return fmt.Errorf("%w: it is a sentinel, which keeps no data: give its address as redis.sentinel.addrs, with store.kind sentinel", ErrUnfit)
+	}
 	if role := infoField(info, "role"); role != "" && role != "master" {
 		return fmt.Errorf("%w: it is a %s, not a master", ErrUnfit, role)
 	}
@@ -107,14 +113,14 @@ func TooOld(version string) bool {
 	return errors.Join(errA, errB) == nil && (a < minMajor || a == minMajor && b < minMinor)
 }
 
-// passed takes note of a server that can be used, and looks at its settings once.
-func (s *Renewer) passed(ctx context.Context, id, version string) {
+// passed takes note of a server that can be used, and looks at its settings once. It says whether the server is another one.
+func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 	s.mu.Lock()
 	before := s.checked
 	s.checked = id
 	s.mu.Unlock()
 	if before == id {
-		return
+		return false
 	}
 	if before != "" {
 		s.restarts.Inc()
@@ -124,6 +130,7 @@ func (s *Renewer) passed(ctx context.Context, id, version string) {
 	if s.wait {
 		s.checkWait(ctx)
 	}
+	return true
 }
 
 // checkWait says so if the server cannot be asked whether replicas have a grant: then no grant is told.
@@ -164,6 +171,11 @@ func (s *Renewer) checkEviction(ctx context.Context) {
 		s.log.Warn("redis may evict locks and fences when it is full: set maxmemory-policy to noeviction",
 			zap.String(observe.KeyPolicy, policy))
 	}
+}
+
+// infoMode is what a server runs as: standalone, cluster or sentinel.
+func infoMode(info string) string {
+	return cmp.Or(infoField(info, "redis_mode"), infoField(info, "server_mode")) // the second is Valkey's
 }
 
 // infoField returns a field of an INFO reply, or nothing.

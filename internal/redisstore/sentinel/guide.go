@@ -181,6 +181,7 @@ func (c *conn) Close() error {
 func (g *Guide) watch() {
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
+	told := "" // the master that was logged last
 	for {
 		select {
 		case <-g.ctx.Done():
@@ -195,7 +196,9 @@ func (g *Guide) watch() {
 		if err != nil {
 			continue // who needs a connection says so
 		}
-		if g.cutAll(func(old place) bool { return old.addr != to.addr && old.epoch <= to.epoch }) {
+		// An attempt to connect to the old one may still be under way, and be cut later.
+		if g.cutAll(func(old place) bool { return old.addr != to.addr && old.epoch <= to.epoch }) && told != to.addr {
+			told = to.addr
 			g.log.Info("another server is the master", zap.String(observe.KeyAddr, to.addr))
 		}
 	}

@@ -170,7 +170,7 @@ func (v *Voucher) saw(run, voucher string, now int64) {
 		v.since = time.Now().Add(-time.Duration(now-since) * time.Millisecond)
 	case !known:
 		v.fresh, v.since = true, time.Now()
-		v.log.Warn("redis may have forgotten locks", zap.String(observe.KeyRunID, run))
+		v.log.Debug("redis may have forgotten locks", zap.String(observe.KeyRunID, run))
 	}
 }
 

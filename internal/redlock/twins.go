@@ -1,0 +1,100 @@
+package redlock
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// checkTwin is what Examine calls it when two members are one server. The word is that of single servers.
+const checkTwin = "TOPOLOGY"
+
+// runIDSize is the length of the id of a run of Redis. Other identities say nothing of who else a member is.
+const runIDSize = 40
+
+// sameServer says whether two identities have the run of a server in common. That of a cluster has one for each node.
+func sameServer(a, b string) bool {
+	others := strings.Fields(b)
+	for _, run := range strings.Fields(a) {
+		if len(run) == runIDSize && slices.Contains(others, run) {
+			return true
+		}
+	}
+	return false
+}
+
+// twin is another member that answers and is the same server as a member, nil if there is none: the server has two names. Such a
+// server would vote twice, and take two votes with it when it fails.
+func (s *Store) twin(m *member) *member {
+	s.health.mu.Lock()
+	defer s.health.mu.Unlock()
+	for i, other := range s.members {
+		if i != m.number && m.up.Load() && other.up.Load() && sameServer(s.health.identities[i], s.health.identities[m.number]) {
+			return other
+		}
+	}
+	return nil
+}
+
+// Twins are the names of two members that are the same server, empty if there are none.
+func (s *Store) Twins() (a, b string) {
+	for _, m := range s.members {
+		if other := s.twin(m); other != nil {
+			return m.name, other.name
+		}
+	}
+	return "", ""
+}
+
+// tell says in the log what changed about a member that answered.
+func (s *Store) tell(m *member) {
+	other := s.twin(m)
+	if was := m.doubled.Swap(other != nil); other != nil && !was {
+		s.log.Error("two members are the same server", zap.Strings(observe.KeyMember, []string{m.name, other.name}),
+			zap.String(observe.KeyRemedy, remedyTwin))
+	}
+	if b, ok := m.Store.(Blank); ok && b.Blank() {
+		return // it may be new, which is not known yet
+	}
+	left := s.mute(m)
+	switch was := m.muted.Swap(left > 0); {
+	case left > 0 && !was:
+		s.log.Warn("a member may have lost its data, and does not vote for new locks for a time",
+			zap.String(observe.KeyMember, m.name), zap.Duration(observe.KeyWithin, left))
+	case left <= 0 && was:
+		s.log.Info("a member votes for new locks again", zap.String(observe.KeyMember, m.name))
+	}
+}
+
+const remedyTwin = "give each server once: this one votes twice, and its failure counts for two"
+
+// examineTwin finds a member that is the same server as another one.
+func (s *Store) examineTwin(m *member) (found []lock.Finding) {
+	if other := s.twin(m); other != nil {
+		found = append(found, lock.Finding{
+			Severity: lock.SeverityError, Check: checkTwin, Node: m.name, Detail: "it is the same server as " + other.name, Remedy: remedyTwin,
+		})
+	}
+	return found
+}
+
+// mute is for how much longer a member does not vote for new holds.
+func (s *Store) mute(m *member) time.Duration {
+	if s.cfg.Quarantine == 0 {
+		return 0
+	}
+	f, ok := m.Store.(Fresh)
+	if !ok {
+		return 0
+	}
+	since, fresh := f.Fresh()
+	if !fresh {
+		return 0
+	}
+	return max(s.drifted(s.cfg.Quarantine)-time.Since(since), 0)
+}
