@@ -20,7 +20,7 @@ const runIDSize = 40
 // sameServer says whether two identities have the run of a server in common. That of a cluster has one for each node.
 func sameServer(a, b string) bool {
 	others := strings.Fields(b)
-	for _, run := range strings.FieldsSeq(a) {
+	for run := range strings.FieldsSeq(a) {
 		if len(run) == runIDSize && slices.Contains(others, run) {
 			return true
 		}
