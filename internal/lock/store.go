@@ -24,6 +24,7 @@ type Store interface {
 	Views
 	Notices
 	Peers
+	Sessions
 
 	// Probe asks whether the store can be reached. The identity changes when the server restarts.
 	Probe(ctx context.Context) (identity string, err error)

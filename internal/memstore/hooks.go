@@ -70,6 +70,7 @@ func (s *Store) Lose() {
 	}
 	s.lost = s.floor
 	clear(s.entries)
+	clear(s.records)
 	s.hand = nil
 }
 

@@ -25,16 +25,17 @@ type Store struct {
 
 	mu      sync.Mutex // guards the fields below
 	entries map[string]*entry
-	hand    *entry     // where the sweep is in the ring of entries; nil if there are none
-	floor   lock.Fence // no fence above it was forgotten
-	lost    lock.Fence // no fence above it was lost
+	records map[string]record // of sessions
+	hand    *entry            // where the sweep is in the ring of entries; nil if there are none
+	floor   lock.Fence        // no fence above it was forgotten
+	lost    lock.Fence        // no fence above it was lost
 }
 
 var _ lock.Store = (*Store)(nil)
 
 // New makes an empty Store. There is nothing to close.
 func New() *Store {
-	return &Store{fenceTTL: defaultFenceTTL, remember: defaultRemember, entries: make(map[string]*entry)}
+	return &Store{fenceTTL: defaultFenceTTL, remember: defaultRemember, entries: make(map[string]*entry), records: make(map[string]record)}
 }
 
 // begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.

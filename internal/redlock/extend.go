@@ -113,7 +113,10 @@ func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, call
 }
 
 // refused are the errors that a majority can give.
-var refused = []error{lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrUnsupported, lock.ErrInvalid}
+var refused = []error{
+	lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrUnsupported, lock.ErrInvalid,
+	lock.ErrSuperseded, lock.ErrToken, lock.ErrSessionGone,
+}
 
 // oneWord decides when a majority agrees. mu is held.
 func (b *ballot[T]) oneWord(last bool, told func(error)) (then func()) {

@@ -47,6 +47,9 @@ const (
 	OpExtend
 	OpSetLimit
 	OpShorten
+	OpTakeSession
+	OpKeepSession
+	OpEndSession
 )
 
 // errPlanned is the cause of all errors a Flaky store makes up.
@@ -321,4 +324,25 @@ func (f *Flaky) List(ctx context.Context, prefix, cursor string, size int) ([]lo
 // Probe implements lock.Store.
 func (f *Flaky) Probe(ctx context.Context) (string, error) {
 	return reply(ctx, f, OpProbe, "", f.Store.Probe)
+}
+
+// TakeSession implements lock.Store.
+func (f *Flaky) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
+	return f.call(ctx, OpTakeSession, r.ID, func(ctx context.Context) error { return f.Store.TakeSession(ctx, r, ttl) })
+}
+
+// StartKeepSession implements lock.Store.
+func (f *Flaky) StartKeepSession(k lock.SessionKeep, done func(error)) {
+	go func() {
+		done(f.call(context.Background(), OpKeepSession, k.ID, func(context.Context) error {
+			told := make(chan error, 1)
+			f.Store.StartKeepSession(k, func(err error) { told <- err })
+			return <-told
+		}))
+	}()
+}
+
+// EndSession implements lock.Store.
+func (f *Flaky) EndSession(ctx context.Context, id string, epoch uint64) error {
+	return f.call(ctx, OpEndSession, id, func(ctx context.Context) error { return f.Store.EndSession(ctx, id, epoch) })
 }

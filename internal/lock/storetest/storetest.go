@@ -74,6 +74,7 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 		{"Kinds", kindsContract},
 		{"AcquireAll", allContract},
 		{"Fences", fenceContract},
+		{"Sessions", sessionContract},
 		{"Refused", refusedContract},
 	}
 	for _, g := range groups {

@@ -76,3 +76,20 @@ func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
 	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (uint32, error) { return at.SetLimit(ctx, name, limit) })
 }
+
+// TakeSession implements lock.Store. A session's record is where a lock with its id as a name would be.
+func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
+	return do(ctx, s, r.ID, func(ctx context.Context, at *redisstore.Store) error { return at.TakeSession(ctx, r, ttl) })
+}
+
+// StartKeepSession implements lock.Store.
+func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
+	begin(s, k.ID, func(at *redisstore.Store, told func(struct{}, error)) {
+		at.StartKeepSession(k, func(err error) { told(struct{}{}, err) })
+	}, func(_ struct{}, err error) { done(err) })
+}
+
+// EndSession implements lock.Store.
+func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
+	return do(ctx, s, id, func(ctx context.Context, at *redisstore.Store) error { return at.EndSession(ctx, id, epoch) })
+}

@@ -46,6 +46,9 @@ const (
 	// declarationPrefix begins the key that says how the replicas of lockd use the server.
 	declarationPrefix = "lockd:config:"
 
+	// sessionPrefix begins the key with the record of a session.
+	sessionPrefix = "lockd:session"
+
 	// Control is the channel that tells all replicas of lockd what they cannot see by themselves.
 	Control = "lockd:control"
 )
@@ -221,6 +224,9 @@ func Topic(database int, prefix, topic string) string {
 // Declaration is the key with how the locks with a prefix are kept: it ends when no lockd keeps them so any more. Replicas with
 // different prefixes share no lock, so they may differ.
 func Declaration(prefix string) string { return declarationPrefix + prefix }
+
+// Session is the key with the record of a session. It is in the cluster slot of the name that the session's id would be.
+func Session(prefix, id string) string { return helperKey(sessionPrefix, prefix+id) }
 
 // CheckPrefix says whether names with a prefix can be locks, and all keys of a name are in one cluster slot.
 func CheckPrefix(prefix string) error {

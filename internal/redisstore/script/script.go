@@ -69,6 +69,7 @@ type Scripts struct {
 	AcquireAll, Raise, Renew, RenewSole         *Script
 	Look, Holders, Sight                        *Script
 	Enlist, LeaveFair, LeaveWrite               *Script
+	TakeSession, KeepSession, EndSession        *Script
 
 	all []*Script
 }
@@ -122,6 +123,9 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 		Enlist:         load("enlist", fair...),
 		LeaveFair:      load("leave_fair", fair...),
 		LeaveWrite:     load("leave_write", "news"),
+		TakeSession:    load("take_session", "session"),
+		KeepSession:    load("keep_session", "session"),
+		EndSession:     load("end_session", "session"),
 	}
 	s.all = all
 	return s

@@ -1,0 +1,13 @@
+-- keep_session.lua: prolong the record of a session.
+-- KEYS, ARGV and what it returns: see session.lua.   ARGV[7] 1 to make it again if it is gone
+-- Safe to run twice, and late: the time only grows.
+local had, bad = session_had()
+if bad then return bad end
+if not had and ARGV[7] ~= '1' then return {-1} end
+if had and session_elsewhere(had) then return {-2} end
+if had and had.epoch == tonumber(ARGV[1]) then -- the usual case: also when memory is full
+  local ttl = tonumber(ARGV[6])
+  if redis.call('PTTL', KEYS[1]) < ttl then redis.call('PEXPIRE', KEYS[1], ttl) end
+  return {1}
+end
+return session_write()

@@ -1,0 +1,9 @@
+-- take_session.lua: have a session be that of an attempt.
+-- KEYS, ARGV and what it returns: see session.lua.
+-- Safe to run twice: the attempt has it already. Late: another one has a greater epoch, or there is no record.
+local had, bad = session_had()
+if bad then return bad end
+if not had and ARGV[1] ~= '1' then return {-1} end
+if had and had.token ~= ARGV[3] then return {-6} end
+if had and session_elsewhere(had) then return {-2} end
+return session_write()

@@ -1,0 +1,79 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// A session is whose a majority says it is. Two attempts that both had a majority have a member in common: there the greater epoch has
+// it, so the other one finds no majority any more.
+
+// TakeSession implements lock.Store.
+func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
+	return s.ask(ctx, "take the session", r.ID, lock.Exclusive, func(ctx context.Context, m *member) error {
+		return m.TakeSession(ctx, r, s.drifted(ttl))
+	})
+}
+
+// EndSession implements lock.Store. A member that is away may have the record until it runs out: no majority has.
+func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
+	return s.ask(ctx, "end the session", id, lock.Exclusive, func(ctx context.Context, m *member) error {
+		return m.EndSession(ctx, id, epoch)
+	})
+}
+
+// StartKeepSession implements lock.Store. Members that have no record are given one again, once a majority has it.
+func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
+	k.TTL = s.drifted(k.TTL)
+	restored := k
+	restored.Again = true
+	restore := func(m *member) {
+		s.underWay.Add(1)
+		m.StartKeepSession(restored, func(error) { s.underWay.Add(-1) }) // the next time, if it failed
+	}
+	b := &ballot[struct{}]{}
+	kept := false // guarded by b.mu
+	b.decide = func(last bool) func() {
+		kept = b.tally().yes >= s.quorum
+		told := func(err error) {
+			if err != nil {
+				err = fmt.Errorf("keep the session %s: %w", k.ID, err)
+			}
+			done(err)
+		}
+		then := b.oneWord(last, told)
+		if !kept || then == nil {
+			return then
+		}
+		var without []*member
+		for i, v := range b.votes {
+			if errors.Is(v.err, lock.ErrSessionGone) {
+				without = append(without, s.members[i])
+			}
+		}
+		return func() {
+			then()
+			for _, m := range without {
+				restore(m)
+			}
+		}
+	}
+	b.late = func(m *member, v vote[struct{}]) {
+		if errors.Is(v.err, lock.ErrSessionGone) {
+			b.mu.Lock()
+			lacks := kept
+			b.mu.Unlock()
+			if lacks {
+				restore(m)
+			}
+		}
+	}
+	b.open(s)
+	for _, m := range s.members {
+		m.StartKeepSession(k, func(err error) { b.answer(m, struct{}{}, err) })
+	}
+}
