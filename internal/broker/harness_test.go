@@ -161,6 +161,28 @@ func (f *faults) See(ctx context.Context, name string) (lock.Sight, error) {
 	return f.Store.See(ctx, name)
 }
 
+func (f *faults) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
+	if err := f.isDown(); err != nil {
+		return err
+	}
+	return f.Store.TakeSession(ctx, r, ttl)
+}
+
+func (f *faults) StartKeepSession(k lock.SessionKeep, done func(error)) {
+	if err := f.isDown(); err != nil {
+		go done(err)
+		return
+	}
+	f.Store.StartKeepSession(k, done)
+}
+
+func (f *faults) EndSession(ctx context.Context, id string, epoch uint64) error {
+	if err := f.isDown(); err != nil {
+		return err
+	}
+	return f.Store.EndSession(ctx, id, epoch)
+}
+
 func (f *faults) Probe(ctx context.Context) (string, error) {
 	if err := f.isDown(); err != nil {
 		return "", err

@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -30,6 +32,7 @@ type Session struct {
 	b            *Broker
 	slot         *admission.Slot
 	releaseOnEnd bool
+	record       record
 	farewell     *farewell // while its leases are released at its end
 }
 
@@ -39,21 +42,33 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	limits := b.cfg.Limits
-	s := &Session{b: b, releaseOnEnd: req.ReleaseOnEnd}
-	s.Session = session.New[*Lease, *waiter](session.Config{
-		ID: newID(), Client: req.Client, TTL: ttl, Port: port{s},
-		Limits: session.Limits{
-			Locks: limits.LocksPerSession, Waiters: limits.WaitersPerSession, Watches: limits.WatchesPerSession,
-		},
-	})
+	s := b.newSession(req, newID(), ttl, 0)
+	s.record.token = newToken()
+	s.record.SessionRecord = b.newRecord(s.ID(), s.record.token, req.Client.Name, 1)
 	if err := b.join(s, req.Slot); err != nil {
 		return nil, err
 	}
+	s.keepRecord()
 	b.log.Debug("session opened", zap.String(observe.KeySession, s.ID()),
 		zap.String(observe.KeyClient, s.Client().Name), zap.String(observe.KeyPeer, s.Client().Peer))
 	return s, nil
 }
+
+// newSession is one that is not the broker's yet.
+func (b *Broker) newSession(req OpenRequest, id string, ttl time.Duration, lastRequest uint64) *Session {
+	limits := b.cfg.Limits
+	s := &Session{b: b, releaseOnEnd: req.ReleaseOnEnd}
+	s.Session = session.New[*Lease, *waiter](session.Config{
+		ID: id, Client: req.Client, TTL: ttl, Port: port{s}, LastRequest: lastRequest,
+		Limits: session.Limits{
+			Locks: limits.LocksPerSession, Waiters: limits.WaitersPerSession, Watches: limits.WatchesPerSession,
+		},
+	})
+	return s
+}
+
+// Token is what a client presents to go on with the session.
+func (s *Session) Token() string { return s.record.token }
 
 // join makes a session one of the broker's.
 func (b *Broker) join(s *Session, slot *admission.Slot) (err error) {
@@ -78,7 +93,10 @@ func (b *Broker) join(s *Session, slot *admission.Slot) (err error) {
 type port struct{ s *Session }
 
 // Heard implements session.Port.
-func (p port) Heard(leases *lock.Mark) { p.s.b.keeper.Heard(leases) }
+func (p port) Heard(leases *lock.Mark) {
+	p.s.b.keeper.Heard(leases)
+	p.s.keepRecord()
+}
 
 // Silent implements session.Port.
 func (p port) Silent(cause error) { p.s.End(cause) }
@@ -101,32 +119,82 @@ func (p port) Go(run func()) { p.s.b.wg.Go(run) }
 // Goodbye releases all and ends the session.
 func (s *Session) Goodbye() { s.end(nil, true) }
 
-// End ends a session whose stream broke. Its waiters are withdrawn at once; its leases run out by themselves unless
-// the session asked for their release.
+// Detach takes its stream from a session that broke. What it waits for and watches is withdrawn at once. Its leases stay as long
+// as their client may come back, one session TTL after it was last heard; unless the session asked for their release.
+func (s *Session) Detach(cause error) {
+	if s.releaseOnEnd {
+		s.End(cause)
+		return
+	}
+	left, first := s.Session.Detach()
+	if !first {
+		return
+	}
+	s.withdraw(left.Watched, left.Waiting)
+	s.b.log.Debug("session detached", zap.String(observe.KeySession, s.ID()), zap.NamedError(observe.KeyCause, cause))
+}
+
+// End ends a session for a reason. Its leases run out by themselves unless the session asked for their release.
 func (s *Session) End(cause error) { s.end(cause, s.releaseOnEnd) }
 
-// end ends a session, and takes from it what it has, each thing with the mutex of its name.
+// end ends a session, and takes from it what it has, each thing with the mutex of its name. What it releases it releases once
+// nobody can go on with the session.
 func (s *Session) end(cause error, release bool) {
+	if errors.Is(cause, session.ErrSuperseded) {
+		release = false
+	}
 	left, first := s.Retire(cause, release)
 	if !first {
 		return
 	}
 	s.b.part(s, cause, left.Leases)
-	for _, name := range left.Watched {
+	s.withdraw(left.Watched, left.Waiting)
+	s.b.log.Debug("session ended", zap.String(observe.KeySession, s.ID()), zap.NamedError(observe.KeyCause, cause))
+	if !release {
+		s.leave(left.Leases)
+		s.LeaveOp()
+		return
+	}
+	s.b.goTaking(func() { s.giveBack(left.Leases) })
+}
+
+// giveBack releases leases at the end of their session. If the store does not answer for a while, that goes on in the background.
+func (s *Session) giveBack(ls []*Lease) {
+	finish := sync.OnceFunc(s.LeaveOp)
+	defer finish()
+	defer time.AfterFunc(s.b.cfg.AnswerTime, finish).Stop()
+	if !s.endRecord() {
+		s.leave(ls)
+		return
+	}
+	s.releaseAll(ls)
+}
+
+// withdraw ends what a session waits for and watches.
+func (s *Session) withdraw(watched []string, waiting []*waiter) {
+	for _, name := range watched {
 		s.unwatch(name)
 	}
-	for _, w := range left.Waiting {
+	for _, w := range waiting {
 		s.b.forget(w)
 	}
-	if release {
-		s.releaseAll(left.Leases)
-	} else {
-		for _, l := range slices.Backward(left.Leases) {
-			s.leave(l)
+}
+
+// leave lets leases run out by themselves, or go on elsewhere.
+func (s *Session) leave(ls []*Lease) {
+	elsewhere := errors.Is(s.Cause(), session.ErrSuperseded)
+	for _, l := range slices.Backward(ls) {
+		l.lock()
+		if !l.over {
+			if !elsewhere {
+				s.b.metrics.lost.WithLabelValues(lock.LostSession.String()).Inc()
+				s.trace(session.Lost{Hold: l.hold(), Reason: lock.LostSession})
+			}
+			l.overLocked()
+			s.b.dropHoldLocked(l)
 		}
+		l.unlock()
 	}
-	s.b.log.Debug("session ended", zap.String(observe.KeySession, s.ID()), zap.NamedError(observe.KeyCause, cause))
-	s.LeaveOp()
 }
 
 // part takes a session that ends from those of the broker.
@@ -134,9 +202,11 @@ func (b *Broker) part(s *Session, cause error, leases []*Lease) {
 	s.slot.End()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.sessions, s.ID())
-	b.order.Delete(sessionAt{id: s.ID()})
-	if cause != nil && len(leases) > 0 {
+	if b.sessions[s.ID()] == s { // else it has come back
+		delete(b.sessions, s.ID())
+		b.order.Delete(sessionAt{id: s.ID()})
+	}
+	if cause != nil && len(leases) > 0 && !errors.Is(cause, session.ErrSuperseded) {
 		b.losses.end(s, leases)
 	}
 	b.idleLocked()
@@ -149,17 +219,4 @@ func (b *Broker) forget(w *waiter) {
 	if !w.Answered() {
 		b.removeLocked(w)
 	}
-}
-
-// leave leaves a lease of a session that ends to run out by itself.
-func (s *Session) leave(l *Lease) {
-	l.lock()
-	defer l.unlock()
-	if l.over {
-		return
-	}
-	s.b.metrics.lost.WithLabelValues(lock.LostSession.String()).Inc()
-	s.trace(session.Lost{Hold: l.hold(), Reason: lock.LostSession})
-	l.overLocked()
-	s.b.dropHoldLocked(l)
 }

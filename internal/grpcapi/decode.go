@@ -58,9 +58,6 @@ func toRequired(field string, d *durationpb.Duration) (time.Duration, error) {
 
 func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
 	req := broker.OpenRequest{Client: session.Client{Name: o.GetClientName(), Labels: o.GetLabels()}}
-	if o.GetResume() != nil {
-		return req, session.ErrSessionExpired // no session outlives its stream
-	}
 	switch o.GetOnDisconnect() {
 	case lockdv1.OnDisconnect_ON_DISCONNECT_UNSPECIFIED, lockdv1.OnDisconnect_ON_DISCONNECT_EXPIRE:
 	case lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE:
@@ -79,6 +76,25 @@ func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
 		}
 	}
 	return req, nil
+}
+
+// toResume reads what a client brings to go on with a session.
+func toResume(open broker.OpenRequest, r *lockdv1.Resume) broker.ResumeRequest {
+	req := broker.ResumeRequest{
+		OpenRequest: open, ID: r.GetSessionId(), Token: r.GetResumeToken(), Epoch: r.GetEpoch(), LastRequest: r.GetLastRequestId(),
+	}
+	for _, h := range r.GetHolds() {
+		req.Holds = append(req.Holds, session.HeldLock{
+			Hold: toHold(h.GetHold()), Count: h.GetHoldCount(), Auto: h.GetAuto(), Permits: h.GetPermits(),
+		})
+	}
+	return req
+}
+
+func toHold(h *lockdv1.Hold) session.Hold {
+	return session.Hold{
+		Name: h.GetName(), Kind: toKind(h.GetKind()), Holder: h.GetHolder(), Fence: lock.Fence(h.GetFence()), AcquiredBy: h.GetAcquiredBy(),
+	}
 }
 
 func wantsBatches(o *lockdv1.Open) bool {

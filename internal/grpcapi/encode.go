@@ -126,11 +126,19 @@ func setEvent(r *lockdv1.SessionResponse, e session.Event, answers *wire.Answers
 func fromHoldList(e session.HoldList) *lockdv1.HoldList {
 	list := &lockdv1.HoldList{NextPageToken: e.Next}
 	for _, l := range e.Locks {
-		list.Locks = append(list.Locks, &lockdv1.HeldLock{
-			Hold: fromHold(l.Hold), Validity: fromValidity(l.Validity), HoldCount: l.Count, Auto: l.Auto, Permits: l.Permits,
-		})
+		list.Locks = append(list.Locks, fromHeldLock(l))
 	}
 	return list
+}
+
+func fromHeldLock(l session.HeldLock) *lockdv1.HeldLock {
+	return &lockdv1.HeldLock{
+		Hold: fromHold(l.Hold), Validity: fromValidity(l.Validity), HoldCount: l.Count, Auto: l.Auto, Permits: l.Permits,
+	}
+}
+
+func fromLost(l session.Lost) *lockdv1.Lost {
+	return &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: fromReason(l.Reason)}
 }
 
 // setPush is setEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.
@@ -143,7 +151,7 @@ func setPush(r *lockdv1.SessionResponse, e session.Event) {
 		}
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_HeartbeatAck{HeartbeatAck: ack}
 	case session.Lost:
-		r.Message = &lockdv1.SessionResponse_Lost{Lost: &lockdv1.Lost{Hold: fromHold(e.Hold), Reason: fromReason(e.Reason)}}
+		r.Message = &lockdv1.SessionResponse_Lost{Lost: fromLost(e)}
 	case session.AtRisk:
 		r.Message = &lockdv1.SessionResponse_AtRisk{AtRisk: &lockdv1.AtRisk{Validity: fromValidity(e.Validity)}}
 	case session.Safe:
@@ -193,6 +201,7 @@ func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
 	l := b.Limits()
 	return &lockdv1.Opened{
 		SessionId:         s.ID(),
+		ResumeToken:       s.Token(),
 		SessionTtl:        durationpb.New(s.TTL()),
 		HeartbeatInterval: durationpb.New(s.HeartbeatInterval()),
 		Replica:           b.Replica(),

@@ -50,26 +50,31 @@ func (h *sessionService) Session(stream sessionStream) error {
 	}
 	defer slot.Leave()
 	c := &conn{
-		sessionService: h, stream: stream, slot: slot, opened: make(chan error, 1), closed: make(chan error, 1),
+		sessionService: h, stream: stream, slot: slot, came: make(chan struct{}), opened: make(chan error, 1), closed: make(chan error, 1),
 		last: make(chan *lockdv1.SessionResponse, 1), wrote: make(chan error, 1),
 	}
 	h.workers.Go(c.read)
-	timer := time.NewTimer(h.cfg.OpenTimeout)
-	defer timer.Stop()
-	select {
-	case err := <-c.opened:
-		if err != nil {
-			return toStatus(err)
-		}
-	case <-timer.C:
-		return toStatus(fmt.Errorf("no message within %v: %w", h.cfg.OpenTimeout, session.ErrNotOpen))
+	if err := c.await(); err != nil {
+		return toStatus(err)
 	}
 	if err := stream.Send(c.greeting()); err != nil {
-		c.sess.End(err)
+		c.sess.Detach(err)
 		return err
 	}
 	defer close(c.last)
 	return c.serve()
+}
+
+// await waits until the session is open. The first message has a bound. Then the store decides how long that takes, which bounds itself.
+func (c *conn) await() error {
+	timer := time.NewTimer(c.cfg.OpenTimeout)
+	defer timer.Stop()
+	select {
+	case <-c.came:
+		return <-c.opened
+	case <-timer.C:
+		return fmt.Errorf("no message within %v: %w", c.cfg.OpenTimeout, session.ErrNotOpen)
+	}
 }
 
 // conn is one stream with its session.
@@ -77,10 +82,13 @@ type conn struct {
 	*sessionService
 	stream sessionStream
 	slot   *admission.Slot
-	opened chan error // size 1: the outcome of Open, after which the fields below are set
-	closed chan error // size 1: why the reader ended; nil after a clean half-close
+	came   chan struct{} // closed when the first message came, or none will
+	opened chan error    // size 1: the outcome of Open, after which the fields below are set
+	closed chan error    // size 1: why the reader ended; nil after a clean half-close
 
 	sess    *broker.Session
+	lost    []session.Lost // of those that it named to go on with
+	resumed bool
 	openID  uint64 // the request id of Open
 	batches bool   // the client understands ResponseBatch
 
@@ -99,6 +107,7 @@ type conn struct {
 // have given up just when Open came.
 func (c *conn) read() {
 	first, err := c.stream.Recv()
+	close(c.came)
 	if err == nil {
 		err = c.open(first)
 	}
@@ -114,7 +123,7 @@ func (c *conn) read() {
 				err = nil
 				c.sess.Goodbye()
 			} else {
-				c.sess.End(err)
+				c.sess.Detach(err)
 			}
 			c.closed <- err
 			return
@@ -155,7 +164,12 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	open.Client.Peer, open.Slot = peerOf(c.stream.Context()), c.slot
 	c.openID, c.batches = m.GetRequestId(), wantsBatches(req)
 	c.beat = time.Now()
-	c.sess, err = c.b.Open(open)
+	if req.GetResume() == nil {
+		c.sess, err = c.b.Open(open)
+		return err
+	}
+	c.resumed = true
+	c.sess, c.lost, err = c.b.Resume(c.stream.Context(), toResume(open, req.GetResume()))
 	return err
 }
 
@@ -168,7 +182,14 @@ func peerOf(ctx context.Context) string {
 }
 
 func (c *conn) greeting() *lockdv1.SessionResponse {
-	return &lockdv1.SessionResponse{
-		RequestId: c.openID, Message: &lockdv1.SessionResponse_Opened{Opened: fromSession(c.b, c.sess)},
+	opened := fromSession(c.b, c.sess)
+	if c.resumed {
+		for _, h := range c.sess.Resumed() {
+			opened.Resumed = append(opened.Resumed, fromHeldLock(h))
+		}
+		for _, l := range c.lost {
+			opened.Lost = append(opened.Lost, fromLost(l))
+		}
 	}
+	return &lockdv1.SessionResponse{RequestId: c.openID, Message: &lockdv1.SessionResponse_Opened{Opened: opened}}
 }

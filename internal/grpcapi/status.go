@@ -48,6 +48,7 @@ var table = []struct {
 	{lock.ErrKindUnsupported, codes.FailedPrecondition, "KIND_UNSUPPORTED", -1},
 	{lock.ErrUnsupported, codes.Unimplemented, "UNIMPLEMENTED", -1},
 	{session.ErrSessionExpired, codes.NotFound, "SESSION_EXPIRED", -1},
+	{session.ErrSuperseded, codes.Aborted, "SUPERSEDED", -1},
 	{session.ErrSilent, codes.DeadlineExceeded, "SESSION_SILENT", -1},
 	{session.ErrBacklog, codes.ResourceExhausted, "STREAM_BACKLOG", -1},
 	{session.ErrNotOpen, codes.FailedPrecondition, "SESSION_NOT_OPEN", -1},

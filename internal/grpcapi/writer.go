@@ -36,7 +36,8 @@ func (c *conn) serve() error {
 		case err := <-c.wrote:
 			writing, ended = false, time.Now()
 			if err != nil {
-				c.sess.End(err)
+				c.sess.Detach(err)
+				return toStatus(err)
 			}
 		case err := <-c.closed:
 			if err != nil {

@@ -51,7 +51,7 @@ type SessionKeep struct {
 	SessionRecord
 	// TTL is how long it is kept from now. A longer remaining time is never shortened.
 	TTL time.Duration
-	// Again has it be made again if it is gone: other Stores still have it.
+	// Again has it be made again if it is gone: the store lost it, and whoever keeps it knows that the session goes on.
 	Again bool
 }
 

@@ -20,10 +20,12 @@ const (
 	KeyClient      = "client" // the name a client gives itself
 	KeyCode        = "code"   // of a unary call
 	KeyCount       = "count"  // how many locks
+	KeyEpoch       = "epoch"  // of a session
 	KeyFence       = "fence"  // the fence of a hold
 	KeyHolder      = "holder" // who holds a lock inside a session
 	KeyKind        = "kind"   // of a lock
 	KeyListen      = "listen" // the address for clients
+	KeyLost        = "lost"   // how many locks
 	KeyMember      = "member" // of a majority of stores
 	KeyMethod      = "method" // of a unary call
 	KeyName        = "name"   // of a lock

@@ -60,6 +60,9 @@ func (r Rules) Acquire(req Acquire) error {
 	return r.Lease(req.Lease)
 }
 
+// Holder says whether a client can name a holder so.
+func (r Rules) Holder(holder string) error { return checkHolder(holder, r.HolderBytes) }
+
 // Name says whether a name can be that of a lock.
 func (r Rules) Name(name string) error {
 	if err := checkName(name, r.NameBytes); err != nil {

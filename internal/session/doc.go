@@ -14,6 +14,7 @@
 //
 // # States
 //
-// A session is open until Retire, which says why it ends. It is over when all operations that were under way have ended too;
+// A session whose stream broke is detached: it goes on without a client, and ends unless that comes back in time, here or
+// elsewhere. A session is open until Retire, which says why it ends. It is over when all operations that were under way have ended too;
 // then Done is closed. No session becomes open again.
 package session

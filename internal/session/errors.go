@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // What can go wrong, besides what the store answers. grpcapi has one table that gives each its code and reason.
@@ -22,6 +24,8 @@ var (
 	ErrUpgrade = errors.New("a read lock cannot be upgraded to a write lock")
 	// ErrSessionExpired: the session ended, or never was.
 	ErrSessionExpired = errors.New("the session has expired")
+	// ErrSuperseded: the session goes on in another stream.
+	ErrSuperseded = lock.ErrSuperseded
 	// ErrSilent: the client was not heard for a session TTL.
 	ErrSilent = errors.New("the client was silent for longer than its session TTL")
 	// ErrBacklog: the client does not read its stream.

@@ -24,6 +24,14 @@ func (r *requestIDs) use(id uint64) bool {
 	return fresh
 }
 
+// useAll marks all ids up to one as used.
+func (r *requestIDs) useAll(last uint64) {
+	r.greatest = last
+	for i := range r.seen {
+		r.seen[i] = ^uint64(0)
+	}
+}
+
 // advance moves the window up to id and forgets what falls out of it.
 func (r *requestIDs) advance(id uint64) {
 	if id-r.greatest >= idWindow {

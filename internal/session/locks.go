@@ -34,10 +34,12 @@ type Entry struct {
 // permit costs as much to renew as a lock.
 const upkeepPerSecond = 1000
 
-// upkeep is how many locks and permits a session may hold and ask for, because of what it costs to renew them.
-func (s *Session[L, W]) upkeep() int {
-	return int(min(s.ttl.Milliseconds(), time.Hour.Milliseconds()) * upkeepPerSecond / time.Second.Milliseconds())
+// Upkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew them.
+func Upkeep(ttl time.Duration) int {
+	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * upkeepPerSecond / time.Second.Milliseconds())
 }
+
+func (s *Session[L, W]) upkeep() int { return Upkeep(s.ttl) }
 
 // MaxLocks is how many locks the session may hold and ask for.
 func (s *Session[L, W]) MaxLocks() int { return min(s.limits.Locks, s.upkeep()) }
@@ -122,6 +124,21 @@ func (s *Session[L, W]) Take(id uint64, w W, want Want, ls []L, until time.Time)
 		s.countLocked(l, until)
 	}
 	s.changedLocked(ls...)
+	return true
+}
+
+// Adopt lists a lease that the session brings with it. Its validity is given, zero for a fixed one. It makes so much of its weight.
+func (s *Session[L, W]) Adopt(l L, weight int, until time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return false
+	}
+	s.weight += weight
+	l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
+	s.list = append(s.list, l)
+	s.countLocked(l, until)
+	s.changedLocked(l)
 	return true
 }
 

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -32,6 +33,8 @@ type Config struct {
 	TTL    time.Duration
 	Limits Limits
 	Port   Port
+	// LastRequest is the greatest request id that was used before the session came here, 0 if it begins.
+	LastRequest uint64
 }
 
 // Limits are the bounds a session keeps.
@@ -89,6 +92,7 @@ type Session[L Lease, W comparable] struct {
 	watched  map[string]struct{} // names
 	unread   bool                // its requests are not read, because it does not read its answers
 	doomed   bool                // it is being ended, because its outbox ran full or its client was silent: nothing more is told
+	detached time.Time           // when its stream broke; zero while it has one. Nothing is told any more
 	ended    bool
 	releases bool // and its leases are released
 	finished bool
@@ -102,7 +106,7 @@ type Session[L Lease, W comparable] struct {
 // New begins a session. Start has it end when its client is silent.
 func New[L Lease, W comparable](cfg Config) *Session[L, W] {
 	now := time.Now()
-	return &Session[L, W]{
+	s := &Session[L, W]{
 		id: cfg.ID, client: cfg.Client, ttl: cfg.TTL, limits: cfg.Limits, port: cfg.Port, opened: now,
 		out:      newOutbox(cfg.Limits.Locks + 2*cfg.Limits.Waiters + cfg.Limits.Watches + 1024),
 		done:     make(chan struct{}),
@@ -110,6 +114,10 @@ func New[L Lease, W comparable](cfg Config) *Session[L, W] {
 		waiting: make(map[uint64]W),
 		watched: make(map[string]struct{}),
 	}
+	if cfg.LastRequest > 0 {
+		s.ids.useAll(cfg.LastRequest)
+	}
+	return s
 }
 
 // Start begins to watch whether the client is heard.
@@ -252,7 +260,7 @@ func (s *Session[L, W]) Answer(id uint64, e Event, err error) {
 
 // tellLocked tells nothing after what there was no room for.
 func (s *Session[L, W]) tellLocked(e Event) {
-	if s.doomed || s.ended && s.cause != nil {
+	if s.doomed || !s.detached.IsZero() || s.ended && s.cause != nil {
 		return
 	}
 	s.port.Told(e)
@@ -293,6 +301,7 @@ func (s *Session[L, W]) validityLocked(until time.Time) Validity {
 // Info is what a session is like at a moment.
 type Info struct {
 	Age, Silence            time.Duration
+	Detached                time.Duration // for how long it has no stream; 0 if it has one
 	Locks, Waiters, Watches int
 
 	Asked      int // locks that the waiters ask for
@@ -306,8 +315,12 @@ type Info struct {
 func (s *Session[L, W]) Info() Info {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var detached time.Duration
+	if !s.detached.IsZero() {
+		detached = time.Since(s.detached)
+	}
 	return Info{
-		Age: time.Since(s.opened), Silence: time.Since(s.heardAt()),
+		Age: time.Since(s.opened), Silence: time.Since(s.heardAt()), Detached: detached,
 		Locks: len(s.list), Waiters: len(s.waiting), Watches: len(s.watched),
 		Asked: s.asked, Weight: s.weight, Undoing: s.undoing, Suspects: s.suspects, Operations: s.ops,
 	}
@@ -352,6 +365,27 @@ type Rest[L Lease, W comparable] struct {
 	Waiting []W
 	Watched []string
 	Leases  []L
+}
+
+// Detach takes its stream from a session that keeps its leases: its client may come back. It is what the session leaves without
+// them. Nothing more is told, and nobody is heard, so it ends when the client is not back in time.
+func (s *Session[L, W]) Detach() (left Rest[L, W], first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || !s.detached.IsZero() {
+		return left, false
+	}
+	s.detached = time.Now()
+	left = Rest[L, W]{Waiting: slices.Collect(maps.Values(s.waiting)), Watched: slices.Collect(maps.Keys(s.watched))}
+	clear(s.watched)
+	return left, true
+}
+
+// KeepsPlaces says whether places in queues are left to end by themselves: the session may go on elsewhere, with them.
+func (s *Session[L, W]) KeepsPlaces() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.detached.IsZero() || s.ended && (errors.Is(s.cause, ErrDraining) || errors.Is(s.cause, ErrSuperseded))
 }
 
 // Retire ends a session, and is what it leaves to be taken from it; or says that it has ended before. cause is nil after a

@@ -999,15 +999,21 @@ func (x *Open) GetResume() *Resume {
 	return nil
 }
 
-// Resume asks to go on with a session.
+// Resume asks to go on with a session whose stream ended, at this replica or another one. Open then tells the same client name and
+// wishes as before.
 type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The token that Opened told.
 	ResumeToken string `protobuf:"bytes,2,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// What the client believes it holds.
-	Holds         []*Hold `protobuf:"bytes,3,rep,name=holds,proto3" json:"holds,omitempty"`
+	// What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+	Holds []*HeldLock `protobuf:"bytes,3,rep,name=holds,proto3" json:"holds,omitempty"`
+	// Counts the streams of the session, and the attempts: Open has 1, and each Resume a greater one than all before. Whoever has the
+	// greatest epoch has the session.
+	Epoch uint64 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
+	// The greatest request_id used so far in the session. Later requests have greater ones.
+	LastRequestId uint64 `protobuf:"varint,5,opt,name=last_request_id,json=lastRequestId,proto3" json:"last_request_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1056,11 +1062,25 @@ func (x *Resume) GetResumeToken() string {
 	return ""
 }
 
-func (x *Resume) GetHolds() []*Hold {
+func (x *Resume) GetHolds() []*HeldLock {
 	if x != nil {
 		return x.Holds
 	}
 	return nil
+}
+
+func (x *Resume) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *Resume) GetLastRequestId() uint64 {
+	if x != nil {
+		return x.LastRequestId
+	}
+	return 0
 }
 
 // Opened answers Open.
@@ -1068,7 +1088,7 @@ type Opened struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The session's id, a UUID.
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// What Resume must present. Empty when this server cannot resume sessions.
+	// What Resume must present. A secret of the client.
 	ResumeToken string `protobuf:"bytes,2,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
 	// How long the session's leases outlive its last sign of life.
 	SessionTtl *durationpb.Duration `protobuf:"bytes,3,opt,name=session_ttl,json=sessionTtl,proto3" json:"session_ttl,omitempty"`
@@ -1080,10 +1100,10 @@ type Opened struct {
 	Features []Feature `protobuf:"varint,6,rep,packed,name=features,proto3,enum=lockd.v1.Feature" json:"features,omitempty"`
 	// The bounds this server keeps.
 	Limits *Limits `protobuf:"bytes,7,opt,name=limits,proto3" json:"limits,omitempty"`
-	// The holds that go on after Resume.
-	Resumed []*Hold `protobuf:"bytes,8,rep,name=resumed,proto3" json:"resumed,omitempty"`
-	// The holds that were lost before Resume.
-	Lost          []*Hold `protobuf:"bytes,9,rep,name=lost,proto3" json:"lost,omitempty"`
+	// After Resume: what goes on, of the holds that it named.
+	Resumed []*HeldLock `protobuf:"bytes,8,rep,name=resumed,proto3" json:"resumed,omitempty"`
+	// After Resume: the others. One whose release was not answered may have been released.
+	Lost          []*Lost `protobuf:"bytes,9,rep,name=lost,proto3" json:"lost,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1167,14 +1187,14 @@ func (x *Opened) GetLimits() *Limits {
 	return nil
 }
 
-func (x *Opened) GetResumed() []*Hold {
+func (x *Opened) GetResumed() []*HeldLock {
 	if x != nil {
 		return x.Resumed
 	}
 	return nil
 }
 
-func (x *Opened) GetLost() []*Hold {
+func (x *Opened) GetLost() []*Lost {
 	if x != nil {
 		return x.Lost
 	}
@@ -1463,7 +1483,10 @@ type Acquire struct {
 	// another is refused with LOCK_CONFIG_MISMATCH. 0 = whatever was set.
 	Limit uint32 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Several locks of mixed kinds, all or nothing.
-	Items         []*AcquireItem `protobuf:"bytes,10,rep,name=items,proto3" json:"items,omitempty"`
+	Items []*AcquireItem `protobuf:"bytes,10,rep,name=items,proto3" json:"items,omitempty"`
+	// After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
+	// given back first; a fair request keeps its place.
+	InsteadOf     uint64 `protobuf:"varint,11,opt,name=instead_of,json=insteadOf,proto3" json:"instead_of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1566,6 +1589,13 @@ func (x *Acquire) GetItems() []*AcquireItem {
 		return x.Items
 	}
 	return nil
+}
+
+func (x *Acquire) GetInsteadOf() uint64 {
+	if x != nil {
+		return x.InsteadOf
+	}
+	return 0
 }
 
 // AcquireItem is one of several locks.
@@ -3107,12 +3137,14 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x06resume\x18\x06 \x01(\v2\x10.lockd.v1.ResumeR\x06resume\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"p\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb2\x01\n" +
 	"\x06Resume\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12!\n" +
-	"\fresume_token\x18\x02 \x01(\tR\vresumeToken\x12$\n" +
-	"\x05holds\x18\x03 \x03(\v2\x0e.lockd.v1.HoldR\x05holds\"\x91\x03\n" +
+	"\fresume_token\x18\x02 \x01(\tR\vresumeToken\x12(\n" +
+	"\x05holds\x18\x03 \x03(\v2\x12.lockd.v1.HeldLockR\x05holds\x12\x14\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12&\n" +
+	"\x0flast_request_id\x18\x05 \x01(\x04R\rlastRequestId\"\x95\x03\n" +
 	"\x06Opened\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12!\n" +
@@ -3122,9 +3154,9 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x12heartbeat_interval\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x11heartbeatInterval\x12\x18\n" +
 	"\areplica\x18\x05 \x01(\tR\areplica\x12-\n" +
 	"\bfeatures\x18\x06 \x03(\x0e2\x11.lockd.v1.FeatureR\bfeatures\x12(\n" +
-	"\x06limits\x18\a \x01(\v2\x10.lockd.v1.LimitsR\x06limits\x12(\n" +
-	"\aresumed\x18\b \x03(\v2\x0e.lockd.v1.HoldR\aresumed\x12\"\n" +
-	"\x04lost\x18\t \x03(\v2\x0e.lockd.v1.HoldR\x04lost\"\xc3\x04\n" +
+	"\x06limits\x18\a \x01(\v2\x10.lockd.v1.LimitsR\x06limits\x12,\n" +
+	"\aresumed\x18\b \x03(\v2\x12.lockd.v1.HeldLockR\aresumed\x12\"\n" +
+	"\x04lost\x18\t \x03(\v2\x0e.lockd.v1.LostR\x04lost\"\xc3\x04\n" +
 	"\x06Limits\x12\x1d\n" +
 	"\n" +
 	"name_bytes\x18\x01 \x01(\rR\tnameBytes\x12!\n" +
@@ -3147,7 +3179,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\"_\n" +
 	"\fHeartbeatAck\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\x126\n" +
-	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xd0\x02\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xef\x02\n" +
 	"\aAcquire\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12&\n" +
@@ -3161,7 +3193,9 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"annotation\x12\x14\n" +
 	"\x05limit\x18\t \x01(\rR\x05limit\x12+\n" +
 	"\x05items\x18\n" +
-	" \x03(\v2\x15.lockd.v1.AcquireItemR\x05items\"y\n" +
+	" \x03(\v2\x15.lockd.v1.AcquireItemR\x05items\x12\x1d\n" +
+	"\n" +
+	"instead_of\x18\v \x01(\x04R\tinsteadOf\"y\n" +
 	"\vAcquireItem\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x18\n" +
@@ -3329,9 +3363,9 @@ var file_lockd_v1_session_service_proto_goTypes = []any{
 	nil,                         // 40: lockd.v1.Open.LabelsEntry
 	(*NotGranted)(nil),          // 41: lockd.v1.NotGranted
 	(*durationpb.Duration)(nil), // 42: google.protobuf.Duration
-	(*Hold)(nil),                // 43: lockd.v1.Hold
-	(LockKind)(0),               // 44: lockd.v1.LockKind
-	(*LockState)(nil),           // 45: lockd.v1.LockState
+	(LockKind)(0),               // 43: lockd.v1.LockKind
+	(*LockState)(nil),           // 44: lockd.v1.LockState
+	(*Hold)(nil),                // 45: lockd.v1.Hold
 	(*Validity)(nil),            // 46: lockd.v1.Validity
 	(*status.Status)(nil),       // 47: google.rpc.Status
 }
@@ -3372,37 +3406,37 @@ var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	1,  // 33: lockd.v1.Open.on_disconnect:type_name -> lockd.v1.OnDisconnect
 	0,  // 34: lockd.v1.Open.features:type_name -> lockd.v1.Feature
 	7,  // 35: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
-	43, // 36: lockd.v1.Resume.holds:type_name -> lockd.v1.Hold
+	21, // 36: lockd.v1.Resume.holds:type_name -> lockd.v1.HeldLock
 	42, // 37: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
 	42, // 38: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
 	0,  // 39: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
 	9,  // 40: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
-	43, // 41: lockd.v1.Opened.resumed:type_name -> lockd.v1.Hold
-	43, // 42: lockd.v1.Opened.lost:type_name -> lockd.v1.Hold
+	21, // 41: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
+	34, // 42: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
 	42, // 43: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
 	42, // 44: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
 	42, // 45: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
 	42, // 46: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
-	44, // 47: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
+	43, // 47: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
 	42, // 48: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
 	42, // 49: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
 	13, // 50: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
-	44, // 51: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
-	44, // 52: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
-	44, // 53: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
+	43, // 51: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
+	43, // 52: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
+	43, // 53: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
 	42, // 54: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
-	45, // 55: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
+	44, // 55: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
 	21, // 56: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
-	43, // 57: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
+	45, // 57: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
 	46, // 58: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
 	4,  // 59: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
 	5,  // 60: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
-	43, // 61: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
+	45, // 61: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
 	46, // 62: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
 	46, // 63: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
 	46, // 64: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
 	47, // 65: lockd.v1.Result.status:type_name -> google.rpc.Status
-	43, // 66: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
+	45, // 66: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
 	2,  // 67: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
 	46, // 68: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
 	3,  // 69: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause

@@ -124,14 +124,18 @@ class Open(_message.Message):
     def __init__(self, client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., session_ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ...) -> None: ...
 
 class Resume(_message.Message):
-    __slots__ = ("session_id", "resume_token", "holds")
+    __slots__ = ("session_id", "resume_token", "holds", "epoch", "last_request_id")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
     HOLDS_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    LAST_REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     resume_token: str
-    holds: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
-    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., holds: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ...) -> None: ...
+    holds: _containers.RepeatedCompositeFieldContainer[HeldLock]
+    epoch: int
+    last_request_id: int
+    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., holds: _Optional[_Iterable[_Union[HeldLock, _Mapping]]] = ..., epoch: _Optional[int] = ..., last_request_id: _Optional[int] = ...) -> None: ...
 
 class Opened(_message.Message):
     __slots__ = ("session_id", "resume_token", "session_ttl", "heartbeat_interval", "replica", "features", "limits", "resumed", "lost")
@@ -151,9 +155,9 @@ class Opened(_message.Message):
     replica: str
     features: _containers.RepeatedScalarFieldContainer[Feature]
     limits: Limits
-    resumed: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
-    lost: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Hold]
-    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., session_ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., heartbeat_interval: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., replica: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., resumed: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[_lock_pb2.Hold, _Mapping]]] = ...) -> None: ...
+    resumed: _containers.RepeatedCompositeFieldContainer[HeldLock]
+    lost: _containers.RepeatedCompositeFieldContainer[Lost]
+    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., session_ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., heartbeat_interval: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., replica: _Optional[str] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., resumed: _Optional[_Iterable[_Union[HeldLock, _Mapping]]] = ..., lost: _Optional[_Iterable[_Union[Lost, _Mapping]]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("name_bytes", "holder_bytes", "annotation_bytes", "frame_bytes", "locks_per_session", "waiters_per_session", "watches_per_session", "min_lease", "max_lease", "max_wait", "names_per_acquire", "permits_per_acquire", "hold_count")
@@ -200,7 +204,7 @@ class HeartbeatAck(_message.Message):
     def __init__(self, sent_id: _Optional[int] = ..., valid_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Acquire(_message.Message):
-    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items")
+    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items", "instead_of")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -211,6 +215,7 @@ class Acquire(_message.Message):
     ANNOTATION_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
+    INSTEAD_OF_FIELD_NUMBER: _ClassVar[int]
     name: str
     names: _containers.RepeatedScalarFieldContainer[str]
     kind: _lock_pb2.LockKind
@@ -221,7 +226,8 @@ class Acquire(_message.Message):
     annotation: str
     limit: int
     items: _containers.RepeatedCompositeFieldContainer[AcquireItem]
-    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ...) -> None: ...
+    instead_of: int
+    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ..., instead_of: _Optional[int] = ...) -> None: ...
 
 class AcquireItem(_message.Message):
     __slots__ = ("name", "kind", "permits", "limit")

@@ -442,6 +442,22 @@ private static final long serialVersionUID = 0L;
     return items_.get(index);
   }
 
+  public static final int INSTEAD_OF_FIELD_NUMBER = 11;
+  private long insteadOf_ = 0L;
+  /**
+   * <pre>
+   * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
+   * given back first; a fair request keeps its place.
+   * </pre>
+   *
+   * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
+   * @return The insteadOf.
+   */
+  @java.lang.Override
+  public long getInsteadOf() {
+    return insteadOf_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -485,6 +501,9 @@ private static final long serialVersionUID = 0L;
     }
     for (int i = 0; i < items_.size(); i++) {
       output.writeMessage(10, items_.get(i));
+    }
+    if (insteadOf_ != 0L) {
+      output.writeUInt64(11, insteadOf_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -536,6 +555,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(10, items_.get(i));
     }
+    if (insteadOf_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(11, insteadOf_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -576,6 +599,8 @@ private static final long serialVersionUID = 0L;
         != other.getLimit()) return false;
     if (!getItemsList()
         .equals(other.getItemsList())) return false;
+    if (getInsteadOf()
+        != other.getInsteadOf()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -615,6 +640,9 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + ITEMS_FIELD_NUMBER;
       hash = (53 * hash) + getItemsList().hashCode();
     }
+    hash = (37 * hash) + INSTEAD_OF_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getInsteadOf());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -784,6 +812,7 @@ private static final long serialVersionUID = 0L;
         itemsBuilder_.clear();
       }
       bitField0_ = (bitField0_ & ~0x00000200);
+      insteadOf_ = 0L;
       return this;
     }
 
@@ -864,6 +893,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000100) != 0)) {
         result.limit_ = limit_;
+      }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.insteadOf_ = insteadOf_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -978,6 +1010,9 @@ private static final long serialVersionUID = 0L;
           }
         }
       }
+      if (other.getInsteadOf() != 0L) {
+        setInsteadOf(other.getInsteadOf());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1067,6 +1102,11 @@ private static final long serialVersionUID = 0L;
               }
               break;
             } // case 82
+            case 88: {
+              insteadOf_ = input.readUInt64();
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 88
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2300,6 +2340,53 @@ private static final long serialVersionUID = 0L;
         items_ = null;
       }
       return itemsBuilder_;
+    }
+
+    private long insteadOf_ ;
+    /**
+     * <pre>
+     * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
+     * given back first; a fair request keeps its place.
+     * </pre>
+     *
+     * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
+     * @return The insteadOf.
+     */
+    @java.lang.Override
+    public long getInsteadOf() {
+      return insteadOf_;
+    }
+    /**
+     * <pre>
+     * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
+     * given back first; a fair request keeps its place.
+     * </pre>
+     *
+     * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
+     * @param value The insteadOf to set.
+     * @return This builder for chaining.
+     */
+    public Builder setInsteadOf(long value) {
+
+      insteadOf_ = value;
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
+     * given back first; a fair request keeps its place.
+     * </pre>
+     *
+     * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearInsteadOf() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      insteadOf_ = 0L;
+      onChanged();
+      return this;
     }
     @java.lang.Override
     public final Builder setUnknownFields(

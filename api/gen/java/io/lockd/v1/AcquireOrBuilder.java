@@ -248,4 +248,15 @@ public interface AcquireOrBuilder extends
    */
   io.lockd.v1.AcquireItemOrBuilder getItemsOrBuilder(
       int index);
+
+  /**
+   * <pre>
+   * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
+   * given back first; a fair request keeps its place.
+   * </pre>
+   *
+   * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
+   * @return The insteadOf.
+   */
+  long getInsteadOf();
 }

@@ -102,7 +102,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object resumeToken_ = "";
   /**
    * <pre>
-   * What Resume must present. Empty when this server cannot resume sessions.
+   * What Resume must present. A secret of the client.
    * </pre>
    *
    * <code>string resume_token = 2 [json_name = "resumeToken"];</code>
@@ -123,7 +123,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What Resume must present. Empty when this server cannot resume sessions.
+   * What Resume must present. A secret of the client.
    * </pre>
    *
    * <code>string resume_token = 2 [json_name = "resumeToken"];</code>
@@ -385,36 +385,36 @@ private static final long serialVersionUID = 0L;
 
   public static final int RESUMED_FIELD_NUMBER = 8;
   @SuppressWarnings("serial")
-  private java.util.List<io.lockd.v1.Hold> resumed_;
+  private java.util.List<io.lockd.v1.HeldLock> resumed_;
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
   @java.lang.Override
-  public java.util.List<io.lockd.v1.Hold> getResumedList() {
+  public java.util.List<io.lockd.v1.HeldLock> getResumedList() {
     return resumed_;
   }
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
   @java.lang.Override
-  public java.util.List<? extends io.lockd.v1.HoldOrBuilder> 
+  public java.util.List<? extends io.lockd.v1.HeldLockOrBuilder> 
       getResumedOrBuilderList() {
     return resumed_;
   }
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
   @java.lang.Override
   public int getResumedCount() {
@@ -422,60 +422,60 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
   @java.lang.Override
-  public io.lockd.v1.Hold getResumed(int index) {
+  public io.lockd.v1.HeldLock getResumed(int index) {
     return resumed_.get(index);
   }
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
   @java.lang.Override
-  public io.lockd.v1.HoldOrBuilder getResumedOrBuilder(
+  public io.lockd.v1.HeldLockOrBuilder getResumedOrBuilder(
       int index) {
     return resumed_.get(index);
   }
 
   public static final int LOST_FIELD_NUMBER = 9;
   @SuppressWarnings("serial")
-  private java.util.List<io.lockd.v1.Hold> lost_;
+  private java.util.List<io.lockd.v1.Lost> lost_;
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
   @java.lang.Override
-  public java.util.List<io.lockd.v1.Hold> getLostList() {
+  public java.util.List<io.lockd.v1.Lost> getLostList() {
     return lost_;
   }
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
   @java.lang.Override
-  public java.util.List<? extends io.lockd.v1.HoldOrBuilder> 
+  public java.util.List<? extends io.lockd.v1.LostOrBuilder> 
       getLostOrBuilderList() {
     return lost_;
   }
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
   @java.lang.Override
   public int getLostCount() {
@@ -483,24 +483,24 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
   @java.lang.Override
-  public io.lockd.v1.Hold getLost(int index) {
+  public io.lockd.v1.Lost getLost(int index) {
     return lost_.get(index);
   }
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
   @java.lang.Override
-  public io.lockd.v1.HoldOrBuilder getLostOrBuilder(
+  public io.lockd.v1.LostOrBuilder getLostOrBuilder(
       int index) {
     return lost_.get(index);
   }
@@ -1163,9 +1163,9 @@ private static final long serialVersionUID = 0L;
               break;
             } // case 58
             case 66: {
-              io.lockd.v1.Hold m =
+              io.lockd.v1.HeldLock m =
                   input.readMessage(
-                      io.lockd.v1.Hold.parser(),
+                      io.lockd.v1.HeldLock.parser(),
                       extensionRegistry);
               if (resumedBuilder_ == null) {
                 ensureResumedIsMutable();
@@ -1176,9 +1176,9 @@ private static final long serialVersionUID = 0L;
               break;
             } // case 66
             case 74: {
-              io.lockd.v1.Hold m =
+              io.lockd.v1.Lost m =
                   input.readMessage(
-                      io.lockd.v1.Hold.parser(),
+                      io.lockd.v1.Lost.parser(),
                       extensionRegistry);
               if (lostBuilder_ == null) {
                 ensureLostIsMutable();
@@ -1300,7 +1300,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object resumeToken_ = "";
     /**
      * <pre>
-     * What Resume must present. Empty when this server cannot resume sessions.
+     * What Resume must present. A secret of the client.
      * </pre>
      *
      * <code>string resume_token = 2 [json_name = "resumeToken"];</code>
@@ -1320,7 +1320,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What Resume must present. Empty when this server cannot resume sessions.
+     * What Resume must present. A secret of the client.
      * </pre>
      *
      * <code>string resume_token = 2 [json_name = "resumeToken"];</code>
@@ -1341,7 +1341,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What Resume must present. Empty when this server cannot resume sessions.
+     * What Resume must present. A secret of the client.
      * </pre>
      *
      * <code>string resume_token = 2 [json_name = "resumeToken"];</code>
@@ -1358,7 +1358,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What Resume must present. Empty when this server cannot resume sessions.
+     * What Resume must present. A secret of the client.
      * </pre>
      *
      * <code>string resume_token = 2 [json_name = "resumeToken"];</code>
@@ -1372,7 +1372,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What Resume must present. Empty when this server cannot resume sessions.
+     * What Resume must present. A secret of the client.
      * </pre>
      *
      * <code>string resume_token = 2 [json_name = "resumeToken"];</code>
@@ -2140,26 +2140,26 @@ private static final long serialVersionUID = 0L;
       return limitsBuilder_;
     }
 
-    private java.util.List<io.lockd.v1.Hold> resumed_ =
+    private java.util.List<io.lockd.v1.HeldLock> resumed_ =
       java.util.Collections.emptyList();
     private void ensureResumedIsMutable() {
       if (!((bitField0_ & 0x00000080) != 0)) {
-        resumed_ = new java.util.ArrayList<io.lockd.v1.Hold>(resumed_);
+        resumed_ = new java.util.ArrayList<io.lockd.v1.HeldLock>(resumed_);
         bitField0_ |= 0x00000080;
        }
     }
 
     private com.google.protobuf.RepeatedFieldBuilderV3<
-        io.lockd.v1.Hold, io.lockd.v1.Hold.Builder, io.lockd.v1.HoldOrBuilder> resumedBuilder_;
+        io.lockd.v1.HeldLock, io.lockd.v1.HeldLock.Builder, io.lockd.v1.HeldLockOrBuilder> resumedBuilder_;
 
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
-    public java.util.List<io.lockd.v1.Hold> getResumedList() {
+    public java.util.List<io.lockd.v1.HeldLock> getResumedList() {
       if (resumedBuilder_ == null) {
         return java.util.Collections.unmodifiableList(resumed_);
       } else {
@@ -2168,10 +2168,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
     public int getResumedCount() {
       if (resumedBuilder_ == null) {
@@ -2182,12 +2182,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
-    public io.lockd.v1.Hold getResumed(int index) {
+    public io.lockd.v1.HeldLock getResumed(int index) {
       if (resumedBuilder_ == null) {
         return resumed_.get(index);
       } else {
@@ -2196,13 +2196,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
     public Builder setResumed(
-        int index, io.lockd.v1.Hold value) {
+        int index, io.lockd.v1.HeldLock value) {
       if (resumedBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
@@ -2217,13 +2217,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
     public Builder setResumed(
-        int index, io.lockd.v1.Hold.Builder builderForValue) {
+        int index, io.lockd.v1.HeldLock.Builder builderForValue) {
       if (resumedBuilder_ == null) {
         ensureResumedIsMutable();
         resumed_.set(index, builderForValue.build());
@@ -2235,12 +2235,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
-    public Builder addResumed(io.lockd.v1.Hold value) {
+    public Builder addResumed(io.lockd.v1.HeldLock value) {
       if (resumedBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
@@ -2255,13 +2255,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
     public Builder addResumed(
-        int index, io.lockd.v1.Hold value) {
+        int index, io.lockd.v1.HeldLock value) {
       if (resumedBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
@@ -2276,13 +2276,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
     public Builder addResumed(
-        io.lockd.v1.Hold.Builder builderForValue) {
+        io.lockd.v1.HeldLock.Builder builderForValue) {
       if (resumedBuilder_ == null) {
         ensureResumedIsMutable();
         resumed_.add(builderForValue.build());
@@ -2294,13 +2294,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
     public Builder addResumed(
-        int index, io.lockd.v1.Hold.Builder builderForValue) {
+        int index, io.lockd.v1.HeldLock.Builder builderForValue) {
       if (resumedBuilder_ == null) {
         ensureResumedIsMutable();
         resumed_.add(index, builderForValue.build());
@@ -2312,13 +2312,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
     public Builder addAllResumed(
-        java.lang.Iterable<? extends io.lockd.v1.Hold> values) {
+        java.lang.Iterable<? extends io.lockd.v1.HeldLock> values) {
       if (resumedBuilder_ == null) {
         ensureResumedIsMutable();
         com.google.protobuf.AbstractMessageLite.Builder.addAll(
@@ -2331,10 +2331,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
     public Builder clearResumed() {
       if (resumedBuilder_ == null) {
@@ -2348,10 +2348,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
     public Builder removeResumed(int index) {
       if (resumedBuilder_ == null) {
@@ -2365,23 +2365,23 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
-    public io.lockd.v1.Hold.Builder getResumedBuilder(
+    public io.lockd.v1.HeldLock.Builder getResumedBuilder(
         int index) {
       return getResumedFieldBuilder().getBuilder(index);
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
-    public io.lockd.v1.HoldOrBuilder getResumedOrBuilder(
+    public io.lockd.v1.HeldLockOrBuilder getResumedOrBuilder(
         int index) {
       if (resumedBuilder_ == null) {
         return resumed_.get(index);  } else {
@@ -2390,12 +2390,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
-    public java.util.List<? extends io.lockd.v1.HoldOrBuilder> 
+    public java.util.List<? extends io.lockd.v1.HeldLockOrBuilder> 
          getResumedOrBuilderList() {
       if (resumedBuilder_ != null) {
         return resumedBuilder_.getMessageOrBuilderList();
@@ -2405,44 +2405,44 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
-    public io.lockd.v1.Hold.Builder addResumedBuilder() {
+    public io.lockd.v1.HeldLock.Builder addResumedBuilder() {
       return getResumedFieldBuilder().addBuilder(
-          io.lockd.v1.Hold.getDefaultInstance());
+          io.lockd.v1.HeldLock.getDefaultInstance());
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
-    public io.lockd.v1.Hold.Builder addResumedBuilder(
+    public io.lockd.v1.HeldLock.Builder addResumedBuilder(
         int index) {
       return getResumedFieldBuilder().addBuilder(
-          index, io.lockd.v1.Hold.getDefaultInstance());
+          index, io.lockd.v1.HeldLock.getDefaultInstance());
     }
     /**
      * <pre>
-     * The holds that go on after Resume.
+     * After Resume: what goes on, of the holds that it named.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+     * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
      */
-    public java.util.List<io.lockd.v1.Hold.Builder> 
+    public java.util.List<io.lockd.v1.HeldLock.Builder> 
          getResumedBuilderList() {
       return getResumedFieldBuilder().getBuilderList();
     }
     private com.google.protobuf.RepeatedFieldBuilderV3<
-        io.lockd.v1.Hold, io.lockd.v1.Hold.Builder, io.lockd.v1.HoldOrBuilder> 
+        io.lockd.v1.HeldLock, io.lockd.v1.HeldLock.Builder, io.lockd.v1.HeldLockOrBuilder> 
         getResumedFieldBuilder() {
       if (resumedBuilder_ == null) {
         resumedBuilder_ = new com.google.protobuf.RepeatedFieldBuilderV3<
-            io.lockd.v1.Hold, io.lockd.v1.Hold.Builder, io.lockd.v1.HoldOrBuilder>(
+            io.lockd.v1.HeldLock, io.lockd.v1.HeldLock.Builder, io.lockd.v1.HeldLockOrBuilder>(
                 resumed_,
                 ((bitField0_ & 0x00000080) != 0),
                 getParentForChildren(),
@@ -2452,26 +2452,26 @@ private static final long serialVersionUID = 0L;
       return resumedBuilder_;
     }
 
-    private java.util.List<io.lockd.v1.Hold> lost_ =
+    private java.util.List<io.lockd.v1.Lost> lost_ =
       java.util.Collections.emptyList();
     private void ensureLostIsMutable() {
       if (!((bitField0_ & 0x00000100) != 0)) {
-        lost_ = new java.util.ArrayList<io.lockd.v1.Hold>(lost_);
+        lost_ = new java.util.ArrayList<io.lockd.v1.Lost>(lost_);
         bitField0_ |= 0x00000100;
        }
     }
 
     private com.google.protobuf.RepeatedFieldBuilderV3<
-        io.lockd.v1.Hold, io.lockd.v1.Hold.Builder, io.lockd.v1.HoldOrBuilder> lostBuilder_;
+        io.lockd.v1.Lost, io.lockd.v1.Lost.Builder, io.lockd.v1.LostOrBuilder> lostBuilder_;
 
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
-    public java.util.List<io.lockd.v1.Hold> getLostList() {
+    public java.util.List<io.lockd.v1.Lost> getLostList() {
       if (lostBuilder_ == null) {
         return java.util.Collections.unmodifiableList(lost_);
       } else {
@@ -2480,10 +2480,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
     public int getLostCount() {
       if (lostBuilder_ == null) {
@@ -2494,12 +2494,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
-    public io.lockd.v1.Hold getLost(int index) {
+    public io.lockd.v1.Lost getLost(int index) {
       if (lostBuilder_ == null) {
         return lost_.get(index);
       } else {
@@ -2508,13 +2508,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
     public Builder setLost(
-        int index, io.lockd.v1.Hold value) {
+        int index, io.lockd.v1.Lost value) {
       if (lostBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
@@ -2529,13 +2529,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
     public Builder setLost(
-        int index, io.lockd.v1.Hold.Builder builderForValue) {
+        int index, io.lockd.v1.Lost.Builder builderForValue) {
       if (lostBuilder_ == null) {
         ensureLostIsMutable();
         lost_.set(index, builderForValue.build());
@@ -2547,12 +2547,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
-    public Builder addLost(io.lockd.v1.Hold value) {
+    public Builder addLost(io.lockd.v1.Lost value) {
       if (lostBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
@@ -2567,13 +2567,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
     public Builder addLost(
-        int index, io.lockd.v1.Hold value) {
+        int index, io.lockd.v1.Lost value) {
       if (lostBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
@@ -2588,13 +2588,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
     public Builder addLost(
-        io.lockd.v1.Hold.Builder builderForValue) {
+        io.lockd.v1.Lost.Builder builderForValue) {
       if (lostBuilder_ == null) {
         ensureLostIsMutable();
         lost_.add(builderForValue.build());
@@ -2606,13 +2606,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
     public Builder addLost(
-        int index, io.lockd.v1.Hold.Builder builderForValue) {
+        int index, io.lockd.v1.Lost.Builder builderForValue) {
       if (lostBuilder_ == null) {
         ensureLostIsMutable();
         lost_.add(index, builderForValue.build());
@@ -2624,13 +2624,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
     public Builder addAllLost(
-        java.lang.Iterable<? extends io.lockd.v1.Hold> values) {
+        java.lang.Iterable<? extends io.lockd.v1.Lost> values) {
       if (lostBuilder_ == null) {
         ensureLostIsMutable();
         com.google.protobuf.AbstractMessageLite.Builder.addAll(
@@ -2643,10 +2643,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
     public Builder clearLost() {
       if (lostBuilder_ == null) {
@@ -2660,10 +2660,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
     public Builder removeLost(int index) {
       if (lostBuilder_ == null) {
@@ -2677,23 +2677,23 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
-    public io.lockd.v1.Hold.Builder getLostBuilder(
+    public io.lockd.v1.Lost.Builder getLostBuilder(
         int index) {
       return getLostFieldBuilder().getBuilder(index);
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
-    public io.lockd.v1.HoldOrBuilder getLostOrBuilder(
+    public io.lockd.v1.LostOrBuilder getLostOrBuilder(
         int index) {
       if (lostBuilder_ == null) {
         return lost_.get(index);  } else {
@@ -2702,12 +2702,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
-    public java.util.List<? extends io.lockd.v1.HoldOrBuilder> 
+    public java.util.List<? extends io.lockd.v1.LostOrBuilder> 
          getLostOrBuilderList() {
       if (lostBuilder_ != null) {
         return lostBuilder_.getMessageOrBuilderList();
@@ -2717,44 +2717,44 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
-    public io.lockd.v1.Hold.Builder addLostBuilder() {
+    public io.lockd.v1.Lost.Builder addLostBuilder() {
       return getLostFieldBuilder().addBuilder(
-          io.lockd.v1.Hold.getDefaultInstance());
+          io.lockd.v1.Lost.getDefaultInstance());
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
-    public io.lockd.v1.Hold.Builder addLostBuilder(
+    public io.lockd.v1.Lost.Builder addLostBuilder(
         int index) {
       return getLostFieldBuilder().addBuilder(
-          index, io.lockd.v1.Hold.getDefaultInstance());
+          index, io.lockd.v1.Lost.getDefaultInstance());
     }
     /**
      * <pre>
-     * The holds that were lost before Resume.
+     * After Resume: the others. One whose release was not answered may have been released.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+     * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
      */
-    public java.util.List<io.lockd.v1.Hold.Builder> 
+    public java.util.List<io.lockd.v1.Lost.Builder> 
          getLostBuilderList() {
       return getLostFieldBuilder().getBuilderList();
     }
     private com.google.protobuf.RepeatedFieldBuilderV3<
-        io.lockd.v1.Hold, io.lockd.v1.Hold.Builder, io.lockd.v1.HoldOrBuilder> 
+        io.lockd.v1.Lost, io.lockd.v1.Lost.Builder, io.lockd.v1.LostOrBuilder> 
         getLostFieldBuilder() {
       if (lostBuilder_ == null) {
         lostBuilder_ = new com.google.protobuf.RepeatedFieldBuilderV3<
-            io.lockd.v1.Hold, io.lockd.v1.Hold.Builder, io.lockd.v1.HoldOrBuilder>(
+            io.lockd.v1.Lost, io.lockd.v1.Lost.Builder, io.lockd.v1.LostOrBuilder>(
                 lost_,
                 ((bitField0_ & 0x00000100) != 0),
                 getParentForChildren(),

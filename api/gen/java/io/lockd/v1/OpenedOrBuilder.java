@@ -30,7 +30,7 @@ public interface OpenedOrBuilder extends
 
   /**
    * <pre>
-   * What Resume must present. Empty when this server cannot resume sessions.
+   * What Resume must present. A secret of the client.
    * </pre>
    *
    * <code>string resume_token = 2 [json_name = "resumeToken"];</code>
@@ -39,7 +39,7 @@ public interface OpenedOrBuilder extends
   java.lang.String getResumeToken();
   /**
    * <pre>
-   * What Resume must present. Empty when this server cannot resume sessions.
+   * What Resume must present. A secret of the client.
    * </pre>
    *
    * <code>string resume_token = 2 [json_name = "resumeToken"];</code>
@@ -200,89 +200,89 @@ public interface OpenedOrBuilder extends
 
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
-  java.util.List<io.lockd.v1.Hold> 
+  java.util.List<io.lockd.v1.HeldLock> 
       getResumedList();
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
-  io.lockd.v1.Hold getResumed(int index);
+  io.lockd.v1.HeldLock getResumed(int index);
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
   int getResumedCount();
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
-  java.util.List<? extends io.lockd.v1.HoldOrBuilder> 
+  java.util.List<? extends io.lockd.v1.HeldLockOrBuilder> 
       getResumedOrBuilderList();
   /**
    * <pre>
-   * The holds that go on after Resume.
+   * After Resume: what goes on, of the holds that it named.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold resumed = 8 [json_name = "resumed"];</code>
+   * <code>repeated .lockd.v1.HeldLock resumed = 8 [json_name = "resumed"];</code>
    */
-  io.lockd.v1.HoldOrBuilder getResumedOrBuilder(
+  io.lockd.v1.HeldLockOrBuilder getResumedOrBuilder(
       int index);
 
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
-  java.util.List<io.lockd.v1.Hold> 
+  java.util.List<io.lockd.v1.Lost> 
       getLostList();
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
-  io.lockd.v1.Hold getLost(int index);
+  io.lockd.v1.Lost getLost(int index);
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
   int getLostCount();
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
-  java.util.List<? extends io.lockd.v1.HoldOrBuilder> 
+  java.util.List<? extends io.lockd.v1.LostOrBuilder> 
       getLostOrBuilderList();
   /**
    * <pre>
-   * The holds that were lost before Resume.
+   * After Resume: the others. One whose release was not answered may have been released.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold lost = 9 [json_name = "lost"];</code>
+   * <code>repeated .lockd.v1.Lost lost = 9 [json_name = "lost"];</code>
    */
-  io.lockd.v1.HoldOrBuilder getLostOrBuilder(
+  io.lockd.v1.LostOrBuilder getLostOrBuilder(
       int index);
 }

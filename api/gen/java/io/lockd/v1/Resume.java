@@ -6,7 +6,8 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * Resume asks to go on with a session.
+ * Resume asks to go on with a session whose stream ended, at this replica or another one. Open then tells the same client name and
+ * wishes as before.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Resume}
@@ -142,36 +143,36 @@ private static final long serialVersionUID = 0L;
 
   public static final int HOLDS_FIELD_NUMBER = 3;
   @SuppressWarnings("serial")
-  private java.util.List<io.lockd.v1.Hold> holds_;
+  private java.util.List<io.lockd.v1.HeldLock> holds_;
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
   @java.lang.Override
-  public java.util.List<io.lockd.v1.Hold> getHoldsList() {
+  public java.util.List<io.lockd.v1.HeldLock> getHoldsList() {
     return holds_;
   }
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
   @java.lang.Override
-  public java.util.List<? extends io.lockd.v1.HoldOrBuilder> 
+  public java.util.List<? extends io.lockd.v1.HeldLockOrBuilder> 
       getHoldsOrBuilderList() {
     return holds_;
   }
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
   @java.lang.Override
   public int getHoldsCount() {
@@ -179,26 +180,57 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
   @java.lang.Override
-  public io.lockd.v1.Hold getHolds(int index) {
+  public io.lockd.v1.HeldLock getHolds(int index) {
     return holds_.get(index);
   }
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
   @java.lang.Override
-  public io.lockd.v1.HoldOrBuilder getHoldsOrBuilder(
+  public io.lockd.v1.HeldLockOrBuilder getHoldsOrBuilder(
       int index) {
     return holds_.get(index);
+  }
+
+  public static final int EPOCH_FIELD_NUMBER = 4;
+  private long epoch_ = 0L;
+  /**
+   * <pre>
+   * Counts the streams of the session, and the attempts: Open has 1, and each Resume a greater one than all before. Whoever has the
+   * greatest epoch has the session.
+   * </pre>
+   *
+   * <code>uint64 epoch = 4 [json_name = "epoch"];</code>
+   * @return The epoch.
+   */
+  @java.lang.Override
+  public long getEpoch() {
+    return epoch_;
+  }
+
+  public static final int LAST_REQUEST_ID_FIELD_NUMBER = 5;
+  private long lastRequestId_ = 0L;
+  /**
+   * <pre>
+   * The greatest request_id used so far in the session. Later requests have greater ones.
+   * </pre>
+   *
+   * <code>uint64 last_request_id = 5 [json_name = "lastRequestId"];</code>
+   * @return The lastRequestId.
+   */
+  @java.lang.Override
+  public long getLastRequestId() {
+    return lastRequestId_;
   }
 
   private byte memoizedIsInitialized = -1;
@@ -224,6 +256,12 @@ private static final long serialVersionUID = 0L;
     for (int i = 0; i < holds_.size(); i++) {
       output.writeMessage(3, holds_.get(i));
     }
+    if (epoch_ != 0L) {
+      output.writeUInt64(4, epoch_);
+    }
+    if (lastRequestId_ != 0L) {
+      output.writeUInt64(5, lastRequestId_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -242,6 +280,14 @@ private static final long serialVersionUID = 0L;
     for (int i = 0; i < holds_.size(); i++) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(3, holds_.get(i));
+    }
+    if (epoch_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(4, epoch_);
+    }
+    if (lastRequestId_ != 0L) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt64Size(5, lastRequestId_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -264,6 +310,10 @@ private static final long serialVersionUID = 0L;
         .equals(other.getResumeToken())) return false;
     if (!getHoldsList()
         .equals(other.getHoldsList())) return false;
+    if (getEpoch()
+        != other.getEpoch()) return false;
+    if (getLastRequestId()
+        != other.getLastRequestId()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -283,6 +333,12 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + HOLDS_FIELD_NUMBER;
       hash = (53 * hash) + getHoldsList().hashCode();
     }
+    hash = (37 * hash) + EPOCH_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getEpoch());
+    hash = (37 * hash) + LAST_REQUEST_ID_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
+        getLastRequestId());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -382,7 +438,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Resume asks to go on with a session.
+   * Resume asks to go on with a session whose stream ended, at this replica or another one. Open then tells the same client name and
+   * wishes as before.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Resume}
@@ -427,6 +484,8 @@ private static final long serialVersionUID = 0L;
         holdsBuilder_.clear();
       }
       bitField0_ = (bitField0_ & ~0x00000004);
+      epoch_ = 0L;
+      lastRequestId_ = 0L;
       return this;
     }
 
@@ -478,6 +537,12 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.resumeToken_ = resumeToken_;
+      }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.epoch_ = epoch_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.lastRequestId_ = lastRequestId_;
       }
     }
 
@@ -561,6 +626,12 @@ private static final long serialVersionUID = 0L;
           }
         }
       }
+      if (other.getEpoch() != 0L) {
+        setEpoch(other.getEpoch());
+      }
+      if (other.getLastRequestId() != 0L) {
+        setLastRequestId(other.getLastRequestId());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -598,9 +669,9 @@ private static final long serialVersionUID = 0L;
               break;
             } // case 18
             case 26: {
-              io.lockd.v1.Hold m =
+              io.lockd.v1.HeldLock m =
                   input.readMessage(
-                      io.lockd.v1.Hold.parser(),
+                      io.lockd.v1.HeldLock.parser(),
                       extensionRegistry);
               if (holdsBuilder_ == null) {
                 ensureHoldsIsMutable();
@@ -610,6 +681,16 @@ private static final long serialVersionUID = 0L;
               }
               break;
             } // case 26
+            case 32: {
+              epoch_ = input.readUInt64();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
+            case 40: {
+              lastRequestId_ = input.readUInt64();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 40
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -811,26 +892,26 @@ private static final long serialVersionUID = 0L;
       return this;
     }
 
-    private java.util.List<io.lockd.v1.Hold> holds_ =
+    private java.util.List<io.lockd.v1.HeldLock> holds_ =
       java.util.Collections.emptyList();
     private void ensureHoldsIsMutable() {
       if (!((bitField0_ & 0x00000004) != 0)) {
-        holds_ = new java.util.ArrayList<io.lockd.v1.Hold>(holds_);
+        holds_ = new java.util.ArrayList<io.lockd.v1.HeldLock>(holds_);
         bitField0_ |= 0x00000004;
        }
     }
 
     private com.google.protobuf.RepeatedFieldBuilderV3<
-        io.lockd.v1.Hold, io.lockd.v1.Hold.Builder, io.lockd.v1.HoldOrBuilder> holdsBuilder_;
+        io.lockd.v1.HeldLock, io.lockd.v1.HeldLock.Builder, io.lockd.v1.HeldLockOrBuilder> holdsBuilder_;
 
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
-    public java.util.List<io.lockd.v1.Hold> getHoldsList() {
+    public java.util.List<io.lockd.v1.HeldLock> getHoldsList() {
       if (holdsBuilder_ == null) {
         return java.util.Collections.unmodifiableList(holds_);
       } else {
@@ -839,10 +920,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
     public int getHoldsCount() {
       if (holdsBuilder_ == null) {
@@ -853,12 +934,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
-    public io.lockd.v1.Hold getHolds(int index) {
+    public io.lockd.v1.HeldLock getHolds(int index) {
       if (holdsBuilder_ == null) {
         return holds_.get(index);
       } else {
@@ -867,13 +948,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
     public Builder setHolds(
-        int index, io.lockd.v1.Hold value) {
+        int index, io.lockd.v1.HeldLock value) {
       if (holdsBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
@@ -888,13 +969,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
     public Builder setHolds(
-        int index, io.lockd.v1.Hold.Builder builderForValue) {
+        int index, io.lockd.v1.HeldLock.Builder builderForValue) {
       if (holdsBuilder_ == null) {
         ensureHoldsIsMutable();
         holds_.set(index, builderForValue.build());
@@ -906,12 +987,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
-    public Builder addHolds(io.lockd.v1.Hold value) {
+    public Builder addHolds(io.lockd.v1.HeldLock value) {
       if (holdsBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
@@ -926,13 +1007,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
     public Builder addHolds(
-        int index, io.lockd.v1.Hold value) {
+        int index, io.lockd.v1.HeldLock value) {
       if (holdsBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
@@ -947,13 +1028,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
     public Builder addHolds(
-        io.lockd.v1.Hold.Builder builderForValue) {
+        io.lockd.v1.HeldLock.Builder builderForValue) {
       if (holdsBuilder_ == null) {
         ensureHoldsIsMutable();
         holds_.add(builderForValue.build());
@@ -965,13 +1046,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
     public Builder addHolds(
-        int index, io.lockd.v1.Hold.Builder builderForValue) {
+        int index, io.lockd.v1.HeldLock.Builder builderForValue) {
       if (holdsBuilder_ == null) {
         ensureHoldsIsMutable();
         holds_.add(index, builderForValue.build());
@@ -983,13 +1064,13 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
     public Builder addAllHolds(
-        java.lang.Iterable<? extends io.lockd.v1.Hold> values) {
+        java.lang.Iterable<? extends io.lockd.v1.HeldLock> values) {
       if (holdsBuilder_ == null) {
         ensureHoldsIsMutable();
         com.google.protobuf.AbstractMessageLite.Builder.addAll(
@@ -1002,10 +1083,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
     public Builder clearHolds() {
       if (holdsBuilder_ == null) {
@@ -1019,10 +1100,10 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
     public Builder removeHolds(int index) {
       if (holdsBuilder_ == null) {
@@ -1036,23 +1117,23 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
-    public io.lockd.v1.Hold.Builder getHoldsBuilder(
+    public io.lockd.v1.HeldLock.Builder getHoldsBuilder(
         int index) {
       return getHoldsFieldBuilder().getBuilder(index);
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
-    public io.lockd.v1.HoldOrBuilder getHoldsOrBuilder(
+    public io.lockd.v1.HeldLockOrBuilder getHoldsOrBuilder(
         int index) {
       if (holdsBuilder_ == null) {
         return holds_.get(index);  } else {
@@ -1061,12 +1142,12 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
-    public java.util.List<? extends io.lockd.v1.HoldOrBuilder> 
+    public java.util.List<? extends io.lockd.v1.HeldLockOrBuilder> 
          getHoldsOrBuilderList() {
       if (holdsBuilder_ != null) {
         return holdsBuilder_.getMessageOrBuilderList();
@@ -1076,44 +1157,44 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
-    public io.lockd.v1.Hold.Builder addHoldsBuilder() {
+    public io.lockd.v1.HeldLock.Builder addHoldsBuilder() {
       return getHoldsFieldBuilder().addBuilder(
-          io.lockd.v1.Hold.getDefaultInstance());
+          io.lockd.v1.HeldLock.getDefaultInstance());
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
-    public io.lockd.v1.Hold.Builder addHoldsBuilder(
+    public io.lockd.v1.HeldLock.Builder addHoldsBuilder(
         int index) {
       return getHoldsFieldBuilder().addBuilder(
-          index, io.lockd.v1.Hold.getDefaultInstance());
+          index, io.lockd.v1.HeldLock.getDefaultInstance());
     }
     /**
      * <pre>
-     * What the client believes it holds.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
      * </pre>
      *
-     * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+     * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
      */
-    public java.util.List<io.lockd.v1.Hold.Builder> 
+    public java.util.List<io.lockd.v1.HeldLock.Builder> 
          getHoldsBuilderList() {
       return getHoldsFieldBuilder().getBuilderList();
     }
     private com.google.protobuf.RepeatedFieldBuilderV3<
-        io.lockd.v1.Hold, io.lockd.v1.Hold.Builder, io.lockd.v1.HoldOrBuilder> 
+        io.lockd.v1.HeldLock, io.lockd.v1.HeldLock.Builder, io.lockd.v1.HeldLockOrBuilder> 
         getHoldsFieldBuilder() {
       if (holdsBuilder_ == null) {
         holdsBuilder_ = new com.google.protobuf.RepeatedFieldBuilderV3<
-            io.lockd.v1.Hold, io.lockd.v1.Hold.Builder, io.lockd.v1.HoldOrBuilder>(
+            io.lockd.v1.HeldLock, io.lockd.v1.HeldLock.Builder, io.lockd.v1.HeldLockOrBuilder>(
                 holds_,
                 ((bitField0_ & 0x00000004) != 0),
                 getParentForChildren(),
@@ -1121,6 +1202,97 @@ private static final long serialVersionUID = 0L;
         holds_ = null;
       }
       return holdsBuilder_;
+    }
+
+    private long epoch_ ;
+    /**
+     * <pre>
+     * Counts the streams of the session, and the attempts: Open has 1, and each Resume a greater one than all before. Whoever has the
+     * greatest epoch has the session.
+     * </pre>
+     *
+     * <code>uint64 epoch = 4 [json_name = "epoch"];</code>
+     * @return The epoch.
+     */
+    @java.lang.Override
+    public long getEpoch() {
+      return epoch_;
+    }
+    /**
+     * <pre>
+     * Counts the streams of the session, and the attempts: Open has 1, and each Resume a greater one than all before. Whoever has the
+     * greatest epoch has the session.
+     * </pre>
+     *
+     * <code>uint64 epoch = 4 [json_name = "epoch"];</code>
+     * @param value The epoch to set.
+     * @return This builder for chaining.
+     */
+    public Builder setEpoch(long value) {
+
+      epoch_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Counts the streams of the session, and the attempts: Open has 1, and each Resume a greater one than all before. Whoever has the
+     * greatest epoch has the session.
+     * </pre>
+     *
+     * <code>uint64 epoch = 4 [json_name = "epoch"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearEpoch() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      epoch_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private long lastRequestId_ ;
+    /**
+     * <pre>
+     * The greatest request_id used so far in the session. Later requests have greater ones.
+     * </pre>
+     *
+     * <code>uint64 last_request_id = 5 [json_name = "lastRequestId"];</code>
+     * @return The lastRequestId.
+     */
+    @java.lang.Override
+    public long getLastRequestId() {
+      return lastRequestId_;
+    }
+    /**
+     * <pre>
+     * The greatest request_id used so far in the session. Later requests have greater ones.
+     * </pre>
+     *
+     * <code>uint64 last_request_id = 5 [json_name = "lastRequestId"];</code>
+     * @param value The lastRequestId to set.
+     * @return This builder for chaining.
+     */
+    public Builder setLastRequestId(long value) {
+
+      lastRequestId_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The greatest request_id used so far in the session. Later requests have greater ones.
+     * </pre>
+     *
+     * <code>uint64 last_request_id = 5 [json_name = "lastRequestId"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearLastRequestId() {
+      bitField0_ = (bitField0_ & ~0x00000010);
+      lastRequestId_ = 0L;
+      onChanged();
+      return this;
     }
     @java.lang.Override
     public final Builder setUnknownFields(

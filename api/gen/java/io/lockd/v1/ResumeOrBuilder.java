@@ -50,45 +50,66 @@ public interface ResumeOrBuilder extends
 
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
-  java.util.List<io.lockd.v1.Hold> 
+  java.util.List<io.lockd.v1.HeldLock> 
       getHoldsList();
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
-  io.lockd.v1.Hold getHolds(int index);
+  io.lockd.v1.HeldLock getHolds(int index);
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
   int getHoldsCount();
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
-  java.util.List<? extends io.lockd.v1.HoldOrBuilder> 
+  java.util.List<? extends io.lockd.v1.HeldLockOrBuilder> 
       getHoldsOrBuilderList();
   /**
    * <pre>
-   * What the client believes it holds.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
    * </pre>
    *
-   * <code>repeated .lockd.v1.Hold holds = 3 [json_name = "holds"];</code>
+   * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
    */
-  io.lockd.v1.HoldOrBuilder getHoldsOrBuilder(
+  io.lockd.v1.HeldLockOrBuilder getHoldsOrBuilder(
       int index);
+
+  /**
+   * <pre>
+   * Counts the streams of the session, and the attempts: Open has 1, and each Resume a greater one than all before. Whoever has the
+   * greatest epoch has the session.
+   * </pre>
+   *
+   * <code>uint64 epoch = 4 [json_name = "epoch"];</code>
+   * @return The epoch.
+   */
+  long getEpoch();
+
+  /**
+   * <pre>
+   * The greatest request_id used so far in the session. Later requests have greater ones.
+   * </pre>
+   *
+   * <code>uint64 last_request_id = 5 [json_name = "lastRequestId"];</code>
+   * @return The lastRequestId.
+   */
+  long getLastRequestId();
 }

@@ -1,0 +1,280 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// ResumeRequest goes on with a session.
+type ResumeRequest struct {
+	OpenRequest
+	ID, Token string
+	// Epoch is greater than in each attempt before.
+	Epoch uint64
+	// LastRequest is the greatest request id of the session so far.
+	LastRequest uint64
+	// Holds are what the client believes to hold.
+	Holds []session.HeldLock
+}
+
+// maxEpoch is where numbers are exact in the store's scripts.
+const maxEpoch = 1 << 53
+
+// Resume goes on with a session that began here or at another replica, and with those of its holds that are still there. It
+// says which those are, and which are lost. From its first answer on no other replica has the session.
+//
+// It asks the store, and takes as long as that does. An error that is Retriable leaves everything as it was but the epoch.
+func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, lost []session.Lost, err error) {
+	ttl, err := b.rules.Open(req.Client, req.TTL)
+	if err == nil {
+		err = b.checkResume(req, ttl)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	s = b.newSession(req.OpenRequest, req.ID, ttl, req.LastRequest)
+	s.record.SessionRecord, s.record.token = b.newRecord(req.ID, req.Token, req.Client.Name, req.Epoch), req.Token
+	if err := b.takeOver(ctx, s); err != nil {
+		return nil, nil, err
+	}
+	if before := b.session(req.ID); before != nil {
+		before.end(session.ErrSuperseded, false)
+	}
+	found, lost, err := b.verifyHolds(ctx, s, req.Holds)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := b.join(s, req.Slot); err != nil {
+		return nil, nil, err
+	}
+	for _, l := range found {
+		b.adopt(l)
+	}
+	b.log.Debug("session resumed", zap.String(observe.KeySession, s.ID()), zap.Uint64(observe.KeyEpoch, req.Epoch),
+		zap.Int(observe.KeyCount, len(found)), zap.Int(observe.KeyLost, len(lost)))
+	return s, lost, nil
+}
+
+// takeOver has the store give this attempt the session.
+func (b *Broker) takeOver(ctx context.Context, s *Session) error {
+	err := b.store.TakeSession(ctx, s.record.SessionRecord, recordTTL(s.TTL()))
+	if errors.Is(err, lock.ErrOutcomeUnknown) {
+		err = b.store.TakeSession(ctx, s.record.SessionRecord, recordTTL(s.TTL()))
+	}
+	if errors.Is(err, lock.ErrSessionGone) || errors.Is(err, lock.ErrToken) { // a stranger is not told which
+		return session.ErrSessionExpired
+	}
+	return err
+}
+
+// checkResume says whether a session can go on so.
+func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
+	most := min(b.cfg.Limits.LocksPerSession, session.Upkeep(ttl))
+	switch {
+	case !isID(req.ID), req.Token == "", len(req.Token) > 256:
+		return session.ErrSessionExpired
+	case req.Epoch < 2 || req.Epoch >= maxEpoch:
+		return &lock.InvalidError{Field: "resume.epoch", Reason: lock.ReasonMessage, Detail: "must be greater than in each stream before, which began with 1"}
+	case len(req.Holds) > most:
+		return b.metrics.denied("locks", most)
+	}
+	named := make(map[holdKey]bool, len(req.Holds))
+	weight := 0
+	for i := range req.Holds {
+		h := &req.Holds[i]
+		if err := b.checkHold(h, req.LastRequest); err != nil {
+			return err
+		}
+		key := holdKey{h.Hold.Name, h.Hold.Kind, h.Hold.Holder}
+		if named[key] {
+			return badHold(i, "is named twice")
+		}
+		named[key] = true
+		weight += upkeepOf(h.Permits)
+	}
+	if weight > session.Upkeep(ttl) {
+		return b.metrics.denied("locks", session.Upkeep(ttl))
+	}
+	return nil
+}
+
+func badHold(i int, what string) error {
+	return &lock.InvalidError{Field: fmt.Sprintf("resume.holds[%d]", i), Reason: lock.ReasonMessage, Detail: what}
+}
+
+func (b *Broker) checkHold(h *session.HeldLock, last uint64) error {
+	if err := b.rules.NameKind(h.Hold.Name, h.Hold.Kind); err != nil {
+		return err
+	}
+	own := "#" + strconv.FormatUint(h.Hold.AcquiredBy, 10)
+	switch {
+	case h.Hold.AcquiredBy == 0 || h.Hold.AcquiredBy > last || h.Hold.Fence == 0:
+		return badHold(0, "must be told as in Granted, and last_request_id must not be less than its acquired_by")
+	case strings.HasPrefix(h.Hold.Holder, "#") && h.Hold.Holder != own:
+		return badHold(0, "its holder and acquired_by differ")
+	case h.Count > lock.MaxHolds || h.Permits > lock.MaxPermits:
+		return badHold(0, "is more than anybody can hold")
+	}
+	if !strings.HasPrefix(h.Hold.Holder, "#") {
+		if err := b.rules.Holder(h.Hold.Holder); err != nil {
+			return err
+		}
+	}
+	h.Count = max(h.Count, 1)
+	h.Permits = request.PermitsOf(h.Hold.Kind, h.Permits)
+	return nil
+}
+
+// ownerOf is the owner in the store of what a request of the session took.
+func ownerOf(id, holder string, request uint64) lock.Owner {
+	mark := "#" + strconv.FormatUint(request, 10)
+	if strings.HasPrefix(holder, "#") {
+		holder = ""
+	}
+	return lock.Owner(id + ":" + holder + mark)
+}
+
+// verifying is how many holds of a session that comes are asked for at a time.
+const verifying = 64
+
+// verifyHolds prolongs the holds that are there. The others are lost.
+func (b *Broker) verifyHolds(ctx context.Context, s *Session, holds []session.HeldLock) (found []*Lease, lost []session.Lost, err error) {
+	slots := make(chan struct{}, verifying)
+	outcomes := make([]error, len(holds))
+	leases := make([]*Lease, len(holds))
+	var wg sync.WaitGroup
+	for i, h := range holds {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			leases[i] = b.claimedLease(s, h)
+			outcomes[i] = leases[i].verify(ctx)
+		})
+	}
+	wg.Wait()
+	for i, err := range outcomes {
+		gone, ok := errors.AsType[*lock.GoneError](err)
+		switch {
+		case err == nil:
+			found = append(found, leases[i])
+		case ok:
+			lost = append(lost, session.Lost{Hold: holds[i].Hold, Reason: gone.Reason})
+		case errors.Is(err, lock.ErrKindMismatch):
+			lost = append(lost, session.Lost{Hold: holds[i].Hold, Reason: lock.LostForced})
+		default:
+			return nil, nil, err
+		}
+	}
+	return found, lost, nil
+}
+
+// claimedLease is a lease that a client says it has. What the replica it comes from has under way may take the lock once more, so what
+// is renewed is compared with its fence, and what is released is released again a little later.
+func (b *Broker) claimedLease(s *Session, h session.HeldLock) *Lease {
+	return &Lease{
+		b: b, sess: s, name: h.Hold.Name, kind: h.Hold.Kind, holder: h.Hold.Holder, request: h.Hold.AcquiredBy,
+		owner: ownerOf(s.ID(), h.Hold.Holder, h.Hold.AcquiredBy), fence: h.Hold.Fence, taken: h.Permits, permits: h.Permits,
+		auto: h.Auto, count: h.Count, lateGrant: true, rare: nothing,
+	}
+}
+
+// verify finds out whether the hold is there, and until when. An auto lease is prolonged.
+func (l *Lease) verify(ctx context.Context) (err error) {
+	defer func() { l.since = l.b.stamp(time.Now()) }()
+	if l.kind != lock.Read || l.count == 1 {
+		l.until, err = l.prolong(ctx, 0)
+		return err
+	}
+	// Each of several read holds has a lease of its own. The owner reads as long as the longest.
+	all := make([]level, l.count)
+	for i := range all {
+		until, gone := l.prolong(ctx, uint32(i)+1) //nolint:gosec // at most MaxHolds
+		if _, ok := errors.AsType[*lock.GoneError](gone); gone != nil && !ok {
+			return gone
+		}
+		if gone != nil {
+			err = gone
+			continue
+		}
+		all[i] = level{until, l.auto}
+	}
+	l.own().levels = all
+	l.sumLocked()
+	if l.until.IsZero() {
+		return err
+	}
+	return nil
+}
+
+// prolong asks the store for one hold, and says until when it lasts.
+func (l *Lease) prolong(ctx context.Context, level uint32) (until time.Time, err error) {
+	r := l.verification()
+	r.Level, r.TTL = level, time.Millisecond
+	if l.auto {
+		r.TTL = l.sess.TTL()
+	}
+	for range 2 {
+		start := time.Now()
+		left, err := l.b.store.Extend(ctx, r)
+		if err == nil {
+			l.seen = l.b.stamp(start)
+			return start.Add(left - margin(left)), nil
+		}
+		if !errors.Is(err, lock.ErrOutcomeUnknown) {
+			return time.Time{}, err
+		}
+	}
+	return time.Time{}, lock.ErrOutcomeUnknown
+}
+
+// adopt makes a lease that was verified one of its session.
+func (b *Broker) adopt(l *Lease) {
+	h := b.shardOf(l.name)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l.q = b.queueLocked(l.name)
+	if !l.sess.Adopt(l, upkeepOf(l.permits), l.countedLocked()) {
+		l.q.dropIdleLocked()
+		return
+	}
+	l.q.holdLocked(l)
+	h.leases.ReplaceOrInsert(l)
+	b.metrics.heldLocked(l)
+	b.keeper.Keep(l, l.until)
+}
+
+// Resumed are the holds of a session that has just come.
+func (s *Session) Resumed() (all []session.HeldLock) {
+	for _, l := range s.Leases() {
+		all = l.describe(all)
+	}
+	return all
+}
+
+// isID says whether a text can be the id of a session.
+func isID(id string) bool {
+	if len(id) != 36 {
+		return false
+	}
+	for i, c := range []byte(id) {
+		if dash := i == 8 || i == 13 || i == 18 || i == 23; dash != (c == '-') {
+			return false
+		}
+		if c != '-' && !strings.ContainsRune("0123456789abcdef", rune(c)) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,254 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+var errCut = errors.New("the connection was cut")
+
+// claims are holds as their client names them.
+func claims(auto bool, holds ...session.Hold) (all []session.HeldLock) {
+	for _, h := range holds {
+		all = append(all, session.HeldLock{Hold: h, Count: 1, Auto: auto})
+	}
+	return all
+}
+
+// resumption is what the client of a session asks when it comes back.
+func (c *client) resumption(epoch uint64, holds []session.HeldLock) broker.ResumeRequest {
+	return broker.ResumeRequest{ID: c.ID(), Token: c.Token(), Epoch: epoch, LastRequest: c.lastID, Holds: holds}
+}
+
+// resume goes on with a session here.
+func (w *world) resume(req broker.ResumeRequest) (*client, []session.Lost) {
+	w.t.Helper()
+	s, lost, err := w.b.Resume(w.t.Context(), req)
+	if err != nil {
+		w.t.Fatalf("resume: %v", err)
+	}
+	return &client{Session: s, t: w.t, lastID: req.LastRequest}, lost
+}
+
+// resumeErr is what becomes of an attempt that fails.
+func (w *world) resumeErr(req broker.ResumeRequest, want error) {
+	w.t.Helper()
+	if _, _, err := w.b.Resume(w.t.Context(), req); !isError(err, want) {
+		w.t.Errorf("got %v, want %v", err, want)
+	}
+}
+
+// A session goes on at another replica with what it holds, and its old replica takes nothing from it, whatever ends it there.
+func TestASessionGoesOnElsewhere(t *testing.T) {
+	for what, leave := range map[string]func(c *client){
+		"its stream breaks":                    func(c *client) { c.Detach(errCut) },
+		"its stream is still there":            func(*client) {},
+		"it says goodbye to the old one later": func(c *client) { time.Sleep(time.Second); c.Goodbye() },
+		"it wanted a release, and comes first": func(c *client) { time.Sleep(time.Second); c.End(errCut) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c := w.openWith(broker.OpenRequest{ReleaseOnEnd: what[0:9] == "it wanted"})
+				hold := c.take("job").Hold
+				other := w.replica()
+				if what[0:3] == "its" {
+					leave(c)
+				}
+				back, lost := other.resume(c.resumption(2, claims(true, hold)))
+				if what[0:3] != "its" {
+					leave(c)
+				}
+				if len(lost) > 0 || len(back.Resumed()) != 1 || back.Resumed()[0].Hold != hold {
+					t.Fatalf("resumed %+v, lost %+v", back.Resumed(), lost)
+				}
+				for range 20 { // two TTLs
+					time.Sleep(back.TTL() / 10)
+					back.Hear()
+					if st := w.look("job"); !st.Held || st.Fence != hold.Fence {
+						t.Fatalf("after a while: %+v", st)
+					}
+				}
+				if all := w.b.Sessions("", 10); len(all) != 0 {
+					t.Errorf("the old replica has %+v, want no session", all)
+				}
+				back.none()
+				back.release(hold)
+				w.free("job")
+			})
+		})
+	}
+}
+
+// Its client may also come back to the replica it left.
+func TestASessionGoesOnWhereItWas(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		hold := c.take("job").Hold
+		c.Detach(errCut)
+		waits := w.alive()
+		waits.queue("job")
+		back, _ := w.resume(c.resumption(2, claims(true, hold)))
+		waits.none()
+		if _, open := <-c.Done(); open || !errors.Is(c.Cause(), session.ErrSuperseded) {
+			t.Errorf("the old one ended with %v", c.Cause())
+		}
+		back.release(hold)
+		one[session.Granted](waits)
+		back.acquire(request.Acquire{Name: "job"})
+		one[session.Queued](back)
+	})
+}
+
+// Holds of each kind are found again, and those that are gone are told with their reason.
+func TestHoldsOfEachKindGoOn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, other := w.open(), w.replica()
+		var holds []session.HeldLock
+		for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
+			for _, name := range []string{"kept " + kind.String(), "forced " + kind.String()} {
+				req := request.Acquire{Name: name, Kind: kind, Holder: "h"}
+				if kind == lock.Semaphore {
+					req.Holder, req.Permits, req.Limit = "", 3, 5
+				}
+				c.acquire(req)
+				h := session.HeldLock{Hold: one[session.Granted](c).Hold, Count: 1, Auto: true, Permits: req.Permits}
+				if kind == lock.Read {
+					c.acquire(req)
+					h.Count = one[session.Granted](c).Count
+				}
+				holds = append(holds, h)
+			}
+		}
+		fixed := 45 * time.Second
+		c.acquire(request.Acquire{Name: "fixed", Lease: &fixed})
+		holds = append(holds, claims(false, one[session.Granted](c).Hold)...)
+		c.Detach(errCut)
+		for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
+			if _, err := w.store.ForceRelease(t.Context(), "forced "+kind.String(), kind); err != nil {
+				t.Fatal(err)
+			}
+		}
+		back, lost := other.resume(c.resumption(2, holds))
+		if len(lost) != 5 || len(back.Resumed()) != 6 {
+			t.Fatalf("lost %+v, resumed %+v", lost, back.Resumed())
+		}
+		for _, l := range lost {
+			if l.Reason != lock.LostForced {
+				t.Errorf("%v: %v", l.Hold.Name, l.Reason)
+			}
+		}
+		for range 10 { // two TTLs
+			time.Sleep(back.TTL() / 5)
+			back.Hear()
+		}
+		if l := one[session.Lost](back); l.Hold.Name != "fixed" || l.Reason != lock.LostExpired {
+			t.Errorf("got %+v", l)
+		}
+		for _, h := range back.Resumed() {
+			for range h.Count {
+				back.release(h.Hold)
+			}
+		}
+		for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
+			w.free("kept " + kind.String())
+		}
+	})
+}
+
+// Nobody but its client goes on with a session, and not with an epoch that is over, nor after its end.
+func TestWhoMayGoOnWithASession(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, other := w.open(), w.replica()
+		hold := c.take("job").Hold
+		c.Detach(errCut)
+		req := c.resumption(2, claims(true, hold))
+		stranger, unknown, first, forged := req, req, req, req
+		stranger.Token = "guessed"
+		unknown.ID = "00000000-0000-4000-8000-000000000000"
+		first.Epoch = 1
+		forged.Holds = claims(true, session.Hold{Name: "job", Kind: lock.Exclusive, Holder: "#1", Fence: hold.Fence, AcquiredBy: 9})
+		other.resumeErr(stranger, session.ErrSessionExpired)
+		other.resumeErr(unknown, session.ErrSessionExpired)
+		other.resumeErr(first, lock.ErrInvalid)
+		other.resumeErr(forged, lock.ErrInvalid)
+		back, _ := other.resume(req)
+		w.resumeErr(req, session.ErrSuperseded) // a copy of the client
+		back.Goodbye()
+		<-back.Done()
+		req.Epoch = 3
+		w.resumeErr(req, session.ErrSessionExpired)
+		w.free("job")
+	})
+}
+
+// What asked to be released when the stream breaks is released, and then nobody goes on with it.
+func TestASessionThatIsReleasedDoesNotGoOn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.openWith(broker.OpenRequest{ReleaseOnEnd: true})
+		hold := c.take("job").Hold
+		c.Detach(errCut)
+		synctest.Wait()
+		w.free("job")
+		w.resumeErr(c.resumption(2, claims(true, hold)), session.ErrSessionExpired)
+	})
+}
+
+// A client that does not come back loses what it has one TTL after it was last heard.
+func TestADetachedSessionEnds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		hold := c.take("job").Hold
+		c.Detach(errCut)
+		waits := w.alive()
+		waits.queue("job")
+		time.Sleep(c.TTL() - time.Second)
+		waits.none()
+		time.Sleep(2 * time.Second)
+		one[session.Granted](waits)
+		if _, open := <-c.Done(); open || !errors.Is(c.Cause(), session.ErrSilent) {
+			t.Errorf("it ended with %v", c.Cause())
+		}
+		back, lost := w.resume(c.resumption(2, claims(true, hold))) // the record lives a little longer
+		if len(lost) != 1 || len(back.Resumed()) > 0 {
+			t.Errorf("lost %+v, resumed %+v", lost, back.Resumed())
+		}
+	})
+}
+
+// A store that is away leaves the session to be resumed later.
+func TestResumingIsTriedAgainWhenTheStoreIsBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		hold := c.take("job").Hold
+		other, store := w.severable()
+		c.Detach(errCut)
+		store.setDown(fmt.Errorf("%w: in this test", lock.ErrUnavailable))
+		other.resumeErr(c.resumption(2, claims(true, hold)), lock.ErrUnavailable)
+		store.setDown(nil)
+		back, lost := other.resume(c.resumption(3, claims(true, hold)))
+		if len(lost) > 0 || len(back.Resumed()) != 1 {
+			t.Errorf("lost %+v, resumed %+v", lost, back.Resumed())
+		}
+	})
+}
+
+// Request ids go on: an owner is never used again.
+func TestRequestsOfAResumedSessionHaveNewIDs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		c.take("job")
+		c.Detach(errCut)
+		back, _ := w.resume(c.resumption(2, nil))
+		back.Acquire(1, request.Acquire{Name: "other", Kind: lock.Exclusive})
+		back.failed(session.ErrRepeated)
+		back.take("other")
+	})
+}
