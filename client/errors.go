@@ -45,6 +45,8 @@ var (
 	ErrUnsupported = errors.New("not supported by this server")
 	// ErrSessionExpired: the session ended, or never was.
 	ErrSessionExpired = errors.New("the session has expired")
+	// ErrSuperseded: the session goes on in another stream.
+	ErrSuperseded = errors.New("the session goes on in another stream")
 	// ErrSilent: one side did not hear the other for a session TTL.
 	ErrSilent = errors.New("nothing was heard for longer than the session TTL")
 	// ErrBacklog: the server gave up on this client because it did not read.

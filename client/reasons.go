@@ -39,6 +39,7 @@ var reasons = []struct {
 	{"STORE_FULL", ErrStoreFull},
 	{"DRAINING", ErrDraining},
 	{"SESSION_EXPIRED", ErrSessionExpired},
+	{"SUPERSEDED", ErrSuperseded},
 	{"SESSION_SILENT", ErrSilent},
 	{"STREAM_BACKLOG", ErrBacklog},
 	{"UNIMPLEMENTED", ErrUnsupported},

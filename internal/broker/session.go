@@ -120,7 +120,8 @@ func (p port) Go(run func()) { p.s.b.wg.Go(run) }
 func (s *Session) Goodbye() { s.end(nil, true) }
 
 // Detach takes its stream from a session that broke. What it waits for and watches is withdrawn at once. Its leases stay as long
-// as their client may come back, one session TTL after it was last heard; unless the session asked for their release.
+// as their client may come back, one session TTL after it was last heard; unless the session asked for their release. Without leases
+// it ends here, and may go on all the same: the store has its record.
 func (s *Session) Detach(cause error) {
 	if s.releaseOnEnd {
 		s.End(cause)
@@ -132,6 +133,9 @@ func (s *Session) Detach(cause error) {
 	}
 	s.withdraw(left.Watched, left.Waiting)
 	s.b.log.Debug("session detached", zap.String(observe.KeySession, s.ID()), zap.NamedError(observe.KeyCause, cause))
+	if s.Info().Locks == 0 {
+		s.End(cause)
+	}
 }
 
 // End ends a session for a reason. Its leases run out by themselves unless the session asked for their release.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -58,9 +59,10 @@ func (h *sessionService) Session(stream sessionStream) error {
 		return toStatus(err)
 	}
 	if err := stream.Send(c.greeting()); err != nil {
-		c.sess.Detach(err)
+		c.broke(err)
 		return err
 	}
+	c.greeted.Store(true)
 	defer close(c.last)
 	return c.serve()
 }
@@ -89,6 +91,7 @@ type conn struct {
 	sess    *broker.Session
 	lost    []session.Lost // of those that it named to go on with
 	resumed bool
+	greeted atomic.Bool // Opened was sent
 	openID  uint64 // the request id of Open
 	batches bool   // the client understands ResponseBatch
 
@@ -123,13 +126,22 @@ func (c *conn) read() {
 				err = nil
 				c.sess.Goodbye()
 			} else {
-				c.sess.Detach(err)
+				c.broke(err)
 			}
 			c.closed <- err
 			return
 		}
 		c.dispatch(&m.SessionRequest)
 		m.Free()
+	}
+}
+
+// broke takes the stream from the session. A client that was not told its token cannot come back.
+func (c *conn) broke(err error) {
+	if c.resumed || c.greeted.Load() {
+		c.sess.Detach(err)
+	} else {
+		c.sess.End(err)
 	}
 }
 

@@ -36,7 +36,7 @@ func (c *conn) serve() error {
 		case err := <-c.wrote:
 			writing, ended = false, time.Now()
 			if err != nil {
-				c.sess.Detach(err)
+				c.broke(err)
 				return toStatus(err)
 			}
 		case err := <-c.closed:
