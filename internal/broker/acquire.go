@@ -20,9 +20,18 @@ func (s *Session) Acquire(id uint64, req request.Acquire) {
 	if err == nil {
 		err = s.b.rules.Acquire(req)
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case req.InsteadOf != 0:
+		err = s.acquireInstead(id, req)
+	default:
 		err = s.acquire(id, req)
 	}
+	s.acquireFailed(id, req, err)
+}
+
+// acquireFailed answers a request that did not even begin.
+func (s *Session) acquireFailed(id uint64, req request.Acquire, err error) {
 	if err != nil {
 		s.b.metrics.acquired(req.Kind, err)
 		s.Fail(id, err)

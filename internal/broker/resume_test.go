@@ -252,3 +252,80 @@ func TestRequestsOfAResumedSessionHaveNewIDs(t *testing.T) {
 		back.take("other")
 	})
 }
+
+// A request that waited goes on with its place, and what was taken for it meanwhile is given back.
+func TestARequestThatWaitedGoesOn(t *testing.T) {
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write, lock.Semaphore} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				req := request.Acquire{Name: "job", Kind: kind}
+				if kind == lock.Semaphore {
+					req.Limit = 1
+				}
+				ask := func(c *client) uint64 {
+					id := c.acquire(req)
+					one[session.Queued](c)
+					return id
+				}
+				holder, behind, other := w.alive(), w.alive(), w.replica()
+				holder.acquire(req)
+				hold := one[session.Granted](holder).Hold
+				c := w.open()
+				old := ask(c)
+				if kind == lock.Fair {
+					ask(behind)
+				}
+				c.Detach(errCut)
+				time.Sleep(2 * time.Second)
+				back, _ := other.resume(c.resumption(2, nil))
+				again := req
+				again.InsteadOf = old
+				id := back.acquire(again)
+				one[session.Queued](back)
+				holder.release(hold)
+				synctest.Wait()
+				behind.none()
+				granted := one[session.Granted](back)
+				if granted.ID != id || granted.Hold.AcquiredBy != id {
+					t.Errorf("got %+v for request %d", granted, id)
+				}
+				back.release(granted.Hold)
+			})
+		})
+	}
+}
+
+// The old replica took the lock for a request, and its answer never came: the request that takes its place gets the lock at once.
+func TestWhatWasTakenForARequestThatWasNotAnsweredIsGivenBack(t *testing.T) {
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
+		t.Run(kind.String(), func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c, other := w.open(), w.replica()
+				old := c.acquire(request.Acquire{Name: "job", Kind: kind})
+				one[session.Granted](c) // which does not reach the client
+				back, lost := other.resume(c.resumption(2, nil))
+				back.acquire(request.Acquire{Name: "job", Kind: kind, InsteadOf: old, Wait: new(time.Second)})
+				granted := one[session.Granted](back)
+				if len(lost) > 0 || granted.Hold.AcquiredBy == old {
+					t.Errorf("lost %+v, granted %+v", lost, granted)
+				}
+				// What the old replica does late hits the old owner.
+				_, err := w.store.Store.Release(t.Context(), lock.Return{Name: "job", Kind: kind, Owner: lock.Owner(fmt.Sprintf("%s:#%d", c.ID(), old))})
+				if !isError(err, lock.ErrNotHeld) {
+					t.Errorf("a late release: %v", err)
+				}
+				if st := w.look("job"); !st.Held {
+					t.Error("it is not held any more")
+				}
+			})
+		})
+	}
+}
+
+func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		c.acquire(request.Acquire{Name: "job", InsteadOf: 1})
+		c.failed(lock.ErrInvalid)
+	})
+}

@@ -32,6 +32,7 @@ type Session struct {
 	b            *Broker
 	slot         *admission.Slot
 	releaseOnEnd bool
+	lastRequest  uint64 // of those before it was resumed
 	record       record
 	farewell     *farewell // while its leases are released at its end
 }
@@ -57,7 +58,7 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 // newSession is one that is not the broker's yet.
 func (b *Broker) newSession(req OpenRequest, id string, ttl time.Duration, lastRequest uint64) *Session {
 	limits := b.cfg.Limits
-	s := &Session{b: b, releaseOnEnd: req.ReleaseOnEnd}
+	s := &Session{b: b, releaseOnEnd: req.ReleaseOnEnd, lastRequest: lastRequest}
 	s.Session = session.New[*Lease, *waiter](session.Config{
 		ID: id, Client: req.Client, TTL: ttl, Port: port{s}, LastRequest: lastRequest,
 		Limits: session.Limits{

@@ -103,7 +103,7 @@ func wantsBatches(o *lockdv1.Open) bool {
 
 // setAcquire reads a request into one that is empty.
 func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
-	req.Holder, req.Annotation = a.GetHolder(), a.GetAnnotation()
+	req.Holder, req.Annotation, req.InsteadOf = a.GetHolder(), a.GetAnnotation(), a.GetInsteadOf()
 	if len(a.GetNames())+len(a.GetItems()) == 0 {
 		var only request.Item
 		only, err = toItem(a.GetName(), a)

@@ -92,8 +92,8 @@ type conn struct {
 	lost    []session.Lost // of those that it named to go on with
 	resumed bool
 	greeted atomic.Bool // Opened was sent
-	openID  uint64 // the request id of Open
-	batches bool   // the client understands ResponseBatch
+	openID  uint64      // the request id of Open
+	batches bool        // the client understands ResponseBatch
 
 	// Of the reader.
 	turn  []request.Request // collected from the message at hand, in room

@@ -113,6 +113,32 @@ func (w *work) enlist(name string, owners []lock.Owner, d time.Duration) ([]int,
 	return answers, nil
 }
 
+// Succeed implements lock.Store.
+func (s *Store) Succeed(ctx context.Context, name string, from, to lock.Owner, d time.Duration) error {
+	err := begin(ctx, lock.Fair)
+	if err == nil {
+		w := s.enter(1)
+		err = w.succeed(w.peek(name), from, to, d)
+		w.leave()
+	}
+	if err != nil {
+		return fmt.Errorf("succeed %q for %q: %w", from, name, err)
+	}
+	return nil
+}
+
+func (w *work) succeed(e *entry, from, to lock.Owner, d time.Duration) error {
+	if e.mismatch(lock.Fair) {
+		return lock.ErrKindMismatch
+	}
+	if e.owner == from && from != "" {
+		e.owner = to
+		w.changed(e)
+	}
+	e.line.rename(from, to, w.now.Add(d))
+	return nil
+}
+
 // Leave implements lock.Store.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
 	err := begin(ctx, kind)

@@ -79,6 +79,18 @@ func (l *line) remove(o lock.Owner) {
 	}
 }
 
+// rename gives the place of an owner to another one that has none.
+func (l *line) rename(from, to lock.Owner, until time.Time) {
+	if l == nil || l.places[from] == nil || l.places[to] != nil {
+		return
+	}
+	at := l.places[from]
+	delete(l.places, from)
+	l.places[to] = at
+	placeOf(at).owner = to
+	l.keep(to, until)
+}
+
 // keep prolongs the place of an owner, which gets one at the tail if it has none.
 func (l *line) keep(o lock.Owner, until time.Time) (joined bool) {
 	at := l.places[o]

@@ -91,6 +91,23 @@ func misfitCalls() []misfitCall {
 		_, err := s.Enlist(t.Context(), "n", []lock.Owner{"u:8"}, time.Minute)
 		return err
 	})
+	add("succeed", misfitKeys(lock.Fair, "u:7", "u:8"), nothing, func(t *testing.T, s *Store) error {
+		return s.Succeed(t.Context(), "n", "u:7", "u:8", time.Minute)
+	})
+	r := lock.SessionRecord{ID: "u", Epoch: 1, Nonce: "a", TokenHash: "t"}
+	record := []string{layout.Session("", "u")}
+	begun := func(t *testing.T, s *Store) {
+		if err := s.TakeSession(t.Context(), r, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("take a session", record, begun, func(t *testing.T, s *Store) error { return s.TakeSession(t.Context(), r, time.Minute) })
+	add("keep a session", record, begun, func(_ *testing.T, s *Store) error {
+		told := make(chan error, 1)
+		s.StartKeepSession(lock.SessionKeep{SessionRecord: r, TTL: time.Minute}, func(err error) { told <- err })
+		return <-told
+	})
+	add("end a session", record, begun, func(t *testing.T, s *Store) error { return s.EndSession(t.Context(), "u", 1) })
 	return calls
 }
 

@@ -75,6 +75,19 @@ func (s *Store) leaveFair(ctx context.Context, n string, owners []lock.Owner) er
 	}
 }
 
+// Succeed implements lock.Store.
+func (s *Store) Succeed(ctx context.Context, name string, from, to lock.Owner, place time.Duration) error {
+	err := script.Begin(ctx, lock.Fair)
+	if err == nil {
+		call := s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name), string(from), string(to), script.Millis(place))
+		_, err = s.Ask(ctx, call.As(to))
+	}
+	if err != nil {
+		return fmt.Errorf("succeed %q for %q: %w", from, name, err)
+	}
+	return nil
+}
+
 // askPlaces runs a script for some waiters, who follow its other arguments.
 func (s *Store) askPlaces(
 	ctx context.Context, kind lock.Kind, sc *script.Script, keys []string, owners []lock.Owner, args ...any,

@@ -212,6 +212,11 @@ func (s *Store) Enlist(ctx context.Context, _ string, _ []lock.Owner, _ time.Dur
 	return nil, begin(ctx, lock.Fair)
 }
 
+// Succeed implements lock.Store: there are no fair waiters.
+func (s *Store) Succeed(ctx context.Context, _ string, _, _ lock.Owner, _ time.Duration) error {
+	return begin(ctx, lock.Fair)
+}
+
 // Queue implements lock.Store: nobody waits in order.
 func (s *Store) Queue(ctx context.Context, _ string, _, _ int) ([]lock.Owner, error) {
 	return nil, begin(ctx, lock.Exclusive)

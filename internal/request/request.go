@@ -18,6 +18,8 @@ type Acquire struct {
 	Wait       *time.Duration // nil: for ever; 0: try once
 	Lease      *time.Duration // nil: auto
 	Annotation string
+	// InsteadOf is the id that the same request had before its session came here, 0 if it is new.
+	InsteadOf uint64
 }
 
 // Item is one of several locks.

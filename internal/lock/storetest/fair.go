@@ -63,6 +63,40 @@ func (s *suite) leave(kind lock.Kind, owners ...lock.Owner) {
 }
 
 var fairContract = []contract{
+	{"AnotherOwnerSucceedsOneThatWaits", func(s *suite) {
+		s.held("a", "b", "c")
+		succeed := func(from, to lock.Owner) { s.must(s.Store.Succeed(s.Context(), "n", from, to, ttl)) }
+		succeed("b", "new b")
+		succeed("b", "new b")  // its answer was lost
+		succeed("x", "other")  // nobody
+		succeed("b", "late b") // late
+		s.wantQueue("a", "new b", "c")
+		if held := s.refused(waits("new b")); held.Ahead != 1 {
+			s.Errorf("%d are ahead, want 1", held.Ahead)
+		}
+		s.leave(lock.Fair, "b") // late: it has no place any more
+		s.letGo("o", "a")
+		succeed("a", "new a")
+		s.acquire(waits("new a"))
+		s.letGo("new a", "new b")
+		s.acquire(waits("new b"))
+		s.wantQueue("c")
+	}},
+	{"AnotherOwnerSucceedsOneThatHolds", func(s *suite) {
+		f := s.held("a")
+		s.must(s.Store.Succeed(s.Context(), "n", "o", "p", ttl))
+		if g := s.acquire(of(lock.Fair, "n", "p")); g.Fence != f {
+			s.Errorf("got fence %d, want %d", g.Fence, f)
+		}
+		_, err := s.Store.Release(s.Context(), back(of(lock.Fair, "n", "o"), f)) // late
+		s.wantErr(err, lock.ErrNotHeld)
+		s.letGo("p", "a")
+	}},
+	{"NobodySucceedsInWhatIsNoLock", func(s *suite) {
+		s.must(s.Hooks.Occupy("n"))
+		s.wantErr(s.Store.Succeed(s.Context(), "n", "a", "b", ttl), lock.ErrKindMismatch)
+		s.wantErr(s.Store.Succeed(s.ended(), "m", "a", "b", ttl), lock.ErrUnavailable)
+	}},
 	{"WaitersAreServedInTheirOrder", func(s *suite) {
 		s.held("a", "b", "c")
 		holder := lock.Owner("o")

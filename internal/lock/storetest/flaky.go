@@ -50,6 +50,7 @@ const (
 	OpTakeSession
 	OpKeepSession
 	OpEndSession
+	OpSucceed
 )
 
 // errPlanned is the cause of all errors a Flaky store makes up.
@@ -345,4 +346,9 @@ func (f *Flaky) StartKeepSession(k lock.SessionKeep, done func(error)) {
 // EndSession implements lock.Store.
 func (f *Flaky) EndSession(ctx context.Context, id string, epoch uint64) error {
 	return f.call(ctx, OpEndSession, id, func(ctx context.Context) error { return f.Store.EndSession(ctx, id, epoch) })
+}
+
+// Succeed implements lock.Store.
+func (f *Flaky) Succeed(ctx context.Context, name string, from, to lock.Owner, place time.Duration) error {
+	return f.call(ctx, OpSucceed, name, func(ctx context.Context) error { return f.Store.Succeed(ctx, name, from, to, place) })
 }

@@ -65,6 +65,11 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error { return at.Leave(ctx, name, kind, owners) })
 }
 
+// Succeed implements lock.Store.
+func (s *Store) Succeed(ctx context.Context, name string, from, to lock.Owner, place time.Duration) error {
+	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error { return at.Succeed(ctx, name, from, to, place) })
+}
+
 // Queue implements lock.Store.
 func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
 	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) ([]lock.Owner, error) {

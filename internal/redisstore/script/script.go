@@ -68,7 +68,7 @@ type Scripts struct {
 	LimitPermits, Shorten                       *Script
 	AcquireAll, Raise, Renew, RenewSole         *Script
 	Look, Holders, Sight                        *Script
-	Enlist, LeaveFair, LeaveWrite               *Script
+	Enlist, LeaveFair, LeaveWrite, SucceedFair  *Script
 	TakeSession, KeepSession, EndSession        *Script
 
 	all []*Script
@@ -122,6 +122,7 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 		Sight:          load("sight", "news", "clock", "advance", "fence", "rw"),
 		Enlist:         load("enlist", fair...),
 		LeaveFair:      load("leave_fair", fair...),
+		SucceedFair:    load("succeed_fair", fair...),
 		LeaveWrite:     load("leave_write", "news"),
 		TakeSession:    load("take_session", "session"),
 		KeepSession:    load("keep_session", "session"),

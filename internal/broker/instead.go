@@ -1,0 +1,57 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+)
+
+// A request that waited when its stream broke is made again when the session goes on. It is another owner now: the replica that it
+// left may undo what it did for the old one at any time. So what the old one may have is given back first. A fair one passes on its place.
+
+// acquireInstead makes a request in place of one that was not answered.
+func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
+	if req.InsteadOf > s.lastRequest {
+		return &lock.InvalidError{Field: "instead_of", Reason: lock.ReasonMessage, Detail: "is no request of the session before it was resumed"}
+	}
+	if err := s.Operable(); err != nil {
+		return err
+	}
+	s.EnterOp()
+	begun := time.Now()
+	s.b.goTaking(func() {
+		defer s.LeaveOp()
+		s.leaveBehind(id, req)
+		if req.Wait != nil && *req.Wait > 0 {
+			left := max(*req.Wait-time.Since(begun), time.Millisecond)
+			req.Wait = &left
+		}
+		s.acquireFailed(id, req, s.acquire(id, req))
+	})
+	return nil
+}
+
+// leaveBehind gives back what a request may have taken before it came here, and has its place passed on.
+func (s *Session) leaveBehind(id uint64, req request.Acquire) {
+	from := ownerOf(s.ID(), req.Holder, req.InsteadOf)
+	if req.Kind == lock.Fair && len(req.More) == 0 {
+		to := ownerOf(s.ID(), req.Holder, id)
+		if s.b.store.Succeed(s.b.ctx, req.Name, from, to, arbiter.PlaceTime) == nil {
+			return
+		}
+	}
+	ttl := s.TTL()
+	if req.Lease != nil {
+		ttl = *req.Lease
+	}
+	items := append([]request.Item{{Name: req.Name, Kind: req.Kind, Permits: req.Permits}}, req.More...)
+	for _, i := range items {
+		c := lock.Claim{Name: i.Name, Kind: i.Kind, Owner: from, TTL: ttl, Permits: request.PermitsOf(i.Kind, i.Permits)}
+		r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits}
+		if _, err := s.b.store.Release(s.b.ctx, r); lock.Retriable(err) {
+			s.b.undoClaim(c, s, 0)
+		}
+	}
+}
