@@ -329,3 +329,19 @@ func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {
 		c.failed(lock.ErrInvalid)
 	})
 }
+
+func TestNobodyResumesWithMoreThanASessionMayHold(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		c.lastID = 1
+		var holds []session.HeldLock
+		for i := range testConfig().Limits.LocksPerSession + 1 {
+			holds = append(holds, claims(true, session.Hold{Name: name(i), Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1})...)
+		}
+		w.resumeErr(c.resumption(2, holds), session.ErrQuota)
+		w.resumeErr(c.resumption(2, append(holds[:1:1], holds[0])), lock.ErrInvalid)
+		permits := claims(true, session.Hold{Name: "p", Kind: lock.Semaphore, Holder: "#1", Fence: 1, AcquiredBy: 1})
+		permits[0].Permits = lock.MaxPermits + 1
+		w.resumeErr(c.resumption(2, permits), lock.ErrInvalid)
+	})
+}
