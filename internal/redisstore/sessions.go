@@ -57,7 +57,7 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	err := script.Begin(ctx, lock.Exclusive)
 	if err == nil {
 		keys := []string{layout.Session(s.Prefix, id)}
-		err = recorded(s.Ask(ctx, s.Scripts.EndSession.With(keys, strconv.FormatUint(epoch, 10))))
+		err = recorded(s.Ask(ctx, s.Scripts.EndSession.With(keys, strconv.FormatUint(epoch, 10)).As(lock.Owner(id))))
 	}
 	if err != nil {
 		return fmt.Errorf("end the session %s: %w", id, err)
@@ -68,7 +68,7 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 // sessionCall has the arguments of script/session.lua, and more.
 func (s *Store) sessionCall(sc *script.Script, r lock.SessionRecord, ttl time.Duration, more ...any) script.Call {
 	args := []any{strconv.FormatUint(r.Epoch, 10), r.Nonce, r.TokenHash, r.Client, r.Replica, script.Millis(ttl)}
-	return sc.With([]string{layout.Session(s.Prefix, r.ID)}, append(args, more...)...)
+	return sc.With([]string{layout.Session(s.Prefix, r.ID)}, append(args, more...)...).As(lock.Owner(r.ID))
 }
 
 // recorded reads what a script of session records answered.

@@ -1,0 +1,72 @@
+package grpcapi_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"google.golang.org/grpc/status"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// resume is how a client goes on with the session of a stream.
+func (c *stream) resume(epoch, last uint64, holds ...*lockdv1.Hold) *lockdv1.Open {
+	r := &lockdv1.Resume{SessionId: c.opened.GetSessionId(), ResumeToken: c.opened.GetResumeToken(), Epoch: epoch, LastRequestId: last}
+	for _, h := range holds {
+		r.Holds = append(r.Holds, &lockdv1.HeldLock{Hold: h, HoldCount: 1, Auto: true})
+	}
+	return &lockdv1.Open{Resume: r}
+}
+
+// A client goes on with its session as the page of the protocol says, step by step.
+func TestAClientGoesOnInAnotherStream(t *testing.T) {
+	inBubble(t, func(s *server) {
+		first := s.open(&lockdv1.Open{})
+		kept, forced := first.take(1, "kept").GetHolds()[0], first.take(2, "forced").GetHolds()[0]
+		first.cancel()
+		_ = first.end()
+		synctest.Wait()
+		if _, err := s.b.ForceRelease(t.Context(), "forced", lock.Exclusive); err != nil {
+			t.Fatal(err)
+		}
+
+		second := s.open(first.resume(2, 2, kept, forced))
+		o := second.opened
+		if o.GetSessionId() != first.opened.GetSessionId() || o.GetResumeToken() != first.opened.GetResumeToken() {
+			t.Errorf("it is another session: %v", o)
+		}
+		if len(o.GetResumed()) != 1 || o.GetResumed()[0].GetHold().GetFence() != kept.GetFence() {
+			t.Errorf("resumed %v, want %v", o.GetResumed(), kept)
+		}
+		if v := o.GetResumed()[0].GetValidity(); v.GetRemaining().AsDuration() <= 0 || v.GetAnchor() != 0 {
+			t.Errorf("its validity is %v", v)
+		}
+		if len(o.GetLost()) != 1 || o.GetLost()[0].GetReason() != lockdv1.Lost_REASON_FORCED {
+			t.Errorf("lost %v, want %v", o.GetLost(), forced)
+		}
+
+		third := s.raw() // a copy of the client, with the epoch it knows
+		third.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: first.resume(2, 2, kept)}})
+		if got := reasonOf(status.Convert(third.end())); got != "SUPERSEDED" {
+			t.Errorf("a copy: %v", got)
+		}
+		fourth := s.open(first.resume(3, 2, kept))
+		if got := reasonOf(status.Convert(second.end())); got != "SUPERSEDED" {
+			t.Errorf("the older stream ended with %v", got)
+		}
+		m := fourth.call(&lockdv1.SessionRequest{RequestId: 3, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
+			Name: "kept", Holder: kept.GetHolder(), Fence: kept.GetFence(),
+		}}})
+		if m.GetReleased() == nil {
+			t.Errorf("the release was answered %v", m)
+		}
+		fourth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}}})
+		_ = fourth.end()
+		fifth := s.raw()
+		fifth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: first.resume(4, 3)}})
+		if got := reasonOf(status.Convert(fifth.end())); got != "SESSION_EXPIRED" {
+			t.Errorf("after its end: %v", got)
+		}
+	})
+}
