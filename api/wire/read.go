@@ -193,6 +193,8 @@ func (s *acquireSlot) read(b []byte) bool {
 			a.Annotation = r.text(t)
 		case 9:
 			a.Limit = r.small(t)
+		case 11:
+			a.InsteadOf = r.number(t)
 		default: // several names
 			r.odd = true
 		}

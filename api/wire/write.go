@@ -142,6 +142,7 @@ func appendAcquire(b []byte, m *lockdv1.Acquire) ([]byte, bool) {
 	b = appendDuration(b, 7, m.GetLease())
 	b = appendText(b, 8, m.GetAnnotation())
 	b = appendNumber(b, 9, uint64(m.GetLimit()))
+	b = appendNumber(b, 11, m.GetInsteadOf())
 	return end(b, start), true
 }
 
