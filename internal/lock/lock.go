@@ -51,6 +51,10 @@ type Owner string
 // UnarySuffix ends the owners of leases without a session.
 const UnarySuffix = ":unary"
 
+// Repeats says whether the owner may ask for a first hold again after it was granted, at any replica: a caller without a session whose
+// answer was lost. A request of a session asks only until it is granted.
+func (o Owner) Repeats() bool { return strings.HasSuffix(string(o), UnarySuffix) }
+
 // Tenant is who shares a store with others: the session of an owner. All leases without a session are of one tenant.
 func (o Owner) Tenant() string {
 	if strings.HasSuffix(string(o), UnarySuffix) {

@@ -208,7 +208,7 @@ func (a *attempt) grants(voters set) []lock.Grant {
 // If a majority may have it all the same, nothing is touched: the outcome is unknown, and the caller repeats or
 // releases. Else what members have, or may have, is released with the fence that was proposed: that is what this attempt alone
 // can have. Another fence may be that of a hold that the owner has already, unless so few members have it that it is
-// nobody's. No later attempt of the owner is told with a fence that is being released (agreed).
+// nobody's; or the owner does not repeat what it was granted: then it is that of an earlier attempt, whose outcome was unknown. No later attempt of the owner is told with a fence that is being released (agreed).
 func (a *attempt) lose(st standing) (then func()) {
 	if st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 {
 		return a.tell(nil, a.failure(st))
@@ -229,7 +229,7 @@ func (a *attempt) lose(st standing) (then func()) {
 		for n, c := range a.sent {
 			r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
 			switch {
-			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || nobodys && a.s.odd.abandon(c)):
+			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || (nobodys || !c.Owner.Repeats()) && a.s.odd.abandon(c)):
 				r.Fence = v.v[n].Fence
 				certain, at = append(certain, r), append(at, m)
 			case v.cast && isUnknown(v.err) && !a.s.cfg.bugs.keepUnknown:

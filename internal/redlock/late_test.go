@@ -159,3 +159,25 @@ func TestAReleaseWaitsForAllAcquisitions(t *testing.T) {
 		w.wantHolders("n", "", "", "", "", "")
 	})
 }
+
+// What an attempt of a waiter left where it was not known to be is given back by its next one, which gets no majority either. Else two
+// waiters with two of five members each could stand in each other's way until their leases end.
+func TestAWaiterGivesBackWhatItsEarlierAttemptsLeft(t *testing.T) {
+	for owner, want := range map[lock.Owner]lock.Owner{"s:#1": "", "x:unary": "x:unary"} {
+		inWorld(t, 5, Config{}, func(w *world) {
+			w.nodes[0].becomes(down)
+			for i, o := range []lock.Owner{1: owner, 2: "s:#2", 3: owner, 4: "s:#2"} {
+				if i > 0 {
+					c := claimOf("n", o)
+					c.Fence = 1
+					w.puts(i, c)
+				}
+			}
+			if _, err := w.Store.Acquire(w.Context(), claimOf("n", owner)); !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("got %v, want that it is held", err)
+			}
+			synctest.Wait()
+			w.wantHolders("n", "", want, "s:#2", want, "s:#2") // who may have been told of it elsewhere keeps it
+		})
+	}
+}
