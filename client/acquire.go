@@ -73,39 +73,12 @@ func (r *request) all() iter.Seq[asked] {
 	}
 }
 
-// holds are those with which the request has to share a session if it names its holder: its own, which it would get
-// once more, and the other half of a pair of read and write lock, which would stand in its way anywhere else.
-func (r *request) holds() iter.Seq[holdKey] {
-	return func(yield func(holdKey) bool) {
-		for a := range r.all() {
-			key := holdKey{a.GetName(), a.GetKind(), r.acquire.GetHolder()}
-			if !yield(key) {
-				return
-			}
-			switch Kind(key.kind) {
-			case Read:
-				key.kind = lockdv1.LockKind(Write)
-			case Write:
-				key.kind = lockdv1.LockKind(Read)
-			default:
-				continue
-			}
-			if !yield(key) {
-				return
-			}
-		}
-	}
-}
-
 // call is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
 // earlier one may still be under way.
 func (r *request) call(left time.Duration) *acquireCall {
 	c, a := &r.first, &r.acquire
 	if c.call.request != nil {
-		c, a = &acquireCall{}, &lockdv1.Acquire{}
-		a.Name, a.Kind, a.Holder = r.acquire.GetName(), r.acquire.GetKind(), r.acquire.GetHolder()
-		a.Permits, a.Limit, a.Items = r.acquire.GetPermits(), r.acquire.GetLimit(), r.acquire.GetItems()
-		a.Lease, a.Annotation = r.acquire.GetLease(), r.acquire.GetAnnotation()
+		c, a = &acquireCall{}, copyOf(&r.acquire)
 	}
 	if r.bounded {
 		a.Wait = durationpb.New(left)
@@ -113,15 +86,14 @@ func (r *request) call(left time.Duration) *acquireCall {
 	c.arm.Acquire = a
 	c.request.Message = &c.arm
 	c.call.request = &c.request
-	c.queued, c.room = r.onQueued, c.locks[:0]
+	c.queued, c.room, c.asks = r.onQueued, c.locks[:0], r
 	return c
 }
 
 // Lock waits until it has the lock, ctx ends, or the time of the Wait option has passed. The end of ctx has no
 // meaning for the lock once it is held: that is held until Unlock.
 //
-// It outlives interruptions: a request that waits when the connection breaks is made again on the next one, at the
-// end of the queue. When ctx ends the request is taken back; if it was granted in that moment the grant is given
+// It outlives interruptions: a request that waits when the connection breaks is made again on the next one. When ctx ends the request is taken back; if it was granted in that moment the grant is given
 // back, so a Lock that returned an error leaves nothing behind, or nothing that outlives its lease.
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	ls, err := c.lock(ctx, c.newRequest(name, opts))
@@ -160,7 +132,7 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 			return nil, err
 		}
 		ls, again, err := s.lock(ctx, r)
-		if !again || errors.Is(err, ErrDraining) && s.holdsAny(r.holds()) {
+		if !again {
 			return ls, err
 		}
 		c.forget(s)
@@ -169,11 +141,6 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 
 // sessionFor waits for the session that a request should go to, no longer than the request wants to wait.
 func (c *Client) sessionFor(ctx context.Context, r *request) (*session, error) {
-	if r.acquire.GetHolder() != "" {
-		if s := c.holding(r); s != nil {
-			return s, nil
-		}
-	}
 	s, err := c.currentSession()
 	if s != nil || err != nil {
 		return s, err
@@ -195,30 +162,18 @@ func (c *Client) sessionFor(ctx context.Context, r *request) (*session, error) {
 	return s, err
 }
 
-// holding finds a draining session in which a named holder has a lock already: only there it can have it again.
-func (c *Client) holding(r *request) *session {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range c.sessions {
-		if s != c.current && s.holdsAny(r.holds()) {
-			return s
-		}
-	}
-	return nil
-}
-
 // check refuses what would break the stream for all if it were sent. The rest is the server's to judge.
 func (s *session) check(r *request) error {
 	err := errors.Join(
 		s.checkCount(len(r.acquire.GetItems())),
-		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), s.limits.GetHolderBytes()),
-		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), s.limits.GetAnnotationBytes()),
+		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), s.limits.Load().GetHolderBytes()),
+		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), s.limits.Load().GetAnnotationBytes()),
 	)
 	for a := range r.all() {
 		if err != nil {
 			break
 		}
-		err = checkText("INVALID_NAME", "the name", a.GetName(), s.limits.GetNameBytes())
+		err = checkText("INVALID_NAME", "the name", a.GetName(), s.limits.Load().GetNameBytes())
 	}
 	return err
 }
@@ -226,7 +181,7 @@ func (s *session) check(r *request) error {
 // checkCount judges how many locks are asked for at once, 0 being just one. A server that knows of no several would
 // not see their names at all.
 func (s *session) checkCount(items int) error {
-	limit := s.limits.GetNamesPerAcquire()
+	limit := s.limits.Load().GetNamesPerAcquire()
 	switch {
 	case items == 0:
 		return nil

@@ -27,11 +27,14 @@ type State string
 
 // The states.
 const (
-	// Connected: a session was opened.
+	// Connected: a session was opened, or goes on.
 	Connected State = "connected"
-	// Disconnected: the session ended, and its locks with it. The Client connects again by itself.
+	// Disconnected: the session ended, and its locks with it. The Client opens a new one by itself.
 	Disconnected State = "disconnected"
-	// Draining: the server asked to go. Locks held stay held for now, new ones are taken elsewhere.
+	// Interrupted: the stream broke. The Client goes on with the session in another one by itself; then it is Connected
+	// again. Until then each lock is held until its own deadline.
+	Interrupted State = "interrupted"
+	// Draining: the server asked to go. The session goes on at another one, with its locks; then it is Connected again.
 	Draining State = "draining"
 	// AtRisk: the server cannot renew leases at the moment.
 	AtRisk State = "at_risk"
@@ -44,12 +47,12 @@ type Status struct {
 	State State
 	// ValidFor is how long all locks are still surely held, with AtRisk.
 	ValidFor time.Duration
-	// Err is why, with Disconnected.
+	// Err is why, with Disconnected and Interrupted.
 	Err error
 }
 
-// Client keeps one session with a server, opens it when it is first needed, and opens a new one when it ends. All
-// methods may be called from any goroutine.
+// Client keeps one session with a server, opens it when it is first needed, goes on with it when its stream breaks, and opens a
+// new one when it ends. All methods may be called from any goroutine.
 type Client struct {
 	targets  []string
 	settings settings
@@ -62,7 +65,8 @@ type Client struct {
 	watches watches
 
 	mu         sync.Mutex // guards the fields below; comes before session.mu, after watches.mu
-	current    *session   // takes new locks; nil while there is none
+	current    *session   // takes new requests; nil while there is none
+	live       *session   // the newest that is not over: current, or to be resumed
 	sessions   map[*session]struct{}
 	at         int // which of targets is tried first
 	connecting bool

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/connectivity"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/api/wire"
@@ -19,6 +20,8 @@ const (
 	// openTimeout bounds an attempt to open a session. Of several addresses each has its share, but not less than the minimum.
 	openTimeout    = 10 * time.Second
 	minOpenTimeout = 3 * time.Second
+	// minResumeTimeout is the least time for an attempt to resume a session. With a longer session TTL it is a third of that.
+	minResumeTimeout = time.Second
 	// minBackoff and maxBackoff bound the pause between two attempts.
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 3 * time.Second
@@ -44,14 +47,56 @@ func (c *Client) connectLocked() {
 
 func (c *Client) connect() {
 	for c.pause() {
-		s, err := c.open()
-		if err != nil && c.ctx.Err() != nil {
-			return
-		}
-		if c.opened(s, err) {
+		s, wanted := c.wanted()
+		if !wanted || c.attempt(s) {
 			return
 		}
 	}
+}
+
+// wanted says whether there is still a reason to connect, and which session is to go on, if any.
+func (c *Client) wanted() (*session, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, false
+	}
+	if c.current != nil {
+		if attached, draining := c.current.attached(); attached && !draining {
+			c.connecting = false
+			return nil, false
+		}
+	}
+	if c.live != nil && c.live.resumable() {
+		return c.live, true
+	}
+	return nil, true
+}
+
+// attempt tries all addresses, and says whether that is over: it succeeded, or another attempt is without hope. s is to go on, or nil.
+func (c *Client) attempt(s *session) bool {
+	st, err := c.try(s)
+	switch {
+	case err == nil:
+		c.connected(st)
+		return true
+	case c.ctx.Err() != nil:
+		return true
+	case errors.Is(err, errSessionOver): // meanwhile
+		return false
+	}
+	if s != nil && (sessionGone(err) || permanent(err)) {
+		if attached, _ := s.attached(); !attached {
+			c.sessionOver(s, err)
+			return c.attempt(nil) // at once
+		}
+	}
+	return c.failed(err)
+}
+
+// sessionGone says whether an attempt to resume a session found that nobody can.
+func sessionGone(err error) bool {
+	return errors.Is(err, ErrSessionExpired) || errors.Is(err, ErrSuperseded)
 }
 
 // pause waits before an attempt, longer after each failure, and says whether the attempt is still wanted. The
@@ -74,30 +119,30 @@ func (c *Client) pause() bool {
 	}
 }
 
-// opened takes note of an attempt and says whether it was the last one.
-func (c *Client) opened(s *session, err error) bool {
-	if err != nil {
-		return c.failed(err)
-	}
+// connected takes note of a session that has a stream.
+func (c *Client) connected(st *stream) {
+	s := st.session
 	c.tell(Status{State: Connected})
 	watched := c.watches.names() // before anybody can watch in this session
 	c.mu.Lock()
 	c.connecting = false
+	_, known := c.sessions[s]
 	c.sessions[s] = struct{}{}
-	c.wg.Go(s.read)
-	c.wg.Go(s.write)
+	c.wg.Go(st.read)
+	c.wg.Go(st.write)
 	closed := c.closed
 	if !closed {
-		c.current = s
+		c.current, c.live = s, s
 	}
 	c.changeLocked()
 	c.mu.Unlock()
 	if closed {
-		s.cancel(ErrClosed)
-		return true
+		if !known { // else Close says Goodbye
+			st.cancel(ErrClosed)
+		}
+		return
 	}
 	c.watchAgain(s, watched)
-	return true
 }
 
 // failed takes note of a failed attempt and says whether another one is without hope.
@@ -111,26 +156,63 @@ func (c *Client) failed(err error) bool {
 	return !c.connecting
 }
 
-// sessionOver is called by a session's reader at its very end.
+// streamOver is called by a stream's reader at its very end. keep says that the session goes on in another one.
+func (c *Client) streamOver(st *stream, cause error, keep bool) {
+	s := st.session
+	c.mu.Lock()
+	c.failures++
+	if c.now()-st.beats.opened > instant(longSession) {
+		c.failures = 0
+	}
+	c.mu.Unlock()
+	if !keep {
+		c.sessionOver(s, cause)
+		return
+	}
+	c.tell(Status{State: Interrupted, Err: cause})
+	c.passOver(st.at)
+	c.forget(s)
+	c.move()
+}
+
+// sessionOver ends a session that is on no stream.
 func (c *Client) sessionOver(s *session, cause error) {
 	s.finish(cause)
 	c.mu.Lock()
 	delete(c.sessions, s)
-	c.failures++
-	if c.now()-s.beats.opened > instant(longSession) {
-		c.failures = 0
+	was := c.live == s && !c.closed
+	if was {
+		c.live = nil
 	}
 	c.mu.Unlock()
-	if c.forget(s) {
+	if c.forget(s) || was {
 		c.tell(Status{State: Disconnected, Err: cause})
 	}
 }
 
-// sessionDraining goes to another replica for what comes next, and leaves what there is where it is.
-func (c *Client) sessionDraining(s *session) {
-	c.passOver(s.at)
-	if c.forget(s) {
-		c.tell(Status{State: Draining})
+// streamDraining has the session go on at another replica. If there is only one address, it waits for a part of the time that the server
+// gives: others come from there, too.
+func (c *Client) streamDraining(st *stream, within time.Duration) {
+	s := st.session
+	c.passOver(st.at)
+	c.tell(Status{State: Draining})
+	if !s.resumable() {
+		c.forget(s)
+		return
+	}
+	if len(c.targets) > 1 || within <= 0 {
+		c.move()
+		return
+	}
+	time.AfterFunc(rand.N(within/2+1), c.move)
+}
+
+// move looks for a better stream than the one there is.
+func (c *Client) move() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live != nil {
+		c.connectLocked()
 	}
 }
 
@@ -154,23 +236,22 @@ func (c *Client) forget(s *session) bool {
 	return true
 }
 
-// open makes one attempt at each address until one succeeds.
-func (c *Client) open() (*session, error) {
+// try makes one attempt at each address until one succeeds, or the session that is to go on has ended.
+func (c *Client) try(s *session) (*stream, error) {
 	var failed error
 	for range c.targets {
 		c.mu.Lock()
 		at := c.at
 		c.mu.Unlock()
-		s, err := c.openAt(c.targets[at])
+		st, err := c.tryAt(at, s)
 		if err == nil {
-			s.at = at
-			return s, nil
+			return st, nil
 		}
-		if failed == nil || permanent(failed) {
+		if failed == nil || permanent(failed) || s != nil && sessionGone(err) {
 			failed = err
 		}
 		c.passOver(at)
-		if c.ctx.Err() != nil {
+		if c.ctx.Err() != nil || s != nil && (sessionGone(err) || errors.Is(err, errSessionOver)) {
 			break
 		}
 	}
@@ -184,88 +265,153 @@ func (c *Client) passOver(at int) {
 	c.at = (at + 1) % len(c.targets)
 }
 
-// openAt makes one attempt at one address. Each session has a connection of its own, so that a new session can be on
-// another replica while the old one is still being left.
-func (c *Client) openAt(target string) (*session, error) {
-	conn, err := grpc.NewClient(target, c.settings.dialOptions()...)
+// tryAt makes one attempt at one address.
+func (c *Client) tryAt(at int, s *session) (*stream, error) {
+	conn, err := grpc.NewClient(c.targets[at], c.settings.dialOptions()...)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
-	s, err := c.handshake(ctx, cancel, conn)
+	st := &stream{
+		session: s, at: at, conn: conn, ctx: ctx, cancel: cancel,
+		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+	}
+	what := "open a session"
+	if s == nil {
+		err = c.openOn(st)
+	} else {
+		what = "resume the session"
+		err = c.resumeOn(st)
+	}
 	if err != nil {
-		err = fmt.Errorf("open a session: %w", err)
+		err = fmt.Errorf("%s: %w", what, err)
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", unavailable(cause), err)
 		}
-		cancel(err)
-		_ = conn.Close() // it was never used
+		st.discard(err)
 		return nil, err
 	}
-	return s, nil
+	return st, nil
 }
 
-// handshake opens the stream and the session on it, within openTimeout, or less if there are other addresses.
-func (c *Client) handshake(ctx context.Context, cancel context.CancelCauseFunc, conn *grpc.ClientConn) (*session, error) {
+// discard ends a stream that was never used.
+func (st *stream) discard(cause error) {
+	if st.quiet != nil {
+		st.quiet.Stop()
+	}
+	st.cancel(cause)
+	_ = st.conn.Close() // it was never used
+}
+
+// openOn opens a new session.
+func (c *Client) openOn(st *stream) error {
 	within := max(openTimeout/time.Duration(len(c.targets)), minOpenTimeout)
-	bound := time.AfterFunc(within, func() { cancel(errOpenTimeout) })
+	st.epoch = 1
+	opened, err := c.handshake(st, c.settings.open(), 1, within)
+	if err != nil {
+		return err
+	}
+	s := &session{
+		client: c, id: opened.GetSessionId(), token: opened.GetResumeToken(), stream: st, epoch: st.epoch,
+		done: make(chan struct{}), pending: make(map[uint64]*call), locks: make(map[holdKey]*Lock),
+		ttl: st.ttl, nextID: 1, // that of Open
+	}
+	s.limits.Store(opened.GetLimits())
+	s.alarm.ring, s.bell.alarm.ring = s.ring, s.bell.ring
+	st.begin(s, s.nextID)
+	return nil
+}
+
+// resumeOn goes on with a session. It connects first, because a session that is on another stream stands still from bid on.
+func (c *Client) resumeOn(st *stream) error {
+	s := st.session
+	attached, _ := s.attached()
+	if err := c.reach(st, attached); err != nil {
+		return err
+	}
+	b, ok := s.bid()
+	if !ok {
+		return errSessionOver
+	}
+	defer s.unpark() // nothing to do after attach
+	open := c.settings.open()
+	open.Resume, st.epoch = b.resume, b.resume.GetEpoch()
+	within := min(openTimeout/time.Duration(len(c.targets)), max(s.ttl/3, minResumeTimeout))
+	opened, err := c.handshake(st, open, b.resume.GetLastRequestId(), within)
+	if err != nil {
+		return err
+	}
+	st.begin(s, b.resume.GetLastRequestId())
+	if !s.attach(st, b, opened) {
+		return errSessionOver
+	}
+	return nil
+}
+
+// reach waits for the connection, if a session would stand still otherwise.
+func (c *Client) reach(st *stream, needed bool) error {
+	if !needed {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(c.ctx, minOpenTimeout, errOpenTimeout)
+	defer cancel()
+	st.conn.Connect()
+	for {
+		switch state := st.conn.GetState(); {
+		case state == connectivity.Ready:
+			return nil
+		case state == connectivity.TransientFailure:
+			return ErrUnavailable
+		case !st.conn.WaitForStateChange(ctx, state):
+			return unavailable(context.Cause(ctx))
+		}
+	}
+}
+
+// handshake opens the stream and sends Open on it, and waits for Opened.
+func (c *Client) handshake(st *stream, open *lockdv1.Open, id uint64, within time.Duration) (*lockdv1.Opened, error) {
+	bound := time.AfterFunc(within, func() { st.cancel(errOpenTimeout) })
 	defer bound.Stop()
-	stop := context.AfterFunc(c.ctx, func() { cancel(ErrClosed) })
+	stop := context.AfterFunc(c.ctx, func() { st.cancel(ErrClosed) })
 	defer stop()
 
-	stream, err := lockdv1.NewSessionServiceClient(conn).Session(ctx, grpc.ForceCodecV2(wire.New()))
+	rpc, err := lockdv1.NewSessionServiceClient(st.conn).Session(st.ctx, grpc.ForceCodecV2(wire.New()))
 	if err != nil {
 		return nil, FromStatus(err)
 	}
-	s := c.newSession(ctx, cancel)
-	s.conn, s.stream = conn, stream
-	s.beats.opened = c.now()
+	st.rpc = rpc
+	st.beats.opened = c.now()
 	// When sending fails Recv tells why.
-	_ = stream.Send(&lockdv1.SessionRequest{
-		RequestId: s.nextID, Message: &lockdv1.SessionRequest_Open{Open: c.settings.open()},
-	})
-	m, err := stream.Recv()
+	_ = rpc.Send(&lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Open{Open: open}})
+	m, err := rpc.Recv()
 	if err != nil {
 		return nil, fromStream(err)
 	}
-	return s, s.begin(m)
+	return st.greeted(m)
 }
 
-func (c *Client) newSession(ctx context.Context, cancel context.CancelCauseFunc) *session {
-	s := &session{
-		client:  c,
-		ctx:     ctx,
-		cancel:  cancel,
-		wake:    make(chan struct{}, 1),
-		done:    make(chan struct{}),
-		nextID:  1, // that of Open
-		pending: make(map[uint64]*call),
-		locks:   make(map[holdKey]*Lock),
-	}
-	s.alarm.ring, s.bell.alarm.ring = s.ring, s.bell.ring
-	return s
-}
-
-// begin takes the server's first message.
-func (s *session) begin(m *lockdv1.SessionResponse) error {
+// greeted takes the server's first message.
+func (st *stream) greeted(m *lockdv1.SessionResponse) (*lockdv1.Opened, error) {
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Opened:
-		s.limits = t.Opened.GetLimits()
-		s.batches = slices.Contains(t.Opened.GetFeatures(), lockdv1.Feature_FEATURE_BATCH)
-		s.ttl = t.Opened.GetSessionTtl().AsDuration()
-		s.interval = t.Opened.GetHeartbeatInterval().AsDuration()
+		st.batches = slices.Contains(t.Opened.GetFeatures(), lockdv1.Feature_FEATURE_BATCH)
+		st.ttl = t.Opened.GetSessionTtl().AsDuration()
+		st.interval = t.Opened.GetHeartbeatInterval().AsDuration()
+		if st.ttl <= 0 || st.interval <= 0 {
+			return nil, errBadHeartbeat
+		}
+		return t.Opened, nil
 	case *lockdv1.SessionResponse_Closing:
-		return cmp.Or(fromProto(t.Closing.GetStatus()), errEnded)
+		return nil, cmp.Or(fromProto(t.Closing.GetStatus()), errEnded)
 	case *lockdv1.SessionResponse_Result:
-		return cmp.Or(fromProto(t.Result.GetStatus()), errNoOpened)
-	default:
-		return errNoOpened
+		return nil, cmp.Or(fromProto(t.Result.GetStatus()), errNoOpened)
 	}
-	if s.ttl <= 0 || s.interval <= 0 {
-		return errBadHeartbeat
-	}
-	s.heardID = s.nextID
-	s.heard.Store(int64(s.client.now()))
-	s.quiet = time.AfterFunc(s.ttl, s.listen)
-	return nil
+	return nil, errNoOpened
+}
+
+// begin has the stream watched for silence.
+func (st *stream) begin(s *session, openID uint64) {
+	st.session, st.heardID = s, openID
+	st.heard.Store(int64(s.client.now()))
+	st.quiet = time.AfterFunc(st.ttl, st.listen)
 }

@@ -1,6 +1,6 @@
 // Package client is the Go SDK of lockd, the lock broker.
 //
-// A Client keeps one session with a server, on one stream that all its locks share:
+// A Client keeps one session with a server, on one stream at a time that all its locks share:
 //
 //	c, err := client.Dial("lockd.example.com:7420", client.WithName("billing"))
 //	...
@@ -30,8 +30,11 @@
 // A program can be stopped between asking and acting, and act late. A machine that sleeps may stop the monotonic
 // clock. Only a resource that is given the Fence and refuses smaller ones than it has seen is safe from both.
 //
-// Sessions are not resumed: when the stream breaks, all its locks are lost, although their leases last a little
-// longer at the server. They have to run out before others, or this client, can have the names again.
+// # When the stream breaks
+//
+// The Client goes on with its session in another stream, at once at another address if it knows one, and later again and again. Locks
+// stay held, with their fences, if that succeeds before their deadlines; what the store does not have any more is lost. A session that
+// cannot go on ends, and all its locks are lost: it was silent for too long, or a copy of this process took it.
 //
 // # Leases
 //
@@ -48,9 +51,10 @@
 //
 // # Repeating, cancelling, losing
 //
-// Lock repeats itself when the connection breaks or the server is about to stop; it starts again at the end of the
-// queue with what is left of its wait. TryLock does not: when it cannot know, it says ErrOutcomeUnknown. A grant that
-// comes after that is released at once; if the session ends before it comes, the name is free when the lease has run out.
+// What is under way when the stream breaks is asked again on the next one, and done once. A Fair request keeps its place. If the session ends,
+// Lock begins anew in the next one, at the end of the queue with what is left of its wait. TryLock does not: when it cannot know, it says
+// ErrOutcomeUnknown. A grant that comes after that is released at once; if the session ends before it comes, the name is free when the lease
+// has run out.
 //
 // Every call is bounded while the server is silent. Lock with the option Wait gives the server one second more than that;
 // all others wait for 5 s, or what WithAnswerTimeout says, unless their context has a deadline (of Watch that
@@ -59,8 +63,7 @@
 // All but Lock and TryLock may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so that it
 // ends by itself; the Lock is over in any case. Another Unlock waits for the answer again.
 //
-// When the server drains, locks that are held stay where they are until they are unlocked or the server stops; new
-// ones are taken in a new session, on another replica if there is one. All holds of a named Holder stay together.
+// When the server drains, the session goes on at another replica, with all its locks. The old stream is left once the new one is there.
 //
 // # Cost
 //

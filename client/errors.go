@@ -111,7 +111,7 @@ const (
 	LostForced LostReason = "forced"
 	// LostData: the store lost its data.
 	LostData LostReason = "data_loss"
-	// LostSession: the session ended, usually because the connection broke.
+	// LostSession: the session ended, and could not go on in another stream.
 	LostSession LostReason = "session_ended"
 	// LostQuorum: no majority of the stores holds it.
 	LostQuorum LostReason = "no_quorum"

@@ -2,9 +2,11 @@ package client_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,7 +37,11 @@ type fake struct {
 	held     map[string]*fakeHold
 	several  []fakeWaiter // for more than one name
 	watched  string       // the last name; empty after Unwatch
-	frames   int          // messages received
+	keeps    bool         // sessions can be resumed
+	records  map[string]*fakeRecord
+	down     map[string]bool // addresses that cannot be reached
+	dialled  []string
+	frames   int // messages received
 	requests int
 }
 
@@ -58,6 +64,8 @@ type fakeSession struct {
 	stream grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]
 	open   *lockdv1.Open
 	stop   chan error
+	id     string      // if it can be resumed
+	gone   atomic.Bool // it ended by Goodbye
 
 	sendMu sync.Mutex
 
@@ -85,11 +93,21 @@ func (f *fake) start() {
 
 func (f *fake) dial(t testing.TB, opts ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.Dial("passthrough:fake", append([]client.Option{client.WithDialOptions(
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+	return f.dialAt(t, "passthrough:fake", opts...)
+}
+
+// dialAt is dial for several addresses, which all lead to this fake.
+func (f *fake) dialAt(t testing.TB, addr string, opts ...client.Option) *client.Client {
+	t.Helper()
+	c, err := client.Dial(addr, append([]client.Option{client.WithDialOptions(
+		grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) {
 			f.mu.Lock()
-			lis := f.lis
+			lis, down := f.lis, f.down[at]
+			f.dialled = append(f.dialled, at)
 			f.mu.Unlock()
+			if down {
+				return nil, errors.New("cannot be reached")
+			}
 			return lis.DialContext(ctx)
 		}))}, opts...)...)
 	if err != nil {
@@ -148,12 +166,12 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, l
 			return nil
 		}
 	}
-	f.mu.Lock()
-	f.sessions = append(f.sessions, s)
-	f.mu.Unlock()
 	opened := &lockdv1.Opened{
 		SessionTtl: durationpb.New(f.ttl), HeartbeatInterval: durationpb.New(f.ttl / 3),
 		Limits: &lockdv1.Limits{NameBytes: 512, NamesPerAcquire: 4},
+	}
+	if err := f.begin(s, opened); err != nil {
+		return err
 	}
 	if f.batch {
 		opened.Features = []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH}
@@ -165,7 +183,11 @@ func (f *fake) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, l
 	case err = <-received:
 	case err = <-s.stop:
 	}
-	f.releaseAll(s)
+	if s.id == "" || s.gone.Load() {
+		f.releaseAll(s)
+	} else {
+		f.withdraw(s)
+	}
 	return err
 }
 
@@ -184,6 +206,7 @@ func (s *fakeSession) receive() error {
 		}
 		for _, r := range requests {
 			if r.GetGoodbye() != nil {
+				s.gone.Store(true)
 				return nil
 			}
 			s.handle(r)
@@ -325,7 +348,7 @@ func (f *fake) tellGrant(h *fakeHold, w fakeWaiter) {
 	}
 	w.session.send(w.id, &lockdv1.Granted{
 		Holds: []*lockdv1.Hold{{
-			Name: w.acquire.GetName(), Kind: w.acquire.GetKind(), Holder: h.holder, Fence: h.fence,
+			Name: w.acquire.GetName(), Kind: w.acquire.GetKind(), Holder: h.holder, Fence: h.fence, AcquiredBy: w.id,
 		}},
 		Validity: w.session.validity(remaining), HoldCount: h.count, Auto: auto,
 	})

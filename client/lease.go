@@ -42,7 +42,7 @@ func (l *Lock) MakeAuto(ctx context.Context) error {
 // the server is asked. With ErrOutcomeUnknown the earlier end counts here, and the name may stay taken until the later one.
 // When the server surely did nothing, the old deadline counts again. Doing it twice is fine.
 func (l *Lock) Shorten(ctx context.Context, d time.Duration) error {
-	if least := l.session.limits.GetMinLease().AsDuration(); d <= 0 || d < least {
+	if least := l.session.limits.Load().GetMinLease().AsDuration(); d <= 0 || d < least {
 		return l.fail("shorten", invalid("INVALID_DURATION", fmt.Sprintf("a lease of %v, the server allows no less than %v", d, least)))
 	}
 	return l.change(ctx, "shorten", &lockdv1.Extend{Lease: durationpb.New(d), MayShorten: true})
@@ -74,13 +74,15 @@ func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err erro
 	}
 	request := l.releaseRequest()
 	request.GetRelease().Keep = n
-	a := l.session.do(ctx, newCall(request), l.session.client.answerBound(ctx))
+	c := newCall(request)
+	c.frees = l
+	a := l.session.do(ctx, c, l.session.client.answerBound(ctx))
 	if err := l.asked(ctx, verb, a); err != nil {
 		return 0, err
 	}
 	left = a.left
 	if left == 0 { // a server that cannot do that gave all back
-		l.session.giveBack(l, &call{request: l.releaseRequest()})
+		l.session.giveBack(l, &call{request: l.releaseRequest(), frees: l})
 		return 0, l.fail(verb, fmt.Errorf("%w: all permits were given back", ErrUnsupported))
 	}
 	return left, nil

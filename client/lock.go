@@ -15,16 +15,18 @@ import (
 // Lock is a lock that was granted. It ends by Unlock or by being lost, once and for good. All methods may be called
 // at any time from any goroutine.
 type Lock struct {
-	session *session
-	hold    holdKey
-	fence   uint64
-	values  context.Context // of the Lock call; only its values are used
+	session    *session
+	hold       holdKey
+	fence      uint64
+	acquiredBy uint64          // the request that took it, as the server knows it
+	values     context.Context // of the Lock call; only its values are used
 
 	deadline atomic.Int64          // instant; moves earlier only by Shorten
 	cause    atomic.Pointer[error] // nil while held; written under mu
 
 	// Guarded by session.mu.
 	auto       bool
+	permits    uint32  // of a semaphore
 	release    *call   // of an Unlock with an unknown outcome
 	shortening *call   // the last Shorten of the hold that is not answered
 	next       *Lock   // the next older Lock of the same reentrant hold
@@ -253,7 +255,7 @@ func (l *Lock) releaseCall() *call {
 	c.release.Name, c.release.Kind, c.release.Holder, c.release.Fence = l.hold.name, l.hold.kind, l.hold.holder, l.fence
 	c.arm.Release = &c.release
 	c.request.Message = &c.arm
-	c.call.request, c.answer = &c.request, l.session.channel()
+	c.call.request, c.answer, c.frees = &c.request, l.session.channel(), l
 	return &c.call
 }
 

@@ -432,35 +432,3 @@ func TestALimitMismatchTellsTheLimit(t *testing.T) {
 		wantError(t, &client.LimitError{Limit: 5}, client.ErrLimitMismatch)
 	})
 }
-
-// A holder that has the write lock in a session that is being left can read there only.
-func TestReadAndWriteOfAHolderStayTogether(t *testing.T) {
-	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
-		c := f.dial(t)
-		mustLock(t, c, "rw", client.Holder("h"), client.As(client.Write))
-		mustLock(t, c, "other", client.Holder("h"))
-		s := f.session(0)
-		s.send(0, &lockdv1.Draining{ReconnectWithin: durationpb.New(time.Minute)})
-		synctest.Wait()
-		asked := make(chan *fakeSession, 10)
-		f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
-			if r.GetAcquire() != nil {
-				asked <- s
-				s.send(r.GetRequestId(), failure(codes.FailedPrecondition, "LOCK_UPGRADE"))
-			}
-			return r.GetAcquire() != nil
-		})
-		_, err := c.Lock(t.Context(), "rw", client.Holder("h"), client.As(client.Read))
-		wantError(t, err, client.ErrUpgrade)
-		_, _ = c.LockAll(t.Context(), items("new", "other"), client.Holder("h"))
-		for range 2 {
-			if got := <-asked; got != s {
-				t.Error("asked in another session")
-			}
-		}
-		_, _ = c.Lock(t.Context(), "other", client.Holder("h"), client.As(client.Read))
-		if got := <-asked; got == s {
-			t.Error("what does not belong together was asked in the session that is being left")
-		}
-	})
-}

@@ -113,14 +113,15 @@ func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error
 func (s *session) holds(ctx context.Context, prefix string) iter.Seq2[Held, error] {
 	return func(yield func(Held, error) bool) {
 		list := &lockdv1.ListHolds{Prefix: prefix}
-		err := checkText("INVALID_NAME", "the prefix", prefix, s.limits.GetNameBytes())
+		err := checkText("INVALID_NAME", "the prefix", prefix, s.limits.Load().GetNameBytes())
 		for err == nil {
 			var page *lockdv1.HoldList
-			if page, err = s.page(ctx, list); err != nil {
+			var st *stream
+			if page, st, err = s.page(ctx, list); err != nil {
 				break
 			}
 			for _, h := range page.GetLocks() {
-				if !yield(s.heldOf(h), nil) {
+				if !yield(st.heldOf(h), nil) {
 					return
 				}
 			}
@@ -133,18 +134,20 @@ func (s *session) holds(ctx context.Context, prefix string) iter.Seq2[Held, erro
 	}
 }
 
-func (s *session) page(ctx context.Context, list *lockdv1.ListHolds) (*lockdv1.HoldList, error) {
+// page also tells the stream on which the answer came.
+func (s *session) page(ctx context.Context, list *lockdv1.ListHolds) (*lockdv1.HoldList, *stream, error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_ListHolds{ListHolds: list}}
 	a := s.do(ctx, newCall(request), s.client.answerBound(ctx))
 	if errors.Is(a.err, errNoAnswer) || errors.Is(a.err, errSessionOver) {
 		a.err = unavailable(a.err)
 	}
-	return a.response.GetHoldList(), a.err
+	return a.response.GetHoldList(), a.stream, a.err
 }
 
-func (s *session) heldOf(h *lockdv1.HeldLock) Held {
+func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
+	s := st.session
 	s.mu.Lock()
-	deadline := s.beats.deadline(h.GetValidity())
+	deadline := st.beats.deadline(h.GetValidity())
 	s.mu.Unlock()
 	return Held{
 		Name: h.GetHold().GetName(), Kind: Kind(h.GetHold().GetKind()), Holder: h.GetHold().GetHolder(),
@@ -168,7 +171,7 @@ func (c *Client) inquire(ctx context.Context, name string, request *lockdv1.Sess
 		if err != nil {
 			return nil, err
 		}
-		if err := checkText("INVALID_NAME", "the name", name, s.limits.GetNameBytes()); err != nil {
+		if err := checkText("INVALID_NAME", "the name", name, s.limits.Load().GetNameBytes()); err != nil {
 			return nil, err
 		}
 		if bound > 0 {
@@ -190,7 +193,7 @@ func (c *Client) inquire(ctx context.Context, name string, request *lockdv1.Sess
 
 // unanswered is the error of a question: of one that changes something, the outcome may be unknown.
 func unanswered(ctx context.Context, request *lockdv1.SessionRequest, err error) error {
-	lost := errors.Is(err, errSessionOver) || errors.Is(err, errNoAnswer)
+	lost := errors.Is(err, errSessionOver) || errors.Is(err, errNoAnswer) || errors.Is(err, errBroken)
 	switch {
 	case request.GetSetLimit() != nil && (lost || ctx.Err() != nil):
 		return unknown(err)

@@ -2,7 +2,6 @@ package client
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -13,20 +12,27 @@ import (
 
 var errWrongGrant = fmt.Errorf("%w: a grant of more or less than was asked for", errProtocol)
 
-// read hears the server until the stream ends, then ends the session.
-func (s *session) read() {
+// read hears the server until the stream ends, or the session has left it.
+func (st *stream) read() {
+	s := st.session
 	var m wire.Response
 	for {
-		if err := s.stream.RecvMsg(&m); err != nil {
-			s.client.sessionOver(s, s.why(err))
+		err := st.rpc.RecvMsg(&m)
+		if err == nil {
+			st.heard.Store(int64(s.client.now()))
+			s.late.Store(false)
+		}
+		if !st.enter() {
+			st.close(errLeft)
 			return
 		}
-		s.heard.Store(int64(s.client.now()))
-		s.late.Store(false)
-		s.mu.Lock()
-		s.handleLocked(&m.SessionResponse)
-		answers, after := s.answers, s.after
-		s.answers, s.after = answers[:0], nil
+		if err != nil {
+			st.overAndUnlock(err)
+			return
+		}
+		st.handleLocked(&m.SessionResponse)
+		answers, after := st.answers, st.after
+		st.answers, st.after = answers[:0], nil
 		s.mu.Unlock()
 		m.Free()
 		for _, a := range answers { // without mu, which those who are woken want
@@ -39,62 +45,61 @@ func (s *session) read() {
 	}
 }
 
-// why finds the best explanation for the end of the stream: our own, the server's, that of gRPC.
-func (s *session) why(err error) error {
-	s.mu.Lock()
-	closing := s.closing
-	s.mu.Unlock()
-	return cmp.Or(context.Cause(s.ctx), closing, fromStream(err))
-}
-
 // handleLocked takes one message. The order of messages is kept: a heartbeat's answer speaks of the locks granted
 // before it, and of no later ones.
-func (s *session) handleLocked(m *lockdv1.SessionResponse) {
+func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
+	s := st.session
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Batch:
 		for _, inner := range t.Batch.GetResponses() {
-			s.handleLocked(inner)
+			st.handleLocked(inner)
 		}
 	case *lockdv1.SessionResponse_HeartbeatAck:
-		s.ackLocked(t.HeartbeatAck)
+		st.ackLocked(t.HeartbeatAck)
 	case *lockdv1.SessionResponse_Lost:
 		s.lostLocked(t.Lost)
 	case *lockdv1.SessionResponse_AtRisk:
-		validFor := time.Duration(s.beats.deadline(t.AtRisk.GetValidity()) - s.client.now())
-		s.tellLocked(Status{State: AtRisk, ValidFor: max(validFor, 0)})
+		validFor := time.Duration(st.beats.deadline(t.AtRisk.GetValidity()) - s.client.now())
+		st.tellLocked(Status{State: AtRisk, ValidFor: max(validFor, 0)})
 	case *lockdv1.SessionResponse_Safe:
-		s.tellLocked(Status{State: Safe})
+		st.tellLocked(Status{State: Safe})
 	case *lockdv1.SessionResponse_Unlocked:
-		s.after = append(s.after, func() { s.client.unlocked(unlockedOf(t.Unlocked)) })
+		st.after = append(st.after, func() { s.client.unlocked(unlockedOf(t.Unlocked)) })
 	case *lockdv1.SessionResponse_Draining:
-		s.draining = true
-		s.after = append(s.after, func() { s.client.sessionDraining(s) })
+		st.draining = true
+		within := t.Draining.GetReconnectWithin().AsDuration()
+		st.after = append(st.after, func() { s.client.streamDraining(st, within) })
 		s.leaveIfIdleLocked()
 	case *lockdv1.SessionResponse_Closing:
-		s.closing = cmp.Or(fromProto(t.Closing.GetStatus()), errEnded)
+		st.closing = cmp.Or(fromProto(t.Closing.GetStatus()), errEnded)
 	case *lockdv1.SessionResponse_Queued:
-		s.queuedLocked(s.pending[m.GetRequestId()], t.Queued)
+		st.queuedLocked(s.pending[m.GetRequestId()], t.Queued)
 	case nil:
 		// A message of a newer server, which can do without being understood.
 	default:
-		s.answerLocked(m)
+		st.answerLocked(m)
 	}
 }
 
-func (s *session) tellLocked(st Status) {
-	s.after = append(s.after, func() { s.client.tell(st) })
+func (st *stream) tellLocked(status Status) {
+	st.after = append(st.after, func() { st.session.client.tell(status) })
 }
 
 // queuedLocked tells a caller its position. The answer follows.
-func (s *session) queuedLocked(c *call, q *lockdv1.Queued) {
-	if c != nil && c.queued != nil && !c.abandoned {
-		s.after = append(s.after, func() { c.queued(int(q.GetPosition())) })
+func (st *stream) queuedLocked(c *call, q *lockdv1.Queued) {
+	if c == nil {
+		return
+	}
+	c.waits = true
+	if c.queued != nil && !c.abandoned {
+		st.after = append(st.after, func() { c.queued(int(q.GetPosition())) })
 	}
 }
 
 // answerLocked gives an answer to its call.
-func (s *session) answerLocked(m *lockdv1.SessionResponse) {
-	s.heardID = max(s.heardID, m.GetRequestId())
+func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
+	s := st.session
+	st.heardID = max(st.heardID, m.GetRequestId())
 	c := s.pending[m.GetRequestId()]
 	if c == nil {
 		return
@@ -103,27 +108,31 @@ func (s *session) answerLocked(m *lockdv1.SessionResponse) {
 	var a answer
 	switch t := m.GetMessage().(type) {
 	case *lockdv1.SessionResponse_Granted:
-		a.locks, a.err = s.grantedLocked(c, t.Granted)
+		a.locks, a.err = st.grantedLocked(c, t.Granted)
 	case *lockdv1.SessionResponse_Released:
 		a.left = t.Released.GetRemaining()
+		if c.frees != nil && c.request.GetRelease().GetKeep() > 0 && a.left > 0 {
+			c.frees.permits = a.left
+		}
 	case *lockdv1.SessionResponse_NotGranted:
 		a.err = notGranted(c.request.GetAcquire().GetName(), t.NotGranted)
 	case *lockdv1.SessionResponse_Extended:
-		s.changedLocked(c, s.beats.deadline(t.Extended.GetValidity()))
+		s.changedLocked(c, st.beats.deadline(t.Extended.GetValidity()))
 	case *lockdv1.SessionResponse_Result:
 		a.err = fromProto(t.Result.GetStatus())
 		s.unchangedLocked(c, a.err)
 	default: // m is used again, what it contains is not
-		a.response = &lockdv1.SessionResponse{Message: m.GetMessage()}
+		a.response, a.stream = &lockdv1.SessionResponse{Message: m.GetMessage()}, st
 	}
 	s.leaveIfIdleLocked()
 	switch {
 	case c.then != nil:
-		s.after = append(s.after, func() { c.then(a) })
-	case c.queued != nil && !c.abandoned: // after the positions that are still to be told
-		s.after = append(s.after, func() { c.answer <- a })
-	case !c.abandoned:
-		s.answers = append(s.answers, told{c.answer, a})
+		st.after = append(st.after, func() { c.then(a) })
+	case c.abandoned, c.answer == nil:
+	case c.queued != nil: // after the positions that are still to be told
+		st.after = append(st.after, func() { c.answer <- a })
+	default:
+		st.answers = append(st.answers, told{c.answer, a})
 	}
 }
 
@@ -140,21 +149,24 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 
 // grantedLocked makes the Locks of a grant, in the order in which they were asked for, or gives everything back if
 // nobody wants it any more.
-func (s *session) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
-	right := len(g.GetHolds()) == max(len(c.request.GetAcquire().GetItems()), 1)
-	deadline := s.beats.deadline(g.GetValidity())
+func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
+	s, asked := st.session, c.request.GetAcquire()
+	right := len(g.GetHolds()) == max(len(asked.GetItems()), 1)
+	deadline := st.beats.deadline(g.GetValidity())
 	locks := c.room
-	for _, hold := range g.GetHolds() {
+	for i, hold := range g.GetHolds() {
 		l := &Lock{
-			session: s,
-			hold:    holdKey{name: hold.GetName(), kind: hold.GetKind(), holder: hold.GetHolder()},
-			fence:   hold.GetFence(),
-			values:  c.values,
-			auto:    g.GetAuto(),
+			session:    s,
+			hold:       holdKey{name: hold.GetName(), kind: hold.GetKind(), holder: hold.GetHolder()},
+			fence:      hold.GetFence(),
+			acquiredBy: hold.GetAcquiredBy(),
+			permits:    permitsOf(asked, i),
+			values:     c.values,
+			auto:       g.GetAuto(),
 		}
 		l.deadline.Store(int64(deadline))
 		if c.abandoned || !right {
-			s.submitLocked(&call{request: l.releaseRequest()})
+			s.submitLocked(&call{request: l.releaseRequest(), frees: l})
 			continue
 		}
 		s.addLocked(l)
@@ -164,6 +176,14 @@ func (s *session) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 		return nil, errWrongGrant
 	}
 	return locks, nil
+}
+
+// permitsOf is how many permits the i-th lock of a request has.
+func permitsOf(a *lockdv1.Acquire, i int) uint32 {
+	if items := a.GetItems(); i < len(items) {
+		return items[i].GetPermits()
+	}
+	return a.GetPermits()
 }
 
 // addLocked takes a lock in. If its holder has it already, all its Locks live as long as this one.
@@ -230,14 +250,15 @@ func (s *session) raiseLocked(l *Lock, now, deadline instant) {
 }
 
 // ackLocked moves the deadlines of all auto leases.
-func (s *session) ackLocked(ack *lockdv1.HeartbeatAck) {
+func (st *stream) ackLocked(ack *lockdv1.HeartbeatAck) {
 	if ack.GetValidFor() == nil {
 		return
 	}
+	s := st.session
 	now := s.client.now()
-	deadline := s.beats.at(ack.GetSentId()) + instant(ack.GetValidFor().AsDuration())
-	if soon := instant(s.interval) * 3 / 2; deadline-now < soon {
-		s.hastenLocked()
+	deadline := st.beats.at(ack.GetSentId()) + instant(ack.GetValidFor().AsDuration())
+	if soon := instant(st.interval) * 3 / 2; deadline-now < soon {
+		st.hastenLocked()
 	}
 	for _, first := range s.locks {
 		for l := range first.all() {

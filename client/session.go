@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
@@ -21,49 +20,34 @@ var (
 	errNoAnswer = errors.New("the server did not answer in time")
 )
 
-// session is one stream and what lives on it. Two goroutines work for it: read, which alone hears the server, and
-// write, which alone sends. Whatever a caller wants is put into the queue and answered by read.
+// session is a client's relation with the server: what it holds and what it asked for. It is on one stream at a time, and goes on
+// in another one when that breaks.
 type session struct {
-	client   *Client
-	at       int // which of the client's targets
-	conn     *grpc.ClientConn
-	stream   grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse]
-	ctx      context.Context // of the stream
-	cancel   context.CancelCauseFunc
-	limits   *lockdv1.Limits
-	ttl      time.Duration
-	interval time.Duration
-	batches  bool
+	client *Client
+	id     string
+	token  string // what resuming it needs; empty if it cannot be resumed
+	ttl    time.Duration
+	limits atomic.Pointer[lockdv1.Limits]
 
-	wake   chan struct{}             // size 1: there is something to send
-	done   chan struct{}             // closed when the session is over
-	heard  atomic.Int64              // instant of the last message
-	late   atomic.Bool               // an answer is overdue, and nothing was heard since
-	quiet  *time.Timer               // ends the session when nothing is heard
-	bell   bell                      // for answers that do not come
-	frames []*lockdv1.SessionRequest // what the writer sends, used again; guarded by sending
-	spare  sync.Pool                 // of chan answer; a session has its own, because channels must not leave a synctest bubble
+	done  chan struct{} // closed when the session is over
+	late  atomic.Bool   // an answer is overdue, and nothing was heard since
+	bell  bell          // for answers that do not come
+	spare sync.Pool     // of chan answer; a session has its own, because channels must not leave a synctest bubble
 
-	sending sync.Mutex // held by who takes from the queue and sends; comes before mu, but for TryLock
-
-	mu       sync.Mutex // guards the fields below; comes before Lock.mu
-	nextID   uint64
-	heardID  uint64 // the greatest id in an answer: what was sent before that request has arrived
-	queue    []*call
-	pending  map[uint64]*call // sent or queued, not answered
-	locks    map[holdKey]*Lock
-	order    deadlines
-	alarm    alarm
-	beats    heartbeats
-	beatDue  bool
-	hasty    bool // a heartbeat is to be sent early
-	draining bool // the server asked to leave
-	leaving  bool // nothing new is sent; Goodbye follows what is queued
-	busy     bool // when Close left it, something was held or under way
-	over     bool
-	closing  error    // why the server is about to end the stream
-	answers  []told   // to be told by read without mu
-	after    []func() // likewise to be done, after that
+	mu      sync.Mutex // guards the fields below, and some of its streams; comes before Lock.mu
+	stream  *stream    // nil while there is none
+	parked  *stream    // the one that it was on, while another one is tried
+	epoch   uint64     // of the last attempt to open a stream
+	nextID  uint64
+	queue   []*call
+	pending map[uint64]*call // sent or queued, not answered
+	locks   map[holdKey]*Lock
+	order   deadlines
+	alarm   alarm
+	leaving bool // nothing new is sent; Goodbye follows what is queued
+	busy    bool // when Close left it, something was held or under way
+	cut     bool // it ended without Goodbye, because it was on no stream
+	over    bool
 }
 
 // call is one request under way.
@@ -74,17 +58,27 @@ type call struct {
 	values  context.Context // of an Acquire: for its Locks
 	room    []*Lock         // of an Acquire: for its Locks
 	queued  func(int)       // of an Acquire: told its position; called by read, without locks
+	asks    *request        // of an Acquire
 	extends *Lock           // of an Extend
+	frees   *Lock           // of a Release
 
 	// Guarded by session.mu.
 	was       instant // of an Extend that shortens: the deadline before
-	sent      bool
+	sent      bool    // on the stream at hand
+	seen      bool    // it was sent on an earlier stream
+	waits     bool    // of an Acquire: the stream at hand told that it does
 	abandoned bool
+}
+
+// tracked says whether the answer of a call matters to anybody.
+func (c *call) tracked() bool {
+	return c.answer != nil || c.then != nil || c.frees != nil || c.abandoned
 }
 
 // answer is what became of a call. unsent says that the server surely never saw it.
 type answer struct {
 	response *lockdv1.SessionResponse // nil if the fields below say all
+	stream   *stream                  // that it came on, with a response
 	locks    []*Lock
 	left     uint32 // of a hold that was released
 	err      error
@@ -182,44 +176,49 @@ func (s *session) submit(c *call) bool {
 
 // sendAndUnlock has the queue sent, of which c is the last.
 func (s *session) sendAndUnlock(c *call) {
+	st, request := s.stream, c.request
 	alone := s.takeAloneLocked(c)
 	if !alone && len(s.queue) > 0 {
-		s.rouse()
+		s.rouseLocked()
 	}
 	s.mu.Unlock()
 	if alone {
-		_ = s.stream.Send(c.request) // read hears why it fails
-		s.sending.Unlock()
+		_ = st.rpc.Send(request) // read hears why it fails
+		st.sending.Unlock()
 	}
 }
 
 // submitLocked is submit for those who cannot send.
 func (s *session) submitLocked(c *call) {
 	s.queueLocked(c)
-	s.rouse()
+	s.rouseLocked()
 }
 
 func (s *session) queueLocked(c *call) bool {
 	if s.over || s.leaving {
 		return false
 	}
-	s.nextID++
-	c.request.RequestId = s.nextID
-	if c.answer != nil || c.then != nil {
-		s.pending[s.nextID] = c
-	}
-	s.queue = append(s.queue, c)
+	s.numberLocked(c)
 	if c.request.GetExtend().GetMayShorten() {
 		s.shorteningLocked(c)
 	}
 	return true
 }
 
-// rouse wakes the writer.
-func (s *session) rouse() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
+// numberLocked gives a call the next id and puts it into the queue.
+func (s *session) numberLocked(c *call) {
+	s.nextID++
+	c.request.RequestId = s.nextID
+	if c.tracked() {
+		s.pending[s.nextID] = c
+	}
+	s.queue = append(s.queue, c)
+}
+
+// rouseLocked wakes the writer, if there is one.
+func (s *session) rouseLocked() {
+	if s.stream != nil {
+		s.stream.rouse()
 	}
 }
 
@@ -236,7 +235,7 @@ func (s *session) abandon(c *call, err error) answer {
 		return a
 	}
 	for _, l := range a.locks {
-		s.giveBack(l, &call{request: l.releaseRequest()})
+		s.giveBack(l, &call{request: l.releaseRequest(), frees: l})
 	}
 	return answer{err: err, unsent: a.unsent}
 }
@@ -252,6 +251,8 @@ func (s *session) disown(c *call) (a answer, answered bool) {
 	c.abandoned = true
 	switch {
 	case c.request.GetAcquire() == nil:
+	case !c.sent && c.seen: // it asks for nothing any more, but has what it took before given back
+		c.request.GetAcquire().Wait = durationpb.New(0)
 	case !c.sent:
 		a.unsent = true
 		delete(s.pending, id) // the writer passes over it
@@ -290,7 +291,7 @@ func (s *session) expire(l *Lock) {
 func (s *session) expireLocked(l *Lock) {
 	if s.removeLocked(l) {
 		l.finish(&LostError{Name: l.hold.name, Reason: LostDeadline})
-		s.submitLocked(&call{request: l.releaseRequest()})
+		s.submitLocked(&call{request: l.releaseRequest(), frees: l})
 		s.leaveIfIdleLocked()
 	}
 }
@@ -340,40 +341,33 @@ func (s *session) removeLocked(l *Lock) bool {
 	return true
 }
 
-// holdsAny says whether any of these holds is here.
-func (s *session) holdsAny(holds iter.Seq[holdKey]) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for hold := range holds {
-		if s.locks[hold] != nil {
-			return true
-		}
-	}
-	return false
-}
-
 // leaveIfIdleLocked ends a session that the server asked to leave as soon as nothing lives on it.
 func (s *session) leaveIfIdleLocked() {
-	if s.draining && len(s.locks) == 0 && len(s.pending) == 0 {
+	if s.stream != nil && s.stream.draining && len(s.locks) == 0 && len(s.pending) == 0 {
 		s.leaving = true
-		s.rouse()
+		s.rouseLocked()
 	}
 }
 
 // leave ends all locks and says Goodbye, without waiting for it.
 func (s *session) leave(cause error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.leaving = true
 	s.busy = s.busy || len(s.locks)+len(s.pending)+len(s.queue) > 0
 	s.finishAllLocked(func(*Lock) error { return cause })
-	s.rouse()
+	s.rouseLocked()
+	s.cut = s.stream == nil && s.parked == nil && !s.over
+	cut := s.cut
+	s.mu.Unlock()
+	if cut { // nobody to say it to
+		s.finish(cause)
+	}
 }
 
 // left waits for the end of a session that Close leaves since begun, or cuts it off. It says whether all is released.
 func (s *session) left(begun time.Time) bool {
 	s.mu.Lock()
-	busy := s.busy
+	busy, cut := s.busy, s.cut
 	s.mu.Unlock()
 	within := closeTimeout
 	if !busy || s.late.Load() {
@@ -383,11 +377,22 @@ func (s *session) left(begun time.Time) bool {
 	defer timer.Stop()
 	select {
 	case <-s.done:
-		return true
+		return !busy || !cut
 	case <-timer.C:
-		s.cancel(ErrClosed)
+		s.cutOff(ErrClosed)
 		<-s.done
 		return !busy
+	}
+}
+
+// cutOff ends its stream.
+func (s *session) cutOff(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range []*stream{s.stream, s.parked} {
+		if st != nil {
+			st.cancel(cause)
+		}
 	}
 }
 
@@ -401,13 +406,16 @@ func (s *session) finishAllLocked(cause func(*Lock) error) {
 	s.order = nil
 }
 
-// finish ends the session: all its locks are lost, all its calls unanswered.
+// finish ends the session, which is on no stream any more: all its locks are lost, all its calls unanswered.
 func (s *session) finish(cause error) {
 	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return
+	}
 	s.over = true
 	s.alarm.stop()
 	s.bell.stop()
-	s.quiet.Stop()
 	s.finishAllLocked(func(l *Lock) error {
 		return &LostError{Name: l.hold.name, Reason: LostSession, Err: cause}
 	})
@@ -416,31 +424,16 @@ func (s *session) finish(cause error) {
 	s.mu.Unlock()
 
 	close(s.done)
-	s.cancel(cause)
-	_ = s.conn.Close() // the stream is over, there is nothing left to fail
 	for _, c := range pending {
-		c.reply(answer{err: fmt.Errorf("%w: %w", errSessionOver, cause), unsent: !c.sent})
+		c.reply(answer{err: fmt.Errorf("%w: %w", errSessionOver, cause), unsent: !c.sent && !c.seen})
 	}
 }
 
 func (c *call) reply(a answer) {
-	if c.then != nil {
+	switch {
+	case c.then != nil:
 		c.then(a)
-		return
-	}
-	c.answer <- a
-}
-
-// listen ends the session when nothing was heard for its TTL. It looks again by itself.
-func (s *session) listen() {
-	silence := time.Duration(s.client.now() - instant(s.heard.Load()))
-	if silence >= s.ttl {
-		s.cancel(ErrSilent)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.over {
-		s.quiet.Reset(s.ttl - silence)
+	case c.answer != nil:
+		c.answer <- a
 	}
 }

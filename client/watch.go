@@ -93,7 +93,7 @@ func (c *Client) askWatch(ctx context.Context, w *watcher) error {
 		if err != nil {
 			return err
 		}
-		if err := checkText("INVALID_NAME", "the name", w.name, s.limits.GetNameBytes()); err != nil {
+		if err := checkText("INVALID_NAME", "the name", w.name, s.limits.Load().GetNameBytes()); err != nil {
 			return err
 		}
 		c.watches.tell(w)

@@ -18,21 +18,21 @@ const defaultFrame = 1 << 20
 
 // write sends what is queued, a heartbeat in each interval, and Goodbye at the end. What comes while a frame is
 // being sent goes into the next one: the busier the client, the fuller the frames.
-func (s *session) write() {
-	tick := time.NewTicker(firstBeat(s.interval))
+func (st *stream) write() {
+	tick := time.NewTicker(firstBeat(st.interval))
 	defer tick.Stop()
 	for {
 		select {
-		case <-s.wake:
+		case <-st.wake:
 		case <-tick.C:
-			tick.Reset(s.interval)
-			s.mu.Lock()
-			s.beatDue = true
-			s.mu.Unlock()
-		case <-s.done:
+			tick.Reset(st.interval)
+			st.session.mu.Lock()
+			st.beatDue = true
+			st.session.mu.Unlock()
+		case <-st.ended:
 			return
 		}
-		if !s.flush() {
+		if !st.flush() {
 			return
 		}
 	}
@@ -47,39 +47,39 @@ const hasteParts = 4
 
 // hastenLocked has a heartbeat sent early. The validity that the last one was answered with ends soon after the next one would be
 // answered: some lease was not renewed in time. Its renewal is tried again all the while, and all others are told as short.
-func (s *session) hastenLocked() {
-	if s.hasty {
+func (st *stream) hastenLocked() {
+	if st.hasty {
 		return
 	}
-	s.hasty = true
-	time.AfterFunc(s.interval/hasteParts, func() {
-		s.mu.Lock()
-		s.hasty, s.beatDue = false, true
-		s.mu.Unlock()
-		s.rouse()
+	st.hasty = true
+	time.AfterFunc(st.interval/hasteParts, func() {
+		st.session.mu.Lock()
+		st.hasty, st.beatDue = false, true
+		st.session.mu.Unlock()
+		st.rouse()
 	})
 }
 
 // flush sends all there is and says whether more may follow. When sending fails read hears why.
-func (s *session) flush() bool {
+func (st *stream) flush() bool {
 	// Callers that can run now add their requests first: a few fuller frames cost less than many small ones, and an
 	// idle process loses nothing by it. What comes later wakes the writer again.
 	runtime.Gosched()
-	s.sending.Lock()
-	defer s.sending.Unlock()
-	requests, heartbeat, last := s.take()
-	if heartbeat != nil && s.stream.Send(heartbeat) != nil {
+	st.sending.Lock()
+	defer st.sending.Unlock()
+	requests, heartbeat, last := st.take()
+	if heartbeat != nil && st.rpc.Send(heartbeat) != nil {
 		return false
 	}
-	if !s.send(requests) {
+	if !st.send(requests) {
 		return false
 	}
 	clear(requests) // they are written; what they belong to may be large
 	if last {
-		_ = s.stream.Send(&lockdv1.SessionRequest{
+		_ = st.rpc.Send(&lockdv1.SessionRequest{
 			Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}},
 		})
-		_ = s.stream.CloseSend()
+		_ = st.rpc.CloseSend()
 	}
 	return !last
 }
@@ -90,7 +90,8 @@ func (s *session) flush() bool {
 // writer sends it. The caller unlocks sending.
 func (s *session) takeAloneLocked(c *call) bool {
 	id := c.request.GetRequestId()
-	if len(s.queue) != 1 || len(s.pending) != 1 || s.heardID != id-1 || s.pending[id] != c || !s.sending.TryLock() {
+	st := s.stream
+	if st == nil || len(s.queue) != 1 || len(s.pending) != 1 || st.heardID != id-1 || s.pending[id] != c || !st.sending.TryLock() {
 		return false
 	}
 	c.sent = true
@@ -100,46 +101,50 @@ func (s *session) takeAloneLocked(c *call) bool {
 }
 
 // take empties the queue. From here on the requests count as sent.
-func (s *session) take() (requests []*lockdv1.SessionRequest, heartbeat *lockdv1.SessionRequest, last bool) {
+func (st *stream) take() (requests []*lockdv1.SessionRequest, heartbeat *lockdv1.SessionRequest, last bool) {
+	s := st.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.beatDue {
-		s.beatDue = false
+	if st.beatDue {
+		st.beatDue = false
 		heartbeat = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{
-			Heartbeat: &lockdv1.Heartbeat{SentId: s.beats.next(s.client.now())},
+			Heartbeat: &lockdv1.Heartbeat{SentId: st.beats.next(s.client.now())},
 		}}
 	}
-	requests = s.frames[:0]
+	if s.stream != st { // what is queued is for another one
+		return nil, heartbeat, false
+	}
+	requests = st.frames[:0]
 	for i, c := range s.queue {
-		if !c.abandoned || c.request.GetAcquire() == nil {
+		if !c.abandoned || c.seen || c.request.GetAcquire() == nil {
 			c.sent = true
 			requests = append(requests, c.request)
 		}
 		s.queue[i] = nil
 	}
-	s.queue, s.frames = s.queue[:0], requests
+	s.queue, st.frames = s.queue[:0], requests
 	return requests, heartbeat, s.leaving
 }
 
 // send puts requests into as few frames as the server allows.
-func (s *session) send(requests []*lockdv1.SessionRequest) bool {
-	if !s.batches {
+func (st *stream) send(requests []*lockdv1.SessionRequest) bool {
+	if !st.batches {
 		for _, r := range requests {
-			if s.stream.Send(r) != nil {
+			if st.rpc.Send(r) != nil {
 				return false
 			}
 		}
 		return true
 	}
 	for len(requests) > 0 {
-		n := s.fit(requests)
+		n := st.fit(requests)
 		frame := requests[0]
 		if n > 1 {
 			frame = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{
 				Batch: &lockdv1.RequestBatch{Requests: requests[:n]},
 			}}
 		}
-		if s.stream.Send(frame) != nil {
+		if st.rpc.Send(frame) != nil {
 			return false
 		}
 		requests = requests[n:]
@@ -148,8 +153,8 @@ func (s *session) send(requests []*lockdv1.SessionRequest) bool {
 }
 
 // fit says how many requests go into one frame: at least one. Half of the limit is used, the rest is for framing.
-func (s *session) fit(requests []*lockdv1.SessionRequest) int {
-	room := int(s.limits.GetFrameBytes())
+func (st *stream) fit(requests []*lockdv1.SessionRequest) int {
+	room := int(st.session.limits.Load().GetFrameBytes())
 	if room == 0 {
 		room = defaultFrame
 	}

@@ -242,18 +242,37 @@ func TestExecWaitsForTheStoreAsLongAsItIsTold(t *testing.T) {
 	}
 }
 
+// While no server takes the session the lease counts, and all is over before it ends.
 func TestExecWhenTheServerCrashes(t *testing.T) {
 	t.Parallel()
+	const ttl = 3 * time.Second
 	s := lockdtest.Start(t)
 	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "crash", "--addr", s.Addr, "--"}, stubborn(dir)...)...)
+	r := start(t, append([]string{"exec", "crash", "--ttl", ttl.String(), "--addr", s.Addr, "--"}, stubborn(dir)...)...)
 	r.line("ready")
 	s.Kill()
 	crashed := time.Now()
 	if code, _ := r.wait(); code != exitLost {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
-	wantDead(t, dir, crashed.Add(lostGrace+300*time.Millisecond), "outer", "inner")
+	wantDead(t, dir, crashed.Add(ttl), "outer", "inner")
+}
+
+// A server that comes back without its memory says that the session is gone.
+func TestExecWhenTheServerForgets(t *testing.T) {
+	t.Parallel()
+	s := lockdtest.Start(t)
+	dir := t.TempDir()
+	r := start(t, append([]string{"exec", "crash", "--addr", s.Addr, "--"}, stubborn(dir)...)...)
+	r.line("ready")
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	back := time.Now()
+	if code, _ := r.wait(); code != exitLost {
+		t.Errorf("code %d, stderr %q", code, r.stderr.String())
+	}
+	wantDead(t, dir, back.Add(3*time.Second+lostGrace+300*time.Millisecond), "outer", "inner") // after the longest pause of the client
 }
 
 func TestExecStoppedPastTheLease(t *testing.T) {

@@ -105,7 +105,7 @@ func TestAKilledReplicaTakesOnlyItsOwnLocksAlong(t *testing.T) {
 	if got.Sub(began) > shortly+time.Second {
 		t.Errorf("the lock was free %v after the kill, want %v at most", got.Sub(began), shortly+time.Second)
 	}
-	wantLost(t, la, client.LostSession)
+	wantLost(t, la, client.LostDeadline) // it knows no other address
 	if s := look(t, rc, "b"); lb.Err() != nil || s.owner() == "" {
 		t.Errorf("the other replica's lock: %v, in Redis %v", lb.Err(), s.fields)
 	}

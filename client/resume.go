@@ -1,0 +1,303 @@
+package client
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+var (
+	// errLeft: the session goes on in another stream.
+	errLeft = errors.New("the session has left the stream")
+	// errBroken: the stream ended before the answer came, and to ask again could undo what others did since.
+	errBroken = errors.New("the stream ended before the answer came")
+	// errNotTold: a replica that goes on with a session does not say what became of a lock.
+	errNotTold = fmt.Errorf("%w: nothing was told of the lock after the session was resumed", errProtocol)
+)
+
+// overAndUnlock takes the session off a stream that ended. It goes on in another one, unless the end of the stream was its end.
+func (st *stream) overAndUnlock(err error) {
+	s := st.session
+	cause := st.whyLocked(err)
+	keep := s.resumableLocked() && st.brokeLocked(cause)
+	s.stream = nil
+	s.mu.Unlock()
+	st.close(cause)
+	s.client.streamOver(st, cause, keep)
+}
+
+// brokeLocked says whether a stream ended for a reason that leaves the session what it is.
+func (st *stream) brokeLocked(cause error) bool {
+	switch {
+	case st.session.client.settings.onDisconnect == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE,
+		errors.Is(cause, ErrClosed), errors.Is(cause, ErrSilent), errors.Is(cause, ErrBacklog), errors.Is(cause, ErrSessionExpired),
+		errors.Is(cause, ErrQuota), errors.Is(cause, errProtocol), permanent(cause):
+		return false
+	case errors.Is(cause, ErrSuperseded): // perhaps by an attempt of ours that we have not heard of
+		return st.session.epoch > st.epoch
+	}
+	return true
+}
+
+// resumable says whether the session can go on in another stream.
+func (s *session) resumable() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.resumableLocked()
+}
+
+func (s *session) resumableLocked() bool { return s.token != "" && !s.leaving && !s.over }
+
+// attached says whether the session is on a stream, and whether the server asked to leave that.
+func (s *session) attached() (attached, draining bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stream != nil, s.stream != nil && s.stream.draining
+}
+
+// bid is an attempt to go on with a session.
+type bid struct {
+	resume  *lockdv1.Resume
+	claimed map[holdKey]uint64 // the fences of what it names
+}
+
+// bid begins an attempt. Until it is over nothing is sent on the stream that there is, and nothing that comes on it counts: what it
+// granted now the other replica would not know of. Each attempt has a number of its own: what became of the last one may not be known.
+func (s *session) bid() (b *bid, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.resumableLocked() {
+		return nil, false
+	}
+	if s.stream != nil {
+		s.stream.decided = make(chan struct{})
+		s.parked, s.stream = s.stream, nil
+	}
+	s.epoch++
+	s.nextID++ // that of Open
+	b = &bid{claimed: make(map[holdKey]uint64, len(s.locks)), resume: &lockdv1.Resume{
+		SessionId: s.id, ResumeToken: s.token, Epoch: s.epoch, LastRequestId: s.nextID,
+	}}
+	held := make(map[holdKey]*lockdv1.HeldLock, len(s.locks))
+	for _, first := range s.locks {
+		for l := range first.all() {
+			b.name(held, l)
+		}
+	}
+	for _, c := range s.pending {
+		if c.frees != nil && c.request.GetRelease().GetKeep() == 0 {
+			b.name(held, c.frees)
+		}
+	}
+	return b, true
+}
+
+// name adds a Lock to what is held, perhaps to a hold that is there already.
+func (b *bid) name(held map[holdKey]*lockdv1.HeldLock, l *Lock) {
+	h := held[l.hold]
+	if h == nil {
+		h = &lockdv1.HeldLock{Hold: l.proto(), Permits: l.permits}
+		held[l.hold], b.claimed[l.hold] = h, l.fence
+		b.resume.Holds = append(b.resume.Holds, h)
+	}
+	if h.GetHold().GetFence() == l.fence {
+		h.HoldCount++
+		h.Auto = h.GetAuto() || l.auto || l.before.auto
+	}
+}
+
+// proto is the lock as it was granted.
+func (l *Lock) proto() *lockdv1.Hold {
+	return &lockdv1.Hold{
+		Name: l.hold.name, Kind: l.hold.kind, Holder: l.hold.holder, Fence: l.fence, AcquiredBy: l.acquiredBy,
+	}
+}
+
+// unpark ends an attempt that failed: the session goes on where it was, if it was anywhere.
+func (s *session) unpark() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if st := s.parked; st != nil {
+		s.stream, s.parked = st, nil
+		close(st.decided)
+		st.rouse()
+	}
+}
+
+// attach has the session go on in a stream. What it had asked for on the one before and has no answer for is asked again.
+func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return false
+	}
+	s.stream = st
+	s.limits.Store(opened.GetLimits())
+	s.token = cmp.Or(opened.GetResumeToken(), s.token)
+	s.resumedLocked(st, b, opened)
+	s.askAgainLocked()
+	st.rouse()
+	if old := s.parked; old != nil {
+		s.parked = nil
+		close(old.decided)
+		old.cancel(errLeft)
+	}
+	return true
+}
+
+// resumedLocked takes note of what became of the holds.
+func (s *session) resumedLocked(st *stream, b *bid, opened *lockdv1.Opened) {
+	for _, h := range opened.GetResumed() {
+		key := holdOf(h.GetHold())
+		delete(b.claimed, key)
+		if first := s.locks[key]; first != nil && first.fence == h.GetHold().GetFence() {
+			s.extendedLocked(first, st.beats.deadline(h.GetValidity()))
+		} else if !s.freeingLocked(key) {
+			l := &Lock{session: s, hold: key, fence: h.GetHold().GetFence(), acquiredBy: h.GetHold().GetAcquiredBy()}
+			s.queueLocked(&call{request: l.releaseRequest(), frees: l})
+		}
+	}
+	for _, lost := range opened.GetLost() {
+		key := holdOf(lost.GetHold())
+		delete(b.claimed, key)
+		s.lostLocked(lost)
+		s.freeLocked(key)
+	}
+	for key, fence := range b.claimed { // nobody renews these
+		for l := range s.locks[key].all() {
+			if l.fence == fence {
+				s.removeLocked(l)
+				l.finish(&LostError{Name: key.name, Reason: LostSession, Err: errNotTold})
+			}
+		}
+		s.freeLocked(key)
+	}
+}
+
+func holdOf(h *lockdv1.Hold) holdKey {
+	return holdKey{name: h.GetName(), kind: h.GetKind(), holder: h.GetHolder()}
+}
+
+// freeingLocked says whether a hold is being released.
+func (s *session) freeingLocked(key holdKey) bool {
+	for _, c := range s.pending {
+		if c.frees != nil && c.frees.hold == key && c.request.GetRelease().GetKeep() == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// freeLocked answers the releases of a hold that is not there. One that the server may have seen was done, or nothing was left to do.
+func (s *session) freeLocked(key holdKey) {
+	for id, c := range s.pending {
+		if c.frees == nil || c.frees.hold != key {
+			continue
+		}
+		delete(s.pending, id)
+		c.abandoned = true // if it is in the queue
+		var a answer
+		if !c.sent && !c.seen {
+			a.err = refused(codes.FailedPrecondition, "LOCK_NOT_HELD", "the lock was lost before")
+		}
+		c.reply(a)
+	}
+}
+
+// askAgainLocked has all that is not answered sent on the new stream, in the same order, with new ids.
+func (s *session) askAgainLocked() {
+	calls := slices.Collect(maps.Values(s.pending))
+	for _, c := range s.queue {
+		if !c.tracked() {
+			calls = append(calls, c)
+		}
+	}
+	slices.SortFunc(calls, func(a, b *call) int { return cmp.Compare(a.request.GetRequestId(), b.request.GetRequestId()) })
+	clear(s.pending)
+	clear(s.queue)
+	s.queue = s.queue[:0]
+	for _, c := range calls {
+		s.againLocked(c)
+	}
+}
+
+// againLocked has one call sent again, unless that means nothing on another stream. Its message may still be under way on the old
+// one, so it gets another.
+func (s *session) againLocked(c *call) {
+	message, seen := c.request.GetMessage(), c.sent || c.seen
+	switch t := message.(type) {
+	case *lockdv1.SessionRequest_Cancel: // of an id that nobody knows any more
+		return
+	case *lockdv1.SessionRequest_Acquire:
+		s.acquireAgainLocked(c, t.Acquire)
+		return
+	case *lockdv1.SessionRequest_SetLimit:
+		if seen {
+			c.reply(answer{err: errBroken})
+			return
+		}
+	case *lockdv1.SessionRequest_Release, *lockdv1.SessionRequest_Extend:
+	default:
+		if c.then != nil || c.abandoned { // a Watch that the Client repeats by itself; or nobody waits for the answer
+			return
+		}
+	}
+	c.request = &lockdv1.SessionRequest{Message: message}
+	c.seen, c.sent = seen, false
+	s.numberLocked(c)
+}
+
+// acquireAgainLocked asks for a lock again, with what is left of the wait. The server gives back what the request may have taken
+// under its old id. A request that was repeated before without an answer may have taken something under each of its ids.
+func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
+	id := c.request.GetRequestId()
+	if c.sent && !c.waits && a.GetInsteadOf() != 0 {
+		s.tidyLocked(a, a.GetInsteadOf())
+	}
+	switch {
+	case c.abandoned && c.sent:
+		s.tidyLocked(a, id)
+		return
+	case c.abandoned && c.seen:
+		s.tidyLocked(a, a.GetInsteadOf())
+		return
+	case c.abandoned:
+		return
+	}
+	again := copyOf(a)
+	again.InsteadOf = a.GetInsteadOf()
+	if c.sent {
+		again.InsteadOf = id
+	}
+	if r := c.asks; r.bounded && !r.try() {
+		again.Wait = durationpb.New(max(time.Duration(r.until-s.client.now()), 1))
+	}
+	c.request = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Acquire{Acquire: again}}
+	c.seen, c.sent, c.waits = c.seen || c.sent, false, false
+	s.numberLocked(c)
+}
+
+// tidyLocked has what a request may have taken given back, though nobody waits for it any more.
+func (s *session) tidyLocked(a *lockdv1.Acquire, former uint64) {
+	again := copyOf(a)
+	again.InsteadOf, again.Wait = former, durationpb.New(0)
+	s.numberLocked(&call{abandoned: true, seen: true, request: &lockdv1.SessionRequest{
+		Message: &lockdv1.SessionRequest_Acquire{Acquire: again},
+	}})
+}
+
+// copyOf is the same request, to be sent once more.
+func copyOf(a *lockdv1.Acquire) *lockdv1.Acquire {
+	return &lockdv1.Acquire{
+		Name: a.GetName(), Kind: a.GetKind(), Holder: a.GetHolder(), Permits: a.GetPermits(), Limit: a.GetLimit(), Items: a.GetItems(),
+		Wait: a.GetWait(), Lease: a.GetLease(), Annotation: a.GetAnnotation(),
+	}
+}

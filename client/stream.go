@@ -1,0 +1,102 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// stream is what belongs to one stream of a session. Two goroutines work for it: read, which alone hears the server, and
+// write, which sends what callers do not send themselves. Each stream has a connection of its own, so that a new one can be at
+// another replica while the old one is still being left.
+type stream struct {
+	session  *session
+	at       int    // which of the client's targets
+	epoch    uint64 // the number of the stream in its session
+	conn     *grpc.ClientConn
+	rpc      grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse]
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	ttl      time.Duration
+	interval time.Duration
+	batches  bool
+
+	wake  chan struct{} // size 1: there is something to send
+	ended chan struct{} // closed when it is over
+	heard atomic.Int64  // instant of the last message
+	quiet *time.Timer   // ends it when nothing is heard
+
+	sending sync.Mutex                // held by who takes from the queue and sends; comes before session.mu, but for TryLock
+	frames  []*lockdv1.SessionRequest // what the writer sends, used again; guarded by sending
+
+	// Guarded by session.mu.
+	decided  chan struct{} // while it is parked: closed when that is over
+	beats    heartbeats
+	beatDue  bool
+	hasty    bool     // a heartbeat is to be sent early
+	heardID  uint64   // the greatest id in an answer: what was sent before that request has arrived
+	draining bool     // the server asked to leave
+	closing  error    // why the server is about to end it
+	answers  []told   // to be told by read without mu
+	after    []func() // likewise to be done, after that
+}
+
+// rouse wakes the writer.
+func (st *stream) rouse() {
+	select {
+	case st.wake <- struct{}{}:
+	default:
+	}
+}
+
+// enter locks the session's mutex if the session is on this stream. While another one is tried it waits for what becomes of
+// that. Nothing that a stream tells counts after the session has left it.
+func (st *stream) enter() bool {
+	s := st.session
+	for {
+		s.mu.Lock()
+		if s.stream == st {
+			return true
+		}
+		parked := s.parked == st
+		decided := st.decided
+		s.mu.Unlock()
+		if !parked {
+			return false
+		}
+		<-decided
+	}
+}
+
+// whyLocked finds the best explanation for the end of the stream: our own, the server's, that of gRPC.
+func (st *stream) whyLocked(err error) error {
+	return cmp.Or(context.Cause(st.ctx), st.closing, fromStream(err))
+}
+
+// close ends what works for the stream.
+func (st *stream) close(cause error) {
+	st.quiet.Stop()
+	st.cancel(cause)
+	_ = st.conn.Close() // the stream is over, there is nothing left to fail
+	close(st.ended)
+}
+
+// listen ends the stream when nothing was heard for the session's TTL. It looks again by itself.
+func (st *stream) listen() {
+	silence := time.Duration(st.session.client.now() - instant(st.heard.Load()))
+	if silence >= st.ttl {
+		st.cancel(ErrSilent)
+		return
+	}
+	st.session.mu.Lock()
+	defer st.session.mu.Unlock()
+	if st.ctx.Err() == nil {
+		st.quiet.Reset(st.ttl - silence)
+	}
+}
