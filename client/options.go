@@ -84,7 +84,7 @@ func (s *settings) open() *lockdv1.Open {
 		ClientName:   s.name,
 		Labels:       s.labels,
 		OnDisconnect: s.onDisconnect,
-		Features:     []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH},
+		Features:     []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH, lockdv1.Feature_FEATURE_RESUME},
 	}
 	if s.ttl > 0 {
 		open.SessionTtl = durationpb.New(s.ttl)

@@ -15,6 +15,9 @@ import (
 
 var errCut = errors.New("the connection was cut")
 
+// leaving opens a session whose client comes back.
+func (w *world) leaving() *client { return w.openWith(broker.OpenRequest{ComesBack: true}) }
+
 // claims are holds as their client names them.
 func claims(auto bool, holds ...session.Hold) (all []session.HeldLock) {
 	for _, h := range holds {
@@ -25,7 +28,7 @@ func claims(auto bool, holds ...session.Hold) (all []session.HeldLock) {
 
 // resumption is what the client of a session asks when it comes back.
 func (c *client) resumption(epoch uint64, holds []session.HeldLock) broker.ResumeRequest {
-	return broker.ResumeRequest{ID: c.ID(), Token: c.Token(), Epoch: epoch, LastRequest: c.lastID, Holds: holds}
+	return broker.ResumeRequest{OpenRequest: broker.OpenRequest{ComesBack: true}, ID: c.ID(), Token: c.Token(), Epoch: epoch, LastRequest: c.lastID, Holds: holds}
 }
 
 // resume goes on with a session here.
@@ -56,7 +59,7 @@ func TestASessionGoesOnElsewhere(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				c := w.openWith(broker.OpenRequest{ReleaseOnEnd: what[0:9] == "it wanted"})
+				c := w.openWith(broker.OpenRequest{ComesBack: true, ReleaseOnEnd: what[0:9] == "it wanted"})
 				hold := c.take("job").Hold
 				other := w.replica()
 				if what[0:3] == "its" {
@@ -90,7 +93,7 @@ func TestASessionGoesOnElsewhere(t *testing.T) {
 // Its client may also come back to the replica it left.
 func TestASessionGoesOnWhereItWas(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c := w.open()
+		c := w.leaving()
 		hold := c.take("job").Hold
 		c.Detach(errCut)
 		waits := w.alive()
@@ -110,7 +113,7 @@ func TestASessionGoesOnWhereItWas(t *testing.T) {
 // Holds of each kind are found again, and those that are gone are told with their reason.
 func TestHoldsOfEachKindGoOn(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c, other := w.open(), w.replica()
+		c, other := w.leaving(), w.replica()
 		var holds []session.HeldLock
 		for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
 			for _, name := range []string{"kept " + kind.String(), "forced " + kind.String()} {
@@ -166,7 +169,7 @@ func TestHoldsOfEachKindGoOn(t *testing.T) {
 // Nobody but its client goes on with a session, and not with an epoch that is over, nor after its end.
 func TestWhoMayGoOnWithASession(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c, other := w.open(), w.replica()
+		c, other := w.leaving(), w.replica()
 		hold := c.take("job").Hold
 		c.Detach(errCut)
 		req := c.resumption(2, claims(true, hold))
@@ -204,7 +207,7 @@ func TestASessionThatIsReleasedDoesNotGoOn(t *testing.T) {
 // A client that does not come back loses what it has one TTL after it was last heard.
 func TestADetachedSessionEnds(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c := w.open()
+		c := w.leaving()
 		hold := c.take("job").Hold
 		c.Detach(errCut)
 		waits := w.alive()
@@ -226,7 +229,7 @@ func TestADetachedSessionEnds(t *testing.T) {
 // A store that is away leaves the session to be resumed later.
 func TestResumingIsTriedAgainWhenTheStoreIsBack(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c := w.open()
+		c := w.leaving()
 		hold := c.take("job").Hold
 		other, store := w.severable()
 		c.Detach(errCut)
@@ -243,7 +246,7 @@ func TestResumingIsTriedAgainWhenTheStoreIsBack(t *testing.T) {
 // Request ids go on: an owner is never used again.
 func TestRequestsOfAResumedSessionHaveNewIDs(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c := w.open()
+		c := w.leaving()
 		c.take("job")
 		c.Detach(errCut)
 		back, _ := w.resume(c.resumption(2, nil))
@@ -270,7 +273,7 @@ func TestARequestThatWaitedGoesOn(t *testing.T) {
 				holder, behind, other := w.alive(), w.alive(), w.replica()
 				holder.acquire(req)
 				hold := one[session.Granted](holder).Hold
-				c := w.open()
+				c := w.leaving()
 				old := ask(c)
 				if kind == lock.Fair {
 					ask(behind)
@@ -300,7 +303,7 @@ func TestWhatWasTakenForARequestThatWasNotAnsweredIsGivenBack(t *testing.T) {
 	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
 		t.Run(kind.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				c, other := w.open(), w.replica()
+				c, other := w.leaving(), w.replica()
 				old := c.acquire(request.Acquire{Name: "job", Kind: kind})
 				one[session.Granted](c) // which does not reach the client
 				back, lost := other.resume(c.resumption(2, nil))
@@ -324,7 +327,7 @@ func TestWhatWasTakenForARequestThatWasNotAnsweredIsGivenBack(t *testing.T) {
 
 func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c := w.open()
+		c := w.leaving()
 		c.acquire(request.Acquire{Name: "job", InsteadOf: 1})
 		c.failed(lock.ErrInvalid)
 	})
@@ -332,7 +335,7 @@ func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {
 
 func TestNobodyResumesWithMoreThanASessionMayHold(t *testing.T) {
 	inWorld(t, func(w *world) {
-		c := w.open()
+		c := w.leaving()
 		c.lastID = 1
 		var holds []session.HeldLock
 		for i := range testConfig().Limits.LocksPerSession + 1 {

@@ -21,6 +21,8 @@ type OpenRequest struct {
 	TTL time.Duration
 	// ReleaseOnEnd releases the leases at once when the stream breaks, instead of letting them run out.
 	ReleaseOnEnd bool
+	// ComesBack says that the client goes on with the session when its stream breaks.
+	ComesBack bool
 	// Slot is the one the client took when it came; nil to take one now.
 	Slot *admission.Slot
 }
@@ -32,6 +34,7 @@ type Session struct {
 	b            *Broker
 	slot         *admission.Slot
 	releaseOnEnd bool
+	comesBack    bool
 	lastRequest  uint64 // of those before it was resumed
 	record       record
 	farewell     *farewell // while its leases are released at its end
@@ -58,7 +61,7 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 // newSession is one that is not the broker's yet.
 func (b *Broker) newSession(req OpenRequest, id string, ttl time.Duration, lastRequest uint64) *Session {
 	limits := b.cfg.Limits
-	s := &Session{b: b, releaseOnEnd: req.ReleaseOnEnd, lastRequest: lastRequest}
+	s := &Session{b: b, releaseOnEnd: req.ReleaseOnEnd, comesBack: req.ComesBack, lastRequest: lastRequest}
 	s.Session = session.New[*Lease, *waiter](session.Config{
 		ID: id, Client: req.Client, TTL: ttl, Port: port{s}, LastRequest: lastRequest,
 		Limits: session.Limits{
@@ -121,10 +124,10 @@ func (p port) Go(run func()) { p.s.b.wg.Go(run) }
 func (s *Session) Goodbye() { s.end(nil, true) }
 
 // Detach takes its stream from a session that broke. What it waits for and watches is withdrawn at once. Its leases stay as long
-// as their client may come back, one session TTL after it was last heard; unless the session asked for their release. Without leases
-// it ends here, and may go on all the same: the store has its record.
+// as their client may come back, one session TTL after it was last heard; unless the session asked for their release. Without leases,
+// or if its client did not say that it comes back, it ends here, and may go on all the same: the store has its record.
 func (s *Session) Detach(cause error) {
-	if s.releaseOnEnd {
+	if s.releaseOnEnd || !s.comesBack {
 		s.End(cause)
 		return
 	}

@@ -58,6 +58,7 @@ func toRequired(field string, d *durationpb.Duration) (time.Duration, error) {
 
 func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
 	req := broker.OpenRequest{Client: session.Client{Name: o.GetClientName(), Labels: o.GetLabels()}}
+	req.ComesBack = slices.Contains(o.GetFeatures(), lockdv1.Feature_FEATURE_RESUME)
 	switch o.GetOnDisconnect() {
 	case lockdv1.OnDisconnect_ON_DISCONNECT_UNSPECIFIED, lockdv1.OnDisconnect_ON_DISCONNECT_EXPIRE:
 	case lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE:

@@ -205,7 +205,7 @@ func fromSession(b *broker.Broker, s *broker.Session) *lockdv1.Opened {
 		SessionTtl:        durationpb.New(s.TTL()),
 		HeartbeatInterval: durationpb.New(s.HeartbeatInterval()),
 		Replica:           b.Replica(),
-		Features:          []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH},
+		Features:          []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH, lockdv1.Feature_FEATURE_RESUME},
 		Limits: &lockdv1.Limits{
 			NameBytes: count(l.NameBytes), HolderBytes: count(l.HolderBytes), AnnotationBytes: count(l.AnnotationBytes),
 			FrameBytes: count(l.FrameBytes), LocksPerSession: count(s.MaxLocks()),

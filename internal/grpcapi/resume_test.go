@@ -10,19 +10,21 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
+var comesBack = []lockdv1.Feature{lockdv1.Feature_FEATURE_RESUME}
+
 // resume is how a client goes on with the session of a stream.
 func (c *stream) resume(epoch, last uint64, holds ...*lockdv1.Hold) *lockdv1.Open {
 	r := &lockdv1.Resume{SessionId: c.opened.GetSessionId(), ResumeToken: c.opened.GetResumeToken(), Epoch: epoch, LastRequestId: last}
 	for _, h := range holds {
 		r.Holds = append(r.Holds, &lockdv1.HeldLock{Hold: h, HoldCount: 1, Auto: true})
 	}
-	return &lockdv1.Open{Resume: r}
+	return &lockdv1.Open{Resume: r, Features: comesBack}
 }
 
 // A client goes on with its session as the page of the protocol says, step by step.
 func TestAClientGoesOnInAnotherStream(t *testing.T) {
 	inBubble(t, func(s *server) {
-		first := s.open(&lockdv1.Open{})
+		first := s.open(&lockdv1.Open{Features: comesBack})
 		kept, forced := first.take(1, "kept").GetHolds()[0], first.take(2, "forced").GetHolds()[0]
 		first.cancel()
 		_ = first.end()

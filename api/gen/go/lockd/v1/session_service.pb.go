@@ -31,6 +31,8 @@ const (
 	Feature_FEATURE_UNSPECIFIED Feature = 0
 	// The client understands ResponseBatch.
 	Feature_FEATURE_BATCH Feature = 1
+	// The client comes back when its stream breaks, by Resume. Until then its session keeps its leases and its places in queues.
+	Feature_FEATURE_RESUME Feature = 2
 )
 
 // Enum value maps for Feature.
@@ -38,10 +40,12 @@ var (
 	Feature_name = map[int32]string{
 		0: "FEATURE_UNSPECIFIED",
 		1: "FEATURE_BATCH",
+		2: "FEATURE_RESUME",
 	}
 	Feature_value = map[string]int32{
 		"FEATURE_UNSPECIFIED": 0,
 		"FEATURE_BATCH":       1,
+		"FEATURE_RESUME":      2,
 	}
 )
 
@@ -3293,10 +3297,11 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bDraining\x12D\n" +
 	"\x10reconnect_within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x0freconnectWithin\"5\n" +
 	"\aClosing\x12*\n" +
-	"\x06status\x18\x01 \x01(\v2\x12.google.rpc.StatusR\x06status*5\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.google.rpc.StatusR\x06status*I\n" +
 	"\aFeature\x12\x17\n" +
 	"\x13FEATURE_UNSPECIFIED\x10\x00\x12\x11\n" +
-	"\rFEATURE_BATCH\x10\x01*b\n" +
+	"\rFEATURE_BATCH\x10\x01\x12\x12\n" +
+	"\x0eFEATURE_RESUME\x10\x02*b\n" +
 	"\fOnDisconnect\x12\x1d\n" +
 	"\x19ON_DISCONNECT_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ON_DISCONNECT_EXPIRE\x10\x01\x12\x19\n" +

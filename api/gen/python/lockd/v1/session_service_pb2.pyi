@@ -14,6 +14,7 @@ class Feature(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     FEATURE_UNSPECIFIED: _ClassVar[Feature]
     FEATURE_BATCH: _ClassVar[Feature]
+    FEATURE_RESUME: _ClassVar[Feature]
 
 class OnDisconnect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -22,6 +23,7 @@ class OnDisconnect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ON_DISCONNECT_RELEASE: _ClassVar[OnDisconnect]
 FEATURE_UNSPECIFIED: Feature
 FEATURE_BATCH: Feature
+FEATURE_RESUME: Feature
 ON_DISCONNECT_UNSPECIFIED: OnDisconnect
 ON_DISCONNECT_EXPIRE: OnDisconnect
 ON_DISCONNECT_RELEASE: OnDisconnect

@@ -29,6 +29,14 @@ public enum Feature
    * <code>FEATURE_BATCH = 1;</code>
    */
   FEATURE_BATCH(1),
+  /**
+   * <pre>
+   * The client comes back when its stream breaks, by Resume. Until then its session keeps its leases and its places in queues.
+   * </pre>
+   *
+   * <code>FEATURE_RESUME = 2;</code>
+   */
+  FEATURE_RESUME(2),
   UNRECOGNIZED(-1),
   ;
 
@@ -48,6 +56,14 @@ public enum Feature
    * <code>FEATURE_BATCH = 1;</code>
    */
   public static final int FEATURE_BATCH_VALUE = 1;
+  /**
+   * <pre>
+   * The client comes back when its stream breaks, by Resume. Until then its session keeps its leases and its places in queues.
+   * </pre>
+   *
+   * <code>FEATURE_RESUME = 2;</code>
+   */
+  public static final int FEATURE_RESUME_VALUE = 2;
 
 
   public final int getNumber() {
@@ -76,6 +92,7 @@ public enum Feature
     switch (value) {
       case 0: return FEATURE_UNSPECIFIED;
       case 1: return FEATURE_BATCH;
+      case 2: return FEATURE_RESUME;
       default: return null;
     }
   }

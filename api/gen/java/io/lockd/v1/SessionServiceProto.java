@@ -361,15 +361,16 @@ public final class SessionServiceProto {
       "g\022D\n\020reconnect_within\030\001 \001(\0132\031.google.pro" +
       "tobuf.DurationR\017reconnectWithin\"5\n\007Closi" +
       "ng\022*\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006" +
-      "status*5\n\007Feature\022\027\n\023FEATURE_UNSPECIFIED" +
-      "\020\000\022\021\n\rFEATURE_BATCH\020\001*b\n\014OnDisconnect\022\035\n" +
-      "\031ON_DISCONNECT_UNSPECIFIED\020\000\022\030\n\024ON_DISCO" +
-      "NNECT_EXPIRE\020\001\022\031\n\025ON_DISCONNECT_RELEASE\020" +
-      "\0022T\n\016SessionService\022B\n\007Session\022\030.lockd.v" +
-      "1.SessionRequest\032\031.lockd.v1.SessionRespo" +
-      "nse(\0010\001B[\n\013io.lockd.v1B\023SessionServicePr" +
-      "otoP\001Z5github.com/lockd-io/lockd/api/gen" +
-      "/go/lockd/v1;lockdv1b\006proto3"
+      "status*I\n\007Feature\022\027\n\023FEATURE_UNSPECIFIED" +
+      "\020\000\022\021\n\rFEATURE_BATCH\020\001\022\022\n\016FEATURE_RESUME\020" +
+      "\002*b\n\014OnDisconnect\022\035\n\031ON_DISCONNECT_UNSPE" +
+      "CIFIED\020\000\022\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025ON" +
+      "_DISCONNECT_RELEASE\020\0022T\n\016SessionService\022" +
+      "B\n\007Session\022\030.lockd.v1.SessionRequest\032\031.l" +
+      "ockd.v1.SessionResponse(\0010\001B[\n\013io.lockd." +
+      "v1B\023SessionServiceProtoP\001Z5github.com/lo" +
+      "ckd-io/lockd/api/gen/go/lockd/v1;lockdv1" +
+      "b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
