@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// keeps is the part of its speed that a neighbour keeps beside a flood, at least, and keepsInOneLine what it keeps at most if all wait
-	// in one line. Both are measured in the same way, one after the other, so a slow machine changes neither by much.
-	keeps, keepsInOneLine = 0.25, 0.2
+	// keeps is the part of its speed that a neighbour keeps beside a flood, at least. If all wait in one line it keeps less. Both are
+	// measured in the same way, one after the other, so a slow machine changes neither by much; but what else runs may.
+	keeps = 0.25
+	// neighbourRounds is how often that is measured, until once both are seen.
+	neighbourRounds = 3
 	// measuring is for how long each speed is measured.
 	measuring = 700 * time.Millisecond
 )
@@ -33,14 +35,14 @@ func TestANeighbourOfAFloodKeepsItsSpeed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			fair, oneLine := besideFlood(t, flood, false), besideFlood(t, flood, true)
-			t.Logf("the neighbour keeps %.2f of its speed, and %.2f if all wait in one line", fair, oneLine)
-			if fair < keeps {
-				t.Errorf("the neighbour keeps %.2f of its speed, want %.2f", fair, keeps)
+			for range neighbourRounds {
+				fair, oneLine := besideFlood(t, flood, false), besideFlood(t, flood, true)
+				t.Logf("the neighbour keeps %.2f of its speed, and %.2f if all wait in one line", fair, oneLine)
+				if fair >= keeps && oneLine < keeps {
+					return
+				}
 			}
-			if oneLine > keepsInOneLine {
-				t.Errorf("it keeps %.2f if all wait in one line: this test cannot fail", oneLine)
-			}
+			t.Errorf("want at least %.2f, and less in one line", keeps)
 		})
 	}
 }

@@ -14,9 +14,9 @@ local f = {
 local ONE_BY_ONE = 16
 -- More are mostly near each other. So one is looked for, and the others around it, so many times. For those that are not found
 -- so, the queue is read from its end, so much of it in one call.
-local LOOKS, AROUND, READ, READS = 8, 600, 1000, 5
+local LOOKS, AROUND, READ, READS = 4, 600, 1000, 3
 -- So many places Redis goes over in one call to look for waiters, unless one alone takes more. It does 30 of them in 1 µs.
-local STEPS = 60000
+local STEPS = 40000
 -- What the places of those who leave hold until all of a call are taken out in one go. It is nobody's owner.
 local NOBODY = ''
 
