@@ -261,3 +261,43 @@ func TestWhoAsksForTheLeastGoesFirst(t *testing.T) {
 		t.Errorf("the next batch has %v, want all of who asks for the least", got)
 	}
 }
+
+// Among tenants that ask for little, those with more than a few jobs have their turn, however many others ask again at once.
+func TestNobodyIsPassedOverForEver(t *testing.T) {
+	p := idle()
+	const others, each = 40, 8 // more than a batch
+	for i := range others {
+		p.putFor(t, fmt.Sprint(i), each, 1)
+	}
+	p.putFor(t, "passed over", 3*fewJobs, 1)
+	sum := 0
+	for range 2 * (others*each + 3*fewJobs) / (MaxBatch / 4) {
+		b := p.take()
+		for from, n := range byTenant(b) {
+			if from == "passed over" {
+				sum += n
+			} else {
+				p.putFor(t, from, n, 1)
+			}
+		}
+		p.taken(&b, false)
+	}
+	if sum < 3*fewJobs {
+		t.Errorf("%d of its %d jobs were sent", sum, 3*fewJobs)
+	}
+}
+
+// Measurements that are far too high because Redis did something else in between, have nobody taken for one whose jobs cost much.
+func TestSomeWrongMeasurementsAreBorne(t *testing.T) {
+	x := tenant{rate: rateOne}
+	for i := range 300 {
+		measured := 10
+		if i%5 < 3 {
+			measured = 1000
+		}
+		x.correct(measured, 10)
+		if x.rate > 4*rateOne {
+			t.Fatalf("measurement %d: jobs seem to cost %d/%d of what they do", i, x.rate, rateOne)
+		}
+	}
+}

@@ -17,12 +17,18 @@ const (
 // line is jobs that wait, those of each tenant in their order. It is a deficit round robin: a tenant has its turn when it has credit,
 // its jobs use that up, and each turn of all gives as much to each.
 //
-// Tenants of whom all jobs that wait go into one turn go first. The others are busy: they have as much as they can use, and do
-// not notice a moment.
+// Tenants of whom all jobs that wait go into one turn go first, and of those first who has few jobs. The others are busy: they have as much
+// as they can use, and do not notice a moment.
 type line struct {
-	quick, busy ring
-	n           int // jobs
+	few, quick, busy ring
+	n                int // jobs
 }
+
+// hasQuick says whether jobs wait of tenants that ask for little.
+func (l *line) hasQuick() bool { return l.few.first != nil || l.quick.first != nil }
+
+// tenants is how many have jobs that wait.
+func (l *line) tenants() int { return l.few.n + l.quick.n + l.busy.n }
 
 // put takes a job in.
 func (l *line) put(s *share, j Job) {
@@ -39,7 +45,7 @@ func (l *line) enter(s *share, now time.Time) {
 		l.busy.push(s)
 	default:
 		s.credit = quantum
-		l.quick.push(s)
+		l.few.push(s)
 	}
 }
 
@@ -50,29 +56,37 @@ func (l *line) back(s *share, j Job) {
 	l.enter(s, j.Queued)
 }
 
-// cutQuick takes out jobs of tenants that ask for little, first those who ask for the least.
+// cutQuick takes out jobs of tenants that ask for little, first those who ask for the least. A quarter is left to the rest of them, or they
+// would wait for as long as others have few jobs.
 func (l *line) cutQuick(b *batch, now time.Time) {
-	for range l.quick.n {
-		switch s := l.quick.first; {
-		case s.len() > fewJobs:
-			l.quick.turn()
-		case !l.serve(s, b):
-			return
-		default:
-			l.leaveQuick(now)
-		}
+	most, limit := b.most, b.limit
+	if l.sort(); l.quick.first != nil {
+		b.most, b.limit = most*3/4, limit*3/4
 	}
-	for l.quick.first != nil {
-		if !l.serve(l.quick.first, b) {
-			return
-		}
-		l.leaveQuick(now)
+	l.cutRing(&l.few, b, now)
+	b.most, b.limit = most, limit
+	l.cutRing(&l.quick, b, now)
+	l.cutRing(&l.few, b, now)
+}
+
+// sort has those in front who have come to have more than few jobs wait with the others of their kind.
+func (l *line) sort() {
+	for l.few.first != nil && l.few.first.len() > fewJobs {
+		l.quick.push(l.few.pop())
 	}
 }
 
-// leaveQuick has the first one, whose turn is over, wait with the busy ones if it has jobs left.
-func (l *line) leaveQuick(now time.Time) {
-	if s := l.quick.pop(); s.len() > 0 {
+// cutRing takes out jobs of tenants that ask for little, each of whom has a turn.
+func (l *line) cutRing(r *ring, b *batch, now time.Time) {
+	for r.first != nil && l.serve(r.first, b) {
+		l.leave(r, now)
+		l.sort()
+	}
+}
+
+// leave has the first one, whose turn is over, wait with the busy ones if it has jobs left.
+func (l *line) leave(r *ring, now time.Time) {
+	if s := r.pop(); s.len() > 0 {
 		s.busy = now
 		l.busy.push(s)
 	}
@@ -129,7 +143,7 @@ func (l *line) serve(s *share, b *batch) (room bool) {
 
 // before takes those out that were queued before a time. Each share that has jobs is in one of the rings.
 func (l *line) before(t time.Time, jobs []Job) []Job {
-	for _, r := range []*ring{&l.quick, &l.busy} {
+	for _, r := range []*ring{&l.few, &l.quick, &l.busy} {
 		for s := r.first; s != nil; s = s.next {
 			for s.len() > 0 && s.first().Queued.Before(t) {
 				jobs = append(jobs, s.pop())

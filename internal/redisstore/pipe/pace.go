@@ -119,7 +119,7 @@ func (p *Pipeline) cutLocked(l *line, b *batch, now time.Time, costly bool) {
 	if b.shared {
 		b.begin(nil)
 	}
-	if costly && l.busy.first != nil && l.quick.first != nil {
+	if costly && l.busy.first != nil && l.hasQuick() {
 		b.most, b.limit = most*3/4, limit*3/4 // busy ones get the rest
 	}
 	l.cutQuick(b, now)
@@ -196,7 +196,7 @@ func (p *Pipeline) Share(from string) (its, tenants int) {
 	if t := p.tenants[from]; t != nil {
 		its = t.waiting()
 	}
-	return its, p.small.quick.n + p.small.busy.n + p.large.quick.n + p.large.busy.n
+	return its, p.small.tenants() + p.large.tenants()
 }
 
 // tenantKey is where a context has the tenant of what is asked with it.

@@ -32,11 +32,11 @@ func (t *tenant) waiting() int { return t.small.len() + t.large.len() }
 // cost is what a job is expected to cost, judged by the last ones.
 func (t *tenant) cost(j *Job) int { return j.Cost * t.rate / rateOne }
 
-// correct takes note that jobs cost so much in place of what was expected. One measurement changes the rate by a factor of two at
-// most: the machine may have been busy with something else.
+// correct takes note that jobs cost so much in place of what was expected. It believes more slowly that they cost much: the machine may have been
+// busy with something else, or Redis with renewals. So it changes little if every other measurement is far too high.
 func (t *tenant) correct(measured, expected int) {
 	rate := measured * rateOne / max(expected, 1)
-	t.rate = min(max(rate, t.rate/2, rateOne), 2*t.rate, mostRate)
+	t.rate = min(max(rate, t.rate/2, rateOne), t.rate*3/2, mostRate)
 }
 
 // share is a tenant's part of one line: its jobs, the oldest first.
