@@ -86,8 +86,11 @@ func runHot(ctx context.Context, e env, p plan, peer peer) (hotResult, error) {
 	}
 	defer l.close()
 	runtime.GC()
-	h := &hot{locker: l, name: newName(), began: time.Now(), grants: make([]int, hotCallers)}
-	return h.measure(ctx, p.hotRun)
+	return newHot(l, hotCallers).measure(ctx, p.hotRun)
+}
+
+func newHot(l locker, callers int) *hot {
+	return &hot{locker: l, name: newName(), began: time.Now(), grants: make([]int, callers)}
 }
 
 // hot is a run on one name. The lock itself guards what has no atomic type: only its holder touches it.
@@ -103,6 +106,7 @@ type hot struct {
 	last     int             // likewise: who held it before
 	same     int             // likewise
 	longest  atomic.Int64    // wait, in ns
+	waits    atomic.Int64    // all of them, in ns
 }
 
 func (h *hot) measure(ctx context.Context, run time.Duration) (hotResult, error) {
@@ -113,8 +117,8 @@ func (h *hot) measure(ctx context.Context, run time.Duration) (hotResult, error)
 	timer := time.AfterFunc(run, func() { h.over.Store(true); stop() })
 	defer timer.Stop()
 	var wg sync.WaitGroup
-	errs := make(chan error, hotCallers)
-	for caller := range hotCallers {
+	errs := make(chan error, len(h.grants))
+	for caller := range h.grants {
 		wg.Go(func() {
 			if err := h.call(waits, ctx, caller); err != nil && !h.over.Load() {
 				errs <- err
@@ -174,8 +178,9 @@ func (h *hot) call(waits, ctx context.Context, caller int) error {
 	return nil
 }
 
-// waited notes a wait if it is the longest so far.
+// waited notes a wait.
 func (h *hot) waited(d time.Duration) {
+	h.waits.Add(int64(d))
 	for {
 		longest := h.longest.Load()
 		if int64(d) <= longest || h.longest.CompareAndSwap(longest, int64(d)) {

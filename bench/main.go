@@ -65,6 +65,8 @@ func run(args []string) error {
 		return serveEcho()
 	case len(args) > 0 && args[0] == scaleCommand:
 		return runScale(args[1:])
+	case len(args) > 0 && args[0] == replicasCommand:
+		return runReplicas(args[1:])
 	case len(args) > 0 && args[0] == neighboursCommand:
 		return runNeighbours(args[1:])
 	case len(args) > 0 && args[0] == floodCommand:

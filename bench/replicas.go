@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// replicasCommand is the argument that measures what several replicas of lockd do together.
+const replicasCommand = "replicas"
+
+// replicasPlan is how many clients there are, and for how long they are idle.
+type replicasPlan struct {
+	clients int
+	hold    time.Duration
+	run     time.Duration // on one name
+}
+
+func runReplicas(args []string) error {
+	var p replicasPlan
+	flags := flag.NewFlagSet("bench replicas", flag.ExitOnError)
+	flags.IntVar(&p.clients, "clients", 10_000, "clients of a replica that is killed, each with a connection, a session and a lease; 0 for none")
+	flags.DurationVar(&p.hold, "hold", 30*time.Second, "how long to measure them while they are idle")
+	flags.DurationVar(&p.run, "run", 5*time.Second, "how long three replicas share one name; 0 for not at all")
+	within := flags.Duration("timeout", 20*time.Minute, "give up after this time")
+	_ = flags.Parse(args) // it exits
+	ctx, stop := bounded(*within)
+	defer stop()
+	program, err := buildLockd(ctx)
+	if err != nil {
+		return err
+	}
+	defer program.remove()
+	if p.clients > 0 {
+		if err := onReplicas(ctx, program, 2, func(ctx context.Context, e env) error { return moveCrowd(ctx, e, p) }); err != nil {
+			return err
+		}
+	}
+	if p.run > 0 {
+		return onReplicas(ctx, program, hotReplicas, func(ctx context.Context, e env) error { return shareName(ctx, e, p.run) })
+	}
+	return nil
+}
+
+// onReplicas starts a Redis and some replicas for one part.
+func onReplicas(ctx context.Context, lockd *program, replicas int, part func(context.Context, env) error) error {
+	redis, err := startRedis(ctx)
+	if err != nil {
+		return err
+	}
+	defer redis.kill()
+	e := env{redis: redis}
+	for range replicas {
+		p, err := lockd.start(redis.addr, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0")
+		if err != nil {
+			return err
+		}
+		defer p.kill()
+		e.lockd = append(e.lockd, p)
+	}
+	printMachine(ctx, e)
+	return part(ctx, e)
+}
+
+// movers are clients of the SDK that lose their replica.
+type movers struct {
+	locks  []*client.Lock
+	lost   atomic.Bool // the replica is gone
+	moved  chan time.Time
+	gone   atomic.Int64 // clients whose session ended
+	closed sync.WaitGroup
+	all    []*client.Client
+}
+
+// moveCrowd has one replica serve all clients, kills it, and measures how they come to the other one.
+func moveCrowd(ctx context.Context, e env, p replicasPlan) error {
+	first := env{redis: e.redis, lockd: e.lockd[:1]}
+	idle, err := first.read()
+	if err != nil {
+		return err
+	}
+	m := &movers{moved: make(chan time.Time, p.clients)}
+	defer m.close()
+	if err := m.open(ctx, e.lockd[0].addr+","+e.lockd[1].addr, p.clients); err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "%d clients hold a lock each\n", p.clients)
+	h, err := holdFor(ctx, first, p.hold)
+	if err != nil {
+		return err
+	}
+	b, err := startBackground(e.lockd[1].addr)
+	if err != nil {
+		return err
+	}
+	time.Sleep(time.Second)
+	m.lost.Store(true)
+	began := time.Now()
+	e.lockd[0].kill()
+	times := m.await(ctx, began, p.clients)
+	worst, failed := b.stop()
+
+	fmt.Printf("\n%s clients of one replica, each with a connection, a session and an auto lease; then the replica is killed\n\n", whole(float64(p.clients)))
+	out := newTable("what", "value")
+	_, cores, _ := h.after.cores(h.before)
+	out.add("lockd RSS for each", fmt.Sprintf("%.1f KiB", float64(h.after.rss-idle.rss)/1024/float64(p.clients)))
+	out.add("cores of lockd while they are idle", cores)
+	for _, q := range []float64{0.5, 0.9, 0.99} {
+		out.add(fmt.Sprintf("%g %% have gone on at the other one after", q*100), short(quantile(times, q)))
+	}
+	if n := len(times); n > 0 {
+		out.add("the last one after", short(times[n-1]))
+	}
+	out.add("clients that did not", whole(float64(p.clients-len(times))))
+	out.add("sessions that ended, locks that were lost", fmt.Sprint(m.gone.Load(), ", ", m.lostLocks()))
+	out.add("100 locks a second beside it: slowest, failed", fmt.Sprint(short(worst), ", ", failed))
+	out.print()
+	return nil
+}
+
+// open has each client take a lock, some at a time.
+func (m *movers) open(ctx context.Context, addrs string, n int) error {
+	m.locks, m.all = make([]*client.Lock, n), make([]*client.Client, n)
+	slots := make(chan struct{}, 64)
+	errs := make(chan error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			c, err := client.Dial(addrs, client.WithName("mover"), client.WithOnStatus(m.heard))
+			if err == nil {
+				m.all[i] = c
+				m.locks[i], err = c.Lock(ctx, fmt.Sprint("mover:", i))
+			}
+			if err != nil {
+				errs <- err
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+func (m *movers) heard(s client.Status) {
+	switch {
+	case !m.lost.Load():
+	case s.State == client.Connected:
+		select {
+		case m.moved <- time.Now():
+		default: // it came more than once
+		}
+	case s.State == client.Disconnected && !errors.Is(s.Err, client.ErrClosed):
+		m.gone.Add(1)
+	}
+}
+
+// mostMoving is how long is waited for the last client.
+const mostMoving = 2 * time.Minute
+
+func (m *movers) await(ctx context.Context, began time.Time, n int) (times []time.Duration) {
+	over := time.After(mostMoving)
+	for len(times) < n {
+		select {
+		case at := <-m.moved:
+			times = append(times, at.Sub(began))
+			continue
+		case <-ctx.Done():
+		case <-over:
+		}
+		break
+	}
+	slices.Sort(times)
+	return times
+}
+
+func (m *movers) lostLocks() (n int) {
+	for _, l := range m.locks {
+		if l.Err() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// close gives nothing back: the servers go.
+func (m *movers) close() {
+	m.lost.Store(false)
+	for _, c := range m.all {
+		if c != nil {
+			m.closed.Go(func() { _ = c.Close() })
+		}
+	}
+	m.closed.Wait()
+}
+
+// background locks and unlocks a hundred times a second.
+type background struct {
+	client *client.Client
+	over   chan struct{}
+	done   chan struct{}
+	worst  time.Duration
+	failed int
+}
+
+func startBackground(addr string) (*background, error) {
+	c, err := client.Dial(addr, client.WithName("background"))
+	if err != nil {
+		return nil, err
+	}
+	b := &background{client: c, over: make(chan struct{}), done: make(chan struct{})}
+	go b.run()
+	return b, nil
+}
+
+func (b *background) run() {
+	defer close(b.done)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-b.over:
+			return
+		case <-tick.C:
+		}
+		began := time.Now()
+		l, err := b.client.Lock(context.Background(), newName())
+		b.worst = max(b.worst, time.Since(began))
+		if err == nil {
+			err = l.Unlock(context.Background())
+		}
+		if err != nil {
+			b.failed++
+		}
+	}
+}
+
+func (b *background) stop() (worst time.Duration, failed int) {
+	close(b.over)
+	<-b.done
+	_ = b.client.Close()
+	return b.worst, b.failed
+}
