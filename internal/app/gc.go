@@ -20,12 +20,12 @@ const (
 	leastPercent = 50
 )
 
-// percentFor is the GOGC for a heap with so many bytes that live.
-func percentFor(live uint64) int {
-	if live == 0 {
+// percentFor is the GOGC for so many bytes that it counts from: those that live in the heap, and what is looked through in stacks.
+func percentFor(base uint64) int {
+	if base == 0 {
 		return mostPercent
 	}
-	return int(min(max(headroom*100/live, leastPercent), mostPercent))
+	return int(min(max(headroom*100/base, leastPercent), mostPercent))
 }
 
 // tuneGC fits GOGC to the heap after each collection. The variable GOGC overrides it; GOMEMLIMIT bounds memory as ever.
@@ -46,11 +46,17 @@ func afterEachGC(f func()) {
 	}, struct{}{})
 }
 
-// fitGC sets GOGC to what fits the heap that the last collection left.
-func fitGC() {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	if v := live[0].Value; v.Kind() == metrics.KindUint64 {
-		debug.SetGCPercent(percentFor(v.Uint64()))
+// fitGC sets GOGC to what fits what the last collection left.
+func fitGC() { debug.SetGCPercent(percentFor(gcBase())) }
+
+// gcBase is what the runtime adds so many percent of to what lives in the heap.
+func gcBase() (sum uint64) {
+	parts := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	metrics.Read(parts)
+	for _, p := range parts {
+		if p.Value.Kind() == metrics.KindUint64 {
+			sum += p.Value.Uint64()
+		}
 	}
+	return sum
 }

@@ -2,6 +2,8 @@ package app
 
 import (
 	"runtime"
+	"runtime/metrics"
+	"sync"
 	"testing"
 	"time"
 )
@@ -48,4 +50,32 @@ func TestTheHeapIsLookedAtAfterEachCollection(t *testing.T) {
 			break
 		}
 	}
+}
+
+// The stacks of many goroutines count, too: Go adds its percentage of them, as of the heap.
+func TestManyStacksDoNotRaiseTheHeadroom(t *testing.T) {
+	const goroutines = 10_000
+	var begun, ended sync.WaitGroup
+	over := make(chan struct{})
+	for range goroutines {
+		begun.Add(1)
+		ended.Go(func() { deep(&begun, over) })
+	}
+	begun.Wait()
+	defer ended.Wait()
+	defer close(over)
+	runtime.GC()
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if heap := live[0].Value.Uint64(); gcBase() < heap+goroutines<<10 {
+		t.Errorf("GOGC is reckoned from %d bytes, of which %d live in the heap: where are the stacks?", gcBase(), heap)
+	}
+}
+
+//go:noinline
+func deep(begun *sync.WaitGroup, over chan struct{}) {
+	var used [4 << 10]byte
+	begun.Done()
+	<-over
+	runtime.KeepAlive(&used)
 }
