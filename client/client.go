@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"google.golang.org/grpc"
 )
 
 const (
@@ -96,7 +94,7 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 	}
 	c.settings.answerWithin = cmp.Or(max(c.settings.answerWithin, 0), DefaultAnswerTimeout)
 	for _, target := range targets {
-		conn, err := grpc.NewClient(target, c.settings.dialOptions()...)
+		conn, err := c.settings.conn(target)
 		if err != nil {
 			return nil, fmt.Errorf("dial %q: %w", target, err)
 		}

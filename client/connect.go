@@ -267,7 +267,7 @@ func (c *Client) passOver(at int) {
 
 // tryAt makes one attempt at one address.
 func (c *Client) tryAt(at int, s *session) (*stream, error) {
-	conn, err := grpc.NewClient(c.targets[at], c.settings.dialOptions()...)
+	conn, err := c.settings.conn(c.targets[at])
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -25,6 +24,7 @@ type settings struct {
 	connectWait  time.Duration
 	answerWithin time.Duration
 	onStatus     func(Status)
+	tls          *TLS
 	dial         []grpc.DialOption
 }
 
@@ -60,7 +60,7 @@ func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.an
 // nothing else is received.
 func WithOnStatus(f func(Status)) Option { return func(s *settings) { s.onStatus = f } }
 
-// WithDialOptions adds gRPC options: credentials (the default is none at all), a dialer, interceptors.
+// WithDialOptions adds gRPC options: credentials (the default is what WithTLS says), a dialer, interceptors.
 func WithDialOptions(opts ...grpc.DialOption) Option {
 	return func(s *settings) { s.dial = append(s.dial, opts...) }
 }
@@ -69,14 +69,27 @@ func WithDialOptions(opts ...grpc.DialOption) Option {
 // with a ping for each frame of data, which costs both sides more than the data.
 const window = 512 << 10
 
-// dialOptions puts the defaults in front, so that the user's options override them.
-func (s *settings) dialOptions() []grpc.DialOption {
+// dialOptions puts the defaults in front, so that the user's options override them. It reads the files of TLS.
+func (s *settings) dialOptions() ([]grpc.DialOption, error) {
+	creds, err := s.tls.Credentials()
+	if err != nil {
+		return nil, err
+	}
 	return append([]grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(creds),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
-	}, s.dial...)
+	}, s.dial...), nil
+}
+
+// conn makes a connection, which connects when it is used.
+func (s *settings) conn(target string) (*grpc.ClientConn, error) {
+	opts, err := s.dialOptions()
+	if err != nil {
+		return nil, err
+	}
+	return grpc.NewClient(target, opts...)
 }
 
 func (s *settings) open() *lockdv1.Open {

@@ -135,7 +135,7 @@ func fromProto(st *rpcstatus.Status) error {
 }
 
 func fromStatus(st *status.Status) error {
-	e := &statusError{st: st, err: codeErrors[st.Code()]}
+	e := &statusError{st: explained(st), err: codeErrors[st.Code()]}
 	for _, detail := range st.Details() {
 		info, ok := detail.(*errdetails.ErrorInfo)
 		if !ok || info.GetDomain() != errorDomain {

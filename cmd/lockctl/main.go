@@ -40,6 +40,7 @@ type options struct {
 	connectTimeout time.Duration
 	clientName     string
 	labels         map[string]string
+	tls            tlsFlags
 }
 
 // format is that of errors, which may be about the flags themselves.
@@ -87,6 +88,7 @@ signal n. exec passes on the code of its command. Errors are told on stderr, wit
 	flags.DurationVar(&o.connectTimeout, "connect-timeout", 5*time.Second, "how long to try to reach the server")
 	flags.StringVar(&o.clientName, "client-name", "", "what people who look at locks see as the client (default `USER@HOST`, process id and command)")
 	flags.StringToStringVar(&o.labels, "label", nil, "more for people who look at sessions; may be repeated: `KEY=VALUE`")
+	o.tls.add(flags)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newExec(o), newAcquire(o), newExtend(o), newRelease(o), newLimit(o),

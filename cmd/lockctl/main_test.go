@@ -63,8 +63,15 @@ func lockctl(t *testing.T, args ...string) *exec.Cmd {
 // call runs lockctl to its end.
 func call(t *testing.T, args ...string) result {
 	t.Helper()
+	return callWith(t, nil, args...)
+}
+
+// callWith is call with further variables.
+func callWith(t *testing.T, env []string, args ...string) result {
+	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd := lockctl(t, args...)
+	cmd.Env = append(cmd.Env, env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	return result{code: codeOf(t, cmd.Run()), stdout: stdout.String(), stderr: stderr.String()}
 }

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/grpc"
 	grpccodes "google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
@@ -23,7 +23,7 @@ type replicas struct {
 	at int
 }
 
-func newReplicas(list string, port int, sent *sentRequests) (*replicas, error) {
+func newReplicas(list string, port int, creds credentials.TransportCredentials, sent *sentRequests) (*replicas, error) {
 	addrs, err := client.Addresses(list, port)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func newReplicas(list string, port int, sent *sentRequests) (*replicas, error) {
 	r := &replicas{}
 	for _, addr := range addrs {
 		conn, err := grpc.NewClient(addr,
-			grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(sent))
+			grpc.WithTransportCredentials(creds), grpc.WithStatsHandler(sent))
 		if err != nil {
 			r.close()
 			return nil, err

@@ -32,11 +32,15 @@ type services struct {
 // dial does not connect yet: the first call does.
 func (o *options) dial(context.Context) (*services, error) {
 	s := &services{connectTimeout: o.connectTimeout}
-	conn, err := newReplicas(o.addr, client.DefaultPort, &s.sent)
+	creds, err := o.credentials()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := newReplicas(o.addr, client.DefaultPort, creds, &s.sent)
 	if err != nil {
 		return nil, usagef("--addr %q: %w", o.addr, err)
 	}
-	admin, err := newReplicas(o.adminAddr, adminPort, &s.sent)
+	admin, err := newReplicas(o.adminAddr, adminPort, creds, &s.sent)
 	if err != nil {
 		conn.close()
 		return nil, usagef("--admin-addr %q: %w", o.adminAddr, err)
@@ -142,6 +146,16 @@ func once[T any](ctx context.Context, bound time.Duration, call func(context.Con
 
 // dialSession makes the SDK's client, for what needs a session. The command is what the client is named after.
 func (o *options) dialSession(command string, opts ...client.Option) (*client.Client, error) {
+	secure, err := o.tls.use()
+	if err != nil {
+		return nil, err
+	}
+	if secure != nil {
+		if _, err := secure.Credentials(); err != nil { // not a mistake in --addr
+			return nil, usageError{err}
+		}
+		opts = append(opts, client.WithTLS(*secure))
+	}
 	opts = append([]client.Option{
 		client.WithName(o.client(command)), client.WithLabels(o.labels), client.WithConnectWait(o.connectTimeout),
 	}, opts...)

@@ -97,6 +97,7 @@ func (a *App) Run(ctx context.Context) error {
 	}
 	a.log.Info("lockd serves", zap.String(observe.KeyListen, a.Addr()), zap.String(observe.KeyOpsListen, a.OpsAddr()),
 		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyReplica, a.cfg.Replica), zap.String(observe.KeyStore, a.cfg.Store.Kind), zap.String(observe.KeyVersion, Version))
+	a.warnOfClearText()
 	var failure error
 	select {
 	case <-ctx.Done():

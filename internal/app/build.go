@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -32,7 +33,11 @@ const (
 func (a *App) build() error {
 	a.cleanups.add("servers", closeTimeout, func(context.Context) error { a.servers.Wait(); return nil })
 	reg := newRegistry()
-	if err := a.bind(reg); err != nil {
+	secure, err := a.loadCerts(reg)
+	if err != nil {
+		return err
+	}
+	if err := a.bind(reg, secure.ops); err != nil {
 		return err
 	}
 	store, err := a.openStore(reg)
@@ -49,6 +54,7 @@ func (a *App) build() error {
 	a.cleanups.add("broker", a.share(), a.broker.Close)
 
 	api := grpcConfig(a.cfg)
+	api.TLS, api.AdminTLS = secure.clients, secure.admin
 	if s, ok := store.(gate.Store); ok {
 		api.Gate = gate.New(s, keeper.Late)
 	}
@@ -62,13 +68,13 @@ func (a *App) build() error {
 }
 
 // bind opens the listeners. The one of probes is the first to open and the last to close.
-func (a *App) bind(reg *prometheus.Registry) (err error) {
+func (a *App) bind(reg *prometheus.Registry, opsTLS *tls.Config) (err error) {
 	if a.cfg.OpsListen != "" {
 		l, err := listen("ops_listen", a.cfg.OpsListen)
 		if err != nil {
 			return err
 		}
-		a.ops = newOpsServer(l, opsHandler(a.cfg.Ops.Pprof, a.ready, reg), a.log)
+		a.ops = newOpsServer(l, opsHandler(a.cfg.Ops.Pprof, a.ready, reg), opsTLS, a.log)
 		a.cleanups.add("ops", closeTimeout, a.ops.stop)
 	}
 	if a.cfg.AdminListen != "" {

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -20,10 +21,12 @@ type opsServer struct {
 	listen net.Listener
 }
 
-func newOpsServer(l net.Listener, h http.Handler, log *zap.Logger) *opsServer {
+// newOpsServer serves over TLS if secure is not nil.
+func newOpsServer(l net.Listener, h http.Handler, secure *tls.Config, log *zap.Logger) *opsServer {
 	errorLog, _ := zap.NewStdLogAt(log.Named("ops"), zap.WarnLevel) // Warn is a level it knows
 	return &opsServer{listen: l, http: &http.Server{
 		Handler:           h,
+		TLSConfig:         secure,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      time.Minute, // a profile takes 30 s by default
@@ -34,7 +37,11 @@ func newOpsServer(l net.Listener, h http.Handler, log *zap.Logger) *opsServer {
 }
 
 func (s *opsServer) serve() error {
-	if err := s.http.Serve(s.listen); !errors.Is(err, http.ErrServerClosed) {
+	serve := s.http.Serve
+	if s.http.TLSConfig != nil {
+		serve = func(l net.Listener) error { return s.http.ServeTLS(l, "", "") }
+	}
+	if err := serve(s.listen); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -15,7 +15,7 @@ func TestTheOpsServerStopsWithoutAnErrorWhetherItServesOrNot(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newOpsServer(l, http.NotFoundHandler(), zap.NewNop())
+		s := newOpsServer(l, http.NotFoundHandler(), nil, zap.NewNop())
 		served := make(chan error, 1)
 		if i%2 == 0 {
 			go func() { served <- s.serve() }()

@@ -61,6 +61,10 @@ var reach = []struct {
 		why: "waiting does not depend on what is waited for",
 	},
 	{
+		pkg: "internal/certs", not: []string{grpc, redis, yaml, module}, even: []string{logs},
+		why: "certificates do not depend on what is said over them",
+	},
+	{
 		pkg: "internal/guard", not: []string{grpc, redis, yaml, module}, even: []string{words, logs},
 		why: "that replicas agree does not depend on what they agree about",
 	},

@@ -25,6 +25,9 @@ type Config struct {
 	OpsListen   string `key:"ops_listen" default:":7421"`            // HTTP for metrics and probes; empty = nowhere
 	AdminListen string `key:"admin_listen" default:"127.0.0.1:7422"` // where operators connect; empty = nowhere
 	Replica     string `key:"replica"`                               // this process's name; empty = the host's
+	ListenTLS   TLS    `key:"listen_tls"`                            // of Listen
+	OpsTLS      TLS    `key:"ops_tls"`                               // of OpsListen
+	AdminTLS    TLS    `key:"admin_tls"`                             // of AdminListen
 
 	Store struct { // where leases live
 		Kind string `key:"kind" default:"memory" oneof:"memory standalone sentinel cluster redlock"`

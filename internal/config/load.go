@@ -126,8 +126,11 @@ func (l *loader) readSection(prefix string, section *yaml.Node) {
 	}
 }
 
-// ofLockctl are the variables of lockctl and of the programs it starts.
-var ofLockctl = []string{"LOCKD_ADDR", "LOCKD_ADMIN_ADDR", "LOCKD_NAME", "LOCKD_FENCE", "LOCKD_NAMES", "LOCKD_FENCES"}
+// ofLockctl are the variables of lockctl, of other clients, and of the programs that lockctl starts.
+var ofLockctl = []string{
+	"LOCKD_ADDR", "LOCKD_ADMIN_ADDR", "LOCKD_NAME", "LOCKD_FENCE", "LOCKD_NAMES", "LOCKD_FENCES",
+	"LOCKD_TLS", "LOCKD_CACERT", "LOCKD_CERT", "LOCKD_KEY", "LOCKD_SERVER_NAME",
+}
 
 // ofKubernetes are the variables that Kubernetes gives to every pod beside a Service called lockd or lockd-something.
 var ofKubernetes = regexp.MustCompile(

@@ -21,6 +21,9 @@ func (c *Config) validate(p *problems) {
 		}
 	}
 	c.validateAddresses(p)
+	c.ListenTLS.validate(p, "listen_tls", c.Listen)
+	c.OpsTLS.validate(p, "ops_tls", c.OpsListen)
+	c.AdminTLS.validate(p, "admin_tls", c.AdminListen)
 	s, l, stop := c.Session, c.Limits, c.Shutdown
 	p.unless(len(c.Replica) <= 128 && readable(c.Replica), "replica",
 		"is %q, must be at most 128 bytes of UTF-8 without control characters", c.Replica)

@@ -8,11 +8,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/lockd-io/lockd/internal/observe"
 )
 
 type metrics struct {
 	streams prometheus.Gauge
 	calls   *prometheus.CounterVec
+	// handshakes counts those that failed, by endpoint.
+	handshakes *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -21,8 +25,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "lockd", Name: "unary_calls_total", Help: "Answered unary calls.",
 		}, []string{"method", "code"}),
+		handshakes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "lockd", Name: "tls_handshakes_failed_total", Help: "Connections that ended in their TLS handshake.",
+		}, []string{"endpoint"}),
 	}
-	reg.MustRegister(m.streams, m.calls)
+	observe.Known(m.handshakes, "listen", "admin_listen")
+	reg.MustRegister(m.streams, m.calls, m.handshakes)
 	return m
 }
 

@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -32,7 +33,7 @@ const (
 // sends its messages in batches and loses nothing.
 const ioBuffer = 8 << 10
 
-// Config is what a Server is told at its start. All fields but Examine and Gate are required.
+// Config is what a Server is told at its start. All fields but TLS, AdminTLS, Examine and Gate are required.
 type Config struct {
 	// FrameBytes bounds a message on the wire.
 	FrameBytes           int
@@ -50,6 +51,8 @@ type Config struct {
 	Version, Store string
 	// StoreKind is told by Examine: the configured kind of store.
 	StoreKind string
+	// TLS and AdminTLS are for clients and for operators; nil: they are spoken to in clear text.
+	TLS, AdminTLS *tls.Config
 	// Examine looks whether this replica and its store are as they should be; nil if nothing does.
 	Examine func(ctx context.Context) []lock.Finding
 	// Gate is where requests of sessions wait when the store has too much to do; nil if it never has.
@@ -73,8 +76,8 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	log = log.Named("grpcapi")
 	m := newMetrics(reg)
 	s := &Server{health: health.NewServer()}
-	s.clients = grpc.NewServer(serverOptions(cfg, m.unary(log), admit(b))...)
-	s.operators = grpc.NewServer(serverOptions(cfg, m.unary(log))...)
+	s.clients = grpc.NewServer(append(serverOptions(cfg, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m))...)
+	s.operators = grpc.NewServer(append(serverOptions(cfg, m.unary(log)), speak(cfg.AdminTLS, "admin_listen", log, m))...)
 	lockdv1.RegisterSessionServiceServer(s.clients, &sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	lockdv1.RegisterAdminServiceServer(s.clients, noAdminService{})

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// tlsFlags are the flags that say how to speak TLS. Each of them means TLS, unless --tls=false is given.
+type tlsFlags struct {
+	set   *pflag.FlagSet
+	on    bool
+	files client.TLS
+}
+
+func (f *tlsFlags) add(to *pflag.FlagSet) {
+	f.set = to
+	to.BoolVar(&f.on, "tls", false, "speak TLS to the server, at --addr and --admin-addr. The default can be set by LOCKD_TLS; "+
+		"each of the following means it, too")
+	to.StringVar(&f.files.CACert, "cacert", "", "PEM `file` with the authorities to trust (LOCKD_CACERT); the default is the system's")
+	to.StringVar(&f.files.Cert, "cert", "", "PEM `file` with a certificate to show (LOCKD_CERT)")
+	to.StringVar(&f.files.Key, "key", "", "PEM `file` with the key of --cert (LOCKD_KEY)")
+	to.StringVar(&f.files.ServerName, "server-name", "", "the `name` expected in the server's certificate (LOCKD_SERVER_NAME)")
+}
+
+// use is how to speak to the server: nil is clear text. Flags override variables, one by one.
+func (f *tlsFlags) use() (*client.TLS, error) {
+	t, err := client.TLSFromEnv()
+	if err != nil && !f.set.Changed("tls") {
+		return nil, usageError{err}
+	}
+	switch {
+	case f.set.Changed("tls") && !f.on:
+		return nil, nil
+	case t == nil && !f.on && f.files == client.TLS{}:
+		return nil, nil
+	case t == nil:
+		t = &client.TLS{}
+	}
+	for _, v := range []struct {
+		flag string
+		from string
+		to   *string
+	}{
+		{"cacert", f.files.CACert, &t.CACert},
+		{"cert", f.files.Cert, &t.Cert},
+		{"key", f.files.Key, &t.Key},
+		{"server-name", f.files.ServerName, &t.ServerName},
+	} {
+		if f.set.Changed(v.flag) {
+			*v.to = v.from
+		}
+	}
+	return t, nil
+}
+
+// credentials are those of connections without a session.
+func (o *options) credentials() (credentials.TransportCredentials, error) {
+	t, err := o.tls.use()
+	if err != nil {
+		return nil, err
+	}
+	creds, err := t.Credentials()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return creds, nil
+}

@@ -1,0 +1,351 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/certs/certstest"
+	"github.com/lockd-io/lockd/internal/config"
+)
+
+// world is who is there when TLS is spoken: the authority that all trust, and one that nobody does.
+type world struct {
+	ca, stranger *certstest.Authority
+	good         client.TLS // of a client that is let in everywhere
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{ca: certstest.NewAuthority(t, "the authority"), stranger: certstest.NewAuthority(t, "a stranger")}
+	w.good.CACert = w.ca.File(t)
+	w.good.Cert, w.good.Key = w.ca.Issue(t, time.Hour, "a client").Files(t)
+	return w
+}
+
+// server is the TLS of an address: its certificate, and what it asks of clients.
+func (w *world) server(t *testing.T, p certstest.Pair, clientCerts string) config.TLS {
+	t.Helper()
+	cert, key := p.Files(t)
+	c := config.TLS{CertFile: cert, KeyFile: config.SecretFile(key), ClientCerts: clientCerts, MinVersion: "1.3"}
+	if clientCerts != config.ClientCertsNone {
+		c.ClientCAFile = w.ca.File(t)
+	}
+	return c
+}
+
+// startSecure runs an App with TLS for clients and for operators.
+func startSecure(t *testing.T, secure config.TLS) (*App, *observer.ObservedLogs) {
+	t.Helper()
+	cfg := testConfig()
+	cfg.ListenTLS, cfg.AdminTLS = secure, secure
+	core, log := observer.New(zapcore.InfoLevel)
+	a, _ := startWith(t, cfg, zap.New(core))
+	return a, log
+}
+
+// take takes a lock and gives it back.
+func take(t *testing.T, addr string, opts ...client.Option) error {
+	t.Helper()
+	c, err := client.Dial(addr, append(opts, client.WithAnswerTimeout(20*time.Second))...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	l, err := c.TryLock(t.Context(), "gate")
+	if err != nil {
+		return err
+	}
+	return l.Unlock(t.Context())
+}
+
+func TestClientsAreLetInWithTheRightCertificates(t *testing.T) {
+	w := newWorld(t)
+	pair := w.ca.Issue(t, time.Hour, "127.0.0.1", "lockd.test")
+	bare := client.TLS{CACert: w.good.CACert}
+	named := client.TLS{CACert: w.good.CACert, ServerName: "lockd.test"}
+	for _, row := range []struct {
+		clientCerts string
+		as          []client.TLS
+	}{
+		{config.ClientCertsNone, []client.TLS{bare, named, w.good}},
+		{config.ClientCertsOptional, []client.TLS{bare, named, w.good}},
+		{config.ClientCertsRequired, []client.TLS{w.good}},
+	} {
+		a, log := startSecure(t, w.server(t, pair, row.clientCerts))
+		for i, as := range row.as {
+			if err := take(t, a.Addr(), client.WithTLS(as)); err != nil {
+				t.Errorf("%s: client %d: %v", row.clientCerts, i, err)
+			}
+			conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(must(t, &as)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := lockdv1.NewInspectServiceClient(conn).GetStatus(t.Context(), &lockdv1.GetStatusRequest{}); err != nil {
+				t.Errorf("%s: operator %d: %v", row.clientCerts, i, err)
+			}
+			_ = conn.Close()
+		}
+		if log.FilterLevelExact(zapcore.WarnLevel).FilterMessageSnippet("handshake").Len() > 0 {
+			t.Errorf("%s: got the log %v", row.clientCerts, log.All())
+		}
+	}
+}
+
+// Both sides say why somebody is refused.
+func TestRefusalsAreClear(t *testing.T) {
+	w := newWorld(t)
+	good := w.ca.Issue(t, time.Hour, "127.0.0.1")
+	withPair := func(p certstest.Pair) client.TLS {
+		c := client.TLS{CACert: w.good.CACert}
+		c.Cert, c.Key = p.Files(t)
+		return c
+	}
+	plain := func(s config.TLS) config.TLS { s.ClientCerts, s.ClientCAFile = config.ClientCertsNone, ""; return s }
+	mutual := w.server(t, good, config.ClientCertsRequired)
+	optional := w.server(t, good, config.ClientCertsOptional)
+	for name, row := range map[string]struct {
+		server         config.TLS
+		as             *client.TLS // nil: clear text
+		client, logged string
+	}{
+		"no certificate of the client":    {mutual, &client.TLS{CACert: w.good.CACert}, "certificate required", "didn't provide a certificate"},
+		"an expired one":                  {mutual, new(withPair(w.ca.Issue(t, -time.Minute, "late"))), "expired certificate", "has expired"},
+		"one of a stranger":               {mutual, new(withPair(w.stranger.Issue(t, time.Hour, "x"))), "unknown certificate authority", "unknown authority"},
+		"one of a stranger, not required": {optional, new(withPair(w.stranger.Issue(t, time.Hour, "x"))), "unknown certificate authority", "unknown authority"},
+		"a server of another authority":   {plain(mutual), &client.TLS{CACert: w.stranger.File(t)}, "unknown authority", "bad certificate"},
+		"a server the system distrusts":   {plain(mutual), &client.TLS{}, "unknown authority", "bad certificate"},
+		"another name":                    {plain(mutual), &client.TLS{CACert: w.good.CACert, ServerName: "other.test"}, "other.test", "bad certificate"},
+		"clear text to a server with TLS": {plain(mutual), nil, "does this server want TLS", "does not look like a TLS handshake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, log := startSecure(t, row.server)
+			var opts []client.Option
+			if row.as != nil {
+				opts = append(opts, client.WithTLS(*row.as))
+			}
+			err := take(t, a.Addr(), opts...)
+			if !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), row.client) {
+				t.Errorf("the client says %v, want %q", err, row.client)
+			}
+			line := failedHandshake(t, log)
+			if cause, _ := line["cause"].(string); !strings.Contains(cause, row.logged) || line["endpoint"] != "listen" {
+				t.Errorf("the log says %v, want %q", line, row.logged)
+			}
+			if _, text := get(t, a, "/metrics"); strings.Contains(text, `lockd_tls_handshakes_failed_total{endpoint="listen"} 0`) {
+				t.Error("it was not counted")
+			}
+		})
+	}
+}
+
+// failedHandshake waits for the first line about one.
+func failedHandshake(t *testing.T, log *observer.ObservedLogs) map[string]any {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if lines := log.FilterMessageSnippet("TLS handshake failed").All(); len(lines) > 0 {
+			return lines[0].ContextMap()
+		}
+	}
+	t.Fatalf("the log has only %v", log.All())
+	return nil
+}
+
+func TestAClientWithTLSIsToldThatTheServerHasNone(t *testing.T) {
+	w := newWorld(t)
+	a, _ := start(t, testConfig())
+	if err := take(t, a.Addr(), client.WithTLS(w.good)); err == nil || !strings.Contains(err.Error(), "does not look like a TLS handshake") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// A certificate that expires while lockd runs is refused by clients, and lockd does not start with one.
+func TestAnExpiredCertificateOfTheServer(t *testing.T) {
+	w := newWorld(t)
+	secure := w.server(t, w.ca.Issue(t, 3*time.Second, "127.0.0.1"), config.ClientCertsNone)
+	a, log := startSecure(t, secure)
+	time.Sleep(5 * time.Second)
+	if err := take(t, a.Addr(), client.WithTLS(w.good)); err == nil || !strings.Contains(err.Error(), "has expired") {
+		t.Errorf("got %v", err)
+	}
+	failedHandshake(t, log)
+	cfg := testConfig()
+	cfg.ListenTLS = secure
+	_, err := New(cfg, zap.NewNop())
+	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "listen_tls.cert_file: the certificate expired") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheOldestVersionOfTLS(t *testing.T) {
+	w := newWorld(t)
+	for version, want := range map[string]bool{"1.2": true, "1.3": false} {
+		secure := w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsNone)
+		secure.MinVersion = version
+		a, _ := startSecure(t, secure)
+		conn, err := tls.Dial("tcp", a.Addr(), &tls.Config{RootCAs: w.pool(), MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2"}})
+		if (err == nil) != want {
+			t.Errorf("min_version %s and a client of 1.2: %v", version, err)
+		}
+		if err == nil {
+			_ = conn.Close()
+		}
+	}
+}
+
+func TestProbesAndMetricsOverTLS(t *testing.T) {
+	w := newWorld(t)
+	cfg := testConfig()
+	cfg.OpsTLS = w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsRequired)
+	a, _ := start(t, cfg)
+	own, err := tls.LoadX509KeyPair(w.good.Cert, w.good.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, certs := range map[string][]tls.Certificate{"with a certificate": {own}, "without": nil} {
+		hc := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: w.pool(), Certificates: certs},
+		}}
+		resp, err := hc.Get("https://" + a.OpsAddr() + "/healthz")
+		if (err == nil) != (certs != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	if code, body := get(t, a, "/healthz"); code != http.StatusBadRequest {
+		t.Errorf("clear text gets %d %s", code, body)
+	}
+}
+
+// Certificates of both sides, and their authority, are replaced again and again while clients work. Streams that are open stay,
+// and new ones are let in.
+func TestRotationUnderLoadLosesNothing(t *testing.T) {
+	w := newWorld(t)
+	secure := w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsRequired)
+	a, log := startSecure(t, secure)
+	ctx, cancel := context.WithCancel(t.Context())
+	var busy sync.WaitGroup
+	for i := range 4 {
+		c, err := client.Dial(a.Addr(), client.WithTLS(w.good), client.WithSessionTTL(3*time.Second), client.WithOnStatus(func(s client.Status) {
+			if s.State != client.Connected {
+				t.Errorf("client %d: %v", i, s)
+			}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held, err := c.Lock(ctx, fmt.Sprint("held ", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy.Go(func() {
+			defer func() { _ = c.Close() }()
+			for n := 0; ctx.Err() == nil; n++ {
+				l, err := c.Lock(t.Context(), "door")
+				if err == nil {
+					err = l.Unlock(t.Context())
+				}
+				if err != nil {
+					t.Errorf("client %d: %v", i, err)
+					return
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if err := held.Unlock(t.Context()); err != nil {
+				t.Errorf("client %d lost its lock: %v", i, err)
+			}
+		})
+	}
+	for round := range 3 {
+		w.ca = certstest.NewAuthority(t, fmt.Sprint("authority ", round))
+		pair := w.ca.Issue(t, time.Hour, "127.0.0.1")
+		certstest.Write(t, secure.ClientCAFile, w.ca.PEM())
+		certstest.Write(t, secure.CertFile, pair.Cert)
+		certstest.Write(t, secure.KeyFile.Path(), pair.Key)
+		time.Sleep(1100 * time.Millisecond) // what was read last counts for a second
+		old := w.good
+		w.good.CACert = w.ca.File(t)
+		w.good.Cert, w.good.Key = w.ca.Issue(t, time.Hour, "a client").Files(t)
+		if err := take(t, a.Addr(), client.WithTLS(w.good)); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		if err := take(t, a.Addr(), client.WithTLS(client.TLS{CACert: w.good.CACert, Cert: old.Cert, Key: old.Key})); err == nil {
+			t.Errorf("round %d: a certificate of the old authority is let in", round)
+		}
+	}
+	cancel()
+	busy.Wait()
+	if n := log.FilterMessageSnippet("read again").Len(); n < 3 {
+		t.Errorf("the certificate was read %d times: %v", n, log.All())
+	}
+}
+
+func TestClearTextOnANetworkIsSaidLoudly(t *testing.T) {
+	core, log := observer.New(zapcore.WarnLevel)
+	a := &App{cfg: config.Default(), log: zap.New(core), listen: at("10.0.0.1"), admin: at("127.0.0.1")}
+	a.warnOfClearText()
+	if lines := log.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["endpoint"] != "listen" {
+		t.Errorf("got %v", lines)
+	}
+	a.cfg.ListenTLS.CertFile = "there is one"
+	a.warnOfClearText()
+	a.cfg.ListenTLS.CertFile, a.listen = "", at("::1")
+	a.warnOfClearText()
+	if lines := log.TakeAll(); len(lines) != 0 {
+		t.Errorf("got %v", lines)
+	}
+	a.cfg.Ops.Pprof, a.ops, a.admin = true, &opsServer{listen: at("::")}, at("0.0.0.0")
+	a.warnOfClearText()
+	if lines := log.TakeAll(); len(lines) != 1 || lines[0].ContextMap()["endpoint"] != "admin_listen, ops_listen" {
+		t.Errorf("got %v", lines)
+	}
+}
+
+// at is a listener that is nowhere but at an address.
+type at string
+
+func (at) Accept() (net.Conn, error) { return nil, net.ErrClosed }
+func (at) Close() error              { return nil }
+func (a at) Addr() net.Addr          { return &net.TCPAddr{IP: net.ParseIP(string(a))} }
+
+func TestFilesOfTLSThatAreNotThereAreAWrongConfiguration(t *testing.T) {
+	cfg := testConfig()
+	cfg.AdminTLS = config.TLS{CertFile: filepath.Join(t.TempDir(), "no"), KeyFile: "no", ClientCerts: "none", MinVersion: "1.3"}
+	if _, err := New(cfg, zap.NewNop()); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "admin_tls.cert_file: open") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func (w *world) pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(w.ca.PEM())
+	return pool
+}
+
+func must(t *testing.T, as *client.TLS) credentials.TransportCredentials {
+	t.Helper()
+	creds, err := as.Credentials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return creds
+}

@@ -1,0 +1,172 @@
+// Package certs keeps the certificates of a server as its files have them.
+//
+// # What it promises
+//
+// A handshake uses the certificate, the key and the authorities that are in the files: they are read again when a client
+// comes and a second has passed since they were read last. What cannot be used, because a file is missing, half written,
+// or has expired, is said once in the log, and the last good ones stay in use. A connection that exists is never touched.
+// Nothing is resumed: each client is asked anew, so an authority that was taken away lets nobody in.
+//
+// # What it does not promise
+//
+// It does not end connections of clients whose certificates have expired since, or whose authority was taken away. It
+// does not look at lists of revoked certificates. Who a client is and what it may do is decided by others.
+//
+// The certificate providers of gRPC were not taken: they write the key into the log when it does not fit the certificate,
+// want both files in one directory, tell nobody what went wrong, and are of no use to HTTP.
+package certs
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// pause is how long what was read counts as new.
+const pause = time.Second
+
+// Files are PEM files, and what is asked of clients.
+type Files struct {
+	Cert, Key   string
+	ClientCA    string // "" if clients are not asked for certificates
+	ClientCerts tls.ClientAuthType
+	MinVersion  uint16
+}
+
+// Server has the certificates of one address. Its methods may be called from any goroutine.
+type Server struct {
+	files Files
+	log   *zap.Logger
+
+	mu      sync.Mutex // guards the fields below
+	current *tls.Config
+	expires time.Time
+	seen    [sha256.Size]byte // what was read last, good or not
+	read    time.Time         // when that was
+	trouble string            // what was wrong with it
+}
+
+// New reads the files. Its errors name the file's key of the configuration.
+func New(files Files, log *zap.Logger) (*Server, error) {
+	s := &Server{files: files, log: log}
+	text, err := files.read()
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	if s.current, s.expires, err = files.use(text, now); err != nil {
+		return nil, err
+	}
+	s.seen, s.read = text.sum(), now
+	return s, nil
+}
+
+// TLS is for listeners. It stays good while the files change.
+func (s *Server) TLS() *tls.Config {
+	return &tls.Config{
+		MinVersion: s.files.MinVersion,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.refreshLocked(time.Now())
+			return s.current, nil
+		},
+	}
+}
+
+// Expires is when the certificate in use does.
+func (s *Server) Expires() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refreshLocked(time.Now())
+	return s.expires
+}
+
+// refreshLocked reads the files again if that is due.
+func (s *Server) refreshLocked(now time.Time) {
+	if now.Sub(s.read) < pause {
+		return
+	}
+	s.read = now
+	text, err := s.files.read()
+	if err == nil {
+		sum := text.sum()
+		if sum == s.seen {
+			return
+		}
+		s.seen = sum
+		var next *tls.Config
+		var expires time.Time
+		if next, expires, err = s.files.use(text, now); err == nil {
+			s.current, s.expires, s.trouble = next, expires, ""
+			s.log.Info("the certificate was read again", zap.Time(observe.KeyExpires, expires))
+			return
+		}
+	}
+	if err.Error() != s.trouble {
+		s.trouble = err.Error()
+		s.log.Warn("the new certificate cannot be used; going on with the one before",
+			zap.Time(observe.KeyExpires, s.expires), zap.Error(err))
+	}
+}
+
+// texts are the contents of the files.
+type texts struct{ cert, key, ca []byte }
+
+func (f Files) read() (t texts, err error) {
+	for _, file := range []struct {
+		name, path string
+		to         *[]byte
+	}{{"cert_file", f.Cert, &t.cert}, {"key_file", f.Key, &t.key}, {"client_ca_file", f.ClientCA, &t.ca}} {
+		if file.path == "" {
+			continue
+		}
+		if *file.to, err = os.ReadFile(file.path); err != nil {
+			return t, fmt.Errorf("%s: %w", file.name, err)
+		}
+	}
+	return t, nil
+}
+
+// sum tells texts apart.
+func (t texts) sum() [sha256.Size]byte {
+	h := sha256.New()
+	for _, text := range [][]byte{t.cert, t.key, t.ca} {
+		one := sha256.Sum256(text)
+		_, _ = h.Write(one[:]) // never fails
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// use makes a configuration of what is in the files, and says when its certificate expires.
+func (f Files) use(t texts, now time.Time) (*tls.Config, time.Time, error) {
+	pair, err := tls.X509KeyPair(t.cert, t.key)
+	if err != nil {
+		return nil, time.Time{}, fmt.Errorf("cert_file, key_file: %w", err)
+	}
+	if until := pair.Leaf.NotAfter; now.After(until) {
+		return nil, until, fmt.Errorf("cert_file: the certificate expired at %s", until.Format(time.RFC3339))
+	}
+	c := &tls.Config{
+		MinVersion: f.MinVersion, Certificates: []tls.Certificate{pair}, ClientAuth: f.ClientCerts,
+		SessionTicketsDisabled: true,
+	}
+	if f.ClientCA != "" {
+		c.ClientCAs = x509.NewCertPool()
+		if !c.ClientCAs.AppendCertsFromPEM(t.ca) {
+			return nil, time.Time{}, errNoCA
+		}
+	}
+	return c, pair.Leaf.NotAfter, nil
+}
+
+var errNoCA = errors.New("client_ca_file: no certificate in it")

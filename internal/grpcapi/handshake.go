@@ -1,0 +1,72 @@
+package grpcapi
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// handshakePause is the time between two lines of the log about refused connections.
+const handshakePause = time.Second
+
+// speak says how connections at an address are spoken to. Whoever comes with a good certificate is let in, and nothing
+// depends on who it is. A call's peer.AuthInfo is a credentials.TLSInfo with the verified certificate: what depends on
+// identities begins there.
+func speak(with *tls.Config, endpoint string, log *zap.Logger, m *metrics) grpc.ServerOption {
+	if with == nil {
+		return grpc.EmptyServerOption{}
+	}
+	return grpc.Creds(&telling{
+		TransportCredentials: credentials.NewTLS(with),
+		log:                  log.With(zap.String(observe.KeyEndpoint, endpoint)),
+		failed:               m.handshakes.WithLabelValues(endpoint),
+	})
+}
+
+// telling says which connections ended in their handshake, and why. gRPC says so nowhere.
+type telling struct {
+	credentials.TransportCredentials
+	log    *zap.Logger
+	failed prometheus.Counter
+
+	mu   sync.Mutex // guards the fields below
+	last time.Time  // when a line was logged
+	more int        // not logged since
+}
+
+// ServerHandshake is for package grpc.
+func (t *telling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := t.TransportCredentials.ServerHandshake(raw)
+	if err != nil && !errors.Is(err, io.EOF) { // who says nothing at all is a probe of the port
+		t.failed.Inc()
+		t.tell(raw.RemoteAddr().String(), err)
+	}
+	return conn, info, err
+}
+
+// tell logs one in a second: anybody can cause these.
+func (t *telling) tell(peer string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	if now.Sub(t.last) < handshakePause {
+		t.more++
+		return
+	}
+	t.log.Warn("a connection was not made: its TLS handshake failed", zap.String(observe.KeyPeer, peer),
+		zap.NamedError(observe.KeyCause, err), zap.Int(observe.KeyMore, t.more))
+	t.last, t.more = now, 0
+}
+
+// Clone is for package grpc. The clone is of the same address.
+func (t *telling) Clone() credentials.TransportCredentials { return t }
