@@ -240,7 +240,7 @@ func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 // Redis cuts the connection that hears, because too much waits to be read on it. Listeners are told that they missed something.
 func TestListenersAreToldWhenRedisCutsThemForReadingTooLate(t *testing.T) {
 	t.Parallel()
-	srv := redistest.Start(t, "--client-output-buffer-limit", "pubsub 64kb 0 0")
+	srv := redistest.Start(t, "--client-output-buffer-limit", "pubsub", "64kb", "0", "0")
 	s := open(t, quick(srv))
 	c := srv.Client()
 	heard := make(chan lock.What, 100)

@@ -219,12 +219,15 @@ func TestASentinelThatIsGoneDelaysNobody(t *testing.T) {
 		{"one is silent, one is down", k.Watchers[1].Kill, time.Second},
 	} {
 		c.leave()
-		begun := time.Now()
-		s := open(t, behind(k))
-		if _, err := s.Probe(t.Context()); err != nil {
-			t.Errorf("%s: %v", c.what, err)
+		took := time.Hour
+		for range 5 { // the machine does other things, too
+			begun := time.Now()
+			s := open(t, behind(k))
+			if _, err := s.Probe(t.Context()); err != nil {
+				t.Errorf("%s: %v", c.what, err)
+			}
+			took = min(took, time.Since(begun))
 		}
-		took := time.Since(begun)
 		t.Logf("%s: connected in %v", c.what, took)
 		if took > c.most {
 			t.Errorf("%s: it took %v to connect, want at most %v", c.what, took, c.most)
@@ -248,7 +251,8 @@ func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
 		args []any
 	}{
 		{has, []any{"config", "set", "replica-priority", "0"}}, // it is never made the master
-		{stale, []any{"config", "set", "masteruser", "nobody", "masterauth", "nothing"}},
+		{stale, []any{"config", "set", "masteruser", "nobody"}}, // one at a time, for Redis 6.2
+		{stale, []any{"config", "set", "masterauth", "nothing"}},
 		{stale, []any{"client", "kill", "type", "master"}},
 	} {
 		if err := set.of.Do(t.Context(), set.args...).Err(); err != nil {

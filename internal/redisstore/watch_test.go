@@ -65,15 +65,23 @@ func TestPublishingIsNotSlowerWithManyWatchedNames(t *testing.T) {
 	if testing.Short() {
 		names = 2000
 	}
-	best := func() time.Duration {
-		return min(publishing(t, c), publishing(t, c), publishing(t, c))
+	plain := redistest.Start(t).Client() // nothing is watched there
+	check := func(when string) {
+		t.Helper()
+		here, there := time.Hour, time.Hour
+		for range 5 { // in turns, as the machine does other things, too
+			here, there = min(here, publishing(t, c)), min(there, publishing(t, plain))
+		}
+		t.Logf("10,000 messages took %v %s, and %v at another server", here, when, there)
+		if here > 3*there {
+			t.Errorf("10,000 messages took %v %s, and %v at another server", here, when, there)
+		}
 	}
-	before := best()
 	stop := watchAll(t, s, names)
 	if n := c.PubSubNumPat(t.Context()).Val(); n != 0 {
 		t.Errorf("%d patterns are subscribed to, want none", n)
 	}
-	during := best()
+	check(fmt.Sprintf("with %d watched names", names))
 	stop()
 	until(t, "the channels are left", func() error {
 		if n := len(c.PubSubChannels(t.Context(), "*").Val()); n > 0 {
@@ -81,11 +89,7 @@ func TestPublishingIsNotSlowerWithManyWatchedNames(t *testing.T) {
 		}
 		return nil
 	})
-	after := best()
-	t.Logf("10,000 messages took %v before, %v with %d watched names, %v after", before, during, names, after)
-	if during > 3*before || after > 3*before {
-		t.Errorf("10,000 messages took %v before, %v with %d watched names, %v after", before, during, names, after)
-	}
+	check("after that")
 }
 
 func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
