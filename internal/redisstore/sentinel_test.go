@@ -250,7 +250,7 @@ func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
 		of   *redis.Client
 		args []any
 	}{
-		{has, []any{"config", "set", "replica-priority", "0"}}, // it is never made the master
+		{has, []any{"config", "set", "replica-priority", "0"}},  // it is never made the master
 		{stale, []any{"config", "set", "masteruser", "nobody"}}, // one at a time, for Redis 6.2
 		{stale, []any{"config", "set", "masterauth", "nothing"}},
 		{stale, []any{"client", "kill", "type", "master"}},
