@@ -84,10 +84,11 @@ func (a *App) openMember(text string, m *redisstore.Metrics) (closing, error) {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	cfg.Vouch = a.cfg.Redlock.Quarantine > 0
+	log := a.log.With(zap.String(observe.KeyMember, text))
 	if kind == config.StoreCluster {
-		return cluster.Open(context.Background(), cluster.Config{Node: cfg, Addrs: one.Cluster.Addrs}, a.log, m)
+		return cluster.Open(context.Background(), cluster.Config{Node: cfg, Addrs: one.Cluster.Addrs}, log, m)
 	}
-	return redisstore.New(cfg, a.log, m)
+	return redisstore.New(cfg, log, m)
 }
 
 var errSilentMember = errors.New("a member did not answer in time")
