@@ -30,6 +30,7 @@ type Desk struct {
 
 	mu       sync.Mutex // guards the fields below
 	all      int        // slots of sessions
+	parted   int        // sessions that wait for their clients
 	sessions map[string]int
 	calls    map[string]*gate
 	waits    map[string]int

@@ -7,6 +7,7 @@ type Slot struct {
 	address string
 	taken   bool // by a session, which frees it
 	free    bool
+	parted  bool // its session waits for its client
 }
 
 // Arrive takes a slot for a client that is about to open a session. Leave it in any case.
@@ -55,11 +56,30 @@ func (s *Slot) Leave() {
 	}
 }
 
+// Part frees the slot of a session that waits for its client to come back, which needs one then. It says whether the session may
+// wait: there are no more of them than sessions may be.
+func (s *Slot) Part() bool {
+	d := s.desk
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if s.free || d.parted >= d.limits.Sessions {
+		return false
+	}
+	s.freeLocked()
+	s.parted = true
+	d.parted++
+	return true
+}
+
 // End frees the slot of a session.
 func (s *Slot) End() {
 	s.desk.mu.Lock()
 	defer s.desk.mu.Unlock()
 	s.freeLocked()
+	if s.parted {
+		s.parted = false
+		s.desk.parted--
+	}
 }
 
 func (s *Slot) freeLocked() {

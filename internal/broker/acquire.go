@@ -283,7 +283,9 @@ func (b *Broker) answerLocked(w *waiter, e session.Event) {
 func (s *Session) Cancel(id, target uint64) {
 	err := s.Admit(id)
 	if err == nil {
-		if w, there := s.Waiting(target); !there || !s.b.cancel(w) {
+		if w, there := s.Waiting(target); there && s.b.cancel(w) || s.cancelInstead(target) {
+			err = nil
+		} else {
 			err = session.ErrNotWaiting
 		}
 	}

@@ -48,8 +48,12 @@ type Broker struct {
 	noQuorum atomic.Bool // at the last probe no majority of several stores could be reached
 	safe     atomic.Bool // the store is there, and all leases that are to be verified are marked: Safe may be told
 
-	watching *watching.Hub
-	door     *admission.Desk
+	watching  *watching.Hub
+	door      *admission.Desk
+	telling   chan struct{} // has a value for each message under way that a session moved
+	returning chan struct{} // has a value for each session that is being resumed
+	verifying chan struct{} // and for each of their holds that the store is asked for
+	deaf      func()        // hears no more of sessions that moved
 
 	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before the mutex of a shard
 
@@ -77,6 +81,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		sessions: make(map[string]*Session),
 		order:    newSessionOrder(),
 		watching: watching.New(store),
+		telling:  make(chan struct{}, mostMoved), returning: make(chan struct{}, mostReturning), verifying: make(chan struct{}, mostVerifying),
 	}
 	for i := range b.shards {
 		b.shards[i].init()
@@ -87,6 +92,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b.Desk = inspect.New(inspect.Config{
 		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied, Log: b.log,
 	})
+	b.deaf = store.Subscribe(movedTopic, b.heardMoved)
 	b.wg.Go(b.monitor)
 	return b
 }
@@ -194,6 +200,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	defer cancel()
 	b.waitQuiet(patience)
 	b.shut()
+	b.deaf()
 	b.Leave()
 	b.stop(errors.New("the broker is closed"))
 	for _, u := range b.undos.close() {

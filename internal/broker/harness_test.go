@@ -35,6 +35,7 @@ type faults struct {
 	look    func()
 	renew   func()
 	shorten func(next func() error) error
+	extend  func(next func() (time.Duration, error)) (time.Duration, error)
 	down    error
 }
 
@@ -133,7 +134,14 @@ func (f *faults) Extend(ctx context.Context, r lock.Renewal) (time.Duration, err
 	if err := f.isDown(); err != nil {
 		return 0, err
 	}
-	return f.Store.Extend(ctx, r)
+	f.mu.Lock()
+	hook := f.extend
+	f.mu.Unlock()
+	next := func() (time.Duration, error) { return f.Store.Extend(ctx, r) }
+	if hook != nil {
+		return hook(next)
+	}
+	return next()
 }
 
 func (f *faults) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
@@ -218,6 +226,12 @@ func (f *faults) onRelease(hook func(r lock.Return, next func() (lock.Returned, 
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.release = hook
+}
+
+func (f *faults) onExtend(hook func(next func() (time.Duration, error)) (time.Duration, error)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.extend = hook
 }
 
 func (f *faults) onLook(hook func()) {

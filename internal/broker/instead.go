@@ -1,15 +1,59 @@
 package broker
 
 import (
+	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // A request that waited when its stream broke is made again when the session goes on. It is another owner now: the replica that it
 // left may undo what it did for the old one at any time. So what the old one may have is given back first. A fair one passes on its place.
+
+// instead are the requests of a session that do not begin before something is given back.
+type instead struct {
+	mu  sync.Mutex // guards the field below; comes before all others
+	ids map[uint64]lock.Kind
+}
+
+func (i *instead) add(id uint64, kind lock.Kind) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ids == nil {
+		i.ids = make(map[uint64]lock.Kind)
+	}
+	i.ids[id] = kind
+}
+
+// takeLocked takes one out and says whether it was there.
+func (i *instead) takeLocked(id uint64) (kind lock.Kind, there bool) {
+	kind, there = i.ids[id]
+	delete(i.ids, id)
+	return kind, there
+}
+
+// forget has none of them begin.
+func (i *instead) forget() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	clear(i.ids)
+}
+
+// cancelInstead ends the wait of a request that may not have begun, and says whether it waited.
+func (s *Session) cancelInstead(id uint64) bool {
+	s.instead.mu.Lock()
+	defer s.instead.mu.Unlock()
+	if kind, there := s.instead.takeLocked(id); there {
+		s.b.metrics.acquired(kind, session.ErrCancelled)
+		s.Tell(session.NotGranted{ID: id, Cause: session.ErrCancelled})
+		return true
+	}
+	w, there := s.Waiting(id) // it has begun by now
+	return there && s.b.cancel(w)
+}
 
 // acquireInstead makes a request in place of one that was not answered.
 func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
@@ -20,10 +64,16 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 		return err
 	}
 	s.EnterOp()
+	s.instead.add(id, req.Kind)
 	begun := time.Now()
 	s.b.goTaking(func() {
 		defer s.LeaveOp()
 		s.leaveBehind(id, req)
+		s.instead.mu.Lock()
+		defer s.instead.mu.Unlock()
+		if _, wanted := s.instead.takeLocked(id); !wanted {
+			return
+		}
 		if req.Wait != nil && *req.Wait > 0 {
 			left := max(*req.Wait-time.Since(begun), time.Millisecond)
 			req.Wait = &left

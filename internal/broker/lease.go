@@ -163,12 +163,18 @@ func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 
 // undoLostLocked has a lost lease given back that may last in the store for much longer than anybody was told, or be
 // taken there once more. Like its end that comes later than the end of the validity by the margin. If its session has
-// ended and leaves it to run out, the client may still be at work.
+// ended and leaves it to run out, or went on elsewhere, the client may still be at work.
 func (b *Broker) undoLostLocked(l *Lease) {
 	left := max(time.Until(l.mayLast), 0)
-	if (left > 0 || l.lateGrant) && !l.sess.LeavesLeases() {
-		b.undoClaim(l.claimLocked(left), l.sess, margin(l.until.Sub(b.time(l.since))))
+	if left == 0 && !l.lateGrant || l.sess.LeavesLeases() {
+		return
 	}
+	c, after := l.claimLocked(left), margin(l.until.Sub(b.time(l.since)))
+	l.sess.ifStillHere(time.Now().Add(max(left, l.sess.TTL())), func() {
+		if !l.sess.LeavesLeases() {
+			b.undoClaim(c, l.sess, after)
+		}
+	})
 }
 
 // claimLocked is what may be in the store of a lease that is over.

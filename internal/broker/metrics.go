@@ -23,6 +23,9 @@ type metrics struct {
 	atRisk   prometheus.Counter
 	wakeups  *prometheus.CounterVec
 	quota    *prometheus.CounterVec
+	resumes  *prometheus.CounterVec
+
+	returning prometheus.Gauge // sessions that are being resumed, or wait for that
 }
 
 // resultGranted is the label of granted requests.
@@ -36,8 +39,9 @@ var (
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
 		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "locks", "waiters", "watches", "queue", "names", "operations", "inspections",
-		"questions", "pages", "listings", "permits", "holds",
+		"questions", "pages", "listings", "permits", "holds", "resumes",
 	}
+	resumeResults = []string{"resumed", "expired", "superseded", "quota", "unavailable", "unknown", "invalid", "error"}
 )
 
 func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
@@ -60,6 +64,7 @@ func newMetrics(reg prometheus.Registerer, b *Broker) *metrics {
 		atRisk:  counter("at_risk_total", "Times the store could no longer be reached.").WithLabelValues(),
 		wakeups: counter("wakeup_by_total", "What woke the head of a queue.", "by"),
 		quota:   counter("quota_denied_total", "Requests refused because of a limit.", "subject"),
+		resumes: counter("resume_total", "Attempts to go on with a session.", "result"),
 	}
 	waitTime := prometheus.NewHistogramVec(
 		observe.Seconds("acquire_wait_seconds", "From the arrival of a request to its grant."), []string{"kind"})
@@ -84,6 +89,7 @@ func (m *metrics) beginAtZero() {
 	}
 	observe.Known(m.wakeups, wakers...)
 	observe.Known(m.quota, quotaSubjects...)
+	observe.Known(m.resumes, resumeResults...)
 }
 
 // registerStates registers what is looked up when it is asked for.
@@ -107,6 +113,8 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 			return len(b.sessions)
 		}))
 	})
+	m.returning = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: "resuming", Help: "Sessions being resumed, or waiting for that."})
+	reg.MustRegister(m.returning)
 	gauge("watched_names", "Names watched by sessions.", func() float64 { return float64(b.watching.Names()) })
 	gauge("oldest_waiter_seconds", "How long the longest waiting request has waited.", b.oldestWaiter)
 	gauge("store_up", "1 when the last probe reached the store.", func() float64 {
@@ -144,6 +152,28 @@ func (h *shard) oldestWaiter(first time.Time) time.Time {
 		}
 	}
 	return first
+}
+
+// resumed counts an attempt to go on with a session.
+func (m *metrics) resumed(err error) {
+	result := "error"
+	switch {
+	case err == nil:
+		result = "resumed"
+	case errors.Is(err, session.ErrSessionExpired):
+		result = "expired"
+	case errors.Is(err, session.ErrSuperseded):
+		result = "superseded"
+	case errors.Is(err, session.ErrQuota):
+		result = "quota"
+	case errors.Is(err, lock.ErrOutcomeUnknown):
+		result = "unknown"
+	case errors.Is(err, lock.ErrUnavailable), errors.Is(err, session.ErrDraining):
+		result = "unavailable"
+	case errors.Is(err, lock.ErrInvalid):
+		result = "invalid"
+	}
+	m.resumes.WithLabelValues(result).Inc()
 }
 
 // acquired counts a request that was not granted by its outcome.

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -25,6 +27,18 @@ type record struct {
 	lock.SessionRecord
 	token   string
 	keeping atomic.Bool // a call that prolongs it is under way
+
+	mu     sync.Mutex // guards the fields below
+	unsure []unsure
+	asking bool // whose the session is
+	failed int  // in a row
+	over   bool // this replica ended the record
+}
+
+// unsure is what is done if the session is still here, and until when that is of interest.
+type unsure struct {
+	run func()
+	end time.Time
 }
 
 // newToken is a secret that nobody guesses.
@@ -54,10 +68,87 @@ func (s *Session) keepRecord() {
 	s.b.store.StartKeepSession(k, func(err error) {
 		defer s.b.endTaking()
 		s.record.keeping.Store(false)
-		if errors.Is(err, lock.ErrSuperseded) {
-			s.b.goTaking(func() { s.End(session.ErrSuperseded) })
-		}
+		s.heardWhose(err)
 	})
+}
+
+// heardWhose leaves a session that goes on elsewhere.
+func (s *Session) heardWhose(err error) {
+	if errors.Is(err, lock.ErrSuperseded) {
+		s.b.goTaking(func() { s.End(session.ErrSuperseded) })
+	}
+}
+
+// ifStillHere does something once the store has said, when asked after this moment, that the session went on nowhere else. If it does not
+// say so until end, nothing is done. With that a lease is given back whose validity has ended: what another replica told
+// the client of it would have been told before.
+func (s *Session) ifStillHere(end time.Time, run func()) {
+	r := &s.record
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unsure = append(r.unsure, unsure{run, end})
+	if !r.asking {
+		r.asking = true
+		s.b.beginTaking()
+		s.askWhoseLocked()
+	}
+}
+
+// askWhoseLocked asks for all that came until now. The call prolongs nothing. Guarded by the mutex of the record.
+func (s *Session) askWhoseLocked() {
+	asked := s.record.unsure
+	s.record.unsure = nil
+	s.b.store.StartKeepSession(lock.SessionKeep{SessionRecord: s.record.SessionRecord, TTL: time.Millisecond}, func(err error) {
+		s.heardWhose(err)
+		if errors.Is(err, lock.ErrSessionGone) && s.endedRecord() {
+			err = nil
+		}
+		if err == nil {
+			for _, u := range asked {
+				u.run()
+			}
+			asked = nil
+		}
+		if !errors.Is(err, lock.ErrSessionGone) && !lock.Retriable(err) || s.LeavesLeases() || s.b.ctx.Err() != nil {
+			asked = nil
+		}
+		s.askAgain(asked)
+	})
+}
+
+// askAgain asks for what came meanwhile, and for what is left of that before, because the store did not say it. A record that is gone may
+// come back: the store lost it.
+func (s *Session) askAgain(left []unsure) {
+	r := &s.record
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	left = slices.DeleteFunc(left, func(u unsure) bool { return now.After(u.end) })
+	r.unsure = append(left, r.unsure...)
+	switch {
+	case len(r.unsure) == 0:
+		r.asking, r.failed = false, 0
+		s.b.endTaking()
+	case len(left) == 0:
+		r.failed = 0
+		s.askWhoseLocked()
+	default:
+		r.failed++
+		pause := arbiter.Backoff(r.failed)
+		s.b.wg.Go(func() {
+			s.b.pause(pause)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			s.askWhoseLocked()
+		})
+	}
+}
+
+// endedRecord says whether this replica ended the record.
+func (s *Session) endedRecord() bool {
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	return s.record.over
 }
 
 // endRecord ends the record, and says whether what the session has may be given back: nobody goes on with it. It tries until
@@ -68,6 +159,9 @@ func (s *Session) endRecord() bool {
 		err := s.b.store.EndSession(s.b.ctx, s.ID(), s.record.Epoch)
 		switch {
 		case err == nil:
+			s.record.mu.Lock()
+			s.record.over = true
+			s.record.mu.Unlock()
 			return true
 		case errors.Is(err, lock.ErrSuperseded):
 			s.b.log.Debug("the session went on elsewhere", zap.String(observe.KeySession, s.ID()))

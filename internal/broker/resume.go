@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/request"
@@ -32,11 +34,41 @@ type ResumeRequest struct {
 // maxEpoch is where numbers are exact in the store's scripts.
 const maxEpoch = 1 << 53
 
+const (
+	// mostReturning is how many sessions are resumed at a time. All clients of a replica that died come at once: who comes later waits
+	// for its turn, before anything is asked of the store.
+	mostReturning = 64
+	// mostVerifying is how many of all their holds the store is asked for at a time, and verifying how many of one session. So the
+	// others, and renewals, keep their speed.
+	mostVerifying = 256
+	verifying     = 64
+	// leastPatience is for how long a session waits for its turn at least. One with a long TTL waits for a third of that.
+	leastPatience = time.Second
+)
+
+// mayReturn waits until one more session may be resumed. Call left when it is.
+func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration) (left func(), err error) {
+	b.metrics.returning.Inc()
+	late := time.NewTimer(max(ttl/3, leastPatience))
+	defer late.Stop()
+	select {
+	case b.returning <- struct{}{}:
+		return func() { <-b.returning; b.metrics.returning.Dec() }, nil
+	case <-late.C:
+		err = b.metrics.denied("resumes", mostReturning)
+	case <-ctx.Done():
+		err = fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, context.Cause(ctx))
+	}
+	b.metrics.returning.Dec()
+	return nil, err
+}
+
 // Resume goes on with a session that began here or at another replica, and with those of its holds that are still there. It
 // says which those are, and which are lost. From its first answer on no other replica has the session.
 //
 // It asks the store, and takes as long as that does. An error that is Retriable leaves everything as it was but the epoch.
 func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, lost []session.Lost, err error) {
+	defer func() { b.metrics.resumed(err) }()
 	ttl, err := b.rules.Open(req.Client, req.TTL)
 	if err == nil {
 		err = b.checkResume(req, ttl)
@@ -44,11 +76,17 @@ func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, los
 	if err != nil {
 		return nil, nil, err
 	}
+	left, err := b.mayReturn(ctx, ttl)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer left()
 	s = b.newSession(req.OpenRequest, req.ID, ttl, req.LastRequest)
 	s.record.SessionRecord, s.record.token = b.newRecord(req.ID, req.Token, req.Client.Name, req.Epoch), req.Token
 	if err := b.takeOver(ctx, s); err != nil {
 		return nil, nil, err
 	}
+	b.tellMoved(s.record.SessionRecord)
 	if before := b.session(req.ID); before != nil {
 		before.end(session.ErrSuperseded, false)
 	}
@@ -56,7 +94,7 @@ func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, los
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := b.join(s, req.Slot); err != nil {
+	if err := b.joinInstead(s, req.Slot); err != nil {
 		return nil, nil, err
 	}
 	for _, l := range found {
@@ -65,6 +103,23 @@ func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, los
 	b.log.Debug("session resumed", zap.String(observe.KeySession, s.ID()), zap.Uint64(observe.KeyEpoch, req.Epoch),
 		zap.Int(observe.KeyCount, len(found)), zap.Int(observe.KeyLost, len(lost)))
 	return s, lost, nil
+}
+
+// joinInstead makes a session one of the broker's in place of an earlier attempt, which may have come here meanwhile. So may a later
+// one, which has the session then.
+func (b *Broker) joinInstead(s *Session, slot *admission.Slot) error {
+	for {
+		before, err := b.join(s, slot)
+		switch {
+		case err != nil:
+			return err
+		case before == nil:
+			return nil
+		case before.record.Epoch >= s.record.Epoch:
+			return session.ErrSuperseded
+		}
+		before.end(session.ErrSuperseded, false)
+	}
 }
 
 // takeOver has the store give this attempt the session.
@@ -146,24 +201,28 @@ func ownerOf(id, holder string, request uint64) lock.Owner {
 	return lock.Owner(id + ":" + holder + mark)
 }
 
-// verifying is how many holds of a session that comes are asked for at a time.
-const verifying = 64
-
-// verifyHolds prolongs the holds that are there. The others are lost.
+// verifyHolds prolongs the holds that are there. The others are lost. It stops when the store does not answer for one.
 func (b *Broker) verifyHolds(ctx context.Context, s *Session, holds []session.HeldLock) (found []*Lease, lost []session.Lost, err error) {
-	slots := make(chan struct{}, verifying)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	outcomes := make([]error, len(holds))
 	leases := make([]*Lease, len(holds))
+	var next atomic.Int64
 	var wg sync.WaitGroup
-	for i, h := range holds {
-		slots <- struct{}{}
+	for range min(verifying, len(holds)) {
 		wg.Go(func() {
-			defer func() { <-slots }()
-			leases[i] = b.claimedLease(s, h)
-			outcomes[i] = leases[i].verify(ctx)
+			for i := next.Add(1) - 1; int(i) < len(holds) && ctx.Err() == nil; i = next.Add(1) - 1 {
+				leases[i] = b.claimedLease(s, holds[i])
+				if outcomes[i] = b.verify(ctx, leases[i]); isFatal(outcomes[i]) {
+					stop(outcomes[i])
+				}
+			}
 		})
 	}
 	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
 	for i, err := range outcomes {
 		gone, ok := errors.AsType[*lock.GoneError](err)
 		switch {
@@ -171,23 +230,42 @@ func (b *Broker) verifyHolds(ctx context.Context, s *Session, holds []session.He
 			found = append(found, leases[i])
 		case ok:
 			lost = append(lost, session.Lost{Hold: holds[i].Hold, Reason: gone.Reason})
-		case errors.Is(err, lock.ErrKindMismatch):
-			lost = append(lost, session.Lost{Hold: holds[i].Hold, Reason: lock.LostForced})
 		default:
-			return nil, nil, err
+			lost = append(lost, session.Lost{Hold: holds[i].Hold, Reason: lock.LostForced})
 		}
 	}
 	return found, lost, nil
 }
 
+// isFatal says whether nobody knows what became of a hold.
+func isFatal(err error) bool {
+	_, gone := errors.AsType[*lock.GoneError](err)
+	return err != nil && !gone && !errors.Is(err, lock.ErrKindMismatch)
+}
+
+// verify asks for a hold when it is its turn, of those of all sessions that come.
+func (b *Broker) verify(ctx context.Context, l *Lease) error {
+	select {
+	case b.verifying <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-b.verifying }()
+	return l.verify(ctx)
+}
+
 // claimedLease is a lease that a client says it has. What the replica it comes from has under way may take the lock once more, so what
 // is renewed is compared with its fence, and what is released is released again a little later.
 func (b *Broker) claimedLease(s *Session, h session.HeldLock) *Lease {
-	return &Lease{
+	l := &Lease{
 		b: b, sess: s, name: h.Hold.Name, kind: h.Hold.Kind, holder: h.Hold.Holder, request: h.Hold.AcquiredBy,
 		owner: ownerOf(s.ID(), h.Hold.Holder, h.Hold.AcquiredBy), fence: h.Hold.Fence, taken: h.Permits, permits: h.Permits,
 		auto: h.Auto, count: h.Count, lateGrant: true, rare: nothing,
 	}
+	if l.kind == lock.Read {
+		l.own().lateReturn = true
+	}
+	return l
 }
 
 // verify finds out whether the hold is there, and until when. An auto lease is prolonged.
@@ -215,16 +293,35 @@ func (l *Lease) verify(ctx context.Context) (err error) {
 	if l.until.IsZero() {
 		return err
 	}
-	return nil
+	return l.leanOnFirst(ctx)
+}
+
+// leanOnFirst has the first of several read holds last as long as all together. The others may be given back late by the replica that
+// the session left.
+func (l *Lease) leanOnFirst(ctx context.Context) (err error) {
+	first := &l.levels[0]
+	if !first.until.Before(l.until) {
+		return nil
+	}
+	longest := time.Until(l.until)
+	first.until, err = l.prolongBy(ctx, 1, longest+margin(longest))
+	if err == nil {
+		l.sumLocked()
+	}
+	return err
 }
 
 // prolong asks the store for one hold, and says until when it lasts.
 func (l *Lease) prolong(ctx context.Context, level uint32) (until time.Time, err error) {
-	r := l.verification()
-	r.Level, r.TTL = level, time.Millisecond
 	if l.auto {
-		r.TTL = l.sess.TTL()
+		return l.prolongBy(ctx, level, l.sess.TTL())
 	}
+	return l.prolongBy(ctx, level, time.Millisecond)
+}
+
+func (l *Lease) prolongBy(ctx context.Context, level uint32, ttl time.Duration) (until time.Time, err error) {
+	r := l.verification()
+	r.Level, r.TTL = level, ttl
 	for range 2 {
 		start := time.Now()
 		left, err := l.b.store.Extend(ctx, r)

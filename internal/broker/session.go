@@ -37,6 +37,7 @@ type Session struct {
 	comesBack    bool
 	lastRequest  uint64 // of those before it was resumed
 	record       record
+	instead      instead
 	farewell     *farewell // while its leases are released at its end
 }
 
@@ -49,7 +50,7 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 	s := b.newSession(req, newID(), ttl, 0)
 	s.record.token = newToken()
 	s.record.SessionRecord = b.newRecord(s.ID(), s.record.token, req.Client.Name, 1)
-	if err := b.join(s, req.Slot); err != nil {
+	if _, err := b.join(s, req.Slot); err != nil {
 		return nil, err
 	}
 	s.keepRecord()
@@ -74,23 +75,26 @@ func (b *Broker) newSession(req OpenRequest, id string, ttl time.Duration, lastR
 // Token is what a client presents to go on with the session.
 func (s *Session) Token() string { return s.record.token }
 
-// join makes a session one of the broker's.
-func (b *Broker) join(s *Session, slot *admission.Slot) (err error) {
+// join makes a session one of the broker's, unless there is one with its id, which it returns.
+func (b *Broker) join(s *Session, slot *admission.Slot) (before *Session, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.draining || b.closed {
-		return session.ErrDraining
+		return nil, session.ErrDraining
+	}
+	if before = b.sessions[s.ID()]; before != nil {
+		return before, nil
 	}
 	if s.slot, err = b.door.Begin(slot, s.Client().Peer); err != nil {
-		return err
+		return nil, err
 	}
 	if s.slot == nil { // its stream is over
-		return session.ErrNotOpen
+		return nil, session.ErrNotOpen
 	}
 	b.sessions[s.ID()] = s
 	b.order.ReplaceOrInsert(sessionAt{s.ID(), s})
 	s.Start()
-	return nil
+	return nil, nil
 }
 
 // port is what a session asks of its broker.
@@ -125,7 +129,8 @@ func (s *Session) Goodbye() { s.end(nil, true) }
 
 // Detach takes its stream from a session that broke. What it waits for and watches is withdrawn at once. Its leases stay as long
 // as their client may come back, one session TTL after it was last heard; unless the session asked for their release. Without leases,
-// or if its client did not say that it comes back, it ends here, and may go on all the same: the store has its record.
+// or if its client did not say that it comes back, or if very many are gone like it, it ends here, and may go on all the same: the store
+// has its record.
 func (s *Session) Detach(cause error) {
 	if s.releaseOnEnd || !s.comesBack {
 		s.End(cause)
@@ -137,7 +142,7 @@ func (s *Session) Detach(cause error) {
 	}
 	s.withdraw(left.Watched, left.Waiting)
 	s.b.log.Debug("session detached", zap.String(observe.KeySession, s.ID()), zap.NamedError(observe.KeyCause, cause))
-	if s.Info().Locks == 0 {
+	if !s.slot.Part() || s.Info().Locks == 0 {
 		s.End(cause)
 	}
 }
@@ -180,6 +185,7 @@ func (s *Session) giveBack(ls []*Lease) {
 
 // withdraw ends what a session waits for and watches.
 func (s *Session) withdraw(watched []string, waiting []*waiter) {
+	s.instead.forget()
 	for _, name := range watched {
 		s.unwatch(name)
 	}

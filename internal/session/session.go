@@ -158,12 +158,14 @@ func (s *Session[L, W]) AutoEnd() time.Time { return s.heardAt().Add(s.ttl) }
 // heardAt is when the client was last heard.
 func (s *Session[L, W]) heardAt() time.Time { return s.opened.Add(time.Duration(s.heard.Load())) }
 
-// Hear takes note of a sign of life. It also has the leases renewed, if the last time is long enough ago: what is renewed just
+// Hear takes note of a sign of life, of a session that has not ended. It also has the leases renewed, if the last time is long enough ago: what is renewed just
 // after a sign of life lasts longest.
 func (s *Session[L, W]) Hear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hearLocked()
+	if !s.ended {
+		s.hearLocked()
+	}
 }
 
 func (s *Session[L, W]) hearLocked() (now time.Time) {

@@ -1,0 +1,283 @@
+package broker_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// stays has a session be heard for two TTLs. Whenever the name is not held with the fence, its client must have been told.
+func (w *world) stays(c *client, name string, fence lock.Fence) {
+	w.t.Helper()
+	for range 20 {
+		time.Sleep(c.TTL() / 10)
+		c.Hear()
+		if st := w.look(name); !st.Held || st.Fence != fence {
+			w.t.Fatalf("the client was told %+v, and the store has %+v", c.events(), st)
+		}
+	}
+}
+
+// The session goes on twice. The replica between, which never hears of the second time, gives nothing back when the validity that it
+// knows ends.
+func TestAReplicaThatWasLeftTakesNothingBack(t *testing.T) {
+	for what, lease := range map[string]*time.Duration{"auto": nil, "fixed": new(20 * time.Second)} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c, between, last := w.leaving(), w.replica(), w.replica()
+				c.acquire(request.Acquire{Name: "job", Lease: lease})
+				hold := one[session.Granted](c).Hold
+				c.Detach(errCut)
+				left, _ := between.resume(c.resumption(2, claims(lease == nil, hold)))
+				left.Detach(errCut)
+				back, lost := last.resume(c.resumption(3, claims(lease == nil, hold)))
+				if len(lost) > 0 {
+					t.Fatalf("lost %+v", lost)
+				}
+				if lease != nil {
+					back.Extend(back.id(), request.Extend{Hold: hold, Lease: new(time.Hour)})
+					one[session.Extended](back)
+				}
+				w.stays(back, "job", hold.Fence)
+				back.release(hold)
+				w.free("job")
+			})
+		})
+	}
+}
+
+// An extension whose outcome is not known may have the lease last for an hour. The replica that asked for it has lost the session.
+func TestAReplicaThatWasLeftTakesNoExtensionBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		here, store := w.severable()
+		c := here.leaving()
+		c.acquire(request.Acquire{Name: "job", Lease: new(20 * time.Second)})
+		hold := one[session.Granted](c).Hold
+		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
+			_, _ = next()
+			return 0, lock.ErrOutcomeUnknown
+		})
+		c.Extend(c.id(), request.Extend{Hold: hold, Lease: new(time.Hour)})
+		c.failed(lock.ErrOutcomeUnknown)
+		c.Detach(errCut)
+		back, lost := w.replica().resume(c.resumption(2, claims(false, hold)))
+		if len(lost) > 0 {
+			t.Fatalf("lost %+v", lost)
+		}
+		w.stays(back, "job", hold.Fence)
+	})
+}
+
+// But what the replica that still has the session lost, and may last, it does give back.
+func TestWhatIsLostIsGivenBackWhereTheSessionIs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		here, store := w.severable()
+		c := here.alive()
+		c.acquire(request.Acquire{Name: "job", Lease: new(20 * time.Second)})
+		hold := one[session.Granted](c).Hold
+		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
+			_, _ = next()
+			return 0, lock.ErrOutcomeUnknown
+		})
+		c.Extend(c.id(), request.Extend{Hold: hold, Lease: new(time.Hour)})
+		c.failed(lock.ErrOutcomeUnknown)
+		time.Sleep(25 * time.Second)
+		one[session.Lost](c)
+		w.free("job")
+	})
+}
+
+// Two attempts come to the same replica, and the older one is slow.
+func TestOfTwoAttemptsTheLaterOneHasTheSession(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.leaving()
+		hold := c.take("job").Hold
+		c.Detach(errCut)
+		other, store := w.severable()
+		slow := make(chan struct{})
+		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
+			<-slow
+			return next()
+		})
+		first := make(chan error, 1)
+		go func() {
+			_, _, err := other.b.Resume(w.t.Context(), c.resumption(2, claims(true, hold)))
+			first <- err
+		}()
+		synctest.Wait()
+		store.onExtend(nil)
+		back, lost := other.resume(c.resumption(3, claims(true, hold)))
+		close(slow)
+		if err := <-first; !isError(err, session.ErrSuperseded) || len(lost) > 0 {
+			t.Errorf("the slow one: %v; lost %+v", err, lost)
+		}
+		other.b.Drain(time.Second)
+		one[session.Draining](back)
+		w.stays(back, "job", hold.Fence)
+		if all := other.b.Sessions("", 10); len(all) != 1 || all[0].Locks != 1 {
+			t.Errorf("the replica has %+v", all)
+		}
+	})
+}
+
+// The replica that was left gave one of two read holds back, late. The lease that is left must not end before the client hears of it.
+func TestAReadHoldThatIsTakenBackLate(t *testing.T) {
+	for what, leases := range map[string][2]*time.Duration{
+		"fixed and auto":       {new(5 * time.Second), nil},
+		"auto and fixed":       {nil, new(40 * time.Second)},
+		"both auto":            {nil, nil},
+		"both fixed":           {new(5 * time.Second), new(2 * time.Minute)},
+		"fixed and less fixed": {new(2 * time.Minute), new(5 * time.Second)},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c := w.leaving()
+				held := session.HeldLock{}
+				for _, lease := range leases {
+					c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h", Lease: lease})
+					g := one[session.Granted](c)
+					held = session.HeldLock{Hold: g.Hold, Count: g.Count, Auto: g.Auto}
+				}
+				c.Detach(errCut)
+				back, lost := w.replica().resume(c.resumption(2, []session.HeldLock{held}))
+				if len(lost) > 0 {
+					t.Fatalf("lost %+v", lost)
+				}
+				r := lock.Return{Name: "job", Kind: lock.Read, Owner: lock.Owner(c.ID() + ":h#1"), Fence: held.Hold.Fence, Remaining: 1}
+				if _, err := w.store.Store.Release(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+				w.stays(back, "job", held.Hold.Fence)
+				back.Release(back.id(), held.Hold)
+				back.Release(back.id(), held.Hold)
+				synctest.Wait()
+				w.free("job")
+			})
+		})
+	}
+}
+
+// What comes after Goodbye on the same stream does not bring the record back.
+func TestNobodyIsHeardAfterTheEnd(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.leaving()
+		c.Goodbye()
+		<-c.Done()
+		time.Sleep(c.TTL() / 2)
+		c.Hear()
+		c.Heartbeat(0, 1)
+		synctest.Wait()
+		w.resumeErr(c.resumption(2, nil), session.ErrSessionExpired)
+	})
+}
+
+// A replica that is full takes back those whose streams broke.
+func TestAFullReplicaTakesItsOwnSessionsBack(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.Sessions, cfg.Limits.SessionsPerAddress = 2, 2
+	inWorldWith(t, cfg, func(w *world) {
+		var all []*client
+		come := func(open func(broker.OpenRequest) (*broker.Session, error)) error {
+			slot, err := w.b.Arrive("10.0.0.1:1")
+			if err != nil {
+				return err
+			}
+			defer slot.Leave()
+			s, err := open(broker.OpenRequest{ComesBack: true, Slot: slot, Client: session.Client{Peer: "10.0.0.1:1"}})
+			if err == nil {
+				all = append(all, &client{Session: s, t: t})
+			}
+			return err
+		}
+		for range 2 {
+			if err := come(w.b.Open); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := come(w.b.Open); !isError(err, session.ErrQuota) {
+			t.Fatalf("one too many: %v", err)
+		}
+		for i, c := range all[:2] {
+			hold := c.take(name(i)).Hold
+			c.Detach(errCut)
+			req := c.resumption(2, claims(true, hold))
+			err := come(func(open broker.OpenRequest) (*broker.Session, error) {
+				req.OpenRequest = open
+				s, _, err := w.b.Resume(w.t.Context(), req)
+				return s, err
+			})
+			if err != nil {
+				t.Errorf("session %d comes back: %v", i, err)
+			}
+		}
+		if err := come(w.b.Open); !isError(err, session.ErrQuota) {
+			t.Errorf("one too many: %v", err)
+		}
+	})
+}
+
+// A request that goes on is cancelled while what it left behind is being given back.
+func TestARequestThatGoesOnIsCancelled(t *testing.T) {
+	inWorld(t, func(w *world) {
+		holder := w.alive()
+		holder.take("job")
+		c := w.leaving()
+		old := c.queue("job")
+		c.Detach(errCut)
+		other, store := w.severable()
+		back, _ := other.resume(c.resumption(2, nil))
+		slow := make(chan struct{})
+		store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+			<-slow
+			return next()
+		})
+		id := back.acquire(request.Acquire{Name: "job", InsteadOf: old})
+		synctest.Wait()
+		back.Cancel(back.id(), id)
+		events := back.events()
+		if len(events) != 2 {
+			t.Fatalf("got %#v", events)
+		}
+		if n, ok := events[0].(session.NotGranted); !ok || n.ID != id || !isError(n.Cause, session.ErrCancelled) {
+			t.Errorf("first %#v", events[0])
+		}
+		if d, ok := events[1].(session.Done); !ok || d.ID != back.lastID {
+			t.Errorf("then %#v", events[1])
+		}
+		close(slow)
+		back.none()
+		if all := other.b.Sessions("", 10); len(all) != 1 || all[0].Waiters != 0 {
+			t.Errorf("it waits all the same: %+v", all)
+		}
+	})
+}
+
+// Its stream breaks once more meanwhile.
+func TestARequestThatGoesOnIsForgottenWithItsStream(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.leaving()
+		c.take("held")
+		old := c.acquire(request.Acquire{Name: "job"})
+		one[session.Granted](c)
+		c.Detach(errCut)
+		other, store := w.severable()
+		back, _ := other.resume(c.resumption(2, nil))
+		back.take("other")
+		slow := make(chan struct{})
+		store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+			<-slow
+			return next()
+		})
+		back.acquire(request.Acquire{Name: "job", InsteadOf: old})
+		synctest.Wait()
+		back.Detach(errCut)
+		close(slow)
+		synctest.Wait()
+		w.free("job")
+	})
+}

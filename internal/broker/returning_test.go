@@ -1,0 +1,124 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// A replica that still serves a session leaves it at once when it goes on elsewhere, without a sign of life.
+func TestAReplicaHearsThatASessionMoved(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for _, detached := range []bool{false, true} {
+			c := w.leaving()
+			hold := c.take(fmt.Sprint("job ", detached)).Hold
+			if detached {
+				c.Detach(errCut)
+			}
+			_, lost := w.replica().resume(c.resumption(2, claims(true, hold)))
+			synctest.Wait()
+			select {
+			case <-c.Done():
+			default:
+				t.Fatal("it is still served")
+			}
+			if len(lost) > 0 || !errors.Is(c.Cause(), session.ErrSuperseded) {
+				t.Errorf("lost %+v; it ended with %v", lost, c.Cause())
+			}
+		}
+	})
+}
+
+// What anybody publishes ends nothing by itself.
+func TestAMessageAloneEndsNoSession(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.leaving()
+		c.take("job")
+		for _, m := range []string{fmt.Sprintf(`{"session":%q,"epoch":7}`, c.ID()), `{"session":"?"}`, "nonsense", ""} {
+			if _, err := w.store.Publish(w.t.Context(), "moved", []byte(m)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		c.none()
+		c.take("another")
+	})
+}
+
+// Many sessions come at once. The store is asked for few of their holds at a time, and who waits too long is told to come again.
+func TestAStormOfSessionsThatComeBackIsBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const sessions, each = 1000, 10
+		requests := make([]broker.ResumeRequest, sessions)
+		for i := range requests {
+			c := w.leaving()
+			var holds []session.Hold
+			for n := range each {
+				holds = append(holds, c.take(fmt.Sprint(i, " ", n)).Hold)
+			}
+			c.Detach(errCut)
+			requests[i] = c.resumption(2, claims(true, holds...))
+		}
+		other, store := w.severable()
+		var now, most, resumed, refused atomic.Int64
+		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			defer now.Add(-1)
+			time.Sleep(500 * time.Millisecond)
+			return next()
+		})
+		begun := time.Now()
+		var all sync.WaitGroup
+		for _, req := range requests {
+			all.Go(func() {
+				switch _, lost, err := other.b.Resume(w.t.Context(), req); {
+				case err == nil && len(lost) == 0:
+					resumed.Add(1)
+				case isError(err, session.ErrQuota):
+					refused.Add(1)
+				default:
+					t.Errorf("%v, lost %v", err, lost)
+				}
+			})
+		}
+		all.Wait()
+		took := time.Since(begun)
+		t.Logf("%d holds at a time, %d sessions resumed, %d refused, in %v", most.Load(), resumed.Load(), refused.Load(), took)
+		if most.Load() > 256 || resumed.Load() < 300 || refused.Load() < 100 || took > 15*time.Second {
+			t.Error("want 256 holds at a time at most, some sessions refused, and most resumed")
+		}
+	})
+}
+
+// A store that is away is not asked for each hold of a session.
+func TestVerifyingStopsWhenTheStoreIsAway(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.leaving()
+		var holds []session.Hold
+		for i := range 90 {
+			holds = append(holds, c.take(name(i)).Hold)
+		}
+		c.Detach(errCut)
+		other, store := w.severable()
+		var asked atomic.Int64
+		store.onExtend(func(func() (time.Duration, error)) (time.Duration, error) {
+			asked.Add(1)
+			time.Sleep(time.Second)
+			return 0, fmt.Errorf("%w: in this test", lock.ErrUnavailable)
+		})
+		other.resumeErr(c.resumption(2, claims(true, holds...)), lock.ErrUnavailable)
+		if n := asked.Load(); n > 64 {
+			t.Errorf("asked %d times", n)
+		}
+	})
+}
