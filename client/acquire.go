@@ -167,6 +167,7 @@ func (s *session) check(r *request) error {
 	err := errors.Join(
 		s.checkCount(len(r.acquire.GetItems())),
 		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), s.limits.Load().GetHolderBytes()),
+		checkText("INVALID_ACTOR", "the actor", r.acquire.GetActor(), actorBytes),
 		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), s.limits.Load().GetAnnotationBytes()),
 	)
 	for a := range r.all() {

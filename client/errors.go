@@ -13,6 +13,8 @@ var (
 	ErrHeld = errors.New("the lock is held")
 	// ErrTimedOut: the time given by Wait ended.
 	ErrTimedOut = errors.New("the wait ended before the lock was granted")
+	// ErrDeadlock: the request waited in a deadlock, and WithFailOnDeadlock was asked for. Inside a *DeadlockError.
+	ErrDeadlock = errors.New("the request waited in a deadlock")
 	// ErrCancelled: the context of a waiting Lock ended. Its cause is in the same error.
 	ErrCancelled = errors.New("the wait was cancelled")
 	// ErrNotHeld: the lock is not held any more, or was unlocked already.

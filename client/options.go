@@ -21,6 +21,8 @@ type settings struct {
 	labels       map[string]string
 	ttl          time.Duration
 	onDisconnect lockdv1.OnDisconnect
+	deadlock     lockdv1.DeadlockPolicy
+	actor        string
 	connectWait  time.Duration
 	answerWithin time.Duration
 	onStatus     func(Status)
@@ -97,6 +99,8 @@ func (s *settings) open() *lockdv1.Open {
 		ClientName:   s.name,
 		Labels:       s.labels,
 		OnDisconnect: s.onDisconnect,
+		Deadlock:     s.deadlock,
+		Actor:        s.actor,
 		Features:     []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH, lockdv1.Feature_FEATURE_RESUME},
 	}
 	if s.ttl > 0 {

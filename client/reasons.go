@@ -28,6 +28,7 @@ var reasons = []struct {
 	{"LOCK_LOST", ErrLost},
 	{"UNAVAILABLE", ErrUnavailable}, // not told by the server, but of it
 	{"LOCK_BUSY", ErrHeld},
+	{"DEADLOCK", ErrDeadlock},
 	{"WAIT_TIMEOUT", ErrTimedOut},
 	{"WAIT_CANCELLED", ErrCancelled},
 	{"LOCK_NOT_HELD", ErrNotHeld},
@@ -148,6 +149,9 @@ func fromStatus(st *status.Status) error {
 		limit, err := strconv.ParseUint(info.GetMetadata()["limit"], 10, 32)
 		if err == nil && errors.Is(e.err, ErrKindMismatch) {
 			e.err = &LimitError{Limit: uint32(limit)}
+		}
+		if errors.Is(e.err, ErrDeadlock) {
+			e.err = deadlockOf(st)
 		}
 	}
 	return e

@@ -195,6 +195,8 @@ func (s *acquireSlot) read(b []byte) bool {
 			a.Limit = r.small(t)
 		case 11:
 			a.InsteadOf = r.number(t)
+		case 12:
+			a.Actor = r.text(t)
 		default: // several names
 			r.odd = true
 		}

@@ -84,7 +84,8 @@ func Size(m *lockdv1.SessionRequest) int {
 func sizeOfRequest(m *lockdv1.SessionRequest) int {
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Acquire:
-		return fixed + len(r.Acquire.GetName()) + len(r.Acquire.GetHolder()) + len(r.Acquire.GetAnnotation())
+		return fixed + len(r.Acquire.GetName()) + len(r.Acquire.GetHolder()) + len(r.Acquire.GetAnnotation()) +
+			len(r.Acquire.GetActor())
 	case *lockdv1.SessionRequest_Release:
 		return fixed + len(r.Release.GetName()) + len(r.Release.GetHolder())
 	case *lockdv1.SessionRequest_Batch:
@@ -130,7 +131,7 @@ func appendOneRequest(b []byte, m *lockdv1.SessionRequest) ([]byte, bool) {
 }
 
 func appendAcquire(b []byte, m *lockdv1.Acquire) ([]byte, bool) {
-	if m == nil || len(m.GetNames())+len(m.GetItems()) > 0 || !valid(m.GetName(), m.GetHolder(), m.GetAnnotation()) {
+	if m == nil || len(m.GetNames())+len(m.GetItems()) > 0 || !valid(m.GetName(), m.GetHolder(), m.GetAnnotation(), m.GetActor()) {
 		return b, false
 	}
 	b, start := begin(b, 4)
@@ -143,6 +144,7 @@ func appendAcquire(b []byte, m *lockdv1.Acquire) ([]byte, bool) {
 	b = appendText(b, 8, m.GetAnnotation())
 	b = appendNumber(b, 9, uint64(m.GetLimit()))
 	b = appendNumber(b, 11, m.GetInsteadOf())
+	b = appendText(b, 12, m.GetActor())
 	return end(b, start), true
 }
 

@@ -73,6 +73,7 @@ type execution struct {
 func newExec(o *options) *cobra.Command {
 	var wait, lease, ttl time.Duration
 	var annotation string
+	var fail bool
 	var want wanted
 	cmd := &cobra.Command{
 		Use:   "exec NAME [flags] -- COMMAND [ARG...]",
@@ -110,7 +111,7 @@ func newExec(o *options) *cobra.Command {
 			}
 			defer s.close()
 			x.inspect = s.inspect
-			opts := []client.Option{client.WithSessionTTL(ttl), client.WithOnStatus(x.tell)}
+			opts := append(aboutDeadlocks(fail), client.WithSessionTTL(ttl), client.WithOnStatus(x.tell))
 			if x.patient {
 				opts = append(opts, client.WithConnectWait(toldAfter))
 			}
@@ -125,6 +126,7 @@ func newExec(o *options) *cobra.Command {
 	cmd.Flags().DurationVar(&lease, "lease", 0, "take a lease that ends after this time, instead of one that is renewed")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the lock outlives lockctl at most (default the server's)")
 	cmd.Flags().StringVar(&annotation, "annotation", "", "a `text` for people who look at the lock (default the command)")
+	cmd.Flags().BoolVar(&fail, "fail-on-deadlock", false, "give up when it waits in a deadlock and came last; needs "+actorEnv)
 	want.flags(cmd)
 	want.alsoFlag(cmd)
 	return cmd

@@ -68,6 +68,7 @@ var codes = []struct {
 	{client.ErrUnsupported, exitUnavailable},
 	{client.ErrHeld, exitNotObtained},
 	{client.ErrTimedOut, exitNotObtained},
+	{client.ErrDeadlock, exitNotObtained},
 	{client.ErrQuota, exitNotObtained},
 	{client.ErrStoreFull, exitNotObtained},
 	{client.ErrInvalid, exitUsage},

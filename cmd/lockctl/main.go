@@ -92,7 +92,7 @@ signal n. exec passes on the code of its command. Errors are told on stderr, wit
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newExec(o), newAcquire(o), newExtend(o), newRelease(o), newLimit(o),
-		newList(o), newInspect(o), newWaiters(o), newWatch(o), newSessions(o), newStatus(o), newDoctor(o),
+		newList(o), newInspect(o), newWaiters(o), newWatch(o), newSessions(o), newDeadlocks(o), newStatus(o), newDoctor(o),
 		newUnlock(o), newDrain(o), newBench(o), newVersion(o),
 	)
 	return root

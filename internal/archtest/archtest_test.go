@@ -31,6 +31,8 @@ const (
 	peers = module + "/internal/peers"
 	desk  = module + "/internal/admission"
 	queue = module + "/internal/arbiter"
+	knots = module + "/internal/deadlock"
+	graph = module + "/internal/waitgraph"
 	line  = module + "/internal/gate"
 	asked = module + "/internal/request"
 	views = module + "/internal/inspect"
@@ -89,11 +91,19 @@ var reach = []struct {
 		why: "what may be asked does not depend on what is held",
 	},
 	{
+		pkg: "internal/waitgraph", not: []string{grpc, redis, yaml, module},
+		why: "whether a graph has circles depends on the graph alone",
+	},
+	{
+		pkg: "internal/deadlock", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, peers, logs, graph},
+		why: "deadlocks are found in what replicas tell",
+	},
+	{
 		pkg: "internal/inspect", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, peers},
 		why: "what people look at is put together from what others tell",
 	},
 	{
-		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, queue, views, sess, asked, watch, peers, desk},
+		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, queue, views, sess, asked, watch, peers, desk, knots, graph},
 		why: "the core is read, tested and trusted on its own",
 	},
 	{
@@ -161,7 +171,7 @@ var reach = []struct {
 		why: "a node of a cluster is a Redis like any other",
 	},
 	{
-		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs},
+		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph},
 		why: "adapters do not know each other",
 	},
 	{

@@ -178,6 +178,9 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int, late 
 	if w.annotation != "" {
 		l.own().annotation = w.annotation
 	}
+	if w.actor != "" && w.actor != w.sess.actor {
+		l.own().actor = w.actor
+	}
 	return l
 }
 

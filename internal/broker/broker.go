@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/admission"
+	"github.com/lockd-io/lockd/internal/deadlock"
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
@@ -54,6 +55,8 @@ type Broker struct {
 	returning chan struct{} // has a value for each session that is being resumed
 	verifying chan struct{} // and for each of their holds that the store is asked for
 	deaf      func()        // hears no more of sessions that moved
+	finder    *deadlock.Finder
+	acting    atomic.Int64 // how many wait whose actors are known
 
 	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before the mutex of a shard
 
@@ -93,7 +96,9 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied, Log: b.log,
 	})
 	b.deaf = store.Subscribe(movedTopic, b.heardMoved)
+	b.finder = deadlock.New(deadlock.Config{ID: newID(), Store: store, Local: local{b}, Log: b.log})
 	b.wg.Go(b.monitor)
+	b.wg.Go(func() { b.finder.Run(ctx, func() bool { return b.acting.Load() > 0 }) })
 	return b
 }
 
@@ -202,6 +207,7 @@ func (b *Broker) Close(ctx context.Context) error {
 	b.shut()
 	b.deaf()
 	b.Leave()
+	b.finder.Leave()
 	b.stop(errors.New("the broker is closed"))
 	for _, u := range b.undos.close() {
 		b.undone(u)

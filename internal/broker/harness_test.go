@@ -257,6 +257,24 @@ type world struct {
 	t     *testing.T
 	store *faults
 	b     *broker.Broker
+	reg   *prometheus.Registry
+}
+
+// metric is the value of one that has no labels.
+func (w *world) metric(name string) float64 {
+	w.t.Helper()
+	families, err := w.reg.Gather()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			m := f.GetMetric()[0]
+			return m.GetCounter().GetValue() + m.GetGauge().GetValue()
+		}
+	}
+	w.t.Fatalf("there is no metric %s", name)
+	return 0
 }
 
 func testConfig() broker.Config { return brokertest.Config() }
@@ -287,7 +305,7 @@ func start(t *testing.T, cfg broker.Config, store *faults) *world {
 func startOn(t *testing.T, cfg broker.Config, store lock.Store) *world {
 	reg := prometheus.NewRegistry()
 	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
-	w := &world{t: t, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
+	w := &world{t: t, reg: reg, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
 	t.Cleanup(func() {
 		if err := w.b.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)

@@ -42,6 +42,7 @@ type Lease struct {
 // rare is what few leases have. It is read as if each had one; before it is written to, own gives the lease one of its own.
 type rare struct {
 	annotation string
+	actor      string // that its request named
 	// lateReturn: one of several read holds was given back by a call that may come late, and then takes a newer one.
 	lateReturn bool
 	levels     []level   // of a reader that has several holds; until and auto are what they are together

@@ -34,7 +34,7 @@ const resultGranted = "granted"
 // What the labels can be.
 var (
 	acquireResults = []string{
-		resultGranted, "held", "timed_out", "cancelled", "unknown", "unavailable", "invalid", "quota", "error",
+		resultGranted, "held", "timed_out", "cancelled", "unknown", "unavailable", "invalid", "quota", "deadlock", "error",
 	}
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
@@ -115,6 +115,7 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 	})
 	m.returning = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: "resuming", Help: "Sessions being resumed, or waiting for that."})
 	reg.MustRegister(m.returning)
+	m.registerDeadlocks(reg, b)
 	gauge("watched_names", "Names watched by sessions.", func() float64 { return float64(b.watching.Names()) })
 	gauge("oldest_waiter_seconds", "How long the longest waiting request has waited.", b.oldestWaiter)
 	gauge("store_up", "1 when the last probe reached the store.", func() float64 {
@@ -125,6 +126,28 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 			return 1
 		}))
 	})
+}
+
+// registerDeadlocks registers what was found.
+func (m *metrics) registerDeadlocks(reg prometheus.Registerer, b *Broker) {
+	count := func(name, help string, value func() uint64) {
+		reg.MustRegister(prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Namespace: "lockd", Name: name, Help: help}, func() float64 { return float64(value()) }))
+	}
+	count("deadlocks_found_total", "Deadlocks whose youngest request waited at this replica.", func() uint64 {
+		found, _, _ := b.finder.Counts()
+		return found
+	})
+	count("deadlock_failures_total", "Requests of this replica that were ended because of a deadlock.", func() uint64 {
+		_, failed, _ := b.finder.Counts()
+		return failed
+	})
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "lockd", Name: "deadlocks", Help: "Deadlocks that last, whose youngest request waits at this replica.",
+	}, func() float64 {
+		_, _, lasts := b.finder.Counts()
+		return float64(lasts)
+	}))
 }
 
 func (b *Broker) count(f func() int) int {
@@ -182,6 +205,8 @@ func (m *metrics) acquired(k lock.Kind, err error) {
 	switch {
 	case errors.Is(err, lock.ErrHeld):
 		result = "held"
+	case errors.Is(err, session.ErrDeadlock):
+		result = "deadlock"
 	case errors.Is(err, session.ErrTimedOut):
 		result = "timed_out"
 	case errors.Is(err, session.ErrCancelled):

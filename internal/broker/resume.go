@@ -69,7 +69,7 @@ func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration) (left func(),
 // It asks the store, and takes as long as that does. An error that is Retriable leaves everything as it was but the epoch.
 func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, lost []session.Lost, err error) {
 	defer func() { b.metrics.resumed(err) }()
-	ttl, err := b.rules.Open(req.Client, req.TTL)
+	ttl, err := b.rules.Open(req.Client, req.TTL, req.Actor)
 	if err == nil {
 		err = b.checkResume(req, ttl)
 	}

@@ -23,6 +23,10 @@ type OpenRequest struct {
 	ReleaseOnEnd bool
 	// ComesBack says that the client goes on with the session when its stream breaks.
 	ComesBack bool
+	// Actor is that of all requests that name none; empty for none.
+	Actor string
+	// FailsInDeadlock has a request that waits in a deadlock fail.
+	FailsInDeadlock bool
 	// Slot is the one the client took when it came; nil to take one now.
 	Slot *admission.Slot
 }
@@ -35,6 +39,8 @@ type Session struct {
 	slot         *admission.Slot
 	releaseOnEnd bool
 	comesBack    bool
+	actor        string // of requests that name none
+	fails        bool   // in a deadlock
 	lastRequest  uint64 // of those before it was resumed
 	record       record
 	instead      instead
@@ -43,7 +49,7 @@ type Session struct {
 
 // Open begins a session.
 func (b *Broker) Open(req OpenRequest) (*Session, error) {
-	ttl, err := b.rules.Open(req.Client, req.TTL)
+	ttl, err := b.rules.Open(req.Client, req.TTL, req.Actor)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +68,7 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 // newSession is one that is not the broker's yet.
 func (b *Broker) newSession(req OpenRequest, id string, ttl time.Duration, lastRequest uint64) *Session {
 	limits := b.cfg.Limits
-	s := &Session{b: b, releaseOnEnd: req.ReleaseOnEnd, comesBack: req.ComesBack, lastRequest: lastRequest}
+	s := &Session{b: b, releaseOnEnd: req.ReleaseOnEnd, comesBack: req.ComesBack, lastRequest: lastRequest, actor: req.Actor, fails: req.FailsInDeadlock}
 	s.Session = session.New[*Lease, *waiter](session.Config{
 		ID: id, Client: req.Client, TTL: ttl, Port: port{s}, LastRequest: lastRequest,
 		Limits: session.Limits{

@@ -84,6 +84,7 @@ func (b *Broker) moveLocked(w *waiter, name string) {
 func (b *Broker) outOfQueueLocked(w *waiter) {
 	w.q.shard.figures.waiters--
 	w.q.StepOut(&w.Waiter)
+	w.actNoMoreLocked()
 	if w.Placed() && !w.Asking() {
 		b.leavePlaceLocked(w)
 	}

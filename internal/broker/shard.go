@@ -27,6 +27,7 @@ type shard struct {
 	boundAt *time.Timer               // looks at bounded; nil while that is empty
 	twins   map[lock.Owner]twins      // requests whose callers chose their lease ids
 	leaving map[placeKey][]lock.Owner // places being given up
+	acting  []*waiter                 // that wait, and whose actors are known
 	calls   int                       // of the store, under way, that may take a lock or give one back
 	closed  bool
 	figures figures

@@ -23,6 +23,7 @@ type waiter struct {
 	lease      time.Duration
 	auto       bool
 	annotation string
+	actor      string // as the client named it; see actorOf
 
 	sess   *Session // nil for a unary call
 	holder string
@@ -36,6 +37,7 @@ type waiter struct {
 	timer     *time.Timer   // ends a bounded wait; nil before the request has to wait
 	bound     *list.Element // in shard.bounded, before that
 	nests     bool          // wants once more what its holder has
+	acting    int           // its place in shard.acting, counted from 1; 0 if it is not there
 	lookedFor bool          // what a call with an unknown outcome may take late is being looked for
 }
 
@@ -45,7 +47,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	mark := "#" + strconv.FormatUint(id, 10)
 	w := &waiter{
 		b: s.b, shard: s.b.shardOf(req.Name),
-		auto: req.Lease == nil, annotation: req.Annotation, sess: s, holder: cmp.Or(req.Holder, mark), id: id,
+		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.actor), sess: s, holder: cmp.Or(req.Holder, mark), id: id,
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: lock.Owner(s.ID() + ":" + req.Holder + mark), Count: 1, TTL: s.TTL(),
@@ -113,6 +115,7 @@ func (b *Broker) removeLocked(w *waiter) {
 		b.countTwinsLocked(w, 0, 1)
 	}
 	w.unboundLocked()
+	w.actNoMoreLocked()
 	if w.sess != nil {
 		w.sess.Leave(w.id, w, w.want())
 	}
@@ -140,6 +143,7 @@ func (b *Broker) refuseLocked(w *waiter, e session.Event) {
 func (b *Broker) parkLocked(w *waiter, position int) {
 	w.q.Park(&w.Waiter)
 	w.unboundLocked()
+	b.actLocked(w)
 	if w.Wait != arbiter.Forever && w.timer == nil {
 		b.timeLocked(w)
 	}

@@ -66,6 +66,9 @@ func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
 	default:
 		return req, &lock.InvalidError{Field: "on_disconnect", Reason: lock.ReasonMessage, Detail: "no such choice"}
 	}
+	if err := setDeadlock(&req, o); err != nil {
+		return req, err
+	}
 	ttl, err := toDuration("session_ttl", o.GetSessionTtl())
 	if err != nil {
 		return req, err
@@ -104,7 +107,7 @@ func wantsBatches(o *lockdv1.Open) bool {
 
 // setAcquire reads a request into one that is empty.
 func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
-	req.Holder, req.Annotation, req.InsteadOf = a.GetHolder(), a.GetAnnotation(), a.GetInsteadOf()
+	req.Holder, req.Annotation, req.InsteadOf, req.Actor = a.GetHolder(), a.GetAnnotation(), a.GetInsteadOf(), a.GetActor()
 	if len(a.GetNames())+len(a.GetItems()) == 0 {
 		var only request.Item
 		only, err = toItem(a.GetName(), a)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/deadlock"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 
@@ -35,6 +36,7 @@ var table = []struct {
 	{lock.ErrStoreFull, codes.ResourceExhausted, "STORE_FULL", 5 * time.Second},
 	{session.ErrDraining, codes.Unavailable, "DRAINING", 0},
 	{lock.ErrHeld, codes.Aborted, "LOCK_BUSY", -1},
+	{session.ErrDeadlock, codes.Aborted, "DEADLOCK", -1},
 	{session.ErrTimedOut, codes.DeadlineExceeded, "WAIT_TIMEOUT", -1},
 	{session.ErrCancelled, codes.Canceled, "WAIT_CANCELLED", -1},
 	{lock.ErrNotHeld, codes.FailedPrecondition, "LOCK_NOT_HELD", -1},
@@ -93,6 +95,9 @@ func text(err, sentinel error) string {
 	if invalid, ok := errors.AsType[*lock.InvalidError](err); ok {
 		return invalid.Error()
 	}
+	if circle, ok := errors.AsType[*deadlock.Error](err); ok {
+		return circle.Error()
+	}
 	if errors.Is(err, lock.ErrInvalid) || errors.Is(err, session.ErrQuota) {
 		return err.Error()
 	}
@@ -104,7 +109,10 @@ func specifics(err error, info *errdetails.ErrorInfo) []protoadapt.MessageV1 {
 	var invalid *lock.InvalidError
 	var quota *session.QuotaError
 	var limit *lock.LimitError
+	var circle *deadlock.Error
 	switch {
+	case errors.As(err, &circle):
+		return []protoadapt.MessageV1{protoadapt.MessageV1Of(fromDeadlock(circle.Deadlock))}
 	case errors.Is(err, lock.ErrNotReplicated):
 		info.Metadata = map[string]string{"cause": "NOT_REPLICATED"}
 	case errors.As(err, &limit):

@@ -56,7 +56,7 @@ type Desk struct {
 // New is a Desk that answers the questions of other replicas. Leave ends that.
 func New(cfg Config) *Desk {
 	d := &Desk{Config: cfg, listings: make(chan struct{}, maxListings)}
-	d.peers = peers.Join(cfg.Store, cfg.ID, d.know, func(err error) {
+	d.peers = peers.Join(cfg.Store, "ask", cfg.ID, d.know, func(err error) {
 		cfg.Log.Debug("a question of another replica was not answered", zap.Error(err))
 	})
 	return d

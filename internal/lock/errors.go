@@ -85,6 +85,7 @@ const (
 	ReasonName        = "INVALID_NAME"
 	ReasonReserved    = "NAME_RESERVED"
 	ReasonHolder      = "INVALID_HOLDER"
+	ReasonActor       = "INVALID_ACTOR"
 	ReasonKind        = "INVALID_KIND"
 	ReasonDuration    = "INVALID_DURATION"
 	ReasonAnnotation  = "INVALID_ANNOTATION"

@@ -23,6 +23,7 @@ const (
 	KeyEndpoint    = "endpoint" // which of our addresses: listen, ops_listen, admin_listen
 	KeyEpoch       = "epoch"    // of a session
 	KeyExpires     = "expires"  // when a certificate does
+	KeyDeadlock    = "deadlock" // who waits for whom
 	KeyFence       = "fence"    // the fence of a hold
 	KeyHolder      = "holder"   // who holds a lock inside a session
 	KeyKind        = "kind"     // of a lock

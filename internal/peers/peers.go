@@ -12,7 +12,8 @@
 //
 // # How it works
 //
-// A question is published to a topic that every replica hears, and says to which topic the answers go.
+// A question is published to a topic that every replica hears, and says to which topic the answers go. Questions of another sort
+// have another topic, so a replica that does not know them is not asked.
 package peers
 
 import (
@@ -26,9 +27,7 @@ import (
 )
 
 const (
-	// askTopic is where questions are published.
-	askTopic = "ask"
-	// askTime is how long answers are waited for.
+	// askTime is how long answers are waited for, unless Within says otherwise.
 	askTime = time.Second
 	// MaxQuestions and maxAnswers bound what is under way at a time.
 	MaxQuestions = 16
@@ -42,8 +41,12 @@ var ErrBusy = errors.New("too many questions to the other replicas are under way
 
 // Peers is this replica's part. Q and A are questions and answers, as JSON can write them.
 type Peers[Q, A any] struct {
+	// Within is how long answers are waited for. It is not changed while anybody asks.
+	Within time.Duration
+
 	store  lock.Peers
-	id     string // of this process, never the same again
+	topic  string // where questions are published
+	id     string // of this part of this process, never the same again
 	answer func(Q) A
 	failed func(error)
 	slots  chan struct{} // has a value for each answer under way
@@ -65,14 +68,14 @@ type envelope[T any] struct {
 	Body T      `json:"body"`
 }
 
-// Join makes this replica, which has an id of its own, answer questions. failed hears of answers that could not be sent.
-func Join[Q, A any](store lock.Peers, id string, answer func(Q) A, failed func(error)) *Peers[Q, A] {
+// Join makes this replica, which has an id of its own, answer questions of a topic. failed hears of answers that could not be sent.
+func Join[Q, A any](store lock.Peers, topic, id string, answer func(Q) A, failed func(error)) *Peers[Q, A] {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Peers[Q, A]{
-		store: store, id: id, answer: answer, failed: failed, slots: make(chan struct{}, maxAnswers),
+		Within: askTime, store: store, topic: topic, id: id + ":" + topic, answer: answer, failed: failed, slots: make(chan struct{}, maxAnswers),
 		ctx: ctx, cancel: cancel, awaiting: make(map[uint64]chan A),
 	}
-	p.stop = []func(){store.Subscribe(askTopic, p.asked), store.Subscribe(id, p.answered)}
+	p.stop = []func(){store.Subscribe(topic, p.asked), store.Subscribe(p.id, p.answered)}
 	return p
 }
 
@@ -142,11 +145,11 @@ func (p *Peers[Q, A]) Ask(ctx context.Context, q Q) (answers []A, asked int, err
 		return nil, 0, err
 	}
 	answers = append(answers, p.answer(q))
-	heard, err := p.store.Publish(ctx, askTopic, message)
+	heard, err := p.store.Publish(ctx, p.topic, message)
 	if err != nil {
 		return nil, 0, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, askTime, errors.New("a replica did not answer"))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.Within, errors.New("a replica did not answer"))
 	defer cancel()
 	asked = max(heard, 1)
 	for len(answers) < asked {

@@ -18,6 +18,7 @@ type Acquire struct {
 	Wait       *time.Duration // nil: for ever; 0: try once
 	Lease      *time.Duration // nil: auto
 	Annotation string
+	Actor      string // who asks, to find deadlocks; empty: not said
 	// InsteadOf is the id that the same request had before its session came here, 0 if it is new.
 	InsteadOf uint64
 }

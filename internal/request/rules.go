@@ -37,7 +37,9 @@ const (
 	// clientNameBytes bounds the name a client gives itself.
 	clientNameBytes = 128
 	// maxLabels and labelBytes bound the labels of a client.
-	maxLabels  = 32
+	maxLabels = 32
+	// actorBytes bounds the id of an actor.
+	actorBytes = 128
 	labelBytes = 256
 )
 
@@ -47,6 +49,9 @@ func (r Rules) Acquire(req Acquire) error {
 		return err
 	}
 	if err := checkHolder(req.Holder, r.HolderBytes); err != nil {
+		return err
+	}
+	if err := checkText("actor", lock.ReasonActor, req.Actor, actorBytes); err != nil {
 		return err
 	}
 	if err := checkText("annotation", lock.ReasonAnnotation, req.Annotation, r.AnnotationBytes); err != nil {
@@ -229,9 +234,12 @@ func (r Rules) Limit(req SetLimit) error {
 	return nil
 }
 
-// Open checks what a client says of itself, and returns the TTL of its session: what it wants, or the default for 0.
-func (r Rules) Open(client session.Client, ttl time.Duration) (time.Duration, error) {
-	err := checkText("client_name", lock.ReasonClient, client.Name, clientNameBytes)
+// Open checks what a client says of itself, and the actor of its requests, and returns the TTL of its session: what it wants, or the default for 0.
+func (r Rules) Open(client session.Client, ttl time.Duration, actor string) (time.Duration, error) {
+	err := errors.Join(
+		checkText("client_name", lock.ReasonClient, client.Name, clientNameBytes),
+		checkText("actor", lock.ReasonActor, actor, actorBytes),
+	)
 	if len(client.Labels) > maxLabels {
 		err = errors.Join(err, &lock.InvalidError{Field: "labels", Reason: lock.ReasonClient, Detail: "too many"})
 	}

@@ -14,6 +14,8 @@ var (
 	ErrTimedOut = errors.New("the wait ended before the lock was granted")
 	// ErrCancelled: the client took its request back.
 	ErrCancelled = errors.New("the request was cancelled")
+	// ErrDeadlock: the request waited for others that waited for it, and its session wants it to fail then.
+	ErrDeadlock = errors.New("the request waited in a deadlock")
 	// ErrLost: a hold ended without being released.
 	ErrLost = errors.New("the lock was lost")
 	// ErrNotWaiting: the request to cancel does not wait.

@@ -32,8 +32,10 @@ const (
 	HolderInfo_ORIGIN_SESSION HolderInfo_Origin = 1
 	// A unary call of lockd.
 	HolderInfo_ORIGIN_UNARY HolderInfo_Origin = 2
-	// Another program on the same Redis, as Redisson.
+	// Another program on the same Redis.
 	HolderInfo_ORIGIN_OTHER HolderInfo_Origin = 3
+	// Another program whose owners look like those of Redisson: `<uuid>:<thread>`.
+	HolderInfo_ORIGIN_REDISSON HolderInfo_Origin = 4
 )
 
 // Enum value maps for HolderInfo_Origin.
@@ -43,12 +45,14 @@ var (
 		1: "ORIGIN_SESSION",
 		2: "ORIGIN_UNARY",
 		3: "ORIGIN_OTHER",
+		4: "ORIGIN_REDISSON",
 	}
 	HolderInfo_Origin_value = map[string]int32{
 		"ORIGIN_UNSPECIFIED": 0,
 		"ORIGIN_SESSION":     1,
 		"ORIGIN_UNARY":       2,
 		"ORIGIN_OTHER":       3,
+		"ORIGIN_REDISSON":    4,
 	}
 )
 
@@ -101,7 +105,9 @@ type SessionInfo struct {
 	// The replica that serves it.
 	Replica string `protobuf:"bytes,9,opt,name=replica,proto3" json:"replica,omitempty"`
 	// How many names it watches.
-	Watches       uint32 `protobuf:"varint,10,opt,name=watches,proto3" json:"watches,omitempty"`
+	Watches uint32 `protobuf:"varint,10,opt,name=watches,proto3" json:"watches,omitempty"`
+	// For how long it has no stream: its client may come back. Absent while it has one.
+	Detached      *durationpb.Duration `protobuf:"bytes,11,opt,name=detached,proto3" json:"detached,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -204,6 +210,13 @@ func (x *SessionInfo) GetWatches() uint32 {
 		return x.Watches
 	}
 	return 0
+}
+
+func (x *SessionInfo) GetDetached() *durationpb.Duration {
+	if x != nil {
+		return x.Detached
+	}
+	return nil
 }
 
 // LeaseInfo describes a lease of a session.
@@ -638,7 +651,17 @@ type ListSessionsRequest struct {
 	// About how many to return, at most 1,000. 0 = 100.
 	PageSize uint32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// From the page before.
-	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Whether those of all replicas are listed, and not only those of the one that answers.
+	Everywhere bool `protobuf:"varint,3,opt,name=everywhere,proto3" json:"everywhere,omitempty"`
+	// Only clients whose name contains this.
+	Client string `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"`
+	// Only the replica with this name.
+	Replica string `protobuf:"bytes,5,opt,name=replica,proto3" json:"replica,omitempty"`
+	// Only sessions that are open for so long, or, with detached, have no stream for so long.
+	MinAge *durationpb.Duration `protobuf:"bytes,6,opt,name=min_age,json=minAge,proto3" json:"min_age,omitempty"`
+	// Only sessions that have no stream.
+	Detached      bool `protobuf:"varint,7,opt,name=detached,proto3" json:"detached,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -687,13 +710,52 @@ func (x *ListSessionsRequest) GetPageToken() string {
 	return ""
 }
 
-// ListSessionsResponse is one page.
+func (x *ListSessionsRequest) GetEverywhere() bool {
+	if x != nil {
+		return x.Everywhere
+	}
+	return false
+}
+
+func (x *ListSessionsRequest) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *ListSessionsRequest) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *ListSessionsRequest) GetMinAge() *durationpb.Duration {
+	if x != nil {
+		return x.MinAge
+	}
+	return nil
+}
+
+func (x *ListSessionsRequest) GetDetached() bool {
+	if x != nil {
+		return x.Detached
+	}
+	return false
+}
+
+// ListSessionsResponse is one page. It may be short, or empty, and not the last one.
 type ListSessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sessions, ordered by id.
 	Sessions []*SessionInfo `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
 	// Empty at the end.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// How many replicas answered, this one included.
+	ReplicasAnswered uint32 `protobuf:"varint,3,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
+	// How many were asked. If fewer answered, what they know is missing.
+	ReplicasAsked uint32 `protobuf:"varint,4,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -740,6 +802,20 @@ func (x *ListSessionsResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+func (x *ListSessionsResponse) GetReplicasAnswered() uint32 {
+	if x != nil {
+		return x.ReplicasAnswered
+	}
+	return 0
+}
+
+func (x *ListSessionsResponse) GetReplicasAsked() uint32 {
+	if x != nil {
+		return x.ReplicasAsked
+	}
+	return 0
 }
 
 // ListLocksRequest asks for leases.
@@ -861,22 +937,251 @@ func (x *ListLocksResponse) GetNextPageToken() string {
 	return ""
 }
 
+// ListHoldsRequest asks for holds.
+type ListHoldsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Only names that begin with this.
+	Prefix string `protobuf:"bytes,1,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// About how many to return, at most 1,000. 0 = 100.
+	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// From the page before, of the same request.
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Only clients whose name contains this.
+	Client string `protobuf:"bytes,4,opt,name=client,proto3" json:"client,omitempty"`
+	// Only the replica with this name.
+	Replica string `protobuf:"bytes,5,opt,name=replica,proto3" json:"replica,omitempty"`
+	// Only what is held for so long.
+	MinAge        *durationpb.Duration `protobuf:"bytes,6,opt,name=min_age,json=minAge,proto3" json:"min_age,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHoldsRequest) Reset() {
+	*x = ListHoldsRequest{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHoldsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHoldsRequest) ProtoMessage() {}
+
+func (x *ListHoldsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHoldsRequest.ProtoReflect.Descriptor instead.
+func (*ListHoldsRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListHoldsRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListHoldsRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListHoldsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListHoldsRequest) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *ListHoldsRequest) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *ListHoldsRequest) GetMinAge() *durationpb.Duration {
+	if x != nil {
+		return x.MinAge
+	}
+	return nil
+}
+
+// ListHoldsResponse is one page. It may be short, or empty, and not the last one. With client, replica or min_age these are holds of
+// sessions, ordered by name. Without them it is everything that is held, one of the holders of each name, in no order; a name
+// may come twice.
+type ListHoldsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The holds.
+	Holds []*HoldInfo `protobuf:"bytes,1,rep,name=holds,proto3" json:"holds,omitempty"`
+	// Empty at the end.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// How many replicas answered, this one included.
+	ReplicasAnswered uint32 `protobuf:"varint,3,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
+	// How many were asked. If fewer answered, what they know is missing.
+	ReplicasAsked uint32 `protobuf:"varint,4,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHoldsResponse) Reset() {
+	*x = ListHoldsResponse{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHoldsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHoldsResponse) ProtoMessage() {}
+
+func (x *ListHoldsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHoldsResponse.ProtoReflect.Descriptor instead.
+func (*ListHoldsResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ListHoldsResponse) GetHolds() []*HoldInfo {
+	if x != nil {
+		return x.Holds
+	}
+	return nil
+}
+
+func (x *ListHoldsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *ListHoldsResponse) GetReplicasAnswered() uint32 {
+	if x != nil {
+		return x.ReplicasAnswered
+	}
+	return 0
+}
+
+func (x *ListHoldsResponse) GetReplicasAsked() uint32 {
+	if x != nil {
+		return x.ReplicasAsked
+	}
+	return 0
+}
+
+// HoldInfo is a lock and one of its holders.
+type HoldInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The state.
+	Lock *LockState `protobuf:"bytes,1,opt,name=lock,proto3" json:"lock,omitempty"`
+	// Who holds it.
+	Holder        *HolderInfo `protobuf:"bytes,2,opt,name=holder,proto3" json:"holder,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldInfo) Reset() {
+	*x = HoldInfo{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldInfo) ProtoMessage() {}
+
+func (x *HoldInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldInfo.ProtoReflect.Descriptor instead.
+func (*HoldInfo) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *HoldInfo) GetLock() *LockState {
+	if x != nil {
+		return x.Lock
+	}
+	return nil
+}
+
+func (x *HoldInfo) GetHolder() *HolderInfo {
+	if x != nil {
+		return x.Holder
+	}
+	return nil
+}
+
 // ListWaitersRequest asks for waiting requests.
 type ListWaitersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The lock.
+	// The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// About how many to return, at most 1,000. 0 = 100.
 	PageSize uint32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// From the page before.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Without a name: only names that begin with this.
+	Prefix string `protobuf:"bytes,4,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// Without a name: only clients whose name contains this.
+	Client string `protobuf:"bytes,5,opt,name=client,proto3" json:"client,omitempty"`
+	// Without a name: only the replica with this name.
+	Replica string `protobuf:"bytes,6,opt,name=replica,proto3" json:"replica,omitempty"`
+	// Without a name: only those that wait for so long.
+	MinAge        *durationpb.Duration `protobuf:"bytes,7,opt,name=min_age,json=minAge,proto3" json:"min_age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListWaitersRequest) Reset() {
 	*x = ListWaitersRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[8]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -888,7 +1193,7 @@ func (x *ListWaitersRequest) String() string {
 func (*ListWaitersRequest) ProtoMessage() {}
 
 func (x *ListWaitersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[8]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -901,7 +1206,7 @@ func (x *ListWaitersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitersRequest.ProtoReflect.Descriptor instead.
 func (*ListWaitersRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{8}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListWaitersRequest) GetName() string {
@@ -925,6 +1230,34 @@ func (x *ListWaitersRequest) GetPageToken() string {
 	return ""
 }
 
+func (x *ListWaitersRequest) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ListWaitersRequest) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *ListWaitersRequest) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *ListWaitersRequest) GetMinAge() *durationpb.Duration {
+	if x != nil {
+		return x.MinAge
+	}
+	return nil
+}
+
 // ListWaitersResponse is one page.
 type ListWaitersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -932,13 +1265,17 @@ type ListWaitersResponse struct {
 	Waiters []*WaiterInfo `protobuf:"bytes,1,rep,name=waiters,proto3" json:"waiters,omitempty"`
 	// Empty at the end.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Without a name: how many replicas answered, this one included.
+	ReplicasAnswered uint32 `protobuf:"varint,3,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
+	// How many were asked. If fewer answered, what they know is missing.
+	ReplicasAsked uint32 `protobuf:"varint,4,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListWaitersResponse) Reset() {
 	*x = ListWaitersResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1287,7 @@ func (x *ListWaitersResponse) String() string {
 func (*ListWaitersResponse) ProtoMessage() {}
 
 func (x *ListWaitersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[9]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1300,7 @@ func (x *ListWaitersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListWaitersResponse.ProtoReflect.Descriptor instead.
 func (*ListWaitersResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{9}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListWaitersResponse) GetWaiters() []*WaiterInfo {
@@ -980,6 +1317,121 @@ func (x *ListWaitersResponse) GetNextPageToken() string {
 	return ""
 }
 
+func (x *ListWaitersResponse) GetReplicasAnswered() uint32 {
+	if x != nil {
+		return x.ReplicasAnswered
+	}
+	return 0
+}
+
+func (x *ListWaitersResponse) GetReplicasAsked() uint32 {
+	if x != nil {
+		return x.ReplicasAsked
+	}
+	return 0
+}
+
+// ListDeadlocksRequest asks for deadlocks.
+type ListDeadlocksRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeadlocksRequest) Reset() {
+	*x = ListDeadlocksRequest{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeadlocksRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeadlocksRequest) ProtoMessage() {}
+
+func (x *ListDeadlocksRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeadlocksRequest.ProtoReflect.Descriptor instead.
+func (*ListDeadlocksRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{13}
+}
+
+// ListDeadlocksResponse is what was found.
+type ListDeadlocksResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The deadlocks, the oldest first, at most 100.
+	Deadlocks []*Deadlock `protobuf:"bytes,1,rep,name=deadlocks,proto3" json:"deadlocks,omitempty"`
+	// How many replicas answered, this one included.
+	ReplicasAnswered uint32 `protobuf:"varint,2,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
+	// How many were asked. If fewer answered, what they know is missing.
+	ReplicasAsked uint32 `protobuf:"varint,3,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDeadlocksResponse) Reset() {
+	*x = ListDeadlocksResponse{}
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDeadlocksResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDeadlocksResponse) ProtoMessage() {}
+
+func (x *ListDeadlocksResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDeadlocksResponse.ProtoReflect.Descriptor instead.
+func (*ListDeadlocksResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ListDeadlocksResponse) GetDeadlocks() []*Deadlock {
+	if x != nil {
+		return x.Deadlocks
+	}
+	return nil
+}
+
+func (x *ListDeadlocksResponse) GetReplicasAnswered() uint32 {
+	if x != nil {
+		return x.ReplicasAnswered
+	}
+	return 0
+}
+
+func (x *ListDeadlocksResponse) GetReplicasAsked() uint32 {
+	if x != nil {
+		return x.ReplicasAsked
+	}
+	return 0
+}
+
 // GetStatusRequest asks for the replica's status.
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -989,7 +1441,7 @@ type GetStatusRequest struct {
 
 func (x *GetStatusRequest) Reset() {
 	*x = GetStatusRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1453,7 @@ func (x *GetStatusRequest) String() string {
 func (*GetStatusRequest) ProtoMessage() {}
 
 func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[10]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1466,7 @@ func (x *GetStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusRequest.ProtoReflect.Descriptor instead.
 func (*GetStatusRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{10}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{15}
 }
 
 // GetStatusResponse is the replica's status.
@@ -1046,7 +1498,7 @@ type GetStatusResponse struct {
 
 func (x *GetStatusResponse) Reset() {
 	*x = GetStatusResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1058,7 +1510,7 @@ func (x *GetStatusResponse) String() string {
 func (*GetStatusResponse) ProtoMessage() {}
 
 func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[11]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1071,7 +1523,7 @@ func (x *GetStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStatusResponse.ProtoReflect.Descriptor instead.
 func (*GetStatusResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{11}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GetStatusResponse) GetReplica() string {
@@ -1159,7 +1611,7 @@ type InspectRequest struct {
 
 func (x *InspectRequest) Reset() {
 	*x = InspectRequest{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1171,7 +1623,7 @@ func (x *InspectRequest) String() string {
 func (*InspectRequest) ProtoMessage() {}
 
 func (x *InspectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[12]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1184,7 +1636,7 @@ func (x *InspectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectRequest.ProtoReflect.Descriptor instead.
 func (*InspectRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{12}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *InspectRequest) GetName() string {
@@ -1227,7 +1679,7 @@ type InspectResponse struct {
 
 func (x *InspectResponse) Reset() {
 	*x = InspectResponse{}
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1239,7 +1691,7 @@ func (x *InspectResponse) String() string {
 func (*InspectResponse) ProtoMessage() {}
 
 func (x *InspectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_inspect_service_proto_msgTypes[13]
+	mi := &file_lockd_v1_inspect_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1252,7 +1704,7 @@ func (x *InspectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectResponse.ProtoReflect.Descriptor instead.
 func (*InspectResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{13}
+	return file_lockd_v1_inspect_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *InspectResponse) GetLock() *LockState {
@@ -1294,7 +1746,7 @@ var File_lockd_v1_inspect_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1elockd/v1/inspect_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\x9d\x03\n" +
+	"\x1elockd/v1/inspect_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\xd4\x03\n" +
 	"\vSessionInfo\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1f\n" +
@@ -1308,7 +1760,8 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\awaiters\x18\b \x01(\rR\awaiters\x12\x18\n" +
 	"\areplica\x18\t \x01(\tR\areplica\x12\x18\n" +
 	"\awatches\x18\n" +
-	" \x01(\rR\awatches\x1a9\n" +
+	" \x01(\rR\awatches\x125\n" +
+	"\bdetached\x18\v \x01(\v2\x19.google.protobuf.DurationR\bdetached\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xc1\x02\n" +
@@ -1326,7 +1779,7 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\n" +
 	"annotation\x18\b \x01(\tR\n" +
 	"annotation\x12\x18\n" +
-	"\apermits\x18\t \x01(\rR\apermits\"\x99\x05\n" +
+	"\apermits\x18\t \x01(\rR\apermits\"\xae\x05\n" +
 	"\n" +
 	"HolderInfo\x12\x14\n" +
 	"\x05owner\x18\x01 \x01(\tR\x05owner\x123\n" +
@@ -1352,12 +1805,13 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"annotation\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"X\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"m\n" +
 	"\x06Origin\x12\x16\n" +
 	"\x12ORIGIN_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eORIGIN_SESSION\x10\x01\x12\x10\n" +
 	"\fORIGIN_UNARY\x10\x02\x12\x10\n" +
-	"\fORIGIN_OTHER\x10\x03\"\xed\x02\n" +
+	"\fORIGIN_OTHER\x10\x03\x12\x13\n" +
+	"\x0fORIGIN_REDISSON\x10\x04\"\xed\x02\n" +
 	"\n" +
 	"WaiterInfo\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
@@ -1375,14 +1829,23 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"annotation\x18\n" +
 	" \x01(\tR\n" +
 	"annotation\x126\n" +
-	"\ttime_left\x18\v \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"Q\n" +
+	"\ttime_left\x18\v \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\"\xf3\x01\n" +
 	"\x13ListSessionsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"q\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1e\n" +
+	"\n" +
+	"everywhere\x18\x03 \x01(\bR\n" +
+	"everywhere\x12\x16\n" +
+	"\x06client\x18\x04 \x01(\tR\x06client\x12\x18\n" +
+	"\areplica\x18\x05 \x01(\tR\areplica\x122\n" +
+	"\amin_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06minAge\x12\x1a\n" +
+	"\bdetached\x18\a \x01(\bR\bdetached\"\xc5\x01\n" +
 	"\x14ListSessionsResponse\x121\n" +
 	"\bsessions\x18\x01 \x03(\v2\x15.lockd.v1.SessionInfoR\bsessions\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"f\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12+\n" +
+	"\x11replicas_answered\x18\x03 \x01(\rR\x10replicasAnswered\x12%\n" +
+	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\"f\n" +
 	"\x10ListLocksRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
@@ -1390,15 +1853,42 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"h\n" +
 	"\x11ListLocksResponse\x12+\n" +
 	"\x06leases\x18\x01 \x03(\v2\x13.lockd.v1.LeaseInfoR\x06leases\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"d\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xcc\x01\n" +
+	"\x10ListHoldsRequest\x12\x16\n" +
+	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
+	"\x06client\x18\x04 \x01(\tR\x06client\x12\x18\n" +
+	"\areplica\x18\x05 \x01(\tR\areplica\x122\n" +
+	"\amin_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06minAge\"\xb9\x01\n" +
+	"\x11ListHoldsResponse\x12(\n" +
+	"\x05holds\x18\x01 \x03(\v2\x12.lockd.v1.HoldInfoR\x05holds\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12+\n" +
+	"\x11replicas_answered\x18\x03 \x01(\rR\x10replicasAnswered\x12%\n" +
+	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\"a\n" +
+	"\bHoldInfo\x12'\n" +
+	"\x04lock\x18\x01 \x01(\v2\x13.lockd.v1.LockStateR\x04lock\x12,\n" +
+	"\x06holder\x18\x02 \x01(\v2\x14.lockd.v1.HolderInfoR\x06holder\"\xe2\x01\n" +
 	"\x12ListWaitersRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"m\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
+	"\x06prefix\x18\x04 \x01(\tR\x06prefix\x12\x16\n" +
+	"\x06client\x18\x05 \x01(\tR\x06client\x12\x18\n" +
+	"\areplica\x18\x06 \x01(\tR\areplica\x122\n" +
+	"\amin_age\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06minAge\"\xc1\x01\n" +
 	"\x13ListWaitersResponse\x12.\n" +
 	"\awaiters\x18\x01 \x03(\v2\x14.lockd.v1.WaiterInfoR\awaiters\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x12\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12+\n" +
+	"\x11replicas_answered\x18\x03 \x01(\rR\x10replicasAnswered\x12%\n" +
+	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\"\x16\n" +
+	"\x14ListDeadlocksRequest\"\x9d\x01\n" +
+	"\x15ListDeadlocksResponse\x120\n" +
+	"\tdeadlocks\x18\x01 \x03(\v2\x12.lockd.v1.DeadlockR\tdeadlocks\x12+\n" +
+	"\x11replicas_answered\x18\x02 \x01(\rR\x10replicasAnswered\x12%\n" +
+	"\x0ereplicas_asked\x18\x03 \x01(\rR\rreplicasAsked\"\x12\n" +
 	"\x10GetStatusRequest\"\xaf\x02\n" +
 	"\x11GetStatusResponse\x12\x18\n" +
 	"\areplica\x18\x01 \x01(\tR\areplica\x12\x18\n" +
@@ -1424,13 +1914,14 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\aholders\x18\x02 \x03(\v2\x14.lockd.v1.HolderInfoR\aholders\x12.\n" +
 	"\awaiters\x18\x03 \x03(\v2\x14.lockd.v1.WaiterInfoR\awaiters\x12+\n" +
 	"\x11replicas_answered\x18\x04 \x01(\rR\x10replicasAnswered\x12%\n" +
-	"\x0ereplicas_asked\x18\x05 \x01(\rR\rreplicasAsked2\xf7\x02\n" +
+	"\x0ereplicas_asked\x18\x05 \x01(\rR\rreplicasAsked2\xc9\x03\n" +
 	"\x0eInspectService\x12D\n" +
 	"\tGetStatus\x12\x1a.lockd.v1.GetStatusRequest\x1a\x1b.lockd.v1.GetStatusResponse\x12>\n" +
 	"\aInspect\x12\x18.lockd.v1.InspectRequest\x1a\x19.lockd.v1.InspectResponse\x12M\n" +
 	"\fListSessions\x12\x1d.lockd.v1.ListSessionsRequest\x1a\x1e.lockd.v1.ListSessionsResponse\x12D\n" +
 	"\tListLocks\x12\x1a.lockd.v1.ListLocksRequest\x1a\x1b.lockd.v1.ListLocksResponse\x12J\n" +
-	"\vListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponseB[\n" +
+	"\vListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponse\x12P\n" +
+	"\rListDeadlocks\x12\x1e.lockd.v1.ListDeadlocksRequest\x1a\x1f.lockd.v1.ListDeadlocksResponseB[\n" +
 	"\vio.lockd.v1B\x13InspectServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
 
 var (
@@ -1446,67 +1937,83 @@ func file_lockd_v1_inspect_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lockd_v1_inspect_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lockd_v1_inspect_service_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_lockd_v1_inspect_service_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_lockd_v1_inspect_service_proto_goTypes = []any{
-	(HolderInfo_Origin)(0),       // 0: lockd.v1.HolderInfo.Origin
-	(*SessionInfo)(nil),          // 1: lockd.v1.SessionInfo
-	(*LeaseInfo)(nil),            // 2: lockd.v1.LeaseInfo
-	(*HolderInfo)(nil),           // 3: lockd.v1.HolderInfo
-	(*WaiterInfo)(nil),           // 4: lockd.v1.WaiterInfo
-	(*ListSessionsRequest)(nil),  // 5: lockd.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil), // 6: lockd.v1.ListSessionsResponse
-	(*ListLocksRequest)(nil),     // 7: lockd.v1.ListLocksRequest
-	(*ListLocksResponse)(nil),    // 8: lockd.v1.ListLocksResponse
-	(*ListWaitersRequest)(nil),   // 9: lockd.v1.ListWaitersRequest
-	(*ListWaitersResponse)(nil),  // 10: lockd.v1.ListWaitersResponse
-	(*GetStatusRequest)(nil),     // 11: lockd.v1.GetStatusRequest
-	(*GetStatusResponse)(nil),    // 12: lockd.v1.GetStatusResponse
-	(*InspectRequest)(nil),       // 13: lockd.v1.InspectRequest
-	(*InspectResponse)(nil),      // 14: lockd.v1.InspectResponse
-	nil,                          // 15: lockd.v1.SessionInfo.LabelsEntry
-	nil,                          // 16: lockd.v1.HolderInfo.LabelsEntry
-	(*durationpb.Duration)(nil),  // 17: google.protobuf.Duration
-	(*Hold)(nil),                 // 18: lockd.v1.Hold
-	(LockKind)(0),                // 19: lockd.v1.LockKind
-	(*LockState)(nil),            // 20: lockd.v1.LockState
+	(HolderInfo_Origin)(0),        // 0: lockd.v1.HolderInfo.Origin
+	(*SessionInfo)(nil),           // 1: lockd.v1.SessionInfo
+	(*LeaseInfo)(nil),             // 2: lockd.v1.LeaseInfo
+	(*HolderInfo)(nil),            // 3: lockd.v1.HolderInfo
+	(*WaiterInfo)(nil),            // 4: lockd.v1.WaiterInfo
+	(*ListSessionsRequest)(nil),   // 5: lockd.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),  // 6: lockd.v1.ListSessionsResponse
+	(*ListLocksRequest)(nil),      // 7: lockd.v1.ListLocksRequest
+	(*ListLocksResponse)(nil),     // 8: lockd.v1.ListLocksResponse
+	(*ListHoldsRequest)(nil),      // 9: lockd.v1.ListHoldsRequest
+	(*ListHoldsResponse)(nil),     // 10: lockd.v1.ListHoldsResponse
+	(*HoldInfo)(nil),              // 11: lockd.v1.HoldInfo
+	(*ListWaitersRequest)(nil),    // 12: lockd.v1.ListWaitersRequest
+	(*ListWaitersResponse)(nil),   // 13: lockd.v1.ListWaitersResponse
+	(*ListDeadlocksRequest)(nil),  // 14: lockd.v1.ListDeadlocksRequest
+	(*ListDeadlocksResponse)(nil), // 15: lockd.v1.ListDeadlocksResponse
+	(*GetStatusRequest)(nil),      // 16: lockd.v1.GetStatusRequest
+	(*GetStatusResponse)(nil),     // 17: lockd.v1.GetStatusResponse
+	(*InspectRequest)(nil),        // 18: lockd.v1.InspectRequest
+	(*InspectResponse)(nil),       // 19: lockd.v1.InspectResponse
+	nil,                           // 20: lockd.v1.SessionInfo.LabelsEntry
+	nil,                           // 21: lockd.v1.HolderInfo.LabelsEntry
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*Hold)(nil),                  // 23: lockd.v1.Hold
+	(LockKind)(0),                 // 24: lockd.v1.LockKind
+	(*LockState)(nil),             // 25: lockd.v1.LockState
+	(*Deadlock)(nil),              // 26: lockd.v1.Deadlock
 }
 var file_lockd_v1_inspect_service_proto_depIdxs = []int32{
-	15, // 0: lockd.v1.SessionInfo.labels:type_name -> lockd.v1.SessionInfo.LabelsEntry
-	17, // 1: lockd.v1.SessionInfo.age:type_name -> google.protobuf.Duration
-	17, // 2: lockd.v1.SessionInfo.silence:type_name -> google.protobuf.Duration
-	18, // 3: lockd.v1.LeaseInfo.hold:type_name -> lockd.v1.Hold
-	17, // 4: lockd.v1.LeaseInfo.age:type_name -> google.protobuf.Duration
-	17, // 5: lockd.v1.LeaseInfo.valid_for:type_name -> google.protobuf.Duration
-	0,  // 6: lockd.v1.HolderInfo.origin:type_name -> lockd.v1.HolderInfo.Origin
-	19, // 7: lockd.v1.HolderInfo.kind:type_name -> lockd.v1.LockKind
-	16, // 8: lockd.v1.HolderInfo.labels:type_name -> lockd.v1.HolderInfo.LabelsEntry
-	17, // 9: lockd.v1.HolderInfo.age:type_name -> google.protobuf.Duration
-	17, // 10: lockd.v1.HolderInfo.ttl:type_name -> google.protobuf.Duration
-	19, // 11: lockd.v1.WaiterInfo.kind:type_name -> lockd.v1.LockKind
-	17, // 12: lockd.v1.WaiterInfo.age:type_name -> google.protobuf.Duration
-	17, // 13: lockd.v1.WaiterInfo.time_left:type_name -> google.protobuf.Duration
-	1,  // 14: lockd.v1.ListSessionsResponse.sessions:type_name -> lockd.v1.SessionInfo
-	2,  // 15: lockd.v1.ListLocksResponse.leases:type_name -> lockd.v1.LeaseInfo
-	4,  // 16: lockd.v1.ListWaitersResponse.waiters:type_name -> lockd.v1.WaiterInfo
-	17, // 17: lockd.v1.GetStatusResponse.uptime:type_name -> google.protobuf.Duration
-	20, // 18: lockd.v1.InspectResponse.lock:type_name -> lockd.v1.LockState
-	3,  // 19: lockd.v1.InspectResponse.holders:type_name -> lockd.v1.HolderInfo
-	4,  // 20: lockd.v1.InspectResponse.waiters:type_name -> lockd.v1.WaiterInfo
-	11, // 21: lockd.v1.InspectService.GetStatus:input_type -> lockd.v1.GetStatusRequest
-	13, // 22: lockd.v1.InspectService.Inspect:input_type -> lockd.v1.InspectRequest
-	5,  // 23: lockd.v1.InspectService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
-	7,  // 24: lockd.v1.InspectService.ListLocks:input_type -> lockd.v1.ListLocksRequest
-	9,  // 25: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
-	12, // 26: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
-	14, // 27: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
-	6,  // 28: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
-	8,  // 29: lockd.v1.InspectService.ListLocks:output_type -> lockd.v1.ListLocksResponse
-	10, // 30: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	20, // 0: lockd.v1.SessionInfo.labels:type_name -> lockd.v1.SessionInfo.LabelsEntry
+	22, // 1: lockd.v1.SessionInfo.age:type_name -> google.protobuf.Duration
+	22, // 2: lockd.v1.SessionInfo.silence:type_name -> google.protobuf.Duration
+	22, // 3: lockd.v1.SessionInfo.detached:type_name -> google.protobuf.Duration
+	23, // 4: lockd.v1.LeaseInfo.hold:type_name -> lockd.v1.Hold
+	22, // 5: lockd.v1.LeaseInfo.age:type_name -> google.protobuf.Duration
+	22, // 6: lockd.v1.LeaseInfo.valid_for:type_name -> google.protobuf.Duration
+	0,  // 7: lockd.v1.HolderInfo.origin:type_name -> lockd.v1.HolderInfo.Origin
+	24, // 8: lockd.v1.HolderInfo.kind:type_name -> lockd.v1.LockKind
+	21, // 9: lockd.v1.HolderInfo.labels:type_name -> lockd.v1.HolderInfo.LabelsEntry
+	22, // 10: lockd.v1.HolderInfo.age:type_name -> google.protobuf.Duration
+	22, // 11: lockd.v1.HolderInfo.ttl:type_name -> google.protobuf.Duration
+	24, // 12: lockd.v1.WaiterInfo.kind:type_name -> lockd.v1.LockKind
+	22, // 13: lockd.v1.WaiterInfo.age:type_name -> google.protobuf.Duration
+	22, // 14: lockd.v1.WaiterInfo.time_left:type_name -> google.protobuf.Duration
+	22, // 15: lockd.v1.ListSessionsRequest.min_age:type_name -> google.protobuf.Duration
+	1,  // 16: lockd.v1.ListSessionsResponse.sessions:type_name -> lockd.v1.SessionInfo
+	2,  // 17: lockd.v1.ListLocksResponse.leases:type_name -> lockd.v1.LeaseInfo
+	22, // 18: lockd.v1.ListHoldsRequest.min_age:type_name -> google.protobuf.Duration
+	11, // 19: lockd.v1.ListHoldsResponse.holds:type_name -> lockd.v1.HoldInfo
+	25, // 20: lockd.v1.HoldInfo.lock:type_name -> lockd.v1.LockState
+	3,  // 21: lockd.v1.HoldInfo.holder:type_name -> lockd.v1.HolderInfo
+	22, // 22: lockd.v1.ListWaitersRequest.min_age:type_name -> google.protobuf.Duration
+	4,  // 23: lockd.v1.ListWaitersResponse.waiters:type_name -> lockd.v1.WaiterInfo
+	26, // 24: lockd.v1.ListDeadlocksResponse.deadlocks:type_name -> lockd.v1.Deadlock
+	22, // 25: lockd.v1.GetStatusResponse.uptime:type_name -> google.protobuf.Duration
+	25, // 26: lockd.v1.InspectResponse.lock:type_name -> lockd.v1.LockState
+	3,  // 27: lockd.v1.InspectResponse.holders:type_name -> lockd.v1.HolderInfo
+	4,  // 28: lockd.v1.InspectResponse.waiters:type_name -> lockd.v1.WaiterInfo
+	16, // 29: lockd.v1.InspectService.GetStatus:input_type -> lockd.v1.GetStatusRequest
+	18, // 30: lockd.v1.InspectService.Inspect:input_type -> lockd.v1.InspectRequest
+	5,  // 31: lockd.v1.InspectService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
+	7,  // 32: lockd.v1.InspectService.ListLocks:input_type -> lockd.v1.ListLocksRequest
+	12, // 33: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
+	14, // 34: lockd.v1.InspectService.ListDeadlocks:input_type -> lockd.v1.ListDeadlocksRequest
+	17, // 35: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
+	19, // 36: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
+	6,  // 37: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
+	8,  // 38: lockd.v1.InspectService.ListLocks:output_type -> lockd.v1.ListLocksResponse
+	13, // 39: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
+	15, // 40: lockd.v1.InspectService.ListDeadlocks:output_type -> lockd.v1.ListDeadlocksResponse
+	35, // [35:41] is the sub-list for method output_type
+	29, // [29:35] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_inspect_service_proto_init() }
@@ -1521,7 +2028,7 @@ func file_lockd_v1_inspect_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_inspect_service_proto_rawDesc), len(file_lockd_v1_inspect_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -19,11 +19,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	InspectService_GetStatus_FullMethodName    = "/lockd.v1.InspectService/GetStatus"
-	InspectService_Inspect_FullMethodName      = "/lockd.v1.InspectService/Inspect"
-	InspectService_ListSessions_FullMethodName = "/lockd.v1.InspectService/ListSessions"
-	InspectService_ListLocks_FullMethodName    = "/lockd.v1.InspectService/ListLocks"
-	InspectService_ListWaiters_FullMethodName  = "/lockd.v1.InspectService/ListWaiters"
+	InspectService_GetStatus_FullMethodName     = "/lockd.v1.InspectService/GetStatus"
+	InspectService_Inspect_FullMethodName       = "/lockd.v1.InspectService/Inspect"
+	InspectService_ListSessions_FullMethodName  = "/lockd.v1.InspectService/ListSessions"
+	InspectService_ListLocks_FullMethodName     = "/lockd.v1.InspectService/ListLocks"
+	InspectService_ListWaiters_FullMethodName   = "/lockd.v1.InspectService/ListWaiters"
+	InspectService_ListDeadlocks_FullMethodName = "/lockd.v1.InspectService/ListDeadlocks"
 )
 
 // InspectServiceClient is the client API for InspectService service.
@@ -36,13 +37,15 @@ type InspectServiceClient interface {
 	GetStatus(ctx context.Context, in *GetStatusRequest, opts ...grpc.CallOption) (*GetStatusResponse, error)
 	// Inspect tells who holds a name and who waits for it, wherever they are. The replicas are asked for what they know.
 	Inspect(ctx context.Context, in *InspectRequest, opts ...grpc.CallOption) (*InspectResponse, error)
-	// ListSessions lists the open sessions of the replica that answers.
+	// ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// ListLocks lists the leases that sessions of the replica that answers hold.
 	ListLocks(ctx context.Context, in *ListLocksRequest, opts ...grpc.CallOption) (*ListLocksResponse, error)
 	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-	// others those of the replica that answers.
+	// others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
 	ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error)
+	// ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
+	ListDeadlocks(ctx context.Context, in *ListDeadlocksRequest, opts ...grpc.CallOption) (*ListDeadlocksResponse, error)
 }
 
 type inspectServiceClient struct {
@@ -103,6 +106,16 @@ func (c *inspectServiceClient) ListWaiters(ctx context.Context, in *ListWaitersR
 	return out, nil
 }
 
+func (c *inspectServiceClient) ListDeadlocks(ctx context.Context, in *ListDeadlocksRequest, opts ...grpc.CallOption) (*ListDeadlocksResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListDeadlocksResponse)
+	err := c.cc.Invoke(ctx, InspectService_ListDeadlocks_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // InspectServiceServer is the server API for InspectService service.
 // All implementations must embed UnimplementedInspectServiceServer
 // for forward compatibility.
@@ -113,13 +126,15 @@ type InspectServiceServer interface {
 	GetStatus(context.Context, *GetStatusRequest) (*GetStatusResponse, error)
 	// Inspect tells who holds a name and who waits for it, wherever they are. The replicas are asked for what they know.
 	Inspect(context.Context, *InspectRequest) (*InspectResponse, error)
-	// ListSessions lists the open sessions of the replica that answers.
+	// ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// ListLocks lists the leases that sessions of the replica that answers hold.
 	ListLocks(context.Context, *ListLocksRequest) (*ListLocksResponse, error)
 	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-	// others those of the replica that answers.
+	// others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
 	ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error)
+	// ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
+	ListDeadlocks(context.Context, *ListDeadlocksRequest) (*ListDeadlocksResponse, error)
 	mustEmbedUnimplementedInspectServiceServer()
 }
 
@@ -144,6 +159,9 @@ func (UnimplementedInspectServiceServer) ListLocks(context.Context, *ListLocksRe
 }
 func (UnimplementedInspectServiceServer) ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWaiters not implemented")
+}
+func (UnimplementedInspectServiceServer) ListDeadlocks(context.Context, *ListDeadlocksRequest) (*ListDeadlocksResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListDeadlocks not implemented")
 }
 func (UnimplementedInspectServiceServer) mustEmbedUnimplementedInspectServiceServer() {}
 func (UnimplementedInspectServiceServer) testEmbeddedByValue()                        {}
@@ -256,6 +274,24 @@ func _InspectService_ListWaiters_Handler(srv interface{}, ctx context.Context, d
 	return interceptor(ctx, in, info, handler)
 }
 
+func _InspectService_ListDeadlocks_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListDeadlocksRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InspectServiceServer).ListDeadlocks(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InspectService_ListDeadlocks_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InspectServiceServer).ListDeadlocks(ctx, req.(*ListDeadlocksRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // InspectService_ServiceDesc is the grpc.ServiceDesc for InspectService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -282,6 +318,10 @@ var InspectService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListWaiters",
 			Handler:    _InspectService_ListWaiters_Handler,
+		},
+		{
+			MethodName: "ListDeadlocks",
+			Handler:    _InspectService_ListDeadlocks_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

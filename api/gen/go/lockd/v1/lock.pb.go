@@ -533,6 +533,216 @@ func (x *LockState) GetMembers() uint32 {
 	return 0
 }
 
+// Deadlock is a circle of requests that wait for each other: each waits for a lock that the next one holds, and the last one for one
+// that the first one holds. It comes as a detail of an error with the reason DEADLOCK, too.
+type Deadlock struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The circle. The one that came last is the first one. At most 32 are told.
+	Members []*DeadlockMember `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
+	// How many more there are, after those.
+	Omitted       uint32 `protobuf:"varint,2,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Deadlock) Reset() {
+	*x = Deadlock{}
+	mi := &file_lockd_v1_lock_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Deadlock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Deadlock) ProtoMessage() {}
+
+func (x *Deadlock) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_lock_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Deadlock.ProtoReflect.Descriptor instead.
+func (*Deadlock) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_lock_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Deadlock) GetMembers() []*DeadlockMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *Deadlock) GetOmitted() uint32 {
+	if x != nil {
+		return x.Omitted
+	}
+	return 0
+}
+
+// DeadlockMember is a request that waits in a deadlock.
+type DeadlockMember struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What it waits for. The next member holds it.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The kind it asks for.
+	Kind LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
+	// The owner it would hold it as: `<session id>:<holder>#<request>`.
+	Owner string `protobuf:"bytes,3,opt,name=owner,proto3" json:"owner,omitempty"`
+	// Its session.
+	SessionId string `protobuf:"bytes,4,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// The client's name for itself.
+	ClientName string `protobuf:"bytes,5,opt,name=client_name,json=clientName,proto3" json:"client_name,omitempty"`
+	// The network address the client came from.
+	Peer string `protobuf:"bytes,6,opt,name=peer,proto3" json:"peer,omitempty"`
+	// The replica that serves the session.
+	Replica string `protobuf:"bytes,7,opt,name=replica,proto3" json:"replica,omitempty"`
+	// The annotation it would hold it with.
+	Annotation string `protobuf:"bytes,8,opt,name=annotation,proto3" json:"annotation,omitempty"`
+	// For how long it waits.
+	Age *durationpb.Duration `protobuf:"bytes,9,opt,name=age,proto3" json:"age,omitempty"`
+	// How long it goes on waiting; absent = for ever.
+	TimeLeft *durationpb.Duration `protobuf:"bytes,10,opt,name=time_left,json=timeLeft,proto3" json:"time_left,omitempty"`
+	// The owner that is in its way, one of the next member.
+	HeldBy string `protobuf:"bytes,11,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
+	// The fence of that hold, 0 for permits.
+	Fence uint64 `protobuf:"varint,12,opt,name=fence,proto3" json:"fence,omitempty"`
+	// Whether its session chose DEADLOCK_POLICY_FAIL.
+	Fails         bool `protobuf:"varint,13,opt,name=fails,proto3" json:"fails,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeadlockMember) Reset() {
+	*x = DeadlockMember{}
+	mi := &file_lockd_v1_lock_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeadlockMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeadlockMember) ProtoMessage() {}
+
+func (x *DeadlockMember) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_lock_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeadlockMember.ProtoReflect.Descriptor instead.
+func (*DeadlockMember) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_lock_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DeadlockMember) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *DeadlockMember) GetKind() LockKind {
+	if x != nil {
+		return x.Kind
+	}
+	return LockKind_LOCK_KIND_UNSPECIFIED
+}
+
+func (x *DeadlockMember) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *DeadlockMember) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *DeadlockMember) GetClientName() string {
+	if x != nil {
+		return x.ClientName
+	}
+	return ""
+}
+
+func (x *DeadlockMember) GetPeer() string {
+	if x != nil {
+		return x.Peer
+	}
+	return ""
+}
+
+func (x *DeadlockMember) GetReplica() string {
+	if x != nil {
+		return x.Replica
+	}
+	return ""
+}
+
+func (x *DeadlockMember) GetAnnotation() string {
+	if x != nil {
+		return x.Annotation
+	}
+	return ""
+}
+
+func (x *DeadlockMember) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+func (x *DeadlockMember) GetTimeLeft() *durationpb.Duration {
+	if x != nil {
+		return x.TimeLeft
+	}
+	return nil
+}
+
+func (x *DeadlockMember) GetHeldBy() string {
+	if x != nil {
+		return x.HeldBy
+	}
+	return ""
+}
+
+func (x *DeadlockMember) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *DeadlockMember) GetFails() bool {
+	if x != nil {
+		return x.Fails
+	}
+	return false
+}
+
 var File_lockd_v1_lock_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_lock_proto_rawDesc = "" +
@@ -581,7 +791,29 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\aholders\x18\v \x01(\rR\aholders\x12\x14\n" +
 	"\x05limit\x18\f \x01(\rR\x05limit\x12\x16\n" +
 	"\x06queued\x18\r \x01(\rR\x06queued\x12\x18\n" +
-	"\amembers\x18\x0e \x01(\rR\amembers*\x94\x01\n" +
+	"\amembers\x18\x0e \x01(\rR\amembers\"X\n" +
+	"\bDeadlock\x122\n" +
+	"\amembers\x18\x01 \x03(\v2\x18.lockd.v1.DeadlockMemberR\amembers\x12\x18\n" +
+	"\aomitted\x18\x02 \x01(\rR\aomitted\"\x9a\x03\n" +
+	"\x0eDeadlockMember\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x14\n" +
+	"\x05owner\x18\x03 \x01(\tR\x05owner\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x04 \x01(\tR\tsessionId\x12\x1f\n" +
+	"\vclient_name\x18\x05 \x01(\tR\n" +
+	"clientName\x12\x12\n" +
+	"\x04peer\x18\x06 \x01(\tR\x04peer\x12\x18\n" +
+	"\areplica\x18\a \x01(\tR\areplica\x12\x1e\n" +
+	"\n" +
+	"annotation\x18\b \x01(\tR\n" +
+	"annotation\x12+\n" +
+	"\x03age\x18\t \x01(\v2\x19.google.protobuf.DurationR\x03age\x126\n" +
+	"\ttime_left\x18\n" +
+	" \x01(\v2\x19.google.protobuf.DurationR\btimeLeft\x12\x17\n" +
+	"\aheld_by\x18\v \x01(\tR\x06heldBy\x12\x14\n" +
+	"\x05fence\x18\f \x01(\x04R\x05fence\x12\x14\n" +
+	"\x05fails\x18\r \x01(\bR\x05fails*\x94\x01\n" +
 	"\bLockKind\x12\x19\n" +
 	"\x15LOCK_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13LOCK_KIND_EXCLUSIVE\x10\x01\x12\x12\n" +
@@ -604,7 +836,7 @@ func file_lockd_v1_lock_proto_rawDescGZIP() []byte {
 }
 
 var file_lockd_v1_lock_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_lockd_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_lockd_v1_lock_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_lockd_v1_lock_proto_goTypes = []any{
 	(LockKind)(0),               // 0: lockd.v1.LockKind
 	(NotGranted_Cause)(0),       // 1: lockd.v1.NotGranted.Cause
@@ -612,21 +844,27 @@ var file_lockd_v1_lock_proto_goTypes = []any{
 	(*Validity)(nil),            // 3: lockd.v1.Validity
 	(*NotGranted)(nil),          // 4: lockd.v1.NotGranted
 	(*LockState)(nil),           // 5: lockd.v1.LockState
-	(*durationpb.Duration)(nil), // 6: google.protobuf.Duration
+	(*Deadlock)(nil),            // 6: lockd.v1.Deadlock
+	(*DeadlockMember)(nil),      // 7: lockd.v1.DeadlockMember
+	(*durationpb.Duration)(nil), // 8: google.protobuf.Duration
 }
 var file_lockd_v1_lock_proto_depIdxs = []int32{
-	0, // 0: lockd.v1.Hold.kind:type_name -> lockd.v1.LockKind
-	6, // 1: lockd.v1.Validity.remaining:type_name -> google.protobuf.Duration
-	6, // 2: lockd.v1.Validity.anchor_age:type_name -> google.protobuf.Duration
-	1, // 3: lockd.v1.NotGranted.cause:type_name -> lockd.v1.NotGranted.Cause
-	6, // 4: lockd.v1.NotGranted.retry_after:type_name -> google.protobuf.Duration
-	0, // 5: lockd.v1.LockState.kind:type_name -> lockd.v1.LockKind
-	6, // 6: lockd.v1.LockState.ttl:type_name -> google.protobuf.Duration
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	0,  // 0: lockd.v1.Hold.kind:type_name -> lockd.v1.LockKind
+	8,  // 1: lockd.v1.Validity.remaining:type_name -> google.protobuf.Duration
+	8,  // 2: lockd.v1.Validity.anchor_age:type_name -> google.protobuf.Duration
+	1,  // 3: lockd.v1.NotGranted.cause:type_name -> lockd.v1.NotGranted.Cause
+	8,  // 4: lockd.v1.NotGranted.retry_after:type_name -> google.protobuf.Duration
+	0,  // 5: lockd.v1.LockState.kind:type_name -> lockd.v1.LockKind
+	8,  // 6: lockd.v1.LockState.ttl:type_name -> google.protobuf.Duration
+	7,  // 7: lockd.v1.Deadlock.members:type_name -> lockd.v1.DeadlockMember
+	0,  // 8: lockd.v1.DeadlockMember.kind:type_name -> lockd.v1.LockKind
+	8,  // 9: lockd.v1.DeadlockMember.age:type_name -> google.protobuf.Duration
+	8,  // 10: lockd.v1.DeadlockMember.time_left:type_name -> google.protobuf.Duration
+	11, // [11:11] is the sub-list for method output_type
+	11, // [11:11] is the sub-list for method input_type
+	11, // [11:11] is the sub-list for extension type_name
+	11, // [11:11] is the sub-list for extension extendee
+	0,  // [0:11] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_lock_proto_init() }
@@ -640,7 +878,7 @@ func file_lockd_v1_lock_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_lock_proto_rawDesc), len(file_lockd_v1_lock_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   4,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

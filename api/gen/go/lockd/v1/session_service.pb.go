@@ -130,6 +130,60 @@ func (OnDisconnect) EnumDescriptor() ([]byte, []int) {
 	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{1}
 }
 
+// DeadlockPolicy says what becomes of a request that waits in a deadlock.
+type DeadlockPolicy int32
+
+const (
+	// Not stated: WAIT.
+	DeadlockPolicy_DEADLOCK_POLICY_UNSPECIFIED DeadlockPolicy = 0
+	// It goes on waiting. Operators see the deadlock.
+	DeadlockPolicy_DEADLOCK_POLICY_WAIT DeadlockPolicy = 1
+	// If it is the youngest one of those in the deadlock that may fail, it is answered ABORTED with the reason DEADLOCK. A Deadlock
+	// in the details says who waits for whom.
+	DeadlockPolicy_DEADLOCK_POLICY_FAIL DeadlockPolicy = 2
+)
+
+// Enum value maps for DeadlockPolicy.
+var (
+	DeadlockPolicy_name = map[int32]string{
+		0: "DEADLOCK_POLICY_UNSPECIFIED",
+		1: "DEADLOCK_POLICY_WAIT",
+		2: "DEADLOCK_POLICY_FAIL",
+	}
+	DeadlockPolicy_value = map[string]int32{
+		"DEADLOCK_POLICY_UNSPECIFIED": 0,
+		"DEADLOCK_POLICY_WAIT":        1,
+		"DEADLOCK_POLICY_FAIL":        2,
+	}
+)
+
+func (x DeadlockPolicy) Enum() *DeadlockPolicy {
+	p := new(DeadlockPolicy)
+	*p = x
+	return p
+}
+
+func (x DeadlockPolicy) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (DeadlockPolicy) Descriptor() protoreflect.EnumDescriptor {
+	return file_lockd_v1_session_service_proto_enumTypes[2].Descriptor()
+}
+
+func (DeadlockPolicy) Type() protoreflect.EnumType {
+	return &file_lockd_v1_session_service_proto_enumTypes[2]
+}
+
+func (x DeadlockPolicy) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use DeadlockPolicy.Descriptor instead.
+func (DeadlockPolicy) EnumDescriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{2}
+}
+
 // Reason says why a hold was lost.
 type Lost_Reason int32
 
@@ -179,11 +233,11 @@ func (x Lost_Reason) String() string {
 }
 
 func (Lost_Reason) Descriptor() protoreflect.EnumDescriptor {
-	return file_lockd_v1_session_service_proto_enumTypes[2].Descriptor()
+	return file_lockd_v1_session_service_proto_enumTypes[3].Descriptor()
 }
 
 func (Lost_Reason) Type() protoreflect.EnumType {
-	return &file_lockd_v1_session_service_proto_enumTypes[2]
+	return &file_lockd_v1_session_service_proto_enumTypes[3]
 }
 
 func (x Lost_Reason) Number() protoreflect.EnumNumber {
@@ -244,11 +298,11 @@ func (x Unlocked_Cause) String() string {
 }
 
 func (Unlocked_Cause) Descriptor() protoreflect.EnumDescriptor {
-	return file_lockd_v1_session_service_proto_enumTypes[3].Descriptor()
+	return file_lockd_v1_session_service_proto_enumTypes[4].Descriptor()
 }
 
 func (Unlocked_Cause) Type() protoreflect.EnumType {
-	return &file_lockd_v1_session_service_proto_enumTypes[3]
+	return &file_lockd_v1_session_service_proto_enumTypes[4]
 }
 
 func (x Unlocked_Cause) Number() protoreflect.EnumNumber {
@@ -926,7 +980,11 @@ type Open struct {
 	// What the client can do. Unknown ones are ignored.
 	Features []Feature `protobuf:"varint,5,rep,packed,name=features,proto3,enum=lockd.v1.Feature" json:"features,omitempty"`
 	// Set to go on with a session instead of beginning one.
-	Resume        *Resume `protobuf:"bytes,6,opt,name=resume,proto3" json:"resume,omitempty"`
+	Resume *Resume `protobuf:"bytes,6,opt,name=resume,proto3" json:"resume,omitempty"`
+	// What becomes of requests of this session that wait in a deadlock.
+	Deadlock DeadlockPolicy `protobuf:"varint,7,opt,name=deadlock,proto3,enum=lockd.v1.DeadlockPolicy" json:"deadlock,omitempty"`
+	// The actor of all requests of the session that name none. See Acquire.actor.
+	Actor         string `protobuf:"bytes,8,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1001,6 +1059,20 @@ func (x *Open) GetResume() *Resume {
 		return x.Resume
 	}
 	return nil
+}
+
+func (x *Open) GetDeadlock() DeadlockPolicy {
+	if x != nil {
+		return x.Deadlock
+	}
+	return DeadlockPolicy_DEADLOCK_POLICY_UNSPECIFIED
+}
+
+func (x *Open) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
 }
 
 // Resume asks to go on with a session whose stream ended, at this replica or another one. Open then tells the same client name and
@@ -1490,7 +1562,12 @@ type Acquire struct {
 	Items []*AcquireItem `protobuf:"bytes,10,rep,name=items,proto3" json:"items,omitempty"`
 	// After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
 	// given back first; a fair request keeps its place.
-	InsteadOf     uint64 `protobuf:"varint,11,opt,name=instead_of,json=insteadOf,proto3" json:"instead_of,omitempty"`
+	InsteadOf uint64 `protobuf:"varint,11,opt,name=instead_of,json=insteadOf,proto3" json:"instead_of,omitempty"`
+	// Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+	// may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+	// guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+	// that is found. At most 128 bytes.
+	Actor         string `protobuf:"bytes,12,opt,name=actor,proto3" json:"actor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1600,6 +1677,13 @@ func (x *Acquire) GetInsteadOf() uint64 {
 		return x.InsteadOf
 	}
 	return 0
+}
+
+func (x *Acquire) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
 }
 
 // AcquireItem is one of several locks.
@@ -3129,7 +3213,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bdraining\x18\x14 \x01(\v2\x12.lockd.v1.DrainingH\x00R\bdraining\x12-\n" +
 	"\aclosing\x18\x15 \x01(\v2\x11.lockd.v1.ClosingH\x00R\aclosing\x12/\n" +
 	"\x05batch\x18\x16 \x01(\v2\x17.lockd.v1.ResponseBatchH\x00R\x05batchB\t\n" +
-	"\amessage\"\xe8\x02\n" +
+	"\amessage\"\xb4\x03\n" +
 	"\x04Open\x12\x1f\n" +
 	"\vclient_name\x18\x01 \x01(\tR\n" +
 	"clientName\x122\n" +
@@ -3138,7 +3222,9 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"sessionTtl\x12;\n" +
 	"\ron_disconnect\x18\x04 \x01(\x0e2\x16.lockd.v1.OnDisconnectR\fonDisconnect\x12-\n" +
 	"\bfeatures\x18\x05 \x03(\x0e2\x11.lockd.v1.FeatureR\bfeatures\x12(\n" +
-	"\x06resume\x18\x06 \x01(\v2\x10.lockd.v1.ResumeR\x06resume\x1a9\n" +
+	"\x06resume\x18\x06 \x01(\v2\x10.lockd.v1.ResumeR\x06resume\x124\n" +
+	"\bdeadlock\x18\a \x01(\x0e2\x18.lockd.v1.DeadlockPolicyR\bdeadlock\x12\x14\n" +
+	"\x05actor\x18\b \x01(\tR\x05actor\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb2\x01\n" +
@@ -3183,7 +3269,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\"_\n" +
 	"\fHeartbeatAck\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\x126\n" +
-	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xef\x02\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\x85\x03\n" +
 	"\aAcquire\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12&\n" +
@@ -3199,7 +3285,8 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x05items\x18\n" +
 	" \x03(\v2\x15.lockd.v1.AcquireItemR\x05items\x12\x1d\n" +
 	"\n" +
-	"instead_of\x18\v \x01(\x04R\tinsteadOf\"y\n" +
+	"instead_of\x18\v \x01(\x04R\tinsteadOf\x12\x14\n" +
+	"\x05actor\x18\f \x01(\tR\x05actor\"y\n" +
 	"\vAcquireItem\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x18\n" +
@@ -3305,7 +3392,11 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\fOnDisconnect\x12\x1d\n" +
 	"\x19ON_DISCONNECT_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14ON_DISCONNECT_EXPIRE\x10\x01\x12\x19\n" +
-	"\x15ON_DISCONNECT_RELEASE\x10\x022T\n" +
+	"\x15ON_DISCONNECT_RELEASE\x10\x02*e\n" +
+	"\x0eDeadlockPolicy\x12\x1f\n" +
+	"\x1bDEADLOCK_POLICY_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14DEADLOCK_POLICY_WAIT\x10\x01\x12\x18\n" +
+	"\x14DEADLOCK_POLICY_FAIL\x10\x022T\n" +
 	"\x0eSessionService\x12B\n" +
 	"\aSession\x12\x18.lockd.v1.SessionRequest\x1a\x19.lockd.v1.SessionResponse(\x010\x01B[\n" +
 	"\vio.lockd.v1B\x13SessionServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
@@ -3322,138 +3413,140 @@ func file_lockd_v1_session_service_proto_rawDescGZIP() []byte {
 	return file_lockd_v1_session_service_proto_rawDescData
 }
 
-var file_lockd_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_lockd_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
 var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_lockd_v1_session_service_proto_goTypes = []any{
 	(Feature)(0),                // 0: lockd.v1.Feature
 	(OnDisconnect)(0),           // 1: lockd.v1.OnDisconnect
-	(Lost_Reason)(0),            // 2: lockd.v1.Lost.Reason
-	(Unlocked_Cause)(0),         // 3: lockd.v1.Unlocked.Cause
-	(*SessionRequest)(nil),      // 4: lockd.v1.SessionRequest
-	(*SessionResponse)(nil),     // 5: lockd.v1.SessionResponse
-	(*Open)(nil),                // 6: lockd.v1.Open
-	(*Resume)(nil),              // 7: lockd.v1.Resume
-	(*Opened)(nil),              // 8: lockd.v1.Opened
-	(*Limits)(nil),              // 9: lockd.v1.Limits
-	(*Heartbeat)(nil),           // 10: lockd.v1.Heartbeat
-	(*HeartbeatAck)(nil),        // 11: lockd.v1.HeartbeatAck
-	(*Acquire)(nil),             // 12: lockd.v1.Acquire
-	(*AcquireItem)(nil),         // 13: lockd.v1.AcquireItem
-	(*Cancel)(nil),              // 14: lockd.v1.Cancel
-	(*Release)(nil),             // 15: lockd.v1.Release
-	(*Extend)(nil),              // 16: lockd.v1.Extend
-	(*Look)(nil),                // 17: lockd.v1.Look
-	(*Looked)(nil),              // 18: lockd.v1.Looked
-	(*ListHolds)(nil),           // 19: lockd.v1.ListHolds
-	(*HoldList)(nil),            // 20: lockd.v1.HoldList
-	(*HeldLock)(nil),            // 21: lockd.v1.HeldLock
-	(*SetLimit)(nil),            // 22: lockd.v1.SetLimit
-	(*LimitSet)(nil),            // 23: lockd.v1.LimitSet
-	(*Watch)(nil),               // 24: lockd.v1.Watch
-	(*Unwatch)(nil),             // 25: lockd.v1.Unwatch
-	(*Goodbye)(nil),             // 26: lockd.v1.Goodbye
-	(*RequestBatch)(nil),        // 27: lockd.v1.RequestBatch
-	(*ResponseBatch)(nil),       // 28: lockd.v1.ResponseBatch
-	(*Granted)(nil),             // 29: lockd.v1.Granted
-	(*Queued)(nil),              // 30: lockd.v1.Queued
-	(*Released)(nil),            // 31: lockd.v1.Released
-	(*Extended)(nil),            // 32: lockd.v1.Extended
-	(*Result)(nil),              // 33: lockd.v1.Result
-	(*Lost)(nil),                // 34: lockd.v1.Lost
-	(*AtRisk)(nil),              // 35: lockd.v1.AtRisk
-	(*Safe)(nil),                // 36: lockd.v1.Safe
-	(*Unlocked)(nil),            // 37: lockd.v1.Unlocked
-	(*Draining)(nil),            // 38: lockd.v1.Draining
-	(*Closing)(nil),             // 39: lockd.v1.Closing
-	nil,                         // 40: lockd.v1.Open.LabelsEntry
-	(*NotGranted)(nil),          // 41: lockd.v1.NotGranted
-	(*durationpb.Duration)(nil), // 42: google.protobuf.Duration
-	(LockKind)(0),               // 43: lockd.v1.LockKind
-	(*LockState)(nil),           // 44: lockd.v1.LockState
-	(*Hold)(nil),                // 45: lockd.v1.Hold
-	(*Validity)(nil),            // 46: lockd.v1.Validity
-	(*status.Status)(nil),       // 47: google.rpc.Status
+	(DeadlockPolicy)(0),         // 2: lockd.v1.DeadlockPolicy
+	(Lost_Reason)(0),            // 3: lockd.v1.Lost.Reason
+	(Unlocked_Cause)(0),         // 4: lockd.v1.Unlocked.Cause
+	(*SessionRequest)(nil),      // 5: lockd.v1.SessionRequest
+	(*SessionResponse)(nil),     // 6: lockd.v1.SessionResponse
+	(*Open)(nil),                // 7: lockd.v1.Open
+	(*Resume)(nil),              // 8: lockd.v1.Resume
+	(*Opened)(nil),              // 9: lockd.v1.Opened
+	(*Limits)(nil),              // 10: lockd.v1.Limits
+	(*Heartbeat)(nil),           // 11: lockd.v1.Heartbeat
+	(*HeartbeatAck)(nil),        // 12: lockd.v1.HeartbeatAck
+	(*Acquire)(nil),             // 13: lockd.v1.Acquire
+	(*AcquireItem)(nil),         // 14: lockd.v1.AcquireItem
+	(*Cancel)(nil),              // 15: lockd.v1.Cancel
+	(*Release)(nil),             // 16: lockd.v1.Release
+	(*Extend)(nil),              // 17: lockd.v1.Extend
+	(*Look)(nil),                // 18: lockd.v1.Look
+	(*Looked)(nil),              // 19: lockd.v1.Looked
+	(*ListHolds)(nil),           // 20: lockd.v1.ListHolds
+	(*HoldList)(nil),            // 21: lockd.v1.HoldList
+	(*HeldLock)(nil),            // 22: lockd.v1.HeldLock
+	(*SetLimit)(nil),            // 23: lockd.v1.SetLimit
+	(*LimitSet)(nil),            // 24: lockd.v1.LimitSet
+	(*Watch)(nil),               // 25: lockd.v1.Watch
+	(*Unwatch)(nil),             // 26: lockd.v1.Unwatch
+	(*Goodbye)(nil),             // 27: lockd.v1.Goodbye
+	(*RequestBatch)(nil),        // 28: lockd.v1.RequestBatch
+	(*ResponseBatch)(nil),       // 29: lockd.v1.ResponseBatch
+	(*Granted)(nil),             // 30: lockd.v1.Granted
+	(*Queued)(nil),              // 31: lockd.v1.Queued
+	(*Released)(nil),            // 32: lockd.v1.Released
+	(*Extended)(nil),            // 33: lockd.v1.Extended
+	(*Result)(nil),              // 34: lockd.v1.Result
+	(*Lost)(nil),                // 35: lockd.v1.Lost
+	(*AtRisk)(nil),              // 36: lockd.v1.AtRisk
+	(*Safe)(nil),                // 37: lockd.v1.Safe
+	(*Unlocked)(nil),            // 38: lockd.v1.Unlocked
+	(*Draining)(nil),            // 39: lockd.v1.Draining
+	(*Closing)(nil),             // 40: lockd.v1.Closing
+	nil,                         // 41: lockd.v1.Open.LabelsEntry
+	(*NotGranted)(nil),          // 42: lockd.v1.NotGranted
+	(*durationpb.Duration)(nil), // 43: google.protobuf.Duration
+	(LockKind)(0),               // 44: lockd.v1.LockKind
+	(*LockState)(nil),           // 45: lockd.v1.LockState
+	(*Hold)(nil),                // 46: lockd.v1.Hold
+	(*Validity)(nil),            // 47: lockd.v1.Validity
+	(*status.Status)(nil),       // 48: google.rpc.Status
 }
 var file_lockd_v1_session_service_proto_depIdxs = []int32{
-	6,  // 0: lockd.v1.SessionRequest.open:type_name -> lockd.v1.Open
-	10, // 1: lockd.v1.SessionRequest.heartbeat:type_name -> lockd.v1.Heartbeat
-	12, // 2: lockd.v1.SessionRequest.acquire:type_name -> lockd.v1.Acquire
-	14, // 3: lockd.v1.SessionRequest.cancel:type_name -> lockd.v1.Cancel
-	15, // 4: lockd.v1.SessionRequest.release:type_name -> lockd.v1.Release
-	16, // 5: lockd.v1.SessionRequest.extend:type_name -> lockd.v1.Extend
-	24, // 6: lockd.v1.SessionRequest.watch:type_name -> lockd.v1.Watch
-	25, // 7: lockd.v1.SessionRequest.unwatch:type_name -> lockd.v1.Unwatch
-	26, // 8: lockd.v1.SessionRequest.goodbye:type_name -> lockd.v1.Goodbye
-	27, // 9: lockd.v1.SessionRequest.batch:type_name -> lockd.v1.RequestBatch
-	17, // 10: lockd.v1.SessionRequest.look:type_name -> lockd.v1.Look
-	19, // 11: lockd.v1.SessionRequest.list_holds:type_name -> lockd.v1.ListHolds
-	22, // 12: lockd.v1.SessionRequest.set_limit:type_name -> lockd.v1.SetLimit
-	8,  // 13: lockd.v1.SessionResponse.opened:type_name -> lockd.v1.Opened
-	11, // 14: lockd.v1.SessionResponse.heartbeat_ack:type_name -> lockd.v1.HeartbeatAck
-	29, // 15: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
-	41, // 16: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
-	30, // 17: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
-	31, // 18: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
-	32, // 19: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
-	33, // 20: lockd.v1.SessionResponse.result:type_name -> lockd.v1.Result
-	18, // 21: lockd.v1.SessionResponse.looked:type_name -> lockd.v1.Looked
-	20, // 22: lockd.v1.SessionResponse.hold_list:type_name -> lockd.v1.HoldList
-	23, // 23: lockd.v1.SessionResponse.limit_set:type_name -> lockd.v1.LimitSet
-	34, // 24: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
-	35, // 25: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
-	36, // 26: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
-	37, // 27: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
-	38, // 28: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
-	39, // 29: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
-	28, // 30: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
-	40, // 31: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
-	42, // 32: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
+	7,  // 0: lockd.v1.SessionRequest.open:type_name -> lockd.v1.Open
+	11, // 1: lockd.v1.SessionRequest.heartbeat:type_name -> lockd.v1.Heartbeat
+	13, // 2: lockd.v1.SessionRequest.acquire:type_name -> lockd.v1.Acquire
+	15, // 3: lockd.v1.SessionRequest.cancel:type_name -> lockd.v1.Cancel
+	16, // 4: lockd.v1.SessionRequest.release:type_name -> lockd.v1.Release
+	17, // 5: lockd.v1.SessionRequest.extend:type_name -> lockd.v1.Extend
+	25, // 6: lockd.v1.SessionRequest.watch:type_name -> lockd.v1.Watch
+	26, // 7: lockd.v1.SessionRequest.unwatch:type_name -> lockd.v1.Unwatch
+	27, // 8: lockd.v1.SessionRequest.goodbye:type_name -> lockd.v1.Goodbye
+	28, // 9: lockd.v1.SessionRequest.batch:type_name -> lockd.v1.RequestBatch
+	18, // 10: lockd.v1.SessionRequest.look:type_name -> lockd.v1.Look
+	20, // 11: lockd.v1.SessionRequest.list_holds:type_name -> lockd.v1.ListHolds
+	23, // 12: lockd.v1.SessionRequest.set_limit:type_name -> lockd.v1.SetLimit
+	9,  // 13: lockd.v1.SessionResponse.opened:type_name -> lockd.v1.Opened
+	12, // 14: lockd.v1.SessionResponse.heartbeat_ack:type_name -> lockd.v1.HeartbeatAck
+	30, // 15: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
+	42, // 16: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
+	31, // 17: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
+	32, // 18: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
+	33, // 19: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
+	34, // 20: lockd.v1.SessionResponse.result:type_name -> lockd.v1.Result
+	19, // 21: lockd.v1.SessionResponse.looked:type_name -> lockd.v1.Looked
+	21, // 22: lockd.v1.SessionResponse.hold_list:type_name -> lockd.v1.HoldList
+	24, // 23: lockd.v1.SessionResponse.limit_set:type_name -> lockd.v1.LimitSet
+	35, // 24: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
+	36, // 25: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
+	37, // 26: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
+	38, // 27: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
+	39, // 28: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
+	40, // 29: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
+	29, // 30: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
+	41, // 31: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
+	43, // 32: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
 	1,  // 33: lockd.v1.Open.on_disconnect:type_name -> lockd.v1.OnDisconnect
 	0,  // 34: lockd.v1.Open.features:type_name -> lockd.v1.Feature
-	7,  // 35: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
-	21, // 36: lockd.v1.Resume.holds:type_name -> lockd.v1.HeldLock
-	42, // 37: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
-	42, // 38: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
-	0,  // 39: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
-	9,  // 40: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
-	21, // 41: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
-	34, // 42: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
-	42, // 43: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
-	42, // 44: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
-	42, // 45: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
-	42, // 46: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
-	43, // 47: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
-	42, // 48: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
-	42, // 49: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
-	13, // 50: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
-	43, // 51: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
-	43, // 52: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
-	43, // 53: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
-	42, // 54: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
-	44, // 55: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
-	21, // 56: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
-	45, // 57: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
-	46, // 58: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
-	4,  // 59: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
-	5,  // 60: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
-	45, // 61: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
-	46, // 62: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
-	46, // 63: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
-	46, // 64: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
-	47, // 65: lockd.v1.Result.status:type_name -> google.rpc.Status
-	45, // 66: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
-	2,  // 67: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
-	46, // 68: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
-	3,  // 69: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
-	42, // 70: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
-	47, // 71: lockd.v1.Closing.status:type_name -> google.rpc.Status
-	4,  // 72: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
-	5,  // 73: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
-	73, // [73:74] is the sub-list for method output_type
-	72, // [72:73] is the sub-list for method input_type
-	72, // [72:72] is the sub-list for extension type_name
-	72, // [72:72] is the sub-list for extension extendee
-	0,  // [0:72] is the sub-list for field type_name
+	8,  // 35: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
+	2,  // 36: lockd.v1.Open.deadlock:type_name -> lockd.v1.DeadlockPolicy
+	22, // 37: lockd.v1.Resume.holds:type_name -> lockd.v1.HeldLock
+	43, // 38: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
+	43, // 39: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
+	0,  // 40: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
+	10, // 41: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
+	22, // 42: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
+	35, // 43: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
+	43, // 44: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
+	43, // 45: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
+	43, // 46: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
+	43, // 47: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
+	44, // 48: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
+	43, // 49: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
+	43, // 50: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
+	14, // 51: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
+	44, // 52: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
+	44, // 53: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
+	44, // 54: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
+	43, // 55: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
+	45, // 56: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
+	22, // 57: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
+	46, // 58: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
+	47, // 59: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
+	5,  // 60: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
+	6,  // 61: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
+	46, // 62: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
+	47, // 63: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
+	47, // 64: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
+	47, // 65: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
+	48, // 66: lockd.v1.Result.status:type_name -> google.rpc.Status
+	46, // 67: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
+	3,  // 68: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
+	47, // 69: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
+	4,  // 70: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
+	43, // 71: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
+	48, // 72: lockd.v1.Closing.status:type_name -> google.rpc.Status
+	5,  // 73: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
+	6,  // 74: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
+	74, // [74:75] is the sub-list for method output_type
+	73, // [73:74] is the sub-list for method input_type
+	73, // [73:73] is the sub-list for extension type_name
+	73, // [73:73] is the sub-list for extension extendee
+	0,  // [0:73] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_session_service_proto_init() }
@@ -3502,7 +3595,7 @@ func file_lockd_v1_session_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_session_service_proto_rawDesc), len(file_lockd_v1_session_service_proto_rawDesc)),
-			NumEnums:      4,
+			NumEnums:      5,
 			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,

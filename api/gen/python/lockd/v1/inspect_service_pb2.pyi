@@ -10,7 +10,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class SessionInfo(_message.Message):
-    __slots__ = ("session_id", "client_name", "labels", "peer", "age", "silence", "locks", "waiters", "replica", "watches")
+    __slots__ = ("session_id", "client_name", "labels", "peer", "age", "silence", "locks", "waiters", "replica", "watches", "detached")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -28,6 +28,7 @@ class SessionInfo(_message.Message):
     WAITERS_FIELD_NUMBER: _ClassVar[int]
     REPLICA_FIELD_NUMBER: _ClassVar[int]
     WATCHES_FIELD_NUMBER: _ClassVar[int]
+    DETACHED_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     client_name: str
     labels: _containers.ScalarMap[str, str]
@@ -38,7 +39,8 @@ class SessionInfo(_message.Message):
     waiters: int
     replica: str
     watches: int
-    def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., replica: _Optional[str] = ..., watches: _Optional[int] = ...) -> None: ...
+    detached: _duration_pb2.Duration
+    def __init__(self, session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., peer: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., silence: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., locks: _Optional[int] = ..., waiters: _Optional[int] = ..., replica: _Optional[str] = ..., watches: _Optional[int] = ..., detached: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class LeaseInfo(_message.Message):
     __slots__ = ("hold", "session_id", "client_name", "age", "valid_for", "auto", "hold_count", "annotation", "permits")
@@ -70,10 +72,12 @@ class HolderInfo(_message.Message):
         ORIGIN_SESSION: _ClassVar[HolderInfo.Origin]
         ORIGIN_UNARY: _ClassVar[HolderInfo.Origin]
         ORIGIN_OTHER: _ClassVar[HolderInfo.Origin]
+        ORIGIN_REDISSON: _ClassVar[HolderInfo.Origin]
     ORIGIN_UNSPECIFIED: HolderInfo.Origin
     ORIGIN_SESSION: HolderInfo.Origin
     ORIGIN_UNARY: HolderInfo.Origin
     ORIGIN_OTHER: HolderInfo.Origin
+    ORIGIN_REDISSON: HolderInfo.Origin
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -140,20 +144,34 @@ class WaiterInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., position: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., owner: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., time_left: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListSessionsRequest(_message.Message):
-    __slots__ = ("page_size", "page_token")
+    __slots__ = ("page_size", "page_token", "everywhere", "client", "replica", "min_age", "detached")
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    EVERYWHERE_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGE_FIELD_NUMBER: _ClassVar[int]
+    DETACHED_FIELD_NUMBER: _ClassVar[int]
     page_size: int
     page_token: str
-    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    everywhere: bool
+    client: str
+    replica: str
+    min_age: _duration_pb2.Duration
+    detached: bool
+    def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., everywhere: bool = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., detached: bool = ...) -> None: ...
 
 class ListSessionsResponse(_message.Message):
-    __slots__ = ("sessions", "next_page_token")
+    __slots__ = ("sessions", "next_page_token", "replicas_answered", "replicas_asked")
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
     sessions: _containers.RepeatedCompositeFieldContainer[SessionInfo]
     next_page_token: str
-    def __init__(self, sessions: _Optional[_Iterable[_Union[SessionInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    replicas_answered: int
+    replicas_asked: int
+    def __init__(self, sessions: _Optional[_Iterable[_Union[SessionInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
 
 class ListLocksRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token")
@@ -173,23 +191,85 @@ class ListLocksResponse(_message.Message):
     next_page_token: str
     def __init__(self, leases: _Optional[_Iterable[_Union[LeaseInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
+class ListHoldsRequest(_message.Message):
+    __slots__ = ("prefix", "page_size", "page_token", "client", "replica", "min_age")
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGE_FIELD_NUMBER: _ClassVar[int]
+    prefix: str
+    page_size: int
+    page_token: str
+    client: str
+    replica: str
+    min_age: _duration_pb2.Duration
+    def __init__(self, prefix: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+
+class ListHoldsResponse(_message.Message):
+    __slots__ = ("holds", "next_page_token", "replicas_answered", "replicas_asked")
+    HOLDS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    holds: _containers.RepeatedCompositeFieldContainer[HoldInfo]
+    next_page_token: str
+    replicas_answered: int
+    replicas_asked: int
+    def __init__(self, holds: _Optional[_Iterable[_Union[HoldInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
+
+class HoldInfo(_message.Message):
+    __slots__ = ("lock", "holder")
+    LOCK_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    lock: _lock_pb2.LockState
+    holder: HolderInfo
+    def __init__(self, lock: _Optional[_Union[_lock_pb2.LockState, _Mapping]] = ..., holder: _Optional[_Union[HolderInfo, _Mapping]] = ...) -> None: ...
+
 class ListWaitersRequest(_message.Message):
-    __slots__ = ("name", "page_size", "page_token")
+    __slots__ = ("name", "page_size", "page_token", "prefix", "client", "replica", "min_age")
     NAME_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    PREFIX_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    MIN_AGE_FIELD_NUMBER: _ClassVar[int]
     name: str
     page_size: int
     page_token: str
-    def __init__(self, name: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+    prefix: str
+    client: str
+    replica: str
+    min_age: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., prefix: _Optional[str] = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListWaitersResponse(_message.Message):
-    __slots__ = ("waiters", "next_page_token")
+    __slots__ = ("waiters", "next_page_token", "replicas_answered", "replicas_asked")
     WAITERS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
     waiters: _containers.RepeatedCompositeFieldContainer[WaiterInfo]
     next_page_token: str
-    def __init__(self, waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+    replicas_answered: int
+    replicas_asked: int
+    def __init__(self, waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
+
+class ListDeadlocksRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListDeadlocksResponse(_message.Message):
+    __slots__ = ("deadlocks", "replicas_answered", "replicas_asked")
+    DEADLOCKS_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    deadlocks: _containers.RepeatedCompositeFieldContainer[_lock_pb2.Deadlock]
+    replicas_answered: int
+    replicas_asked: int
+    def __init__(self, deadlocks: _Optional[_Iterable[_Union[_lock_pb2.Deadlock, _Mapping]]] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
 
 class GetStatusRequest(_message.Message):
     __slots__ = ()

@@ -60,6 +60,11 @@ class InspectServiceStub(object):
                 request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListWaitersRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListWaitersResponse.FromString,
                 _registered_method=True)
+        self.ListDeadlocks = channel.unary_unary(
+                '/lockd.v1.InspectService/ListDeadlocks',
+                request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksResponse.FromString,
+                _registered_method=True)
 
 
 class InspectServiceServicer(object):
@@ -81,7 +86,7 @@ class InspectServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListSessions(self, request, context):
-        """ListSessions lists the open sessions of the replica that answers.
+        """ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -96,7 +101,14 @@ class InspectServiceServicer(object):
 
     def ListWaiters(self, request, context):
         """ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-        others those of the replica that answers.
+        others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListDeadlocks(self, request, context):
+        """ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -129,6 +141,11 @@ def add_InspectServiceServicer_to_server(servicer, server):
                     servicer.ListWaiters,
                     request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListWaitersRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListWaitersResponse.SerializeToString,
+            ),
+            'ListDeadlocks': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDeadlocks,
+                    request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -267,6 +284,33 @@ class InspectService(object):
             '/lockd.v1.InspectService/ListWaiters',
             lockd_dot_v1_dot_inspect__service__pb2.ListWaitersRequest.SerializeToString,
             lockd_dot_v1_dot_inspect__service__pb2.ListWaitersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDeadlocks(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.InspectService/ListDeadlocks',
+            lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksRequest.SerializeToString,
+            lockd_dot_v1_dot_inspect__service__pb2.ListDeadlocksResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,8 +1,9 @@
 from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -99,3 +100,41 @@ class LockState(_message.Message):
     queued: int
     members: int
     def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[LockKind, str]] = ..., held: bool = ..., held_by: _Optional[str] = ..., client: _Optional[str] = ..., fence: _Optional[int] = ..., ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., hold_count: _Optional[int] = ..., waiters: _Optional[int] = ..., annotation: _Optional[str] = ..., holders: _Optional[int] = ..., limit: _Optional[int] = ..., queued: _Optional[int] = ..., members: _Optional[int] = ...) -> None: ...
+
+class Deadlock(_message.Message):
+    __slots__ = ("members", "omitted")
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    OMITTED_FIELD_NUMBER: _ClassVar[int]
+    members: _containers.RepeatedCompositeFieldContainer[DeadlockMember]
+    omitted: int
+    def __init__(self, members: _Optional[_Iterable[_Union[DeadlockMember, _Mapping]]] = ..., omitted: _Optional[int] = ...) -> None: ...
+
+class DeadlockMember(_message.Message):
+    __slots__ = ("name", "kind", "owner", "session_id", "client_name", "peer", "replica", "annotation", "age", "time_left", "held_by", "fence", "fails")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    OWNER_FIELD_NUMBER: _ClassVar[int]
+    SESSION_ID_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_NAME_FIELD_NUMBER: _ClassVar[int]
+    PEER_FIELD_NUMBER: _ClassVar[int]
+    REPLICA_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    TIME_LEFT_FIELD_NUMBER: _ClassVar[int]
+    HELD_BY_FIELD_NUMBER: _ClassVar[int]
+    FENCE_FIELD_NUMBER: _ClassVar[int]
+    FAILS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    kind: LockKind
+    owner: str
+    session_id: str
+    client_name: str
+    peer: str
+    replica: str
+    annotation: str
+    age: _duration_pb2.Duration
+    time_left: _duration_pb2.Duration
+    held_by: str
+    fence: int
+    fails: bool
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[LockKind, str]] = ..., owner: _Optional[str] = ..., session_id: _Optional[str] = ..., client_name: _Optional[str] = ..., peer: _Optional[str] = ..., replica: _Optional[str] = ..., annotation: _Optional[str] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., time_left: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., held_by: _Optional[str] = ..., fence: _Optional[int] = ..., fails: bool = ...) -> None: ...

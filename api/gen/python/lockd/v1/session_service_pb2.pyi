@@ -21,12 +21,21 @@ class OnDisconnect(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ON_DISCONNECT_UNSPECIFIED: _ClassVar[OnDisconnect]
     ON_DISCONNECT_EXPIRE: _ClassVar[OnDisconnect]
     ON_DISCONNECT_RELEASE: _ClassVar[OnDisconnect]
+
+class DeadlockPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    DEADLOCK_POLICY_UNSPECIFIED: _ClassVar[DeadlockPolicy]
+    DEADLOCK_POLICY_WAIT: _ClassVar[DeadlockPolicy]
+    DEADLOCK_POLICY_FAIL: _ClassVar[DeadlockPolicy]
 FEATURE_UNSPECIFIED: Feature
 FEATURE_BATCH: Feature
 FEATURE_RESUME: Feature
 ON_DISCONNECT_UNSPECIFIED: OnDisconnect
 ON_DISCONNECT_EXPIRE: OnDisconnect
 ON_DISCONNECT_RELEASE: OnDisconnect
+DEADLOCK_POLICY_UNSPECIFIED: DeadlockPolicy
+DEADLOCK_POLICY_WAIT: DeadlockPolicy
+DEADLOCK_POLICY_FAIL: DeadlockPolicy
 
 class SessionRequest(_message.Message):
     __slots__ = ("request_id", "open", "heartbeat", "acquire", "cancel", "release", "extend", "watch", "unwatch", "goodbye", "batch", "look", "list_holds", "set_limit")
@@ -103,7 +112,7 @@ class SessionResponse(_message.Message):
     def __init__(self, request_id: _Optional[int] = ..., opened: _Optional[_Union[Opened, _Mapping]] = ..., heartbeat_ack: _Optional[_Union[HeartbeatAck, _Mapping]] = ..., granted: _Optional[_Union[Granted, _Mapping]] = ..., not_granted: _Optional[_Union[_lock_pb2.NotGranted, _Mapping]] = ..., queued: _Optional[_Union[Queued, _Mapping]] = ..., released: _Optional[_Union[Released, _Mapping]] = ..., extended: _Optional[_Union[Extended, _Mapping]] = ..., result: _Optional[_Union[Result, _Mapping]] = ..., looked: _Optional[_Union[Looked, _Mapping]] = ..., hold_list: _Optional[_Union[HoldList, _Mapping]] = ..., limit_set: _Optional[_Union[LimitSet, _Mapping]] = ..., lost: _Optional[_Union[Lost, _Mapping]] = ..., at_risk: _Optional[_Union[AtRisk, _Mapping]] = ..., safe: _Optional[_Union[Safe, _Mapping]] = ..., unlocked: _Optional[_Union[Unlocked, _Mapping]] = ..., draining: _Optional[_Union[Draining, _Mapping]] = ..., closing: _Optional[_Union[Closing, _Mapping]] = ..., batch: _Optional[_Union[ResponseBatch, _Mapping]] = ...) -> None: ...
 
 class Open(_message.Message):
-    __slots__ = ("client_name", "labels", "session_ttl", "on_disconnect", "features", "resume")
+    __slots__ = ("client_name", "labels", "session_ttl", "on_disconnect", "features", "resume", "deadlock", "actor")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -117,13 +126,17 @@ class Open(_message.Message):
     ON_DISCONNECT_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     RESUME_FIELD_NUMBER: _ClassVar[int]
+    DEADLOCK_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
     client_name: str
     labels: _containers.ScalarMap[str, str]
     session_ttl: _duration_pb2.Duration
     on_disconnect: OnDisconnect
     features: _containers.RepeatedScalarFieldContainer[Feature]
     resume: Resume
-    def __init__(self, client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., session_ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ...) -> None: ...
+    deadlock: DeadlockPolicy
+    actor: str
+    def __init__(self, client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., session_ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ..., deadlock: _Optional[_Union[DeadlockPolicy, str]] = ..., actor: _Optional[str] = ...) -> None: ...
 
 class Resume(_message.Message):
     __slots__ = ("session_id", "resume_token", "holds", "epoch", "last_request_id")
@@ -206,7 +219,7 @@ class HeartbeatAck(_message.Message):
     def __init__(self, sent_id: _Optional[int] = ..., valid_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Acquire(_message.Message):
-    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items", "instead_of")
+    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items", "instead_of", "actor")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -218,6 +231,7 @@ class Acquire(_message.Message):
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     INSTEAD_OF_FIELD_NUMBER: _ClassVar[int]
+    ACTOR_FIELD_NUMBER: _ClassVar[int]
     name: str
     names: _containers.RepeatedScalarFieldContainer[str]
     kind: _lock_pb2.LockKind
@@ -229,7 +243,8 @@ class Acquire(_message.Message):
     limit: int
     items: _containers.RepeatedCompositeFieldContainer[AcquireItem]
     instead_of: int
-    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ..., instead_of: _Optional[int] = ...) -> None: ...
+    actor: str
+    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ..., instead_of: _Optional[int] = ..., actor: _Optional[str] = ...) -> None: ...
 
 class AcquireItem(_message.Message):
     __slots__ = ("name", "kind", "permits", "limit")

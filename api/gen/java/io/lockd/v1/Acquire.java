@@ -29,6 +29,7 @@ private static final long serialVersionUID = 0L;
     holder_ = "";
     annotation_ = "";
     items_ = java.util.Collections.emptyList();
+    actor_ = "";
   }
 
   @java.lang.Override
@@ -458,6 +459,59 @@ private static final long serialVersionUID = 0L;
     return insteadOf_;
   }
 
+  public static final int ACTOR_FIELD_NUMBER = 12;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object actor_ = "";
+  /**
+   * <pre>
+   * Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+   * may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+   * guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+   * that is found. At most 128 bytes.
+   * </pre>
+   *
+   * <code>string actor = 12 [json_name = "actor"];</code>
+   * @return The actor.
+   */
+  @java.lang.Override
+  public java.lang.String getActor() {
+    java.lang.Object ref = actor_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      actor_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+   * may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+   * guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+   * that is found. At most 128 bytes.
+   * </pre>
+   *
+   * <code>string actor = 12 [json_name = "actor"];</code>
+   * @return The bytes for actor.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getActorBytes() {
+    java.lang.Object ref = actor_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      actor_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -504,6 +558,9 @@ private static final long serialVersionUID = 0L;
     }
     if (insteadOf_ != 0L) {
       output.writeUInt64(11, insteadOf_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(actor_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 12, actor_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -559,6 +616,9 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(11, insteadOf_);
     }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(actor_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(12, actor_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -601,6 +661,8 @@ private static final long serialVersionUID = 0L;
         .equals(other.getItemsList())) return false;
     if (getInsteadOf()
         != other.getInsteadOf()) return false;
+    if (!getActor()
+        .equals(other.getActor())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -643,6 +705,8 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + INSTEAD_OF_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getInsteadOf());
+    hash = (37 * hash) + ACTOR_FIELD_NUMBER;
+    hash = (53 * hash) + getActor().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -813,6 +877,7 @@ private static final long serialVersionUID = 0L;
       }
       bitField0_ = (bitField0_ & ~0x00000200);
       insteadOf_ = 0L;
+      actor_ = "";
       return this;
     }
 
@@ -896,6 +961,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000400) != 0)) {
         result.insteadOf_ = insteadOf_;
+      }
+      if (((from_bitField0_ & 0x00000800) != 0)) {
+        result.actor_ = actor_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1013,6 +1081,11 @@ private static final long serialVersionUID = 0L;
       if (other.getInsteadOf() != 0L) {
         setInsteadOf(other.getInsteadOf());
       }
+      if (!other.getActor().isEmpty()) {
+        actor_ = other.actor_;
+        bitField0_ |= 0x00000800;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1107,6 +1180,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000400;
               break;
             } // case 88
+            case 98: {
+              actor_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000800;
+              break;
+            } // case 98
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2385,6 +2463,113 @@ private static final long serialVersionUID = 0L;
     public Builder clearInsteadOf() {
       bitField0_ = (bitField0_ & ~0x00000400);
       insteadOf_ = 0L;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object actor_ = "";
+    /**
+     * <pre>
+     * Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+     * may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+     * guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+     * that is found. At most 128 bytes.
+     * </pre>
+     *
+     * <code>string actor = 12 [json_name = "actor"];</code>
+     * @return The actor.
+     */
+    public java.lang.String getActor() {
+      java.lang.Object ref = actor_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        actor_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+     * may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+     * guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+     * that is found. At most 128 bytes.
+     * </pre>
+     *
+     * <code>string actor = 12 [json_name = "actor"];</code>
+     * @return The bytes for actor.
+     */
+    public com.google.protobuf.ByteString
+        getActorBytes() {
+      java.lang.Object ref = actor_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        actor_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+     * may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+     * guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+     * that is found. At most 128 bytes.
+     * </pre>
+     *
+     * <code>string actor = 12 [json_name = "actor"];</code>
+     * @param value The actor to set.
+     * @return This builder for chaining.
+     */
+    public Builder setActor(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      actor_ = value;
+      bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+     * may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+     * guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+     * that is found. At most 128 bytes.
+     * </pre>
+     *
+     * <code>string actor = 12 [json_name = "actor"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearActor() {
+      actor_ = getDefaultInstance().getActor();
+      bitField0_ = (bitField0_ & ~0x00000800);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+     * may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+     * guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+     * that is found. At most 128 bytes.
+     * </pre>
+     *
+     * <code>string actor = 12 [json_name = "actor"];</code>
+     * @param value The bytes for actor to set.
+     * @return This builder for chaining.
+     */
+    public Builder setActorBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      actor_ = value;
+      bitField0_ |= 0x00000800;
       onChanged();
       return this;
     }

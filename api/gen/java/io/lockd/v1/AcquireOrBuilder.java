@@ -259,4 +259,30 @@ public interface AcquireOrBuilder extends
    * @return The insteadOf.
    */
   long getInsteadOf();
+
+  /**
+   * <pre>
+   * Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+   * may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+   * guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+   * that is found. At most 128 bytes.
+   * </pre>
+   *
+   * <code>string actor = 12 [json_name = "actor"];</code>
+   * @return The actor.
+   */
+  java.lang.String getActor();
+  /**
+   * <pre>
+   * Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
+   * may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
+   * guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
+   * that is found. At most 128 bytes.
+   * </pre>
+   *
+   * <code>string actor = 12 [json_name = "actor"];</code>
+   * @return The bytes for actor.
+   */
+  com.google.protobuf.ByteString
+      getActorBytes();
 }

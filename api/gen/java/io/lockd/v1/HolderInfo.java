@@ -98,12 +98,20 @@ private static final long serialVersionUID = 0L;
     ORIGIN_UNARY(2),
     /**
      * <pre>
-     * Another program on the same Redis, as Redisson.
+     * Another program on the same Redis.
      * </pre>
      *
      * <code>ORIGIN_OTHER = 3;</code>
      */
     ORIGIN_OTHER(3),
+    /**
+     * <pre>
+     * Another program whose owners look like those of Redisson: `&lt;uuid&gt;:&lt;thread&gt;`.
+     * </pre>
+     *
+     * <code>ORIGIN_REDISSON = 4;</code>
+     */
+    ORIGIN_REDISSON(4),
     UNRECOGNIZED(-1),
     ;
 
@@ -133,12 +141,20 @@ private static final long serialVersionUID = 0L;
     public static final int ORIGIN_UNARY_VALUE = 2;
     /**
      * <pre>
-     * Another program on the same Redis, as Redisson.
+     * Another program on the same Redis.
      * </pre>
      *
      * <code>ORIGIN_OTHER = 3;</code>
      */
     public static final int ORIGIN_OTHER_VALUE = 3;
+    /**
+     * <pre>
+     * Another program whose owners look like those of Redisson: `&lt;uuid&gt;:&lt;thread&gt;`.
+     * </pre>
+     *
+     * <code>ORIGIN_REDISSON = 4;</code>
+     */
+    public static final int ORIGIN_REDISSON_VALUE = 4;
 
 
     public final int getNumber() {
@@ -169,6 +185,7 @@ private static final long serialVersionUID = 0L;
         case 1: return ORIGIN_SESSION;
         case 2: return ORIGIN_UNARY;
         case 3: return ORIGIN_OTHER;
+        case 4: return ORIGIN_REDISSON;
         default: return null;
       }
     }

@@ -173,6 +173,37 @@ public final class InspectServiceGrpc {
     return getListWaitersMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.ListDeadlocksRequest,
+      io.lockd.v1.ListDeadlocksResponse> getListDeadlocksMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListDeadlocks",
+      requestType = io.lockd.v1.ListDeadlocksRequest.class,
+      responseType = io.lockd.v1.ListDeadlocksResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<io.lockd.v1.ListDeadlocksRequest,
+      io.lockd.v1.ListDeadlocksResponse> getListDeadlocksMethod() {
+    io.grpc.MethodDescriptor<io.lockd.v1.ListDeadlocksRequest, io.lockd.v1.ListDeadlocksResponse> getListDeadlocksMethod;
+    if ((getListDeadlocksMethod = InspectServiceGrpc.getListDeadlocksMethod) == null) {
+      synchronized (InspectServiceGrpc.class) {
+        if ((getListDeadlocksMethod = InspectServiceGrpc.getListDeadlocksMethod) == null) {
+          InspectServiceGrpc.getListDeadlocksMethod = getListDeadlocksMethod =
+              io.grpc.MethodDescriptor.<io.lockd.v1.ListDeadlocksRequest, io.lockd.v1.ListDeadlocksResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListDeadlocks"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.ListDeadlocksRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.ListDeadlocksResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new InspectServiceMethodDescriptorSupplier("ListDeadlocks"))
+              .build();
+        }
+      }
+    }
+    return getListDeadlocksMethod;
+  }
+
   /**
    * Creates a new async stub that supports all call types for the service
    */
@@ -246,7 +277,7 @@ public final class InspectServiceGrpc {
 
     /**
      * <pre>
-     * ListSessions lists the open sessions of the replica that answers.
+     * ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
      * </pre>
      */
     default void listSessions(io.lockd.v1.ListSessionsRequest request,
@@ -267,12 +298,22 @@ public final class InspectServiceGrpc {
     /**
      * <pre>
      * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of the replica that answers.
+     * others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
      * </pre>
      */
     default void listWaiters(io.lockd.v1.ListWaitersRequest request,
         io.grpc.stub.StreamObserver<io.lockd.v1.ListWaitersResponse> responseObserver) {
       io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListWaitersMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
+     * </pre>
+     */
+    default void listDeadlocks(io.lockd.v1.ListDeadlocksRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.ListDeadlocksResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListDeadlocksMethod(), responseObserver);
     }
   }
 
@@ -333,7 +374,7 @@ public final class InspectServiceGrpc {
 
     /**
      * <pre>
-     * ListSessions lists the open sessions of the replica that answers.
+     * ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
      * </pre>
      */
     public void listSessions(io.lockd.v1.ListSessionsRequest request,
@@ -356,13 +397,24 @@ public final class InspectServiceGrpc {
     /**
      * <pre>
      * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of the replica that answers.
+     * others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
      * </pre>
      */
     public void listWaiters(io.lockd.v1.ListWaitersRequest request,
         io.grpc.stub.StreamObserver<io.lockd.v1.ListWaitersResponse> responseObserver) {
       io.grpc.stub.ClientCalls.asyncUnaryCall(
           getChannel().newCall(getListWaitersMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
+     * </pre>
+     */
+    public void listDeadlocks(io.lockd.v1.ListDeadlocksRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.ListDeadlocksResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListDeadlocksMethod(), getCallOptions()), request, responseObserver);
     }
   }
 
@@ -407,7 +459,7 @@ public final class InspectServiceGrpc {
 
     /**
      * <pre>
-     * ListSessions lists the open sessions of the replica that answers.
+     * ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
      * </pre>
      */
     public io.lockd.v1.ListSessionsResponse listSessions(io.lockd.v1.ListSessionsRequest request) {
@@ -428,12 +480,22 @@ public final class InspectServiceGrpc {
     /**
      * <pre>
      * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of the replica that answers.
+     * others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
      * </pre>
      */
     public io.lockd.v1.ListWaitersResponse listWaiters(io.lockd.v1.ListWaitersRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getListWaitersMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
+     * </pre>
+     */
+    public io.lockd.v1.ListDeadlocksResponse listDeadlocks(io.lockd.v1.ListDeadlocksRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListDeadlocksMethod(), getCallOptions(), request);
     }
   }
 
@@ -480,7 +542,7 @@ public final class InspectServiceGrpc {
 
     /**
      * <pre>
-     * ListSessions lists the open sessions of the replica that answers.
+     * ListSessions lists the open sessions: those of the replica that answers, or those of all replicas.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ListSessionsResponse> listSessions(
@@ -503,13 +565,24 @@ public final class InspectServiceGrpc {
     /**
      * <pre>
      * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
-     * others those of the replica that answers.
+     * others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ListWaitersResponse> listWaiters(
         io.lockd.v1.ListWaitersRequest request) {
       return io.grpc.stub.ClientCalls.futureUnaryCall(
           getChannel().newCall(getListWaitersMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * ListDeadlocks looks for requests of any replicas that wait for each other in a circle.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ListDeadlocksResponse> listDeadlocks(
+        io.lockd.v1.ListDeadlocksRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListDeadlocksMethod(), getCallOptions()), request);
     }
   }
 
@@ -518,6 +591,7 @@ public final class InspectServiceGrpc {
   private static final int METHODID_LIST_SESSIONS = 2;
   private static final int METHODID_LIST_LOCKS = 3;
   private static final int METHODID_LIST_WAITERS = 4;
+  private static final int METHODID_LIST_DEADLOCKS = 5;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -555,6 +629,10 @@ public final class InspectServiceGrpc {
         case METHODID_LIST_WAITERS:
           serviceImpl.listWaiters((io.lockd.v1.ListWaitersRequest) request,
               (io.grpc.stub.StreamObserver<io.lockd.v1.ListWaitersResponse>) responseObserver);
+          break;
+        case METHODID_LIST_DEADLOCKS:
+          serviceImpl.listDeadlocks((io.lockd.v1.ListDeadlocksRequest) request,
+              (io.grpc.stub.StreamObserver<io.lockd.v1.ListDeadlocksResponse>) responseObserver);
           break;
         default:
           throw new AssertionError();
@@ -609,6 +687,13 @@ public final class InspectServiceGrpc {
               io.lockd.v1.ListWaitersRequest,
               io.lockd.v1.ListWaitersResponse>(
                 service, METHODID_LIST_WAITERS)))
+        .addMethod(
+          getListDeadlocksMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              io.lockd.v1.ListDeadlocksRequest,
+              io.lockd.v1.ListDeadlocksResponse>(
+                service, METHODID_LIST_DEADLOCKS)))
         .build();
   }
 
@@ -662,6 +747,7 @@ public final class InspectServiceGrpc {
               .addMethod(getListSessionsMethod())
               .addMethod(getListLocksMethod())
               .addMethod(getListWaitersMethod())
+              .addMethod(getListDeadlocksMethod())
               .build();
         }
       }

@@ -66,6 +66,21 @@ public final class InspectServiceProto {
     com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
       internal_static_lockd_v1_ListLocksResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_ListHoldsRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_ListHoldsRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_ListHoldsResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_ListHoldsResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_HoldInfo_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_HoldInfo_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_lockd_v1_ListWaitersRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
@@ -75,6 +90,16 @@ public final class InspectServiceProto {
   static final 
     com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
       internal_static_lockd_v1_ListWaitersResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_ListDeadlocksRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_ListDeadlocksRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_ListDeadlocksResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_ListDeadlocksResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
     internal_static_lockd_v1_GetStatusRequest_descriptor;
   static final 
@@ -106,7 +131,7 @@ public final class InspectServiceProto {
     java.lang.String[] descriptorData = {
       "\n\036lockd/v1/inspect_service.proto\022\010lockd." +
       "v1\032\036google/protobuf/duration.proto\032\023lock" +
-      "d/v1/lock.proto\"\235\003\n\013SessionInfo\022\035\n\nsessi" +
+      "d/v1/lock.proto\"\324\003\n\013SessionInfo\022\035\n\nsessi" +
       "on_id\030\001 \001(\tR\tsessionId\022\037\n\013client_name\030\002 " +
       "\001(\tR\nclientName\0229\n\006labels\030\003 \003(\0132!.lockd." +
       "v1.SessionInfo.LabelsEntryR\006labels\022\022\n\004pe" +
@@ -115,87 +140,119 @@ public final class InspectServiceProto {
       "oogle.protobuf.DurationR\007silence\022\024\n\005lock" +
       "s\030\007 \001(\rR\005locks\022\030\n\007waiters\030\010 \001(\rR\007waiters" +
       "\022\030\n\007replica\030\t \001(\tR\007replica\022\030\n\007watches\030\n " +
-      "\001(\rR\007watches\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\t" +
-      "R\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\301\002\n\tLeas" +
-      "eInfo\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.HoldR\004hol" +
-      "d\022\035\n\nsession_id\030\002 \001(\tR\tsessionId\022\037\n\013clie" +
-      "nt_name\030\003 \001(\tR\nclientName\022+\n\003age\030\004 \001(\0132\031" +
-      ".google.protobuf.DurationR\003age\0226\n\tvalid_" +
-      "for\030\005 \001(\0132\031.google.protobuf.DurationR\010va" +
-      "lidFor\022\022\n\004auto\030\006 \001(\010R\004auto\022\035\n\nhold_count" +
-      "\030\007 \001(\rR\tholdCount\022\036\n\nannotation\030\010 \001(\tR\na" +
-      "nnotation\022\030\n\007permits\030\t \001(\rR\007permits\"\231\005\n\n" +
-      "HolderInfo\022\024\n\005owner\030\001 \001(\tR\005owner\0223\n\006orig" +
-      "in\030\002 \001(\0162\033.lockd.v1.HolderInfo.OriginR\006o" +
-      "rigin\022&\n\004kind\030\003 \001(\0162\022.lockd.v1.LockKindR" +
-      "\004kind\022\035\n\nsession_id\030\004 \001(\tR\tsessionId\022\037\n\013" +
-      "client_name\030\005 \001(\tR\nclientName\0228\n\006labels\030" +
-      "\006 \003(\0132 .lockd.v1.HolderInfo.LabelsEntryR" +
-      "\006labels\022\022\n\004peer\030\007 \001(\tR\004peer\022\030\n\007replica\030\010" +
-      " \001(\tR\007replica\022+\n\003age\030\t \001(\0132\031.google.prot" +
-      "obuf.DurationR\003age\022+\n\003ttl\030\n \001(\0132\031.google" +
-      ".protobuf.DurationR\003ttl\022\022\n\004auto\030\013 \001(\010R\004a" +
-      "uto\022\024\n\005fence\030\014 \001(\004R\005fence\022\035\n\nhold_count\030" +
-      "\r \001(\rR\tholdCount\022\030\n\007permits\030\016 \001(\rR\007permi" +
-      "ts\022\036\n\nannotation\030\017 \001(\tR\nannotation\0329\n\013La" +
-      "belsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001" +
-      "(\tR\005value:\0028\001\"X\n\006Origin\022\026\n\022ORIGIN_UNSPEC" +
-      "IFIED\020\000\022\022\n\016ORIGIN_SESSION\020\001\022\020\n\014ORIGIN_UN" +
-      "ARY\020\002\022\020\n\014ORIGIN_OTHER\020\003\"\355\002\n\nWaiterInfo\022\022" +
-      "\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd" +
-      ".v1.LockKindR\004kind\022\035\n\nsession_id\030\003 \001(\tR\t" +
-      "sessionId\022\037\n\013client_name\030\004 \001(\tR\nclientNa" +
-      "me\022\032\n\010position\030\005 \001(\rR\010position\022+\n\003age\030\006 " +
-      "\001(\0132\031.google.protobuf.DurationR\003age\022\024\n\005o" +
-      "wner\030\007 \001(\tR\005owner\022\022\n\004peer\030\010 \001(\tR\004peer\022\030\n" +
-      "\007replica\030\t \001(\tR\007replica\022\036\n\nannotation\030\n " +
-      "\001(\tR\nannotation\0226\n\ttime_left\030\013 \001(\0132\031.goo" +
-      "gle.protobuf.DurationR\010timeLeft\"Q\n\023ListS" +
-      "essionsRequest\022\033\n\tpage_size\030\001 \001(\rR\010pageS" +
-      "ize\022\035\n\npage_token\030\002 \001(\tR\tpageToken\"q\n\024Li" +
+      "\001(\rR\007watches\0225\n\010detached\030\013 \001(\0132\031.google." +
+      "protobuf.DurationR\010detached\0329\n\013LabelsEnt" +
+      "ry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005val" +
+      "ue:\0028\001\"\301\002\n\tLeaseInfo\022\"\n\004hold\030\001 \001(\0132\016.loc" +
+      "kd.v1.HoldR\004hold\022\035\n\nsession_id\030\002 \001(\tR\tse" +
+      "ssionId\022\037\n\013client_name\030\003 \001(\tR\nclientName" +
+      "\022+\n\003age\030\004 \001(\0132\031.google.protobuf.Duration" +
+      "R\003age\0226\n\tvalid_for\030\005 \001(\0132\031.google.protob" +
+      "uf.DurationR\010validFor\022\022\n\004auto\030\006 \001(\010R\004aut" +
+      "o\022\035\n\nhold_count\030\007 \001(\rR\tholdCount\022\036\n\nanno" +
+      "tation\030\010 \001(\tR\nannotation\022\030\n\007permits\030\t \001(" +
+      "\rR\007permits\"\256\005\n\nHolderInfo\022\024\n\005owner\030\001 \001(\t" +
+      "R\005owner\0223\n\006origin\030\002 \001(\0162\033.lockd.v1.Holde" +
+      "rInfo.OriginR\006origin\022&\n\004kind\030\003 \001(\0162\022.loc" +
+      "kd.v1.LockKindR\004kind\022\035\n\nsession_id\030\004 \001(\t" +
+      "R\tsessionId\022\037\n\013client_name\030\005 \001(\tR\nclient" +
+      "Name\0228\n\006labels\030\006 \003(\0132 .lockd.v1.HolderIn" +
+      "fo.LabelsEntryR\006labels\022\022\n\004peer\030\007 \001(\tR\004pe" +
+      "er\022\030\n\007replica\030\010 \001(\tR\007replica\022+\n\003age\030\t \001(" +
+      "\0132\031.google.protobuf.DurationR\003age\022+\n\003ttl" +
+      "\030\n \001(\0132\031.google.protobuf.DurationR\003ttl\022\022" +
+      "\n\004auto\030\013 \001(\010R\004auto\022\024\n\005fence\030\014 \001(\004R\005fence" +
+      "\022\035\n\nhold_count\030\r \001(\rR\tholdCount\022\030\n\007permi" +
+      "ts\030\016 \001(\rR\007permits\022\036\n\nannotation\030\017 \001(\tR\na" +
+      "nnotation\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003k" +
+      "ey\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"m\n\006Origin\022\026" +
+      "\n\022ORIGIN_UNSPECIFIED\020\000\022\022\n\016ORIGIN_SESSION" +
+      "\020\001\022\020\n\014ORIGIN_UNARY\020\002\022\020\n\014ORIGIN_OTHER\020\003\022\023" +
+      "\n\017ORIGIN_REDISSON\020\004\"\355\002\n\nWaiterInfo\022\022\n\004na" +
+      "me\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1." +
+      "LockKindR\004kind\022\035\n\nsession_id\030\003 \001(\tR\tsess" +
+      "ionId\022\037\n\013client_name\030\004 \001(\tR\nclientName\022\032" +
+      "\n\010position\030\005 \001(\rR\010position\022+\n\003age\030\006 \001(\0132" +
+      "\031.google.protobuf.DurationR\003age\022\024\n\005owner" +
+      "\030\007 \001(\tR\005owner\022\022\n\004peer\030\010 \001(\tR\004peer\022\030\n\007rep" +
+      "lica\030\t \001(\tR\007replica\022\036\n\nannotation\030\n \001(\tR" +
+      "\nannotation\0226\n\ttime_left\030\013 \001(\0132\031.google." +
+      "protobuf.DurationR\010timeLeft\"\363\001\n\023ListSess" +
+      "ionsRequest\022\033\n\tpage_size\030\001 \001(\rR\010pageSize" +
+      "\022\035\n\npage_token\030\002 \001(\tR\tpageToken\022\036\n\nevery" +
+      "where\030\003 \001(\010R\neverywhere\022\026\n\006client\030\004 \001(\tR" +
+      "\006client\022\030\n\007replica\030\005 \001(\tR\007replica\0222\n\007min" +
+      "_age\030\006 \001(\0132\031.google.protobuf.DurationR\006m" +
+      "inAge\022\032\n\010detached\030\007 \001(\010R\010detached\"\305\001\n\024Li" +
       "stSessionsResponse\0221\n\010sessions\030\001 \003(\0132\025.l" +
       "ockd.v1.SessionInfoR\010sessions\022&\n\017next_pa" +
-      "ge_token\030\002 \001(\tR\rnextPageToken\"f\n\020ListLoc" +
-      "ksRequest\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n\tpag" +
-      "e_size\030\002 \001(\rR\010pageSize\022\035\n\npage_token\030\003 \001" +
-      "(\tR\tpageToken\"h\n\021ListLocksResponse\022+\n\006le" +
-      "ases\030\001 \003(\0132\023.lockd.v1.LeaseInfoR\006leases\022" +
-      "&\n\017next_page_token\030\002 \001(\tR\rnextPageToken\"" +
-      "d\n\022ListWaitersRequest\022\022\n\004name\030\001 \001(\tR\004nam" +
-      "e\022\033\n\tpage_size\030\002 \001(\rR\010pageSize\022\035\n\npage_t" +
-      "oken\030\003 \001(\tR\tpageToken\"m\n\023ListWaitersResp" +
-      "onse\022.\n\007waiters\030\001 \003(\0132\024.lockd.v1.WaiterI" +
-      "nfoR\007waiters\022&\n\017next_page_token\030\002 \001(\tR\rn" +
-      "extPageToken\"\022\n\020GetStatusRequest\"\257\002\n\021Get" +
-      "StatusResponse\022\030\n\007replica\030\001 \001(\tR\007replica" +
-      "\022\030\n\007version\030\002 \001(\tR\007version\0221\n\006uptime\030\003 \001" +
-      "(\0132\031.google.protobuf.DurationR\006uptime\022\024\n" +
-      "\005ready\030\004 \001(\010R\005ready\022\037\n\013store_error\030\005 \001(\t" +
-      "R\nstoreError\022\032\n\010draining\030\006 \001(\010R\010draining" +
-      "\022\032\n\010sessions\030\007 \001(\rR\010sessions\022\024\n\005locks\030\010 " +
-      "\001(\rR\005locks\022\030\n\007waiters\030\t \001(\rR\007waiters\022\024\n\005" +
-      "store\030\n \001(\tR\005store\"f\n\016InspectRequest\022\022\n\004" +
-      "name\030\001 \001(\tR\004name\022\037\n\013max_waiters\030\002 \001(\rR\nm" +
-      "axWaiters\022\037\n\013max_holders\030\003 \001(\rR\nmaxHolde" +
-      "rs\"\356\001\n\017InspectResponse\022\'\n\004lock\030\001 \001(\0132\023.l" +
-      "ockd.v1.LockStateR\004lock\022.\n\007holders\030\002 \003(\013" +
-      "2\024.lockd.v1.HolderInfoR\007holders\022.\n\007waite" +
-      "rs\030\003 \003(\0132\024.lockd.v1.WaiterInfoR\007waiters\022" +
-      "+\n\021replicas_answered\030\004 \001(\rR\020replicasAnsw" +
-      "ered\022%\n\016replicas_asked\030\005 \001(\rR\rreplicasAs" +
-      "ked2\367\002\n\016InspectService\022D\n\tGetStatus\022\032.lo" +
-      "ckd.v1.GetStatusRequest\032\033.lockd.v1.GetSt" +
-      "atusResponse\022>\n\007Inspect\022\030.lockd.v1.Inspe" +
-      "ctRequest\032\031.lockd.v1.InspectResponse\022M\n\014" +
-      "ListSessions\022\035.lockd.v1.ListSessionsRequ" +
-      "est\032\036.lockd.v1.ListSessionsResponse\022D\n\tL" +
-      "istLocks\022\032.lockd.v1.ListLocksRequest\032\033.l" +
-      "ockd.v1.ListLocksResponse\022J\n\013ListWaiters" +
-      "\022\034.lockd.v1.ListWaitersRequest\032\035.lockd.v" +
-      "1.ListWaitersResponseB[\n\013io.lockd.v1B\023In" +
-      "spectServiceProtoP\001Z5github.com/lockd-io" +
-      "/lockd/api/gen/go/lockd/v1;lockdv1b\006prot" +
-      "o3"
+      "ge_token\030\002 \001(\tR\rnextPageToken\022+\n\021replica" +
+      "s_answered\030\003 \001(\rR\020replicasAnswered\022%\n\016re" +
+      "plicas_asked\030\004 \001(\rR\rreplicasAsked\"f\n\020Lis" +
+      "tLocksRequest\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n" +
+      "\tpage_size\030\002 \001(\rR\010pageSize\022\035\n\npage_token" +
+      "\030\003 \001(\tR\tpageToken\"h\n\021ListLocksResponse\022+" +
+      "\n\006leases\030\001 \003(\0132\023.lockd.v1.LeaseInfoR\006lea" +
+      "ses\022&\n\017next_page_token\030\002 \001(\tR\rnextPageTo" +
+      "ken\"\314\001\n\020ListHoldsRequest\022\026\n\006prefix\030\001 \001(\t" +
+      "R\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pageSize\022\035\n" +
+      "\npage_token\030\003 \001(\tR\tpageToken\022\026\n\006client\030\004" +
+      " \001(\tR\006client\022\030\n\007replica\030\005 \001(\tR\007replica\0222" +
+      "\n\007min_age\030\006 \001(\0132\031.google.protobuf.Durati" +
+      "onR\006minAge\"\271\001\n\021ListHoldsResponse\022(\n\005hold" +
+      "s\030\001 \003(\0132\022.lockd.v1.HoldInfoR\005holds\022&\n\017ne" +
+      "xt_page_token\030\002 \001(\tR\rnextPageToken\022+\n\021re" +
+      "plicas_answered\030\003 \001(\rR\020replicasAnswered\022" +
+      "%\n\016replicas_asked\030\004 \001(\rR\rreplicasAsked\"a" +
+      "\n\010HoldInfo\022\'\n\004lock\030\001 \001(\0132\023.lockd.v1.Lock" +
+      "StateR\004lock\022,\n\006holder\030\002 \001(\0132\024.lockd.v1.H" +
+      "olderInfoR\006holder\"\342\001\n\022ListWaitersRequest" +
+      "\022\022\n\004name\030\001 \001(\tR\004name\022\033\n\tpage_size\030\002 \001(\rR" +
+      "\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageToken" +
+      "\022\026\n\006prefix\030\004 \001(\tR\006prefix\022\026\n\006client\030\005 \001(\t" +
+      "R\006client\022\030\n\007replica\030\006 \001(\tR\007replica\0222\n\007mi" +
+      "n_age\030\007 \001(\0132\031.google.protobuf.DurationR\006" +
+      "minAge\"\301\001\n\023ListWaitersResponse\022.\n\007waiter" +
+      "s\030\001 \003(\0132\024.lockd.v1.WaiterInfoR\007waiters\022&" +
+      "\n\017next_page_token\030\002 \001(\tR\rnextPageToken\022+" +
+      "\n\021replicas_answered\030\003 \001(\rR\020replicasAnswe" +
+      "red\022%\n\016replicas_asked\030\004 \001(\rR\rreplicasAsk" +
+      "ed\"\026\n\024ListDeadlocksRequest\"\235\001\n\025ListDeadl" +
+      "ocksResponse\0220\n\tdeadlocks\030\001 \003(\0132\022.lockd." +
+      "v1.DeadlockR\tdeadlocks\022+\n\021replicas_answe" +
+      "red\030\002 \001(\rR\020replicasAnswered\022%\n\016replicas_" +
+      "asked\030\003 \001(\rR\rreplicasAsked\"\022\n\020GetStatusR" +
+      "equest\"\257\002\n\021GetStatusResponse\022\030\n\007replica\030" +
+      "\001 \001(\tR\007replica\022\030\n\007version\030\002 \001(\tR\007version" +
+      "\0221\n\006uptime\030\003 \001(\0132\031.google.protobuf.Durat" +
+      "ionR\006uptime\022\024\n\005ready\030\004 \001(\010R\005ready\022\037\n\013sto" +
+      "re_error\030\005 \001(\tR\nstoreError\022\032\n\010draining\030\006" +
+      " \001(\010R\010draining\022\032\n\010sessions\030\007 \001(\rR\010sessio" +
+      "ns\022\024\n\005locks\030\010 \001(\rR\005locks\022\030\n\007waiters\030\t \001(" +
+      "\rR\007waiters\022\024\n\005store\030\n \001(\tR\005store\"f\n\016Insp" +
+      "ectRequest\022\022\n\004name\030\001 \001(\tR\004name\022\037\n\013max_wa" +
+      "iters\030\002 \001(\rR\nmaxWaiters\022\037\n\013max_holders\030\003" +
+      " \001(\rR\nmaxHolders\"\356\001\n\017InspectResponse\022\'\n\004" +
+      "lock\030\001 \001(\0132\023.lockd.v1.LockStateR\004lock\022.\n" +
+      "\007holders\030\002 \003(\0132\024.lockd.v1.HolderInfoR\007ho" +
+      "lders\022.\n\007waiters\030\003 \003(\0132\024.lockd.v1.Waiter" +
+      "InfoR\007waiters\022+\n\021replicas_answered\030\004 \001(\r" +
+      "R\020replicasAnswered\022%\n\016replicas_asked\030\005 \001" +
+      "(\rR\rreplicasAsked2\311\003\n\016InspectService\022D\n\t" +
+      "GetStatus\022\032.lockd.v1.GetStatusRequest\032\033." +
+      "lockd.v1.GetStatusResponse\022>\n\007Inspect\022\030." +
+      "lockd.v1.InspectRequest\032\031.lockd.v1.Inspe" +
+      "ctResponse\022M\n\014ListSessions\022\035.lockd.v1.Li" +
+      "stSessionsRequest\032\036.lockd.v1.ListSession" +
+      "sResponse\022D\n\tListLocks\022\032.lockd.v1.ListLo" +
+      "cksRequest\032\033.lockd.v1.ListLocksResponse\022" +
+      "J\n\013ListWaiters\022\034.lockd.v1.ListWaitersReq" +
+      "uest\032\035.lockd.v1.ListWaitersResponse\022P\n\rL" +
+      "istDeadlocks\022\036.lockd.v1.ListDeadlocksReq" +
+      "uest\032\037.lockd.v1.ListDeadlocksResponseB[\n" +
+      "\013io.lockd.v1B\023InspectServiceProtoP\001Z5git" +
+      "hub.com/lockd-io/lockd/api/gen/go/lockd/" +
+      "v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -208,7 +265,7 @@ public final class InspectServiceProto {
     internal_static_lockd_v1_SessionInfo_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_SessionInfo_descriptor,
-        new java.lang.String[] { "SessionId", "ClientName", "Labels", "Peer", "Age", "Silence", "Locks", "Waiters", "Replica", "Watches", });
+        new java.lang.String[] { "SessionId", "ClientName", "Labels", "Peer", "Age", "Silence", "Locks", "Waiters", "Replica", "Watches", "Detached", });
     internal_static_lockd_v1_SessionInfo_LabelsEntry_descriptor =
       internal_static_lockd_v1_SessionInfo_descriptor.getNestedTypes().get(0);
     internal_static_lockd_v1_SessionInfo_LabelsEntry_fieldAccessorTable = new
@@ -244,13 +301,13 @@ public final class InspectServiceProto {
     internal_static_lockd_v1_ListSessionsRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ListSessionsRequest_descriptor,
-        new java.lang.String[] { "PageSize", "PageToken", });
+        new java.lang.String[] { "PageSize", "PageToken", "Everywhere", "Client", "Replica", "MinAge", "Detached", });
     internal_static_lockd_v1_ListSessionsResponse_descriptor =
       getDescriptor().getMessageTypes().get(5);
     internal_static_lockd_v1_ListSessionsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ListSessionsResponse_descriptor,
-        new java.lang.String[] { "Sessions", "NextPageToken", });
+        new java.lang.String[] { "Sessions", "NextPageToken", "ReplicasAnswered", "ReplicasAsked", });
     internal_static_lockd_v1_ListLocksRequest_descriptor =
       getDescriptor().getMessageTypes().get(6);
     internal_static_lockd_v1_ListLocksRequest_fieldAccessorTable = new
@@ -263,38 +320,68 @@ public final class InspectServiceProto {
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ListLocksResponse_descriptor,
         new java.lang.String[] { "Leases", "NextPageToken", });
-    internal_static_lockd_v1_ListWaitersRequest_descriptor =
+    internal_static_lockd_v1_ListHoldsRequest_descriptor =
       getDescriptor().getMessageTypes().get(8);
+    internal_static_lockd_v1_ListHoldsRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_ListHoldsRequest_descriptor,
+        new java.lang.String[] { "Prefix", "PageSize", "PageToken", "Client", "Replica", "MinAge", });
+    internal_static_lockd_v1_ListHoldsResponse_descriptor =
+      getDescriptor().getMessageTypes().get(9);
+    internal_static_lockd_v1_ListHoldsResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_ListHoldsResponse_descriptor,
+        new java.lang.String[] { "Holds", "NextPageToken", "ReplicasAnswered", "ReplicasAsked", });
+    internal_static_lockd_v1_HoldInfo_descriptor =
+      getDescriptor().getMessageTypes().get(10);
+    internal_static_lockd_v1_HoldInfo_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_HoldInfo_descriptor,
+        new java.lang.String[] { "Lock", "Holder", });
+    internal_static_lockd_v1_ListWaitersRequest_descriptor =
+      getDescriptor().getMessageTypes().get(11);
     internal_static_lockd_v1_ListWaitersRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ListWaitersRequest_descriptor,
-        new java.lang.String[] { "Name", "PageSize", "PageToken", });
+        new java.lang.String[] { "Name", "PageSize", "PageToken", "Prefix", "Client", "Replica", "MinAge", });
     internal_static_lockd_v1_ListWaitersResponse_descriptor =
-      getDescriptor().getMessageTypes().get(9);
+      getDescriptor().getMessageTypes().get(12);
     internal_static_lockd_v1_ListWaitersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ListWaitersResponse_descriptor,
-        new java.lang.String[] { "Waiters", "NextPageToken", });
+        new java.lang.String[] { "Waiters", "NextPageToken", "ReplicasAnswered", "ReplicasAsked", });
+    internal_static_lockd_v1_ListDeadlocksRequest_descriptor =
+      getDescriptor().getMessageTypes().get(13);
+    internal_static_lockd_v1_ListDeadlocksRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_ListDeadlocksRequest_descriptor,
+        new java.lang.String[] { });
+    internal_static_lockd_v1_ListDeadlocksResponse_descriptor =
+      getDescriptor().getMessageTypes().get(14);
+    internal_static_lockd_v1_ListDeadlocksResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_ListDeadlocksResponse_descriptor,
+        new java.lang.String[] { "Deadlocks", "ReplicasAnswered", "ReplicasAsked", });
     internal_static_lockd_v1_GetStatusRequest_descriptor =
-      getDescriptor().getMessageTypes().get(10);
+      getDescriptor().getMessageTypes().get(15);
     internal_static_lockd_v1_GetStatusRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_GetStatusRequest_descriptor,
         new java.lang.String[] { });
     internal_static_lockd_v1_GetStatusResponse_descriptor =
-      getDescriptor().getMessageTypes().get(11);
+      getDescriptor().getMessageTypes().get(16);
     internal_static_lockd_v1_GetStatusResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_GetStatusResponse_descriptor,
         new java.lang.String[] { "Replica", "Version", "Uptime", "Ready", "StoreError", "Draining", "Sessions", "Locks", "Waiters", "Store", });
     internal_static_lockd_v1_InspectRequest_descriptor =
-      getDescriptor().getMessageTypes().get(12);
+      getDescriptor().getMessageTypes().get(17);
     internal_static_lockd_v1_InspectRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_InspectRequest_descriptor,
         new java.lang.String[] { "Name", "MaxWaiters", "MaxHolders", });
     internal_static_lockd_v1_InspectResponse_descriptor =
-      getDescriptor().getMessageTypes().get(13);
+      getDescriptor().getMessageTypes().get(18);
     internal_static_lockd_v1_InspectResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_InspectResponse_descriptor,

@@ -22,6 +22,8 @@ private static final long serialVersionUID = 0L;
   }
   private ListSessionsRequest() {
     pageToken_ = "";
+    client_ = "";
+    replica_ = "";
   }
 
   @java.lang.Override
@@ -44,6 +46,7 @@ private static final long serialVersionUID = 0L;
             io.lockd.v1.ListSessionsRequest.class, io.lockd.v1.ListSessionsRequest.Builder.class);
   }
 
+  private int bitField0_;
   public static final int PAGE_SIZE_FIELD_NUMBER = 1;
   private int pageSize_ = 0;
   /**
@@ -106,6 +109,168 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int EVERYWHERE_FIELD_NUMBER = 3;
+  private boolean everywhere_ = false;
+  /**
+   * <pre>
+   * Whether those of all replicas are listed, and not only those of the one that answers.
+   * </pre>
+   *
+   * <code>bool everywhere = 3 [json_name = "everywhere"];</code>
+   * @return The everywhere.
+   */
+  @java.lang.Override
+  public boolean getEverywhere() {
+    return everywhere_;
+  }
+
+  public static final int CLIENT_FIELD_NUMBER = 4;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object client_ = "";
+  /**
+   * <pre>
+   * Only clients whose name contains this.
+   * </pre>
+   *
+   * <code>string client = 4 [json_name = "client"];</code>
+   * @return The client.
+   */
+  @java.lang.Override
+  public java.lang.String getClient() {
+    java.lang.Object ref = client_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      client_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Only clients whose name contains this.
+   * </pre>
+   *
+   * <code>string client = 4 [json_name = "client"];</code>
+   * @return The bytes for client.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getClientBytes() {
+    java.lang.Object ref = client_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      client_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int REPLICA_FIELD_NUMBER = 5;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object replica_ = "";
+  /**
+   * <pre>
+   * Only the replica with this name.
+   * </pre>
+   *
+   * <code>string replica = 5 [json_name = "replica"];</code>
+   * @return The replica.
+   */
+  @java.lang.Override
+  public java.lang.String getReplica() {
+    java.lang.Object ref = replica_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      replica_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Only the replica with this name.
+   * </pre>
+   *
+   * <code>string replica = 5 [json_name = "replica"];</code>
+   * @return The bytes for replica.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getReplicaBytes() {
+    java.lang.Object ref = replica_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      replica_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int MIN_AGE_FIELD_NUMBER = 6;
+  private com.google.protobuf.Duration minAge_;
+  /**
+   * <pre>
+   * Only sessions that are open for so long, or, with detached, have no stream for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+   * @return Whether the minAge field is set.
+   */
+  @java.lang.Override
+  public boolean hasMinAge() {
+    return ((bitField0_ & 0x00000001) != 0);
+  }
+  /**
+   * <pre>
+   * Only sessions that are open for so long, or, with detached, have no stream for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+   * @return The minAge.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Duration getMinAge() {
+    return minAge_ == null ? com.google.protobuf.Duration.getDefaultInstance() : minAge_;
+  }
+  /**
+   * <pre>
+   * Only sessions that are open for so long, or, with detached, have no stream for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.DurationOrBuilder getMinAgeOrBuilder() {
+    return minAge_ == null ? com.google.protobuf.Duration.getDefaultInstance() : minAge_;
+  }
+
+  public static final int DETACHED_FIELD_NUMBER = 7;
+  private boolean detached_ = false;
+  /**
+   * <pre>
+   * Only sessions that have no stream.
+   * </pre>
+   *
+   * <code>bool detached = 7 [json_name = "detached"];</code>
+   * @return The detached.
+   */
+  @java.lang.Override
+  public boolean getDetached() {
+    return detached_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -126,6 +291,21 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(pageToken_)) {
       com.google.protobuf.GeneratedMessageV3.writeString(output, 2, pageToken_);
     }
+    if (everywhere_ != false) {
+      output.writeBool(3, everywhere_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(client_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 4, client_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(replica_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 5, replica_);
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      output.writeMessage(6, getMinAge());
+    }
+    if (detached_ != false) {
+      output.writeBool(7, detached_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -141,6 +321,24 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(pageToken_)) {
       size += com.google.protobuf.GeneratedMessageV3.computeStringSize(2, pageToken_);
+    }
+    if (everywhere_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(3, everywhere_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(client_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(4, client_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(replica_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(5, replica_);
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(6, getMinAge());
+    }
+    if (detached_ != false) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeBoolSize(7, detached_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -161,6 +359,19 @@ private static final long serialVersionUID = 0L;
         != other.getPageSize()) return false;
     if (!getPageToken()
         .equals(other.getPageToken())) return false;
+    if (getEverywhere()
+        != other.getEverywhere()) return false;
+    if (!getClient()
+        .equals(other.getClient())) return false;
+    if (!getReplica()
+        .equals(other.getReplica())) return false;
+    if (hasMinAge() != other.hasMinAge()) return false;
+    if (hasMinAge()) {
+      if (!getMinAge()
+          .equals(other.getMinAge())) return false;
+    }
+    if (getDetached()
+        != other.getDetached()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -176,6 +387,20 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getPageSize();
     hash = (37 * hash) + PAGE_TOKEN_FIELD_NUMBER;
     hash = (53 * hash) + getPageToken().hashCode();
+    hash = (37 * hash) + EVERYWHERE_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getEverywhere());
+    hash = (37 * hash) + CLIENT_FIELD_NUMBER;
+    hash = (53 * hash) + getClient().hashCode();
+    hash = (37 * hash) + REPLICA_FIELD_NUMBER;
+    hash = (53 * hash) + getReplica().hashCode();
+    if (hasMinAge()) {
+      hash = (37 * hash) + MIN_AGE_FIELD_NUMBER;
+      hash = (53 * hash) + getMinAge().hashCode();
+    }
+    hash = (37 * hash) + DETACHED_FIELD_NUMBER;
+    hash = (53 * hash) + com.google.protobuf.Internal.hashBoolean(
+        getDetached());
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -299,13 +524,19 @@ private static final long serialVersionUID = 0L;
 
     // Construct using io.lockd.v1.ListSessionsRequest.newBuilder()
     private Builder() {
-
+      maybeForceBuilderInitialization();
     }
 
     private Builder(
         com.google.protobuf.GeneratedMessageV3.BuilderParent parent) {
       super(parent);
-
+      maybeForceBuilderInitialization();
+    }
+    private void maybeForceBuilderInitialization() {
+      if (com.google.protobuf.GeneratedMessageV3
+              .alwaysUseFieldBuilders) {
+        getMinAgeFieldBuilder();
+      }
     }
     @java.lang.Override
     public Builder clear() {
@@ -313,6 +544,15 @@ private static final long serialVersionUID = 0L;
       bitField0_ = 0;
       pageSize_ = 0;
       pageToken_ = "";
+      everywhere_ = false;
+      client_ = "";
+      replica_ = "";
+      minAge_ = null;
+      if (minAgeBuilder_ != null) {
+        minAgeBuilder_.dispose();
+        minAgeBuilder_ = null;
+      }
+      detached_ = false;
       return this;
     }
 
@@ -352,6 +592,26 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.pageToken_ = pageToken_;
       }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.everywhere_ = everywhere_;
+      }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.client_ = client_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.replica_ = replica_;
+      }
+      int to_bitField0_ = 0;
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.minAge_ = minAgeBuilder_ == null
+            ? minAge_
+            : minAgeBuilder_.build();
+        to_bitField0_ |= 0x00000001;
+      }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.detached_ = detached_;
+      }
+      result.bitField0_ |= to_bitField0_;
     }
 
     @java.lang.Override
@@ -406,6 +666,25 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00000002;
         onChanged();
       }
+      if (other.getEverywhere() != false) {
+        setEverywhere(other.getEverywhere());
+      }
+      if (!other.getClient().isEmpty()) {
+        client_ = other.client_;
+        bitField0_ |= 0x00000008;
+        onChanged();
+      }
+      if (!other.getReplica().isEmpty()) {
+        replica_ = other.replica_;
+        bitField0_ |= 0x00000010;
+        onChanged();
+      }
+      if (other.hasMinAge()) {
+        mergeMinAge(other.getMinAge());
+      }
+      if (other.getDetached() != false) {
+        setDetached(other.getDetached());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -442,6 +721,33 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 18
+            case 24: {
+              everywhere_ = input.readBool();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 24
+            case 34: {
+              client_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 34
+            case 42: {
+              replica_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 42
+            case 50: {
+              input.readMessage(
+                  getMinAgeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
+            case 56: {
+              detached_ = input.readBool();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 56
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -591,6 +897,435 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       pageToken_ = value;
       bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+
+    private boolean everywhere_ ;
+    /**
+     * <pre>
+     * Whether those of all replicas are listed, and not only those of the one that answers.
+     * </pre>
+     *
+     * <code>bool everywhere = 3 [json_name = "everywhere"];</code>
+     * @return The everywhere.
+     */
+    @java.lang.Override
+    public boolean getEverywhere() {
+      return everywhere_;
+    }
+    /**
+     * <pre>
+     * Whether those of all replicas are listed, and not only those of the one that answers.
+     * </pre>
+     *
+     * <code>bool everywhere = 3 [json_name = "everywhere"];</code>
+     * @param value The everywhere to set.
+     * @return This builder for chaining.
+     */
+    public Builder setEverywhere(boolean value) {
+
+      everywhere_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Whether those of all replicas are listed, and not only those of the one that answers.
+     * </pre>
+     *
+     * <code>bool everywhere = 3 [json_name = "everywhere"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearEverywhere() {
+      bitField0_ = (bitField0_ & ~0x00000004);
+      everywhere_ = false;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object client_ = "";
+    /**
+     * <pre>
+     * Only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 4 [json_name = "client"];</code>
+     * @return The client.
+     */
+    public java.lang.String getClient() {
+      java.lang.Object ref = client_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        client_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 4 [json_name = "client"];</code>
+     * @return The bytes for client.
+     */
+    public com.google.protobuf.ByteString
+        getClientBytes() {
+      java.lang.Object ref = client_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        client_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 4 [json_name = "client"];</code>
+     * @param value The client to set.
+     * @return This builder for chaining.
+     */
+    public Builder setClient(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      client_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 4 [json_name = "client"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearClient() {
+      client_ = getDefaultInstance().getClient();
+      bitField0_ = (bitField0_ & ~0x00000008);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 4 [json_name = "client"];</code>
+     * @param value The bytes for client to set.
+     * @return This builder for chaining.
+     */
+    public Builder setClientBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      client_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object replica_ = "";
+    /**
+     * <pre>
+     * Only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 5 [json_name = "replica"];</code>
+     * @return The replica.
+     */
+    public java.lang.String getReplica() {
+      java.lang.Object ref = replica_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        replica_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 5 [json_name = "replica"];</code>
+     * @return The bytes for replica.
+     */
+    public com.google.protobuf.ByteString
+        getReplicaBytes() {
+      java.lang.Object ref = replica_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        replica_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 5 [json_name = "replica"];</code>
+     * @param value The replica to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReplica(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      replica_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 5 [json_name = "replica"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReplica() {
+      replica_ = getDefaultInstance().getReplica();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 5 [json_name = "replica"];</code>
+     * @param value The bytes for replica to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReplicaBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      replica_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Duration minAge_;
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> minAgeBuilder_;
+    /**
+     * <pre>
+     * Only sessions that are open for so long, or, with detached, have no stream for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+     * @return Whether the minAge field is set.
+     */
+    public boolean hasMinAge() {
+      return ((bitField0_ & 0x00000020) != 0);
+    }
+    /**
+     * <pre>
+     * Only sessions that are open for so long, or, with detached, have no stream for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+     * @return The minAge.
+     */
+    public com.google.protobuf.Duration getMinAge() {
+      if (minAgeBuilder_ == null) {
+        return minAge_ == null ? com.google.protobuf.Duration.getDefaultInstance() : minAge_;
+      } else {
+        return minAgeBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Only sessions that are open for so long, or, with detached, have no stream for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+     */
+    public Builder setMinAge(com.google.protobuf.Duration value) {
+      if (minAgeBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        minAge_ = value;
+      } else {
+        minAgeBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only sessions that are open for so long, or, with detached, have no stream for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+     */
+    public Builder setMinAge(
+        com.google.protobuf.Duration.Builder builderForValue) {
+      if (minAgeBuilder_ == null) {
+        minAge_ = builderForValue.build();
+      } else {
+        minAgeBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only sessions that are open for so long, or, with detached, have no stream for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+     */
+    public Builder mergeMinAge(com.google.protobuf.Duration value) {
+      if (minAgeBuilder_ == null) {
+        if (((bitField0_ & 0x00000020) != 0) &&
+          minAge_ != null &&
+          minAge_ != com.google.protobuf.Duration.getDefaultInstance()) {
+          getMinAgeBuilder().mergeFrom(value);
+        } else {
+          minAge_ = value;
+        }
+      } else {
+        minAgeBuilder_.mergeFrom(value);
+      }
+      if (minAge_ != null) {
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Only sessions that are open for so long, or, with detached, have no stream for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+     */
+    public Builder clearMinAge() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      minAge_ = null;
+      if (minAgeBuilder_ != null) {
+        minAgeBuilder_.dispose();
+        minAgeBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only sessions that are open for so long, or, with detached, have no stream for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+     */
+    public com.google.protobuf.Duration.Builder getMinAgeBuilder() {
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return getMinAgeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Only sessions that are open for so long, or, with detached, have no stream for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+     */
+    public com.google.protobuf.DurationOrBuilder getMinAgeOrBuilder() {
+      if (minAgeBuilder_ != null) {
+        return minAgeBuilder_.getMessageOrBuilder();
+      } else {
+        return minAge_ == null ?
+            com.google.protobuf.Duration.getDefaultInstance() : minAge_;
+      }
+    }
+    /**
+     * <pre>
+     * Only sessions that are open for so long, or, with detached, have no stream for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> 
+        getMinAgeFieldBuilder() {
+      if (minAgeBuilder_ == null) {
+        minAgeBuilder_ = new com.google.protobuf.SingleFieldBuilderV3<
+            com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder>(
+                getMinAge(),
+                getParentForChildren(),
+                isClean());
+        minAge_ = null;
+      }
+      return minAgeBuilder_;
+    }
+
+    private boolean detached_ ;
+    /**
+     * <pre>
+     * Only sessions that have no stream.
+     * </pre>
+     *
+     * <code>bool detached = 7 [json_name = "detached"];</code>
+     * @return The detached.
+     */
+    @java.lang.Override
+    public boolean getDetached() {
+      return detached_;
+    }
+    /**
+     * <pre>
+     * Only sessions that have no stream.
+     * </pre>
+     *
+     * <code>bool detached = 7 [json_name = "detached"];</code>
+     * @param value The detached to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDetached(boolean value) {
+
+      detached_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Only sessions that have no stream.
+     * </pre>
+     *
+     * <code>bool detached = 7 [json_name = "detached"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearDetached() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      detached_ = false;
       onChanged();
       return this;
     }

@@ -37,4 +37,91 @@ public interface ListSessionsRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getPageTokenBytes();
+
+  /**
+   * <pre>
+   * Whether those of all replicas are listed, and not only those of the one that answers.
+   * </pre>
+   *
+   * <code>bool everywhere = 3 [json_name = "everywhere"];</code>
+   * @return The everywhere.
+   */
+  boolean getEverywhere();
+
+  /**
+   * <pre>
+   * Only clients whose name contains this.
+   * </pre>
+   *
+   * <code>string client = 4 [json_name = "client"];</code>
+   * @return The client.
+   */
+  java.lang.String getClient();
+  /**
+   * <pre>
+   * Only clients whose name contains this.
+   * </pre>
+   *
+   * <code>string client = 4 [json_name = "client"];</code>
+   * @return The bytes for client.
+   */
+  com.google.protobuf.ByteString
+      getClientBytes();
+
+  /**
+   * <pre>
+   * Only the replica with this name.
+   * </pre>
+   *
+   * <code>string replica = 5 [json_name = "replica"];</code>
+   * @return The replica.
+   */
+  java.lang.String getReplica();
+  /**
+   * <pre>
+   * Only the replica with this name.
+   * </pre>
+   *
+   * <code>string replica = 5 [json_name = "replica"];</code>
+   * @return The bytes for replica.
+   */
+  com.google.protobuf.ByteString
+      getReplicaBytes();
+
+  /**
+   * <pre>
+   * Only sessions that are open for so long, or, with detached, have no stream for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+   * @return Whether the minAge field is set.
+   */
+  boolean hasMinAge();
+  /**
+   * <pre>
+   * Only sessions that are open for so long, or, with detached, have no stream for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+   * @return The minAge.
+   */
+  com.google.protobuf.Duration getMinAge();
+  /**
+   * <pre>
+   * Only sessions that are open for so long, or, with detached, have no stream for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 6 [json_name = "minAge"];</code>
+   */
+  com.google.protobuf.DurationOrBuilder getMinAgeOrBuilder();
+
+  /**
+   * <pre>
+   * Only sessions that have no stream.
+   * </pre>
+   *
+   * <code>bool detached = 7 [json_name = "detached"];</code>
+   * @return The detached.
+   */
+  boolean getDetached();
 }

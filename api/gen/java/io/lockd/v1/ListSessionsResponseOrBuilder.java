@@ -71,4 +71,24 @@ public interface ListSessionsResponseOrBuilder extends
    */
   com.google.protobuf.ByteString
       getNextPageTokenBytes();
+
+  /**
+   * <pre>
+   * How many replicas answered, this one included.
+   * </pre>
+   *
+   * <code>uint32 replicas_answered = 3 [json_name = "replicasAnswered"];</code>
+   * @return The replicasAnswered.
+   */
+  int getReplicasAnswered();
+
+  /**
+   * <pre>
+   * How many were asked. If fewer answered, what they know is missing.
+   * </pre>
+   *
+   * <code>uint32 replicas_asked = 4 [json_name = "replicasAsked"];</code>
+   * @return The replicasAsked.
+   */
+  int getReplicasAsked();
 }

@@ -23,6 +23,9 @@ private static final long serialVersionUID = 0L;
   private ListWaitersRequest() {
     name_ = "";
     pageToken_ = "";
+    prefix_ = "";
+    client_ = "";
+    replica_ = "";
   }
 
   @java.lang.Override
@@ -45,12 +48,13 @@ private static final long serialVersionUID = 0L;
             io.lockd.v1.ListWaitersRequest.class, io.lockd.v1.ListWaitersRequest.Builder.class);
   }
 
+  private int bitField0_;
   public static final int NAME_FIELD_NUMBER = 1;
   @SuppressWarnings("serial")
   private volatile java.lang.Object name_ = "";
   /**
    * <pre>
-   * The lock.
+   * The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
    * </pre>
    *
    * <code>string name = 1 [json_name = "name"];</code>
@@ -71,7 +75,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * The lock.
+   * The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
    * </pre>
    *
    * <code>string name = 1 [json_name = "name"];</code>
@@ -154,6 +158,185 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int PREFIX_FIELD_NUMBER = 4;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object prefix_ = "";
+  /**
+   * <pre>
+   * Without a name: only names that begin with this.
+   * </pre>
+   *
+   * <code>string prefix = 4 [json_name = "prefix"];</code>
+   * @return The prefix.
+   */
+  @java.lang.Override
+  public java.lang.String getPrefix() {
+    java.lang.Object ref = prefix_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      prefix_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Without a name: only names that begin with this.
+   * </pre>
+   *
+   * <code>string prefix = 4 [json_name = "prefix"];</code>
+   * @return The bytes for prefix.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getPrefixBytes() {
+    java.lang.Object ref = prefix_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      prefix_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int CLIENT_FIELD_NUMBER = 5;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object client_ = "";
+  /**
+   * <pre>
+   * Without a name: only clients whose name contains this.
+   * </pre>
+   *
+   * <code>string client = 5 [json_name = "client"];</code>
+   * @return The client.
+   */
+  @java.lang.Override
+  public java.lang.String getClient() {
+    java.lang.Object ref = client_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      client_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Without a name: only clients whose name contains this.
+   * </pre>
+   *
+   * <code>string client = 5 [json_name = "client"];</code>
+   * @return The bytes for client.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getClientBytes() {
+    java.lang.Object ref = client_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      client_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int REPLICA_FIELD_NUMBER = 6;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object replica_ = "";
+  /**
+   * <pre>
+   * Without a name: only the replica with this name.
+   * </pre>
+   *
+   * <code>string replica = 6 [json_name = "replica"];</code>
+   * @return The replica.
+   */
+  @java.lang.Override
+  public java.lang.String getReplica() {
+    java.lang.Object ref = replica_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      replica_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Without a name: only the replica with this name.
+   * </pre>
+   *
+   * <code>string replica = 6 [json_name = "replica"];</code>
+   * @return The bytes for replica.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getReplicaBytes() {
+    java.lang.Object ref = replica_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      replica_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int MIN_AGE_FIELD_NUMBER = 7;
+  private com.google.protobuf.Duration minAge_;
+  /**
+   * <pre>
+   * Without a name: only those that wait for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+   * @return Whether the minAge field is set.
+   */
+  @java.lang.Override
+  public boolean hasMinAge() {
+    return ((bitField0_ & 0x00000001) != 0);
+  }
+  /**
+   * <pre>
+   * Without a name: only those that wait for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+   * @return The minAge.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Duration getMinAge() {
+    return minAge_ == null ? com.google.protobuf.Duration.getDefaultInstance() : minAge_;
+  }
+  /**
+   * <pre>
+   * Without a name: only those that wait for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.DurationOrBuilder getMinAgeOrBuilder() {
+    return minAge_ == null ? com.google.protobuf.Duration.getDefaultInstance() : minAge_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -177,6 +360,18 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(pageToken_)) {
       com.google.protobuf.GeneratedMessageV3.writeString(output, 3, pageToken_);
     }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(prefix_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 4, prefix_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(client_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 5, client_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(replica_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 6, replica_);
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      output.writeMessage(7, getMinAge());
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -195,6 +390,19 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(pageToken_)) {
       size += com.google.protobuf.GeneratedMessageV3.computeStringSize(3, pageToken_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(prefix_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(4, prefix_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(client_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(5, client_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(replica_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(6, replica_);
+    }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(7, getMinAge());
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -217,6 +425,17 @@ private static final long serialVersionUID = 0L;
         != other.getPageSize()) return false;
     if (!getPageToken()
         .equals(other.getPageToken())) return false;
+    if (!getPrefix()
+        .equals(other.getPrefix())) return false;
+    if (!getClient()
+        .equals(other.getClient())) return false;
+    if (!getReplica()
+        .equals(other.getReplica())) return false;
+    if (hasMinAge() != other.hasMinAge()) return false;
+    if (hasMinAge()) {
+      if (!getMinAge()
+          .equals(other.getMinAge())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -234,6 +453,16 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getPageSize();
     hash = (37 * hash) + PAGE_TOKEN_FIELD_NUMBER;
     hash = (53 * hash) + getPageToken().hashCode();
+    hash = (37 * hash) + PREFIX_FIELD_NUMBER;
+    hash = (53 * hash) + getPrefix().hashCode();
+    hash = (37 * hash) + CLIENT_FIELD_NUMBER;
+    hash = (53 * hash) + getClient().hashCode();
+    hash = (37 * hash) + REPLICA_FIELD_NUMBER;
+    hash = (53 * hash) + getReplica().hashCode();
+    if (hasMinAge()) {
+      hash = (37 * hash) + MIN_AGE_FIELD_NUMBER;
+      hash = (53 * hash) + getMinAge().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -357,13 +586,19 @@ private static final long serialVersionUID = 0L;
 
     // Construct using io.lockd.v1.ListWaitersRequest.newBuilder()
     private Builder() {
-
+      maybeForceBuilderInitialization();
     }
 
     private Builder(
         com.google.protobuf.GeneratedMessageV3.BuilderParent parent) {
       super(parent);
-
+      maybeForceBuilderInitialization();
+    }
+    private void maybeForceBuilderInitialization() {
+      if (com.google.protobuf.GeneratedMessageV3
+              .alwaysUseFieldBuilders) {
+        getMinAgeFieldBuilder();
+      }
     }
     @java.lang.Override
     public Builder clear() {
@@ -372,6 +607,14 @@ private static final long serialVersionUID = 0L;
       name_ = "";
       pageSize_ = 0;
       pageToken_ = "";
+      prefix_ = "";
+      client_ = "";
+      replica_ = "";
+      minAge_ = null;
+      if (minAgeBuilder_ != null) {
+        minAgeBuilder_.dispose();
+        minAgeBuilder_ = null;
+      }
       return this;
     }
 
@@ -414,6 +657,23 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000004) != 0)) {
         result.pageToken_ = pageToken_;
       }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.prefix_ = prefix_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.client_ = client_;
+      }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.replica_ = replica_;
+      }
+      int to_bitField0_ = 0;
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.minAge_ = minAgeBuilder_ == null
+            ? minAge_
+            : minAgeBuilder_.build();
+        to_bitField0_ |= 0x00000001;
+      }
+      result.bitField0_ |= to_bitField0_;
     }
 
     @java.lang.Override
@@ -473,6 +733,24 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00000004;
         onChanged();
       }
+      if (!other.getPrefix().isEmpty()) {
+        prefix_ = other.prefix_;
+        bitField0_ |= 0x00000008;
+        onChanged();
+      }
+      if (!other.getClient().isEmpty()) {
+        client_ = other.client_;
+        bitField0_ |= 0x00000010;
+        onChanged();
+      }
+      if (!other.getReplica().isEmpty()) {
+        replica_ = other.replica_;
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      if (other.hasMinAge()) {
+        mergeMinAge(other.getMinAge());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -514,6 +792,28 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000004;
               break;
             } // case 26
+            case 34: {
+              prefix_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 34
+            case 42: {
+              client_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 42
+            case 50: {
+              replica_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
+            case 58: {
+              input.readMessage(
+                  getMinAgeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 58
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -534,7 +834,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object name_ = "";
     /**
      * <pre>
-     * The lock.
+     * The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -554,7 +854,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lock.
+     * The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -575,7 +875,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lock.
+     * The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -592,7 +892,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lock.
+     * The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -606,7 +906,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The lock.
+     * The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
      * </pre>
      *
      * <code>string name = 1 [json_name = "name"];</code>
@@ -757,6 +1057,439 @@ private static final long serialVersionUID = 0L;
       bitField0_ |= 0x00000004;
       onChanged();
       return this;
+    }
+
+    private java.lang.Object prefix_ = "";
+    /**
+     * <pre>
+     * Without a name: only names that begin with this.
+     * </pre>
+     *
+     * <code>string prefix = 4 [json_name = "prefix"];</code>
+     * @return The prefix.
+     */
+    public java.lang.String getPrefix() {
+      java.lang.Object ref = prefix_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        prefix_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Without a name: only names that begin with this.
+     * </pre>
+     *
+     * <code>string prefix = 4 [json_name = "prefix"];</code>
+     * @return The bytes for prefix.
+     */
+    public com.google.protobuf.ByteString
+        getPrefixBytes() {
+      java.lang.Object ref = prefix_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        prefix_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Without a name: only names that begin with this.
+     * </pre>
+     *
+     * <code>string prefix = 4 [json_name = "prefix"];</code>
+     * @param value The prefix to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPrefix(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      prefix_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only names that begin with this.
+     * </pre>
+     *
+     * <code>string prefix = 4 [json_name = "prefix"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearPrefix() {
+      prefix_ = getDefaultInstance().getPrefix();
+      bitField0_ = (bitField0_ & ~0x00000008);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only names that begin with this.
+     * </pre>
+     *
+     * <code>string prefix = 4 [json_name = "prefix"];</code>
+     * @param value The bytes for prefix to set.
+     * @return This builder for chaining.
+     */
+    public Builder setPrefixBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      prefix_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object client_ = "";
+    /**
+     * <pre>
+     * Without a name: only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @return The client.
+     */
+    public java.lang.String getClient() {
+      java.lang.Object ref = client_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        client_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Without a name: only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @return The bytes for client.
+     */
+    public com.google.protobuf.ByteString
+        getClientBytes() {
+      java.lang.Object ref = client_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        client_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Without a name: only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @param value The client to set.
+     * @return This builder for chaining.
+     */
+    public Builder setClient(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      client_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearClient() {
+      client_ = getDefaultInstance().getClient();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only clients whose name contains this.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @param value The bytes for client to set.
+     * @return This builder for chaining.
+     */
+    public Builder setClientBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      client_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object replica_ = "";
+    /**
+     * <pre>
+     * Without a name: only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 6 [json_name = "replica"];</code>
+     * @return The replica.
+     */
+    public java.lang.String getReplica() {
+      java.lang.Object ref = replica_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        replica_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Without a name: only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 6 [json_name = "replica"];</code>
+     * @return The bytes for replica.
+     */
+    public com.google.protobuf.ByteString
+        getReplicaBytes() {
+      java.lang.Object ref = replica_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        replica_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Without a name: only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 6 [json_name = "replica"];</code>
+     * @param value The replica to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReplica(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      replica_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 6 [json_name = "replica"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReplica() {
+      replica_ = getDefaultInstance().getReplica();
+      bitField0_ = (bitField0_ & ~0x00000020);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only the replica with this name.
+     * </pre>
+     *
+     * <code>string replica = 6 [json_name = "replica"];</code>
+     * @param value The bytes for replica to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReplicaBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      replica_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Duration minAge_;
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> minAgeBuilder_;
+    /**
+     * <pre>
+     * Without a name: only those that wait for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+     * @return Whether the minAge field is set.
+     */
+    public boolean hasMinAge() {
+      return ((bitField0_ & 0x00000040) != 0);
+    }
+    /**
+     * <pre>
+     * Without a name: only those that wait for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+     * @return The minAge.
+     */
+    public com.google.protobuf.Duration getMinAge() {
+      if (minAgeBuilder_ == null) {
+        return minAge_ == null ? com.google.protobuf.Duration.getDefaultInstance() : minAge_;
+      } else {
+        return minAgeBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * Without a name: only those that wait for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+     */
+    public Builder setMinAge(com.google.protobuf.Duration value) {
+      if (minAgeBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        minAge_ = value;
+      } else {
+        minAgeBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only those that wait for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+     */
+    public Builder setMinAge(
+        com.google.protobuf.Duration.Builder builderForValue) {
+      if (minAgeBuilder_ == null) {
+        minAge_ = builderForValue.build();
+      } else {
+        minAgeBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only those that wait for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+     */
+    public Builder mergeMinAge(com.google.protobuf.Duration value) {
+      if (minAgeBuilder_ == null) {
+        if (((bitField0_ & 0x00000040) != 0) &&
+          minAge_ != null &&
+          minAge_ != com.google.protobuf.Duration.getDefaultInstance()) {
+          getMinAgeBuilder().mergeFrom(value);
+        } else {
+          minAge_ = value;
+        }
+      } else {
+        minAgeBuilder_.mergeFrom(value);
+      }
+      if (minAge_ != null) {
+        bitField0_ |= 0x00000040;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only those that wait for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+     */
+    public Builder clearMinAge() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      minAge_ = null;
+      if (minAgeBuilder_ != null) {
+        minAgeBuilder_.dispose();
+        minAgeBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: only those that wait for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+     */
+    public com.google.protobuf.Duration.Builder getMinAgeBuilder() {
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return getMinAgeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * Without a name: only those that wait for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+     */
+    public com.google.protobuf.DurationOrBuilder getMinAgeOrBuilder() {
+      if (minAgeBuilder_ != null) {
+        return minAgeBuilder_.getMessageOrBuilder();
+      } else {
+        return minAge_ == null ?
+            com.google.protobuf.Duration.getDefaultInstance() : minAge_;
+      }
+    }
+    /**
+     * <pre>
+     * Without a name: only those that wait for so long.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> 
+        getMinAgeFieldBuilder() {
+      if (minAgeBuilder_ == null) {
+        minAgeBuilder_ = new com.google.protobuf.SingleFieldBuilderV3<
+            com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder>(
+                getMinAge(),
+                getParentForChildren(),
+                isClean());
+        minAge_ = null;
+      }
+      return minAgeBuilder_;
     }
     @java.lang.Override
     public final Builder setUnknownFields(

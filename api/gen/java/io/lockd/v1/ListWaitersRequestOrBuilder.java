@@ -10,7 +10,7 @@ public interface ListWaitersRequestOrBuilder extends
 
   /**
    * <pre>
-   * The lock.
+   * The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
    * </pre>
    *
    * <code>string name = 1 [json_name = "name"];</code>
@@ -19,7 +19,7 @@ public interface ListWaitersRequestOrBuilder extends
   java.lang.String getName();
   /**
    * <pre>
-   * The lock.
+   * The lock. Empty = any, of all replicas, the one that waits longest first. There is one page then.
    * </pre>
    *
    * <code>string name = 1 [json_name = "name"];</code>
@@ -57,4 +57,91 @@ public interface ListWaitersRequestOrBuilder extends
    */
   com.google.protobuf.ByteString
       getPageTokenBytes();
+
+  /**
+   * <pre>
+   * Without a name: only names that begin with this.
+   * </pre>
+   *
+   * <code>string prefix = 4 [json_name = "prefix"];</code>
+   * @return The prefix.
+   */
+  java.lang.String getPrefix();
+  /**
+   * <pre>
+   * Without a name: only names that begin with this.
+   * </pre>
+   *
+   * <code>string prefix = 4 [json_name = "prefix"];</code>
+   * @return The bytes for prefix.
+   */
+  com.google.protobuf.ByteString
+      getPrefixBytes();
+
+  /**
+   * <pre>
+   * Without a name: only clients whose name contains this.
+   * </pre>
+   *
+   * <code>string client = 5 [json_name = "client"];</code>
+   * @return The client.
+   */
+  java.lang.String getClient();
+  /**
+   * <pre>
+   * Without a name: only clients whose name contains this.
+   * </pre>
+   *
+   * <code>string client = 5 [json_name = "client"];</code>
+   * @return The bytes for client.
+   */
+  com.google.protobuf.ByteString
+      getClientBytes();
+
+  /**
+   * <pre>
+   * Without a name: only the replica with this name.
+   * </pre>
+   *
+   * <code>string replica = 6 [json_name = "replica"];</code>
+   * @return The replica.
+   */
+  java.lang.String getReplica();
+  /**
+   * <pre>
+   * Without a name: only the replica with this name.
+   * </pre>
+   *
+   * <code>string replica = 6 [json_name = "replica"];</code>
+   * @return The bytes for replica.
+   */
+  com.google.protobuf.ByteString
+      getReplicaBytes();
+
+  /**
+   * <pre>
+   * Without a name: only those that wait for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+   * @return Whether the minAge field is set.
+   */
+  boolean hasMinAge();
+  /**
+   * <pre>
+   * Without a name: only those that wait for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+   * @return The minAge.
+   */
+  com.google.protobuf.Duration getMinAge();
+  /**
+   * <pre>
+   * Without a name: only those that wait for so long.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration min_age = 7 [json_name = "minAge"];</code>
+   */
+  com.google.protobuf.DurationOrBuilder getMinAgeOrBuilder();
 }

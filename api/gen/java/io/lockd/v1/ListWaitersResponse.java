@@ -153,6 +153,36 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int REPLICAS_ANSWERED_FIELD_NUMBER = 3;
+  private int replicasAnswered_ = 0;
+  /**
+   * <pre>
+   * Without a name: how many replicas answered, this one included.
+   * </pre>
+   *
+   * <code>uint32 replicas_answered = 3 [json_name = "replicasAnswered"];</code>
+   * @return The replicasAnswered.
+   */
+  @java.lang.Override
+  public int getReplicasAnswered() {
+    return replicasAnswered_;
+  }
+
+  public static final int REPLICAS_ASKED_FIELD_NUMBER = 4;
+  private int replicasAsked_ = 0;
+  /**
+   * <pre>
+   * How many were asked. If fewer answered, what they know is missing.
+   * </pre>
+   *
+   * <code>uint32 replicas_asked = 4 [json_name = "replicasAsked"];</code>
+   * @return The replicasAsked.
+   */
+  @java.lang.Override
+  public int getReplicasAsked() {
+    return replicasAsked_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -173,6 +203,12 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(nextPageToken_)) {
       com.google.protobuf.GeneratedMessageV3.writeString(output, 2, nextPageToken_);
     }
+    if (replicasAnswered_ != 0) {
+      output.writeUInt32(3, replicasAnswered_);
+    }
+    if (replicasAsked_ != 0) {
+      output.writeUInt32(4, replicasAsked_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -188,6 +224,14 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(nextPageToken_)) {
       size += com.google.protobuf.GeneratedMessageV3.computeStringSize(2, nextPageToken_);
+    }
+    if (replicasAnswered_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(3, replicasAnswered_);
+    }
+    if (replicasAsked_ != 0) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeUInt32Size(4, replicasAsked_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -208,6 +252,10 @@ private static final long serialVersionUID = 0L;
         .equals(other.getWaitersList())) return false;
     if (!getNextPageToken()
         .equals(other.getNextPageToken())) return false;
+    if (getReplicasAnswered()
+        != other.getReplicasAnswered()) return false;
+    if (getReplicasAsked()
+        != other.getReplicasAsked()) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -225,6 +273,10 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + NEXT_PAGE_TOKEN_FIELD_NUMBER;
     hash = (53 * hash) + getNextPageToken().hashCode();
+    hash = (37 * hash) + REPLICAS_ANSWERED_FIELD_NUMBER;
+    hash = (53 * hash) + getReplicasAnswered();
+    hash = (37 * hash) + REPLICAS_ASKED_FIELD_NUMBER;
+    hash = (53 * hash) + getReplicasAsked();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -368,6 +420,8 @@ private static final long serialVersionUID = 0L;
       }
       bitField0_ = (bitField0_ & ~0x00000001);
       nextPageToken_ = "";
+      replicasAnswered_ = 0;
+      replicasAsked_ = 0;
       return this;
     }
 
@@ -416,6 +470,12 @@ private static final long serialVersionUID = 0L;
       int from_bitField0_ = bitField0_;
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.nextPageToken_ = nextPageToken_;
+      }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.replicasAnswered_ = replicasAnswered_;
+      }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.replicasAsked_ = replicasAsked_;
       }
     }
 
@@ -494,6 +554,12 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00000002;
         onChanged();
       }
+      if (other.getReplicasAnswered() != 0) {
+        setReplicasAnswered(other.getReplicasAnswered());
+      }
+      if (other.getReplicasAsked() != 0) {
+        setReplicasAsked(other.getReplicasAsked());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -538,6 +604,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 18
+            case 24: {
+              replicasAnswered_ = input.readUInt32();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 24
+            case 32: {
+              replicasAsked_ = input.readUInt32();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 32
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -955,6 +1031,94 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       nextPageToken_ = value;
       bitField0_ |= 0x00000002;
+      onChanged();
+      return this;
+    }
+
+    private int replicasAnswered_ ;
+    /**
+     * <pre>
+     * Without a name: how many replicas answered, this one included.
+     * </pre>
+     *
+     * <code>uint32 replicas_answered = 3 [json_name = "replicasAnswered"];</code>
+     * @return The replicasAnswered.
+     */
+    @java.lang.Override
+    public int getReplicasAnswered() {
+      return replicasAnswered_;
+    }
+    /**
+     * <pre>
+     * Without a name: how many replicas answered, this one included.
+     * </pre>
+     *
+     * <code>uint32 replicas_answered = 3 [json_name = "replicasAnswered"];</code>
+     * @param value The replicasAnswered to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReplicasAnswered(int value) {
+
+      replicasAnswered_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Without a name: how many replicas answered, this one included.
+     * </pre>
+     *
+     * <code>uint32 replicas_answered = 3 [json_name = "replicasAnswered"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReplicasAnswered() {
+      bitField0_ = (bitField0_ & ~0x00000004);
+      replicasAnswered_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private int replicasAsked_ ;
+    /**
+     * <pre>
+     * How many were asked. If fewer answered, what they know is missing.
+     * </pre>
+     *
+     * <code>uint32 replicas_asked = 4 [json_name = "replicasAsked"];</code>
+     * @return The replicasAsked.
+     */
+    @java.lang.Override
+    public int getReplicasAsked() {
+      return replicasAsked_;
+    }
+    /**
+     * <pre>
+     * How many were asked. If fewer answered, what they know is missing.
+     * </pre>
+     *
+     * <code>uint32 replicas_asked = 4 [json_name = "replicasAsked"];</code>
+     * @param value The replicasAsked to set.
+     * @return This builder for chaining.
+     */
+    public Builder setReplicasAsked(int value) {
+
+      replicasAsked_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How many were asked. If fewer answered, what they know is missing.
+     * </pre>
+     *
+     * <code>uint32 replicas_asked = 4 [json_name = "replicasAsked"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearReplicasAsked() {
+      bitField0_ = (bitField0_ & ~0x00000008);
+      replicasAsked_ = 0;
       onChanged();
       return this;
     }

@@ -35,6 +35,16 @@ public final class LockProto {
   static final 
     com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
       internal_static_lockd_v1_LockState_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_Deadlock_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_Deadlock_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_DeadlockMember_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_DeadlockMember_fieldAccessorTable;
 
   public static com.google.protobuf.Descriptors.FileDescriptor
       getDescriptor() {
@@ -69,13 +79,26 @@ public final class LockProto {
       "\rR\007waiters\022\036\n\nannotation\030\n \001(\tR\nannotati" +
       "on\022\030\n\007holders\030\013 \001(\rR\007holders\022\024\n\005limit\030\014 " +
       "\001(\rR\005limit\022\026\n\006queued\030\r \001(\rR\006queued\022\030\n\007me" +
-      "mbers\030\016 \001(\rR\007members*\224\001\n\010LockKind\022\031\n\025LOC" +
-      "K_KIND_UNSPECIFIED\020\000\022\027\n\023LOCK_KIND_EXCLUS" +
-      "IVE\020\001\022\022\n\016LOCK_KIND_FAIR\020\002\022\022\n\016LOCK_KIND_R" +
-      "EAD\020\003\022\023\n\017LOCK_KIND_WRITE\020\004\022\027\n\023LOCK_KIND_" +
-      "SEMAPHORE\020\005BQ\n\013io.lockd.v1B\tLockProtoP\001Z" +
-      "5github.com/lockd-io/lockd/api/gen/go/lo" +
-      "ckd/v1;lockdv1b\006proto3"
+      "mbers\030\016 \001(\rR\007members\"X\n\010Deadlock\0222\n\007memb" +
+      "ers\030\001 \003(\0132\030.lockd.v1.DeadlockMemberR\007mem" +
+      "bers\022\030\n\007omitted\030\002 \001(\rR\007omitted\"\232\003\n\016Deadl" +
+      "ockMember\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 " +
+      "\001(\0162\022.lockd.v1.LockKindR\004kind\022\024\n\005owner\030\003" +
+      " \001(\tR\005owner\022\035\n\nsession_id\030\004 \001(\tR\tsession" +
+      "Id\022\037\n\013client_name\030\005 \001(\tR\nclientName\022\022\n\004p" +
+      "eer\030\006 \001(\tR\004peer\022\030\n\007replica\030\007 \001(\tR\007replic" +
+      "a\022\036\n\nannotation\030\010 \001(\tR\nannotation\022+\n\003age" +
+      "\030\t \001(\0132\031.google.protobuf.DurationR\003age\0226" +
+      "\n\ttime_left\030\n \001(\0132\031.google.protobuf.Dura" +
+      "tionR\010timeLeft\022\027\n\007held_by\030\013 \001(\tR\006heldBy\022" +
+      "\024\n\005fence\030\014 \001(\004R\005fence\022\024\n\005fails\030\r \001(\010R\005fa" +
+      "ils*\224\001\n\010LockKind\022\031\n\025LOCK_KIND_UNSPECIFIE" +
+      "D\020\000\022\027\n\023LOCK_KIND_EXCLUSIVE\020\001\022\022\n\016LOCK_KIN" +
+      "D_FAIR\020\002\022\022\n\016LOCK_KIND_READ\020\003\022\023\n\017LOCK_KIN" +
+      "D_WRITE\020\004\022\027\n\023LOCK_KIND_SEMAPHORE\020\005BQ\n\013io" +
+      ".lockd.v1B\tLockProtoP\001Z5github.com/lockd" +
+      "-io/lockd/api/gen/go/lockd/v1;lockdv1b\006p" +
+      "roto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -106,6 +129,18 @@ public final class LockProto {
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_LockState_descriptor,
         new java.lang.String[] { "Name", "Kind", "Held", "HeldBy", "Client", "Fence", "Ttl", "HoldCount", "Waiters", "Annotation", "Holders", "Limit", "Queued", "Members", });
+    internal_static_lockd_v1_Deadlock_descriptor =
+      getDescriptor().getMessageTypes().get(4);
+    internal_static_lockd_v1_Deadlock_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_Deadlock_descriptor,
+        new java.lang.String[] { "Members", "Omitted", });
+    internal_static_lockd_v1_DeadlockMember_descriptor =
+      getDescriptor().getMessageTypes().get(5);
+    internal_static_lockd_v1_DeadlockMember_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_DeadlockMember_descriptor,
+        new java.lang.String[] { "Name", "Kind", "Owner", "SessionId", "ClientName", "Peer", "Replica", "Annotation", "Age", "TimeLeft", "HeldBy", "Fence", "Fails", });
     com.google.protobuf.DurationProto.getDescriptor();
   }
 

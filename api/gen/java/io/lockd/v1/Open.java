@@ -24,6 +24,8 @@ private static final long serialVersionUID = 0L;
     clientName_ = "";
     onDisconnect_ = 0;
     features_ = java.util.Collections.emptyList();
+    deadlock_ = 0;
+    actor_ = "";
   }
 
   @java.lang.Override
@@ -381,6 +383,79 @@ java.lang.String defaultValue) {
     return resume_ == null ? io.lockd.v1.Resume.getDefaultInstance() : resume_;
   }
 
+  public static final int DEADLOCK_FIELD_NUMBER = 7;
+  private int deadlock_ = 0;
+  /**
+   * <pre>
+   * What becomes of requests of this session that wait in a deadlock.
+   * </pre>
+   *
+   * <code>.lockd.v1.DeadlockPolicy deadlock = 7 [json_name = "deadlock"];</code>
+   * @return The enum numeric value on the wire for deadlock.
+   */
+  @java.lang.Override public int getDeadlockValue() {
+    return deadlock_;
+  }
+  /**
+   * <pre>
+   * What becomes of requests of this session that wait in a deadlock.
+   * </pre>
+   *
+   * <code>.lockd.v1.DeadlockPolicy deadlock = 7 [json_name = "deadlock"];</code>
+   * @return The deadlock.
+   */
+  @java.lang.Override public io.lockd.v1.DeadlockPolicy getDeadlock() {
+    io.lockd.v1.DeadlockPolicy result = io.lockd.v1.DeadlockPolicy.forNumber(deadlock_);
+    return result == null ? io.lockd.v1.DeadlockPolicy.UNRECOGNIZED : result;
+  }
+
+  public static final int ACTOR_FIELD_NUMBER = 8;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object actor_ = "";
+  /**
+   * <pre>
+   * The actor of all requests of the session that name none. See Acquire.actor.
+   * </pre>
+   *
+   * <code>string actor = 8 [json_name = "actor"];</code>
+   * @return The actor.
+   */
+  @java.lang.Override
+  public java.lang.String getActor() {
+    java.lang.Object ref = actor_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      actor_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The actor of all requests of the session that name none. See Acquire.actor.
+   * </pre>
+   *
+   * <code>string actor = 8 [json_name = "actor"];</code>
+   * @return The bytes for actor.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getActorBytes() {
+    java.lang.Object ref = actor_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      actor_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -420,6 +495,12 @@ java.lang.String defaultValue) {
     }
     if (((bitField0_ & 0x00000002) != 0)) {
       output.writeMessage(6, getResume());
+    }
+    if (deadlock_ != io.lockd.v1.DeadlockPolicy.DEADLOCK_POLICY_UNSPECIFIED.getNumber()) {
+      output.writeEnum(7, deadlock_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(actor_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 8, actor_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -467,6 +548,13 @@ java.lang.String defaultValue) {
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(6, getResume());
     }
+    if (deadlock_ != io.lockd.v1.DeadlockPolicy.DEADLOCK_POLICY_UNSPECIFIED.getNumber()) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeEnumSize(7, deadlock_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(actor_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(8, actor_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -498,6 +586,9 @@ java.lang.String defaultValue) {
       if (!getResume()
           .equals(other.getResume())) return false;
     }
+    if (deadlock_ != other.deadlock_) return false;
+    if (!getActor()
+        .equals(other.getActor())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -529,6 +620,10 @@ java.lang.String defaultValue) {
       hash = (37 * hash) + RESUME_FIELD_NUMBER;
       hash = (53 * hash) + getResume().hashCode();
     }
+    hash = (37 * hash) + DEADLOCK_FIELD_NUMBER;
+    hash = (53 * hash) + deadlock_;
+    hash = (37 * hash) + ACTOR_FIELD_NUMBER;
+    hash = (53 * hash) + getActor().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -708,6 +803,8 @@ java.lang.String defaultValue) {
         resumeBuilder_.dispose();
         resumeBuilder_ = null;
       }
+      deadlock_ = 0;
+      actor_ = "";
       return this;
     }
 
@@ -772,6 +869,12 @@ java.lang.String defaultValue) {
             ? resume_
             : resumeBuilder_.build();
         to_bitField0_ |= 0x00000002;
+      }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.deadlock_ = deadlock_;
+      }
+      if (((from_bitField0_ & 0x00000080) != 0)) {
+        result.actor_ = actor_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -846,6 +949,14 @@ java.lang.String defaultValue) {
       }
       if (other.hasResume()) {
         mergeResume(other.getResume());
+      }
+      if (other.deadlock_ != 0) {
+        setDeadlockValue(other.getDeadlockValue());
+      }
+      if (!other.getActor().isEmpty()) {
+        actor_ = other.actor_;
+        bitField0_ |= 0x00000080;
+        onChanged();
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -923,6 +1034,16 @@ java.lang.String defaultValue) {
               bitField0_ |= 0x00000020;
               break;
             } // case 50
+            case 56: {
+              deadlock_ = input.readEnum();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 56
+            case 66: {
+              actor_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000080;
+              break;
+            } // case 66
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1760,6 +1881,171 @@ java.lang.String defaultValue) {
         resume_ = null;
       }
       return resumeBuilder_;
+    }
+
+    private int deadlock_ = 0;
+    /**
+     * <pre>
+     * What becomes of requests of this session that wait in a deadlock.
+     * </pre>
+     *
+     * <code>.lockd.v1.DeadlockPolicy deadlock = 7 [json_name = "deadlock"];</code>
+     * @return The enum numeric value on the wire for deadlock.
+     */
+    @java.lang.Override public int getDeadlockValue() {
+      return deadlock_;
+    }
+    /**
+     * <pre>
+     * What becomes of requests of this session that wait in a deadlock.
+     * </pre>
+     *
+     * <code>.lockd.v1.DeadlockPolicy deadlock = 7 [json_name = "deadlock"];</code>
+     * @param value The enum numeric value on the wire for deadlock to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDeadlockValue(int value) {
+      deadlock_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What becomes of requests of this session that wait in a deadlock.
+     * </pre>
+     *
+     * <code>.lockd.v1.DeadlockPolicy deadlock = 7 [json_name = "deadlock"];</code>
+     * @return The deadlock.
+     */
+    @java.lang.Override
+    public io.lockd.v1.DeadlockPolicy getDeadlock() {
+      io.lockd.v1.DeadlockPolicy result = io.lockd.v1.DeadlockPolicy.forNumber(deadlock_);
+      return result == null ? io.lockd.v1.DeadlockPolicy.UNRECOGNIZED : result;
+    }
+    /**
+     * <pre>
+     * What becomes of requests of this session that wait in a deadlock.
+     * </pre>
+     *
+     * <code>.lockd.v1.DeadlockPolicy deadlock = 7 [json_name = "deadlock"];</code>
+     * @param value The deadlock to set.
+     * @return This builder for chaining.
+     */
+    public Builder setDeadlock(io.lockd.v1.DeadlockPolicy value) {
+      if (value == null) {
+        throw new NullPointerException();
+      }
+      bitField0_ |= 0x00000040;
+      deadlock_ = value.getNumber();
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * What becomes of requests of this session that wait in a deadlock.
+     * </pre>
+     *
+     * <code>.lockd.v1.DeadlockPolicy deadlock = 7 [json_name = "deadlock"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearDeadlock() {
+      bitField0_ = (bitField0_ & ~0x00000040);
+      deadlock_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object actor_ = "";
+    /**
+     * <pre>
+     * The actor of all requests of the session that name none. See Acquire.actor.
+     * </pre>
+     *
+     * <code>string actor = 8 [json_name = "actor"];</code>
+     * @return The actor.
+     */
+    public java.lang.String getActor() {
+      java.lang.Object ref = actor_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        actor_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The actor of all requests of the session that name none. See Acquire.actor.
+     * </pre>
+     *
+     * <code>string actor = 8 [json_name = "actor"];</code>
+     * @return The bytes for actor.
+     */
+    public com.google.protobuf.ByteString
+        getActorBytes() {
+      java.lang.Object ref = actor_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        actor_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The actor of all requests of the session that name none. See Acquire.actor.
+     * </pre>
+     *
+     * <code>string actor = 8 [json_name = "actor"];</code>
+     * @param value The actor to set.
+     * @return This builder for chaining.
+     */
+    public Builder setActor(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      actor_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The actor of all requests of the session that name none. See Acquire.actor.
+     * </pre>
+     *
+     * <code>string actor = 8 [json_name = "actor"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearActor() {
+      actor_ = getDefaultInstance().getActor();
+      bitField0_ = (bitField0_ & ~0x00000080);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The actor of all requests of the session that name none. See Acquire.actor.
+     * </pre>
+     *
+     * <code>string actor = 8 [json_name = "actor"];</code>
+     * @param value The bytes for actor to set.
+     * @return This builder for chaining.
+     */
+    public Builder setActorBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      actor_ = value;
+      bitField0_ |= 0x00000080;
+      onChanged();
+      return this;
     }
     @java.lang.Override
     public final Builder setUnknownFields(

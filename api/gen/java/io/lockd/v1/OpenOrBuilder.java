@@ -203,4 +203,43 @@ java.lang.String defaultValue);
    * <code>.lockd.v1.Resume resume = 6 [json_name = "resume"];</code>
    */
   io.lockd.v1.ResumeOrBuilder getResumeOrBuilder();
+
+  /**
+   * <pre>
+   * What becomes of requests of this session that wait in a deadlock.
+   * </pre>
+   *
+   * <code>.lockd.v1.DeadlockPolicy deadlock = 7 [json_name = "deadlock"];</code>
+   * @return The enum numeric value on the wire for deadlock.
+   */
+  int getDeadlockValue();
+  /**
+   * <pre>
+   * What becomes of requests of this session that wait in a deadlock.
+   * </pre>
+   *
+   * <code>.lockd.v1.DeadlockPolicy deadlock = 7 [json_name = "deadlock"];</code>
+   * @return The deadlock.
+   */
+  io.lockd.v1.DeadlockPolicy getDeadlock();
+
+  /**
+   * <pre>
+   * The actor of all requests of the session that name none. See Acquire.actor.
+   * </pre>
+   *
+   * <code>string actor = 8 [json_name = "actor"];</code>
+   * @return The actor.
+   */
+  java.lang.String getActor();
+  /**
+   * <pre>
+   * The actor of all requests of the session that name none. See Acquire.actor.
+   * </pre>
+   *
+   * <code>string actor = 8 [json_name = "actor"];</code>
+   * @return The bytes for actor.
+   */
+  com.google.protobuf.ByteString
+      getActorBytes();
 }

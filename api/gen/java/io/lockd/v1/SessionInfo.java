@@ -464,6 +464,44 @@ java.lang.String defaultValue) {
     return watches_;
   }
 
+  public static final int DETACHED_FIELD_NUMBER = 11;
+  private com.google.protobuf.Duration detached_;
+  /**
+   * <pre>
+   * For how long it has no stream: its client may come back. Absent while it has one.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+   * @return Whether the detached field is set.
+   */
+  @java.lang.Override
+  public boolean hasDetached() {
+    return ((bitField0_ & 0x00000004) != 0);
+  }
+  /**
+   * <pre>
+   * For how long it has no stream: its client may come back. Absent while it has one.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+   * @return The detached.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Duration getDetached() {
+    return detached_ == null ? com.google.protobuf.Duration.getDefaultInstance() : detached_;
+  }
+  /**
+   * <pre>
+   * For how long it has no stream: its client may come back. Absent while it has one.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.DurationOrBuilder getDetachedOrBuilder() {
+    return detached_ == null ? com.google.protobuf.Duration.getDefaultInstance() : detached_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -510,6 +548,9 @@ java.lang.String defaultValue) {
     }
     if (watches_ != 0) {
       output.writeUInt32(10, watches_);
+    }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      output.writeMessage(11, getDetached());
     }
     getUnknownFields().writeTo(output);
   }
@@ -562,6 +603,10 @@ java.lang.String defaultValue) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(10, watches_);
     }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(11, getDetached());
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -603,6 +648,11 @@ java.lang.String defaultValue) {
         .equals(other.getReplica())) return false;
     if (getWatches()
         != other.getWatches()) return false;
+    if (hasDetached() != other.hasDetached()) return false;
+    if (hasDetached()) {
+      if (!getDetached()
+          .equals(other.getDetached())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -640,6 +690,10 @@ java.lang.String defaultValue) {
     hash = (53 * hash) + getReplica().hashCode();
     hash = (37 * hash) + WATCHES_FIELD_NUMBER;
     hash = (53 * hash) + getWatches();
+    if (hasDetached()) {
+      hash = (37 * hash) + DETACHED_FIELD_NUMBER;
+      hash = (53 * hash) + getDetached().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -798,6 +852,7 @@ java.lang.String defaultValue) {
               .alwaysUseFieldBuilders) {
         getAgeFieldBuilder();
         getSilenceFieldBuilder();
+        getDetachedFieldBuilder();
       }
     }
     @java.lang.Override
@@ -822,6 +877,11 @@ java.lang.String defaultValue) {
       waiters_ = 0;
       replica_ = "";
       watches_ = 0;
+      detached_ = null;
+      if (detachedBuilder_ != null) {
+        detachedBuilder_.dispose();
+        detachedBuilder_ = null;
+      }
       return this;
     }
 
@@ -892,6 +952,12 @@ java.lang.String defaultValue) {
       }
       if (((from_bitField0_ & 0x00000200) != 0)) {
         result.watches_ = watches_;
+      }
+      if (((from_bitField0_ & 0x00000400) != 0)) {
+        result.detached_ = detachedBuilder_ == null
+            ? detached_
+            : detachedBuilder_.build();
+        to_bitField0_ |= 0x00000004;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -978,6 +1044,9 @@ java.lang.String defaultValue) {
       if (other.getWatches() != 0) {
         setWatches(other.getWatches());
       }
+      if (other.hasDetached()) {
+        mergeDetached(other.getDetached());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1062,6 +1131,13 @@ java.lang.String defaultValue) {
               bitField0_ |= 0x00000200;
               break;
             } // case 80
+            case 90: {
+              input.readMessage(
+                  getDetachedFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000400;
+              break;
+            } // case 90
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2046,6 +2122,163 @@ java.lang.String defaultValue) {
       watches_ = 0;
       onChanged();
       return this;
+    }
+
+    private com.google.protobuf.Duration detached_;
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> detachedBuilder_;
+    /**
+     * <pre>
+     * For how long it has no stream: its client may come back. Absent while it has one.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+     * @return Whether the detached field is set.
+     */
+    public boolean hasDetached() {
+      return ((bitField0_ & 0x00000400) != 0);
+    }
+    /**
+     * <pre>
+     * For how long it has no stream: its client may come back. Absent while it has one.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+     * @return The detached.
+     */
+    public com.google.protobuf.Duration getDetached() {
+      if (detachedBuilder_ == null) {
+        return detached_ == null ? com.google.protobuf.Duration.getDefaultInstance() : detached_;
+      } else {
+        return detachedBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * For how long it has no stream: its client may come back. Absent while it has one.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+     */
+    public Builder setDetached(com.google.protobuf.Duration value) {
+      if (detachedBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        detached_ = value;
+      } else {
+        detachedBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For how long it has no stream: its client may come back. Absent while it has one.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+     */
+    public Builder setDetached(
+        com.google.protobuf.Duration.Builder builderForValue) {
+      if (detachedBuilder_ == null) {
+        detached_ = builderForValue.build();
+      } else {
+        detachedBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For how long it has no stream: its client may come back. Absent while it has one.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+     */
+    public Builder mergeDetached(com.google.protobuf.Duration value) {
+      if (detachedBuilder_ == null) {
+        if (((bitField0_ & 0x00000400) != 0) &&
+          detached_ != null &&
+          detached_ != com.google.protobuf.Duration.getDefaultInstance()) {
+          getDetachedBuilder().mergeFrom(value);
+        } else {
+          detached_ = value;
+        }
+      } else {
+        detachedBuilder_.mergeFrom(value);
+      }
+      if (detached_ != null) {
+        bitField0_ |= 0x00000400;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * For how long it has no stream: its client may come back. Absent while it has one.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+     */
+    public Builder clearDetached() {
+      bitField0_ = (bitField0_ & ~0x00000400);
+      detached_ = null;
+      if (detachedBuilder_ != null) {
+        detachedBuilder_.dispose();
+        detachedBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * For how long it has no stream: its client may come back. Absent while it has one.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+     */
+    public com.google.protobuf.Duration.Builder getDetachedBuilder() {
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return getDetachedFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * For how long it has no stream: its client may come back. Absent while it has one.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+     */
+    public com.google.protobuf.DurationOrBuilder getDetachedOrBuilder() {
+      if (detachedBuilder_ != null) {
+        return detachedBuilder_.getMessageOrBuilder();
+      } else {
+        return detached_ == null ?
+            com.google.protobuf.Duration.getDefaultInstance() : detached_;
+      }
+    }
+    /**
+     * <pre>
+     * For how long it has no stream: its client may come back. Absent while it has one.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> 
+        getDetachedFieldBuilder() {
+      if (detachedBuilder_ == null) {
+        detachedBuilder_ = new com.google.protobuf.SingleFieldBuilderV3<
+            com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder>(
+                getDetached(),
+                getParentForChildren(),
+                isClean());
+        detached_ = null;
+      }
+      return detachedBuilder_;
     }
     @java.lang.Override
     public final Builder setUnknownFields(

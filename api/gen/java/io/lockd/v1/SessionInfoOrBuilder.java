@@ -225,4 +225,31 @@ java.lang.String defaultValue);
    * @return The watches.
    */
   int getWatches();
+
+  /**
+   * <pre>
+   * For how long it has no stream: its client may come back. Absent while it has one.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+   * @return Whether the detached field is set.
+   */
+  boolean hasDetached();
+  /**
+   * <pre>
+   * For how long it has no stream: its client may come back. Absent while it has one.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+   * @return The detached.
+   */
+  com.google.protobuf.Duration getDetached();
+  /**
+   * <pre>
+   * For how long it has no stream: its client may come back. Absent while it has one.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration detached = 11 [json_name = "detached"];</code>
+   */
+  com.google.protobuf.DurationOrBuilder getDetachedOrBuilder();
 }

@@ -251,7 +251,7 @@ public final class SessionServiceProto {
       "\024 \001(\0132\022.lockd.v1.DrainingH\000R\010draining\022-\n" +
       "\007closing\030\025 \001(\0132\021.lockd.v1.ClosingH\000R\007clo" +
       "sing\022/\n\005batch\030\026 \001(\0132\027.lockd.v1.ResponseB" +
-      "atchH\000R\005batchB\t\n\007message\"\350\002\n\004Open\022\037\n\013cli" +
+      "atchH\000R\005batchB\t\n\007message\"\264\003\n\004Open\022\037\n\013cli" +
       "ent_name\030\001 \001(\tR\nclientName\0222\n\006labels\030\002 \003" +
       "(\0132\032.lockd.v1.Open.LabelsEntryR\006labels\022:" +
       "\n\013session_ttl\030\003 \001(\0132\031.google.protobuf.Du" +
@@ -259,118 +259,123 @@ public final class SessionServiceProto {
       "\0162\026.lockd.v1.OnDisconnectR\014onDisconnect\022" +
       "-\n\010features\030\005 \003(\0162\021.lockd.v1.FeatureR\010fe" +
       "atures\022(\n\006resume\030\006 \001(\0132\020.lockd.v1.Resume" +
-      "R\006resume\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003ke" +
-      "y\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\262\001\n\006Resume\022\035" +
-      "\n\nsession_id\030\001 \001(\tR\tsessionId\022!\n\014resume_" +
-      "token\030\002 \001(\tR\013resumeToken\022(\n\005holds\030\003 \003(\0132" +
-      "\022.lockd.v1.HeldLockR\005holds\022\024\n\005epoch\030\004 \001(" +
-      "\004R\005epoch\022&\n\017last_request_id\030\005 \001(\004R\rlastR" +
-      "equestId\"\225\003\n\006Opened\022\035\n\nsession_id\030\001 \001(\tR" +
-      "\tsessionId\022!\n\014resume_token\030\002 \001(\tR\013resume" +
-      "Token\022:\n\013session_ttl\030\003 \001(\0132\031.google.prot" +
-      "obuf.DurationR\nsessionTtl\022H\n\022heartbeat_i" +
-      "nterval\030\004 \001(\0132\031.google.protobuf.Duration" +
-      "R\021heartbeatInterval\022\030\n\007replica\030\005 \001(\tR\007re" +
-      "plica\022-\n\010features\030\006 \003(\0162\021.lockd.v1.Featu" +
-      "reR\010features\022(\n\006limits\030\007 \001(\0132\020.lockd.v1." +
-      "LimitsR\006limits\022,\n\007resumed\030\010 \003(\0132\022.lockd." +
-      "v1.HeldLockR\007resumed\022\"\n\004lost\030\t \003(\0132\016.loc" +
-      "kd.v1.LostR\004lost\"\303\004\n\006Limits\022\035\n\nname_byte" +
-      "s\030\001 \001(\rR\tnameBytes\022!\n\014holder_bytes\030\002 \001(\r" +
-      "R\013holderBytes\022)\n\020annotation_bytes\030\003 \001(\rR" +
-      "\017annotationBytes\022\037\n\013frame_bytes\030\004 \001(\rR\nf" +
-      "rameBytes\022*\n\021locks_per_session\030\005 \001(\rR\017lo" +
-      "cksPerSession\022.\n\023waiters_per_session\030\006 \001" +
-      "(\rR\021waitersPerSession\022.\n\023watches_per_ses" +
-      "sion\030\007 \001(\rR\021watchesPerSession\0226\n\tmin_lea" +
-      "se\030\010 \001(\0132\031.google.protobuf.DurationR\010min" +
-      "Lease\0226\n\tmax_lease\030\t \001(\0132\031.google.protob" +
-      "uf.DurationR\010maxLease\0224\n\010max_wait\030\n \001(\0132" +
-      "\031.google.protobuf.DurationR\007maxWait\022*\n\021n" +
-      "ames_per_acquire\030\013 \001(\rR\017namesPerAcquire\022" +
-      ".\n\023permits_per_acquire\030\014 \001(\rR\021permitsPer" +
-      "Acquire\022\035\n\nhold_count\030\r \001(\rR\tholdCount\"$" +
-      "\n\tHeartbeat\022\027\n\007sent_id\030\001 \001(\004R\006sentId\"_\n\014" +
-      "HeartbeatAck\022\027\n\007sent_id\030\001 \001(\004R\006sentId\0226\n" +
-      "\tvalid_for\030\002 \001(\0132\031.google.protobuf.Durat" +
-      "ionR\010validFor\"\357\002\n\007Acquire\022\022\n\004name\030\001 \001(\tR" +
-      "\004name\022\024\n\005names\030\002 \003(\tR\005names\022&\n\004kind\030\003 \001(" +
-      "\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030\004 " +
-      "\001(\tR\006holder\022\030\n\007permits\030\005 \001(\rR\007permits\022-\n" +
-      "\004wait\030\006 \001(\0132\031.google.protobuf.DurationR\004" +
-      "wait\022/\n\005lease\030\007 \001(\0132\031.google.protobuf.Du" +
-      "rationR\005lease\022\036\n\nannotation\030\010 \001(\tR\nannot" +
-      "ation\022\024\n\005limit\030\t \001(\rR\005limit\022+\n\005items\030\n \003" +
-      "(\0132\025.lockd.v1.AcquireItemR\005items\022\035\n\ninst" +
-      "ead_of\030\013 \001(\004R\tinsteadOf\"y\n\013AcquireItem\022\022" +
-      "\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd" +
-      ".v1.LockKindR\004kind\022\030\n\007permits\030\003 \001(\rR\007per" +
-      "mits\022\024\n\005limit\030\004 \001(\rR\005limit\"%\n\006Cancel\022\033\n\t" +
-      "target_id\030\001 \001(\004R\010targetId\"\207\001\n\007Release\022\022\n" +
-      "\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd." +
-      "v1.LockKindR\004kind\022\026\n\006holder\030\003 \001(\tR\006holde" +
-      "r\022\024\n\005fence\030\004 \001(\004R\005fence\022\022\n\004keep\030\005 \001(\rR\004k" +
-      "eep\"\304\001\n\006Extend\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004ki" +
-      "nd\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006ho" +
-      "lder\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence" +
-      "\022/\n\005lease\030\005 \001(\0132\031.google.protobuf.Durati" +
-      "onR\005lease\022\037\n\013may_shorten\030\006 \001(\010R\nmayShort" +
-      "en\"\032\n\004Look\022\022\n\004name\030\001 \001(\tR\004name\"1\n\006Looked" +
-      "\022\'\n\004lock\030\001 \001(\0132\023.lockd.v1.LockStateR\004loc" +
-      "k\"_\n\tListHolds\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\033" +
-      "\n\tpage_size\030\002 \001(\rR\010pageSize\022\035\n\npage_toke" +
-      "n\030\003 \001(\tR\tpageToken\"\\\n\010HoldList\022(\n\005locks\030" +
-      "\001 \003(\0132\022.lockd.v1.HeldLockR\005locks\022&\n\017next" +
-      "_page_token\030\002 \001(\tR\rnextPageToken\"\253\001\n\010Hel" +
-      "dLock\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.HoldR\004hol" +
-      "d\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.ValidityR" +
-      "\010validity\022\035\n\nhold_count\030\003 \001(\rR\tholdCount" +
-      "\022\022\n\004auto\030\004 \001(\010R\004auto\022\030\n\007permits\030\005 \001(\rR\007p" +
-      "ermits\"4\n\010SetLimit\022\022\n\004name\030\001 \001(\tR\004name\022\024" +
-      "\n\005limit\030\002 \001(\rR\005limit\"&\n\010LimitSet\022\032\n\010prev" +
-      "ious\030\001 \001(\rR\010previous\"\033\n\005Watch\022\022\n\004name\030\001 " +
-      "\001(\tR\004name\"\035\n\007Unwatch\022\022\n\004name\030\001 \001(\tR\004name" +
-      "\"\t\n\007Goodbye\"D\n\014RequestBatch\0224\n\010requests\030" +
-      "\001 \003(\0132\030.lockd.v1.SessionRequestR\010request" +
-      "s\"H\n\rResponseBatch\0227\n\tresponses\030\001 \003(\0132\031." +
-      "lockd.v1.SessionResponseR\tresponses\"\222\001\n\007" +
-      "Granted\022$\n\005holds\030\001 \003(\0132\016.lockd.v1.HoldR\005" +
-      "holds\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.Valid" +
-      "ityR\010validity\022\035\n\nhold_count\030\003 \001(\rR\tholdC" +
-      "ount\022\022\n\004auto\030\004 \001(\010R\004auto\"$\n\006Queued\022\032\n\010po" +
-      "sition\030\001 \001(\rR\010position\"X\n\010Released\022\034\n\tre" +
-      "maining\030\001 \001(\rR\tremaining\022.\n\010validity\030\002 \001" +
-      "(\0132\022.lockd.v1.ValidityR\010validity\":\n\010Exte" +
-      "nded\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Validi" +
-      "tyR\010validity\"4\n\006Result\022*\n\006status\030\001 \001(\0132\022" +
-      ".google.rpc.StatusR\006status\"\351\001\n\004Lost\022\"\n\004h" +
-      "old\030\001 \001(\0132\016.lockd.v1.HoldR\004hold\022-\n\006reaso" +
-      "n\030\002 \001(\0162\025.lockd.v1.Lost.ReasonR\006reason\"\215" +
-      "\001\n\006Reason\022\026\n\022REASON_UNSPECIFIED\020\000\022\022\n\016REA" +
-      "SON_EXPIRED\020\001\022\021\n\rREASON_FORCED\020\002\022\024\n\020REAS" +
-      "ON_DATA_LOSS\020\003\022\030\n\024REASON_SESSION_ENDED\020\004" +
-      "\022\024\n\020REASON_NO_QUORUM\020\005\"8\n\006AtRisk\022.\n\010vali" +
-      "dity\030\001 \001(\0132\022.lockd.v1.ValidityR\010validity" +
-      "\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022\n\004name\030\001 \001(\tR\004nam" +
-      "e\022.\n\005cause\030\002 \001(\0162\030.lockd.v1.Unlocked.Cau" +
-      "seR\005cause\022\024\n\005fence\030\003 \001(\004R\005fence\022\026\n\006merge" +
-      "d\030\004 \001(\rR\006merged\"\203\001\n\005Cause\022\025\n\021CAUSE_UNSPE" +
-      "CIFIED\020\000\022\022\n\016CAUSE_RELEASED\020\001\022\025\n\021CAUSE_HA" +
-      "NDED_OVER\020\002\022\021\n\rCAUSE_EXPIRED\020\003\022\020\n\014CAUSE_" +
-      "FORCED\020\004\022\023\n\017CAUSE_DATA_LOSS\020\005\"P\n\010Drainin" +
-      "g\022D\n\020reconnect_within\030\001 \001(\0132\031.google.pro" +
-      "tobuf.DurationR\017reconnectWithin\"5\n\007Closi" +
-      "ng\022*\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006" +
-      "status*I\n\007Feature\022\027\n\023FEATURE_UNSPECIFIED" +
-      "\020\000\022\021\n\rFEATURE_BATCH\020\001\022\022\n\016FEATURE_RESUME\020" +
-      "\002*b\n\014OnDisconnect\022\035\n\031ON_DISCONNECT_UNSPE" +
-      "CIFIED\020\000\022\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025ON" +
-      "_DISCONNECT_RELEASE\020\0022T\n\016SessionService\022" +
-      "B\n\007Session\022\030.lockd.v1.SessionRequest\032\031.l" +
-      "ockd.v1.SessionResponse(\0010\001B[\n\013io.lockd." +
-      "v1B\023SessionServiceProtoP\001Z5github.com/lo" +
-      "ckd-io/lockd/api/gen/go/lockd/v1;lockdv1" +
-      "b\006proto3"
+      "R\006resume\0224\n\010deadlock\030\007 \001(\0162\030.lockd.v1.De" +
+      "adlockPolicyR\010deadlock\022\024\n\005actor\030\010 \001(\tR\005a" +
+      "ctor\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n" +
+      "\005value\030\002 \001(\tR\005value:\0028\001\"\262\001\n\006Resume\022\035\n\nse" +
+      "ssion_id\030\001 \001(\tR\tsessionId\022!\n\014resume_toke" +
+      "n\030\002 \001(\tR\013resumeToken\022(\n\005holds\030\003 \003(\0132\022.lo" +
+      "ckd.v1.HeldLockR\005holds\022\024\n\005epoch\030\004 \001(\004R\005e" +
+      "poch\022&\n\017last_request_id\030\005 \001(\004R\rlastReque" +
+      "stId\"\225\003\n\006Opened\022\035\n\nsession_id\030\001 \001(\tR\tses" +
+      "sionId\022!\n\014resume_token\030\002 \001(\tR\013resumeToke" +
+      "n\022:\n\013session_ttl\030\003 \001(\0132\031.google.protobuf" +
+      ".DurationR\nsessionTtl\022H\n\022heartbeat_inter" +
+      "val\030\004 \001(\0132\031.google.protobuf.DurationR\021he" +
+      "artbeatInterval\022\030\n\007replica\030\005 \001(\tR\007replic" +
+      "a\022-\n\010features\030\006 \003(\0162\021.lockd.v1.FeatureR\010" +
+      "features\022(\n\006limits\030\007 \001(\0132\020.lockd.v1.Limi" +
+      "tsR\006limits\022,\n\007resumed\030\010 \003(\0132\022.lockd.v1.H" +
+      "eldLockR\007resumed\022\"\n\004lost\030\t \003(\0132\016.lockd.v" +
+      "1.LostR\004lost\"\303\004\n\006Limits\022\035\n\nname_bytes\030\001 " +
+      "\001(\rR\tnameBytes\022!\n\014holder_bytes\030\002 \001(\rR\013ho" +
+      "lderBytes\022)\n\020annotation_bytes\030\003 \001(\rR\017ann" +
+      "otationBytes\022\037\n\013frame_bytes\030\004 \001(\rR\nframe" +
+      "Bytes\022*\n\021locks_per_session\030\005 \001(\rR\017locksP" +
+      "erSession\022.\n\023waiters_per_session\030\006 \001(\rR\021" +
+      "waitersPerSession\022.\n\023watches_per_session" +
+      "\030\007 \001(\rR\021watchesPerSession\0226\n\tmin_lease\030\010" +
+      " \001(\0132\031.google.protobuf.DurationR\010minLeas" +
+      "e\0226\n\tmax_lease\030\t \001(\0132\031.google.protobuf.D" +
+      "urationR\010maxLease\0224\n\010max_wait\030\n \001(\0132\031.go" +
+      "ogle.protobuf.DurationR\007maxWait\022*\n\021names" +
+      "_per_acquire\030\013 \001(\rR\017namesPerAcquire\022.\n\023p" +
+      "ermits_per_acquire\030\014 \001(\rR\021permitsPerAcqu" +
+      "ire\022\035\n\nhold_count\030\r \001(\rR\tholdCount\"$\n\tHe" +
+      "artbeat\022\027\n\007sent_id\030\001 \001(\004R\006sentId\"_\n\014Hear" +
+      "tbeatAck\022\027\n\007sent_id\030\001 \001(\004R\006sentId\0226\n\tval" +
+      "id_for\030\002 \001(\0132\031.google.protobuf.DurationR" +
+      "\010validFor\"\205\003\n\007Acquire\022\022\n\004name\030\001 \001(\tR\004nam" +
+      "e\022\024\n\005names\030\002 \003(\tR\005names\022&\n\004kind\030\003 \001(\0162\022." +
+      "lockd.v1.LockKindR\004kind\022\026\n\006holder\030\004 \001(\tR" +
+      "\006holder\022\030\n\007permits\030\005 \001(\rR\007permits\022-\n\004wai" +
+      "t\030\006 \001(\0132\031.google.protobuf.DurationR\004wait" +
+      "\022/\n\005lease\030\007 \001(\0132\031.google.protobuf.Durati" +
+      "onR\005lease\022\036\n\nannotation\030\010 \001(\tR\nannotatio" +
+      "n\022\024\n\005limit\030\t \001(\rR\005limit\022+\n\005items\030\n \003(\0132\025" +
+      ".lockd.v1.AcquireItemR\005items\022\035\n\ninstead_" +
+      "of\030\013 \001(\004R\tinsteadOf\022\024\n\005actor\030\014 \001(\tR\005acto" +
+      "r\"y\n\013AcquireItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004" +
+      "kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\030\n\007" +
+      "permits\030\003 \001(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005l" +
+      "imit\"%\n\006Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targe" +
+      "tId\"\207\001\n\007Release\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004k" +
+      "ind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006h" +
+      "older\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fenc" +
+      "e\022\022\n\004keep\030\005 \001(\rR\004keep\"\304\001\n\006Extend\022\022\n\004name" +
+      "\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.Lo" +
+      "ckKindR\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005" +
+      "fence\030\004 \001(\004R\005fence\022/\n\005lease\030\005 \001(\0132\031.goog" +
+      "le.protobuf.DurationR\005lease\022\037\n\013may_short" +
+      "en\030\006 \001(\010R\nmayShorten\"\032\n\004Look\022\022\n\004name\030\001 \001" +
+      "(\tR\004name\"1\n\006Looked\022\'\n\004lock\030\001 \001(\0132\023.lockd" +
+      ".v1.LockStateR\004lock\"_\n\tListHolds\022\026\n\006pref" +
+      "ix\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pag" +
+      "eSize\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"\\\n\010" +
+      "HoldList\022(\n\005locks\030\001 \003(\0132\022.lockd.v1.HeldL" +
+      "ockR\005locks\022&\n\017next_page_token\030\002 \001(\tR\rnex" +
+      "tPageToken\"\253\001\n\010HeldLock\022\"\n\004hold\030\001 \001(\0132\016." +
+      "lockd.v1.HoldR\004hold\022.\n\010validity\030\002 \001(\0132\022." +
+      "lockd.v1.ValidityR\010validity\022\035\n\nhold_coun" +
+      "t\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto\022\030" +
+      "\n\007permits\030\005 \001(\rR\007permits\"4\n\010SetLimit\022\022\n\004" +
+      "name\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001(\rR\005limit\"&" +
+      "\n\010LimitSet\022\032\n\010previous\030\001 \001(\rR\010previous\"\033" +
+      "\n\005Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Unwatch\022\022" +
+      "\n\004name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014Request" +
+      "Batch\0224\n\010requests\030\001 \003(\0132\030.lockd.v1.Sessi" +
+      "onRequestR\010requests\"H\n\rResponseBatch\0227\n\t" +
+      "responses\030\001 \003(\0132\031.lockd.v1.SessionRespon" +
+      "seR\tresponses\"\222\001\n\007Granted\022$\n\005holds\030\001 \003(\013" +
+      "2\016.lockd.v1.HoldR\005holds\022.\n\010validity\030\002 \001(" +
+      "\0132\022.lockd.v1.ValidityR\010validity\022\035\n\nhold_" +
+      "count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004au" +
+      "to\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010position" +
+      "\"X\n\010Released\022\034\n\tremaining\030\001 \001(\rR\tremaini" +
+      "ng\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.Validity" +
+      "R\010validity\":\n\010Extended\022.\n\010validity\030\001 \001(\013" +
+      "2\022.lockd.v1.ValidityR\010validity\"4\n\006Result" +
+      "\022*\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006st" +
+      "atus\"\351\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.H" +
+      "oldR\004hold\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Los" +
+      "t.ReasonR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UN" +
+      "SPECIFIED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASO" +
+      "N_FORCED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REAS" +
+      "ON_SESSION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005" +
+      "\"8\n\006AtRisk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1." +
+      "ValidityR\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022" +
+      "\022\n\004name\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.loc" +
+      "kd.v1.Unlocked.CauseR\005cause\022\024\n\005fence\030\003 \001" +
+      "(\004R\005fence\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Ca" +
+      "use\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELE" +
+      "ASED\020\001\022\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_E" +
+      "XPIRED\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA" +
+      "_LOSS\020\005\"P\n\010Draining\022D\n\020reconnect_within\030" +
+      "\001 \001(\0132\031.google.protobuf.DurationR\017reconn" +
+      "ectWithin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.g" +
+      "oogle.rpc.StatusR\006status*I\n\007Feature\022\027\n\023F" +
+      "EATURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001\022" +
+      "\022\n\016FEATURE_RESUME\020\002*b\n\014OnDisconnect\022\035\n\031O" +
+      "N_DISCONNECT_UNSPECIFIED\020\000\022\030\n\024ON_DISCONN" +
+      "ECT_EXPIRE\020\001\022\031\n\025ON_DISCONNECT_RELEASE\020\002*" +
+      "e\n\016DeadlockPolicy\022\037\n\033DEADLOCK_POLICY_UNS" +
+      "PECIFIED\020\000\022\030\n\024DEADLOCK_POLICY_WAIT\020\001\022\030\n\024" +
+      "DEADLOCK_POLICY_FAIL\020\0022T\n\016SessionService" +
+      "\022B\n\007Session\022\030.lockd.v1.SessionRequest\032\031." +
+      "lockd.v1.SessionResponse(\0010\001B[\n\013io.lockd" +
+      ".v1B\023SessionServiceProtoP\001Z5github.com/l" +
+      "ockd-io/lockd/api/gen/go/lockd/v1;lockdv" +
+      "1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -396,7 +401,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Open_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Open_descriptor,
-        new java.lang.String[] { "ClientName", "Labels", "SessionTtl", "OnDisconnect", "Features", "Resume", });
+        new java.lang.String[] { "ClientName", "Labels", "SessionTtl", "OnDisconnect", "Features", "Resume", "Deadlock", "Actor", });
     internal_static_lockd_v1_Open_LabelsEntry_descriptor =
       internal_static_lockd_v1_Open_descriptor.getNestedTypes().get(0);
     internal_static_lockd_v1_Open_LabelsEntry_fieldAccessorTable = new
@@ -438,7 +443,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Acquire_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Acquire_descriptor,
-        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", "Limit", "Items", "InsteadOf", });
+        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", "Limit", "Items", "InsteadOf", "Actor", });
     internal_static_lockd_v1_AcquireItem_descriptor =
       getDescriptor().getMessageTypes().get(9);
     internal_static_lockd_v1_AcquireItem_fieldAccessorTable = new

@@ -1,0 +1,91 @@
+package client
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+)
+
+// WithFailOnDeadlock has Lock return a *DeadlockError when it waits in a deadlock and came last of those that may fail. What the
+// caller holds it keeps: it should release that, so that the others go on. The server only finds deadlocks of callers that
+// it can tell apart, see Actor.
+func WithFailOnDeadlock() Option {
+	return func(s *settings) { s.deadlock = lockdv1.DeadlockPolicy_DEADLOCK_POLICY_FAIL }
+}
+
+// WithActor says that all that this client asks for is asked for by one thread of work, see Actor.
+func WithActor(id string) Option { return func(s *settings) { s.actor = id } }
+
+// Actor says who asks, so that the server finds deadlocks: one thread of work, which does nothing else while its Lock waits. The
+// id may be used in several Clients, and in several programs that work for each other, but not by what goes on at the same
+// time: then a deadlock is told that is none. NewActor makes one. Without it a named Holder of a Client is an actor, and a
+// Lock without both is in no deadlock that is found. Locks that went on to another connection after an interruption are
+// known by their Holder and by WithActor only.
+func Actor(id string) LockOption { return func(r *request) { r.acquire.Actor = id } }
+
+// actorBytes is how long the id of an actor may be.
+const actorBytes = 128
+
+// NewActor is an id for Actor, or for WithActor, that nobody else has.
+func NewActor() string { return rand.Text() }
+
+// DeadlockError is ErrDeadlock with the circle of those who wait for each other.
+type DeadlockError struct {
+	// Members each wait for what the next one holds, and the last one for what the first one holds. The one that came last is the
+	// first one.
+	Members []DeadlockMember
+	// Omitted is how many more there are after those.
+	Omitted int
+}
+
+// DeadlockMember is a request that waits in a deadlock.
+type DeadlockMember struct {
+	// Name is what it waits for, HeldBy who holds that, and Fence is the fence of that hold, 0 for permits.
+	Name   string
+	Kind   Kind
+	HeldBy string
+	Fence  uint64
+	// Session, Client, Address, Replica and Annotation are those of the request.
+	Session, Client, Address, Replica, Annotation string
+	// Age is for how long it has waited.
+	Age time.Duration
+}
+
+func (e *DeadlockError) Error() string {
+	var who []string
+	for _, m := range e.Members {
+		who = append(who, fmt.Sprintf("%s waits for %q", m.Client, m.Name))
+	}
+	if e.Omitted > 0 {
+		who = append(who, fmt.Sprintf("and %d more", e.Omitted))
+	}
+	return fmt.Sprintf("%v: %s", ErrDeadlock, strings.Join(who, "; "))
+}
+
+// Unwrap makes it ErrDeadlock.
+func (e *DeadlockError) Unwrap() error { return ErrDeadlock }
+
+// deadlockOf reads the circle from the details of a status.
+func deadlockOf(st *status.Status) *DeadlockError {
+	e := &DeadlockError{}
+	for _, detail := range st.Details() {
+		circle, ok := detail.(*lockdv1.Deadlock)
+		if !ok {
+			continue
+		}
+		e.Omitted = int(circle.GetOmitted())
+		for _, m := range circle.GetMembers() {
+			e.Members = append(e.Members, DeadlockMember{
+				Name: m.GetName(), Kind: Kind(m.GetKind()), HeldBy: m.GetHeldBy(), Fence: m.GetFence(), Session: m.GetSessionId(),
+				Client: m.GetClientName(), Address: m.GetPeer(), Replica: m.GetReplica(), Annotation: m.GetAnnotation(),
+				Age: m.GetAge().AsDuration(),
+			})
+		}
+	}
+	return e
+}

@@ -1,0 +1,206 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/deadlock"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// What package deadlock has to know: who waits, who holds, and who those are. A request is listed when it has to wait, and only
+// if its actor is known. So it costs nothing to take a free lock, and nothing to hold one.
+
+// Deadlocks looks for deadlocks, of the sessions of all replicas.
+func (b *Broker) Deadlocks(ctx context.Context) (deadlock.Found, error) { return b.finder.Look(ctx) }
+
+// actLocked lists a request that waits, if its actor is known.
+func (b *Broker) actLocked(w *waiter) {
+	if w.acting > 0 || !w.Lined() || w.sess == nil || w.actor == "" && !named(w.holder) {
+		return
+	}
+	h := w.shard
+	h.acting = append(h.acting, w)
+	w.acting = len(h.acting)
+	b.acting.Add(1)
+	b.finder.Wake()
+}
+
+// actNoMoreLocked takes it from the list.
+func (w *waiter) actNoMoreLocked() {
+	if w.acting == 0 {
+		return
+	}
+	h := w.shard
+	last := h.acting[len(h.acting)-1]
+	h.acting[w.acting-1], last.acting = last, w.acting
+	h.acting[len(h.acting)-1] = nil
+	if h.acting = h.acting[:len(h.acting)-1]; len(h.acting) == 0 {
+		h.acting = nil
+	}
+	w.acting = 0
+	w.b.acting.Add(-1)
+}
+
+// actorOf is who a client says holds a lock or waits for it: the actor that is named, else a named holder of the session. It is
+// empty for a request that is its own holder: which of the others of its session come from the same thread nobody knows.
+func actorOf(actor, holder string, s *Session) string {
+	switch {
+	case actor != "":
+		return "actor:" + actor
+	case named(holder):
+		return "holder:" + s.ID() + ":" + holder
+	default:
+		return ""
+	}
+}
+
+func (l *Lease) actorLocked() string {
+	if l.actor != "" {
+		return actorOf(l.actor, l.holder, l.sess)
+	}
+	return actorOf(l.sess.actor, l.holder, l.sess)
+}
+
+// Waits implements deadlock.Local.
+func (o local) Waits(actors []string, since time.Duration, most int, about bool) (waits []deadlock.Wait) {
+	ws := o.b.actingSince(time.Now().Add(-since))
+	only := make(map[string]bool, len(actors))
+	for _, a := range actors {
+		only[a] = true
+	}
+	for _, w := range ws {
+		if len(waits) == most {
+			break
+		}
+		actor := actorOf(w.actor, w.holder, w.sess)
+		if len(only) > 0 && !only[actor] {
+			continue
+		}
+		if wait, waiting := w.wait(about); waiting {
+			wait.Actor = actor
+			waits = append(waits, wait)
+		}
+	}
+	return waits
+}
+
+// actingSince are those that wait since a time at least, the longest waiting first.
+func (b *Broker) actingSince(at time.Time) (ws []*waiter) {
+	if b.acting.Load() == 0 {
+		return nil
+	}
+	for i := range b.shards {
+		h := &b.shards[i]
+		h.mu.Lock()
+		ws = append(ws, h.acting...)
+		h.mu.Unlock()
+	}
+	ws = slices.DeleteFunc(ws, func(w *waiter) bool { return w.Since.After(at) })
+	slices.SortFunc(ws, func(v, w *waiter) int { return v.Since.Compare(w.Since) })
+	return ws
+}
+
+// wait describes a request, if it waits.
+func (w *waiter) wait(about bool) (wait deadlock.Wait, waiting bool) {
+	w.lock()
+	defer w.unlock()
+	if w.acting == 0 || w.Answered() {
+		return wait, false
+	}
+	wait = deadlock.Wait{Owner: w.Claim.Owner, Age: time.Since(w.Since)}
+	for _, c := range w.claimed() {
+		wait.Wants = append(wait.Wants, deadlock.Want{Name: c.Name, Kind: c.Kind, Permits: c.Permits})
+	}
+	if about {
+		c := w.sess.Client()
+		wait.About = &deadlock.About{
+			Session: w.sess.ID(), Client: c.Name, Peer: c.Peer, Replica: w.b.cfg.Replica,
+			Annotation: shortened(w.annotation), Fails: w.sess.fails,
+		}
+		if w.Wait != arbiter.Forever {
+			wait.About.TimeLeft = max(time.Until(w.Since.Add(w.Wait)), time.Millisecond)
+		}
+	}
+	return wait, true
+}
+
+// annotationBytes is how much of an annotation is told of a request in a deadlock.
+const annotationBytes = 256
+
+// shortened is the first part of a text.
+func shortened(text string) string {
+	if len(text) <= annotationBytes {
+		return text
+	}
+	end := annotationBytes
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
+
+// Holds implements deadlock.Local.
+func (o local) Holds(name string, most int) (holds []deadlock.Hold) {
+	o.withQueue(name, func(q *queue) {
+		add := func(l *Lease) {
+			if actor := l.actorLocked(); actor != "" && !l.over && len(holds) < most {
+				holds = append(holds, deadlock.Hold{
+					Actor: actor, Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits,
+				})
+			}
+		}
+		if q.holder != nil {
+			add(q.holder)
+		}
+		for _, l := range q.sharers {
+			if len(holds) == most {
+				break
+			}
+			add(l)
+		}
+	})
+	return holds
+}
+
+// IsWaiting implements deadlock.Local.
+func (o local) IsWaiting(owner lock.Owner) (waits bool) {
+	o.b.withWaiter(owner, func(*waiter) { waits = true })
+	return waits
+}
+
+// Fail implements deadlock.Local.
+func (o local) Fail(owner lock.Owner, because *deadlock.Error) (done bool) {
+	o.b.withWaiter(owner, func(w *waiter) {
+		if w.sess.fails {
+			o.b.refuseLocked(w, session.Failed{ID: w.id, Err: because})
+			done = true
+		}
+	})
+	return done
+}
+
+// withWaiter calls f with a request that waits here, with its mutexes held.
+func (b *Broker) withWaiter(owner lock.Owner, f func(w *waiter)) {
+	id, rest, _ := strings.Cut(string(owner), ":")
+	number, err := strconv.ParseUint(rest[strings.LastIndexByte(rest, '#')+1:], 10, 64)
+	s := b.session(id)
+	if err != nil || s == nil {
+		return
+	}
+	w, there := s.Waiting(number)
+	if !there {
+		return
+	}
+	w.lock()
+	defer w.unlock()
+	if w.acting > 0 && !w.Answered() && w.Claim.Owner == owner {
+		f(w)
+	}
+}

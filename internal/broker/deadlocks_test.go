@@ -1,0 +1,287 @@
+package broker_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/deadlock"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// foundWithin is how long a deadlock may last before it is found.
+const foundWithin = 2 * time.Second
+
+// failing opens a session whose requests are all of one actor, and fail in a deadlock.
+func (w *world) failing(name string) *client {
+	return w.openWith(broker.OpenRequest{Client: session.Client{Name: name, Peer: name + ":1"}, Actor: name, FailsInDeadlock: true})
+}
+
+// circle has clients that each hold a name and wait for that of the next one. The last one closes it.
+func circle(clients []*client, kind lock.Kind) {
+	for i, c := range clients {
+		c.takeAs(request.Acquire{Name: name(i), Kind: kind, Annotation: "step " + strconv.Itoa(i)})
+	}
+	for i, c := range clients {
+		c.queueAs(request.Acquire{Name: name((i + 1) % len(clients)), Kind: kind})
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+func (w *world) deadlocks() []deadlock.Deadlock {
+	w.t.Helper()
+	time.Sleep(time.Second) // what was found just now is not told again
+	found, err := w.b.Deadlocks(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if found.Answered != found.Asked {
+		w.t.Errorf("%d of %d replicas answered", found.Answered, found.Asked)
+	}
+	return found.Deadlocks
+}
+
+func TestDeadlocksOverReplicasAreFoundAndTheYoungestEnds(t *testing.T) {
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write} {
+		for _, n := range []int{1, 2, 3, 5} {
+			if n == 1 && kind == lock.Write { // a reader or a writer of the same session
+				continue
+			}
+			t.Run(fmt.Sprintf("%v/%d", kind, n), func(t *testing.T) {
+				inWorld(t, func(w *world) { testCircle(w, kind, n) })
+			})
+		}
+	}
+}
+
+func testCircle(w *world, kind lock.Kind, n int) {
+	at := []*world{w.named("east"), w.named("west")}
+	var clients []*client
+	for i := range n {
+		clients = append(clients, at[i%2].failing("client-"+strconv.Itoa(i)))
+	}
+	circle(clients, kind)
+	time.Sleep(foundWithin - 300*time.Millisecond)
+	last := clients[n-1]
+	e := one[session.Failed](last)
+	because, ok := errors.AsType[*deadlock.Error](e.Err)
+	if !ok || !errors.Is(e.Err, session.ErrDeadlock) {
+		w.t.Fatalf("the youngest was told %v, want a deadlock", e.Err)
+	}
+	checkCircle(w.t, because.Deadlock, n)
+	for _, c := range clients[:n-1] {
+		c.none()
+	}
+	last.Goodbye()
+	if n > 1 {
+		one[session.Granted](clients[n-2])
+	}
+	if left := w.deadlocks(); len(left) != 0 {
+		w.t.Errorf("there are still deadlocks: %+v", left)
+	}
+}
+
+// checkCircle compares with what circle made. The youngest comes first.
+func checkCircle(t *testing.T, d deadlock.Deadlock, n int) {
+	t.Helper()
+	if len(d.Members) != n {
+		t.Fatalf("got %+v, want %d members", d, n)
+	}
+	for i, m := range d.Members {
+		who := (n - 1 + i) % n
+		replica := []string{"east", "west"}[who%2]
+		client := "client-" + strconv.Itoa(who)
+		if m.About.Client != client || m.About.Peer != client+":1" || m.About.Replica != replica || !m.About.Fails ||
+			m.Want.Name != name((who+1)%n) || m.Age <= 0 || m.HeldBy == "" || m.Fence == 0 || m.About.Session == "" {
+			t.Errorf("member %d is told as %+v", i, m)
+		}
+	}
+}
+
+// Who did not ask for it goes on waiting, and is told of.
+func TestADeadlockIsShownByEveryReplicaAndCountedOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		east, west := w.named("east"), w.named("west")
+		a, b := east.as("a"), west.as("b")
+		a.takeAs(request.Acquire{Name: "x", Holder: "main"})
+		b.takeAs(request.Acquire{Name: "y", Holder: "main"})
+		a.queueAs(request.Acquire{Name: "y", Holder: "main"})
+		time.Sleep(time.Second)
+		b.queueAs(request.Acquire{Name: "x", Holder: "main"})
+		time.Sleep(10 * time.Second)
+		for _, at := range []*world{w, east, west} {
+			found := at.deadlocks()
+			if len(found) != 1 || len(found[0].Members) != 2 || found[0].Members[0].About.Client != "b" || found[0].Victim != "" {
+				t.Errorf("got %+v", found)
+			}
+		}
+		for at, want := range map[*world]float64{w: 0, east: 0, west: 1} {
+			if found, lasts := at.metric("lockd_deadlocks_found_total"), at.metric("lockd_deadlocks"); found != want || lasts != want {
+				t.Errorf("%s: found %v, lasting %v, want %v", at.b.Replica(), found, lasts, want)
+			}
+		}
+		a.none()
+		b.none()
+		b.Goodbye()
+		one[session.Granted](a)
+		if lasts := west.metric("lockd_deadlocks"); lasts != 0 {
+			t.Errorf("%v deadlocks last, want none", lasts)
+		}
+	})
+}
+
+// Only one of those who wait in a circle asked to fail, and is not the youngest.
+func TestTheYoungestThatMayFailEnds(t *testing.T) {
+	inWorld(t, func(w *world) {
+		old, young := w.failing("old"), w.as("young")
+		old.take("x")
+		young.takeAs(request.Acquire{Name: "y", Actor: "young"})
+		old.queue("y")
+		time.Sleep(time.Second)
+		young.queueAs(request.Acquire{Name: "x", Actor: "young"})
+		time.Sleep(foundWithin)
+		old.failed(session.ErrDeadlock)
+		young.none()
+		old.Goodbye()
+		one[session.Granted](young)
+	})
+}
+
+// An actor may work through several sessions, as a process with two streams.
+func TestAnActorOfSeveralSessionsIsOne(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		a1, a2 := w.as("a1"), there.as("a2")
+		b := there.failing("b")
+		a1.takeAs(request.Acquire{Name: "x", Actor: "a"})
+		b.take("y")
+		a2.queueAs(request.Acquire{Name: "y", Actor: "a"})
+		b.queue("x")
+		time.Sleep(foundWithin)
+		b.failed(session.ErrDeadlock)
+		a2.none()
+	})
+}
+
+// Nobody knows which of the requests of a session are of the same thread.
+func TestRequestsWithoutActorsAreInNoDeadlock(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a := w.openWith(broker.OpenRequest{FailsInDeadlock: true})
+		b := w.openWith(broker.OpenRequest{FailsInDeadlock: true})
+		a.take("x")
+		b.take("y")
+		a.queue("y")
+		b.queue("x")
+		time.Sleep(5 * time.Second)
+		a.none()
+		b.none()
+		if found := w.deadlocks(); len(found) != 0 {
+			t.Errorf("got %+v", found)
+		}
+	})
+}
+
+// A holder may hold a lock with a request that waited for others: all that wait are let go in the end.
+func TestNoDeadlockIsToldWhereNoneIs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		a, b, c := w.failing("a"), there.failing("b"), w.failing("c")
+		a.takeAs(request.Acquire{Name: "pool", Kind: lock.Semaphore, Limit: 2})
+		b.takeAs(request.Acquire{Name: "pool", Kind: lock.Semaphore})
+		c.take("x")
+		a.queue("x")                                                   // a waits for c, which does nothing but work
+		c.queueAs(request.Acquire{Name: "pool", Kind: lock.Semaphore}) // and c for a, or for b
+		time.Sleep(5 * time.Second)
+		for _, one := range []*client{a, b, c} {
+			one.none()
+		}
+		b.queue("x") // now nobody gives a permit back
+		time.Sleep(foundWithin)
+		b.failed(session.ErrDeadlock)
+		a.none()
+		c.none()
+	})
+}
+
+func TestAWriterWaitsForEachReader(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		reader, idle, writer := w.failing("reader"), w.as("idle"), there.failing("writer")
+		reader.takeAs(request.Acquire{Name: "table", Kind: lock.Read})
+		idle.takeAs(request.Acquire{Name: "table", Kind: lock.Read})
+		writer.take("file")
+		writer.queueAs(request.Acquire{Name: "table", Kind: lock.Write})
+		time.Sleep(time.Second)
+		reader.queue("file")
+		time.Sleep(foundWithin)
+		reader.failed(session.ErrDeadlock)
+	})
+}
+
+// Several names: the request holds none while it waits, and waits for all of them.
+func TestARequestForSeveralNamesWaitsForEach(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		a, b, c := w.failing("a"), there.failing("b"), w.as("c")
+		a.take("x")
+		c.take("z")
+		b.take("y")
+		b.queueAs(request.Acquire{Name: "z", More: []request.Item{{Name: "x", Kind: lock.Exclusive}}})
+		time.Sleep(time.Second)
+		a.queue("y")
+		time.Sleep(foundWithin)
+		a.failed(session.ErrDeadlock)
+	})
+}
+
+// A replica that is asked nothing when nobody waits.
+func TestNobodyIsAskedWhileNobodyWaits(t *testing.T) {
+	inWorld(t, func(w *world) {
+		asked := 0
+		w.store.Subscribe("deadlocks", func([]byte) { asked++ })
+		a, b := w.failing("a"), w.failing("b")
+		a.take("x")
+		b.take("y")
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		if asked != 0 {
+			t.Errorf("%d questions were asked, want none", asked)
+		}
+		b.Hear()
+		b.queue("x")
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if asked == 0 || asked > 40 {
+			t.Errorf("%d questions were asked in 10 s of waiting", asked)
+		}
+	})
+}
+
+// The store may be away, and answers may not come. Then nothing is told, and later the deadlock is.
+func TestDeadlocksAreFoundAfterAnOutage(t *testing.T) {
+	inWorld(t, func(w *world) {
+		a, b := w.failing("a"), w.failing("b")
+		a.takeAs(request.Acquire{Name: "x", Kind: lock.Semaphore, Limit: 1})
+		b.take("y")
+		b.queueAs(request.Acquire{Name: "x", Kind: lock.Semaphore})
+		w.store.setDown(lock.ErrUnavailable)
+		a.queue("y")
+		time.Sleep(3 * time.Second)
+		w.store.setDown(nil)
+		time.Sleep(foundWithin + time.Second)
+		var failed bool
+		for _, e := range a.events() {
+			f, is := e.(session.Failed)
+			failed = failed || is && errors.Is(f.Err, session.ErrDeadlock)
+		}
+		if !failed {
+			t.Error("the deadlock was not found")
+		}
+	})
+}

@@ -1,0 +1,150 @@
+package waitgraph
+
+import "slices"
+
+// deadlocks has one cycle of each group of stuck actors that wait for each other: a shortest one through its first actor.
+func (g *graph) deadlocks() (ds []Deadlock) {
+	group := g.groups()
+	done := make(map[int]bool)
+	for n := range g.of {
+		if g.live[n] || done[group[n]] {
+			continue
+		}
+		if c := g.shortest(n, group); c != nil {
+			done[group[n]] = true
+			ds = append(ds, Deadlock{Cycle: c, Waits: g.behind(n)})
+		}
+	}
+	return ds
+}
+
+// behind are the waits of an actor, of those it waits for, and so on.
+func (g *graph) behind(n int) (waits []int) {
+	seen := map[int]bool{n: true}
+	for line := []int{n}; len(line) > 0; line = line[1:] {
+		waits = append(waits, g.of[line[0]]...)
+		g.edges(line[0], func(_ Edge, to int) bool {
+			if !seen[to] {
+				seen[to] = true
+				line = append(line, to)
+			}
+			return true
+		})
+	}
+	slices.Sort(waits)
+	return waits
+}
+
+// shortest is a shortest cycle through an actor, inside of its group; nil if there is none.
+func (g *graph) shortest(from int, group []int) Cycle {
+	type step struct {
+		edge Edge
+		from int
+	}
+	came := map[int]step{}
+	for line := []int{from}; len(line) > 0; {
+		n := line[0]
+		line = line[1:]
+		closed := false
+		g.edges(n, func(e Edge, to int) bool {
+			_, seen := came[to]
+			if group[to] != group[from] || seen {
+				return true
+			}
+			came[to] = step{e, n}
+			line = append(line, to)
+			closed = to == from
+			return !closed
+		})
+		if !closed {
+			continue
+		}
+		var back Cycle
+		for at := from; len(back) == 0 || at != from; at = came[at].from {
+			back = append(back, came[at].edge)
+		}
+		slices.Reverse(back)
+		return back
+	}
+	return nil
+}
+
+// groups numbers the strongly connected components of the stuck actors. It does not call itself: a chain may be long.
+func (g *graph) groups() []int {
+	t := &tarjan{g: g, index: make([]int, len(g.of)), low: make([]int, len(g.of)), on: make([]bool, len(g.of)), group: make([]int, len(g.of))}
+	for n := range g.of {
+		if !g.live[n] && t.index[n] == 0 {
+			t.visit(n)
+		}
+	}
+	return t.group
+}
+
+type tarjan struct {
+	g          *graph
+	index, low []int // from 1 on; 0 for one that was not visited
+	on         []bool
+	group      []int
+	stack      []int
+	last       int // index
+	groups     int
+}
+
+// frame is an actor whose successors are being visited.
+type frame struct {
+	n    int
+	to   []int
+	next int
+}
+
+func (t *tarjan) enter(n int) frame {
+	t.last++
+	t.index[n], t.low[n], t.on[n] = t.last, t.last, true
+	t.stack = append(t.stack, n)
+	f := frame{n: n}
+	t.g.edges(n, func(_ Edge, to int) bool {
+		f.to = append(f.to, to)
+		return true
+	})
+	return f
+}
+
+func (t *tarjan) visit(n int) {
+	path := []frame{t.enter(n)}
+	for len(path) > 0 {
+		f := &path[len(path)-1]
+		if f.next < len(f.to) {
+			to := f.to[f.next]
+			f.next++
+			switch {
+			case t.index[to] == 0:
+				path = append(path, t.enter(to))
+			case t.on[to]:
+				t.low[f.n] = min(t.low[f.n], t.index[to])
+			}
+			continue
+		}
+		t.leave(f.n)
+		path = path[:len(path)-1]
+		if len(path) > 0 {
+			above := path[len(path)-1].n
+			t.low[above] = min(t.low[above], t.low[f.n])
+		}
+	}
+}
+
+// leave ends a visit. If the actor was the first one of its group that was visited, the group is on the stack above it.
+func (t *tarjan) leave(n int) {
+	if t.low[n] != t.index[n] {
+		return
+	}
+	t.groups++
+	for {
+		m := t.stack[len(t.stack)-1]
+		t.stack = t.stack[:len(t.stack)-1]
+		t.on[m], t.group[m] = false, t.groups
+		if m == n {
+			return
+		}
+	}
+}
