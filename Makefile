@@ -86,6 +86,11 @@ test-faults: ## have 16 clients use locks while everything fails, over each topo
 	@scripts/ensure cc redis
 	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -length $(LENGTH) -seed $(SEED)
 
+.PHONY: test-resume
+test-resume: ## everything about sessions that go on at another replica, on real servers: a few minutes
+	@scripts/ensure cc redis
+	LOCKD_E2E_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -run 'OldReplica|CutOff|Silent|GoOn|Storm' ./test/e2e
+
 .PHONY: check
 check: inspect ## before a commit: the same with the short tests only
 	$(GO) test -race -short -timeout $(TEST_TIMEOUT) ./...

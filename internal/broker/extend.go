@@ -32,7 +32,13 @@ func (s *Session) Extend(id uint64, req request.Extend) {
 	s.withLease(id, req.Hold, s.b.rules.Lease(req.Lease), func(l *Lease) error {
 		if len(l.ops) > 0 || req.MayShorten {
 			asked := time.Now()
-			return l.requestLocked(func() { s.b.extend(l, id, req, asked) })
+			return l.requestLocked(func() {
+				if left := time.Until(s.settled); req.MayShorten && left > 0 {
+					s.b.pause(left)
+					asked = time.Now()
+				}
+				s.b.extend(l, id, req, asked)
+			})
 		}
 		err := s.Operable()
 		if err == nil {

@@ -281,3 +281,29 @@ func TestARequestThatGoesOnIsForgottenWithItsStream(t *testing.T) {
 		w.free("job")
 	})
 }
+
+// A shortening that the replica sent that the session left is carried out a moment after the session went on. What the client is told of
+// a shortening that it asked for again is not undone by it.
+func TestAShorteningIsAskedAgainWhenNoOlderOneCanCome(t *testing.T) {
+	inWorld(t, func(w *world) {
+		here, store := w.severable()
+		c := here.leaving()
+		hold := c.take("job").Hold
+		late := make(chan struct{})
+		store.onShorten(func(next func() error) error {
+			<-late
+			return next()
+		})
+		c.Extend(c.id(), request.Extend{Hold: hold, Lease: new(5 * time.Second), MayShorten: true})
+		synctest.Wait()
+		c.Detach(errCut)
+		back, _ := w.replica().resume(c.resumption(2, claims(true, hold)))
+		begun := time.Now()
+		back.Extend(back.id(), request.Extend{Hold: hold, Lease: new(5 * time.Second), MayShorten: true})
+		back.none()
+		time.Sleep(3 * testConfig().AnswerTime)
+		one[session.Extended](back)
+		t.Logf("answered after %v", time.Since(begun))
+		close(late)
+	})
+}

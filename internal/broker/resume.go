@@ -42,6 +42,9 @@ const (
 	// others, and renewals, keep their speed.
 	mostVerifying = 256
 	verifying     = 64
+	// unsettled is for how many AnswerTimes the replica that a session left may still shorten a lease: it begins within one, and asks the
+	// store twice. So long the new replica does not answer a client that asks for that again, and counts with the earlier end.
+	unsettled = 3
 	// leastPatience is for how long a session waits for its turn at least. One with a long TTL waits for a third of that.
 	leastPatience = time.Second
 )
@@ -87,6 +90,7 @@ func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, los
 		return nil, nil, err
 	}
 	b.tellMoved(s.record.SessionRecord)
+	s.settled = time.Now().Add(unsettled * b.cfg.AnswerTime)
 	if before := b.session(req.ID); before != nil {
 		before.end(session.ErrSuperseded, false)
 	}

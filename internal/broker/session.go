@@ -44,6 +44,7 @@ type Session struct {
 	lastRequest  uint64 // of those before it was resumed
 	record       record
 	instead      instead
+	settled      time.Time // from then on no replica that it left shortens a lease; zero if it was not resumed
 	farewell     *farewell // while its leases are released at its end
 }
 

@@ -41,6 +41,14 @@ type Proxy struct {
 	mu     sync.Mutex // guards the fields below
 	open   map[net.Conn]struct{}
 	closed bool
+	late   late
+}
+
+// late is what a Proxy holds back.
+type late struct {
+	which func(request []byte) bool // nil if nothing is
+	held  int                       // connections that are
+	over  chan struct{}             // closed when it is delivered; nil before anything is held back
 }
 
 // StartProxy runs a Proxy before a server until the test ends.
@@ -73,6 +81,46 @@ func (p *Proxy) CutAll() {
 
 // StallOne makes the connection with the next reply silent for good; the others go on.
 func (p *Proxy) StallOne() { p.stall.Add(1) }
+
+// Hold has a connection stand still, from now on, once such a request comes on it: that and all that follow are held back, also if the
+// client hangs up. Deliver lets them go on.
+func (p *Proxy) Hold(which func(request []byte) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = late{which: which, over: make(chan struct{})}
+}
+
+// Held is on how many connections something is held back.
+func (p *Proxy) Held() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.late.held
+}
+
+// Deliver passes on what was held back, and holds nothing back any more.
+func (p *Proxy) Deliver() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deliverLocked()
+}
+
+func (p *Proxy) deliverLocked() {
+	if p.late.over != nil {
+		close(p.late.over)
+	}
+	p.late = late{}
+}
+
+// holds says whether a request is to be held back, and until when.
+func (p *Proxy) holds(request []byte) (over chan struct{}, held bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.late.which == nil || !p.late.which(request) {
+		return nil, false
+	}
+	p.late.held++
+	return p.late.over, true
+}
 
 func (p *Proxy) accept() {
 	for {
@@ -110,6 +158,9 @@ func (p *Proxy) requests(server, client net.Conn) {
 		}
 		if deaf = deaf || Mode(p.mode.Load()) == Deaf; deaf {
 			continue
+		}
+		if over, held := p.holds(buf[:n]); held {
+			<-over
 		}
 		if _, err := server.Write(buf[:n]); err != nil {
 			return
@@ -181,6 +232,7 @@ func (p *Proxy) close() {
 	_ = p.listen.Close()
 	p.mu.Lock()
 	p.closed = true
+	p.deliverLocked()
 	for c := range p.open {
 		_ = c.Close()
 	}
