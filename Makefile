@@ -44,10 +44,11 @@ endef
 # What `test` and `check` do before the tests. The lines stop at the first that fails.
 .PHONY: inspect
 inspect:
-	@scripts/ensure cc redis java proto stubs lint promtool
+	@scripts/ensure cc redis java proto stubs lint promtool chart
 	scripts/generate --check
 	scripts/proto-check
 	.cache/bin/promtool test rules deploy/prometheus/*.test.yaml
+	scripts/chart
 	$(lint_go)
 
 .PHONY: test
@@ -135,9 +136,24 @@ bench-scale: ## take and hold a million leases and 20,000 sessions. BENCHFLAGS='
 build: ## build bin/lockd and bin/lockctl
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/lockd ./cmd/lockctl
 
+.PHONY: chart
+chart: ## lint and test the Helm chart, and what is made of it. After a change: make chart-update
+	@scripts/ensure chart
+	scripts/chart
+
+.PHONY: chart-update
+chart-update: ## make the files anew that are made of the chart, the alerts and the dashboards
+	@scripts/ensure chart
+	$(GO) test ./internal/config -run Chart -update
+	scripts/chart --update
+
 .PHONY: image
-image: ## build the container image lockd:VERSION
-	docker build --build-arg VERSION='$(VERSION)' -t '$(IMAGE):$(VERSION)' .
+image: ## build the container image lockd:VERSION with docker, buildah or BuildKit
+	scripts/image '$(IMAGE)' '$(VERSION)'
+
+.PHONY: image-check
+image-check: ## build the image twice with BuildKit, and check that it is the same, small, and as it should be
+	scripts/image --check
 
 .PHONY: clean
 clean: ## remove what was built; .cache/ with the tools stays

@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	// The authorities of the web, for where the system has none: the container image has no files but the programs.
+	_ "golang.org/x/crypto/x509roots/fallback"
 )
 
 const (

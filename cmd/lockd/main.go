@@ -10,6 +10,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	// The authorities of the web, for where the system has none: the container image has no files but the programs.
+	_ "golang.org/x/crypto/x509roots/fallback"
+
 	"github.com/lockd-io/lockd/internal/app"
 	"github.com/lockd-io/lockd/internal/config"
 )
