@@ -85,7 +85,15 @@ SEED ?= 0
 .PHONY: test-faults
 test-faults: ## have 16 clients use locks while everything fails, over each topology. LENGTH=10m SEED=7
 	@scripts/ensure cc redis
-	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -length $(LENGTH) -seed $(SEED)
+	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -skip '$(FLEET)' -length $(LENGTH) -seed $(SEED)
+
+# Tests of test/faultrun in which replicas of lockd fail and the stores do not.
+FLEET := Replica|Rolling
+
+.PHONY: test-replicas
+test-replicas: ## kill, stop and restart three replicas under load, on one Redis and on a majority. LENGTH=10m SEED=7
+	@scripts/ensure cc redis
+	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -length $(LENGTH) -seed $(SEED)
 
 .PHONY: test-resume
 test-resume: ## everything about sessions that go on at another replica, on real servers: a few minutes

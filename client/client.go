@@ -29,7 +29,7 @@ const (
 	Connected State = "connected"
 	// Disconnected: the session ended, and its locks with it. The Client opens a new one by itself.
 	Disconnected State = "disconnected"
-	// Interrupted: the stream broke. The Client goes on with the session in another one by itself; then it is Connected
+	// Interrupted: the stream broke, or nothing comes on it. The Client goes on with the session in another one by itself; then it is Connected
 	// again. Until then each lock is held until its own deadline.
 	Interrupted State = "interrupted"
 	// Draining: the server asked to go. The session goes on at another one, with its locks; then it is Connected again.
@@ -75,7 +75,7 @@ type Client struct {
 }
 
 // Dial makes a Client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas: they are
-// tried in their order, and another one when the server asks to leave. The port is 7420 if there is none, and an IPv6
+// tried in their order, and any of the others first when the stream to one breaks or the server asks to leave. The port is 7420 if there is none, and an IPv6
 // address with a port is in brackets. What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is. Dial does not
 // connect yet: the first use does.
 func Dial(addr string, opts ...Option) (*Client, error) {

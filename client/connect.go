@@ -62,7 +62,7 @@ func (c *Client) wanted() (*session, bool) {
 		return nil, false
 	}
 	if c.current != nil {
-		if attached, draining := c.current.attached(); attached && !draining {
+		if attached, leaving := c.current.attached(); attached && !leaving {
 			c.connecting = false
 			return nil, false
 		}
@@ -90,6 +90,9 @@ func (c *Client) attempt(s *session) bool {
 			c.sessionOver(s, err)
 			return c.attempt(nil) // at once
 		}
+	}
+	if s != nil {
+		s.stuck()
 	}
 	return c.failed(err)
 }
@@ -170,7 +173,7 @@ func (c *Client) streamOver(st *stream, cause error, keep bool) {
 		return
 	}
 	c.tell(Status{State: Interrupted, Err: cause})
-	c.passOver(st.at)
+	c.elsewhere(st.at)
 	c.forget(s)
 	c.move()
 }
@@ -194,7 +197,7 @@ func (c *Client) sessionOver(s *session, cause error) {
 // gives: others come from there, too.
 func (c *Client) streamDraining(st *stream, within time.Duration) {
 	s := st.session
-	c.passOver(st.at)
+	c.elsewhere(st.at)
 	c.tell(Status{State: Draining})
 	if !s.resumable() {
 		c.forget(s)
@@ -204,7 +207,21 @@ func (c *Client) streamDraining(st *stream, within time.Duration) {
 		c.move()
 		return
 	}
-	time.AfterFunc(rand.N(within/2+1), c.move)
+	time.AfterFunc(rand.N(within/4+1), c.move)
+}
+
+// streamSilent has the session go on at another replica: the one that it is at may stand still, or be cut off from here. The stream stays
+// until then, and the session stays if the server is heard again before.
+func (c *Client) streamSilent(st *stream) {
+	s := st.session
+	s.mu.Lock()
+	suspect := st.suspectLocked()
+	s.mu.Unlock()
+	if suspect {
+		c.tell(Status{State: Interrupted, Err: ErrSilent})
+		c.elsewhere(st.at)
+		c.move()
+	}
 }
 
 // move looks for a better stream than the one there is.
@@ -263,6 +280,16 @@ func (c *Client) passOver(at int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.at = (at + 1) % len(c.targets)
+}
+
+// elsewhere has the next attempt begin with any other address than this one: those who leave a replica together are to spread over the
+// others.
+func (c *Client) elsewhere(at int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if others := len(c.targets) - 1; others > 0 {
+		c.at = (at + 1 + rand.IntN(others)) % len(c.targets)
+	}
 }
 
 // tryAt makes one attempt at one address.
@@ -413,5 +440,5 @@ func (st *stream) greeted(m *lockdv1.SessionResponse) (*lockdv1.Opened, error) {
 func (st *stream) begin(s *session, openID uint64) {
 	st.session, st.heardID = s, openID
 	st.heard.Store(int64(s.client.now()))
-	st.quiet = time.AfterFunc(st.ttl, st.listen)
+	st.quiet = time.AfterFunc(st.patience(), st.listen)
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -30,6 +31,7 @@ func (st *stream) read() {
 			st.overAndUnlock(err)
 			return
 		}
+		st.heardLocked()
 		st.handleLocked(&m.SessionResponse)
 		answers, after := st.answers, st.after
 		st.answers, st.after = answers[:0], nil
@@ -119,7 +121,7 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Extended:
 		s.changedLocked(c, st.beats.deadline(t.Extended.GetValidity()))
 	case *lockdv1.SessionResponse_Result:
-		a.err = fromProto(t.Result.GetStatus())
+		a.err = c.unlessDone(fromProto(t.Result.GetStatus()))
 		s.unchangedLocked(c, a.err)
 	default: // m is used again, what it contains is not
 		a.response, a.stream = &lockdv1.SessionResponse{Message: m.GetMessage()}, st
@@ -134,6 +136,16 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 	default:
 		st.answers = append(st.answers, told{c.answer, a})
 	}
+}
+
+// unlessDone is the error that a call was answered with. A release that was sent on an earlier stream, too, may have been carried out by the
+// replica there, after the one here saw the hold: that the hold is gone is what was asked for.
+func (c *call) unlessDone(err error) error {
+	gone := errors.Is(err, ErrNotHeld) || errors.Is(err, ErrStale)
+	if gone && c.seen && c.frees != nil && c.request.GetRelease().GetKeep() == 0 {
+		return nil
+	}
+	return err
 }
 
 func notGranted(name string, n *lockdv1.NotGranted) error {

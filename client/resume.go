@@ -56,11 +56,11 @@ func (s *session) resumable() bool {
 
 func (s *session) resumableLocked() bool { return s.token != "" && !s.leaving && !s.over }
 
-// attached says whether the session is on a stream, and whether the server asked to leave that.
-func (s *session) attached() (attached, draining bool) {
+// attached says whether the session is on a stream, and whether that is to be left: the server asked for it, or is silent.
+func (s *session) attached() (attached, leaving bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stream != nil, s.stream != nil && s.stream.draining
+	return s.stream != nil, s.stream != nil && (s.stream.draining || s.stream.silent)
 }
 
 // bid is an attempt to go on with a session.

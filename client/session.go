@@ -341,11 +341,24 @@ func (s *session) removeLocked(l *Lock) bool {
 	return true
 }
 
-// leaveIfIdleLocked ends a session that the server asked to leave as soon as nothing lives on it.
+// leaveIfIdleLocked ends a session that the server asked to leave as soon as nothing lives on it, if it cannot go on elsewhere.
 func (s *session) leaveIfIdleLocked() {
-	if s.stream != nil && s.stream.draining && len(s.locks) == 0 && len(s.pending) == 0 {
+	if s.stream == nil || !s.stream.draining || s.resumableLocked() && !s.stream.stuck {
+		return
+	}
+	if len(s.locks) == 0 && len(s.pending) == 0 {
 		s.leaving = true
 		s.rouseLocked()
+	}
+}
+
+// stuck takes note that no other replica took the session.
+func (s *session) stuck() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream != nil {
+		s.stream.stuck = true
+		s.leaveIfIdleLocked()
 	}
 }
 

@@ -42,6 +42,8 @@ type stream struct {
 	hasty    bool     // a heartbeat is to be sent early
 	heardID  uint64   // the greatest id in an answer: what was sent before that request has arrived
 	draining bool     // the server asked to leave
+	stuck    bool     // and the session could not go on elsewhere when that was tried
+	silent   bool     // nothing was heard for a while
 	closing  error    // why the server is about to end it
 	answers  []told   // to be told by read without mu
 	after    []func() // likewise to be done, after that
@@ -87,16 +89,46 @@ func (st *stream) close(cause error) {
 	close(st.ended)
 }
 
-// listen ends the stream when nothing was heard for the session's TTL. It looks again by itself.
+// patience is how long a stream may be silent until its session looks for a better one. It leaves a quarter of a TTL for that: a lease is
+// valid for two thirds of a TTL at least after the heartbeat that was answered last.
+//
+//	patience = interval of heartbeats (TTL/3) + TTL/12
+func (st *stream) patience() time.Duration { return st.ttl * 5 / 12 }
+
+// listen looks whether the stream is silent, and again by itself. If nothing was heard for a while, the session looks for another stream and
+// keeps this one until then. If nothing was heard for the session's TTL, that is its end.
 func (st *stream) listen() {
 	silence := time.Duration(st.session.client.now() - instant(st.heard.Load()))
 	if silence >= st.ttl {
 		st.cancel(ErrSilent)
 		return
 	}
+	next := st.patience() - silence
+	if next <= 0 {
+		st.session.client.streamSilent(st)
+		next = min(st.patience(), st.ttl-silence)
+	}
 	st.session.mu.Lock()
 	defer st.session.mu.Unlock()
 	if st.ctx.Err() == nil {
-		st.quiet.Reset(st.ttl - silence)
+		st.quiet.Reset(next)
+	}
+}
+
+// suspectLocked takes note that the stream is silent, and says whether the session should go on elsewhere.
+func (st *stream) suspectLocked() bool {
+	s := st.session
+	if s.stream != st || st.silent || !s.resumableLocked() {
+		return false
+	}
+	st.silent = true
+	return true
+}
+
+// heardLocked takes note of a message.
+func (st *stream) heardLocked() {
+	if st.silent {
+		st.silent = false
+		st.tellLocked(Status{State: Connected})
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
@@ -44,7 +45,12 @@ func (k *kindFlag) each(f func(lockdv1.LockKind) error) error {
 	// Fair stands for exclusive, too: it is the same hold in Redis, and the next of the queue is told.
 	for _, kind := range []client.Kind{client.Fair, client.Read, client.Write, client.Semaphore} {
 		e := f(lockdv1.LockKind(kind))
+		if kind == client.Fair && errors.Is(e, client.ErrUnsupported) { // a majority of stores has none, and no semaphores
+			e = f(lockdv1.LockKind(client.Exclusive))
+		}
 		switch {
+		case e != nil && errors.Is(e, client.ErrUnsupported):
+			err = cmp.Or(err, e)
 		case e == nil || !errors.Is(e, client.ErrNotHeld) && !errors.Is(e, client.ErrKindMismatch):
 			return e
 		case err == nil || errors.Is(e, client.ErrNotHeld):

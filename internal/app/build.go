@@ -139,6 +139,7 @@ func brokerConfig(c config.Config) broker.Config {
 		KeyPrefix:    c.Redis.Prefix,
 		HandoffBurst: c.Broker.HandoffBurst,
 		AnswerTime:   answerTime(c),
+		MaxStreamAge: c.Session.MaxStreamAge,
 		Limits: broker.Limits{
 			Limits: admission.Limits{
 				Sessions: l.Sessions, SessionsPerAddress: l.SessionsPerAddress,

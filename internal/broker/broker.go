@@ -63,8 +63,10 @@ type Broker struct {
 	mu                       sync.Mutex // guards the fields below. With it held only a session or the door is locked
 	sessions                 map[string]*Session
 	order                    *btree.BTreeG[sessionAt]
+	streams                  int // sessions that have one
 	draining                 bool
-	idle                     chan struct{} // closed when the last session left a draining broker; another one after an Undrain
+	asking                   chan struct{} // closed when those who were not yet asked to move are not to be asked any more
+	idle                     chan struct{} // closed when no session of a draining broker has a stream; another one after an Undrain
 	closed                   bool
 	recounting, recountAgain bool   // all leases are being verified, and will be once more
 	down                     error  // why the store cannot be reached
@@ -78,6 +80,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b := &Broker{
 		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), began: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
 		idle:     make(chan struct{}),
+		asking:   make(chan struct{}),
 		quiet:    make(chan struct{}, 1),
 		down:     errNotProbed,
 		seed:     maphash.MakeSeed(),
@@ -134,52 +137,6 @@ func (b *Broker) Ready() error {
 		return session.ErrDraining
 	}
 	return b.down
-}
-
-// Drain accepts no more sessions and unary acquires, and asks all clients to move, each at its own moment within the
-// given time, so that they do not all come at once. It returns how many were asked.
-func (b *Broker) Drain(within time.Duration) int {
-	b.mu.Lock()
-	if !b.draining {
-		b.draining = true
-		b.idleLocked()
-	}
-	sessions := slices.Collect(maps.Values(b.sessions))
-	b.mu.Unlock()
-	for i, s := range sessions {
-		s.Tell(session.Draining{Within: within / time.Duration(len(sessions)) * time.Duration(i+1)})
-	}
-	return len(sessions)
-}
-
-// Undrain accepts sessions and unary acquires again, and says whether that was refused before. Clients that were asked
-// to move may still do so.
-func (b *Broker) Undrain() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.draining || b.closing.Load() {
-		return false
-	}
-	b.draining, b.idle = false, make(chan struct{})
-	return true
-}
-
-// Idle is closed when the broker is draining and no session is left. To be called after Drain.
-func (b *Broker) Idle() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.idle
-}
-
-func (b *Broker) idleLocked() {
-	if !b.draining || len(b.sessions) > 0 {
-		return
-	}
-	select {
-	case <-b.idle:
-	default:
-		close(b.idle)
-	}
 }
 
 // Close ends all sessions and unary waits and waits until the broker does nothing any more, or ctx ends. Leases of

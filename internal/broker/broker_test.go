@@ -304,26 +304,3 @@ func TestRequestIDsCannotBeRepeated(t *testing.T) {
 		c.failed(lock.ErrInvalid)
 	})
 }
-
-func TestDrainAsksAllClientsToMoveAtDifferentMoments(t *testing.T) {
-	inWorld(t, func(w *world) {
-		clients := []*client{w.open(), w.open(), w.open(), w.open()}
-		if n := w.b.Drain(8 * time.Second); n != 4 {
-			t.Errorf("got %d sessions, want 4", n)
-		}
-		moments := map[time.Duration]bool{}
-		for _, c := range clients {
-			moments[one[session.Draining](c).Within] = true
-		}
-		if len(moments) != 4 {
-			t.Errorf("got moments %v, want four different ones", moments)
-		}
-		if _, err := w.b.Open(broker.OpenRequest{}); !errors.Is(err, session.ErrDraining) {
-			t.Errorf("got %v, want ErrDraining", err)
-		}
-		for _, c := range clients {
-			c.Goodbye()
-		}
-		<-w.b.Idle()
-	})
-}

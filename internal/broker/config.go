@@ -7,7 +7,7 @@ import (
 	"github.com/lockd-io/lockd/internal/request"
 )
 
-// Config is what a Broker is told at its start. All fields are required but KeyPrefix.
+// Config is what a Broker is told at its start. All fields are required but KeyPrefix and MaxStreamAge.
 type Config struct {
 	// Replica is this process's name for people.
 	Replica string
@@ -20,6 +20,8 @@ type Config struct {
 	// AnswerTime is how much longer than its wait a request lasts at most, when the store does not answer. It should be
 	// longer than what a call of the store may take.
 	AnswerTime time.Duration
+	// MaxStreamAge is when a session is asked to move to another stream at the latest, and then again and again; 0 = never.
+	MaxStreamAge time.Duration
 }
 
 // Limits are the bounds a Broker keeps.

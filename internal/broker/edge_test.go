@@ -397,18 +397,6 @@ func TestHoldsBeingClearedUpCountAsLocks(t *testing.T) {
 	})
 }
 
-func TestDrainTellsTimesThatMakeSense(t *testing.T) {
-	inWorld(t, func(w *world) {
-		clients := []*client{w.open(), w.open(), w.open()}
-		w.b.Drain(math.MaxInt64)
-		for _, c := range clients {
-			if d := one[session.Draining](c); d.Within <= 0 {
-				t.Errorf("got %v", d.Within)
-			}
-		}
-	})
-}
-
 func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 	inWorld(t, func(w *world) {
 		l := w.mustOnce(request.Once{Name: "job"})

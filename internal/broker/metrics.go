@@ -110,7 +110,7 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 			if !b.draining {
 				return 0
 			}
-			return len(b.sessions)
+			return b.streams
 		}))
 	})
 	m.returning = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: "resuming", Help: "Sessions being resumed, or waiting for that."})

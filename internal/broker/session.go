@@ -46,6 +46,10 @@ type Session struct {
 	instead      instead
 	settled      time.Time // from then on no replica that it left shortens a lease; zero if it was not resumed
 	farewell     *farewell // while its leases are released at its end
+
+	// Guarded by Broker.mu.
+	streaming bool        // it is the broker's, and has a stream
+	aging     *time.Timer // asks it to move when its stream is old; nil if none is
 }
 
 // Open begins a session.
@@ -100,6 +104,7 @@ func (b *Broker) join(s *Session, slot *admission.Slot) (before *Session, err er
 	}
 	b.sessions[s.ID()] = s
 	b.order.ReplaceOrInsert(sessionAt{s.ID(), s})
+	b.streamingLocked(s)
 	s.Start()
 	return nil, nil
 }
@@ -151,7 +156,9 @@ func (s *Session) Detach(cause error) {
 	s.b.log.Debug("session detached", zap.String(observe.KeySession, s.ID()), zap.NamedError(observe.KeyCause, cause))
 	if !s.slot.Part() || s.Info().Locks == 0 {
 		s.End(cause)
+		return
 	}
+	s.leaveIfElsewhere()
 }
 
 // End ends a session for a reason. Its leases run out by themselves unless the session asked for their release.
@@ -230,7 +237,7 @@ func (b *Broker) part(s *Session, cause error, leases []*Lease) {
 	if cause != nil && len(leases) > 0 && !errors.Is(cause, session.ErrSuperseded) {
 		b.losses.end(s, leases)
 	}
-	b.idleLocked()
+	b.unstreamedLocked(s)
 }
 
 // forget withdraws a request without an answer.

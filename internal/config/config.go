@@ -35,9 +35,10 @@ type Config struct {
 	Redis   Redis    `key:"redis"`
 	Redlock Redlock  `key:"redlock"`
 	Session struct { // how long a session outlives its last sign of life
-		TTL    time.Duration `key:"ttl" default:"30s"`
-		MinTTL time.Duration `key:"min_ttl" default:"1s" min:"100ms"`
-		MaxTTL time.Duration `key:"max_ttl" default:"10m"`
+		TTL          time.Duration `key:"ttl" default:"30s"`
+		MinTTL       time.Duration `key:"min_ttl" default:"1s" min:"100ms"`
+		MaxTTL       time.Duration `key:"max_ttl" default:"10m"`
+		MaxStreamAge time.Duration `key:"max_stream_age" default:"0s" min:"0s"` // when its client is asked to open another stream; 0 = never
 	} `key:"session"`
 	Limits struct { // what clients are told and held to
 		NameBytes          int           `key:"name_bytes" default:"512" min:"1"`

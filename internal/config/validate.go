@@ -6,12 +6,16 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
 
 // frameRoom is what a request needs in its frame besides its name, holder and annotation.
 const frameRoom = 1024
+
+// minStreamAge is the least session.max_stream_age: to move costs more than to stay.
+const minStreamAge = time.Second
 
 // validate finds what is wrong with the values: what their tags forbid, and what depends on more than one of them.
 func (c *Config) validate(p *problems) {
@@ -31,6 +35,8 @@ func (c *Config) validate(p *problems) {
 		"is %v, must not be shorter than session.min_ttl (%v)", s.MaxTTL, s.MinTTL)
 	p.unless(s.MinTTL <= s.TTL && s.TTL <= s.MaxTTL, "session.ttl",
 		"is %v, must be from session.min_ttl (%v) to session.max_ttl (%v)", s.TTL, s.MinTTL, s.MaxTTL)
+	p.unless(s.MaxStreamAge == 0 || s.MaxStreamAge >= minStreamAge, "session.max_stream_age",
+		"is %v, must be 0, for no limit, or at least %v", s.MaxStreamAge, minStreamAge)
 	p.unless(l.MinLease <= l.MaxLease, "limits.max_lease",
 		"is %v, must not be shorter than limits.min_lease (%v)", l.MaxLease, l.MinLease)
 	p.unless(stop.DrainWindow < stop.Timeout, "shutdown.timeout",

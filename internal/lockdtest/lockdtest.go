@@ -194,7 +194,7 @@ var builds struct {
 func Build(program string, flags ...string) (string, error) {
 	builds.mu.Lock()
 	defer builds.mu.Unlock()
-	what := program + strings.Join(flags, "")
+	what := program + strings.Join(flags, " ")
 	if bin := builds.bins[what]; bin != "" {
 		return bin, nil
 	}
@@ -205,7 +205,7 @@ func Build(program string, flags ...string) (string, error) {
 		}
 		builds.dir, builds.bins = dir, map[string]string{}
 	}
-	bin := filepath.Join(builds.dir, what)
+	bin := filepath.Join(builds.dir, fmt.Sprint(program, len(builds.bins)))
 	args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/cmd/"+program)
 	cmd := exec.CommandContext(context.Background(), "go", args...)
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -27,6 +27,7 @@ type rules struct {
 type verdict struct {
 	events    []history.Event
 	forgotten int // holds that the store forgot, and somebody else was granted the name
+	kept      int // times that a hold went on in another stream
 	longest   time.Duration
 	errs      []error
 }
@@ -52,6 +53,11 @@ func (r *record) check(rules rules) *verdict {
 	}
 	v.forgotten = len(forgotten)
 	v.events = r.events(rules, forgotten)
+	for _, e := range v.events {
+		if e.What == history.Kept {
+			v.kept++
+		}
+	}
 	if err := history.Check(v.events, rules.decide); err != nil {
 		v.errs = append(v.errs, err)
 	}
@@ -97,6 +103,7 @@ func (r *record) events(rules rules, forgotten map[uint64]fault) []history.Event
 		if f, yes := forgotten[h.fence]; yes {
 			end.What, end.From = history.Lost, max(h.asked, f.from)
 		}
+		events = append(events, h.keptUntil(end.From)...)
 		end.To = max(end.From, end.To)
 		events = append(events, end,
 			history.Event{Client: h.client, Name: h.name, What: history.Granted, Fence: h.fence, From: h.asked, To: h.got})
@@ -109,6 +116,17 @@ func (r *record) events(rules rules, forgotten map[uint64]fault) []history.Event
 			continue
 		}
 		events = append(events, e)
+	}
+	return events
+}
+
+// keptUntil are the times at which the session of a hold went on in another stream, and the hold with it: the holder was told so, and
+// took it for valid afterwards.
+func (h hold) keptUntil(end time.Duration) (events []history.Event) {
+	for _, m := range h.kept {
+		if m.from > h.got && m.to < min(h.sure, end) {
+			events = append(events, history.Event{Client: h.client, Name: h.name, What: history.Kept, Fence: h.fence, From: m.from, To: m.to})
+		}
 	}
 	return events
 }

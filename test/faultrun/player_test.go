@@ -145,15 +145,26 @@ func (p *player) hold(l lock, h *hold, d time.Duration) {
 		}
 	}
 	// A lock that was lost is released, too: that must harm nobody.
-	switch err := l.Unlock(context.Background()); {
+	h.how = howEnded(l.Unlock(context.Background()))
+	if m, ok := p.locks.(mover); ok {
+		h.kept = m.moves()
+	}
+}
+
+// mover is a locker whose holds go on in other streams.
+type mover interface{ moves() []move }
+
+// howEnded is how a hold ended, by what its release was told.
+func howEnded(err error) history.What {
+	switch {
 	case err == nil:
-		h.how = history.Released
+		return history.Released
 	case errors.Is(err, client.ErrLost):
-		h.how = history.Lost
+		return history.Lost
 	case errors.Is(err, client.ErrNotHeld), errors.Is(err, client.ErrStale):
-		h.how = history.NotHeld
+		return history.NotHeld
 	default:
-		h.how = history.MaybeReleased
+		return history.MaybeReleased
 	}
 }
 
@@ -197,7 +208,7 @@ func (c *crowd) end(within time.Duration) (err error) {
 }
 
 // sdk is the Go SDK.
-type sdk struct{ *client.Client }
+type sdk struct{ *member }
 
 func (s sdk) lock(ctx context.Context, name string, a ask) (lock, error) {
 	var opts []client.LockOption

@@ -25,6 +25,7 @@ type hold struct {
 	sure         time.Duration // the last moment at which the holder took it for valid
 	how          history.What  // it ended
 	ended        time.Duration // when that was known
+	kept         []move        // of its session, to other streams; those in the time of the hold count
 }
 
 // fault is something that failed, and for how long.

@@ -204,11 +204,12 @@ func (w *world) players() []*player {
 			proxy := redistest.StartProxy(w.t, w.replicas[i/4%2].Addr)
 			own, p.cut = []string{proxy.Addr}, proxy.CutAll
 		}
-		c, err := client.Dial(strings.Join(own, ","))
-		if err != nil {
+		m := &member{id: p.id, rec: w.rec}
+		var err error
+		if m.Client, err = client.Dial(strings.Join(own, ","), client.WithOnStatus(m.told)); err != nil {
 			w.t.Fatal(err)
 		}
-		p.locks = sdk{c}
+		p.locks = sdk{m}
 		players = append(players, p)
 	}
 	return players

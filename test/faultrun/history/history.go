@@ -6,7 +6,8 @@
 //   - a name that two clients held at a time: the second was granted before the first could have lost it,
 //   - a fence that is not greater than all before it,
 //   - a request that was refused though nobody can have held the name: such as after a release that was told and not done,
-//   - a release that was told to a client whose hold was over.
+//   - a release that was told to a client whose hold was over,
+//   - a hold that a session took along to another replica though it was over, or with another fence.
 //
 // It does not say whether somebody waited for too long. A request whose outcome nobody knows may have taken the name for
 // good, so what is left over at the end is to be looked for in Redis.
@@ -41,13 +42,16 @@ const (
 	// MaybeReleased is a release without an answer. The client does without the hold from Event.From on, and it is gone at
 	// Event.To.
 	MaybeReleased
+	// Kept is a hold of a session that went on in another stream: the replica found it there, with its fence, between
+	// Event.From, when the client left the old stream, and Event.To, when it was told that it is in the new one.
+	Kept
 	// Lost is the end of a hold that nobody released: it ran out, was released by force, or its data were lost. Event.From
 	// is when the holder might know it at the earliest, or the end of the validity that it was told, and Event.To is when
 	// the lease has ended in Redis.
 	Lost
 )
 
-var words = []string{"granted", "refused", "maybe granted", "released", "not held", "maybe released", "lost"}
+var words = []string{"granted", "refused", "maybe granted", "released", "not held", "maybe released", "kept", "lost"}
 
 func (w What) String() string { return words[w] }
 
@@ -178,6 +182,8 @@ func (s state) step(e Event) (bool, state) {
 		return true, s
 	case Released:
 		return mine, state{last: s.last}
+	case Kept:
+		return mine, s
 	case NotHeld, MaybeReleased, Lost:
 		if mine {
 			s.holder = 0

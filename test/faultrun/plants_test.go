@@ -1,0 +1,107 @@
+package faultrun
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lockdtest"
+)
+
+// plant is a bug of lockd: some of its source as it should not be.
+type plant struct {
+	file string // below the module
+	from string // that is there once
+	to   string
+}
+
+// The checks of a rolling restart find each planted bug.
+func TestARollingRestartFindsPlantedBugs(t *testing.T) {
+	if *length == 0 {
+		t.Skip("builds lockd several times: make test-replicas, or -length 10s")
+	}
+	for what, row := range map[string]struct {
+		plants []plant
+		want   []string // one of them is found
+	}{
+		"a drain that ends streams instead of having them left": {
+			[]plant{{"internal/broker/drain.go", "s.Tell(session.Draining{Within: within/4*3 - at})", "s.end(session.ErrDraining, false)"}},
+			[]string{"streams broke"},
+		},
+		"a place in a line that is not passed on": {
+			[]plant{{"internal/broker/instead.go", "if s.b.store.Succeed(", "if false && s.b.store.Succeed("}},
+			[]string{"not served in order"},
+		},
+		"a replica that releases what its session took along": {
+			[]plant{
+				{"internal/broker/session.go", "if s.releaseOnEnd || !s.comesBack {", "if true {"},
+				{"internal/broker/session.go", "{ s.end(cause, s.releaseOnEnd) }", "{ s.end(cause, true) }"},
+				{"internal/broker/session.go", "if !s.endRecord() {", "if false {"},
+			},
+			[]string{"the server knows of the fence 0", "two holders", "not held"},
+		},
+		"a stop that does not wait until the clients have left": {
+			[]plant{{"internal/broker/drain.go", "if !b.draining || b.streams > 0 {", "if !b.draining {"}},
+			[]string{"streams broke"},
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			bin, err := buildPlanted(t, row.plants)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := shortLoad
+			l.rounds = 2
+			err = newFleet(t, bin, oneRedis, 30*time.Second).roll(l)
+			if err == nil || !contains(err.Error(), row.want) {
+				t.Errorf("got %v, want one of %q", err, row.want)
+			}
+		})
+	}
+}
+
+// buildPlanted builds lockd with other sources in the place of some.
+func buildPlanted(t *testing.T, plants []plant) (bin string, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	sources := map[string]string{}
+	for _, p := range plants {
+		file, err := filepath.Abs(filepath.Join("..", "..", p.file))
+		if err != nil {
+			return "", err
+		}
+		if sources[file] == "" {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return "", err
+			}
+			sources[file] = string(text)
+		}
+		if strings.Count(sources[file], p.from) != 1 {
+			return "", errors.New(p.file + " does not have this once: " + p.from)
+		}
+		sources[file] = strings.Replace(sources[file], p.from, p.to, 1)
+	}
+	overlay := struct{ Replace map[string]string }{map[string]string{}}
+	for file, text := range sources {
+		with := filepath.Join(dir, filepath.Base(file))
+		if err := os.WriteFile(with, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		overlay.Replace[file] = with
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return "", err
+	}
+	return lockdtest.Build("lockd", "-overlay="+file)
+}

@@ -1,0 +1,277 @@
+package faultrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/test/harness"
+)
+
+// load is who uses locks while the replicas are restarted.
+type load struct {
+	lockers int // lock and unlock, half of them names of their own
+	keepers int // sessions with perSession locks each
+	lines   int // fair locks
+	waiters int // of each line
+	readers int
+	rounds  int           // how often each replica is restarted
+	pace    time.Duration // for how long each of a line holds
+	tool    string        // lockctl; empty = without it
+}
+
+var (
+	shortLoad = load{lockers: 16, keepers: 10, lines: 1, waiters: 30, readers: 10, rounds: 1, pace: 100 * time.Millisecond}
+	fullLoad  = load{lockers: 64, keepers: 50, lines: 4, waiters: 50, readers: 50, rounds: 2, pace: 300 * time.Millisecond}
+)
+
+// rollout is a rolling restart under load.
+type rollout struct {
+	f    *fleet
+	load load
+	over chan struct{} // closed when all replicas are restarted
+	work sync.WaitGroup
+
+	mu      sync.Mutex // guards the fields below
+	errs    []error
+	calls   int
+	longest time.Duration // that somebody who is in nobody's way waited
+}
+
+func (r *rollout) fail(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.errs) < 20 {
+		r.errs = append(r.errs, fmt.Errorf(format, args...))
+	}
+}
+
+// took counts a call. alone says that only lockd can have held it up.
+func (r *rollout) took(d time.Duration, alone bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls++
+	if alone {
+		r.longest = max(r.longest, d)
+	}
+}
+
+func (r *rollout) isOver() bool {
+	select {
+	case <-r.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// roll restarts all replicas, one after the other, while clients use locks. An error is what a client should not have seen.
+func (f *fleet) roll(l load) error {
+	f.t.Helper()
+	r := &rollout{f: f, load: l, over: make(chan struct{})}
+	k := keep(f, l.keepers)
+	lines := r.form()
+	for i := range l.lockers {
+		r.work.Go(func() { r.lockAndUnlock(i) })
+	}
+	for i := range l.readers {
+		r.work.Go(func() { r.read(i) })
+	}
+	if l.tool != "" {
+		r.work.Go(r.useTool)
+	}
+	var stops []time.Duration
+	for range l.rounds {
+		for i := range f.replicas {
+			took, err := f.restart(i)
+			if err != nil {
+				r.fail("%w", err)
+			}
+			stops = append(stops, took)
+		}
+	}
+	close(r.over)
+	r.work.Wait()
+	kept := errors.Join(k.verify(), k.give())
+	for _, line := range lines {
+		r.inOrder(line)
+	}
+	n, slowest := f.moves()
+	f.t.Logf("the stops took %v; %d calls, the longest %v; %d moves, the slowest %v", stops, r.calls, r.longest, n, slowest)
+	r.noneCut()
+	return errors.Join(errors.Join(r.errs...), kept, f.judge().err())
+}
+
+// noneCut checks that streams were left for others, and none broke.
+func (r *rollout) noneCut() {
+	for _, m := range r.f.all() {
+		if cuts, ends := m.cuts.Load(), m.ends.Load(); cuts > 0 || ends > 0 {
+			r.fail("%s: %d streams broke, %d sessions ended", m.id, cuts, ends)
+		}
+	}
+}
+
+// lockAndUnlock goes on until all is over.
+func (r *rollout) lockAndUnlock(i int) {
+	m, ctx := r.f.dial(fmt.Sprint("locker ", i), i%3), r.f.t.Context()
+	alone := i%2 == 0
+	name := fmt.Sprint("own ", i)
+	if !alone {
+		name = fmt.Sprint("shared ", i%8)
+	}
+	for !r.isOver() {
+		begun := time.Now()
+		l, err := m.take(ctx, name)
+		if err != nil {
+			r.fail("%s: %w", m.id, err)
+			continue
+		}
+		r.took(time.Since(begun), alone)
+		begun = time.Now()
+		if err := l.give(ctx); err != nil {
+			r.fail("%s: %w", m.id, err)
+		}
+		r.took(time.Since(begun), alone)
+		time.Sleep(10 * time.Millisecond) // more is a load for the machine only
+	}
+}
+
+// read shares a name with others.
+func (r *rollout) read(i int) {
+	m, ctx := r.f.dial(fmt.Sprint("reader ", i), i%3), r.f.t.Context()
+	for !r.isOver() {
+		begun := time.Now()
+		l, err := m.take(ctx, fmt.Sprint("read ", i%5), client.As(client.Read))
+		if err != nil {
+			r.fail("%s: %w", m.id, err)
+			continue
+		}
+		r.took(time.Since(begun), true)
+		time.Sleep(50 * time.Millisecond)
+		if err := l.give(ctx); err != nil {
+			r.fail("%s: %w", m.id, err)
+		}
+	}
+}
+
+// useTool has lockctl take a lock and give it back, by unary calls.
+func (r *rollout) useTool() {
+	for !r.isOver() {
+		var lease struct {
+			ID string `json:"lease_id"`
+		}
+		if out := r.runTool("acquire", "unary", "--lease", "1m"); json.Unmarshal([]byte(out), &lease) == nil {
+			r.runTool("release", "unary", lease.ID)
+		}
+	}
+}
+
+// runTool returns what lockctl wrote.
+func (r *rollout) runTool(args ...string) string {
+	begun := time.Now()
+	p := harness.Start(r.f.t, r.load.tool, []string{"LOCKD_ADDR=" + r.f.addrs(0)}, args...)
+	if p.Code() != 0 {
+		r.fail("lockctl %q: code %d, %s", args, p.Code(), p.Stderr.String())
+	}
+	r.took(time.Since(begun), false)
+	return p.Stdout.String()
+}
+
+// line are those who wait for one fair lock, in the order in which they came.
+type line struct {
+	name   string
+	fences []uint64
+	who    []string
+}
+
+// form has lines formed, and begins to serve them.
+func (r *rollout) form() (lines []*line) {
+	r.f.t.Helper()
+	for n := range r.load.lines {
+		l := &line{name: fmt.Sprint("line ", n), fences: make([]uint64, r.load.waiters), who: make([]string, r.load.waiters)}
+		lines = append(lines, l)
+		var members []*member
+		for i := range max(1, r.load.waiters/5) {
+			members = append(members, r.f.dial(fmt.Sprintf("waiter %d of %s", i, l.name), i%3))
+		}
+		first, err := members[0].take(r.f.t.Context(), l.name, client.As(client.Fair))
+		if err != nil {
+			r.f.t.Fatal(err)
+		}
+		for i := range l.fences {
+			r.join(l, i, members[i%len(members)])
+		}
+		r.work.Go(func() {
+			if err := first.give(r.f.t.Context()); err != nil {
+				r.fail("the first of %s: %w", l.name, err)
+			}
+		})
+	}
+	return lines
+}
+
+// join has somebody join a line, and returns when he is in it.
+func (r *rollout) join(l *line, i int, m *member) {
+	queued := make(chan struct{})
+	told := sync.OnceFunc(func() { close(queued) })
+	l.who[i] = m.id
+	r.work.Go(func() {
+		h, err := m.take(r.f.t.Context(), l.name, client.As(client.Fair), client.OnQueued(func(int) { told() }))
+		if err != nil {
+			r.fail("%s, the %d. in %s: %w", m.id, i, l.name, err)
+			return
+		}
+		l.fences[i] = h.Fence()
+		select {
+		case <-time.After(r.load.pace):
+		case <-r.over: // the others need not wait any more
+		}
+		if err := h.give(context.Background()); err != nil {
+			r.fail("%s, the %d. in %s: %w", m.id, i, l.name, err)
+		}
+	})
+	harness.Soon(r.f.t, "somebody waits in line", queued)
+}
+
+// inOrder checks that those of a line were served in their order.
+func (r *rollout) inOrder(l *line) {
+	if slices.IsSorted(l.fences) && !slices.Contains(l.fences, 0) {
+		return
+	}
+	var wrong []string
+	for i := 1; i < len(l.fences); i++ {
+		if l.fences[i] <= l.fences[i-1] {
+			wrong = append(wrong, fmt.Sprintf("the %d. (%s) before the %d. (%s)", i, l.who[i], i-1, l.who[i-1]))
+		}
+	}
+	r.fail("%s was not served in order: %s", l.name, strings.Join(wrong, ", "))
+}
+
+// All replicas are restarted one after the other, under load. Nobody loses anything, no call fails, no stream breaks, and lines keep
+// their order.
+func TestARollingRestartIsNotNoticed(t *testing.T) {
+	onEachStore(t, 30*time.Second, func(f *fleet, s store) {
+		l := shortLoad
+		if *length > 0 {
+			l = fullLoad
+		}
+		var err error
+		if l.tool, err = lockdtest.Build("lockctl"); err != nil {
+			t.Fatal(err)
+		}
+		if !s.fair {
+			l.lines = 0
+		}
+		if err := f.roll(l); err != nil {
+			f.t.Error(err)
+		}
+	})
+}
