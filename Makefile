@@ -48,7 +48,7 @@ inspect:
 	scripts/generate --check
 	scripts/proto-check
 	.cache/bin/promtool test rules deploy/prometheus/*.test.yaml
-	scripts/chart
+	scripts/chart --short
 	$(lint_go)
 
 .PHONY: test

@@ -42,20 +42,26 @@ func startWith(t *testing.T, cfg config.Config, log *zap.Logger) (a *App, stop f
 	if err != nil {
 		t.Fatal(err)
 	}
+	return a, running(t, a)
+}
+
+// running runs an App until stop is called, at the latest at the end of the test.
+func running(t *testing.T, a *App) (stop func() error) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
-	running := true
+	isRunning := true
 	stop = func() error {
-		if !running {
+		if !isRunning {
 			return nil
 		}
-		running = false
+		isRunning = false
 		cancel()
 		return <-ended
 	}
 	t.Cleanup(func() { _ = stop() })
-	return a, stop
+	return stop
 }
 
 // get returns the code and the body of a page, or 0 and the error.

@@ -179,9 +179,8 @@ func TestAClientWithTLSIsToldThatTheServerHasNone(t *testing.T) {
 // A certificate that expires while lockd runs is refused by clients, and lockd does not start with one.
 func TestAnExpiredCertificateOfTheServer(t *testing.T) {
 	w := newWorld(t)
-	secure := w.server(t, w.ca.Issue(t, 3*time.Second, "127.0.0.1"), config.ClientCertsNone)
-	a, log := startSecure(t, secure)
-	time.Sleep(5 * time.Second)
+	a, secure, log, expires := startWithShortCertificate(t, w)
+	time.Sleep(time.Until(expires) + time.Second)
 	if err := take(t, a.Addr(), client.WithTLS(w.good)); err == nil || !strings.Contains(err.Error(), "has expired") {
 		t.Errorf("got %v", err)
 	}
@@ -191,6 +190,26 @@ func TestAnExpiredCertificateOfTheServer(t *testing.T) {
 	_, err := New(cfg, zap.NewNop())
 	if !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "listen_tls.cert_file: the certificate expired") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// startWithShortCertificate starts lockd with a certificate that is good for hardly longer than that takes.
+func startWithShortCertificate(t *testing.T, w *world) (a *App, secure config.TLS, log *observer.ObservedLogs, expires time.Time) {
+	t.Helper()
+	for valid := 2 * time.Second; ; valid *= 2 {
+		secure = w.server(t, w.ca.Issue(t, valid, "127.0.0.1"), config.ClientCertsNone)
+		expires = time.Now().Add(valid)
+		cfg := testConfig()
+		cfg.ListenTLS = secure
+		core, log := observer.New(zapcore.InfoLevel)
+		if probe, err := New(cfg, zap.New(core)); errors.Is(err, ErrConfig) && valid < time.Minute {
+			continue // this machine is slower than that
+		} else if err != nil {
+			t.Fatal(err)
+		} else {
+			running(t, probe)
+			return probe, secure, log, expires
+		}
 	}
 }
 
