@@ -27,7 +27,7 @@ type inspectView struct {
 // holderView is who holds a lock. What nobody knows is empty.
 type holderView struct {
 	Owner      string            `json:"owner"`
-	Origin     string            `json:"origin"` // session, unary, other; empty if it is not known
+	Origin     string            `json:"origin"` // session, unary, redisson, other; empty if it is not known
 	Kind       string            `json:"kind"`
 	Session    string            `json:"session"`
 	Client     string            `json:"client"`
@@ -114,7 +114,7 @@ func (s *services) inspect(ctx context.Context, name string, most uint32) (inspe
 func viewHolder(h *lockdv1.HolderInfo) holderView {
 	origins := map[lockdv1.HolderInfo_Origin]string{
 		lockdv1.HolderInfo_ORIGIN_SESSION: "session", lockdv1.HolderInfo_ORIGIN_UNARY: "unary",
-		lockdv1.HolderInfo_ORIGIN_OTHER: "other",
+		lockdv1.HolderInfo_ORIGIN_OTHER: "other", lockdv1.HolderInfo_ORIGIN_REDISSON: "redisson",
 	}
 	labels := h.GetLabels()
 	if labels == nil {
@@ -191,6 +191,8 @@ func (h holderView) by() string {
 	switch {
 	case h.Client != "":
 		return h.Client
+	case h.Origin == "redisson":
+		return "a thread of Redisson"
 	case h.Origin == "other":
 		return "another program"
 	case h.Origin == "unary":

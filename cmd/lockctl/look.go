@@ -5,67 +5,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
-
-const pageSize = 1000
-
-func newList(o *options) *cobra.Command {
-	var prefix string
-	cmd := &cobra.Command{
-		Use:     "ls",
-		Aliases: []string{"list"},
-		Short:   "List the names that are held",
-		Args:    exactly(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				locks, err := s.list(ctx, prefix)
-				if err != nil {
-					return fmt.Errorf("ls: %w", err)
-				}
-				if o.output == outputJSON {
-					return printJSON(cmd.OutOrStdout(), locks)
-				}
-				return printLocks(cmd.OutOrStdout(), locks)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&prefix, "prefix", "", "only names that begin with this `text`")
-	return cmd
-}
-
-// list reads all pages. The server may tell a name twice, and in any order.
-func (s *services) list(ctx context.Context, prefix string) ([]lockView, error) {
-	locks := []lockView{} // printed as [] if there is none
-	err := page(func(token string) (string, error) {
-		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ListResponse, error) {
-			return s.locks.List(ctx, &lockdv1.ListRequest{Prefix: prefix, PageSize: pageSize, PageToken: token})
-		})
-		for _, l := range resp.GetLocks() {
-			locks = append(locks, viewLock(l))
-		}
-		return resp.GetNextPageToken(), err
-	})
-	slices.SortFunc(locks, func(a, b lockView) int { return cmp.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(locks, func(a, b lockView) bool { return a.Name == b.Name }), err
-}
-
-func printLocks(w io.Writer, locks []lockView) error {
-	rows := [][]string{{"NAME", "KIND", "TTL", "FENCE", "HOLDERS", "WAITERS", "CLIENT", "HOLDER"}}
-	for _, l := range locks {
-		rows = append(rows, []string{
-			l.Name, dash(l.Kind), l.ttl(), strconv.FormatUint(l.Fence, 10), l.holders(), number(l.waiting()),
-			dash(l.Client), dash(l.Holder),
-		})
-	}
-	return printTable(w, rows)
-}
 
 // eventView is what watch prints. Its keys are part of what lockctl promises.
 type eventView struct {

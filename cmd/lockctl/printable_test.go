@@ -192,6 +192,8 @@ func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
 		{"ls"},
 		{"inspect", hostile},
 		{"waiters", hostile},
+		{"waiters"},
+		{"deadlocks"},
 		{"sessions"},
 		{"status"},
 		{"acquire", hostile, "--lease", "1s"},

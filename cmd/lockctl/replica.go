@@ -120,58 +120,75 @@ type sessionView struct {
 	Locks   uint32            `json:"locks"`
 	Waiters uint32            `json:"waiters"`
 	Watches uint32            `json:"watches"`
+	// Detached is for how long it has no stream; null while it has one.
+	Detached *int64 `json:"detached_ms"`
 }
 
 func newSessions(o *options) *cobra.Command {
-	return &cobra.Command{
+	var f filter
+	var detached bool
+	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List the sessions of the replica that answers",
-		Args:  exactly(0),
+		Short: "List the sessions of all replicas",
+		Long: `sessions lists the open sessions of all replicas. One without a stream is detached: its client may come back. With
+--detached only those are listed, and --min-age then is for how long they have none.`,
+		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
-				all, err := s.sessions(ctx)
+				all, missing, err := s.sessions(ctx, f, detached)
 				if err != nil {
 					return fmt.Errorf("sessions: %w", err)
 				}
 				if o.output == outputJSON {
-					return printJSON(cmd.OutOrStdout(), all)
+					err = printJSON(cmd.OutOrStdout(), all)
+				} else {
+					err = printSessions(cmd.OutOrStdout(), all)
 				}
-				return printSessions(cmd.OutOrStdout(), all)
+				return cmp.Or(err, missing.tell(cmd.ErrOrStderr()))
 			})
 		},
 	}
+	f.flags(cmd, false)
+	cmd.Flags().BoolVar(&detached, "detached", false, "only those that have no stream")
+	return cmd
 }
 
-func (s *services) sessions(ctx context.Context) ([]sessionView, error) {
+func (s *services) sessions(ctx context.Context, f filter, detached bool) ([]sessionView, silence, error) {
 	all := []sessionView{} // printed as [] if there is none
+	var missing silence
 	err := page(func(token string) (string, error) {
 		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ListSessionsResponse, error) {
-			return s.reads.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageSize: pageSize, PageToken: token})
+			return s.reads.ListSessions(ctx, &lockdv1.ListSessionsRequest{
+				PageSize: pageSize, PageToken: token, Everywhere: true, Client: f.client, Replica: f.replica, MinAge: f.minAge(),
+				Detached: detached,
+			})
 		})
+		missing.add(resp)
 		for _, i := range resp.GetSessions() {
 			v := sessionView{
 				Session: i.GetSessionId(), Client: i.GetClientName(), Labels: map[string]string{}, Peer: i.GetPeer(), Replica: i.GetReplica(),
 				Age: i.GetAge().AsDuration().Milliseconds(), Silence: i.GetSilence().AsDuration().Milliseconds(),
 				Locks: i.GetLocks(), Waiters: i.GetWaiters(), Watches: i.GetWatches(),
+				Detached: viewTime(i.GetDetached()),
 			}
 			maps.Copy(v.Labels, i.GetLabels())
 			all = append(all, v)
 		}
 		return resp.GetNextPageToken(), err
 	})
-	return all, err
+	return all, missing, err
 }
 
 func printSessions(w io.Writer, all []sessionView) error {
-	rows := [][]string{{"SESSION", "AGE", "SILENT", "LOCKS", "WAITERS", "PEER", "CLIENT", "LABELS"}}
+	rows := [][]string{{"SESSION", "AGE", "SILENT", "DETACHED", "LOCKS", "WAITERS", "PEER", "REPLICA", "CLIENT", "LABELS"}}
 	for _, v := range all {
 		var labels []string
 		for _, key := range slices.Sorted(maps.Keys(v.Labels)) {
 			labels = append(labels, key+"="+v.Labels[key])
 		}
 		rows = append(rows, []string{
-			v.Session, milliseconds(&v.Age), milliseconds(&v.Silence), number(v.Locks), number(v.Waiters), dash(v.Peer),
-			dash(v.Client), dash(strings.Join(labels, ",")),
+			v.Session, milliseconds(&v.Age), milliseconds(&v.Silence), milliseconds(v.Detached), number(v.Locks), number(v.Waiters),
+			dash(v.Peer), dash(v.Replica), dash(v.Client), dash(strings.Join(labels, ",")),
 		})
 	}
 	return printTable(w, rows)
@@ -179,14 +196,24 @@ func printSessions(w io.Writer, all []sessionView) error {
 
 func newWaiters(o *options) *cobra.Command {
 	var most uint32
+	var f filter
 	cmd := &cobra.Command{
-		Use:   "waiters NAME",
-		Short: "List who waits for a name, the next one first",
+		Use:   "waiters [NAME]",
+		Short: "List who waits for a name, the next one first, or for any",
 		Long: `waiters lists who waits for a name, on all replicas. The waiters of a fair lock are shown in their order, those of
-other programs included; those of other kinds by replica, the next one of each first.`,
-		Args: exactly(1),
+other programs included; those of other kinds by replica, the next one of each first. Without a NAME it lists the requests of
+all replicas that wait for any, the one that waits longest first.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 || len(args) == 1 && f != (filter{}) {
+				return usagef("usage: lockctl waiters NAME, or lockctl waiters with --prefix, --client, --replica or --min-age")
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
+				if len(args) == 0 {
+					return o.printWaiters(ctx, cmd, s, f, most)
+				}
 				v, err := s.inspect(ctx, args[0], most)
 				if err != nil {
 					return wrap("waiters", args[0], err)
@@ -200,7 +227,22 @@ other programs included; those of other kinds by replica, the next one of each f
 		},
 	}
 	cmd.Flags().Uint32Var(&most, "most", 1000, "how many to show at most")
+	f.flags(cmd, true)
 	return cmd
+}
+
+// printWaiters prints the requests that wait for any name.
+func (o *options) printWaiters(ctx context.Context, cmd *cobra.Command, s *services, f filter, most uint32) error {
+	all, missing, err := s.waitersOfAny(ctx, f, most)
+	if err != nil {
+		return fmt.Errorf("waiters: %w", err)
+	}
+	if o.output == outputJSON {
+		err = printJSON(cmd.OutOrStdout(), all)
+	} else {
+		err = printWaiting(cmd.OutOrStdout(), all)
+	}
+	return cmp.Or(err, missing.tell(cmd.ErrOrStderr()))
 }
 
 func printQueue(w io.Writer, queue []waiterView) error {

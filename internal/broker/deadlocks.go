@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/deadlock"
+	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -122,28 +122,13 @@ func (w *waiter) wait(about bool) (wait deadlock.Wait, waiting bool) {
 		c := w.sess.Client()
 		wait.About = &deadlock.About{
 			Session: w.sess.ID(), Client: c.Name, Peer: c.Peer, Replica: w.b.cfg.Replica,
-			Annotation: shortened(w.annotation), Fails: w.sess.fails,
+			Annotation: inspect.Shortened(w.annotation), Fails: w.sess.fails,
 		}
 		if w.Wait != arbiter.Forever {
 			wait.About.TimeLeft = max(time.Until(w.Since.Add(w.Wait)), time.Millisecond)
 		}
 	}
 	return wait, true
-}
-
-// annotationBytes is how much of an annotation is told of a request in a deadlock.
-const annotationBytes = 256
-
-// shortened is the first part of a text.
-func shortened(text string) string {
-	if len(text) <= annotationBytes {
-		return text
-	}
-	end := annotationBytes
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end]
 }
 
 // Holds implements deadlock.Local.

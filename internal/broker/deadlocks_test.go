@@ -271,6 +271,7 @@ func TestDeadlocksAreFoundAfterAnOutage(t *testing.T) {
 		b.take("y")
 		b.queueAs(request.Acquire{Name: "x", Kind: lock.Semaphore})
 		w.store.setDown(lock.ErrUnavailable)
+		time.Sleep(10 * time.Millisecond) // so that a is the youngest
 		a.queue("y")
 		time.Sleep(3 * time.Second)
 		w.store.setDown(nil)

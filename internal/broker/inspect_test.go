@@ -207,7 +207,7 @@ func TestForeignAndForgottenHoldersAreToldAsSuch(t *testing.T) {
 			origin  inspect.Origin
 			session string
 		}{
-			"theirs": {redisson, inspect.OriginOther, ""},
+			"theirs": {redisson, inspect.OriginRedisson, ""},
 			"gone":   {session + ":#7", inspect.OriginSession, session},
 			"named":  {session + ":worker#7", inspect.OriginSession, session},
 			"unary":  {session + ":unary", inspect.OriginUnary, ""},

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +39,54 @@ func (o local) Know(about inspect.Question) (k inspect.Knowledge) {
 		k.Waiters = pageLocked(q.All(), 0, about.Waiters)
 	})
 	return k
+}
+
+// WaitersOf implements inspect.Local.
+func (o local) WaitersOf(name string) (n int) {
+	o.withQueue(name, func(q *queue) { n = q.Len() })
+	return n
+}
+
+// Sessions implements inspect.Local.
+func (o local) Sessions(after string, size int) []inspect.Session { return o.b.Sessions(after, size) }
+
+// Leased implements inspect.Local.
+func (o local) Leased(prefix, after string, size int) (page []inspect.Leased) {
+	lockEach(o.b.inOrder(prefix, leaseAt(max(prefix, after)), size), func(_ int, l *Lease) {
+		h := l.holderLocked(time.Now())
+		h.Annotation = inspect.Shortened(h.Annotation)
+		page = append(page, inspect.Leased{Key: l.infoLocked().Key(), Name: l.name, Holder: h})
+	})
+	return page
+}
+
+// Requests implements inspect.Local. It asks each session for what waits, so that its cost does not depend on what is held.
+func (o local) Requests() iter.Seq[inspect.Waiter] {
+	o.b.mu.Lock()
+	sessions := slices.Collect(maps.Values(o.b.sessions))
+	o.b.mu.Unlock()
+	var ws []*waiter
+	for _, s := range sessions {
+		ws = append(ws, s.WaitingFor(func(*waiter) bool { return true })...)
+	}
+	slices.SortFunc(ws, func(v, w *waiter) int { return v.Since.Compare(w.Since) })
+	return func(yield func(inspect.Waiter) bool) {
+		for _, w := range ws {
+			if info, waits := w.info(); waits && !yield(info) {
+				return
+			}
+		}
+	}
+}
+
+// info describes a request that was refused and waits.
+func (w *waiter) info() (info inspect.Waiter, waits bool) {
+	w.lock()
+	defer w.unlock()
+	if !w.Waits() || w.Answered() {
+		return info, false
+	}
+	return w.infoLocked(), true
 }
 
 // Waiting implements inspect.Local.
@@ -216,16 +266,18 @@ type LeaseInfo struct {
 	Annotation string
 }
 
+func (l *Lease) holderLocked(now time.Time) inspect.Holder {
+	return inspect.Holder{
+		Owner: l.owner, Origin: inspect.OriginSession, Kind: l.kind, Session: l.sess.ID(), Client: l.sess.Client(),
+		Replica: l.b.cfg.Replica, Age: now.Sub(l.b.time(l.since)), TTL: max(l.until.Sub(now), 0), Auto: l.auto, Fence: l.fence,
+		Count: l.count, Permits: l.permits, Annotation: l.annotation,
+	}
+}
+
 // holdersLocked describes at most so many of the holds that sessions of this replica have.
 func (q *queue) holdersLocked(most int) (infos []inspect.Holder) {
 	now := time.Now()
-	describe := func(l *Lease) {
-		infos = append(infos, inspect.Holder{
-			Owner: l.owner, Origin: inspect.OriginSession, Kind: l.kind, Session: l.sess.ID(), Client: l.sess.Client(),
-			Replica: l.b.cfg.Replica, Age: now.Sub(l.b.time(l.since)), TTL: max(l.until.Sub(now), 0), Auto: l.auto, Fence: l.fence,
-			Count: l.count, Permits: l.permits, Annotation: l.annotation,
-		})
-	}
+	describe := func(l *Lease) { infos = append(infos, l.holderLocked(now)) }
 	if q.holder != nil {
 		describe(q.holder)
 	}

@@ -40,16 +40,16 @@ func (h *inspectService) GetStatus(context.Context, *lockdv1.GetStatusRequest) (
 }
 
 // ListSessions lists the open sessions. The page token is the last id.
-func (h *inspectService) ListSessions(_ context.Context, r *lockdv1.ListSessionsRequest) (*lockdv1.ListSessionsResponse, error) {
+func (h *inspectService) ListSessions(ctx context.Context, r *lockdv1.ListSessionsRequest) (*lockdv1.ListSessionsResponse, error) {
+	if r.GetEverywhere() {
+		return h.sessionsEverywhere(ctx, r)
+	}
 	size := pageSize(r.GetPageSize())
 	infos := h.b.Sessions(r.GetPageToken(), size)
 	resp := &lockdv1.ListSessionsResponse{}
 	for _, i := range infos {
-		resp.Sessions = append(resp.Sessions, &lockdv1.SessionInfo{
-			SessionId: i.ID, ClientName: i.Client.Name, Labels: i.Client.Labels, Peer: i.Client.Peer,
-			Age: durationpb.New(i.Age), Silence: durationpb.New(i.Silence),
-			Locks: count(i.Locks), Waiters: count(i.Waiters), Watches: count(i.Watches), Replica: h.b.Replica(),
-		})
+		i.Replica = h.b.Replica()
+		resp.Sessions = append(resp.Sessions, fromSessionInfo(i))
 	}
 	resp.Sessions = fitting(resp.GetSessions(), pageBytes)
 	if n := len(resp.GetSessions()); n < len(infos) || n == size {
@@ -79,6 +79,9 @@ func (h *inspectService) ListLocks(_ context.Context, r *lockdv1.ListLocksReques
 
 // ListWaiters lists the requests that wait. The page token is the next position.
 func (h *inspectService) ListWaiters(ctx context.Context, r *lockdv1.ListWaitersRequest) (*lockdv1.ListWaitersResponse, error) {
+	if r.GetName() == "" {
+		return h.waitersEverywhere(ctx, r)
+	}
 	size, from := pageSize(r.GetPageSize()), 0
 	if t := r.GetPageToken(); t != "" {
 		var err error
@@ -147,6 +150,8 @@ func fromOrigin(o inspect.Origin) lockdv1.HolderInfo_Origin {
 		return lockdv1.HolderInfo_ORIGIN_SESSION
 	case inspect.OriginUnary:
 		return lockdv1.HolderInfo_ORIGIN_UNARY
+	case inspect.OriginRedisson:
+		return lockdv1.HolderInfo_ORIGIN_REDISSON
 	case inspect.OriginOther:
 		return lockdv1.HolderInfo_ORIGIN_OTHER
 	default:

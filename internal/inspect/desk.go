@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -28,6 +29,14 @@ type Local interface {
 	Know(q Question) Knowledge
 	// Waiting are those who wait here, from a position on.
 	Waiting(name string, from, size int) []Waiter
+	// WaitersOf is how many wait here for a name.
+	WaitersOf(name string) int
+	// Sessions are up to size sessions of this replica, ordered by id, from the one after the given id on.
+	Sessions(after string, size int) []Session
+	// Leased are up to size leases of its sessions whose names begin with prefix, ordered by key, from the one after the given key on.
+	Leased(prefix, after string, size int) []Leased
+	// Requests are those that wait here, the longest waiting first.
+	Requests() iter.Seq[Waiter]
 	// Placed describes those of these fair waiters that wait here, and says whether any fair one does.
 	Placed(name string, owners []lock.Owner) (known map[lock.Owner]Waiter, fair bool)
 }
@@ -50,20 +59,24 @@ type Desk struct {
 	Config
 	Notes    Notes
 	peers    *peers.Peers[Question, Knowledge]
+	lists    *peers.Peers[Asked, Page]
 	listings chan struct{} // has a value for each list that is being read from the store
 }
 
 // New is a Desk that answers the questions of other replicas. Leave ends that.
 func New(cfg Config) *Desk {
 	d := &Desk{Config: cfg, listings: make(chan struct{}, maxListings)}
-	d.peers = peers.Join(cfg.Store, "ask", cfg.ID, d.know, func(err error) {
-		cfg.Log.Debug("a question of another replica was not answered", zap.Error(err))
-	})
+	failed := func(err error) { cfg.Log.Debug("a question of another replica was not answered", zap.Error(err)) }
+	d.peers = peers.Join(cfg.Store, "ask", cfg.ID, d.know, failed)
+	d.lists = peers.Join(cfg.Store, "list", cfg.ID, d.page, failed)
 	return d
 }
 
 // Leave answers no more questions.
-func (d *Desk) Leave() { d.peers.Leave() }
+func (d *Desk) Leave() {
+	d.peers.Leave()
+	d.lists.Leave()
+}
 
 // know is what this replica knows of a name.
 func (d *Desk) know(q Question) Knowledge {
@@ -88,14 +101,14 @@ func (d *Desk) Lock(ctx context.Context, name string) (session.LockInfo, error) 
 }
 
 const (
-	// maxListings is how many lists are read from the store at a time. Each may look at 1,000 names at once, which keeps
+	// maxListings is how many lists are read at a time, from the store or from all replicas. From the store each may look at 1,000 names at once, which keeps
 	// Redis busy for some 25 ms, and nobody else is served meanwhile.
 	maxListings = 2
 	// listingTime is how long others wait for their turn.
 	listingTime = time.Second
 )
 
-// mayList waits until it may read from the store. Call done afterwards.
+// mayList waits until it may read a list. Call done afterwards.
 func (d *Desk) mayList(ctx context.Context) (done func(), err error) {
 	late := time.NewTimer(listingTime)
 	defer late.Stop()

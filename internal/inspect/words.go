@@ -13,6 +13,8 @@ import (
 type Session struct {
 	ID     string
 	Client session.Client
+	// Replica serves it; empty for this one.
+	Replica string
 	session.Info
 }
 
@@ -25,8 +27,10 @@ const (
 	OriginSession Origin = iota + 1
 	// OriginUnary: a unary call of lockd.
 	OriginUnary
-	// OriginOther: another program on the same store, as Redisson.
+	// OriginOther: another program on the same store.
 	OriginOther
+	// OriginRedisson: one whose owners look like Redisson's.
+	OriginRedisson
 )
 
 // Holder describes a hold of a name, whoever's it is. What nobody knows is zero.
@@ -89,6 +93,9 @@ type Knowledge struct {
 // ownerOfSession is what owners of sessions look like, see lock.Owner. Redisson's have no '#'.
 var ownerOfSession = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:.*#[0-9]+$`)
 
+// ownerOfRedisson is what owners of Redisson look like: a UUID and the id of a thread.
+var ownerOfRedisson = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}:[0-9]+$`)
+
 // UnarySuffix ends the owners of unary leases.
 const UnarySuffix = lock.UnarySuffix
 
@@ -99,6 +106,8 @@ func originOf(o lock.Owner) Origin {
 		return OriginSession
 	case strings.HasSuffix(string(o), UnarySuffix):
 		return OriginUnary
+	case ownerOfRedisson.MatchString(string(o)):
+		return OriginRedisson
 	default:
 		return OriginOther
 	}

@@ -1914,12 +1914,13 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\aholders\x18\x02 \x03(\v2\x14.lockd.v1.HolderInfoR\aholders\x12.\n" +
 	"\awaiters\x18\x03 \x03(\v2\x14.lockd.v1.WaiterInfoR\awaiters\x12+\n" +
 	"\x11replicas_answered\x18\x04 \x01(\rR\x10replicasAnswered\x12%\n" +
-	"\x0ereplicas_asked\x18\x05 \x01(\rR\rreplicasAsked2\xc9\x03\n" +
+	"\x0ereplicas_asked\x18\x05 \x01(\rR\rreplicasAsked2\x8f\x04\n" +
 	"\x0eInspectService\x12D\n" +
 	"\tGetStatus\x12\x1a.lockd.v1.GetStatusRequest\x1a\x1b.lockd.v1.GetStatusResponse\x12>\n" +
 	"\aInspect\x12\x18.lockd.v1.InspectRequest\x1a\x19.lockd.v1.InspectResponse\x12M\n" +
 	"\fListSessions\x12\x1d.lockd.v1.ListSessionsRequest\x1a\x1e.lockd.v1.ListSessionsResponse\x12D\n" +
-	"\tListLocks\x12\x1a.lockd.v1.ListLocksRequest\x1a\x1b.lockd.v1.ListLocksResponse\x12J\n" +
+	"\tListLocks\x12\x1a.lockd.v1.ListLocksRequest\x1a\x1b.lockd.v1.ListLocksResponse\x12D\n" +
+	"\tListHolds\x12\x1a.lockd.v1.ListHoldsRequest\x1a\x1b.lockd.v1.ListHoldsResponse\x12J\n" +
 	"\vListWaiters\x12\x1c.lockd.v1.ListWaitersRequest\x1a\x1d.lockd.v1.ListWaitersResponse\x12P\n" +
 	"\rListDeadlocks\x12\x1e.lockd.v1.ListDeadlocksRequest\x1a\x1f.lockd.v1.ListDeadlocksResponseB[\n" +
 	"\vio.lockd.v1B\x13InspectServiceProtoP\x01Z5github.com/lockd-io/lockd/api/gen/go/lockd/v1;lockdv1b\x06proto3"
@@ -2001,16 +2002,18 @@ var file_lockd_v1_inspect_service_proto_depIdxs = []int32{
 	18, // 30: lockd.v1.InspectService.Inspect:input_type -> lockd.v1.InspectRequest
 	5,  // 31: lockd.v1.InspectService.ListSessions:input_type -> lockd.v1.ListSessionsRequest
 	7,  // 32: lockd.v1.InspectService.ListLocks:input_type -> lockd.v1.ListLocksRequest
-	12, // 33: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
-	14, // 34: lockd.v1.InspectService.ListDeadlocks:input_type -> lockd.v1.ListDeadlocksRequest
-	17, // 35: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
-	19, // 36: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
-	6,  // 37: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
-	8,  // 38: lockd.v1.InspectService.ListLocks:output_type -> lockd.v1.ListLocksResponse
-	13, // 39: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
-	15, // 40: lockd.v1.InspectService.ListDeadlocks:output_type -> lockd.v1.ListDeadlocksResponse
-	35, // [35:41] is the sub-list for method output_type
-	29, // [29:35] is the sub-list for method input_type
+	9,  // 33: lockd.v1.InspectService.ListHolds:input_type -> lockd.v1.ListHoldsRequest
+	12, // 34: lockd.v1.InspectService.ListWaiters:input_type -> lockd.v1.ListWaitersRequest
+	14, // 35: lockd.v1.InspectService.ListDeadlocks:input_type -> lockd.v1.ListDeadlocksRequest
+	17, // 36: lockd.v1.InspectService.GetStatus:output_type -> lockd.v1.GetStatusResponse
+	19, // 37: lockd.v1.InspectService.Inspect:output_type -> lockd.v1.InspectResponse
+	6,  // 38: lockd.v1.InspectService.ListSessions:output_type -> lockd.v1.ListSessionsResponse
+	8,  // 39: lockd.v1.InspectService.ListLocks:output_type -> lockd.v1.ListLocksResponse
+	10, // 40: lockd.v1.InspectService.ListHolds:output_type -> lockd.v1.ListHoldsResponse
+	13, // 41: lockd.v1.InspectService.ListWaiters:output_type -> lockd.v1.ListWaitersResponse
+	15, // 42: lockd.v1.InspectService.ListDeadlocks:output_type -> lockd.v1.ListDeadlocksResponse
+	36, // [36:43] is the sub-list for method output_type
+	29, // [29:36] is the sub-list for method input_type
 	29, // [29:29] is the sub-list for extension type_name
 	29, // [29:29] is the sub-list for extension extendee
 	0,  // [0:29] is the sub-list for field type_name

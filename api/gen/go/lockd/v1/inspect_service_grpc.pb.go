@@ -23,6 +23,7 @@ const (
 	InspectService_Inspect_FullMethodName       = "/lockd.v1.InspectService/Inspect"
 	InspectService_ListSessions_FullMethodName  = "/lockd.v1.InspectService/ListSessions"
 	InspectService_ListLocks_FullMethodName     = "/lockd.v1.InspectService/ListLocks"
+	InspectService_ListHolds_FullMethodName     = "/lockd.v1.InspectService/ListHolds"
 	InspectService_ListWaiters_FullMethodName   = "/lockd.v1.InspectService/ListWaiters"
 	InspectService_ListDeadlocks_FullMethodName = "/lockd.v1.InspectService/ListDeadlocks"
 )
@@ -41,6 +42,8 @@ type InspectServiceClient interface {
 	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
 	// ListLocks lists the leases that sessions of the replica that answers hold.
 	ListLocks(ctx context.Context, in *ListLocksRequest, opts ...grpc.CallOption) (*ListLocksResponse, error)
+	// ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
+	ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error)
 	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
 	// others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
 	ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error)
@@ -96,6 +99,16 @@ func (c *inspectServiceClient) ListLocks(ctx context.Context, in *ListLocksReque
 	return out, nil
 }
 
+func (c *inspectServiceClient) ListHolds(ctx context.Context, in *ListHoldsRequest, opts ...grpc.CallOption) (*ListHoldsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListHoldsResponse)
+	err := c.cc.Invoke(ctx, InspectService_ListHolds_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *inspectServiceClient) ListWaiters(ctx context.Context, in *ListWaitersRequest, opts ...grpc.CallOption) (*ListWaitersResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListWaitersResponse)
@@ -130,6 +143,8 @@ type InspectServiceServer interface {
 	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
 	// ListLocks lists the leases that sessions of the replica that answers hold.
 	ListLocks(context.Context, *ListLocksRequest) (*ListLocksResponse, error)
+	// ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
+	ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error)
 	// ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
 	// others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
 	ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error)
@@ -156,6 +171,9 @@ func (UnimplementedInspectServiceServer) ListSessions(context.Context, *ListSess
 }
 func (UnimplementedInspectServiceServer) ListLocks(context.Context, *ListLocksRequest) (*ListLocksResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListLocks not implemented")
+}
+func (UnimplementedInspectServiceServer) ListHolds(context.Context, *ListHoldsRequest) (*ListHoldsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListHolds not implemented")
 }
 func (UnimplementedInspectServiceServer) ListWaiters(context.Context, *ListWaitersRequest) (*ListWaitersResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListWaiters not implemented")
@@ -256,6 +274,24 @@ func _InspectService_ListLocks_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _InspectService_ListHolds_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListHoldsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(InspectServiceServer).ListHolds(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: InspectService_ListHolds_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(InspectServiceServer).ListHolds(ctx, req.(*ListHoldsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _InspectService_ListWaiters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListWaitersRequest)
 	if err := dec(in); err != nil {
@@ -314,6 +350,10 @@ var InspectService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListLocks",
 			Handler:    _InspectService_ListLocks_Handler,
+		},
+		{
+			MethodName: "ListHolds",
+			Handler:    _InspectService_ListHolds_Handler,
 		},
 		{
 			MethodName: "ListWaiters",

@@ -55,6 +55,11 @@ class InspectServiceStub(object):
                 request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListLocksRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListLocksResponse.FromString,
                 _registered_method=True)
+        self.ListHolds = channel.unary_unary(
+                '/lockd.v1.InspectService/ListHolds',
+                request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListHoldsRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListHoldsResponse.FromString,
+                _registered_method=True)
         self.ListWaiters = channel.unary_unary(
                 '/lockd.v1.InspectService/ListWaiters',
                 request_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListWaitersRequest.SerializeToString,
@@ -99,6 +104,13 @@ class InspectServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListHolds(self, request, context):
+        """ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListWaiters(self, request, context):
         """ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
         others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
@@ -136,6 +148,11 @@ def add_InspectServiceServicer_to_server(servicer, server):
                     servicer.ListLocks,
                     request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListLocksRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListLocksResponse.SerializeToString,
+            ),
+            'ListHolds': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHolds,
+                    request_deserializer=lockd_dot_v1_dot_inspect__service__pb2.ListHoldsRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_inspect__service__pb2.ListHoldsResponse.SerializeToString,
             ),
             'ListWaiters': grpc.unary_unary_rpc_method_handler(
                     servicer.ListWaiters,
@@ -257,6 +274,33 @@ class InspectService(object):
             '/lockd.v1.InspectService/ListLocks',
             lockd_dot_v1_dot_inspect__service__pb2.ListLocksRequest.SerializeToString,
             lockd_dot_v1_dot_inspect__service__pb2.ListLocksResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHolds(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.InspectService/ListHolds',
+            lockd_dot_v1_dot_inspect__service__pb2.ListHoldsRequest.SerializeToString,
+            lockd_dot_v1_dot_inspect__service__pb2.ListHoldsResponse.FromString,
             options,
             channel_credentials,
             insecure,

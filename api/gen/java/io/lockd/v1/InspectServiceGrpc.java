@@ -142,6 +142,37 @@ public final class InspectServiceGrpc {
     return getListLocksMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.ListHoldsRequest,
+      io.lockd.v1.ListHoldsResponse> getListHoldsMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "ListHolds",
+      requestType = io.lockd.v1.ListHoldsRequest.class,
+      responseType = io.lockd.v1.ListHoldsResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<io.lockd.v1.ListHoldsRequest,
+      io.lockd.v1.ListHoldsResponse> getListHoldsMethod() {
+    io.grpc.MethodDescriptor<io.lockd.v1.ListHoldsRequest, io.lockd.v1.ListHoldsResponse> getListHoldsMethod;
+    if ((getListHoldsMethod = InspectServiceGrpc.getListHoldsMethod) == null) {
+      synchronized (InspectServiceGrpc.class) {
+        if ((getListHoldsMethod = InspectServiceGrpc.getListHoldsMethod) == null) {
+          InspectServiceGrpc.getListHoldsMethod = getListHoldsMethod =
+              io.grpc.MethodDescriptor.<io.lockd.v1.ListHoldsRequest, io.lockd.v1.ListHoldsResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "ListHolds"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.ListHoldsRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.ListHoldsResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new InspectServiceMethodDescriptorSupplier("ListHolds"))
+              .build();
+        }
+      }
+    }
+    return getListHoldsMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<io.lockd.v1.ListWaitersRequest,
       io.lockd.v1.ListWaitersResponse> getListWaitersMethod;
 
@@ -297,6 +328,16 @@ public final class InspectServiceGrpc {
 
     /**
      * <pre>
+     * ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
+     * </pre>
+     */
+    default void listHolds(io.lockd.v1.ListHoldsRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.ListHoldsResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getListHoldsMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
      * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
      * others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
      * </pre>
@@ -396,6 +437,17 @@ public final class InspectServiceGrpc {
 
     /**
      * <pre>
+     * ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
+     * </pre>
+     */
+    public void listHolds(io.lockd.v1.ListHoldsRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.ListHoldsResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getListHoldsMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
      * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
      * others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
      * </pre>
@@ -475,6 +527,16 @@ public final class InspectServiceGrpc {
     public io.lockd.v1.ListLocksResponse listLocks(io.lockd.v1.ListLocksRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getListLocksMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
+     * </pre>
+     */
+    public io.lockd.v1.ListHoldsResponse listHolds(io.lockd.v1.ListHoldsRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getListHoldsMethod(), getCallOptions(), request);
     }
 
     /**
@@ -564,6 +626,17 @@ public final class InspectServiceGrpc {
 
     /**
      * <pre>
+     * ListHolds lists what is held, and by whom, on all replicas and by other programs. The replicas are asked for what they know.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ListHoldsResponse> listHolds(
+        io.lockd.v1.ListHoldsRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getListHoldsMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
      * ListWaiters lists the requests that wait for a name, in their order: for a fair lock all there are anywhere, for
      * others those of the replica that answers. Without a name it lists those that wait for any name, on all replicas.
      * </pre>
@@ -590,8 +663,9 @@ public final class InspectServiceGrpc {
   private static final int METHODID_INSPECT = 1;
   private static final int METHODID_LIST_SESSIONS = 2;
   private static final int METHODID_LIST_LOCKS = 3;
-  private static final int METHODID_LIST_WAITERS = 4;
-  private static final int METHODID_LIST_DEADLOCKS = 5;
+  private static final int METHODID_LIST_HOLDS = 4;
+  private static final int METHODID_LIST_WAITERS = 5;
+  private static final int METHODID_LIST_DEADLOCKS = 6;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -625,6 +699,10 @@ public final class InspectServiceGrpc {
         case METHODID_LIST_LOCKS:
           serviceImpl.listLocks((io.lockd.v1.ListLocksRequest) request,
               (io.grpc.stub.StreamObserver<io.lockd.v1.ListLocksResponse>) responseObserver);
+          break;
+        case METHODID_LIST_HOLDS:
+          serviceImpl.listHolds((io.lockd.v1.ListHoldsRequest) request,
+              (io.grpc.stub.StreamObserver<io.lockd.v1.ListHoldsResponse>) responseObserver);
           break;
         case METHODID_LIST_WAITERS:
           serviceImpl.listWaiters((io.lockd.v1.ListWaitersRequest) request,
@@ -680,6 +758,13 @@ public final class InspectServiceGrpc {
               io.lockd.v1.ListLocksRequest,
               io.lockd.v1.ListLocksResponse>(
                 service, METHODID_LIST_LOCKS)))
+        .addMethod(
+          getListHoldsMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              io.lockd.v1.ListHoldsRequest,
+              io.lockd.v1.ListHoldsResponse>(
+                service, METHODID_LIST_HOLDS)))
         .addMethod(
           getListWaitersMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
@@ -746,6 +831,7 @@ public final class InspectServiceGrpc {
               .addMethod(getInspectMethod())
               .addMethod(getListSessionsMethod())
               .addMethod(getListLocksMethod())
+              .addMethod(getListHoldsMethod())
               .addMethod(getListWaitersMethod())
               .addMethod(getListDeadlocksMethod())
               .build();

@@ -238,7 +238,7 @@ public final class InspectServiceProto {
       "lders\022.\n\007waiters\030\003 \003(\0132\024.lockd.v1.Waiter" +
       "InfoR\007waiters\022+\n\021replicas_answered\030\004 \001(\r" +
       "R\020replicasAnswered\022%\n\016replicas_asked\030\005 \001" +
-      "(\rR\rreplicasAsked2\311\003\n\016InspectService\022D\n\t" +
+      "(\rR\rreplicasAsked2\217\004\n\016InspectService\022D\n\t" +
       "GetStatus\022\032.lockd.v1.GetStatusRequest\032\033." +
       "lockd.v1.GetStatusResponse\022>\n\007Inspect\022\030." +
       "lockd.v1.InspectRequest\032\031.lockd.v1.Inspe" +
@@ -246,13 +246,15 @@ public final class InspectServiceProto {
       "stSessionsRequest\032\036.lockd.v1.ListSession" +
       "sResponse\022D\n\tListLocks\022\032.lockd.v1.ListLo" +
       "cksRequest\032\033.lockd.v1.ListLocksResponse\022" +
-      "J\n\013ListWaiters\022\034.lockd.v1.ListWaitersReq" +
-      "uest\032\035.lockd.v1.ListWaitersResponse\022P\n\rL" +
-      "istDeadlocks\022\036.lockd.v1.ListDeadlocksReq" +
-      "uest\032\037.lockd.v1.ListDeadlocksResponseB[\n" +
-      "\013io.lockd.v1B\023InspectServiceProtoP\001Z5git" +
-      "hub.com/lockd-io/lockd/api/gen/go/lockd/" +
-      "v1;lockdv1b\006proto3"
+      "D\n\tListHolds\022\032.lockd.v1.ListHoldsRequest" +
+      "\032\033.lockd.v1.ListHoldsResponse\022J\n\013ListWai" +
+      "ters\022\034.lockd.v1.ListWaitersRequest\032\035.loc" +
+      "kd.v1.ListWaitersResponse\022P\n\rListDeadloc" +
+      "ks\022\036.lockd.v1.ListDeadlocksRequest\032\037.loc" +
+      "kd.v1.ListDeadlocksResponseB[\n\013io.lockd." +
+      "v1B\023InspectServiceProtoP\001Z5github.com/lo" +
+      "ckd-io/lockd/api/gen/go/lockd/v1;lockdv1" +
+      "b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,

@@ -1,0 +1,158 @@
+package grpcapi
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/inspect"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// filtered is what the requests for lists have in common.
+type filtered interface {
+	GetClient() string
+	GetReplica() string
+	GetMinAge() *durationpb.Duration
+}
+
+func toFilter(prefix string, r filtered) (inspect.Filter, error) {
+	age, err := toDuration("min_age", r.GetMinAge())
+	f := inspect.Filter{Prefix: prefix, Client: r.GetClient(), Replica: r.GetReplica()}
+	if age != nil {
+		f.MinAge = max(*age, 0)
+	}
+	return f, err
+}
+
+func fromSessionInfo(i inspect.Session) *lockdv1.SessionInfo {
+	return &lockdv1.SessionInfo{
+		SessionId: i.ID, ClientName: i.Client.Name, Labels: i.Client.Labels, Peer: i.Client.Peer,
+		Age: durationpb.New(i.Age), Silence: durationpb.New(i.Silence), Detached: optional(i.Detached),
+		Locks: count(i.Locks), Waiters: count(i.Waiters), Watches: count(i.Watches), Replica: i.Replica,
+	}
+}
+
+// sessionsEverywhere lists the sessions of all replicas.
+func (h *inspectService) sessionsEverywhere(
+	ctx context.Context, r *lockdv1.ListSessionsRequest,
+) (*lockdv1.ListSessionsResponse, error) {
+	f, err := toFilter("", r)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	f.Detached = r.GetDetached()
+	infos, next, asking, err := h.b.SessionsEverywhere(ctx, f, r.GetPageToken(), pageSize(r.GetPageSize()))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	resp := &lockdv1.ListSessionsResponse{
+		NextPageToken: next, ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked),
+	}
+	for _, i := range infos {
+		resp.Sessions = append(resp.Sessions, fromSessionInfo(i))
+	}
+	resp.Sessions = fitting(resp.GetSessions(), pageBytes)
+	if n := len(resp.GetSessions()); n < len(infos) {
+		resp.NextPageToken = infos[n-1].ID
+	}
+	return resp, nil
+}
+
+// waitersEverywhere lists the requests that wait for any name.
+func (h *inspectService) waitersEverywhere(
+	ctx context.Context, r *lockdv1.ListWaitersRequest,
+) (*lockdv1.ListWaitersResponse, error) {
+	f, err := toFilter(r.GetPrefix(), r)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	infos, asking, err := h.b.WaitersEverywhere(ctx, f, pageSize(r.GetPageSize()))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	resp := &lockdv1.ListWaitersResponse{ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked)}
+	for _, i := range infos {
+		resp.Waiters = append(resp.Waiters, fromWaiter(i))
+	}
+	resp.Waiters = fitting(resp.GetWaiters(), pageBytes)
+	return resp, nil
+}
+
+// Page tokens of ListHolds say which of its lists they are of.
+const (
+	leasesToken = "l:"
+	namesToken  = "n:"
+)
+
+// ListHolds lists what is held: with a filter leases of sessions, else all names that the store knows.
+func (h *inspectService) ListHolds(ctx context.Context, r *lockdv1.ListHoldsRequest) (*lockdv1.ListHoldsResponse, error) {
+	f, err := toFilter(r.GetPrefix(), r)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	size, token := pageSize(r.GetPageSize()), r.GetPageToken()
+	kind := namesToken
+	if f.Client != "" || f.Replica != "" || f.MinAge > 0 {
+		kind = leasesToken
+	}
+	after, ours := strings.CutPrefix(token, kind)
+	if token != "" && !ours {
+		return nil, toStatus(&lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a token of this list"})
+	}
+	if kind == leasesToken {
+		return h.leasesEverywhere(ctx, f, after, size)
+	}
+	infos, next, asking, err := h.b.NamesEverywhere(ctx, r.GetPrefix(), after, size)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	resp := holdsPage(asking)
+	for _, i := range infos {
+		resp.Holds = append(resp.Holds, &lockdv1.HoldInfo{Lock: fromLock(i.Lock), Holder: fromHolder(i.Holder)})
+	}
+	if next != "" {
+		resp.NextPageToken = namesToken + next
+	}
+	return resp, nil
+}
+
+func holdsPage(asking inspect.Asking) *lockdv1.ListHoldsResponse {
+	return &lockdv1.ListHoldsResponse{ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked)}
+}
+
+func (h *inspectService) leasesEverywhere(
+	ctx context.Context, f inspect.Filter, after string, size int,
+) (*lockdv1.ListHoldsResponse, error) {
+	infos, next, asking, err := h.b.LeasesEverywhere(ctx, f, after, size)
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	resp := holdsPage(asking)
+	for _, i := range infos {
+		resp.Holds = append(resp.Holds, &lockdv1.HoldInfo{Lock: fromLock(lockOf(i)), Holder: fromHolder(i.Holder)})
+	}
+	resp.Holds = fitting(resp.GetHolds(), pageBytes)
+	if n := len(resp.GetHolds()); n < len(infos) {
+		next = infos[n-1].Key
+	}
+	if next != "" {
+		resp.NextPageToken = leasesToken + next
+	}
+	return resp, nil
+}
+
+// lockOf is what a lease tells of its name.
+func lockOf(l inspect.Leased) session.LockInfo {
+	i := session.LockInfo{Client: l.Holder.Client.Name, Annotation: l.Holder.Annotation}
+	i.Name, i.Kind, i.Held, i.Owner = l.Name, l.Holder.Kind, true, l.Holder.Owner
+	i.Count, i.Fence, i.TTL, i.Holders = l.Holder.Count, l.Holder.Fence, max(l.Holder.TTL, time.Millisecond), 1
+	if l.Holder.Kind == lock.Semaphore {
+		i.Holders = l.Holder.Permits
+	}
+	return i
+}

@@ -1,0 +1,320 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/peers"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+const (
+	// examined is how many sessions, leases or waiters a replica looks at for one page: with a filter few may be on it.
+	examined = 10_000
+	// listBytes bounds a page of one replica, and annotationBytes what is told of an annotation in it.
+	listBytes       = 1 << 20
+	annotationBytes = 256
+)
+
+// Filter says what a list has. What is zero lets all pass.
+type Filter struct {
+	Prefix   string        `json:"prefix,omitempty"`
+	Client   string        `json:"client,omitempty"` // is contained in the client's name
+	Replica  string        `json:"replica,omitempty"`
+	MinAge   time.Duration `json:"min_age,omitempty"`
+	Detached bool          `json:"detached,omitempty"` // of sessions; MinAge then is for how long
+}
+
+// List is what a list is of.
+type List uint8
+
+// The lists.
+const (
+	ListSessions List = iota + 1
+	ListLeases
+	ListWaiters
+	ListNames // a description of these names
+)
+
+// Asked asks a replica for a page.
+type Asked struct {
+	List   List     `json:"list"`
+	After  string   `json:"after,omitempty"` // the key of the last thing on the page before
+	Size   int      `json:"size,omitempty"`
+	Filter Filter   `json:"filter"`
+	Names  []string `json:"names,omitempty"`
+}
+
+// Page is what a replica has.
+type Page struct {
+	Sessions []Session      `json:"sessions,omitempty"`
+	Leases   []Leased       `json:"leases,omitempty"`
+	Waiters  []Waiter       `json:"waiters,omitempty"`
+	Names    map[string]Tip `json:"names,omitempty"`
+	// Reached is the key up to which it looked, if there may be more behind that.
+	Reached string `json:"reached,omitempty"`
+}
+
+// Leased is a lease of a session, with its place in the order.
+type Leased struct {
+	Key    string `json:"key"`
+	Name   string `json:"name"`
+	Holder Holder `json:"holder"`
+}
+
+// Tip is what a replica knows of a name in a list.
+type Tip struct {
+	Holder  *Holder `json:"holder,omitempty"`
+	Waiters int     `json:"waiters,omitempty"`
+}
+
+// Listed is a name that is held, and one who holds it.
+type Listed struct {
+	Lock   session.LockInfo
+	Holder Holder
+}
+
+// Asking is how many replicas answered.
+type Asking struct{ Answered, Asked int }
+
+// LessKey orders the keys of leases: by name, then by fence, then by owner.
+func LessKey(a, b string) int {
+	nameA, restA, _ := strings.Cut(a, "\x00")
+	nameB, restB, _ := strings.Cut(b, "\x00")
+	numberA, ownerA, _ := strings.Cut(restA, "\x00")
+	numberB, ownerB, _ := strings.Cut(restB, "\x00")
+	fenceA, _ := strconv.ParseUint(numberA, 10, 64)
+	fenceB, _ := strconv.ParseUint(numberB, 10, 64)
+	return cmp.Or(strings.Compare(nameA, nameB), cmp.Compare(fenceA, fenceB), strings.Compare(ownerA, ownerB))
+}
+
+// SessionsEverywhere lists sessions of all replicas, ordered by id, and says after which one the next page begins.
+func (d *Desk) SessionsEverywhere(ctx context.Context, f Filter, after string, size int) ([]Session, string, Asking, error) {
+	pages, asking, err := d.askAll(ctx, Asked{List: ListSessions, After: after, Size: size, Filter: f})
+	merged, next := merge(pages, size, func(p Page) []Session { return p.Sessions }, func(s Session) string { return s.ID }, strings.Compare)
+	return merged, next, asking, err
+}
+
+// LeasesEverywhere lists leases of sessions of all replicas, ordered by their keys.
+func (d *Desk) LeasesEverywhere(ctx context.Context, f Filter, after string, size int) ([]Leased, string, Asking, error) {
+	pages, asking, err := d.askAll(ctx, Asked{List: ListLeases, After: after, Size: size, Filter: f})
+	merged, next := merge(pages, size, func(p Page) []Leased { return p.Leases }, func(l Leased) string { return l.Key }, LessKey)
+	return merged, next, asking, err
+}
+
+// WaitersEverywhere lists requests that wait at any replica, those that wait longest first.
+func (d *Desk) WaitersEverywhere(ctx context.Context, f Filter, size int) ([]Waiter, Asking, error) {
+	pages, asking, err := d.askAll(ctx, Asked{List: ListWaiters, Size: size, Filter: f})
+	var all []Waiter
+	for _, p := range pages {
+		all = append(all, p.Waiters...)
+	}
+	slices.SortStableFunc(all, func(v, w Waiter) int { return cmp.Compare(w.Age, v.Age) })
+	return all[:min(len(all), size)], asking, err
+}
+
+// NamesEverywhere lists some of the names that are held, anywhere, and one who holds each of them.
+func (d *Desk) NamesEverywhere(ctx context.Context, prefix, cursor string, size int) ([]Listed, string, Asking, error) {
+	states, next, err := d.Locks(ctx, prefix, cursor, size)
+	if err != nil || len(states) == 0 {
+		return nil, next, Asking{}, err
+	}
+	q := Asked{List: ListNames}
+	for _, st := range states {
+		q.Names = append(q.Names, st.Name)
+	}
+	pages, asking, err := d.askAll(ctx, q)
+	if err != nil {
+		return nil, "", asking, err
+	}
+	all := make([]Listed, 0, len(states))
+	for _, st := range states {
+		all = append(all, listed(st, pages))
+	}
+	return all, next, asking, nil
+}
+
+// listed puts together what the store and the replicas know of a name. Where the store names the holder, only that one counts.
+func listed(st session.LockInfo, pages []Page) Listed {
+	l := Listed{Lock: st, Holder: Holder{
+		Owner: st.Owner, Origin: originOf(st.Owner), Kind: st.Kind, Session: sessionOf(st.Owner), TTL: st.TTL, Fence: st.Fence,
+		Count: st.Count,
+	}}
+	if st.Owner == "" {
+		l.Holder.Origin = 0
+	}
+	l.Lock.Waiters = 0
+	for _, p := range pages {
+		tip := p.Names[st.Name]
+		l.Lock.Waiters += tip.Waiters
+		if h := tip.Holder; h != nil && (st.Owner == "" || h.Owner == st.Owner) {
+			h.TTL = st.TTL
+			l.Holder, l.Lock.Client, l.Lock.Annotation = *h, h.Client.Name, h.Annotation
+		}
+	}
+	return l
+}
+
+// askAll collects a page of each replica. Few do so at a time.
+func (d *Desk) askAll(ctx context.Context, q Asked) ([]Page, Asking, error) {
+	done, err := d.mayList(ctx)
+	if err != nil {
+		return nil, Asking{}, err
+	}
+	defer done()
+	pages, asked, err := d.lists.Ask(ctx, q)
+	if errors.Is(err, peers.ErrBusy) {
+		err = d.Denied("inspections", peers.MaxQuestions)
+	}
+	return pages, Asking{len(pages), asked}, err
+}
+
+// merge makes one page of those of the replicas. It ends where one that has more did not look any further.
+func merge[T any](pages []Page, size int, of func(Page) []T, key func(T) string, order func(a, b string) int) (all []T, next string) {
+	for _, p := range pages {
+		all = append(all, of(p)...)
+		if p.Reached != "" && (next == "" || order(p.Reached, next) < 0) {
+			next = p.Reached
+		}
+	}
+	slices.SortFunc(all, func(a, b T) int { return order(key(a), key(b)) })
+	if next != "" {
+		all = slices.DeleteFunc(all, func(t T) bool { return order(key(t), next) > 0 })
+	}
+	if len(all) > size {
+		all = all[:size]
+		next = key(all[size-1])
+	}
+	return all, next
+}
+
+// page is what this replica has of a list.
+func (d *Desk) page(q Asked) Page {
+	if q.Filter.Replica != "" && q.Filter.Replica != d.Replica {
+		return Page{}
+	}
+	q.Size = min(max(q.Size, 1), maxPage)
+	switch q.List {
+	case ListSessions:
+		found, reached := collect(q, d.Local.Sessions, Filter.session, func(s Session) string { return s.ID }, sizeOfSession)
+		for i := range found {
+			found[i].Replica = d.Replica
+		}
+		return Page{Sessions: found, Reached: reached}
+	case ListLeases:
+		leases := func(after string, size int) []Leased { return d.Local.Leased(q.Filter.Prefix, after, size) }
+		found, reached := collect(q, leases, Filter.lease, func(l Leased) string { return l.Key }, sizeOfLeased)
+		return Page{Leases: found, Reached: reached}
+	case ListWaiters:
+		return Page{Waiters: d.waiting(q)}
+	case ListNames:
+		return Page{Names: d.tips(q.Names)}
+	default: // a newer replica knows
+		return Page{}
+	}
+}
+
+// maxPage is how much one page has at most.
+const maxPage = 1000
+
+// collect takes what passes a filter from an ordered list, until there is enough or enough was looked at.
+func collect[T any](
+	q Asked, list func(after string, size int) []T, passes func(Filter, *T) bool, key func(T) string, bytes func(T) int,
+) (found []T, reached string) {
+	after, room, looked := q.After, listBytes, 0
+	for looked < examined {
+		some := list(after, q.Size)
+		for i := range some {
+			after = key(some[i])
+			looked++
+			if !passes(q.Filter, &some[i]) {
+				continue
+			}
+			found = append(found, some[i])
+			if room -= bytes(some[i]); room < 0 || len(found) == q.Size {
+				return found, after
+			}
+		}
+		if len(some) < q.Size {
+			return found, ""
+		}
+	}
+	return found, after
+}
+
+func (f Filter) session(s *Session) bool {
+	age := s.Age
+	if f.Detached {
+		age = s.Detached
+	}
+	return strings.Contains(s.Client.Name, f.Client) && age >= f.MinAge && (!f.Detached || s.Detached > 0)
+}
+
+func (f Filter) lease(l *Leased) bool {
+	return strings.Contains(l.Holder.Client.Name, f.Client) && l.Holder.Age >= f.MinAge
+}
+
+func (f Filter) waiter(w Waiter) bool {
+	return strings.HasPrefix(w.Name, f.Prefix) && strings.Contains(w.Client, f.Client) && w.Age >= f.MinAge
+}
+
+func sizeOfSession(s Session) int {
+	n := 200 + len(s.Client.Name)
+	for k, v := range s.Client.Labels {
+		n += len(k) + len(v)
+	}
+	return n
+}
+
+func sizeOfLeased(l Leased) int {
+	return 400 + 2*len(l.Key) + len(l.Holder.Client.Name) + len(l.Holder.Annotation)
+}
+
+// waiting are the requests that wait here and pass a filter, those that wait longest.
+func (d *Desk) waiting(q Asked) (ws []Waiter) {
+	room := listBytes
+	for w := range d.Local.Requests() {
+		if !q.Filter.waiter(w) {
+			continue
+		}
+		w.Replica, w.Annotation = d.Replica, Shortened(w.Annotation)
+		ws = append(ws, w)
+		if room -= 300 + len(w.Name) + len(w.Owner) + len(w.Client) + len(w.Annotation); room < 0 || len(ws) == q.Size {
+			break
+		}
+	}
+	return ws
+}
+
+// tips describe names.
+func (d *Desk) tips(names []string) map[string]Tip {
+	tips := make(map[string]Tip)
+	for _, name := range names {
+		var tip Tip
+		k := d.Local.Know(Question{Name: name, Holders: 1})
+		if len(k.Holders) == 0 {
+			k.Holders = d.Notes.of(name, 1)
+			for i := range k.Holders {
+				k.Holders[i].Replica = d.Replica
+			}
+		}
+		if len(k.Holders) > 0 {
+			h := k.Holders[0]
+			h.Annotation = Shortened(h.Annotation)
+			tip.Holder = &h
+		}
+		if tip.Waiters = d.Local.WaitersOf(name); tip.Waiters > 0 || tip.Holder != nil {
+			tips[name] = tip
+		}
+	}
+	return tips
+}
+
+// Shortened is the first part of an annotation, for lists.
+func Shortened(annotation string) string { return lock.FirstBytes(annotation, annotationBytes) }
