@@ -128,7 +128,7 @@ func (l *loader) readSection(prefix string, section *yaml.Node) {
 
 // ofLockctl are the variables of lockctl, of other clients, and of the programs that lockctl starts.
 var ofLockctl = []string{
-	"LOCKD_ADDR", "LOCKD_ADMIN_ADDR", "LOCKD_NAME", "LOCKD_FENCE", "LOCKD_NAMES", "LOCKD_FENCES",
+	"LOCKD_ADDR", "LOCKD_ADMIN_ADDR", "LOCKD_ACTOR", "LOCKD_NAME", "LOCKD_FENCE", "LOCKD_NAMES", "LOCKD_FENCES",
 	"LOCKD_TLS", "LOCKD_CACERT", "LOCKD_CERT", "LOCKD_KEY", "LOCKD_SERVER_NAME",
 }
 
