@@ -88,7 +88,7 @@ test-faults: ## have 16 clients use locks while everything fails, over each topo
 	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -skip '$(FLEET)' -length $(LENGTH) -seed $(SEED)
 
 # Tests of test/faultrun in which replicas of lockd fail and the stores do not.
-FLEET := Replica|Rolling
+FLEET := Replica|Rolling|TestSessionsSpread
 
 .PHONY: test-replicas
 test-replicas: ## kill, stop and restart three replicas under load, on one Redis and on a majority. LENGTH=10m SEED=7

@@ -22,6 +22,8 @@ const (
 	minOpenTimeout = 3 * time.Second
 	// minResumeTimeout is the least time for an attempt to resume a session. With a longer session TTL it is a third of that.
 	minResumeTimeout = time.Second
+	// minReachTimeout is the least time for the connection of such an attempt. With a longer session TTL it is a sixth of that, up to minOpenTimeout.
+	minReachTimeout = 500 * time.Millisecond
 	// minBackoff and maxBackoff bound the pause between two attempts.
 	minBackoff = 50 * time.Millisecond
 	maxBackoff = 3 * time.Second
@@ -349,11 +351,11 @@ func (c *Client) openOn(st *stream) error {
 	return nil
 }
 
-// resumeOn goes on with a session. It connects first, because a session that is on another stream stands still from bid on.
+// resumeOn goes on with a session. It connects first, because a session that is on another stream stands still from bid on. And a server that
+// does not even connect is given up much sooner than one that has many sessions to take: a client that leaves its place there comes again.
 func (c *Client) resumeOn(st *stream) error {
 	s := st.session
-	attached, _ := s.attached()
-	if err := c.reach(st, attached); err != nil {
+	if err := c.reach(st, min(minOpenTimeout, max(s.ttl/6, minReachTimeout))); err != nil {
 		return err
 	}
 	b, ok := s.bid()
@@ -363,8 +365,7 @@ func (c *Client) resumeOn(st *stream) error {
 	defer s.unpark() // nothing to do after attach
 	open := c.settings.open()
 	open.Resume, st.epoch = b.resume, b.resume.GetEpoch()
-	within := min(openTimeout/time.Duration(len(c.targets)), max(s.ttl/3, minResumeTimeout))
-	opened, err := c.handshake(st, open, b.resume.GetLastRequestId(), within)
+	opened, err := c.handshake(st, open, b.resume.GetLastRequestId(), min(openTimeout, max(s.ttl/3, minResumeTimeout)))
 	if err != nil {
 		return err
 	}
@@ -375,12 +376,9 @@ func (c *Client) resumeOn(st *stream) error {
 	return nil
 }
 
-// reach waits for the connection, if a session would stand still otherwise.
-func (c *Client) reach(st *stream, needed bool) error {
-	if !needed {
-		return nil
-	}
-	ctx, cancel := context.WithTimeoutCause(c.ctx, minOpenTimeout, errOpenTimeout)
+// reach waits for the connection.
+func (c *Client) reach(st *stream, within time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(c.ctx, within, errOpenTimeout)
 	defer cancel()
 	st.conn.Connect()
 	for {

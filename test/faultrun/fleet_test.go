@@ -161,6 +161,7 @@ type member struct {
 	mu   sync.Mutex    // guards the fields below
 	left time.Duration // since when it is to be in another stream; 0 if it is in one
 	done []move
+	why  []string // sessions ended
 }
 
 // move is one from a stream to another.
@@ -173,6 +174,7 @@ func (m *member) told(s client.Status) {
 	switch {
 	case s.State == client.Disconnected:
 		m.ends.Add(1)
+		m.why = append(m.why, fmt.Sprintf("at %v, without a stream since %v: %v", m.rec.now(), m.left, s.Err))
 		m.left = 0
 	case s.State == client.Interrupted:
 		m.cuts.Add(1)
@@ -183,6 +185,13 @@ func (m *member) told(s client.Status) {
 		m.done = append(m.done, move{m.left, m.rec.now()})
 		m.left = 0
 	}
+}
+
+// ended says why sessions ended.
+func (m *member) ended() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]string(nil), m.why...)
 }
 
 func (m *member) moves() []move {

@@ -44,10 +44,6 @@ func TestARollingRestartFindsPlantedBugs(t *testing.T) {
 			},
 			[]string{"the server knows of the fence 0", "two holders", "not held"},
 		},
-		"a stop that does not wait until the clients have left": {
-			[]plant{{"internal/broker/drain.go", "if !b.draining || b.streams > 0 {", "if !b.draining {"}},
-			[]string{"streams broke"},
-		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

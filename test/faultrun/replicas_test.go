@@ -93,9 +93,15 @@ func (m *member) holdsAll(locks []*held) error {
 // awaitMoves waits until all have gone on elsewhere since a time.
 func (k *keepers) awaitMoves(since, within time.Duration) {
 	k.f.t.Helper()
-	harness.Within(k.f.t, within, "all sessions went on at other replicas", func() bool {
-		return !slices.ContainsFunc(k.each, func(m *member) bool { return !m.moved(since) })
-	})
+	late := func(m *member) bool { return !m.moved(since) }
+	defer func() {
+		for _, m := range k.each {
+			if late(m) {
+				k.f.t.Logf("%s moved %v, its sessions ended %q", m.id, m.moves(), m.ended())
+			}
+		}
+	}()
+	harness.Within(k.f.t, within, "all sessions went on at other replicas", func() bool { return !slices.ContainsFunc(k.each, late) })
 }
 
 // give ends all holds that are left.
@@ -149,8 +155,8 @@ func (f *fleet) must(errs ...error) {
 func (f *fleet) noneLost() {
 	f.t.Helper()
 	for _, m := range f.all() {
-		if n := m.ends.Load(); n > 0 {
-			f.t.Errorf("%s: %d sessions ended", m.id, n)
+		if why := m.ended(); len(why) > 0 {
+			f.t.Errorf("%s: its session ended %q", m.id, why)
 		}
 	}
 	f.must(f.judge().err())
