@@ -83,12 +83,28 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 	return nil
 }
 
+// passOnPlace has a new owner stand where a fair waiter stands, and says whether it does. While the store does not answer it is asked again, for
+// as long as the place lasts there and the request wants to wait.
+func (s *Session) passOnPlace(req request.Acquire, from, to lock.Owner) bool {
+	end := time.Now().Add(arbiter.PlaceTime)
+	if req.Wait != nil && *req.Wait < arbiter.PlaceTime {
+		end = time.Now().Add(*req.Wait)
+	}
+	for n := 1; ; n++ {
+		err := s.b.store.Succeed(s.b.ctx, req.Name, from, to, arbiter.PlaceTime)
+		if err == nil || !lock.Retriable(err) || s.b.ctx.Err() != nil || time.Now().After(end) {
+			return err == nil
+		}
+		s.b.pause(arbiter.Backoff(n))
+	}
+}
+
 // leaveBehind gives back what a request may have taken before it came here, and has its place passed on.
 func (s *Session) leaveBehind(id uint64, req request.Acquire) {
 	from := ownerOf(s.ID(), req.Holder, req.InsteadOf)
 	if req.Kind == lock.Fair && len(req.More) == 0 {
 		to := ownerOf(s.ID(), req.Holder, id)
-		if s.b.store.Succeed(s.b.ctx, req.Name, from, to, arbiter.PlaceTime) == nil {
+		if s.passOnPlace(req, from, to) {
 			return
 		}
 	}

@@ -66,7 +66,9 @@ func newFleet(t *testing.T, bin string, s store, ttl time.Duration) *fleet {
 	t.Helper()
 	f := &fleet{
 		t: t, bin: bin, ttl: ttl, rec: newRecord(),
-		env:   append([]string{"LOCKD_SESSION_TTL=" + ttl.String()}, s.start(t)...),
+		env: append([]string{ // how fast the machine is does not matter here
+			"LOCKD_SESSION_TTL=" + ttl.String(), "LOCKD_REDIS_OP_TIMEOUT=5s", "LOCKD_REDLOCK_NODE_TIMEOUT=2s",
+		}, s.start(t)...),
 		rules: rules{lease: ttl + time.Second, votes: !s.fair, decide: time.Minute},
 	}
 	for i := range f.replicas {

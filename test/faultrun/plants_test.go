@@ -33,13 +33,12 @@ func TestARollingRestartFindsPlantedBugs(t *testing.T) {
 			[]string{"streams broke"},
 		},
 		"a place in a line that is not passed on": {
-			[]plant{{"internal/broker/instead.go", "if s.b.store.Succeed(", "if false && s.b.store.Succeed("}},
+			[]plant{{"internal/broker/instead.go", "if s.passOnPlace(", "if false && s.passOnPlace("}},
 			[]string{"not served in order"},
 		},
 		"a replica that releases what its session took along": {
 			[]plant{
-				{"internal/broker/session.go", "if s.releaseOnEnd || !s.comesBack {", "if true {"},
-				{"internal/broker/session.go", "{ s.end(cause, s.releaseOnEnd) }", "{ s.end(cause, true) }"},
+				{"internal/broker/session.go", "\t\trelease = false\n", "\t\trelease = true\n"},
 				{"internal/broker/session.go", "if !s.endRecord() {", "if false {"},
 			},
 			[]string{"the server knows of the fence 0", "two holders", "not held"},
