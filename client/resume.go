@@ -97,6 +97,15 @@ func (s *session) bid() (b *bid, ok bool) {
 			b.name(held, c.frees)
 		}
 	}
+	for _, c := range s.pending {
+		keep := c.request.GetRelease().GetKeep()
+		if c.frees == nil || keep == 0 {
+			continue
+		}
+		if h := held[c.frees.hold]; h != nil { // the others may be gone
+			h.Permits = min(max(h.GetPermits(), 1), keep)
+		}
+	}
 	return b, true
 }
 

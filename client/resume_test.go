@@ -425,3 +425,32 @@ func TestTheOnlyAddressIsConnectedAgainWithinTheTimeGiven(t *testing.T) {
 		}
 	})
 }
+
+// Close does not wait for another stream. What is held then runs out by itself.
+func TestCloseWithoutAStream(t *testing.T) {
+	for what, holds := range map[string]bool{"something is held": true, "nothing is held": false} {
+		t.Run(what, func(t *testing.T) {
+			kept(t, 30*time.Second, func(t *testing.T, f *fake) {
+				c := f.dialAt(t, addrA)
+				l := mustLock(t, c, "n")
+				if !holds {
+					if err := l.Unlock(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				f.setDown(addrA, true)
+				f.session(0).end(errCut)
+				time.Sleep(time.Second)
+				begun := time.Now()
+				if err := c.Close(); holds {
+					wantError(t, err, client.ErrOutcomeUnknown)
+				} else if err != nil {
+					t.Error(err)
+				}
+				if d := time.Since(begun); d != 0 {
+					t.Errorf("it took %v", d)
+				}
+			})
+		})
+	}
+}

@@ -307,3 +307,38 @@ func TestAShorteningIsAskedAgainWhenNoOlderOneCanCome(t *testing.T) {
 		close(late)
 	})
 }
+
+// The answer to a return of some permits is lost with the stream. Whether it was carried out or not, the client goes on with those that
+// it keeps, and the others are free.
+func TestAReturnOfPermitsGoesOn(t *testing.T) {
+	for what, done := range map[string]bool{"carried out": true, "not carried out": false} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c := w.leaving()
+				c.acquire(request.Acquire{Name: "pool", Kind: lock.Semaphore, Permits: 5, Limit: 5})
+				hold := one[session.Granted](c).Hold
+				if done {
+					c.ReleasePermits(c.id(), request.Release{Hold: hold, Keep: 2})
+					one[session.Released](c)
+				}
+				c.Detach(errCut)
+				claim := session.HeldLock{Hold: hold, Count: 1, Auto: true, Permits: 2}
+				back, lost := w.replica().resume(c.resumption(2, []session.HeldLock{claim}))
+				if len(lost) > 0 {
+					t.Fatalf("lost %+v", lost)
+				}
+				back.ReleasePermits(back.id(), request.Release{Hold: hold, Keep: 2})
+				if r := one[session.Released](back); r.Remaining != 2 {
+					t.Errorf("%d permits remain", r.Remaining)
+				}
+				other := w.alive()
+				other.acquire(request.Acquire{Name: "pool", Kind: lock.Semaphore, Permits: 3})
+				rest := one[session.Granted](other).Hold
+				back.release(hold)
+				other.release(rest)
+				other.acquire(request.Acquire{Name: "pool", Kind: lock.Semaphore, Permits: 5})
+				one[session.Granted](other)
+			})
+		})
+	}
+}

@@ -22,7 +22,7 @@ type Lease struct {
 	request   uint64 // that took it first
 	fence     lock.Fence
 	since     stamp
-	taken     uint32 // permits of a semaphore at first
+	taken     uint32 // permits of a semaphore at first; 0 if that is not known
 	kind      lock.Kind
 	lateGrant bool // an attempt whose answer never came may still be under way: it could take the lock once more
 

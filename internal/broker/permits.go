@@ -31,7 +31,7 @@ func (b *Broker) releasePermits(l *Lease, id uint64, keep uint32, asked time.Tim
 	case l.over:
 		s.Fail(id, lock.ErrNotHeld)
 		return
-	case keep >= l.permits:
+	case keep > l.permits, keep == l.permits && l.taken != 0:
 		l.tellReleased(id, l.permits)
 		return
 	}

@@ -259,11 +259,12 @@ func (b *Broker) verify(ctx context.Context, l *Lease) error {
 }
 
 // claimedLease is a lease that a client says it has. What the replica it comes from has under way may take the lock once more, so what
-// is renewed is compared with its fence, and what is released is released again a little later.
+// is renewed is compared with its fence, and what is released is released again a little later. How many permits it had at first is not known:
+// the client tells how many are to stay.
 func (b *Broker) claimedLease(s *Session, h session.HeldLock) *Lease {
 	l := &Lease{
 		b: b, sess: s, name: h.Hold.Name, kind: h.Hold.Kind, holder: h.Hold.Holder, request: h.Hold.AcquiredBy,
-		owner: ownerOf(s.ID(), h.Hold.Holder, h.Hold.AcquiredBy), fence: h.Hold.Fence, taken: h.Permits, permits: h.Permits,
+		owner: ownerOf(s.ID(), h.Hold.Holder, h.Hold.AcquiredBy), fence: h.Hold.Fence, permits: h.Permits,
 		auto: h.Auto, count: h.Count, lateGrant: true, rare: nothing,
 	}
 	if l.kind == lock.Read {
