@@ -93,7 +93,7 @@ FLEET := Replica|Rolling|TestSessionsSpread
 .PHONY: test-replicas
 test-replicas: ## kill, stop and restart three replicas under load, on one Redis and on a majority. LENGTH=10m SEED=7
 	@scripts/ensure cc redis
-	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -length $(LENGTH) -seed $(SEED)
+	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -parallel 2 -length $(LENGTH) -seed $(SEED)
 
 .PHONY: test-resume
 test-resume: ## everything about sessions that go on at another replica, on real servers: a few minutes

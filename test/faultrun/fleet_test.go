@@ -67,7 +67,7 @@ func newFleet(t *testing.T, bin string, s store, ttl time.Duration) *fleet {
 	f := &fleet{
 		t: t, bin: bin, ttl: ttl, rec: newRecord(),
 		env: append([]string{ // how fast the machine is does not matter here
-			"LOCKD_SESSION_TTL=" + ttl.String(), "LOCKD_REDIS_OP_TIMEOUT=5s", "LOCKD_REDLOCK_NODE_TIMEOUT=2s",
+			"LOCKD_SESSION_TTL=" + ttl.String(), "LOCKD_REDIS_OP_TIMEOUT=5s", "LOCKD_SESSION_MIN_TTL=5s", "LOCKD_REDLOCK_NODE_TIMEOUT=2s",
 		}, s.start(t)...),
 		rules: rules{lease: ttl + time.Second, votes: !s.fair, decide: time.Minute},
 	}

@@ -252,7 +252,7 @@ func (r *rollout) inOrder(l *line) {
 			wrong = append(wrong, fmt.Sprintf("the %d. (%s) before the %d. (%s)", i, l.who[i], i-1, l.who[i-1]))
 		}
 	}
-	r.fail("%s was not served in order: %s", l.name, strings.Join(wrong, ", "))
+	r.fail("%s was not served in order: %s; with the fences %v", l.name, strings.Join(wrong, ", "), l.fences)
 }
 
 // All replicas are restarted one after the other, under load. Nobody loses anything, no call fails, no stream breaks, and lines keep
