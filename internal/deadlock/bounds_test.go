@@ -110,3 +110,35 @@ func TestALookIsSharedByAllWhoAsk(t *testing.T) {
 		}
 	})
 }
+
+// An actor with more requests than are told may be granted one of those: nothing is told of it.
+func TestAnActorWithTooManyRequestsIsInNoDeadlock(t *testing.T) {
+	for n, want := range map[int]int{maxWaits - 1: 1, maxWaits: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			f := New(Config{ID: "1", Store: memstore.New(), Local: busy(n), Log: zap.NewNop()})
+			defer f.Leave()
+			found, err := f.Look(t.Context())
+			if err != nil || len(found.Deadlocks) != want {
+				t.Errorf("%d requests: got %d deadlocks, %v, want %d", n, len(found.Deadlocks), err, want)
+			}
+		})
+	}
+}
+
+// busy is an actor with so many requests, all for what it holds.
+type busy int
+
+func (b busy) Waits(_ []string, _ time.Duration, most int, _ bool) (waits []Wait) {
+	for i := range min(int(b), most) {
+		w := Wait{Actor: "a", Owner: lock.Owner(fmt.Sprint(i)), Age: time.Second, Wants: []Want{{Name: "n", Kind: lock.Exclusive}}}
+		waits = append(waits, w)
+	}
+	return waits
+}
+
+func (b busy) Holds(name string, _ int) []Hold {
+	return []Hold{{Actor: "a", Name: name, Kind: lock.Exclusive, Owner: "o", Fence: 1}}
+}
+
+func (b busy) IsWaiting(lock.Owner) bool    { return false }
+func (b busy) Fail(lock.Owner, *Error) bool { return false }

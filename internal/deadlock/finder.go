@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -223,6 +224,9 @@ func (f *Finder) confirm(ctx context.Context, s suspect, found *Found) error {
 	if err != nil {
 		return err
 	}
+	if slices.ContainsFunc(again, func(a Answer) bool { return a.Cut }) {
+		return nil // one of the requests that are missing may be granted
+	}
 	waits, holds := ordered(again)
 	after := s.confirm(waits, holds, limits)
 	for _, d := range waitgraph.Find(after.graph()) {
@@ -290,6 +294,7 @@ func (f *Finder) asked(q Question) (a Answer) {
 			since = ripe
 		}
 		a.Waits = f.cfg.Local.Waits(q.Actors, since, maxWaits, q.About)
+		a.Cut = len(q.Actors) > 0 && len(a.Waits) == maxWaits
 	}
 	for _, name := range q.Names {
 		a.Holds = append(a.Holds, f.cfg.Local.Holds(name, maxHolders)...)

@@ -110,4 +110,6 @@ type Question struct {
 type Answer struct {
 	Waits []Wait `json:"waits,omitempty"`
 	Holds []Hold `json:"holds,omitempty"`
+	// Cut says that these actors have more requests that wait.
+	Cut bool `json:"cut,omitempty"`
 }

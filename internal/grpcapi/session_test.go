@@ -100,6 +100,7 @@ func TestABadRequestIsAnsweredAndTheStreamLives(t *testing.T) {
 		"name and names":      {acquire(9, &lockdv1.Acquire{Name: "a", Names: []string{"b"}}), codes.InvalidArgument, "INVALID_NAME"},
 		"a long holder":       {acquire(9, &lockdv1.Acquire{Name: "a", Holder: long(129)}), codes.InvalidArgument, "INVALID_HOLDER"},
 		"a reserved holder":   {acquire(9, &lockdv1.Acquire{Name: "a", Holder: "#1"}), codes.InvalidArgument, "INVALID_HOLDER"},
+		"a long actor":        {acquire(9, &lockdv1.Acquire{Name: "a", Actor: long(129)}), codes.InvalidArgument, "INVALID_ACTOR"},
 		"a long annotation":   {acquire(9, &lockdv1.Acquire{Name: "a", Annotation: long(4097)}), codes.InvalidArgument, "INVALID_ANNOTATION"},
 		"an unknown kind":     {acquire(9, &lockdv1.Acquire{Name: "a", Kind: 77}), codes.InvalidArgument, "INVALID_KIND"},
 		"permits of a lock":   {acquire(9, &lockdv1.Acquire{Name: "a", Permits: 2}), codes.InvalidArgument, "INVALID_PERMITS"},
