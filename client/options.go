@@ -71,6 +71,9 @@ func WithDialOptions(opts ...grpc.DialOption) Option {
 // with a ping for each frame of data, which costs both sides more than the data.
 const window = 512 << 10
 
+// largest bounds a message of the server. Opened tells of all holds of a session that goes on; no other message is nearly as large.
+const largest = 16 << 20
+
 // dialOptions puts the defaults in front, so that the user's options override them. It reads the files of TLS.
 func (s *settings) dialOptions() ([]grpc.DialOption, error) {
 	creds, err := s.tls.Credentials()
@@ -82,6 +85,7 @@ func (s *settings) dialOptions() ([]grpc.DialOption, error) {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largest)),
 	}, s.dial...), nil
 }
 

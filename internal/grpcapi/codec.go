@@ -43,14 +43,40 @@ func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	switch {
 	case !ours:
 		return c.CodecV2.Unmarshal(data, v)
-	case data.Len() > c.limit:
+	case data.Len() > c.limitOf(data, m):
 		passOver(data, m, markTooLarge)
-	case data.Len() > uncounted && !fewParts(data, m.ProtoReflect().Descriptor(), c.limit/partBytes):
+	case data.Len() > uncounted && !fewParts(data, m.ProtoReflect().Descriptor(), c.limitOf(data, m)/partBytes):
 		passOver(data, m, markTooMany)
 	case c.CodecV2.Unmarshal(data, v) != nil:
 		mark(m, markUnreadable)
 	}
 	return nil
+}
+
+// limitOf is how large a message may be. An Open with the holds of a session that goes on may be as large as gRPC takes: a session can hold
+// more than one frame tells of, and would lose it all. Nothing else is read into a plain SessionRequest.
+func (c frameCodec) limitOf(data mem.BufferSlice, m proto.Message) int {
+	if _, first := m.(*lockdv1.SessionRequest); first && data.Len() > uncounted && opens(data) {
+		return grace * c.limit
+	}
+	return c.limit
+}
+
+// opens says whether a SessionRequest is an Open and nothing else.
+func opens(data mem.BufferSlice) (is bool) {
+	buf := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buf.Free()
+	for b := buf.ReadOnlyData(); len(b) > 0; {
+		n, t, size := protowire.ConsumeField(b)
+		switch {
+		case size < 0, n > 2, n == 2 && t != protowire.BytesType:
+			return false
+		case n == 2:
+			is = true
+		}
+		b = b[size:]
+	}
+	return is
 }
 
 // passOver reads no more of a message than its request id.

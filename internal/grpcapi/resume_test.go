@@ -1,12 +1,18 @@
 package grpcapi_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
+	"go.uber.org/zap"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/brokertest"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -69,6 +75,35 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		fifth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: first.resume(4, 3)}})
 		if got := reasonOf(status.Convert(fifth.end())); got != "SESSION_EXPIRED" {
 			t.Errorf("after its end: %v", got)
+		}
+	})
+}
+
+// A session goes on with as many locks as it may hold, which are more than a frame tells of.
+func TestASessionGoesOnWithAllThatItMayHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := startWith(t, zap.NewNop(), func(c *broker.Config) { c.Limits.LocksPerSession = brokertest.Config().Limits.LocksPerSession }, nil)
+		first := s.open(&lockdv1.Open{Features: comesBack})
+		most := int(first.opened.GetLimits().GetLocksPerSession())
+		long := strings.Repeat("n", 200)
+		var holds []*lockdv1.Hold
+		for i := range most {
+			name := fmt.Sprint(long, i)
+			if i < 10 {
+				holds = append(holds, first.take(uint64(i)+1, name).GetHolds()[0])
+				continue
+			}
+			holds = append(holds, &lockdv1.Hold{Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Holder: fmt.Sprint("#", i), Fence: 1, AcquiredBy: uint64(i)})
+		}
+		first.cancel()
+		_ = first.end()
+		open := first.resume(2, uint64(most), holds...)
+		if size := proto.Size(open); size < 2<<20 {
+			t.Fatalf("only %d bytes", size)
+		}
+		o := s.open(open).opened
+		if len(o.GetResumed()) != 10 || len(o.GetLost()) != most-10 {
+			t.Errorf("%d go on, %d are lost", len(o.GetResumed()), len(o.GetLost()))
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -281,5 +282,37 @@ func TestWhatBecameOfARequestIsToldElsewhere(t *testing.T) {
 				t.Errorf("%v, valid for %v", l.Err(), l.ValidFor())
 			}
 		})
+	}
+}
+
+// A session holds as many locks as it may, with names that do not fit into a frame together. Its replica is killed.
+func TestHoldersOfManyLocksGoOn(t *testing.T) {
+	t.Parallel()
+	const most, each = 10_000, 50
+	_, a, b := twoReplicas(t)
+	c, err := client.Dial(a.Addr+","+b.Addr, client.WithSessionTTL(time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	long := strings.Repeat("n", 200)
+	var sets []*client.Locks
+	for i := 0; i < most; i += each {
+		var items []client.Item
+		for n := range each {
+			items = append(items, client.Item{Name: fmt.Sprint(long, i+n)})
+		}
+		ls, err := c.LockAll(t.Context(), items)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, ls)
+	}
+	a.Signal(syscall.SIGKILL)
+	harness.Until(t, "it goes on", func() bool { return b.Metric(`lockd_locks_held{kind="exclusive"}`) == most })
+	for _, ls := range sets {
+		if err := ls.Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
