@@ -3,16 +3,20 @@ package grpcapi_test
 import (
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/zap"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/brokertest"
+	"github.com/lockd-io/lockd/internal/gate"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -104,6 +108,35 @@ func TestASessionGoesOnWithAllThatItMayHold(t *testing.T) {
 		o := s.open(open).opened
 		if len(o.GetResumed()) != 10 || len(o.GetLost()) != most-10 {
 			t.Errorf("%d go on, %d are lost", len(o.GetResumed()), len(o.GetLost()))
+		}
+	})
+}
+
+// While renewals are late a session that comes waits, but not for so long that its locks are lost.
+func TestASessionThatComesLetsRenewalsGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var late, busy atomic.Int64
+		g := gate.New(busyStore{&busy}, func() time.Duration { return time.Duration(late.Load()) })
+		s := startWith(t, zap.NewNop(), func(*broker.Config) {}, g)
+		for i, c := range []struct{ ttl, ends, want time.Duration }{
+			{30 * time.Second, 500 * time.Millisecond, 500 * time.Millisecond},
+			{30 * time.Second, time.Hour, time.Second},
+			{3 * time.Second, time.Hour, 250 * time.Millisecond},
+		} {
+			first := s.open(&lockdv1.Open{Features: comesBack, SessionTtl: durationpb.New(c.ttl)})
+			hold := first.take(1, fmt.Sprint("job ", i)).GetHolds()[0]
+			first.cancel()
+			_ = first.end()
+			late.Store(int64(time.Second))
+			begun := time.Now()
+			time.AfterFunc(c.ends, func() { late.Store(0) })
+			open := first.resume(2, 1, hold)
+			open.SessionTtl = durationpb.New(c.ttl)
+			second := s.open(open)
+			late.Store(0)
+			if took := time.Since(begun); took < c.want || took > c.want*3/2 || len(second.opened.GetResumed()) != 1 {
+				t.Errorf("TTL %v: it came after %v, want %v: %v", c.ttl, took, c.want, second.opened.GetResumed())
+			}
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,8 +182,16 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 		return err
 	}
 	c.resumed = true
+	c.awaitTurn(open.TTL, req.GetResume())
 	c.sess, c.lost, err = c.b.Resume(c.stream.Context(), toResume(open, req.GetResume()))
 	return err
+}
+
+// awaitTurn waits at the gate before a session goes on: renewals of those that are here come first. It waits for a part of the time only that
+// is left to the locks of the one that comes.
+func (c *conn) awaitTurn(ttl time.Duration, r *lockdv1.Resume) {
+	ttl = cmp.Or(ttl, c.b.Limits().SessionTTL)
+	c.cfg.Gate.Enter(r.GetSessionId(), len(r.GetHolds())+1, min(ttl/12, mostPatience), c.stream.Context().Done())
 }
 
 // peerOf is the network address a call comes from.
