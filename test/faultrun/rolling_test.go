@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -96,6 +97,7 @@ func (f *fleet) roll(l load) error {
 				r.fail("%w", err)
 			}
 			stops = append(stops, took)
+			harness.Within(f.t, 2*patience, "all who moved wait in their lines again", func() bool { return settled(lines) })
 		}
 	}
 	close(r.over)
@@ -189,14 +191,39 @@ func (r *rollout) runTool(args ...string) string {
 type line struct {
 	name   string
 	fences []uint64
-	who    []string
+	who    []*member
+	queued []atomic.Int64 // when each was told last that it waits
+	served []atomic.Bool
+}
+
+// settled says whether all who moved were told that they wait in their lines again. Whoever has to leave a replica before that may lose the
+// place: docs/faults.md. A rolling update that waits until a replica is ready is slower than that.
+func settled(lines []*line) bool {
+	for _, l := range lines {
+		for i, m := range l.who {
+			if !l.served[i].Load() && !m.settledBy(time.Duration(l.queued[i].Load())) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// settledBy says whether the member is to leave no stream, and was in the one that it is in before a time.
+func (m *member) settledBy(at time.Duration) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.left == 0 && (len(m.done) == 0 || m.done[len(m.done)-1].to <= at)
 }
 
 // form has lines formed, and begins to serve them.
 func (r *rollout) form() (lines []*line) {
 	r.f.t.Helper()
 	for n := range r.load.lines {
-		l := &line{name: fmt.Sprint("line ", n), fences: make([]uint64, r.load.waiters), who: make([]string, r.load.waiters)}
+		l := &line{
+			name: fmt.Sprint("line ", n), fences: make([]uint64, r.load.waiters), who: make([]*member, r.load.waiters),
+			queued: make([]atomic.Int64, r.load.waiters), served: make([]atomic.Bool, r.load.waiters),
+		}
 		lines = append(lines, l)
 		var members []*member
 		for i := range max(1, r.load.waiters/5) {
@@ -221,10 +248,12 @@ func (r *rollout) form() (lines []*line) {
 // join has somebody join a line, and returns when he is in it.
 func (r *rollout) join(l *line, i int, m *member) {
 	queued := make(chan struct{})
-	told := sync.OnceFunc(func() { close(queued) })
-	l.who[i] = m.id
+	first := sync.OnceFunc(func() { close(queued) })
+	told := func(int) { l.queued[i].Store(int64(m.rec.now())); first() }
+	l.who[i] = m
 	r.work.Go(func() {
-		h, err := m.take(r.f.t.Context(), l.name, client.As(client.Fair), client.OnQueued(func(int) { told() }))
+		h, err := m.take(r.f.t.Context(), l.name, client.As(client.Fair), client.OnQueued(told))
+		l.served[i].Store(true)
 		if err != nil {
 			r.fail("%s, the %d. in %s: %w", m.id, i, l.name, err)
 			return
@@ -249,7 +278,7 @@ func (r *rollout) inOrder(l *line) {
 	var wrong []string
 	for i := 1; i < len(l.fences); i++ {
 		if l.fences[i] <= l.fences[i-1] {
-			wrong = append(wrong, fmt.Sprintf("the %d. (%s) before the %d. (%s)", i, l.who[i], i-1, l.who[i-1]))
+			wrong = append(wrong, fmt.Sprintf("the %d. (%s) before the %d. (%s)", i, l.who[i].id, i-1, l.who[i-1].id))
 		}
 	}
 	r.fail("%s was not served in order: %s; with the fences %v", l.name, strings.Join(wrong, ", "), l.fences)
