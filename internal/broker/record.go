@@ -27,6 +27,7 @@ type record struct {
 	lock.SessionRecord
 	token   string
 	keeping atomic.Bool // a call that prolongs it is under way
+	ending  atomic.Bool // this replica ends it, or has ended it
 
 	mu     sync.Mutex // guards the fields below
 	unsure []unsure
@@ -69,6 +70,9 @@ func (s *Session) keepRecord() {
 		defer s.b.endTaking()
 		s.record.keeping.Store(false)
 		s.heardWhose(err)
+		if err == nil && s.record.ending.Load() { // which may have been carried out before this call made the record again
+			s.b.goTaking(func() { _ = s.b.store.EndSession(s.b.ctx, s.ID(), s.record.Epoch) })
+		}
 	})
 }
 
@@ -154,6 +158,7 @@ func (s *Session) endedRecord() bool {
 // endRecord ends the record, and says whether what the session has may be given back: nobody goes on with it. It tries until
 // the leases have ended by themselves.
 func (s *Session) endRecord() bool {
+	s.record.ending.Store(true)
 	end := time.Now().Add(s.TTL())
 	for n := 1; ; n++ {
 		err := s.b.store.EndSession(s.b.ctx, s.ID(), s.record.Epoch)
