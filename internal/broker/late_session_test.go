@@ -342,3 +342,36 @@ func TestAReturnOfPermitsGoesOn(t *testing.T) {
 		})
 	}
 }
+
+// A process was copied with its token. Both copies go on at once, each at another replica: one has the session, and the other hears that at
+// once, and may hold nothing.
+func TestOfTwoCopiesOfAClientOneGoesOn(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for round := range 5 {
+			c := w.leaving()
+			hold := c.take(name(round)).Hold
+			c.Detach(errCut)
+			type outcome struct {
+				s   *broker.Session
+				err error
+			}
+			outcomes := make(chan outcome, 2)
+			for _, at := range []*world{w.replica(), w.replica()} {
+				go func() {
+					s, _, err := at.b.Resume(w.t.Context(), c.resumption(2, claims(true, hold)))
+					outcomes <- outcome{s, err}
+				}()
+			}
+			won, other := <-outcomes, <-outcomes
+			if won.err != nil {
+				won, other = other, won
+			}
+			if won.err != nil || !isError(other.err, session.ErrSuperseded) {
+				t.Fatalf("%v and %v", won.err, other.err)
+			}
+			back := &client{Session: won.s, t: w.t, lastID: c.lastID}
+			w.stays(back, name(round), hold.Fence)
+			back.release(hold)
+		}
+	})
+}

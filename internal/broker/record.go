@@ -160,6 +160,10 @@ func (s *Session) endedRecord() bool {
 func (s *Session) endRecord() bool {
 	s.record.ending.Store(true)
 	end := time.Now().Add(s.TTL())
+	// One that is being written now would be there again.
+	for s.record.keeping.Load() && s.b.ctx.Err() == nil && time.Now().Before(end) {
+		s.b.pause(time.Millisecond)
+	}
 	for n := 1; ; n++ {
 		err := s.b.store.EndSession(s.b.ctx, s.ID(), s.record.Epoch)
 		switch {
