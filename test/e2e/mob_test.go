@@ -43,9 +43,14 @@ type freeze struct {
 	d   time.Duration
 }
 
-// feel notes freezes until the end.
-func (m *mob) feel(rc *redis.Client) {
-	for last := time.Now(); last.Before(m.over); last = time.Now() {
+// feel notes freezes until all are done, which may be after the end.
+func (m *mob) feel(rc *redis.Client, done <-chan struct{}) {
+	for last := time.Now(); ; last = time.Now() {
+		select {
+		case <-done:
+			return
+		default:
+		}
 		time.Sleep(5 * time.Millisecond)
 		rc.Ping(context.Background())
 		if d := time.Since(last); d > 50*time.Millisecond {
@@ -233,8 +238,12 @@ func useMob(t *testing.T, seed uint64, d time.Duration, rc *redis.Client, ds ...
 		wg.Go(func() { m.beShell(i, rng(uint64(100+i))) })
 	}
 	wg.Go(func() { m.beOperator(rng(200)) })
-	wg.Go(func() { m.feel(rc) })
+	done := make(chan struct{})
+	var feeling sync.WaitGroup
+	feeling.Go(func() { m.feel(rc, done) })
 	wg.Wait()
+	close(done)
+	feeling.Wait()
 	time.Sleep(2 * mobTTL) // the last ends
 	stop()
 	return m
