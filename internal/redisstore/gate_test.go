@@ -119,6 +119,7 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 			}
 		}
 	}
+	s.Shared.Forgive()
 	start()
 	g.mu.Lock()
 	g.shut, g.fate = nil, fate

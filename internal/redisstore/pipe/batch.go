@@ -28,8 +28,10 @@ type batch struct {
 
 // section is some jobs of a batch, from one number on.
 type section struct {
-	from, cost int
-	share      *share // whose they are; nil for several
+	from  int
+	cost  int    // as their senders said
+	paid  int    // as their tenants have paid for, without weights
+	share *share // whose they are; nil for several
 }
 
 // begin begins a section, unless the last one goes on.
@@ -44,16 +46,18 @@ func (b *batch) begin(s *share) {
 	}
 }
 
-func (b *batch) add(j Job, cost int) {
+func (b *batch) add(j Job, cost, weighed int) {
 	if b.jobs == nil {
 		b.jobs = make([]Job, 0, min(b.most, 8))
 	}
 	b.jobs = append(b.jobs, j)
-	b.cost += cost
+	b.cost += weighed
 	if n := len(b.sections); n > 0 {
-		b.sections[n-1].cost += j.Cost
-		if b.sections[n-1].share != nil {
-			b.burden += cost
+		s := &b.sections[n-1]
+		s.cost += j.Cost
+		s.paid += cost
+		if s.share != nil {
+			b.burden += weighed
 		}
 	}
 }
@@ -120,8 +124,7 @@ const (
 	callCost = 4
 )
 
-// bill corrects what is expected of the tenants of a batch by what it took. Of several who share a section nobody knows whose jobs were
-// costly. If that has them taken for busy ones, they get sections of their own.
+// bill has the tenants of a batch pay for what it took, and corrects what is expected of them.
 func (p *Pipeline) bill(b *batch, clocks []*redis.Cmd) {
 	if !b.measured || len(clocks) != len(b.sections)+1 {
 		return
@@ -136,14 +139,30 @@ func (p *Pipeline) bill(b *batch, clocks []*redis.Cmd) {
 			return
 		}
 		all -= to - from
-		p.bills++
-		for _, j := range b.part(i) {
-			if j.share == nil || j.share.tenant.billed == p.bills {
-				continue
-			}
-			j.share.tenant.billed = p.bills
-			j.share.tenant.correct(int((to-from)/timeOfSingle), b.sections[i].cost+callCost)
-		}
+		p.billLocked(b, i, int((to-from)/timeOfSingle))
 	}
 	b.trip = max(all, 1)
+}
+
+// billLocked has those pay whose jobs a section has, also if they were expected to cost something else: who has dear jobs seem cheap by
+// cheap ones in between gains nothing. Of several who share a section nobody knows whose jobs were costly, so each pays a part. If that has
+// them taken for busy ones, they get sections of their own.
+func (p *Pipeline) billLocked(b *batch, i, measured int) {
+	p.bills++
+	s := &b.sections[i]
+	extra := min(max(measured-callCost, s.cost)-s.paid, mostDebt)
+	if s.share != nil {
+		b.burden += extra * s.share.tenant.weight
+	}
+	for _, j := range b.part(i) {
+		if j.share == nil {
+			continue
+		}
+		t := j.share.tenant
+		j.share.pay(extra * j.Cost / max(s.cost, 1) * t.weight)
+		if t.billed != p.bills {
+			t.billed = p.bills
+			t.correct(measured, s.cost+callCost)
+		}
+	}
 }

@@ -41,10 +41,10 @@ func (l *line) put(s *share, j Job) {
 func (l *line) enter(s *share, now time.Time) {
 	switch {
 	case s.in != nil || s.len() == 0:
-	case s.credit < 0 || now.Sub(s.busy) < staysBusy:
+	case s.credit <= -quantum || now.Sub(s.busy) < staysBusy:
 		l.busy.push(s)
 	default:
-		s.credit = quantum
+		s.earn()
 		l.few.push(s)
 	}
 }
@@ -57,16 +57,21 @@ func (l *line) back(s *share, j Job) {
 }
 
 // cutQuick takes out jobs of tenants that ask for little, first those who ask for the least. A quarter is left to the rest of them, or they
-// would wait for as long as others have few jobs.
+// would wait for as long as others have few jobs. If that was not enough for their first job, they are first in the next batch.
 func (l *line) cutQuick(b *batch, now time.Time) {
+	l.sort()
+	first, second := &l.few, &l.quick
+	if l.quick.missed {
+		first, second = second, first
+	}
 	most, limit := b.most, b.limit
-	if l.sort(); l.quick.first != nil {
+	if second.first != nil {
 		b.most, b.limit = most*3/4, limit*3/4
 	}
-	l.cutRing(&l.few, b, now)
+	l.cutRing(first, b, now)
 	b.most, b.limit = most, limit
-	l.cutRing(&l.quick, b, now)
-	l.cutRing(&l.few, b, now)
+	l.cutRing(second, b, now)
+	l.cutRing(first, b, now)
 }
 
 // sort has those in front who have come to have more than few jobs wait with the others of their kind.
@@ -78,10 +83,12 @@ func (l *line) sort() {
 
 // cutRing takes out jobs of tenants that ask for little, each of whom has a turn.
 func (l *line) cutRing(r *ring, b *batch, now time.Time) {
+	n := len(b.jobs)
 	for r.first != nil && l.serve(r.first, b) {
 		l.leave(r, now)
 		l.sort()
 	}
+	r.missed = r.first != nil && len(b.jobs) == n
 }
 
 // leave has the first one, whose turn is over, wait with the busy ones if it has jobs left.
@@ -94,7 +101,14 @@ func (l *line) leave(r *ring, now time.Time) {
 
 // cutBusy takes out jobs of the others, for so much in all, or a single one that costs more. Each tenant's are a section of their own.
 func (l *line) cutBusy(b *batch, now time.Time, most int) {
-	b.limit = min(b.limit, b.cost+most)
+	n := len(b.jobs)
+	l.cutTurns(b, now, min(b.limit, b.cost+most))
+	l.busy.missed = l.busy.first != nil && len(b.jobs) == n
+}
+
+func (l *line) cutTurns(b *batch, now time.Time, limit int) {
+	defer func(whole int) { b.limit = whole }(b.limit)
+	b.limit = limit
 	for l.busy.first != nil && b.cost < b.limit {
 		s := l.busy.first
 		switch {
@@ -102,13 +116,13 @@ func (l *line) cutBusy(b *batch, now time.Time, most int) {
 		case l.busy.last == s:
 			s.credit = quantum
 		default:
-			s.credit = min(s.credit+quantum, quantum)
+			s.earn()
 		}
 		if s.turn = s.credit > 0; !s.turn {
 			l.busy.turn()
 			continue
 		}
-		if b.sections != nil {
+		if b.shared {
 			b.begin(s)
 		}
 		if !l.serve(s, b) {
@@ -128,15 +142,16 @@ func (l *line) cutBusy(b *batch, now time.Time, most int) {
 func (l *line) serve(s *share, b *batch) (room bool) {
 	for s.len() > 0 && s.credit > 0 {
 		cost := s.tenant.cost(s.first())
+		weighed := cost
 		if b.shared {
-			cost *= s.tenant.weight
+			weighed *= s.tenant.weight
 		}
-		if len(b.jobs) >= b.most || len(b.jobs) > 0 && b.cost+cost > b.limit {
+		if len(b.jobs) >= b.most || len(b.jobs) > 0 && b.cost+weighed > b.limit {
 			return false
 		}
-		b.add(s.pop(), cost)
+		b.add(s.pop(), cost, weighed)
 		l.n--
-		s.credit = max(s.credit-cost, -mostDebt)
+		s.pay(weighed)
 	}
 	return true
 }

@@ -51,6 +51,12 @@ type share struct {
 	busy   time.Time // when more of it waited than one turn takes
 }
 
+// earn gives it what it may cost in a turn.
+func (s *share) earn() { s.credit = min(s.credit+quantum, quantum) }
+
+// pay takes so much off its credit.
+func (s *share) pay(cost int) { s.credit = min(max(s.credit-cost, -mostDebt), quantum) }
+
 func (s *share) len() int { return len(s.jobs) - s.head }
 
 func (s *share) first() *Job { return &s.jobs[s.head] }
@@ -89,6 +95,7 @@ func (s *share) back(j Job) {
 type ring struct {
 	first, last *share
 	n           int
+	missed      bool // the last batch had no room for the first job
 }
 
 func (r *ring) push(s *share) {
