@@ -100,6 +100,15 @@ test-resume: ## everything about sessions that go on at another replica, on real
 	@scripts/ensure cc redis
 	LOCKD_E2E_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -run 'OldReplica|CutOff|Silent|GoOn|Storm' ./test/e2e
 
+# For how long nothing fails in test-alerts, and nothing may fire.
+HEALTHY ?= 10m
+
+.PHONY: test-alerts
+test-alerts: ## have each alert fired by its fault, in a real Prometheus, and none in HEALTHY=10m without a fault
+	@scripts/ensure cc redis prometheus
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -v ./test/alerts -healthy $(HEALTHY) \
+		-prometheus '$(CURDIR)/.cache/bin/prometheus' -exporter '$(CURDIR)/.cache/bin/prometheus-redis-exporter'
+
 .PHONY: check
 check: inspect ## before a commit: the same with the short tests only
 	$(GO) test -race -short -timeout $(TEST_TIMEOUT) ./...
