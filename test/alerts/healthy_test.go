@@ -30,8 +30,8 @@ func TestNothingFiresWithoutAFault(t *testing.T) {
 		}
 	}
 	t.Run("load", func(t *testing.T) {
-		t.Run("one", func(t *testing.T) { t.Parallel(); work(t, *healthy, one...) })
-		t.Run("many", func(t *testing.T) { t.Parallel(); work(t, *healthy, many...) })
+		t.Run("one", func(t *testing.T) { t.Parallel(); work(t, *healthy, everyKind, one...) })
+		t.Run("many", func(t *testing.T) { t.Parallel(); work(t, *healthy, kinds, many...) })
 	})
 	for _, a := range p.history(t, "ALERTS") {
 		if a.Metric["alertstate"] == "firing" {

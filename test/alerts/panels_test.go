@@ -43,10 +43,10 @@ func aReplicaIsDrained(t *testing.T, s *scene) func() {
 func clientsWork(t *testing.T, s *scene) func() {
 	d := s.serve(on(redistest.Start(t).Addr)...)
 	watcher := dial(t, d)
-	if _, err := watcher.Watch(t.Context(), "job 0"); err != nil {
+	if _, err := watcher.Watch(t.Context(), "fair"); err != nil {
 		t.Fatal(err)
 	}
-	work(t, 3*time.Second, d)
+	work(t, 3*time.Second, everyKind, d)
 	s.seen("lockd_watched_names")
 	s.seen("lockd_wakeup_by_total")
 	return func() {}
@@ -122,17 +122,26 @@ func aMemberForgets(t *testing.T, s *scene) func() {
 	return servers[2].Resume
 }
 
-// work has clients use locks of all kinds for some time, at some replicas.
-func work(t *testing.T, d time.Duration, at ...*harness.Lockd) {
+// Of several members there are all kinds but semaphores.
+var (
+	kinds     = []client.Kind{client.Exclusive, client.Fair, client.Read, client.Write}
+	everyKind = []client.Kind{client.Exclusive, client.Fair, client.Read, client.Write, client.Semaphore}
+)
+
+// work has clients use locks of some kinds for some time, at some replicas.
+func work(t *testing.T, d time.Duration, of []client.Kind, at ...*harness.Lockd) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	done := make(chan struct{})
 	workers := 0
-	for i, kind := range []client.Kind{client.Exclusive, client.Fair, client.Read, client.Write, client.Semaphore} {
+	for _, kind := range of {
 		for j := range 2 * len(at) {
 			c := dial(t, at[j%len(at)])
-			name := []string{"job", "fair", "book", "book", "permits"}[i]
+			name := kind.String()
+			if kind == client.Write {
+				name = client.Read.String() // of the same book
+			}
 			workers++
 			go func() {
 				defer func() { done <- struct{}{} }()
