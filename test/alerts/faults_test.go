@@ -31,7 +31,7 @@ var faults = map[string]fault{
 	"a holder hangs":                        {[]string{"LockdWaiterStuck"}, nil, aHolderHangs},
 	"two wait for each other":               {[]string{"LockdDeadlock"}, nil, twoWaitForEachOther},
 	"replicas keep locks in different ways": {[]string{"LockdConfigDiffers"}, outage, replicasDiffer},
-	"a member is killed":                    {[]string{"LockdMemberDown"}, nil, aMemberIsKilled},
+	"a member is killed":                    {[]string{"LockdMemberDown"}, []string{"LockdOutcomesUnknown"}, aMemberIsKilled},
 	"the majority is gone":                  {[]string{"LockdStoreDown", "LockdMemberDown", "LockdLocksLost"}, outage, noMajority},
 	"a certificate expires":                 {[]string{"LockdCertificateExpires"}, nil, aCertificateExpires},
 }

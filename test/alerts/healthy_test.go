@@ -31,7 +31,7 @@ func TestNothingFiresWithoutAFault(t *testing.T) {
 	}
 	t.Run("load", func(t *testing.T) {
 		t.Run("one", func(t *testing.T) { t.Parallel(); work(t, *healthy, everyKind, one...) })
-		t.Run("many", func(t *testing.T) { t.Parallel(); work(t, *healthy, kinds, many...) })
+		t.Run("many", func(t *testing.T) { t.Parallel(); work(t, *healthy, fewKinds, many...) })
 	})
 	for _, a := range p.history(t, "ALERTS") {
 		if a.Metric["alertstate"] == "firing" {
