@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
@@ -149,4 +150,33 @@ func wait(t *testing.T, c *client.Client, name string, opts ...client.LockOption
 	stop := func() { cancel(); <-done }
 	t.Cleanup(stop)
 	return stop
+}
+
+// hold takes a name in a session of its own whose client, other than the SDK, does not count by itself until when it holds, and so does not give
+// back what it lost.
+func hold(t *testing.T, d *harness.Lockd, name string) {
+	t.Helper()
+	s, err := lockdv1.NewSessionServiceClient(d.Connect(t)).Session(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(m *lockdv1.SessionRequest) { _ = s.Send(m) } // the answer says whether it came
+	send(&lockdv1.SessionRequest{RequestId: 1, Message: &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{}}})
+	send(&lockdv1.SessionRequest{RequestId: 2, Message: &lockdv1.SessionRequest_Acquire{Acquire: &lockdv1.Acquire{Name: name}}})
+	for granted := false; !granted; {
+		r, err := s.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted = r.GetGranted() != nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := uint64(1); t.Context().Err() == nil; n++ {
+			send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: n}}})
+			time.Sleep(ttl / 5)
+		}
+	}()
+	t.Cleanup(func() { <-done })
 }
