@@ -62,6 +62,16 @@ func (m metrics) buckets(before metrics, name string) []bucket {
 // empty says that no values came.
 func empty(all []bucket) bool { return len(all) == 0 || all[len(all)-1].count == 0 }
 
+// above is how many values were above a limit of a bucket.
+func above(all []bucket, limit float64) float64 {
+	for _, b := range all {
+		if b.limit == limit {
+			return all[len(all)-1].count - b.count
+		}
+	}
+	return math.NaN()
+}
+
 // most is the limit of the bucket with the greatest value.
 func most(all []bucket) float64 {
 	for _, b := range all {

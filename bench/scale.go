@@ -74,9 +74,14 @@ func onServers(ctx context.Context, lockd *program, p scalePlan, part func(conte
 const sessionTTL = 30 * time.Second
 
 // holdFor holds what there is, and tells what that cost.
-func holdFor(ctx context.Context, e env, d time.Duration) (held, error) {
-	var h held
-	var err error
+func holdFor(ctx context.Context, e env, d time.Duration) (h held, err error) {
+	done := make(chan struct{})
+	frozen := make(chan time.Duration, 1)
+	go func() { frozen <- longestFreeze(done) }()
+	defer func() {
+		close(done)
+		h.frozen = <-frozen
+	}()
 	if h.was, err = metricsOf(e.lockd[0]); err != nil {
 		return h, err
 	}
@@ -107,7 +112,23 @@ func holdFor(ctx context.Context, e env, d time.Duration) (held, error) {
 type held struct {
 	before, after reading
 	was, is       metrics
-	most          int // bytes that lockd had resident
+	most          int           // bytes that lockd had resident
+	frozen        time.Duration // the longest time in which this program did not run
+}
+
+// tick is how often it is looked whether this program runs.
+const tick = 10 * time.Millisecond
+
+// longestFreeze is by how much a sleep was longest too long: what the machine did not do then, nobody did.
+func longestFreeze(done <-chan struct{}) (longest time.Duration) {
+	for last := time.Now(); ; last = time.Now() {
+		select {
+		case <-done:
+			return longest
+		case <-time.After(tick):
+			longest = max(longest, time.Since(last)-tick)
+		}
+	}
 }
 
 // rows adds to a table what lockd's metrics say of the time.
@@ -130,6 +151,8 @@ func (h held) rows(t *table) {
 		return // held for less than a third of the TTL
 	}
 	t.add("latest renewal, at most", lateness(most(late)))
+	t.add("renewals later than a second", whole(above(late, 1)))
+	t.add("longest freeze of this program", h.frozen.Round(time.Millisecond).String())
 	t.add("validity left at a renewal, at least", fmt.Sprintf("%.2f of the TTL", least(left)))
 }
 

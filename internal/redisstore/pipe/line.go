@@ -93,7 +93,8 @@ func (l *line) cutRing(r *ring, b *batch, now time.Time) {
 
 // leave has the first one, whose turn is over, wait with the busy ones if it has jobs left.
 func (l *line) leave(r *ring, now time.Time) {
-	if s := r.pop(); s.len() > 0 {
+	s := r.pop()
+	if s.served = now; s.len() > 0 {
 		s.busy = now
 		l.busy.push(s)
 	}
@@ -113,7 +114,7 @@ func (l *line) cutTurns(b *batch, now time.Time, limit int) {
 		s := l.busy.first
 		switch {
 		case s.turn:
-		case l.busy.last == s:
+		case l.busy.last == s || now.Sub(s.served) > longestRest:
 			s.credit = quantum
 		default:
 			s.earn()
@@ -128,7 +129,7 @@ func (l *line) cutTurns(b *batch, now time.Time, limit int) {
 		if !l.serve(s, b) {
 			return
 		}
-		s.turn = false
+		s.turn, s.served = false, now
 		if s.len() > 0 {
 			s.busy = now
 			l.busy.turn()

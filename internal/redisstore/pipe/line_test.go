@@ -7,7 +7,7 @@ import (
 
 // idle is a pipeline without senders.
 func idle() *Pipeline {
-	return newPipeline(Lanes{Most: MaxBatch, Senders: Senders, Weigh: true, Fair: true, Timeout: time.Second})
+	return newPipeline(Lanes{Most: MaxBatch, Senders: Senders, Weigh: true, Fair: true, Timeout: time.Minute})
 }
 
 func (p *Pipeline) queue(t *testing.T, n, cost int) {

@@ -116,6 +116,30 @@ func TestADearJobOfAQuickTenantIsSent(t *testing.T) {
 	}
 }
 
+// Among very many busy tenants a measurement that was far too high has nobody wait for seconds.
+func TestADebtIsForgivenAfterARest(t *testing.T) {
+	const others = 100
+	p, now := idle(), time.Now()
+	for round := range 1000 {
+		now = now.Add(time.Millisecond)
+		for i := range others {
+			p.keep(t, fmt.Sprint(i), 200, 1)
+		}
+		p.keep(t, "unlucky", 200, 1)
+		p.mu.Lock()
+		if round == 400 {
+			p.tenants["unlucky"].small.pay(mostDebt)
+		}
+		b := p.takeLocked(now)
+		p.pace.lastQuick = time.Time{}
+		p.mu.Unlock()
+		p.taken(&b, false)
+		if x := p.tenants["unlucky"].small; round > 400 && now.Sub(x.served) > longestRest+others*2*time.Millisecond {
+			t.Fatalf("it has had no turn for %v", now.Sub(x.served))
+		}
+	}
+}
+
 // Who asks for something dear and then for something cheap, again and again, pays for both, however many it asks for at a time.
 func TestCheapJobsDoNotHideDearOnes(t *testing.T) {
 	const dear = 100
@@ -129,7 +153,6 @@ func TestCheapJobsDoNotHideDearOnes(t *testing.T) {
 			return 1
 		}
 		for round := range 3000 {
-			now = now.Add(8 * time.Millisecond)
 			p.keep(t, "honest", 200, 1)
 			if x := p.tenants["sly"]; x == nil || x.waiting() == 0 {
 				if cheap = !cheap; cheap {
@@ -148,6 +171,7 @@ func TestCheapJobsDoNotHideDearOnes(t *testing.T) {
 						worked[j.From] += truth(j)
 					}
 				}
+				now = now.Add(time.Duration(sum) * timeOfSingle)
 				if b.measured {
 					p.billLocked(&b, i, sum+callCost)
 				}

@@ -7,6 +7,9 @@ const (
 	quantum = 64
 	// mostDebt bounds what a tenant may owe, in singles: about 20 ms of Redis.
 	mostDebt = 4096
+	// longestRest is for how long a tenant has no turn because of what it owes. Among a hundred busy ones a debt would last for seconds, and it may
+	// rest on a measurement that is wrong: Redis may have waited for a processor.
+	longestRest = 100 * time.Millisecond
 	// staysBusy is for how long a tenant counts as a busy one after more of its jobs waited than one turn takes.
 	staysBusy = 20 * time.Millisecond
 	// forgetAfter is when nothing is known any more of a tenant that asks for nothing.
@@ -49,6 +52,7 @@ type share struct {
 	turn   bool      // it has its turn, and was given its credit for it
 	next   *share    // in the ring
 	busy   time.Time // when more of it waited than one turn takes
+	served time.Time // when it had its last turn
 }
 
 // earn gives it what it may cost in a turn.
