@@ -123,6 +123,7 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 		return nil, fmt.Errorf("%w: %w", ErrCancelled, ended(ctx))
 	}
 	r.bound(ctx, c)
+	r.acquire.Traceparent = traceparent(ctx)
 	for {
 		s, err := c.sessionFor(ctx, r)
 		if err != nil {

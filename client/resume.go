@@ -308,5 +308,6 @@ func copyOf(a *lockdv1.Acquire) *lockdv1.Acquire {
 	return &lockdv1.Acquire{
 		Name: a.GetName(), Kind: a.GetKind(), Holder: a.GetHolder(), Permits: a.GetPermits(), Limit: a.GetLimit(), Items: a.GetItems(),
 		Wait: a.GetWait(), Lease: a.GetLease(), Annotation: a.GetAnnotation(), Actor: a.GetActor(),
+		Traceparent: a.GetTraceparent(),
 	}
 }

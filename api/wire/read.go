@@ -197,6 +197,8 @@ func (s *acquireSlot) read(b []byte) bool {
 			a.InsteadOf = r.number(t)
 		case 12:
 			a.Actor = r.text(t)
+		case 13:
+			a.Traceparent = r.text(t)
 		default: // several names
 			r.odd = true
 		}

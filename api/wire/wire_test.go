@@ -232,7 +232,7 @@ func (g generator) request(batch bool) *lockdv1.SessionRequest {
 	case n < 2:
 		a := &lockdv1.Acquire{
 			Name: g.text(), Kind: g.kind(), Holder: g.text(), Permits: uint32(g.number()), Limit: uint32(g.number()),
-			Wait: g.duration(), Lease: g.duration(), Annotation: g.text(), Actor: g.text(),
+			Wait: g.duration(), Lease: g.duration(), Annotation: g.text(), Actor: g.text(), Traceparent: g.text(),
 		}
 		if g.IntN(4) == 0 {
 			a.Names = []string{g.text()}

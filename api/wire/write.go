@@ -85,7 +85,7 @@ func sizeOfRequest(m *lockdv1.SessionRequest) int {
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Acquire:
 		return fixed + len(r.Acquire.GetName()) + len(r.Acquire.GetHolder()) + len(r.Acquire.GetAnnotation()) +
-			len(r.Acquire.GetActor())
+			len(r.Acquire.GetActor()) + len(r.Acquire.GetTraceparent())
 	case *lockdv1.SessionRequest_Release:
 		return fixed + len(r.Release.GetName()) + len(r.Release.GetHolder())
 	case *lockdv1.SessionRequest_Batch:
@@ -131,7 +131,7 @@ func appendOneRequest(b []byte, m *lockdv1.SessionRequest) ([]byte, bool) {
 }
 
 func appendAcquire(b []byte, m *lockdv1.Acquire) ([]byte, bool) {
-	if m == nil || len(m.GetNames())+len(m.GetItems()) > 0 || !valid(m.GetName(), m.GetHolder(), m.GetAnnotation(), m.GetActor()) {
+	if m == nil || len(m.GetNames())+len(m.GetItems()) > 0 || !valid(m.GetName(), m.GetHolder(), m.GetAnnotation(), m.GetActor(), m.GetTraceparent()) {
 		return b, false
 	}
 	b, start := begin(b, 4)
@@ -145,6 +145,7 @@ func appendAcquire(b []byte, m *lockdv1.Acquire) ([]byte, bool) {
 	b = appendNumber(b, 9, uint64(m.GetLimit()))
 	b = appendNumber(b, 11, m.GetInsteadOf())
 	b = appendText(b, 12, m.GetActor())
+	b = appendText(b, 13, m.GetTraceparent())
 	return end(b, start), true
 }
 

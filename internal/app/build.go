@@ -50,11 +50,22 @@ func (a *App) build() error {
 	keeper := watchdog.New[*broker.Lease](store, a.log, reg)
 	a.cleanups.add("watchdog", closeTimeout, func(context.Context) error { keeper.Close(); return nil })
 
-	a.broker = broker.New(brokerConfig(a.cfg), store, keeper, a.log, reg)
+	traces, err := a.trace()
+	if err != nil {
+		return err
+	}
+	core := brokerConfig(a.cfg)
+	if traces != nil {
+		core.Tracer = traces
+	}
+	a.broker = broker.New(core, store, keeper, a.log, reg)
 	a.cleanups.add("broker", a.share(), a.broker.Close)
 
 	api := grpcConfig(a.cfg)
 	api.TLS, api.AdminTLS = secure.clients, secure.admin
+	if traces != nil {
+		api.Spans = traces.Spans()
+	}
 	if s, ok := store.(gate.Store); ok {
 		api.Gate = gate.New(s, keeper.Late)
 	}

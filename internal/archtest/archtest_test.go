@@ -171,6 +171,10 @@ var reach = []struct {
 		why: "a node of a cluster is a Redis like any other",
 	},
 	{
+		pkg: "internal/tracing", not: []string{redis, yaml, module}, even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, knots, graph},
+		why: "spans are made of what the core tells",
+	},
+	{
 		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph},
 		why: "adapters do not know each other",
 	},

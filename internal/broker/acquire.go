@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -41,12 +42,17 @@ func (s *Session) acquireFailed(id uint64, req request.Acquire, err error) {
 func (s *Session) acquire(id uint64, req request.Acquire) error {
 	w := s.newWaiter(id, req)
 	w.several(req)
+	w.beginSpan(context.Background(), req.Traceparent)
 	w.lock()
 	defer w.unlock()
-	if err := w.overlapLocked(); err != nil {
-		return err
+	err := w.overlapLocked()
+	if err == nil {
+		err = s.routeLocked(w)
 	}
-	return s.routeLocked(w)
+	if err != nil {
+		w.spanRefused(err)
+	}
+	return err
 }
 
 // routeLocked has a request go its way: to a hold of its holder, or into its queue.
@@ -132,6 +138,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 	if w.sess == nil {
 		w.Granted()
 		b.metrics.grantedLocked(w, a.end)
+		w.spanGranted(a.fence())
 		b.removeLocked(w)
 		w.once(onceAnswer{fence: a.fence(), until: a.until()})
 		b.tellTwinLocked(w)
@@ -160,6 +167,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 		b.metrics.heldLocked(l)
 		b.keeper.Keep(l, l.until)
 	}
+	w.spanGranted(a.fence())
 	b.removeLocked(w) // only now: a queue that nobody needs is dropped
 	w.sess.tell(w, ls)
 	for _, l := range ls {
@@ -275,6 +283,7 @@ func (b *Broker) answerLocked(w *waiter, e session.Event) {
 		cause = e.Err
 	}
 	b.metrics.acquired(w.Claim.Kind, cause)
+	w.spanRefused(cause)
 	if w.sess != nil {
 		w.sess.Tell(e)
 		return

@@ -153,6 +153,7 @@ func (q *queue) refusalLocked(w *waiter, held *lock.HeldError) session.NotGrante
 // endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. What was taken for one that has
 // left is given back.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) arbiter.Answer {
+	w.spanAsked(a)
 	if a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown) {
 		w.Unsure, w.lookedFor = true, false
 	}
@@ -171,6 +172,7 @@ func (b *Broker) endAttemptLocked(w *waiter, a attempt) arbiter.Answer {
 func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 	q := w.q
 	if !b.grantLocked(w, a) { // its session has just ended
+		w.spanRefused(errWithdrawn)
 		b.removeLocked(w)
 		b.undoAttemptLocked(w, a)
 		return

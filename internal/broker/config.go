@@ -7,7 +7,7 @@ import (
 	"github.com/lockd-io/lockd/internal/request"
 )
 
-// Config is what a Broker is told at its start. All fields are required but KeyPrefix and MaxStreamAge.
+// Config is what a Broker is told at its start. All fields are required but KeyPrefix, MaxStreamAge and Tracer.
 type Config struct {
 	// Replica is this process's name for people.
 	Replica string
@@ -22,6 +22,8 @@ type Config struct {
 	AnswerTime time.Duration
 	// MaxStreamAge is when a session is asked to move to another stream at the latest, and then again and again; 0 = never.
 	MaxStreamAge time.Duration
+	// Tracer is told of requests; nil: nobody is.
+	Tracer Tracer
 }
 
 // Limits are the bounds a Broker keeps.

@@ -45,6 +45,10 @@ func (s *samples) flush(to prometheus.Observer) {
 func (m *metrics) grantedLocked(w *waiter, at time.Time) {
 	f, k := &w.shard.figures, w.Claim.Kind
 	f.granted[k]++
+	if trace := w.sampled(); trace != "" {
+		observeIn(m.waitTime[k], at.Sub(w.Since), trace)
+		return
+	}
 	f.waits[k].add(at.Sub(w.Since), m.waitTime[k])
 }
 

@@ -134,13 +134,26 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 	case !handed:
 	case given.err != nil: // too late
 		q.Wake()
-	case b.grantLocked(next, given):
+	case b.handLocked(h, given):
 		q.HandedOver()
-		b.metrics.handoff.Observe(time.Since(h.start).Seconds())
 	default: // its session has just ended
+		next.spanRefused(errWithdrawn)
 		b.removeLocked(next)
 		b.handedInVainLocked(q, h)
 	}
+}
+
+// handLocked grants a waiter what it was handed, and says whether it was still there to have it.
+func (b *Broker) handLocked(h *handover, given attempt) bool {
+	trace := h.next.sampled()
+	if h.next.span != nil {
+		h.next.span.Handed(h.start, given.end)
+	}
+	granted := b.grantLocked(h.next, given)
+	if granted {
+		observeIn(b.metrics.handoff, time.Since(h.start), trace)
+	}
+	return granted
 }
 
 // handedInVainLocked gives back what a waiter may have been handed that has left.

@@ -30,6 +30,7 @@ func (b *Broker) renestLocked(l *Lease, w *waiter) {
 	again := w.sess.newWaiter(w.id, req)
 	again.Since, again.Wait = w.Since, w.Wait
 	again.Unsure = w.Unsure || w.Asking()
+	again.span, w.span = w.span, nil
 	b.removeLocked(w)
 	if again.Wait != arbiter.Forever {
 		b.timeLocked(again)
@@ -60,6 +61,7 @@ func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
 	l.unlock()
 	a := b.insist(b.attempt(attempt{claim: c}))
 	l.lock()
+	w.spanAsked(a)
 	w.Ended()
 	if w.Answered() && a.err == nil {
 		done(lock.ErrOutcomeUnknown)
@@ -89,6 +91,7 @@ func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 	case err != nil:
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: err})
 	default:
+		w.spanGranted(l.fence)
 		b.removeLocked(w)
 		l.q.shard.figures.granted[l.kind]++
 		l.onceMoreLocked(a.until(), w.auto)

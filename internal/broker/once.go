@@ -48,7 +48,9 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 		}
 		return lease, nil, err
 	}
+	w.beginSpan(ctx, "")
 	if err := b.joinOnce(w, req); err != nil {
+		w.spanRefused(err)
 		return OnceLease{}, nil, err
 	}
 	var a onceAnswer

@@ -245,6 +245,7 @@ func (b *Broker) forget(w *waiter) {
 	w.lock()
 	defer w.unlock()
 	if !w.Answered() {
+		w.spanRefused(errWithdrawn)
 		b.removeLocked(w)
 	}
 }

@@ -38,6 +38,7 @@ type waiter struct {
 	bound     *list.Element // in shard.bounded, before that
 	nests     bool          // wants once more what its holder has
 	acting    int           // its place in shard.acting, counted from 1; 0 if it is not there
+	span      Span          // nil if it is not traced
 	lookedFor bool          // what a call with an unknown outcome may take late is being looked for
 }
 
@@ -142,6 +143,7 @@ func (b *Broker) refuseLocked(w *waiter, e session.Event) {
 // parkLocked bounds the wait of a request that has to wait from now on, and tells its position.
 func (b *Broker) parkLocked(w *waiter, position int) {
 	w.q.Park(&w.Waiter)
+	w.spanWaits()
 	w.unboundLocked()
 	b.actLocked(w)
 	if w.Wait != arbiter.Forever && w.timer == nil {

@@ -5,16 +5,21 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/stats"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
@@ -33,7 +38,7 @@ const (
 // sends its messages in batches and loses nothing.
 const ioBuffer = 8 << 10
 
-// Config is what a Server is told at its start. All fields but TLS, AdminTLS, Examine and Gate are required.
+// Config is what a Server is told at its start. All fields but TLS, AdminTLS, Examine, Spans and Gate are required.
 type Config struct {
 	// FrameBytes bounds a message on the wire.
 	FrameBytes           int
@@ -55,6 +60,8 @@ type Config struct {
 	TLS, AdminTLS *tls.Config
 	// Examine looks whether this replica and its store are as they should be; nil if nothing does.
 	Examine func(ctx context.Context) []lock.Finding
+	// Spans has unary calls traced; nil: they are not.
+	Spans trace.TracerProvider
 	// Gate is where requests of sessions wait when the store has too much to do; nil if it never has.
 	Gate *gate.Gate
 }
@@ -76,7 +83,8 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	log = log.Named("grpcapi")
 	m := newMetrics(reg)
 	s := &Server{health: health.NewServer()}
-	s.clients = grpc.NewServer(append(serverOptions(cfg, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m))...)
+	clients := append(serverOptions(cfg, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m))
+	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
 	s.operators = grpc.NewServer(append(serverOptions(cfg, m.unary(log)), speak(cfg.AdminTLS, "admin_listen", log, m))...)
 	lockdv1.RegisterSessionServiceServer(s.clients, &sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
@@ -112,6 +120,19 @@ func serverOptions(cfg Config, unary ...grpc.UnaryServerInterceptor) []grpc.Serv
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: cfg.KeepaliveMinTime, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(unary...),
 	}
+}
+
+// traceCalls has otelgrpc make a span of each call of LockService, below that of its caller. A session is one call of its own for all of its life:
+// its requests name their callers themselves.
+func traceCalls(spans trace.TracerProvider) []grpc.ServerOption {
+	if spans == nil {
+		return nil
+	}
+	prefix := "/" + lockdv1.LockService_ServiceDesc.ServiceName + "/"
+	return []grpc.ServerOption{grpc.StatsHandler(otelgrpc.NewServerHandler(
+		otelgrpc.WithTracerProvider(spans), otelgrpc.WithPropagators(propagation.TraceContext{}),
+		otelgrpc.WithFilter(func(i *stats.RPCTagInfo) bool { return strings.HasPrefix(i.FullMethodName, prefix) }),
+	))}
 }
 
 // Serve accepts connections of clients until Stop. It takes over the listener.

@@ -19,6 +19,8 @@ type Acquire struct {
 	Lease      *time.Duration // nil: auto
 	Annotation string
 	Actor      string // who asks, to find deadlocks; empty: not said
+	// Traceparent is the span that asks, as W3C's header has it. Nobody has checked it. Empty: not said.
+	Traceparent string
 	// InsteadOf is the id that the same request had before its session came here, 0 if it is new.
 	InsteadOf uint64
 }

@@ -33,12 +33,12 @@ type Process struct {
 	cmd *exec.Cmd
 }
 
-// Command is a process that was not started yet, with some variables. Variables of ours that were set outside do not
+// Command is a process that was not started yet, with some variables. Variables of ours, and of tracing, that were set outside do not
 // count.
 func Command(bin string, env []string, args ...string) *Process {
 	p := &Process{cmd: exec.Command(bin, args...)}
 	for _, v := range os.Environ() {
-		if !strings.HasPrefix(v, "LOCKD_") {
+		if !strings.HasPrefix(v, "LOCKD_") && !strings.HasPrefix(v, "OTEL_") {
 			p.cmd.Env = append(p.cmd.Env, v)
 		}
 	}

@@ -1567,7 +1567,11 @@ type Acquire struct {
 	// may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
 	// guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
 	// that is found. At most 128 bytes.
-	Actor         string `protobuf:"bytes,12,opt,name=actor,proto3" json:"actor,omitempty"`
+	Actor string `protobuf:"bytes,12,opt,name=actor,proto3" json:"actor,omitempty"`
+	// The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+	// that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+	// not said. Unary calls have the header in their metadata instead.
+	Traceparent   string `protobuf:"bytes,13,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1682,6 +1686,13 @@ func (x *Acquire) GetInsteadOf() uint64 {
 func (x *Acquire) GetActor() string {
 	if x != nil {
 		return x.Actor
+	}
+	return ""
+}
+
+func (x *Acquire) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
 	}
 	return ""
 }
@@ -3269,7 +3280,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\"_\n" +
 	"\fHeartbeatAck\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\x126\n" +
-	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\x85\x03\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xa7\x03\n" +
 	"\aAcquire\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12&\n" +
@@ -3286,7 +3297,8 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	" \x03(\v2\x15.lockd.v1.AcquireItemR\x05items\x12\x1d\n" +
 	"\n" +
 	"instead_of\x18\v \x01(\x04R\tinsteadOf\x12\x14\n" +
-	"\x05actor\x18\f \x01(\tR\x05actor\"y\n" +
+	"\x05actor\x18\f \x01(\tR\x05actor\x12 \n" +
+	"\vtraceparent\x18\r \x01(\tR\vtraceparent\"y\n" +
 	"\vAcquireItem\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x18\n" +

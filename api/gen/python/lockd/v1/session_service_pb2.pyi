@@ -219,7 +219,7 @@ class HeartbeatAck(_message.Message):
     def __init__(self, sent_id: _Optional[int] = ..., valid_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Acquire(_message.Message):
-    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items", "instead_of", "actor")
+    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items", "instead_of", "actor", "traceparent")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -232,6 +232,7 @@ class Acquire(_message.Message):
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     INSTEAD_OF_FIELD_NUMBER: _ClassVar[int]
     ACTOR_FIELD_NUMBER: _ClassVar[int]
+    TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
     name: str
     names: _containers.RepeatedScalarFieldContainer[str]
     kind: _lock_pb2.LockKind
@@ -244,7 +245,8 @@ class Acquire(_message.Message):
     items: _containers.RepeatedCompositeFieldContainer[AcquireItem]
     instead_of: int
     actor: str
-    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ..., instead_of: _Optional[int] = ..., actor: _Optional[str] = ...) -> None: ...
+    traceparent: str
+    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ..., instead_of: _Optional[int] = ..., actor: _Optional[str] = ..., traceparent: _Optional[str] = ...) -> None: ...
 
 class AcquireItem(_message.Message):
     __slots__ = ("name", "kind", "permits", "limit")

@@ -30,6 +30,7 @@ private static final long serialVersionUID = 0L;
     annotation_ = "";
     items_ = java.util.Collections.emptyList();
     actor_ = "";
+    traceparent_ = "";
   }
 
   @java.lang.Override
@@ -512,6 +513,57 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int TRACEPARENT_FIELD_NUMBER = 13;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object traceparent_ = "";
+  /**
+   * <pre>
+   * The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+   * that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+   * not said. Unary calls have the header in their metadata instead.
+   * </pre>
+   *
+   * <code>string traceparent = 13 [json_name = "traceparent"];</code>
+   * @return The traceparent.
+   */
+  @java.lang.Override
+  public java.lang.String getTraceparent() {
+    java.lang.Object ref = traceparent_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      traceparent_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+   * that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+   * not said. Unary calls have the header in their metadata instead.
+   * </pre>
+   *
+   * <code>string traceparent = 13 [json_name = "traceparent"];</code>
+   * @return The bytes for traceparent.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getTraceparentBytes() {
+    java.lang.Object ref = traceparent_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      traceparent_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -561,6 +613,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(actor_)) {
       com.google.protobuf.GeneratedMessageV3.writeString(output, 12, actor_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(traceparent_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 13, traceparent_);
     }
     getUnknownFields().writeTo(output);
   }
@@ -619,6 +674,9 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(actor_)) {
       size += com.google.protobuf.GeneratedMessageV3.computeStringSize(12, actor_);
     }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(traceparent_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(13, traceparent_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -663,6 +721,8 @@ private static final long serialVersionUID = 0L;
         != other.getInsteadOf()) return false;
     if (!getActor()
         .equals(other.getActor())) return false;
+    if (!getTraceparent()
+        .equals(other.getTraceparent())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -707,6 +767,8 @@ private static final long serialVersionUID = 0L;
         getInsteadOf());
     hash = (37 * hash) + ACTOR_FIELD_NUMBER;
     hash = (53 * hash) + getActor().hashCode();
+    hash = (37 * hash) + TRACEPARENT_FIELD_NUMBER;
+    hash = (53 * hash) + getTraceparent().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -878,6 +940,7 @@ private static final long serialVersionUID = 0L;
       bitField0_ = (bitField0_ & ~0x00000200);
       insteadOf_ = 0L;
       actor_ = "";
+      traceparent_ = "";
       return this;
     }
 
@@ -964,6 +1027,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000800) != 0)) {
         result.actor_ = actor_;
+      }
+      if (((from_bitField0_ & 0x00001000) != 0)) {
+        result.traceparent_ = traceparent_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1086,6 +1152,11 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00000800;
         onChanged();
       }
+      if (!other.getTraceparent().isEmpty()) {
+        traceparent_ = other.traceparent_;
+        bitField0_ |= 0x00001000;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1185,6 +1256,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000800;
               break;
             } // case 98
+            case 106: {
+              traceparent_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00001000;
+              break;
+            } // case 106
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2570,6 +2646,108 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       actor_ = value;
       bitField0_ |= 0x00000800;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object traceparent_ = "";
+    /**
+     * <pre>
+     * The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+     * that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+     * not said. Unary calls have the header in their metadata instead.
+     * </pre>
+     *
+     * <code>string traceparent = 13 [json_name = "traceparent"];</code>
+     * @return The traceparent.
+     */
+    public java.lang.String getTraceparent() {
+      java.lang.Object ref = traceparent_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        traceparent_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+     * that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+     * not said. Unary calls have the header in their metadata instead.
+     * </pre>
+     *
+     * <code>string traceparent = 13 [json_name = "traceparent"];</code>
+     * @return The bytes for traceparent.
+     */
+    public com.google.protobuf.ByteString
+        getTraceparentBytes() {
+      java.lang.Object ref = traceparent_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        traceparent_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+     * that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+     * not said. Unary calls have the header in their metadata instead.
+     * </pre>
+     *
+     * <code>string traceparent = 13 [json_name = "traceparent"];</code>
+     * @param value The traceparent to set.
+     * @return This builder for chaining.
+     */
+    public Builder setTraceparent(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      traceparent_ = value;
+      bitField0_ |= 0x00001000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+     * that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+     * not said. Unary calls have the header in their metadata instead.
+     * </pre>
+     *
+     * <code>string traceparent = 13 [json_name = "traceparent"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearTraceparent() {
+      traceparent_ = getDefaultInstance().getTraceparent();
+      bitField0_ = (bitField0_ & ~0x00001000);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+     * that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+     * not said. Unary calls have the header in their metadata instead.
+     * </pre>
+     *
+     * <code>string traceparent = 13 [json_name = "traceparent"];</code>
+     * @param value The bytes for traceparent to set.
+     * @return This builder for chaining.
+     */
+    public Builder setTraceparentBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      traceparent_ = value;
+      bitField0_ |= 0x00001000;
       onChanged();
       return this;
     }

@@ -285,4 +285,28 @@ public interface AcquireOrBuilder extends
    */
   com.google.protobuf.ByteString
       getActorBytes();
+
+  /**
+   * <pre>
+   * The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+   * that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+   * not said. Unary calls have the header in their metadata instead.
+   * </pre>
+   *
+   * <code>string traceparent = 13 [json_name = "traceparent"];</code>
+   * @return The traceparent.
+   */
+  java.lang.String getTraceparent();
+  /**
+   * <pre>
+   * The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
+   * that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
+   * not said. Unary calls have the header in their metadata instead.
+   * </pre>
+   *
+   * <code>string traceparent = 13 [json_name = "traceparent"];</code>
+   * @return The bytes for traceparent.
+   */
+  com.google.protobuf.ByteString
+      getTraceparentBytes();
 }

@@ -1,0 +1,106 @@
+package tracing
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"go.uber.org/zap"
+)
+
+// Config says whether and as whom to trace.
+type Config struct {
+	// Getenv reads a variable. The libraries read further ones of the process.
+	Getenv func(name string) string
+	// Replica and Version are told with each span.
+	Replica, Version string
+}
+
+// ErrConfig says that the variables name something that lockd does not have.
+var ErrConfig = errors.New("the tracing that the variables OTEL_… ask for is not there")
+
+// Provider sends spans to a collector until Close.
+type Provider struct {
+	spans  *sdktrace.TracerProvider
+	tracer trace.Tracer
+}
+
+// wanted says whether the variables ask for traces.
+func wanted(getenv func(string) string) (bool, error) {
+	exporter := getenv("OTEL_TRACES_EXPORTER")
+	switch {
+	case strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true"), exporter == "none":
+		return false, nil
+	case exporter != "" && exporter != "otlp":
+		return false, fmt.Errorf("%w: OTEL_TRACES_EXPORTER is %q, and can be otlp or none", ErrConfig, exporter)
+	case exporter == "" && getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "":
+		return false, nil
+	}
+	protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "grpc")
+	if protocol != "grpc" {
+		return false, fmt.Errorf("%w: OTEL_EXPORTER_OTLP_PROTOCOL is %q, and can be grpc", ErrConfig, protocol)
+	}
+	return true, nil
+}
+
+// Start begins to trace if the variables ask for it, else there is no Provider. The collector need not be there.
+func Start(ctx context.Context, cfg Config, log *zap.Logger) (*Provider, error) {
+	if on, err := wanted(cfg.Getenv); !on {
+		return nil, err
+	}
+	exporter, err := otlptracegrpc.New(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("trace to a collector: %w", err)
+	}
+	// What the variables say of the resource counts more.
+	own := resource.NewSchemaless(
+		attribute.String("service.name", "lockd"), attribute.String("service.version", cfg.Version),
+		attribute.String("service.instance.id", cfg.Replica))
+	named, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK())
+	if err == nil {
+		named, err = resource.Merge(own, named)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("trace to a collector: %w", err), exporter.Shutdown(ctx))
+	}
+	complainTo(log.Named("tracing"))
+	spans := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(named))
+	return newProvider(spans), nil
+}
+
+func newProvider(spans *sdktrace.TracerProvider) *Provider {
+	return &Provider{spans: spans, tracer: spans.Tracer("github.com/lockd-io/lockd")}
+}
+
+// Spans is for those who make spans of calls.
+func (p *Provider) Spans() trace.TracerProvider { return p.spans }
+
+// Close sends what was not sent yet.
+func (p *Provider) Close(ctx context.Context) error { return p.spans.Shutdown(ctx) }
+
+// complaintPause is how often at most a collector that is away is told of.
+const complaintPause = time.Minute
+
+// complainTo has the libraries tell what goes wrong in the log. They have one place for that in a process.
+func complainTo(log *zap.Logger) {
+	var mu sync.Mutex // guards the variable below
+	var last time.Time
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(last) > complaintPause {
+			last = time.Now()
+			log.Warn("spans cannot be sent", zap.Error(err))
+		}
+	}))
+}
