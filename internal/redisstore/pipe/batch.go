@@ -15,7 +15,7 @@ type batch struct {
 	sections []section // of which it is known how long Redis took; the first one begins with the first job
 	shared   bool      // there are several tenants
 	large    bool
-	quick    bool // it has jobs of tenants that ask for little
+	quick    bool // it has small jobs of tenants that have few
 	costly   bool // it has jobs of busy tenants, or large ones
 	measured bool // Redis's clock is read before and after each section
 
@@ -62,8 +62,24 @@ func (b *batch) add(j Job, cost, weighed int) {
 	}
 }
 
-// drop takes a job out.
+// drop takes a job out, of which nothing has to be paid.
 func (b *batch) drop(i int) {
+	if j := &b.jobs[i]; j.share != nil {
+		cost, weighed := j.share.tenant.costs(j, b.shared)
+		j.share.sent--
+		j.share.pay(-weighed)
+		own := b.large
+		for k := range b.sections {
+			if s := &b.sections[k]; s.from <= i && (k+1 == len(b.sections) || b.sections[k+1].from > i) {
+				s.cost -= j.Cost
+				s.paid -= cost
+				own = own || s.share != nil
+			}
+		}
+		if own {
+			b.burden = max(b.burden-weighed, 0)
+		}
+	}
 	b.jobs = append(b.jobs[:i], b.jobs[i+1:]...)
 	for k := range b.sections {
 		if b.sections[k].from > i {
@@ -141,7 +157,7 @@ func (p *Pipeline) bill(b *batch, clocks []*redis.Cmd) {
 		all -= to - from
 		p.billLocked(b, i, int((to-from)/timeOfSingle))
 	}
-	b.trip = max(all, 1)
+	b.trip = max(all, time.Microsecond)
 }
 
 // billLocked has those pay whose jobs a section has, also if they were expected to cost something else: who has dear jobs seem cheap by
@@ -153,13 +169,16 @@ func (p *Pipeline) billLocked(b *batch, i, measured int) {
 	extra := min(max(measured-callCost, s.cost)-s.paid, mostDebt)
 	if s.share != nil {
 		b.burden += extra * s.share.tenant.weight
+		s.share.pay(extra * s.share.tenant.weight)
 	}
 	for _, j := range b.part(i) {
 		if j.share == nil {
 			continue
 		}
 		t := j.share.tenant
-		j.share.pay(extra * j.Cost / max(s.cost, 1) * t.weight)
+		if s.share == nil {
+			j.share.pay(extra * j.Cost / max(s.cost, 1) * t.weight)
+		}
 		if t.billed != p.bills {
 			t.billed = p.bills
 			t.correct(measured, s.cost+callCost)

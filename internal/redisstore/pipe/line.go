@@ -30,6 +30,9 @@ func (l *line) hasQuick() bool { return l.few.first != nil || l.quick.first != n
 // tenants is how many have jobs that wait.
 func (l *line) tenants() int { return l.few.n + l.quick.n + l.busy.n }
 
+// hungry is how many of them have more than few.
+func (l *line) hungry() int { return l.quick.n + l.busy.n }
+
 // put takes a job in.
 func (l *line) put(s *share, j Job) {
 	s.push(j)
@@ -58,7 +61,9 @@ func (l *line) back(s *share, j Job) {
 
 // cutQuick takes out jobs of tenants that ask for little, first those who ask for the least. A quarter is left to the rest of them, or they
 // would wait for as long as others have few jobs. If that was not enough for their first job, they are first in the next batch.
-func (l *line) cutQuick(b *batch, now time.Time) {
+//
+// It says how many of those it took who have few.
+func (l *line) cutQuick(b *batch, now time.Time) (few int) {
 	l.sort()
 	first, second := &l.few, &l.quick
 	if l.quick.missed {
@@ -68,15 +73,19 @@ func (l *line) cutQuick(b *batch, now time.Time) {
 	if second.first != nil {
 		b.most, b.limit = most*3/4, limit*3/4
 	}
+	n := l.few.taken
 	l.cutRing(first, b, now)
 	b.most, b.limit = most, limit
 	l.cutRing(second, b, now)
+	missed := first.missed
 	l.cutRing(first, b, now)
+	first.missed = missed
+	return l.few.taken - n
 }
 
 // sort has those in front who have come to have more than few jobs wait with the others of their kind.
 func (l *line) sort() {
-	for l.few.first != nil && l.few.first.len() > fewJobs {
+	for l.few.first != nil && !l.few.first.few() {
 		l.quick.push(l.few.pop())
 	}
 }
@@ -88,6 +97,7 @@ func (l *line) cutRing(r *ring, b *batch, now time.Time) {
 		l.leave(r, now)
 		l.sort()
 	}
+	r.taken += len(b.jobs) - n
 	r.missed = r.first != nil && len(b.jobs) == n
 }
 
@@ -102,22 +112,25 @@ func (l *line) leave(r *ring, now time.Time) {
 
 // cutBusy takes out jobs of the others, for so much in all, or a single one that costs more. Each tenant's are a section of their own.
 func (l *line) cutBusy(b *batch, now time.Time, most int) {
-	n := len(b.jobs)
-	l.cutTurns(b, now, min(b.limit, b.cost+most))
-	l.busy.missed = l.busy.first != nil && len(b.jobs) == n
+	n, limit := len(b.jobs), b.limit
+	b.limit = min(b.limit, b.cost+most)
+	l.cutTurns(b, now)
+	b.limit = limit
+	l.busy.taken += len(b.jobs) - n
 }
 
-func (l *line) cutTurns(b *batch, now time.Time, limit int) {
-	defer func(whole int) { b.limit = whole }(b.limit)
-	b.limit = limit
+func (l *line) cutTurns(b *batch, now time.Time) {
 	for l.busy.first != nil && b.cost < b.limit {
 		s := l.busy.first
 		switch {
 		case s.turn:
-		case l.busy.last == s || now.Sub(s.served) > longestRest:
+		case now.Sub(s.served) > longestRest:
 			s.credit = quantum
 		default:
 			s.earn()
+			if l.busy.last == s {
+				s.borrow()
+			}
 		}
 		if s.turn = s.credit > 0; !s.turn {
 			l.busy.turn()
@@ -129,6 +142,7 @@ func (l *line) cutTurns(b *batch, now time.Time, limit int) {
 		if !l.serve(s, b) {
 			return
 		}
+		s.repay()
 		s.turn, s.served = false, now
 		if s.len() > 0 {
 			s.busy = now
@@ -142,16 +156,13 @@ func (l *line) cutTurns(b *batch, now time.Time, limit int) {
 // serve moves jobs of a tenant to the batch while it has credit. It says whether the batch has room for more.
 func (l *line) serve(s *share, b *batch) (room bool) {
 	for s.len() > 0 && s.credit > 0 {
-		cost := s.tenant.cost(s.first())
-		weighed := cost
-		if b.shared {
-			weighed *= s.tenant.weight
-		}
+		cost, weighed := s.tenant.costs(s.first(), b.shared)
 		if len(b.jobs) >= b.most || len(b.jobs) > 0 && b.cost+weighed > b.limit {
 			return false
 		}
 		b.add(s.pop(), cost, weighed)
 		l.n--
+		s.sent++
 		s.pay(weighed)
 	}
 	return true

@@ -18,16 +18,29 @@ const (
 // jobs of busy tenants or large ones, and for twice as long as it took, no other one follows. A client that waits for its answer before
 // it asks again has nothing waiting for a moment; to serve others at once in each such moment would have it wait for them each time.
 type pace struct {
-	lastQuick time.Time     // jobs of those who ask for little were sent or answered
+	lastQuick time.Time     // jobs of those who have few were sent or answered
+	quick     int           // batches under way that have such jobs
 	resume    time.Time     // when the next costly batch may follow
-	costly    int           // batches under way
+	costly    int           // batches under way that have jobs of busy tenants, or large ones
 	trip      time.Duration // about how long the way to Redis and back is
 	timer     *time.Timer
 }
 
-// leads says whether somebody is there who asks for little. If Redis is far away, the way decides about everybody's speed, and not
+// leads says whether somebody is there who has few jobs, but some all the time. Who has a whole turn of them waiting makes nobody pause. If Redis is far away, the way decides about everybody's speed, and not
 // what Redis does.
-func (p *pace) leads(now time.Time) bool { return p.trip < linger && now.Sub(p.lastQuick) < linger }
+func (p *pace) leads(now time.Time) bool {
+	return p.trip < linger && (p.quick > 0 || now.Sub(p.lastQuick) < linger)
+}
+
+// sent takes note of a batch.
+func (p *pace) sent(b *batch) {
+	if b.quick {
+		p.quick++
+	}
+	if b.costly {
+		p.costly++
+	}
+}
 
 // admits says whether a costly batch may be sent.
 func (p *pace) admits(now time.Time) bool {
@@ -37,22 +50,29 @@ func (p *pace) admits(now time.Time) bool {
 // answered takes note of the end of a batch.
 func (p *pace) answered(b *batch, now time.Time) {
 	if b.quick {
+		p.quick--
 		p.lastQuick = now
 	}
 	if b.costly {
 		p.costly--
 		p.resume = now.Add(time.Duration(b.burden) * timeOfSingle * restFactor)
 	}
-	if b.trip > 0 && (p.trip == 0 || b.trip < p.trip*9/8) {
-		p.trip = b.trip
-	} else if b.trip > 0 {
-		p.trip = p.trip * 9 / 8
+	if b.trip == 0 {
+		return
 	}
+	if p.trip == 0 {
+		p.trip = b.trip
+	}
+	p.trip = min(b.trip, p.trip*9/8+time.Microsecond)
 }
 
 // rest is how long it lasts until a costly batch may be sent.
 func (p *pace) rest(now time.Time) time.Duration {
-	return max(min(p.resume.Sub(now), p.lastQuick.Add(linger).Sub(now)), 0)
+	rest := p.resume.Sub(now)
+	if p.quick == 0 {
+		rest = min(rest, p.lastQuick.Add(linger).Sub(now))
+	}
+	return max(rest, 0)
 }
 
 // take returns the next batch. Probes go first: how much there is to renew must not decide whether Redis is there.
@@ -70,9 +90,7 @@ func (p *Pipeline) take() batch {
 	p.countLocked()
 	if len(b.jobs) > 0 {
 		p.busy++
-		if b.costly {
-			p.pace.costly++
-		}
+		p.pace.sent(&b)
 	}
 	return b
 }
@@ -88,17 +106,24 @@ func (p *Pipeline) takeLocked(now time.Time) batch {
 	p.forgetLocked(now)
 	b := batch{most: p.Most, limit: batchCost, shared: len(p.tenants) > 1 && !p.closed}
 	led, costly := b.shared && p.pace.leads(now), !b.shared || p.pace.admits(now)
-	if costly && p.largeTurnLocked() {
-		p.largeSent, p.largeLast = true, true
+	if costly && p.largeTurnLocked(now) {
+		p.largeSent, p.largeLast, p.largeAt = true, true, now
 		b.large = true
 		b.limit = p.portion(&b, now)
+		tenants := max(p.large.tenants(), 1)
 		p.cutLocked(&p.large, &b, now, true)
+		if b.shared {
+			p.ahead += b.cost * p.small.hungry() / tenants
+		}
 		return b
 	}
 	if free := p.up - p.busy; p.Spread && free > 1 {
 		b.most = min(b.most, (p.small.n+free-1)/free)
 	}
 	p.cutLocked(&p.small, &b, now, costly)
+	if p.ahead -= b.cost; p.ahead < 0 || p.small.hungry() == 0 {
+		p.ahead = 0
+	}
 	if len(b.jobs) > 0 && (!led || b.costly || p.small.busy.first == nil) {
 		p.largeLast = false // while somebody leads, it is about the jobs of busy tenants: his own go in any case
 	}
@@ -108,31 +133,37 @@ func (p *Pipeline) takeLocked(now time.Time) batch {
 	return b
 }
 
-// largeTurnLocked says whether large ones are next. If large ones and small ones wait, they go in turn.
-func (p *Pipeline) largeTurnLocked() bool {
-	return p.large.n > 0 && !p.largeSent && (p.small.n == 0 || !p.largeLast)
+// largeTurnLocked says whether large ones are next. If large ones and small ones wait, they go in turn, and as much is done for each tenant of
+// one line as for each of the other.
+func (p *Pipeline) largeTurnLocked(now time.Time) bool {
+	if p.large.n == 0 || p.largeSent {
+		return false
+	}
+	return p.small.n == 0 || !p.largeLast && (p.ahead == 0 || now.Sub(p.largeAt) > longestRest)
 }
 
 // cutLocked takes jobs of a line out. What is under way for several tenants is measured.
 func (p *Pipeline) cutLocked(l *line, b *batch, now time.Time, costly bool) {
-	portion, early := p.portion(b, now), costly && l.busy.missed
-	if early {
-		l.cutBusy(b, now, portion)
+	portion, before := p.portion(b, now), l.busy.taken
+	if costly && l.busy.missed {
+		l.cutBusy(b, now, min(portion, paced))
+		portion -= b.cost
 	}
 	if b.shared {
 		b.begin(nil)
 	}
-	n, most, limit := len(b.jobs), b.most, b.limit
-	if costly && !early && l.busy.first != nil && l.hasQuick() {
+	most, limit := b.most, b.limit
+	if costly && l.busy.first != nil && l.hasQuick() {
 		b.most, b.limit = most*3/4, limit*3/4 // busy ones get the rest
 	}
-	l.cutQuick(b, now)
-	if b.quick = len(b.jobs) > n && !b.large; b.quick {
+	few := l.cutQuick(b, now)
+	if b.quick = few > 0 && !b.large; b.quick {
 		p.pace.lastQuick = now
 	}
 	b.most, b.limit = most, limit
-	if costly && !early {
+	if costly {
 		l.cutBusy(b, now, portion)
+		l.busy.missed = l.busy.first != nil && l.busy.taken == before
 	}
 	if b.large {
 		b.burden = b.cost

@@ -54,8 +54,10 @@ type Pipeline struct {
 	probes    []Job
 	small     line
 	large     line
-	largeSent bool // a batch of large ones is under way
-	largeLast bool // the last batch taken was one
+	largeSent bool      // a batch of large ones is under way
+	largeLast bool      // the last batch taken was one
+	largeAt   time.Time // when it was taken
+	ahead     int       // what is to be done for the small line before large ones have their turn again
 	pace      pace
 	bills     uint64
 	up        int   // connections there are
@@ -263,14 +265,19 @@ func (p *Pipeline) taken(b *batch, notSent bool) {
 		p.largeSent = false
 	}
 	p.pace.answered(b, time.Now())
-	if notSent {
-		for _, j := range slices.Backward(b.jobs) {
-			if j.share == nil {
-				p.probes = slices.Insert(p.probes, 0, j)
-			} else {
+	for _, j := range slices.Backward(b.jobs) {
+		switch {
+		case j.share == nil && notSent:
+			p.probes = slices.Insert(p.probes, 0, j)
+		case j.share == nil:
+		default:
+			j.share.sent--
+			if notSent {
 				p.lineOf(&j).back(j.share, j)
 			}
 		}
+	}
+	if notSent {
 		p.countLocked()
 	}
 	if notSent || b.large || b.costly {
@@ -389,10 +396,12 @@ func (p *Pipeline) exec(client *redis.Client, b *batch) (usable bool) {
 func (p *Pipeline) begin(b *batch) {
 	oldest := time.Now().Add(-p.Timeout)
 	for i := 0; i < len(b.jobs); {
-		j := &b.jobs[i]
+		j := b.jobs[i]
 		if j.Queued.Before(oldest) || j.stage != nil && !j.stage.CompareAndSwap(stageQueued, stageSent) {
-			j.fail(ErrWaited)
+			p.mu.Lock()
 			b.drop(i)
+			p.mu.Unlock()
+			j.fail(ErrWaited)
 			continue
 		}
 		i++

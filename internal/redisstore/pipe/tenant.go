@@ -5,8 +5,8 @@ import "time"
 const (
 	// quantum is what a tenant's jobs may cost in one turn, in singles: about 300 µs of Redis.
 	quantum = 64
-	// mostDebt bounds what a tenant may owe, in singles: about 20 ms of Redis.
-	mostDebt = 4096
+	// mostDebt bounds what a tenant may owe, in singles: what the dearest small job costs, about 40 ms of Redis.
+	mostDebt = 8192
 	// longestRest is for how long a tenant has no turn because of what it owes. Among a hundred busy ones a debt would last for seconds, and it may
 	// rest on a measurement that is wrong: Redis may have waited for a processor.
 	longestRest = 100 * time.Millisecond
@@ -35,6 +35,15 @@ func (t *tenant) waiting() int { return t.small.len() + t.large.len() }
 // cost is what a job is expected to cost, judged by the last ones.
 func (t *tenant) cost(j *Job) int { return j.Cost * t.rate / rateOne }
 
+// costs is that, and what the tenant has to pay, which is more beside others if it has a weight.
+func (t *tenant) costs(j *Job, shared bool) (cost, weighed int) {
+	cost = t.cost(j)
+	if shared {
+		return cost, cost * t.weight
+	}
+	return cost, cost
+}
+
 // correct takes note that jobs cost so much in place of what was expected. It believes more slowly that they cost much: the machine may have been
 // busy with something else, or Redis with renewals. So it changes little if every other measurement is far too high.
 func (t *tenant) correct(measured, expected int) {
@@ -49,6 +58,8 @@ type share struct {
 	head   int // of jobs that are gone
 	credit int // what it may cost until others have their turn; what it owes if below zero
 	in     *ring
+	lent   int       // of its credit
+	sent   int       // jobs under way
 	turn   bool      // it has its turn, and was given its credit for it
 	next   *share    // in the ring
 	busy   time.Time // when more of it waited than one turn takes
@@ -58,8 +69,24 @@ type share struct {
 // earn gives it what it may cost in a turn.
 func (s *share) earn() { s.credit = min(s.credit+quantum, quantum) }
 
+// borrow gives it a turn because nobody else wants one. What it owes it owes all the same, or a moment without others would end all debts.
+func (s *share) borrow() {
+	if s.credit <= 0 {
+		s.lent, s.credit = quantum-s.credit, quantum
+	}
+}
+
+// repay takes back what was lent.
+func (s *share) repay() {
+	s.credit = max(s.credit-s.lent, -mostDebt)
+	s.lent = 0
+}
+
 // pay takes so much off its credit.
 func (s *share) pay(cost int) { s.credit = min(max(s.credit-cost, -mostDebt), quantum) }
+
+// few says whether it has few jobs, those under way included.
+func (s *share) few() bool { return s.len()+s.sent <= fewJobs }
 
 func (s *share) len() int { return len(s.jobs) - s.head }
 
@@ -99,6 +126,7 @@ func (s *share) back(j Job) {
 type ring struct {
 	first, last *share
 	n           int
+	taken       int  // jobs, in all
 	missed      bool // the last batch had no room for the first job
 }
 
