@@ -257,14 +257,16 @@ func Hear[T any](ctx context.Context, p *Pipeline, j Job, told <-chan T) (answer
 }
 
 // taken is called when a batch is not under way any more. What was not sent goes in front of its line.
-func (p *Pipeline) taken(b *batch, notSent bool) {
+func (p *Pipeline) taken(b *batch, notSent bool) { p.takenAt(b, notSent, time.Now()) }
+
+func (p *Pipeline) takenAt(b *batch, notSent bool, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy--
 	if b.large {
 		p.largeSent = false
 	}
-	p.pace.answered(b, time.Now())
+	p.pace.answered(b, now)
 	for _, j := range slices.Backward(b.jobs) {
 		switch {
 		case j.share == nil && notSent:
