@@ -109,6 +109,24 @@ test-alerts: ## have each alert fired by its fault, in a real Prometheus, and no
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -v ./test/alerts -healthy $(HEALTHY) \
 		-prometheus '$(CURDIR)/.cache/bin/prometheus' -exporter '$(CURDIR)/.cache/bin/prometheus-redis-exporter'
 
+.PHONY: cluster-up
+cluster-up: ## start a Kubernetes on this machine: test/cluster/cluster exec kubectl get nodes. Needs root
+	@scripts/ensure cluster chart
+	test/cluster/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## end it, with everything that it left
+	test/cluster/cluster down
+
+# Which tests of test/cluster are run.
+RUN ?= .
+
+.PHONY: test-cluster
+test-cluster: ## install the chart on a Kubernetes on this machine, and restart, kill, drain and scale it under load. Needs root
+	@scripts/ensure cluster chart buildkit redis
+	BUILDER=buildctl PLATFORMS=linux/$$($(GO) env GOARCH) scripts/image lockd cluster
+	test/cluster/cluster run $(GO) test -count=1 -v -timeout 30m -run '$(RUN)' ./test/cluster
+
 .PHONY: check
 check: inspect ## before a commit: the same with the short tests only
 	$(GO) test -race -short -timeout $(TEST_TIMEOUT) ./...

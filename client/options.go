@@ -82,6 +82,7 @@ func (s *settings) dialOptions() ([]grpc.DialOption, error) {
 	}
 	return append([]grpc.DialOption{
 		grpc.WithTransportCredentials(creds),
+		grpc.WithDisableServiceConfig(), // it would be asked of DNS before each connection, with several questions
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithStaticStreamWindowSize(window),
 		grpc.WithStaticConnWindowSize(window),

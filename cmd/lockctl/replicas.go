@@ -31,7 +31,7 @@ func newReplicas(list string, port int, creds credentials.TransportCredentials, 
 	r := &replicas{}
 	for _, addr := range addrs {
 		conn, err := grpc.NewClient(addr,
-			grpc.WithTransportCredentials(creds), grpc.WithStatsHandler(sent))
+			grpc.WithTransportCredentials(creds), grpc.WithDisableServiceConfig(), grpc.WithStatsHandler(sent))
 		if err != nil {
 			r.close()
 			return nil, err

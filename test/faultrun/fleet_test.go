@@ -28,6 +28,7 @@ type fleet struct {
 	rec      *record
 	replicas [3]*harness.Lockd
 	at       [3]string // the addresses for clients
+	away     []string  // if the replicas are elsewhere, the addresses for clients: each uses one
 
 	mu      sync.Mutex // guards the field below
 	members []*member
@@ -105,6 +106,9 @@ func (f *fleet) restart(i int) (stop time.Duration, err error) {
 
 // addrs are the addresses of all, beginning with that of one.
 func (f *fleet) addrs(first int) string {
+	if len(f.away) > 0 {
+		return f.away[first%len(f.away)]
+	}
 	var all []string
 	for i := range f.at {
 		all = append(all, f.at[(first+i)%len(f.at)])

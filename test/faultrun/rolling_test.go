@@ -26,12 +26,13 @@ type load struct {
 	readers int
 	rounds  int           // how often each replica is restarted
 	pace    time.Duration // for how long each of a line holds
+	rest    time.Duration // that lockers take between two locks
 	tool    string        // lockctl; empty = without it
 }
 
 var (
-	shortLoad = load{lockers: 16, keepers: 10, lines: 1, waiters: 30, readers: 10, rounds: 1, pace: 100 * time.Millisecond}
-	fullLoad  = load{lockers: 64, keepers: 50, lines: 4, waiters: 50, readers: 50, rounds: 2, pace: 300 * time.Millisecond}
+	shortLoad = load{lockers: 16, keepers: 10, lines: 1, waiters: 30, readers: 10, rounds: 1, pace: 100 * time.Millisecond, rest: 10 * time.Millisecond}
+	fullLoad  = load{lockers: 64, keepers: 50, lines: 4, waiters: 50, readers: 50, rounds: 2, pace: 300 * time.Millisecond, rest: 10 * time.Millisecond}
 )
 
 // rollout is a rolling restart under load.
@@ -142,7 +143,7 @@ func (r *rollout) lockAndUnlock(i int) {
 			r.fail("%s: %w", m.id, err)
 		}
 		r.took(time.Since(begun), alone)
-		time.Sleep(10 * time.Millisecond) // more is a load for the machine only
+		time.Sleep(r.load.rest) // without it this is a load for the machine only
 	}
 }
 

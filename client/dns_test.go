@@ -1,0 +1,106 @@
+package client_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/lockd-io/lockd/client"
+)
+
+// names is a DNS server that knows no name, and remembers what it was asked.
+type names struct {
+	conn net.PacketConn
+
+	mu    sync.Mutex // guards the field below
+	asked []string
+}
+
+func serveNames(t *testing.T) *names {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &names{conn: conn}
+	var done sync.WaitGroup
+	done.Go(n.serve)
+	t.Cleanup(func() { _ = conn.Close(); done.Wait() })
+	return n
+}
+
+// serve answers 127.0.0.1 to questions for an IPv4 address, and NXDOMAIN to all others.
+func (n *names) serve() {
+	const header, a = 12, 1
+	for {
+		q := make([]byte, 512)
+		size, from, err := n.conn.ReadFrom(q)
+		if err != nil {
+			return
+		}
+		q = q[:size]
+		var labels []string
+		at := header
+		for q[at] != 0 {
+			labels = append(labels, string(q[at+1:at+1+int(q[at])]))
+			at += 1 + int(q[at])
+		}
+		at++
+		kind := binary.BigEndian.Uint16(q[at:])
+		n.mu.Lock()
+		n.asked = append(n.asked, strings.Join(labels, "."))
+		n.mu.Unlock()
+		r := slices.Clone(q[:at+4])
+		copy(r[2:], []byte{0x84, 0x03, 0, 1, 0, 0, 0, 0, 0, 0}) // an answer of who must know: no such name
+		if kind == a {
+			r[3], r[7] = 0, 1
+			r = append(r, 0xc0, header, 0, a, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, 1)
+		}
+		_, _ = n.conn.WriteTo(r, from)
+	}
+}
+
+// To connect asks DNS for the address only. In Kubernetes each further question is several, because of the domains that are searched, and one
+// that is lost holds up a client that leaves a killed replica for seconds.
+func TestToConnectAsksForTheAddressOnly(t *testing.T) {
+	n := serveNames(t)
+	dialed := make(chan string, 100)
+	c, err := client.Dial("dns://"+n.conn.LocalAddr().String()+"/lockd.test:7420", client.WithDialOptions(
+		grpc.WithContextDialer(func(_ context.Context, addr string) (net.Conn, error) {
+			select {
+			case dialed <- addr:
+			default:
+			}
+			return nil, errors.New("nobody is there")
+		})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	go func() { _, _ = c.Lock(ctx, "door") }()
+	select {
+	case addr := <-dialed:
+		if addr != "127.0.0.1:7420" {
+			t.Errorf("it connects to %s", addr)
+		}
+	case <-ctx.Done():
+		t.Error("it does not connect")
+	}
+	_ = c.Close()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, name := range n.asked {
+		if name != "lockd.test" {
+			t.Errorf("it asks for %s, too", name)
+		}
+	}
+}
