@@ -15,8 +15,16 @@ type usage struct{ redis, lockd, client time.Duration }
 func (e env) usage(client int) (usage, error) {
 	var u usage
 	var err error
-	if u.redis, err = cpuOf(e.redis.pid()); err != nil {
-		return u, err
+	masters := e.masters
+	if masters == nil {
+		masters = []*process{e.redis}
+	}
+	for _, p := range masters {
+		cpu, err := cpuOf(p.pid())
+		if err != nil {
+			return u, err
+		}
+		u.redis += cpu
 	}
 	for _, p := range e.lockd {
 		cpu, err := cpuOf(p.pid())

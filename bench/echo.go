@@ -160,8 +160,11 @@ func (e *echoing) ask(caller int, m *lockdv1.SessionRequest) error {
 	return err
 }
 
-// serves is the process in lockd's place.
-func (e *echoing) serves() *process { return e.server }
+// among puts the process in lockd's place.
+func (e *echoing) among(all env) env {
+	all.lockd = []*process{e.server}
+	return all
+}
 
 func (e *echoing) close() {
 	for _, c := range e.conns {

@@ -67,6 +67,8 @@ func run(args []string) error {
 		return runScale(args[1:])
 	case len(args) > 0 && args[0] == replicasCommand:
 		return runReplicas(args[1:])
+	case len(args) > 0 && args[0] == redlockCommand:
+		return runRedLock(args[1:])
 	case len(args) > 0 && args[0] == neighboursCommand:
 		return runNeighbours(args[1:])
 	case len(args) > 0 && args[0] == floodCommand:

@@ -138,6 +138,9 @@ func runPairs(ctx context.Context, e env, p plan, peer peer, callers int) (pairR
 		return pairResult{}, err
 	}
 	defer l.close()
+	if s, ok := l.(server); ok {
+		e = s.among(e)
+	}
 	if _, err := measurePairs(ctx, e, l, p.warmUp, callers); err != nil {
 		return pairResult{}, err
 	}
@@ -168,9 +171,6 @@ func measurePairs(ctx context.Context, e env, l locker, run time.Duration, calle
 	pid, pairs := self, func() (pairResult, error) { return pairsFor(ctx, l, run, callers) }
 	if other, ok := l.(runner); ok {
 		pid, pairs = other.pid(), func() (pairResult, error) { return other.pairs(run, callers) }
-	}
-	if s, ok := l.(server); ok {
-		e.lockd = []*process{s.serves()}
 	}
 	before, err := e.usage(pid)
 	if err != nil {

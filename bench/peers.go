@@ -18,6 +18,7 @@ import (
 // env are the servers: one Redis, and one or more replicas of lockd.
 type env struct {
 	redis   *process
+	masters []*process // all the servers that a peer uses, if it is not redis alone
 	lockd   []*process
 	scripts *scripts
 }
@@ -56,8 +57,8 @@ type runner interface {
 	pid() int
 }
 
-// server is a locker with a process of its own in lockd's place.
-type server interface{ serves() *process }
+// server is a locker with processes of its own, which it puts in the place of those that all share.
+type server interface{ among(e env) env }
 
 // unlockFunc gives a lock back.
 type unlockFunc func(ctx context.Context) error

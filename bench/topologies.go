@@ -116,12 +116,25 @@ func addrsOf(servers []*process) []string {
 	return addrs
 }
 
-// through is one session of a lockd that is not that of the environment.
-func through(lockd *process) func(env, int) (locker, error) {
+// through is one session of a lockd that is not that of the environment, and has masters of its own.
+func through(lockd *process, masters ...*process) func(env, int) (locker, error) {
 	return func(e env, callers int) (locker, error) {
 		e.lockd = []*process{lockd}
-		return lockdWith(1)(e, callers)
+		l, err := lockdWith(1)(e, callers)
+		return elsewhere{l, []*process{lockd}, masters}, err
 	}
+}
+
+// elsewhere is a locker with servers of its own.
+type elsewhere struct {
+	locker
+
+	lockd, masters []*process
+}
+
+func (l elsewhere) among(e env) env {
+	e.lockd, e.masters = l.lockd, l.masters
+	return e
 }
 
 // redsyncOver is redsync as it is documented, on a pool for each master.
