@@ -65,10 +65,11 @@ FAULTS := LostReplies|RedisIsAway|RedisStaysAway|LostData|ScriptFlush|AMob
 test-servers: ## run the tests of the Redis store, and some with faults, over each of SERVERS: half an hour
 	@scripts/ensure cc java
 	@scripts/servers
-	for server in $(SERVERS); do \
+	failed=(); for server in $(SERVERS); do \
 		echo "== $$server"; export LOCKD_TEST_REDIS_SERVER='$(CURDIR)/.cache/servers/'$$server; \
-		$(GO) test -race -timeout $(TEST_TIMEOUT) ./internal/redistest ./internal/redisstore/...; \
-		$(GO) test -timeout $(TEST_TIMEOUT) -run '$(FAULTS)' ./test/e2e; done
+		$(GO) test -race -timeout $(TEST_TIMEOUT) ./internal/redistest ./internal/redisstore/... || failed+=("$$server: the store"); \
+		$(GO) test -timeout $(TEST_TIMEOUT) -run '$(FAULTS)' ./test/e2e || failed+=("$$server: faults"); done; \
+	if (($${#failed[@]})); then printf 'failed: %s\n' "$${failed[@]}"; exit 1; fi; echo "all passed over: $(SERVERS)"
 
 # The same in short, at the same time: the tests mostly wait.
 define test_oldest_and_newest

@@ -23,13 +23,15 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 		go done(lock.Grant{}, acquireFailed(c.Name, err))
 		return
 	}
-	a := s.attempt([]lock.Claim{c}, func(gs []lock.Grant, err error) {
+	one := [...]lock.Claim{c}
+	a := s.attempt(one[:], func(gs []lock.Grant, err error) {
 		if err != nil {
 			done(lock.Grant{}, acquireFailed(c.Name, err))
 			return
 		}
 		done(gs[0], nil)
 	})
+	a.given = make([]lock.Grant, len(s.members))
 	var before calls
 	if a.nest { // a release of the hold before must not end this one
 		before = s.late.of(holding{c.Name, c.Owner})
@@ -39,7 +41,11 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 
 // ask has a member take one name.
 func (a *attempt) ask(m *member) {
-	m.StartAcquire(a.s.nestedAt(m, a.sent[0]), func(g lock.Grant, err error) { a.cast(m, []lock.Grant{g}, err) })
+	m.StartAcquire(a.s.nestedAt(m, a.sent[0]), func(g lock.Grant, err error) {
+		place := a.given[m.number : m.number+1 : m.number+1] // nobody else looks there before the vote is cast
+		place[0] = g
+		a.cast(m, place, err)
+	})
 }
 
 func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
@@ -75,6 +81,8 @@ type attempt struct {
 	sent  []lock.Claim // what members are asked for: with a fence, and for longer
 	nest  bool         // the owner holds the name, and its fence, already
 	told  func([]lock.Grant, error)
+	one   [2]lock.Claim // what asked and sent are of, if it is one name
+	given []lock.Grant  // what each member granted, if it is one name
 	// granted are the fences that are told. They are nil until it is decided, and when it is decided otherwise.
 	granted []lock.Fence
 	// undo says that what members do late is to be undone.
@@ -83,8 +91,13 @@ type attempt struct {
 }
 
 func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attempt {
-	a := &attempt{start: time.Now(), asked: slices.Clone(cs), nest: cs[0].Count > 1, told: told}
-	a.sent = slices.Clone(cs)
+	a := &attempt{start: time.Now(), nest: cs[0].Count > 1, told: told}
+	if len(cs) == 1 {
+		a.one = [...]lock.Claim{cs[0], cs[0]}
+		a.asked, a.sent = a.one[:1:1], a.one[1:]
+	} else {
+		a.asked, a.sent = slices.Clone(cs), slices.Clone(cs)
+	}
 	for i := range a.sent {
 		c := &a.sent[i]
 		c.TTL, c.Place = s.drifted(c.TTL), s.drifted(c.Place)
@@ -189,9 +202,9 @@ func (a *attempt) tell(gs []lock.Grant, err error) (then func()) {
 // grants are what is told. The lease lasts as long as a majority has it. mu is held.
 func (a *attempt) grants(voters set) []lock.Grant {
 	gs := make([]lock.Grant, len(a.asked))
-	left := make([]time.Duration, 0, len(a.votes))
+	var room [maxMembers]time.Duration
 	for n := range gs {
-		left = left[:0]
+		left := room[:0]
 		for i, v := range a.votes {
 			if voters.has(i) {
 				left = append(left, trusted(v.v[n].TTL))

@@ -99,18 +99,14 @@ func (x *release) succeed() (then func()) {
 			res.Listeners = max(res.Listeners, v.v.Listeners)
 		}
 	}
-	votes := x.votes
-	cast := make([]bool, len(votes))
-	for i, v := range votes {
-		cast[i] = v.cast
-	}
+	votes, absent := x.votes, x.absent()
 	return func() {
 		if x.freed {
 			defer x.s.odd.forget(x.r)
 		}
 		x.told(res, nil)
 		for i, m := range x.s.members {
-			if cast[i] {
+			if !absent.has(i) {
 				x.tooLate(m, votes[i])
 			}
 		}
@@ -139,13 +135,18 @@ func (x *release) tooLate(m *member, v vote[lock.Returned]) {
 	x.mu.Lock()
 	freed := x.freed
 	x.mu.Unlock()
-	l := &leftover{m: m, r: x.s.returnAt(m, x.r), end: x.start.Add(longest), again: unsure}
 	switch {
 	case !freed || v.err == nil:
 	case failed(v.err):
-		x.s.undoLater(l, firstRetry)
+		x.s.undoLater(x.leftAt(m), firstRetry)
 	case errors.Is(v.err, lock.ErrNotHeld):
+		l := x.leftAt(m)
 		l.found = 1
 		x.s.undoLater(l, againAfter[0])
 	}
+}
+
+// leftAt is what may be left of the hold at a member.
+func (x *release) leftAt(m *member) *leftover {
+	return &leftover{m: m, r: x.s.returnAt(m, x.r), end: x.start.Add(longest), again: unsure}
 }
