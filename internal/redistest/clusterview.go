@@ -3,6 +3,8 @@ package redistest
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -51,6 +53,9 @@ func (c *Cluster) works(s *Server, nodes []node) error {
 	if state := infoField(info, "cluster_state"); state != "ok" {
 		return fmt.Errorf("the state is %q", state)
 	}
+	if err := s.canReadBack(); err != nil {
+		return err
+	}
 	me := node{}
 	for _, n := range nodes {
 		if c.node(n.id).Answers() == n.failed {
@@ -68,6 +73,42 @@ func (c *Cluster) works(s *Server, nodes []node) error {
 		err = fmt.Errorf("the link to the master is %q", link)
 	}
 	return err
+}
+
+// canReadBack says what a server would stumble over in its own file of nodes when it is started again. Valkey 8.1 writes there that a replica
+// is of another shard than its master, as long as it has not heard from both which shard they are of, and then it cannot start any more.
+func (s *Server) canReadBack() error {
+	text, err := os.ReadFile(filepath.Join(s.dir, "nodes.conf"))
+	if err != nil {
+		return err
+	}
+	return oneShardEach(string(text))
+}
+
+// oneShardEach says which replica is of another shard than its master in a file of nodes. Its lines are those of CLUSTER NODES, with more
+// after the address: ADDR,HOSTNAME,shard-id=SHARD. Servers before 7.2 have no shards.
+func oneShardEach(text string) error {
+	shards, masters := map[string]string{}, map[string]string{}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 8 {
+			continue // it is about epochs
+		}
+		for about := range strings.SplitSeq(f[1], ",") {
+			if shard, ok := strings.CutPrefix(about, "shard-id="); ok {
+				shards[f[0]] = shard
+			}
+		}
+		if f[3] != "-" {
+			masters[f[0]] = f[3]
+		}
+	}
+	for replica, master := range masters {
+		if shards[master] != "" && shards[replica] != shards[master] {
+			return fmt.Errorf("in its file %s is of another shard than its master %s", replica, master)
+		}
+	}
+	return nil
 }
 
 // node is a node in the eyes of another.
