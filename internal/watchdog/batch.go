@@ -30,6 +30,7 @@ type batch[L Lease[L]] struct {
 	items    []item[L]
 	renewals []lock.Renewal
 	hurried  bool // counts in Watchdog.hurried
+	under    int  // leases that count in Watchdog.underWay
 	told     some[L]
 }
 
@@ -204,10 +205,7 @@ func (w *Watchdog[L]) batchFor(leases int) *batch[L] {
 
 // giveBack lets a batch be used again. If leases were hurried, others are.
 func (w *Watchdog[L]) giveBack(b *batch[L]) {
-	n := int64(len(b.items))
-	if left := w.underWay.Add(-n); left < maxUnderWay && left+n >= maxUnderWay {
-		w.rouse()
-	}
+	w.landed(b, b.under)
 	if b.hurried {
 		b.hurried = false
 		w.hurried.Add(-1)
@@ -219,6 +217,16 @@ func (w *Watchdog[L]) giveBack(b *batch[L]) {
 	clear(b.told.renewals[:])
 	b.items, b.renewals = b.items[:0], b.renewals[:0]
 	w.batches.Put(b)
+}
+
+// landed takes note that outcomes of a batch are known. Its other leases may be with a server that is slow, which must not keep those of
+// other servers from being renewed.
+func (w *Watchdog[L]) landed(b *batch[L], outcomes int) {
+	b.under -= outcomes
+	n := int64(outcomes)
+	if left := w.underWay.Add(-n); left < maxUnderWay && left+n >= maxUnderWay {
+		w.rouse()
+	}
 }
 
 func (w *Watchdog[L]) askSome(b *batch[L], due []item[L]) {
@@ -284,7 +292,8 @@ func (w *Watchdog[L]) renew(b *batch[L]) {
 		w.giveBack(b)
 		return
 	}
-	w.underWay.Add(int64(len(b.items)))
+	b.under = len(b.items)
+	w.underWay.Add(int64(b.under))
 	outcomes := make(chan outcome, min(len(b.items), 2*askedAtOnce))
 	w.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(w.ctx, callTimeout)
@@ -303,8 +312,9 @@ func (w *Watchdog[L]) renew(b *batch[L]) {
 // note takes note of an outcome and of some that are there by now.
 func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 	var renewed [askedAtOnce]int
-	n := 0
+	n, known := 0, 0
 	for {
+		known++
 		if o.err == nil {
 			renewed[n] = o.i
 			n++
@@ -319,6 +329,7 @@ func (w *Watchdog[L]) note(b *batch[L], o outcome, more <-chan outcome) {
 	if n > 0 {
 		w.renewed(b, renewed[:n])
 	}
+	w.landed(b, known)
 }
 
 // renewed takes note of leases that were renewed.

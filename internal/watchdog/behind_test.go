@@ -176,3 +176,36 @@ func TestAllClientsHaveTheirShareOfASlowStore(t *testing.T) {
 		}
 	})
 }
+
+// halting is a store of two servers, which have every other hold. One of them answers after a second.
+type halting struct{ lock.Holds }
+
+func (halting) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
+	for i := 0; i < len(rs); i += 2 {
+		done(i, nil)
+	}
+	time.Sleep(time.Second)
+	for i := 1; i < len(rs); i += 2 {
+		done(i, nil)
+	}
+}
+
+// TestASlowServerDoesNotDelayRenewalsAtOthers has so many leases that those of one server alone have room for the time it takes.
+func TestASlowServerDoesNotDelayRenewalsAtOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const leases = 5 * maxUnderWay // 13,000 are to be renewed in a second at times, half of them at the slow server
+		w, c, _ := crowded(t, halting{}, leases)
+		time.Sleep(10 * time.Second)
+		var late time.Duration
+		for range 3 {
+			c.hear(w)
+			for range 95 {
+				time.Sleep(100 * time.Millisecond)
+				late = max(late, w.Late())
+			}
+		}
+		if late > 100*time.Millisecond {
+			t.Errorf("renewals were late by up to %v", late)
+		}
+	})
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -128,5 +129,38 @@ func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 		if st, err := s.Look(t.Context(), name); err != nil || st.Held {
 			t.Errorf("%s: got %+v and %v, want it free", name, st, err)
 		}
+	}
+}
+
+// A node is silent while a slot moves between two others. A hold that has moved already is renewed at once.
+func TestASilentNodeDoesNotDelayRenewalsThatAreSentElsewhere(t *testing.T) {
+	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes its place
+	s := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: time.Second}})
+	slot := layout.Slot("{x}")
+	from := c.MasterOf(slot)
+	to := c.MasterOf(otherSlot(t, c, from))
+	at, name := (*redistest.Server)(nil), ""
+	for i := 0; name == ""; i++ {
+		if n := fmt.Sprint("n", i); c.MasterOf(layout.Slot(n)) != from && c.MasterOf(layout.Slot(n)) != to {
+			at, name = c.MasterOf(layout.Slot(n)), n
+		}
+	}
+	moved, elsewhere := holding(t, s, "{x}a"), holding(t, s, name)
+	m := c.Migrate(slot, to)
+	m.MoveKeys(layout.PlainKeys("{x}a")...)
+	if err := renewed(t, s, moved)[0]; err != nil { // connections are there from now on
+		t.Fatal(err)
+	}
+	at.Pause()
+	defer at.Resume()
+	begun := time.Now()
+	var took [2]time.Duration
+	var errs [2]error
+	s.Renew(t.Context(), []lock.Renewal{moved, elsewhere}, func(i int, err error) { errs[i], took[i] = err, time.Since(begun) })
+	if errs[0] != nil || took[0] > 600*time.Millisecond {
+		t.Errorf("the hold that has moved was renewed after %v: %v", took[0], errs[0])
+	}
+	if errs[1] == nil || took[1] < 900*time.Millisecond {
+		t.Errorf("this is no test: a silent node has answered after %v: %v", took[1], errs[1])
 	}
 }

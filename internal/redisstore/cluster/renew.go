@@ -10,73 +10,69 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 )
 
-// Renew implements lock.Store: each node renews what it has, all at the same time. What a node sends elsewhere goes there in another
-// round, within the time of one operation.
+// Renew implements lock.Store: each node renews what it has, all at the same time. What a node sends elsewhere goes there at once, within
+// the time of one operation, whatever other nodes do meanwhile.
 func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
-	end := time.Now().Add(s.within)
-	left := make(map[*redisstore.Store][]int)
+	at := make(map[*redisstore.Store][]int)
 	for i := range rs {
-		at, err := s.where(rs[i].Name)
+		node, err := s.where(rs[i].Name)
 		if err != nil {
 			done(i, err)
 			continue
 		}
-		left[at] = append(left[at], i)
+		at[node] = append(at[node], i)
 	}
-	for moves := 0; len(left) > 0; moves++ {
-		r := round{s: s, rs: rs, done: done, end: end, moves: moves, sent: make(map[*redisstore.Store][]int)}
-		r.renew(ctx, left)
-		time.Sleep(r.pause)
-		left = r.sent
-	}
+	r := renewals{s: s, rs: rs, done: done, end: time.Now().Add(s.within)}
+	r.renew(ctx, at, 0)
 }
 
-// round is one attempt to renew.
-type round struct {
+// renewals are the holds of one call.
+type renewals struct {
 	s    *Store
 	rs   []lock.Renewal
 	done func(i int, err error)
 	end  time.Time
-	// moves is how many rounds were before.
-	moves int
-
-	mu    sync.Mutex // guards the fields below
-	sent  map[*redisstore.Store][]int
-	pause time.Duration
 }
 
-// renew has each node renew some holds, by their indexes. What was sent elsewhere is renewed alone: of the names of a slot that
-// moves some are here and some there, and a call for both is refused.
-func (r *round) renew(ctx context.Context, at map[*redisstore.Store][]int) {
+// renew has each node renew some holds, by their indexes, after so many moves. What was sent elsewhere is renewed alone: of the names of a
+// slot that moves some are here and some there, and a call for both is refused.
+func (r *renewals) renew(ctx context.Context, at map[*redisstore.Store][]int, moves int) {
 	var wg sync.WaitGroup
 	for node, all := range at {
 		most := len(all)
-		if r.moves > 0 {
+		if moves > 0 {
 			most = 1
 		}
 		for some := range slices.Chunk(all, most) {
-			wg.Go(func() {
-				part := make([]lock.Renewal, len(some))
-				for k, i := range some {
-					part[k] = r.rs[i]
-				}
-				node.Renew(ctx, part, func(k int, err error) { r.tell(some[k], err) })
-			})
+			wg.Go(func() { r.renewAt(ctx, node, some, moves) })
 		}
 	}
 	wg.Wait()
 }
 
-// tell passes an outcome on, unless the hold is to be renewed elsewhere.
-func (r *round) tell(i int, err error) {
-	next, again := r.s.redirect(r.rs[i].Name, err)
-	next = next.after(r.moves)
-	if !again || time.Now().Add(next.pause).After(r.end) {
-		r.done(i, err)
-		return
+// renewAt has one node renew some holds, and then those to which they were sent.
+func (r *renewals) renewAt(ctx context.Context, node *redisstore.Store, some []int, moves int) {
+	part := make([]lock.Renewal, len(some))
+	for k, i := range some {
+		part[k] = r.rs[i]
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.sent[next.to] = append(r.sent[next.to], i)
-	r.pause = max(r.pause, next.pause)
+	var mu sync.Mutex // guards those below
+	sent := make(map[*redisstore.Store][]int)
+	var pause time.Duration
+	node.Renew(ctx, part, func(k int, err error) {
+		next, again := r.s.redirect(part[k].Name, err)
+		next = next.after(moves)
+		if !again || time.Now().Add(next.pause).After(r.end) {
+			r.done(some[k], err)
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		sent[next.to] = append(sent[next.to], some[k])
+		pause = max(pause, next.pause)
+	})
+	if len(sent) > 0 {
+		time.Sleep(pause)
+		r.renew(ctx, sent, moves+1)
+	}
 }
