@@ -21,12 +21,17 @@ func (s *Store) hear(slot int, listen func(*redisstore.Store) (stop func())) (st
 	e := &ear{slot: slot, listen: listen, stop: func() {}}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ears[e] = struct{}{}
+	if s.ears[slot] == nil {
+		s.ears[slot] = make(map[*ear]struct{})
+	}
+	s.ears[slot][e] = struct{}{}
 	s.moveLocked(e)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.ears, e)
+		if delete(s.ears[slot], e); len(s.ears[slot]) == 0 {
+			delete(s.ears, slot)
+		}
 		e.stop()
 		e.stop = func() {}
 	}
@@ -42,9 +47,16 @@ func (s *Store) moveLocked(e *ear) {
 	e.at, e.stop = n, e.listen(n.Store)
 }
 
-func (s *Store) moveEarsLocked() {
-	for e := range s.ears {
+// moveEarsLocked moves those of one slot. There may be very many others, and slots may go one after the other.
+func (s *Store) moveEarsLocked(slot int) {
+	for e := range s.ears[slot] {
 		s.moveLocked(e)
+	}
+}
+
+func (s *Store) moveAllEarsLocked() {
+	for slot := range s.ears {
+		s.moveEarsLocked(slot)
 	}
 }
 

@@ -62,13 +62,17 @@ type turn struct {
 	pause time.Duration
 }
 
-// freely is how often a call goes elsewhere without a pause. More often it does when nodes send it to each other and back.
-const freely = 5
+const (
+	// freely is how often a call goes elsewhere without a pause. More often it does when nodes send it to each other and back.
+	freely = 5
+	// mostDoublings bounds how long the pause becomes: 16 times the first one.
+	mostDoublings = 4
+)
 
-// after is the turn of a call that was sent elsewhere so often before.
+// after is the turn of a call that was sent elsewhere so often before. The pauses double: very many calls may wait for one slot.
 func (t turn) after(moves int) turn {
 	if moves >= freely {
-		t.pause = max(t.pause, movingPause)
+		t.pause = max(t.pause, movingPause<<min(moves-freely, mostDoublings))
 	}
 	return t
 }

@@ -167,7 +167,7 @@ func (s *Store) learn(by string, told []redis.ClusterSlot) error {
 			s.slots[slot].Store(n)
 		}
 	}
-	s.moveEarsLocked()
+	s.moveAllEarsLocked()
 	s.dropLocked(used)
 	s.tidyLocked()
 	return nil
@@ -246,7 +246,7 @@ func (s *Store) moved(slot int, addr string) (*node, error) {
 	n, err := s.nodeLocked(reachable(addr, before.addr))
 	if err == nil && n != before {
 		s.slots[slot].Store(n)
-		s.moveEarsLocked()
+		s.moveEarsLocked(slot)
 	}
 	return n, err
 }

@@ -63,8 +63,8 @@ type Store struct {
 
 	mu      sync.Mutex // guards the fields below
 	nodes   map[string]*node
-	ears    map[*ear]struct{}
-	sharded bool // channels have slots; known with the first look
+	ears    map[int]map[*ear]struct{} // by their slots
+	sharded bool                      // channels have slots; known with the first look
 	closed  bool
 }
 
@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metric
 	s := &Store{
 		cfg: cfg, log: log.Named("cluster"), metrics: m, within: cmp.Or(cfg.Node.OpTimeout, defaultTime), linger: lingerAsking,
 		connect: cmp.Or(cfg.Node.ConnectTimeout, defaultConnect),
-		wake:    make(chan struct{}, 1), nodes: make(map[string]*node), ears: make(map[*ear]struct{}),
+		wake:    make(chan struct{}, 1), nodes: make(map[string]*node), ears: make(map[int]map[*ear]struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	err := s.look(ctx)
