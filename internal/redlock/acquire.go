@@ -85,10 +85,9 @@ type attempt struct {
 	given []lock.Grant  // what each member granted, if it is one name
 	// granted are the fences that are told. They are nil until it is decided, and when it is decided otherwise.
 	granted []lock.Fence
-	// undo says that what members do late is to be undone. nobodys says that so few members may have anything of the owner that no later
-	// attempt can be told with their fence: those that said no give a later attempt another one, so theirs may be released, too.
-	undo, nobodys bool
-	tail          tail // see late.go
+	// undo says that what members do late is to be undone.
+	undo bool
+	tail tail // see late.go
 }
 
 func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attempt {
@@ -231,7 +230,7 @@ func (a *attempt) lose(st standing) (then func()) {
 		return a.tell(nil, a.failure(st))
 	}
 	err := a.refusal(st)
-	a.nobodys = st.mayHold()+st.away < a.s.quorum
+	nobodys := st.mayHold()+st.away < a.s.quorum
 	if st.mayHold() >= a.s.quorum && !a.s.odd.abandon(a.sent...) { // some of them do not vote yet
 		return a.tell(nil, errUnclear)
 	}
@@ -243,7 +242,7 @@ func (a *attempt) lose(st standing) (then func()) {
 		for n, c := range a.sent {
 			r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
 			switch {
-			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || (a.nobodys || !c.Owner.Repeats()) && a.s.odd.abandon(c)):
+			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || (nobodys || !c.Owner.Repeats()) && a.s.odd.abandon(c)):
 				r.Fence = v.v[n].Fence
 				certain, at = append(certain, r), append(at, m)
 			case v.cast && isUnknown(v.err) && !a.s.cfg.bugs.keepUnknown:
@@ -292,15 +291,12 @@ func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
 // lookAfter returns what has too small a fence there.
 func (a *attempt) lookAfter(m *member, v vote[[]lock.Grant]) (raise []lock.Claim) {
 	a.mu.Lock()
-	granted, undo, nobodys := a.granted, a.undo, a.nobodys
+	granted, undo := a.granted, a.undo
 	a.mu.Unlock()
 	for n, c := range a.sent {
 		r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
 		switch {
 		case undo && v.err == nil: // unless it is the hold of a later attempt
-			if v.v[n].Fence != c.Fence && nobodys && a.s.odd.abandon(c) {
-				r.Fence = v.v[n].Fence
-			}
 			a.s.undo(m, r, a.end(), sure)
 		case undo && isUnknown(v.err) && !a.s.cfg.bugs.keepUnknown:
 			a.s.undo(m, r, a.end(), unsure)

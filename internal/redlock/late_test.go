@@ -181,26 +181,3 @@ func TestAWaiterGivesBackWhatItsEarlierAttemptsLeft(t *testing.T) {
 		})
 	}
 }
-
-// A member that answers an attempt which has failed by then has granted it, and with a greater fence than was asked for. That is given back.
-func TestALateYesWithAGreaterFenceIsGivenBack(t *testing.T) {
-	inWorld(t, 5, Config{}, func(w *world) {
-		ahead := claimOf("n", "another#1")
-		ahead.Fence = lock.Fence(time.Now().Add(time.Hour).UnixMicro()) //nolint:gosec // it is after 1970
-		w.puts(4, ahead)
-		if _, err := w.nodes[4].Store.Release(w.Context(), returnOf("n", "another#1", ahead.Fence)); err != nil {
-			w.Fatal(err)
-		}
-		for i := range 4 {
-			w.puts(i, claimOf("n", "holder#1"))
-		}
-		w.nodes[4].lag(400 * time.Millisecond) // it is decided without it
-		if _, err := w.Store.Acquire(w.Context(), claimOf("n", "me#1")); !errors.Is(err, lock.ErrHeld) {
-			w.Errorf("got %v", err)
-		}
-		time.Sleep(300 * time.Millisecond)
-		w.wantHolders("n", "holder#1", "holder#1", "holder#1", "holder#1", "me#1")
-		time.Sleep(2 * time.Second)
-		w.wantHolders("n", "holder#1", "holder#1", "holder#1", "holder#1", "")
-	})
-}
