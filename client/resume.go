@@ -264,28 +264,21 @@ func (s *session) againLocked(c *call) {
 	s.numberLocked(c)
 }
 
+// mostFormer is how many former ids of a request a server takes.
+const mostFormer = 16
+
 // acquireAgainLocked asks for a lock again, with what is left of the wait. The server gives back what the request may have taken
-// under its old id. A request that was repeated before without an answer may have taken something under each of its ids.
+// under its old ids. A fair one has its place under one of them.
 func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
-	id := c.request.GetRequestId()
-	if c.sent && !c.waits && a.GetInsteadOf() != 0 {
-		s.tidyLocked(a, a.GetInsteadOf())
-	}
-	switch {
-	case c.abandoned && c.sent:
-		s.tidyLocked(a, id)
-		return
-	case c.abandoned && c.seen:
-		s.tidyLocked(a, a.GetInsteadOf())
-		return
-	case c.abandoned:
+	former := c.formerLocked(a)
+	if c.abandoned {
+		if len(former) > 0 {
+			s.tidyLocked(a, former)
+		}
 		return
 	}
 	again := copyOf(a)
-	again.InsteadOf = a.GetInsteadOf()
-	if c.sent {
-		again.InsteadOf = id
-	}
+	again.InsteadOf = former
 	if r := c.asks; r.bounded && !r.try() {
 		again.Wait = durationpb.New(max(time.Duration(r.until-s.client.now()), 1))
 	}
@@ -294,8 +287,22 @@ func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
 	s.numberLocked(c)
 }
 
+// formerLocked are the ids under which a request may have something. Who was told that it waits has nothing under those before. If too many
+// replicas in a row were left before one answered, the oldest ids are forgotten: a lease that was taken under one of them ends by itself.
+func (c *call) formerLocked(a *lockdv1.Acquire) []uint64 {
+	switch {
+	case !c.sent:
+		return a.GetInsteadOf()
+	case c.waits:
+		return []uint64{c.request.GetRequestId()}
+	}
+	former := a.GetInsteadOf()
+	former = former[max(0, len(former)+1-mostFormer):]
+	return append(slices.Clone(former), c.request.GetRequestId())
+}
+
 // tidyLocked has what a request may have taken given back, though nobody waits for it any more.
-func (s *session) tidyLocked(a *lockdv1.Acquire, former uint64) {
+func (s *session) tidyLocked(a *lockdv1.Acquire, former []uint64) {
 	again := copyOf(a)
 	again.InsteadOf, again.Wait = former, durationpb.New(0)
 	s.numberLocked(&call{abandoned: true, seen: true, request: &lockdv1.SessionRequest{

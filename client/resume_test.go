@@ -258,7 +258,8 @@ func TestAWaitingLockGoesOnWaiting(t *testing.T) {
 			time.Sleep(5 * time.Second)
 		}
 		first, second, third := <-asked, <-asked, <-asked
-		if first.GetInsteadOf() != 0 || second.GetInsteadOf() == 0 || third.GetInsteadOf() <= second.GetInsteadOf() {
+		if len(first.GetInsteadOf()) != 0 || len(second.GetInsteadOf()) != 1 || len(third.GetInsteadOf()) != 1 ||
+			third.GetInsteadOf()[0] <= second.GetInsteadOf()[0] { // each was told that it waits
 			t.Errorf("instead of %d, %d, %d", first.GetInsteadOf(), second.GetInsteadOf(), third.GetInsteadOf())
 		}
 		if d := second.GetWait().AsDuration(); d > 40*time.Second || d < 39*time.Second {
@@ -271,6 +272,44 @@ func TestAWaitingLockGoesOnWaiting(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A request that no replica has answered may have something under each of its ids. A server takes the last 16.
+func TestARequestTellsItsIDsUntilOneIsAnswered(t *testing.T) {
+	for what, givenUp := range map[string]bool{"wanted": false, "given up": true} {
+		t.Run(what, func(t *testing.T) {
+			kept(t, 10*time.Minute, func(t *testing.T, f *fake) {
+				c := f.dial(t)
+				mustLock(t, c, "warm")
+				var sent []uint64
+				f.setHook(func(_ *fakeSession, r *lockdv1.SessionRequest) bool {
+					a := r.GetAcquire()
+					if a == nil || a.GetName() != "n" {
+						return false
+					}
+					if want := sent[max(0, len(sent)-16):]; !slices.Equal(a.GetInsteadOf(), want) {
+						t.Errorf("instead of %d, want %d", a.GetInsteadOf(), want)
+					}
+					sent = append(sent, r.GetRequestId())
+					return true
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				go func() { _, _ = c.Lock(ctx, "n") }()
+				for i := range 20 {
+					time.Sleep(10 * time.Second)
+					if i == 5 && givenUp {
+						cancel()
+					}
+					f.session(f.opens() - 1).end(errCut)
+				}
+				time.Sleep(10 * time.Second)
+				if len(sent) != 21 {
+					t.Errorf("%d were sent", len(sent))
+				}
+			})
+		})
+	}
 }
 
 // cutAfter has the stream break once when a request comes, which is carried out first if done is set.
@@ -349,7 +388,7 @@ func TestATryThatWasGivenUpIsTidiedUp(t *testing.T) {
 		wantError(t, err, client.ErrOutcomeUnknown)
 		asked := acquires(f)
 		f.session(0).end(errCut)
-		if a := <-asked; a.GetInsteadOf() == 0 || a.GetWait() == nil || a.GetWait().AsDuration() != 0 {
+		if a := <-asked; len(a.GetInsteadOf()) != 1 || a.GetWait() == nil || a.GetWait().AsDuration() != 0 {
 			t.Errorf("asked %v", a)
 		}
 		synctest.Wait()

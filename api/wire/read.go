@@ -194,7 +194,8 @@ func (s *acquireSlot) read(b []byte) bool {
 		case 9:
 			a.Limit = r.small(t)
 		case 11:
-			a.InsteadOf = r.number(t)
+			a.InsteadOf = append(a.InsteadOf, r.number(t))
+			r.last-- // there may be more of them
 		case 12:
 			a.Actor = r.text(t)
 		case 13:

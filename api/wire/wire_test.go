@@ -164,6 +164,11 @@ func fill(m protoreflect.Message, simple bool) {
 			if m.Get(f).List().Len() == 0 {
 				fill(m.Mutable(f).List().AppendMutable().Message(), simple)
 			}
+		case f.IsList() && f.Kind() == protoreflect.Uint64Kind:
+			if l := m.Mutable(f).List(); l.Len() == 0 {
+				l.Append(protoreflect.ValueOfUint64(7))
+				l.Append(protoreflect.ValueOfUint64(8))
+			}
 		case f.IsList():
 			if m.Get(f).List().Len() == 0 {
 				m.Mutable(f).List().Append(protoreflect.ValueOfString("text"))
@@ -237,6 +242,9 @@ func (g generator) request(batch bool) *lockdv1.SessionRequest {
 		if g.IntN(4) == 0 {
 			a.Names = []string{g.text()}
 			a.Items = []*lockdv1.AcquireItem{{Name: g.text()}}
+		}
+		for range g.IntN(12) - 8 {
+			a.InsteadOf = append(a.InsteadOf, g.number())
 		}
 		m.Message = &lockdv1.SessionRequest_Acquire{Acquire: a}
 	case n < 4:

@@ -68,6 +68,9 @@ func valid(texts ...string) bool {
 // fixed is at least as much as the fields without texts take.
 const fixed = 96
 
+// maxVarint is how many bytes a number takes at most.
+const maxVarint = 10
+
 // Size is how many bytes a request takes on the wire, or somewhat more.
 func Size(m *lockdv1.SessionRequest) int {
 	switch r := m.GetMessage().(type) {
@@ -85,7 +88,7 @@ func sizeOfRequest(m *lockdv1.SessionRequest) int {
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Acquire:
 		return fixed + len(r.Acquire.GetName()) + len(r.Acquire.GetHolder()) + len(r.Acquire.GetAnnotation()) +
-			len(r.Acquire.GetActor()) + len(r.Acquire.GetTraceparent())
+			len(r.Acquire.GetActor()) + len(r.Acquire.GetTraceparent()) + len(r.Acquire.GetInsteadOf())*(1+maxVarint)
 	case *lockdv1.SessionRequest_Release:
 		return fixed + len(r.Release.GetName()) + len(r.Release.GetHolder())
 	case *lockdv1.SessionRequest_Batch:
@@ -143,7 +146,9 @@ func appendAcquire(b []byte, m *lockdv1.Acquire) ([]byte, bool) {
 	b = appendDuration(b, 7, m.GetLease())
 	b = appendText(b, 8, m.GetAnnotation())
 	b = appendNumber(b, 9, uint64(m.GetLimit()))
-	b = appendNumber(b, 11, m.GetInsteadOf())
+	for _, id := range m.GetInsteadOf() {
+		b = protowire.AppendVarint(protowire.AppendTag(b, 11, protowire.VarintType), id)
+	}
 	b = appendText(b, 12, m.GetActor())
 	b = appendText(b, 13, m.GetTraceparent())
 	return end(b, start), true

@@ -23,7 +23,7 @@ func (s *Session) Acquire(id uint64, req request.Acquire) {
 	}
 	switch {
 	case err != nil:
-	case req.InsteadOf != 0:
+	case len(req.InsteadOf) > 0:
 		err = s.acquireInstead(id, req)
 	default:
 		err = s.acquire(id, req)

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -12,6 +13,10 @@ import (
 
 // A request that waited when its stream broke is made again when the session goes on. It is another owner now: the replica that it
 // left may undo what it did for the old one at any time. So what the old one may have is given back first. A fair one passes on its place.
+// A session may leave a replica before that has come to it. Then the request has had several owners, and any of them may have something.
+
+// mostFormer is how many owners a request may have had before.
+const mostFormer = 16
 
 // instead are the requests of a session that do not begin before something is given back.
 type instead struct {
@@ -55,10 +60,31 @@ func (s *Session) cancelInstead(id uint64) bool {
 	return there && s.b.cancel(w)
 }
 
-// acquireInstead makes a request in place of one that was not answered.
+// checkInstead says whether a request can have had these ids before.
+func (s *Session) checkInstead(ids []uint64) error {
+	invalid := func(detail string) error {
+		return &lock.InvalidError{Field: "instead_of", Reason: lock.ReasonMessage, Detail: detail}
+	}
+	if len(ids) > mostFormer {
+		return invalid(fmt.Sprintf("has more than %d ids", mostFormer))
+	}
+	before := uint64(0)
+	for _, id := range ids {
+		if id <= before {
+			return invalid("its ids do not rise")
+		}
+		before = id
+	}
+	if before > s.lastRequest {
+		return invalid("has an id of no request of the session before it was resumed")
+	}
+	return nil
+}
+
+// acquireInstead makes a request in place of one that was not answered, perhaps at several replicas.
 func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
-	if req.InsteadOf > s.lastRequest {
-		return &lock.InvalidError{Field: "instead_of", Reason: lock.ReasonMessage, Detail: "is no request of the session before it was resumed"}
+	if err := s.checkInstead(req.InsteadOf); err != nil {
+		return err
 	}
 	if err := s.Operable(); err != nil {
 		return err
@@ -83,9 +109,9 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 	return nil
 }
 
-// passOnPlace has a new owner stand where a fair waiter stands, and says whether it does. While the store does not answer it is asked again, for
+// passOnPlace has a new owner stand where the first of some fair waiters stands, and says whether it does. While the store does not answer it is asked again, for
 // as long as the place lasts there and the request wants to wait.
-func (s *Session) passOnPlace(req request.Acquire, from, to lock.Owner) bool {
+func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Owner) bool {
 	end := time.Now().Add(arbiter.PlaceTime)
 	if req.Wait != nil && *req.Wait < arbiter.PlaceTime {
 		end = time.Now().Add(*req.Wait)
@@ -101,7 +127,10 @@ func (s *Session) passOnPlace(req request.Acquire, from, to lock.Owner) bool {
 
 // leaveBehind gives back what a request may have taken before it came here, and has its place passed on.
 func (s *Session) leaveBehind(id uint64, req request.Acquire) {
-	from := ownerOf(s.ID(), req.Holder, req.InsteadOf)
+	var from []lock.Owner
+	for _, former := range req.InsteadOf {
+		from = append(from, ownerOf(s.ID(), req.Holder, former))
+	}
 	if req.Kind == lock.Fair && len(req.More) == 0 {
 		to := ownerOf(s.ID(), req.Holder, id)
 		if s.passOnPlace(req, from, to) {
@@ -113,11 +142,17 @@ func (s *Session) leaveBehind(id uint64, req request.Acquire) {
 		ttl = *req.Lease
 	}
 	items := append([]request.Item{{Name: req.Name, Kind: req.Kind, Permits: req.Permits}}, req.More...)
-	for _, i := range items {
-		c := lock.Claim{Name: i.Name, Kind: i.Kind, Owner: from, TTL: ttl, Permits: request.PermitsOf(i.Kind, i.Permits)}
-		r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits}
-		if _, err := s.b.store.Release(s.b.ctx, r); lock.Retriable(err) {
-			s.b.undoClaim(c, s, 0)
+	for _, owner := range from {
+		for _, i := range items {
+			s.takeBack(lock.Claim{Name: i.Name, Kind: i.Kind, Owner: owner, TTL: ttl, Permits: request.PermitsOf(i.Kind, i.Permits)})
 		}
+	}
+}
+
+// takeBack gives back what a former owner may have taken, in the background if the store does not answer.
+func (s *Session) takeBack(c lock.Claim) {
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits}
+	if _, err := s.b.store.Release(s.b.ctx, r); lock.Retriable(err) {
+		s.b.undoClaim(c, s, 0)
 	}
 }

@@ -236,7 +236,7 @@ func TestARequestThatGoesOnIsCancelled(t *testing.T) {
 			<-slow
 			return next()
 		})
-		id := back.acquire(request.Acquire{Name: "job", InsteadOf: old})
+		id := back.acquire(request.Acquire{Name: "job", InsteadOf: []uint64{old}})
 		synctest.Wait()
 		back.Cancel(back.id(), id)
 		events := back.events()
@@ -273,7 +273,7 @@ func TestARequestThatGoesOnIsForgottenWithItsStream(t *testing.T) {
 			<-slow
 			return next()
 		})
-		back.acquire(request.Acquire{Name: "job", InsteadOf: old})
+		back.acquire(request.Acquire{Name: "job", InsteadOf: []uint64{old}})
 		synctest.Wait()
 		back.Detach(errCut)
 		close(slow)

@@ -17,9 +17,14 @@ type hesitant struct {
 	lock.Store
 	left  atomic.Int64 // of them
 	error error
+
+	between func(done func() error) error // what it does instead, if set
 }
 
-func (h *hesitant) Succeed(ctx context.Context, name string, from, to lock.Owner, place time.Duration) error {
+func (h *hesitant) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
+	if h.between != nil {
+		return h.between(func() error { return h.Store.Succeed(ctx, name, from, to, place) })
+	}
 	if h.left.Add(-1) >= 0 {
 		return h.error
 	}
@@ -46,7 +51,7 @@ func TestAPlaceIsPassedOnWhenTheStoreAnswersAgain(t *testing.T) {
 			hold := one[session.Granted](holder).Hold
 			c := w.leaving()
 			again := req
-			again.InsteadOf = c.acquire(req)
+			again.InsteadOf = []uint64{c.acquire(req)}
 			one[session.Queued](c)
 			behind.acquire(req)
 			one[session.Queued](behind)
@@ -65,6 +70,63 @@ func TestAPlaceIsPassedOnWhenTheStoreAnswersAgain(t *testing.T) {
 			if got := next.events(); len(got) == 0 {
 				t.Errorf("%+v: the other one is served first", row)
 			}
+		})
+	}
+}
+
+// A session moves twice, and the replica between has not answered a request that waits. Its place may be that of the request as it was
+// before, or as it was there.
+func TestAPlaceIsKeptWhenAReplicaIsLeftBeforeItAnswered(t *testing.T) {
+	late := make(chan func(), 1)
+	for what, between := range map[string]func(h *hesitant, done func() error) error{
+		"not done":            func(*hesitant, func() error) error { return lock.ErrUnavailable },
+		"done, and not heard": func(_ *hesitant, done func() error) error { _ = done(); return lock.ErrOutcomeUnknown },
+		"done":                func(_ *hesitant, done func() error) error { return done() },
+		"done late": func(h *hesitant, done func() error) error {
+			if h.left.Add(1) == 1 {
+				late <- func() { _ = done() }
+			}
+			return lock.ErrOutcomeUnknown
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				store := &hesitant{Store: w.store}
+				store.between = func(done func() error) error { return between(store, done) }
+				holder, behind, there, last := w.alive(), w.alive(), start(w.t, testConfig(), &faults{Store: store}), w.replica()
+				req := request.Acquire{Name: "job", Kind: lock.Fair}
+				holder.acquire(req)
+				hold := one[session.Granted](holder).Hold
+				c := w.leaving()
+				first := c.acquire(req)
+				one[session.Queued](c)
+				behind.acquire(req)
+				one[session.Queued](behind)
+				c.Detach(errCut)
+				next := req
+				next.InsteadOf = []uint64{first}
+				left, _ := there.resume(c.resumption(2, nil))
+				second := left.acquire(next)
+				synctest.Wait()
+				left.Detach(errCut)
+				time.Sleep(time.Second)
+				next.InsteadOf = []uint64{first, second}
+				back, _ := last.resume(left.resumption(3, nil))
+				back.acquire(next)
+				one[session.Queued](back)
+				select {
+				case done := <-late:
+					done()
+				default:
+				}
+				holder.release(hold)
+				synctest.Wait()
+				behind.none()
+				back.release(one[session.Granted](back).Hold)
+				synctest.Wait()
+				time.Sleep(10 * time.Second) // whatever the replica between keeps alive
+				one[session.Granted](behind)
+			})
 		})
 	}
 }

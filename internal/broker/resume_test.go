@@ -282,7 +282,7 @@ func TestARequestThatWaitedGoesOn(t *testing.T) {
 				time.Sleep(2 * time.Second)
 				back, _ := other.resume(c.resumption(2, nil))
 				again := req
-				again.InsteadOf = old
+				again.InsteadOf = []uint64{old}
 				id := back.acquire(again)
 				one[session.Queued](back)
 				holder.release(hold)
@@ -307,7 +307,7 @@ func TestWhatWasTakenForARequestThatWasNotAnsweredIsGivenBack(t *testing.T) {
 				old := c.acquire(request.Acquire{Name: "job", Kind: kind})
 				one[session.Granted](c) // which does not reach the client
 				back, lost := other.resume(c.resumption(2, nil))
-				back.acquire(request.Acquire{Name: "job", Kind: kind, InsteadOf: old, Wait: new(time.Second)})
+				back.acquire(request.Acquire{Name: "job", Kind: kind, InsteadOf: []uint64{old}, Wait: new(time.Second)})
 				granted := one[session.Granted](back)
 				if len(lost) > 0 || granted.Hold.AcquiredBy == old {
 					t.Errorf("lost %+v, granted %+v", lost, granted)
@@ -328,8 +328,22 @@ func TestWhatWasTakenForARequestThatWasNotAnsweredIsGivenBack(t *testing.T) {
 func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.leaving()
-		c.acquire(request.Acquire{Name: "job", InsteadOf: 1})
+		c.acquire(request.Acquire{Name: "job", InsteadOf: []uint64{1}})
 		c.failed(lock.ErrInvalid)
+		c.lastID = 20
+		c.Detach(errCut)
+		back, _ := w.resume(c.resumption(2, nil))
+		last := back.lastID
+		var many []uint64
+		for id := range uint64(17) {
+			many = append(many, id+1)
+		}
+		for _, ids := range [][]uint64{{last + 1}, {0}, {2, 1}, {1, 1}, many} {
+			back.acquire(request.Acquire{Name: "job", InsteadOf: ids})
+			back.failed(lock.ErrInvalid)
+		}
+		back.acquire(request.Acquire{Name: "job", InsteadOf: many[1:]})
+		one[session.Granted](back)
 	})
 }
 

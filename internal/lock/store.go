@@ -100,10 +100,10 @@ type Lines interface {
 	// if there are none.
 	Leave(ctx context.Context, name string, kind Kind, owners []Owner) error
 
-	// Succeed has another owner, which is new, stand where a fair waiter stands, for so long from now at least, or hold what it holds, with
-	// its fence. It is no error if that has neither.
-	// Repeated or executed late: nothing, as the first owner has nothing any more.
-	Succeed(ctx context.Context, name string, from, to Owner, place time.Duration) error
+	// Succeed has another owner, which is new, stand where the first of some fair waiters stands, for so long from now at least, or hold what
+	// one of them holds, with its fence. The others have no places any more. It is no error if none of them has anything.
+	// Repeated or executed late: nothing, as they have nothing any more.
+	Succeed(ctx context.Context, name string, from []Owner, to Owner, place time.Duration) error
 
 	// Queue reads some of the fair waiters of a name, the next one first, whoever's they are.
 	Queue(ctx context.Context, name string, from, size int) ([]Owner, error)

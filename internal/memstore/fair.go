@@ -3,6 +3,7 @@ package memstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -114,7 +115,7 @@ func (w *work) enlist(name string, owners []lock.Owner, d time.Duration) ([]int,
 }
 
 // Succeed implements lock.Store.
-func (s *Store) Succeed(ctx context.Context, name string, from, to lock.Owner, d time.Duration) error {
+func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, d time.Duration) error {
 	err := begin(ctx, lock.Fair)
 	if err == nil {
 		w := s.enter(1)
@@ -127,11 +128,11 @@ func (s *Store) Succeed(ctx context.Context, name string, from, to lock.Owner, d
 	return nil
 }
 
-func (w *work) succeed(e *entry, from, to lock.Owner, d time.Duration) error {
+func (w *work) succeed(e *entry, from []lock.Owner, to lock.Owner, d time.Duration) error {
 	if e.mismatch(lock.Fair) {
 		return lock.ErrKindMismatch
 	}
-	if e.owner == from && from != "" {
+	if e.owner != "" && slices.Contains(from, e.owner) {
 		e.owner = to
 		w.changed(e)
 	}

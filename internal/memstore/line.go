@@ -79,16 +79,30 @@ func (l *line) remove(o lock.Owner) {
 	}
 }
 
-// rename gives the place of an owner to another one that has none.
-func (l *line) rename(from, to lock.Owner, until time.Time) {
-	if l == nil || l.places[from] == nil || l.places[to] != nil {
+// rename gives the first of the places of some owners to another one that has none, and takes the others away.
+func (l *line) rename(from []lock.Owner, to lock.Owner, until time.Time) {
+	if l == nil || l.places[to] != nil {
 		return
 	}
-	at := l.places[from]
-	delete(l.places, from)
+	from = slices.DeleteFunc(slices.Clone(from), func(o lock.Owner) bool { return l.places[o] == nil })
+	if len(from) == 0 {
+		return
+	}
+	first := from[0]
+	for at := l.order.Front(); len(from) > 1 && at != nil; at = at.Next() {
+		if o := placeOf(at).owner; slices.Contains(from, o) {
+			first = o
+			break
+		}
+	}
+	at := l.places[first]
+	delete(l.places, first)
 	l.places[to] = at
 	placeOf(at).owner = to
 	l.keep(to, until)
+	for _, o := range from {
+		l.remove(o)
+	}
 }
 
 // keep prolongs the place of an owner, which gets one at the tail if it has none.

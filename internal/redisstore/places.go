@@ -76,11 +76,14 @@ func (s *Store) leaveFair(ctx context.Context, n string, owners []lock.Owner) er
 }
 
 // Succeed implements lock.Store.
-func (s *Store) Succeed(ctx context.Context, name string, from, to lock.Owner, place time.Duration) error {
+func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
 	err := script.Begin(ctx, lock.Fair)
 	if err == nil {
-		call := s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name), string(from), string(to), script.Millis(place))
-		_, err = s.Ask(ctx, call.As(to))
+		args := []any{string(to), script.Millis(place)}
+		for _, o := range from {
+			args = append(args, string(o))
+		}
+		_, err = s.Ask(ctx, s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name), args...).As(to))
 	}
 	if err != nil {
 		return fmt.Errorf("succeed %q for %q: %w", from, name, err)

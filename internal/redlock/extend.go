@@ -213,7 +213,7 @@ func (s *Store) Enlist(ctx context.Context, _ string, _ []lock.Owner, _ time.Dur
 }
 
 // Succeed implements lock.Store: there are no fair waiters.
-func (s *Store) Succeed(ctx context.Context, _ string, _, _ lock.Owner, _ time.Duration) error {
+func (s *Store) Succeed(ctx context.Context, _ string, _ []lock.Owner, _ lock.Owner, _ time.Duration) error {
 	return begin(ctx, lock.Fair)
 }
 

@@ -21,8 +21,8 @@ type Acquire struct {
 	Actor      string // who asks, to find deadlocks; empty: not said
 	// Traceparent is the span that asks, as W3C's header has it. Nobody has checked it. Empty: not said.
 	Traceparent string
-	// InsteadOf is the id that the same request had before its session came here, 0 if it is new.
-	InsteadOf uint64
+	// InsteadOf are the ids that the same request had before its session came here, rising; none if it is new.
+	InsteadOf []uint64
 }
 
 // Item is one of several locks.

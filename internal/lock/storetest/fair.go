@@ -65,7 +65,7 @@ func (s *suite) leave(kind lock.Kind, owners ...lock.Owner) {
 var fairContract = []contract{
 	{"AnotherOwnerSucceedsOneThatWaits", func(s *suite) {
 		s.held("a", "b", "c")
-		succeed := func(from, to lock.Owner) { s.must(s.Store.Succeed(s.Context(), "n", from, to, ttl)) }
+		succeed := func(from, to lock.Owner) { s.must(s.Store.Succeed(s.Context(), "n", []lock.Owner{from}, to, ttl)) }
 		succeed("b", "new b")
 		succeed("b", "new b")  // its answer was lost
 		succeed("x", "other")  // nobody
@@ -82,9 +82,26 @@ var fairContract = []contract{
 		s.acquire(waits("new b"))
 		s.wantQueue("c")
 	}},
+	{"AnotherOwnerSucceedsTheFirstOfSome", func(s *suite) {
+		s.held("a", "b1", "c", "b2", "d", "b3")
+		succeed := func(to lock.Owner, from ...lock.Owner) { s.must(s.Store.Succeed(s.Context(), "n", from, to, ttl)) }
+		succeed("new", "b3", "x", "b1", "b2")
+		s.wantQueue("a", "new", "c", "d")
+		s.enlist([]lock.Owner{"b1"}, 4)         // late
+		succeed("new", "b3", "x", "b1", "b2")   // its answer was lost
+		succeed("late", "x", "b2")              // of another one that has had the place
+		s.wantQueue("a", "new", "c", "d", "b1") // until its time has passed
+		succeed("newer", "b1", "b2", "b3", "new")
+		s.wantQueue("a", "newer", "c", "d")
+		s.letGo("o", "a")
+		s.acquire(waits("a"))
+		s.letGo("a", "newer")
+		s.acquire(waits("newer"))
+		s.letGo("newer", "c")
+	}},
 	{"AnotherOwnerSucceedsOneThatHolds", func(s *suite) {
 		f := s.held("a")
-		s.must(s.Store.Succeed(s.Context(), "n", "o", "p", ttl))
+		s.must(s.Store.Succeed(s.Context(), "n", []lock.Owner{"x", "o", "y"}, "p", ttl))
 		if g := s.acquire(of(lock.Fair, "n", "p")); g.Fence != f {
 			s.Errorf("got fence %d, want %d", g.Fence, f)
 		}
@@ -94,8 +111,8 @@ var fairContract = []contract{
 	}},
 	{"NobodySucceedsInWhatIsNoLock", func(s *suite) {
 		s.must(s.Hooks.Occupy("n"))
-		s.wantErr(s.Store.Succeed(s.Context(), "n", "a", "b", ttl), lock.ErrKindMismatch)
-		s.wantErr(s.Store.Succeed(s.ended(), "m", "a", "b", ttl), lock.ErrUnavailable)
+		s.wantErr(s.Store.Succeed(s.Context(), "n", []lock.Owner{"a"}, "b", ttl), lock.ErrKindMismatch)
+		s.wantErr(s.Store.Succeed(s.ended(), "m", []lock.Owner{"a"}, "b", ttl), lock.ErrUnavailable)
 	}},
 	{"WaitersAreServedInTheirOrder", func(s *suite) {
 		s.held("a", "b", "c")

@@ -349,6 +349,6 @@ func (f *Flaky) EndSession(ctx context.Context, id string, epoch uint64) error {
 }
 
 // Succeed implements lock.Store.
-func (f *Flaky) Succeed(ctx context.Context, name string, from, to lock.Owner, place time.Duration) error {
+func (f *Flaky) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
 	return f.call(ctx, OpSucceed, name, func(ctx context.Context) error { return f.Store.Succeed(ctx, name, from, to, place) })
 }

@@ -111,7 +111,7 @@ func (p partial) Enlist(ctx context.Context, name string, owners []lock.Owner, p
 }
 
 // Succeed implements lock.Store.
-func (p partial) Succeed(ctx context.Context, name string, from, to lock.Owner, place time.Duration) error {
+func (p partial) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
 	err := p.Store.Succeed(ctx, name, from, to, place)
 	p.refused(err, lock.Fair)
 	return err
@@ -163,7 +163,7 @@ func refuses(t *testing.T, st lock.Store, kind lock.Kind) {
 	}
 	if kind == lock.Fair {
 		_, errs["Enlist"] = st.Enlist(ctx, "n", []lock.Owner{"o"}, ttl)
-		errs["Succeed"] = st.Succeed(ctx, "n", "o", "p", ttl)
+		errs["Succeed"] = st.Succeed(ctx, "n", []lock.Owner{"o"}, "p", ttl)
 		errs["Leave"] = st.Leave(ctx, "n", kind, []lock.Owner{"o"})
 	}
 	if kind == lock.Semaphore {

@@ -66,7 +66,7 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 }
 
 // Succeed implements lock.Store.
-func (s *Store) Succeed(ctx context.Context, name string, from, to lock.Owner, place time.Duration) error {
+func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
 	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error { return at.Succeed(ctx, name, from, to, place) })
 }
 

@@ -1560,9 +1560,10 @@ type Acquire struct {
 	Limit uint32 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
 	// Several locks of mixed kinds, all or nothing.
 	Items []*AcquireItem `protobuf:"bytes,10,rep,name=items,proto3" json:"items,omitempty"`
-	// After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
-	// given back first; a fair request keeps its place.
-	InsteadOf uint64 `protobuf:"varint,11,opt,name=instead_of,json=insteadOf,proto3" json:"instead_of,omitempty"`
+	// After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+	// was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+	// back first; a fair request keeps the place that is in front of all that they have.
+	InsteadOf []uint64 `protobuf:"varint,11,rep,name=instead_of,json=insteadOf,proto3" json:"instead_of,omitempty"`
 	// Who asks, to find deadlocks: one thread of work that does nothing else while this request waits. What it holds and waits for
 	// may be of several sessions, also of other programs that work for it. Choose an id that is not used again and that nobody can
 	// guess, such as a UUID. Empty: that of Open, else the named holder, in its session. A request without any is in no deadlock
@@ -1676,11 +1677,11 @@ func (x *Acquire) GetItems() []*AcquireItem {
 	return nil
 }
 
-func (x *Acquire) GetInsteadOf() uint64 {
+func (x *Acquire) GetInsteadOf() []uint64 {
 	if x != nil {
 		return x.InsteadOf
 	}
-	return 0
+	return nil
 }
 
 func (x *Acquire) GetActor() string {
@@ -3280,7 +3281,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\"_\n" +
 	"\fHeartbeatAck\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\x126\n" +
-	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xa7\x03\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xab\x03\n" +
 	"\aAcquire\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12&\n" +
@@ -3294,9 +3295,9 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"annotation\x12\x14\n" +
 	"\x05limit\x18\t \x01(\rR\x05limit\x12+\n" +
 	"\x05items\x18\n" +
-	" \x03(\v2\x15.lockd.v1.AcquireItemR\x05items\x12\x1d\n" +
+	" \x03(\v2\x15.lockd.v1.AcquireItemR\x05items\x12!\n" +
 	"\n" +
-	"instead_of\x18\v \x01(\x04R\tinsteadOf\x12\x14\n" +
+	"instead_of\x18\v \x03(\x04B\x02\x10\x00R\tinsteadOf\x12\x14\n" +
 	"\x05actor\x18\f \x01(\tR\x05actor\x12 \n" +
 	"\vtraceparent\x18\r \x01(\tR\vtraceparent\"y\n" +
 	"\vAcquireItem\x12\x12\n" +

@@ -29,6 +29,7 @@ private static final long serialVersionUID = 0L;
     holder_ = "";
     annotation_ = "";
     items_ = java.util.Collections.emptyList();
+    insteadOf_ = emptyLongList();
     actor_ = "";
     traceparent_ = "";
   }
@@ -445,19 +446,50 @@ private static final long serialVersionUID = 0L;
   }
 
   public static final int INSTEAD_OF_FIELD_NUMBER = 11;
-  private long insteadOf_ = 0L;
+  @SuppressWarnings("serial")
+  private com.google.protobuf.Internal.LongList insteadOf_ =
+      emptyLongList();
   /**
    * <pre>
-   * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
-   * given back first; a fair request keeps its place.
+   * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+   * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+   * back first; a fair request keeps the place that is in front of all that they have.
    * </pre>
    *
-   * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
-   * @return The insteadOf.
+   * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+   * @return A list containing the insteadOf.
    */
   @java.lang.Override
-  public long getInsteadOf() {
+  public java.util.List<java.lang.Long>
+      getInsteadOfList() {
     return insteadOf_;
+  }
+  /**
+   * <pre>
+   * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+   * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+   * back first; a fair request keeps the place that is in front of all that they have.
+   * </pre>
+   *
+   * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+   * @return The count of insteadOf.
+   */
+  public int getInsteadOfCount() {
+    return insteadOf_.size();
+  }
+  /**
+   * <pre>
+   * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+   * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+   * back first; a fair request keeps the place that is in front of all that they have.
+   * </pre>
+   *
+   * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+   * @param index The index of the element to return.
+   * @return The insteadOf at the given index.
+   */
+  public long getInsteadOf(int index) {
+    return insteadOf_.getLong(index);
   }
 
   public static final int ACTOR_FIELD_NUMBER = 12;
@@ -608,8 +640,8 @@ private static final long serialVersionUID = 0L;
     for (int i = 0; i < items_.size(); i++) {
       output.writeMessage(10, items_.get(i));
     }
-    if (insteadOf_ != 0L) {
-      output.writeUInt64(11, insteadOf_);
+    for (int i = 0; i < insteadOf_.size(); i++) {
+      output.writeUInt64(11, insteadOf_.getLong(i));
     }
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(actor_)) {
       com.google.protobuf.GeneratedMessageV3.writeString(output, 12, actor_);
@@ -667,9 +699,14 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeMessageSize(10, items_.get(i));
     }
-    if (insteadOf_ != 0L) {
-      size += com.google.protobuf.CodedOutputStream
-        .computeUInt64Size(11, insteadOf_);
+    {
+      int dataSize = 0;
+      for (int i = 0; i < insteadOf_.size(); i++) {
+        dataSize += com.google.protobuf.CodedOutputStream
+          .computeUInt64SizeNoTag(insteadOf_.getLong(i));
+      }
+      size += dataSize;
+      size += 1 * getInsteadOfList().size();
     }
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(actor_)) {
       size += com.google.protobuf.GeneratedMessageV3.computeStringSize(12, actor_);
@@ -717,8 +754,8 @@ private static final long serialVersionUID = 0L;
         != other.getLimit()) return false;
     if (!getItemsList()
         .equals(other.getItemsList())) return false;
-    if (getInsteadOf()
-        != other.getInsteadOf()) return false;
+    if (!getInsteadOfList()
+        .equals(other.getInsteadOfList())) return false;
     if (!getActor()
         .equals(other.getActor())) return false;
     if (!getTraceparent()
@@ -762,9 +799,10 @@ private static final long serialVersionUID = 0L;
       hash = (37 * hash) + ITEMS_FIELD_NUMBER;
       hash = (53 * hash) + getItemsList().hashCode();
     }
-    hash = (37 * hash) + INSTEAD_OF_FIELD_NUMBER;
-    hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
-        getInsteadOf());
+    if (getInsteadOfCount() > 0) {
+      hash = (37 * hash) + INSTEAD_OF_FIELD_NUMBER;
+      hash = (53 * hash) + getInsteadOfList().hashCode();
+    }
     hash = (37 * hash) + ACTOR_FIELD_NUMBER;
     hash = (53 * hash) + getActor().hashCode();
     hash = (37 * hash) + TRACEPARENT_FIELD_NUMBER;
@@ -938,7 +976,7 @@ private static final long serialVersionUID = 0L;
         itemsBuilder_.clear();
       }
       bitField0_ = (bitField0_ & ~0x00000200);
-      insteadOf_ = 0L;
+      insteadOf_ = emptyLongList();
       actor_ = "";
       traceparent_ = "";
       return this;
@@ -1023,6 +1061,7 @@ private static final long serialVersionUID = 0L;
         result.limit_ = limit_;
       }
       if (((from_bitField0_ & 0x00000400) != 0)) {
+        insteadOf_.makeImmutable();
         result.insteadOf_ = insteadOf_;
       }
       if (((from_bitField0_ & 0x00000800) != 0)) {
@@ -1144,8 +1183,16 @@ private static final long serialVersionUID = 0L;
           }
         }
       }
-      if (other.getInsteadOf() != 0L) {
-        setInsteadOf(other.getInsteadOf());
+      if (!other.insteadOf_.isEmpty()) {
+        if (insteadOf_.isEmpty()) {
+          insteadOf_ = other.insteadOf_;
+          insteadOf_.makeImmutable();
+          bitField0_ |= 0x00000400;
+        } else {
+          ensureInsteadOfIsMutable();
+          insteadOf_.addAll(other.insteadOf_);
+        }
+        onChanged();
       }
       if (!other.getActor().isEmpty()) {
         actor_ = other.actor_;
@@ -1247,10 +1294,21 @@ private static final long serialVersionUID = 0L;
               break;
             } // case 82
             case 88: {
-              insteadOf_ = input.readUInt64();
-              bitField0_ |= 0x00000400;
+              long v = input.readUInt64();
+              ensureInsteadOfIsMutable();
+              insteadOf_.addLong(v);
               break;
             } // case 88
+            case 90: {
+              int length = input.readRawVarint32();
+              int limit = input.pushLimit(length);
+              ensureInsteadOfIsMutable();
+              while (input.getBytesUntilLimit() > 0) {
+                insteadOf_.addLong(input.readUInt64());
+              }
+              input.popLimit(limit);
+              break;
+            } // case 90
             case 98: {
               actor_ = input.readStringRequireUtf8();
               bitField0_ |= 0x00000800;
@@ -2496,49 +2554,128 @@ private static final long serialVersionUID = 0L;
       return itemsBuilder_;
     }
 
-    private long insteadOf_ ;
+    private com.google.protobuf.Internal.LongList insteadOf_ = emptyLongList();
+    private void ensureInsteadOfIsMutable() {
+      if (!insteadOf_.isModifiable()) {
+        insteadOf_ = makeMutableCopy(insteadOf_);
+      }
+      bitField0_ |= 0x00000400;
+    }
     /**
      * <pre>
-     * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
-     * given back first; a fair request keeps its place.
+     * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+     * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+     * back first; a fair request keeps the place that is in front of all that they have.
      * </pre>
      *
-     * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
-     * @return The insteadOf.
+     * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+     * @return A list containing the insteadOf.
      */
-    @java.lang.Override
-    public long getInsteadOf() {
+    public java.util.List<java.lang.Long>
+        getInsteadOfList() {
+      insteadOf_.makeImmutable();
       return insteadOf_;
     }
     /**
      * <pre>
-     * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
-     * given back first; a fair request keeps its place.
+     * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+     * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+     * back first; a fair request keeps the place that is in front of all that they have.
      * </pre>
      *
-     * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
+     * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+     * @return The count of insteadOf.
+     */
+    public int getInsteadOfCount() {
+      return insteadOf_.size();
+    }
+    /**
+     * <pre>
+     * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+     * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+     * back first; a fair request keeps the place that is in front of all that they have.
+     * </pre>
+     *
+     * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+     * @param index The index of the element to return.
+     * @return The insteadOf at the given index.
+     */
+    public long getInsteadOf(int index) {
+      return insteadOf_.getLong(index);
+    }
+    /**
+     * <pre>
+     * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+     * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+     * back first; a fair request keeps the place that is in front of all that they have.
+     * </pre>
+     *
+     * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+     * @param index The index to set the value at.
      * @param value The insteadOf to set.
      * @return This builder for chaining.
      */
-    public Builder setInsteadOf(long value) {
+    public Builder setInsteadOf(
+        int index, long value) {
 
-      insteadOf_ = value;
+      ensureInsteadOfIsMutable();
+      insteadOf_.setLong(index, value);
       bitField0_ |= 0x00000400;
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
-     * given back first; a fair request keeps its place.
+     * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+     * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+     * back first; a fair request keeps the place that is in front of all that they have.
      * </pre>
      *
-     * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
+     * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+     * @param value The insteadOf to add.
+     * @return This builder for chaining.
+     */
+    public Builder addInsteadOf(long value) {
+
+      ensureInsteadOfIsMutable();
+      insteadOf_.addLong(value);
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+     * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+     * back first; a fair request keeps the place that is in front of all that they have.
+     * </pre>
+     *
+     * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+     * @param values The insteadOf to add.
+     * @return This builder for chaining.
+     */
+    public Builder addAllInsteadOf(
+        java.lang.Iterable<? extends java.lang.Long> values) {
+      ensureInsteadOfIsMutable();
+      com.google.protobuf.AbstractMessageLite.Builder.addAll(
+          values, insteadOf_);
+      bitField0_ |= 0x00000400;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+     * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+     * back first; a fair request keeps the place that is in front of all that they have.
+     * </pre>
+     *
+     * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
      * @return This builder for chaining.
      */
     public Builder clearInsteadOf() {
+      insteadOf_ = emptyLongList();
       bitField0_ = (bitField0_ & ~0x00000400);
-      insteadOf_ = 0L;
       onChanged();
       return this;
     }

@@ -251,14 +251,38 @@ public interface AcquireOrBuilder extends
 
   /**
    * <pre>
-   * After Resume: the request_id that this same request had before, if it was not answered. What it may have taken is
-   * given back first; a fair request keeps its place.
+   * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+   * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+   * back first; a fair request keeps the place that is in front of all that they have.
    * </pre>
    *
-   * <code>uint64 instead_of = 11 [json_name = "insteadOf"];</code>
-   * @return The insteadOf.
+   * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+   * @return A list containing the insteadOf.
    */
-  long getInsteadOf();
+  java.util.List<java.lang.Long> getInsteadOfList();
+  /**
+   * <pre>
+   * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+   * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+   * back first; a fair request keeps the place that is in front of all that they have.
+   * </pre>
+   *
+   * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+   * @return The count of insteadOf.
+   */
+  int getInsteadOfCount();
+  /**
+   * <pre>
+   * After Resume: the request_ids that this same request had before, rising, from the first one on; or from the last one that
+   * was told Queued, since what those before it had is given back or passed on. At most 16. What they may have taken is given
+   * back first; a fair request keeps the place that is in front of all that they have.
+   * </pre>
+   *
+   * <code>repeated uint64 instead_of = 11 [json_name = "insteadOf", packed = false];</code>
+   * @param index The index of the element to return.
+   * @return The insteadOf at the given index.
+   */
+  long getInsteadOf(int index);
 
   /**
    * <pre>

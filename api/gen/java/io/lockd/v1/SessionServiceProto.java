@@ -295,7 +295,7 @@ public final class SessionServiceProto {
       "artbeat\022\027\n\007sent_id\030\001 \001(\004R\006sentId\"_\n\014Hear" +
       "tbeatAck\022\027\n\007sent_id\030\001 \001(\004R\006sentId\0226\n\tval" +
       "id_for\030\002 \001(\0132\031.google.protobuf.DurationR" +
-      "\010validFor\"\247\003\n\007Acquire\022\022\n\004name\030\001 \001(\tR\004nam" +
+      "\010validFor\"\253\003\n\007Acquire\022\022\n\004name\030\001 \001(\tR\004nam" +
       "e\022\024\n\005names\030\002 \003(\tR\005names\022&\n\004kind\030\003 \001(\0162\022." +
       "lockd.v1.LockKindR\004kind\022\026\n\006holder\030\004 \001(\tR" +
       "\006holder\022\030\n\007permits\030\005 \001(\rR\007permits\022-\n\004wai" +
@@ -303,80 +303,80 @@ public final class SessionServiceProto {
       "\022/\n\005lease\030\007 \001(\0132\031.google.protobuf.Durati" +
       "onR\005lease\022\036\n\nannotation\030\010 \001(\tR\nannotatio" +
       "n\022\024\n\005limit\030\t \001(\rR\005limit\022+\n\005items\030\n \003(\0132\025" +
-      ".lockd.v1.AcquireItemR\005items\022\035\n\ninstead_" +
-      "of\030\013 \001(\004R\tinsteadOf\022\024\n\005actor\030\014 \001(\tR\005acto" +
-      "r\022 \n\013traceparent\030\r \001(\tR\013traceparent\"y\n\013A" +
-      "cquireItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002" +
-      " \001(\0162\022.lockd.v1.LockKindR\004kind\022\030\n\007permit" +
-      "s\030\003 \001(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005limit\"%" +
-      "\n\006Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targetId\"\207\001" +
-      "\n\007Release\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 " +
-      "\001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030" +
-      "\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022\022\n\004k" +
-      "eep\030\005 \001(\rR\004keep\"\304\001\n\006Extend\022\022\n\004name\030\001 \001(\t" +
-      "R\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKind" +
-      "R\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005fence\030" +
-      "\004 \001(\004R\005fence\022/\n\005lease\030\005 \001(\0132\031.google.pro" +
-      "tobuf.DurationR\005lease\022\037\n\013may_shorten\030\006 \001" +
-      "(\010R\nmayShorten\"\032\n\004Look\022\022\n\004name\030\001 \001(\tR\004na" +
-      "me\"1\n\006Looked\022\'\n\004lock\030\001 \001(\0132\023.lockd.v1.Lo" +
-      "ckStateR\004lock\"_\n\tListHolds\022\026\n\006prefix\030\001 \001" +
-      "(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pageSize\022" +
-      "\035\n\npage_token\030\003 \001(\tR\tpageToken\"\\\n\010HoldLi" +
-      "st\022(\n\005locks\030\001 \003(\0132\022.lockd.v1.HeldLockR\005l" +
-      "ocks\022&\n\017next_page_token\030\002 \001(\tR\rnextPageT" +
-      "oken\"\253\001\n\010HeldLock\022\"\n\004hold\030\001 \001(\0132\016.lockd." +
-      "v1.HoldR\004hold\022.\n\010validity\030\002 \001(\0132\022.lockd." +
-      "v1.ValidityR\010validity\022\035\n\nhold_count\030\003 \001(" +
-      "\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto\022\030\n\007perm" +
-      "its\030\005 \001(\rR\007permits\"4\n\010SetLimit\022\022\n\004name\030\001" +
-      " \001(\tR\004name\022\024\n\005limit\030\002 \001(\rR\005limit\"&\n\010Limi" +
-      "tSet\022\032\n\010previous\030\001 \001(\rR\010previous\"\033\n\005Watc" +
-      "h\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Unwatch\022\022\n\004name" +
-      "\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014RequestBatch\022" +
-      "4\n\010requests\030\001 \003(\0132\030.lockd.v1.SessionRequ" +
-      "estR\010requests\"H\n\rResponseBatch\0227\n\trespon" +
-      "ses\030\001 \003(\0132\031.lockd.v1.SessionResponseR\tre" +
-      "sponses\"\222\001\n\007Granted\022$\n\005holds\030\001 \003(\0132\016.loc" +
-      "kd.v1.HoldR\005holds\022.\n\010validity\030\002 \001(\0132\022.lo" +
+      ".lockd.v1.AcquireItemR\005items\022!\n\ninstead_" +
+      "of\030\013 \003(\004B\002\020\000R\tinsteadOf\022\024\n\005actor\030\014 \001(\tR\005" +
+      "actor\022 \n\013traceparent\030\r \001(\tR\013traceparent\"" +
+      "y\n\013AcquireItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004ki" +
+      "nd\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\030\n\007pe" +
+      "rmits\030\003 \001(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005lim" +
+      "it\"%\n\006Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targetI" +
+      "d\"\207\001\n\007Release\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kin" +
+      "d\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006hol" +
+      "der\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022" +
+      "\022\n\004keep\030\005 \001(\rR\004keep\"\304\001\n\006Extend\022\022\n\004name\030\001" +
+      " \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.Lock" +
+      "KindR\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005fe" +
+      "nce\030\004 \001(\004R\005fence\022/\n\005lease\030\005 \001(\0132\031.google" +
+      ".protobuf.DurationR\005lease\022\037\n\013may_shorten" +
+      "\030\006 \001(\010R\nmayShorten\"\032\n\004Look\022\022\n\004name\030\001 \001(\t" +
+      "R\004name\"1\n\006Looked\022\'\n\004lock\030\001 \001(\0132\023.lockd.v" +
+      "1.LockStateR\004lock\"_\n\tListHolds\022\026\n\006prefix" +
+      "\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pageS" +
+      "ize\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"\\\n\010Ho" +
+      "ldList\022(\n\005locks\030\001 \003(\0132\022.lockd.v1.HeldLoc" +
+      "kR\005locks\022&\n\017next_page_token\030\002 \001(\tR\rnextP" +
+      "ageToken\"\253\001\n\010HeldLock\022\"\n\004hold\030\001 \001(\0132\016.lo" +
+      "ckd.v1.HoldR\004hold\022.\n\010validity\030\002 \001(\0132\022.lo" +
       "ckd.v1.ValidityR\010validity\022\035\n\nhold_count\030" +
-      "\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto\"$\n\006" +
-      "Queued\022\032\n\010position\030\001 \001(\rR\010position\"X\n\010Re" +
-      "leased\022\034\n\tremaining\030\001 \001(\rR\tremaining\022.\n\010" +
-      "validity\030\002 \001(\0132\022.lockd.v1.ValidityR\010vali" +
-      "dity\":\n\010Extended\022.\n\010validity\030\001 \001(\0132\022.loc" +
-      "kd.v1.ValidityR\010validity\"4\n\006Result\022*\n\006st" +
-      "atus\030\001 \001(\0132\022.google.rpc.StatusR\006status\"\351" +
-      "\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.HoldR\004h" +
-      "old\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost.Reas" +
-      "onR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNSPECIF" +
-      "IED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_FORC" +
-      "ED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON_SES" +
-      "SION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8\n\006At" +
-      "Risk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Validi" +
-      "tyR\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022\n\004nam" +
-      "e\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.lockd.v1." +
-      "Unlocked.CauseR\005cause\022\024\n\005fence\030\003 \001(\004R\005fe" +
-      "nce\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Cause\022\025\n" +
-      "\021CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELEASED\020\001" +
-      "\022\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_EXPIRED" +
-      "\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA_LOSS\020" +
-      "\005\"P\n\010Draining\022D\n\020reconnect_within\030\001 \001(\0132" +
-      "\031.google.protobuf.DurationR\017reconnectWit" +
-      "hin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.google." +
-      "rpc.StatusR\006status*I\n\007Feature\022\027\n\023FEATURE" +
-      "_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001\022\022\n\016FEA" +
-      "TURE_RESUME\020\002*b\n\014OnDisconnect\022\035\n\031ON_DISC" +
-      "ONNECT_UNSPECIFIED\020\000\022\030\n\024ON_DISCONNECT_EX" +
-      "PIRE\020\001\022\031\n\025ON_DISCONNECT_RELEASE\020\002*e\n\016Dea" +
-      "dlockPolicy\022\037\n\033DEADLOCK_POLICY_UNSPECIFI" +
-      "ED\020\000\022\030\n\024DEADLOCK_POLICY_WAIT\020\001\022\030\n\024DEADLO" +
-      "CK_POLICY_FAIL\020\0022T\n\016SessionService\022B\n\007Se" +
-      "ssion\022\030.lockd.v1.SessionRequest\032\031.lockd." +
-      "v1.SessionResponse(\0010\001B[\n\013io.lockd.v1B\023S" +
-      "essionServiceProtoP\001Z5github.com/lockd-i" +
-      "o/lockd/api/gen/go/lockd/v1;lockdv1b\006pro" +
-      "to3"
+      "\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto\022\030\n\007" +
+      "permits\030\005 \001(\rR\007permits\"4\n\010SetLimit\022\022\n\004na" +
+      "me\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001(\rR\005limit\"&\n\010" +
+      "LimitSet\022\032\n\010previous\030\001 \001(\rR\010previous\"\033\n\005" +
+      "Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Unwatch\022\022\n\004" +
+      "name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014RequestBa" +
+      "tch\0224\n\010requests\030\001 \003(\0132\030.lockd.v1.Session" +
+      "RequestR\010requests\"H\n\rResponseBatch\0227\n\tre" +
+      "sponses\030\001 \003(\0132\031.lockd.v1.SessionResponse" +
+      "R\tresponses\"\222\001\n\007Granted\022$\n\005holds\030\001 \003(\0132\016" +
+      ".lockd.v1.HoldR\005holds\022.\n\010validity\030\002 \001(\0132" +
+      "\022.lockd.v1.ValidityR\010validity\022\035\n\nhold_co" +
+      "unt\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto" +
+      "\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010position\"X" +
+      "\n\010Released\022\034\n\tremaining\030\001 \001(\rR\tremaining" +
+      "\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.ValidityR\010" +
+      "validity\":\n\010Extended\022.\n\010validity\030\001 \001(\0132\022" +
+      ".lockd.v1.ValidityR\010validity\"4\n\006Result\022*" +
+      "\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006stat" +
+      "us\"\351\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Hol" +
+      "dR\004hold\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost." +
+      "ReasonR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNSP" +
+      "ECIFIED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_" +
+      "FORCED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON" +
+      "_SESSION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8" +
+      "\n\006AtRisk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Va" +
+      "lidityR\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022\n" +
+      "\004name\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.lockd" +
+      ".v1.Unlocked.CauseR\005cause\022\024\n\005fence\030\003 \001(\004" +
+      "R\005fence\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Caus" +
+      "e\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELEAS" +
+      "ED\020\001\022\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_EXP" +
+      "IRED\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA_L" +
+      "OSS\020\005\"P\n\010Draining\022D\n\020reconnect_within\030\001 " +
+      "\001(\0132\031.google.protobuf.DurationR\017reconnec" +
+      "tWithin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.goo" +
+      "gle.rpc.StatusR\006status*I\n\007Feature\022\027\n\023FEA" +
+      "TURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001\022\022\n" +
+      "\016FEATURE_RESUME\020\002*b\n\014OnDisconnect\022\035\n\031ON_" +
+      "DISCONNECT_UNSPECIFIED\020\000\022\030\n\024ON_DISCONNEC" +
+      "T_EXPIRE\020\001\022\031\n\025ON_DISCONNECT_RELEASE\020\002*e\n" +
+      "\016DeadlockPolicy\022\037\n\033DEADLOCK_POLICY_UNSPE" +
+      "CIFIED\020\000\022\030\n\024DEADLOCK_POLICY_WAIT\020\001\022\030\n\024DE" +
+      "ADLOCK_POLICY_FAIL\020\0022T\n\016SessionService\022B" +
+      "\n\007Session\022\030.lockd.v1.SessionRequest\032\031.lo" +
+      "ckd.v1.SessionResponse(\0010\001B[\n\013io.lockd.v" +
+      "1B\023SessionServiceProtoP\001Z5github.com/loc" +
+      "kd-io/lockd/api/gen/go/lockd/v1;lockdv1b" +
+      "\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
