@@ -27,7 +27,7 @@ type record struct {
 	lock.SessionRecord
 	token   string
 	keeping atomic.Bool // a call that prolongs it is under way
-	ending  atomic.Bool // this replica ends it, or has ended it
+	written atomic.Bool // it was, once at least
 
 	mu     sync.Mutex // guards the fields below
 	unsure []unsure
@@ -59,20 +59,36 @@ func (b *Broker) newRecord(id, token, client string, epoch uint64) lock.SessionR
 // recordTTL is how long a record is kept: it is prolonged three times in a session TTL, and must outlive the leases.
 func recordTTL(sessionTTL time.Duration) time.Duration { return sessionTTL * 3 / 2 }
 
+// mostWrites is how often a record that could not be written is written again before the client is heard once more.
+const mostWrites = 8
+
 // keepRecord prolongs the record, or makes it if that failed. It does not block.
-func (s *Session) keepRecord() {
+func (s *Session) keepRecord() { s.writeRecord(1) }
+
+// writeRecord is the n-th attempt in a row. Without a record nobody can go on with the session, so it is written again soon. One that is there
+// lasts until the next sign of life.
+func (s *Session) writeRecord(n int) {
 	if !s.record.keeping.CompareAndSwap(false, true) {
 		return
 	}
 	s.b.beginTaking()
 	k := lock.SessionKeep{SessionRecord: s.record.SessionRecord, TTL: recordTTL(s.TTL()), Again: true}
 	s.b.store.StartKeepSession(k, func(err error) {
-		defer s.b.endTaking()
 		s.record.keeping.Store(false)
+		defer s.b.endTaking()
 		s.heardWhose(err)
-		if err == nil && s.record.ending.Load() { // which may have been carried out before this call made the record again
-			s.b.goTaking(func() { _ = s.b.store.EndSession(s.b.ctx, s.ID(), s.record.Epoch) })
+		if err == nil {
+			s.record.written.Store(true)
 		}
+		if !lock.Retriable(err) || s.record.written.Load() || n == mostWrites {
+			return
+		}
+		s.b.wg.Go(func() {
+			s.b.pause(arbiter.Backoff(n))
+			if s.Cause() == nil && s.b.ctx.Err() == nil {
+				s.writeRecord(n + 1)
+			}
+		})
 	})
 }
 
@@ -155,15 +171,10 @@ func (s *Session) endedRecord() bool {
 	return s.record.over
 }
 
-// endRecord ends the record, and says whether what the session has may be given back: nobody goes on with it. It tries until
-// the leases have ended by themselves.
+// endRecord ends the record, and says whether what the session has may be given back: nobody goes on with it, also if the record is
+// being written now. It tries until the leases have ended by themselves.
 func (s *Session) endRecord() bool {
-	s.record.ending.Store(true)
 	end := time.Now().Add(s.TTL())
-	// One that is being written now would be there again.
-	for s.record.keeping.Load() && s.b.ctx.Err() == nil && time.Now().Before(end) {
-		s.b.pause(time.Millisecond)
-	}
 	for n := 1; ; n++ {
 		err := s.b.store.EndSession(s.b.ctx, s.ID(), s.record.Epoch)
 		switch {

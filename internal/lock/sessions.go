@@ -55,13 +55,15 @@ type SessionKeep struct {
 	Again bool
 }
 
+// EndedSession is for how long a Store knows that a record has ended. No command is executed so late that it would make it again.
+const EndedSession = time.Minute
+
 // Sessions keeps who has a session. Of all attempts that are carried out, in whatever order, the one with the greatest epoch has it.
 type Sessions interface {
 	// TakeSession has the session be that of r, for so long from now. With epoch 1 it begins; with a greater one there must be a
 	// record. It returns ErrSessionGone if there is none, ErrToken if it has another token, and ErrSuperseded if it has a greater
 	// epoch, or the same one with another nonce.
-	// Repeated: no error. Executed late: ErrSuperseded or ErrSessionGone; but a session that begins late, after it ended,
-	// is there until its time passes.
+	// Repeated: no error. Executed late: ErrSuperseded or ErrSessionGone.
 	TakeSession(ctx context.Context, r SessionRecord, ttl time.Duration) error
 
 	// StartKeepSession prolongs a record, and tells the outcome to done as StartAcquire does: ErrSessionGone if there is none, and
@@ -69,7 +71,8 @@ type Sessions interface {
 	// Repeated or executed late: the same.
 	StartKeepSession(k SessionKeep, done func(error))
 
-	// EndSession removes a record, unless it has a greater epoch: ErrSuperseded. After it nobody goes on with the session.
+	// EndSession ends a record, unless it has a greater epoch: ErrSuperseded. After it nobody goes on with the session. For as long as
+	// EndedSession no call with that epoch, or an older one, makes the record again: one that is executed late finds that it has ended.
 	// Repeated, or without a record: no error. Executed late: the same.
 	EndSession(ctx context.Context, id string, epoch uint64) error
 }

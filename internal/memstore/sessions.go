@@ -12,6 +12,7 @@ import (
 type record struct {
 	lock.SessionRecord
 	until time.Time
+	ended bool // and kept for commands that come late
 }
 
 // swept is how many records an operation looks at that adds one. So those that ran out are fewer than the others.
@@ -39,14 +40,14 @@ func (s *Store) takeSession(r lock.SessionRecord, ttl time.Duration) error {
 	s.sweepRecordsLocked(now)
 	had, there := s.recordLocked(r.ID, now)
 	switch {
-	case !there && r.Epoch > 1:
+	case there && had.ended, !there && r.Epoch > 1:
 		return lock.ErrSessionGone
 	case there && had.TokenHash != r.TokenHash:
 		return lock.ErrToken
 	case there && r.SupersededBy(had.SessionRecord):
 		return lock.ErrSuperseded
 	}
-	s.records[r.ID] = record{r, laterOf(had.until, now.Add(ttl))}
+	s.records[r.ID] = record{SessionRecord: r, until: laterOf(had.until, now.Add(ttl))}
 	return nil
 }
 
@@ -70,12 +71,14 @@ func (s *Store) keepSession(k lock.SessionKeep) error {
 	now := time.Now()
 	had, there := s.recordLocked(k.ID, now)
 	switch {
-	case !there && !k.Again:
+	case there && had.ended && had.Epoch >= k.Epoch:
 		return lock.ErrSessionGone
-	case there && k.SupersededBy(had.SessionRecord):
+	case (!there || had.ended) && !k.Again:
+		return lock.ErrSessionGone
+	case there && !had.ended && k.SupersededBy(had.SessionRecord):
 		return lock.ErrSuperseded
 	}
-	s.records[k.ID] = record{k.SessionRecord, laterOf(had.until, now.Add(k.TTL))}
+	s.records[k.ID] = record{SessionRecord: k.SessionRecord, until: laterOf(had.until, now.Add(k.TTL))}
 	return nil
 }
 
@@ -94,10 +97,12 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 func (s *Store) endSession(id string, epoch uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if had, there := s.recordLocked(id, time.Now()); there && had.Epoch > epoch {
+	now := time.Now()
+	if had, there := s.recordLocked(id, now); there && had.Epoch > epoch {
 		return lock.ErrSuperseded
 	}
-	delete(s.records, id)
+	s.sweepRecordsLocked(now)
+	s.records[id] = record{SessionRecord: lock.SessionRecord{ID: id, Epoch: epoch}, until: now.Add(lock.EndedSession), ended: true}
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	err := script.Begin(ctx, lock.Exclusive)
 	if err == nil {
 		keys := []string{layout.Session(s.Prefix, id)}
-		err = recorded(s.Ask(ctx, s.Scripts.EndSession.With(keys, strconv.FormatUint(epoch, 10)).As(lock.Owner(id))))
+		err = recorded(s.Ask(ctx, s.Scripts.EndSession.With(keys, strconv.FormatUint(epoch, 10), script.Millis(lock.EndedSession)).As(lock.Owner(id))))
 	}
 	if err != nil {
 		return fmt.Errorf("end the session %s: %w", id, err)

@@ -1,8 +1,11 @@
--- end_session.lua: remove the record of a session.
--- KEYS[1], ARGV[1] and what it returns: see session.lua.
--- Safe to run twice: a second run finds none. Late: nobody has the session any more, or with a greater epoch.
+-- end_session.lua: end the record of a session. What is left for a while says so to commands that come late.
+-- KEYS[1], ARGV[1] and what it returns: see session.lua.   ARGV[2] for how many ms that is left
+-- Safe to run twice, and late: nobody has the session any more, or with a greater epoch. Works when memory is full: DEL is allowed then, and
+-- opens the way for the others.
 local had, bad = session_had()
 if bad then return bad end
 if had and had.epoch > tonumber(ARGV[1]) then return {-2} end
 redis.call('DEL', KEYS[1])
+redis.call('HSET', KEYS[1], 'epoch', ARGV[1], 'ended', '1')
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return {1}
