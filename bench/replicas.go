@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ const replicasCommand = "replicas"
 // replicasPlan is how many clients there are, and for how long they are idle.
 type replicasPlan struct {
 	clients int
+	masters int // more than one: RedLock
 	hold    time.Duration
 	run     time.Duration // on one name
 }
@@ -28,6 +30,7 @@ func runReplicas(args []string) error {
 	var p replicasPlan
 	flags := flag.NewFlagSet("bench replicas", flag.ExitOnError)
 	flags.IntVar(&p.clients, "clients", 10_000, "clients of a replica that is killed, each with a connection, a session and a lease; 0 for none")
+	flags.IntVar(&p.masters, "masters", 1, "Redis servers; of several a majority keeps a lease")
 	flags.DurationVar(&p.hold, "hold", 30*time.Second, "how long to measure them while they are idle")
 	flags.DurationVar(&p.run, "run", 5*time.Second, "how long three replicas share one name; 0 for not at all")
 	within := flags.Duration("timeout", 20*time.Minute, "give up after this time")
@@ -40,31 +43,39 @@ func runReplicas(args []string) error {
 	}
 	defer program.remove()
 	if p.clients > 0 {
-		if err := onReplicas(ctx, program, 2, func(ctx context.Context, e env) error { return moveCrowd(ctx, e, p) }); err != nil {
+		if err := onReplicas(ctx, program, p.masters, 2, func(ctx context.Context, e env) error { return moveCrowd(ctx, e, p) }); err != nil {
 			return err
 		}
 	}
 	if p.run > 0 {
-		return onReplicas(ctx, program, hotReplicas, func(ctx context.Context, e env) error { return shareName(ctx, e, p.run) })
+		return onReplicas(ctx, program, p.masters, hotReplicas, func(ctx context.Context, e env) error { return shareName(ctx, e, p.run) })
 	}
 	return nil
 }
 
-// onReplicas starts a Redis and some replicas for one part.
-func onReplicas(ctx context.Context, lockd *program, replicas int, part func(context.Context, env) error) error {
-	redis, err := startRedis(ctx)
+// onReplicas starts masters and some replicas for one part.
+func onReplicas(ctx context.Context, lockd *program, masters, replicas int, part func(context.Context, env) error) error {
+	var t topologies
+	defer t.stop()
+	servers, err := t.startServers(ctx, masters)
 	if err != nil {
 		return err
 	}
-	defer redis.kill()
-	e := env{redis: redis}
+	e := env{redis: servers[0], masters: servers}
+	where := []string{"--redis", e.redis.addr}
+	if masters > 1 {
+		where = []string{"--redlock", strings.Join(addrsOf(servers), ",")}
+	}
 	for range replicas {
-		p, err := lockd.start(redis.addr, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0")
+		p, err := lockd.launch(where, "LOCKD_LIMITS_SESSIONS_PER_ADDRESS=0", "LOCKD_REDLOCK_QUARANTINE=0s")
 		if err != nil {
 			return err
 		}
 		defer p.kill()
 		e.lockd = append(e.lockd, p)
+	}
+	if masters > 1 {
+		time.Sleep(2 * time.Second) // all members have been met
 	}
 	printMachine(ctx, e)
 	return part(ctx, e)
@@ -82,7 +93,8 @@ type movers struct {
 
 // moveCrowd has one replica serve all clients, kills it, and measures how they come to the other one.
 func moveCrowd(ctx context.Context, e env, p replicasPlan) error {
-	first := env{redis: e.redis, lockd: e.lockd[:1]}
+	first := e
+	first.lockd = e.lockd[:1]
 	idle, err := first.read()
 	if err != nil {
 		return err

@@ -17,14 +17,12 @@ const sharers = 96
 
 // shareName measures how replicas share one name that all their callers want.
 func shareName(ctx context.Context, e env, run time.Duration) error {
-	c := redis.NewClient(&redis.Options{Addr: e.redis.addr})
-	defer func() { _ = c.Close() }()
 	l, err := lockdOn(hotReplicas, hotReplicas)(e, sharers)
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	before, err := scriptsOf(ctx, c)
+	before, err := scriptsOf(ctx, addrsOf(e.masters))
 	if err != nil {
 		return err
 	}
@@ -33,7 +31,7 @@ func shareName(ctx context.Context, e env, run time.Duration) error {
 	if err != nil {
 		return err
 	}
-	after, err := scriptsOf(ctx, c)
+	after, err := scriptsOf(ctx, addrsOf(e.masters))
 	if err != nil {
 		return err
 	}
@@ -48,7 +46,11 @@ func shareName(ctx context.Context, e env, run time.Duration) error {
 	out.add("grants a second", whole(r.rate))
 	out.add("gap p50, p99", short(r.p50)+", "+short(r.p99))
 	out.add("share of a replica: least, most", percent(slices.Min(shares), all)+", "+percent(slices.Max(shares), all))
-	out.add("scripts for a grant", ratio((after-before)/float64(max(all, 1))))
+	what := "scripts for a grant"
+	if len(e.masters) > 1 {
+		what += ", at each master"
+	}
+	out.add(what, ratio((after-before)/float64(max(all, 1))/float64(len(e.masters))))
 	out.add("wait: mean, longest", short(mean)+", "+short(r.longest))
 	out.add("longest / mean", ratio(float64(r.longest)/math.Max(float64(mean), 1)))
 	out.add("most/least grants to a caller", ratio(r.unfair))
@@ -60,8 +62,21 @@ func percent(n, of int) string {
 	return fmt.Sprintf("%.0f %%", 100*float64(n)/float64(max(of, 1)))
 }
 
-// scriptsOf is how many scripts a Redis has run.
-func scriptsOf(ctx context.Context, c *redis.Client) (float64, error) {
+// scriptsOf is how many scripts some masters have run.
+func scriptsOf(ctx context.Context, masters []string) (all float64, err error) {
+	for _, addr := range masters {
+		c := redis.NewClient(&redis.Options{Addr: addr})
+		n, err := scriptsAt(ctx, c)
+		_ = c.Close()
+		if err != nil {
+			return 0, err
+		}
+		all += n
+	}
+	return all, nil
+}
+
+func scriptsAt(ctx context.Context, c *redis.Client) (float64, error) {
 	text, err := c.Info(ctx, "commandstats").Result()
 	if err != nil {
 		return 0, err

@@ -108,12 +108,15 @@ func sessionGone(err error) bool {
 // randomness keeps the clients of a restarted server from coming all at once.
 func (c *Client) pause() bool {
 	c.mu.Lock()
-	failures := c.failures
+	failures, s := c.failures, c.live
 	c.mu.Unlock()
 	if failures == 0 {
 		return c.ctx.Err() == nil
 	}
 	d := min(minBackoff<<min(failures-1, 10), maxBackoff)
+	if s != nil && s.resumable() { // its leases end, however often it was interrupted of late
+		d = min(d, max(s.ttl/12, minBackoff))
+	}
 	timer := time.NewTimer(d/2 + rand.N(d/2))
 	defer timer.Stop()
 	select {

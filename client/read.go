@@ -23,7 +23,7 @@ func (st *stream) read() {
 			st.heard.Store(int64(s.client.now()))
 			s.late.Store(false)
 		}
-		if !st.enter() {
+		if !st.enter(err == nil && m.GetHeartbeatAck() != nil) {
 			st.close(errLeft)
 			return
 		}

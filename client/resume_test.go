@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,6 +226,63 @@ func TestASessionThatIsGoneEndsAllItsLocks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A heartbeat is answered late, while a better stream is looked for because of that, which takes longer than the validity lasts that was known
+// before.
+func TestAHeartbeatIsAnsweredWhileAnotherStreamIsTried(t *testing.T) {
+	const ttl, valid, late = 2 * time.Second, 4 * time.Second / 3, 250 * time.Millisecond
+	kept(t, ttl, func(t *testing.T, f *fake) {
+		var delay atomic.Int64
+		var tried atomic.Bool
+		f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
+			if r.GetOpen().GetResume() != nil {
+				tried.Store(true)
+				return true // it is not answered
+			}
+			beat := r.GetHeartbeat()
+			if beat != nil {
+				time.AfterFunc(time.Duration(delay.Load()), func() {
+					s.send(0, &lockdv1.HeartbeatAck{SentId: beat.GetSentId(), ValidFor: durationpb.New(valid)})
+				})
+			}
+			return beat != nil
+		})
+		c := f.dial(t)
+		l := mustLock(t, c, "n")
+		time.Sleep(5 * ttl)
+		for round := range 5 {
+			delay.Store(int64(late))
+			time.Sleep(ttl)
+			delay.Store(0)
+			time.Sleep(2 * ttl)
+			if err := l.Err(); err != nil {
+				t.Fatalf("round %d: %v", round, err)
+			}
+		}
+		if !tried.Load() {
+			t.Error("no other stream was tried")
+		}
+	})
+}
+
+// Streams break again and again, each after a short life. The pauses between them do not get longer than leases are valid.
+func TestLocksOutliveManyCutsInARow(t *testing.T) {
+	const ttl = 2 * time.Second
+	kept(t, ttl, func(t *testing.T, f *fake) {
+		c := f.dial(t)
+		l := mustLock(t, c, "n")
+		for cut := range 20 {
+			f.session(f.opens() - 1).end(errCut)
+			time.Sleep(ttl / 2)
+			if err := l.Err(); err != nil {
+				t.Fatalf("cut %d: %v", cut, err)
+			}
+		}
+		if n := f.opens(); n != 21 {
+			t.Errorf("%d streams", n)
+		}
+	})
 }
 
 // A copy of the process went on with the session.

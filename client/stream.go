@@ -58,15 +58,16 @@ func (st *stream) rouse() {
 }
 
 // enter locks the session's mutex if the session is on this stream. While another one is tried it waits for what becomes of
-// that. Nothing that a stream tells counts after the session has left it.
-func (st *stream) enter() bool {
+// that, unless it brings the answer to a heartbeat: the leases last that long wherever the session goes on, and the attempt may take longer
+// than what they were known to last. Nothing that a stream tells counts after the session has left it.
+func (st *stream) enter(ack bool) bool {
 	s := st.session
 	for {
 		s.mu.Lock()
-		if s.stream == st {
+		parked := s.parked == st
+		if s.stream == st || parked && ack {
 			return true
 		}
-		parked := s.parked == st
 		decided := st.decided
 		s.mu.Unlock()
 		if !parked {

@@ -35,6 +35,7 @@ type faults struct {
 	look    func()
 	renew   func()
 	shorten func(next func() error) error
+	keep    func(next func(done func(error)), done func(error))
 	extend  func(next func() (time.Duration, error)) (time.Duration, error)
 	down    error
 }
@@ -181,7 +182,15 @@ func (f *faults) StartKeepSession(k lock.SessionKeep, done func(error)) {
 		go done(err)
 		return
 	}
-	f.Store.StartKeepSession(k, done)
+	f.mu.Lock()
+	hook := f.keep
+	f.mu.Unlock()
+	next := func(done func(error)) { f.Store.StartKeepSession(k, done) }
+	if hook != nil {
+		hook(next, done)
+		return
+	}
+	next(done)
 }
 
 func (f *faults) EndSession(ctx context.Context, id string, epoch uint64) error {
@@ -232,6 +241,12 @@ func (f *faults) onExtend(hook func(next func() (time.Duration, error)) (time.Du
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.extend = hook
+}
+
+func (f *faults) onKeep(hook func(next func(done func(error)), done func(error))) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.keep = hook
 }
 
 func (f *faults) onLook(hook func()) {

@@ -176,6 +176,64 @@ func TestNobodyIsHeardAfterTheEnd(t *testing.T) {
 	})
 }
 
+// A call that writes the record has an unknown outcome, and is carried out after the session has ended. It does not bring the record back:
+// nobody goes on with a session whose locks are being released.
+func TestARecordThatIsWrittenAfterTheEndIsNone(t *testing.T) {
+	inWorld(t, func(w *world) {
+		here, store := w.severable()
+		var late []func()
+		store.onKeep(func(next func(done func(error)), done func(error)) {
+			late = append(late, func() { next(func(error) {}) })
+			go done(lock.ErrOutcomeUnknown)
+		})
+		c := here.leaving()
+		synctest.Wait()
+		store.onKeep(nil)
+		hold := c.take("job").Hold
+		c.Goodbye()
+		<-c.Done()
+		for _, run := range late {
+			run()
+		}
+		synctest.Wait()
+		w.resumeErr(c.resumption(2, claims(true, hold)), session.ErrSessionExpired)
+	})
+}
+
+// The record of a session could not be written when it began. It is written soon, and not only when the client is heard again.
+func TestTheFirstRecordIsWrittenAgainSoon(t *testing.T) {
+	for what, row := range map[string]struct {
+		fails int
+		error error
+	}{
+		"unavailable": {3, lock.ErrUnavailable},
+		"unknown":     {3, lock.ErrOutcomeUnknown},
+		"for long":    {1 << 20, lock.ErrUnavailable},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				here, store := w.severable()
+				tries := 0
+				store.onKeep(func(next func(done func(error)), done func(error)) {
+					if tries++; tries <= row.fails {
+						go done(row.error)
+						return
+					}
+					next(done)
+				})
+				c := here.leaving()
+				time.Sleep(c.TTL() / 3)
+				c.Detach(errCut)
+				if row.fails < 10 {
+					w.resume(c.resumption(2, nil))
+				} else if tries > 10 {
+					t.Errorf("it was written %d times", tries)
+				}
+			})
+		})
+	}
+}
+
 // A replica that is full takes back those whose streams broke.
 func TestAFullReplicaTakesItsOwnSessionsBack(t *testing.T) {
 	cfg := testConfig()

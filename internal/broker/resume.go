@@ -45,6 +45,9 @@ const (
 	// unsettled is for how many AnswerTimes the replica that a session left may still shorten a lease: it begins within one, and asks the
 	// store twice. So long the new replica does not answer a client that asks for that again, and counts with the earlier end.
 	unsettled = 3
+	// unheard is how many times as many locks as a session may hold it may bring: it names those, too, that it has given back without
+	// hearing of it, and others were granted in their place. It gets no more before it has given so many back.
+	unheard = 2
 	// leastPatience is for how long a session waits for its turn at least. One with a long TTL waits for a third of that.
 	leastPatience = time.Second
 )
@@ -140,7 +143,7 @@ func (b *Broker) takeOver(ctx context.Context, s *Session) error {
 
 // checkResume says whether a session can go on so.
 func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
-	most := min(b.cfg.Limits.LocksPerSession, session.Upkeep(ttl))
+	most := unheard * min(b.cfg.Limits.LocksPerSession, session.Upkeep(ttl))
 	switch {
 	case !isID(req.ID), req.Token == "", len(req.Token) > 256:
 		return session.ErrSessionExpired
@@ -163,8 +166,8 @@ func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
 		named[key] = true
 		weight += upkeepOf(h.Permits)
 	}
-	if weight > session.Upkeep(ttl) {
-		return b.metrics.denied("locks", session.Upkeep(ttl))
+	if weight > unheard*session.Upkeep(ttl) {
+		return b.metrics.denied("locks", unheard*session.Upkeep(ttl))
 	}
 	return nil
 }

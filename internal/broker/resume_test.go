@@ -347,12 +347,43 @@ func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {
 	})
 }
 
+// A session holds all that it may, has given one lock back without hearing of it, and was granted another one in its place.
+func TestASessionBringsLocksWhoseReleaseItHasNotHeardOf(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.LocksPerSession = 2
+	inWorldWith(t, cfg, func(w *world) {
+		here, store := w.severable()
+		c := here.leaving()
+		given, kept := c.take("given").Hold, c.take("kept").Hold
+		slow := make(chan struct{})
+		defer close(slow)
+		store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+			<-slow
+			return next()
+		})
+		c.Release(c.id(), given)
+		synctest.Wait()
+		hold := c.take("instead").Hold
+		c.Detach(errCut)
+		back, lost := start(w.t, cfg, &faults{Store: w.store.Store}).resume(c.resumption(2, claims(true, given, kept, hold)))
+		if len(lost) > 0 || len(back.Resumed()) != 3 {
+			t.Fatalf("lost %+v, resumed %+v", lost, back.Resumed())
+		}
+		back.acquire(request.Acquire{Name: "more"})
+		back.failed(session.ErrQuota)
+		back.release(given)
+		back.acquire(request.Acquire{Name: "more"})
+		back.failed(session.ErrQuota)
+		w.stays(back, "instead", hold.Fence)
+	})
+}
+
 func TestNobodyResumesWithMoreThanASessionMayHold(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.leaving()
 		c.lastID = 1
 		var holds []session.HeldLock
-		for i := range testConfig().Limits.LocksPerSession + 1 {
+		for i := range 2*testConfig().Limits.LocksPerSession + 1 {
 			holds = append(holds, claims(true, session.Hold{Name: name(i), Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1})...)
 		}
 		w.resumeErr(c.resumption(2, holds), session.ErrQuota)
