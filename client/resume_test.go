@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -228,63 +227,6 @@ func TestASessionThatIsGoneEndsAllItsLocks(t *testing.T) {
 	}
 }
 
-// A heartbeat is answered late, while a better stream is looked for because of that, which takes longer than the validity lasts that was known
-// before.
-func TestAHeartbeatIsAnsweredWhileAnotherStreamIsTried(t *testing.T) {
-	const ttl, valid, late = 2 * time.Second, 4 * time.Second / 3, 250 * time.Millisecond
-	kept(t, ttl, func(t *testing.T, f *fake) {
-		var delay atomic.Int64
-		var tried atomic.Bool
-		f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
-			if r.GetOpen().GetResume() != nil {
-				tried.Store(true)
-				return true // it is not answered
-			}
-			beat := r.GetHeartbeat()
-			if beat != nil {
-				time.AfterFunc(time.Duration(delay.Load()), func() {
-					s.send(0, &lockdv1.HeartbeatAck{SentId: beat.GetSentId(), ValidFor: durationpb.New(valid)})
-				})
-			}
-			return beat != nil
-		})
-		c := f.dial(t)
-		l := mustLock(t, c, "n")
-		time.Sleep(5 * ttl)
-		for round := range 5 {
-			delay.Store(int64(late))
-			time.Sleep(ttl)
-			delay.Store(0)
-			time.Sleep(2 * ttl)
-			if err := l.Err(); err != nil {
-				t.Fatalf("round %d: %v", round, err)
-			}
-		}
-		if !tried.Load() {
-			t.Error("no other stream was tried")
-		}
-	})
-}
-
-// Streams break again and again, each after a short life. The pauses between them do not get longer than leases are valid.
-func TestLocksOutliveManyCutsInARow(t *testing.T) {
-	const ttl = 2 * time.Second
-	kept(t, ttl, func(t *testing.T, f *fake) {
-		c := f.dial(t)
-		l := mustLock(t, c, "n")
-		for cut := range 20 {
-			f.session(f.opens() - 1).end(errCut)
-			time.Sleep(ttl / 2)
-			if err := l.Err(); err != nil {
-				t.Fatalf("cut %d: %v", cut, err)
-			}
-		}
-		if n := f.opens(); n != 21 {
-			t.Errorf("%d streams", n)
-		}
-	})
-}
-
 // A copy of the process went on with the session.
 func TestASupersededStreamEndsTheSession(t *testing.T) {
 	kept(t, 30*time.Second, func(t *testing.T, f *fake) {
@@ -330,44 +272,6 @@ func TestAWaitingLockGoesOnWaiting(t *testing.T) {
 			t.Error(err)
 		}
 	})
-}
-
-// A request that no replica has answered may have something under each of its ids. A server takes the last 16.
-func TestARequestTellsItsIDsUntilOneIsAnswered(t *testing.T) {
-	for what, givenUp := range map[string]bool{"wanted": false, "given up": true} {
-		t.Run(what, func(t *testing.T) {
-			kept(t, 10*time.Minute, func(t *testing.T, f *fake) {
-				c := f.dial(t)
-				mustLock(t, c, "warm")
-				var sent []uint64
-				f.setHook(func(_ *fakeSession, r *lockdv1.SessionRequest) bool {
-					a := r.GetAcquire()
-					if a == nil || a.GetName() != "n" {
-						return false
-					}
-					if want := sent[max(0, len(sent)-16):]; !slices.Equal(a.GetInsteadOf(), want) {
-						t.Errorf("instead of %d, want %d", a.GetInsteadOf(), want)
-					}
-					sent = append(sent, r.GetRequestId())
-					return true
-				})
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				go func() { _, _ = c.Lock(ctx, "n") }()
-				for i := range 20 {
-					time.Sleep(10 * time.Second)
-					if i == 5 && givenUp {
-						cancel()
-					}
-					f.session(f.opens() - 1).end(errCut)
-				}
-				time.Sleep(10 * time.Second)
-				if len(sent) != 21 {
-					t.Errorf("%d were sent", len(sent))
-				}
-			})
-		})
-	}
 }
 
 // cutAfter has the stream break once when a request comes, which is carried out first if done is set.
