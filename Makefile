@@ -128,6 +128,14 @@ test-cluster: ## install the chart on a Kubernetes on this machine, and restart,
 	BUILDER=buildctl PLATFORMS=linux/$$($(GO) env GOARCH) scripts/image lockd cluster
 	test/cluster/cluster run $(GO) test -count=1 -v -timeout 30m -run '$(RUN)' ./test/cluster
 
+# The earlier commit of test-compat; by default the newest release, or 50 commits ago.
+REF ?=
+
+.PHONY: test-compat
+test-compat: ## have this lockd and its clients work with those of an earlier commit. REF=v1.0.0
+	@scripts/ensure cc redis
+	scripts/compat $(REF)
+
 .PHONY: check
 check: inspect ## before a commit: the same with the short tests only
 	$(GO) test -race -short -timeout $(TEST_TIMEOUT) ./...
@@ -190,6 +198,16 @@ image: ## build the container image lockd:VERSION with docker, buildah or BuildK
 .PHONY: image-check
 image-check: ## build the image twice with BuildKit, and check that it is the same, small, and as it should be
 	scripts/image --check
+
+.PHONY: release
+release: ## make what is published of a version in bin/release: archives, chart, stubs, checksums
+	@scripts/ensure java proto chart
+	scripts/release
+
+.PHONY: release-check
+release-check: ## make it twice, and check that it is the same, and says which version it is
+	@scripts/ensure java proto chart
+	scripts/release --check
 
 .PHONY: clean
 clean: ## remove what was built; .cache/ with the tools stays

@@ -1,0 +1,3 @@
+module github.com/lockd-io/lockd/tools/pack
+
+go 1.26.0
