@@ -49,6 +49,7 @@ inspect:
 	scripts/proto-check
 	.cache/bin/promtool test rules deploy/prometheus/*.test.yaml
 	scripts/chart --short
+	GOOS=windows CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/lockctl
 	$(lint_go)
 
 .PHONY: test

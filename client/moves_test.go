@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -76,12 +77,15 @@ func TestARequestTellsItsIDsUntilOneIsAnswered(t *testing.T) {
 			kept(t, 10*time.Minute, func(t *testing.T, f *fake) {
 				c := f.dial(t)
 				mustLock(t, c, "warm")
+				var mu sync.Mutex
 				var sent []uint64
 				f.setHook(func(_ *fakeSession, r *lockdv1.SessionRequest) bool {
 					a := r.GetAcquire()
 					if a == nil || a.GetName() != "n" {
 						return false
 					}
+					mu.Lock()
+					defer mu.Unlock()
 					if want := sent[max(0, len(sent)-16):]; !slices.Equal(a.GetInsteadOf(), want) {
 						t.Errorf("instead of %d, want %d", a.GetInsteadOf(), want)
 					}
@@ -99,6 +103,8 @@ func TestARequestTellsItsIDsUntilOneIsAnswered(t *testing.T) {
 					f.session(f.opens() - 1).end(errCut)
 				}
 				time.Sleep(10 * time.Second)
+				mu.Lock()
+				defer mu.Unlock()
 				if len(sent) != 21 {
 					t.Errorf("%d were sent", len(sent))
 				}

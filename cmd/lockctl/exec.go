@@ -1,3 +1,5 @@
+//go:build !windows
+
 package main
 
 import (
@@ -212,9 +214,6 @@ func lines(text string) []string {
 	}
 	return strings.Split(text, "\n")
 }
-
-// errNested is a lock that an exec around this one holds.
-var errNested = errors.New("an exec around this one holds it, so this one would wait for its own end")
 
 // refuseNested refuses names that are held around this exec: it would wait for its own end.
 func refuseNested(items []client.Item, held string) error {

@@ -96,6 +96,9 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// errNested is a lock that an exec around this one holds.
+var errNested = errors.New("an exec around this one holds it, so this one would wait for its own end")
+
 // reason is the machine-readable reason of an error, empty if there is none.
 func reason(err error) string {
 	if _, ok := errors.AsType[signalError](err); ok {
