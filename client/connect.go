@@ -332,7 +332,7 @@ func (st *stream) discard(cause error) {
 		st.quiet.Stop()
 	}
 	st.cancel(cause)
-	_ = st.conn.Close() // it was never used
+	st.hangUp()
 }
 
 // openOn opens a new session.

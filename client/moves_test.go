@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
 )
 
 // A heartbeat is answered late, while a better stream is looked for because of that, which takes longer than the validity lasts that was known
@@ -111,4 +114,33 @@ func TestARequestTellsItsIDsUntilOneIsAnswered(t *testing.T) {
 			})
 		})
 	}
+}
+
+// silentDNS resolves an address, and then asks again for 5 s whenever the connection is to be closed: gRPC waits for that.
+type silentDNS struct{}
+
+func (silentDNS) Scheme() string { return "passthrough" }
+func (silentDNS) Build(at resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+	return silentDNS{}, conn.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: at.Endpoint()}}})
+}
+func (silentDNS) ResolveNow(resolver.ResolveNowOptions) {}
+func (silentDNS) Close()                                { time.Sleep(5 * time.Second) }
+
+// A stream that breaks is followed by the next one at once, also while DNS does not answer the connection that broke.
+func TestTheNextStreamDoesNotWaitForDNS(t *testing.T) {
+	kept(t, 10*time.Minute, func(t *testing.T, f *fake) {
+		c := f.dial(t, client.WithDialOptions(grpc.WithResolvers(silentDNS{})))
+		l := mustLock(t, c, "n")
+		before := f.opens()
+		f.session(before - 1).end(errCut)
+		time.Sleep(time.Second)
+		if f.opens() == before {
+			t.Error("no other stream was opened within a second")
+		}
+		if err := l.Err(); err != nil {
+			t.Error(err)
+		}
+		_ = c.Close()
+		time.Sleep(6 * time.Second) // until all connections are closed
+	})
 }

@@ -86,8 +86,14 @@ func (st *stream) whyLocked(err error) error {
 func (st *stream) close(cause error) {
 	st.quiet.Stop()
 	st.cancel(cause)
-	_ = st.conn.Close() // the stream is over, there is nothing left to fail
+	st.hangUp()
 	close(st.ended)
+}
+
+// hangUp ends the connection. That waits for its resolver, which may wait 5 s for an answer of DNS that is lost, so nobody waits for it: the next
+// stream has to be there before.
+func (st *stream) hangUp() {
+	go func() { _ = st.conn.Close() }() // its stream is over, there is nothing left to fail
 }
 
 // patience is how long a stream may be silent until its session looks for a better one. It leaves a quarter of a TTL for that: a lease is

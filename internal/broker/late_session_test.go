@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -213,9 +214,9 @@ func TestTheFirstRecordIsWrittenAgainSoon(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				here, store := w.severable()
-				tries := 0
+				var tries atomic.Int32
 				store.onKeep(func(next func(done func(error)), done func(error)) {
-					if tries++; tries <= row.fails {
+					if int(tries.Add(1)) <= row.fails {
 						go done(row.error)
 						return
 					}
@@ -226,8 +227,8 @@ func TestTheFirstRecordIsWrittenAgainSoon(t *testing.T) {
 				c.Detach(errCut)
 				if row.fails < 10 {
 					w.resume(c.resumption(2, nil))
-				} else if tries > 10 {
-					t.Errorf("it was written %d times", tries)
+				} else if n := tries.Load(); n > 10 {
+					t.Errorf("it was written %d times", n)
 				}
 			})
 		})
