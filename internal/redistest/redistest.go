@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 const (
@@ -82,19 +83,10 @@ func program() string { return cmp.Or(os.Getenv("LOCKD_TEST_REDIS_SERVER"), "red
 
 // freeAddr finds a port nobody listens on at the moment. A node of a cluster needs a second one for its bus.
 func freeAddr(withBus bool) (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
 	if withBus {
-		bus, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", l.Addr().(*net.TCPAddr).Port+busOffset))
-		if err != nil {
-			return "", err // also because there is no such port
-		}
-		defer bus.Close()
+		return proctest.FreeAddr(busOffset)
 	}
-	return l.Addr().String(), nil
+	return proctest.FreeAddr()
 }
 
 // start runs the process and waits until it answers.

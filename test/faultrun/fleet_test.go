@@ -27,8 +27,9 @@ type fleet struct {
 	rules    rules
 	rec      *record
 	replicas [3]*harness.Lockd
-	at       [3]string // the addresses for clients
-	away     []string  // if the replicas are elsewhere, the addresses for clients: each uses one
+	listens  [3][3]string // where they listen
+	at       [3]string    // the addresses for clients
+	away     []string     // if the replicas are elsewhere, the addresses for clients: each uses one
 
 	mu      sync.Mutex // guards the field below
 	members []*member
@@ -82,8 +83,11 @@ func newFleet(t *testing.T, bin string, s store, ttl time.Duration) *fleet {
 func (f *fleet) start(i int) {
 	f.t.Helper()
 	env := append([]string{fmt.Sprint("LOCKD_REPLICA=replica-", i)}, f.env...)
-	if old := f.replicas[i]; old != nil {
-		env = append(env, "LOCKD_LISTEN="+old.Addr, "LOCKD_OPS_LISTEN="+old.Ops, "LOCKD_ADMIN_LISTEN="+old.Admin)
+	for k, name := range []string{"LOCKD_LISTEN", "LOCKD_OPS_LISTEN", "LOCKD_ADMIN_LISTEN"} {
+		if f.listens[i][k] == "" {
+			f.listens[i][k] = freeAddr(f.t)
+		}
+		env = append(env, name+"="+f.listens[i][k])
 	}
 	f.replicas[i] = harness.StartLockdOn(f.t, f.bin, env...)
 	if f.at[i] == "" {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/faultrun/history"
 	"github.com/lockd-io/lockd/test/harness"
@@ -83,7 +84,7 @@ func (w *world) startReplicas() {
 		s.BusyScripts("it is paused at any moment")
 	}
 	for range 2 {
-		d := harness.StartLockdOn(w.t, lockdBin, w.environment("127.0.0.1:0")...)
+		d := harness.StartLockdOn(w.t, lockdBin, w.environment(freeAddr(w.t))...)
 		w.replicas = append(w.replicas, d)
 		w.fronts = append(w.fronts, redistest.StartProxy(w.t, d.Addr))
 	}
@@ -324,4 +325,14 @@ func (w *world) left(calm []float64) string {
 		}
 	}
 	return ""
+}
+
+// freeAddr is where a replica is started, and may be started again.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	addr, err := proctest.FreeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addr
 }

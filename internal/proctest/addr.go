@@ -1,0 +1,36 @@
+package proctest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+)
+
+// The system gives out ports above 32767 by itself, to connections too. Who starts a server again at its port must not find one of them there.
+const (
+	firstPort = 10_000
+	ports     = 12_000
+)
+
+var errNoPort = errors.New("there is no free port")
+
+// FreeAddr finds a port nobody listens on at the moment, such that those further on by some numbers are free as well.
+func FreeAddr(also ...int) (string, error) {
+	for range 100 {
+		port := firstPort + rand.IntN(ports) //nolint:gosec // no secret
+		free := true
+		for _, n := range append([]int{0}, also...) {
+			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+n))
+			if err != nil {
+				free = false
+				break
+			}
+			_ = l.Close() // it was free
+		}
+		if free {
+			return fmt.Sprint("127.0.0.1:", port), nil
+		}
+	}
+	return "", errNoPort
+}
