@@ -1,6 +1,7 @@
 package proctest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -21,7 +22,7 @@ func FreeAddr(also ...int) (string, error) {
 		port := firstPort + rand.IntN(ports) //nolint:gosec // no secret
 		free := true
 		for _, n := range append([]int{0}, also...) {
-			l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port+n))
+			l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprint("127.0.0.1:", port+n))
 			if err != nil {
 				free = false
 				break
