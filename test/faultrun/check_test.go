@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/lockd-io/lockd/test/faultrun/history"
@@ -42,7 +43,7 @@ func (r *record) check(rules rules) *verdict {
 	defer r.mu.Unlock()
 	v := &verdict{}
 	slices.SortFunc(r.holds, func(a, b hold) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.got, b.got)) })
-	forgotten := map[uint64]fault{} // by fence
+	forgotten := map[granted]fault{}
 	for i, h := range r.holds {
 		for _, next := range r.holds[i+1:] {
 			if next.name != h.name {
@@ -65,7 +66,7 @@ func (r *record) check(rules rules) *verdict {
 }
 
 // compare looks at two holds of a name, of which the second was told later.
-func (r *record) compare(v *verdict, rules rules, forgotten map[uint64]fault, h, next hold) {
+func (r *record) compare(v *verdict, rules rules, forgotten map[granted]fault, h, next hold) {
 	if next.asked >= h.got && next.fence <= h.fence {
 		v.fail("fences do not rise: %v, then %v", h, next)
 	}
@@ -79,7 +80,7 @@ func (r *record) compare(v *verdict, rules rules, forgotten map[uint64]fault, h,
 	}
 	for _, f := range r.faults {
 		if f.forgets && older.got <= f.to && next.got >= f.from && next.got+both <= f.to+rules.window {
-			forgotten[older.fence] = f
+			forgotten[older.granted()] = f
 			v.longest = max(v.longest, both)
 			return
 		}
@@ -87,20 +88,28 @@ func (r *record) compare(v *verdict, rules rules, forgotten map[uint64]fault, h,
 	v.fail("two holders for %v: %v and %v", both, h, next)
 }
 
+// granted is one hold of one name. Two names may have the same fence: it is a time, and one call grants many.
+type granted struct {
+	name  string
+	fence uint64
+}
+
+func (h hold) granted() granted { return granted{h.name, h.fence} }
+
 func (h hold) String() string {
 	return fmt.Sprintf("%s has %s with fence %d from %v to %v (asked at %v, %v at %v)",
 		h.client, h.name, h.fence, h.got, h.sure, h.asked, h.how, h.ended)
 }
 
 // events are the record as porcupine needs it.
-func (r *record) events(rules rules, forgotten map[uint64]fault) []history.Event {
+func (r *record) events(rules rules, forgotten map[granted]fault) []history.Event {
 	var events []history.Event
 	for _, h := range r.holds {
 		end := history.Event{Client: h.client, Name: h.name, What: h.how, Fence: h.fence, From: h.sure, To: h.ended}
 		if h.how == history.Lost || h.how == history.MaybeReleased {
 			end.To += rules.lease // until then the lease is in Redis
 		}
-		if f, yes := forgotten[h.fence]; yes {
+		if f, yes := forgotten[h.granted()]; yes {
 			end.What, end.From = history.Lost, max(h.asked, f.from)
 		}
 		events = append(events, h.keptUntil(end.From)...)
@@ -137,3 +146,21 @@ func (r *record) troubled(e history.Event, lease time.Duration) bool {
 }
 
 func (v *verdict) err() error { return errors.Join(v.errs...) }
+
+// A store that lost its data forgot a hold of one name. A hold of another name with the same fence had been released before.
+func TestAForgottenHoldIsThatOfItsName(t *testing.T) {
+	const s = time.Second
+	r := &record{
+		faults: []fault{{what: "data are lost", from: 10 * s, to: 11 * s, forgets: true}},
+		holds: []hold{
+			{client: "1", name: "a", fence: 7, asked: 1 * s, got: 2 * s, sure: 12 * s, how: history.Lost, ended: 12 * s},
+			{client: "2", name: "a", fence: 8, asked: 10 * s, got: 11 * s, sure: 13 * s, how: history.Released, ended: 14 * s},
+			{client: "1", name: "b", fence: 7, asked: 1 * s, got: 2 * s, sure: 3 * s, how: history.Released, ended: 4 * s},
+			{client: "2", name: "b", fence: 9, asked: 4 * s, got: 5 * s, sure: 6 * s, how: history.Released, ended: 7 * s},
+		},
+	}
+	v := r.check(rules{window: s, lease: s, decide: time.Minute})
+	if err := errors.Join(v.errs...); err != nil || v.forgotten != 1 {
+		t.Errorf("%d were forgotten, %v", v.forgotten, err)
+	}
+}
