@@ -102,10 +102,8 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 			return s.connected()
 		}
 	}
-	shut := make(chan struct{})
-	g.mu.Lock()
-	g.shut, g.held = shut, 0
-	g.mu.Unlock()
+	g.close()
+	defer g.open(storetest.Deliver) // or the Store could not be closed after an error
 	var pings sync.WaitGroup
 	for n := 1; n <= pipe.Senders; n++ { // occupy the senders
 		pings.Add(1)
@@ -121,12 +119,25 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 	}
 	s.Shared.Forgive()
 	start()
-	g.mu.Lock()
-	g.shut, g.fate = nil, fate
-	g.mu.Unlock()
-	close(shut)
+	g.open(fate)
 	pings.Wait()
 	return nil
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut, g.held = make(chan struct{}), 0
+}
+
+// open lets through what waits. The next batch has a fate.
+func (g *gate) open(fate storetest.Fate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut != nil {
+		close(g.shut)
+		g.shut, g.fate = nil, fate
+	}
 }
 
 func (g *gate) waiting() int {

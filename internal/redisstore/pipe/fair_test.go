@@ -117,7 +117,7 @@ func TestCostlyBatchesMakeRoom(t *testing.T) {
 	if sum := byTenant(b)["flood"]; sum == 0 || sum > paced {
 		t.Errorf("a batch has %d of the flood, want at most %d", sum, paced)
 	}
-	p.pace.costly++
+	p.pace.sent(&batch{costly: true}, now)
 	if again := p.takeLocked(now); len(again.jobs) > 0 {
 		t.Errorf("another costly batch has %v while one is under way", byTenant(again))
 	}
@@ -132,6 +132,41 @@ func TestCostlyBatchesMakeRoom(t *testing.T) {
 	p.pace.costly = 1
 	if again := p.takeLocked(now.Add(2 * linger)); len(again.jobs) != MaxBatch {
 		t.Errorf("a batch has %d jobs when nobody asks for little any more, want %d", len(again.jobs), MaxBatch)
+	}
+}
+
+// A costly batch that is not answered, as its connection may be silent, holds up those that follow for a while only.
+func TestACostlyBatchWithoutAnAnswerHoldsNobodyUp(t *testing.T) {
+	for name, led := range map[string]time.Duration{"who led is gone": 0, "somebody leads": 10 * longestRest} {
+		t.Run(name, func(t *testing.T) {
+			p := idle()
+			p.putFor(t, "little", 1, 1)
+			p.putFor(t, "flood", 1000, 1)
+			for range 2 { // now the flood is known for one
+				p.takeAt(false)
+			}
+			p.pace.resume = time.Time{}
+			if b := p.take(); !b.costly { // which is not answered
+				t.Fatal("a batch of the flood is not costly")
+			}
+			p.mu.Lock()
+			p.pace.lastQuick = time.Now().Add(led)
+			p.mu.Unlock()
+			for len(p.wake) > 0 {
+				<-p.wake
+			}
+			begun := time.Now()
+			for b := p.take(); len(b.jobs) == 0; b = p.take() {
+				select {
+				case <-p.wake:
+				case <-time.After(10 * longestRest):
+					t.Fatal("jobs wait, and nobody looks for them")
+				}
+			}
+			if held := time.Since(begun); led > 0 && held < longestRest/2 {
+				t.Errorf("the next costly batch followed after %v", held)
+			}
+		})
 	}
 }
 

@@ -22,8 +22,10 @@ type pace struct {
 	quick     int           // batches under way that have such jobs
 	resume    time.Time     // when the next costly batch may follow
 	costly    int           // batches under way that have jobs of busy tenants, or large ones
+	costlyAt  time.Time     // when the last of them was sent
 	trip      time.Duration // about how long the way to Redis and back is
-	timer     *time.Timer
+	timer     *time.Timer   // has a sender look again; nil if none has to
+	looksAt   time.Time     // when it does
 }
 
 // leads says whether somebody is there who has few jobs, but some all the time. Who has a whole turn of them waiting makes nobody pause. If Redis is far away, the way decides about everybody's speed, and not
@@ -33,18 +35,26 @@ func (p *pace) leads(now time.Time) bool {
 }
 
 // sent takes note of a batch.
-func (p *pace) sent(b *batch) {
+func (p *pace) sent(b *batch, now time.Time) {
 	if b.quick {
 		p.quick++
 	}
 	if b.costly {
 		p.costly++
+		p.costlyAt = now
 	}
 }
 
 // admits says whether a costly batch may be sent.
-func (p *pace) admits(now time.Time) bool {
-	return !p.leads(now) || p.costly == 0 && !now.Before(p.resume)
+func (p *pace) admits(now time.Time) bool { return !p.leads(now) || !now.Before(p.turn()) }
+
+// turn is when it may be while somebody leads. A batch that is not answered holds up the next one for a while only: its connection may be
+// silent for good.
+func (p *pace) turn() time.Time {
+	if p.costly > 0 {
+		return p.costlyAt.Add(longestRest)
+	}
+	return p.resume
 }
 
 // answered takes note of the end of a batch.
@@ -66,9 +76,9 @@ func (p *pace) answered(b *batch, now time.Time) {
 	p.trip = min(b.trip, p.trip*9/8+time.Microsecond)
 }
 
-// rest is how long it lasts until a costly batch may be sent.
+// rest is how long it lasts until a costly batch may be sent, if nothing is answered before.
 func (p *pace) rest(now time.Time) time.Duration {
-	rest := p.resume.Sub(now)
+	rest := p.turn().Sub(now)
 	if p.quick == 0 {
 		rest = min(rest, p.lastQuick.Add(linger).Sub(now))
 	}
@@ -90,7 +100,7 @@ func (p *Pipeline) take() batch {
 	p.countLocked()
 	if len(b.jobs) > 0 {
 		p.busy++
-		p.pace.sent(&b)
+		p.pace.sent(&b, now)
 	}
 	return b
 }
@@ -180,17 +190,29 @@ func (p *Pipeline) portion(b *batch, now time.Time) int {
 	return b.limit
 }
 
-// restLocked has a sender look again when a costly batch may be sent. What is under way wakes one anyway.
+// restLocked has a sender look again when a costly batch may be sent. Who has told an answer looks anyway.
 func (p *Pipeline) restLocked(now time.Time) {
-	if p.small.n+p.large.n == 0 || p.pace.timer != nil || p.pace.costly > 0 {
+	if p.small.n+p.large.n == 0 {
 		return
 	}
-	p.pace.timer = time.AfterFunc(p.pace.rest(now), func() {
+	rest := p.pace.rest(now)
+	if p.pace.timer != nil {
+		if !now.Add(rest).Before(p.pace.looksAt) {
+			return
+		}
+		p.pace.timer.Stop()
+	}
+	p.pace.looksAt = now.Add(rest)
+	var timer *time.Timer
+	timer = time.AfterFunc(rest, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.pace.timer = nil
+		if p.pace.timer == timer {
+			p.pace.timer = nil
+		}
 		p.wakeLocked()
 	})
+	p.pace.timer = timer
 }
 
 // tenantLocked is the tenant with a name.

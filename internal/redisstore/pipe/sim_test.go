@@ -120,7 +120,7 @@ func (s *sim) send(t *testing.T, sender int) {
 		return
 	}
 	s.p.busy++
-	s.p.pace.sent(&b)
+	s.p.pace.sent(&b, s.now)
 	s.free = latest(s.free, s.now.Add(wayToRedis))
 	for i := range b.sections {
 		for _, j := range b.part(i) {
