@@ -89,7 +89,8 @@ func holdFor(ctx context.Context, e env, d time.Duration) (h held, err error) {
 		return h, err
 	}
 	fmt.Fprintf(os.Stderr, "holding for %v\n", d)
-	for end := time.Now().Add(d); time.Now().Before(end); {
+	h.is = h.was
+	for begun, end := time.Now(), time.Now().Add(d); time.Now().Before(end); {
 		select {
 		case <-ctx.Done():
 			return h, context.Cause(ctx)
@@ -100,19 +101,36 @@ func holdFor(ctx context.Context, e env, d time.Duration) (h held, err error) {
 			return h, err
 		}
 		h.most = max(h.most, rss)
+		if err := h.look(e, time.Since(begun)); err != nil {
+			return h, err
+		}
 	}
-	if h.after, err = e.read(); err != nil {
-		return h, err
-	}
-	h.is, err = metricsOf(e.lockd[0])
+	h.after, err = e.read()
 	return h, err
 }
+
+// look reads lockd's metrics, some time after the beginning.
+func (h *held) look(e env, after time.Duration) error {
+	is, err := metricsOf(e.lockd[0])
+	if err != nil {
+		return err
+	}
+	if late := is.buckets(h.is, latenessSeries); !empty(late) && above(late, 1) > 0 {
+		h.lastLate = after
+	}
+	h.is = is
+	return nil
+}
+
+// latenessSeries is by how much renewals were late.
+const latenessSeries = "lockd_renew_lateness_seconds"
 
 // held is what was read while leases were held.
 type held struct {
 	before, after reading
 	was, is       metrics
 	most          int           // bytes that lockd had resident
+	lastLate      time.Duration // after the beginning; when the last renewal was later than a second
 	frozen        time.Duration // the longest time in which this program did not run
 }
 
@@ -145,13 +163,13 @@ func (h held) rows(t *table) {
 	renewed := h.is[renewals] - h.was[renewals]
 	t.add("renewals per second", whole(renewed/h.after.at.Sub(h.before.at).Seconds()))
 	t.add("renewals that failed", whole(grown("lockd_renew_total")-renewed))
-	late := h.is.buckets(h.was, "lockd_renew_lateness_seconds")
+	late := h.is.buckets(h.was, latenessSeries)
 	left := h.is.buckets(h.was, "lockd_lease_remaining_ratio_at_renew")
 	if empty(late) || empty(left) {
 		return // held for less than a third of the TTL
 	}
 	t.add("latest renewal, at most", lateness(most(late)))
-	t.add("renewals later than a second", whole(above(late, 1)))
+	t.add("renewals later than a second, and until when", whole(above(late, 1))+", "+h.lastLate.Round(time.Second).String())
 	t.add("longest freeze of this program", h.frozen.Round(time.Millisecond).String())
 	t.add("validity left at a renewal, at least", fmt.Sprintf("%.2f of the TTL", least(left)))
 }
