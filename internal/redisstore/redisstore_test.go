@@ -60,10 +60,11 @@ func quick(srv *redistest.Server) Config {
 }
 
 func TestContract(t *testing.T) {
-	srv := redistest.Start(t)
-	c := srv.Client()
 	for name, prefix := range map[string]string{"Plain": "", "Prefix": "app:", "OneSlot": "{app}:", "Together": ""} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := redistest.Start(t)
+			c := srv.Client()
 			storetest.Run(t, func(t *testing.T) storetest.Rig {
 				if err := c.FlushAll(t.Context()).Err(); err != nil {
 					t.Fatal(err)
@@ -88,6 +89,7 @@ func TestScriptsAgreeWithMemory(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for l, steps := range map[line]int{oneLine: steps, shares: steps / 2} {
 		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
 			srv := redistest.Start(t)
 			s, gate := gatedIn(t, srv, l)
 			memory, scripts := comparedRigs(t, srv, s, gate)

@@ -17,34 +17,49 @@ const (
 // line is jobs that wait, those of each tenant in their order. It is a deficit round robin: a tenant has its turn when it has credit,
 // its jobs use that up, and each turn of all gives as much to each.
 //
-// Tenants of whom all jobs that wait go into one turn go first, and of those first who has few jobs. The others are busy: they have as much
-// as they can use, and do not notice a moment.
+// Who has few jobs goes first. Of the others a tenant has its first turn at once. After that it is a busy one, which has its turn among the
+// busy ones, until that finds no job of it.
 type line struct {
 	few, quick, busy ring
 	n                int // jobs
+	tenants          int // who have jobs that wait
 }
 
 // hasQuick says whether jobs wait of tenants that ask for little.
 func (l *line) hasQuick() bool { return l.few.first != nil || l.quick.first != nil }
 
-// tenants is how many have jobs that wait.
-func (l *line) tenants() int { return l.few.n + l.quick.n + l.busy.n }
+// hasBusy says whether jobs wait of busy tenants. Those at whose turn no job of them waits are busy no more.
+func (l *line) hasBusy() bool {
+	for l.busy.first != nil && l.busy.first.len() == 0 {
+		l.busy.pop().end()
+	}
+	return l.busy.first != nil
+}
 
-// hungry is how many of them have more than few.
-func (l *line) hungry() int { return l.quick.n + l.busy.n }
+// hungry is how many tenants have more than few jobs.
+func (l *line) hungry() int { return max(l.tenants-l.few.n, 0) }
 
 // put takes a job in.
 func (l *line) put(s *share, j Job) {
 	s.push(j)
-	l.n++
-	l.enter(s, j.Queued)
+	l.enter(s)
 }
 
-// enter has a share take its turns, if it has jobs.
-func (l *line) enter(s *share, now time.Time) {
+// back puts a job in front again that was not sent.
+func (l *line) back(s *share, j Job) {
+	s.back(j)
+	l.enter(s)
+}
+
+// enter counts a job that a share has got, and has the share take its turns.
+func (l *line) enter(s *share) {
+	l.n++
+	if s.len() == 1 {
+		l.tenants++
+	}
 	switch {
-	case s.in != nil || s.len() == 0:
-	case s.credit <= -quantum || now.Sub(s.busy) < staysBusy:
+	case s.in != nil:
+	case s.credit <= -quantum:
 		l.busy.push(s)
 	default:
 		s.earn()
@@ -52,11 +67,13 @@ func (l *line) enter(s *share, now time.Time) {
 	}
 }
 
-// back puts a job in front again that was not sent.
-func (l *line) back(s *share, j Job) {
-	s.back(j)
-	l.n++
-	l.enter(s, j.Queued)
+// take takes out the first job of a share.
+func (l *line) take(s *share) Job {
+	l.n--
+	if s.len() == 1 {
+		l.tenants--
+	}
+	return s.pop()
 }
 
 // cutQuick takes out jobs of tenants that ask for little, first those who ask for the least. A quarter is left to the rest of them, or they
@@ -101,11 +118,11 @@ func (l *line) cutRing(r *ring, b *batch, now time.Time) {
 	r.missed = r.first != nil && len(b.jobs) == n
 }
 
-// leave has the first one, whose turn is over, wait with the busy ones if it has jobs left.
+// leave has the first one, whose turn is over, be a busy one if it has jobs left. Who has more than few is in any case, or it would have
+// a first turn again and again.
 func (l *line) leave(r *ring, now time.Time) {
 	s := r.pop()
-	if s.served = now; s.len() > 0 {
-		s.busy = now
+	if s.served = now; s.len() > 0 || r == &l.quick {
 		l.busy.push(s)
 	}
 }
@@ -120,7 +137,7 @@ func (l *line) cutBusy(b *batch, now time.Time, most int) {
 }
 
 func (l *line) cutTurns(b *batch, now time.Time) {
-	for l.busy.first != nil && b.cost < b.limit {
+	for l.hasBusy() && b.cost < b.limit {
 		s := l.busy.first
 		switch {
 		case s.turn:
@@ -142,14 +159,9 @@ func (l *line) cutTurns(b *batch, now time.Time) {
 		if !l.serve(s, b) {
 			return
 		}
-		s.repay()
-		s.turn, s.served = false, now
-		if s.len() > 0 {
-			s.busy = now
-			l.busy.turn()
-		} else {
-			l.busy.pop()
-		}
+		s.end()
+		s.served = now
+		l.busy.turn()
 	}
 }
 
@@ -160,8 +172,7 @@ func (l *line) serve(s *share, b *batch) (room bool) {
 		if len(b.jobs) >= b.most || len(b.jobs) > 0 && b.cost+weighed > b.limit {
 			return false
 		}
-		b.add(s.pop(), cost, weighed)
-		l.n--
+		b.add(l.take(s), cost, weighed)
 		s.sent++
 		s.pay(weighed)
 	}
@@ -173,8 +184,7 @@ func (l *line) before(t time.Time, jobs []Job) []Job {
 	for _, r := range []*ring{&l.few, &l.quick, &l.busy} {
 		for s := r.first; s != nil; s = s.next {
 			for s.len() > 0 && s.first().Queued.Before(t) {
-				jobs = append(jobs, s.pop())
-				l.n--
+				jobs = append(jobs, l.take(s))
 			}
 		}
 	}

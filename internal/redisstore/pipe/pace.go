@@ -120,7 +120,7 @@ func (p *Pipeline) takeLocked(now time.Time) batch {
 		p.largeSent, p.largeLast, p.largeAt = true, true, now
 		b.large = true
 		b.limit = p.portion(&b, now)
-		tenants := max(p.large.tenants(), 1)
+		tenants := max(p.large.tenants, 1)
 		p.cutLocked(&p.large, &b, now, true)
 		if b.shared {
 			p.ahead += b.cost * p.small.hungry() / tenants
@@ -134,7 +134,7 @@ func (p *Pipeline) takeLocked(now time.Time) batch {
 	if p.ahead -= b.cost; p.ahead < 0 || p.small.hungry() == 0 {
 		p.ahead = 0
 	}
-	if len(b.jobs) > 0 && (!led || b.costly || p.small.busy.first == nil) {
+	if len(b.jobs) > 0 && (!led || b.costly || !p.small.hasBusy()) {
 		p.largeLast = false // while somebody leads, it is about the jobs of busy tenants: his own go in any case
 	}
 	if !costly && len(b.jobs) == 0 {
@@ -155,7 +155,7 @@ func (p *Pipeline) largeTurnLocked(now time.Time) bool {
 // cutLocked takes jobs of a line out. What is under way for several tenants is measured.
 func (p *Pipeline) cutLocked(l *line, b *batch, now time.Time, costly bool) {
 	portion, before := p.portion(b, now), l.busy.taken
-	if costly && l.busy.missed {
+	if costly && l.busy.missed && l.hasBusy() {
 		l.cutBusy(b, now, min(portion, paced))
 		portion -= b.cost
 	}
@@ -163,7 +163,7 @@ func (p *Pipeline) cutLocked(l *line, b *batch, now time.Time, costly bool) {
 		b.begin(nil)
 	}
 	most, limit := b.most, b.limit
-	if costly && l.busy.first != nil && l.hasQuick() {
+	if costly && l.hasBusy() && l.hasQuick() {
 		b.most, b.limit = most*3/4, limit*3/4 // busy ones get the rest
 	}
 	few := l.cutQuick(b, now)
@@ -173,7 +173,7 @@ func (p *Pipeline) cutLocked(l *line, b *batch, now time.Time, costly bool) {
 	b.most, b.limit = most, limit
 	if costly {
 		l.cutBusy(b, now, portion)
-		l.busy.missed = l.busy.first != nil && l.busy.taken == before
+		l.busy.missed = l.hasBusy() && l.busy.taken == before
 	}
 	if b.large {
 		b.burden = b.cost
@@ -253,7 +253,7 @@ func (p *Pipeline) Share(from string) (its, tenants int) {
 	if t := p.tenants[from]; t != nil {
 		its = t.waiting()
 	}
-	return its, p.small.tenants() + p.large.tenants()
+	return its, p.small.tenants + p.large.tenants
 }
 
 // Forgive has nobody owe anything any more. Tests need it to know in which order things are sent.

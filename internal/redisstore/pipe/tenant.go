@@ -1,6 +1,9 @@
 package pipe
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// quantum is what a tenant's jobs may cost in one turn, in singles: about 300 µs of Redis.
@@ -10,10 +13,10 @@ const (
 	// longestRest is for how long a tenant has no turn because of what it owes. Among a hundred busy ones a debt would last for seconds, and it may
 	// rest on a measurement that is wrong: Redis may have waited for a processor.
 	longestRest = 100 * time.Millisecond
-	// staysBusy is for how long a tenant counts as a busy one after more of its jobs waited than one turn takes.
-	staysBusy = 20 * time.Millisecond
 	// forgetAfter is when nothing is known any more of a tenant that asks for nothing.
 	forgetAfter = time.Second
+	// believed is of how many measurements the least is believed.
+	believed = 3
 	// rateOne is the rate of a tenant whose jobs cost what was expected. mostRate is that of jobs that cost 512 times as much.
 	rateOne  = 8
 	mostRate = 512 * rateOne
@@ -23,9 +26,11 @@ const (
 type tenant struct {
 	name         string
 	small, large share
-	weight       int       // see Lanes
-	rate         int       // what its jobs really cost: so many eighths of what was expected
-	billed       uint64    // the last section that corrected the rate
+	weight       int           // see Lanes
+	rate         int           // what its jobs really cost: so many eighths of what was expected
+	billed       uint64        // the last section that corrected the rate
+	rates        [believed]int // that were measured last
+	corrections  int
 	last         time.Time // it asked
 }
 
@@ -44,11 +49,13 @@ func (t *tenant) costs(j *Job, shared bool) (cost, weighed int) {
 	return cost, cost
 }
 
-// correct takes note that jobs cost so much in place of what was expected. It believes more slowly that they cost much: the machine may have been
-// busy with something else, or Redis with renewals. So it changes little if every other measurement is far too high.
+// correct takes note that jobs cost so much in place of what was expected. It believes the least of the last measurements: the machine may have
+// been busy with something else, or Redis with renewals. And it believes more slowly that jobs cost much.
 func (t *tenant) correct(measured, expected int) {
 	rate := measured * rateOne / max(expected, 1)
-	t.rate = min(max(rate, t.rate/2, rateOne), t.rate*3/2, mostRate)
+	t.rates[t.corrections%believed] = rate
+	t.corrections++
+	t.rate = min(max(slices.Min(t.rates[:]), t.rate/2, rateOne), t.rate*3/2, mostRate)
 }
 
 // share is a tenant's part of one line: its jobs, the oldest first.
@@ -62,7 +69,6 @@ type share struct {
 	sent   int       // jobs under way
 	turn   bool      // it has its turn, and was given its credit for it
 	next   *share    // in the ring
-	busy   time.Time // when more of it waited than one turn takes
 	served time.Time // when it had its last turn
 }
 
@@ -76,10 +82,10 @@ func (s *share) borrow() {
 	}
 }
 
-// repay takes back what was lent.
-func (s *share) repay() {
+// end ends its turn. What was lent is taken back.
+func (s *share) end() {
 	s.credit = max(s.credit-s.lent, -mostDebt)
-	s.lent = 0
+	s.lent, s.turn = 0, false
 }
 
 // pay takes so much off its credit.
