@@ -7,18 +7,21 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// TestClientsDoNotBeatInStep has the first heartbeats of many sessions come at different moments, none late.
+// TestClientsDoNotBeatInStep has the first heartbeats of many sessions spread over the whole interval, none later.
 func TestClientsDoNotBeatInStep(t *testing.T) {
-	const interval = 10 * time.Second
-	moments := map[time.Duration]bool{}
-	for range 100 {
+	const interval, sessions, parts = 10 * time.Second, 10_000, 10
+	var sums [parts]int
+	for range sessions {
 		at := client.FirstBeat(interval)
-		if at < interval/2 || at > interval {
+		if at <= 0 || at > interval {
 			t.Fatalf("the first heartbeat comes after %v", at)
 		}
-		moments[at.Round(time.Millisecond)] = true
+		sums[(at-1)*parts/interval]++
 	}
-	if len(moments) < 90 {
-		t.Errorf("100 sessions have %d moments", len(moments))
+	for _, sum := range sums {
+		if sum < sessions/parts*3/4 {
+			t.Errorf("of %d sessions so many begin in each %v: %v", sessions, interval/parts, sums)
+			break
+		}
 	}
 }

@@ -38,9 +38,9 @@ func (st *stream) write() {
 	}
 }
 
-// firstBeat is when the first heartbeat is sent, somewhat earlier than the others: clients that all came at once, after a
-// restart, do not beat in step for ever. Tests replace it.
-var firstBeat = func(interval time.Duration) time.Duration { return interval/2 + rand.N(interval/2+1) }
+// firstBeat is when the first heartbeat is sent, at any moment of an interval: the renewals of clients that all came at once, after a
+// restart, would else be due at once in each interval. Tests replace it.
+var firstBeat = func(interval time.Duration) time.Duration { return 1 + rand.N(interval) }
 
 // hasteParts is into how many parts of an interval the time to the next heartbeat is cut when a validity is short.
 const hasteParts = 4
