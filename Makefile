@@ -24,8 +24,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## run lockd with its leases in memory: nothing to install. PORT=7450 if another one has 7420
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/lockd ./cmd/lockctl
+run: build ## run lockd with its leases in memory: nothing to install. PORT=7450 if another one has 7420
 	@for port in $(RUN_PORTS); do if (exec 3<>/dev/tcp/127.0.0.1/$$port) 2>/dev/null; then \
 		echo "port $$port is in use; choose another one: make run PORT=7450 (uses 3 ports from there)" >&2; exit 1; fi; done
 	@echo 'Try it in another terminal, in this directory:'
