@@ -94,7 +94,7 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 	begun := time.Now()
 	s.b.goTaking(func() {
 		defer s.LeaveOp()
-		s.leaveBehind(id, req)
+		ahead := s.leaveBehind(id, req)
 		s.instead.mu.Lock()
 		defer s.instead.mu.Unlock()
 		if _, wanted := s.instead.takeLocked(id); !wanted {
@@ -105,36 +105,50 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 			req.Wait = &left
 		}
 		s.acquireFailed(id, req, s.acquire(id, req))
+		s.tellPlace(id, ahead)
 	})
 	return nil
 }
 
-// passOnPlace has a new owner stand where the first of some fair waiters stands, and says whether it does. While the store does not answer it is asked again, for
-// as long as the place lasts there and the request wants to wait.
-func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Owner) bool {
+// passOnPlace has a new owner stand where the first of some fair waiters stands, says how many are before it, and whether it was
+// done. While the store does not answer it is asked again, for as long as the place lasts there and the request wants to wait.
+func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Owner) (ahead int, done bool) {
 	end := time.Now().Add(arbiter.PlaceTime)
 	if req.Wait != nil && *req.Wait < arbiter.PlaceTime {
 		end = time.Now().Add(*req.Wait)
 	}
 	for n := 1; ; n++ {
-		err := s.b.store.Succeed(s.b.ctx, req.Name, from, to, arbiter.PlaceTime)
+		ahead, err := s.b.store.Succeed(s.b.ctx, req.Name, from, to, arbiter.PlaceTime)
 		if err == nil || !lock.Retriable(err) || s.b.ctx.Err() != nil || time.Now().After(end) {
-			return err == nil
+			return ahead, err == nil
 		}
 		s.b.pause(arbiter.Backoff(n))
 	}
 }
 
-// leaveBehind gives back what a request may have taken before it came here, and has its place passed on.
-func (s *Session) leaveBehind(id uint64, req request.Acquire) {
+// tellPlace tells how many are before a request that was put into a line again. Where the store need not be asked for it nobody else does.
+func (s *Session) tellPlace(id uint64, ahead int) {
+	w, there := s.Waiting(id)
+	if !there {
+		return
+	}
+	w.lock()
+	defer w.unlock()
+	if w.Waits() && w.Tells(ahead) {
+		s.Tell(session.Queued{ID: id, Position: ahead})
+	}
+}
+
+// leaveBehind gives back what a request may have taken before it came here, and has its place passed on. It says how many are before that.
+func (s *Session) leaveBehind(id uint64, req request.Acquire) (ahead int) {
 	var from []lock.Owner
 	for _, former := range req.InsteadOf {
 		from = append(from, ownerOf(s.ID(), req.Holder, former))
 	}
 	if req.Kind == lock.Fair && len(req.More) == 0 {
 		to := ownerOf(s.ID(), req.Holder, id)
-		if s.passOnPlace(req, from, to) {
-			return
+		if ahead, done := s.passOnPlace(req, from, to); done {
+			return ahead
 		}
 	}
 	ttl := s.TTL()
@@ -142,17 +156,21 @@ func (s *Session) leaveBehind(id uint64, req request.Acquire) {
 		ttl = *req.Lease
 	}
 	items := append([]request.Item{{Name: req.Name, Kind: req.Kind, Permits: req.Permits}}, req.More...)
+	silent := false
 	for _, owner := range from {
 		for _, i := range items {
-			s.takeBack(lock.Claim{Name: i.Name, Kind: i.Kind, Owner: owner, TTL: ttl, Permits: request.PermitsOf(i.Kind, i.Permits)})
+			c := lock.Claim{Name: i.Name, Kind: i.Kind, Owner: owner, TTL: ttl, Permits: request.PermitsOf(i.Kind, i.Permits)}
+			if silent = silent || !s.takeBack(c); silent { // to wait for each would take very long
+				s.b.undoClaim(c, s, 0)
+			}
 		}
 	}
+	return lock.PlaceUnknown
 }
 
-// takeBack gives back what a former owner may have taken, in the background if the store does not answer.
-func (s *Session) takeBack(c lock.Claim) {
+// takeBack gives back what a former owner may have taken, and says whether the store answered.
+func (s *Session) takeBack(c lock.Claim) bool {
 	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits}
-	if _, err := s.b.store.Release(s.b.ctx, r); lock.Retriable(err) {
-		s.b.undoClaim(c, s, 0)
-	}
+	_, err := s.b.store.Release(s.b.ctx, r)
+	return !lock.Retriable(err)
 }

@@ -434,3 +434,27 @@ func TestOfTwoCopiesOfAClientOneGoesOn(t *testing.T) {
 		}
 	})
 }
+
+// A request has had many ids, and wants several names. What it left behind is given back in the background when the store is silent: its
+// answer does not wait for each of them.
+func TestARequestThatGoesOnDoesNotWaitForASilentStore(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.leaving()
+		var old []uint64
+		for i := range 8 {
+			old = append(old, c.acquire(request.Acquire{Name: name(i)}))
+			one[session.Granted](c)
+		}
+		c.Detach(errCut)
+		other, store := w.severable()
+		back, _ := other.resume(c.resumption(2, nil))
+		store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
+			time.Sleep(time.Second)
+			return lock.Returned{}, lock.ErrOutcomeUnknown
+		})
+		more := []request.Item{{Name: "task", Kind: lock.Exclusive}, {Name: "work", Kind: lock.Exclusive}}
+		back.acquire(request.Acquire{Name: "job", More: more, InsteadOf: old})
+		time.Sleep(2 * time.Second)
+		one[session.Granted](back)
+	})
+}

@@ -21,12 +21,16 @@ type hesitant struct {
 	between func(done func() error) error // what it does instead, if set
 }
 
-func (h *hesitant) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
+func (h *hesitant) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (ahead int, err error) {
 	if h.between != nil {
-		return h.between(func() error { return h.Store.Succeed(ctx, name, from, to, place) })
+		err = h.between(func() error {
+			ahead, err = h.Store.Succeed(ctx, name, from, to, place)
+			return err
+		})
+		return ahead, err
 	}
 	if h.left.Add(-1) >= 0 {
-		return h.error
+		return lock.PlaceUnknown, h.error
 	}
 	return h.Store.Succeed(ctx, name, from, to, place)
 }
@@ -129,4 +133,29 @@ func TestAPlaceIsKeptWhenAReplicaIsLeftBeforeItAnswered(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A fair request goes on at the replica whose session holds the lock. Nothing need be asked of the store there, and its place is not new; its
+// client is told how many are before it all the same.
+func TestARequestThatGoesOnIsToldItsPlace(t *testing.T) {
+	inWorld(t, func(w *world) {
+		there := w.replica()
+		req := request.Acquire{Name: "job", Kind: lock.Fair}
+		holder, before := there.alive(), there.alive()
+		holder.acquire(req)
+		one[session.Granted](holder)
+		before.acquire(req)
+		one[session.Queued](before)
+		c := w.leaving()
+		again := req
+		again.InsteadOf = []uint64{c.acquire(req)}
+		one[session.Queued](c)
+		c.Detach(errCut)
+		back, _ := there.resume(c.resumption(2, nil))
+		back.acquire(again)
+		synctest.Wait()
+		if q := one[session.Queued](back); q.Position != 1 {
+			t.Errorf("it is told position %d, want 1", q.Position)
+		}
+	})
 }

@@ -100,10 +100,11 @@ type Lines interface {
 	// if there are none.
 	Leave(ctx context.Context, name string, kind Kind, owners []Owner) error
 
-	// Succeed has another owner, which is new, stand where the first of some fair waiters stands, for so long from now at least, or hold what
-	// one of them holds, with its fence. The others have no places any more. It is no error if none of them has anything.
+	// Succeed has another owner, which is new, stand where the first of some fair waiters stands, for so long from now at least, or
+	// hold what one of them holds, with its fence. The others have no places any more. It is no error if none of them has anything.
+	// It returns how many are before the owner, or PlaceUnknown if it has no place.
 	// Repeated or executed late: nothing, as they have nothing any more.
-	Succeed(ctx context.Context, name string, from []Owner, to Owner, place time.Duration) error
+	Succeed(ctx context.Context, name string, from []Owner, to Owner, place time.Duration) (ahead int, err error)
 
 	// Queue reads some of the fair waiters of a name, the next one first, whoever's they are.
 	Queue(ctx context.Context, name string, from, size int) ([]Owner, error)
@@ -162,7 +163,7 @@ type Peers interface {
 	Subscribe(topic string, notify func(message []byte)) (stop func())
 }
 
-// What Enlist answers besides a position.
+// What Enlist and Succeed answer besides a position.
 const (
 	PlaceUnknown = -1
 	PlaceHolds   = -2

@@ -115,29 +115,31 @@ func (w *work) enlist(name string, owners []lock.Owner, d time.Duration) ([]int,
 }
 
 // Succeed implements lock.Store.
-func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, d time.Duration) error {
-	err := begin(ctx, lock.Fair)
-	if err == nil {
+func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, d time.Duration) (ahead int, err error) {
+	if err = begin(ctx, lock.Fair); err == nil {
 		w := s.enter(1)
-		err = w.succeed(w.peek(name), from, to, d)
+		ahead, err = w.succeed(w.peek(name), from, to, d)
 		w.leave()
 	}
 	if err != nil {
-		return fmt.Errorf("succeed %q for %q: %w", from, name, err)
+		return lock.PlaceUnknown, fmt.Errorf("succeed %q for %q: %w", from, name, err)
 	}
-	return nil
+	return ahead, nil
 }
 
-func (w *work) succeed(e *entry, from []lock.Owner, to lock.Owner, d time.Duration) error {
+func (w *work) succeed(e *entry, from []lock.Owner, to lock.Owner, d time.Duration) (ahead int, err error) {
 	if e.mismatch(lock.Fair) {
-		return lock.ErrKindMismatch
+		return lock.PlaceUnknown, lock.ErrKindMismatch
 	}
 	if e.owner != "" && slices.Contains(from, e.owner) {
 		e.owner = to
 		w.changed(e)
 	}
 	e.line.rename(from, to, w.now.Add(d))
-	return nil
+	if !e.line.has(to) {
+		return lock.PlaceUnknown, nil
+	}
+	return e.line.ahead(to), nil
 }
 
 // Leave implements lock.Store.

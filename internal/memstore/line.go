@@ -51,6 +51,9 @@ func (l *line) head() (o lock.Owner, until time.Time) {
 	return p.owner, p.until
 }
 
+// has says whether an owner has a place.
+func (l *line) has(o lock.Owner) bool { return l != nil && l.places[o] != nil }
+
 // admits says whether it is the turn of an owner.
 func (l *line) admits(o lock.Owner) bool {
 	head, _ := l.head()
@@ -120,7 +123,7 @@ func (l *line) keep(o lock.Owner, until time.Time) (joined bool) {
 
 // ahead is how many are before an owner, or would be, as far as known.
 func (l *line) ahead(o lock.Owner) int {
-	if l == nil || l.places[o] == nil {
+	if !l.has(o) {
 		return l.len()
 	}
 	n := 0

@@ -92,7 +92,8 @@ func misfitCalls() []misfitCall {
 		return err
 	})
 	add("succeed", misfitKeys(lock.Fair, "u:7", "u:8"), nothing, func(t *testing.T, s *Store) error {
-		return s.Succeed(t.Context(), "n", []lock.Owner{"u:6", "u:7"}, "u:8", time.Minute)
+		_, err := s.Succeed(t.Context(), "n", []lock.Owner{"u:6", "u:7"}, "u:8", time.Minute)
+		return err
 	})
 	r := lock.SessionRecord{ID: "u", Epoch: 1, Nonce: "a", TokenHash: "t"}
 	record := []string{layout.Session("", "u")}

@@ -76,19 +76,21 @@ func (s *Store) leaveFair(ctx context.Context, n string, owners []lock.Owner) er
 }
 
 // Succeed implements lock.Store.
-func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
+func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (int, error) {
 	err := script.Begin(ctx, lock.Fair)
+	var a script.Answer
 	if err == nil {
 		args := []any{string(to), script.Millis(place)}
 		for _, o := range from {
 			args = append(args, string(o))
 		}
-		_, err = s.Ask(ctx, s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name), args...).As(to))
+		a, err = s.Ask(ctx, s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name), args...).As(to))
 	}
-	if err != nil {
-		return fmt.Errorf("succeed %q for %q: %w", from, name, err)
+	ahead := int(a.Int(1))
+	if err = cmp.Or(err, a.Err); err != nil {
+		return lock.PlaceUnknown, fmt.Errorf("succeed %q for %q: %w", from, name, err)
 	}
-	return nil
+	return ahead, nil
 }
 
 // askPlaces runs a script for some waiters, who follow its other arguments.

@@ -213,8 +213,8 @@ func (s *Store) Enlist(ctx context.Context, _ string, _ []lock.Owner, _ time.Dur
 }
 
 // Succeed implements lock.Store: there are no fair waiters.
-func (s *Store) Succeed(ctx context.Context, _ string, _ []lock.Owner, _ lock.Owner, _ time.Duration) error {
-	return begin(ctx, lock.Fair)
+func (s *Store) Succeed(ctx context.Context, _ string, _ []lock.Owner, _ lock.Owner, _ time.Duration) (int, error) {
+	return lock.PlaceUnknown, begin(ctx, lock.Fair)
 }
 
 // Queue implements lock.Store: nobody waits in order.

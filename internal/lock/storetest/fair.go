@@ -62,21 +62,29 @@ func (s *suite) leave(kind lock.Kind, owners ...lock.Owner) {
 	s.must(s.Store.Leave(s.Context(), "n", kind, owners))
 }
 
+// succeed has another owner stand where the first of some stands, with so many before it.
+func (s *suite) succeed(ahead int, to lock.Owner, from ...lock.Owner) {
+	s.Helper()
+	got, err := s.Store.Succeed(s.Context(), "n", from, to, ttl)
+	if s.must(err); got != ahead {
+		s.Errorf("%d are before %q, want %d", got, to, ahead)
+	}
+}
+
 var fairContract = []contract{
 	{"AnotherOwnerSucceedsOneThatWaits", func(s *suite) {
 		s.held("a", "b", "c")
-		succeed := func(from, to lock.Owner) { s.must(s.Store.Succeed(s.Context(), "n", []lock.Owner{from}, to, ttl)) }
-		succeed("b", "new b")
-		succeed("b", "new b")  // its answer was lost
-		succeed("x", "other")  // nobody
-		succeed("b", "late b") // late
+		s.succeed(1, "new b", "b")
+		s.succeed(1, "new b", "b")                  // its answer was lost
+		s.succeed(lock.PlaceUnknown, "other", "x")  // nobody
+		s.succeed(lock.PlaceUnknown, "late b", "b") // late
 		s.wantQueue("a", "new b", "c")
 		if held := s.refused(waits("new b")); held.Ahead != 1 {
 			s.Errorf("%d are ahead, want 1", held.Ahead)
 		}
 		s.leave(lock.Fair, "b") // late: it has no place any more
 		s.letGo("o", "a")
-		succeed("a", "new a")
+		s.succeed(0, "new a", "a")
 		s.acquire(waits("new a"))
 		s.letGo("new a", "new b")
 		s.acquire(waits("new b"))
@@ -84,14 +92,13 @@ var fairContract = []contract{
 	}},
 	{"AnotherOwnerSucceedsTheFirstOfSome", func(s *suite) {
 		s.held("a", "b1", "c", "b2", "d", "b3")
-		succeed := func(to lock.Owner, from ...lock.Owner) { s.must(s.Store.Succeed(s.Context(), "n", from, to, ttl)) }
-		succeed("new", "b3", "x", "b1", "b2")
+		s.succeed(1, "new", "b3", "x", "b1", "b2")
 		s.wantQueue("a", "new", "c", "d")
-		s.enlist([]lock.Owner{"b1"}, 4)         // late
-		succeed("new", "b3", "x", "b1", "b2")   // its answer was lost
-		succeed("late", "x", "b2")              // of another one that has had the place
-		s.wantQueue("a", "new", "c", "d", "b1") // until its time has passed
-		succeed("newer", "b1", "b2", "b3", "new")
+		s.enlist([]lock.Owner{"b1"}, 4)                 // late
+		s.succeed(1, "new", "b3", "x", "b1", "b2")      // its answer was lost
+		s.succeed(lock.PlaceUnknown, "late", "x", "b2") // of another one that has had the place
+		s.wantQueue("a", "new", "c", "d", "b1")         // until its time has passed
+		s.succeed(1, "newer", "b1", "b2", "b3", "new")
 		s.wantQueue("a", "newer", "c", "d")
 		s.letGo("o", "a")
 		s.acquire(waits("a"))
@@ -101,7 +108,7 @@ var fairContract = []contract{
 	}},
 	{"AnotherOwnerSucceedsOneThatHolds", func(s *suite) {
 		f := s.held("a")
-		s.must(s.Store.Succeed(s.Context(), "n", []lock.Owner{"x", "o", "y"}, "p", ttl))
+		s.succeed(lock.PlaceUnknown, "p", "x", "o", "y")
 		if g := s.acquire(of(lock.Fair, "n", "p")); g.Fence != f {
 			s.Errorf("got fence %d, want %d", g.Fence, f)
 		}
@@ -111,8 +118,10 @@ var fairContract = []contract{
 	}},
 	{"NobodySucceedsInWhatIsNoLock", func(s *suite) {
 		s.must(s.Hooks.Occupy("n"))
-		s.wantErr(s.Store.Succeed(s.Context(), "n", []lock.Owner{"a"}, "b", ttl), lock.ErrKindMismatch)
-		s.wantErr(s.Store.Succeed(s.ended(), "m", []lock.Owner{"a"}, "b", ttl), lock.ErrUnavailable)
+		_, err := s.Store.Succeed(s.Context(), "n", []lock.Owner{"a"}, "b", ttl)
+		s.wantErr(err, lock.ErrKindMismatch)
+		_, err = s.Store.Succeed(s.ended(), "m", []lock.Owner{"a"}, "b", ttl)
+		s.wantErr(err, lock.ErrUnavailable)
 	}},
 	{"WaitersAreServedInTheirOrder", func(s *suite) {
 		s.held("a", "b", "c")

@@ -349,6 +349,8 @@ func (f *Flaky) EndSession(ctx context.Context, id string, epoch uint64) error {
 }
 
 // Succeed implements lock.Store.
-func (f *Flaky) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
-	return f.call(ctx, OpSucceed, name, func(ctx context.Context) error { return f.Store.Succeed(ctx, name, from, to, place) })
+func (f *Flaky) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (int, error) {
+	return reply(ctx, f, OpSucceed, name, func(ctx context.Context) (int, error) {
+		return f.Store.Succeed(ctx, name, from, to, place)
+	})
 }

@@ -111,10 +111,10 @@ func (p partial) Enlist(ctx context.Context, name string, owners []lock.Owner, p
 }
 
 // Succeed implements lock.Store.
-func (p partial) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
-	err := p.Store.Succeed(ctx, name, from, to, place)
+func (p partial) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (int, error) {
+	ahead, err := p.Store.Succeed(ctx, name, from, to, place)
 	p.refused(err, lock.Fair)
-	return err
+	return ahead, err
 }
 
 // SetLimit implements lock.Store.
@@ -163,7 +163,7 @@ func refuses(t *testing.T, st lock.Store, kind lock.Kind) {
 	}
 	if kind == lock.Fair {
 		_, errs["Enlist"] = st.Enlist(ctx, "n", []lock.Owner{"o"}, ttl)
-		errs["Succeed"] = st.Succeed(ctx, "n", []lock.Owner{"o"}, "p", ttl)
+		_, errs["Succeed"] = st.Succeed(ctx, "n", []lock.Owner{"o"}, "p", ttl)
 		errs["Leave"] = st.Leave(ctx, "n", kind, []lock.Owner{"o"})
 	}
 	if kind == lock.Semaphore {

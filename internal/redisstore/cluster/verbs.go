@@ -66,8 +66,10 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 }
 
 // Succeed implements lock.Store.
-func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) error {
-	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error { return at.Succeed(ctx, name, from, to, place) })
+func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (int, error) {
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (int, error) {
+		return at.Succeed(ctx, name, from, to, place)
+	})
 }
 
 // Queue implements lock.Store.

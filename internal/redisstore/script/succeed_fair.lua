@@ -1,7 +1,7 @@
 -- succeed_fair.lua: have another owner stand where the first of some fair waiters stands, or hold what one of them holds.
 -- KEYS    as in acquire_fair.lua
 -- ARGV[1] the owner from now on, which is new   ARGV[2] for how many ms its place lives at least   ARGV[3...] the owners so far
--- Returns {1}, always.
+-- Returns {1, how many are before it}, -1 if it has no place.
 -- Safe to run twice, and late: then those before have nothing any more. What they have in the queue and as a hold is moved apart: when
 -- memory is full at the one, the other is moved by the repetition.
 local f = {
@@ -11,8 +11,9 @@ local to, ends = ARGV[1], now_ms() + tonumber(ARGV[2])
 local bad = plain_misfit(f) or fair_misfit(f)
 if bad then return bad end
 
-local from, first = nil, nil -- whose place is in front of those of the others, and where that is
-local goes_on = not f.empty and not redis.call('ZSCORE', f.timeouts, to)
+local from, first = nil, -1 -- whose place is in front of those of the others, and where that is
+local queued = not f.empty and redis.call('ZSCORE', f.timeouts, to)
+local goes_on = not f.empty and not queued
 for i = 3, #ARGV do
   local count = plain_hold(f.name, ARGV[i])
   if count then
@@ -20,7 +21,7 @@ for i = 3, #ARGV do
     redis.call('HDEL', f.name, ARGV[i])
   end
   local at = goes_on and redis.call('ZSCORE', f.timeouts, ARGV[i]) and redis.call('LPOS', f.queue, ARGV[i])
-  if at and (not first or at < first) then from, first = ARGV[i], at end
+  if at and (not from or at < first) then from, first = ARGV[i], at end
 end
 if from then
   local dies = redis.call('ZSCORE', f.timeouts, from)
@@ -34,5 +35,7 @@ if from then
   for i = 3, #ARGV do
     if ARGV[i] ~= from then fair_forget(f, ARGV[i]) end
   end
+elseif queued then
+  first = redis.call('LPOS', f.queue, to) or -1
 end
-return {1}
+return {1, first}
