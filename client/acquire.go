@@ -93,8 +93,9 @@ func (r *request) call(left time.Duration) *acquireCall {
 // Lock waits until it has the lock, ctx ends, or the time of the Wait option has passed. The end of ctx has no
 // meaning for the lock once it is held: that is held until Unlock.
 //
-// It outlives interruptions: a request that waits when the connection breaks is made again on the next one. When ctx ends the request is taken back; if it was granted in that moment the grant is given
-// back, so a Lock that returned an error leaves nothing behind, or nothing that outlives its lease.
+// It outlives interruptions: a request that waits when the connection breaks is made again on the next one. When ctx
+// ends the request is taken back; if it was granted in that moment the grant is given back, so a Lock that returned an
+// error leaves nothing behind, or nothing that outlives its lease.
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	ls, err := c.lock(ctx, c.newRequest(name, opts))
 	if err != nil {

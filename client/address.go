@@ -12,9 +12,9 @@ import (
 // DefaultPort is where lockd serves clients unless it is configured otherwise.
 const DefaultPort = 7420
 
-// Addresses reads a list of addresses that are separated by commas, as Dial takes it. One without a port gets the given one.
-// An IPv6 address with a port is in brackets. What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is. It is
-// for programs that use the generated stubs.
+// Addresses reads a list of addresses that are separated by commas, as Dial takes it. One without a port gets the given
+// one. An IPv6 address with a port is in brackets. What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is.
+// It is for programs that use the generated stubs.
 func Addresses(list string, port int) ([]string, error) {
 	if hasScheme(list) {
 		return []string{list}, nil // commas may mean something to its resolver

@@ -12,8 +12,8 @@ import (
 const (
 	// hotCallers is how many callers of one Client there are.
 	hotCallers = 64
-	// mostAllocs and mostAllocsAlone are how often a client, with gRPC, may allocate for a pair: with that many callers, and
-	// with one.
+	// mostAllocs and mostAllocsAlone are how often a client, with gRPC, may allocate for a pair: with that many
+	// callers, and with one.
 	mostAllocs      = 15
 	mostAllocsAlone = 33
 )

@@ -29,8 +29,8 @@ const (
 	Connected State = "connected"
 	// Disconnected: the session ended, and its locks with it. The Client opens a new one by itself.
 	Disconnected State = "disconnected"
-	// Interrupted: the stream broke, or nothing comes on it. The Client goes on with the session in another one by itself; then it is Connected
-	// again. Until then each lock is held until its own deadline.
+	// Interrupted: the stream broke, or nothing comes on it. The Client goes on with the session in another one by
+	// itself; then it is Connected again. Until then each lock is held until its own deadline.
 	Interrupted State = "interrupted"
 	// Draining: the server asked to go. The session goes on at another one, with its locks; then it is Connected again.
 	Draining State = "draining"
@@ -49,8 +49,8 @@ type Status struct {
 	Err error
 }
 
-// Client keeps one session with a server, opens it when it is first needed, goes on with it when its stream breaks, and opens a
-// new one when it ends. All methods may be called from any goroutine.
+// Client keeps one session with a server, opens it when it is first needed, goes on with it when its stream breaks, and
+// opens a new one when it ends. All methods may be called from any goroutine.
 type Client struct {
 	targets  []string
 	settings settings
@@ -74,10 +74,10 @@ type Client struct {
 	closed     bool
 }
 
-// Dial makes a Client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas: they are
-// tried in their order, and any of the others first when the stream to one breaks or the server asks to leave. The port is 7420 if there is none, and an IPv6
-// address with a port is in brackets. What names a scheme of gRPC, as dns:///HOST:PORT, is left as it is. Dial does not
-// connect yet: the first use does.
+// Dial makes a Client for a server such as "lockd.example.com:7420", or for several replicas, separated by commas: they
+// are tried in their order, and any of the others first when the stream to one breaks or the server asks to leave. The
+// port is 7420 if there is none, and an IPv6 address with a port is in brackets. What names a scheme of gRPC, as
+// dns:///HOST:PORT, is left as it is. Dial does not connect yet: the first use does.
 func Dial(addr string, opts ...Option) (*Client, error) {
 	targets, err := Addresses(addr, DefaultPort)
 	if err != nil {

@@ -17,12 +17,15 @@ import (
 )
 
 const (
-	// openTimeout bounds an attempt to open a session. Of several addresses each has its share, but not less than the minimum.
+	// openTimeout bounds an attempt to open a session. Of several addresses each has its share, but not less than the
+	// minimum.
 	openTimeout    = 10 * time.Second
 	minOpenTimeout = 3 * time.Second
-	// minResumeTimeout is the least time for an attempt to resume a session. With a longer session TTL it is a third of that.
+	// minResumeTimeout is the least time for an attempt to resume a session. With a longer session TTL it is a third of
+	// that.
 	minResumeTimeout = time.Second
-	// minReachTimeout is the least time for the connection of such an attempt. With a longer session TTL it is a sixth of that, up to minOpenTimeout.
+	// minReachTimeout is the least time for the connection of such an attempt. With a longer session TTL it is a sixth
+	// of that, up to minOpenTimeout.
 	minReachTimeout = 500 * time.Millisecond
 	// minBackoff and maxBackoff bound the pause between two attempts.
 	minBackoff = 50 * time.Millisecond
@@ -75,7 +78,8 @@ func (c *Client) wanted() (*session, bool) {
 	return nil, true
 }
 
-// attempt tries all addresses, and says whether that is over: it succeeded, or another attempt is without hope. s is to go on, or nil.
+// attempt tries all addresses, and says whether that is over: it succeeded, or another attempt is without hope. s is to
+// go on, or nil.
 func (c *Client) attempt(s *session) bool {
 	st, err := c.try(s)
 	switch {
@@ -198,8 +202,8 @@ func (c *Client) sessionOver(s *session, cause error) {
 	}
 }
 
-// streamDraining has the session go on at another replica. If there is only one address, it waits for a part of the time that the server
-// gives: others come from there, too.
+// streamDraining has the session go on at another replica. If there is only one address, it waits for a part of the
+// time that the server gives: others come from there, too.
 func (c *Client) streamDraining(st *stream, within time.Duration) {
 	s := st.session
 	c.elsewhere(st.at)
@@ -215,8 +219,8 @@ func (c *Client) streamDraining(st *stream, within time.Duration) {
 	time.AfterFunc(rand.N(within/4+1), c.move)
 }
 
-// streamSilent has the session go on at another replica: the one that it is at may stand still, or be cut off from here. The stream stays
-// until then, and the session stays if the server is heard again before.
+// streamSilent has the session go on at another replica: the one that it is at may stand still, or be cut off from
+// here. The stream stays until then, and the session stays if the server is heard again before.
 func (c *Client) streamSilent(st *stream) {
 	s := st.session
 	s.mu.Lock()
@@ -287,8 +291,8 @@ func (c *Client) passOver(at int) {
 	c.at = (at + 1) % len(c.targets)
 }
 
-// elsewhere has the next attempt begin with any other address than this one: those who leave a replica together are to spread over the
-// others.
+// elsewhere has the next attempt begin with any other address than this one: those who leave a replica together are to
+// spread over the others.
 func (c *Client) elsewhere(at int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -354,8 +358,9 @@ func (c *Client) openOn(st *stream) error {
 	return nil
 }
 
-// resumeOn goes on with a session. It connects first, because a session that is on another stream stands still from bid on. And a server that
-// does not even connect is given up much sooner than one that has many sessions to take: a client that leaves its place there comes again.
+// resumeOn goes on with a session. It connects first, because a session that is on another stream stands still from bid
+// on. And a server that does not even connect is given up much sooner than one that has many sessions to take: a client
+// that leaves its place there comes again.
 func (c *Client) resumeOn(st *stream) error {
 	s := st.session
 	if err := c.reach(st, min(minOpenTimeout, max(s.ttl/6, minReachTimeout))); err != nil {

@@ -137,8 +137,8 @@ func (a *alarm) stop() {
 	}
 }
 
-// bell is the one timer of a session for the answers that are waited for. It rings for all who wait, also for those whose
-// time is not over: they ask again.
+// bell is the one timer of a session for the answers that are waited for. It rings for all who wait, also for those
+// whose time is not over: they ask again.
 type bell struct {
 	mu    sync.Mutex // guards the fields below
 	alarm alarm

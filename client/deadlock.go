@@ -11,9 +11,9 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// WithFailOnDeadlock has Lock return a *DeadlockError when it waits in a deadlock and came last of those that may fail. What the
-// caller holds it keeps: it should release that, so that the others go on. The server only finds deadlocks of callers that
-// it can tell apart, see Actor.
+// WithFailOnDeadlock has Lock return a *DeadlockError when it waits in a deadlock and came last of those that may fail.
+// What the caller holds it keeps: it should release that, so that the others go on. The server only finds deadlocks of
+// callers that it can tell apart, see Actor.
 func WithFailOnDeadlock() Option {
 	return func(s *settings) { s.deadlock = lockdv1.DeadlockPolicy_DEADLOCK_POLICY_FAIL }
 }
@@ -21,11 +21,11 @@ func WithFailOnDeadlock() Option {
 // WithActor says that all that this client asks for is asked for by one thread of work, see Actor.
 func WithActor(id string) Option { return func(s *settings) { s.actor = id } }
 
-// Actor says who asks, so that the server finds deadlocks: one thread of work, which does nothing else while its Lock waits. The
-// id may be used in several Clients, and in several programs that work for each other, but not by what goes on at the same
-// time: then a deadlock is told that is none. NewActor makes one. Without it a named Holder of a Client is an actor, and a
-// Lock without both is in no deadlock that is found. Locks that went on to another connection after an interruption are
-// known by their Holder and by WithActor only.
+// Actor says who asks, so that the server finds deadlocks: one thread of work, which does nothing else while its Lock
+// waits. The id may be used in several Clients, and in several programs that work for each other, but not by what goes
+// on at the same time: then a deadlock is told that is none. NewActor makes one. Without it a named Holder of a Client
+// is an actor, and a Lock without both is in no deadlock that is found. Locks that went on to another connection after
+// an interruption are known by their Holder and by WithActor only.
 func Actor(id string) LockOption { return func(r *request) { r.acquire.Actor = id } }
 
 // actorBytes is how long the id of an actor may be.
@@ -36,8 +36,8 @@ func NewActor() string { return rand.Text() }
 
 // DeadlockError is ErrDeadlock with the circle of those who wait for each other.
 type DeadlockError struct {
-	// Members each wait for what the next one holds, and the last one for what the first one holds. The one that came last is the
-	// first one.
+	// Members each wait for what the next one holds, and the last one for what the first one holds. The one that came
+	// last is the first one.
 	Members []DeadlockMember
 	// Omitted is how many more there are after those.
 	Omitted int

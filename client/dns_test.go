@@ -68,8 +68,8 @@ func (n *names) serve() {
 	}
 }
 
-// To connect asks DNS for the address only. In Kubernetes each further question is several, because of the domains that are searched, and one
-// that is lost holds up a client that leaves a killed replica for seconds.
+// To connect asks DNS for the address only. In Kubernetes each further question is several, because of the domains that
+// are searched, and one that is lost holds up a client that leaves a killed replica for seconds.
 func TestToConnectAsksForTheAddressOnly(t *testing.T) {
 	n := serveNames(t)
 	dialed := make(chan string, 100)

@@ -22,8 +22,8 @@
 // A Lock ends once. After it was lost it is not found to be held after all, and the name has to be locked again,
 // which gives a greater fence.
 //
-// A Lock or LockAll call that returns an error leaves nothing behind that outlives a lease: a request that is given up is
-// taken back, and a grant that was under way in that moment is given back.
+// A Lock or LockAll call that returns an error leaves nothing behind that outlives a lease: a request that is given up
+// is taken back, and a grant that was under way in that moment is given back.
 //
 // # What it does not promise
 //
@@ -32,9 +32,10 @@
 //
 // # When the stream breaks
 //
-// The Client goes on with its session in another stream, at once at another address if it knows one, and later again and again. Locks
-// stay held, with their fences, if that succeeds before their deadlines; what the store does not have any more is lost. A session that
-// cannot go on ends, and all its locks are lost: it was silent for too long, or a copy of this process took it.
+// The Client goes on with its session in another stream, at once at another address if it knows one, and later again
+// and again. Locks stay held, with their fences, if that succeeds before their deadlines; what the store does not have
+// any more is lost. A session that cannot go on ends, and all its locks are lost: it was silent for too long, or a copy
+// of this process took it.
 //
 // # Leases
 //
@@ -51,19 +52,21 @@
 //
 // # Repeating, cancelling, losing
 //
-// What is under way when the stream breaks is asked again on the next one, and done once. A Fair request keeps its place. If the session ends,
-// Lock begins anew in the next one, at the end of the queue with what is left of its wait. TryLock does not: when it cannot know, it says
-// ErrOutcomeUnknown. A grant that comes after that is released at once; if the session ends before it comes, the name is free when the lease
-// has run out.
+// What is under way when the stream breaks is asked again on the next one, and done once. A Fair request keeps its
+// place. If the session ends, Lock begins anew in the next one, at the end of the queue with what is left of its wait.
+// TryLock does not: when it cannot know, it says ErrOutcomeUnknown. A grant that comes after that is released at once;
+// if the session ends before it comes, the name is free when the lease has run out.
 //
-// Every call is bounded while the server is silent. Lock with the option Wait gives the server one second more than that;
-// all others wait for 5 s, or what WithAnswerTimeout says, unless their context has a deadline (of Watch that
-// does not count); Close waits for 2 s at most. Then they return ErrOutcomeUnknown, or ErrUnavailable if they only ask. Lock without Wait waits until its context ends.
+// Every call is bounded while the server is silent. Lock with the option Wait gives the server one second more than
+// that; all others wait for 5 s, or what WithAnswerTimeout says, unless their context has a deadline (of Watch that
+// does not count); Close waits for 2 s at most. Then they return ErrOutcomeUnknown, or ErrUnavailable if they only ask.
+// Lock without Wait waits until its context ends.
 //
-// All but Lock and TryLock may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so that it
-// ends by itself; the Lock is over in any case. Another Unlock waits for the answer again.
+// All but Lock and TryLock may be repeated. An Unlock with an unknown outcome leaves a lease that nobody renews, so
+// that it ends by itself; the Lock is over in any case. Another Unlock waits for the answer again.
 //
-// When the server drains, the session goes on at another replica, with all its locks. The old stream is left once the new one is there.
+// When the server drains, the session goes on at another replica, with all its locks. The old stream is left once the
+// new one is there.
 //
 // # Cost
 //

@@ -454,8 +454,9 @@ func TestWatchIsRefused(t *testing.T) {
 	})
 }
 
-// TestAHeartbeatIsSentEarlyWhenTheValidityIsShort has a server answer one heartbeat with a validity that would end soon after the
-// next one: a lease was not renewed in time. What it tells a little later counts before the locks are given up.
+// TestAHeartbeatIsSentEarlyWhenTheValidityIsShort has a server answer one heartbeat with a validity that would end soon
+// after the next one: a lease was not renewed in time. What it tells a little later counts before the locks are given
+// up.
 func TestAHeartbeatIsSentEarlyWhenTheValidityIsShort(t *testing.T) {
 	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
 		c := f.dial(t)

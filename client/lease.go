@@ -24,23 +24,23 @@ func (l *Lock) Extend(ctx context.Context, d time.Duration) error {
 	return l.change(ctx, "extend", &lockdv1.Extend{Lease: durationpb.New(d)})
 }
 
-// MakeFixed makes the lease fixed, to end no earlier than d from now: it is not renewed any more. A longer remaining time
-// is kept. Of a fixed lease it is Extend. With ErrOutcomeUnknown the lease is fixed or what it was; the deadline that was
-// known stays true. Doing it twice is fine.
+// MakeFixed makes the lease fixed, to end no earlier than d from now: it is not renewed any more. A longer remaining
+// time is kept. Of a fixed lease it is Extend. With ErrOutcomeUnknown the lease is fixed or what it was; the deadline
+// that was known stays true. Doing it twice is fine.
 func (l *Lock) MakeFixed(ctx context.Context, d time.Duration) error {
 	return l.change(ctx, "make fixed", &lockdv1.Extend{Lease: durationpb.New(d)})
 }
 
 // MakeAuto has the lease renewed by the server for as long as it hears this client. A longer remaining time is kept: it
-// then outlives the session. With ErrOutcomeUnknown the old deadline counts, unless the answer still comes. Doing it twice
-// is fine.
+// then outlives the session. With ErrOutcomeUnknown the old deadline counts, unless the answer still comes. Doing it
+// twice is fine.
 func (l *Lock) MakeAuto(ctx context.Context) error {
 	return l.change(ctx, "make auto", &lockdv1.Extend{})
 }
 
-// Shorten makes the lease fixed, to end d from now, also if it would have ended later or is renewed. Deadline moves before
-// the server is asked. With ErrOutcomeUnknown the earlier end counts here, and the name may stay taken until the later one.
-// When the server surely did nothing, the old deadline counts again. Doing it twice is fine.
+// Shorten makes the lease fixed, to end d from now, also if it would have ended later or is renewed. Deadline moves
+// before the server is asked. With ErrOutcomeUnknown the earlier end counts here, and the name may stay taken until the
+// later one. When the server surely did nothing, the old deadline counts again. Doing it twice is fine.
 func (l *Lock) Shorten(ctx context.Context, d time.Duration) error {
 	if least := l.session.limits.Load().GetMinLease().AsDuration(); d <= 0 || d < least {
 		return l.fail("shorten", invalid("INVALID_DURATION", fmt.Sprintf("a lease of %v, the server allows no less than %v", d, least)))
@@ -59,8 +59,8 @@ func (l *Lock) change(ctx context.Context, verb string, e *lockdv1.Extend) error
 	return l.asked(ctx, verb, l.session.do(ctx, c, l.session.client.answerBound(ctx)))
 }
 
-// KeepPermits gives back all permits of a semaphore's Lock but n, at least 1, and returns how many are left. Fewer than n
-// stay as they are. With ErrOutcomeUnknown it may have been done. Doing it twice is fine, as n says what stays.
+// KeepPermits gives back all permits of a semaphore's Lock but n, at least 1, and returns how many are left. Fewer than
+// n stay as they are. With ErrOutcomeUnknown it may have been done. Doing it twice is fine, as n says what stays.
 func (l *Lock) KeepPermits(ctx context.Context, n uint32) (left uint32, err error) {
 	const verb = "keep permits of"
 	if n == 0 {
@@ -143,8 +143,8 @@ func (s *session) changedLocked(c *call, deadline instant) {
 	s.extendedLocked(c.extends, deadline)
 }
 
-// unchangedLocked takes note of an Extend that was refused. Of a Shorten the earlier end stays, unless surely nothing was
-// done.
+// unchangedLocked takes note of an Extend that was refused. Of a Shorten the earlier end stays, unless surely nothing
+// was done.
 func (s *session) unchangedLocked(c *call, err error) {
 	if c.extends == nil {
 		return

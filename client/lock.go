@@ -77,8 +77,8 @@ func (l *Lock) Kind() Kind { return Kind(l.hold.kind) }
 // ones, so a resource that refuses a fence smaller than the greatest it has seen is safe from late holders.
 func (l *Lock) Fence() uint64 { return l.fence }
 
-// Deadline is until when the lock is surely held, as far as it is known now. It moves on while the lease is renewed, and
-// back only by Shorten.
+// Deadline is until when the lock is surely held, as far as it is known now. It moves on while the lease is renewed,
+// and back only by Shorten.
 func (l *Lock) Deadline() time.Time { return l.session.client.base.Add(time.Duration(l.end())) }
 
 // ValidFor is the time until Deadline, 0 if the lock has ended.

@@ -119,8 +119,8 @@ type Locks struct {
 // All are the locks, in the order in which they were asked for.
 func (ls *Locks) All() []*Lock { return slices.Clone(ls.all) }
 
-// Err is nil while all locks are held. Then it is the *LostError of one that was lost, or else ErrUnlocked. Like that of
-// a Lock it looks at the clock.
+// Err is nil while all locks are held. Then it is the *LostError of one that was lost, or else ErrUnlocked. Like that
+// of a Lock it looks at the clock.
 func (ls *Locks) Err() error {
 	var unlocked error
 	for _, l := range ls.all {

@@ -57,8 +57,8 @@ type Held struct {
 	Permits uint32
 }
 
-// Look tells what is known of a name. It is a question for people and programs that watch: the answer may be outdated when
-// it arrives. A server that does not answer in time is ErrUnavailable.
+// Look tells what is known of a name. It is a question for people and programs that watch: the answer may be outdated
+// when it arrives. A server that does not answer in time is ErrUnavailable.
 func (c *Client) Look(ctx context.Context, name string) (Info, error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
 	m, err := c.inquire(ctx, name, request)
@@ -76,9 +76,9 @@ func infoOf(s *lockdv1.LockState) Info {
 	}
 }
 
-// SetLimit sets how many permits a semaphore has, at least 1, and returns how many it had, 0 if there was no limit. Permits
-// that are out stay out: with a smaller limit new ones are granted once enough have come back. With ErrOutcomeUnknown it
-// may have been done. Doing it twice is fine; the second call then returns the new limit.
+// SetLimit sets how many permits a semaphore has, at least 1, and returns how many it had, 0 if there was no limit.
+// Permits that are out stay out: with a smaller limit new ones are granted once enough have come back. With
+// ErrOutcomeUnknown it may have been done. Doing it twice is fine; the second call then returns the new limit.
 func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous uint32, err error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_SetLimit{SetLimit: &lockdv1.SetLimit{Name: name, Limit: n}}}
 	m, err := c.inquire(ctx, name, request)
@@ -88,9 +88,10 @@ func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous 
 	return m.GetLimitSet().GetPrevious(), nil
 }
 
-// Holds goes through what the server says that this Client holds, of names that begin with prefix. It asks for a page at a
-// time: what is held all the while comes once, what is taken or ends meanwhile may come or not. An error is the last thing
-// that comes. Without a session nothing is held. The Locks themselves know better whether they are still held.
+// Holds goes through what the server says that this Client holds, of names that begin with prefix. It asks for a page
+// at a time: what is held all the while comes once, what is taken or ends meanwhile may come or not. An error is the
+// last thing that comes. Without a session nothing is held. The Locks themselves know better whether they are still
+// held.
 func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error] {
 	return func(yield func(Held, error) bool) {
 		c.mu.Lock()
@@ -156,8 +157,8 @@ func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 	}
 }
 
-// inquire asks something about a name that needs no lock, in whatever session there is. What was surely not done is asked
-// again in the next session, and so is what only looks. Its bound covers connecting, too.
+// inquire asks something about a name that needs no lock, in whatever session there is. What was surely not done is
+// asked again in the next session, and so is what only looks. Its bound covers connecting, too.
 func (c *Client) inquire(ctx context.Context, name string, request *lockdv1.SessionRequest) (*lockdv1.SessionResponse, error) {
 	connect, bound := ctx, c.answerBound(ctx)
 	answerBy := c.now() + instant(bound)

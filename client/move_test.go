@@ -15,8 +15,8 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// The replica that was left carries out a release just after the new one has seen the hold. That the new one does not find it any more then is
-// what was asked for.
+// The replica that was left carries out a release just after the new one has seen the hold. That the new one does not
+// find it any more then is what was asked for.
 func TestAnUnlockThatIsDoneBehindTheMoveIsDone(t *testing.T) {
 	for _, reason := range []string{"LOCK_NOT_HELD", "FENCE_STALE"} {
 		kept(t, 30*time.Second, func(t *testing.T, f *fake) {
@@ -102,7 +102,8 @@ func TestThoseWhoLeaveAReplicaSpread(t *testing.T) {
 	})
 }
 
-// A replica that stands still, or is cut off from its client, is left while all leases are valid: one heartbeat was not answered for a while.
+// A replica that stands still, or is cut off from its client, is left while all leases are valid: one heartbeat was not
+// answered for a while.
 func TestASilentReplicaIsLeftInTime(t *testing.T) {
 	const ttl = 30 * time.Second
 	kept(t, ttl, func(t *testing.T, f *fake) {

@@ -16,8 +16,8 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// A heartbeat is answered late, while a better stream is looked for because of that, which takes longer than the validity lasts that was known
-// before.
+// A heartbeat is answered late, while a better stream is looked for because of that, which takes longer than the
+// validity lasts that was known before.
 func TestAHeartbeatIsAnsweredWhileAnotherStreamIsTried(t *testing.T) {
 	const ttl, valid, late = 2 * time.Second, 4 * time.Second / 3, 250 * time.Millisecond
 	kept(t, ttl, func(t *testing.T, f *fake) {
@@ -54,7 +54,8 @@ func TestAHeartbeatIsAnsweredWhileAnotherStreamIsTried(t *testing.T) {
 	})
 }
 
-// Streams break again and again, each after a short life. The pauses between them do not get longer than leases are valid.
+// Streams break again and again, each after a short life. The pauses between them do not get longer than leases are
+// valid.
 func TestLocksOutliveManyCutsInARow(t *testing.T) {
 	const ttl = 2 * time.Second
 	kept(t, ttl, func(t *testing.T, f *fake) {
@@ -116,7 +117,8 @@ func TestARequestTellsItsIDsUntilOneIsAnswered(t *testing.T) {
 	}
 }
 
-// silentDNS resolves an address, and then asks again for 5 s whenever the connection is to be closed: gRPC waits for that.
+// silentDNS resolves an address, and then asks again for 5 s whenever the connection is to be closed: gRPC waits for
+// that.
 type silentDNS struct{}
 
 func (silentDNS) Scheme() string { return "passthrough" }

@@ -10,7 +10,8 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// DefaultAnswerTimeout is how long an answer that is due at once is waited for, unless WithAnswerTimeout says otherwise.
+// DefaultAnswerTimeout is how long an answer that is due at once is waited for, unless WithAnswerTimeout says
+// otherwise.
 const DefaultAnswerTimeout = 5 * time.Second
 
 // Option changes what Dial does.
@@ -49,13 +50,14 @@ func WithReleaseOnDisconnect() Option {
 	return func(s *settings) { s.onDisconnect = lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE }
 }
 
-// WithConnectWait bounds how long Lock waits for a connection before it returns ErrUnavailable. The default 0 is no bound:
-// it waits until its context ends. Watch waits as long, or as WithAnswerTimeout says if that is longer.
+// WithConnectWait bounds how long Lock waits for a connection before it returns ErrUnavailable. The default 0 is no
+// bound: it waits until its context ends. Watch waits as long, or as WithAnswerTimeout says if that is longer.
 func WithConnectWait(d time.Duration) Option { return func(s *settings) { s.connectWait = d } }
 
-// WithAnswerTimeout bounds how long TryLock, Unlock, Extend and the like wait for the server's answer, and TryLock for a
-// connection, when their context has no deadline, and Watch in any case. Then they return ErrOutcomeUnknown, or ErrUnavailable if the request
-// was surely not sent. The default is DefaultAnswerTimeout. A context with a deadline is waited for instead.
+// WithAnswerTimeout bounds how long TryLock, Unlock, Extend and the like wait for the server's answer, and TryLock for
+// a connection, when their context has no deadline, and Watch in any case. Then they return ErrOutcomeUnknown, or
+// ErrUnavailable if the request was surely not sent. The default is DefaultAnswerTimeout. A context with a deadline is
+// waited for instead.
 func WithAnswerTimeout(d time.Duration) Option { return func(s *settings) { s.answerWithin = d } }
 
 // WithOnStatus has f called when the relation with the server changes. It must return quickly: while it runs
@@ -67,11 +69,12 @@ func WithDialOptions(opts ...grpc.DialOption) Option {
 	return func(s *settings) { s.dial = append(s.dial, opts...) }
 }
 
-// window is how far the server may send ahead of what this client reads. Without a fixed value gRPC measures the connection
-// with a ping for each frame of data, which costs both sides more than the data.
+// window is how far the server may send ahead of what this client reads. Without a fixed value gRPC measures the
+// connection with a ping for each frame of data, which costs both sides more than the data.
 const window = 512 << 10
 
-// largest bounds a message of the server. Opened tells of all holds of a session that goes on; no other message is nearly as large.
+// largest bounds a message of the server. Opened tells of all holds of a session that goes on; no other message is
+// nearly as large.
 const largest = 16 << 20
 
 // dialOptions puts the defaults in front, so that the user's options override them. It reads the files of TLS.
@@ -117,9 +120,9 @@ func (s *settings) open() *lockdv1.Open {
 // LockOption changes what one Lock or LockAll asks for, or its Try.
 type LockOption func(*request)
 
-// Wait bounds how long Lock waits, also while there is no connection; then it returns ErrTimedOut. A server that does not
-// answer gets one second more; then Lock returns ErrOutcomeUnknown. Without Wait it waits until its context ends. Wait(0)
-// tries once. TryLock ignores it.
+// Wait bounds how long Lock waits, also while there is no connection; then it returns ErrTimedOut. A server that does
+// not answer gets one second more; then Lock returns ErrOutcomeUnknown. Without Wait it waits until its context ends.
+// Wait(0) tries once. TryLock ignores it.
 func Wait(d time.Duration) LockOption {
 	return func(r *request) { r.wait, r.bounded = max(d, 0), true }
 }
@@ -131,8 +134,8 @@ func Lease(d time.Duration) LockOption {
 }
 
 // Holder names the holder. Lock calls with the same holder on the same Client are reentrant: each gets a Lock with
-// the same fence, at once or together with the first, and the name is free after each was unlocked. Without it every Lock call is a holder of
-// its own.
+// the same fence, at once or together with the first, and the name is free after each was unlocked. Without it every
+// Lock call is a holder of its own.
 func Holder(name string) LockOption { return func(r *request) { r.acquire.Holder = name } }
 
 // Annotation is for people who look at the lock.
@@ -143,8 +146,8 @@ func As(k Kind) LockOption {
 	return func(r *request) { r.acquire.Kind = lockdv1.LockKind(k) }
 }
 
-// Permits asks for n permits of a Semaphore, all or none; 0 is 1, and 1,000 are the most. limit is how many there are: the first
-// request that states it sets it, a later one that states another gets a *LimitError. 0 is whatever was set.
+// Permits asks for n permits of a Semaphore, all or none; 0 is 1, and 1,000 are the most. limit is how many there are:
+// the first request that states it sets it, a later one that states another gets a *LimitError. 0 is whatever was set.
 func Permits(n, limit uint32) LockOption {
 	return func(r *request) {
 		r.acquire.Kind, r.acquire.Permits, r.acquire.Limit = lockdv1.LockKind(Semaphore), n, limit

@@ -40,7 +40,8 @@ func TestOptionsReachTheServer(t *testing.T) {
 	})
 }
 
-// A client that has its locks released when its stream breaks does not believe in them any longer, although its session could go on.
+// A client that has its locks released when its stream breaks does not believe in them any longer, although its session
+// could go on.
 func TestNothingOutlivesAStreamThatReleases(t *testing.T) {
 	kept(t, 30*time.Second, func(t *testing.T, f *fake) {
 		c := f.dial(t, client.WithReleaseOnDisconnect())

@@ -11,8 +11,8 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// A busy session sends what its callers ask, and no pings that measure the connection: each would cost both sides as much
-// as a request.
+// A busy session sends what its callers ask, and no pings that measure the connection: each would cost both sides as
+// much as a request.
 func TestABusySessionSendsNoPings(t *testing.T) {
 	const preface, ping = 24, 6 // of HTTP/2: what the client sends first, and the type of a frame
 	sent := &frameCounter{skip: preface, of: make(map[byte]int)}

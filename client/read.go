@@ -138,8 +138,8 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 	}
 }
 
-// unlessDone is the error that a call was answered with. A release that was sent on an earlier stream, too, may have been carried out by the
-// replica there, after the one here saw the hold: that the hold is gone is what was asked for.
+// unlessDone is the error that a call was answered with. A release that was sent on an earlier stream, too, may have
+// been carried out by the replica there, after the one here saw the hold: that the hold is gone is what was asked for.
 func (c *call) unlessDone(err error) error {
 	gone := errors.Is(err, ErrNotHeld) || errors.Is(err, ErrStale)
 	if gone && c.seen && c.frees != nil && c.request.GetRelease().GetKeep() == 0 {
@@ -224,9 +224,9 @@ func (s *session) extendedLocked(l *Lock, deadline instant) {
 	}
 }
 
-// shrinkLocked gives a reader's hold the lease that it has without its newest part: each read hold has a lease of its own,
-// and the server takes back the newest, whichever Lock is unlocked. Nothing longer is trusted from the moment of asking. l
-// is the Lock that goes.
+// shrinkLocked gives a reader's hold the lease that it has without its newest part: each read hold has a lease of its
+// own, and the server takes back the newest, whichever Lock is unlocked. Nothing longer is trusted from the moment of
+// asking. l is the Lock that goes.
 func (s *session) shrinkLocked(l *Lock) {
 	first := s.locks[l.hold]
 	if l.hold.kind != lockdv1.LockKind_LOCK_KIND_READ || first == l && l.next == nil ||
@@ -250,8 +250,8 @@ func (s *session) shrinkLocked(l *Lock) {
 	}
 }
 
-// raiseLocked moves a deadline, but a lock whose deadline has passed is lost: a holder may have seen that already. While
-// a Shorten is not answered nothing else that the server tells counts: it may have been written before.
+// raiseLocked moves a deadline, but a lock whose deadline has passed is lost: a holder may have seen that already.
+// While a Shorten is not answered nothing else that the server tells counts: it may have been written before.
 func (s *session) raiseLocked(l *Lock, now, deadline instant) {
 	switch {
 	case l.end() <= now:

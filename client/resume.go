@@ -23,7 +23,8 @@ var (
 	errNotTold = fmt.Errorf("%w: nothing was told of the lock after the session was resumed", errProtocol)
 )
 
-// overAndUnlock takes the session off a stream that ended. It goes on in another one, unless the end of the stream was its end.
+// overAndUnlock takes the session off a stream that ended. It goes on in another one, unless the end of the stream was
+// its end.
 func (st *stream) overAndUnlock(err error) {
 	s := st.session
 	cause := st.whyLocked(err)
@@ -56,7 +57,8 @@ func (s *session) resumable() bool {
 
 func (s *session) resumableLocked() bool { return s.token != "" && !s.leaving && !s.over }
 
-// attached says whether the session is on a stream, and whether that is to be left: the server asked for it, or is silent.
+// attached says whether the session is on a stream, and whether that is to be left: the server asked for it, or is
+// silent.
 func (s *session) attached() (attached, leaving bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +71,9 @@ type bid struct {
 	claimed map[holdKey]uint64 // the fences of what it names
 }
 
-// bid begins an attempt. Until it is over nothing is sent on the stream that there is, and nothing that comes on it counts: what it
-// granted now the other replica would not know of. Each attempt has a number of its own: what became of the last one may not be known.
+// bid begins an attempt. Until it is over nothing is sent on the stream that there is, and nothing that comes on it
+// counts: what it granted now the other replica would not know of. Each attempt has a number of its own: what became of
+// the last one may not be known.
 func (s *session) bid() (b *bid, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -141,7 +144,8 @@ func (s *session) unpark() {
 	}
 }
 
-// attach has the session go on in a stream. What it had asked for on the one before and has no answer for is asked again.
+// attach has the session go on in a stream. What it had asked for on the one before and has no answer for is asked
+// again.
 func (s *session) attach(st *stream, b *bid, opened *lockdv1.Opened) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,7 +209,8 @@ func (s *session) freeingLocked(key holdKey) bool {
 	return false
 }
 
-// freeLocked answers the releases of a hold that is not there. One that the server may have seen was done, or nothing was left to do.
+// freeLocked answers the releases of a hold that is not there. One that the server may have seen was done, or nothing
+// was left to do.
 func (s *session) freeLocked(key holdKey) {
 	for id, c := range s.pending {
 		if c.frees == nil || c.frees.hold != key {
@@ -238,8 +243,8 @@ func (s *session) askAgainLocked() {
 	}
 }
 
-// againLocked has one call sent again, unless that means nothing on another stream. Its message may still be under way on the old
-// one, so it gets another.
+// againLocked has one call sent again, unless that means nothing on another stream. Its message may still be under way
+// on the old one, so it gets another.
 func (s *session) againLocked(c *call) {
 	message, seen := c.request.GetMessage(), c.sent || c.seen
 	switch t := message.(type) {
@@ -267,8 +272,8 @@ func (s *session) againLocked(c *call) {
 // mostFormer is how many former ids of a request a server takes.
 const mostFormer = 16
 
-// acquireAgainLocked asks for a lock again, with what is left of the wait. The server gives back what the request may have taken
-// under its old ids. A fair one has its place under one of them.
+// acquireAgainLocked asks for a lock again, with what is left of the wait. The server gives back what the request may
+// have taken under its old ids. A fair one has its place under one of them.
 func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
 	former := c.formerLocked(a)
 	if c.abandoned {
@@ -287,8 +292,9 @@ func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
 	s.numberLocked(c)
 }
 
-// formerLocked are the ids under which a request may have something. Who was told that it waits has nothing under those before. If too many
-// replicas in a row were left before one answered, the oldest ids are forgotten: a lease that was taken under one of them ends by itself.
+// formerLocked are the ids under which a request may have something. Who was told that it waits has nothing under those
+// before. If too many replicas in a row were left before one answered, the oldest ids are forgotten: a lease that was
+// taken under one of them ends by itself.
 func (c *call) formerLocked(a *lockdv1.Acquire) []uint64 {
 	switch {
 	case !c.sent:

@@ -20,8 +20,8 @@ var (
 	errNoAnswer = errors.New("the server did not answer in time")
 )
 
-// session is a client's relation with the server: what it holds and what it asked for. It is on one stream at a time, and goes on
-// in another one when that breaks.
+// session is a client's relation with the server: what it holds and what it asked for. It is on one stream at a time,
+// and goes on in another one when that breaks.
 type session struct {
 	client *Client
 	id     string
@@ -341,7 +341,8 @@ func (s *session) removeLocked(l *Lock) bool {
 	return true
 }
 
-// leaveIfIdleLocked ends a session that the server asked to leave as soon as nothing lives on it, if it cannot go on elsewhere.
+// leaveIfIdleLocked ends a session that the server asked to leave as soon as nothing lives on it, if it cannot go on
+// elsewhere.
 func (s *session) leaveIfIdleLocked() {
 	if s.stream == nil || !s.stream.draining || s.resumableLocked() && !s.stream.stuck {
 		return

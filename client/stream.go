@@ -12,9 +12,9 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// stream is what belongs to one stream of a session. Two goroutines work for it: read, which alone hears the server, and
-// write, which sends what callers do not send themselves. Each stream has a connection of its own, so that a new one can be at
-// another replica while the old one is still being left.
+// stream is what belongs to one stream of a session. Two goroutines work for it: read, which alone hears the server,
+// and write, which sends what callers do not send themselves. Each stream has a connection of its own, so that a new
+// one can be at another replica while the old one is still being left.
 type stream struct {
 	session  *session
 	at       int    // which of the client's targets
@@ -57,9 +57,10 @@ func (st *stream) rouse() {
 	}
 }
 
-// enter locks the session's mutex if the session is on this stream. While another one is tried it waits for what becomes of
-// that, unless it brings the answer to a heartbeat: the leases last that long wherever the session goes on, and the attempt may take longer
-// than what they were known to last. Nothing that a stream tells counts after the session has left it.
+// enter locks the session's mutex if the session is on this stream. While another one is tried it waits for what
+// becomes of that, unless it brings the answer to a heartbeat: the leases last that long wherever the session goes on,
+// and the attempt may take longer than what they were known to last. Nothing that a stream tells counts after the
+// session has left it.
 func (st *stream) enter(ack bool) bool {
 	s := st.session
 	for {
@@ -90,20 +91,20 @@ func (st *stream) close(cause error) {
 	close(st.ended)
 }
 
-// hangUp ends the connection. That waits for its resolver, which may wait 5 s for an answer of DNS that is lost, so nobody waits for it: the next
-// stream has to be there before.
+// hangUp ends the connection. That waits for its resolver, which may wait 5 s for an answer of DNS that is lost, so
+// nobody waits for it: the next stream has to be there before.
 func (st *stream) hangUp() {
 	go func() { _ = st.conn.Close() }() // its stream is over, there is nothing left to fail
 }
 
-// patience is how long a stream may be silent until its session looks for a better one. It leaves a quarter of a TTL for that: a lease is
-// valid for two thirds of a TTL at least after the heartbeat that was answered last.
+// patience is how long a stream may be silent until its session looks for a better one. It leaves a quarter of a TTL
+// for that: a lease is valid for two thirds of a TTL at least after the heartbeat that was answered last.
 //
 //	patience = interval of heartbeats (TTL/3) + TTL/12
 func (st *stream) patience() time.Duration { return st.ttl * 5 / 12 }
 
-// listen looks whether the stream is silent, and again by itself. If nothing was heard for a while, the session looks for another stream and
-// keeps this one until then. If nothing was heard for the session's TTL, that is its end.
+// listen looks whether the stream is silent, and again by itself. If nothing was heard for a while, the session looks
+// for another stream and keeps this one until then. If nothing was heard for the session's TTL, that is its end.
 func (st *stream) listen() {
 	silence := time.Duration(st.session.client.now() - instant(st.heard.Load()))
 	if silence >= st.ttl {

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TLS says how to speak TLS to the server. Files are PEM. The zero value trusts the authorities of the system, and shows no
-// certificate.
+// TLS says how to speak TLS to the server. Files are PEM. The zero value trusts the authorities of the system, and
+// shows no certificate.
 type TLS struct {
 	// CACert is a file with the authorities to trust, instead of the system's.
 	CACert string
@@ -30,7 +30,8 @@ type TLS struct {
 	ServerName string
 }
 
-// WithTLS has the Client speak TLS. The files are read again for each connection, so that they may be changed meanwhile.
+// WithTLS has the Client speak TLS. The files are read again for each connection, so that they may be changed
+// meanwhile.
 func WithTLS(t TLS) Option { return func(s *settings) { s.tls = &t } }
 
 // The variables that TLSFromEnv reads.
@@ -42,8 +43,8 @@ const (
 	envServerName = "LOCKD_SERVER_NAME"
 )
 
-// TLSFromEnv reads LOCKD_TLS (true or false), LOCKD_CACERT, LOCKD_CERT, LOCKD_KEY and LOCKD_SERVER_NAME. It returns nil if TLS is
-// not to be spoken: LOCKD_TLS is false, or none of them is set. Each of the others alone means TLS.
+// TLSFromEnv reads LOCKD_TLS (true or false), LOCKD_CACERT, LOCKD_CERT, LOCKD_KEY and LOCKD_SERVER_NAME. It returns nil
+// if TLS is not to be spoken: LOCKD_TLS is false, or none of them is set. Each of the others alone means TLS.
 func TLSFromEnv() (*TLS, error) {
 	t := TLS{
 		CACert: os.Getenv(envCACert), Cert: os.Getenv(envCert), Key: os.Getenv(envKey), ServerName: os.Getenv(envServerName),
@@ -61,8 +62,8 @@ func TLSFromEnv() (*TLS, error) {
 	return &t, nil
 }
 
-// Credentials are for programs that use the generated stubs. Those of a nil TLS are for clear text. The authorities are read
-// now, the client's own certificate again for each connection.
+// Credentials are for programs that use the generated stubs. Those of a nil TLS are for clear text. The authorities are
+// read now, the client's own certificate again for each connection.
 func (t *TLS) Credentials() (credentials.TransportCredentials, error) {
 	if t == nil {
 		return insecure.NewCredentials(), nil
@@ -91,8 +92,8 @@ func (t *TLS) Credentials() (credentials.TransportCredentials, error) {
 	return listening{credentials.NewTLS(c)}, nil
 }
 
-// pair reads this client's certificate. It is shown even if the server names other authorities, so that the server says what is
-// wrong with it.
+// pair reads this client's certificate. It is shown even if the server names other authorities, so that the server says
+// what is wrong with it.
 func (t *TLS) pair(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
 	if err != nil {
@@ -101,8 +102,8 @@ func (t *TLS) pair(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	return &pair, nil
 }
 
-// listening hears why a server refuses this client's certificate. With TLS 1.3 the server says so when the handshake is over for the
-// client, which finds the connection closed when it writes its first words.
+// listening hears why a server refuses this client's certificate. With TLS 1.3 the server says so when the handshake is
+// over for the client, which finds the connection closed when it writes its first words.
 type listening struct {
 	credentials.TransportCredentials
 }
@@ -140,7 +141,8 @@ func (c listeningConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// explained adds to an error of gRPC what it does not know: a server that wants TLS ends a connection without it in silence.
+// explained adds to an error of gRPC what it does not know: a server that wants TLS ends a connection without it in
+// silence.
 func explained(st *status.Status) *status.Status {
 	_, cause, ok := strings.Cut(st.Message(), "error reading server preface: ")
 	if !ok || st.Code() != codes.Unavailable || strings.Contains(cause, "remote error: tls") {

@@ -6,7 +6,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceparent is the span that asks for a lock, as the header of W3C has it, for a server that traces; empty without a span.
+// traceparent is the span that asks for a lock, as the header of W3C has it, for a server that traces; empty without a
+// span.
 func traceparent(ctx context.Context) string {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() {

@@ -40,8 +40,8 @@ type Unlocked struct {
 	Fence uint64
 	// Merged is how many earlier ends of holds this event tells as well, because they were not read in time.
 	Merged uint32
-	// Gap says that the connection was interrupted: the name may have been unlocked before, or not at all. Such an event
-	// has no cause and no fence.
+	// Gap says that the connection was interrupted: the name may have been unlocked before, or not at all. Such an
+	// event has no cause and no fence.
 	Gap bool
 }
 
@@ -64,12 +64,12 @@ type watcher struct {
 	agreed bool // the server has agreed
 }
 
-// Watch tells of each end of a hold of a name, once, until ctx ends; then the channel is closed. It is also closed by Close, and
-// when the server refuses to go on watching after an interruption. A reader that is slow gets several events as
-// one, which counts them. After an interruption comes an event with Gap.
+// Watch tells of each end of a hold of a name, once, until ctx ends; then the channel is closed. It is also closed by
+// Close, and when the server refuses to go on watching after an interruption. A reader that is slow gets several events
+// as one, which counts them. After an interruption comes an event with Gap.
 //
-// A server that does not agree within the time of WithAnswerTimeout, or WithConnectWait if that is longer, is ErrUnavailable,
-// whatever deadline ctx has: that is for what comes afterwards. Nothing is watched then.
+// A server that does not agree within the time of WithAnswerTimeout, or WithConnectWait if that is longer, is
+// ErrUnavailable, whatever deadline ctx has: that is for what comes afterwards. Nothing is watched then.
 //
 // Watch is for display, caches and the like. To get a lock use Lock: it is woken in turn, Watch wakes everybody.
 func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error) {

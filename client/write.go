@@ -38,15 +38,16 @@ func (st *stream) write() {
 	}
 }
 
-// firstBeat is when the first heartbeat is sent, at any moment of an interval: the renewals of clients that all came at once, after a
-// restart, would else be due at once in each interval. Tests replace it.
+// firstBeat is when the first heartbeat is sent, at any moment of an interval: the renewals of clients that all came at
+// once, after a restart, would else be due at once in each interval. Tests replace it.
 var firstBeat = func(interval time.Duration) time.Duration { return 1 + rand.N(interval) }
 
 // hasteParts is into how many parts of an interval the time to the next heartbeat is cut when a validity is short.
 const hasteParts = 4
 
-// hastenLocked has a heartbeat sent early. The validity that the last one was answered with ends soon after the next one would be
-// answered: some lease was not renewed in time. Its renewal is tried again all the while, and all others are told as short.
+// hastenLocked has a heartbeat sent early. The validity that the last one was answered with ends soon after the next
+// one would be answered: some lease was not renewed in time. Its renewal is tried again all the while, and all others
+// are told as short.
 func (st *stream) hastenLocked() {
 	if st.hasty {
 		return
@@ -84,10 +85,10 @@ func (st *stream) flush() bool {
 	return !last
 }
 
-// takeAloneLocked takes a call that was just queued out of the queue again, for its caller to send it: no goroutine has to
-// be woken for that. Only if no other call is under way, so there is nothing to wait for that could go into the same frame.
-// And only if all that was sent before is answered, so sending does not have to wait for the server to read. Otherwise the
-// writer sends it. The caller unlocks sending.
+// takeAloneLocked takes a call that was just queued out of the queue again, for its caller to send it: no goroutine has
+// to be woken for that. Only if no other call is under way, so there is nothing to wait for that could go into the same
+// frame. And only if all that was sent before is answered, so sending does not have to wait for the server to read.
+// Otherwise the writer sends it. The caller unlocks sending.
 func (s *session) takeAloneLocked(c *call) bool {
 	id := c.request.GetRequestId()
 	st := s.stream

@@ -38,8 +38,8 @@ type (
 	}
 )
 
-// Granted makes m a Granted with one Hold and a Validity, all of them empty. Of this and similar messages no more than so
-// many are left to make.
+// Granted makes m a Granted with one Hold and a Validity, all of them empty. Of this and similar messages no more than
+// so many are left to make.
 func (a *Answers) Granted(m *lockdv1.SessionResponse, left int) *lockdv1.Granted {
 	s := a.granted.next(left)
 	s.granted.Validity, s.validity.Remaining, s.validity.AnchorAge = &s.validity, &s.remaining, &s.age

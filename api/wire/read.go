@@ -9,8 +9,8 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// reader takes the fields of a message in the order of their numbers. Whatever is not as this package wants it makes the
-// message odd, and package proto reads it instead.
+// reader takes the fields of a message in the order of their numbers. Whatever is not as this package wants it makes
+// the message odd, and package proto reads it instead.
 type reader struct {
 	b    []byte
 	last protowire.Number

@@ -8,15 +8,15 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// Request is a SessionRequest to be received into. Free takes back its memory, and with it all messages inside of it; texts
-// may be kept. Its zero value is ready for use, again and again.
+// Request is a SessionRequest to be received into. Free takes back its memory, and with it all messages inside of it;
+// texts may be kept. Its zero value is ready for use, again and again.
 type Request struct {
 	lockdv1.SessionRequest
 	room *requestRoom
 }
 
-// Response is the same for a SessionResponse. Only Granted, Released and the messages of a batch are in the memory that is taken
-// back; what they contain may be kept if it is another message.
+// Response is the same for a SessionResponse. Only Granted, Released and the messages of a batch are in the memory that
+// is taken back; what they contain may be kept if it is another message.
 type Response struct {
 	lockdv1.SessionResponse
 	room *responseRoom

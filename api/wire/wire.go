@@ -1,9 +1,9 @@
-// Package wire is gRPC's protobuf codec for sessions: it reads and writes the messages that come in great numbers without
-// reflection and with few allocations, and all others as gRPC does.
+// Package wire is gRPC's protobuf codec for sessions: it reads and writes the messages that come in great numbers
+// without reflection and with few allocations, and all others as gRPC does.
 //
 // Those are Acquire, Release, Granted and Released, alone or in batches. What is read is what package proto would have
-// read, and what is written means the same. Whatever is out of the ordinary, such as a field that a newer version added, is
-// left to package proto.
+// read, and what is written means the same. Whatever is out of the ordinary, such as a field that a newer version
+// added, is left to package proto.
 //
 // It does not write unknown fields: it is for messages that this program makes.
 //

@@ -10,8 +10,8 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// A message inside of another one begins with its length, which is not known before it is written. begin leaves a byte for
-// it, end fills it in and makes room if it needs more.
+// A message inside of another one begins with its length, which is not known before it is written. begin leaves a byte
+// for it, end fills it in and makes room if it needs more.
 func begin(b []byte, field protowire.Number) (more []byte, start int) {
 	b = append(protowire.AppendTag(b, field, protowire.BytesType), 0)
 	return b, len(b)

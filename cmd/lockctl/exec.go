@@ -195,7 +195,8 @@ const (
 	fencesEnv = "LOCKD_FENCES"
 )
 
-// environment is what the command is told of its locks, and of those of the execs around this one. No name has line breaks.
+// environment is what the command is told of its locks, and of those of the execs around this one. No name has line
+// breaks.
 func environment(ls []*client.Lock) []string {
 	var names, fences []string
 	for _, l := range ls {

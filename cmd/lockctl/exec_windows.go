@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// errNoExec: a command and all that it started must end with the lock, and Windows knows no groups of processes that could be ended together as
-// exec does it.
+// errNoExec: a command and all that it started must end with the lock, and Windows knows no groups of processes that
+// could be ended together as exec does it.
 var errNoExec = errors.New("exec is not there on Windows: use the Go SDK, or acquire and release")
 
 func newExec(*options) *cobra.Command {

@@ -95,8 +95,8 @@ func (s *services) acquire(ctx context.Context, out io.Writer, req *lockdv1.Acqu
 // giveBackWithin bounds giveBack.
 const giveBackWithin = 2 * time.Second
 
-// undo gives back what an acquire without an answer may have taken, and returns what is true then: why it failed, if nothing
-// can be held; else that the outcome is unknown.
+// undo gives back what an acquire without an answer may have taken, and returns what is true then: why it failed, if
+// nothing can be held; else that the outcome is unknown.
 func (s *services) undo(req *lockdv1.AcquireRequest, err error) error {
 	_, interrupted := errors.AsType[signalError](err)
 	switch gaveBack := s.giveBack(req) == nil; {
@@ -114,8 +114,8 @@ func mayBeHeld(req *lockdv1.AcquireRequest) error {
 	return fmt.Errorf("%w: the lock may be held until its lease of %s has ended", client.ErrOutcomeUnknown, duration(req.GetLease().AsDuration()))
 }
 
-// giveBack releases what an acquire that was not granted may have taken all the same: an answer may have been lost, and a
-// server may have said no while an attempt was under way. Nobody else knows the lease id, so nothing else can be hit.
+// giveBack releases what an acquire that was not granted may have taken all the same: an answer may have been lost, and
+// a server may have said no while an attempt was under way. Nobody else knows the lease id, so nothing else can be hit.
 func (s *services) giveBack(req *lockdv1.AcquireRequest) error {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
 	defer cancel()
@@ -216,7 +216,8 @@ func (o *options) printKept(w io.Writer, v keptView) error {
 	return printLine(w, "%s of %s %s kept", counted(v.Remaining, "permit"), v.Name, are)
 }
 
-// keep gives back all permits of a lease but some, and says how many are left. It says what stays, so it can be repeated.
+// keep gives back all permits of a lease but some, and says how many are left. It says what stays, so it can be
+// repeated.
 func (s *services) keep(ctx context.Context, req *lockdv1.ReleaseRequest) (left uint32, err error) {
 	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
 		return s.locks.Release(ctx, req)

@@ -22,7 +22,8 @@ const (
 	lookFirst = 100 * time.Millisecond
 )
 
-// lockAll waits for the locks, no longer than --wait says. A server or a store that is away is waited for as a holder is.
+// lockAll waits for the locks, no longer than --wait says. A server or a store that is away is waited for as a holder
+// is.
 func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	watched := make(chan struct{})
@@ -57,8 +58,8 @@ func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 	}
 }
 
-// goesOn says whether an error only means that the server, or its store, is away, and has not been for too long. The client has waited for
-// a server already, but not for a store.
+// goesOn says whether an error only means that the server, or its store, is away, and has not been for too long. The
+// client has waited for a server already, but not for a store.
 func (x *execution) goesOn(err error, away time.Duration) bool {
 	switch {
 	case errors.Is(err, client.ErrTimedOut), errors.Is(err, client.ErrCancelled):
@@ -81,8 +82,8 @@ func (x *execution) waitsFor(what string) {
 	}
 }
 
-// tellHolders tells who holds what exec waits for, until ctx ends. It looks now and then: not everything that matters here
-// is told to those who wait.
+// tellHolders tells who holds what exec waits for, until ctx ends. It looks now and then: not everything that matters
+// here is told to those who wait.
 func (x *execution) tellHolders(ctx context.Context) {
 	for pause := lookFirst; ; pause = lookEvery {
 		select {

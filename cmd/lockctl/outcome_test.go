@@ -61,8 +61,8 @@ func TestAcquireWithoutAStore(t *testing.T) {
 	}
 }
 
-// A store that stops in the middle may have acted, whatever the next try is told. Each case has a store of its own: what goes on in the
-// background after one of them could find out before the next one that the store is silent.
+// A store that stops in the middle may have acted, whatever the next try is told. Each case has a store of its own:
+// what goes on in the background after one of them could find out before the next one that the store is silent.
 func TestChangesWithAStoreThatStops(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{

@@ -13,9 +13,9 @@ import (
 )
 
 // printable makes a text safe for a terminal. Names, client names, annotations and the texts of errors come from other
-// people: with control characters in them they could forge rows, move the cursor or set the title; with direction marks and
-// invisible characters they could look like something else. All those are shown as escapes of Go, such as \x1b and \u202e.
-// Every text that lockctl prints goes through it.
+// people: with control characters in them they could forge rows, move the cursor or set the title; with direction marks
+// and invisible characters they could look like something else. All those are shown as escapes of Go, such as \x1b and
+// \u202e. Every text that lockctl prints goes through it.
 func printable(text string) string {
 	if isPrintable(text) {
 		return text

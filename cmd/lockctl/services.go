@@ -94,8 +94,8 @@ func retry[T any](ctx context.Context, s *services, wait time.Duration, call fun
 	}
 }
 
-// change is retry for a call that changes something. unsure says that a try which is not known to have done nothing may have
-// been executed, whatever later ones were told.
+// change is retry for a call that changes something. unsure says that a try which is not known to have done nothing may
+// have been executed, whatever later ones were told.
 func change[T any](ctx context.Context, s *services, wait time.Duration, call func(context.Context) (T, error)) (t T, unsure bool, err error) {
 	t, err = retry(ctx, s, wait, func(ctx context.Context) (T, error) {
 		s.sent.any.Store(false)
@@ -106,8 +106,8 @@ func change[T any](ctx context.Context, s *services, wait time.Duration, call fu
 	return t, unsure, err
 }
 
-// mayHaveActed says whether a call that was sent may have been executed although it failed: nobody answered it, or the server
-// does not know either.
+// mayHaveActed says whether a call that was sent may have been executed although it failed: nobody answered it, or the
+// server does not know either.
 func mayHaveActed(err error) bool {
 	if err == nil {
 		return false
@@ -119,8 +119,8 @@ func mayHaveActed(err error) bool {
 	return false
 }
 
-// certain is change for a call that need not be undone. What an earlier try may have done counts: then the outcome is unknown,
-// and not that the server is away.
+// certain is change for a call that need not be undone. What an earlier try may have done counts: then the outcome is
+// unknown, and not that the server is away.
 func certain[T any](ctx context.Context, s *services, call func(context.Context) (T, error)) (T, error) {
 	t, unsure, err := change(ctx, s, 0, call)
 	if unsure {

@@ -12,7 +12,8 @@ import (
 // maxTypos is how many letters of a flag may be wrong, missing or too many for it to be suggested.
 const maxTypos = 2
 
-// flagError is the usage error for a mistake in the flags. A flag that there is not is compared with those that there are.
+// flagError is the usage error for a mistake in the flags. A flag that there is not is compared with those that there
+// are.
 func flagError(cmd *cobra.Command, err error) error {
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {

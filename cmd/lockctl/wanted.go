@@ -35,8 +35,8 @@ func (k *kindFlag) optional(cmd *cobra.Command) {
 	cmd.Flags().Lookup("kind").DefValue = ""
 }
 
-// each calls f with the kind, or, if none was given, with one after the other until the lease is held with that. Only its
-// caller knows a lease id, so that no other lease can be hit.
+// each calls f with the kind, or, if none was given, with one after the other until the lease is held with that. Only
+// its caller knows a lease id, so that no other lease can be hit.
 func (k *kindFlag) each(f func(lockdv1.LockKind) error) error {
 	if *k != 0 {
 		return f(k.proto())

@@ -8,9 +8,9 @@ import (
 // callTime is how long a unary call waits to be let in.
 const callTime = time.Second
 
-// gate bounds the unary calls of one address that are at the store at a time. All clients share one way to the store, in the
-// order in which they ask: without a bound one connection could put seconds of work in front of everybody else's. It exists
-// while calls of the address are under way or wait.
+// gate bounds the unary calls of one address that are at the store at a time. All clients share one way to the store,
+// in the order in which they ask: without a bound one connection could put seconds of work in front of everybody
+// else's. It exists while calls of the address are under way or wait.
 type gate struct {
 	slots chan struct{} // has a value for each call under way
 	users int           // guarded by Desk.mu

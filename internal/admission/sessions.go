@@ -1,7 +1,7 @@
 package admission
 
-// Slot is room for one session. Who keeps it is counted before and after its session begins, so that streams on which nothing
-// is said cannot be without number either.
+// Slot is room for one session. Who keeps it is counted before and after its session begins, so that streams on which
+// nothing is said cannot be without number either.
 type Slot struct {
 	desk    *Desk
 	address string
@@ -30,8 +30,8 @@ func (d *Desk) arriveLocked(peer string) (*Slot, error) {
 	return &Slot{desk: d, address: address}, nil
 }
 
-// Begin gives a slot to a session: the one its client came with, or a new one if that is nil. It is nil if the slot is free
-// again: the client has left.
+// Begin gives a slot to a session: the one its client came with, or a new one if that is nil. It is nil if the slot is
+// free again: the client has left.
 func (d *Desk) Begin(s *Slot, peer string) (_ *Slot, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -56,8 +56,8 @@ func (s *Slot) Leave() {
 	}
 }
 
-// Part frees the slot of a session that waits for its client to come back, which needs one then. It says whether the session may
-// wait: there are no more of them than sessions may be.
+// Part frees the slot of a session that waits for its client to come back, which needs one then. It says whether the
+// session may wait: there are no more of them than sessions may be.
 func (s *Slot) Part() bool {
 	d := s.desk
 	d.mu.Lock()

@@ -178,8 +178,8 @@ func answerTime(c config.Config) time.Duration {
 	return c.Redis.OpTimeout + answerMargin
 }
 
-// longest are the longest lease and session TTL that clients may ask for. A member that lost its data does not vote for the time of
-// its quarantine, so with one no lease may last longer.
+// longest are the longest lease and session TTL that clients may ask for. A member that lost its data does not vote for
+// the time of its quarantine, so with one no lease may last longer.
 func longest(c config.Config) (lease, ttl time.Duration) {
 	lease, ttl = c.Limits.MaxLease, c.Session.MaxTTL
 	if q := c.Redlock.Quarantine; c.Store.Kind == config.StoreRedlock && q > 0 {

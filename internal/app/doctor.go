@@ -16,8 +16,9 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// declaration is what all replicas that share locks must be told alike, besides the prefix: how the locks are kept. A server may have
-// several names, so its address has no place in it. A majority is one of certain members, so they have, in any order.
+// declaration is what all replicas that share locks must be told alike, besides the prefix: how the locks are kept. A
+// server may have several names, so its address has no place in it. A majority is one of certain members, so they have,
+// in any order.
 func declaration(c config.Config) string {
 	text := "store.kind " + c.Store.Kind
 	if c.Store.Kind != config.StoreRedlock {

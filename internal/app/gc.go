@@ -9,18 +9,20 @@ import (
 )
 
 const (
-	// mostPercent lets a small heap grow to nine times what lives before it is collected. lockd's garbage is short-lived, so
-	// with Go's own 100 the collector runs all the time: 400 took 12 % off the CPU time of a lock and unlock, measured at 256
-	// callers, and 800 another 4 % there and 10 % with 256 sessions, whose stacks are read by each collection.
+	// mostPercent lets a small heap grow to nine times what lives before it is collected. lockd's garbage is
+	// short-lived, so with Go's own 100 the collector runs all the time: 400 took 12 % off the CPU time of a lock and
+	// unlock, measured at 256 callers, and 800 another 4 % there and 10 % with 256 sessions, whose stacks are read by
+	// each collection.
 	mostPercent = 800
-	// headroom is by how much a larger heap may grow: enough to collect it every few seconds. With 400, a million held leases
-	// had 3 GiB of memory resident, and most of that was garbage.
+	// headroom is by how much a larger heap may grow: enough to collect it every few seconds. With 400, a million held
+	// leases had 3 GiB of memory resident, and most of that was garbage.
 	headroom = 384 << 20
 	// leastPercent bounds what the collector works.
 	leastPercent = 50
 )
 
-// percentFor is the GOGC for so many bytes that it counts from: those that live in the heap, and what is looked through in stacks.
+// percentFor is the GOGC for so many bytes that it counts from: those that live in the heap, and what is looked through
+// in stacks.
 func percentFor(base uint64) int {
 	if base == 0 {
 		return mostPercent

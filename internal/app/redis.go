@@ -15,8 +15,9 @@ import (
 // ErrConfig: what the configuration names cannot be used, such as a file that is not there.
 var ErrConfig = errors.New("wrong configuration")
 
-// redisConfig is how a kind of Redis is used. It reads the secrets and certificates that the configuration names. Passwords and our own
-// certificate are read again for each new connection, so that they may be changed while lockd runs.
+// redisConfig is how a kind of Redis is used. It reads the secrets and certificates that the configuration names.
+// Passwords and our own certificate are read again for each new connection, so that they may be changed while lockd
+// runs.
 func redisConfig(kind string, c config.Redis) (redisstore.Config, error) {
 	var out redisstore.Config
 	var err error

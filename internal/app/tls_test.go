@@ -255,8 +255,8 @@ func TestProbesAndMetricsOverTLS(t *testing.T) {
 	}
 }
 
-// Certificates of both sides, and their authority, are replaced again and again while clients work. Streams that are open stay,
-// and new ones are let in.
+// Certificates of both sides, and their authority, are replaced again and again while clients work. Streams that are
+// open stay, and new ones are let in.
 func TestRotationUnderLoadLosesNothing(t *testing.T) {
 	w := newWorld(t)
 	secure := w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsRequired)

@@ -14,8 +14,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// A session with the shortest TTL that takes all locks it can get, and is heard without a pause, takes less than half of a
-// neighbour's speed, and no lease.
+// A session with the shortest TTL that takes all locks it can get, and is heard without a pause, takes less than half
+// of a neighbour's speed, and no lease.
 func TestRenewalsOfASessionLeaveOthersTheirSpeed(t *testing.T) {
 	const ttl = time.Second
 	a := startOnRedis(t)

@@ -141,9 +141,9 @@ func (q *Queue[R]) giveWay(w *Waiter[R]) bool {
 	return true
 }
 
-// Beside are up to n waiters to be asked for at once after one was granted: where one shared hold fits in, more may. They
-// ask for shared holds; of permits none that wants fewer than one before it, because it could be granted what that one is
-// refused. There are none if a request was refused since that attempt began.
+// Beside are up to n waiters to be asked for at once after one was granted: where one shared hold fits in, more may.
+// They ask for shared holds; of permits none that wants fewer than one before it, because it could be granted what that
+// one is refused. There are none if a request was refused since that attempt began.
 func (q *Queue[R]) Beside(since Begun, n int) (next []*Waiter[R]) {
 	if since.refusals != q.refusals {
 		return nil
@@ -189,7 +189,8 @@ type Freed struct {
 	Wakeups   int32      // of the queue when the call began
 }
 
-// Freed has the head asked for, unless it is the turn of somebody elsewhere and nothing was heard since. now counts only if f.Turn is set.
+// Freed has the head asked for, unless it is the turn of somebody elsewhere and nothing was heard since. now counts
+// only if f.Turn is set.
 func (q *Queue[R]) Freed(f Freed, now time.Time) {
 	q.yield = int(q.burst) >= f.Burst && f.Listeners > 0
 	q.burst = 0

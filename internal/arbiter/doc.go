@@ -1,9 +1,9 @@
 // Package arbiter decides who of those that want one name is asked for next, and when.
 //
-// It does no I/O and reads no clock. What happens is told to it: a request arrives, leaves, or was answered by the store;
-// the name is held here, or free; the store sent a notice; time has passed. What is to be done it says: ask the store for a
-// request, hand the name over, keep places, park a request at a position, grant or refuse it, or do nothing for a while.
-// Its caller has a mutex for each Queue, and does what it says.
+// It does no I/O and reads no clock. What happens is told to it: a request arrives, leaves, or was answered by the
+// store; the name is held here, or free; the store sent a notice; time has passed. What is to be done it says: ask the
+// store for a request, hand the name over, keep places, park a request at a position, grant or refuse it, or do nothing
+// for a while. Its caller has a mutex for each Queue, and does what it says.
 //
 // # States of a request
 //
@@ -14,8 +14,8 @@
 //	Left      was answered all the same       Ended -> Gone
 //	Gone      was answered
 //
-// Leave makes Left of a request for which the store is being asked, and Gone of any other one. Whatever the store gives to
-// a request that was answered is given back by the caller.
+// Leave makes Left of a request for which the store is being asked, and Gone of any other one. Whatever the store gives
+// to a request that was answered is given back by the caller.
 //
 // # Who is asked for
 //

@@ -1,7 +1,7 @@
 package arbiter
 
-// line is a list of waiters, the next one in front. A waiter is in one at most, and has its own links: a queue that nobody
-// waits in takes little room.
+// line is a list of waiters, the next one in front. A waiter is in one at most, and has its own links: a queue that
+// nobody waits in takes little room.
 type line[R any] struct {
 	front, back *Waiter[R]
 	n           int32

@@ -66,9 +66,9 @@ func (q *Queue[R]) unplace(w *Waiter[R]) {
 	}
 }
 
-// due are some of the waiters whose places are to be kept now. Every placeInterval a round begins that keeps all, in the
-// order of the queue; an attempt may be made between two pieces of it. Otherwise the new ones are due, if there is nothing
-// better to do.
+// due are some of the waiters whose places are to be kept now. Every placeInterval a round begins that keeps all, in
+// the order of the queue; an attempt may be made between two pieces of it. Otherwise the new ones are due, if there is
+// nothing better to do.
 func (p *places[R]) due(q *Queue[R], now time.Time, idle bool) (due []*Waiter[R]) {
 	switch {
 	case p == nil:
@@ -186,8 +186,8 @@ func (q *Queue[R]) instead(w *Waiter[R], o lock.Owner) bool {
 	return true
 }
 
-// meant says whether it may be the turn of a waiter of this queue, and brings the one that is named to the front: in the
-// store it is the next one. "" names nobody, and may mean all.
+// meant says whether it may be the turn of a waiter of this queue, and brings the one that is named to the front: in
+// the store it is the next one. "" names nobody, and may mean all.
 func (q *Queue[R]) meant(o lock.Owner) bool {
 	if o == "" {
 		return true

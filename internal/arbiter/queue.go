@@ -16,8 +16,8 @@ const (
 	sideBySide = 64
 )
 
-// Queue is those of one replica who want one name, in the order in which they are to have it. Its zero value is one that
-// nobody is in.
+// Queue is those of one replica who want one name, in the order in which they are to have it. Its zero value is one
+// that nobody is in.
 type Queue[R any] struct {
 	name     string
 	alone    bool  // a session of this replica holds the name for itself alone
@@ -69,8 +69,8 @@ func (q *Queue[R]) Passed() { q.passing = false }
 // Passing says whether the name is being passed on.
 func (q *Queue[R]) Passing() bool { return q.passing }
 
-// Blocked says whether it is known here that a request of a kind cannot be granted. A writer that waits for readers of this
-// replica is not: the store must know that it waits, or readers elsewhere would go on for ever.
+// Blocked says whether it is known here that a request of a kind cannot be granted. A writer that waits for readers of
+// this replica is not: the store must know that it waits, or readers elsewhere would go on for ever.
 func (q *Queue[R]) Blocked(k lock.Kind) bool { return q.passing || q.alone && k != lock.Semaphore }
 
 // InTheWay says whether somebody here holds the name, or waits for it, before one that arrives now. One that
@@ -111,7 +111,8 @@ func (q *Queue[R]) Park(w *Waiter[R]) {
 	w.park()
 }
 
-// Ahead is how many wait before one that has to wait from now on; -1 for a fair one: what that is told comes from the store.
+// Ahead is how many wait before one that has to wait from now on; -1 for a fair one: what that is told comes from the
+// store.
 func (q *Queue[R]) Ahead(w *Waiter[R]) int {
 	switch {
 	case w.Claim.Kind == lock.Fair && !w.Several:

@@ -54,7 +54,8 @@ func (m *model) wrong(format string, a ...any) {
 	m.t.Fatalf("%s\n%s", strings.Join(m.trace[max(0, len(m.trace)-40):], "\n"), fmt.Sprintf(format, a...))
 }
 
-// mayAsk checks that one may be asked for: nobody here holds the name alone, and none that came earlier waits for nothing.
+// mayAsk checks that one may be asked for: nobody here holds the name alone, and none that came earlier waits for
+// nothing.
 func (m *model) mayAsk(r *request) {
 	if r.Asking() || r.Answered() {
 		m.wrong("%s is asked for, but is %v", r.name, r.State())

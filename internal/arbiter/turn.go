@@ -35,8 +35,8 @@ const (
 	Sleep
 )
 
-// Start says whether something is to be done for a queue that nobody drives: Stop, Ask, or else somebody has to drive it,
-// which is to ask Next again and again. Whoever asks for the head calls Start after that.
+// Start says whether something is to be done for a queue that nobody drives: Stop, Ask, or else somebody has to drive
+// it, which is to ask Next again and again. Whoever asks for the head calls Start after that.
 func (q *Queue[R]) Start(now time.Time) Turn[R] {
 	w := q.Head()
 	if w == nil || w.Asking() {
@@ -126,8 +126,8 @@ func (q *Queue[R]) Heard(n lock.Notice, now time.Time) {
 	}
 }
 
-// HeardTurn is Heard for what other programs told one fair waiter. What was told before it could be heard was told to the
-// one that was the next one.
+// HeardTurn is Heard for what other programs told one fair waiter. What was told before it could be heard was told to
+// the one that was the next one.
 func (q *Queue[R]) HeardTurn(o lock.Owner, n lock.Notice) {
 	switch n.What {
 	case lock.NoticeListening:

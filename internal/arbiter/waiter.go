@@ -53,7 +53,8 @@ func (w *Waiter[R]) State() State { return w.state }
 // Asking says whether the store is being asked for it.
 func (w *Waiter[R]) Asking() bool { return w.state == Trying || w.state == Retrying || w.state == Left }
 
-// Waits says whether it was refused, or somebody was known to be in the way: an unreachable store does not end it any more.
+// Waits says whether it was refused, or somebody was known to be in the way: an unreachable store does not end it any
+// more.
 func (w *Waiter[R]) Waits() bool { return w.state == Parked || w.state == Retrying }
 
 // Answered says whether it needs no answer any more.

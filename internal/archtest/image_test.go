@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// `docker build .` compiles in a copy of what .dockerignore lets through: all that the programs are made of must be there.
+// `docker build .` compiles in a copy of what .dockerignore lets through: all that the programs are made of must be
+// there.
 func TestTheImageIsBuiltFromAllThatItNeeds(t *testing.T) {
 	readSources(t)
 	text, err := os.ReadFile(filepath.Join(root, ".dockerignore"))

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestArbiterReadsNoClock looks for what would make the core of arbitration depend on more than on what it is told: a clock, a
-// goroutine, a channel, a mutex.
+// TestArbiterReadsNoClock looks for what would make the core of arbitration depend on more than on what it is told: a
+// clock, a goroutine, a channel, a mutex.
 func TestArbiterReadsNoClock(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root, "internal/arbiter/*.go"))
 	if err != nil || len(files) == 0 {

@@ -1,13 +1,13 @@
-// Package benchtest measures what a pair of lock and unlock costs inside of lockd: allocations, and the time under a mutex
-// that others share.
+// Package benchtest measures what a pair of lock and unlock costs inside of lockd: allocations, and the time under a
+// mutex that others share.
 package benchtest
 
 import (
 	"testing"
 )
 
-// Allocs runs work, which makes so many pairs, and fails if a pair allocates more often than most, in this process. Most is
-// today's number and a little more: it is lowered when the number falls, so that it cannot grow unnoticed.
+// Allocs runs work, which makes so many pairs, and fails if a pair allocates more often than most, in this process.
+// Most is today's number and a little more: it is lowered when the number falls, so that it cannot grow unnoticed.
 func Allocs(t *testing.T, pairs int, most float64, work func()) {
 	t.Helper()
 	const runs = 100

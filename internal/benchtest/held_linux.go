@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Held tells for how long a mutex is held. A thread of its own looks at it every few microseconds: the part of the looks that
-// find it locked is the part of the time in which somebody holds it. That part of the CPU time of all other threads is what
-// was done under it. It needs a processor more than the work has.
+// Held tells for how long a mutex is held. A thread of its own looks at it every few microseconds: the part of the
+// looks that find it locked is the part of the time in which somebody holds it. That part of the CPU time of all other
+// threads is what was done under it. It needs a processor more than the work has.
 type Held struct {
 	mu     *sync.Mutex
 	over   chan struct{}
@@ -54,7 +54,8 @@ func (h *Held) look() {
 	}
 }
 
-// Stop ends the looking and returns how much CPU time was used while the mutex was held, and what part of all time that is.
+// Stop ends the looking and returns how much CPU time was used while the mutex was held, and what part of all time that
+// is.
 func (h *Held) Stop() (held time.Duration, part float64) {
 	close(h.over)
 	<-h.ended

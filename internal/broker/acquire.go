@@ -131,8 +131,8 @@ func (q *queue) refusalHereLocked(w *waiter) session.NotGranted {
 	return n
 }
 
-// grantLocked answers a waiter with what it asked for, and says whether it was still there to have it. A session's lease
-// is kept from now on; a unary one ends by itself.
+// grantLocked answers a waiter with what it asked for, and says whether it was still there to have it. A session's
+// lease is kept from now on; a unary one ends by itself.
 func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 	late := w.Unsure
 	if w.sess == nil {

@@ -40,8 +40,8 @@ func (s *silent) StartRelease(_ lock.Return, done func(lock.Returned, error)) {
 	}()
 }
 
-// TestWhatIsUndoneKeepsNobodyFromTheStore has the outcomes of many requests be unknown at once: a few of them are undone at a
-// time.
+// TestWhatIsUndoneKeepsNobodyFromTheStore has the outcomes of many requests be unknown at once: a few of them are
+// undone at a time.
 func TestWhatIsUndoneKeepsNobodyFromTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := testConfig()

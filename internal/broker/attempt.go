@@ -150,8 +150,8 @@ func (q *queue) refusalLocked(w *waiter, held *lock.HeldError) session.NotGrante
 	return session.NotGranted{ID: w.id, Cause: lock.ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0), HeldBy: held.HeldBy}
 }
 
-// endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. What was taken for one that has
-// left is given back.
+// endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. What was taken for one that
+// has left is given back.
 func (b *Broker) endAttemptLocked(w *waiter, a attempt) arbiter.Answer {
 	w.spanAsked(a)
 	if a.earlierUnknown || errors.Is(a.err, lock.ErrOutcomeUnknown) {
@@ -186,8 +186,8 @@ func (b *Broker) grantAndAskMoreLocked(w *waiter, a attempt) {
 }
 
 // undoAttemptLocked gives back what an attempt took for a waiter that was answered while it was under way: to the next
-// waiter if there is one; until then the name is asked for by nobody here. The lease of a unary caller that chose its lease
-// id is left alone (twins.go).
+// waiter if there is one; until then the name is asked for by nobody here. The lease of a unary caller that chose its
+// lease id is left alone (twins.go).
 func (b *Broker) undoAttemptLocked(w *waiter, a attempt) {
 	if a.err != nil && w.Placed() {
 		b.leavePlaceLocked(w)

@@ -38,8 +38,8 @@ func bounded() map[string]request.Acquire {
 	return reqs
 }
 
-// TestABoundedRequestIsAnsweredInTimeByASilentStore has the store answer after ten seconds what is asked for. The caller
-// is told at its bound that nobody knows, and what the store grants after that is given back.
+// TestABoundedRequestIsAnsweredInTimeByASilentStore has the store answer after ten seconds what is asked for. The
+// caller is told at its bound that nobody knows, and what the store grants after that is given back.
 func TestABoundedRequestIsAnsweredInTimeByASilentStore(t *testing.T) {
 	for what, req := range bounded() {
 		for _, wait := range []time.Duration{0, 100 * time.Millisecond, 3 * time.Second} {
@@ -153,8 +153,8 @@ func TestATryBesideAnotherHoldIsAnsweredInTime(t *testing.T) {
 	})
 }
 
-// TestANestedRequestIsAnsweredInTimeByASilentStore has a holder ask once more for what it has. What the store does after
-// the answer is undone, and later holds and releases count right.
+// TestANestedRequestIsAnsweredInTimeByASilentStore has a holder ask once more for what it has. What the store does
+// after the answer is undone, and later holds and releases count right.
 func TestANestedRequestIsAnsweredInTimeByASilentStore(t *testing.T) {
 	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
 		for _, wait := range []time.Duration{0, 100 * time.Millisecond, 3 * time.Second} {
@@ -219,7 +219,8 @@ func TestANestedRequestBesideAnotherOneIsAnsweredInTime(t *testing.T) {
 	})
 }
 
-// TestAnUnknownNestedHoldDoesNotProlongTheLease loses the answer to a nested request for an hour of one who has a second.
+// TestAnUnknownNestedHoldDoesNotProlongTheLease loses the answer to a nested request for an hour of one who has a
+// second.
 func TestAnUnknownNestedHoldDoesNotProlongTheLease(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()

@@ -244,15 +244,15 @@ func (b *Broker) hush() {
 	}
 }
 
-// isQuiet says whether nothing is under way that may take a lock, or gives one back. A call may begin what is counted in
-// taking, and the other way round: if nothing began, nothing went from one to the other while they were looked at.
+// isQuiet says whether nothing is under way that may take a lock, or gives one back. A call may begin what is counted
+// in taking, and the other way round: if nothing began, nothing went from one to the other while they were looked at.
 func (b *Broker) isQuiet() bool {
 	begun := b.begun.Load()
 	return b.taking.Load() == 0 && b.sum(func(h *shard) int { return h.calls }) == 0 && b.begun.Load() == begun
 }
 
-// waitQuiet waits until that is so, and says whether it is. What is left at the end of ctx stays in the store until it runs
-// out. It is called when the broker is closing.
+// waitQuiet waits until that is so, and says whether it is. What is left at the end of ctx stays in the store until it
+// runs out. It is called when the broker is closing.
 func (b *Broker) waitQuiet(ctx context.Context) bool {
 	for !b.isQuiet() {
 		select {

@@ -20,7 +20,8 @@ type Config struct {
 	// AnswerTime is how much longer than its wait a request lasts at most, when the store does not answer. It should be
 	// longer than what a call of the store may take.
 	AnswerTime time.Duration
-	// MaxStreamAge is when a session is asked to move to another stream at the latest, and then again and again; 0 = never.
+	// MaxStreamAge is when a session is asked to move to another stream at the latest, and then again and again; 0 =
+	// never.
 	MaxStreamAge time.Duration
 	// Tracer is told of requests; nil: nobody is.
 	Tracer Tracer

@@ -14,8 +14,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// What package deadlock has to know: who waits, who holds, and who those are. A request is listed when it has to wait, and only
-// if its actor is known. So it costs nothing to take a free lock, and nothing to hold one.
+// What package deadlock has to know: who waits, who holds, and who those are. A request is listed when it has to wait,
+// and only if its actor is known. So it costs nothing to take a free lock, and nothing to hold one.
 
 // Deadlocks looks for deadlocks, of the sessions of all replicas.
 func (b *Broker) Deadlocks(ctx context.Context) (deadlock.Found, error) { return b.finder.Look(ctx) }
@@ -48,8 +48,9 @@ func (w *waiter) actNoMoreLocked() {
 	w.b.acting.Add(-1)
 }
 
-// actorOf is who a client says holds a lock or waits for it: the actor that is named, else a named holder of the session. It is
-// empty for a request that is its own holder: which of the others of its session come from the same thread nobody knows.
+// actorOf is who a client says holds a lock or waits for it: the actor that is named, else a named holder of the
+// session. It is empty for a request that is its own holder: which of the others of its session come from the same
+// thread nobody knows.
 func actorOf(actor, holder string, s *Session) string {
 	switch {
 	case actor != "":

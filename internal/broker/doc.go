@@ -3,17 +3,17 @@
 // # What it promises
 //
 // At most one unexpired lease per exclusive, fair or writing name, as judged by the Store; of a name that is read, no
-// writer beside its readers but the holder of one of them; of a semaphore, no more permits than its limit. Every grant of
-// a name carries a fence greater than that of any earlier grant of the name. A session hears of the loss of a lease no
-// later than the end of the validity it was last told. Waiters of one name on one replica are granted in the order of
-// their arrival, fair ones in that over all replicas. A request for several names takes all or none, and holds none while
-// it waits.
+// writer beside its readers but the holder of one of them; of a semaphore, no more permits than its limit. Every grant
+// of a name carries a fence greater than that of any earlier grant of the name. A session hears of the loss of a lease
+// no later than the end of the validity it was last told. Waiters of one name on one replica are granted in the order
+// of their arrival, fair ones in that over all replicas. A request for several names takes all or none, and holds none
+// while it waits.
 //
 // # What it does not promise
 //
 // A holder may be paused past its lease and act late. Only a resource that rejects old fences is safe from that;
-// the broker alone is not. Between replicas the waiters of a name compete unless it is fair. A request for several names
-// may be overtaken by those for one of them.
+// the broker alone is not. Between replicas the waiters of a name compete unless it is fair. A request for several
+// names may be overtaken by those for one of them.
 //
 // # How a request passes
 //

@@ -9,16 +9,18 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Sessions are asked to move to another stream when the replica drains, and when their streams are old. A client opens the new stream
-// first, and then leaves the old one. So all that it costs is a moment of the new replica. A replica has drained when no session has a stream
-// here any more: a session without one is where its client is, or waits for it, and nothing can be done for it here.
+// Sessions are asked to move to another stream when the replica drains, and when their streams are old. A client opens
+// the new stream first, and then leaves the old one. So all that it costs is a moment of the new replica. A replica has
+// drained when no session has a stream here any more: a session without one is where its client is, or waits for it,
+// and nothing can be done for it here.
 
-// movesPerSecond is how many sessions are asked to move in a second, as all of them come to the other replicas. There may be so many
-// that half of the time they have would not suffice: then it is that half.
+// movesPerSecond is how many sessions are asked to move in a second, as all of them come to the other replicas. There
+// may be so many that half of the time they have would not suffice: then it is that half.
 const movesPerSecond = 500
 
-// Drain accepts no more sessions and unary acquires, and asks all clients to move within the given time, one after the other. It does
-// not wait for that. It returns how many will be asked. Who is still here at a second Drain is asked again.
+// Drain accepts no more sessions and unary acquires, and asks all clients to move within the given time, one after the
+// other. It does not wait for that. It returns how many will be asked. Who is still here at a second Drain is asked
+// again.
 func (b *Broker) Drain(within time.Duration) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,7 +40,8 @@ func (b *Broker) Drain(within time.Duration) int {
 	return len(sessions)
 }
 
-// askToMove asks sessions one after the other, until enough is closed. Each is told what is left to it, with a margin: moving takes a moment.
+// askToMove asks sessions one after the other, until enough is closed. Each is told what is left to it, with a margin:
+// moving takes a moment.
 //
 //	asked at   begin + i * min(1/movesPerSecond, within/2/n)
 //	told       3/4 * within - what has passed until then
@@ -107,7 +110,8 @@ func (b *Broker) streamingLocked(s *Session) {
 	}
 }
 
-// ageOfStream is how old a stream becomes: up to a quarter less than it may. Clients that all came at once do not move at once for ever.
+// ageOfStream is how old a stream becomes: up to a quarter less than it may. Clients that all came at once do not move
+// at once for ever.
 func (b *Broker) ageOfStream() time.Duration {
 	most := b.cfg.MaxStreamAge
 	return most - rand.N(most/4+1)
@@ -126,8 +130,9 @@ func (b *Broker) aged(s *Session) {
 	}
 }
 
-// leaveIfElsewhere ends a session that has lost its stream, if the store says that it went on elsewhere: a client that moves goes on there
-// first. Only then the stream counts as left, so that a replica that drains does not take what moved for lost. It does not block.
+// leaveIfElsewhere ends a session that has lost its stream, if the store says that it went on elsewhere: a client that
+// moves goes on there first. Only then the stream counts as left, so that a replica that drains does not take what
+// moved for lost. It does not block.
 func (s *Session) leaveIfElsewhere() {
 	s.b.beginTaking()
 	k := lock.SessionKeep{SessionRecord: s.record.SessionRecord, TTL: time.Millisecond} // prolongs nothing

@@ -131,7 +131,8 @@ func TestNobodyIsAskedAfterADrainWasTakenBack(t *testing.T) {
 	})
 }
 
-// A session whose client has left its stream goes on elsewhere, with its locks. A replica that drains does not wait for it.
+// A session whose client has left its stream goes on elsewhere, with its locks. A replica that drains does not wait for
+// it.
 func TestADrainDoesNotWaitForSessionsWithoutAStream(t *testing.T) {
 	inWorld(t, func(w *world) {
 		idle := func() bool {

@@ -14,8 +14,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// TestAHeartbeatIsNeverAnsweredWithMoreThanTheStoreHolds has a session do whatever it may to its leases, on a store that
-// answers late or not at all. Then the store is well: what is told is no less than what renewals make of it.
+// TestAHeartbeatIsNeverAnsweredWithMoreThanTheStoreHolds has a session do whatever it may to its leases, on a store
+// that answers late or not at all. Then the store is well: what is told is no less than what renewals make of it.
 func TestAHeartbeatIsNeverAnsweredWithMoreThanTheStoreHolds(t *testing.T) {
 	for seed := range uint64(15) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -149,8 +149,8 @@ func (h *careless) check(renewed bool) {
 	}
 }
 
-// TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers has a hold whose release had to be repeated, so the one that
-// is taken after it may be given back late and is not trusted for longer than the older ones. These last long.
+// TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers has a hold whose release had to be repeated, so the one
+// that is taken after it may be given back late and is not trusted for longer than the older ones. These last long.
 func TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()

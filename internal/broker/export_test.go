@@ -56,15 +56,15 @@ func Trace(s *Session, e session.Event) { s.trace(e) }
 // Probed is what follows a probe of the store.
 func (b *Broker) Probed(identity string, err error) { b.probed(identity, err) }
 
-// Shared are the mutexes that many pairs of this session share: with all others, with those of a part of the names, and with
-// those of the session.
+// Shared are the mutexes that many pairs of this session share: with all others, with those of a part of the names, and
+// with those of the session.
 func (s *Session) Shared() map[string]*sync.Mutex {
 	mu := reflect.ValueOf(s.Session).Elem().FieldByName("mu").Addr().UnsafePointer()
 	return map[string]*sync.Mutex{"Broker.mu": &s.b.mu, "shard.mu": &s.b.shards[0].mu, "Session.mu": (*sync.Mutex)(mu)}
 }
 
-// Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity. One
-// that is doubtful is not known to be renewed, because a repeated release of one of its holds may come late.
+// Soonest is what a heartbeat would be answered with, and the names of the auto leases with the ends of their validity.
+// One that is doubtful is not known to be renewed, because a repeated release of one of its holds may come late.
 func (s *Session) Soonest() (told time.Time, auto map[string]time.Time, doubtful bool) {
 	auto = make(map[string]time.Time)
 	lockEach(s.Leases(), func(_ int, l *Lease) {

@@ -26,8 +26,8 @@ type extension struct {
 // Extend sets how long a lease lasts from now, and whether it is renewed. It never ends earlier than it would have done
 // without the request, unless that may shorten it. The answer is Extended or Failed. Repeating it is harmless.
 //
-// With an unknown outcome the lease is what it was, and ends somewhere between its old and its new time. The client counts
-// with the earlier one.
+// With an unknown outcome the lease is what it was, and ends somewhere between its old and its new time. The client
+// counts with the earlier one.
 func (s *Session) Extend(id uint64, req request.Extend) {
 	s.withLease(id, req.Hold, s.b.rules.Lease(req.Lease), func(l *Lease) error {
 		if len(l.ops) > 0 || req.MayShorten {
@@ -189,7 +189,8 @@ func (l *Lease) notShortenedLocked(e extension, err error) {
 	}
 }
 
-// outlastLocked takes note that the hold may last in the store for as long as it would have without a change of its lease.
+// outlastLocked takes note that the hold may last in the store for as long as it would have without a change of its
+// lease.
 func (l *Lease) outlastLocked() {
 	l.own().changed = time.Now().Add(time.Nanosecond) // what began in this instant may have begun before
 	last := l.until.Add(margin(l.until.Sub(l.b.time(l.since))))
@@ -201,8 +202,8 @@ func (l *Lease) outlastLocked() {
 	}
 }
 
-// extendOne prolongs or shortens one hold, and asks once more if the store does not answer. It returns until when the hold
-// can be trusted.
+// extendOne prolongs or shortens one hold, and asks once more if the store does not answer. It returns until when the
+// hold can be trusted.
 func (b *Broker) extendOne(r lock.Renewal, shorten bool) (end time.Time, err error) {
 	end, err = b.extendCall(r, shorten)
 	if errors.Is(err, lock.ErrOutcomeUnknown) {

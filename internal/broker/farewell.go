@@ -2,8 +2,8 @@ package broker
 
 import "sync"
 
-// releasesAtEnd bounds how many leases of a session that ends are released at a time: two batches. More would only wait for the store,
-// in the way of others.
+// releasesAtEnd bounds how many leases of a session that ends are released at a time: two batches. More would only wait
+// for the store, in the way of others.
 const releasesAtEnd = 128
 
 // farewell is what a session that ended has yet to release.

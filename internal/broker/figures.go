@@ -8,8 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// figures are what a shard counts for the metrics. A counter to which all processors write takes longer than the rest of a
-// request, so each shard has its own, and what is read is the sum. The mutex of the shard guards them.
+// figures are what a shard counts for the metrics. A counter to which all processors write takes longer than the rest
+// of a request, so each shard has its own, and what is read is the sum. The mutex of the shard guards them.
 type figures struct {
 	waiters int
 	held    [kinds]int

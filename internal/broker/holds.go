@@ -13,8 +13,8 @@ import (
 // walkPause is between two parts of a walk along many leases.
 const walkPause = time.Millisecond
 
-// ListHolds asks what the session holds. The answer is HoldList or Failed. What is held all the while comes exactly once
-// over the pages; what is taken or ends meanwhile may come or not.
+// ListHolds asks what the session holds. The answer is HoldList or Failed. What is held all the while comes exactly
+// once over the pages; what is taken or ends meanwhile may come or not.
 func (s *Session) ListHolds(id uint64, req request.Holds) {
 	s.ask(id, nil, func() {
 		list, err := session.HoldList{ID: id}, s.Pages()

@@ -30,8 +30,8 @@ const (
 	mostAllocs = 16
 )
 
-// free is a Store that grants everything and does nothing, so that what a pair costs is the broker's. What is asked in one
-// lane is answered by one goroutine, many at a time, as by a pipeline. The first byte of a name says which lane.
+// free is a Store that grants everything and does nothing, so that what a pair costs is the broker's. What is asked in
+// one lane is answered by one goroutine, many at a time, as by a pipeline. The first byte of a name says which lane.
 type free struct {
 	lock.Store
 	lanes [8]lane
@@ -166,7 +166,8 @@ func TestAPairAllocatesLittle(t *testing.T) {
 	benchtest.Allocs(t, hotBatch, mostAllocs, s.pairs)
 }
 
-// BenchmarkHotPath is what a pair costs the broker by itself, with one processor and with two: four sessions for each of them.
+// BenchmarkHotPath is what a pair costs the broker by itself, with one processor and with two: four sessions for each
+// of them.
 func BenchmarkHotPath(b *testing.B) {
 	for _, procs := range []int{1, 2} {
 		b.Run(fmt.Sprintf("processors=%d", procs), func(b *testing.B) {
@@ -176,9 +177,9 @@ func BenchmarkHotPath(b *testing.B) {
 	}
 }
 
-// BenchmarkCores tells what a second processor adds. One and two take short turns, and the best turn of each counts: others
-// that use the machine make the other turns slower. machine-two-by-one is what it adds to work that shares nothing, in the same
-// run: no more can be expected of the broker.
+// BenchmarkCores tells what a second processor adds. One and two take short turns, and the best turn of each counts:
+// others that use the machine make the other turns slower. machine-two-by-one is what it adds to work that shares
+// nothing, in the same run: no more can be expected of the broker.
 func BenchmarkCores(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // as the daemon does while its heap is small
 	broker := newHot(b)

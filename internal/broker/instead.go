@@ -11,9 +11,10 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// A request that waited when its stream broke is made again when the session goes on. It is another owner now: the replica that it
-// left may undo what it did for the old one at any time. So what the old one may have is given back first. A fair one passes on its place.
-// A session may leave a replica before that has come to it. Then the request has had several owners, and any of them may have something.
+// A request that waited when its stream broke is made again when the session goes on. It is another owner now: the
+// replica that it left may undo what it did for the old one at any time. So what the old one may have is given back
+// first. A fair one passes on its place. A session may leave a replica before that has come to it. Then the request has
+// had several owners, and any of them may have something.
 
 // mostFormer is how many owners a request may have had before.
 const mostFormer = 16
@@ -110,8 +111,9 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 	return nil
 }
 
-// passOnPlace has a new owner stand where the first of some fair waiters stands, says how many are before it, and whether it was
-// done. While the store does not answer it is asked again, for as long as the place lasts there and the request wants to wait.
+// passOnPlace has a new owner stand where the first of some fair waiters stands, says how many are before it, and
+// whether it was done. While the store does not answer it is asked again, for as long as the place lasts there and the
+// request wants to wait.
 func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Owner) (ahead int, done bool) {
 	end := time.Now().Add(arbiter.PlaceTime)
 	if req.Wait != nil && *req.Wait < arbiter.PlaceTime {
@@ -126,7 +128,8 @@ func (s *Session) passOnPlace(req request.Acquire, from []lock.Owner, to lock.Ow
 	}
 }
 
-// tellPlace tells how many are before a request that was put into a line again. Where the store need not be asked for it nobody else does.
+// tellPlace tells how many are before a request that was put into a line again. Where the store need not be asked for
+// it nobody else does.
 func (s *Session) tellPlace(id uint64, ahead int) {
 	w, there := s.Waiting(id)
 	if !there {
@@ -139,7 +142,8 @@ func (s *Session) tellPlace(id uint64, ahead int) {
 	}
 }
 
-// leaveBehind gives back what a request may have taken before it came here, and has its place passed on. It says how many are before that.
+// leaveBehind gives back what a request may have taken before it came here, and has its place passed on. It says how
+// many are before that.
 func (s *Session) leaveBehind(id uint64, req request.Acquire) (ahead int) {
 	var from []lock.Owner
 	for _, former := range req.InsteadOf {

@@ -22,8 +22,8 @@ type Keeper interface {
 // Mark is the Keeper's room in the lease.
 func (l *Lease) Mark() *lock.Mark { return &l.mark }
 
-// Group is that in its session, for an auto lease: those of a session are renewed together. nil for a fixed one, which is
-// verified by itself. The mutex of its name is held.
+// Group is that in its session, for an auto lease: those of a session are renewed together. nil for a fixed one, which
+// is verified by itself. The mutex of its name is held.
 func (l *Lease) Group() *lock.Mark {
 	if l.auto {
 		return l.sess.Mark()
@@ -37,8 +37,8 @@ func (l *Lease) Interval() time.Duration { return l.sess.HeartbeatInterval() }
 // Name is the lock, for logs.
 func (l *Lease) Name() string { return l.name }
 
-// Renewals says what store calls would keep leases now, and until when each is valid: zero for one that is over. An auto
-// lease is prolonged to one session TTL after its client was last heard, a fixed one is only verified.
+// Renewals says what store calls would keep leases now, and until when each is valid: zero for one that is over. An
+// auto lease is prolonged to one session TTL after its client was last heard, a fixed one is only verified.
 func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []time.Time) {
 	lockEach(ls, func(i int, l *Lease) {
 		if l.over {
@@ -85,8 +85,8 @@ func (l *Lease) Reduced(since time.Time) bool {
 	return !l.reduced.Before(since)
 }
 
-// Lose ends a lease that is held no more. It does nothing to one that is being released. An auto lease that could not be renewed
-// because no majority could be reached was lost for that reason.
+// Lose ends a lease that is held no more. It does nothing to one that is being released. An auto lease that could not
+// be renewed because no majority could be reached was lost for that reason.
 func (l *Lease) Lose(reason lock.LostReason) {
 	l.lock()
 	defer l.unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// stays has a session be heard for two TTLs. Whenever the name is not held with the fence, its client must have been told.
+// stays has a session be heard for two TTLs. Whenever the name is not held with the fence, its client must have been
+// told.
 func (w *world) stays(c *client, name string, fence lock.Fence) {
 	w.t.Helper()
 	for range 20 {
@@ -24,8 +25,8 @@ func (w *world) stays(c *client, name string, fence lock.Fence) {
 	}
 }
 
-// The session goes on twice. The replica between, which never hears of the second time, gives nothing back when the validity that it
-// knows ends.
+// The session goes on twice. The replica between, which never hears of the second time, gives nothing back when the
+// validity that it knows ends.
 func TestAReplicaThatWasLeftTakesNothingBack(t *testing.T) {
 	for what, lease := range map[string]*time.Duration{"auto": nil, "fixed": new(20 * time.Second)} {
 		t.Run(what, func(t *testing.T) {
@@ -52,7 +53,8 @@ func TestAReplicaThatWasLeftTakesNothingBack(t *testing.T) {
 	}
 }
 
-// An extension whose outcome is not known may have the lease last for an hour. The replica that asked for it has lost the session.
+// An extension whose outcome is not known may have the lease last for an hour. The replica that asked for it has lost
+// the session.
 func TestAReplicaThatWasLeftTakesNoExtensionBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		here, store := w.severable()
@@ -126,7 +128,8 @@ func TestOfTwoAttemptsTheLaterOneHasTheSession(t *testing.T) {
 	})
 }
 
-// The replica that was left gave one of two read holds back, late. The lease that is left must not end before the client hears of it.
+// The replica that was left gave one of two read holds back, late. The lease that is left must not end before the
+// client hears of it.
 func TestAReadHoldThatIsTakenBackLate(t *testing.T) {
 	for what, leases := range map[string][2]*time.Duration{
 		"fixed and auto":       {new(5 * time.Second), nil},
@@ -177,8 +180,8 @@ func TestNobodyIsHeardAfterTheEnd(t *testing.T) {
 	})
 }
 
-// A call that writes the record has an unknown outcome, and is carried out after the session has ended. It does not bring the record back:
-// nobody goes on with a session whose locks are being released.
+// A call that writes the record has an unknown outcome, and is carried out after the session has ended. It does not
+// bring the record back: nobody goes on with a session whose locks are being released.
 func TestARecordThatIsWrittenAfterTheEndIsNone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		here, store := w.severable()
@@ -201,7 +204,8 @@ func TestARecordThatIsWrittenAfterTheEndIsNone(t *testing.T) {
 	})
 }
 
-// The record of a session could not be written when it began. It is written soon, and not only when the client is heard again.
+// The record of a session could not be written when it began. It is written soon, and not only when the client is heard
+// again.
 func TestTheFirstRecordIsWrittenAgainSoon(t *testing.T) {
 	for what, row := range map[string]struct {
 		fails int
@@ -341,8 +345,8 @@ func TestARequestThatGoesOnIsForgottenWithItsStream(t *testing.T) {
 	})
 }
 
-// A shortening that the replica sent that the session left is carried out a moment after the session went on. What the client is told of
-// a shortening that it asked for again is not undone by it.
+// A shortening that the replica sent that the session left is carried out a moment after the session went on. What the
+// client is told of a shortening that it asked for again is not undone by it.
 func TestAShorteningIsAskedAgainWhenNoOlderOneCanCome(t *testing.T) {
 	inWorld(t, func(w *world) {
 		here, store := w.severable()
@@ -367,8 +371,8 @@ func TestAShorteningIsAskedAgainWhenNoOlderOneCanCome(t *testing.T) {
 	})
 }
 
-// The answer to a return of some permits is lost with the stream. Whether it was carried out or not, the client goes on with those that
-// it keeps, and the others are free.
+// The answer to a return of some permits is lost with the stream. Whether it was carried out or not, the client goes on
+// with those that it keeps, and the others are free.
 func TestAReturnOfPermitsGoesOn(t *testing.T) {
 	for what, done := range map[string]bool{"carried out": true, "not carried out": false} {
 		t.Run(what, func(t *testing.T) {
@@ -402,8 +406,8 @@ func TestAReturnOfPermitsGoesOn(t *testing.T) {
 	}
 }
 
-// A process was copied with its token. Both copies go on at once, each at another replica: one has the session, and the other hears that at
-// once, and may hold nothing.
+// A process was copied with its token. Both copies go on at once, each at another replica: one has the session, and the
+// other hears that at once, and may hold nothing.
 func TestOfTwoCopiesOfAClientOneGoesOn(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for round := range 5 {
@@ -435,8 +439,8 @@ func TestOfTwoCopiesOfAClientOneGoesOn(t *testing.T) {
 	})
 }
 
-// A request has had many ids, and wants several names. What it left behind is given back in the background when the store is silent: its
-// answer does not wait for each of them.
+// A request has had many ids, and wants several names. What it left behind is given back in the background when the
+// store is silent: its answer does not wait for each of them.
 func TestARequestThatGoesOnDoesNotWaitForASilentStore(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.leaving()

@@ -39,7 +39,8 @@ type Lease struct {
 	mark  lock.Mark     // the Keeper's
 }
 
-// rare is what few leases have. It is read as if each had one; before it is written to, own gives the lease one of its own.
+// rare is what few leases have. It is read as if each had one; before it is written to, own gives the lease one of its
+// own.
 type rare struct {
 	annotation string
 	actor      string // that its request named
@@ -221,8 +222,8 @@ func (b *Broker) dropHoldLocked(l *Lease) {
 	l.q.dropIdleLocked()
 }
 
-// verifyGoneLocked ends a lease whose hold a store call did not find. The store says why when it is asked to verify the hold.
-// The mutex is free meanwhile.
+// verifyGoneLocked ends a lease whose hold a store call did not find. The store says why when it is asked to verify the
+// hold. The mutex is free meanwhile.
 func (l *Lease) verifyGoneLocked() {
 	r := l.verification()
 	reason := lock.LostForced

@@ -21,8 +21,8 @@ type placeKey struct {
 }
 
 // leavePlaceLocked gives up a waiter's place in the background, again and again until the store acknowledges it. A
-// place is left alone if another request with the same owner has it, as a unary caller repeated its request; or if its session has
-// no stream, because it may go on elsewhere and keeps its place.
+// place is left alone if another request with the same owner has it, as a unary caller repeated its request; or if its
+// session has no stream, because it may go on elsewhere and keeps its place.
 func (b *Broker) leavePlaceLocked(w *waiter) {
 	h := w.q.shard
 	if h.closed || w.q.Placed(w.Claim.Owner) != nil || w.sess != nil && w.sess.KeepsPlaces() {

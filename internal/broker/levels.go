@@ -6,8 +6,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// A holder may read several times over. As with Redisson each of these holds has a lease of its own, fixed or auto, and the
-// lock lasts as long as the longest of those that were not given back. They are given back in the reverse order. A
+// A holder may read several times over. As with Redisson each of these holds has a lease of its own, fixed or auto, and
+// the lock lasts as long as the longest of those that were not given back. They are given back in the reverse order. A
 // further hold of another kind prolongs the only lease there is.
 
 // level is one of several read holds of a holder.
@@ -58,8 +58,8 @@ func (l *Lease) autoLevel() uint32 {
 	return 0
 }
 
-// autoUntilLocked is until when the lock lasts while the hold that is renewed is not given back: so long last the older ones
-// as well.
+// autoUntilLocked is until when the lock lasts while the hold that is renewed is not given back: so long last the older
+// ones as well.
 func (l *Lease) autoUntilLocked() time.Time {
 	at := l.autoLevel()
 	if at == 0 {
@@ -74,8 +74,8 @@ func (l *Lease) autoUntilLocked() time.Time {
 	return until
 }
 
-// stretchLocked prolongs the validity after a store call that set at least this TTL, for one of several holds or for the
-// only lease there is. That hold may have been given back meanwhile.
+// stretchLocked prolongs the validity after a store call that set at least this TTL, for one of several holds or for
+// the only lease there is. That hold may have been given back meanwhile.
 func (l *Lease) stretchLocked(start time.Time, ttl time.Duration, at uint32) {
 	l.lastLocked(start.Add(ttl-margin(ttl)), at)
 }

@@ -137,7 +137,8 @@ func TestShorteningBringsNoEndedReadHoldBack(t *testing.T) {
 	})
 }
 
-// A release that was repeated may be executed once more, late, and then takes a newer hold away: that one is not trusted.
+// A release that was repeated may be executed once more, late, and then takes a newer hold away: that one is not
+// trusted.
 func TestAReadHoldAfterARepeatedReleaseIsNotTrusted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()

@@ -60,7 +60,8 @@ func (o local) Leased(prefix, after string, size int) (page []inspect.Leased) {
 	return page
 }
 
-// Requests implements inspect.Local. It asks each session for what waits, so that its cost does not depend on what is held.
+// Requests implements inspect.Local. It asks each session for what waits, so that its cost does not depend on what is
+// held.
 func (o local) Requests() iter.Seq[inspect.Waiter] {
 	o.b.mu.Lock()
 	sessions := slices.Collect(maps.Values(o.b.sessions))
@@ -173,7 +174,8 @@ func leaseAt(key string) *Lease {
 	return &Lease{name: name, fence: lock.Fence(fence), owner: lock.Owner(owner)}
 }
 
-// Leases lists up to size leases of this replica's sessions, ordered by their keys, from the key after the given one on.
+// Leases lists up to size leases of this replica's sessions, ordered by their keys, from the key after the given one
+// on.
 func (b *Broker) Leases(prefix, after string, size int) []LeaseInfo {
 	var page []LeaseInfo
 	lockEach(b.inOrder(prefix, leaseAt(max(prefix, after)), size), func(_ int, l *Lease) {

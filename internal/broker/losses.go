@@ -14,8 +14,8 @@ const (
 	namedSessions = 10
 )
 
-// losses is what is to be logged of lost locks. The monitor logs it after each probe, outside of all mutexes: however many
-// are lost at once, there are few lines.
+// losses is what is to be logged of lost locks. The monitor logs it after each probe, outside of all mutexes: however
+// many are lost at once, there are few lines.
 type losses struct {
 	of    [lock.LostQuorum + 1]lockList // by reason
 	ended []endedSession

@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Whatever finds that a hold is gone, and whoever has the name by then: lost data are told as lost data, and a forced release
-// as that.
+// Whatever finds that a hold is gone, and whoever has the name by then: lost data are told as lost data, and a forced
+// release as that.
 func TestALostHoldIsToldWithItsReasonWhateverFindsIt(t *testing.T) {
 	mine := request.Acquire{Name: "job", Holder: "me"}
 	for what, find := range map[string]func(c *client, h session.Hold){

@@ -79,7 +79,8 @@ func (c *client) await() session.Event {
 	}
 }
 
-// Those who wait at several replicas all get their turn, one at a time, although the votes of the replicas meet at the members.
+// Those who wait at several replicas all get their turn, one at a time, although the votes of the replicas meet at the
+// members.
 func TestReplicasShareAMajority(t *testing.T) {
 	for _, away := range []int{0, 1, 2} {
 		inGroup(t, 3, func(g *group) {
@@ -137,7 +138,8 @@ func TestAMajorityRefusesWhatItCannotPromise(t *testing.T) {
 	})
 }
 
-// Without a majority holders are told AtRisk, and Lost at the end of their validity; requests are refused with the reason.
+// Without a majority holders are told AtRisk, and Lost at the end of their validity; requests are refused with the
+// reason.
 func TestWithoutAMajorityHoldersHearOfIt(t *testing.T) {
 	inGroup(t, 1, func(g *group) {
 		c := g.replicas[0].alive()
@@ -208,7 +210,8 @@ func TestRestartedMembersLoseNoLock(t *testing.T) {
 	})
 }
 
-// Over a majority a name is freed and asked for again: it takes two rounds from one holder to the next, and docs/topologies.md says so.
+// Over a majority a name is freed and asked for again: it takes two rounds from one holder to the next, and
+// docs/topologies.md says so.
 func TestANamePassesOnInTwoRounds(t *testing.T) {
 	const round = 900 * time.Microsecond // the third of five members
 	inGroup(t, 1, func(g *group) {

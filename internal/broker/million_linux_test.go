@@ -31,8 +31,8 @@ func (f *costless) Renew(ctx context.Context, rs []lock.Renewal, done func(int, 
 	f.renewals.Add(int64(len(rs)))
 }
 
-// BenchmarkAMillionLeases takes a million auto leases, with 100 sessions and 64 requests of each under way, and holds them.
-// It prints how fast that is with few and with many leases held, what each costs, and what holding them costs.
+// BenchmarkAMillionLeases takes a million auto leases, with 100 sessions and 64 requests of each under way, and holds
+// them. It prints how fast that is with few and with many leases held, what each costs, and what holding them costs.
 func BenchmarkAMillionLeases(b *testing.B) {
 	for b.Loop() {
 		cfg := testConfig()

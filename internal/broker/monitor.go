@@ -84,8 +84,8 @@ func earliestEnd(ls []*Lease) (until time.Time) {
 	return until
 }
 
-// verifyAll has every lease renewed now, and the heads of the queues try again. Each session at risk is told Safe when all
-// of its leases are.
+// verifyAll has every lease renewed now, and the heads of the queues try again. Each session at risk is told Safe when
+// all of its leases are.
 func (b *Broker) verifyAll() {
 	sessions := b.allSessions()
 	for _, s := range sessions {

@@ -12,8 +12,9 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// A replica that takes a session tells all others. One that still serves the session then asks the store whose it is, and leaves it, instead
-// of finding that out at the next sign of life. Nothing depends on the message: whose the session is the store says.
+// A replica that takes a session tells all others. One that still serves the session then asks the store whose it is,
+// and leaves it, instead of finding that out at the next sign of life. Nothing depends on the message: whose the
+// session is the store says.
 
 const (
 	// movedTopic is where it is told.

@@ -117,8 +117,8 @@ func (b *Broker) unnestLocked(l *Lease) {
 	l.lock()
 }
 
-// ordinaryLocked makes an ordinary request of a nested one: the lease ended meanwhile. What an earlier attempt of it may
-// have taken is being released, so its owner cannot be used once more.
+// ordinaryLocked makes an ordinary request of a nested one: the lease ended meanwhile. What an earlier attempt of it
+// may have taken is being released, so its owner cannot be used once more.
 func (b *Broker) ordinaryLocked(w *waiter) {
 	w.nests = false
 	if w.Unsure {

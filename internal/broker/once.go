@@ -154,8 +154,8 @@ func (b *Broker) joinOnce(w *waiter, req request.Once) error {
 	return b.enterLocked(w)
 }
 
-// ExtendOnce has a unary lease end so long from now. ErrNotHeld: it has ended. ErrOutcomeUnknown: repeat it; until that is
-// answered the earlier end counts.
+// ExtendOnce has a unary lease end so long from now. ErrNotHeld: it has ended. ErrOutcomeUnknown: repeat it; until that
+// is answered the earlier end counts.
 func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 	name, k, leaseID, d := req.Name, req.Kind, req.LeaseID, req.Lease
 	err := b.rules.NameKind(name, k)

@@ -265,8 +265,8 @@ func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
 	})
 }
 
-// TestUnaryHolderIsNotToldNoByAReplicaThatHasLostTheStore has the holder of a lease repeat its request where others wait
-// and the store does not answer.
+// TestUnaryHolderIsNotToldNoByAReplicaThatHasLostTheStore has the holder of a lease repeat its request where others
+// wait and the store does not answer.
 func TestUnaryHolderIsNotToldNoByAReplicaThatHasLostTheStore(t *testing.T) {
 	for _, down := range []error{lock.ErrUnavailable, lock.ErrOutcomeUnknown} {
 		for _, wait := range []time.Duration{0, time.Second} {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/btree"
 )
 
-// Sessions and leases are kept in the order in which operators are told them, so that a page costs what is on it and not
-// what there is.
+// Sessions and leases are kept in the order in which operators are told them, so that a page costs what is on it and
+// not what there is.
 
 // orderDegree is the width of the trees.
 const orderDegree = 32
@@ -33,8 +33,8 @@ func (l *Lease) compare(o *Lease) int {
 	return cmp.Or(strings.Compare(l.name, o.name), cmp.Compare(l.fence, o.fence), strings.Compare(string(l.owner), string(o.owner)))
 }
 
-// inOrder are up to size leases of this replica's sessions from one on, whose names begin with prefix. Each shard has its
-// own order: some are taken from each, and more from those whose are used up.
+// inOrder are up to size leases of this replica's sessions from one on, whose names begin with prefix. Each shard has
+// its own order: some are taken from each, and more from those whose are used up.
 func (b *Broker) inOrder(prefix string, from *Lease, size int) (page []*Lease) {
 	share := size/shardCount*2 + 8
 	var runs [shardCount][]*Lease

@@ -8,9 +8,9 @@ import (
 	"github.com/lockd-io/lockd/internal/request"
 )
 
-// ReleasePermits gives back all permits of a hold but those that it keeps, or what Release gives back if it keeps none. The
-// answer is Released or Failed. Repeating it gives nothing more back. An error of the store says that lockd goes on giving
-// them back in the background, so the hold has no more than it was to keep from now on.
+// ReleasePermits gives back all permits of a hold but those that it keeps, or what Release gives back if it keeps none.
+// The answer is Released or Failed. Repeating it gives nothing more back. An error of the store says that lockd goes on
+// giving them back in the background, so the hold has no more than it was to keep from now on.
 func (s *Session) ReleasePermits(id uint64, req request.Release) {
 	if req.Keep == 0 {
 		s.Release(id, req.Hold)

@@ -53,8 +53,8 @@ func (c multitude) open() *broker.Session {
 	return s
 }
 
-// TestWorkOnManyThingsIsDoneInPieces compares for how long it keeps others from a mutex with few and with many sessions and
-// waiters.
+// TestWorkOnManyThingsIsDoneInPieces compares for how long it keeps others from a mutex with few and with many sessions
+// and waiters.
 func TestWorkOnManyThingsIsDoneInPieces(t *testing.T) {
 	const few, many, most, rounds = 500, 9000, 8, 6
 	small, large := map[string]time.Duration{}, map[string]time.Duration{}
@@ -75,8 +75,8 @@ func TestWorkOnManyThingsIsDoneInPieces(t *testing.T) {
 	}
 }
 
-// pieceCosts is the longest time for which each kind of work has a mutex, the least of all times it was measured: what else
-// the machine does makes it longer only.
+// pieceCosts is the longest time for which each kind of work has a mutex, the least of all times it was measured: what
+// else the machine does makes it longer only.
 func pieceCosts(t *testing.T, n int, costs map[string]time.Duration) {
 	for range 4 {
 		c := newMultitude(t, n)

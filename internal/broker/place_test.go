@@ -35,7 +35,8 @@ func (h *hesitant) Succeed(ctx context.Context, name string, from []lock.Owner, 
 	return h.Store.Succeed(ctx, name, from, to, place)
 }
 
-// A place is passed on although the store does not answer at first: the one behind waits longer, and no longer than the place lasts.
+// A place is passed on although the store does not answer at first: the one behind waits longer, and no longer than the
+// place lasts.
 func TestAPlaceIsPassedOnWhenTheStoreAnswersAgain(t *testing.T) {
 	for _, row := range []struct {
 		fails int64
@@ -78,8 +79,8 @@ func TestAPlaceIsPassedOnWhenTheStoreAnswersAgain(t *testing.T) {
 	}
 }
 
-// A session moves twice, and the replica between has not answered a request that waits. Its place may be that of the request as it was
-// before, or as it was there.
+// A session moves twice, and the replica between has not answered a request that waits. Its place may be that of the
+// request as it was before, or as it was there.
 func TestAPlaceIsKeptWhenAReplicaIsLeftBeforeItAnswered(t *testing.T) {
 	late := make(chan func(), 1)
 	for what, between := range map[string]func(h *hesitant, done func() error) error{
@@ -135,8 +136,8 @@ func TestAPlaceIsKeptWhenAReplicaIsLeftBeforeItAnswered(t *testing.T) {
 	}
 }
 
-// A fair request goes on at the replica whose session holds the lock. Nothing need be asked of the store there, and its place is not new; its
-// client is told how many are before it all the same.
+// A fair request goes on at the replica whose session holds the lock. Nothing need be asked of the store there, and its
+// place is not new; its client is told how many are before it all the same.
 func TestARequestThatGoesOnIsToldItsPlace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		there := w.replica()

@@ -16,8 +16,8 @@ import (
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
-// TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld compares what requests cost with few and with many leases, all of
-// which the broker does under its mutex.
+// TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld compares what requests cost with few and with many leases, all
+// of which the broker does under its mutex.
 func TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld(t *testing.T) {
 	const few, many, most = 300, 9900, 8 // a list of pages grows with the logarithm
 	var small, large map[string]time.Duration

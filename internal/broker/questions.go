@@ -39,8 +39,8 @@ func (s *Session) ask(id uint64, err error, question func()) {
 	}
 }
 
-// SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. It is repeated if
-// the store does not answer; what it returns may then be the new limit.
+// SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. It is repeated
+// if the store does not answer; what it returns may then be the new limit.
 func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
 	if err := b.rules.Limit(req); err != nil {
 		return 0, err

@@ -18,9 +18,9 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// The store has a record of each session, so that it can go on at another replica. It is written when the session opens, and
-// prolonged about when its leases are. Whoever ends the record may give back what the session has; nobody else does so after its stream
-// broke. docs/decisions has the reasons: "a session outlives its stream and its replica".
+// The store has a record of each session, so that it can go on at another replica. It is written when the session
+// opens, and prolonged about when its leases are. Whoever ends the record may give back what the session has; nobody
+// else does so after its stream broke. docs/decisions has the reasons: "a session outlives its stream and its replica".
 
 // record is what a session knows of its record.
 type record struct {
@@ -65,8 +65,8 @@ const mostWrites = 8
 // keepRecord prolongs the record, or makes it if that failed. It does not block.
 func (s *Session) keepRecord() { s.writeRecord(1) }
 
-// writeRecord is the n-th attempt in a row. Without a record nobody can go on with the session, so it is written again soon. One that is there
-// lasts until the next sign of life.
+// writeRecord is the n-th attempt in a row. Without a record nobody can go on with the session, so it is written again
+// soon. One that is there lasts until the next sign of life.
 func (s *Session) writeRecord(n int) {
 	if !s.record.keeping.CompareAndSwap(false, true) {
 		return
@@ -99,9 +99,9 @@ func (s *Session) heardWhose(err error) {
 	}
 }
 
-// ifStillHere does something once the store has said, when asked after this moment, that the session went on nowhere else. If it does not
-// say so until end, nothing is done. With that a lease is given back whose validity has ended: what another replica told
-// the client of it would have been told before.
+// ifStillHere does something once the store has said, when asked after this moment, that the session went on nowhere
+// else. If it does not say so until end, nothing is done. With that a lease is given back whose validity has ended:
+// what another replica told the client of it would have been told before.
 func (s *Session) ifStillHere(end time.Time, run func()) {
 	r := &s.record
 	r.mu.Lock()
@@ -136,8 +136,8 @@ func (s *Session) askWhoseLocked() {
 	})
 }
 
-// askAgain asks for what came meanwhile, and for what is left of that before, because the store did not say it. A record that is gone may
-// come back: the store lost it.
+// askAgain asks for what came meanwhile, and for what is left of that before, because the store did not say it. A
+// record that is gone may come back: the store lost it.
 func (s *Session) askAgain(left []unsure) {
 	r := &s.record
 	r.mu.Lock()
@@ -171,8 +171,8 @@ func (s *Session) endedRecord() bool {
 	return s.record.over
 }
 
-// endRecord ends the record, and says whether what the session has may be given back: nobody goes on with it, also if the record is
-// being written now. It tries until the leases have ended by themselves.
+// endRecord ends the record, and says whether what the session has may be given back: nobody goes on with it, also if
+// the record is being written now. It tries until the leases have ended by themselves.
 func (s *Session) endRecord() bool {
 	end := time.Now().Add(s.TTL())
 	for n := 1; ; n++ {

@@ -127,8 +127,9 @@ func (b *Broker) releasedLocked(l *Lease, id uint64, h *handover) {
 	l.sess.LeaveOp()
 }
 
-// goesOn is what the client hears of the failure of a last release. The lease is over and is given back in the background, so
-// that surely nothing was done is true of the calls so far only: a client that took it for its hold would share the name.
+// goesOn is what the client hears of the failure of a last release. The lease is over and is given back in the
+// background, so that surely nothing was done is true of the calls so far only: a client that took it for its hold
+// would share the name.
 func goesOn(err error) error {
 	if lock.Retriable(err) && !errors.Is(err, lock.ErrOutcomeUnknown) {
 		return errors.Join(lock.ErrOutcomeUnknown, err)
@@ -141,8 +142,8 @@ func (l *Lease) returnAll() lock.Return {
 	return lock.Return{Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.taken}
 }
 
-// releaseLease frees the name of a lease that is over but still in the store, or passes it on. What fails is tried again in
-// the background.
+// releaseLease frees the name of a lease that is over but still in the store, or passes it on. What fails is tried
+// again in the background.
 func (b *Broker) releaseLease(l *Lease) error {
 	err := b.handOn(l.q, l, l.returnAll())
 	if lock.Retriable(err) || l.lateGrant {

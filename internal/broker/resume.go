@@ -35,20 +35,23 @@ type ResumeRequest struct {
 const maxEpoch = 1 << 53
 
 const (
-	// mostReturning is how many sessions are resumed at a time. All clients of a replica that died come at once: who comes later waits
-	// for its turn, before anything is asked of the store.
+	// mostReturning is how many sessions are resumed at a time. All clients of a replica that died come at once: who
+	// comes later waits for its turn, before anything is asked of the store.
 	mostReturning = 64
-	// mostVerifying is how many of all their holds the store is asked for at a time, and verifying how many of one session. So the
-	// others, and renewals, keep their speed.
+	// mostVerifying is how many of all their holds the store is asked for at a time, and verifying how many of one
+	// session. So the others, and renewals, keep their speed.
 	mostVerifying = 256
 	verifying     = 64
-	// unsettled is for how many AnswerTimes the replica that a session left may still shorten a lease: it begins within one, and asks the
-	// store twice. So long the new replica does not answer a client that asks for that again, and counts with the earlier end.
+	// unsettled is for how many AnswerTimes the replica that a session left may still shorten a lease: it begins within
+	// one, and asks the store twice. So long the new replica does not answer a client that asks for that again, and
+	// counts with the earlier end.
 	unsettled = 3
-	// unheard is how many times as many locks as a session may hold it may bring: it names those, too, that it has given back without
-	// hearing of it, and others were granted in their place. It gets no more before it has given so many back.
+	// unheard is how many times as many locks as a session may hold it may bring: it names those, too, that it has
+	// given back without hearing of it, and others were granted in their place. It gets no more before it has given so
+	// many back.
 	unheard = 2
-	// leastPatience is for how long a session waits for its turn at least. One with a long TTL waits for a third of that.
+	// leastPatience is for how long a session waits for its turn at least. One with a long TTL waits for a third of
+	// that.
 	leastPatience = time.Second
 )
 
@@ -69,10 +72,11 @@ func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration) (left func(),
 	return nil, err
 }
 
-// Resume goes on with a session that began here or at another replica, and with those of its holds that are still there. It
-// says which those are, and which are lost. From its first answer on no other replica has the session.
+// Resume goes on with a session that began here or at another replica, and with those of its holds that are still
+// there. It says which those are, and which are lost. From its first answer on no other replica has the session.
 //
-// It asks the store, and takes as long as that does. An error that is Retriable leaves everything as it was but the epoch.
+// It asks the store, and takes as long as that does. An error that is Retriable leaves everything as it was but the
+// epoch.
 func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, lost []session.Lost, err error) {
 	defer func() { b.metrics.resumed(err) }()
 	ttl, err := b.rules.Open(req.Client, req.TTL, req.Actor)
@@ -112,8 +116,8 @@ func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, los
 	return s, lost, nil
 }
 
-// joinInstead makes a session one of the broker's in place of an earlier attempt, which may have come here meanwhile. So may a later
-// one, which has the session then.
+// joinInstead makes a session one of the broker's in place of an earlier attempt, which may have come here meanwhile.
+// So may a later one, which has the session then.
 func (b *Broker) joinInstead(s *Session, slot *admission.Slot) error {
 	for {
 		before, err := b.join(s, slot)
@@ -261,9 +265,9 @@ func (b *Broker) verify(ctx context.Context, l *Lease) error {
 	return l.verify(ctx)
 }
 
-// claimedLease is a lease that a client says it has. What the replica it comes from has under way may take the lock once more, so what
-// is renewed is compared with its fence, and what is released is released again a little later. How many permits it had at first is not known:
-// the client tells how many are to stay.
+// claimedLease is a lease that a client says it has. What the replica it comes from has under way may take the lock
+// once more, so what is renewed is compared with its fence, and what is released is released again a little later. How
+// many permits it had at first is not known: the client tells how many are to stay.
 func (b *Broker) claimedLease(s *Session, h session.HeldLock) *Lease {
 	l := &Lease{
 		b: b, sess: s, name: h.Hold.Name, kind: h.Hold.Kind, holder: h.Hold.Holder, request: h.Hold.AcquiredBy,
@@ -304,8 +308,8 @@ func (l *Lease) verify(ctx context.Context) (err error) {
 	return l.leanOnFirst(ctx)
 }
 
-// leanOnFirst has the first of several read holds last as long as all together. The others may be given back late by the replica that
-// the session left.
+// leanOnFirst has the first of several read holds last as long as all together. The others may be given back late by
+// the replica that the session left.
 func (l *Lease) leanOnFirst(ctx context.Context) (err error) {
 	first := &l.levels[0]
 	if !first.until.Before(l.until) {

@@ -49,7 +49,8 @@ func (w *world) resumeErr(req broker.ResumeRequest, want error) {
 	}
 }
 
-// A session goes on at another replica with what it holds, and its old replica takes nothing from it, whatever ends it there.
+// A session goes on at another replica with what it holds, and its old replica takes nothing from it, whatever ends it
+// there.
 func TestASessionGoesOnElsewhere(t *testing.T) {
 	for what, leave := range map[string]func(c *client){
 		"its stream breaks":                    func(c *client) { c.Detach(errCut) },
@@ -298,7 +299,8 @@ func TestARequestThatWaitedGoesOn(t *testing.T) {
 	}
 }
 
-// The old replica took the lock for a request, and its answer never came: the request that takes its place gets the lock at once.
+// The old replica took the lock for a request, and its answer never came: the request that takes its place gets the
+// lock at once.
 func TestWhatWasTakenForARequestThatWasNotAnsweredIsGivenBack(t *testing.T) {
 	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
 		t.Run(kind.String(), func(t *testing.T) {
@@ -347,7 +349,8 @@ func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {
 	})
 }
 
-// A session holds all that it may, has given one lock back without hearing of it, and was granted another one in its place.
+// A session holds all that it may, has given one lock back without hearing of it, and was granted another one in its
+// place.
 func TestASessionBringsLocksWhoseReleaseItHasNotHeardOf(t *testing.T) {
 	cfg := testConfig()
 	cfg.Limits.LocksPerSession = 2

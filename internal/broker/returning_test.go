@@ -53,7 +53,8 @@ func TestAMessageAloneEndsNoSession(t *testing.T) {
 	})
 }
 
-// Many sessions come at once. The store is asked for few of their holds at a time, and who waits too long is told to come again.
+// Many sessions come at once. The store is asked for few of their holds at a time, and who waits too long is told to
+// come again.
 func TestAStormOfSessionsThatComeBackIsBounded(t *testing.T) {
 	inWorld(t, func(w *world) {
 		const sessions, each = 1000, 10

@@ -105,7 +105,7 @@ func (s *scenario) check(err error) {
 	}
 }
 
-// play does what the lines say, one after the other. What is said after a line is what the lines with > say, in this order.
+// play does what the lines say, one after the other. The lines with > after a line are what is said then, in order.
 func (s *scenario) play(p script) {
 	for i := 0; i < len(p.lines); i++ {
 		words := strings.Fields(p.lines[i])
@@ -383,8 +383,8 @@ func (s *scenario) acquireRequest(words []string) request.Acquire {
 	return req
 }
 
-// hold is the last one of a name that a session had, of a kind if that is said; or that another one had. If there was none
-// it is made up.
+// hold is the last one of a name that a session had, of a kind if that is said; or that another one had. If there was
+// none it is made up.
 func (s *scenario) hold(c *client, words []string) (h session.Hold) {
 	h.Name, h.Kind = words[0], lock.Exclusive
 	k, ok := lock.Kind(0), false

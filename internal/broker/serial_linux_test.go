@@ -7,9 +7,9 @@ import (
 	"github.com/lockd-io/lockd/internal/benchtest"
 )
 
-// BenchmarkSerial tells what a pair does under a mutex that many pairs share: held-ns/pair, and what part of the time it is
-// held, each the median of short turns. No more pairs than one in that time can be done, with however many processors. All pairs are of
-// one session. The work has one of two processors; the other one looks at the mutex.
+// BenchmarkSerial tells what a pair does under a mutex that many pairs share: held-ns/pair, and what part of the time
+// it is held, each the median of short turns. No more pairs than one in that time can be done, with however many
+// processors. All pairs are of one session. The work has one of two processors; the other one looks at the mutex.
 func BenchmarkSerial(b *testing.B) {
 	session := openHot(b, newHot(b))
 	for name, mu := range session.Shared() {

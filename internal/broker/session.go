@@ -139,10 +139,10 @@ func (p port) Go(run func()) { p.s.b.wg.Go(run) }
 // Goodbye releases all and ends the session.
 func (s *Session) Goodbye() { s.end(nil, true) }
 
-// Detach takes its stream from a session that broke. What it waits for and watches is withdrawn at once. Its leases stay as long
-// as their client may come back, one session TTL after it was last heard; unless the session asked for their release. Without leases,
-// or if its client did not say that it comes back, or if very many are gone like it, it ends here, and may go on all the same: the store
-// has its record.
+// Detach takes its stream from a session that broke. What it waits for and watches is withdrawn at once. Its leases
+// stay as long as their client may come back, one session TTL after it was last heard; unless the session asked for
+// their release. Without leases, or if its client did not say that it comes back, or if very many are gone like it, it
+// ends here, and may go on all the same: the store has its record.
 func (s *Session) Detach(cause error) {
 	if s.releaseOnEnd || !s.comesBack {
 		s.End(cause)
@@ -164,8 +164,8 @@ func (s *Session) Detach(cause error) {
 // End ends a session for a reason. Its leases run out by themselves unless the session asked for their release.
 func (s *Session) End(cause error) { s.end(cause, s.releaseOnEnd) }
 
-// end ends a session, and takes from it what it has, each thing with the mutex of its name. What it releases it releases once
-// nobody can go on with the session.
+// end ends a session, and takes from it what it has, each thing with the mutex of its name. What it releases it
+// releases once nobody can go on with the session.
 func (s *Session) end(cause error, release bool) {
 	if errors.Is(cause, session.ErrSuperseded) {
 		release = false
@@ -185,7 +185,8 @@ func (s *Session) end(cause error, release bool) {
 	s.b.goTaking(func() { s.giveBack(left.Leases) })
 }
 
-// giveBack releases leases at the end of their session. If the store does not answer for a while, that goes on in the background.
+// giveBack releases leases at the end of their session. If the store does not answer for a while, that goes on in the
+// background.
 func (s *Session) giveBack(ls []*Lease) {
 	finish := sync.OnceFunc(s.LeaveOp)
 	defer finish()

@@ -12,8 +12,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// shardCount is into how many parts the names are divided: so many that those who work at the same time seldom want the same
-// one, also when whoever has one is not run for a while by the operating system.
+// shardCount is into how many parts the names are divided: so many that those who work at the same time seldom want the
+// same one, also when whoever has one is not run for a while by the operating system.
 const shardCount = 512
 
 // shard has a part of the names, with all that is known here of them: their queues, those who wait, and their leases.

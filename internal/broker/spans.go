@@ -12,8 +12,8 @@ import (
 
 // Tracer is told of requests for locks. All of it is called with mutexes held, so it must not block.
 type Tracer interface {
-	// Request begins the span of a request for a name, below the span of its caller: the one in ctx, or the one that a W3C
-	// traceparent names. A text that is none is ignored. It never returns nil.
+	// Request begins the span of a request for a name, below the span of its caller: the one in ctx, or the one that a
+	// W3C traceparent names. A text that is none is ignored. It never returns nil.
 	Request(ctx context.Context, traceparent, name string, kind lock.Kind) Span
 }
 
@@ -34,7 +34,8 @@ type Span interface {
 // errWithdrawn is the cause of the end of requests whose session has ended, or goes on elsewhere.
 var errWithdrawn = errors.New("its session has ended here")
 
-// beginSpan has a request traced if there is a Tracer. Without one a request costs a comparison in each of the functions below.
+// beginSpan has a request traced if there is a Tracer. Without one a request costs a comparison in each of the
+// functions below.
 func (w *waiter) beginSpan(ctx context.Context, traceparent string) {
 	if t := w.b.cfg.Tracer; t != nil {
 		w.span = t.Request(ctx, traceparent, w.Claim.Name, w.Claim.Kind)

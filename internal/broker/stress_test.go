@@ -72,13 +72,13 @@ type storm struct {
 	asked    sync.Map // all sessions
 }
 
-// TestNobodyIsWrongInAStorm lets many clients do what comes to their mind while the store fails in all its ways. It is the
-// random test of each kind, and of several names at once: stressKind has a name for each.
+// TestNobodyIsWrongInAStorm lets many clients do what comes to their mind while the store fails in all its ways. It is
+// the random test of each kind, and of several names at once: stressKind has a name for each.
 func TestNobodyIsWrongInAStorm(t *testing.T) { testStorm(t, 0, 1, 2, 3, mrand.Uint64()) }
 
 // TestNobodyIsWrongInAStormOfCrowds is the same, but everybody does everything in the same few moments: all mutexes are
-// wanted by many at once, and steps of one come between those of another. The store answers most calls at once. With -race it
-// fails if a request for several names locks the mutex of one of them only.
+// wanted by many at once, and steps of one come between those of another. The store answers most calls at once. With
+// -race it fails if a request for several names locks the mutex of one of them only.
 func TestNobodyIsWrongInAStormOfCrowds(t *testing.T) {
 	testStorm(t, 10*time.Millisecond, 1, mrand.Uint64())
 }
@@ -100,8 +100,8 @@ func testStorm(t *testing.T, tick time.Duration, seeds ...uint64) {
 	}
 }
 
-// TestTheStormWouldShowTwoHolders is the control: the same with a store that grants now and then what is held. One storm
-// may happen not to meet each name in that moment, several do.
+// TestTheStormWouldShowTwoHolders is the control: the same with a store that grants now and then what is held. One
+// storm may happen not to meet each name in that moment, several do.
 func TestTheStormWouldShowTwoHolders(t *testing.T) {
 	for _, lies := range []lie{oneLie, severalLie} {
 		var wrong []string

@@ -90,9 +90,9 @@ const (
 	throngSize   = 12
 )
 
-// TestAThrongLeavesNothing has sessions ask, nest, extend, release, cancel and end in one moment, again and again. When their
-// time is over nothing is left of them: no lease, no waiter, no count and no lock. It fails if a session that has ended
-// takes a lease, or, with -race, if a request for several names is answered with the mutex of one of them only.
+// TestAThrongLeavesNothing has sessions ask, nest, extend, release, cancel and end in one moment, again and again. When
+// their time is over nothing is left of them: no lease, no waiter, no count and no lock. It fails if a session that has
+// ended takes a lease, or, with -race, if a request for several names is answered with the mutex of one of them only.
 func TestAThrongLeavesNothing(t *testing.T) {
 	seeds := []uint64{1, mrand.Uint64()}
 	if *stressSeed != 0 {

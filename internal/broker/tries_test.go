@@ -82,8 +82,8 @@ func (w *world) stingy(seed uint64) {
 	})
 }
 
-// runCrowd has clients take and give back permits at random, on a store with no faults, and tells which tries were refused
-// for no reason.
+// runCrowd has clients take and give back permits at random, on a store with no faults, and tells which tries were
+// refused for no reason.
 func runCrowd(t *testing.T, seed uint64, plant bool) (grants int, wrong []string) {
 	inWorld(t, func(w *world) {
 		w.far()

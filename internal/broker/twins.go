@@ -1,8 +1,9 @@
 package broker
 
 // A unary caller that chose its lease id may repeat its request with it: after a lost answer, or while the first call
-// is still under way. What it may have been given is therefore not taken back, because it could be what the repetition was
-// told. In exchange it is told "no" only if it surely has nothing. Else the outcome is unknown: it repeats, or releases.
+// is still under way. What it may have been given is therefore not taken back, because it could be what the repetition
+// was told. In exchange it is told "no" only if it surely has nothing. Else the outcome is unknown: it repeats, or
+// releases.
 
 // twins counts the requests with the same lease id.
 type twins struct {

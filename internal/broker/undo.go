@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// undoLater gives back in the background what an attempt with an unknown outcome may have taken. No other request has the
-// same owner, so nothing of it can hit another hold, however late it comes.
+// undoLater gives back in the background what an attempt with an unknown outcome may have taken. No other request has
+// the same owner, so nothing of it can hit another hold, however late it comes.
 func (b *Broker) undoLater(w *waiter) {
 	for _, c := range w.claimed() {
 		b.undoClaim(c, w.sess, 0)
@@ -52,8 +52,8 @@ type undo struct {
 // is to be undone was still under way.
 var undoPauses = [...]time.Duration{time.Second, 10 * time.Second}
 
-// maxUndoing bounds how many are undone at a time. When the store answers late the outcome of very much is unknown at once;
-// without a bound undoing that would keep the store from answering, and more would be unknown.
+// maxUndoing bounds how many are undone at a time. When the store answers late the outcome of very much is unknown at
+// once; without a bound undoing that would keep the store from answering, and more would be unknown.
 const maxUndoing = 64
 
 // undos are all that is to be undone. They take no goroutines: there may be very many.

@@ -2,18 +2,18 @@
 //
 // # What it promises
 //
-// A handshake uses the certificate, the key and the authorities that are in the files: they are read again when a client
-// comes and a second has passed since they were read last. What cannot be used, because a file is missing, half written,
-// or has expired, is said once in the log, and the last good ones stay in use. A connection that exists is never touched.
-// Nothing is resumed: each client is asked anew, so an authority that was taken away lets nobody in.
+// A handshake uses the certificate, the key and the authorities that are in the files: they are read again when a
+// client comes and a second has passed since they were read last. What cannot be used, because a file is missing, half
+// written, or has expired, is said once in the log, and the last good ones stay in use. A connection that exists is
+// never touched. Nothing is resumed: each client is asked anew, so an authority that was taken away lets nobody in.
 //
 // # What it does not promise
 //
 // It does not end connections of clients whose certificates have expired since, or whose authority was taken away. It
 // does not look at lists of revoked certificates. Who a client is and what it may do is decided by others.
 //
-// The certificate providers of gRPC were not taken: they write the key into the log when it does not fit the certificate,
-// want both files in one directory, tell nobody what went wrong, and are of no use to HTTP.
+// The certificate providers of gRPC were not taken: they write the key into the log when it does not fit the
+// certificate, want both files in one directory, tell nobody what went wrong, and are of no use to HTTP.
 package certs
 
 import (

@@ -9,12 +9,13 @@
 //
 // A key of several words is a list in the file; a variable or a flag has them with commas between.
 //
-// So a new key is one line here, and one in configs/lockd.yaml that explains it; make chart-update tells the chart. Only
-// what depends on more than one key is checked by code, in validate.go.
+// So a new key is one line here, and one in configs/lockd.yaml that explains it; make chart-update tells the chart.
+// Only what depends on more than one key is checked by code, in validate.go.
 //
 // Load sets the keys from, lowest first: the defaults, the file, LOCKD_ variables, flags. It refuses what lockd does
-// not know, and reports everything that is wrong at once. It opens nothing but the file: whether an address can be bound
-// or a server be reached shows when lockd starts. A secret is the path of a file, never a value, and prints as ***.
+// not know, and reports everything that is wrong at once. It opens nothing but the file: whether an address can be
+// bound or a server be reached shows when lockd starts. A secret is the path of a file, never a value, and prints as
+// ***.
 package config
 
 import "time"
@@ -78,8 +79,8 @@ type Config struct {
 	Log Log `key:"log"`
 }
 
-// The kinds of store: in the memory of this process, in one Redis, in the one that sentinels call the master, in a Redis Cluster,
-// or in a majority of several of these.
+// The kinds of store: in the memory of this process, in one Redis, in the one that sentinels call the master, in a
+// Redis Cluster, or in a majority of several of these.
 const (
 	StoreMemory     = "memory"
 	StoreStandalone = "standalone"

@@ -9,8 +9,8 @@ import (
 // durationPattern is what time.ParseDuration reads, without signs.
 const durationPattern = `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$`
 
-// Schema is the JSON schema of the file: each key with the type and the bounds that its tags say. What depends on more than one key
-// is not in it.
+// Schema is the JSON schema of the file: each key with the type and the bounds that its tags say. What depends on more
+// than one key is not in it.
 func Schema() map[string]any {
 	c := Default()
 	root := section()

@@ -162,8 +162,8 @@ func (c *Config) validateSentinel(p *problems) {
 	validateTLS(p, c.Redis.TLS)
 }
 
-// servers finds what is wrong with a list of addresses that a kind of store needs. Its errors do not repeat an address that may
-// contain a secret.
+// servers finds what is wrong with a list of addresses that a kind of store needs. Its errors do not repeat an address
+// that may contain a secret.
 func (p *problems) servers(key string, addrs []string, kind string) {
 	p.unless(len(addrs) > 0, key, "is needed when store.kind is %s", kind)
 	for i, addr := range addrs {

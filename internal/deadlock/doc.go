@@ -2,25 +2,26 @@
 //
 // # What it promises
 //
-// What is told was a deadlock at one moment: all of these requests waited, and all of these holds were held, by actors that did
-// nothing else but wait. It is found within two seconds if all replicas answer. If nobody waits, nobody is asked. What is asked, and
-// what is answered, is bounded.
+// What is told was a deadlock at one moment: all of these requests waited, and all of these holds were held, by actors
+// that did nothing else but wait. It is found within two seconds if all replicas answer. If nobody waits, nobody is
+// asked. What is asked, and what is answered, is bounded.
 //
 // # What it does not promise
 //
-// An actor is whom a client says it is: a named holder of a session, or an id that requests name. Requests without any are in no
-// deadlock that is found. What a replica that does not answer knows is missing, and so is what is beyond the bounds; then a
-// deadlock may be missed, and none is told that is none.
+// An actor is whom a client says it is: a named holder of a session, or an id that requests name. Requests without any
+// are in no deadlock that is found. What a replica that does not answer knows is missing, and so is what is beyond the
+// bounds; then a deadlock may be missed, and none is told that is none.
 //
 // # How it works
 //
-// One replica at a time looks: whoever's turn comes while its own requests wait, unless another one looked just now. It asks all
-// for the requests that wait, and then who holds what these want (two questions, of which the second has the names). Package
-// waitgraph says whether that may be a deadlock. If so, the store is asked for the names, and then all replicas once more for
-// the same requests and holds. A request has an id that is never used again, and a hold has a fence. So what was there both
-// times was there all the time between: when the last answer to the first questions had come and the next question was not asked
-// yet, all of it was true at once. Only that counts, and waitgraph judges it again.
+// One replica at a time looks: whoever's turn comes while its own requests wait, unless another one looked just now. It
+// asks all for the requests that wait, and then who holds what these want (two questions, of which the second has the
+// names). Package waitgraph says whether that may be a deadlock. If so, the store is asked for the names, and then all
+// replicas once more for the same requests and holds. A request has an id that is never used again, and a hold has a
+// fence. So what was there both times was there all the time between: when the last answer to the first questions had
+// come and the next question was not asked yet, all of it was true at once. Only that counts, and waitgraph judges it
+// again.
 //
-// What is found is told to all replicas. The one at which the youngest request waits counts it. The one at which the youngest
-// waits whose session wants that ends it.
+// What is found is told to all replicas. The one at which the youngest request waits counts it. The one at which the
+// youngest waits whose session wants that ends it.
 package deadlock

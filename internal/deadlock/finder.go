@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// period is how often somebody looks while requests wait, give or take a fifth. Three questions and the store have to fit in
-	// beside it within two seconds.
+	// period is how often somebody looks while requests wait, give or take a fifth. Three questions and the store have
+	// to fit in beside it within two seconds.
 	period = 700 * time.Millisecond
 	// ripe is how long a request has waited before it is told of. Most have their lock by then.
 	ripe = 200 * time.Millisecond
@@ -28,8 +28,8 @@ const (
 	// lookTime bounds a look, and what the store is asked for in it.
 	lookTime = 4 * time.Second
 
-	// maxWaits is how many requests one replica tells of, maxNames and nameBytes how many names are asked for at a time,
-	// maxHolders how many holds of one name a replica tells of.
+	// maxWaits is how many requests one replica tells of, maxNames and nameBytes how many names are asked for at a
+	// time, maxHolders how many holds of one name a replica tells of.
 	maxWaits   = 2_000
 	maxNames   = 4_000
 	nameBytes  = 256 << 10
@@ -46,8 +46,8 @@ const (
 
 // Local is what this replica knows.
 type Local interface {
-	// Waits are the requests that wait here for so long at least and whose actor is known: those of the given actors, if there
-	// are any. At most so many, those that wait longest. about fills in what people want to know.
+	// Waits are the requests that wait here for so long at least and whose actor is known: those of the given actors,
+	// if there are any. At most so many, those that wait longest. about fills in what people want to know.
 	Waits(actors []string, since time.Duration, most int, about bool) []Wait
 	// Holds are holds of a name whose actors are known, at most so many.
 	Holds(name string, most int) []Hold
@@ -155,7 +155,8 @@ type Found struct {
 	Answered, Asked int
 }
 
-// Look looks for deadlocks, and tells all replicas what it found. Somebody who looked just now is not asked to do so again.
+// Look looks for deadlocks, and tells all replicas what it found. Somebody who looked just now is not asked to do so
+// again.
 func (f *Finder) Look(ctx context.Context) (Found, error) {
 	f.look.Lock()
 	defer f.look.Unlock()
@@ -338,8 +339,8 @@ func (f *Finder) forgetLocked() {
 	}
 }
 
-// Counts are the deadlocks that were found so far, the requests that were ended because of one, and the deadlocks that last. Each
-// deadlock is counted by one replica: that of its youngest request.
+// Counts are the deadlocks that were found so far, the requests that were ended because of one, and the deadlocks that
+// last. Each deadlock is counted by one replica: that of its youngest request.
 func (f *Finder) Counts() (found, failed uint64, lasts int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,8 +17,9 @@ import (
 	"github.com/lockd-io/lockd/internal/waitgraph"
 )
 
-// town is a world in which actors take and give back locks while replicas are being asked. Each lock is known at one replica, and so is
-// each request. It moves on with each question that a replica answers, so answers are of different moments.
+// town is a world in which actors take and give back locks while replicas are being asked. Each lock is known at one
+// replica, and so is each request. It moves on with each question that a replica answers, so answers are of different
+// moments.
 type town struct {
 	mu      sync.Mutex
 	r       *rand.Rand
@@ -145,8 +146,8 @@ func (h half) IsWaiting(lock.Owner) bool { return false }
 
 func (h half) Fail(lock.Owner, *Error) bool { return false }
 
-// looks has two replicas look so often while the town moves, and calls f with what was found, and with what one round of questions
-// alone would have told.
+// looks has two replicas look so often while the town moves, and calls f with what was found, and with what one round
+// of questions alone would have told.
 func looks(t *testing.T, h *town, n int, f func(found []Deadlock, oneRound int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -174,8 +175,8 @@ func looks(t *testing.T, h *town, n int, f func(found []Deadlock, oneRound int))
 	})
 }
 
-// Who takes locks in one order is never in a deadlock, whatever a look sees of different moments. The plant, which believes the
-// first answers, tells of some.
+// Who takes locks in one order is never in a deadlock, whatever a look sees of different moments. The plant, which
+// believes the first answers, tells of some.
 func TestNoDeadlockIsToldThatNeverWas(t *testing.T) {
 	planted := 0
 	looks(t, newTown(3, 8, true), 3000, func(found []Deadlock, oneRound int) {

@@ -19,8 +19,9 @@ type facts struct {
 	free   map[lock.Owner]bool // requests that are taken for granted
 }
 
-// ordered puts waits and holds in an order that does not depend on who answered first. The youngest waits come first: waitgraph tells
-// a circle through the first one that is in any, so what is told is the circle that the youngest request closed.
+// ordered puts waits and holds in an order that does not depend on who answered first. The youngest waits come first:
+// waitgraph tells a circle through the first one that is in any, so what is told is the circle that the youngest
+// request closed.
 func ordered(answers []Answer) (waits []Wait, holds map[string][]Hold) {
 	holds = make(map[string][]Hold)
 	for _, a := range answers {

@@ -59,8 +59,8 @@ type Member struct {
 	Fence  lock.Fence `json:"fence,omitempty"`
 }
 
-// Deadlock is a circle of requests: each waits for what the next one holds, and the last one for what the first one holds. The first
-// one is the youngest.
+// Deadlock is a circle of requests: each waits for what the next one holds, and the last one for what the first one
+// holds. The first one is the youngest.
 type Deadlock struct {
 	Members []Member `json:"members"`
 	Omitted int      `json:"omitted,omitempty"` // members, after these

@@ -110,8 +110,9 @@ type crowd struct {
 	latest                 time.Duration // by so much a renewal was late at most
 }
 
-// TestRenewalsAreInTimeWhileAcquiresPourIn has clients take so many leases, as fast as they get them, that in the end the store is
-// busy for two thirds of the time with renewing them. Without the gate it refuses acquisitions; that shows that the test can fail.
+// TestRenewalsAreInTimeWhileAcquiresPourIn has clients take so many leases, as fast as they get them, that in the end
+// the store is busy for two thirds of the time with renewing them. Without the gate it refuses acquisitions; that shows
+// that the test can fail.
 func TestRenewalsAreInTimeWhileAcquiresPourIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := pourIn(t, true)

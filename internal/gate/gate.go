@@ -1,10 +1,10 @@
 // Package gate lets requests of clients in as fast as the store takes them, and lets renewals go first.
 //
-// A request that waits here costs nothing: its client's messages are left unread, so the client gets slower. One that waits
-// for the store is refused when that takes too long, and until then it is in the way of what came later.
+// A request that waits here costs nothing: its client's messages are left unread, so the client gets slower. One that
+// waits for the store is refused when that takes too long, and until then it is in the way of what came later.
 //
-// Who has little waiting for the store does not wait here for those who have much: while there is no room before the store, each may
-// have an even share of it.
+// Who has little waiting for the store does not wait here for those who have much: while there is no room before the
+// store, each may have an even share of it.
 package gate
 
 import (
@@ -17,8 +17,8 @@ const (
 	// most is how many requests wait for the store before others wait here. Batches are full with far fewer, and so
 	// many are done in a tenth of a second by a store that is not in trouble.
 	most = 512
-	// lateBound is how late renewals may be before nobody is let in. It is much more than they are late in an ordinary hurry,
-	// and little beside a TTL.
+	// lateBound is how late renewals may be before nobody is let in. It is much more than they are late in an ordinary
+	// hurry, and little beside a TTL.
 	lateBound = 250 * time.Millisecond
 	// lookEvery is how often it is looked whether somebody may enter, while somebody waits.
 	lookEvery = 2 * time.Millisecond
@@ -77,8 +77,9 @@ func (g *Gate) even(session string, requests int) bool {
 	return its+requests <= max(most/max(all, 1), 1)
 }
 
-// Enter waits until so many requests may enter, the oldest first, or over is closed. When its patience is over it waits only for
-// room before the store, and not for renewals; a third of that time later it enters in any case. Without patience it does so at once.
+// Enter waits until so many requests may enter, the oldest first, or over is closed. When its patience is over it waits
+// only for room before the store, and not for renewals; a third of that time later it enters in any case. Without
+// patience it does so at once.
 func (g *Gate) Enter(session string, requests int, patience time.Duration, over <-chan struct{}) {
 	if patience <= 0 || !g.Stops(session, requests) {
 		return

@@ -41,8 +41,8 @@ func (s *store) serve(each int64) {
 
 const turn = 64
 
-// TestNoMoreWaitForAStoreThanItSoonTakes has very many clients ask all the time. Not many more requests wait for the store than it
-// should have, all clients get their turn, and the store always has something to do.
+// TestNoMoreWaitForAStoreThanItSoonTakes has very many clients ask all the time. Not many more requests wait for the
+// store than it should have, all clients get their turn, and the store always has something to do.
 func TestNoMoreWaitForAStoreThanItSoonTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s store
@@ -137,8 +137,8 @@ func TestANilGateIsOpen(t *testing.T) {
 	}
 }
 
-// TestWhoHasLittleWaitingPassesWhoHasMuch has one session fill the room before the store. Others enter without waiting, up to an even
-// share, and not while renewals are late.
+// TestWhoHasLittleWaitingPassesWhoHasMuch has one session fill the room before the store. Others enter without waiting,
+// up to an even share, and not while renewals are late.
 func TestWhoHasLittleWaitingPassesWhoHasMuch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s store

@@ -10,8 +10,8 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// admit lets few unary calls of one address go to the store at a time. An Acquire that may wait for a lock is counted by
-// itself: it would keep the others out for as long as it waits. Health and reflection do not go to the store.
+// admit lets few unary calls of one address go to the store at a time. An Acquire that may wait for a lock is counted
+// by itself: it would keep the others out for as long as it waits. Health and reflection do not go to the store.
 func admit(b *broker.Broker) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		if !strings.HasPrefix(info.FullMethod, "/lockd.v1.") {

@@ -17,8 +17,8 @@ import (
 // framePairs is how many pairs the frames of the measurement have.
 const framePairs = 32
 
-// mostAllocs is how often reading the two requests of a pair and writing its two answers may allocate, in full frames. The
-// texts that are kept are three of them.
+// mostAllocs is how often reading the two requests of a pair and writing its two answers may allocate, in full frames.
+// The texts that are kept are three of them.
 const mostAllocs = 4
 
 func TestAPairIsTranslatedWithFewAllocations(t *testing.T) {

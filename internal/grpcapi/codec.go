@@ -36,8 +36,8 @@ func newFrameCodec(limit int) frameCodec {
 	return frameCodec{CodecV2: wire.New(), limit: limit}
 }
 
-// Unmarshal never fails for our messages. What could be read of a bad one is there, often its request id. Of one that is
-// too large, or has too many parts, nothing else is read: in memory it can be fifty times as large.
+// Unmarshal never fails for our messages. What could be read of a bad one is there, often its request id. Of one that
+// is too large, or has too many parts, nothing else is read: in memory it can be fifty times as large.
 func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ours := v.(proto.Message)
 	switch {
@@ -53,8 +53,9 @@ func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 	return nil
 }
 
-// limitOf is how large a message may be. An Open with the holds of a session that goes on may be as large as gRPC takes: a session can hold
-// more than one frame tells of, and would lose it all. Nothing else is read into a plain SessionRequest.
+// limitOf is how large a message may be. An Open with the holds of a session that goes on may be as large as gRPC
+// takes: a session can hold more than one frame tells of, and would lose it all. Nothing else is read into a plain
+// SessionRequest.
 func (c frameCodec) limitOf(data mem.BufferSlice, m proto.Message) int {
 	if _, first := m.(*lockdv1.SessionRequest); first && data.Len() > uncounted && opens(data) {
 		return grace * c.limit

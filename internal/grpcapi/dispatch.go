@@ -11,12 +11,12 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// maxRequests bounds the requests of a batch. A frame could hold hundreds of thousands of the smallest ones, and they stay in
-// memory while the client does not read its answers.
+// maxRequests bounds the requests of a batch. A frame could hold hundreds of thousands of the smallest ones, and they
+// stay in memory while the client does not read its answers.
 const maxRequests = 1024
 
-// turnSize is how many requests the session takes in one turn. The session's answers may fill the outbox by as many above
-// what awaitRoom allows.
+// turnSize is how many requests the session takes in one turn. The session's answers may fill the outbox by as many
+// above what awaitRoom allows.
 const turnSize = 64
 
 // turns are room for the requests of a turn. A stream has it only while it reads a message.
@@ -133,8 +133,8 @@ func (c *conn) next(id uint64, verb request.Verb) *request.Request {
 	return &c.turn[len(c.turn)-1]
 }
 
-// pass hands what was collected to the session. Only the first time it counts as a sign of life: what comes later may have
-// waited here.
+// pass hands what was collected to the session. Only the first time it counts as a sign of life: what comes later may
+// have waited here.
 func (c *conn) pass() {
 	if len(c.turn) > 0 && c.cfg.Gate.Stops(c.sess.ID(), len(c.turn)) {
 		c.wait()
@@ -161,8 +161,8 @@ func patience(now, beat time.Time, ttl time.Duration) time.Duration {
 	return min(beat.Add(ttl*11/30).Sub(now), mostPatience)
 }
 
-// sentAt is about when a heartbeat was sent that is read now. It may have been unread for long, but it came not much later than
-// a heartbeat interval after the one before.
+// sentAt is about when a heartbeat was sent that is read now. It may have been unread for long, but it came not much
+// later than a heartbeat interval after the one before.
 func sentAt(now, before time.Time, ttl time.Duration) time.Time {
 	sent := before.Add(ttl / 3)
 	if sent.After(now) {

@@ -13,8 +13,8 @@ import (
 	"github.com/lockd-io/lockd/internal/gate"
 )
 
-// TestWhatCostsTheStoreACallWaitsAtTheGate has requests of each kind come while the store has too much to do. A client must not be able
-// to add to that without end: that keeps all others waiting at the gate.
+// TestWhatCostsTheStoreACallWaitsAtTheGate has requests of each kind come while the store has too much to do. A client
+// must not be able to add to that without end: that keeps all others waiting at the gate.
 func TestWhatCostsTheStoreACallWaitsAtTheGate(t *testing.T) {
 	const requests = 100 // in one message, more than a turn
 	for name, request := range map[string]func(id uint64, h *lockdv1.Hold) *lockdv1.SessionRequest{

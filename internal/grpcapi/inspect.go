@@ -112,7 +112,8 @@ func fromWaiter(i inspect.Waiter) *lockdv1.WaiterInfo {
 	}
 }
 
-// Inspect tells who holds a name and who waits for it, wherever they are. Holders and waiters have half of the bytes each.
+// Inspect tells who holds a name and who waits for it, wherever they are. Holders and waiters have half of the bytes
+// each.
 func (h *inspectService) Inspect(ctx context.Context, r *lockdv1.InspectRequest) (*lockdv1.InspectResponse, error) {
 	in, err := h.b.Inspect(ctx, r.GetName(), pageSize(r.GetMaxHolders()), pageSize(r.GetMaxWaiters()))
 	if err != nil {

@@ -91,8 +91,8 @@ func (h *lockService) Get(ctx context.Context, r *lockdv1.GetRequest) (*lockdv1.
 	return &lockdv1.GetResponse{Lock: fromLock(info)}, nil
 }
 
-// List lists the names that are held. A page cannot be cut, as the store has one token for all of it. If it has too many bytes, a
-// smaller one is read.
+// List lists the names that are held. A page cannot be cut, as the store has one token for all of it. If it has too
+// many bytes, a smaller one is read.
 func (h *lockService) List(ctx context.Context, r *lockdv1.ListRequest) (*lockdv1.ListResponse, error) {
 	for size := pageSize(r.GetPageSize()); ; size /= 2 {
 		infos, next, err := h.b.Locks(ctx, r.GetPrefix(), r.GetPageToken(), size)

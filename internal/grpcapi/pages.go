@@ -17,7 +17,8 @@ func pageSize(n uint32) int {
 	return int(min(n, maxPage))
 }
 
-// fitting is the first part of a page that has no more than so many bytes. It has one thing at least, so that a list goes on.
+// fitting is the first part of a page that has no more than so many bytes. It has one thing at least, so that a list
+// goes on.
 func fitting[M proto.Message](page []M, bytes int) []M {
 	for i, m := range page {
 		if bytes -= proto.Size(m); bytes < 0 && i > 0 {

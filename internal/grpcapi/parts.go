@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// partBytes bounds the parts of a message: a message of the greatest size has no more of them than one for so many bytes.
-	// An empty part takes two bytes on the wire and about a hundred in memory.
+	// partBytes bounds the parts of a message: a message of the greatest size has no more of them than one for so many
+	// bytes. An empty part takes two bytes on the wire and about a hundred in memory.
 	partBytes = 64
 	// uncounted is the size up to which parts are not counted: so few bytes cannot do harm.
 	uncounted = 16 << 10

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestHeartbeatsDoNotFallBehindAtTheGate has heartbeats come in time and stand behind many turns of requests, each of which waits as
-// long as it may. The delay of each heartbeat is bounded, and does not add up.
+// TestHeartbeatsDoNotFallBehindAtTheGate has heartbeats come in time and stand behind many turns of requests, each of
+// which waits as long as it may. The delay of each heartbeat is bounded, and does not add up.
 func TestHeartbeatsDoNotFallBehindAtTheGate(t *testing.T) {
 	const ttl = 30 * time.Second
 	const turns = 64

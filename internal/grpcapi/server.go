@@ -27,8 +27,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// How far a client may send ahead of what is read: on a stream, and on a connection. Without these values gRPC adapts them to
-// the connection, up to 16 MiB, which a client that sends and does not read would fill.
+// How far a client may send ahead of what is read: on a stream, and on a connection. Without these values gRPC adapts
+// them to the connection, up to 16 MiB, which a client that sends and does not read would fill.
 const (
 	streamWindow = 128 << 10
 	connWindow   = 1 << 20
@@ -44,7 +44,8 @@ type Config struct {
 	FrameBytes           int
 	MaxConcurrentStreams uint32 // of one connection; 0 = no bound
 	Reflection           bool
-	// KeepaliveTime and KeepaliveTimeout are for the server's pings, KeepaliveMinTime for what it tolerates from clients.
+	// KeepaliveTime and KeepaliveTimeout are for the server's pings, KeepaliveMinTime for what it tolerates from
+	// clients.
 	KeepaliveTime    time.Duration
 	KeepaliveTimeout time.Duration
 	KeepaliveMinTime time.Duration
@@ -122,8 +123,8 @@ func serverOptions(cfg Config, unary ...grpc.UnaryServerInterceptor) []grpc.Serv
 	}
 }
 
-// traceCalls has otelgrpc make a span of each call of LockService, below that of its caller. A session is one call of its own for all of its life:
-// its requests name their callers themselves.
+// traceCalls has otelgrpc make a span of each call of LockService, below that of its caller. A session is one call of
+// its own for all of its life: its requests name their callers themselves.
 func traceCalls(spans trace.TracerProvider) []grpc.ServerOption {
 	if spans == nil {
 		return nil

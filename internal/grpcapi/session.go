@@ -22,8 +22,9 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// Heartbeats come every third of a session TTL, on the same stream as requests. While requests wait at the gate, a heartbeat may be
-// unread behind them. So each turn of requests waits for mostPatience at most, and none when a heartbeat may have come.
+// Heartbeats come every third of a session TTL, on the same stream as requests. While requests wait at the gate, a
+// heartbeat may be unread behind them. So each turn of requests waits for mostPatience at most, and none when a
+// heartbeat may have come.
 const mostPatience = time.Second
 
 type (
@@ -68,7 +69,8 @@ func (h *sessionService) Session(stream sessionStream) error {
 	return c.serve()
 }
 
-// await waits until the session is open. The first message has a bound. Then the store decides how long that takes, which bounds itself.
+// await waits until the session is open. The first message has a bound. Then the store decides how long that takes,
+// which bounds itself.
 func (c *conn) await() error {
 	timer := time.NewTimer(c.cfg.OpenTimeout)
 	defer timer.Stop()
@@ -146,8 +148,8 @@ func (c *conn) broke(err error) {
 	}
 }
 
-// awaitRoom waits while the client does not read its answers, so that they do not fill the memory. The client then cannot
-// send for long either: HTTP/2 lets it send no more than a window ahead of us.
+// awaitRoom waits while the client does not read its answers, so that they do not fill the memory. The client then
+// cannot send for long either: HTTP/2 lets it send no more than a window ahead of us.
 func (c *conn) awaitRoom() {
 	relief := c.sess.Outbox().Pressure()
 	if relief == nil {
@@ -187,8 +189,8 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	return err
 }
 
-// awaitTurn waits at the gate before a session goes on: renewals of those that are here come first. It waits for a part of the time only that
-// is left to the locks of the one that comes.
+// awaitTurn waits at the gate before a session goes on: renewals of those that are here come first. It waits for a part
+// of the time only that is left to the locks of the one that comes.
 func (c *conn) awaitTurn(ttl time.Duration, r *lockdv1.Resume) {
 	ttl = cmp.Or(ttl, c.b.Limits().SessionTTL)
 	c.cfg.Gate.Enter(r.GetSessionId(), len(r.GetHolds())+1, min(ttl/12, mostPatience), c.stream.Context().Done())

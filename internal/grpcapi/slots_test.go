@@ -10,8 +10,8 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// TestStreamsWithoutOpenAreBounded begins streams and says nothing on them. They count as sessions of their address until
-// the server has waited for Open long enough.
+// TestStreamsWithoutOpenAreBounded begins streams and says nothing on them. They count as sessions of their address
+// until the server has waited for Open long enough.
 func TestStreamsWithoutOpenAreBounded(t *testing.T) {
 	inBubble(t, func(s *server) {
 		for range 100 { // as many as one address may have

@@ -12,8 +12,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// lingerTime is how long a writer stays that has nothing to write, or up to twice as long, if the one before it ended as
-// short a time ago. An idle session does without its stack.
+// lingerTime is how long a writer stays that has nothing to write, or up to twice as long, if the one before it ended
+// as short a time ago. An idle session does without its stack.
 const lingerTime = time.Second
 
 // flushTime is how long an ended session waits for its client to read the last messages.
@@ -129,7 +129,8 @@ func (c *conn) writeAll() error {
 	}
 }
 
-// frame is room for some messages. A message is not needed any more once it is sent, so the next ones are made in its place.
+// frame is room for some messages. A message is not needed any more once it is sent, so the next ones are made in its
+// place.
 type frame struct {
 	answers  wire.Answers
 	all      [batchSize]lockdv1.SessionResponse

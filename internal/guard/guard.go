@@ -1,17 +1,18 @@
 // Package guard has all replicas of lockd keep the same locks in the same way.
 //
 // Two replicas that share locks and differ in where they keep them, such as in another set of masters, would both grant
-// one lock. So each declares in the store how it is configured. What another one has declared, and keeps declaring, counts.
+// one lock. So each declares in the store how it is configured. What another one has declared, and keeps declaring,
+// counts.
 //
 // # What it promises
 //
-// A replica that differs does not begin to serve, if the store can be reached. A replica that serves goes on: it holds leases, and ending
-// them would not help. It tells its log and its metric.
+// A replica that differs does not begin to serve, if the store can be reached. A replica that serves goes on: it holds
+// leases, and ending them would not help. It tells its log and its metric.
 //
 // # What it does not promise
 //
-// Replicas that have no server in common do not learn of each other. What was declared is forgotten Lasts after the last replica
-// that declares it; leases of its clients may last longer.
+// Replicas that have no server in common do not learn of each other. What was declared is forgotten Lasts after the
+// last replica that declares it; leases of its clients may last longer.
 package guard
 
 import (
@@ -56,8 +57,8 @@ type Guard struct {
 	last    error      // of the last declaration
 }
 
-// Begin declares a text until Close. It returns ErrDiffers if there is another one. If the store cannot be reached, that is found out
-// later, and told to failed, which must not block. reg may be nil.
+// Begin declares a text until Close. It returns ErrDiffers if there is another one. If the store cannot be reached,
+// that is found out later, and told to failed, which must not block. reg may be nil.
 func Begin(store lock.Declarer, text string, log *zap.Logger, reg prometheus.Registerer, failed func(error)) (*Guard, error) {
 	g := &Guard{
 		store: store, text: text, log: log.Named("guard"),

@@ -93,7 +93,8 @@ func TestAReplicaWithOtherMembersDoesNotBegin(t *testing.T) {
 	})
 }
 
-// A replica that began while the store was away has not begun to serve anybody well: it ends when it learns that it differs.
+// A replica that began while the store was away has not begun to serve anybody well: it ends when it learns that it
+// differs.
 func TestAReplicaThatBeganWithoutTheStoreEndsWhenItDiffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shared{}

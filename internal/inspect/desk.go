@@ -33,7 +33,8 @@ type Local interface {
 	WaitersOf(name string) int
 	// Sessions are up to size sessions of this replica, ordered by id, from the one after the given id on.
 	Sessions(after string, size int) []Session
-	// Leased are up to size leases of its sessions whose names begin with prefix, ordered by key, from the one after the given key on.
+	// Leased are up to size leases of its sessions whose names begin with prefix, ordered by key, from the one after
+	// the given key on.
 	Leased(prefix, after string, size int) []Leased
 	// Requests are those that wait here, the longest waiting first.
 	Requests() iter.Seq[Waiter]
@@ -101,8 +102,8 @@ func (d *Desk) Lock(ctx context.Context, name string) (session.LockInfo, error) 
 }
 
 const (
-	// maxListings is how many lists are read at a time, from the store or from all replicas. From the store each may look at 1,000 names at once, which keeps
-	// Redis busy for some 25 ms, and nobody else is served meanwhile.
+	// maxListings is how many lists are read at a time, from the store or from all replicas. From the store each may
+	// look at 1,000 names at once, which keeps Redis busy for some 25 ms, and nobody else is served meanwhile.
 	maxListings = 2
 	// listingTime is how long others wait for their turn.
 	listingTime = time.Second
@@ -172,8 +173,8 @@ func (d *Desk) Waiters(ctx context.Context, name string, from, size int) ([]Wait
 	return infos, nil
 }
 
-// Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas and
-// waits up to a second for one that does not answer.
+// Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas
+// and waits up to a second for one that does not answer.
 func (d *Desk) Inspect(ctx context.Context, name string, holders, waiters int) (Inspection, error) {
 	info, err := d.Lock(ctx, name)
 	if err != nil {
@@ -205,8 +206,8 @@ func (d *Desk) Inspect(ctx context.Context, name string, holders, waiters int) (
 	return in, nil
 }
 
-// dropReturned drops unary leases of permits that the store no longer has: another replica than the one that remembers a lease may
-// have released it. If the store does not tell, all are kept.
+// dropReturned drops unary leases of permits that the store no longer has: another replica than the one that remembers
+// a lease may have released it. If the store does not tell, all are kept.
 func (d *Desk) dropReturned(ctx context.Context, name string, known []Knowledge) {
 	sight, err := d.Store.See(ctx, name)
 	if err != nil || sight.Many {
@@ -254,7 +255,8 @@ func whoHolds(st lock.State, held []lock.Holder, known []Knowledge) (infos []Hol
 	return infos
 }
 
-// whoWaits puts together who waits. The store knows the fair ones and their order; the others stand behind them, by replica.
+// whoWaits puts together who waits. The store knows the fair ones and their order; the others stand behind them, by
+// replica.
 func whoWaits(name string, queued []lock.Owner, known []Knowledge) (infos []Waiter) {
 	described := make(map[lock.Owner]Waiter)
 	for _, k := range known {

@@ -140,7 +140,8 @@ func (d *Desk) NamesEverywhere(ctx context.Context, prefix, cursor string, size 
 	return all, next, asking, nil
 }
 
-// listed puts together what the store and the replicas know of a name. Where the store names the holder, only that one counts.
+// listed puts together what the store and the replicas know of a name. Where the store names the holder, only that one
+// counts.
 func listed(st session.LockInfo, pages []Page) Listed {
 	l := Listed{Lock: st, Holder: Holder{
 		Owner: st.Owner, Origin: originOf(st.Owner), Kind: st.Kind, Session: sessionOf(st.Owner), TTL: st.TTL, Fence: st.Fence,

@@ -16,9 +16,9 @@ const (
 	noteGrace = 10 * time.Minute
 )
 
-// Notes remember what unary callers said of themselves, for people who ask who holds a lock. Nothing else depends on them:
-// when there are too many the oldest go. Another replica may extend or release a lease without a word, so the store is asked
-// whether it is held.
+// Notes remember what unary callers said of themselves, for people who ask who holds a lock. Nothing else depends on
+// them: when there are too many the oldest go. Another replica may extend or release a lease without a word, so the
+// store is asked whether it is held.
 type Notes struct {
 	mu     sync.Mutex // guards the fields below
 	byName map[string]map[lock.Owner]*list.Element
@@ -100,7 +100,8 @@ func (ns *Notes) removeLocked(name string, o lock.Owner) {
 	}
 }
 
-// of returns at most so many leases of a name. Those of permits must not have ended: the store cannot tell whose they are.
+// of returns at most so many leases of a name. Those of permits must not have ended: the store cannot tell whose they
+// are.
 func (ns *Notes) of(name string, most int) (infos []Holder) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()

@@ -57,7 +57,8 @@ type Inspection struct {
 	Lock    session.LockInfo
 	Holders []Holder
 	Waiters []Waiter
-	// Answered is how many of the replicas that were Asked answered, this one included. What the others know is missing.
+	// Answered is how many of the replicas that were Asked answered, this one included. What the others know is
+	// missing.
 	Answered, Asked int
 }
 

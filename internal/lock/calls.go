@@ -10,8 +10,9 @@ type Claim struct {
 	// Count is how often the owner holds the name afterwards. With 1 the name is taken if it is free. With more the
 	// owner must hold it already, with Fence. Always 1 for a semaphore.
 	Count uint32
-	// Fence is the fence the owner already has. With Count 1 it has none yet, and Fence is the least the Store may give it: one of
-	// several Stores is told what all of them are to give. 0 leaves it to the Store's clock. It is always 0 for a semaphore.
+	// Fence is the fence the owner already has. With Count 1 it has none yet, and Fence is the least the Store may give
+	// it: one of several Stores is told what all of them are to give. 0 leaves it to the Store's clock. It is always 0
+	// for a semaphore.
 	Fence Fence
 	// TTL is how long the lease lasts from now. A longer remaining time is never shortened. For Read it is that of the
 	// hold with the number Count alone; the others keep theirs.
@@ -85,10 +86,10 @@ type Renewal struct {
 	Permits uint32
 	// Level is, for Read, which of the owner's holds is to last so long, counted from 1; 0 is the first.
 	Level uint32
-	// Seen is when the last store call began that found the hold there, zero if that is not known. A hold that is gone was
-	// lost with the data of the store if those are other ones by now.
+	// Seen is when the last store call began that found the hold there, zero if that is not known. A hold that is gone
+	// was lost with the data of the store if those are other ones by now.
 	Seen time.Time
-	// Sole says that no other claim of the owner can be carried out any more. Then Renew need not compare the fence of an exclusive
-	// or fair hold that it prolongs: what the owner has is this hold.
+	// Sole says that no other claim of the owner can be carried out any more. Then Renew need not compare the fence of
+	// an exclusive or fair hold that it prolongs: what the owner has is this hold.
 	Sole bool
 }

@@ -63,7 +63,8 @@ func (e *LimitError) Unwrap() error { return ErrLimitMismatch }
 
 // GoneError says that a hold which was believed to be there is not.
 type GoneError struct {
-	// Reason is LostData if the store has lost its data since the hold was last seen, or forgot its fence; else LostForced.
+	// Reason is LostData if the store has lost its data since the hold was last seen, or forgot its fence; else
+	// LostForced.
 	Reason LostReason
 }
 

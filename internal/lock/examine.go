@@ -27,14 +27,15 @@ type Finding struct {
 
 // Examiner is a Store that can tell whether what it keeps leases in is fit for that.
 type Examiner interface {
-	// Examine looks at all servers, and changes nothing. It ends soon after ctx, and within a bound of its own; what could
-	// not be looked at by then is told as well.
+	// Examine looks at all servers, and changes nothing. It ends soon after ctx, and within a bound of its own; what
+	// could not be looked at by then is told as well.
 	Examine(ctx context.Context) []Finding
 }
 
 // Declarer is a Store that several programs share. They must all use it in the same way.
 type Declarer interface {
-	// Declare keeps a text for a time from now on, unless another one is kept, and returns the text that is kept. Stores with
-	// different prefixes keep texts of their own. Repeated: the text is kept for longer. Executed late: likewise.
+	// Declare keeps a text for a time from now on, unless another one is kept, and returns the text that is kept.
+	// Stores with different prefixes keep texts of their own. Repeated: the text is kept for longer. Executed late:
+	// likewise.
 	Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error)
 }

@@ -2,8 +2,8 @@
 //
 // # What it promises
 //
-// It decides nothing and does nothing. The stores implement Store, the broker calls it, and neither knows the other: both
-// know these words. Package storetest is the contract of a Store as tests.
+// It decides nothing and does nothing. The stores implement Store, the broker calls it, and neither knows the other:
+// both know these words. Package storetest is the contract of a Store as tests.
 //
 // # What it does not promise
 //
@@ -51,8 +51,8 @@ type Owner string
 // UnarySuffix ends the owners of leases without a session.
 const UnarySuffix = ":unary"
 
-// Repeats says whether the owner may ask for a first hold again after it was granted, at any replica: a caller without a session whose
-// answer was lost. A request of a session asks only until it is granted.
+// Repeats says whether the owner may ask for a first hold again after it was granted, at any replica: a caller without
+// a session whose answer was lost. A request of a session asks only until it is granted.
 func (o Owner) Repeats() bool { return strings.HasSuffix(string(o), UnarySuffix) }
 
 // Tenant is who shares a store with others: the session of an owner. All leases without a session are of one tenant.
@@ -74,8 +74,8 @@ const (
 	// MaxPermits bounds the permits of one request, over all of its names: the script that takes them costs Redis about
 	// 2 µs for each, and nobody else is served meanwhile.
 	MaxPermits = 1000
-	// MaxHolds bounds how often one holder holds a lock. Each read hold has a key of its own in Redis, and a script that ends
-	// the hold looks at all of them.
+	// MaxHolds bounds how often one holder holds a lock. Each read hold has a key of its own in Redis, and a script
+	// that ends the hold looks at all of them.
 	MaxHolds = 100
 )
 

@@ -17,12 +17,13 @@ var (
 	ErrToken = errors.New("the resume token is not that of the session")
 )
 
-// SessionRecord is what a Store keeps of a session, so that it can go on at another replica. It holds nothing by itself.
+// SessionRecord is what a Store keeps of a session, so that it can go on at another replica. It holds nothing by
+// itself.
 type SessionRecord struct {
 	// ID is the session, a UUID.
 	ID string
-	// Epoch counts the attempts to begin the session and to go on with it. The client counts them: each has a greater one
-	// than all before, the first has 1.
+	// Epoch counts the attempts to begin the session and to go on with it. The client counts them: each has a greater
+	// one than all before, the first has 1.
 	Epoch uint64
 	// Nonce is random, and made anew for each attempt. Two attempts with the same epoch differ in it.
 	Nonce string
@@ -55,24 +56,26 @@ type SessionKeep struct {
 	Again bool
 }
 
-// EndedSession is for how long a Store knows that a record has ended. No command is executed so late that it would make it again.
+// EndedSession is for how long a Store knows that a record has ended. No command is executed so late that it would make
+// it again.
 const EndedSession = time.Minute
 
-// Sessions keeps who has a session. Of all attempts that are carried out, in whatever order, the one with the greatest epoch has it.
+// Sessions keeps who has a session. Of all attempts that are carried out, in whatever order, the one with the greatest
+// epoch has it.
 type Sessions interface {
-	// TakeSession has the session be that of r, for so long from now. With epoch 1 it begins; with a greater one there must be a
-	// record. It returns ErrSessionGone if there is none, ErrToken if it has another token, and ErrSuperseded if it has a greater
-	// epoch, or the same one with another nonce.
-	// Repeated: no error. Executed late: ErrSuperseded or ErrSessionGone.
+	// TakeSession has the session be that of r, for so long from now. With epoch 1 it begins; with a greater one there
+	// must be a record. It returns ErrSessionGone if there is none, ErrToken if it has another token, and ErrSuperseded
+	// if it has a greater epoch, or the same one with another nonce. Repeated: no error. Executed late: ErrSuperseded
+	// or ErrSessionGone.
 	TakeSession(ctx context.Context, r SessionRecord, ttl time.Duration) error
 
-	// StartKeepSession prolongs a record, and tells the outcome to done as StartAcquire does: ErrSessionGone if there is none, and
-	// ErrSuperseded if it has a greater epoch, or the same one with another nonce.
-	// Repeated or executed late: the same.
+	// StartKeepSession prolongs a record, and tells the outcome to done as StartAcquire does: ErrSessionGone if there
+	// is none, and ErrSuperseded if it has a greater epoch, or the same one with another nonce. Repeated or executed
+	// late: the same.
 	StartKeepSession(k SessionKeep, done func(error))
 
-	// EndSession ends a record, unless it has a greater epoch: ErrSuperseded. After it nobody goes on with the session. For as long as
-	// EndedSession no call with that epoch, or an older one, makes the record again: one that is executed late finds that it has ended.
-	// Repeated, or without a record: no error. Executed late: the same.
+	// EndSession ends a record, unless it has a greater epoch: ErrSuperseded. After it nobody goes on with the session.
+	// For as long as EndedSession no call with that epoch, or an older one, makes the record again: one that is
+	// executed late finds that it has ended. Repeated, or without a record: no error. Executed late: the same.
 	EndSession(ctx context.Context, id string, epoch uint64) error
 }

@@ -34,27 +34,28 @@ type Store interface {
 type Holds interface {
 	// Acquire takes a name, or holds it once more. It returns a *HeldError if another owner is in the way or, for
 	// Fair, waits before it; ErrNotHeld if Claim.Count > 1 and the owner does not hold it, ErrStale if it holds it with
-	// another fence. For a semaphore it returns a *LimitError if another limit is kept, or none and none is claimed, and
-	// ErrInvalid if more permits are claimed than there are.
-	// A grant ends the owner's place.
-	// Repeated: the same fence, the same count. Executed late: the name is held until its TTL passes unless it is
-	// released after that, or the place is kept until its time passes unless it is left.
+	// another fence. For a semaphore it returns a *LimitError if another limit is kept, or none and none is claimed,
+	// and ErrInvalid if more permits are claimed than there are. A grant ends the owner's place. Repeated: the same
+	// fence, the same count. Executed late: the name is held until its TTL passes unless it is released after that, or
+	// the place is kept until its time passes unless it is left.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
 	// AcquireAll takes several names, all or none, at one instant. The claims have different names, Count 1 and no
 	// Place. A *HeldError names the first one in the way. Repeated: like Acquire, for each.
 	AcquireAll(ctx context.Context, cs []Claim) ([]Grant, error)
 
-	// Raise has the fence of a hold, and the last one of its name, be at least c.Fence. c is the claim that was granted. It returns
-	// ErrNotHeld if the owner does not hold it. Not for Semaphore. Repeated or executed late: fences only grow.
+	// Raise has the fence of a hold, and the last one of its name, be at least c.Fence. c is the claim that was
+	// granted. It returns ErrNotHeld if the owner does not hold it. Not for Semaphore. Repeated or executed late:
+	// fences only grow.
 	Raise(ctx context.Context, c Claim) error
 
 	// Release gives a hold back, frees the name and tells the listeners, or hands it to Return.Next without telling
 	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence. With
-	// Remaining 0 the owner's place is given up in any case. For Read the last holds are given back; each has a lease of
-	// its own, and an owner reads as long as the longest of those it has. If none of them lasts, it does not read any more.
-	// Repeated: ErrNotHeld when it was freed; no error when it was counted down; the same fence when it was handed over and the successor still holds
-	// it. Executed late: ErrNotHeld or ErrStale, nobody else's hold is touched.
+	// Remaining 0 the owner's place is given up in any case. For Read the last holds are given back; each has a lease
+	// of its own, and an owner reads as long as the longest of those it has. If none of them lasts, it does not read
+	// any more. Repeated: ErrNotHeld when it was freed; no error when it was counted down; the same fence when it was
+	// handed over and the successor still holds it. Executed late: ErrNotHeld or ErrStale, nobody else's hold is
+	// touched.
 	Release(ctx context.Context, r Return) (Returned, error)
 
 	// StartAcquire and StartRelease are Acquire and Release for the hot path. They return at once and tell the outcome
@@ -69,41 +70,42 @@ type Holds interface {
 	Renew(ctx context.Context, rs []Renewal, done func(i int, err error))
 
 	// Extend is Renew for one hold, at the wish of a client. It shares its way to the Store with all other requests, so
-	// that it takes nothing from renewals; only the Keeper calls Renew. If r.TTL is more than 0 it returns how long the hold
-	// lasts from now on: more than r.TTL if it had more time left.
+	// that it takes nothing from renewals; only the Keeper calls Renew. If r.TTL is more than 0 it returns how long the
+	// hold lasts from now on: more than r.TTL if it had more time left.
 	Extend(ctx context.Context, r Renewal) (left time.Duration, err error)
 
 	// StartExtend is to Extend what StartAcquire is to Acquire.
 	StartExtend(r Renewal, done func(left time.Duration, err error))
 
-	// Shorten is Extend, but the hold ends TTL from now also if it would have ended later, and those who wait hear that it is
-	// worth another attempt. A read or write hold never takes time from others of the same name. It is never executed late:
-	// when Shorten returned ErrOutcomeUnknown it was executed, or never will be.
+	// Shorten is Extend, but the hold ends TTL from now also if it would have ended later, and those who wait hear that
+	// it is worth another attempt. A read or write hold never takes time from others of the same name. It is never
+	// executed late: when Shorten returned ErrOutcomeUnknown it was executed, or never will be.
 	Shorten(ctx context.Context, r Renewal) error
 
 	// ForceRelease frees a name whoever holds it, tells the listeners and all replicas, and says whether it was held.
-	// Read frees no write hold; Write frees no readers but the writer itself, if it reads as well. All permits of a semaphore are returned; it keeps its limit.
-	// It is never executed late, as Shorten: somebody else may have the name by then.
+	// Read frees no write hold; Write frees no readers but the writer itself, if it reads as well. All permits of a
+	// semaphore are returned; it keeps its limit. It is never executed late, as Shorten: somebody else may have the
+	// name by then.
 	ForceRelease(ctx context.Context, name string, kind Kind) (bool, error)
 }
 
 // Lines keeps the order of those who wait in the Store, for all replicas. It takes one store that all of them ask.
 type Lines interface {
-	// Enlist keeps the places of fair waiters for so long from now. Owners that have no place get one behind all others,
-	// in their order; but one that was taken for dead by others although its time had not passed gets one in front.
-	// It returns for each how many are before it, or PlaceUnknown if it had its place already, or PlaceHolds if it is
-	// the holder by now and needs no place.
-	// Repeated: nothing changes but the time. Executed late: a place is kept until its time passes.
+	// Enlist keeps the places of fair waiters for so long from now. Owners that have no place get one behind all
+	// others, in their order; but one that was taken for dead by others although its time had not passed gets one in
+	// front. It returns for each how many are before it, or PlaceUnknown if it had its place already, or PlaceHolds if
+	// it is the holder by now and needs no place. Repeated: nothing changes but the time. Executed late: a place is
+	// kept until its time passes.
 	Enlist(ctx context.Context, name string, owners []Owner, place time.Duration) ([]int, error)
 
 	// Leave gives up the places of waiters of a Placed kind, and tells those for whom that makes room. It is no error
 	// if there are none.
 	Leave(ctx context.Context, name string, kind Kind, owners []Owner) error
 
-	// Succeed has another owner, which is new, stand where the first of some fair waiters stands, for so long from now at least, or
-	// hold what one of them holds, with its fence. The others have no places any more. It is no error if none of them has anything.
-	// It returns how many are before the owner, or PlaceUnknown if it has no place.
-	// Repeated or executed late: nothing, as they have nothing any more.
+	// Succeed has another owner, which is new, stand where the first of some fair waiters stands, for so long from now
+	// at least, or hold what one of them holds, with its fence. The others have no places any more. It is no error if
+	// none of them has anything. It returns how many are before the owner, or PlaceUnknown if it has no place. Repeated
+	// or executed late: nothing, as they have nothing any more.
 	Succeed(ctx context.Context, name string, from []Owner, to Owner, place time.Duration) (ahead int, err error)
 
 	// Queue reads some of the fair waiters of a name, the next one first, whoever's they are.
@@ -116,8 +118,8 @@ type Lines interface {
 // Semaphores keeps limits. One store counts permits: majorities of several cannot.
 type Semaphores interface {
 	// SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. What is out
-	// stays out, so that fewer than none may be left to be had. If permits can be had now that could not, listeners are told.
-	// Repeated: nothing changes, and it returns the limit itself.
+	// stays out, so that fewer than none may be left to be had. If permits can be had now that could not, listeners are
+	// told. Repeated: nothing changes, and it returns the limit itself.
 	SetLimit(ctx context.Context, name string, limit uint32) (previous uint32, err error)
 }
 
@@ -143,9 +145,9 @@ type Notices interface {
 	// time, also shortly after stop. Listening never fails: while the store cannot be reached no NoticeListening comes.
 	Listen(name string, kind Kind, notify func(Notice)) (stop func())
 
-	// Watch is Listen for who wants to hear of each end of a hold, of any kind: NoticeEnded comes once for each one that
-	// somebody brought about. Nobody tells of a lease that runs out, and other programs may end a hold without a word;
-	// a Sight shows that.
+	// Watch is Listen for who wants to hear of each end of a hold, of any kind: NoticeEnded comes once for each one
+	// that somebody brought about. Nobody tells of a lease that runs out, and other programs may end a hold without a
+	// word; a Sight shows that.
 	Watch(name string, notify func(Notice)) (stop func())
 
 	// ListenForced calls notify with each name that ForceRelease frees on any replica, and with "" after an
@@ -153,13 +155,13 @@ type Notices interface {
 	ListenForced(notify func(name string)) (stop func())
 }
 
-// Peers carries messages between the replicas that share a Store. A message is heard at most once, and by nobody while the
-// connection is interrupted, so nothing may depend on it but what people look at.
+// Peers carries messages between the replicas that share a Store. A message is heard at most once, and by nobody while
+// the connection is interrupted, so nothing may depend on it but what people look at.
 type Peers interface {
 	// Publish sends a message to all who are subscribed to a topic, and says how many those are.
 	Publish(ctx context.Context, topic string, message []byte) (heard int, err error)
-	// Subscribe calls notify with each message of a topic until stop is called. notify must not block, and must not change
-	// the message.
+	// Subscribe calls notify with each message of a topic until stop is called. notify must not block, and must not
+	// change the message.
 	Subscribe(topic string, notify func(message []byte)) (stop func())
 }
 

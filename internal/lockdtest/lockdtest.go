@@ -18,7 +18,8 @@ import (
 	"testing"
 	"time"
 
-	// go test repeats a cached result while the test binary is the same; so what lockd is built of is made a part of it.
+	// go test repeats a cached result while the test binary is the same; so what lockd is built of is made a part of
+	// it.
 	_ "github.com/lockd-io/lockd/internal/app"
 	"github.com/lockd-io/lockd/internal/proctest"
 )
@@ -95,8 +96,8 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
-// Signal sends the process a signal: SIGTERM for an orderly stop, SIGSTOP and SIGCONT for a pause. After SIGSTOP it returns
-// when all threads stand still: the signal is sent before that, and a thread that still runs may answer.
+// Signal sends the process a signal: SIGTERM for an orderly stop, SIGSTOP and SIGCONT for a pause. After SIGSTOP it
+// returns when all threads stand still: the signal is sent before that, and a thread that still runs may answer.
 func (s *Server) Signal(sig syscall.Signal) error {
 	err := s.cmd.Process.Signal(sig)
 	for deadline := time.Now().Add(stopWithin); err == nil && sig == syscall.SIGSTOP && !s.stopped(); {

@@ -18,7 +18,8 @@ type readWrite struct {
 	fence  lock.Fence
 }
 
-// reading is the hold of one reader. It may read several times over, and reads as long as the longest of those holds lasts.
+// reading is the hold of one reader. It may read several times over, and reads as long as the longest of those holds
+// lasts.
 type reading struct {
 	fence lock.Fence
 	holds []time.Time // when each ends
@@ -131,8 +132,8 @@ func (w *work) takeRead(e *entry, c lock.Claim) lock.Grant {
 	return w.readOn(e, r, 1, c.TTL)
 }
 
-// readOn has a reader hold the lock at least so often and prolongs that hold. It takes no hold away: a claim of an earlier
-// hold may be executed late.
+// readOn has a reader hold the lock at least so often and prolongs that hold. It takes no hold away: a claim of an
+// earlier hold may be executed late.
 func (w *work) readOn(e *entry, r *reading, count uint32, ttl time.Duration) lock.Grant {
 	r.resize(max(count, r.count()))
 	e.fenceUntil = w.now.Add(w.fenceTTL)

@@ -22,8 +22,8 @@ func (s *Store) entryLocked(name string, now time.Time) *entry {
 	return e
 }
 
-// sweepLocked looks at the next few entries of the ring and forgets those that say nothing any more. It must come before
-// the operation finds its own entries, as they may be among them.
+// sweepLocked looks at the next few entries of the ring and forgets those that say nothing any more. It must come
+// before the operation finds its own entries, as they may be among them.
 func (s *Store) sweepLocked(now time.Time, names int) {
 	for range min(perName*names, len(s.entries)) {
 		e := s.hand

@@ -2,18 +2,18 @@
 //
 // # What it promises
 //
-// A question reaches all replicas that share the store at that moment. The answers that come within a second are returned,
-// and how many replicas were asked. Questions and answers under way are bounded.
+// A question reaches all replicas that share the store at that moment. The answers that come within a second are
+// returned, and how many replicas were asked. Questions and answers under way are bounded.
 //
 // # What it does not promise
 //
-// A replica may not answer: it is cut off, or busy. What it knows is missing then. So nothing may depend on answers but what
-// people look at. Nothing is stored, and nothing is asked unless somebody wants to know.
+// A replica may not answer: it is cut off, or busy. What it knows is missing then. So nothing may depend on answers but
+// what people look at. Nothing is stored, and nothing is asked unless somebody wants to know.
 //
 // # How it works
 //
-// A question is published to a topic that every replica hears, and says to which topic the answers go. Questions of another sort
-// have another topic, so a replica that does not know them is not asked.
+// A question is published to a topic that every replica hears, and says to which topic the answers go. Questions of
+// another sort have another topic, so a replica that does not know them is not asked.
 package peers
 
 import (
@@ -68,7 +68,8 @@ type envelope[T any] struct {
 	Body T      `json:"body"`
 }
 
-// Join makes this replica, which has an id of its own, answer questions of a topic. failed hears of answers that could not be sent.
+// Join makes this replica, which has an id of its own, answer questions of a topic. failed hears of answers that could
+// not be sent.
 func Join[Q, A any](store lock.Peers, topic, id string, answer func(Q) A, failed func(error)) *Peers[Q, A] {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Peers[Q, A]{

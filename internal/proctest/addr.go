@@ -8,7 +8,8 @@ import (
 	"net"
 )
 
-// The system gives out ports above 32767 by itself, to connections too. Who starts a server again at its port must not find one of them there.
+// The system gives out ports above 32767 by itself, to connections too. Who starts a server again at its port must not
+// find one of them there.
 const (
 	firstPort = 10_000
 	ports     = 12_000

@@ -9,9 +9,9 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Abandoned are holds that were given back in vain, as far as is known: the release may be executed yet. An owner that asks again is
-// given the hold that it has, with its fence, and the late release would end it. So no grant is told with a fence that is
-// being given back. A later grant has a greater one, which the late release leaves alone.
+// Abandoned are holds that were given back in vain, as far as is known: the release may be executed yet. An owner that
+// asks again is given the hold that it has, with its fence, and the late release would end it. So no grant is told with
+// a fence that is being given back. A later grant has a greater one, which the late release leaves alone.
 //
 // A release of permits compares no fence. So permits are not told for as long as a command may be on its way.
 type Abandoned struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// documentedUser makes the user of docs/redis-keys.md, and is its name and password. At its end the test fails if the user
-// was refused something.
+// documentedUser makes the user of docs/redis-keys.md, and is its name and password. At its end the test fails if the
+// user was refused something.
 func documentedUser(t *testing.T, c *redis.Client) (name, password string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/redis-keys.md")

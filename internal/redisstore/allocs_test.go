@@ -12,8 +12,8 @@ import (
 const (
 	// hotBatch is how many pairs are under way at the same time.
 	hotBatch = 64
-	// mostAllocs is how often the store may allocate for a pair: the requests, their texts, the answers, a part of the batches. Of kinds
-	// that many hold at once it makes the key of the hold as well, or the id of the permit.
+	// mostAllocs is how often the store may allocate for a pair: the requests, their texts, the answers, a part of the
+	// batches. Of kinds that many hold at once it makes the key of the hold as well, or the id of the permit.
 	mostAllocs       = 10
 	mostAllocsShared = 12
 )
@@ -36,8 +36,8 @@ func BenchmarkHotPath(b *testing.B) {
 	}
 }
 
-// hot has names that are locked and unlocked again and again, each by the same owner; or one name, of a kind that many hold at
-// once. It allocates nothing itself.
+// hot has names that are locked and unlocked again and again, each by the same owner; or one name, of a kind that many
+// hold at once. It allocates nothing itself.
 type hot struct {
 	t        testing.TB
 	s        *Store

@@ -67,8 +67,8 @@ func BenchmarkPairTogether(b *testing.B) {
 	}
 }
 
-// Many callers that wait for nothing in goroutines, as the broker is one: what a pair costs Redis and this process in CPU time, and
-// how many there are in a second. Exclusive locks are of names of their own; all else is one name of all.
+// Many callers that wait for nothing in goroutines, as the broker is one: what a pair costs Redis and this process in
+// CPU time, and how many there are in a second. Exclusive locks are of names of their own; all else is one name of all.
 func BenchmarkPairStarted(b *testing.B) {
 	for _, kind := range []lock.Kind{lock.Exclusive, lock.Read, lock.Semaphore} {
 		for _, callers := range []int{1, 64, 256} {
@@ -146,7 +146,8 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Renewals of the holds of a hundred sessions in turn, as rounds ask for them: what one costs Redis and this process in CPU time.
+// Renewals of the holds of a hundred sessions in turn, as rounds ask for them: what one costs Redis and this process in
+// CPU time.
 func BenchmarkRenew(b *testing.B) {
 	const all, piece = 100_000, 625
 	srv := redistest.Start(b)

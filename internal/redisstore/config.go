@@ -59,7 +59,8 @@ type Config struct {
 	DataKey func() string
 	// Vouch has it be known whether the server may have forgotten holds, as a majority must know of its members.
 	Vouch bool
-	// Asking says that the names asked for are on their way to the server from another node, which sent us here for them.
+	// Asking says that the names asked for are on their way to the server from another node, which sent us here for
+	// them.
 	Asking bool
 
 	// Hook is what happens to batches. It is for tests.

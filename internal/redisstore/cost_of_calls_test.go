@@ -32,8 +32,8 @@ func TestCostsAreThoseOfWhatIsAsked(t *testing.T) {
 	}
 }
 
-// A session that has 100 requests for 64 names each unanswered leaves others their speed: they wait for a few of those, and not
-// for all that wait.
+// A session that has 100 requests for 64 names each unanswered leaves others their speed: they wait for a few of those,
+// and not for all that wait.
 func TestANeighbourOfACostlyFloodKeepsItsSpeed(t *testing.T) {
 	s := open(t, quick(redistest.Start(t)))
 	var stop atomic.Bool

@@ -11,7 +11,8 @@
 // # What it does not promise
 //
 // A Redis that loses its data, or fails over to a replica that lags, forgets leases. The broker hears of it at the
-// next renewal, and renews all when another server answers. Fences keep growing even then, as long as the clock of Redis does.
+// next renewal, and renews all when another server answers. Fences keep growing even then, as long as the clock of
+// Redis does.
 //
 // # Who owns time
 //

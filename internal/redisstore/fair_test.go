@@ -407,8 +407,8 @@ func TestEnlistingIsCheap(t *testing.T) {
 	}
 }
 
-// However waiters that leave together stand in a long queue, the others keep their order. The queue is not written anew, and
-// it is only read as far as they stand.
+// However waiters that leave together stand in a long queue, the others keep their order. The queue is not written
+// anew, and it is only read as far as they stand.
 func TestManyWaitersLeaveALongQueueCheaply(t *testing.T) {
 	const all = 5000
 	for _, c := range []struct {

@@ -28,7 +28,8 @@ func (s *Store) asProbe(ctx context.Context, cmd *redis.Cmd) error {
 	return s.steady.Do(ctx, cmd, pipe.ProbeCost)
 }
 
-// Fresh says whether the server may have forgotten holds, and when it did. Nobody knows without Config.Vouch: then it has not.
+// Fresh says whether the server may have forgotten holds, and when it did. Nobody knows without Config.Vouch: then it
+// has not.
 func (s *Store) Fresh() (since time.Time, fresh bool) {
 	if s.voucher == nil {
 		return time.Time{}, false

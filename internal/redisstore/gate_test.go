@@ -17,8 +17,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// gate stands between the pipeline of a Store and Redis. It holds batches back, so that what comes meanwhile goes together, and
-// does to a batch what a fault would.
+// gate stands between the pipeline of a Store and Redis. It holds batches back, so that what comes meanwhile goes
+// together, and does to a batch what a fault would.
 type gate struct {
 	mu    sync.Mutex // guards the fields below
 	shut  chan struct{}

@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// A grant that too few replicas had is released, and the release comes late: after the owner has asked again. It ends no hold that
-// the owner was told of.
+// A grant that too few replicas had is released, and the release comes late: after the owner has asked again. It ends
+// no hold that the owner was told of.
 func TestALateReleaseOfAnUnreplicatedGrantEndsNoLaterHold(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {

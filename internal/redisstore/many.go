@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// maxTogether is how many singles go into one call. With 64 the call by itself costs a hundredth of what it does, and Redis is
-	// busy with it for a quarter of a millisecond, or half of one if no case is the ordinary one: a tenth of what a script may.
+	// maxTogether is how many singles go into one call. With 64 the call by itself costs a hundredth of what it does,
+	// and Redis is busy with it for a quarter of a millisecond, or half of one if no case is the ordinary one: a tenth
+	// of what a script may.
 	maxTogether = 64
 	// fewTogether is from how many on they do. One alone has nothing to share.
 	fewTogether = 2
@@ -41,7 +42,8 @@ func (s *Store) gather(jobs []pipe.Job) []pipe.Packet {
 // singleOf is the single that is queued: nothing else is queued as one.
 func singleOf(j pipe.Job) *single { return j.Single.(*single) }
 
-// groups says what may go into one call. In a cluster all keys of a call must be in one slot; those of one name stay in their order.
+// groups says what may go into one call. In a cluster all keys of a call must be in one slot; those of one name stay in
+// their order.
 func (s *Store) groups(jobs []pipe.Job) [][]pipe.Job {
 	if !s.inSlots {
 		return slices.Collect(slices.Chunk(jobs, maxTogether))
@@ -84,7 +86,8 @@ func (s *Store) together(group []pipe.Job) pipe.Packet {
 	})
 }
 
-// outcomes reads what script/many.lua answered. If any of it is not what that script answers, nothing in it is believed.
+// outcomes reads what script/many.lua answered. If any of it is not what that script answers, nothing in it is
+// believed.
 func (s *Store) outcomes(group []pipe.Job, cmd *redis.Cmd, err error) []outcome {
 	all := make([]outcome, len(group))
 	var list []any

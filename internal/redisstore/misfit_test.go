@@ -152,8 +152,8 @@ func keyspace(t *testing.T, c *redis.Client) map[string]string {
 	return all
 }
 
-// Whatever is at any key of any script: a definite error changed nothing, and any other one leaves nothing behind once the
-// claims are given back.
+// Whatever is at any key of any script: a definite error changed nothing, and any other one leaves nothing behind once
+// the claims are given back.
 func TestAKeyOfAnotherTypeNeverFailsAScriptHalfWay(t *testing.T) {
 	srv := redistest.Start(t)
 	c := srv.Client()

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// keeps is the part of its speed that a neighbour keeps beside a flood, at least. If all wait in one line it keeps less. Both are
-	// measured in the same way, one after the other, so a slow machine changes neither by much; but what else runs may.
+	// keeps is the part of its speed that a neighbour keeps beside a flood, at least. If all wait in one line it keeps
+	// less. Both are measured in the same way, one after the other, so a slow machine changes neither by much; but what
+	// else runs may.
 	keeps = 0.25
 	// neighbourRounds is how often that is measured, until once both are seen.
 	neighbourRounds = 3
@@ -22,7 +23,8 @@ const (
 	measuring = 700 * time.Millisecond
 )
 
-// TestANeighbourOfAFloodKeepsItsSpeed has one session, or several, keep a thousand requests waiting, and another one eight.
+// TestANeighbourOfAFloodKeepsItsSpeed has one session, or several, keep a thousand requests waiting, and another one
+// eight.
 func TestANeighbourOfAFloodKeepsItsSpeed(t *testing.T) {
 	for name, flood := range map[string]func(i int) lock.Claim{
 		"pairs":   func(i int) lock.Claim { return claim(fmt.Sprint("f", i), floodOwner(i, 1)) },

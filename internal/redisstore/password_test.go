@@ -31,7 +31,8 @@ var passwords = []struct {
 	},
 }
 
-// Connections that there are go on when the password changes. New ones are made with the new password, without a restart.
+// Connections that there are go on when the password changes. New ones are made with the new password, without a
+// restart.
 func TestAPasswordChangesWhileLockdRuns(t *testing.T) {
 	t.Parallel()
 	for _, p := range passwords {

@@ -117,8 +117,8 @@ func save(t *testing.T, c *redis.Client, want string) {
 	})
 }
 
-// A Redis that is there and refuses is unavailable: nothing was done, and nobody waits for longer than an operation may take. When it
-// refuses no more, it has all that it had.
+// A Redis that is there and refuses is unavailable: nothing was done, and nobody waits for longer than an operation may
+// take. When it refuses no more, it has all that it had.
 func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 	t.Parallel()
 	for _, tr := range troubles {
@@ -175,7 +175,8 @@ func refuseRest(t *testing.T, s *Store, held lock.Fence, begun time.Time, refuse
 	refused("renew", func() error { return seenOne(t, s, "held", held, begun) })
 }
 
-// A script that was killed, which an operator may do before its first write, is an unknown outcome. The connection goes on.
+// A script that was killed, which an operator may do before its first write, is an unknown outcome. The connection goes
+// on.
 func TestAKilledScriptIsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, "--lua-time-limit", "20")
@@ -193,8 +194,8 @@ func TestAKilledScriptIsAnUnknownOutcome(t *testing.T) {
 	acquire(t, s, claim("n", "o"))
 }
 
-// Redis comes back with what it had a while ago. What was taken since is lost with the data, what was given back since is held until
-// its lease ends, and fences grow on.
+// Redis comes back with what it had a while ago. What was taken since is lost with the data, what was given back since
+// is held until its lease ends, and fences grow on.
 func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t)
@@ -237,7 +238,8 @@ func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	}
 }
 
-// Redis cuts the connection that hears, because too much waits to be read on it. Listeners are told that they missed something.
+// Redis cuts the connection that hears, because too much waits to be read on it. Listeners are told that they missed
+// something.
 func TestListenersAreToldWhenRedisCutsThemForReadingTooLate(t *testing.T) {
 	t.Parallel()
 	srv := redistest.Start(t, "--client-output-buffer-limit", "pubsub", "64kb", "0", "0")

@@ -13,8 +13,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// TestRenewingKeepsTheFenceKey renews for several times the TTL of the fence key. It lives all the while, although most renewals do
-// not look after it.
+// TestRenewingKeepsTheFenceKey renews for several times the TTL of the fence key. It lives all the while, although most
+// renewals do not look after it.
 func TestRenewingKeepsTheFenceKey(t *testing.T) {
 	for _, sole := range []bool{true, false} {
 		t.Run(fmt.Sprint("sole ", sole), func(t *testing.T) {

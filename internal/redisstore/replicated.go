@@ -9,8 +9,9 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
-// What is granted is told when enough replicas have it, if Config.Replicas says so. If too few have it, it is released at once, and
-// refused as if nothing had been done. What is being released so, perhaps late, is not told either (abandoned.go).
+// What is granted is told when enough replicas have it, if Config.Replicas says so. If too few have it, it is released
+// at once, and refused as if nothing had been done. What is being released so, perhaps late, is not told either
+// (abandoned.go).
 
 // tooFew says whether something was granted of which too few replicas know.
 func tooFew(err error) bool { return errors.Is(err, pipe.ErrNotReplicated) }

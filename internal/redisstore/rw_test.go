@@ -287,8 +287,8 @@ func TestManyReadersAreNotAllLookedAt(t *testing.T) {
 	wantHash(t, c, "n", nil)
 }
 
-// TestOneOfManyReadersLeavesWithoutALookAtAll counts what its release looks at, and checks that nothing is left of readers that
-// died meanwhile.
+// TestOneOfManyReadersLeavesWithoutALookAtAll counts what its release looks at, and checks that nothing is left of
+// readers that died meanwhile.
 func TestOneOfManyReadersLeavesWithoutALookAtAll(t *testing.T) {
 	const readers, dead = 100, 20
 	srv := redistest.Start(t)

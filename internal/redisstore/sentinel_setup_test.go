@@ -124,7 +124,8 @@ func TestAFarRedisBehindASentinelWorks(t *testing.T) {
 	useFar(t, p, Config{Sentinel: &Sentinel{Master: redistest.MasterName, Addrs: []string{far.Addr}}, OpTimeout: time.Second})
 }
 
-// A sentinel that was cut off during a fail-over says what was true before, and the server there takes itself for a master.
+// A sentinel that was cut off during a fail-over says what was true before, and the server there takes itself for a
+// master.
 func TestASentinelThatMissedAFailOverMisleadsNobody(t *testing.T) {
 	t.Parallel()
 	k := redistest.StartSentinels(t)

@@ -235,7 +235,8 @@ func TestASentinelThatIsGoneDelaysNobody(t *testing.T) {
 	}
 }
 
-// A grant that one replica acknowledged is told. If the other one becomes the master, it is lost with the data; fences grow all the same.
+// A grant that one replica acknowledged is told. If the other one becomes the master, it is lost with the data; fences
+// grow all the same.
 func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
 	t.Parallel()
 	k := redistest.StartSentinels(t)

@@ -16,7 +16,8 @@ type share struct {
 	limit string // of an acquisition of a permit
 }
 
-// sharedKeys are the keys of a name that many hold at once. As they do, these are often the same as those of the last request.
+// sharedKeys are the keys of a name that many hold at once. As they do, these are often the same as those of the last
+// request.
 type sharedKeys struct {
 	n, token, third, channel, base string
 	kind                           lock.Kind

@@ -15,8 +15,9 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 )
 
-// single is an ordinary acquisition or release of one exclusive lock, one read hold or one permit, which is what nearly all requests
-// are. Those that wait for Redis at the same time go as one call, see many.go. One that waits alone goes by the script of its own.
+// single is an ordinary acquisition or release of one exclusive lock, one read hold or one permit, which is what nearly
+// all requests are. Those that wait for Redis at the same time go as one call, see many.go. One that waits alone goes
+// by the script of its own.
 //
 // It has all that Redis is told, as texts. They are made once, by the caller, and commands only point to them.
 type single struct {

@@ -19,8 +19,8 @@ func (s *Server) BusyScripts(why string) {
 	s.busy = true
 }
 
-// checkScripts fails the test if a script kept the server busy for longer than busyLimit. The log of slow commands counts
-// the time on the clock, so all the time in which the server could not run is taken off.
+// checkScripts fails the test if a script kept the server busy for longer than busyLimit. The log of slow commands
+// counts the time on the clock, so all the time in which the server could not run is taken off.
 func (s *Server) checkScripts() {
 	s.mu.Lock()
 	p, busy := s.proc, s.busy

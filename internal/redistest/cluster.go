@@ -15,7 +15,8 @@ const (
 	clusterSlots   = 16384
 	// nodeTimeout is how long a node may be silent until the others call it failed. Arguments may say another one.
 	nodeTimeout = 2 * time.Second
-	// failOverAgain is when a fail-over has failed: 5 s. The others do not vote for two in a row to replace the same master.
+	// failOverAgain is when a fail-over has failed: 5 s. The others do not vote for two in a row to replace the same
+	// master.
 	failOverAgain = 6 * time.Second
 	// agreeWithin is how long the nodes may take until they agree: a fail-over, and much else that the machine may do.
 	agreeWithin = 60 * time.Second

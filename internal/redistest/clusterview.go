@@ -75,8 +75,9 @@ func (c *Cluster) works(s *Server, nodes []node) error {
 	return err
 }
 
-// canReadBack says what a server would stumble over in its own file of nodes when it is started again. Valkey 8.1 writes there that a replica
-// is of another shard than its master, as long as it has not heard from both which shard they are of, and then it cannot start any more.
+// canReadBack says what a server would stumble over in its own file of nodes when it is started again. Valkey 8.1
+// writes there that a replica is of another shard than its master, as long as it has not heard from both which shard
+// they are of, and then it cannot start any more.
 func (s *Server) canReadBack() error {
 	text, err := os.ReadFile(filepath.Join(s.dir, "nodes.conf"))
 	if err != nil {
@@ -85,8 +86,8 @@ func (s *Server) canReadBack() error {
 	return oneShardEach(string(text))
 }
 
-// oneShardEach says which replica is of another shard than its master in a file of nodes. Its lines are those of CLUSTER NODES, with more
-// after the address: ADDR,HOSTNAME,shard-id=SHARD. Servers before 7.2 have no shards.
+// oneShardEach says which replica is of another shard than its master in a file of nodes. Its lines are those of
+// CLUSTER NODES, with more after the address: ADDR,HOSTNAME,shard-id=SHARD. Servers before 7.2 have no shards.
 func oneShardEach(text string) error {
 	shards, masters := map[string]string{}, map[string]string{}
 	for line := range strings.Lines(text) {

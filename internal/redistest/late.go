@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Late stands between a client and Redis, as a redis.Hook. It holds batches back, as a network may that loses packets: who sent one
-// hears that the connection broke, and the batch is executed when Run is called.
+// Late stands between a client and Redis, as a redis.Hook. It holds batches back, as a network may that loses packets:
+// who sent one hears that the connection broke, and the batch is executed when Run is called.
 type Late struct {
 	mu    sync.Mutex // guards the fields below
 	which func(args []any) bool

@@ -82,8 +82,8 @@ func (p *Proxy) CutAll() {
 // StallOne makes the connection with the next reply silent for good; the others go on.
 func (p *Proxy) StallOne() { p.stall.Add(1) }
 
-// Hold has a connection stand still, from now on, once such a request comes on it: that and all that follow are held back, also if the
-// client hangs up. Deliver lets them go on.
+// Hold has a connection stand still, from now on, once such a request comes on it: that and all that follow are held
+// back, also if the client hangs up. Deliver lets them go on.
 func (p *Proxy) Hold(which func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

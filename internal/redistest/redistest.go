@@ -24,7 +24,8 @@ import (
 )
 
 const (
-	// startTries is how often Start looks for another port when somebody was quicker, or when there is none for the bus.
+	// startTries is how often Start looks for another port when somebody was quicker, or when there is none for the
+	// bus.
 	startTries = 20
 	// busOffset is what lies between the port of a node of a cluster and the port of its bus.
 	busOffset = 10000

@@ -63,8 +63,8 @@ func StartSentinels(t testing.TB, args ...string) *Sentinels {
 	return k
 }
 
-// CutOff has the replicas of the master lose their connections and get no new ones: what the master takes from now on it
-// takes alone.
+// CutOff has the replicas of the master lose their connections and get no new ones: what the master takes from now on
+// it takes alone.
 func (k *Sentinels) CutOff(master *Server) {
 	k.t.Helper()
 	c := master.newClient()
@@ -78,7 +78,8 @@ func (k *Sentinels) CutOff(master *Server) {
 	}
 }
 
-// watch starts the sentinels. They are told of each other and of the replicas, which they would else find out in seconds.
+// watch starts the sentinels. They are told of each other and of the replicas, which they would else find out in
+// seconds.
 func (k *Sentinels) watch() {
 	k.t.Helper()
 	for i := range 3 {

@@ -83,7 +83,8 @@ type ExtendOnce struct {
 	MayShorten bool          // else a longer remaining time is kept
 }
 
-// Request is one request of a message: to acquire, to release, to extend, or one that is refused because it could not be read.
+// Request is one request of a message: to acquire, to release, to extend, or one that is refused because it could not
+// be read.
 type Request struct {
 	ID      uint64
 	Verb    Verb

@@ -234,7 +234,8 @@ func (r Rules) Limit(req SetLimit) error {
 	return nil
 }
 
-// Open checks what a client says of itself, and the actor of its requests, and returns the TTL of its session: what it wants, or the default for 0.
+// Open checks what a client says of itself, and the actor of its requests, and returns the TTL of its session: what it
+// wants, or the default for 0.
 func (r Rules) Open(client session.Client, ttl time.Duration, actor string) (time.Duration, error) {
 	err := errors.Join(
 		checkText("client_name", lock.ReasonClient, client.Name, clientNameBytes),

@@ -14,8 +14,8 @@ const (
 	earliestSlots = 2 * ttlSlots
 )
 
-// earliest is the earliest of many times that change often, in constant time: it counts them in slots. Times are in ns since
-// the session was opened.
+// earliest is the earliest of many times that change often, in constant time: it counts them in slots. Times are in ns
+// since the session was opened.
 type earliest struct {
 	width int64
 	slots [earliestSlots]struct {
@@ -73,7 +73,8 @@ func (s *Session[L, W]) countLocked(l L, until time.Time) {
 	}
 }
 
-// slotLocked counts a lease in its slot. What lasts longer than a renewal would make it is looked at again at the next one.
+// slotLocked counts a lease in its slot. What lasts longer than a renewal would make it is looked at again at the next
+// one.
 func (s *Session[L, W]) slotLocked(e *Entry) {
 	e.slot = s.earliest.move(e.slot, min(e.until, s.heard.Load()+int64(s.ttl)))
 }

@@ -49,8 +49,8 @@ var (
 
 // QuotaError is ErrQuota with the limit that is reached.
 type QuotaError struct {
-	// Subject is what is limited: "locks", "waiters", "watches", "queue", "sessions", "sessions_per_address", "operations",
-	// "questions", "pages" and others.
+	// Subject is what is limited: "locks", "waiters", "watches", "queue", "sessions", "sessions_per_address",
+	// "operations", "questions", "pages" and others.
 	Subject string
 	Limit   int
 }

@@ -29,12 +29,13 @@ type Entry struct {
 	until   int64  // the end of its validity, in ns since the session was opened; 0 if it is not auto
 }
 
-// upkeepPerSecond is how many locks a session may hold for each second of its TTL. Each of them is renewed, or verified, up to
-// four times in a TTL; so one session causes at most four times as many renewals in a second, whatever TTL it chose. A
-// permit costs as much to renew as a lock.
+// upkeepPerSecond is how many locks a session may hold for each second of its TTL. Each of them is renewed, or
+// verified, up to four times in a TTL; so one session causes at most four times as many renewals in a second, whatever
+// TTL it chose. A permit costs as much to renew as a lock.
 const upkeepPerSecond = 1000
 
-// Upkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew them.
+// Upkeep is how many locks and permits a session with a TTL may hold and ask for, because of what it costs to renew
+// them.
 func Upkeep(ttl time.Duration) int {
 	return int(min(ttl.Milliseconds(), time.Hour.Milliseconds()) * upkeepPerSecond / time.Second.Milliseconds())
 }
@@ -107,9 +108,9 @@ func (s *Session[L, W]) WaitingFor(is func(W) bool) (ws []W) {
 	return ws
 }
 
-// Take lists leases as a session's own instead of the request for them, unless it has ended. Their validity is given, zero for
-// fixed ones. To be called before the session is told of them: what a heartbeat is answered with holds for all that was told
-// before it.
+// Take lists leases as a session's own instead of the request for them, unless it has ended. Their validity is given,
+// zero for fixed ones. To be called before the session is told of them: what a heartbeat is answered with holds for all
+// that was told before it.
 func (s *Session[L, W]) Take(id uint64, w W, want Want, ls []L, until time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +128,8 @@ func (s *Session[L, W]) Take(id uint64, w W, want Want, ls []L, until time.Time)
 	return true
 }
 
-// Adopt lists a lease that the session brings with it. Its validity is given, zero for a fixed one. It makes so much of its weight.
+// Adopt lists a lease that the session brings with it. Its validity is given, zero for a fixed one. It makes so much of
+// its weight.
 func (s *Session[L, W]) Adopt(l L, weight int, until time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,12 +185,12 @@ func (s *Session[L, W]) Leases() []L {
 	return slices.Clone(s.list)
 }
 
-// walkStep is how many leases are looked at in one go under the mutex. Walks that need more let everybody else have it in
-// between.
+// walkStep is how many leases are looked at in one go under the mutex. Walks that need more let everybody else have it
+// in between.
 const walkStep = 500
 
-// Walk returns the leases, in no order. It goes from the last one to the first: a lease that leaves is replaced by the last one,
-// so nothing that stays is missed, but it may be met twice.
+// Walk returns the leases, in no order. It goes from the last one to the first: a lease that leaves is replaced by the
+// last one, so nothing that stays is missed, but it may be met twice.
 func (s *Session[L, W]) Walk(pause func()) (found []L) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,8 +223,8 @@ func (s *Session[L, W]) Renewed(l L, until time.Time) {
 	s.trustLocked(l)
 }
 
-// Warn tells AtRisk, with the earliest end of a validity, to one that holds leases and was not told. What is granted while they
-// are looked at counts as well. It is not called by two at once.
+// Warn tells AtRisk, with the earliest end of a validity, to one that holds leases and was not told. What is granted
+// while they are looked at counts as well. It is not called by two at once.
 func (s *Session[L, W]) Warn(earliest func([]L) time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

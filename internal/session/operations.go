@@ -42,8 +42,8 @@ func (s *Session[L, W]) leaveOpLocked() {
 	}
 }
 
-// Ask has a question to the store asked, or says why it is not. It holds nothing and waits for nothing. A few goroutines ask
-// the questions of a session, so that neither the stream's reader nor other requests wait for the store.
+// Ask has a question to the store asked, or says why it is not. It holds nothing and waits for nothing. A few
+// goroutines ask the questions of a session, so that neither the stream's reader nor other requests wait for the store.
 func (s *Session[L, W]) Ask(question func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

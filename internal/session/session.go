@@ -14,8 +14,8 @@ import (
 const (
 	// Heartbeats is how many heartbeats a client sends in a session TTL.
 	Heartbeats = 3
-	// renewPart is after how many tenths of a TTL a sign of life renews all auto leases again: a little earlier than the next
-	// heartbeat comes, so each of those does, and what comes in between does not.
+	// renewPart is after how many tenths of a TTL a sign of life renews all auto leases again: a little earlier than
+	// the next heartbeat comes, so each of those does, and what comes in between does not.
 	renewPart = 3
 )
 
@@ -48,8 +48,8 @@ type Limits struct {
 type Port interface {
 	// Heard has the leases renewed. The mutex of the session is held.
 	Heard(leases *lock.Mark)
-	// Silent and Full say that the session is to end, because its client is silent, or does not read. They are called in a
-	// goroutine of their own.
+	// Silent and Full say that the session is to end, because its client is silent, or does not read. They are called
+	// in a goroutine of their own.
 	Silent(cause error)
 	Full()
 	// Safe says whether the store is there and all leases that are to be verified are known as such.
@@ -158,8 +158,8 @@ func (s *Session[L, W]) AutoEnd() time.Time { return s.heardAt().Add(s.ttl) }
 // heardAt is when the client was last heard.
 func (s *Session[L, W]) heardAt() time.Time { return s.opened.Add(time.Duration(s.heard.Load())) }
 
-// Hear takes note of a sign of life, of a session that has not ended. It also has the leases renewed, if the last time is long enough ago: what is renewed just
-// after a sign of life lasts longest.
+// Hear takes note of a sign of life, of a session that has not ended. It also has the leases renewed, if the last time
+// is long enough ago: what is renewed just after a sign of life lasts longest.
 func (s *Session[L, W]) Hear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,16 +178,16 @@ func (s *Session[L, W]) hearLocked() (now time.Time) {
 	return now
 }
 
-// Unread says whether the session's requests are left unread because its answers are not read. Meanwhile it is not heard,
-// so a client that does not go on reading within its TTL loses its session.
+// Unread says whether the session's requests are left unread because its answers are not read. Meanwhile it is not
+// heard, so a client that does not go on reading within its TTL loses its session.
 func (s *Session[L, W]) Unread(unread bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unread = unread
 }
 
-// checkSilence ends the session if its client was silent for a TTL, or looks again when that may be. A client that is heard
-// after that is not answered.
+// checkSilence ends the session if its client was silent for a TTL, or looks again when that may be. A client that is
+// heard after that is not answered.
 func (s *Session[L, W]) checkSilence() {
 	s.mu.Lock()
 	left, cause := time.Until(s.AutoEnd()), ErrSilent
@@ -241,8 +241,8 @@ func (s *Session[L, W]) Admit(id uint64) error {
 	return nil
 }
 
-// Tell puts an event into the outbox. A client that lets it run full is not served any more. Of an ended session only the
-// answers to what was under way at its Goodbye are of interest.
+// Tell puts an event into the outbox. A client that lets it run full is not served any more. Of an ended session only
+// the answers to what was under way at its Goodbye are of interest.
 func (s *Session[L, W]) Tell(e Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,8 +279,8 @@ func (s *Session[L, W]) TellUntil(until time.Time, event func(Validity) Event) {
 	s.tellLocked(event(s.validityLocked(until)))
 }
 
-// TellChanged is TellUntil for a lease whose mode or validity changed, and takes note of that in the same moment: a heartbeat
-// is answered with what holds for the leases that the client was told are auto. auto is as for Count.
+// TellChanged is TellUntil for a lease whose mode or validity changed, and takes note of that in the same moment: a
+// heartbeat is answered with what holds for the leases that the client was told are auto. auto is as for Count.
 func (s *Session[L, W]) TellChanged(l L, auto, until time.Time, event func(Validity) Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,8 +328,8 @@ func (s *Session[L, W]) Info() Info {
 	}
 }
 
-// Watch takes note that a name is watched. begin begins that, with the mutex held: what is told before the answer is of no
-// interest.
+// Watch takes note that a name is watched. begin begins that, with the mutex held: what is told before the answer is of
+// no interest.
 func (s *Session[L, W]) Watch(name string, begin func()) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -369,8 +369,8 @@ type Rest[L Lease, W comparable] struct {
 	Leases  []L
 }
 
-// Detach takes its stream from a session that keeps its leases: its client may come back. It is what the session leaves without
-// them. Nothing more is told, and nobody is heard, so it ends when the client is not back in time.
+// Detach takes its stream from a session that keeps its leases: its client may come back. It is what the session leaves
+// without them. Nothing more is told, and nobody is heard, so it ends when the client is not back in time.
 func (s *Session[L, W]) Detach() (left Rest[L, W], first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -390,9 +390,9 @@ func (s *Session[L, W]) KeepsPlaces() bool {
 	return !s.detached.IsZero() || s.ended && (errors.Is(s.cause, ErrDraining) || errors.Is(s.cause, ErrSuperseded))
 }
 
-// Retire ends a session, and is what it leaves to be taken from it; or says that it has ended before. cause is nil after a
-// Goodbye. release says whether the leases are to be released, and not left to run out. From here on nothing more is listed
-// as its own. Call LeaveOp when all is done.
+// Retire ends a session, and is what it leaves to be taken from it; or says that it has ended before. cause is nil
+// after a Goodbye. release says whether the leases are to be released, and not left to run out. From here on nothing
+// more is listed as its own. Call LeaveOp when all is done.
 func (s *Session[L, W]) Retire(cause error, release bool) (left Rest[L, W], first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

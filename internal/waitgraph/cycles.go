@@ -2,7 +2,8 @@ package waitgraph
 
 import "slices"
 
-// deadlocks has one cycle of each group of stuck actors that wait for each other: a shortest one through its first actor.
+// deadlocks has one cycle of each group of stuck actors that wait for each other: a shortest one through its first
+// actor.
 func (g *graph) deadlocks() (ds []Deadlock) {
 	group := g.groups()
 	done := make(map[int]bool)

@@ -2,9 +2,10 @@
 //
 // # What it promises
 //
-// An actor is stuck if none of what it waits for can be granted unless another stuck actor gives something back first. Who
-// does not wait is never stuck, and neither is an actor that nobody knows. Each Deadlock has stuck actors only; and wherever stuck
-// actors wait for each other in a circle, one such circle is told. Finding them takes time in proportion to the graph.
+// An actor is stuck if none of what it waits for can be granted unless another stuck actor gives something back first.
+// Who does not wait is never stuck, and neither is an actor that nobody knows. Each Deadlock has stuck actors only; and
+// wherever stuck actors wait for each other in a circle, one such circle is told. Finding them takes time in proportion
+// to the graph.
 //
 // # What it does not promise
 //
@@ -12,9 +13,9 @@
 //
 // # How it works
 //
-// Actors that are not stuck are taken out, and then those that wait for nobody else, again and again (Holt's reduction, for
-// requests that want some of several: Bracha and Toueg). What remains is stuck. Circles are found in its strongly connected
-// components (Tarjan). docs/decisions has the sources.
+// Actors that are not stuck are taken out, and then those that wait for nobody else, again and again (Holt's reduction,
+// for requests that want some of several: Bracha and Toueg). What remains is stuck. Circles are found in its strongly
+// connected components (Tarjan). docs/decisions has the sources.
 package waitgraph
 
 // Wait is one request. It is granted once all of its Needs are met.
@@ -39,8 +40,8 @@ type Share struct {
 // Edge is a request, and one of the holders that is in its way.
 type Edge struct{ Wait, Need, Holder int } // places in the graph
 
-// Cycle has waits in a circle: the actor of each one holds what the one before it waits for, and that of the first one what the
-// last one waits for.
+// Cycle has waits in a circle: the actor of each one holds what the one before it waits for, and that of the first one
+// what the last one waits for.
 type Cycle []Edge
 
 // Deadlock is a Cycle, and all that shows that its actors are stuck.
@@ -50,8 +51,8 @@ type Deadlock struct {
 	Waits []int
 }
 
-// Find returns deadlocks: one for each group of stuck actors that wait for each other. Their order, and that inside of them, is
-// that of the graph.
+// Find returns deadlocks: one for each group of stuck actors that wait for each other. Their order, and that inside of
+// them, is that of the graph.
 func Find(waits []Wait) []Deadlock {
 	g := build(waits)
 	g.reduce()

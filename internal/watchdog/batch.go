@@ -41,8 +41,8 @@ type some[L any] struct {
 	until    [askedAtOnce]time.Time
 }
 
-// due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it, and uses one list
-// for that again and again. Rounds have a share of their own, however many leases end.
+// due takes what is to be looked at now. Renewals that come soon are taken along. The loop alone calls it, and uses one
+// list for that again and again. Rounds have a share of their own, however many leases end.
 func (w *Watchdog[L]) due() (due []item[L]) {
 	clear(w.list)
 	due = w.list[:0]
@@ -61,7 +61,8 @@ func (w *Watchdog[L]) due() (due []item[L]) {
 	return due
 }
 
-// oldest is the shard with the piece of a round whose turn came first, and when that was to be renewed; nil and never if none is due.
+// oldest is the shard with the piece of a round whose turn came first, and when that was to be renewed; nil and never
+// if none is due.
 func (w *Watchdog[L]) oldest() (oldest *shard[L], planned moment) {
 	first := w.now() + 1
 	planned = never
@@ -73,8 +74,8 @@ func (w *Watchdog[L]) oldest() (oldest *shard[L], planned moment) {
 	return oldest, planned
 }
 
-// firstPiece says when the turn of the first piece of a round comes, and when that was to be renewed; never if there is none. Those
-// that were planned anew are passed over.
+// firstPiece says when the turn of the first piece of a round comes, and when that was to be renewed; never if there is
+// none. Those that were planned anew are passed over.
 func (s *shard[L]) firstPiece() (at, plan moment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +153,8 @@ func (s *shard[L]) nearLocked(due []item[L], now moment) []item[L] {
 	return due
 }
 
-// nearestLocked is the first entry of those that are near, unless it is not known there any more, and says whether it is to
-// be looked at now.
+// nearestLocked is the first entry of those that are near, unless it is not known there any more, and says whether it
+// is to be looked at now.
 func (s *shard[L]) nearestLocked(now moment, share bool) (i item[L], known, due bool) {
 	t := s.wheel.near[0]
 	e := s.entries.at(t.id)
@@ -219,8 +220,8 @@ func (w *Watchdog[L]) giveBack(b *batch[L]) {
 	w.batches.Put(b)
 }
 
-// landed takes note that outcomes of a batch are known. Its other leases may be with a server that is slow, which must not keep those of
-// other servers from being renewed.
+// landed takes note that outcomes of a batch are known. Its other leases may be with a server that is slow, which must
+// not keep those of other servers from being renewed.
 func (w *Watchdog[L]) landed(b *batch[L], outcomes int) {
 	b.under -= outcomes
 	n := int64(outcomes)
@@ -367,7 +368,8 @@ func (w *Watchdog[L]) failed(b *batch[L], o outcome) {
 	s.doneLocked(b, o.i, until[0], int64(l.Interval()/retries))
 }
 
-// done plans what comes after some renewals, those from an index on that are in the same shard. It returns the next index.
+// done plans what comes after some renewals, those from an index on that are in the same shard. It returns the next
+// index.
 func (b *batch[L]) done(which []int, from int, until []time.Time) (next int) {
 	s := b.items[which[from]].shard
 	s.mu.Lock()

@@ -52,8 +52,8 @@ func crowded(t *testing.T, s lock.Holds, n int) (w *Watchdog[*fake], c *crew, ls
 	return w, c, ls
 }
 
-// TestARoundThatIsSlowerThanSignsOfLifeLeavesNoLeaseOut has a client be heard much more often than all of its leases can be
-// renewed. The store can renew each of them more often than in every half of the TTL, so none may be lost.
+// TestARoundThatIsSlowerThanSignsOfLifeLeavesNoLeaseOut has a client be heard much more often than all of its leases
+// can be renewed. The store can renew each of them more often than in every half of the TTL, so none may be lost.
 func TestARoundThatIsSlowerThanSignsOfLifeLeavesNoLeaseOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const leases = 40_000
@@ -112,8 +112,8 @@ func TestItIsKnownHowLateRenewalsAre(t *testing.T) {
 	})
 }
 
-// TestLeasesThatEndDoNotDelayRenewals has very many leases end at once, which their owner takes long to hear. Those of another client
-// are renewed all the while.
+// TestLeasesThatEndDoNotDelayRenewals has very many leases end at once, which their owner takes long to hear. Those of
+// another client are renewed all the while.
 func TestLeasesThatEndDoNotDelayRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, silent, ls := crowded(t, renewer{}, 20_000)
@@ -140,8 +140,8 @@ func TestLeasesThatEndDoNotDelayRenewals(t *testing.T) {
 	})
 }
 
-// TestAllClientsHaveTheirShareOfASlowStore has many clients, all heard at the same times, on a store that cannot renew as often as they
-// are heard: none of them is renewed less often than others.
+// TestAllClientsHaveTheirShareOfASlowStore has many clients, all heard at the same times, on a store that cannot renew
+// as often as they are heard: none of them is renewed less often than others.
 func TestAllClientsHaveTheirShareOfASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clients, each = 64, 700
@@ -190,7 +190,8 @@ func (halting) Renew(ctx context.Context, rs []lock.Renewal, done func(int, erro
 	}
 }
 
-// TestASlowServerDoesNotDelayRenewalsAtOthers has so many leases that those of one server alone have room for the time it takes.
+// TestASlowServerDoesNotDelayRenewalsAtOthers has so many leases that those of one server alone have room for the time
+// it takes.
 func TestASlowServerDoesNotDelayRenewalsAtOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const leases = 5 * maxUnderWay // 13,000 are to be renewed in a second at times, half of them at the slow server

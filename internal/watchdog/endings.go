@@ -6,8 +6,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// endings tells leases that they are over, in a goroutine of its own while there are any. When very many end at once that takes
-// long, and meanwhile others have to be renewed.
+// endings tells leases that they are over, in a goroutine of its own while there are any. When very many end at once
+// that takes long, and meanwhile others have to be renewed.
 type endings[L Lease[L]] struct {
 	wg *sync.WaitGroup
 

@@ -3,8 +3,8 @@ package watchdog
 import "github.com/lockd-io/lockd/internal/lock"
 
 const (
-	// roundPart is the part of an interval over which a round is spread, and roundPieces into how many pieces it is cut.
-	// A piece has leastPiece leases if there are as many.
+	// roundPart is the part of an interval over which a round is spread, and roundPieces into how many pieces it is
+	// cut. A piece has leastPiece leases if there are as many.
 	roundPart   = 0.3
 	roundPieces = 16
 	leastPiece  = 256
@@ -12,10 +12,11 @@ const (
 	patience = 20
 )
 
-// group has leases that are renewed together, in rounds: one after each sign of life of their client, and one when no sign
-// of life has come for an interval. A round goes over the leases in pieces, so that not all are renewed in one instant, and
-// costs nothing for those that are not due. A sign of life during a round does not begin it anew: the round goes on, and then
-// once more over those that it had renewed before. So none is left out, however slow the store is. shard.mu guards it.
+// group has leases that are renewed together, in rounds: one after each sign of life of their client, and one when no
+// sign of life has come for an interval. A round goes over the leases in pieces, so that not all are renewed in one
+// instant, and costs nothing for those that are not due. A sign of life during a round does not begin it anew: the
+// round goes on, and then once more over those that it had renewed before. So none is left out, however slow the store
+// is. shard.mu guards it.
 type group struct {
 	mark     *lock.Mark
 	interval moment

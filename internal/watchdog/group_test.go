@@ -15,8 +15,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// TestARoundMissesNoLeaseWhateverComesAndGoes takes and drops leases while a round is under way: each that is there all the
-// while is renewed in it.
+// TestARoundMissesNoLeaseWhateverComesAndGoes takes and drops leases while a round is under way: each that is there all
+// the while is renewed in it.
 func TestARoundMissesNoLeaseWhateverComesAndGoes(t *testing.T) {
 	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestASignOfLifeCostsTheSameForAnyNumberOfLeases(t *testing.T) {
 	}
 }
 
-// TestAMillionHurriedLeasesAreNotSentAtOnce hurries more leases than the store should get at a time: no more calls are under
-// way than a few, and all leases are renewed as the store answers.
+// TestAMillionHurriedLeasesAreNotSentAtOnce hurries more leases than the store should get at a time: no more calls are
+// under way than a few, and all leases are renewed as the store answers.
 func TestAMillionHurriedLeasesAreNotSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var under, most atomic.Int32
@@ -180,8 +180,8 @@ func (s slow) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error
 	renewer{}.Renew(ctx, rs, done)
 }
 
-// TestRenewalsThatFailAreNotAllTriedAgainAtOnce has a store that answers nothing: besides the rounds only a few calls are under
-// way, and the leases end in time.
+// TestRenewalsThatFailAreNotAllTriedAgainAtOnce has a store that answers nothing: besides the rounds only a few calls
+// are under way, and the leases end in time.
 func TestRenewalsThatFailAreNotAllTriedAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var under, most atomic.Int32
@@ -225,8 +225,8 @@ func (s failing) Renew(_ context.Context, rs []lock.Renewal, done func(int, erro
 	}
 }
 
-// TestHurryCountsFromItsCallOn hurries a lease that is just about to be renewed anyway: what is to be known afterwards is not
-// known from a renewal that counts as begun before.
+// TestHurryCountsFromItsCallOn hurries a lease that is just about to be renewed anyway: what is to be known afterwards
+// is not known from a renewal that counts as begun before.
 func TestHurryCountsFromItsCallOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatchdog(t)

@@ -43,9 +43,9 @@ func (s *unsure) Renew(_ context.Context, rs []lock.Renewal, done func(int, erro
 	}
 }
 
-// TestWhateverHappensToItALeaseEndsWithItsValidity has leases taken, dropped, extended, shortened, hurried, and made auto and
-// fixed, on a store that is slow and fails now and then. A client that is heard loses none, and the lease of one that is
-// not ends with its validity, to the instant.
+// TestWhateverHappensToItALeaseEndsWithItsValidity has leases taken, dropped, extended, shortened, hurried, and made
+// auto and fixed, on a store that is slow and fails now and then. A client that is heard loses none, and the lease of
+// one that is not ends with its validity, to the instant.
 func TestWhateverHappensToItALeaseEndsWithItsValidity(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {

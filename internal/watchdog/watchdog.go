@@ -6,8 +6,8 @@
 // validity if it cannot. Renewals that are due at about the same time share store calls; calls are under way side
 // by side, so a slow one delays its own leases only. A renewal that failed is tried again soon.
 //
-// The leases of a group are renewed in a round after each sign of life, a little later than the Interval at most if that
-// is awaited. A round is spread over a part of the Interval.
+// The leases of a group are renewed in a round after each sign of life, a little later than the Interval at most if
+// that is awaited. A round is spread over a part of the Interval.
 //
 // # What it does not promise
 //
@@ -15,10 +15,11 @@
 //
 // # How it works
 //
-// One loop plans everything; there is no goroutine, no timer and no allocation for a lease. Groups (group.go) know whose
-// renewal is due without looking at those whose is not. The end of each validity, and the renewals of leases without a
-// group and of those that failed, are in a wheel (wheel.go). What is due is asked what it needs (batch.go), and renewed by
-// a store call in a goroutine of its own. All that is kept in shards (shard.go), so that sessions do not meet in one mutex.
+// One loop plans everything; there is no goroutine, no timer and no allocation for a lease. Groups (group.go) know
+// whose renewal is due without looking at those whose is not. The end of each validity, and the renewals of leases
+// without a group and of those that failed, are in a wheel (wheel.go). What is due is asked what it needs (batch.go),
+// and renewed by a store call in a goroutine of its own. All that is kept in shards (shard.go), so that sessions do not
+// meet in one mutex.
 package watchdog
 
 import (
@@ -40,20 +41,20 @@ const (
 	retries = 10
 	// maxBatch bounds the leases of one call. Many calls may be under way.
 	maxBatch = 1000
-	// maxHurried bounds the calls under way for leases that are hurried, or whose renewal failed. Those may be all of a million;
-	// sent at once they would keep the store from answering anything else, and more would fail.
+	// maxHurried bounds the calls under way for leases that are hurried, or whose renewal failed. Those may be all of a
+	// million; sent at once they would keep the store from answering anything else, and more would fail.
 	maxHurried = 4
-	// maxUnderWay is how many leases may be in calls that are under way before the next piece of a round is taken. What is
-	// more than the store can do waits here, in the order of its time, and is not given up for having waited. No call of
-	// those that are hurried waits for that.
+	// maxUnderWay is how many leases may be in calls that are under way before the next piece of a round is taken. What
+	// is more than the store can do waits here, in the order of its time, and is not given up for having waited. No
+	// call of those that are hurried waits for that.
 	maxUnderWay = 8 * maxBatch
 	// callTimeout bounds a call, besides the store's own bounds.
 	callTimeout = 5 * time.Second
 )
 
-// Lease is what a watchdog has to know of a lease of type L. What is asked often is asked of one of them for several: L is
-// comparable, and ls are leases like it, maybe of many sessions. These methods take the mutexes that they need, and none of
-// the watchdog is held meanwhile. Mark, Group and Interval take none.
+// Lease is what a watchdog has to know of a lease of type L. What is asked often is asked of one of them for several: L
+// is comparable, and ls are leases like it, maybe of many sessions. These methods take the mutexes that they need, and
+// none of the watchdog is held meanwhile. Mark, Group and Interval take none.
 type Lease[L any] interface {
 	comparable
 	// Mark is the watchdog's room in the lease.
@@ -127,8 +128,8 @@ func (w *Watchdog[L]) moment(t time.Time) moment { return int64(t.Sub(w.epoch)) 
 // Late is how late renewals are now, because the store or this process has more to do than it can.
 func (w *Watchdog[L]) Late() time.Duration { return w.late.at(w.now()) }
 
-// Keep begins to keep a lease, or takes note that its validity, which is given, or its group changed. Nobody else may call
-// Keep or Drop for the same lease meanwhile.
+// Keep begins to keep a lease, or takes note that its validity, which is given, or its group changed. Nobody else may
+// call Keep or Drop for the same lease meanwhile.
 func (w *Watchdog[L]) Keep(l L, until time.Time) {
 	for !w.keep(l, until) {
 	}
@@ -167,8 +168,8 @@ func (w *Watchdog[L]) Drop(l L) {
 	s.dropLocked(l)
 }
 
-// Hurry renews a lease now, as fast as the store answers if there are many. One whose renewal is under way is renewed once
-// more after it.
+// Hurry renews a lease now, as fast as the store answers if there are many. One whose renewal is under way is renewed
+// once more after it.
 func (w *Watchdog[L]) Hurry(l L) {
 	s := w.shardOf(l.Mark().Load())
 	s.mu.Lock()

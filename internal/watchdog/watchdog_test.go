@@ -83,7 +83,8 @@ func inBubble(t *testing.T, test func(t *testing.T, store *renewals, b *broker.B
 	})
 }
 
-// hold opens a session with this TTL that holds n locks and is heard a little more often than every third of its TTL until stop is called.
+// hold opens a session with this TTL that holds n locks and is heard a little more often than every third of its TTL
+// until stop is called.
 func hold(t *testing.T, b *broker.Broker, prefix string, n int, ttl time.Duration) (s *broker.Session, stop func()) {
 	t.Helper()
 	s, err := b.Open(broker.OpenRequest{TTL: ttl})

@@ -12,9 +12,9 @@ const (
 	slotPiece = 256
 )
 
-// wheel has the entries by when they are looked at. Those of the slots that have begun are in near, which knows their order;
-// the others are only put into the slot of their time, or into the last one there is. Nearly every lease is renewed before
-// its time comes, so its entry is moved from slot to slot and needs no order.
+// wheel has the entries by when they are looked at. Those of the slots that have begun are in near, which knows their
+// order; the others are only put into the slot of their time, or into the last one there is. Nearly every lease is
+// renewed before its time comes, so its entry is moved from slot to slot and needs no order.
 type wheel struct {
 	heads [slots]uint32
 	open  moment // the number of the latest slot that has begun

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestEachLeaseEndsWithItsValidity has leases that last for some milliseconds, or for hours, and some whose validity changes.
+// TestEachLeaseEndsWithItsValidity has leases that last for some milliseconds, or for hours, and some whose validity
+// changes.
 func TestEachLeaseEndsWithItsValidity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatchdog(t)

@@ -16,7 +16,8 @@ import (
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
-// tardy is a store that is slow to tell and to show: messages take up to 20 ms and keep their order, looks take up to 4 ms.
+// tardy is a store that is slow to tell and to show: messages take up to 20 ms and keep their order, looks take up to 4
+// ms.
 type tardy struct {
 	watching.Store
 	bug func(name string) // happens before each message, unless nil

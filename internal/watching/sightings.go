@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// longestPause and deafPause are the times between two looks at a name of which nothing is heard: while messages are
-	// heard, and while they are not.
+	// longestPause and deafPause are the times between two looks at a name of which nothing is heard: while messages
+	// are heard, and while they are not.
 	longestPause = 10 * time.Second
 	deafPause    = time.Second
 	// failurePause is the time to the next look after one that failed.
 	failurePause = 500 * time.Millisecond
 	// lookSpacing is the time between two looks at a name that changes all the time.
 	lookSpacing = 5 * time.Millisecond
-	// doubtTime is how long the end of a hold that was only seen may still be told by who brought it about. A message of
-	// another program takes up to 20 ms, and both must come within 50 ms.
+	// doubtTime is how long the end of a hold that was only seen may still be told by who brought it about. A message
+	// of another program takes up to 20 ms, and both must come within 50 ms.
 	doubtTime = 30 * time.Millisecond
 	// staleTime is how long a sight can be trusted to name the end of a lease while nothing is heard.
 	staleTime = 3 * time.Second

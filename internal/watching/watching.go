@@ -3,8 +3,8 @@
 // # What it promises
 //
 // From the answer to Watch on, each end of a hold of the name is told once, with its cause and, if lockd gave one, its
-// fence: whoever ended it, on whichever replica, and also if nobody tells of it, as of a lease that runs out. Ends of one
-// name are told in the order in which they come to be known.
+// fence: whoever ended it, on whichever replica, and also if nobody tells of it, as of a lease that runs out. Ends of
+// one name are told in the order in which they come to be known.
 //
 // # What it does not promise
 //
@@ -68,7 +68,8 @@ func (h *Hub) Close() {
 // Names is how many names are watched.
 func (h *Hub) Names() int { return int(h.size.Load()) }
 
-// Watch has a Watcher told of the ends of holds of a name from its answer on. The answer comes when the name was looked at.
+// Watch has a Watcher told of the ends of holds of a name from its answer on. The answer comes when the name was looked
+// at.
 func (h *Hub) Watch(name string, to Watcher, id uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,8 +113,8 @@ func (h *Hub) Unwatch(name string, to Watcher) {
 	}
 }
 
-// Ended tells of a hold that this replica ended: a permit's ID is given, or else its fence. It costs nothing while nobody
-// watches anything.
+// Ended tells of a hold that this replica ended: a permit's ID is given, or else its fence. It costs nothing while
+// nobody watches anything.
 func (h *Hub) Ended(name string, c lock.EndCause, f lock.Fence, id string) {
 	if h.size.Load() == 0 {
 		return

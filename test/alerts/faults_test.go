@@ -165,7 +165,8 @@ func twoWaitForEachOther(t *testing.T, s *scene) func() {
 	return wait(t, b, "one")
 }
 
-// Each of two replicas declares how it keeps locks. While one of them stands still, Redis is emptied, and the other one starts.
+// Each of two replicas declares how it keeps locks. While one of them stands still, Redis is emptied, and the other one
+// starts.
 func replicasDiffer(t *testing.T, s *scene) func() {
 	servers := redistest.StartMasters(t, 3)
 	d := s.serve(on(servers[0].Addr)...)

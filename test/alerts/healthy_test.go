@@ -11,8 +11,8 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// TestNothingFiresWithoutAFault has clients work for -healthy with two replicas on one Redis, two on a majority, and one with a
-// certificate. Some hold many locks all the time.
+// TestNothingFiresWithoutAFault has clients work for -healthy with two replicas on one Redis, two on a majority, and
+// one with a certificate. Some hold many locks all the time.
 func TestNothingFiresWithoutAFault(t *testing.T) {
 	needPrometheus(t)
 	p := startPrometheus(t)

@@ -101,7 +101,8 @@ func aSlotMoves(t *testing.T, s *scene) func() {
 	return func() {}
 }
 
-// A member that is emptied gets its holds back, and has another fence. What is released while one stands still is released there later.
+// A member that is emptied gets its holds back, and has another fence. What is released while one stands still is
+// released there later.
 func aMemberForgets(t *testing.T, s *scene) func() {
 	servers := redistest.StartMasters(t, 3)
 	d := s.serve(over(servers, "LOCKD_REDLOCK_QUARANTINE=0", "LOCKD_LIMITS_MAX_LEASE=1h")...)

@@ -12,8 +12,9 @@ import (
 )
 
 // faster is how many times faster Prometheus lives in these tests. All its durations are divided by it: how often it
-// scrapes and evaluates, how long a condition must last, the ranges in expressions, and the one threshold that is the length of a
-// wait. What lockd does keeps its own time. A shorter duration can only make an alert that should be silent fire.
+// scrapes and evaluates, how long a condition must last, the ranges in expressions, and the one threshold that is the
+// length of a wait. What lockd does keeps its own time. A shorter duration can only make an alert that should be silent
+// fire.
 const faster = 20
 
 const (

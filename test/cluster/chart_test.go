@@ -22,7 +22,8 @@ func dryRun(objects string) (string, error) {
 	return try(objects, "sh", "-c", "kubectl -n "+space+" apply --dry-run=server -f - 2>&1")
 }
 
-// The API server takes all that the chart gives, without a warning: Pod Security restricted warns of what it would refuse.
+// The API server takes all that the chart gives, without a warning: Pod Security restricted warns of what it would
+// refuse.
 func TestTheServerTakesWhatTheChartGives(t *testing.T) {
 	needs(t, false)
 	namespace(t, space)

@@ -1,7 +1,7 @@
 // Package cluster tests the image and the chart on a real Kubernetes, which test/cluster/cluster runs on this machine.
 //
-// Its tests run one after the other, with make test-cluster. Elsewhere they are skipped: there is no cluster. They leave
-// nothing in a cluster that was up before.
+// Its tests run one after the other, with make test-cluster. Elsewhere they are skipped: there is no cluster. They
+// leave nothing in a cluster that was up before.
 //
 // # What is checked
 //

@@ -74,8 +74,8 @@ func TestBothExcludeEachOther(t *testing.T) {
 	}
 }
 
-// A lock is kept when its session moves to the other server, as in a rolling update, and back, as in one that is taken back. Who waits goes on
-// waiting, and gets it.
+// A lock is kept when its session moves to the other server, as in a rolling update, and back, as in one that is taken
+// back. Who waits goes on waiting, and gets it.
 func TestSessionsMoveFromOneToTheOther(t *testing.T) {
 	t.Parallel()
 	needOld(t)

@@ -1,6 +1,7 @@
-// Package compat has lockd and its clients of this commit work with those of an earlier one, on the same Redis: replicas of both, old clients
-// with a new server, new clients with an old one, and sessions that move from one to the other as in a rolling update, and back.
+// Package compat has lockd and its clients of this commit work with those of an earlier one, on the same Redis:
+// replicas of both, old clients with a new server, new clients with an old one, and sessions that move from one to the
+// other as in a rolling update, and back.
 //
-// Old clients are the earlier lockctl, which is built on the earlier Go SDK. make test-compat REF=... builds it and runs this; without -old
-// the tests say so and do nothing.
+// Old clients are the earlier lockctl, which is built on the earlier Go SDK. make test-compat REF=... builds it and
+// runs this; without -old the tests say so and do nothing.
 package compat

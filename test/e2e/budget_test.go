@@ -30,7 +30,8 @@ func TestAnUncontendedLockCostsOneScriptAndItsReleaseAnother(t *testing.T) {
 	if got := rs.ScriptCalls() - calls; got != n {
 		t.Errorf("%d scripts for %d releases", got, n)
 	}
-	// A replica hears the control channel, the questions of others and the answers to its own, and nothing of these locks.
+	// A replica hears the control channel, the questions of others and the answers to its own, and nothing of these
+	// locks.
 	if got := rs.Calls("subscribe"); got > 3 {
 		t.Errorf("%d subscriptions, want one for each of a replica's own channels at most", got)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// A master of a Redis Cluster is killed and its replica takes over: what was replicated stays held, and the others go on all the time.
+// A master of a Redis Cluster is killed and its replica takes over: what was replicated stays held, and the others go
+// on all the time.
 func TestAMasterOfAClusterIsKilled(t *testing.T) {
 	t.Parallel()
 	k := redistest.StartCluster(t)

@@ -20,7 +20,8 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// A replica is stopped, and its connections stay. Its clients go on at the other one before the validity of their locks ends.
+// A replica is stopped, and its connections stay. Its clients go on at the other one before the validity of their locks
+// ends.
 func TestHoldersOfASilentReplicaGoOnAtTheOther(t *testing.T) {
 	t.Parallel()
 	const (

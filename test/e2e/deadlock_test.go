@@ -21,7 +21,8 @@ type thread struct {
 	failed chan error
 }
 
-// threads take a name each, over two replicas in turn, and then wait for that of the next one. The last one closes the circle.
+// threads take a name each, over two replicas in turn, and then wait for that of the next one. The last one closes the
+// circle.
 func threads(t *testing.T, n int, at []*harness.Lockd, opts ...client.Option) (all []*thread) {
 	t.Helper()
 	for i := range n {

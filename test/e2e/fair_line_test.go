@@ -14,8 +14,8 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// line is a fair lock and those who wait for it: a few clients of each replica, each with a lot of requests. Who has the
-// lock gives it back at once, unless keep says otherwise.
+// line is a fair lock and those who wait for it: a few clients of each replica, each with a lot of requests. Who has
+// the lock gives it back at once, unless keep says otherwise.
 type line struct {
 	t       *testing.T
 	rc      *redis.Client

@@ -23,9 +23,9 @@ func replicas(t *testing.T, n int) (rs *redistest.Server, ds []*harness.Lockd) {
 	return rs, ds
 }
 
-// A waiter that comes alone costs one script, and a grant that goes from one replica to another costs two: a release and
-// an attempt. Half of these come alone, each on another replica. All others come at once, which costs a fraction, and
-// those of one replica hand the lock to each other by their releases. Meanwhile all places are kept.
+// A waiter that comes alone costs one script, and a grant that goes from one replica to another costs two: a release
+// and an attempt. Half of these come alone, each on another replica. All others come at once, which costs a fraction,
+// and those of one replica hand the lock to each other by their releases. Meanwhile all places are kept.
 func TestTenThousandFairWaitersOfThreeReplicasAreGrantedInTheirOrder(t *testing.T) {
 	const alone, together = 5000, 5000
 	rs, ds := replicas(t, 3)

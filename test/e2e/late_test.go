@@ -17,8 +17,8 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// A replica sends a command, which stands still in the network. Its client goes on with the session at another replica, uses it
-// there, and then the command is executed. It changes nothing that the client believes in.
+// A replica sends a command, which stands still in the network. Its client goes on with the session at another replica,
+// uses it there, and then the command is executed. It changes nothing that the client believes in.
 
 // lateTTL is the session TTL of these tests.
 const lateTTL = 3 * time.Second
@@ -325,7 +325,8 @@ func TestWhatAnOldReplicaSentLateHarmsNothing(t *testing.T) {
 	})
 }
 
-// runLate runs a case with two replicas of its own, of which the first reaches Redis through a proxy. Each has names of its own.
+// runLate runs a case with two replicas of its own, of which the first reaches Redis through a proxy. Each has names of
+// its own.
 func runLate(t *testing.T, open *lockdv1.Open, run func(l *belated)) {
 	l := &belated{T: t}
 	own := redistest.Start(t)

@@ -275,8 +275,8 @@ func (m *mob) judge() {
 	}
 }
 
-// TestAMobIsServedAndLeavesNothing has many clients of two replicas do all that they can do with a few names at once. LOCKD_SEED
-// repeats their choices.
+// TestAMobIsServedAndLeavesNothing has many clients of two replicas do all that they can do with a few names at once.
+// LOCKD_SEED repeats their choices.
 func TestAMobIsServedAndLeavesNothing(t *testing.T) {
 	seed, err := strconv.ParseUint(os.Getenv("LOCKD_SEED"), 10, 64)
 	if err != nil {

@@ -92,7 +92,8 @@ func TestLostAtTheEndOfItsValidityWhenRedisStaysAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rs := redistest.Start(t)
-			// Noticing takes a probe's interval of a second and this time; it must be less than what is left of a lease.
+			// Noticing takes a probe's interval of a second and this time; it must be less than what is left of a
+			// lease.
 			d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL="+shortly.String(), "LOCKD_REDIS_OP_TIMEOUT=500ms")
 			conn := d.Connect(t)
 			sdk := mustLock(t, d.Dial(t), "of the SDK")

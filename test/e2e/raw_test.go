@@ -14,7 +14,8 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// rawClient is a client of the stream as docs/protocol.md describes it, on the generated stubs. It shares nothing with the SDK.
+// rawClient is a client of the stream as docs/protocol.md describes it, on the generated stubs. It shares nothing with
+// the SDK.
 type rawClient struct {
 	t     *testing.T
 	open  *lockdv1.Open

@@ -26,7 +26,8 @@ func startRedlock(t *testing.T, masters []*redistest.Server, env ...string) *har
 	return harness.StartLockdOn(t, lockdBin, all...)
 }
 
-// Two of five masters are killed and nobody notices. With three gone, who asks is told so, and who holds is told until when.
+// Two of five masters are killed and nobody notices. With three gone, who asks is told so, and who holds is told until
+// when.
 func TestMastersAreKilledOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	const ttl = 6 * time.Second
@@ -130,8 +131,9 @@ func TestAMajorityRefusesWhatItCannotDecide(t *testing.T) {
 	}
 }
 
-// A master that comes back empty has forgotten a hold. It does not help another client to a second majority; without a quarantine it
-// does, which shows that this test can fail. Nobody renews the hold, and the replica that took it is gone, so nothing puts it back.
+// A master that comes back empty has forgotten a hold. It does not help another client to a second majority; without a
+// quarantine it does, which shows that this test can fail. Nobody renews the hold, and the replica that took it is
+// gone, so nothing puts it back.
 func TestAMasterThatForgotDoesNotVote(t *testing.T) {
 	t.Parallel()
 	for quarantine, wantHeld := range map[string]bool{"30s": true, "0s": false} {

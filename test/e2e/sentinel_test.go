@@ -13,8 +13,8 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// Redis Sentinel replaces a master that is killed. Holders keep what the new master has, and are told of the rest; those who
-// wait are served, and those who ask meanwhile are answered.
+// Redis Sentinel replaces a master that is killed. Holders keep what the new master has, and are told of the rest;
+// those who wait are served, and those who ask meanwhile are answered.
 func TestAMasterIsKilledBehindSentinels(t *testing.T) {
 	t.Parallel()
 	k := redistest.StartSentinels(t)

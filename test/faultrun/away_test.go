@@ -35,8 +35,8 @@ type status struct {
 	Errors  []string `json:"errors"`
 }
 
-// The replicas run elsewhere, such as in pods of Kubernetes. Somebody else does things to them until he says that it is over. No call
-// fails, nobody loses anything, and the history is in order.
+// The replicas run elsewhere, such as in pods of Kubernetes. Somebody else does things to them until he says that it is
+// over. No call fails, nobody loses anything, and the history is in order.
 func TestClientsOfReplicasElsewhere(t *testing.T) {
 	if *away == "" {
 		t.Skip("needs replicas that run elsewhere: make test-cluster, or -away ADDRESS")

@@ -10,8 +10,8 @@ import (
 	"github.com/lockd-io/lockd/test/faultrun/history"
 )
 
-// Replicas are killed, stopped and restarted at random while clients use locks, and others hold some all the while. Nobody loses a lock:
-// there is always a replica to go on at.
+// Replicas are killed, stopped and restarted at random while clients use locks, and others hold some all the while.
+// Nobody loses a lock: there is always a replica to go on at.
 func TestReplicasFailAtRandom(t *testing.T) {
 	lasts := *length
 	if lasts == 0 {

@@ -13,8 +13,8 @@ import (
 
 // rules are what a store promises.
 type rules struct {
-	// lease is how long a name may stay taken after the last that a client knows of it: the longest lease, and a call to the
-	// store that was under way.
+	// lease is how long a name may stay taken after the last that a client knows of it: the longest lease, and a call
+	// to the store that was under way.
 	lease time.Duration
 	// window is how long after a fault two holds may be valid, if the store forgot the first in that fault.
 	window time.Duration
@@ -129,8 +129,8 @@ func (r *record) events(rules rules, forgotten map[granted]fault) []history.Even
 	return events
 }
 
-// keptUntil are the times at which the session of a hold went on in another stream, and the hold with it: the holder was told so, and
-// took it for valid afterwards.
+// keptUntil are the times at which the session of a hold went on in another stream, and the hold with it: the holder
+// was told so, and took it for valid afterwards.
 func (h hold) keptUntil(end time.Duration) (events []history.Event) {
 	for _, m := range h.kept {
 		if m.from > h.got && m.to < min(h.sure, end) {
@@ -147,7 +147,8 @@ func (r *record) troubled(e history.Event, lease time.Duration) bool {
 
 func (v *verdict) err() error { return errors.Join(v.errs...) }
 
-// A store that lost its data forgot a hold of one name. A hold of another name with the same fence had been released before.
+// A store that lost its data forgot a hold of one name. A hold of another name with the same fence had been released
+// before.
 func TestAForgottenHoldIsThatOfItsName(t *testing.T) {
 	const s = time.Second
 	r := &record{

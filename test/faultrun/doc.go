@@ -1,8 +1,8 @@
-// Package faultrun has clients use locks while everything fails: each topology of Redis, with two replicas of lockd. What
-// the clients saw is checked.
+// Package faultrun has clients use locks while everything fails: each topology of Redis, with two replicas of lockd.
+// What the clients saw is checked.
 //
-// A run has a seed, which chooses what fails and what the clients do. The same seed gives the same choices, not the same
-// times. Flags: -seed, and -length for longer runs.
+// A run has a seed, which chooses what fails and what the clients do. The same seed gives the same choices, not the
+// same times. Flags: -seed, and -length for longer runs.
 //
 // # What is checked
 //
@@ -15,9 +15,9 @@
 //
 // # What is excused
 //
-// Some faults make a store forget holds: a fail-over, or Redis without its data. Then two may hold a name for a while, as
-// docs/topologies.md says. Such a run tells for how many holds that was so. It fails if there are two holders at any other
-// time. Majorities forget nothing.
+// Some faults make a store forget holds: a fail-over, or Redis without its data. Then two may hold a name for a while,
+// as docs/topologies.md says. Such a run tells for how many holds that was so. It fails if there are two holders at any
+// other time. Majorities forget nothing.
 //
 // # Who checks the checker
 //

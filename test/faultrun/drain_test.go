@@ -31,8 +31,8 @@ func (f *fleet) ready(i, want int) {
 	}
 }
 
-// Operators drain a replica by lockctl and by a call, and take that back; SIGTERM drains it for good. In each case its sessions go on
-// elsewhere with their locks, and it is not ready.
+// Operators drain a replica by lockctl and by a call, and take that back; SIGTERM drains it for good. In each case its
+// sessions go on elsewhere with their locks, and it is not ready.
 func TestReplicasAreDrained(t *testing.T) {
 	t.Parallel()
 	lockctl, err := lockdtest.Build("lockctl")

@@ -192,8 +192,8 @@ func stopped() (stands, ttl time.Duration) {
 	return 40 * time.Second, 30 * time.Second
 }
 
-// A replica with many sessions stands still for longer than their TTL, and goes on then. Meanwhile they went on at the others, and some of
-// their locks went to somebody else. What the replica does when it wakes up harms none of them.
+// A replica with many sessions stands still for longer than their TTL, and goes on then. Meanwhile they went on at the
+// others, and some of their locks went to somebody else. What the replica does when it wakes up harms none of them.
 func TestAReplicaThatStoodStillHarmsNobody(t *testing.T) {
 	stands, ttl := stopped()
 	onEachStore(t, ttl, func(f *fleet, _ store) {

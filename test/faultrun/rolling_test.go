@@ -74,7 +74,8 @@ func (r *rollout) isOver() bool {
 	}
 }
 
-// roll restarts all replicas, one after the other, while clients use locks. An error is what a client should not have seen.
+// roll restarts all replicas, one after the other, while clients use locks. An error is what a client should not have
+// seen.
 func (f *fleet) roll(l load) error {
 	f.t.Helper()
 	r := &rollout{f: f, load: l, over: make(chan struct{})}
@@ -258,8 +259,8 @@ func (r *rollout) inOrder(l *line) {
 	r.fail("%s was not served in order: %s; with the fences %v", l.name, strings.Join(wrong, ", "), l.fences)
 }
 
-// All replicas are restarted one after the other, under load. Nobody loses anything, no call fails, no stream breaks, and lines keep
-// their order.
+// All replicas are restarted one after the other, under load. Nobody loses anything, no call fails, no stream breaks,
+// and lines keep their order.
 func TestARollingRestartIsNotNoticed(t *testing.T) {
 	onEachStore(t, 30*time.Second, func(f *fleet, s store) {
 		l := shortLoad

@@ -21,8 +21,8 @@ import (
 const (
 	ttl     = 3 * time.Second // of sessions, and the longest lease
 	clients = 16
-	// window is how long after a fault in which a store forgot holds, and after it serves again, the holders may believe in
-	// them: they are renewed each second, which may take an attempt or two of a second.
+	// window is how long after a fault in which a store forgot holds, and after it serves again, the holders may
+	// believe in them: they are renewed each second, which may take an attempt or two of a second.
 	window = ttl
 	// servedWithin is how long somebody may wait after the last fault: until the leases end of which nobody knows, and
 	// until a client has tried all replicas.

@@ -23,8 +23,8 @@ type Lockd struct {
 	Admin string // where operators connect
 }
 
-// StartLockd runs a server on free ports before a Redis, with further variables such as "LOCKD_SESSION_TTL=3s". It waits
-// until the server is ready.
+// StartLockd runs a server on free ports before a Redis, with further variables such as "LOCKD_SESSION_TTL=3s". It
+// waits until the server is ready.
 func StartLockd(t testing.TB, bin, redis string, env ...string) *Lockd {
 	t.Helper()
 	return StartLockdOn(t, bin, append([]string{"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + redis}, env...)...)

@@ -33,8 +33,8 @@ type Process struct {
 	cmd *exec.Cmd
 }
 
-// Command is a process that was not started yet, with some variables. Variables of ours, and of tracing, that were set outside do not
-// count.
+// Command is a process that was not started yet, with some variables. Variables of ours, and of tracing, that were set
+// outside do not count.
 func Command(bin string, env []string, args ...string) *Process {
 	p := &Process{cmd: exec.Command(bin, args...)}
 	for _, v := range os.Environ() {

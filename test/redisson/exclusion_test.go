@@ -16,8 +16,8 @@ func visits() int {
 	return 2000
 }
 
-// sleepOfWriters is the TTL where Redisson writes. A waiter of Redisson may sleep for so long: it may miss the message of a
-// writer of Redisson that leaves.
+// sleepOfWriters is the TTL where Redisson writes. A waiter of Redisson may sleep for so long: it may miss the message
+// of a writer of Redisson that leaves.
 const sleepOfWriters = long / 3
 
 func TestBothExcludeEachOther(t *testing.T) {

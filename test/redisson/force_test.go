@@ -11,8 +11,8 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// What Redisson frees by force, lockd's holder hears of when its lease is renewed, and so do those who wait behind it at
-// the same lockd. Others go on at once.
+// What Redisson frees by force, lockd's holder hears of when its lease is renewed, and so do those who wait behind it
+// at the same lockd. Others go on at once.
 func TestRedissonForcesWhatLockdHolds(t *testing.T) {
 	t.Parallel()
 	const heard = short/3 + time.Second
@@ -58,7 +58,8 @@ func TestLockdForcesWhatRedissonHolds(t *testing.T) {
 			if p.holder.name != "semaphore" {
 				holder.want(false, "mine", p.holder.name, "job")
 			}
-			// Who unlocks a fair lock that nobody holds is not told so by Redisson, and some waiter may not have it yet.
+			// Who unlocks a fair lock that nobody holds is not told so by Redisson, and some waiter may not have it
+			// yet.
 			if _, err := holder.tell("release", p.holder.name, "job").answer(); err == nil && p.holder.name != "fair" {
 				t.Error("Redisson's holder could release what was taken from it")
 			}

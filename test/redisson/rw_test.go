@@ -63,7 +63,8 @@ func TestLockdsWriterReadsAndDowngrades(t *testing.T) {
 	writer.want(true, "try", "write", "book", 0, 0)
 }
 
-// Redisson tells nobody when its writer becomes a reader; lockd's readers look again when the lease as they knew it ends.
+// Redisson tells nobody when its writer becomes a reader; lockd's readers look again when the lease as they knew it
+// ends.
 func TestRedissonsWriterReadsAndDowngrades(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, short)

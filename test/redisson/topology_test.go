@@ -16,8 +16,8 @@ import (
 const (
 	// longEnv asks for the tests that take minutes.
 	longEnv = "LOCKD_E2E_LONG"
-	// wakeAnywhere is how soon a release is heard on the other side where many processes share the machine. Who does not hear
-	// it looks after the TTL, or after 10 s.
+	// wakeAnywhere is how soon a release is heard on the other side where many processes share the machine. Who does
+	// not hear it looks after the TTL, or after 10 s.
 	wakeAnywhere = 3 * time.Second
 )
 
@@ -36,7 +36,8 @@ func sentinelStage(t *testing.T, ttl time.Duration) (*stage, *redistest.Sentinel
 		"LOCKD_REDIS_SENTINEL_MASTER="+redistest.MasterName, "LOCKD_REDIS_SENTINEL_ADDRS="+addrs), k
 }
 
-// meet has each side hold a name while the other wants it: the other is refused, and waits until it is told of the release.
+// meet has each side hold a name while the other wants it: the other is refused, and waits until it is told of the
+// release.
 func (s *stage) meet(p pair, name string) {
 	s.t.Helper()
 	s.heldByLockd(p, name).pass(wakeAnywhere)

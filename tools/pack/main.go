@@ -1,7 +1,7 @@
 // pack makes archives that are the same whenever and wherever they are made: pack TIME OUT.tar.gz PREFIX DIR
 //
-// TIME is in seconds since 1970, and the time of all files. PREFIX goes in front of each name; "" for none. The files are sorted, belong to
-// nobody, and may be executed by all or by none.
+// TIME is in seconds since 1970, and the time of all files. PREFIX goes in front of each name; "" for none. The files
+// are sorted, belong to nobody, and may be executed by all or by none.
 package main
 
 import (

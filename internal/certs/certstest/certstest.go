@@ -46,7 +46,8 @@ func NewAuthority(t testing.TB, name string) *Authority {
 // Pair is a certificate with its key, in PEM.
 type Pair struct{ Cert, Key []byte }
 
-// Issue makes a certificate for servers and clients, good from an hour ago for so long from now on. Names may be addresses.
+// Issue makes a certificate for servers and clients, good from an hour ago for so long from now on. Names may be
+// addresses.
 func (a *Authority) Issue(t testing.TB, valid time.Duration, names ...string) Pair {
 	t.Helper()
 	key := newKey(t)

@@ -81,8 +81,8 @@ type side struct {
 	Rig
 	fences map[string][]lock.Fence
 	heard  map[heardFence]time.Time
-	// unheard are names that may have a reader whose grant was not heard: it has an older fence than later ones, and tells it when
-	// it asks again.
+	// unheard are names that may have a reader whose grant was not heard: it has an older fence than later ones, and
+	// tells it when it asks again.
 	unheard map[string]bool
 	late    []func(context.Context) // what was delayed
 	broken  error
@@ -197,8 +197,8 @@ func retryAfter(err error) time.Duration {
 // anyReader is in place of a holder that may be any of several.
 const anyReader lock.Owner = "a reader"
 
-// refusal is an error in terms that are equal on both sides. Who wants to write learns of one of those who read. Who wants neither
-// to read nor to write may learn of one whose time has passed, or of none.
+// refusal is an error in terms that are equal on both sides. Who wants to write learns of one of those who read. Who
+// wants neither to read nor to write may learn of one whose time has passed, or of none.
 func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) error {
 	held, ok := errors.AsType[*lock.HeldError](err)
 	if !ok {

@@ -77,7 +77,8 @@ func (e *ear) await(what string, cond func() bool) {
 	}
 }
 
-// awaitTold waits until as many notices came and fails if they are others. How long a turn takes may be some seconds less.
+// awaitTold waits until as many notices came and fails if they are others. How long a turn takes may be some seconds
+// less.
 func (e *ear) awaitTold(want ...lock.Notice) {
 	e.s.Helper()
 	e.await("notices", func() bool { return len(e.told) >= len(want) })

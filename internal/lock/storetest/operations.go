@@ -208,12 +208,12 @@ func (c *comparison) acquire() (string, step) {
 	}
 }
 
-// ahead is by how much a fence that is proposed is greater than all before; 0 for none that is. It is little: the clock must have
-// passed it when the store has forgotten it.
+// ahead is by how much a fence that is proposed is greater than all before; 0 for none that is. It is little: the clock
+// must have passed it when the store has forgotten it.
 func (c *comparison) ahead() int { return [...]int{0, 0, 0, 1, 5}[c.rand.IntN(5)] }
 
-// later is a fence that is so much greater than all that are known, and than the one that the store has: it may have made one that
-// nobody was told.
+// later is a fence that is so much greater than all that are known, and than the one that the store has: it may have
+// made one that nobody was told.
 func (s *side) later(name string, by int) lock.Fence {
 	last := slices.Max(s.known(name))
 	if st, err := s.Store.Look(context.Background(), name); err == nil {

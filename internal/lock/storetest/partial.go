@@ -20,8 +20,8 @@ func (s *suite) these(some ...lock.Kind) []lock.Kind {
 	return slices.DeleteFunc(slices.Clone(some), func(k lock.Kind) bool { return !s.has(k) })
 }
 
-// partial is a Store that has not got all kinds, or hands nothing over. A test that asks for a kind the Store refuses ends
-// when it was refused as it must be.
+// partial is a Store that has not got all kinds, or hands nothing over. A test that asks for a kind the Store refuses
+// ends when it was refused as it must be.
 type partial struct {
 	lock.Store
 	s *suite
@@ -133,7 +133,8 @@ func (p partial) Queue(ctx context.Context, name string, from, size int) ([]lock
 	return owners, err
 }
 
-// refusedContract is what a Store does with the kinds it has not got. Each call of a kind is tried, whatever other tests do.
+// refusedContract is what a Store does with the kinds it has not got. Each call of a kind is tried, whatever other
+// tests do.
 var refusedContract = []contract{
 	{"EachCallOfAKindItHasNotGot", func(s *suite) {
 		whole := s.Store

@@ -8,8 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// started is a Store whose Acquire, Release and Extend go through StartAcquire and its like, so that the contract of the
-// ones is tested on the others. It checks that done is called once.
+// started is a Store whose Acquire, Release and Extend go through StartAcquire and its like, so that the contract of
+// the ones is tested on the others. It checks that done is called once.
 type started struct{ lock.Store }
 
 // Acquire is StartAcquire and a wait.

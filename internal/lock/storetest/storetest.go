@@ -26,8 +26,8 @@ type Hooks struct {
 	Lose func() error
 	// Occupy puts something under a name that is no lock.
 	Occupy func(name string) error
-	// Together has the acquisitions and releases that start begins reach the server at the same time, in their order and with
-	// one fate. It may be nil; then Compare makes one after the other.
+	// Together has the acquisitions and releases that start begins reach the server at the same time, in their order
+	// and with one fate. It may be nil; then Compare makes one after the other.
 	Together func(fate Fate, start func()) error
 	// BySession says that Together does those of a session one after the other, where its first one would be.
 	BySession bool
@@ -39,10 +39,12 @@ type Hooks struct {
 type Rig struct {
 	Store lock.Store
 	Hooks Hooks
-	// Apart says that names may be on different servers. Several are then taken one server after the other, so that any one in the
-	// way is named, and a semaphore that was given back has its limit. All keys of a name must be on one server.
+	// Apart says that names may be on different servers. Several are then taken one server after the other, so that any
+	// one in the way is named, and a semaphore that was given back has its limit. All keys of a name must be on one
+	// server.
 	Apart bool
-	// Refuses are the kinds that the Store has not got. Each call with one of them must be answered lock.ErrKindUnsupported.
+	// Refuses are the kinds that the Store has not got. Each call with one of them must be answered
+	// lock.ErrKindUnsupported.
 	Refuses []lock.Kind
 	// Frees says that the Store never hands a name over, but frees it.
 	Frees bool

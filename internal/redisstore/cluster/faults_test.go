@@ -108,7 +108,8 @@ func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
 	soon(t, "the release is heard", func() bool { return released.Load() > 0 })
 }
 
-// A slot moved unnoticed. Who begins to listen to one of its names finds out, and does not wait for the next look at the slots.
+// A slot moved unnoticed. Who begins to listen to one of its names finds out, and does not wait for the next look at
+// the slots.
 func TestAListenerFollowsASlotThatMovedUnnoticed(t *testing.T) {
 	c := redistest.StartCluster(t)
 	slot := layout.Slot("{x}")
@@ -168,7 +169,8 @@ func TestAReplicaTakesOver(t *testing.T) {
 	}
 }
 
-// Many take several names that are on different nodes, in any order: nobody waits while it holds some, and each set is taken as one.
+// Many take several names that are on different nodes, in any order: nobody waits while it holds some, and each set is
+// taken as one.
 func TestSeveralNamesOnSeveralNodes(t *testing.T) {
 	c := redistest.StartCluster(t)
 	s := open(t, c)
@@ -252,7 +254,8 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// One node does not answer. What waits for it holds up nobody who asks others, and the store is closed soon all the same.
+// One node does not answer. What waits for it holds up nobody who asks others, and the store is closed soon all the
+// same.
 func TestASilentNodeIsInNobodysWay(t *testing.T) {
 	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes its place
 	s, err := Open(t.Context(), Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 500 * time.Millisecond}}, zaptest.NewLogger(t), metrics(t))

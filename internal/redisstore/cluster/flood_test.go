@@ -14,8 +14,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// A tenant floods a node that answers late with names that never come back. Calls of others at other nodes take no longer than a moment,
-// the flood takes no goroutines and no connections, and is over soon after it ends.
+// A tenant floods a node that answers late with names that never come back. Calls of others at other nodes take no
+// longer than a moment, the flood takes no goroutines and no connections, and is over soon after it ends.
 func TestAFloodOfASlowNodeIsInNobodysWay(t *testing.T) {
 	c := redistest.StartCluster(t)
 	proxies := c.Proxies()

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Fresh says whether one of the nodes may have forgotten holds, and when the last one did. Which nodes there are must be known.
+// Fresh says whether one of the nodes may have forgotten holds, and when the last one did. Which nodes there are must
+// be known.
 func (s *Store) Fresh() (since time.Time, fresh bool) {
 	nodes := s.all()
 	if s.cfg.Node.Vouch && len(nodes) == 0 {

@@ -50,8 +50,8 @@ func giveBack(t *testing.T, s *Store, name string, o lock.Owner, f lock.Fence) {
 	}
 }
 
-// Of two names the first one is taken and the second one held. The first one is given back, and that comes late: after the owner
-// was told that it has both.
+// Of two names the first one is taken and the second one held. The first one is given back, and that comes late: after
+// the owner was told that it has both.
 func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	c := redistest.StartCluster(t)
 	s, late := lateStore(t, c, 2*time.Second)
@@ -81,8 +81,8 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 	}
 }
 
-// The reply of the second name is lost, and then somebody takes the first one. The second one is not kept from others until its
-// lease ends.
+// The reply of the second name is lost, and then somebody takes the first one. The second one is not kept from others
+// until its lease ends.
 func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
 	c := redistest.StartCluster(t)
 	s, _ := lateStore(t, c, 2*time.Second)

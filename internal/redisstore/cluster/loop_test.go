@@ -15,7 +15,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
-// Without the right to ask for what is on its way, a call is sent from node to node and back. That costs neither of them much.
+// Without the right to ask for what is on its way, a call is sent from node to node and back. That costs neither of
+// them much.
 func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
 	c := redistest.StartCluster(t)
 	for _, n := range c.Nodes {

@@ -10,8 +10,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 )
 
-// Renew implements lock.Store: each node renews what it has, all at the same time. What a node sends elsewhere goes there at once, within
-// the time of one operation, whatever other nodes do meanwhile.
+// Renew implements lock.Store: each node renews what it has, all at the same time. What a node sends elsewhere goes
+// there at once, within the time of one operation, whatever other nodes do meanwhile.
 func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	at := make(map[*redisstore.Store][]int)
 	for i := range rs {
@@ -34,8 +34,8 @@ type renewals struct {
 	end  time.Time
 }
 
-// renew has each node renew some holds, by their indexes, after so many moves. What was sent elsewhere is renewed alone: of the names of a
-// slot that moves some are here and some there, and a call for both is refused.
+// renew has each node renew some holds, by their indexes, after so many moves. What was sent elsewhere is renewed
+// alone: of the names of a slot that moves some are here and some there, and a call for both is refused.
 func (r *renewals) renew(ctx context.Context, at map[*redisstore.Store][]int, moves int) {
 	var wg sync.WaitGroup
 	for node, all := range at {

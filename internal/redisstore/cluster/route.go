@@ -19,8 +19,8 @@ var (
 	errClosed = fmt.Errorf("%w: the store was closed", lock.ErrUnavailable)
 )
 
-// Pauses before a call is repeated that no node took, because keys of the name are on their way, or because the cluster has no
-// master for it.
+// Pauses before a call is repeated that no node took, because keys of the name are on their way, or because the cluster
+// has no master for it.
 const (
 	movingPause = 10 * time.Millisecond
 	downPause   = 100 * time.Millisecond
@@ -63,13 +63,15 @@ type turn struct {
 }
 
 const (
-	// freely is how often a call goes elsewhere without a pause. More often it does when nodes send it to each other and back.
+	// freely is how often a call goes elsewhere without a pause. More often it does when nodes send it to each other
+	// and back.
 	freely = 5
 	// mostDoublings bounds how long the pause becomes: 16 times the first one.
 	mostDoublings = 4
 )
 
-// after is the turn of a call that was sent elsewhere so often before. The pauses double: very many calls may wait for one slot.
+// after is the turn of a call that was sent elsewhere so often before. The pauses double: very many calls may wait for
+// one slot.
 func (t turn) after(moves int) turn {
 	if moves >= freely {
 		t.pause = max(t.pause, movingPause<<min(moves-freely, mostDoublings))
@@ -77,8 +79,8 @@ func (t turn) after(moves int) turn {
 	return t
 }
 
-// redirect says where the call for a name goes that ended with an error. again is false if that is its outcome. Nothing was done
-// by a node that sends a call elsewhere.
+// redirect says where the call for a name goes that ended with an error. again is false if that is its outcome. Nothing
+// was done by a node that sends a call elsewhere.
 func (s *Store) redirect(name string, err error) (next turn, again bool) {
 	if err == nil {
 		return turn{}, false
@@ -137,7 +139,8 @@ func (s *Store) follow(slot int, reply redis.Error) (next turn, kind string, err
 	return next, kind, err
 }
 
-// ask makes a call for a name where its slot is, elsewhere if the node says so, until there is an outcome or no time left.
+// ask makes a call for a name where its slot is, elsewhere if the node says so, until there is an outcome or no time
+// left.
 func ask[T any](ctx context.Context, s *Store, name string, call func(context.Context, *redisstore.Store) (T, error)) (T, error) {
 	var none T
 	at, err := s.where(name)
@@ -165,7 +168,8 @@ func do(ctx context.Context, s *Store, name string, call func(context.Context, *
 	return err
 }
 
-// begin is ask without waiting: done is told the outcome, by a goroutine that it must not block, and never before begin returns.
+// begin is ask without waiting: done is told the outcome, by a goroutine that it must not block, and never before begin
+// returns.
 func begin[T any](s *Store, name string, call func(*redisstore.Store, func(T, error)), done func(T, error)) {
 	at, err := s.where(name)
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 )
 
-// AcquireAll implements lock.Store. Names of one slot are taken by one script. Of several slots one is taken after the other, in the
-// order of their numbers, which is the same for everybody; if one is refused, what was taken is given back at once.
+// AcquireAll implements lock.Store. Names of one slot are taken by one script. Of several slots one is taken after the
+// other, in the order of their numbers, which is the same for everybody; if one is refused, what was taken is given
+// back at once.
 func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	parts, err := s.bySlot(cs)
 	if err != nil {
@@ -47,7 +48,8 @@ func (s *Store) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 // errTooSlow: it took so long to take some names that the others are not asked for.
 var errTooSlow = fmt.Errorf("%w: the nodes are too slow for so many names", lock.ErrUnavailable)
 
-// patience is for how long names are taken, one slot after the other: half of the shortest lease, because what is taken first ends first.
+// patience is for how long names are taken, one slot after the other: half of the shortest lease, because what is taken
+// first ends first.
 func (s *Store) patience(cs []lock.Claim) time.Duration {
 	shortest := time.Duration(math.MaxInt64)
 	for _, c := range cs {
@@ -56,8 +58,8 @@ func (s *Store) patience(cs []lock.Claim) time.Duration {
 	return max(shortest/2, s.within)
 }
 
-// acquirePart takes the names of one slot. If there are others, it asks once more when the outcome is unknown: a part that was taken
-// all the same would keep everybody from its names while the request waits for another one.
+// acquirePart takes the names of one slot. If there are others, it asks once more when the outcome is unknown: a part
+// that was taken all the same would keep everybody from its names while the request waits for another one.
 func (s *Store) acquirePart(ctx context.Context, cs []lock.Claim, part []int, others bool) ([]lock.Grant, error) {
 	some := make([]lock.Claim, len(part))
 	for k, i := range part {
@@ -98,8 +100,8 @@ func (s *Store) bySlot(cs []lock.Claim) (parts [][]int, err error) {
 	return parts, nil
 }
 
-// undo gives back what was taken before an error, and returns the error. If that cannot be done for sure, the outcome of all is
-// unknown.
+// undo gives back what was taken before an error, and returns the error. If that cannot be done for sure, the outcome
+// of all is unknown.
 func (s *Store) undo(ctx context.Context, cs []lock.Claim, gs []lock.Grant, taken []int, cause error) error {
 	errs := make([]error, len(taken))
 	var wg sync.WaitGroup

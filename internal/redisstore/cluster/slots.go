@@ -61,7 +61,8 @@ type answer struct {
 	err  error
 }
 
-// look asks the nodes which has which slots, until one tells. Another one is asked when one has failed, and when one is silent.
+// look asks the nodes which has which slots, until one tells. Another one is asked when one has failed, and when one is
+// silent.
 func (s *Store) look(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

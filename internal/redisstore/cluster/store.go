@@ -70,8 +70,8 @@ type Store struct {
 
 var _ lock.Store = (*Store)(nil)
 
-// Open makes a Store. It fails if the configuration is wrong, or if a node is there that belongs to no cluster. If none can be
-// reached, the Store is unavailable until one can.
+// Open makes a Store. It fails if the configuration is wrong, or if a node is there that belongs to no cluster. If none
+// can be reached, the Store is unavailable until one can.
 func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metrics) (*Store, error) {
 	if err := check(cfg); err != nil {
 		return nil, err
@@ -112,8 +112,8 @@ func check(cfg Config) error {
 	return nil
 }
 
-// Waiting is how many operations wait for their turn, without renewals and probes. What waits for a node that cannot be reached is in
-// nobody's way, and is refused when its time is up: it does not count.
+// Waiting is how many operations wait for their turn, without renewals and probes. What waits for a node that cannot be
+// reached is in nobody's way, and is refused when its time is up: it does not count.
 func (s *Store) Waiting() (n int) {
 	for _, nd := range s.all() {
 		if nd.Connected() {
@@ -219,7 +219,8 @@ func (n *node) forAsked() (*redisstore.Store, error) {
 	return n.asking, nil
 }
 
-// idleAsking is the Store for names on their way, if there is one that was not asked for since a time. It is the caller's then.
+// idleAsking is the Store for names on their way, if there is one that was not asked for since a time. It is the
+// caller's then.
 func (n *node) idleAsking(since time.Time) *redisstore.Store {
 	n.mu.Lock()
 	defer n.mu.Unlock()

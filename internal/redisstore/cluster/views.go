@@ -28,8 +28,8 @@ func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
 	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (lock.Sight, error) { return at.See(ctx, name) })
 }
 
-// List implements lock.Store: the names of one node after those of another, in the order of their addresses. What moves meanwhile
-// may be listed twice, or not.
+// List implements lock.Store: the names of one node after those of another, in the order of their addresses. What moves
+// meanwhile may be listed twice, or not.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	nodes := s.all()
 	if len(nodes) == 0 {

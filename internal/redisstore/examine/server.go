@@ -19,7 +19,8 @@ const (
 	crowded = 0.8
 	// shortIdle is what timeout should not be below: what lockd sends in idle times comes every three seconds at least.
 	shortIdle = 30
-	// The output buffer of a connection that hears messages should be allowed to grow to so many bytes, at once and for longer.
+	// The output buffer of a connection that hears messages should be allowed to grow to so many bytes, at once and for
+	// longer.
 	leastHard, leastSoft = 8 << 20, 1 << 20
 )
 

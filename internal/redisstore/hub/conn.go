@@ -72,8 +72,8 @@ func (h *Hub) send(p plan) error {
 	})
 }
 
-// inLumps does something with the channels of topics, not too many at once, until it fails. Those with slots are named one by one,
-// because all that one command names must be in one slot.
+// inLumps does something with the channels of topics, not too many at once, until it fails. Those with slots are named
+// one by one, because all that one command names must be in one slot.
 func (h *Hub) inLumps(ts []*topic, usual, sharded func(ctx context.Context, channels ...string) error) error {
 	channels := make([]string, 0, len(ts))
 	for _, t := range ts {
@@ -171,8 +171,8 @@ func (h *Hub) receive() (any, error) {
 	return nil, err
 }
 
-// shardAgain has all channels with slots subscribed again, one by one: go-redis would name them all in one command on its next
-// connection, which a cluster refuses.
+// shardAgain has all channels with slots subscribed again, one by one: go-redis would name them all in one command on
+// its next connection, which a cluster refuses.
 func (h *Hub) shardAgain() {
 	if h.Sharded == nil {
 		return

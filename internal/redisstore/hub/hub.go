@@ -58,8 +58,8 @@ type Metrics struct {
 	Interruptions prometheus.Counter // of the connection
 }
 
-// Heard is what comes from a channel: it was confirmed, once or again; it cannot be heard at the moment; or a message, or
-// several keys.
+// Heard is what comes from a channel: it was confirmed, once or again; it cannot be heard at the moment; or a message,
+// or several keys.
 type Heard struct {
 	Live, Deaf bool
 	Message    string
@@ -294,7 +294,8 @@ func (h *Hub) tell(channel string, what Heard) {
 // allDeaf tells all listeners that could hear that nothing is heard at the moment.
 func (h *Hub) allDeaf() { h.deaf(func(t *topic) bool { return t.live }) }
 
-// strayed tells the listeners of channels with slots that are not confirmed that nothing is heard: one of them may be another node's.
+// strayed tells the listeners of channels with slots that are not confirmed that nothing is heard: one of them may be
+// another node's.
 func (h *Hub) strayed() {
 	h.deaf(func(t *topic) bool { return !t.live && h.Sharded != nil && h.Sharded(t.channel) })
 }

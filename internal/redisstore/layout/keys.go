@@ -35,9 +35,10 @@ const (
 	// peersPrefix begins the channels by which replicas ask each other.
 	peersPrefix = "lockd:peers:"
 
-	// Data holds the id of a set of data: random, made by whichever lockd first finds none, without an end. It goes with the
-	// data, by FLUSHALL, a restart without them, SWAPDB, or a fail-over to an empty replica. So a hold that is gone was
-	// freed by somebody if the data are still the same, and lost with them if not, whoever has taken the name since.
+	// Data holds the id of a set of data: random, made by whichever lockd first finds none, without an end. It goes
+	// with the data, by FLUSHALL, a restart without them, SWAPDB, or a fail-over to an empty replica. So a hold that is
+	// gone was freed by somebody if the data are still the same, and lost with them if not, whoever has taken the name
+	// since.
 	Data = "lockd:data"
 
 	// vouched begins the key that vouches for a server's data, see package vouch.
@@ -88,9 +89,9 @@ func TokenStem(n string) string {
 // for the other look once in vain.
 func Channel(n string) string { return helperKey(ChannelPrefix, n) }
 
-// odd says whether N is nothing but a text in braces, "{a}". By Redisson's rules its keys are those of "a". Channels may
-// be shared: somebody looks once in vain. Places, holds and permits must not be, so all keys of the odd one but N itself
-// are its own. Its kinds other than exclusive are therefore not shared with Redisson.
+// odd says whether N is nothing but a text in braces, "{a}". By Redisson's rules its keys are those of "a". Channels
+// may be shared: somebody looks once in vain. Places, holds and permits must not be, so all keys of the odd one but N
+// itself are its own. Its kinds other than exclusive are therefore not shared with Redisson.
 func odd(n string) bool {
 	inner, ok := unbrace(n)
 	return ok && inner != ""
@@ -215,17 +216,18 @@ func ListPattern(begin string) string {
 	return tokenPattern + "*" + globEscaper.Replace(begin) + "*"
 }
 
-// Topic is where replicas publish what they ask each other. Redis has one space of channels for all its databases, so the database and the
-// prefix are in the name: replicas that share neither are not peers.
+// Topic is where replicas publish what they ask each other. Redis has one space of channels for all its databases, so
+// the database and the prefix are in the name: replicas that share neither are not peers.
 func Topic(database int, prefix, topic string) string {
 	return peersPrefix + strconv.Itoa(database) + ":" + prefix + ":" + topic
 }
 
-// Declaration is the key with how the locks with a prefix are kept: it ends when no lockd keeps them so any more. Replicas with
-// different prefixes share no lock, so they may differ.
+// Declaration is the key with how the locks with a prefix are kept: it ends when no lockd keeps them so any more.
+// Replicas with different prefixes share no lock, so they may differ.
 func Declaration(prefix string) string { return declarationPrefix + prefix }
 
-// Session is the key with the record of a session. It is in the cluster slot of the name that the session's id would be.
+// Session is the key with the record of a session. It is in the cluster slot of the name that the session's id would
+// be.
 func Session(prefix, id string) string { return helperKey(sessionPrefix, prefix+id) }
 
 // CheckPrefix says whether names with a prefix can be locks, and all keys of a name are in one cluster slot.

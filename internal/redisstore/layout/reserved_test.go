@@ -30,8 +30,8 @@ func helperKeys(n, owner string) []string {
 		"redisson_lock__channel__{"+n+"}", "redisson_countdownlatch__channel__{"+n+"}")
 }
 
-// Whatever name is accepted, no helper key of it is accepted as another name, with a prefix or without. Nor do two names
-// share a helper key.
+// Whatever name is accepted, no helper key of it is accepted as another name, with a prefix or without. Nor do two
+// names share a helper key.
 func FuzzNoNameIsAHelperKey(f *testing.F) {
 	const owner = "c562c2b3-3ac7-46e1-b138-f1b67be63b9f:report#2"
 	for _, seed := range [][2]string{

@@ -8,8 +8,8 @@ import (
 // Slots is how many slots the keys of a cluster have.
 const Slots = 16384
 
-// Slot is the cluster slot of a key or a channel, as the cluster specification of Redis says: CRC16 (XMODEM) of its tag, modulo
-// the number of slots.
+// Slot is the cluster slot of a key or a channel, as the cluster specification of Redis says: CRC16 (XMODEM) of its
+// tag, modulo the number of slots.
 func Slot(key string) int {
 	crc := uint16(0)
 	for _, b := range []byte(tag(key)) {
@@ -36,7 +36,8 @@ func DataIn(slot int) string {
 	}
 }
 
-// InOneSlot says whether all keys of N are in its slot. Braces that enclose nothing, or that are not a pair, put them elsewhere.
+// InOneSlot says whether all keys of N are in its slot. Braces that enclose nothing, or that are not a pair, put them
+// elsewhere.
 func InOneSlot(n string) bool { return tag(n) == tag(Channel(n)) }
 
 // crcTable has the CRC of each byte, for the polynomial x¹⁶ + x¹² + x⁵ + 1.

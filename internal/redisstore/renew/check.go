@@ -104,7 +104,8 @@ func fit(info string) error {
 	return nil
 }
 
-// TooOld says whether our scripts do not run on a version of Redis. Somebody else's server may call its versions otherwise.
+// TooOld says whether our scripts do not run on a version of Redis. Somebody else's server may call its versions
+// otherwise.
 func TooOld(version string) bool {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -113,7 +114,8 @@ func TooOld(version string) bool {
 	return errors.Join(errA, errB) == nil && (a < minMajor || a == minMajor && b < minMinor)
 }
 
-// passed takes note of a server that can be used, and looks at its settings once. It says whether the server is another one.
+// passed takes note of a server that can be used, and looks at its settings once. It says whether the server is another
+// one.
 func (s *Renewer) passed(ctx context.Context, id, version string) (other bool) {
 	s.mu.Lock()
 	before := s.checked

@@ -12,7 +12,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
-// dataset is which data the store has, see layout.Data. It is looked at by each probe and when a hold is gone, never to acquire or release.
+// dataset is which data the store has, see layout.Data. It is looked at by each probe and when a hold is gone, never to
+// acquire or release.
 type dataset struct {
 	mu    sync.Mutex // guards the fields below
 	id    string     // the run id of the server and the id of its data
@@ -50,8 +51,8 @@ func (s *Renewer) askData(ctx context.Context) dataAnswer {
 	return dataAnswer{id, err}
 }
 
-// checkData takes note of which data the server with a run id has, and gives them an id if they have none. Where the key
-// cannot be used, the run id alone tells.
+// checkData takes note of which data the server with a run id has, and gives them an id if they have none. Where the
+// key cannot be used, the run id alone tells.
 func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) error {
 	if errors.Is(data.err, redis.Nil) {
 		ctx, cancel := s.Bounded(context.WithoutCancel(ctx))
@@ -72,7 +73,8 @@ func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) 
 	return nil
 }
 
-// whyGone finds out, for holds that are gone although their names' fences are known, whether they were lost with the data.
+// whyGone finds out, for holds that are gone although their names' fences are known, whether they were lost with the
+// data.
 func (s *Renewer) whyGone(ctx context.Context, rs renewals, answers []int64) {
 	asked := false
 	var err error

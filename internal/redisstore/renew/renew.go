@@ -292,8 +292,8 @@ func (s *Renewer) renewCall(rs renewals) script.Call {
 // fencesPart is the part of the TTL of fence keys after which renewals look after those of their names.
 const fencesPart = 8
 
-// fencesToKeep is the TTL of fence keys, in ms, if the time has come for one of these holds, 0 if not. It comes once in each
-// part of that TTL, with the first renewal of a hold.
+// fencesToKeep is the TTL of fence keys, in ms, if the time has come for one of these holds, 0 if not. It comes once in
+// each part of that TTL, with the first renewal of a hold.
 func (s *Renewer) fencesToKeep(rs renewals) int64 {
 	part := max(time.Duration(s.FenceMillis)*time.Millisecond/fencesPart, 1)
 	now := time.Since(s.begun) / part
@@ -305,8 +305,8 @@ func (s *Renewer) fencesToKeep(rs renewals) int64 {
 	return 0
 }
 
-// plainFirst sorts exclusive and fair holds, which are renewed alike, to the front of a chunk and returns how many there
-// are. Usually there are no others.
+// plainFirst sorts exclusive and fair holds, which are renewed alike, to the front of a chunk and returns how many
+// there are. Usually there are no others.
 func plainFirst(rs []lock.Renewal, chunk []int) (sorted []int, plain int) {
 	for at, i := range chunk {
 		if k := rs[i].Kind; k == lock.Exclusive || k == lock.Fair {

@@ -28,8 +28,9 @@ func (s *Renewer) Shorten(ctx context.Context, r lock.Renewal) error {
 // Late is what a script answers when it did nothing because it came too late.
 const Late = -2
 
-// NowOrNever makes a call that must not be executed late. The script gets a time of Redis's own clock, in ms, after which it does
-// nothing, which is before the operation's time ends here. When the answer is lost the rest of that time is waited for.
+// NowOrNever makes a call that must not be executed late. The script gets a time of Redis's own clock, in ms, after
+// which it does nothing, which is before the operation's time ends here. When the answer is lost the rest of that time
+// is waited for.
 func (s *Renewer) NowOrNever(ctx context.Context, call func(ctx context.Context, before int64) error) error {
 	ctx, cancel := s.Bounded(ctx)
 	defer cancel()

@@ -8,8 +8,8 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 )
 
-// words are those of a call with very many of them. All texts that have to be made are parts of one, and the words only point
-// to them, so their number costs no allocations.
+// words are those of a call with very many of them. All texts that have to be made are parts of one, and the words only
+// point to them, so their number costs no allocations.
 type words struct {
 	made  []byte
 	ends  []int    // where the texts that are made end; for others what follows

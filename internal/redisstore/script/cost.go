@@ -12,14 +12,15 @@ const (
 	wordsOfCost = 8
 	// permitsOfCost is the same for permits, which cost Redis about 2 µs each.
 	permitsOfCost = 3
-	// timeOfUnary is the processor time that a call without a session costs lockd itself, several times as much as a request of a session.
+	// timeOfUnary is the processor time that a call without a session costs lockd itself, several times as much as a
+	// request of a session.
 	timeOfUnary = 80 * time.Microsecond
 	// timeOfSingle is that of a single in Redis.
 	timeOfSingle = 5 * time.Microsecond
 )
 
-// Weight is by how much more the calls of a tenant cost than what they cost Redis. Many calls without a session that are answered together
-// keep lockd from serving anybody else, the longer the fewer processors it has.
+// Weight is by how much more the calls of a tenant cost than what they cost Redis. Many calls without a session that
+// are answered together keep lockd from serving anybody else, the longer the fewer processors it has.
 func Weight(tenant string) int {
 	if tenant != lock.UnarySuffix {
 		return 1

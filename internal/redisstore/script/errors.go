@@ -14,9 +14,9 @@ import (
 
 // verdicts says what an error reply of Redis means, by how it begins. The first that fits counts.
 //
-// Those that are ErrUnavailable or ErrStoreFull come either instead of running a script, or from the first write in it: Redis
-// refuses no write of a script that has written. Those of LOCKDKIND come from the checks that scripts begin with. In both
-// cases nothing was done. Any other error, such as a WRONGTYPE that no check found, may have come half-way.
+// Those that are ErrUnavailable or ErrStoreFull come either instead of running a script, or from the first write in it:
+// Redis refuses no write of a script that has written. Those of LOCKDKIND come from the checks that scripts begin with.
+// In both cases nothing was done. Any other error, such as a WRONGTYPE that no check found, may have come half-way.
 var verdicts = []struct {
 	begins string
 	means  error
@@ -78,8 +78,9 @@ func replyMeaning(text string) error {
 
 // innerReply is an error reply without what a script put in front of it.
 func innerReply(text string) string {
-	// Before 7.0 an error inside a script came as "ERR Error running script (...): @user_script: 7: -OOM command ...", and one
-	// that the script caught as "@user_script: 7: -OOM command ...", perhaps with the place in front where it was raised again.
+	// Before 7.0 an error inside a script came as "ERR Error running script (...): @user_script: 7: -OOM command ...",
+	// and one that the script caught as "@user_script: 7: -OOM command ...", perhaps with the place in front where it
+	// was raised again.
 	if before, inner, ok := strings.Cut(text, "@user_script: "); ok &&
 		(before == "" || strings.HasPrefix(before, "ERR ") || strings.HasPrefix(before, "@user_script:")) {
 		_, text, _ = strings.Cut(inner, ": ")

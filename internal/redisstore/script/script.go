@@ -74,8 +74,9 @@ type Scripts struct {
 	all []*Script
 }
 
-// publishing is how scripts tell what concerns one name. Where channels have slots, as in a cluster since Redis 7.0, they tell it to
-// those who subscribed to the slot, as Redisson does. What is for all replicas is written in small letters, and goes to all nodes.
+// publishing is how scripts tell what concerns one name. Where channels have slots, as in a cluster since Redis 7.0,
+// they tell it to those who subscribed to the slot, as Redisson does. What is for all replicas is written in small
+// letters, and goes to all nodes.
 const (
 	publishing        = "redis.call('PUBLISH', "
 	shardedPublishing = "redis.call('SPUBLISH', "
@@ -141,8 +142,8 @@ func (s Scripts) Texts() []string {
 	return texts
 }
 
-// Lane carries a command with a cost to Redis and waits for its answer, until ctx ends. After ctx ended, the command must not
-// be looked at any more.
+// Lane carries a command with a cost to Redis and waits for its answer, until ctx ends. After ctx ended, the command
+// must not be looked at any more.
 type Lane func(ctx context.Context, cmd *redis.Cmd, cost int) error
 
 // Call is one call of a script: what it is told, the keys first.

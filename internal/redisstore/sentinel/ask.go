@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// others is how much longer than the first answer those of other sentinels are waited for, while fewer than most have
-	// answered.
+	// others is how much longer than the first answer those of other sentinels are waited for, while fewer than most
+	// have answered.
 	others = 500 * time.Millisecond
 	// remembered is for how long an answer is passed over that is older than one that was heard before.
 	remembered = 10 * time.Second
@@ -119,8 +119,8 @@ func (g *Guide) found(best place, said int, errs []error) (place, error) {
 	return g.newest(best), nil
 }
 
-// newest is p, unless a newer place was heard of a short time ago. In the end what the sentinels say counts: they may have
-// begun to count anew.
+// newest is p, unless a newer place was heard of a short time ago. In the end what the sentinels say counts: they may
+// have begun to count anew.
 func (g *Guide) newest(p place) place {
 	g.mu.Lock()
 	defer g.mu.Unlock()

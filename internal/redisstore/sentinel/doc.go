@@ -3,8 +3,8 @@
 // # What it promises
 //
 // The sentinels are asked at each connection, all at the same time. As soon as most of them have answered, the one that
-// heard of the latest fail-over counts, so one that is down, or was cut off, delays and misleads nobody. A connection is
-// used only if the server says itself that it is a master. When the sentinels call another server the master, the
+// heard of the latest fail-over counts, so one that is down, or was cut off, delays and misleads nobody. A connection
+// is used only if the server says itself that it is a master. When the sentinels call another server the master, the
 // connections to all others are cut, also those that are being made: their users make new ones.
 //
 // # What it does not promise
@@ -15,5 +15,6 @@
 // # How it learns of a fail-over
 //
 // A connection breaks; or a command or a probe finds that the server is a replica (Doubt); or a sentinel tells
-// (+switch-master); or a look at the sentinels, once a second, shows it. ask.go has the questions, guide.go the connections.
+// (+switch-master); or a look at the sentinels, once a second, shows it. ask.go has the questions, guide.go the
+// connections.
 package sentinel

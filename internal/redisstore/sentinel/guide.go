@@ -217,8 +217,8 @@ func (g *Guide) cutAll(which func(place) bool) (some bool) {
 	return some
 }
 
-// hear listens to a sentinel for fail-overs. go-redis makes a new connection when one breaks; what was missed by then is seen
-// by the next look.
+// hear listens to a sentinel for fail-overs. go-redis makes a new connection when one breaks; what was missed by then
+// is seen by the next look.
 func (g *Guide) hear(s *redis.Client) {
 	sub := s.Subscribe(g.ctx, "+switch-master")
 	defer func() { _ = sub.Close() }() // it can only be closed already

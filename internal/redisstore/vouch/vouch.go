@@ -2,15 +2,16 @@
 //
 // # What it promises
 //
-// Each server has a key, its voucher: the id of a run of the server, and since when its data may lack what they had, 0 for never. Data
-// in memory live as long as the run, so a voucher with the id of this run vouches for them. Each new connection looks at it
-// before anything else is sent on it: a server that was restarted, or another one, is noticed before it takes part in anything.
+// Each server has a key, its voucher: the id of a run of the server, and since when its data may lack what they had, 0
+// for never. Data in memory live as long as the run, so a voucher with the id of this run vouches for them. Each new
+// connection looks at it before anything else is sent on it: a server that was restarted, or another one, is noticed
+// before it takes part in anything.
 //
-// A server without such a voucher may have forgotten holds. One whose disk has every write gets a new voucher at once; any other one
-// a voucher that says since when. All replicas of lockd read the same, so they agree.
+// A server without such a voucher may have forgotten holds. One whose disk has every write gets a new voucher at once;
+// any other one a voucher that says since when. All replicas of lockd read the same, so they agree.
 //
-// A server that has no voucher at all is blank: new, or emptied. Whether it is new its users know: if all servers they have are
-// blank, nothing was forgotten (Found).
+// A server that has no voucher at all is blank: new, or emptied. Whether it is new its users know: if all servers they
+// have are blank, nothing was forgotten (Found).
 //
 // # What it does not promise
 //
@@ -54,7 +55,8 @@ type Voucher struct {
 // New knows nothing yet. key is where the voucher is.
 func New(key func() string, log *zap.Logger) *Voucher { return &Voucher{key: key, log: log} }
 
-// Fresh says whether the server may have forgotten holds, and since when it has all. One that is not known may have just now.
+// Fresh says whether the server may have forgotten holds, and since when it has all. One that is not known may have
+// just now.
 func (v *Voucher) Fresh() (since time.Time, fresh bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -203,7 +205,8 @@ func (v *Voucher) write(ctx context.Context, via Lane, how string) error {
 // noReplica is the second replication id of a server that was no replica before.
 const noReplica = "0000000000000000000000000000000000000000"
 
-// durable says whether the server has on its disk whatever it ever said, and always was the master. In doubt it has not.
+// durable says whether the server has on its disk whatever it ever said, and always was the master. In doubt it has
+// not.
 func (v *Voucher) durable(ctx context.Context, via Lane) bool {
 	info := redis.NewCmd(ctx, "info", "replication")
 	if via(ctx, info) != nil {

@@ -1,4 +1,5 @@
-// pause is the first process of each pod of the test cluster: it keeps the pod's namespaces, and ends the orphans in them.
+// pause is the first process of each pod of the test cluster: it keeps the pod's namespaces, and ends the orphans in
+// them.
 package main
 
 import (

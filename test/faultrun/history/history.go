@@ -9,8 +9,8 @@
 //   - a release that was told to a client whose hold was over,
 //   - a hold that a session took along to another replica though it was over, or with another fence.
 //
-// It does not say whether somebody waited for too long. A request whose outcome nobody knows may have taken the name for
-// good, so what is left over at the end is to be looked for in Redis.
+// It does not say whether somebody waited for too long. A request whose outcome nobody knows may have taken the name
+// for good, so what is left over at the end is to be looked for in Redis.
 package history
 
 import (
@@ -32,22 +32,22 @@ const (
 	Granted What = iota
 	// Refused is a request that was refused because of somebody else's hold.
 	Refused
-	// MaybeGranted is a request without an answer. It may have been granted at any time until Event.To. If that is Never for
-	// many, a broken history is not decided in time.
+	// MaybeGranted is a request without an answer. It may have been granted at any time until Event.To. If that is
+	// Never for many, a broken history is not decided in time.
 	MaybeGranted
 	// Released is a release that was done.
 	Released
 	// NotHeld is a release that was refused because the hold was over.
 	NotHeld
-	// MaybeReleased is a release without an answer. The client does without the hold from Event.From on, and it is gone at
-	// Event.To.
+	// MaybeReleased is a release without an answer. The client does without the hold from Event.From on, and it is gone
+	// at Event.To.
 	MaybeReleased
 	// Kept is a hold of a session that went on in another stream: the replica found it there, with its fence, between
 	// Event.From, when the client left the old stream, and Event.To, when it was told that it is in the new one.
 	Kept
-	// Lost is the end of a hold that nobody released: it ran out, was released by force, or its data were lost. Event.From
-	// is when the holder might know it at the earliest, or the end of the validity that it was told, and Event.To is when
-	// the lease has ended in Redis.
+	// Lost is the end of a hold that nobody released: it ran out, was released by force, or its data were lost.
+	// Event.From is when the holder might know it at the earliest, or the end of the validity that it was told, and
+	// Event.To is when the lease has ended in Redis.
 	Lost
 )
 
@@ -106,8 +106,8 @@ func Check(events []Event, within time.Duration) error {
 	}
 }
 
-// narrow has what ends a hold happen before the grants with greater fences, as it must have. The fewer events can be at a
-// time, the fewer orders are to be tried.
+// narrow has what ends a hold happen before the grants with greater fences, as it must have. The fewer events can be at
+// a time, the fewer orders are to be tried.
 func narrow(events []Event) []Event {
 	grants := map[string][]Event{} // by name, in the order of fences
 	for _, e := range events {

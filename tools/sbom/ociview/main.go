@@ -1,4 +1,5 @@
-// ociview prints what is in an archive of OCI images: digests, platforms, sizes as they travel, users, labels and files.
+// ociview prints what is in an archive of OCI images: digests, platforms, sizes as they travel, users, labels and
+// files.
 package main
 
 import (

@@ -1,7 +1,7 @@
 // values finds values of a chart that change nothing: values HELM CHART VALUES.YAML..., with files that turn things on.
 //
-// It changes each value of the chart by itself, and has Helm render all of it. What gives the same manifests as before with
-// each of the files is of no use, or is not wired up. What Helm refuses is known to the chart.
+// It changes each value of the chart by itself, and has Helm render all of it. What gives the same manifests as before
+// with each of the files is of no use, or is not wired up. What Helm refuses is known to the chart.
 package main
 
 import (
