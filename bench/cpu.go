@@ -43,7 +43,8 @@ func (u usage) since(before usage, n int) usage {
 	return usage{(u.redis - before.redis) / d, (u.lockd - before.lockd) / d, (u.client - before.client) / d}
 }
 
-// cpuOf is the CPU time of a process and all its threads, to the nanosecond: the clock that clock_getcpuclockid(3) names.
+// cpuOf is the CPU time of a process and all its threads, to the nanosecond: the clock that clock_getcpuclockid(3)
+// names.
 func cpuOf(pid int) (time.Duration, error) {
 	const sched = 2
 	var ts unix.Timespec

@@ -24,8 +24,8 @@ type call struct {
 	keys, args []string
 }
 
-// scripts are what lockd has Redis do to lock and unlock a free name, as Redis's MONITOR shows it. So they need not be known
-// here.
+// scripts are what lockd has Redis do to lock and unlock a free name, as Redis's MONITOR shows it. So they need not be
+// known here.
 type scripts struct {
 	acquire, release   call
 	name, owner, fence string // what the calls are about: their places are found by the values

@@ -101,7 +101,8 @@ func startEcho() (*process, error) {
 	return p, nil
 }
 
-// echoing has an echo server of its own and some connections to it. A lock is one message and its answer, an unlock another.
+// echoing has an echo server of its own and some connections to it. A lock is one message and its answer, an unlock
+// another.
 type echoing struct {
 	server  *process
 	conns   []*grpc.ClientConn

@@ -16,7 +16,8 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// floodCommand is the argument with which this program is a flood, until it is killed. The name of the flood and the address of lockd follow.
+// floodCommand is the argument with which this program is a flood, until it is killed. The name of the flood and the
+// address of lockd follow.
 const floodCommand = "flood"
 
 // floods are what others do without a pause.

@@ -21,8 +21,8 @@ const redissonName = "Redisson"
 // redissonWarmUp is how long a JVM that has just started is left to compile what it runs.
 const redissonWarmUp = 4 * time.Second
 
-// redisson is a JVM with a Redisson client. It makes the calls itself, so it is no locker like the others: what it measures is
-// asked for with a line, and told with another.
+// redisson is a JVM with a Redisson client. It makes the calls itself, so it is no locker like the others: what it
+// measures is asked for with a line, and told with another.
 type redisson struct {
 	*process
 	in  io.WriteCloser

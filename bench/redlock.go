@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// redlockCommand is the argument that compares lockd on one master and on five with redsync on five, by the number of callers.
+// redlockCommand is the argument that compares lockd on one master and on five with redsync on five, by the number of
+// callers.
 const redlockCommand = "redlock"
 
 // The peers of that comparison.
@@ -109,8 +110,8 @@ func compareMasters(ctx context.Context, p plan, callers []int) error {
 	return nil
 }
 
-// printMasters puts what RedLock is meant to reach beside what was measured. The floor is what one caller cannot do without: a message to
-// a gRPC server that answers it, and all that redsync asks the masters.
+// printMasters puts what RedLock is meant to reach beside what was measured. The floor is what one caller cannot do
+// without: a message to a gRPC server that answers it, and all that redsync asks the masters.
 func printMasters(callers []int, all [][]peerPairs) {
 	fmt.Print("\nRedLock over 5 masters, by the number of callers\n\n")
 	t := newTable("callers", "pairs/s", "redsync, pairs/s", "speed / redsync", "p50", "one master, p50", "p50 / one master", "floor, p50", "p50 / floor")

@@ -7,7 +7,7 @@
 //
 //   - The API server takes whatever the chart gives, and Pod Security lets it run.
 //   - Wrong values fail at helm install with the name of the key.
-//   - While pods are restarted, killed, evicted and scaled, no client loses a lock and no call fails: see test/faultrun,
-//     whose clients run in a pod here.
+//   - While pods are restarted, killed, evicted and scaled, no client loses a lock and no call fails: see
+//     test/faultrun, whose clients run in a pod here.
 //   - The commands of docs/deploy.md do what the page says.
 package cluster

@@ -6,8 +6,8 @@
 //
 // # What is checked
 //
-//   - A name never has two valid holders. A hold is valid for its holder until its release is begun, or until the holder's
-//     own clock says that it is over.
+//   - A name never has two valid holders. A hold is valid for its holder until its release is begun, or until the
+//     holder's own clock says that it is over.
 //   - Fences strictly rise.
 //   - When nothing fails any more, all who wait are served within a bound.
 //   - When all clients have left, Redis and lockd have forgotten them.

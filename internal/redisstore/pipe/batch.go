@@ -160,9 +160,9 @@ func (p *Pipeline) bill(b *batch, clocks []*redis.Cmd) {
 	b.trip = max(all, time.Microsecond)
 }
 
-// billLocked has those pay whose jobs a section has, also if they were expected to cost something else: who has dear jobs seem cheap by
-// cheap ones in between gains nothing. Of several who share a section nobody knows whose jobs were costly, so each pays a part. If that has
-// them taken for busy ones, they get sections of their own.
+// billLocked has those pay whose jobs a section has, also if they were expected to cost something else: who has dear
+// jobs seem cheap by cheap ones in between gains nothing. Of several who share a section nobody knows whose jobs were
+// costly, so each pays a part. If that has them taken for busy ones, they get sections of their own.
 func (p *Pipeline) billLocked(b *batch, i, measured int) {
 	p.bills++
 	s := &b.sections[i]

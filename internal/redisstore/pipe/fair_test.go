@@ -256,7 +256,8 @@ func TestAShareIsThatOfWhoeverHasSomethingWaiting(t *testing.T) {
 	}
 }
 
-// Jobs that lockd itself has much to do for are few at a time beside those of others, and as many as there is room for if there are none.
+// Jobs that lockd itself has much to do for are few at a time beside those of others, and as many as there is room for
+// if there are none.
 func TestJobsWithAWeightAreFewBesideOthers(t *testing.T) {
 	p := idle()
 	p.Weight = func(from string) int {
@@ -290,7 +291,8 @@ func TestWhoAsksForTheLeastGoesFirst(t *testing.T) {
 	}
 }
 
-// Among tenants that ask for little, those with more than a few jobs have their turn, however many others ask again at once.
+// Among tenants that ask for little, those with more than a few jobs have their turn, however many others ask again at
+// once.
 func TestNobodyIsPassedOverForEver(t *testing.T) {
 	p := idle()
 	const others, each = 40, 8 // more than a batch
@@ -315,7 +317,8 @@ func TestNobodyIsPassedOverForEver(t *testing.T) {
 	}
 }
 
-// Measurements that are far too high because Redis did something else in between, have nobody taken for one whose jobs cost much.
+// Measurements that are far too high because Redis did something else in between, have nobody taken for one whose jobs
+// cost much.
 func TestSomeWrongMeasurementsAreBorne(t *testing.T) {
 	x := tenant{rate: rateOne}
 	for i := range 300 {

@@ -5,8 +5,8 @@ import (
 )
 
 const (
-	// batchCost is what a batch may cost Redis, in singles of about 5 µs, unless a command alone costs more. So much is done in less
-	// than a millisecond.
+	// batchCost is what a batch may cost Redis, in singles of about 5 µs, unless a command alone costs more. So much is
+	// done in less than a millisecond.
 	batchCost = 128
 	// largeCost is from where on a command is one of the large ones.
 	largeCost = 16
@@ -14,11 +14,11 @@ const (
 	fewJobs = 16
 )
 
-// line is jobs that wait, those of each tenant in their order. It is a deficit round robin: a tenant has its turn when it has credit,
-// its jobs use that up, and each turn of all gives as much to each.
+// line is jobs that wait, those of each tenant in their order. It is a deficit round robin: a tenant has its turn when
+// it has credit, its jobs use that up, and each turn of all gives as much to each.
 //
-// Who has few jobs goes first. Of the others a tenant has its first turn at once. After that it is a busy one, which has its turn among the
-// busy ones, until that finds no job of it.
+// Who has few jobs goes first. Of the others a tenant has its first turn at once. After that it is a busy one, which
+// has its turn among the busy ones, until that finds no job of it.
 type line struct {
 	few, quick, busy ring
 	n                int // jobs
@@ -76,8 +76,9 @@ func (l *line) take(s *share) Job {
 	return s.pop()
 }
 
-// cutQuick takes out jobs of tenants that ask for little, first those who ask for the least. A quarter is left to the rest of them, or they
-// would wait for as long as others have few jobs. If that was not enough for their first job, they are first in the next batch.
+// cutQuick takes out jobs of tenants that ask for little, first those who ask for the least. A quarter is left to the
+// rest of them, or they would wait for as long as others have few jobs. If that was not enough for their first job,
+// they are first in the next batch.
 //
 // It says how many of those it took who have few.
 func (l *line) cutQuick(b *batch, now time.Time) (few int) {
@@ -118,8 +119,8 @@ func (l *line) cutRing(r *ring, b *batch, now time.Time) {
 	r.missed = r.first != nil && len(b.jobs) == n
 }
 
-// leave has the first one, whose turn is over, be a busy one if it has jobs left. Who has more than few is in any case, or it would have
-// a first turn again and again.
+// leave has the first one, whose turn is over, be a busy one if it has jobs left. Who has more than few is in any case,
+// or it would have a first turn again and again.
 func (l *line) leave(r *ring, now time.Time) {
 	s := r.pop()
 	if s.served = now; s.len() > 0 || r == &l.quick {
@@ -127,7 +128,8 @@ func (l *line) leave(r *ring, now time.Time) {
 	}
 }
 
-// cutBusy takes out jobs of the others, for so much in all, or a single one that costs more. Each tenant's are a section of their own.
+// cutBusy takes out jobs of the others, for so much in all, or a single one that costs more. Each tenant's are a
+// section of their own.
 func (l *line) cutBusy(b *batch, now time.Time, most int) {
 	n, limit := len(b.jobs), b.limit
 	b.limit = min(b.limit, b.cost+most)

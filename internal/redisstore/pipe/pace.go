@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// linger is for how long one who asks for little is expected to ask again. A client does so when it has heard the answer.
+	// linger is for how long one who asks for little is expected to ask again. A client does so when it has heard the
+	// answer.
 	linger = 2 * time.Millisecond
 	// paced is what busy tenants' jobs in a batch cost at most while such a one is there, unless one alone costs more.
 	paced = 32
@@ -14,9 +15,10 @@ const (
 	restFactor = 2
 )
 
-// pace leaves two thirds of Redis's time to those who ask for little. While one of them is there, one batch at most is under way that has
-// jobs of busy tenants or large ones, and for twice as long as it took, no other one follows. A client that waits for its answer before
-// it asks again has nothing waiting for a moment; to serve others at once in each such moment would have it wait for them each time.
+// pace leaves two thirds of Redis's time to those who ask for little. While one of them is there, one batch at most is
+// under way that has jobs of busy tenants or large ones, and for twice as long as it took, no other one follows. A
+// client that waits for its answer before it asks again has nothing waiting for a moment; to serve others at once in
+// each such moment would have it wait for them each time.
 type pace struct {
 	lastQuick time.Time     // jobs of those who have few were sent or answered
 	quick     int           // batches under way that have such jobs
@@ -28,8 +30,8 @@ type pace struct {
 	looksAt   time.Time     // when it does
 }
 
-// leads says whether somebody is there who has few jobs, but some all the time. Who has a whole turn of them waiting makes nobody pause. If Redis is far away, the way decides about everybody's speed, and not
-// what Redis does.
+// leads says whether somebody is there who has few jobs, but some all the time. Who has a whole turn of them waiting
+// makes nobody pause. If Redis is far away, the way decides about everybody's speed, and not what Redis does.
 func (p *pace) leads(now time.Time) bool {
 	return p.trip < linger && (p.quick > 0 || now.Sub(p.lastQuick) < linger)
 }
@@ -48,8 +50,8 @@ func (p *pace) sent(b *batch, now time.Time) {
 // admits says whether a costly batch may be sent.
 func (p *pace) admits(now time.Time) bool { return !p.leads(now) || !now.Before(p.turn()) }
 
-// turn is when it may be while somebody leads. A batch that is not answered holds up the next one for a while only: its connection may be
-// silent for good.
+// turn is when it may be while somebody leads. A batch that is not answered holds up the next one for a while only: its
+// connection may be silent for good.
 func (p *pace) turn() time.Time {
 	if p.costly > 0 {
 		return p.costlyAt.Add(longestRest)
@@ -143,8 +145,8 @@ func (p *Pipeline) takeLocked(now time.Time) batch {
 	return b
 }
 
-// largeTurnLocked says whether large ones are next. If large ones and small ones wait, they go in turn, and as much is done for each tenant of
-// one line as for each of the other.
+// largeTurnLocked says whether large ones are next. If large ones and small ones wait, they go in turn, and as much is
+// done for each tenant of one line as for each of the other.
 func (p *Pipeline) largeTurnLocked(now time.Time) bool {
 	if p.large.n == 0 || p.largeSent {
 		return false

@@ -16,11 +16,12 @@ import (
 const (
 	// Senders is how many batches may be under way. While one is in Redis the answers of the other are told.
 	Senders = 2
-	// MaxBatch is how many commands a batch has at most. Larger ones save little more, and have Redis wait for the whole
-	// batch to be written and lockd for all of its answers.
+	// MaxBatch is how many commands a batch has at most. Larger ones save little more, and have Redis wait for the
+	// whole batch to be written and lockd for all of its answers.
 	MaxBatch = 64
-	// MaxSteady is the same for renewals. With one command in a batch, a Redis that answers late would take a few commands in a
-	// second, however few leases each of them renews. Redis reads about one full command at a time, so others get their turn.
+	// MaxSteady is the same for renewals. With one command in a batch, a Redis that answers late would take a few
+	// commands in a second, however few leases each of them renews. Redis reads about one full command at a time, so
+	// others get their turn.
 	MaxSteady = 16
 	// firstRedial and lastRedial bound the pause between attempts to connect.
 	firstRedial = 20 * time.Millisecond
@@ -37,8 +38,8 @@ const (
 // A command costs no goroutine, no channel and no timer. That is why it is not go-redis's AutoPipeline, whose callers
 // each sleep in a goroutine of their own; see docs/decisions.
 //
-// Commands that cost Redis much have a line of their own. One sender at most is busy with them, and with no more of them than
-// batchCost, so all others wait for a batch of them at most, however many there are.
+// Commands that cost Redis much have a line of their own. One sender at most is busy with them, and with no more of
+// them than batchCost, so all others wait for a batch of them at most, however many there are.
 type Pipeline struct {
 	Lanes
 	dialer  Dialer
@@ -221,8 +222,8 @@ func (p *Pipeline) wakeLocked() {
 	}
 }
 
-// Do queues a command and waits for its answer. When ctx ends the command may be executed all the same, and must not be looked
-// at any more; unless the error is ErrWaited: then it was not sent.
+// Do queues a command and waits for its answer. When ctx ends the command may be executed all the same, and must not be
+// looked at any more; unless the error is ErrWaited: then it was not sent.
 func (p *Pipeline) Do(ctx context.Context, cmd *redis.Cmd, cost int) error {
 	return p.do(ctx, Job{Cmd: cmd, Cost: cost})
 }
@@ -294,7 +295,8 @@ func (p *Pipeline) fail(before time.Time, err error) {
 	}
 }
 
-// before takes out the jobs that were queued before a time. Those of a tenant wait in their order, so only the first ones are looked at.
+// before takes out the jobs that were queued before a time. Those of a tenant wait in their order, so only the first
+// ones are looked at.
 func (p *Pipeline) before(t time.Time) (jobs []Job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -335,8 +337,8 @@ func (p *Pipeline) lost() {
 	p.up--
 }
 
-// refused takes note that a connection was not made. If there is no other, those who waited for it when the attempt began
-// do not wait for the next one.
+// refused takes note that a connection was not made. If there is no other, those who waited for it when the attempt
+// began do not wait for the next one.
 func (p *Pipeline) refused(begun time.Time, err error) {
 	p.mu.Lock()
 	p.why = err
@@ -393,8 +395,8 @@ func (p *Pipeline) exec(client *redis.Client, b *batch) (usable bool) {
 	return tell(packets, failure, p.tooFew(wait)) && answered(wait)
 }
 
-// begin takes out what is not sent: those whose callers left, and those that have waited too long. Of the latter it is then
-// known that nothing was done, which is worth more to the caller than a late success.
+// begin takes out what is not sent: those whose callers left, and those that have waited too long. Of the latter it is
+// then known that nothing was done, which is worth more to the caller than a late success.
 func (p *Pipeline) begin(b *batch) {
 	oldest := time.Now().Add(-p.Timeout)
 	for i := 0; i < len(b.jobs); {
@@ -438,8 +440,8 @@ func (p *Pipeline) divide(jobs []Job) (singles []Job, others []Packet) {
 	return singles, others
 }
 
-// tell says what became of the packets of a batch, and returns whether all were answered. few is why nothing of it may be taken
-// for granted.
+// tell says what became of the packets of a batch, and returns whether all were answered. few is why nothing of it may
+// be taken for granted.
 func tell(sent []Packet, failure, few error) (all bool) {
 	all = true
 	for _, pk := range sent {

@@ -25,8 +25,8 @@ type Dialer struct {
 	Hook  redis.Hook                                       // of tests
 }
 
-// NewDialer makes connections with a name, each within a time. The options may bring a Dialer, which then makes those for TCP
-// and TLS.
+// NewDialer makes connections with a name, each within a time. The options may bring a Dialer, which then makes those
+// for TCP and TLS.
 func NewDialer(o redis.Options, name string, timeout time.Duration, t *Trouble) Dialer {
 	d := Dialer{db: o.DB, name: name, timeout: timeout, trouble: t}
 	o.DB, o.ClientName = 0, "" // go-redis would tell them in a round trip of its own
@@ -37,8 +37,8 @@ func NewDialer(o redis.Options, name string, timeout time.Duration, t *Trouble) 
 	return d
 }
 
-// Dial takes three or four round trips: for TCP, for HELLO with the password, for the database, and for the scripts. TLS
-// takes one or two more. When ctx ends it is over at once, also if the server is silent.
+// Dial takes three or four round trips: for TCP, for HELLO with the password, for the database, and for the scripts.
+// TLS takes one or two more. When ctx ends it is over at once, also if the server is silent.
 func (d Dialer) Dial(ctx context.Context) (*redis.Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout, errSetupTimeout)
 	defer cancel()
@@ -75,7 +75,8 @@ func (d Dialer) Dial(ctx context.Context) (*redis.Client, error) {
 	return nil, fmt.Errorf("%w: %w", ErrNotConnected, d.trouble.note(err))
 }
 
-// greeted closes the connection if ctx ends before the server has been greeted: go-redis would go on waiting for an answer.
+// greeted closes the connection if ctx ends before the server has been greeted: go-redis would go on waiting for an
+// answer.
 func greeted(ctx context.Context, made *atomic.Pointer[net.Conn], greet func() error) error {
 	over := context.AfterFunc(ctx, func() {
 		if conn := made.Load(); conn != nil {
@@ -103,9 +104,9 @@ func (d Dialer) reach(ctx context.Context, network, addr string) (net.Conn, erro
 // errSetupTimeout is why making a connection was given up.
 var errSetupTimeout = errors.New("the connection was not made in time")
 
-// greet makes the connection, by asking for the database and telling our name. Then it loads the scripts, which would else
-// cost the first callers more round trips; not at once, as Redis hangs up on one that says much before its password. A
-// user may lack the rights for all but the database.
+// greet makes the connection, by asking for the database and telling our name. Then it loads the scripts, which would
+// else cost the first callers more round trips; not at once, as Redis hangs up on one that says much before its
+// password. A user may lack the rights for all but the database.
 func (d Dialer) greet(ctx context.Context, client *redis.Client) error {
 	db, name := redis.NewStatusCmd(ctx, "select", d.db), redis.NewStatusCmd(ctx, "client", "setname", d.name)
 	_, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -25,7 +25,8 @@ func (p *Pipeline) takeAt(led bool) batch {
 	return b
 }
 
-// A busy tenant whose jobs are believed to be dear gets its share beside those who ask for little all the time, and so do those behind it.
+// A busy tenant whose jobs are believed to be dear gets its share beside those who ask for little all the time, and so
+// do those behind it.
 func TestDearJobsOfABusyTenantAreSent(t *testing.T) {
 	for _, c := range []struct {
 		name                        string
@@ -140,7 +141,8 @@ func TestADebtIsForgivenAfterARest(t *testing.T) {
 	}
 }
 
-// Who asks for something dear and then for something cheap, again and again, pays for both, however many it asks for at a time.
+// Who asks for something dear and then for something cheap, again and again, pays for both, however many it asks for at
+// a time.
 func TestCheapJobsDoNotHideDearOnes(t *testing.T) {
 	const dear = 100
 	for _, each := range []int{1, 16, 64} {

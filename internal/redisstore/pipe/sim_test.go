@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// sim runs what the pipeline decides in virtual time: its senders, clients that ask again when they are answered, and a Redis that does one
-// batch after the other.
+// sim runs what the pipeline decides in virtual time: its senders, clients that ask again when they are answered, and a
+// Redis that does one batch after the other.
 type sim struct {
 	p       *Pipeline
 	now     time.Time
@@ -232,7 +232,8 @@ func TestANeighbourKeepsItsSpeedBesideLongJobs(t *testing.T) {
 	}
 }
 
-// Busy tenants have equal parts of Redis, whatever each asks for: one with large jobs has no more than those with small ones.
+// Busy tenants have equal parts of Redis, whatever each asks for: one with large jobs has no more than those with small
+// ones.
 func TestBusyTenantsOfBothLinesShareEqually(t *testing.T) {
 	for _, cost := range []int{17, 120, 400} {
 		for _, others := range []int{1, 4, 10} {
@@ -284,8 +285,8 @@ func TestRandomTenantsAreAllServed(t *testing.T) {
 	}
 }
 
-// Of many tenants that all have many jobs, nobody waits much longer than everybody must, also if their answers come at different times, Redis
-// does something else now and then, and some measurements are wrong. And Redis is never idle.
+// Of many tenants that all have many jobs, nobody waits much longer than everybody must, also if their answers come at
+// different times, Redis does something else now and then, and some measurements are wrong. And Redis is never idle.
 func TestManyBusyTenantsWaitAlike(t *testing.T) {
 	const tenants, each, other = 100, 64, 1500 * time.Microsecond
 	s := newSim()

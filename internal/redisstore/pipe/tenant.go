@@ -10,14 +10,15 @@ const (
 	quantum = 64
 	// mostDebt bounds what a tenant may owe, in singles: what the dearest small job costs, about 40 ms of Redis.
 	mostDebt = 8192
-	// longestRest is for how long a tenant has no turn because of what it owes. Among a hundred busy ones a debt would last for seconds, and it may
-	// rest on a measurement that is wrong: Redis may have waited for a processor.
+	// longestRest is for how long a tenant has no turn because of what it owes. Among a hundred busy ones a debt would
+	// last for seconds, and it may rest on a measurement that is wrong: Redis may have waited for a processor.
 	longestRest = 100 * time.Millisecond
 	// forgetAfter is when nothing is known any more of a tenant that asks for nothing.
 	forgetAfter = time.Second
 	// believed is of how many measurements the least is believed.
 	believed = 3
-	// rateOne is the rate of a tenant whose jobs cost what was expected. mostRate is that of jobs that cost 512 times as much.
+	// rateOne is the rate of a tenant whose jobs cost what was expected. mostRate is that of jobs that cost 512 times
+	// as much.
 	rateOne  = 8
 	mostRate = 512 * rateOne
 )
@@ -49,8 +50,9 @@ func (t *tenant) costs(j *Job, shared bool) (cost, weighed int) {
 	return cost, cost
 }
 
-// correct takes note that jobs cost so much in place of what was expected. It believes the least of the last measurements: the machine may have
-// been busy with something else, or Redis with renewals. And it believes more slowly that jobs cost much.
+// correct takes note that jobs cost so much in place of what was expected. It believes the least of the last
+// measurements: the machine may have been busy with something else, or Redis with renewals. And it believes more slowly
+// that jobs cost much.
 func (t *tenant) correct(measured, expected int) {
 	rate := measured * rateOne / max(expected, 1)
 	t.rates[t.corrections%believed] = rate
@@ -75,7 +77,8 @@ type share struct {
 // earn gives it what it may cost in a turn.
 func (s *share) earn() { s.credit = min(s.credit+quantum, quantum) }
 
-// borrow gives it a turn because nobody else wants one. What it owes it owes all the same, or a moment without others would end all debts.
+// borrow gives it a turn because nobody else wants one. What it owes it owes all the same, or a moment without others
+// would end all debts.
 func (s *share) borrow() {
 	if s.credit <= 0 {
 		s.lent, s.credit = quantum-s.credit, quantum

@@ -12,8 +12,9 @@ import (
 // ErrNotReplicated: the command was executed, and too few replicas have acknowledged that.
 var ErrNotReplicated = errors.New("too few replicas acknowledged it")
 
-// waitFor is the question that ends a batch in which something may be taken: how many replicas have all that was written on this
-// connection. It takes half of the time of a batch at most, so that its answer comes in time. It is nil if nothing has to be asked.
+// waitFor is the question that ends a batch in which something may be taken: how many replicas have all that was
+// written on this connection. It takes half of the time of a batch at most, so that its answer comes in time. It is nil
+// if nothing has to be asked.
 func (p *Pipeline) waitFor(ctx context.Context, packets []Packet) *redis.Cmd {
 	if p.Replicas == 0 || !slices.ContainsFunc(packets, func(pk Packet) bool { return pk.Grants }) {
 		return nil

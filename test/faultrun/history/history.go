@@ -5,7 +5,8 @@
 //
 //   - a name that two clients held at a time: the second was granted before the first could have lost it,
 //   - a fence that is not greater than all before it,
-//   - a request that was refused though nobody can have held the name: such as after a release that was told and not done,
+//   - a request that was refused though nobody can have held the name: such as after a release that was
+//     told and not done,
 //   - a release that was told to a client whose hold was over,
 //   - a hold that a session took along to another replica though it was over, or with another fence.
 //
