@@ -18,6 +18,7 @@ type handover struct {
 	start   time.Time // of the first call: that one may have handed the name over, and repeating it prolongs nothing
 	res     lock.Returned
 	err     error
+	unknown bool // the outcome of a call was
 }
 
 // returnTries is how often a Return is made when the store does not answer.
@@ -33,7 +34,7 @@ func (h *handover) answered(res lock.Returned, err error) (again bool) {
 	case before && h.r.Remaining == 0 && errors.Is(err, lock.ErrNotHeld):
 		h.res, h.err = lock.Returned{}, nil
 	case errors.Is(err, lock.ErrOutcomeUnknown), before && errors.Is(err, lock.ErrUnavailable):
-		h.err = errors.Join(err, lock.ErrOutcomeUnknown)
+		h.err, h.unknown = errors.Join(err, lock.ErrOutcomeUnknown), true
 		return h.calls < returnTries
 	}
 	return false
@@ -127,7 +128,7 @@ func (b *Broker) handedLocked(q *queue, h *handover) {
 		b.joinLeasesLocked(next, true)
 	}
 	next.Ended()
-	next.Unsure = next.Unsure || errors.Is(h.err, lock.ErrOutcomeUnknown)
+	next.Unsure = next.Unsure || h.unknown && !handed // a minority of several stores may have done it
 	switch {
 	case next.Answered():
 		b.handedInVainLocked(q, h)
@@ -158,15 +159,20 @@ func (b *Broker) handLocked(h *handover, given attempt) bool {
 
 // handedInVainLocked gives back what a waiter may have been handed that has left.
 func (b *Broker) handedInVainLocked(q *queue, h *handover) {
-	next, handed := h.next, h.res.HandedOver
+	next, handed, unsure := h.next, h.res.HandedOver, h.next.Unsure
 	switch {
 	case next.ownID:
 		b.leaveToTwinLocked(next, handed != 0)
 	case handed != 0:
 		q.Pass()
-		b.goTaking(func() { b.undoGrant(takenOver, next, next.Claim, handed) })
+		b.goTaking(func() {
+			b.undoGrant(takenOver, next, next.Claim, handed)
+			if unsure { // an earlier attempt may be carried out yet
+				b.undoLater(next)
+			}
+		})
 		return
-	case next.Unsure:
+	case unsure:
 		b.undoLater(next)
 	}
 	if next.Placed() && handed == 0 {

@@ -210,9 +210,9 @@ func TestRestartedMembersLoseNoLock(t *testing.T) {
 	})
 }
 
-// Over a majority a name is freed and asked for again: it takes two rounds from one holder to the next, and
+// Over a majority, too, a name is handed to the next one of the same replica: it takes one round, and
 // docs/topologies.md says so.
-func TestANamePassesOnInTwoRounds(t *testing.T) {
+func TestANamePassesOnInOneRound(t *testing.T) {
 	const round = 900 * time.Microsecond // the third of five members
 	inGroup(t, 1, func(g *group) {
 		first, next := g.replicas[0].alive(), g.replicas[0].alive()
@@ -225,8 +225,35 @@ func TestANamePassesOnInTwoRounds(t *testing.T) {
 		if e, ok := next.await().(session.Granted); !ok {
 			t.Fatalf("got %#v", e)
 		}
-		if took := time.Since(begun); took < 2*round || took > 2*round+time.Millisecond {
-			t.Errorf("it took %v, want two rounds of %v", took, round)
+		if took := time.Since(begun); took < round || took > round+time.Millisecond/2 {
+			t.Errorf("it took %v, want one round of %v", took, round)
+		}
+	})
+}
+
+// Who leaves while it is handed the name by a majority has it no longer than it takes to pass it on.
+func TestWhatAMajorityHandsToOneThatLeftGoesOn(t *testing.T) {
+	inGroup(t, 2, func(g *group) {
+		first, gone, next := g.replicas[0].alive(), g.replicas[0].alive(), g.replicas[1].alive()
+		for range 20 {
+			first.acquire(request.Acquire{Name: "job"})
+			granted := first.await().(session.Granted)
+			waits := gone.acquire(request.Acquire{Name: "job"})
+			time.Sleep(100 * time.Millisecond)
+			next.acquire(request.Acquire{Name: "job"})
+			time.Sleep(100 * time.Millisecond)
+			first.Release(first.id(), granted.Hold)
+			time.Sleep(700 * time.Microsecond) // some members have done it
+			gone.Cancel(gone.id(), waits)
+			begun := time.Now()
+			e, ok := next.await().(session.Granted)
+			if took := time.Since(begun); !ok || took > 100*time.Millisecond {
+				t.Fatalf("got %#v after %v", e, took)
+			}
+			next.Release(next.id(), e.Hold)
+			first.await()
+			gone.await()
+			next.await()
 		}
 	})
 }

@@ -58,6 +58,8 @@ type Return struct {
 type Successor struct {
 	Owner Owner
 	TTL   time.Duration
+	// Fence is the least fence that it is to have, as Claim.Fence for a first hold. Not for Fair.
+	Fence Fence
 }
 
 // Returned says what became of a Return.

@@ -54,8 +54,8 @@ type Holds interface {
 	// Remaining 0 the owner's place is given up in any case. For Read the last holds are given back; each has a lease
 	// of its own, and an owner reads as long as the longest of those it has. If none of them lasts, it does not read
 	// any more. Repeated: ErrNotHeld when it was freed; no error when it was counted down; the same fence when it was
-	// handed over and the successor still holds it. Executed late: ErrNotHeld or ErrStale, nobody else's hold is
-	// touched.
+	// handed over and the successor still holds it, for at least its TTL then. Executed late: ErrNotHeld or ErrStale,
+	// nobody else's hold is touched.
 	Release(ctx context.Context, r Return) (Returned, error)
 
 	// StartAcquire and StartRelease are Acquire and Release for the hot path. They return at once and tell the outcome

@@ -48,6 +48,7 @@ func (w *work) releasePlain(e *entry, r lock.Return) (res lock.Returned, told bo
 	switch {
 	case e.owner == "" || e.owner != r.Owner:
 		if r.Remaining == 0 && r.Next != nil && e.owner != "" && e.owner == r.Next.Owner {
+			later(&e.expires, w.now, r.Next.TTL)
 			return lock.Returned{HandedOver: e.fence}, false, nil // the hand-over was done before
 		}
 		return res, false, lock.ErrNotHeld
@@ -63,7 +64,7 @@ func (w *work) releasePlain(e *entry, r lock.Return) (res lock.Returned, told bo
 		}
 		w.ended(e, lock.EndHandedOver, e.fence)
 		e.hold(r.Next.Owner, 1, w.now.Add(r.Next.TTL))
-		return lock.Returned{HandedOver: w.mintLocked(e, w.now, 0)}, false, nil
+		return lock.Returned{HandedOver: w.mintLocked(e, w.now, r.Next.Fence)}, false, nil
 	}
 	w.ended(e, lock.EndReleased, e.fence)
 	e.free()

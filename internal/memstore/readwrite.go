@@ -278,6 +278,7 @@ func (w *work) releaseWrite(e *entry, r lock.Return) (res lock.Returned, told bo
 		}
 		w.unwish(e, r.Owner)
 		if r.Next != nil && l.writtenBy(r.Next.Owner) {
+			later(&l.expires, w.now, r.Next.TTL)
 			return lock.Returned{HandedOver: l.fence}, false, nil // the hand-over was done before
 		}
 		return res, false, lock.ErrNotHeld
@@ -300,7 +301,7 @@ func (w *work) releaseWrite(e *entry, r lock.Return) (res lock.Returned, told bo
 	l.writer, l.count, l.fence = "", 0, 0
 	if len(l.readers) == 0 && r.Next != nil {
 		w.ended(e, lock.EndHandedOver, fence)
-		return lock.Returned{HandedOver: w.write(e, *r.Next, 0).Fence}, false, nil
+		return lock.Returned{HandedOver: w.write(e, *r.Next, r.Next.Fence).Fence}, false, nil
 	}
 	w.ended(e, lock.EndReleased, fence)
 	w.drain(e)

@@ -78,9 +78,9 @@ func (s *Store) returnCall(r lock.Return) script.Call {
 	case lock.Fair:
 		return s.Scripts.ReleaseFair.With(layout.FairKeys(n), append(args, layout.Channel(n))...)
 	case lock.Write:
-		return s.Scripts.ReleaseWrite.With(layout.RWKeys(n), append(args, layout.RWChannel(n), layout.HoldBase(n))...)
+		return s.Scripts.ReleaseWrite.With(layout.RWKeys(n), append(args, layout.RWChannel(n), layout.HoldBase(n), uint64(next.Fence))...)
 	default:
-		return s.Scripts.Release.With([]string{n, layout.Token(n), layout.Channel(n)}, args...)
+		return s.Scripts.Release.With([]string{n, layout.Token(n), layout.Channel(n)}, append(args, uint64(next.Fence))...)
 	}
 }
 

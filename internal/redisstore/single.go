@@ -28,7 +28,7 @@ type single struct {
 	key, token, channel string
 	owner               string
 	number              string // the TTL of an acquisition, the fence of a release
-	least               string // the least fence of an acquisition, if one was given
+	least               string // the least fence of an acquisition or of an heir, if one was given
 	heir, heirTTL       string
 	share               *share // of kinds that many hold at once
 
@@ -114,6 +114,7 @@ func (s *Store) restitution(r *lock.Return, done func(lock.Returned, error)) *si
 	}
 	if r.Next != nil {
 		one.op, one.heir, one.heirTTL = opHandOver, string(r.Next.Owner), strconv.FormatInt(script.Millis(r.Next.TTL), 10)
+		one.least = strconv.FormatUint(uint64(r.Next.Fence), 10)
 	}
 	return one
 }
@@ -153,7 +154,7 @@ func (one *single) alone() script.Call {
 		}}
 	}
 	return script.Call{Script: s.Scripts.Release, Keys: 3, Cost: 1, Grants: one.grants(), Words: []any{
-		&one.key, &one.token, &one.channel, &one.owner, &one.number, "0", &one.heir, &one.heirTTL, &s.FenceText,
+		&one.key, &one.token, &one.channel, &one.owner, &one.number, "0", &one.heir, &one.heirTTL, &s.FenceText, cmp.Or(one.least, "0"),
 	}}
 }
 

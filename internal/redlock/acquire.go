@@ -81,8 +81,9 @@ type attempt struct {
 	sent  []lock.Claim // what members are asked for: with a fence, and for longer
 	nest  bool         // the owner holds the name, and its fence, already
 	told  func([]lock.Grant, error)
-	one   [2]lock.Claim // what asked and sent are of, if it is one name
-	given []lock.Grant  // what each member granted, if it is one name
+	why   func(standing) error // it is refused, if that is not refusal
+	one   [2]lock.Claim        // what asked and sent are of, if it is one name
+	given []lock.Grant         // what each member granted, if it is one name
 	// granted are the fences that are told. They are nil until it is decided, and when it is decided otherwise.
 	granted []lock.Fence
 	// undo says that what members do late is to be undone.
@@ -229,10 +230,13 @@ func (a *attempt) lose(st standing) (then func()) {
 	if a.nest { // the count of some is higher now, which the last release ends
 		return a.tell(nil, a.failure(st))
 	}
-	err := a.refusal(st)
+	err := a.reason(st)
 	nobodys := st.mayHold()+st.away < a.s.quorum
 	if st.mayHold() >= a.s.quorum && !a.s.odd.abandon(a.sent...) { // some of them do not vote yet
 		return a.tell(nil, errUnclear)
+	}
+	if a.s.cfg.bugs.keepHanded && a.why != nil {
+		return a.tell(nil, err)
 	}
 	a.undo = true
 	var certain, others []lock.Return
@@ -265,6 +269,13 @@ func (a *attempt) lose(st standing) (then func()) {
 			}
 		})
 	}
+}
+
+func (a *attempt) reason(st standing) error {
+	if a.why != nil {
+		return a.why(st)
+	}
+	return a.refusal(st)
 }
 
 // end is when a lease that is taken now has ended by itself.

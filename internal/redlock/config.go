@@ -32,6 +32,10 @@ type bugs struct {
 	keepUnknown     bool // what may have been taken for an attempt that failed is not released
 	fencesAsTheyAre bool // a fence is told without being raised
 	extendedByOne   bool // an extension is told when one member has made it
+	handedByOne     bool // a hand-over is told when one member has made it
+	handedAsIs      bool // the fence of a hand-over is told without being raised
+	keepHanded      bool // what a minority handed over is not given back
+	keepCancelled   bool // nobody gives back what was handed to one that had left
 }
 
 const (

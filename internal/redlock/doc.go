@@ -10,11 +10,13 @@
 // Fences of a name strictly increase over all grants. All members are asked for the same fence; if they disagree, it is
 // raised on a majority before it is told (fences.go). A wrong clock costs a second round, never the order.
 //
+// A name is handed over when a majority did so; else it is freed everywhere (handover.go). For the successor a hand-over is an attempt
+// as any other: no fence, and no member, counts for it that would not count for an acquisition.
+//
 // # What it does not promise
 //
 // There are no semaphores and no fair locks: three holders of two permits over three members would each have a
-// majority, and a common order needs one line. They are refused with lock.ErrKindUnsupported. A name is never handed over; it is
-// freed, and who waits asks.
+// majority, and a common order needs one line. They are refused with lock.ErrKindUnsupported.
 //
 // A hold that only a minority has, because an attempt failed half-way, is released at once, again in the background if a
 // member does not answer, and ends with its TTL at last.

@@ -22,10 +22,14 @@ func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, erro
 
 func releaseFailed(name string, err error) error { return fmt.Errorf("release %q: %w", name, err) }
 
-// StartRelease implements lock.Store. It frees the name also if there is a successor, who asks for it then.
+// StartRelease implements lock.Store.
 func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	if err := begin(context.Background(), r.Kind); err != nil {
 		go done(lock.Returned{}, releaseFailed(r.Name, err))
+		return
+	}
+	if r.Next != nil && r.Remaining == 0 && !r.Kind.Shared() {
+		s.startHandOver(r, done)
 		return
 	}
 	r.Next = nil
@@ -80,10 +84,10 @@ func (x *release) verdict(last bool) (then func()) {
 }
 
 // commonest is the refusal that most members gave. mu is held.
-func (x *release) commonest() error {
+func (b *ballot[T]) commonest() error {
 	best, most := lock.ErrNotHeld, 0
 	for _, err := range []error{lock.ErrStale, lock.ErrNotHeld, lock.ErrKindMismatch, lock.ErrStoreFull} {
-		if n := x.refusals(err); n > most {
+		if n := b.refusals(err); n > most {
 			best, most = err, n
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -80,6 +81,25 @@ func silence(t *testing.T, _ uint64, cfg Config) (wrong []string) {
 	return wrong
 }
 
+// What a minority handed over is given back.
+func halfHanded(t *testing.T, _ uint64, cfg Config) (wrong []string) {
+	inWorld(t, 5, cfg, func(w *world) {
+		f := w.take(w.Store, claimOf("n", "o")).Fence
+		synctest.Wait()
+		for _, n := range w.nodes[:3] {
+			n.Expire("n")
+		}
+		_, _ = w.Store.Release(w.Context(), toHeir("o", f, "heir"))
+		synctest.Wait()
+		for i, o := range w.holders("n") {
+			if o != "" {
+				wrong = append(wrong, fmt.Sprintf("member %d has it for %s", i, o))
+			}
+		}
+	})
+	return wrong
+}
+
 // Each of the mistakes that these tests are there for is found by one of them.
 func TestPlantedBugsAreFound(t *testing.T) {
 	type test func(t *testing.T, seed uint64, cfg Config) (wrong []string)
@@ -95,6 +115,10 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"fences as they are", Config{Quarantine: quarantine, bugs: bugs{fencesAsTheyAre: true}}, weather},
 		{"members vote when empty", Config{}, weather},
 		{"an extension by one member", Config{Quarantine: quarantine, bugs: bugs{extendedByOne: true}}, weather},
+		{"a hand-over by one member", Config{Quarantine: quarantine, bugs: bugs{handedByOne: true}}, weather},
+		{"the fence of a minority's hand-over", Config{Quarantine: quarantine, bugs: bugs{handedAsIs: true}}, weather},
+		{"what a minority handed over is left", Config{bugs: bugs{keepHanded: true}}, halfHanded},
+		{"a hand-over to one that had left", Config{Quarantine: quarantine, bugs: bugs{keepCancelled: true}}, weather},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(100) {

@@ -24,9 +24,8 @@ type holds struct {
 // client takes names until ctx ends. It keeps some to the end of their lease and beyond.
 func (s *storm) client(ctx context.Context) {
 	for ctx.Err() == nil {
+		c := claimOf("n", s.newOwner())
 		s.lock.Lock()
-		s.owner++
-		c := claimOf("n", lock.Owner(fmt.Sprint("o", s.owner)))
 		store := s.stores[s.rand.IntN(len(s.stores))]
 		s.lock.Unlock()
 		c.TTL = s.ttl()
@@ -39,11 +38,18 @@ func (s *storm) client(ctx context.Context) {
 			other.Name, other.Kind = "rw", lock.Write
 			cs = append(cs, other)
 		}
-		if h := s.get(ctx, store, cs); h != nil {
-			h.keep(ctx)
+		for h := s.get(ctx, store, cs); h != nil; {
+			h = h.keep(ctx)
 		}
 		pause(ctx, s.duration(50*time.Millisecond))
 	}
+}
+
+func (s *storm) newOwner() lock.Owner {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	s.owner++
+	return lock.Owner(fmt.Sprint("o", s.owner))
 }
 
 func (s *storm) ttl() time.Duration {
@@ -109,8 +115,8 @@ func (s *storm) giveBack(store *Store, r lock.Return) {
 	}
 }
 
-// keep has names for a while, and does with them what can be done.
-func (h *holds) keep(ctx context.Context) {
+// keep has names for a while, and does with them what can be done. It returns what was handed over at the end, if it was.
+func (h *holds) keep(ctx context.Context) (next *holds) {
 	for h.intN(4) > 0 {
 		pause(ctx, h.duration(h.cs[0].TTL/4))
 		i := h.intN(len(h.cs))
@@ -125,6 +131,9 @@ func (h *holds) keep(ctx context.Context) {
 			h.nest(ctx, i)
 		}
 	}
+	if c := h.cs[0]; len(h.cs) == 1 && !c.Kind.Shared() && h.intN(2) == 0 {
+		return h.handOver(ctx)
+	}
 	leave := h.leaves && h.intN(3) == 0
 	for i, c := range h.cs {
 		if leave { // it does not give it back
@@ -135,6 +144,7 @@ func (h *holds) keep(ctx context.Context) {
 			h.giveBack(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[i].Fence})
 		}
 	}
+	return nil
 }
 
 func (h *holds) renewal(i int) lock.Renewal {

@@ -102,14 +102,10 @@ var acquireContract = []contract{
 		_, err := s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
 		s.must(err)
 		greater("a forced release", s.acquire(claim("n", "o")).Fence)
-		if !s.Frees {
-			r := giveBack("n", "o", last)
-			r.Next = &lock.Successor{Owner: "heir", TTL: ttl}
-			greater("a hand-over", s.release(r).HandedOver)
-			s.release(giveBack("n", "heir", last))
-		} else {
-			s.release(giveBack("n", "o", last))
-		}
+		r := giveBack("n", "o", last)
+		r.Next = &lock.Successor{Owner: "heir", TTL: ttl}
+		greater("a hand-over", s.release(r).HandedOver)
+		s.release(giveBack("n", "heir", last))
 		greater("a release", s.acquire(claim("n", "o")).Fence)
 		s.must(s.Hooks.Lose())
 		greater("a loss of all data", s.acquire(claim("n", "o")).Fence)

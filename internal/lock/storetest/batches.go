@@ -105,7 +105,7 @@ func (c *comparison) single(name string) single {
 	back := lock.Return{Name: name, Kind: kind, Owner: g.Owner}
 	if kind == lock.Semaphore {
 		back.Permits = 1
-	} else if kind == lock.Exclusive && c.rand.IntN(4) == 0 && !c.sides[0].Frees && !c.sides[1].Frees {
+	} else if kind == lock.Exclusive && c.rand.IntN(4) == 0 {
 		back.Next = &lock.Successor{Owner: c.owner(lock.Exclusive), TTL: c.ttl()}
 	}
 	return single{back: &back, number: g.number}

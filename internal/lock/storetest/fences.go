@@ -20,6 +20,25 @@ var fenceContract = []contract{
 			}
 		})
 	}},
+	{"AHandOverGivesAtLeastTheFenceItBrings", func(s *suite) {
+		for _, kind := range s.these(lock.Exclusive, lock.Write) {
+			// More for each kind, as below.
+			proposed := proposed + 1_000_000*lock.Fence(kind)
+			c := of(kind, "n-"+kind.String(), "o")
+			r := back(c, s.acquire(c).Fence)
+			r.Next = &lock.Successor{Owner: "heir", TTL: ttl, Fence: proposed}
+			for range 2 { // the second one finds what the first one did
+				if res := s.release(r); res.HandedOver != proposed {
+					s.Errorf("%v: got %d, want %d", kind, res.HandedOver, proposed)
+				}
+			}
+			last := back(of(kind, c.Name, "heir"), proposed)
+			last.Next = &lock.Successor{Owner: "next", TTL: ttl, Fence: 1}
+			if res := s.release(last); res.HandedOver != proposed+1 {
+				s.Errorf("%v: got %d after %d, want the next one", kind, res.HandedOver, proposed)
+			}
+		}
+	}},
 	{"ASmallOneIsNotGivenTwice", func(s *suite) {
 		s.eachKind(func(c lock.Claim) {
 			first := s.acquire(c).Fence

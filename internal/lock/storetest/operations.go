@@ -275,7 +275,7 @@ func (c *comparison) release() (string, step) {
 		if kind == lock.Read { // to count a hold up by a release is nonsense, and of a reader's no store takes care
 			r.Remaining = 1
 		}
-	case n == 1 && !kind.Shared() && !c.sides[0].Frees && !c.sides[1].Frees:
+	case n == 1 && !kind.Shared():
 		r.Next = &lock.Successor{Owner: c.owner(kind), TTL: c.ttl()}
 	}
 	return fmt.Sprintf("release %+v to %+v with fence %d", r, r.Next, g.number), func(ctx context.Context, s *side) outcome {

@@ -115,6 +115,22 @@ var handOverContract = []contract{
 		}
 		s.must(s.renew(renewal("n", "heir", first.HandedOver)))
 	}},
+	{"WhoHasItAlreadyHasItForAtLeastThatLong", func(s *suite) {
+		for _, kind := range s.these(lock.Exclusive, lock.Fair, lock.Write) {
+			c := of(kind, "n-"+kind.String(), "heir")
+			f := s.acquire(c).Fence
+			r := back(of(kind, c.Name, "o"), 1) // it had the name before
+			for _, times := range []time.Duration{10, 5} {
+				r.Next = &lock.Successor{Owner: "heir", TTL: times * ttl}
+				if res := s.release(r); res.HandedOver != f {
+					s.Errorf("%v: got fence %d, want %d", kind, res.HandedOver, f)
+				}
+				s.wantTTL(s.look(c.Name).TTL, 10*ttl)
+			}
+			s.must(s.renew(on(c, f)))
+			s.release(back(c, f))
+		}
+	}},
 	{"RepeatedAfterTheSuccessorLeftItIsNotHeld", func(s *suite) {
 		f := s.acquire(claim("n", "o")).Fence
 		next := s.release(handOver("n", "o", f, "heir")).HandedOver

@@ -46,8 +46,6 @@ type Rig struct {
 	// Refuses are the kinds that the Store has not got. Each call with one of them must be answered
 	// lock.ErrKindUnsupported.
 	Refuses []lock.Kind
-	// Frees says that the Store never hands a name over, but frees it.
-	Frees bool
 }
 
 // Run runs the contract suite. newRig is called for each test and returns an empty Store.
@@ -113,7 +111,7 @@ type suite struct {
 
 func newSuite(t *testing.T, r Rig) *suite {
 	s := &suite{T: t, Rig: r}
-	if len(r.Refuses) > 0 || r.Frees {
+	if len(r.Refuses) > 0 {
 		s.Store = partial{r.Store, s}
 	}
 	return s

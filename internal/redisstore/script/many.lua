@@ -12,7 +12,7 @@
 --         a    owner, TTL in ms
 --         A    owner, TTL in ms, the least fence
 --         r    owner, its fence, 0 for any
---         h    owner, its fence, 0 for any, next owner, its TTL in ms
+--         h    owner, its fence, 0 for any, next owner, its TTL in ms, its least fence, 0 for the clock
 --         b    owner, TTL in ms
 --         e    owner, its fence
 --         p    owner, id of its first permit, TTL in ms, limit, 0 for the one that is kept
@@ -63,14 +63,14 @@ local function claim(k, a, least)
 end
 
 -- give makes such a release. Without a next owner, heir is ''.
-local function give(k, a, heir, ttl)
+local function give(k, a, heir, ttl, least)
   local name, token, channel, owner, fence = KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], ARGV[a + 1], ARGV[a + 2]
   if settled then settled(name) end
   local heard = heir == '' and free(name, token, channel, owner, fence)
   if heard then return heard end
   if not release then exclusives() end
   return release({name = name, token = token, channel = channel}, {
-    owner = owner, fence = fence, remaining = '0', heir = heir, ttl = ttl, fence_ttl = fence_ttl,
+    owner = owner, fence = fence, remaining = '0', heir = heir, ttl = ttl, least = least, fence_ttl = fence_ttl,
   })
 end
 
@@ -88,8 +88,8 @@ for i = 1, #ops do
     _, answer = pcall(give, k, a, '')
     k, a = k + 3, a + 2
   elseif op == 104 then
-    _, answer = pcall(give, k, a, ARGV[a + 3], ARGV[a + 4])
-    k, a = k + 3, a + 4
+    _, answer = pcall(give, k, a, ARGV[a + 3], ARGV[a + 4], ARGV[a + 5])
+    k, a = k + 3, a + 5
   else
     _, answer = pcall(shared, op, i, k, a)
     k = k + ((op == 98 or op == 112) and 4 or 3)

@@ -4,6 +4,7 @@
 -- KEYS[3] redisson_lock__channel:{<name>} channel for those who wait
 -- ARGV[1] owner   ARGV[2] its fence, 0 for any   ARGV[3] hold count afterwards, 0 to free
 -- ARGV[4] next owner, '' for none   ARGV[5] its TTL in ms   ARGV[6] TTL of the fence key in ms
+-- ARGV[7] its least fence, 0 for the clock
 -- Returns {1, receivers} if it was counted down or freed, {2, fence} if the next owner holds it afterwards,
 --         {-1} if the owner does not hold it, {-2} if it holds it with another fence.
 -- Safe to run twice: a second run finds nothing to free and answers -1, or finds the next owner and answers its fence.
@@ -15,5 +16,5 @@ if heard then return {1, heard} end
 
 -- library: advance fence plain exclusive
 return exclusive_release({name = KEYS[1], token = KEYS[2], channel = KEYS[3]}, {
-  owner = ARGV[1], fence = ARGV[2], remaining = ARGV[3], heir = ARGV[4], ttl = ARGV[5], fence_ttl = ARGV[6],
+  owner = ARGV[1], fence = ARGV[2], remaining = ARGV[3], heir = ARGV[4], ttl = ARGV[5], fence_ttl = ARGV[6], least = ARGV[7],
 })

@@ -24,7 +24,7 @@ if remaining == '0' and fair_forget(f, owner) then head = redis.call('LINDEX', f
 if head ~= first and (not held or remaining ~= '0') then fair_news(f, first) end
 
 if not held then
-  if heir ~= '' and plain_hold(f.name, heir) then return plain_handed(f, ARGV[6]) end
+  if heir ~= '' and plain_hold(f.name, heir) then return plain_handed(f, ARGV[5], ARGV[6]) end
   return {-1}
 end
 local text = redis.pcall('GET', f.token)

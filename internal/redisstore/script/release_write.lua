@@ -2,7 +2,7 @@
 -- KEYS    as in acquire_read.lua
 -- ARGV[1] owner   ARGV[2] its fence, 0 for any   ARGV[3] hold count afterwards, 0 to end it
 -- ARGV[4] next owner, '' for none   ARGV[5] its TTL in ms   ARGV[6] TTL of the fence key in ms
--- ARGV[7] redisson_rwlock:{<name>}  ARGV[8] what keys of single holds begin with
+-- ARGV[7] redisson_rwlock:{<name>}  ARGV[8] what keys of single holds begin with  ARGV[9] its least fence, 0 for the clock
 -- Returns {1, receivers} if it was counted down or ended, {2, fence} if the next owner writes afterwards,
 --         {-1} if the owner does not write, {-2} if it does with another fence. Readers that are left, the owner's own, keep the lock. When the hold is to
 --         end, so does the owner's keeping new readers away.
@@ -21,13 +21,12 @@ if remaining == '0' and redis.pcall('GET', r.writer) == owner then
 end
 if not held then
   if got[1] ~= 'write' or heir == '' or not got[3] then return {-1} end
-  -- It was handed over before, and the reply was lost.
-  local text = write_fence(r, heir)
-  if text then return {2, tonumber(text)} end
-  redis.call('PEXPIRE', r.name, redis.call('PTTL', r.name)) -- opens the way
-  local fence = grant_fence(r.token, ARGV[6])
+  -- It was handed over before, and the reply was lost, or the heir has it already. It lasts for its TTL then, at least.
+  local left = rw_extend(r.name, tonumber(ARGV[5])) -- opens the way
+  local fence = write_fence(r, heir)
+  fence = fence and tonumber(fence) or grant_fence(r.token, ARGV[6])
   if not fence then return redis.error_reply('LOCKDUNSURE the fence of the hand-over was overwritten') end
-  rw_note(write_key(r, heir), fence, redis.call('PTTL', r.name))
+  rw_note(write_key(r, heir), fence, left)
   return {2, fence}
 end
 
@@ -56,7 +55,7 @@ if not alone or not last then
   end
   return {1, rw_written(r.name, ARGV[7], 'released', text)}
 end
-local fence = next_fence(math.max(last, tonumber(ARGV[2])))
+local fence = next_fence(math.max(last, tonumber(ARGV[2])), ARGV[9])
 redis.call('HSET', r.name, heir .. ':write', 1)
 redis.call('PEXPIRE', r.name, ARGV[5])
 keep_fence(r.token, fence, ARGV[6])

@@ -1,0 +1,197 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// handOver is a Return with a successor at all members. Each ends the hold of the owner and begins that of the successor in one step.
+//
+// For the successor it is an attempt as any other (acquire.go), with a fence of its own: it has the name when a majority gave it that fence.
+// Else what a minority gave is given back. For the owner it is a release: what members may have left of its hold is ended, and never handed
+// over any more.
+type handOver struct {
+	*attempt
+	of   release // the owner's hold; members are not asked by it
+	told func(lock.Returned, error)
+	// The members that were asked, and those that had no hold to hand over when a majority had. Guarded by mu.
+	sentTo, lacking set
+	heard           int // how many listeners heard of the end of the owner's hold; guarded by mu
+}
+
+// errFreed is what a member that ended the hold, and handed nothing over, says to the successor.
+var errFreed = errors.New("it was freed and not handed over")
+
+// errPassed: when the member's turn came, the outcome was known.
+var errPassed = fmt.Errorf("%w: a majority decided without it", lock.ErrUnavailable)
+
+func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
+	heir := [...]lock.Claim{{Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Count: 1, Fence: r.Next.Fence, TTL: r.Next.TTL}}
+	r.Next = nil
+	h := &handOver{told: told}
+	h.attempt = s.attempt(heir[:], h.outcome)
+	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start}
+	h.decide, h.late, h.why = h.judge, h.answeredLate, h.refusal
+	s.late.of(holding{r.Name, r.Owner}).each(s.members, h.ask) // what is to be handed over must have been acquired
+}
+
+// ask asks a member, unless it was decided while that had something else to answer first. A silent member would have all later hand-overs
+// of the name wait for each other.
+func (h *handOver) ask(m *member) {
+	h.mu.Lock()
+	passed := h.over
+	if !passed {
+		h.sentTo.add(m.number)
+	}
+	h.mu.Unlock()
+	if passed {
+		h.answer(m, nil, errPassed)
+		return
+	}
+	heir := h.sent[0]
+	r := h.s.returnAt(m, h.of.r)
+	r.Next = &lock.Successor{Owner: heir.Owner, TTL: heir.TTL, Fence: heir.Fence}
+	m.StartRelease(r, func(res lock.Returned, err error) {
+		if err == nil && res.HandedOver == 0 {
+			err = errFreed
+			h.mu.Lock()
+			h.heard = max(h.heard, res.Listeners)
+			h.mu.Unlock()
+		}
+		if err != nil {
+			h.cast(m, nil, err)
+			return
+		}
+		h.cast(m, []lock.Grant{{Fence: res.HandedOver, TTL: heir.TTL}}, nil)
+	})
+}
+
+// judge is called with mu after each vote. What is asked next for the successor waits for the members at which it may be.
+func (h *handOver) judge(last bool) (then func()) {
+	then = h.verdict(last)
+	if h.s.cfg.bugs.handedByOne {
+		then = h.believeOne(then)
+	}
+	if then == nil {
+		return nil
+	}
+	at := h.absent() & h.sentTo
+	if h.granted != nil {
+		h.lacking = h.without()
+		at |= h.lacking
+	}
+	if at != 0 {
+		h.tail.grow(h.s, at, holdings(h.sent)...)
+	}
+	return then
+}
+
+// without are the members that had no hold to hand over. mu is held.
+func (h *handOver) without() (at set) {
+	for i, v := range h.votes {
+		if v.cast && errors.Is(v.err, lock.ErrNotHeld) {
+			at.add(i)
+		}
+	}
+	return at
+}
+
+// refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the owner's hold
+// has ended. mu is held.
+func (h *handOver) refusal(st standing) error {
+	switch {
+	case st.definite()+st.silent < h.s.quorum:
+		t := st.tally
+		t.yes += st.silent
+		return noMajority(t)
+	case st.yes+st.silent+h.refusals(errFreed) > 0:
+		return errFreed
+	}
+	return h.commonest()
+}
+
+// outcome is called when it is decided, and tells it.
+func (h *handOver) outcome(gs []lock.Grant, err error) {
+	h.mu.Lock()
+	heard := h.heard
+	h.mu.Unlock()
+	freed := errors.Is(err, errFreed)
+	h.of.mu.Lock()
+	h.of.freed = freed || err == nil
+	h.of.mu.Unlock()
+	switch {
+	case err == nil:
+		h.told(lock.Returned{HandedOver: gs[0].Fence}, nil)
+	case freed:
+		h.told(lock.Returned{Listeners: heard}, nil)
+	default:
+		h.told(lock.Returned{}, releaseFailed(h.of.r.Name, err))
+	}
+	h.mu.Lock()
+	votes, without := slices.Clone(h.votes), h.lacking
+	h.mu.Unlock()
+	for i, m := range h.s.members {
+		if votes[i].cast {
+			h.lookAfterOwner(m, votes[i].err)
+		}
+		if without.has(i) {
+			h.heal(m, err == nil)
+		}
+	}
+	if freed || err == nil {
+		h.s.odd.forget(h.of.r)
+	}
+}
+
+// lookAfterOwner has the owner's hold ended at a member that may have it yet, once it is known to be over.
+func (h *handOver) lookAfterOwner(m *member, err error) {
+	if errors.Is(err, errFreed) {
+		err = nil
+	}
+	h.of.tooLate(m, vote[lock.Returned]{cast: true, err: err})
+}
+
+// heal has the successor hold the name at a member that had no hold to hand over, once a majority has given it the name. Else all hand-overs
+// that follow would have a majority and no more. It is as safe as to put a hold back (restore). hold is false if none was told.
+func (h *handOver) heal(m *member, hold bool) {
+	if !hold || h.s.closed.Load() {
+		h.tail.settled(m)
+		return
+	}
+	h.mu.Lock()
+	c := h.sent[0]
+	c.Fence = h.granted[0]
+	h.mu.Unlock()
+	h.s.underWay.Add(1)
+	m.StartAcquire(c, func(g lock.Grant, err error) {
+		defer h.s.underWay.Add(-1)
+		h.tooLate(m, vote[[]lock.Grant]{cast: true, v: []lock.Grant{g}, err: err})
+	})
+}
+
+// answeredLate looks after what a member did when it was decided.
+func (h *handOver) answeredLate(m *member, v vote[[]lock.Grant]) {
+	h.mu.Lock()
+	lacks := h.granted != nil && errors.Is(v.err, lock.ErrNotHeld)
+	h.mu.Unlock()
+	if lacks {
+		h.heal(m, true)
+	} else {
+		h.tooLate(m, v)
+	}
+	h.lookAfterOwner(m, v.err)
+}
+
+// believeOne is a mistake of tests.
+func (h *handOver) believeOne(then func()) func() {
+	for _, v := range h.votes {
+		if then == nil && v.cast && v.err == nil {
+			h.granted = []lock.Fence{v.v[0].Fence}
+			return h.tell([]lock.Grant{{Fence: v.v[0].Fence, TTL: v.v[0].TTL}}, nil)
+		}
+	}
+	return then
+}

@@ -1,0 +1,109 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// What the clients of a storm do that wait for a name which another one of the same replica has.
+
+// returnTries is how often a Return is made when the store does not answer, as a broker does.
+const returnTries = 3
+
+// handOver gives the name to a successor, as a broker does, and returns what that has. The successor may have left meanwhile.
+func (h *holds) handOver(ctx context.Context) (next *holds) {
+	c, heir := h.cs[0], h.cs[0]
+	heir.Owner, heir.TTL = h.newOwner(), h.ttl()
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence, Next: &lock.Successor{Owner: heir.Owner, TTL: heir.TTL}}
+	cancelled := h.intN(4) == 0
+	got, unsure := h.waits(heir)
+	h.ended(c)
+	if got != nil { // the lease had ended
+		h.giveBack(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence})
+		return got
+	}
+	start := time.Now() // the first call may have handed it over, and to repeat it prolongs nothing
+	res, err := h.store.Release(context.Background(), r)
+	unknown := unsure || errors.Is(err, lock.ErrOutcomeUnknown)
+	for n := 1; n < returnTries && errors.Is(err, lock.ErrOutcomeUnknown); n++ {
+		res, err = h.store.Release(context.Background(), r)
+	}
+	if lock.Retriable(err) || unknown && err != nil {
+		h.undo(h.store, lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence})
+	}
+	until := start.Add(heir.TTL)
+	handed := err == nil && res.HandedOver != 0
+	switch {
+	case cancelled:
+		h.count("hand-overs to one that had left")
+		h.gaveBack(heir, res.HandedOver, unknown || err != nil)
+		return nil
+	case handed && time.Now().Before(until):
+		h.count("hand-overs")
+		grant := lock.Grant{Fence: res.HandedOver}
+		return h.heirs(heir, grant, start)
+	}
+	if next = h.get(ctx, h.store, []lock.Claim{heir}); next == nil && (unknown || err != nil || handed) {
+		h.undo(h.store, lock.Return{Name: heir.Name, Kind: heir.Kind, Owner: heir.Owner})
+	}
+	return next
+}
+
+// heirs is what a successor has.
+func (h *holds) heirs(heir lock.Claim, g lock.Grant, start time.Time) *holds {
+	until := start.Add(heir.TTL)
+	h.granted(heir, g, start, until)
+	return &holds{
+		storm: h.storm, store: h.store, cs: []lock.Claim{heir}, gs: []lock.Grant{g}, ends: []time.Time{until}, counts: []uint32{1},
+	}
+}
+
+// waits has a successor ask for the name while it is held, as the first waiter of a replica does: that leaves something at members.
+func (h *holds) waits(heir lock.Claim) (got *holds, unsure bool) {
+	for range h.intN(3) {
+		start := time.Now()
+		g, err := h.store.Acquire(context.Background(), heir)
+		switch {
+		case err == nil && time.Now().Before(start.Add(heir.TTL)):
+			return h.heirs(heir, g, start), unsure
+		case err == nil || errors.Is(err, lock.ErrOutcomeUnknown):
+			unsure = true
+		}
+	}
+	return nil, unsure
+}
+
+// gaveBack has what was handed to one that had left be given back, and looks whether it was.
+func (h *holds) gaveBack(heir lock.Claim, f lock.Fence, unsure bool) {
+	r := lock.Return{Name: heir.Name, Kind: heir.Kind, Owner: heir.Owner, Fence: f}
+	if h.cfg.bugs.keepCancelled {
+		unsure = false
+	} else if f != 0 {
+		h.giveBack(h.store, r)
+	}
+	if unsure { // what was asked earlier may be carried out yet
+		r.Fence = 0
+		h.undo(h.store, r)
+		return
+	}
+	if f != 0 && h.has(heir) {
+		time.Sleep(heir.TTL / 2) // a member may have been asked late
+		if h.has(heir) {
+			h.failed("a majority has %s for %s, which had left", heir.Name, heir.Owner)
+		}
+	}
+}
+
+// has says whether a majority has a name for somebody.
+func (h *holds) has(c lock.Claim) bool {
+	n := 0
+	for _, node := range h.world.nodes {
+		if node.has(c.Name) == c.Owner {
+			n++
+		}
+	}
+	return n > len(h.world.nodes)/2
+}
