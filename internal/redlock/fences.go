@@ -157,6 +157,7 @@ func (a *attempt) raised(b *ballot[struct{}], last bool) (then func()) {
 			a.told(gs, nil)
 		}
 	case last || yes+b.tally().missing < a.s.quorum:
+		a.s.odd.abandon(a.sent...) // some may be raised yet, so no later attempt is told the fences that there are now
 		return a.tell(nil, errUnclear)
 	}
 	return nil

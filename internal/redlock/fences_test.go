@@ -148,3 +148,33 @@ func TestAFenceThatCannotBeRaisedIsNotTold(t *testing.T) {
 		}
 	})
 }
+
+// A fence that could not be raised may be raised later. An attempt that follows is not told the one from before: renewals and releases
+// with that would find another one at the members.
+func TestAFenceThatMayYetBeRaisedIsNotTold(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		c := claimOf("n", "s:#1")
+		c.Fence = 1
+		w.puts(0, c)
+		gone := false
+		w.nodes[0].choose(func(op string) fate {
+			gone = gone || op == "raise"
+			return fate{refuse: gone}
+		})
+		w.nodes[1].choose(once("raise", fate{before: 100 * time.Millisecond}))
+		w.nodes[2].choose(once("acquire", fate{after: 50 * time.Millisecond}))
+		if g, err := w.Store.Acquire(w.Context(), claimOf("n", "s:#1")); !errors.Is(err, lock.ErrOutcomeUnknown) {
+			t.Fatalf("got %+v, %v, want an unknown outcome", g, err)
+		}
+		f := w.take(w.Store, claimOf("n", "s:#1")).Fence
+		time.Sleep(time.Second)
+		if err := w.renew(renewalOf("n", "s:#1", f)); err != nil {
+			t.Errorf("the hold that was told is gone: %v", err)
+		}
+		w.give(w.Store, returnOf("n", "s:#1", f))
+		time.Sleep(time.Second)
+		if os := w.holders("n"); os[1] != "" || os[2] != "" {
+			t.Errorf("released, it is held by %q", os)
+		}
+	})
+}

@@ -134,6 +134,15 @@ func (h hasty) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 	return h.node.Acquire(ctx, c)
 }
 
+func (h hasty) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	if r.Next != nil {
+		next := *r.Next
+		next.TTL = sooner(next.TTL)
+		r.Next = &next
+	}
+	h.node.StartRelease(r, done)
+}
+
 func (h hasty) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	mine := slices.Clone(cs)
 	for i := range mine {
