@@ -124,6 +124,13 @@ func (j *judge) prolonged(what string, c lock.Claim, since, until time.Time) {
 	j.believe(what, c, since, until)
 }
 
+// since is when the call began from which an owner knows of its hold.
+func (j *judge) since(c lock.Claim) time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.beliefs[c.Name][c.Owner].since
+}
+
 // atMost has an owner believe in its hold no longer than until a time.
 func (j *judge) atMost(c lock.Claim, until time.Time) {
 	j.mu.Lock()

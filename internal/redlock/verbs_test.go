@@ -196,7 +196,7 @@ func (h *holds) extend(i int) {
 func (h *holds) shorten(i int) {
 	r := h.renewal(i)
 	r.TTL = h.duration(r.TTL)
-	start, was := time.Now(), h.ends[i]
+	start, since, was := time.Now(), h.since(h.cs[i]), h.ends[i]
 	if until := start.Add(r.TTL); until.Before(was) {
 		h.ends[i] = until
 		h.atMost(h.cs[i], until)
@@ -208,7 +208,7 @@ func (h *holds) shorten(i int) {
 	case errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrOutcomeUnknown):
 		if time.Now().Before(was) {
 			h.ends[i] = was
-			h.prolonged("a shortening that was not done", h.cs[i], start, was)
+			h.prolonged("a shortening that was not done", h.cs[i], since, was)
 		}
 	}
 }
