@@ -89,8 +89,8 @@ func (h *holds) gaveBack(heir lock.Claim, f lock.Fence, unsure bool) {
 		h.undo(h.store, r)
 		return
 	}
-	if f != 0 && h.has(heir) {
-		time.Sleep(heir.TTL / 2) // a member may have been asked late
+	if f != 0 && heir.TTL == h.longest && h.has(heir) {
+		time.Sleep(heir.TTL * 5 / 6) // a few members may have been slow, and are asked again
 		if h.has(heir) {
 			h.failed("a majority has %s for %s, which had left", heir.Name, heir.Owner)
 		}

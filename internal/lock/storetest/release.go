@@ -120,8 +120,8 @@ var handOverContract = []contract{
 			c := of(kind, "n-"+kind.String(), "heir")
 			f := s.acquire(c).Fence
 			r := back(of(kind, c.Name, "o"), 1) // it had the name before
-			for _, times := range []time.Duration{10, 5} {
-				r.Next = &lock.Successor{Owner: "heir", TTL: times * ttl}
+			for _, lasts := range []time.Duration{10 * ttl, 5 * ttl} {
+				r.Next = &lock.Successor{Owner: "heir", TTL: lasts}
 				if res := s.release(r); res.HandedOver != f {
 					s.Errorf("%v: got fence %d, want %d", kind, res.HandedOver, f)
 				}
