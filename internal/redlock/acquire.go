@@ -220,9 +220,10 @@ func (a *attempt) grants(voters set) []lock.Grant {
 // lose is called when there is no majority. mu is held.
 //
 // If a majority may have it all the same, nothing is touched: the outcome is unknown, and the caller repeats or
-// releases. Else what members have, or may have, is released with the fence that was proposed: that is what this attempt alone
-// can have. Another fence may be that of a hold that the owner has already, unless so few members have it that it is
-// nobody's; or the owner does not repeat what it was granted: then it is that of an earlier attempt, whose outcome was unknown. No later attempt of the owner is told with a fence that is being released (agreed).
+// releases. Else what members have, or may have, is released with the fence that was proposed: that is what this
+// attempt alone can have. Another fence may be that of a hold that the owner has already, unless so few members have it
+// that it is nobody's; or the owner does not repeat what it was granted: then it is that of an earlier attempt, whose
+// outcome was unknown. No later attempt of the owner is told with a fence that is being released (agreed).
 func (a *attempt) lose(st standing) (then func()) {
 	if st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 {
 		return a.tell(nil, a.failure(st))

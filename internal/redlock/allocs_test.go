@@ -20,8 +20,8 @@ func (instant) StartRelease(_ lock.Return, done func(lock.Returned, error)) {
 	done(lock.Returned{}, nil)
 }
 
-// mostAllocs bounds what an acquisition and its release over five members cost besides what the members do. Each member is told whom
-// to answer, which is one for each call; the rest is for all of them.
+// mostAllocs bounds what an acquisition and its release over five members cost besides what the members do. Each member
+// is told whom to answer, which is one for each call; the rest is for all of them.
 const mostAllocs = 2*5 + 20
 
 func TestAFanOutAllocatesLittle(t *testing.T) {

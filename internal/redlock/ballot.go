@@ -16,12 +16,12 @@ type vote[T any] struct {
 	err  error
 }
 
-// ballot has the votes of all members on one question, and decides once. decide and late are called without its mutex held by
-// anybody else than what is said.
+// ballot has the votes of all members on one question, and decides once. decide and late are called without its mutex
+// held by anybody else than what is said.
 type ballot[T any] struct {
 	s *Store
-	// decide is called with mu after each vote. It returns what the outcome is to be followed by, nil if there is none yet. With
-	// last nobody is waited for any more, and there must be one.
+	// decide is called with mu after each vote. It returns what the outcome is to be followed by, nil if there is none
+	// yet. With last nobody is waited for any more, and there must be one.
 	decide func(last bool) (then func())
 	// late is called without mu for each vote that comes after that. It may be nil.
 	late func(m *member, v vote[T])
@@ -127,7 +127,8 @@ func (b *ballot[T]) refusals(of error) (n int) {
 	return n
 }
 
-// preventing is the first of some errors that so many members gave that there is no majority without them; nil if none is. mu is held.
+// preventing is the first of some errors that so many members gave that there is no majority without them; nil if none
+// is. mu is held.
 func (b *ballot[T]) preventing(of ...error) error {
 	for _, err := range of {
 		if b.refusals(err) > len(b.votes)-b.s.quorum {
@@ -155,8 +156,8 @@ func failed(err error) bool {
 // errUnclear: so few members answered that the outcome is unknown.
 var errUnclear = fmt.Errorf("%w: no majority of the stores answered", lock.ErrOutcomeUnknown)
 
-// noMajority is the error of a call for which no majority could be found. Something may have been done if anybody said yes, or
-// did not say.
+// noMajority is the error of a call for which no majority could be found. Something may have been done if anybody said
+// yes, or did not say.
 func noMajority(t tally) error {
 	if t.yes+t.unknown+t.missing > 0 {
 		return errUnclear

@@ -11,13 +11,13 @@ import (
 type Config struct {
 	// Names of the members in logs and metrics, in their order. Default "0", "1" and so on.
 	Names []string
-	// NodeTimeout is how long other members may still answer when a majority said yes or no and nothing is decided. Default
-	// 250 ms. It does not bound members that are far away: nothing is decided before a majority answers.
+	// NodeTimeout is how long other members may still answer when a majority said yes or no and nothing is decided.
+	// Default 250 ms. It does not bound members that are far away: nothing is decided before a majority answers.
 	NodeTimeout time.Duration
 	// CallTimeout bounds calls for which members have no bound of their own. Default 5 s.
 	CallTimeout time.Duration
-	// Quarantine is for how long a member that may have lost its data does not vote for new holds. It must be at least the
-	// longest lease there can be. 0 switches it off.
+	// Quarantine is for how long a member that may have lost its data does not vote for new holds. It must be at least
+	// the longest lease there can be. 0 switches it off.
 	Quarantine time.Duration
 
 	// bugs are of tests: what a safety test must find.

@@ -91,8 +91,8 @@ func (s *Store) examineQuorum(up int) lock.Finding {
 	return f
 }
 
-// Declare implements lock.Declarer. Each member keeps the text. A single one that keeps another is enough to return that; for the text
-// itself it takes a majority.
+// Declare implements lock.Declarer. Each member keeps the text. A single one that keeps another is enough to return
+// that; for the text itself it takes a majority.
 func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (string, error) {
 	kept, errs := make([]string, len(s.members)), make([]error, len(s.members))
 	s.together(func(m *member) {

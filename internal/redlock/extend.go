@@ -53,8 +53,8 @@ func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err er
 	}
 }
 
-// gone is a *lock.GoneError if so many members have not got the hold that there is no majority that has. It was lost with data
-// if it would be there but for the members that lost theirs. mu is held.
+// gone is a *lock.GoneError if so many members have not got the hold that there is no majority that has. It was lost
+// with data if it would be there but for the members that lost theirs. mu is held.
 func (b *ballot[T]) gone() error {
 	forced, data := 0, 0
 	for _, v := range b.votes {
@@ -82,8 +82,8 @@ func goneOf(forced, data, most int) error {
 
 // lasting is for how long members have a hold that they prolonged, in order. mu is held.
 //
-// Who knows the fence was told that it has the hold. Who does not may have asked for it in vain: it may be one that a member took which
-// does not vote, and which has forgotten whose it is.
+// Who knows the fence was told that it has the hold. Who does not may have asked for it in vain: it may be one that a
+// member took which does not vote, and which has forgotten whose it is.
 func (s *Store) lasting(votes []vote[time.Duration], r lock.Renewal) []time.Duration {
 	left := make([]time.Duration, 0, len(votes))
 	for i, v := range votes {
@@ -140,8 +140,8 @@ func cmpError(first, second error) error {
 	return second
 }
 
-// Shorten implements lock.Store. It waits for all members: none of them may do it later, because a member that shortens a hold
-// that was prolonged since would end it too early.
+// Shorten implements lock.Store. It waits for all members: none of them may do it later, because a member that shortens
+// a hold that was prolonged since would end it too early.
 func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 	err := begin(ctx, r.Kind)
 	if err == nil {
@@ -168,9 +168,9 @@ func (s *Store) shorten(ctx context.Context, r lock.Renewal) error {
 	return <-told
 }
 
-// ForceRelease implements lock.Store. The name was held if any member had it: what a minority has, or is said to have by those that
-// answer, is freed as well. It waits for all members, as Shorten: one that did it later would take the name from
-// somebody else.
+// ForceRelease implements lock.Store. The name was held if any member had it: what a minority has, or is said to have
+// by those that answer, is freed as well. It waits for all members, as Shorten: one that did it later would take the
+// name from somebody else.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (held bool, err error) {
 	if err = begin(ctx, kind); err == nil {
 		held, err = s.force(ctx, name, kind)

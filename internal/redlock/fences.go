@@ -9,8 +9,9 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// fences proposes fences: the time in µs, and always more than any it has seen. Replicas whose clocks differ follow the one that is
-// ahead: a fence that is less than a member has seen costs a second round, and may be in the way for a while when it was in vain.
+// fences proposes fences: the time in µs, and always more than any it has seen. Replicas whose clocks differ follow the
+// one that is ahead: a fence that is less than a member has seen costs a second round, and may be in the way for a
+// while when it was in vain.
 type fences struct {
 	last  atomic.Uint64
 	ahead atomic.Int64 // how far the fences of others are ahead of our clock, in µs
@@ -49,12 +50,12 @@ func (f *fences) follow(ahead int64) {
 
 // agreed are the fences that a majority of the voters has, nil if there is none for one of the names. mu is held.
 //
-// That is enough for their order. An earlier grant was told with a fence that a majority had. One member is in both: it gave this
-// fence after that one.
+// That is enough for their order. An earlier grant was told with a fence that a majority had. One member is in both: it
+// gave this fence after that one.
 //
-// It must be a fence of this attempt alone, or that of a hold that the owner has already. Of an earlier attempt that failed releases
-// may be under way, with the fence that it had at a member. That is the one that was proposed, and known to this attempt for another; or a
-// greater one that a member gave, and then this attempt has its fence raised.
+// It must be a fence of this attempt alone, or that of a hold that the owner has already. Of an earlier attempt that
+// failed releases may be under way, with the fence that it had at a member. That is the one that was proposed, and
+// known to this attempt for another; or a greater one that a member gave, and then this attempt has its fence raised.
 func (a *attempt) agreed(voters set) []lock.Fence {
 	fences := make([]lock.Fence, len(a.sent))
 	for n := range fences {
@@ -92,8 +93,9 @@ func (a *attempt) own(n int, f lock.Fence) bool {
 	return true
 }
 
-// raise has all members that granted it have the same fence, which is told when a majority has it. It is more than any of them
-// gave, and than any that was proposed: releases of an earlier attempt may be under way, with those fences. mu is held.
+// raise has all members that granted it have the same fence, which is told when a majority has it. It is more than any
+// of them gave, and than any that was proposed: releases of an earlier attempt may be under way, with those fences. mu
+// is held.
 func (a *attempt) raise() (then func()) {
 	var at []*member
 	for i, v := range a.votes {

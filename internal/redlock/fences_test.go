@@ -13,7 +13,8 @@ import (
 // hours is a clock that is wrong by so many.
 func (s *Store) hours(n int) { s.fences.ahead.Store(int64(n) * int64(time.Hour/time.Microsecond)) }
 
-// A replica whose clock is behind learns that from the first name that another has had. It does not cost a second round each time.
+// A replica whose clock is behind learns that from the first name that another has had. It does not cost a second round
+// each time.
 func TestAReplicaFollowsTheClockThatIsAhead(t *testing.T) {
 	inWorld(t, 5, Config{}, func(w *world) {
 		early, late := w.Store, w.another(Config{})
@@ -38,7 +39,8 @@ func TestAReplicaFollowsTheClockThatIsAhead(t *testing.T) {
 	})
 }
 
-// Replicas with clocks hours apart give strictly rising fences, whichever members answer, and though members lose their data.
+// Replicas with clocks hours apart give strictly rising fences, whichever members answer, and though members lose their
+// data.
 func TestFencesRiseWhateverTheClocks(t *testing.T) {
 	inWorld(t, 5, Config{}, func(w *world) {
 		early, late := w.Store, w.another(Config{})
@@ -149,8 +151,8 @@ func TestAFenceThatCannotBeRaisedIsNotTold(t *testing.T) {
 	})
 }
 
-// A fence that could not be raised may be raised later. An attempt that follows is not told the one from before: renewals and releases
-// with that would find another one at the members.
+// A fence that could not be raised may be raised later. An attempt that follows is not told the one from before:
+// renewals and releases with that would find another one at the members.
 func TestAFenceThatMayYetBeRaisedIsNotTold(t *testing.T) {
 	inWorld(t, 3, Config{}, func(w *world) {
 		c := claimOf("n", "s:#1")

@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// forcedNames knows which names were freed by force a moment ago. An acquisition that was under way then may have lost members that
-// had said yes. The caller knows of no hold yet that it could verify, so it is not told that it has one.
+// forcedNames knows which names were freed by force a moment ago. An acquisition that was under way then may have lost
+// members that had said yes. The caller knows of no hold yet that it could verify, so it is not told that it has one.
 type forcedNames struct {
 	count atomic.Int64 // of names; most acquisitions look at nothing else
 
@@ -18,8 +18,8 @@ type forcedNames struct {
 	names map[string]time.Time
 }
 
-// note is called when a name was freed at a member. Names are forgotten when no acquisition is under way any more that began
-// before, which takes so long.
+// note is called when a name was freed at a member. Names are forgotten when no acquisition is under way any more that
+// began before, which takes so long.
 func (f *forcedNames) note(name string, keep time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

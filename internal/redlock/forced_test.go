@@ -37,7 +37,8 @@ func TestAForcedReleaseTakesNothingFromTheNext(t *testing.T) {
 	}
 }
 
-// A name that is freed by force while somebody takes it is not told to be taken by members that have not got it any more.
+// A name that is freed by force while somebody takes it is not told to be taken by members that have not got it any
+// more.
 func TestAnAcquisitionThatMeetsAForcedReleaseIsNotTrusted(t *testing.T) {
 	inWorld(t, 3, Config{}, func(w *world) {
 		w.Cleanup(w.Store.ListenForced(func(string) {})) // as a broker does

@@ -8,11 +8,12 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// handOver is a Return with a successor at all members. Each ends the hold of the owner and begins that of the successor in one step.
+// handOver is a Return with a successor at all members. Each ends the hold of the owner and begins that of the
+// successor in one step.
 //
-// For the successor it is an attempt as any other (acquire.go), with a fence of its own: it has the name when a majority gave it that fence.
-// Else what a minority gave is given back. For the owner it is a release: what members may have left of its hold is ended, and never handed
-// over any more.
+// For the successor it is an attempt as any other (acquire.go), with a fence of its own: it has the name when a
+// majority gave it that fence. Else what a minority gave is given back. For the owner it is a release: what members may
+// have left of its hold is ended, and never handed over any more.
 type handOver struct {
 	*attempt
 	of   release // the owner's hold; members are not asked by it
@@ -38,8 +39,8 @@ func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
 	s.late.of(holding{r.Name, r.Owner}).each(s.members, h.ask) // what is to be handed over must have been acquired
 }
 
-// ask asks a member, unless it was decided while that had something else to answer first. A silent member would have all later hand-overs
-// of the name wait for each other.
+// ask asks a member, unless it was decided while that had something else to answer first. A silent member would have
+// all later hand-overs of the name wait for each other.
 func (h *handOver) ask(m *member) {
 	h.mu.Lock()
 	passed := h.over
@@ -69,7 +70,8 @@ func (h *handOver) ask(m *member) {
 	})
 }
 
-// judge is called with mu after each vote. What is asked next for the successor waits for the members at which it may be.
+// judge is called with mu after each vote. What is asked next for the successor waits for the members at which it may
+// be.
 func (h *handOver) judge(last bool) (then func()) {
 	then = h.verdict(last)
 	if h.s.cfg.bugs.handedByOne {
@@ -99,8 +101,8 @@ func (h *handOver) without() (at set) {
 	return at
 }
 
-// refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the owner's hold
-// has ended. mu is held.
+// refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the
+// owner's hold has ended. mu is held.
 func (h *handOver) refusal(st standing) error {
 	switch {
 	case st.definite()+st.silent < h.s.quorum:
@@ -154,8 +156,9 @@ func (h *handOver) lookAfterOwner(m *member, err error) {
 	h.of.tooLate(m, vote[lock.Returned]{cast: true, err: err})
 }
 
-// heal has the successor hold the name at a member that had no hold to hand over, once a majority has given it the name. Else all hand-overs
-// that follow would have a majority and no more. It is as safe as to put a hold back (restore). hold is false if none was told.
+// heal has the successor hold the name at a member that had no hold to hand over, once a majority has given it the
+// name. Else all hand-overs that follow would have a majority and no more. It is as safe as to put a hold back
+// (restore). hold is false if none was told.
 func (h *handOver) heal(m *member, hold bool) {
 	if !hold || h.s.closed.Load() {
 		h.tail.settled(m)

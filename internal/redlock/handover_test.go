@@ -122,8 +122,8 @@ func TestAHandOverThatIsNotAnsweredIsRepeated(t *testing.T) {
 	})
 }
 
-// A member that hands over when others have had the name since does no harm: it frees what it has when it has answered, or when it was
-// not heard of for so long that it is asked again.
+// A member that hands over when others have had the name since does no harm: it frees what it has when it has answered,
+// or when it was not heard of for so long that it is asked again.
 func TestALateHandOverHarmsNobody(t *testing.T) {
 	for _, late := range []time.Duration{300 * time.Millisecond, 3 * time.Second} {
 		inWorld(t, 3, Config{}, func(w *world) {
@@ -145,8 +145,8 @@ func TestALateHandOverHarmsNobody(t *testing.T) {
 	}
 }
 
-// The successor may have something at a member from an earlier attempt, and what that has ends soon or is being released. It counts only
-// when it lasts as long as what is told, and with a fence that nobody releases.
+// The successor may have something at a member from an earlier attempt, and what that has ends soon or is being
+// released. It counts only when it lasts as long as what is told, and with a fence that nobody releases.
 func TestWhatTheSuccessorHadBeforeDoesNotCountAsItIs(t *testing.T) {
 	inWorld(t, 3, Config{}, func(w *world) {
 		c := claimOf("n", "heir")

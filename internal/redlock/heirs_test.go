@@ -13,7 +13,8 @@ import (
 // returnTries is how often a Return is made when the store does not answer, as a broker does.
 const returnTries = 3
 
-// handOver gives the name to a successor, as a broker does, and returns what that has. The successor may have left meanwhile.
+// handOver gives the name to a successor, as a broker does, and returns what that has. The successor may have left
+// meanwhile.
 func (h *holds) handOver(ctx context.Context) (next *holds) {
 	c, heir := h.cs[0], h.cs[0]
 	heir.Owner, heir.TTL = h.newOwner(), h.ttl()
@@ -61,7 +62,8 @@ func (h *holds) heirs(heir lock.Claim, g lock.Grant, start time.Time) *holds {
 	}
 }
 
-// waits has a successor ask for the name while it is held, as the first waiter of a replica does: that leaves something at members.
+// waits has a successor ask for the name while it is held, as the first waiter of a replica does: that leaves something
+// at members.
 func (h *holds) waits(heir lock.Claim) (got *holds, unsure bool) {
 	for range h.intN(3) {
 		start := time.Now()

@@ -56,8 +56,8 @@ func (j *judge) count(what string) {
 	j.did[what]++
 }
 
-// granted is told when an owner hears that it holds a name until a time. Readers may be told in another order than that in which they
-// came, so only the fence of who is alone must be greater than all before.
+// granted is told when an owner hears that it holds a name until a time. Readers may be told in another order than that
+// in which they came, so only the fence of who is alone must be greater than all before.
 func (j *judge) granted(c lock.Claim, g lock.Grant, since, until time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

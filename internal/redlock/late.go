@@ -8,10 +8,10 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// late knows the calls that were decided before all members had answered, by whose hold they are about. Members do not keep the order of
-// what they are asked. One that carried out a release before the acquisition that it ends would have a hold that nobody knows of.
-// If two of five members had one, and a third one were down, nobody could have the name. So a member is asked for the next thing
-// about a hold when it has answered what comes before.
+// late knows the calls that were decided before all members had answered, by whose hold they are about. Members do not
+// keep the order of what they are asked. One that carried out a release before the acquisition that it ends would have
+// a hold that nobody knows of. If two of five members had one, and a third one were down, nobody could have the name.
+// So a member is asked for the next thing about a hold when it has answered what comes before.
 type late struct {
 	seed  maphash.Seed
 	parts [lateParts]latePart
@@ -145,7 +145,8 @@ func (t *tail) await(m *member, next func()) bool {
 	return true
 }
 
-// settled is called when a member has answered and nothing more is to be done about it. It does what has waited for that.
+// settled is called when a member has answered and nothing more is to be done about it. It does what has waited for
+// that.
 func (t *tail) settled(m *member) {
 	t.mu.Lock()
 	t.at.remove(m.number)

@@ -13,8 +13,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Those who take names that nobody else wants never wait for each other's leftovers, also if a minority is silent: a member that
-// carries out what it is asked in another order does not keep a hold that was released.
+// Those who take names that nobody else wants never wait for each other's leftovers, also if a minority is silent: a
+// member that carries out what it is asked in another order does not keep a hold that was released.
 func TestNobodyIsInTheWayOfNamesThatNobodyElseWants(t *testing.T) {
 	for _, quiet := range []int{0, 1, 2} {
 		inWorld(t, 5, Config{}, func(w *world) {
@@ -76,7 +76,8 @@ func (w *world) pair(name string, o lock.Owner, begun time.Time) (time.Duration,
 	}
 }
 
-// A member that answers late is asked to release what it was asked to acquire, in that order, by the fence that it gave.
+// A member that answers late is asked to release what it was asked to acquire, in that order, by the fence that it
+// gave.
 func TestAReleaseWaitsForTheAcquisition(t *testing.T) {
 	for name, prepare := range map[string]func(w *world){
 		"the same fence": func(*world) {},
@@ -160,8 +161,8 @@ func TestAReleaseWaitsForAllAcquisitions(t *testing.T) {
 	})
 }
 
-// What an attempt of a waiter left where it was not known to be is given back by its next one, which gets no majority either. Else two
-// waiters with two of five members each could stand in each other's way until their leases end.
+// What an attempt of a waiter left where it was not known to be is given back by its next one, which gets no majority
+// either. Else two waiters with two of five members each could stand in each other's way until their leases end.
 func TestAWaiterGivesBackWhatItsEarlierAttemptsLeft(t *testing.T) {
 	for owner, want := range map[lock.Owner]lock.Owner{"s:#1": "", "x:unary": "x:unary"} {
 		inWorld(t, 5, Config{}, func(w *world) {

@@ -110,7 +110,8 @@ func (s *Store) undoLater(l *leftover, pause time.Duration) {
 	})
 }
 
-// undoAll releases what members certainly have, and says whether all of them confirmed it. It says so at once if nobody waits.
+// undoAll releases what members certainly have, and says whether all of them confirmed it. It says so at once if nobody
+// waits.
 func (s *Store) undoAll(at []*member, rs []lock.Return, end time.Time, atOnce bool, then func(all bool)) {
 	if atOnce || len(rs) == 0 {
 		then(true)

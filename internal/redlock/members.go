@@ -9,22 +9,23 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Fresh is what a member may tell besides. Since is when it came back without the data it had, or may have come back so; ok is
-// false if it never did. Such a member may have forgotten a hold. If it voted for another owner of the name, two majorities would
-// have only it in common. So it does not vote for new holds until every lease it may have forgotten has ended.
+// Fresh is what a member may tell besides. Since is when it came back without the data it had, or may have come back
+// so; ok is false if it never did. Such a member may have forgotten a hold. If it voted for another owner of the name,
+// two majorities would have only it in common. So it does not vote for new holds until every lease it may have
+// forgotten has ended.
 type Fresh interface {
 	Fresh() (since time.Time, ok bool)
 }
 
-// Blank is what a member may tell besides: whether it is new or was emptied, which it does not know itself. If all members are, they
-// are new, and are told so by Found: nothing can have been forgotten.
+// Blank is what a member may tell besides: whether it is new or was emptied, which it does not know itself. If all
+// members are, they are new, and are told so by Found: nothing can have been forgotten.
 type Blank interface {
 	Blank() bool
 	Found(ctx context.Context) error
 }
 
-// found tells all members that they are new, if they can be, and waits for their answers. They cannot if one of them was met before
-// that was not: then all were emptied, or were restarted without their data, and there may be holders.
+// found tells all members that they are new, if they can be, and waits for their answers. They cannot if one of them
+// was met before that was not: then all were emptied, or were restarted without their data, and there may be holders.
 func (s *Store) found(ctx context.Context) {
 	blank := s.blank()
 	if len(blank) < len(s.members) || s.health.met.Load() {
@@ -65,8 +66,8 @@ type member struct {
 	met, muted, doubled atomic.Bool
 }
 
-// quarantined says whether a member does not vote for new holds. It is asked all the same, and what it holds excludes others.
-// Holds that a majority has may be prolonged and put back there: they are known to be true.
+// quarantined says whether a member does not vote for new holds. It is asked all the same, and what it holds excludes
+// others. Holds that a majority has may be prolonged and put back there: they are known to be true.
 func (s *Store) quarantined(m *member) bool {
 	return s.mute(m) > 0
 }

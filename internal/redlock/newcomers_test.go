@@ -28,8 +28,8 @@ func (n newcomer) Found(ctx context.Context) error {
 	return err
 }
 
-// Once a probe says that members that are new are there, they vote, also if some answer later than others. If one does not answer, nobody
-// knows whether it is new, and the others are there without it.
+// Once a probe says that members that are new are there, they vote, also if some answer later than others. If one does
+// not answer, nobody knows whether it is new, and the others are there without it.
 func TestMembersThatAreNewVoteAfterTheFirstProbe(t *testing.T) {
 	for name, test := range map[string]struct {
 		last  fate
@@ -68,7 +68,8 @@ func TestMembersThatAreNewVoteAfterTheFirstProbe(t *testing.T) {
 	}
 }
 
-// Members that were used, and all come back without their data at the same time, are not new: somebody may hold what they forgot.
+// Members that were used, and all come back without their data at the same time, are not new: somebody may hold what
+// they forgot.
 func TestMembersThatWereMetBeforeAreNotNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t}

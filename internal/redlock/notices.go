@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// fewPause is how long a release that less than a majority told of waits for others, and up to as long again: those who wait on
-// several replicas must not try all at once.
+// fewPause is how long a release that less than a majority told of waits for others, and up to as long again: those who
+// wait on several replicas must not try all at once.
 const fewPause = 10 * time.Millisecond
 
 // listening is what is common to those who listen at all members.
@@ -66,8 +66,8 @@ func (l *listening) stop(stops []func()) func() {
 	}))
 }
 
-// Listen implements lock.Store. A release is told when a majority of the members told of it, or a little later if fewer did and
-// nobody has a majority of the name.
+// Listen implements lock.Store. A release is told when a majority of the members told of it, or a little later if fewer
+// did and nobody has a majority of the name.
 func (s *Store) Listen(name string, kind lock.Kind, notify func(lock.Notice)) (stop func()) {
 	l := &listener{listening: listening{s: s, notify: notify}, name: name, kind: kind, told: make([]int, len(s.members))}
 	stops := make([]func(), 0, len(s.members)+1)
@@ -126,8 +126,8 @@ func (l *listener) released(i int) bool {
 	return false
 }
 
-// check looks whether a release that few told of is worth another attempt. An attempt that failed gives back what it has from
-// less than a majority: if that woke those who wait, their attempts would fail as well, and so on.
+// check looks whether a release that few told of is worth another attempt. An attempt that failed gives back what it
+// has from less than a majority: if that woke those who wait, their attempts would fail as well, and so on.
 func (l *listener) check() {
 	l.mu.Lock()
 	l.timer = false
@@ -152,8 +152,8 @@ func (l *listener) check() {
 	})
 }
 
-// Watch implements lock.Store. The end of a hold is told when a majority of the members told of it, or all but those that are not
-// heard: what a minority releases was held by nobody.
+// Watch implements lock.Store. The end of a hold is told when a majority of the members told of it, or all but those
+// that are not heard: what a minority releases was held by nobody.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	w := &watcher{listening: listening{s: s, notify: notify}, ends: map[lock.Notice]set{}}
 	stops := make([]func(), 0, len(s.members)+1)
@@ -270,8 +270,9 @@ func (w *watcher) changed() {
 	})
 }
 
-// ListenForced implements lock.Store. Each member's word is passed on: the caller verifies, and a majority has done it when the last
-// one tells. An interruption is told when so many members were interrupted that a forced release could have been missed.
+// ListenForced implements lock.Store. Each member's word is passed on: the caller verifies, and a majority has done it
+// when the last one tells. An interruption is told when so many members were interrupted that a forced release could
+// have been missed.
 func (s *Store) ListenForced(notify func(name string)) (stop func()) {
 	f := &forcedListener{s: s, notify: notify}
 	stops := make([]func(), 0, len(s.members))

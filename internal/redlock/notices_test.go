@@ -123,7 +123,8 @@ func TestAMajorityIsListenedTo(t *testing.T) {
 	})
 }
 
-// What less than a majority tells of is worth an attempt only if no majority holds the name: it may come from an attempt that failed.
+// What less than a majority tells of is worth an attempt only if no majority holds the name: it may come from an
+// attempt that failed.
 func TestAReleaseThatFewTellOfIsChecked(t *testing.T) {
 	inChoir(t, func(c *choir) {
 		defer c.Store.Listen("n", lock.Exclusive, func(n lock.Notice) { c.heard = append(c.heard, n) })()

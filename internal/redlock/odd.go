@@ -8,16 +8,17 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// odd knows the holds that have a greater fence at a member than the one that was told. That is so when others had the name there in
-// between, and the hold was put back, or granted late. Calls for such a hold bring the fence that the member knows. Other
-// replicas find it out when they renew the hold.
+// odd knows the holds that have a greater fence at a member than the one that was told. That is so when others had the
+// name there in between, and the hold was put back, or granted late. Calls for such a hold bring the fence that the
+// member knows. Other replicas find it out when they renew the hold.
 type odd struct {
 	count atomic.Int64 // of fences; most calls look at nothing else
 
 	mu     sync.Mutex // guards the fields below
 	fences map[oddHold]oddFence
-	// failed are owners of whom an attempt failed, and until when releases with fences that it had at members may be under way. Most
-	// attempts that fail are not here: so few members have the fence that was proposed that no later attempt can take it for its own.
+	// failed are owners of whom an attempt failed, and until when releases with fences that it had at members may be
+	// under way. Most attempts that fail are not here: so few members have the fence that was proposed that no later
+	// attempt can take it for its own.
 	failed map[holding]time.Time
 }
 
@@ -109,8 +110,8 @@ func (s *Store) nestedAt(m *member, c lock.Claim) lock.Claim {
 	return c
 }
 
-// abandon takes note that holds are to be released whose fence a later attempt of the owner could take for that of a hold which it
-// has. If too many are known, it says so: then they must not be released.
+// abandon takes note that holds are to be released whose fence a later attempt of the owner could take for that of a
+// hold which it has. If too many are known, it says so: then they must not be released.
 func (o *odd) abandon(cs ...lock.Claim) (noted bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -25,8 +25,8 @@ type health struct {
 	epoch      int
 }
 
-// Probe implements lock.Store. The identity changes when a majority of the members are others: fewer lose no hold, and the
-// renewals of what they have notice.
+// Probe implements lock.Store. The identity changes when a majority of the members are others: fewer lose no hold, and
+// the renewals of what they have notice.
 func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 	if err := begin(ctx, lock.Exclusive); err != nil {
 		return "", fmt.Errorf("probe: %w", err)
@@ -174,7 +174,8 @@ func oneIf(yes bool) float64 {
 	return 0
 }
 
-// Publish implements lock.Store. One member carries the message: the one that took the last, or the next one that takes it.
+// Publish implements lock.Store. One member carries the message: the one that took the last, or the next one that takes
+// it.
 func (s *Store) Publish(ctx context.Context, topic string, message []byte) (heard int, err error) {
 	if err := begin(ctx, lock.Exclusive); err != nil {
 		return 0, fmt.Errorf("publish to %q: %w", topic, err)

@@ -31,8 +31,8 @@ func TestAMinoritySlowsNobody(t *testing.T) {
 	}
 }
 
-// lapOf is how long a hold takes from its acquisition to its release, with all that may happen to it, if members answer after
-// 2 ms but for the fault.
+// lapOf is how long a hold takes from its acquisition to its release, with all that may happen to it, if members answer
+// after 2 ms but for the fault.
 func lapOf(t *testing.T, fault func(w *world)) (took time.Duration) {
 	inWorld(t, 5, Config{}, func(w *world) {
 		for _, n := range w.nodes {

@@ -11,7 +11,8 @@ import (
 
 func isUnknown(err error) bool { return errors.Is(err, lock.ErrOutcomeUnknown) }
 
-// refusal is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answer. mu is held.
+// refusal is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answer. mu is
+// held.
 func (a *attempt) refusal(st standing) error {
 	if st.no == 0 || st.definite()+st.silent < a.s.quorum {
 		return nil
@@ -44,8 +45,8 @@ func (a *attempt) failure(st standing) error {
 	return noMajority(st.tally)
 }
 
-// clear says whether it is clear why there is no majority: so many refuse, and one owner is in the way, or something else than
-// owners.
+// clear says whether it is clear why there is no majority: so many refuse, and one owner is in the way, or something
+// else than owners.
 func (a *attempt) clear(st standing) bool {
 	if st.no <= len(a.votes)-a.s.quorum {
 		return false
@@ -100,8 +101,8 @@ func untilRetry(h *lock.HeldError) time.Duration {
 // splitPause is the least random pause after an attempt that met others, none of which has a majority.
 const splitPause = 2 * time.Millisecond
 
-// split is when to try again if nobody has a majority: the others release what they have in the time that this attempt took,
-// and do not come back all at once.
+// split is when to try again if nobody has a majority: the others release what they have in the time that this attempt
+// took, and do not come back all at once.
 func (a *attempt) split() time.Duration {
 	took := time.Since(a.start)
 	return took + rand.N(3*took+splitPause) //nolint:gosec // it need not be a secret

@@ -133,8 +133,8 @@ func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
 	x.tail.settled(m)
 }
 
-// tooLate has the hold released at a member that did not confirm that it is not there. One that says that it never was may
-// be about to take it: the acquisition is under way, or another try to put the hold back.
+// tooLate has the hold released at a member that did not confirm that it is not there. One that says that it never was
+// may be about to take it: the acquisition is under way, or another try to put the hold back.
 func (x *release) tooLate(m *member, v vote[lock.Returned]) {
 	x.mu.Lock()
 	freed := x.freed

@@ -181,12 +181,12 @@ func (r *renewals) giveUp() {
 // maxRestoring bounds how many holds are being put back. The others are when they are renewed again.
 const maxRestoring = 256
 
-// restore puts a hold back at a member that has not got it, although a majority has. So masters that are restarted one after the
-// other without their data do not lose it.
+// restore puts a hold back at a member that has not got it, although a majority has. So masters that are restarted one
+// after the other without their data do not lose it.
 //
-// It is safe. A majority has just prolonged the hold, so nobody else has a majority as long as its lease lasts, and this adds a member
-// to its own. If the hold is released meanwhile, the member has something that nobody holds: it is less than a majority, and ends
-// with its TTL.
+// It is safe. A majority has just prolonged the hold, so nobody else has a majority as long as its lease lasts, and
+// this adds a member to its own. If the hold is released meanwhile, the member has something that nobody holds: it is
+// less than a majority, and ends with its TTL.
 func (s *Store) restore(m *member, r lock.Renewal) {
 	if r.Fence == 0 || s.closed.Load() || s.restoring.Load() >= maxRestoring {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// A session is whose a majority says it is. Two attempts that both had a majority have a member in common: there the greater epoch has
-// it, so the other one finds no majority any more.
+// A session is whose a majority says it is. Two attempts that both had a majority have a member in common: there the
+// greater epoch has it, so the other one finds no majority any more.
 
 // TakeSession implements lock.Store.
 func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {

@@ -28,8 +28,8 @@ func sameServer(a, b string) bool {
 	return false
 }
 
-// twin is another member that answers and is the same server as a member, nil if there is none: the server has two names. Such a
-// server would vote twice, and take two votes with it when it fails.
+// twin is another member that answers and is the same server as a member, nil if there is none: the server has two
+// names. Such a server would vote twice, and take two votes with it when it fails.
 func (s *Store) twin(m *member) *member {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()

@@ -115,7 +115,8 @@ func (s *storm) giveBack(store *Store, r lock.Return) {
 	}
 }
 
-// keep has names for a while, and does with them what can be done. It returns what was handed over at the end, if it was.
+// keep has names for a while, and does with them what can be done. It returns what was handed over at the end, if it
+// was.
 func (h *holds) keep(ctx context.Context) (next *holds) {
 	for h.intN(4) > 0 {
 		pause(ctx, h.duration(h.cs[0].TTL/4))
@@ -192,7 +193,8 @@ func (h *holds) extend(i int) {
 	h.lasts("an extension", i, start, start.Add(left))
 }
 
-// shorten has a hold end soon. From the beginning of the call on the earlier end counts, unless surely nothing was done.
+// shorten has a hold end soon. From the beginning of the call on the earlier end counts, unless surely nothing was
+// done.
 func (h *holds) shorten(i int) {
 	r := h.renewal(i)
 	r.TTL = h.duration(r.TTL)

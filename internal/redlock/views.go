@@ -11,8 +11,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// survey asks all members for a view. merge makes one of what they say; agreed says that more answers would not change it. Without a
-// majority there is none.
+// survey asks all members for a view. merge makes one of what they say; agreed says that more answers would not change
+// it. Without a majority there is none.
 func survey[T any](ctx context.Context, s *Store, read func(context.Context, *member) (T, error), merge func([]T) (one T, agreed bool)) (T, error) {
 	if err := begin(ctx, lock.Exclusive); err != nil {
 		return *new(T), err
@@ -137,7 +137,8 @@ func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Hold
 	return hs, nil
 }
 
-// holders are those that a majority names. If there are more than were asked for, members may name others, and each is taken.
+// holders are those that a majority names. If there are more than were asked for, members may name others, and each is
+// taken.
 func (s *Store) holders(said [][]lock.Holder, size int) (one []lock.Holder, agreed bool) {
 	type key struct {
 		o lock.Owner
@@ -212,8 +213,8 @@ func (s *Store) sight(said []lock.Sight) (one lock.Sight, agreed bool) {
 // errNoCursor: the cursor is not one of List.
 var errNoCursor = &lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a page token of this store"}
 
-// List implements lock.Store. It reads one member after the other. A name is listed where the first member has it, and if
-// a majority has; so it comes once.
+// List implements lock.Store. It reads one member after the other. A name is listed where the first member has it, and
+// if a majority has; so it comes once.
 func (s *Store) List(ctx context.Context, prefix, cursor string, size int) ([]lock.State, string, error) {
 	page, next, err := s.list(ctx, prefix, cursor, size)
 	if err != nil {

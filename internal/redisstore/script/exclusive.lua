@@ -12,8 +12,9 @@ local function exclusive_acquire(p, a)
   return refusal or plain_take(p, a, mine)
 end
 
--- exclusive_release ends a hold, or counts it down. r has: owner, fence, remaining, heir and least, the least fence of the heir, as texts, the heir's ttl
--- and fence_ttl in ms. Each branch begins with a write that is allowed when memory is full, which opens the way for the others.
+-- exclusive_release ends a hold, or counts it down. r has: owner, fence, remaining, heir and least, the least fence of
+-- the heir, as texts, the heir's ttl and fence_ttl in ms. Each branch begins with a write that is allowed when memory
+-- is full, which opens the way for the others.
 local function exclusive_release(p, r)
   local fields = redis.pcall('HLEN', p.name)
   if type(fields) == 'table' then return other_kind('the name is no hash') end

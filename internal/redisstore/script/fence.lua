@@ -43,8 +43,8 @@ local function fence_text(given, key)
   return type(text) == 'string' and text or '0'
 end
 
--- next_fence returns max(last + 1, now in microseconds): it grows on after the key was lost, too. least, as text, is in place of the
--- clock unless it is '0' or nil.
+-- next_fence returns max(last + 1, now in microseconds): it grows on after the key was lost, too. least, as text, is in
+-- place of the clock unless it is '0' or nil.
 local function next_fence(last, least)
   if least and least ~= '0' then return math.max(last + 1, tonumber(least)) end
   local now = redis.call('TIME')

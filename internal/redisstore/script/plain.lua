@@ -63,8 +63,9 @@ local function plain_take(p, a, mine)
   return {1, fence, a.ttl}
 end
 
--- plain_handed returns the answer to a hand-over that was done before and whose reply was lost, or to one to an owner that has the
--- name already. It lasts for ttl then, at least: what is told counts on it. If its fence was overwritten since, the outcome stays unknown.
+-- plain_handed returns the answer to a hand-over that was done before and whose reply was lost, or to one to an owner
+-- that has the name already. It lasts for ttl then, at least: what is told counts on it. If its fence was overwritten
+-- since, the outcome stays unknown.
 local function plain_handed(p, ttl, fence_ttl)
   redis.call('PEXPIRE', p.name, math.max(redis.call('PTTL', p.name), tonumber(ttl)))
   local fence = last_fence(p.token)
@@ -76,7 +77,8 @@ local function plain_handed(p, ttl, fence_ttl)
   return {2, fence}
 end
 
--- plain_pass gives the name from its owner, who has a fence, to another. last is the last fence, least is as in next_fence.
+-- plain_pass gives the name from its owner, who has a fence, to another. last is the last fence, least is as in
+-- next_fence.
 local function plain_pass(p, owner, fence, last, heir, ttl, fence_ttl, least)
   fence = next_fence(math.max(last, tonumber(fence)), least)
   redis.call('HDEL', p.name, owner) -- allowed when memory is full, and opens the way for the others
