@@ -152,6 +152,7 @@ func (l *line) cutTurns(b *batch, now time.Time) {
 			}
 		}
 		if s.turn = s.credit > 0; !s.turn {
+			s.end() // it may have been billed for more than the rest of its turn
 			l.busy.turn()
 			continue
 		}

@@ -209,12 +209,19 @@ func (p *Pipeline) restLocked(now time.Time) {
 	timer = time.AfterFunc(rest, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.pace.timer == timer {
-			p.pace.timer = nil
-		}
-		p.wakeLocked()
+		p.restedLocked(timer)
 	})
 	p.pace.timer = timer
+}
+
+// restedLocked has all senders look. If one only did, and its connection was silent, the others would not know that they may go on.
+func (p *Pipeline) restedLocked(timer *time.Timer) {
+	if p.pace.timer == timer {
+		p.pace.timer = nil
+	}
+	for range p.Senders {
+		p.wakeLocked()
+	}
 }
 
 // tenantLocked is the tenant with a name.

@@ -116,7 +116,11 @@ func (s *sim) send(t *testing.T, sender int) {
 		if rests {
 			s.p.pace.timer.Stop()
 			s.p.pace.timer = nil
-			s.after(s.p.pace.rest(s.now), func() { s.wake(t) })
+			s.after(s.p.pace.rest(s.now), func() {
+				for range Senders {
+					s.wake(t)
+				}
+			})
 		}
 		if waits && !rests && s.p.busy == 0 {
 			t.Error("jobs wait, and nobody will look for them")
