@@ -50,10 +50,12 @@ func answerTo(m *lockdv1.SessionRequest) *lockdv1.SessionResponse {
 		}}
 	}
 	hold := &lockdv1.Hold{
-		Name: m.GetAcquire().GetName(), Kind: m.GetAcquire().GetKind(), Fence: uint64(time.Now().UnixMicro()), AcquiredBy: m.GetRequestId(),
+		Name: m.GetAcquire().GetName(), Kind: m.GetAcquire().GetKind(), Fence: uint64(time.Now().UnixMicro()),
+		AcquiredBy: m.GetRequestId(),
 	}
 	validity := &lockdv1.Validity{
-		Remaining: durationpb.New(leaseTTL - time.Millisecond), Anchor: m.GetRequestId(), AnchorAge: durationpb.New(time.Millisecond),
+		Remaining: durationpb.New(leaseTTL - time.Millisecond), Anchor: m.GetRequestId(),
+		AnchorAge: durationpb.New(time.Millisecond),
 	}
 	return &lockdv1.SessionResponse{RequestId: m.GetRequestId(), Message: &lockdv1.SessionResponse_Granted{
 		Granted: &lockdv1.Granted{Holds: []*lockdv1.Hold{hold}, Validity: validity, HoldCount: 1, Auto: true},
@@ -146,7 +148,10 @@ func (e *echoing) lock(_ context.Context, caller int, name string) (unlockFunc, 
 	}})
 	return func(context.Context) error {
 		return e.ask(caller, &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Release{
-			Release: &lockdv1.Release{Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Fence: uint64(time.Now().UnixMicro())},
+			Release: &lockdv1.Release{
+				Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE,
+				Fence: uint64(time.Now().UnixMicro()),
+			},
 		}})
 	}, err
 }

@@ -69,7 +69,8 @@ func (t *taking) measure(ctx context.Context, e env) error {
 	if err != nil {
 		return err
 	}
-	out := newTable("leases held", "taken/s", "refused so far", "lockd cores", "Redis cores", "client cores", "lockd RSS", "Redis RSS")
+	out := newTable("leases held", "taken/s", "refused so far", "lockd cores", "Redis cores", "client cores", "lockd RSS",
+		"Redis RSS")
 	var wg sync.WaitGroup
 	for i, c := range t.clients {
 		t.start(ctx, &wg, c, fmt.Sprintf("scale:%d:", i))

@@ -78,7 +78,8 @@ func run(args []string) error {
 	isQuick := flags.Bool("quick", false, "a smoke test: the numbers mean little")
 	within := flags.Duration("timeout", 10*time.Minute, "give up after this time")
 	peers := flags.String("peers", "", "only peers whose `name` this regular expression matches, such as ^lockd,")
-	profiles := flags.String("profiles", "", "write CPU profiles of lockd and of its callers into this `directory`, from one long round")
+	profiles := flags.String("profiles", "",
+		"write CPU profiles of lockd and of its callers into this `directory`, from one long round")
 	_ = flags.Parse(args) // it exits
 	p := full
 	if *isQuick {

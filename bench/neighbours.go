@@ -81,7 +81,9 @@ type neighbour struct {
 }
 
 // besideFlood measures a client before, beside and after a flood, with servers of their own.
-func besideFlood(ctx context.Context, lockd *program, flood string, run time.Duration, profiles string) (n neighbour, err error) {
+func besideFlood(ctx context.Context, lockd *program, flood string, run time.Duration,
+	profiles string,
+) (n neighbour, err error) {
 	redis, err := startRedis(ctx)
 	if err != nil {
 		return n, err

@@ -86,7 +86,8 @@ func startRedis(ctx context.Context, args ...string) (*process, error) {
 		return nil, err
 	}
 	all := append([]string{
-		"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", dir, "--daemonize", "no", "--loglevel", "warning",
+		"--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no", "--dir", dir, "--daemonize", "no",
+		"--loglevel", "warning",
 	}, args...)
 	cmd := exec.Command("redis-server", all...)
 	p, err := launch(cmd, func() { _ = os.RemoveAll(dir) })
@@ -148,7 +149,10 @@ func (p *program) start(redisAddr string, settings ...string) (*process, error) 
 
 // launch is start for any topology, which the flags say.
 func (p *program) launch(where []string, settings ...string) (*process, error) {
-	all := append([]string{"--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--log-format", "json"}, where...)
+	all := append([]string{
+		"--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--log-format",
+		"json",
+	}, where...)
 	cmd := exec.Command(p.path, all...)
 	cmd.Env = append(os.Environ(), settings...)
 	log, err := cmd.StderrPipe()

@@ -29,7 +29,8 @@ func runRedLock(args []string) error {
 	run := flags.Duration("run", 800*time.Millisecond, "how long each peer is measured in a round")
 	rounds := flags.Int("rounds", 5, "how often; the median counts")
 	only := flags.String("peers", "", "only peers whose `name` this regular expression matches")
-	profiles := flags.String("profiles", "", "write CPU profiles of lockd and of its callers into this `directory`, from one long round")
+	profiles := flags.String("profiles", "",
+		"write CPU profiles of lockd and of its callers into this `directory`, from one long round")
 	within := flags.Duration("timeout", 10*time.Minute, "give up after this time")
 	callers := []int{1, 2, 4, 8, 16, 64}
 	flags.Func("callers", "how many callers, such as 1,16", func(list string) error {
@@ -114,9 +115,11 @@ func compareMasters(ctx context.Context, p plan, callers []int) error {
 // without: a message to a gRPC server that answers it, and all that redsync asks the masters.
 func printMasters(callers []int, all [][]peerPairs) {
 	fmt.Print("\nRedLock over 5 masters, by the number of callers\n\n")
-	t := newTable("callers", "pairs/s", "redsync, pairs/s", "speed / redsync", "p50", "one master, p50", "p50 / one master", "floor, p50", "p50 / floor")
+	t := newTable("callers", "pairs/s", "redsync, pairs/s", "speed / redsync", "p50", "one master, p50",
+		"p50 / one master", "floor, p50", "p50 / floor")
 	for i, results := range all {
-		five, one, sync, echo := named(results, onFive), named(results, onOne), named(results, redsyncOnFive), named(results, echoOne)
+		five, one, sync, echo := named(results, onFive), named(results, onOne), named(results, redsyncOnFive),
+			named(results, echoOne)
 		if five == nil || one == nil || sync == nil {
 			continue
 		}

@@ -29,7 +29,8 @@ type replicasPlan struct {
 func runReplicas(args []string) error {
 	var p replicasPlan
 	flags := flag.NewFlagSet("bench replicas", flag.ExitOnError)
-	flags.IntVar(&p.clients, "clients", 10_000, "clients of a replica that is killed, each with a connection, a session and a lease; 0 for none")
+	flags.IntVar(&p.clients, "clients", 10_000,
+		"clients of a replica that is killed, each with a connection, a session and a lease; 0 for none")
 	flags.IntVar(&p.masters, "masters", 1, "Redis servers; of several a majority keeps a lease")
 	flags.DurationVar(&p.hold, "hold", 30*time.Second, "how long to measure them while they are idle")
 	flags.DurationVar(&p.run, "run", 5*time.Second, "how long three replicas share one name; 0 for not at all")
@@ -43,18 +44,22 @@ func runReplicas(args []string) error {
 	}
 	defer program.remove()
 	if p.clients > 0 {
-		if err := onReplicas(ctx, program, p.masters, 2, func(ctx context.Context, e env) error { return moveCrowd(ctx, e, p) }); err != nil {
+		if err := onReplicas(ctx, program, p.masters, 2,
+			func(ctx context.Context, e env) error { return moveCrowd(ctx, e, p) }); err != nil {
 			return err
 		}
 	}
 	if p.run > 0 {
-		return onReplicas(ctx, program, p.masters, hotReplicas, func(ctx context.Context, e env) error { return shareName(ctx, e, p.run) })
+		return onReplicas(ctx, program, p.masters, hotReplicas,
+			func(ctx context.Context, e env) error { return shareName(ctx, e, p.run) })
 	}
 	return nil
 }
 
 // onReplicas starts masters and some replicas for one part.
-func onReplicas(ctx context.Context, lockd *program, masters, replicas int, part func(context.Context, env) error) error {
+func onReplicas(ctx context.Context, lockd *program, masters, replicas int,
+	part func(context.Context, env) error,
+) error {
 	var t topologies
 	defer t.stop()
 	servers, err := t.startServers(ctx, masters)
@@ -120,7 +125,8 @@ func moveCrowd(ctx context.Context, e env, p replicasPlan) error {
 	times := m.await(ctx, began, p.clients)
 	worst, failed := b.stop()
 
-	fmt.Printf("\n%s clients of one replica, each with a connection, a session and an auto lease; then the replica is killed\n\n", whole(float64(p.clients)))
+	fmt.Printf("\n%s clients of one replica, each with a connection, a session and an auto lease; then the replica is "+
+		"killed\n\n", whole(float64(p.clients)))
 	out := newTable("what", "value")
 	_, cores, _ := h.after.cores(h.before)
 	out.add("lockd RSS for each", fmt.Sprintf("%.1f KiB", float64(h.after.rss-idle.rss)/1024/float64(p.clients)))

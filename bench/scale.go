@@ -53,7 +53,9 @@ func runScale(args []string) error {
 }
 
 // onServers starts a Redis and a lockd of their own for one part. Nothing is given back at its end: the servers go.
-func onServers(ctx context.Context, lockd *program, p scalePlan, part func(context.Context, env, scalePlan) error) error {
+func onServers(ctx context.Context, lockd *program, p scalePlan,
+	part func(context.Context, env, scalePlan) error,
+) error {
 	redis, err := startRedis(ctx)
 	if err != nil {
 		return err
@@ -169,7 +171,8 @@ func (h held) rows(t *table) {
 		return // held for less than a third of the TTL
 	}
 	t.add("latest renewal, at most", lateness(most(late)))
-	t.add("renewals later than a second, and until when", whole(above(late, 1))+", "+h.lastLate.Round(time.Second).String())
+	t.add("renewals later than a second, and until when",
+		whole(above(late, 1))+", "+h.lastLate.Round(time.Second).String())
 	t.add("longest freeze of this program", h.frozen.Round(time.Millisecond).String())
 	t.add("validity left at a renewal, at least", fmt.Sprintf("%.2f of the TTL", least(left)))
 }

@@ -47,7 +47,8 @@ func scaleSessions(ctx context.Context, e env, p scalePlan) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("\nHolding %s sessions with an auto lease each, on %d connections\n\n", whole(float64(p.sessions)), len(c.conns))
+	fmt.Printf("\nHolding %s sessions with an auto lease each, on %d connections\n\n", whole(float64(p.sessions)),
+		len(c.conns))
 	out := newTable("what", "value")
 	out.add("opened per second", whole(float64(p.sessions)/opened.at.Sub(idle.at).Seconds()))
 	h.rows(out)

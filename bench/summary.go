@@ -51,7 +51,8 @@ func (s summary) printCPU(t *table, of string, p peerPairs) {
 	t.add(of+": CPU of Redis, us per pair", micros(cpu(p, ofRedis)), "at most 8")
 	t.add(of+": CPU of lockd, us per pair", micros(cpu(p, ofLockd)), "at most 8")
 	t.add(of+": CPU of the client, us per pair", micros(cpu(p, ofClient)), "at most 8")
-	t.add(of+": allocations of the client for a pair", fmt.Sprintf("%.1f", medianOf(p.runs, func(r pairResult) float64 { return r.allocs })), "-")
+	t.add(of+": allocations of the client for a pair",
+		fmt.Sprintf("%.1f", medianOf(p.runs, func(r pairResult) float64 { return r.allocs })), "-")
 }
 
 // named finds a peer that was measured.

@@ -181,7 +181,8 @@ func formCluster(ctx context.Context, nodes []*process) error {
 		defer func() { _ = c.Close() }()
 		for {
 			info, err := c.ClusterInfo(ctx).Result()
-			if err == nil && strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprintf("cluster_size:%d", len(nodes))) {
+			if err == nil && strings.Contains(info, "cluster_state:ok") &&
+				strings.Contains(info, fmt.Sprintf("cluster_size:%d", len(nodes))) {
 				break
 			}
 			if ctx.Err() != nil {

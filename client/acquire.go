@@ -191,7 +191,8 @@ func (s *session) checkCount(items int) error {
 	case limit == 0:
 		return fmt.Errorf("%w: several locks at once", ErrUnsupported)
 	case items > int(limit):
-		return refused(codes.ResourceExhausted, "QUOTA_NAMES", fmt.Sprintf("%d locks at once, the server allows %d", items, limit))
+		return refused(codes.ResourceExhausted, "QUOTA_NAMES",
+			fmt.Sprintf("%d locks at once, the server allows %d", items, limit))
 	}
 	return nil
 }
@@ -221,6 +222,8 @@ func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool,
 	c := r.call(max(left, 0))
 	c.values, c.answer = ctx, s.channel()
 	a := s.do(ctx, &c.call, bound)
+	// A try that was answered says what it was answered, also if ctx ended then.
+	over := ctx.Err() != nil && (!r.try() || errors.Is(a.err, ctx.Err()))
 	switch {
 	case a.err == nil:
 		return a.locks, false, nil
@@ -232,9 +235,9 @@ func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool,
 		return nil, false, fmt.Errorf("%w: %w", ErrTimedOut, unavailable(a.err))
 	case errors.Is(a.err, errNoAnswer) && !r.try():
 		return nil, false, fmt.Errorf("%w: %w", ErrTimedOut, unknown(a.err))
-	case errors.Is(a.err, errSessionOver), errors.Is(a.err, errNoAnswer), r.try() && ctx.Err() != nil && !a.unsent:
+	case errors.Is(a.err, errSessionOver), errors.Is(a.err, errNoAnswer), r.try() && over && !a.unsent:
 		return nil, false, unknown(a.err)
-	case ctx.Err() != nil:
+	case over:
 		return nil, false, fmt.Errorf("%w: %w", ErrCancelled, a.err)
 	}
 	return nil, false, a.err

@@ -54,7 +54,8 @@ func (f *fake) resumeLocked(s *fakeSession, r *lockdv1.Resume, opened *lockdv1.O
 	for _, claim := range r.GetHolds() {
 		hold := claim.GetHold()
 		h := f.held[hold.GetName()]
-		if h == nil || h.session != before || h.holder != hold.GetHolder() || h.fence != hold.GetFence() || hold.GetAcquiredBy() == 0 {
+		if h == nil || h.session != before || h.holder != hold.GetHolder() || h.fence != hold.GetFence() ||
+			hold.GetAcquiredBy() == 0 {
 			opened.Lost = append(opened.Lost, &lockdv1.Lost{Hold: hold, Reason: lockdv1.Lost_REASON_FORCED})
 			continue
 		}

@@ -297,13 +297,17 @@ func (f *fake) acquireAllLocked(w fakeWaiter) {
 		return
 	}
 	if w.acquire.GetWait() != nil && w.acquire.GetWait().AsDuration() == 0 {
-		w.session.send(w.id, &lockdv1.NotGranted{Cause: lockdv1.NotGranted_CAUSE_HELD, RetryAfter: durationpb.New(f.ttl), HeldBy: "s:x"})
+		w.session.send(w.id, &lockdv1.NotGranted{
+			Cause: lockdv1.NotGranted_CAUSE_HELD, RetryAfter: durationpb.New(f.ttl),
+			HeldBy: "s:x",
+		})
 		return
 	}
 	f.several = append(f.several, w)
 	w.session.send(w.id, &lockdv1.Queued{Position: uint32(len(f.several) - 1)})
 	if w.acquire.GetWait() != nil {
-		time.AfterFunc(w.acquire.GetWait().AsDuration(), func() { f.unqueue(w.session, w.id, lockdv1.NotGranted_CAUSE_TIMED_OUT) })
+		time.AfterFunc(w.acquire.GetWait().AsDuration(),
+			func() { f.unqueue(w.session, w.id, lockdv1.NotGranted_CAUSE_TIMED_OUT) })
 	}
 }
 

@@ -79,8 +79,11 @@ func TestDeadlineCountsFromTheSendingOfTheAnchor(t *testing.T) {
 			// The answer names the heartbeat of 10 s as it was 3 s later, and is then 4 s under way.
 			time.Sleep(4 * time.Second)
 			s.send(r.GetRequestId(), &lockdv1.Granted{
-				Holds:    []*lockdv1.Hold{{Name: "n", Holder: "#x", Fence: 7}},
-				Validity: &lockdv1.Validity{Remaining: durationpb.New(5 * time.Second), Anchor: 1, AnchorAge: durationpb.New(3 * time.Second)},
+				Holds: []*lockdv1.Hold{{Name: "n", Holder: "#x", Fence: 7}},
+				Validity: &lockdv1.Validity{
+					Remaining: durationpb.New(5 * time.Second), Anchor: 1,
+					AnchorAge: durationpb.New(3 * time.Second),
+				},
 			})
 			return true
 		})

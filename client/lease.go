@@ -43,7 +43,8 @@ func (l *Lock) MakeAuto(ctx context.Context) error {
 // later one. When the server surely did nothing, the old deadline counts again. Doing it twice is fine.
 func (l *Lock) Shorten(ctx context.Context, d time.Duration) error {
 	if least := l.session.limits.Load().GetMinLease().AsDuration(); d <= 0 || d < least {
-		return l.fail("shorten", invalid("INVALID_DURATION", fmt.Sprintf("a lease of %v, the server allows no less than %v", d, least)))
+		return l.fail("shorten", invalid("INVALID_DURATION",
+			fmt.Sprintf("a lease of %v, the server allows no less than %v", d, least)))
 	}
 	return l.change(ctx, "shorten", &lockdv1.Extend{Lease: durationpb.New(d), MayShorten: true})
 }
@@ -160,7 +161,8 @@ func surelyNot(err error) bool {
 	if errors.Is(err, ErrOutcomeUnknown) {
 		return false
 	}
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrDraining) || errors.Is(err, ErrQuota)
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrInvalid) || errors.Is(err, ErrDraining) ||
+		errors.Is(err, ErrQuota)
 }
 
 // decidedLocked takes note that a Shorten is answered. A later one may still be under way.

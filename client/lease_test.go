@@ -199,7 +199,8 @@ func TestALeaseChangesItsMode(t *testing.T) {
 		if err := l.Err(); err != nil {
 			t.Error(err)
 		}
-		if len(asked) != 3 || asked[0].GetLease() == nil || asked[2].GetLease() != nil || slices.ContainsFunc(asked, (*lockdv1.Extend).GetMayShorten) {
+		if len(asked) != 3 || asked[0].GetLease() == nil || asked[2].GetLease() != nil ||
+			slices.ContainsFunc(asked, (*lockdv1.Extend).GetMayShorten) {
 			t.Errorf("asked %v", asked)
 		}
 	})

@@ -84,7 +84,8 @@ func TestContextEndsWithUnlock(t *testing.T) {
 		child, stop := context.WithCancel(held)
 		defer stop()
 		if held.Err() != nil || held.Value(key{}) != "value" {
-			t.Errorf("err %v, value %v; want the value and not the end of the context given to Lock", held.Err(), held.Value(key{}))
+			t.Errorf("err %v, value %v; want the value and not the end of the context given to Lock", held.Err(),
+				held.Value(key{}))
 		}
 		if err := l.Unlock(t.Context()); err != nil {
 			t.Fatal(err)

@@ -91,7 +91,10 @@ func TestWhatIsAskedFor(t *testing.T) {
 			client.Holder("h"), client.Annotation("x"), client.Wait(time.Second), client.Lease(time.Minute))
 		check(&lockdv1.Acquire{
 			Items: []*lockdv1.AcquireItem{
-				{Name: "a", Kind: exclusive}, {Name: "b", Kind: semaphore, Permits: 2}, {Name: "c", Kind: semaphore, Limit: 9}, {Name: "d", Kind: write},
+				{Name: "a", Kind: exclusive},
+				{Name: "b", Kind: semaphore, Permits: 2},
+				{Name: "c", Kind: semaphore, Limit: 9},
+				{Name: "d", Kind: write},
 			},
 			Holder: "h", Annotation: "x", Wait: durationpb.New(time.Second), Lease: durationpb.New(time.Minute),
 		})
@@ -241,7 +244,8 @@ func TestLockAllOutlivesAnInterruption(t *testing.T) {
 		f.session(1).end(status.Error(codes.Unavailable, "cable cut"))
 		time.Sleep(5 * time.Second)
 		first, second := <-asked, <-asked
-		if left := second.GetWait().AsDuration(); left > 40*time.Second || left < 39*time.Second || len(second.GetItems()) != 2 {
+		if left := second.GetWait().AsDuration(); left > 40*time.Second || left < 39*time.Second ||
+			len(second.GetItems()) != 2 {
 			t.Errorf("asked for %v, then %v; want both, with what is left of the wait", first, second)
 		}
 		if f.holder("x") != "" {
@@ -425,7 +429,8 @@ func TestALimitMismatchTellsTheLimit(t *testing.T) {
 			_, err := c.Lock(t.Context(), "n", client.Permits(1, 9))
 			wantError(t, err, client.ErrLimitMismatch)
 			mismatch, ok := errors.AsType[*client.LimitError](err)
-			if !ok || fmt.Sprint(mismatch.Limit) != limit || errors.Is(err, client.ErrKindMismatch) || client.Reason(err) != "LOCK_CONFIG_MISMATCH" {
+			if !ok || fmt.Sprint(mismatch.Limit) != limit || errors.Is(err, client.ErrKindMismatch) ||
+				client.Reason(err) != "LOCK_CONFIG_MISMATCH" {
 				t.Errorf("got %v", err)
 			}
 		}

@@ -80,7 +80,10 @@ func infoOf(s *lockdv1.LockState) Info {
 // Permits that are out stay out: with a smaller limit new ones are granted once enough have come back. With
 // ErrOutcomeUnknown it may have been done. Doing it twice is fine; the second call then returns the new limit.
 func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous uint32, err error) {
-	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_SetLimit{SetLimit: &lockdv1.SetLimit{Name: name, Limit: n}}}
+	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_SetLimit{SetLimit: &lockdv1.SetLimit{
+		Name:  name,
+		Limit: n,
+	}}}
 	m, err := c.inquire(ctx, name, request)
 	if err != nil {
 		return 0, fmt.Errorf("set the limit of %q: %w", name, err)
@@ -159,7 +162,9 @@ func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 
 // inquire asks something about a name that needs no lock, in whatever session there is. What was surely not done is
 // asked again in the next session, and so is what only looks. Its bound covers connecting, too.
-func (c *Client) inquire(ctx context.Context, name string, request *lockdv1.SessionRequest) (*lockdv1.SessionResponse, error) {
+func (c *Client) inquire(ctx context.Context, name string,
+	request *lockdv1.SessionRequest,
+) (*lockdv1.SessionResponse, error) {
 	connect, bound := ctx, c.answerBound(ctx)
 	answerBy := c.now() + instant(bound)
 	if bound > 0 {

@@ -38,7 +38,8 @@ func TestAnUnlockThatIsDoneBehindTheMoveIsDone(t *testing.T) {
 				t.Errorf("%s: %v after %d releases", reason, err, releases.Load())
 			}
 			m := mustLock(t, c, "m") // asked once, it is a failure
-			wantError(t, m.Unlock(t.Context()), map[string]error{"LOCK_NOT_HELD": client.ErrNotHeld, "FENCE_STALE": client.ErrStale}[reason])
+			wantError(t, m.Unlock(t.Context()),
+				map[string]error{"LOCK_NOT_HELD": client.ErrNotHeld, "FENCE_STALE": client.ErrStale}[reason])
 		})
 	}
 }
@@ -124,7 +125,8 @@ func TestASilentReplicaIsLeftInTime(t *testing.T) {
 			t.Errorf("left after %v", took)
 		}
 		time.Sleep(4 * ttl)
-		if err := l.Err(); err != nil || old.stream.Context().Err() == nil || seen.had(client.Disconnected) || f.opens() != 2 {
+		if err := l.Err(); err != nil || old.stream.Context().Err() == nil || seen.had(client.Disconnected) ||
+			f.opens() != 2 {
 			t.Errorf("the lock: %v; %d streams; told %+v", err, f.opens(), seen.states())
 		}
 	})

@@ -122,7 +122,9 @@ func TestARequestTellsItsIDsUntilOneIsAnswered(t *testing.T) {
 type silentDNS struct{}
 
 func (silentDNS) Scheme() string { return "passthrough" }
-func (silentDNS) Build(at resolver.Target, conn resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (silentDNS) Build(at resolver.Target, conn resolver.ClientConn,
+	_ resolver.BuildOptions,
+) (resolver.Resolver, error) {
 	return silentDNS{}, conn.UpdateState(resolver.State{Addresses: []resolver.Address{{Addr: at.Endpoint()}}})
 }
 func (silentDNS) ResolveNow(resolver.ResolveNowOptions) {}

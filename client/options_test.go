@@ -20,11 +20,13 @@ func TestOptionsReachTheServer(t *testing.T) {
 		if again := client.NewActor(); len(actor) < 20 || again == actor {
 			t.Errorf("actors are %q and %q", actor, again)
 		}
-		c := f.dial(t, client.WithName("billing"), client.WithLabels(map[string]string{"zone": "a"}), client.WithSessionTTL(12*time.Second),
+		c := f.dial(t, client.WithName("billing"), client.WithLabels(map[string]string{"zone": "a"}),
+			client.WithSessionTTL(12*time.Second),
 			client.WithActor(actor), client.WithFailOnDeadlock())
 		mustLock(t, c, "n")
 		want := &lockdv1.Open{
-			ClientName: "billing", Labels: map[string]string{"zone": "a"}, SessionTtl: durationpb.New(12 * time.Second), Actor: actor,
+			ClientName: "billing", Labels: map[string]string{"zone": "a"}, SessionTtl: durationpb.New(12 * time.Second),
+			Actor:    actor,
 			Deadlock: lockdv1.DeadlockPolicy_DEADLOCK_POLICY_FAIL,
 			Features: []lockdv1.Feature{lockdv1.Feature_FEATURE_BATCH, lockdv1.Feature_FEATURE_RESUME},
 		}

@@ -16,7 +16,9 @@ import (
 func TestABusySessionSendsNoPings(t *testing.T) {
 	const preface, ping = 24, 6 // of HTTP/2: what the client sends first, and the type of a frame
 	sent := &frameCounter{skip: preface, of: make(map[byte]int)}
-	c := dial(t, addr, client.WithDialOptions(grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+	c := dial(t, addr, client.WithDialOptions(grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn,
+		error,
+	) {
 		conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 		return countedConn{conn, sent}, err
 	})))

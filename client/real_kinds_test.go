@@ -215,7 +215,10 @@ func TestRealMixedKindsAtOnce(t *testing.T) {
 		c, other := dial(t, addr), dial(t, addr)
 		name := func(s string) string { return t.Name() + s }
 		ls := mustLockAll(t, c, []client.Item{
-			{Name: name("r"), Kind: client.Read}, {Name: name("e")}, {Name: name("s"), Permits: 2, Limit: 3}, {Name: name("f"), Kind: client.Fair},
+			{Name: name("r"), Kind: client.Read},
+			{Name: name("e")},
+			{Name: name("s"), Permits: 2, Limit: 3},
+			{Name: name("f"), Kind: client.Fair},
 		})
 		for i, l := range ls.All() {
 			if l.Fence() == 0 || l.ValidFor() == 0 || l.Name() != name(string("resf"[i])) {

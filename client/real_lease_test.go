@@ -102,7 +102,8 @@ func TestRealLooks(t *testing.T) {
 			t.Fatalf("%d holds, %v", len(all), err)
 		}
 		for i, h := range all {
-			if h.Name != fmt.Sprintf("%s/%03d", name, i) || !h.Auto || h.Count != 1 || h.Fence == 0 || !h.Deadline.After(time.Now()) {
+			if h.Name != fmt.Sprintf("%s/%03d", name, i) || !h.Auto || h.Count != 1 || h.Fence == 0 ||
+				!h.Deadline.After(time.Now()) {
 				t.Fatalf("hold %d: %+v", i, h)
 			}
 		}

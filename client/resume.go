@@ -39,7 +39,8 @@ func (st *stream) overAndUnlock(err error) {
 func (st *stream) brokeLocked(cause error) bool {
 	switch {
 	case st.session.client.settings.onDisconnect == lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE,
-		errors.Is(cause, ErrClosed), errors.Is(cause, ErrSilent), errors.Is(cause, ErrBacklog), errors.Is(cause, ErrSessionExpired),
+		errors.Is(cause, ErrClosed), errors.Is(cause, ErrSilent), errors.Is(cause, ErrBacklog),
+		errors.Is(cause, ErrSessionExpired),
 		errors.Is(cause, ErrQuota), errors.Is(cause, errProtocol), permanent(cause):
 		return false
 	case errors.Is(cause, ErrSuperseded): // perhaps by an attempt of ours that we have not heard of
@@ -319,8 +320,9 @@ func (s *session) tidyLocked(a *lockdv1.Acquire, former []uint64) {
 // copyOf is the same request, to be sent once more.
 func copyOf(a *lockdv1.Acquire) *lockdv1.Acquire {
 	return &lockdv1.Acquire{
-		Name: a.GetName(), Kind: a.GetKind(), Holder: a.GetHolder(), Permits: a.GetPermits(), Limit: a.GetLimit(), Items: a.GetItems(),
-		Wait: a.GetWait(), Lease: a.GetLease(), Annotation: a.GetAnnotation(), Actor: a.GetActor(),
+		Name: a.GetName(), Kind: a.GetKind(), Holder: a.GetHolder(), Permits: a.GetPermits(), Limit: a.GetLimit(),
+		Items: a.GetItems(),
+		Wait:  a.GetWait(), Lease: a.GetLease(), Annotation: a.GetAnnotation(), Actor: a.GetActor(),
 		Traceparent: a.GetTraceparent(),
 	}
 }

@@ -377,7 +377,8 @@ func TestADrainingReplicaIsLeftWithAllLocks(t *testing.T) {
 		old.send(0, &lockdv1.Draining{ReconnectWithin: durationpb.New(time.Minute)})
 		synctest.Wait()
 		if f.opens() != 2 || wasThere != nil || old.stream.Context().Err() == nil {
-			t.Errorf("%d streams; the old one when the new one came: %v, afterwards: %v", f.opens(), wasThere, old.stream.Context().Err())
+			t.Errorf("%d streams; the old one when the new one came: %v, afterwards: %v", f.opens(), wasThere,
+				old.stream.Context().Err())
 		}
 		inner := mustLock(t, c, "n", client.Holder("h"))
 		if err := l.Err(); err != nil || inner.Fence() != l.Fence() {

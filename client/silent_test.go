@@ -66,9 +66,12 @@ func TestCallsToASilentServerAreBounded(t *testing.T) {
 		f.setHook(new(silence).hook)
 		ctx := t.Context()
 		unknown := client.ErrOutcomeUnknown
-		wantBounded(t, "TryLock", client.DefaultAnswerTimeout, func() error { _, err := c.TryLock(ctx, "m"); return err }, unknown, client.ErrUnavailable)
-		wantBounded(t, "Lock with Wait(0)", client.DefaultAnswerTimeout, func() error { _, err := c.Lock(ctx, "m", client.Wait(0)); return err }, unknown)
-		wantBounded(t, "Lock with Wait(100ms)", 1100*time.Millisecond, func() error { _, err := c.Lock(ctx, "m", client.Wait(100*time.Millisecond)); return err }, unknown)
+		wantBounded(t, "TryLock", client.DefaultAnswerTimeout, func() error { _, err := c.TryLock(ctx, "m"); return err },
+			unknown, client.ErrUnavailable)
+		wantBounded(t, "Lock with Wait(0)", client.DefaultAnswerTimeout,
+			func() error { _, err := c.Lock(ctx, "m", client.Wait(0)); return err }, unknown)
+		wantBounded(t, "Lock with Wait(100ms)", 1100*time.Millisecond,
+			func() error { _, err := c.Lock(ctx, "m", client.Wait(100*time.Millisecond)); return err }, unknown)
 		wantBounded(t, "LockAll with Wait(100ms)", 1100*time.Millisecond, func() error {
 			_, err := c.LockAll(ctx, []client.Item{{Name: "x"}, {Name: "y"}}, client.Wait(100*time.Millisecond))
 			return err
@@ -76,21 +79,29 @@ func TestCallsToASilentServerAreBounded(t *testing.T) {
 		wantBounded(t, "Extend", client.DefaultAnswerTimeout, func() error { return fixed.Extend(ctx, time.Hour) }, unknown)
 		wantBounded(t, "MakeFixed", client.DefaultAnswerTimeout, func() error { return l.MakeFixed(ctx, time.Hour) }, unknown)
 		wantBounded(t, "MakeAuto", client.DefaultAnswerTimeout, func() error { return fixed.MakeAuto(ctx) }, unknown)
-		wantBounded(t, "Shorten", client.DefaultAnswerTimeout, func() error { return fixed.Shorten(ctx, time.Minute) }, unknown)
-		wantBounded(t, "KeepPermits", client.DefaultAnswerTimeout, func() error { _, err := pool.KeepPermits(ctx, 1); return err }, unknown)
-		wantBounded(t, "SetLimit", client.DefaultAnswerTimeout, func() error { _, err := c.SetLimit(ctx, "pool", 4); return err }, unknown)
-		wantBounded(t, "Look", client.DefaultAnswerTimeout, func() error { _, err := c.Look(ctx, "n"); return err }, client.ErrUnavailable)
-		wantBounded(t, "Holds", client.DefaultAnswerTimeout, func() error { _, err := holds(c, ""); return err }, client.ErrUnavailable)
-		wantBounded(t, "Watch", client.DefaultAnswerTimeout, func() error { _, err := c.Watch(ctx, "n"); return err }, client.ErrUnavailable)
+		wantBounded(t, "Shorten", client.DefaultAnswerTimeout, func() error { return fixed.Shorten(ctx, time.Minute) },
+			unknown)
+		wantBounded(t, "KeepPermits", client.DefaultAnswerTimeout,
+			func() error { _, err := pool.KeepPermits(ctx, 1); return err }, unknown)
+		wantBounded(t, "SetLimit", client.DefaultAnswerTimeout,
+			func() error { _, err := c.SetLimit(ctx, "pool", 4); return err }, unknown)
+		wantBounded(t, "Look", client.DefaultAnswerTimeout, func() error { _, err := c.Look(ctx, "n"); return err },
+			client.ErrUnavailable)
+		wantBounded(t, "Holds", client.DefaultAnswerTimeout, func() error { _, err := holds(c, ""); return err },
+			client.ErrUnavailable)
+		wantBounded(t, "Watch", client.DefaultAnswerTimeout, func() error { _, err := c.Watch(ctx, "n"); return err },
+			client.ErrUnavailable)
 		wantBounded(t, "Unlock", client.DefaultAnswerTimeout, func() error { return l.Unlock(ctx) }, unknown)
 		wantBounded(t, "another Unlock", client.DefaultAnswerTimeout, func() error { return l.Unlock(ctx) }, unknown)
 		wantBounded(t, "Unlock of several", client.DefaultAnswerTimeout, func() error { return several.Unlock(ctx) }, unknown)
 		life, end := context.WithTimeout(ctx, time.Hour) // of what is watched, not of the question
 		defer end()
-		wantBounded(t, "Watch for an hour", client.DefaultAnswerTimeout, func() error { _, err := c.Watch(life, "n"); return err }, client.ErrUnavailable)
+		wantBounded(t, "Watch for an hour", client.DefaultAnswerTimeout,
+			func() error { _, err := c.Watch(life, "n"); return err }, client.ErrUnavailable)
 		short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
-		wantBounded(t, "TryLock with a deadline", 50*time.Millisecond, func() error { _, err := c.TryLock(short, "m"); return err }, unknown, context.DeadlineExceeded)
+		wantBounded(t, "TryLock with a deadline", 50*time.Millisecond,
+			func() error { _, err := c.TryLock(short, "m"); return err }, unknown, context.DeadlineExceeded)
 	})
 }
 
@@ -128,7 +139,8 @@ func TestNobodyWaitsForAServerThatDoesNotRead(t *testing.T) {
 				return
 			}
 		}
-		wantBounded(t, "Unlock", client.DefaultAnswerTimeout, func() error { return l.Unlock(t.Context()) }, client.ErrOutcomeUnknown)
+		wantBounded(t, "Unlock", client.DefaultAnswerTimeout, func() error { return l.Unlock(t.Context()) },
+			client.ErrOutcomeUnknown)
 	})
 }
 
@@ -157,9 +169,12 @@ func TestAnswerTimeoutIsAnOption(t *testing.T) {
 		c := f.dial(t, client.WithAnswerTimeout(300*time.Millisecond))
 		l := mustLock(t, c, "n")
 		f.setHook(new(silence).hook)
-		wantBounded(t, "TryLock", 300*time.Millisecond, func() error { _, err := c.TryLock(t.Context(), "m"); return err }, client.ErrOutcomeUnknown)
-		wantBounded(t, "Watch", 300*time.Millisecond, func() error { _, err := c.Watch(t.Context(), "m"); return err }, client.ErrUnavailable)
-		wantBounded(t, "Unlock", 300*time.Millisecond, func() error { return l.Unlock(t.Context()) }, client.ErrOutcomeUnknown)
+		wantBounded(t, "TryLock", 300*time.Millisecond, func() error { _, err := c.TryLock(t.Context(), "m"); return err },
+			client.ErrOutcomeUnknown)
+		wantBounded(t, "Watch", 300*time.Millisecond, func() error { _, err := c.Watch(t.Context(), "m"); return err },
+			client.ErrUnavailable)
+		wantBounded(t, "Unlock", 300*time.Millisecond, func() error { return l.Unlock(t.Context()) },
+			client.ErrOutcomeUnknown)
 	})
 }
 
@@ -168,15 +183,18 @@ func TestOpeningASessionIsBounded(t *testing.T) {
 	bubble(t, 5*time.Minute, func(t *testing.T, f *fake) {
 		f.setHook(func(*fakeSession, *lockdv1.SessionRequest) bool { return true })
 		c := f.dial(t)
-		wantBounded(t, "TryLock", client.DefaultAnswerTimeout, func() error { _, err := c.TryLock(t.Context(), "n"); return err }, client.ErrUnavailable)
+		wantBounded(t, "TryLock", client.DefaultAnswerTimeout,
+			func() error { _, err := c.TryLock(t.Context(), "n"); return err }, client.ErrUnavailable)
 		wantBounded(t, "Lock", 100*time.Millisecond, func() error {
 			_, err := c.Lock(t.Context(), "n", client.Wait(100*time.Millisecond))
 			return err
 		}, client.ErrTimedOut)
-		wantBounded(t, "Watch", client.DefaultAnswerTimeout, func() error { _, err := c.Watch(t.Context(), "n"); return err }, client.ErrUnavailable)
+		wantBounded(t, "Watch", client.DefaultAnswerTimeout, func() error { _, err := c.Watch(t.Context(), "n"); return err },
+			client.ErrUnavailable)
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		wantBounded(t, "Watch that is cancelled", time.Second, func() error { _, err := c.Watch(ctx, "n"); return err }, context.Canceled)
+		wantBounded(t, "Watch that is cancelled", time.Second, func() error { _, err := c.Watch(ctx, "n"); return err },
+			context.Canceled)
 		wantBounded(t, "Close", 0, c.Close)
 	})
 }

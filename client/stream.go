@@ -32,7 +32,8 @@ type stream struct {
 	heard atomic.Int64  // instant of the last message
 	quiet *time.Timer   // ends it when nothing is heard
 
-	sending sync.Mutex                // held by who takes from the queue and sends; comes before session.mu, but for TryLock
+	// held by who takes from the queue and sends; comes before session.mu, but for TryLock
+	sending sync.Mutex
 	frames  []*lockdv1.SessionRequest // what the writer sends, used again; guarded by sending
 
 	// Guarded by session.mu.

@@ -83,7 +83,8 @@ func (t *TLS) Credentials() (credentials.TransportCredentials, error) {
 		return listening{credentials.NewTLS(c)}, nil
 	}
 	if t.Cert == "" || t.Key == "" {
-		return nil, fmt.Errorf("the certificate for TLS: there is only %s; certificate and key need each other", cmp.Or(t.Cert, t.Key))
+		return nil, fmt.Errorf("the certificate for TLS: there is only %s; certificate and key need each other",
+			cmp.Or(t.Cert, t.Key))
 	}
 	if _, err := t.pair(nil); err != nil {
 		return nil, err
@@ -109,7 +110,9 @@ type listening struct {
 }
 
 // ClientHandshake is for package grpc.
-func (l listening) ClientHandshake(ctx context.Context, name string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (l listening) ClientHandshake(ctx context.Context, name string,
+	raw net.Conn,
+) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := l.TransportCredentials.ClientHandshake(ctx, name, raw)
 	if err != nil {
 		return nil, nil, err

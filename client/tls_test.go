@@ -14,11 +14,14 @@ func TestTLSFromEnv(t *testing.T) {
 		env  map[string]string
 		want *TLS
 	}{
-		"nothing":              {nil, nil},
-		"on":                   {map[string]string{envTLS: "true"}, &TLS{}},
-		"off":                  {map[string]string{envTLS: "0", envCACert: "ca"}, nil},
-		"authorities alone":    {map[string]string{envCACert: "ca"}, &TLS{CACert: "ca"}},
-		"all":                  {map[string]string{envTLS: "1", envCACert: "a", envCert: "b", envKey: "c", envServerName: "d"}, &TLS{"a", "b", "c", "d"}},
+		"nothing":           {nil, nil},
+		"on":                {map[string]string{envTLS: "true"}, &TLS{}},
+		"off":               {map[string]string{envTLS: "0", envCACert: "ca"}, nil},
+		"authorities alone": {map[string]string{envCACert: "ca"}, &TLS{CACert: "ca"}},
+		"all": {map[string]string{
+			envTLS: "1", envCACert: "a", envCert: "b", envKey: "c",
+			envServerName: "d",
+		}, &TLS{"a", "b", "c", "d"}},
 		"an empty one is none": {map[string]string{envTLS: "", envCert: ""}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

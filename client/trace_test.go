@@ -10,7 +10,10 @@ import (
 // What is sent is what the library of OpenTelemetry would send.
 func TestTheSpanOfTheCaller(t *testing.T) {
 	for _, flags := range []trace.TraceFlags{0, trace.FlagsSampled} {
-		sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1, 2, 15: 0xfe}, SpanID: trace.SpanID{3, 7: 0xff}, TraceFlags: flags})
+		sc := trace.NewSpanContext(trace.SpanContextConfig{
+			TraceID: trace.TraceID{1, 2, 15: 0xfe},
+			SpanID:  trace.SpanID{3, 7: 0xff}, TraceFlags: flags,
+		})
 		ctx := trace.ContextWithSpanContext(t.Context(), sc)
 		want := propagation.MapCarrier{}
 		propagation.TraceContext{}.Inject(ctx, want)

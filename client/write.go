@@ -92,7 +92,8 @@ func (st *stream) flush() bool {
 func (s *session) takeAloneLocked(c *call) bool {
 	id := c.request.GetRequestId()
 	st := s.stream
-	if st == nil || len(s.queue) != 1 || len(s.pending) != 1 || st.heardID != id-1 || s.pending[id] != c || !st.sending.TryLock() {
+	if st == nil || len(s.queue) != 1 || len(s.pending) != 1 || st.heardID != id-1 || s.pending[id] != c ||
+		!st.sending.TryLock() {
 		return false
 	}
 	c.sent = true

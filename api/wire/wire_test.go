@@ -134,7 +134,8 @@ func TestOddBytesAreReadAsPackageProtoDoes(t *testing.T) {
 // A new field of a message that this codec writes must not be left out.
 func TestEveryFieldIsWritten(t *testing.T) {
 	for _, m := range []*lockdv1.SessionRequest{
-		{Message: &lockdv1.SessionRequest_Acquire{Acquire: &lockdv1.Acquire{}}}, {Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{}}},
+		{Message: &lockdv1.SessionRequest_Acquire{Acquire: &lockdv1.Acquire{}}},
+		{Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{}}},
 	} {
 		for _, simple := range []bool{true, false} {
 			fill(m.ProtoReflect(), simple)
@@ -142,7 +143,8 @@ func TestEveryFieldIsWritten(t *testing.T) {
 		}
 	}
 	for _, m := range []*lockdv1.SessionResponse{
-		{Message: &lockdv1.SessionResponse_Granted{Granted: &lockdv1.Granted{}}}, {Message: &lockdv1.SessionResponse_Released{Released: &lockdv1.Released{}}},
+		{Message: &lockdv1.SessionResponse_Granted{Granted: &lockdv1.Granted{}}},
+		{Message: &lockdv1.SessionResponse_Released{Released: &lockdv1.Released{}}},
 	} {
 		for _, simple := range []bool{true, false} {
 			fill(m.ProtoReflect(), simple)
@@ -319,10 +321,15 @@ func BenchmarkBatch(b *testing.B) {
 					Remaining: durationpb.New(29 * time.Second), Anchor: 3, AnchorAge: durationpb.New(time.Second / 3),
 				}, HoldCount: 1, Auto: true,
 			},
-		}}, &lockdv1.SessionResponse{RequestId: 2*i + 1, Message: &lockdv1.SessionResponse_Released{Released: &lockdv1.Released{}}})
+		}}, &lockdv1.SessionResponse{
+			RequestId: 2*i + 1,
+			Message:   &lockdv1.SessionResponse_Released{Released: &lockdv1.Released{}},
+		})
 	}
 	in := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: requests}}}
-	out := &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Batch{Batch: &lockdv1.ResponseBatch{Responses: responses}}}
+	out := &lockdv1.SessionResponse{
+		Message: &lockdv1.SessionResponse_Batch{Batch: &lockdv1.ResponseBatch{Responses: responses}},
+	}
 	codec := wire.New()
 	b.Run("wire", func(b *testing.B) { roundTrips(b, codec, in, out) })
 	b.Run("grpc", func(b *testing.B) { roundTrips(b, codec.CodecV2, in, out) })

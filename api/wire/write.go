@@ -134,7 +134,8 @@ func appendOneRequest(b []byte, m *lockdv1.SessionRequest) ([]byte, bool) {
 }
 
 func appendAcquire(b []byte, m *lockdv1.Acquire) ([]byte, bool) {
-	if m == nil || len(m.GetNames())+len(m.GetItems()) > 0 || !valid(m.GetName(), m.GetHolder(), m.GetAnnotation(), m.GetActor(), m.GetTraceparent()) {
+	if m == nil || len(m.GetNames())+len(m.GetItems()) > 0 ||
+		!valid(m.GetName(), m.GetHolder(), m.GetAnnotation(), m.GetActor(), m.GetTraceparent()) {
 		return b, false
 	}
 	b, start := begin(b, 4)

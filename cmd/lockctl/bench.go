@@ -41,8 +41,8 @@ func newBench(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how many locks per second a server gives",
-		Long: `bench has many callers lock and unlock as fast as they can, over one session, and tells how many pairs were done per
-second and how long Lock took. Each caller waits for its answer before it asks again.`,
+		Long: `bench has many callers lock and unlock as fast as they can, over one session, and tells how many pairs
+were done per second and how long Lock took. Each caller waits for its answer before it asks again.`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if ld.names == 0 {

@@ -58,8 +58,9 @@ func newDeadlocks(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "deadlocks",
 		Short: "Show requests that wait for each other in a circle",
-		Long: `deadlocks shows requests that wait for each other in a circle, on all replicas. Each waits for what the next one holds,
-and the last one for what the first one holds. The request that came last is the first one. If there is any the exit code is 1.
+		Long: `deadlocks shows requests that wait for each other in a circle, on all replicas. Each waits for what the
+next one holds, and the last one for what the first one holds. The request that came last is the first one. If
+there is any the exit code is 1.
 
 Only requests are shown that name an actor or a holder.`,
 		Args: exactly(0),
@@ -95,7 +96,8 @@ func (s *services) deadlocks(ctx context.Context) (deadlocksView, error) {
 		one := deadlockView{Omitted: d.GetOmitted()}
 		for _, m := range d.GetMembers() {
 			one.Members = append(one.Members, deadlockMemberView{
-				Name: m.GetName(), Kind: kindName(m.GetKind()), Owner: m.GetOwner(), Session: m.GetSessionId(), Client: m.GetClientName(),
+				Name: m.GetName(), Kind: kindName(m.GetKind()), Owner: m.GetOwner(), Session: m.GetSessionId(),
+				Client:  m.GetClientName(),
 				Address: m.GetPeer(), Replica: m.GetReplica(), Annotation: m.GetAnnotation(), Age: viewTime(m.GetAge()),
 				TimeLeft: viewTime(m.GetTimeLeft()), HeldBy: m.GetHeldBy(), Fence: m.GetFence(), Fails: m.GetFails(),
 			})
@@ -112,13 +114,18 @@ func (v deadlocksView) print(w io.Writer) error {
 		}
 	}
 	for i, d := range v.Deadlocks {
-		if err := printLine(w, "deadlock %d of %d: each waits for what the next one holds, the last one for the first one", i+1, len(v.Deadlocks)); err != nil {
+		if err := printLine(w, "deadlock %d of %d: each waits for what the next one holds, the last one for the first one",
+			i+1, len(v.Deadlocks)); err != nil {
 			return err
 		}
-		rows := [][]string{{"CLIENT", "ADDRESS", "REPLICA", "WAITS FOR", "KIND", "SINCE", "TIME LEFT", "ANNOTATION", "WAITER", "HELD BY"}}
+		rows := [][]string{{
+			"CLIENT", "ADDRESS", "REPLICA", "WAITS FOR", "KIND", "SINCE", "TIME LEFT", "ANNOTATION", "WAITER",
+			"HELD BY",
+		}}
 		for _, m := range d.Members {
 			rows = append(rows, []string{
-				dash(m.Client), dash(m.Address), dash(m.Replica), m.Name, dash(m.Kind), milliseconds(m.Age), milliseconds(m.TimeLeft),
+				dash(m.Client), dash(m.Address), dash(m.Replica), m.Name, dash(m.Kind), milliseconds(m.Age),
+				milliseconds(m.TimeLeft),
 				dash(m.Annotation), dash(m.Owner), dash(m.HeldBy),
 			})
 		}

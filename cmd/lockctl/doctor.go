@@ -47,8 +47,8 @@ func newDoctor(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Examine a replica and the servers where it keeps leases, and say what to change",
-		Long: `doctor has the replica at --admin-addr look at itself and at each server where it keeps leases: whether they are as lockd
-needs them. It changes nothing. The worst findings come first, each with what to do about it.
+		Long: `doctor has the replica at --admin-addr look at itself and at each server where it keeps leases: whether
+they are as lockd needs them. It changes nothing. The worst findings come first, each with what to do about it.
 
 The exit code is 0 if all is well, 2 if the worst finding is a warning, 3 if it is an error.`,
 		Args: exactly(0),
@@ -80,13 +80,15 @@ The exit code is 0 if all is well, 2 if the worst finding is a warning, 3 if it 
 // viewDoctor puts the worst findings first, and else leaves them in their order.
 func viewDoctor(r *lockdv1.ExamineResponse) doctorView {
 	v := doctorView{
-		Replica: r.GetReplica(), Version: r.GetVersion(), Uptime: r.GetUptime().AsDuration().Milliseconds(), Store: r.GetStore(),
+		Replica: r.GetReplica(), Version: r.GetVersion(), Uptime: r.GetUptime().AsDuration().Milliseconds(),
+		Store: r.GetStore(),
 		Worst: severities[lockdv1.Finding_SEVERITY_OK], Findings: []*findingView{}, // printed as [] if there is none
 	}
 	for _, f := range r.GetFindings() {
 		v.Findings = append(v.Findings, &findingView{
-			Severity: severities[f.GetSeverity()], Check: f.GetCheck(), Node: f.GetNode(), Detail: f.GetDetail(), Remedy: f.GetRemedy(),
-			rank: f.GetSeverity(),
+			Severity: severities[f.GetSeverity()], Check: f.GetCheck(), Node: f.GetNode(), Detail: f.GetDetail(),
+			Remedy: f.GetRemedy(),
+			rank:   f.GetSeverity(),
 		})
 	}
 	slices.SortStableFunc(v.Findings, func(a, b *findingView) int { return cmp.Compare(b.rank, a.rank) })
@@ -112,7 +114,10 @@ func (v doctorView) code() int {
 
 func (v doctorView) print(w io.Writer, all bool) error {
 	err := printTable(w, [][]string{
-		{"replica", dash(v.Replica)}, {"version", dash(v.Version)}, {"uptime", milliseconds(&v.Uptime)}, {"store", dash(v.Store)},
+		{"replica", dash(v.Replica)},
+		{"version", dash(v.Version)},
+		{"uptime", milliseconds(&v.Uptime)},
+		{"store", dash(v.Store)},
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,8 @@ import (
 func TestDoctorOfAServerWithoutRedis(t *testing.T) {
 	t.Parallel()
 	r := call(t, "doctor")
-	if r.code != exitDoubtful || r.stderr != "" || !strings.Contains(r.stdout, "warning  MEMORY_STORE") || !strings.Contains(r.stdout, "-> use Redis") {
+	if r.code != exitDoubtful || r.stderr != "" || !strings.Contains(r.stdout, "warning  MEMORY_STORE") ||
+		!strings.Contains(r.stdout, "-> use Redis") {
 		t.Errorf("got %+v, want a warning that locks are in memory", r)
 	}
 	if strings.Contains(r.stdout, "READY") || !strings.Contains(r.stdout, "\n3 checks passed\n") {
@@ -38,7 +39,8 @@ func TestDoctorOfAServerWithoutRedis(t *testing.T) {
 
 func TestDoctorWithoutAServer(t *testing.T) {
 	t.Parallel()
-	if r := call(t, "doctor", "--admin-addr", "127.0.0.1:1", "--connect-timeout", "100ms"); r.code != exitUnavailable || r.stdout != "" {
+	if r := call(t, "doctor", "--admin-addr", "127.0.0.1:1", "--connect-timeout", "100ms"); r.code != exitUnavailable ||
+		r.stdout != "" {
 		t.Errorf("got %+v", r)
 	}
 	if r := call(t, "doctor", "--admin-addr", addr); r.code != exitDenied || !strings.Contains(r.stderr, "ADMIN_ONLY") {
@@ -52,7 +54,8 @@ func TestDoctorPutsTheWorstFirst(t *testing.T) {
 		return &lockdv1.Finding{Severity: s, Check: check, Node: "n", Detail: "what is \x1b so"}
 	}
 	v := viewDoctor(&lockdv1.ExamineResponse{Findings: []*lockdv1.Finding{
-		finding(lockdv1.Finding_SEVERITY_OK, "A"), finding(lockdv1.Finding_SEVERITY_WARNING, "B"), finding(lockdv1.Finding_SEVERITY_INFO, "C"),
+		finding(lockdv1.Finding_SEVERITY_OK, "A"), finding(lockdv1.Finding_SEVERITY_WARNING, "B"),
+		finding(lockdv1.Finding_SEVERITY_INFO, "C"),
 		finding(lockdv1.Finding_SEVERITY_ERROR, "D"), finding(lockdv1.Finding_SEVERITY_WARNING, "E"),
 	}})
 	var order string
@@ -63,10 +66,12 @@ func TestDoctorPutsTheWorstFirst(t *testing.T) {
 		t.Errorf("got %s, %s, code %d", order, v.Worst, v.code())
 	}
 	for worst, want := range map[lockdv1.Finding_Severity]int{
-		lockdv1.Finding_SEVERITY_OK: 0, lockdv1.Finding_SEVERITY_INFO: 0, lockdv1.Finding_SEVERITY_WARNING: 2, lockdv1.Finding_SEVERITY_ERROR: 3,
+		lockdv1.Finding_SEVERITY_OK: 0, lockdv1.Finding_SEVERITY_INFO: 0, lockdv1.Finding_SEVERITY_WARNING: 2,
+		lockdv1.Finding_SEVERITY_ERROR:     3,
 		lockdv1.Finding_SEVERITY_ERROR + 1: 3, // of a newer server
 	} {
-		if got := viewDoctor(&lockdv1.ExamineResponse{Findings: []*lockdv1.Finding{finding(worst, "A")}}).code(); got != want {
+		if got := viewDoctor(&lockdv1.ExamineResponse{Findings: []*lockdv1.Finding{finding(worst,
+			"A")}}).code(); got != want {
 			t.Errorf("%v: got code %d, want %d", worst, got, want)
 		}
 	}

@@ -29,16 +29,18 @@ const unlockTimeout = 2 * time.Second
 // queuedPause is the shortest time between two positions that are told.
 const queuedPause = time.Second
 
-const execHelp = `exec waits for the lock NAME, runs the command while holding it, and exits with the command's code, or 128+n if
-signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment.
+const execHelp = `exec waits for the lock NAME, runs the command while holding it, and exits with the command's
+code, or 128+n if signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment.
 
-Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is away. It tells
-on stderr what it waits for, who holds the lock and how many are before it, and tells it again when that changes. With
---connect-timeout it gives up when the server, or its Redis, cannot be reached for so long.
+Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is
+away. It tells on stderr what it waits for, who holds the lock and how many are before it, and tells it again
+when that changes. With --connect-timeout it gives up when the server, or its Redis, cannot be reached for so
+long.
 
-With --also it waits for all the locks and holds none until it has all. LOCKD_NAMES and LOCKD_FENCES have one line for
-each lock: those of this exec, NAME being the first, then those of the execs around it. If one is lost that counts as the
-loss of all. An exec inside the command must not ask for a name of LOCKD_NAMES: it would wait for itself, and is refused.
+With --also it waits for all the locks and holds none until it has all. LOCKD_NAMES and LOCKD_FENCES have one
+line for each lock: those of this exec, NAME being the first, then those of the execs around it. If one is lost
+that counts as the loss of all. An exec inside the command must not ask for a name of LOCKD_NAMES: it would wait
+for itself, and is refused.
 
 The command runs in a process group of its own. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to lockctl
 are passed on to that group. What the command leaves behind in the group when it ends is ended too: it would work
@@ -128,7 +130,8 @@ func newExec(o *options) *cobra.Command {
 	cmd.Flags().DurationVar(&lease, "lease", 0, "take a lease that ends after this time, instead of one that is renewed")
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the lock outlives lockctl at most (default the server's)")
 	cmd.Flags().StringVar(&annotation, "annotation", "", "a `text` for people who look at the lock (default the command)")
-	cmd.Flags().BoolVar(&fail, "fail-on-deadlock", false, "give up when it waits in a deadlock and came last; needs "+actorEnv)
+	cmd.Flags().BoolVar(&fail, "fail-on-deadlock", false,
+		"give up when it waits in a deadlock and came last; needs "+actorEnv)
 	want.flags(cmd)
 	want.alsoFlag(cmd)
 	return cmd
@@ -309,7 +312,8 @@ func (x *execution) end(ls *client.Locks, c *child, lost error) error {
 }
 
 func (x *execution) release(ls *client.Locks) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), unlockTimeout, errors.New("the server did not answer in time"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), unlockTimeout,
+		errors.New("the server did not answer in time"))
 	defer cancel()
 	return ls.Unlock(ctx)
 }

@@ -39,7 +39,8 @@ func TestExecPassesOnTheCode(t *testing.T) {
 	}
 	for _, row := range rows {
 		r := call(t, append([]string{"exec", "code", "--"}, row.argv...)...)
-		if r.code != row.code || r.stdout != "" || (r.stderr == "") != (row.code != exitNotFound && row.code != exitNotRunnable) {
+		if r.code != row.code || r.stdout != "" ||
+			(r.stderr == "") != (row.code != exitNotFound && row.code != exitNotRunnable) {
 			t.Errorf("%q: got %+v, want code %d", row.argv, r, row.code)
 		}
 	}
@@ -47,7 +48,8 @@ func TestExecPassesOnTheCode(t *testing.T) {
 
 func TestExecPassesOnStreamsAndTellsTheFence(t *testing.T) {
 	t.Parallel()
-	cmd := lockctl(t, "exec", "streams", "--kind", "exclusive", "--", "sh", "-c", `cat; echo "$LOCKD_NAME $LOCKD_FENCE"; echo err >&2`)
+	cmd := lockctl(t, "exec", "streams", "--kind", "exclusive", "--", "sh", "-c",
+		`cat; echo "$LOCKD_NAME $LOCKD_FENCE"; echo err >&2`)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader("in\n"), &stdout, &stderr
 	if err := cmd.Run(); err != nil {
@@ -55,7 +57,8 @@ func TestExecPassesOnStreamsAndTellsTheFence(t *testing.T) {
 	}
 	lines := strings.Split(stdout.String(), "\n")
 	name, fence, _ := strings.Cut(lines[1], " ")
-	if n, err := strconv.ParseUint(fence, 10, 64); lines[0] != "in" || name != "streams" || err != nil || n == 0 || stderr.String() != "err\n" {
+	if n, err := strconv.ParseUint(fence, 10, 64); lines[0] != "in" || name != "streams" || err != nil || n == 0 ||
+		stderr.String() != "err\n" {
 		t.Errorf("got %q and %q", stdout.String(), stderr.String())
 	}
 }
@@ -109,7 +112,8 @@ func TestExecForwardsSignals(t *testing.T) {
 		if signal.Ignored(sig) { // as below nohup: nobody can hear it
 			continue
 		}
-		r := start(t, "exec", "forward"+strconv.Itoa(i), "--", "sh", "-c", `trap 'echo got; exit 9' INT TERM HUP USR1; echo ready; while :; do sleep 0.01; done`)
+		r := start(t, "exec", "forward"+strconv.Itoa(i), "--", "sh", "-c",
+			`trap 'echo got; exit 9' INT TERM HUP USR1; echo ready; while :; do sleep 0.01; done`)
 		r.line("ready")
 		r.signal(sig)
 		if code, out := r.wait(); code != 9 || out != "got\n" {
@@ -170,7 +174,8 @@ func TestExecWhenTheLockIsTaken(t *testing.T) {
 
 func TestExecEndsPolitelyFirst(t *testing.T) {
 	t.Parallel()
-	r := start(t, "exec", "polite", "--lease", "2s", "--", "sh", "-c", `trap 'echo tidy; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+	r := start(t, "exec", "polite", "--lease", "2s", "--", "sh", "-c",
+		`trap 'echo tidy; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 	r.line("ready")
 	if code, out := r.wait(); code != exitLost || out != "tidy\n" {
 		t.Errorf("code %d, output %q, stderr %q", code, out, r.stderr.String())
@@ -208,7 +213,8 @@ func TestExecWhenTheStoreIsAway(t *testing.T) {
 	paused := time.Now()
 	code, _ := r.wait()
 	redis.Resume()
-	if stderr := r.stderr.String(); code != exitLost || !strings.Contains(stderr, "AT_RISK: ") || !strings.Contains(stderr, "LOCK_LOST: ") {
+	if stderr := r.stderr.String(); code != exitLost || !strings.Contains(stderr, "AT_RISK: ") ||
+		!strings.Contains(stderr, "LOCK_LOST: ") {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}
 	wantDead(t, dir, paused.Add(4*time.Second), "outer", "inner")
@@ -274,7 +280,8 @@ func TestExecWhenTheServerForgets(t *testing.T) {
 	if code, _ := r.wait(); code != exitLost {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
-	wantDead(t, dir, back.Add(3*time.Second+lostGrace+300*time.Millisecond), "outer", "inner") // after the longest pause of the client
+	// after the longest pause of the client
+	wantDead(t, dir, back.Add(3*time.Second+lostGrace+300*time.Millisecond), "outer", "inner")
 }
 
 func TestExecStoppedPastTheLease(t *testing.T) {
@@ -327,7 +334,8 @@ func TestExecEndsWhatIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, "exec", "left", "--", "sh", "-c", `
-		(trap '' TERM; while :; do date +%s%N > "$0/inner.tmp"; mv "$0/inner.tmp" "$0/inner"; sleep 0.01; done) </dev/null >/dev/null 2>&1 &
+		(trap '' TERM; while :; do date +%s%N > "$0/inner.tmp"; mv "$0/inner.tmp" "$0/inner"; sleep 0.01; done
+		) </dev/null >/dev/null 2>&1 &
 		while ! test -f "$0/inner"; do sleep 0.01; done`, dir)
 	if code, _ := r.wait(); code != 0 || !strings.Contains(r.stderr.String(), "LEFT_BEHIND: ") {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())

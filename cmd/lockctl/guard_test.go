@@ -67,7 +67,8 @@ func TestGuardAtTheEndOfTheLease(t *testing.T) {
 
 func TestGuardOfALeaseThatIsRenewed(t *testing.T) {
 	renew := func(l *fakeLock) { l.deadline = l.deadline.Add(20 * time.Second) }
-	drive(t, map[time.Duration]func(*fakeLock){10 * time.Second: renew, 30 * time.Second: renew}, "1m5s terminated", "1m9.5s killed")
+	drive(t, map[time.Duration]func(*fakeLock){10 * time.Second: renew, 30 * time.Second: renew}, "1m5s terminated",
+		"1m9.5s killed")
 }
 
 func TestGuardWhenTheLockIsLost(t *testing.T) {

@@ -26,7 +26,8 @@ func (o *options) client(command ...string) string {
 	if err != nil {
 		host = "unknown"
 	}
-	name := printable(fmt.Sprintf("%s@%s pid %d %s", cmp.Or(who, "unknown"), host, os.Getpid(), strings.Join(command, " ")))
+	name := printable(fmt.Sprintf("%s@%s pid %d %s", cmp.Or(who, "unknown"), host, os.Getpid(),
+		strings.Join(command, " ")))
 	for len(name) > maxClientName || !utf8.ValidString(name) {
 		name = name[:min(len(name), maxClientName+1)-1]
 	}

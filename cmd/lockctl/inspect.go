@@ -62,8 +62,9 @@ func newInspect(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect NAME",
 		Short: "Show who holds a name and who waits for it",
-		Long: `inspect shows who holds a name and who waits for it, on all replicas and in other programs on the same Redis. The
-waiters of a fair lock are shown in their order; those of other kinds by replica, the next one of each first.`,
+		Long: `inspect shows who holds a name and who waits for it, on all replicas and in other programs on the same
+Redis. The waiters of a fair lock are shown in their order; those of other kinds by replica, the next one of
+each first.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
@@ -157,7 +158,10 @@ func (v inspectView) print(w io.Writer) error {
 		rows = append(rows, []string{"members", number(v.Members)})
 	}
 	if v.Silent > 0 {
-		rows = append(rows, []string{"replicas", fmt.Sprintf("%d of %d did not answer: what they know is missing", v.Silent, v.Replicas)})
+		rows = append(rows, []string{
+			"replicas",
+			fmt.Sprintf("%d of %d did not answer: what they know is missing", v.Silent, v.Replicas),
+		})
 	}
 	err := printTable(w, rows)
 	if err == nil && len(v.Holds) > 0 {

@@ -57,7 +57,8 @@ func TestExecOfSeveral(t *testing.T) {
 	t.Parallel()
 	const script = `echo "$LOCKD_NAME"; test "$LOCKD_FENCE" = "$(echo "$LOCKD_FENCES" | head -1)" && echo "$LOCKD_NAMES" && echo "$LOCKD_FENCES" | wc -l; ` +
 		`"$0" ls --prefix several: -o json`
-	r := call(t, "exec", "several:b", "--also", "several:a", "--also", "read:several:c", "--also", "several:d", "--", "sh", "-c", script, bin)
+	r := call(t, "exec", "several:b", "--also", "several:a", "--also", "read:several:c", "--also", "several:d", "--", "sh",
+		"-c", script, bin)
 	lines := strings.Split(r.stdout, "\n")
 	if r.code != 0 || len(lines) != 8 {
 		t.Fatalf("got %+v", r)
@@ -74,7 +75,8 @@ func TestExecOfSeveral(t *testing.T) {
 	}
 	call(t, "ls", "--prefix", "several:", "-o", "json").want(t, 0, "[]\n", "")
 	hold(t, "several:d")
-	call(t, "exec", "several:b", "--also", "several:d", "--wait", "0", "--", "echo", "ran").want(t, exitNotObtained, "", "LOCK_BUSY: ")
+	call(t, "exec", "several:b", "--also", "several:d", "--wait", "0", "--", "echo", "ran").want(t, exitNotObtained, "",
+		"LOCK_BUSY: ")
 	hold(t, "several:b") // was not kept by the one before
 }
 
@@ -97,7 +99,8 @@ func TestExecTellsItsPosition(t *testing.T) {
 	if err := l.Unlock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := r.wait(); code != 0 || out != "ran\n" || !strings.Contains(r.stderr.String(), "lockctl: QUEUED: 0 before this one\n") {
+	if code, out := r.wait(); code != 0 || out != "ran\n" ||
+		!strings.Contains(r.stderr.String(), "lockctl: QUEUED: 0 before this one\n") {
 		t.Errorf("code %d, output %q, stderr %q", code, out, r.stderr.String())
 	}
 }
@@ -117,7 +120,8 @@ func TestInspectShowsTheQueue(t *testing.T) {
 	}
 	for i, q := range queue {
 		w := q.(map[string]any)
-		if w["position"] != float64(i) || w["kind"] != "fair" || w["owner"] == "" || w["session"] == "" || !strings.HasSuffix(w["client"].(string), " exec true") || w["age_ms"] == nil {
+		if w["position"] != float64(i) || w["kind"] != "fair" || w["owner"] == "" || w["session"] == "" ||
+			!strings.HasSuffix(w["client"].(string), " exec true") || w["age_ms"] == nil {
 			t.Errorf("got %v", w)
 		}
 	}
@@ -125,7 +129,8 @@ func TestInspectShowsTheQueue(t *testing.T) {
 	if !strings.Contains(text, "\n\nPOSITION  KIND  ") || strings.Count(text, " exec true") != 3 {
 		t.Errorf("got %s", text)
 	}
-	if v := parse(t, call(t, "inspect", "queue", "--queue", "2", "-o", "json").stdout, lockKeys...); len(v["queue"].([]any)) != 2 {
+	if v := parse(t, call(t, "inspect", "queue", "--queue", "2", "-o", "json").stdout,
+		lockKeys...); len(v["queue"].([]any)) != 2 {
 		t.Errorf("got %v", v)
 	}
 	for _, p := range waiting {
@@ -143,7 +148,8 @@ func TestPermitsOfAShell(t *testing.T) {
 	call(t, "acquire", name, "--permits", "2", "--lease", "1m").want(t, exitNotObtained, "", "LOCK_BUSY: ")
 	call(t, "acquire", name, "--limit", "4", "--lease", "1m").want(t, exitFailed, "", "LOCK_CONFIG_MISMATCH: ")
 	one := parse(t, call(t, "acquire", name, "--kind", "semaphore", "--lease", "1m").stdout, leaseKeys...)
-	if text := call(t, "ls", "--prefix", name).stdout; !strings.Contains(text, "semaphore") || !strings.Contains(text, " 3/3 ") {
+	if text := call(t, "ls", "--prefix", name).stdout; !strings.Contains(text, "semaphore") ||
+		!strings.Contains(text, " 3/3 ") {
 		t.Errorf("got %s", text)
 	}
 	call(t, "release", name, one["lease_id"].(string), "--kind", "semaphore").want(t, 0, "", "")
@@ -163,19 +169,23 @@ func TestLimitsOfAShell(t *testing.T) {
 	call(t, "limit", name).want(t, exitFailed, "0\n", "")
 	call(t, "limit", name, "3").want(t, 0, "limit of "+name+" is 3, there was none\n", "")
 	call(t, "limit", name).want(t, 0, "3\n", "")
-	lease := parse(t, call(t, "acquire", name, "--kind", "semaphore", "--permits", "3", "--lease", "1m").stdout, leaseKeys...)
+	lease := parse(t, call(t, "acquire", name, "--kind", "semaphore", "--permits", "3", "--lease", "1m").stdout,
+		leaseKeys...)
 	id := lease["lease_id"].(string)
 	call(t, "limit", name, "2").want(t, 0, "limit of "+name+" is 2, was 3\n", "")
 	v := parse(t, call(t, "limit", name, "2", "-o", "json").stdout, "name", "limit", "previous")
 	if v["name"] != name || v["limit"] != 2.0 || v["previous"] != 2.0 {
 		t.Errorf("got %v", v)
 	}
-	if v := parse(t, call(t, "limit", name, "-o", "json").stdout, "name", "limit", "previous"); v["limit"] != 2.0 || v["previous"] != nil {
+	if v := parse(t, call(t, "limit", name, "-o", "json").stdout, "name", "limit", "previous"); v["limit"] != 2.0 ||
+		v["previous"] != nil {
 		t.Errorf("got %v", v)
 	}
-	call(t, "acquire", name, "--permits", "1", "--limit", "3", "--lease", "1m").want(t, exitFailed, "", "LOCK_CONFIG_MISMATCH: ")
+	call(t, "acquire", name, "--permits", "1", "--limit", "3", "--lease", "1m").want(t, exitFailed, "",
+		"LOCK_CONFIG_MISMATCH: ")
 	call(t, "release", name, id, "--keep", "1").want(t, 0, "1 permit of "+name+" is kept\n", "")
-	if v := parse(t, call(t, "release", name, id, "--keep", "2", "-o", "json").stdout, "name", "remaining"); v["remaining"] != 1.0 {
+	if v := parse(t, call(t, "release", name, id, "--keep", "2", "-o", "json").stdout, "name",
+		"remaining"); v["remaining"] != 1.0 {
 		t.Errorf("got %v", v)
 	}
 	if r := call(t, "acquire", name, "--permits", "1", "--limit", "2", "--lease", "1m"); r.code != 0 {

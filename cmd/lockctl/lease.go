@@ -38,10 +38,10 @@ func newAcquire(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "acquire NAME --lease DURATION",
 		Short: "Take a lock for a fixed time and print it as JSON",
-		Long: `acquire takes a lock for a fixed time and prints one JSON object with name, lease_id, fence and valid_for_ms.
-The lease ends by itself; extend and release need the lease_id. Without --wait it tries once. If the lock is not
-obtained the exit code is 75. A lost answer is asked for again, which cannot take the lock twice. An acquire that fails or
-is interrupted releases what it may have taken, or says that it could not.`,
+		Long: `acquire takes a lock for a fixed time and prints one JSON object with name, lease_id, fence and
+valid_for_ms. The lease ends by itself; extend and release need the lease_id. Without --wait it tries once. If
+the lock is not obtained the exit code is 75. A lost answer is asked for again, which cannot take the lock
+twice. An acquire that fails or is interrupted releases what it may have taken, or says that it could not.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkWait(wait); err != nil {
@@ -111,7 +111,8 @@ func (s *services) undo(req *lockdv1.AcquireRequest, err error) error {
 }
 
 func mayBeHeld(req *lockdv1.AcquireRequest) error {
-	return fmt.Errorf("%w: the lock may be held until its lease of %s has ended", client.ErrOutcomeUnknown, duration(req.GetLease().AsDuration()))
+	return fmt.Errorf("%w: the lock may be held until its lease of %s has ended", client.ErrOutcomeUnknown,
+		duration(req.GetLease().AsDuration()))
 }
 
 // giveBack releases what an acquire that was not granted may have taken all the same: an answer may have been lost, and
@@ -120,9 +121,13 @@ func (s *services) giveBack(req *lockdv1.AcquireRequest) error {
 	ctx, cancel := context.WithTimeout(context.Background(), giveBackWithin)
 	defer cancel()
 	_, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.ReleaseResponse, error) {
-		return s.locks.Release(ctx, &lockdv1.ReleaseRequest{Name: req.GetName(), Kind: req.GetKind(), LeaseId: req.GetLeaseId()})
+		return s.locks.Release(ctx, &lockdv1.ReleaseRequest{
+			Name: req.GetName(), Kind: req.GetKind(),
+			LeaseId: req.GetLeaseId(),
+		})
 	})
-	if err == nil || errors.Is(err, client.ErrNotHeld) || errors.Is(err, client.ErrInvalid) || errors.Is(err, client.ErrKindMismatch) {
+	if err == nil || errors.Is(err, client.ErrNotHeld) || errors.Is(err, client.ErrInvalid) ||
+		errors.Is(err, client.ErrKindMismatch) {
 		return nil
 	}
 	return err

@@ -20,9 +20,9 @@ func newLimit(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "limit NAME [N]",
 		Short: "Show or set how many permits a semaphore has",
-		Long: `limit shows how many permits a semaphore has, 0 if no limit was set; then the exit code is 1. With N it sets the limit
-and prints it with the one before. Permits that are out stay out: with a smaller limit new ones are granted once enough
-have come back. Programs that state the old limit are refused from then on.`,
+		Long: `limit shows how many permits a semaphore has, 0 if no limit was set; then the exit code is 1. With N it
+sets the limit and prints it with the one before. Permits that are out stay out: with a smaller limit new ones
+are granted once enough have come back. Programs that state the old limit are refused from then on.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
 				return usagef("usage: lockctl %s", cmd.Use)

@@ -72,8 +72,8 @@ func newList(o *options) *cobra.Command {
 		Use:     "ls",
 		Aliases: []string{"list"},
 		Short:   "List the names that are held, and who holds them",
-		Long: `ls lists the names that are held, whichever replica or program took them, with one of the holders of each. With --client,
---replica or --min-age it lists the holds of sessions, and looks at those only.`,
+		Long: `ls lists the names that are held, whichever replica or program took them, with one of the holders of
+each. With --client, --replica or --min-age it lists the holds of sessions, and looks at those only.`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
@@ -145,7 +145,8 @@ func (s *services) listNames(ctx context.Context, prefix string) ([]listedView, 
 func viewListed(i *lockdv1.HoldInfo) listedView {
 	h := viewHolder(i.GetHolder())
 	return listedView{
-		lockView: viewLock(i.GetLock()), Origin: h.Origin, Session: h.Session, Address: h.Address, Replica: h.Replica, Age: h.Age,
+		lockView: viewLock(i.GetLock()), Origin: h.Origin, Session: h.Session, Address: h.Address, Replica: h.Replica,
+		Age: h.Age,
 	}
 }
 
@@ -160,7 +161,8 @@ func printLocks(w io.Writer, locks []listedView) error {
 	}}
 	for _, l := range locks {
 		rows = append(rows, []string{
-			l.Name, dash(l.Kind), milliseconds(l.Age), l.ttl(), strconv.FormatUint(l.Fence, 10), l.holders(), number(l.waiting()),
+			l.Name, dash(l.Kind), milliseconds(l.Age), l.ttl(), strconv.FormatUint(l.Fence, 10), l.holders(),
+			number(l.waiting()),
 			l.by(), dash(l.Address), dash(l.Replica), dash(l.Annotation), dash(l.Holder),
 		})
 	}

@@ -26,8 +26,8 @@ func newWatch(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "watch NAME",
 		Short: "Print a line for each end of a hold of a name",
-		Long: `watch prints a line for each end of a hold of a name, until it is interrupted: what ended it, and the fence of the
-hold. After an interruption of the connection it says so, as it may have missed some.`,
+		Long: `watch prints a line for each end of a hold of a name, until it is interrupted: what ended it, and the
+fence of the hold. After an interruption of the connection it says so, as it may have missed some.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, stop := interruptible(cmd.Context())

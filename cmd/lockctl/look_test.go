@@ -79,7 +79,8 @@ func awaitWaiters(t *testing.T, name string, n float64) {
 }
 
 var lockKeys = []string{
-	"name", "kind", "held", "holder", "client", "fence", "ttl_ms", "hold_count", "waiters", "annotation", "holders", "limit",
+	"name", "kind", "held", "holder", "client", "fence", "ttl_ms", "hold_count", "waiters", "annotation", "holders",
+	"limit",
 	"queued", "queue", "holds", "replicas", "replicas_silent",
 }
 
@@ -164,7 +165,8 @@ func TestWatch(t *testing.T) {
 		}
 	}
 	v := parse(t, line, "event", "name", "cause", "fence", "merged", "gap", "time")
-	if v["event"] != "unlocked" || v["name"] != "watch-me" || v["gap"] != false || v["cause"] != "RELEASED" || v["fence"] == 0 {
+	if v["event"] != "unlocked" || v["name"] != "watch-me" || v["gap"] != false || v["cause"] != "RELEASED" ||
+		v["fence"] == 0 {
 		t.Errorf("got %s", line)
 	}
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -201,7 +203,8 @@ func TestBench(t *testing.T) {
 		v["lock_p50_ms"].(float64) < 1 || v["lock_p999_ms"].(float64) < v["lock_p50_ms"].(float64) {
 		t.Errorf("got %+v", r)
 	}
-	if text := call(t, "bench", "--callers", "2", "--duration", "50ms", "--hot").stdout; !strings.Contains(text, "2 callers on 1 name, ") {
+	if text := call(t, "bench", "--callers", "2", "--duration", "50ms", "--hot").stdout; !strings.Contains(text,
+		"2 callers on 1 name, ") {
 		t.Errorf("got %q", text)
 	}
 }

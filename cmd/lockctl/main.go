@@ -52,7 +52,8 @@ func (o *options) format(args []string) string {
 		if arg == "--" {
 			break
 		}
-		if arg == "-ojson" || arg == "-o=json" || arg == "--output=json" || (arg == "-o" || arg == "--output") && i+1 < len(args) && args[i+1] == outputJSON {
+		if arg == "-ojson" || arg == "-o=json" || arg == "--output=json" || (arg == "-o" || arg == "--output") &&
+			i+1 < len(args) && args[i+1] == outputJSON {
 			return outputJSON
 		}
 	}
@@ -65,9 +66,10 @@ func newRoot(o *options) *cobra.Command {
 		Short: "Use and look at the locks of lockd",
 		Long: `lockctl uses and looks at the locks of lockd.
 
-Exit codes: 0 done; 1 not held, or failed; 2, 3 the worst that doctor found is a warning, an error; 64 wrong usage;
-69 server unavailable; 70 the lock was lost; 75 the lock was not obtained in time; 77 not allowed; 128+n ended by
-signal n. exec passes on the code of its command. Errors are told on stderr, with their machine-readable reason in front.`,
+Exit codes: 0 done; 1 not held, or failed; 2, 3 the worst that doctor found is a warning, an error; 64 wrong
+usage; 69 server unavailable; 70 the lock was lost; 75 the lock was not obtained in time; 77 not allowed; 128+n
+ended by signal n. exec passes on the code of its command. Errors are told on stderr, with their
+machine-readable reason in front.`,
 		Version:           cmp.Or(version, "unknown"),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -84,12 +86,15 @@ signal n. exec passes on the code of its command. Errors are told on stderr, wit
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.addr, "addr", cmp.Or(os.Getenv(addrEnv), defaultAddr),
-		"the server's `HOST:PORT`, or several, separated by commas; the port is 7420 if there is none. The default can be set by "+addrEnv)
+		"the server's `HOST:PORT`, or several, separated by commas; the port is 7420 if there is none. "+
+			"The default can be set by "+addrEnv)
 	flags.StringVar(&o.adminAddr, "admin-addr", cmp.Or(os.Getenv(adminAddrEnv), defaultAdminAddr),
-		"the server's `HOST:PORT` for operators, used by unlock, drain and doctor; the port is 7422 if there is none. The default can be set by "+adminAddrEnv)
+		"the server's `HOST:PORT` for operators, used by unlock, drain and doctor; the port is 7422 if there is none. "+
+			"The default can be set by "+adminAddrEnv)
 	flags.StringVarP(&o.output, "output", "o", outputText, "`text` or json, where a command prints something")
 	flags.DurationVar(&o.connectTimeout, "connect-timeout", 5*time.Second, "how long to try to reach the server")
-	flags.StringVar(&o.clientName, "client-name", "", "what people who look at locks see as the client (default `USER@HOST`, process id and command)")
+	flags.StringVar(&o.clientName, "client-name", "",
+		"what people who look at locks see as the client (default `USER@HOST`, process id and command)")
 	flags.StringToStringVar(&o.labels, "label", nil, "more for people who look at sessions; may be repeated: `KEY=VALUE`")
 	o.tls.add(flags)
 	root.SetFlagErrorFunc(flagError)

@@ -56,7 +56,8 @@ func TestAcquireReleasesWhatItMayHaveTaken(t *testing.T) {
 		lockdv1.NotGranted_CAUSE_TIMED_OUT: "WAIT_TIMEOUT: ", lockdv1.NotGranted_CAUSE_HELD: "LOCK_BUSY: ",
 	} {
 		f := &forgetful{answer: &lockdv1.NotGranted{Cause: cause}}
-		call(t, "--addr", startForgetful(t, f), "acquire", "n", "--lease", "1m", "--wait", "1s").want(t, exitNotObtained, "", reason)
+		call(t, "--addr", startForgetful(t, f), "acquire", "n", "--lease", "1m", "--wait", "1s").want(t, exitNotObtained, "",
+			reason)
 		if n := f.released.Load(); n != 1 {
 			t.Errorf("%v: released %d times, want once", cause, n)
 		}
@@ -93,7 +94,8 @@ func TestAcquireSaysWhatItMayHaveLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.signal(syscall.SIGTERM)
-	if code, _ := r.wait(); code != exitSignal+int(syscall.SIGTERM) || !strings.Contains(r.stderr.String(), "its lease of 1m30s has ended") {
+	if code, _ := r.wait(); code != exitSignal+int(syscall.SIGTERM) ||
+		!strings.Contains(r.stderr.String(), "its lease of 1m30s has ended") {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
 }
@@ -112,12 +114,14 @@ func TestReleaseFindsTheKind(t *testing.T) {
 func TestNestedExecOfTheSameNameIsRefused(t *testing.T) {
 	t.Parallel()
 	const script = `"$0" exec nested:b -- sh -c 'echo $LOCKD_NAMES; test $(echo "$LOCKD_FENCES" | wc -l) = 2 && "$0" exec nested:a -- echo ran' "$0"`
-	call(t, "exec", "nested:a", "--", "sh", "-c", script, bin).want(t, exitUsage, "nested:b nested:a\n", `NESTED: exec "nested:a"`)
+	call(t, "exec", "nested:a", "--", "sh", "-c", script, bin).want(t, exitUsage, "nested:b nested:a\n",
+		`NESTED: exec "nested:a"`)
 }
 
 func TestExecSaysWhoHoldsTheLock(t *testing.T) {
 	t.Parallel()
-	first := start(t, "exec", "who", "--client-name", "nightly", "--annotation", "back up", "--", "sh", "-c", "echo ready; read x")
+	first := start(t, "exec", "who", "--client-name", "nightly", "--annotation", "back up", "--", "sh", "-c",
+		"echo ready; read x")
 	first.line("ready")
 	second := start(t, "exec", "who", "--", "echo", "ran")
 	awaitWaiters(t, "who", 1)
@@ -140,12 +144,14 @@ func TestExecWaitsForAServerThatIsAway(t *testing.T) {
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	if code, out := r.wait(); code != 0 || out != "ran\n" || strings.Count(r.stderr.String(), "WAITING: for the server: UNAVAILABLE") != 1 {
+	if code, out := r.wait(); code != 0 || out != "ran\n" ||
+		strings.Count(r.stderr.String(), "WAITING: for the server: UNAVAILABLE") != 1 {
 		t.Errorf("code %d, output %q, stderr %q", code, out, r.stderr.String())
 	}
 	s.Kill()
 	begun := time.Now()
-	call(t, "--addr", s.Addr, "exec", "n", "--wait", "3s", "--", "echo", "ran").want(t, exitUnavailable, "", "UNAVAILABLE: ")
+	call(t, "--addr", s.Addr, "exec", "n", "--wait", "3s", "--", "echo", "ran").want(t, exitUnavailable, "",
+		"UNAVAILABLE: ")
 	if d := time.Since(begun); d < 2*time.Second {
 		t.Errorf("gave up after %v", d)
 	}
@@ -159,7 +165,8 @@ func TestExecWaitsForAStoreThatIsAway(t *testing.T) {
 	r := start(t, "--addr", s.Addr, "exec", "n", "--", "echo", "ran")
 	time.Sleep(5 * time.Second)
 	redis.Resume()
-	if code, out := r.wait(); code != 0 || out != "ran\n" || !strings.Contains(r.stderr.String(), "WAITING: for the server: ") {
+	if code, out := r.wait(); code != 0 || out != "ran\n" ||
+		!strings.Contains(r.stderr.String(), "WAITING: for the server: ") {
 		t.Errorf("code %d, output %q, stderr %q", code, out, r.stderr.String())
 	}
 }
@@ -169,7 +176,8 @@ func TestOperatorsCommands(t *testing.T) {
 	s := lockdtest.Start(t)
 	at := []string{"--addr", s.Addr, "--admin-addr", s.AdminAddr}
 	run := func(args ...string) result { return call(t, append(at, args...)...) }
-	holder := start(t, append(at, "exec", "n", "--label", "team=a", "--client-name", "me", "--", "sh", "-c", "echo ready; read x")...)
+	holder := start(t, append(at, "exec", "n", "--label", "team=a", "--client-name", "me", "--", "sh", "-c",
+		"echo ready; read x")...)
 	holder.line("ready")
 	if r := run("sessions"); r.code != 0 || !strings.Contains(r.stdout, " me ") || !strings.Contains(r.stdout, "team=a") {
 		t.Errorf("sessions: %+v", r)
@@ -177,7 +185,8 @@ func TestOperatorsCommands(t *testing.T) {
 	if r := run("waiters", "n"); r.code != 0 || strings.Count(r.stdout, "\n") != 1 {
 		t.Errorf("waiters: %+v", r)
 	}
-	v := parse(t, run("status", "-o", "json").stdout, "replica", "version", "uptime_ms", "ready", "draining", "store", "store_error",
+	v := parse(t, run("status", "-o", "json").stdout, "replica", "version", "uptime_ms", "ready", "draining", "store",
+		"store_error",
 		"sessions", "locks", "waiters")
 	if v["ready"] != true || v["store"] != "memory" || v["sessions"] != 1.0 || v["locks"] != 1.0 {
 		t.Errorf("status: %v", v)

@@ -44,7 +44,8 @@ func (x *execution) lockAll(ctx context.Context) (*client.Locks, error) {
 			opts = append(opts, client.Wait(time.Until(until)))
 		}
 		ls, err := x.client.LockAll(ctx, x.items, opts...)
-		if failing.IsZero() || time.Since(begun) > x.connect+client.DefaultAnswerTimeout { // else it waited for a holder in between
+		// else it waited for a holder in between
+		if failing.IsZero() || time.Since(begun) > x.connect+client.DefaultAnswerTimeout {
 			failing = time.Now()
 		}
 		if err == nil || !x.goesOn(err, time.Since(failing)) || x.bounded && time.Until(until) <= awayPause {
@@ -65,7 +66,8 @@ func (x *execution) goesOn(err error, away time.Duration) bool {
 	case errors.Is(err, client.ErrTimedOut), errors.Is(err, client.ErrCancelled):
 		return false
 	case x.patient:
-		return errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) || errors.Is(err, client.ErrDraining)
+		return errors.Is(err, client.ErrUnavailable) || errors.Is(err, client.ErrOutcomeUnknown) ||
+			errors.Is(err, client.ErrDraining)
 	}
 	reason := client.Reason(err)
 	return (reason == "BACKEND_UNAVAILABLE" || reason == "OUTCOME_UNKNOWN") && away+awayPause < x.connect

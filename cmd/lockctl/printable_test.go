@@ -24,7 +24,8 @@ import (
 
 // hostile is what others may have put into a text: a title, a forged row, colours by C0 and C1, a reversed direction,
 // invisible characters, a column.
-const hostile = "x\x1b]0;title\a\nforged row\rforged\t\u009b31m\x7f\u202egnirts\u2066\u200b\ufeff\u2028\u3164\U000e0041  1h \\ \""
+const hostile = "x\x1b]0;title\a\nforged " +
+	"row\rforged\t\u009b31m\x7f\u202egnirts\u2066\u200b\ufeff\u2028\u3164\U000e0041  1h \\ \""
 
 func TestPrintable(t *testing.T) {
 	t.Parallel()
@@ -110,14 +111,17 @@ type hostileServer struct {
 }
 
 func hostileError() error {
-	st, err := status.New(grpccodes.FailedPrecondition, hostile).WithDetails(&errdetails.ErrorInfo{Reason: hostile, Domain: "lockd.io"})
+	st, err := status.New(grpccodes.FailedPrecondition,
+		hostile).WithDetails(&errdetails.ErrorInfo{Reason: hostile, Domain: "lockd.io"})
 	if err != nil {
 		return err
 	}
 	return st.Err()
 }
 
-func (h *hostileServer) intercept(_ context.Context, _ any, info *grpc.UnaryServerInfo, _ grpc.UnaryHandler) (any, error) {
+func (h *hostileServer) intercept(_ context.Context, _ any, info *grpc.UnaryServerInfo,
+	_ grpc.UnaryHandler,
+) (any, error) {
 	if h.fails {
 		return nil, hostileError()
 	}
@@ -136,7 +140,9 @@ func (h *hostileServer) intercept(_ context.Context, _ any, info *grpc.UnaryServ
 }
 
 // Session grants nothing. To those who watch it tells one unlock.
-func (h *hostileServer) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]) error {
+func (h *hostileServer) Session(stream grpc.BidiStreamingServer[lockdv1.SessionRequest,
+	lockdv1.SessionResponse],
+) error {
 	for {
 		m, err := stream.Recv()
 		if err != nil || m.GetGoodbye() != nil {
@@ -151,7 +157,9 @@ func (h *hostileServer) Session(stream grpc.BidiStreamingServer[lockdv1.SessionR
 			}}
 		case *lockdv1.SessionRequest_Watch:
 			answer.Message = &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{}}
-			push := &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Unlocked{Unlocked: &lockdv1.Unlocked{Name: t.Watch.GetName()}}}
+			push := &lockdv1.SessionResponse{
+				Message: &lockdv1.SessionResponse_Unlocked{Unlocked: &lockdv1.Unlocked{Name: t.Watch.GetName()}},
+			}
 			if err := stream.Send(answer); err != nil {
 				return err
 			}
@@ -222,7 +230,8 @@ func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
 		for _, row := range rows {
 			walked[row[0]] = true
 			for _, format := range []string{outputText, outputJSON} {
-				args := append([]string{"--addr", server, "--admin-addr", server, "-o", format, "--connect-timeout", "300ms"}, row...)
+				args := append([]string{"--addr", server, "--admin-addr", server, "-o", format, "--connect-timeout", "300ms"},
+					row...)
 				r := call(t, args...)
 				wantSafe(t, "stdout of "+row[0], r.stdout)
 				wantSafe(t, "stderr of "+row[0], r.stderr)

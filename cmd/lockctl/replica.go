@@ -84,7 +84,8 @@ func newStatus(o *options) *cobra.Command {
 
 func viewStatus(r *lockdv1.GetStatusResponse) statusView {
 	return statusView{
-		Replica: r.GetReplica(), Version: r.GetVersion(), Uptime: r.GetUptime().AsDuration().Milliseconds(), Ready: r.GetReady(),
+		Replica: r.GetReplica(), Version: r.GetVersion(), Uptime: r.GetUptime().AsDuration().Milliseconds(),
+		Ready:    r.GetReady(),
 		Draining: r.GetDraining(), Store: r.GetStore(), StoreError: r.GetStoreError(),
 		Sessions: r.GetSessions(), Locks: r.GetLocks(), Waiters: r.GetWaiters(),
 	}
@@ -130,8 +131,8 @@ func newSessions(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List the sessions of all replicas",
-		Long: `sessions lists the open sessions of all replicas. One without a stream is detached: its client may come back. With
---detached only those are listed, and --min-age then is for how long they have none.`,
+		Long: `sessions lists the open sessions of all replicas. One without a stream is detached: its client may come
+back. With --detached only those are listed, and --min-age then is for how long they have none.`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return o.call(cmd, func(ctx context.Context, s *services) error {
@@ -166,8 +167,9 @@ func (s *services) sessions(ctx context.Context, f filter, detached bool) ([]ses
 		missing.add(resp)
 		for _, i := range resp.GetSessions() {
 			v := sessionView{
-				Session: i.GetSessionId(), Client: i.GetClientName(), Labels: map[string]string{}, Peer: i.GetPeer(), Replica: i.GetReplica(),
-				Age: i.GetAge().AsDuration().Milliseconds(), Silence: i.GetSilence().AsDuration().Milliseconds(),
+				Session: i.GetSessionId(), Client: i.GetClientName(), Labels: map[string]string{}, Peer: i.GetPeer(),
+				Replica: i.GetReplica(),
+				Age:     i.GetAge().AsDuration().Milliseconds(), Silence: i.GetSilence().AsDuration().Milliseconds(),
 				Locks: i.GetLocks(), Waiters: i.GetWaiters(), Watches: i.GetWatches(),
 				Detached: viewTime(i.GetDetached()),
 			}
@@ -187,7 +189,8 @@ func printSessions(w io.Writer, all []sessionView) error {
 			labels = append(labels, key+"="+v.Labels[key])
 		}
 		rows = append(rows, []string{
-			v.Session, milliseconds(&v.Age), milliseconds(&v.Silence), milliseconds(v.Detached), number(v.Locks), number(v.Waiters),
+			v.Session, milliseconds(&v.Age), milliseconds(&v.Silence), milliseconds(v.Detached), number(v.Locks),
+			number(v.Waiters),
 			dash(v.Peer), dash(v.Replica), dash(v.Client), dash(strings.Join(labels, ",")),
 		})
 	}
@@ -200,9 +203,9 @@ func newWaiters(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "waiters [NAME]",
 		Short: "List who waits for a name, the next one first, or for any",
-		Long: `waiters lists who waits for a name, on all replicas. The waiters of a fair lock are shown in their order, those of
-other programs included; those of other kinds by replica, the next one of each first. Without a NAME it lists the requests of
-all replicas that wait for any, the one that waits longest first.`,
+		Long: `waiters lists who waits for a name, on all replicas. The waiters of a fair lock are shown in their
+order, those of other programs included; those of other kinds by replica, the next one of each first. Without a
+NAME it lists the requests of all replicas that wait for any, the one that waits longest first.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || len(args) == 1 && f != (filter{}) {
 				return usagef("usage: lockctl waiters NAME, or lockctl waiters with --prefix, --client, --replica or --min-age")
@@ -269,8 +272,8 @@ func newDrain(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain [--undo]",
 		Short: "Ask all clients of a replica to move on, and have it refuse new ones",
-		Long: `drain asks all clients of the replica at --admin-addr to move to another one, and has it refuse new ones until it is
-stopped or --undo takes that back. Locks that are held stay held.`,
+		Long: `drain asks all clients of the replica at --admin-addr to move to another one, and has it refuse new
+ones until it is stopped or --undo takes that back. Locks that are held stay held.`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if undo && within > 0 {
@@ -308,6 +311,10 @@ func (s *services) drain(ctx context.Context, undo bool, within time.Duration) (
 	if within > 0 {
 		req.Within = durationpb.New(within)
 	}
-	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.DrainResponse, error) { return s.admin.Drain(ctx, req) })
+	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.DrainResponse,
+		error,
+	) {
+		return s.admin.Drain(ctx, req)
+	})
 	return drainView{Draining: true, Sessions: resp.GetSessions(), Changed: true}, err
 }

@@ -71,7 +71,9 @@ func (o *options) call(cmd *cobra.Command, f func(ctx context.Context, s *servic
 
 // retry makes a call, which may wait for some time, and repeats it while the server cannot be reached or the outcome
 // is unknown, no longer than the connect timeout. The call must be one that can be repeated.
-func retry[T any](ctx context.Context, s *services, wait time.Duration, call func(context.Context) (T, error)) (T, error) {
+func retry[T any](ctx context.Context, s *services, wait time.Duration,
+	call func(context.Context) (T, error),
+) (T, error) {
 	var failing time.Time // since when
 	for {
 		t, err := once(ctx, wait+answerTimeout, call)
@@ -80,7 +82,8 @@ func retry[T any](ctx context.Context, s *services, wait time.Duration, call fun
 			return t, nil
 		case ctx.Err() != nil:
 			return t, context.Cause(ctx)
-		case !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrOutcomeUnknown) && !errors.Is(err, client.ErrDraining):
+		case !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrOutcomeUnknown) &&
+			!errors.Is(err, client.ErrDraining):
 			return t, err
 		case failing.IsZero():
 			failing = time.Now()
@@ -96,7 +99,9 @@ func retry[T any](ctx context.Context, s *services, wait time.Duration, call fun
 
 // change is retry for a call that changes something. unsure says that a try which is not known to have done nothing may
 // have been executed, whatever later ones were told.
-func change[T any](ctx context.Context, s *services, wait time.Duration, call func(context.Context) (T, error)) (t T, unsure bool, err error) {
+func change[T any](ctx context.Context, s *services, wait time.Duration,
+	call func(context.Context) (T, error),
+) (t T, unsure bool, err error) {
 	t, err = retry(ctx, s, wait, func(ctx context.Context) (T, error) {
 		s.sent.any.Store(false)
 		t, err := call(ctx)
@@ -176,7 +181,8 @@ func exactly(n int) cobra.PositionalArgs {
 	}
 }
 
-var errNotForced = errors.New("unlock takes a lock from its holder, which may be in the middle of its work; say --force")
+var errNotForced = errors.New("unlock takes a lock from its holder, which may be in the middle of its work; say " +
+	"--force")
 
 // page calls next until there are no more pages.
 func page(next func(token string) (string, error)) error {

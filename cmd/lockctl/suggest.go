@@ -26,7 +26,8 @@ func flagError(cmd *cobra.Command, err error) error {
 			similar = append(similar, "--"+f.Name)
 		}
 	})
-	return usagef("%w%s; see lockctl %s --help", err, didYouMean(similar), strings.TrimPrefix(cmd.CommandPath(), "lockctl "))
+	return usagef("%w%s; see lockctl %s --help", err, didYouMean(similar),
+		strings.TrimPrefix(cmd.CommandPath(), "lockctl "))
 }
 
 func didYouMean(words []string) string {

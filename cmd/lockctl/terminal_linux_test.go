@@ -105,7 +105,8 @@ func (s *session) foreground() int {
 
 func TestExecGivesTheTerminalToTheCommand(t *testing.T) {
 	t.Parallel()
-	s := startSession(t, "exec", "tty", "--", "sh", "-c", `trap 'echo got int; exit 5' INT; echo ready; read x; echo "read $x"; while :; do sleep 0.01; done`)
+	s := startSession(t, "exec", "tty", "--", "sh", "-c",
+		`trap 'echo got int; exit 5' INT; echo ready; read x; echo "read $x"; while :; do sleep 0.01; done`)
 	s.line("ready")
 	if fg := s.foreground(); fg == s.cmd.Process.Pid {
 		t.Error("the terminal still belongs to lockctl")

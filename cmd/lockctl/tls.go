@@ -16,12 +16,15 @@ type tlsFlags struct {
 
 func (f *tlsFlags) add(to *pflag.FlagSet) {
 	f.set = to
-	to.BoolVar(&f.on, "tls", false, "speak TLS to the server, at --addr and --admin-addr. The default can be set by LOCKD_TLS; "+
-		"each of the following means it, too")
-	to.StringVar(&f.files.CACert, "cacert", "", "PEM `file` with the authorities to trust (LOCKD_CACERT); the default is the system's")
+	to.BoolVar(&f.on, "tls", false,
+		"speak TLS to the server, at --addr and --admin-addr. The default can be set by LOCKD_TLS; "+
+			"each of the following means it, too")
+	to.StringVar(&f.files.CACert, "cacert", "",
+		"PEM `file` with the authorities to trust (LOCKD_CACERT); the default is the system's")
 	to.StringVar(&f.files.Cert, "cert", "", "PEM `file` with a certificate to show (LOCKD_CERT)")
 	to.StringVar(&f.files.Key, "key", "", "PEM `file` with the key of --cert (LOCKD_KEY)")
-	to.StringVar(&f.files.ServerName, "server-name", "", "the `name` expected in the server's certificate (LOCKD_SERVER_NAME)")
+	to.StringVar(&f.files.ServerName, "server-name", "",
+		"the `name` expected in the server's certificate (LOCKD_SERVER_NAME)")
 }
 
 // use is how to speak to the server: nil is clear text. Flags override variables, one by one.

@@ -29,12 +29,16 @@ func TestTLS(t *testing.T) {
 		return callWith(t, env, args...)
 	}
 	flags := []string{"--cacert", ca, "--cert", mine, "--key", myKey, "--server-name", "lockd.test"}
-	vars := []string{"LOCKD_TLS=true", "LOCKD_CACERT=" + ca, "LOCKD_CERT=" + mine, "LOCKD_KEY=" + myKey, "LOCKD_SERVER_NAME=lockd.test"}
+	vars := []string{
+		"LOCKD_TLS=true", "LOCKD_CACERT=" + ca, "LOCKD_CERT=" + mine, "LOCKD_KEY=" + myKey,
+		"LOCKD_SERVER_NAME=lockd.test",
+	}
 
 	run(nil, append(flags, "exec", "door", "--", "echo", "held")...).want(t, 0, "held\n", "")
 	run(vars, "exec", "door", "--", "echo", "held").want(t, 0, "held\n", "")
 	run(vars, "drain", "--undo").want(t, 0, "it was not draining\n", "")
-	run(append(vars, "LOCKD_SERVER_NAME=other"), "--server-name", "lockd.test", "drain", "--undo").want(t, 0, "it was not draining\n", "")
+	run(append(vars, "LOCKD_SERVER_NAME=other"), "--server-name", "lockd.test", "drain", "--undo").want(t, 0,
+		"it was not draining\n", "")
 
 	for want, r := range map[string]result{
 		"does this server want TLS":     run(nil, "status"),

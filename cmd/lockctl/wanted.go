@@ -73,7 +73,8 @@ func (w *wanted) flags(cmd *cobra.Command) {
 	w.kind = kindFlag(client.Exclusive)
 	cmd.Flags().Var(&w.kind, "kind", kindNames)
 	cmd.Flags().Uint32Var(&w.permits, "permits", 0, "how many permits of a semaphore (default 1)")
-	cmd.Flags().Uint32Var(&w.limit, "limit", 0, "how many permits the semaphore has, if this request is the first to say so")
+	cmd.Flags().Uint32Var(&w.limit, "limit", 0,
+		"how many permits the semaphore has, if this request is the first to say so")
 }
 
 // alsoFlag is for commands that can lock several names.

@@ -39,7 +39,8 @@ func TestExitCodes(t *testing.T) {
 		{exitConfig, []string{"--config", filepath.Join(dir, "none.yaml")}},
 		{exitConfig, []string{"--listen", ":7421"}},
 		{exitConfig, []string{"--config", noPassword, "--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", ""}},
-		{exitFailed, []string{"--listen", "192.0.2.1:1", "--ops-listen", "", "--admin-listen", ""}}, // no address of this machine
+		// no address of this machine
+		{exitFailed, []string{"--listen", "192.0.2.1:1", "--ops-listen", "", "--admin-listen", ""}},
 	}
 	for _, row := range rows {
 		if got := run(row.args); got != row.want {

@@ -96,7 +96,8 @@ func (a *App) Run(ctx context.Context) error {
 		a.serve("operators", func() error { return a.api.ServeAdmin(a.admin) })
 	}
 	a.log.Info("lockd serves", zap.String(observe.KeyListen, a.Addr()), zap.String(observe.KeyOpsListen, a.OpsAddr()),
-		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyReplica, a.cfg.Replica), zap.String(observe.KeyStore, a.cfg.Store.Kind), zap.String(observe.KeyVersion, Version))
+		zap.String(observe.KeyAdminListen, a.AdminAddr()), zap.String(observe.KeyReplica, a.cfg.Replica),
+		zap.String(observe.KeyStore, a.cfg.Store.Kind), zap.String(observe.KeyVersion, Version))
 	a.warnOfClearText()
 	var failure error
 	select {

@@ -123,7 +123,8 @@ func TestProfilesOnRequest(t *testing.T) {
 	cfg := testConfig()
 	cfg.Ops.Pprof = true
 	a, _ := start(t, cfg)
-	if code, body := get(t, a, "/debug/pprof/goroutine?debug=1"); code != http.StatusOK || !strings.Contains(body, "goroutine") {
+	if code, body := get(t, a, "/debug/pprof/goroutine?debug=1"); code != http.StatusOK ||
+		!strings.Contains(body, "goroutine") {
 		t.Errorf("got %d %.200s", code, body)
 	}
 }

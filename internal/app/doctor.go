@@ -97,7 +97,8 @@ func (a *App) examineReady() lock.Finding {
 	f := lock.Finding{Severity: lock.SeverityOK, Check: "READY", Detail: "it serves"}
 	switch err := a.ready(); {
 	case errors.Is(err, session.ErrDraining):
-		f.Severity, f.Detail, f.Remedy = lock.SeverityWarning, "it sends its clients away", "lockctl drain --undo takes that back, unless lockd is stopping"
+		f.Severity, f.Detail, f.Remedy = lock.SeverityWarning, "it sends its clients away",
+			"lockctl drain --undo takes that back, unless lockd is stopping"
 	case err != nil:
 		f.Severity, f.Detail, f.Remedy = lock.SeverityError, err.Error(), "see what is found at the store"
 	}
@@ -116,7 +117,8 @@ func examineRenewals(late time.Duration) lock.Finding {
 func examineGate(shut bool) lock.Finding {
 	f := lock.Finding{Severity: lock.SeverityOK, Check: "GATE", Detail: "requests are read as they come"}
 	if shut {
-		f.Severity, f.Detail = lock.SeverityWarning, "requests of sessions are read more slowly: too many wait for the store, or renewals are late"
+		f.Severity, f.Detail = lock.SeverityWarning,
+			"requests of sessions are read more slowly: too many wait for the store, or renewals are late"
 		f.Remedy = "see why the store is slow, or give lockd more processor time"
 	}
 	return f

@@ -53,7 +53,11 @@ func fitGC() { debug.SetGCPercent(percentFor(gcBase())) }
 
 // gcBase is what the runtime adds so many percent of to what lives in the heap.
 func gcBase() (sum uint64) {
-	parts := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"}}
+	parts := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"},
+	}
 	metrics.Read(parts)
 	for _, p := range parts {
 		if p.Value.Kind() == metrics.KindUint64 {

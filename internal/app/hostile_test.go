@@ -28,7 +28,9 @@ func startOnRedis(t *testing.T) *App {
 }
 
 // openSession opens a session of the core and passes each of its events to hear, in a goroutine, until the test ends.
-func openSession(t *testing.T, a *App, ttl time.Duration, hear func(s *broker.Session, e session.Event)) *broker.Session {
+func openSession(t *testing.T, a *App, ttl time.Duration,
+	hear func(s *broker.Session, e session.Event),
+) *broker.Session {
 	t.Helper()
 	s, err := a.broker.Open(broker.OpenRequest{TTL: ttl})
 	if err != nil {

@@ -39,7 +39,8 @@ func TestALogThatIsNoTerminalIsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &line); err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
-	if _, err := time.Parse(time.RFC3339Nano, line.Time); err != nil || line.Level != "info" || line.Msg != "shown" || line.Took != "1s" {
+	if _, err := time.Parse(time.RFC3339Nano, line.Time); err != nil || line.Level != "info" || line.Msg != "shown" ||
+		line.Took != "1s" {
 		t.Errorf("got %+v, %v", line, err)
 	}
 }

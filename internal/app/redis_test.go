@@ -51,7 +51,8 @@ func TestPasswordsAreReadAgain(t *testing.T) {
 		t.Error("lockd begins without the file that its configuration names")
 	}
 	c.PasswordFile, c.Sentinel.PasswordFile = "", ""
-	if cfg, err = redisConfig(config.StoreSentinel, c); err != nil || cfg.PasswordNow != nil || cfg.Sentinel.PasswordNow != nil {
+	if cfg, err = redisConfig(config.StoreSentinel, c); err != nil || cfg.PasswordNow != nil ||
+		cfg.Sentinel.PasswordNow != nil {
 		t.Errorf("got %v and a password where there is none", err)
 	}
 }
@@ -59,7 +60,8 @@ func TestPasswordsAreReadAgain(t *testing.T) {
 func TestTheCertificateOfLockdIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	c := config.Default().Redis.TLS
-	c.Enabled, c.CertFile, c.KeyFile = true, filepath.Join(dir, "tls.crt"), config.SecretFile(filepath.Join(dir, "tls.key"))
+	c.Enabled, c.CertFile, c.KeyFile = true, filepath.Join(dir, "tls.crt"),
+		config.SecretFile(filepath.Join(dir, "tls.key"))
 	issue := func(serial int64) []byte {
 		t.Helper()
 		der, certificate, key := issued(t, serial)
@@ -93,7 +95,10 @@ func issued(t *testing.T, serial int64) (der []byte, certificate, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(serial), NotBefore: time.Now(), NotAfter: time.Now().Add(time.Hour)}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now(),
+		NotAfter: time.Now().Add(time.Hour),
+	}
 	if der, err = x509.CreateCertificate(rand.Reader, template, template, private.Public(), private); err != nil {
 		t.Fatal(err)
 	}
@@ -101,5 +106,6 @@ func issued(t *testing.T, serial int64) (der []byte, certificate, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return der, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}))
+	return der, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text}))
 }

@@ -126,14 +126,35 @@ func TestRefusalsAreClear(t *testing.T) {
 		as             *client.TLS // nil: clear text
 		client, logged string
 	}{
-		"no certificate of the client":    {mutual, &client.TLS{CACert: w.good.CACert}, "certificate required", "didn't provide a certificate"},
-		"an expired one":                  {mutual, new(withPair(w.ca.Issue(t, -time.Minute, "late"))), "expired certificate", "has expired"},
-		"one of a stranger":               {mutual, new(withPair(w.stranger.Issue(t, time.Hour, "x"))), "unknown certificate authority", "unknown authority"},
-		"one of a stranger, not required": {optional, new(withPair(w.stranger.Issue(t, time.Hour, "x"))), "unknown certificate authority", "unknown authority"},
-		"a server of another authority":   {plain(mutual), &client.TLS{CACert: w.stranger.File(t)}, "unknown authority", "bad certificate"},
-		"a server the system distrusts":   {plain(mutual), &client.TLS{}, "unknown authority", "bad certificate"},
-		"another name":                    {plain(mutual), &client.TLS{CACert: w.good.CACert, ServerName: "other.test"}, "other.test", "bad certificate"},
-		"clear text to a server with TLS": {plain(mutual), nil, "does this server want TLS", "does not look like a TLS handshake"},
+		"no certificate of the client": {
+			mutual, &client.TLS{CACert: w.good.CACert}, "certificate required",
+			"didn't provide a certificate",
+		},
+		"an expired one": {
+			mutual, new(withPair(w.ca.Issue(t, -time.Minute, "late"))), "expired certificate",
+			"has expired",
+		},
+		"one of a stranger": {
+			mutual, new(withPair(w.stranger.Issue(t, time.Hour, "x"))),
+			"unknown certificate authority", "unknown authority",
+		},
+		"one of a stranger, not required": {
+			optional, new(withPair(w.stranger.Issue(t, time.Hour, "x"))),
+			"unknown certificate authority", "unknown authority",
+		},
+		"a server of another authority": {
+			plain(mutual), &client.TLS{CACert: w.stranger.File(t)}, "unknown authority",
+			"bad certificate",
+		},
+		"a server the system distrusts": {plain(mutual), &client.TLS{}, "unknown authority", "bad certificate"},
+		"another name": {
+			plain(mutual), &client.TLS{CACert: w.good.CACert, ServerName: "other.test"},
+			"other.test", "bad certificate",
+		},
+		"clear text to a server with TLS": {
+			plain(mutual), nil, "does this server want TLS",
+			"does not look like a TLS handshake",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, log := startSecure(t, row.server)
@@ -149,7 +170,8 @@ func TestRefusalsAreClear(t *testing.T) {
 			if cause, _ := line["cause"].(string); !strings.Contains(cause, row.logged) || line["endpoint"] != "listen" {
 				t.Errorf("the log says %v, want %q", line, row.logged)
 			}
-			if _, text := get(t, a, "/metrics"); strings.Contains(text, `lockd_tls_handshakes_failed_total{endpoint="listen"} 0`) {
+			if _, text := get(t, a, "/metrics"); strings.Contains(text,
+				`lockd_tls_handshakes_failed_total{endpoint="listen"} 0`) {
 				t.Error("it was not counted")
 			}
 		})
@@ -171,7 +193,8 @@ func failedHandshake(t *testing.T, log *observer.ObservedLogs) map[string]any {
 func TestAClientWithTLSIsToldThatTheServerHasNone(t *testing.T) {
 	w := newWorld(t)
 	a, _ := start(t, testConfig())
-	if err := take(t, a.Addr(), client.WithTLS(w.good)); err == nil || !strings.Contains(err.Error(), "does not look like a TLS handshake") {
+	if err := take(t, a.Addr(), client.WithTLS(w.good)); err == nil ||
+		!strings.Contains(err.Error(), "does not look like a TLS handshake") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -194,7 +217,9 @@ func TestAnExpiredCertificateOfTheServer(t *testing.T) {
 }
 
 // startWithShortCertificate starts lockd with a certificate that is good for hardly longer than that takes.
-func startWithShortCertificate(t *testing.T, w *world) (a *App, secure config.TLS, log *observer.ObservedLogs, expires time.Time) {
+func startWithShortCertificate(t *testing.T,
+	w *world,
+) (a *App, secure config.TLS, log *observer.ObservedLogs, expires time.Time) {
 	t.Helper()
 	for valid := 2 * time.Second; ; valid *= 2 {
 		secure = w.server(t, w.ca.Issue(t, valid, "127.0.0.1"), config.ClientCertsNone)
@@ -219,7 +244,8 @@ func TestTheOldestVersionOfTLS(t *testing.T) {
 		secure := w.server(t, w.ca.Issue(t, time.Hour, "127.0.0.1"), config.ClientCertsNone)
 		secure.MinVersion = version
 		a, _ := startSecure(t, secure)
-		conn, err := tls.Dial("tcp", a.Addr(), &tls.Config{RootCAs: w.pool(), MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2"}})
+		conn, err := tls.Dial("tcp", a.Addr(),
+			&tls.Config{RootCAs: w.pool(), MaxVersion: tls.VersionTLS12, NextProtos: []string{"h2"}})
 		if (err == nil) != want {
 			t.Errorf("min_version %s and a client of 1.2: %v", version, err)
 		}
@@ -264,11 +290,12 @@ func TestRotationUnderLoadLosesNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var busy sync.WaitGroup
 	for i := range 4 {
-		c, err := client.Dial(a.Addr(), client.WithTLS(w.good), client.WithSessionTTL(3*time.Second), client.WithOnStatus(func(s client.Status) {
-			if s.State != client.Connected {
-				t.Errorf("client %d: %v", i, s)
-			}
-		}))
+		c, err := client.Dial(a.Addr(), client.WithTLS(w.good), client.WithSessionTTL(3*time.Second),
+			client.WithOnStatus(func(s client.Status) {
+				if s.State != client.Connected {
+					t.Errorf("client %d: %v", i, s)
+				}
+			}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -307,7 +334,10 @@ func TestRotationUnderLoadLosesNothing(t *testing.T) {
 		if err := take(t, a.Addr(), client.WithTLS(w.good)); err != nil {
 			t.Errorf("round %d: %v", round, err)
 		}
-		if err := take(t, a.Addr(), client.WithTLS(client.TLS{CACert: w.good.CACert, Cert: old.Cert, Key: old.Key})); err == nil {
+		if err := take(t, a.Addr(), client.WithTLS(client.TLS{
+			CACert: w.good.CACert, Cert: old.Cert,
+			Key: old.Key,
+		})); err == nil {
 			t.Errorf("round %d: a certificate of the old authority is let in", round)
 		}
 	}
@@ -348,8 +378,12 @@ func (a at) Addr() net.Addr          { return &net.TCPAddr{IP: net.ParseIP(strin
 
 func TestFilesOfTLSThatAreNotThereAreAWrongConfiguration(t *testing.T) {
 	cfg := testConfig()
-	cfg.AdminTLS = config.TLS{CertFile: filepath.Join(t.TempDir(), "no"), KeyFile: "no", ClientCerts: "none", MinVersion: "1.3"}
-	if _, err := New(cfg, zap.NewNop()); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), "admin_tls.cert_file: open") {
+	cfg.AdminTLS = config.TLS{
+		CertFile: filepath.Join(t.TempDir(), "no"), KeyFile: "no", ClientCerts: "none",
+		MinVersion: "1.3",
+	}
+	if _, err := New(cfg, zap.NewNop()); !errors.Is(err, ErrConfig) ||
+		!strings.Contains(err.Error(), "admin_tls.cert_file: open") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -75,7 +75,8 @@ func TestRenewalsOfASessionLeaveOthersTheirSpeed(t *testing.T) {
 		t.Errorf("%.0f renewals a second, want at most four for each of the 1,000 locks that the TTL allows", often)
 	}
 	if beside < (alone+again)/4 {
-		t.Errorf("beside renewals the neighbour is left %.0f of its %.0f pairs/s, want more than half", beside, (alone+again)/2)
+		t.Errorf("beside renewals the neighbour is left %.0f of its %.0f pairs/s, want more than half", beside,
+			(alone+again)/2)
 	}
 	if n := lost.Load(); n > 0 {
 		t.Errorf("%d leases were lost", n)

@@ -95,13 +95,17 @@ func (m *model) answer(r *request, failing int) {
 		}
 		m.answered(r, nil)
 	default:
-		m.answered(r, &lock.HeldError{RetryAfter: time.Duration(m.r.IntN(30000)) * time.Millisecond, Ahead: m.r.IntN(3), HeldBy: "x"})
+		m.answered(r, &lock.HeldError{
+			RetryAfter: time.Duration(m.r.IntN(30000)) * time.Millisecond, Ahead: m.r.IntN(3),
+			HeldBy: "x",
+		})
 	}
 }
 
 func (m *model) step(what int) {
 	q := m.of["job"]
-	asking, holding := m.some(func(r *request) bool { return r.Asking() && !m.handing(r) }), m.some(func(r *request) bool { return r.holds })
+	asking, holding := m.some(func(r *request) bool { return r.Asking() && !m.handing(r) }),
+		m.some(func(r *request) bool { return r.holds })
 	switch {
 	case what < 5:
 		m.come()
@@ -207,7 +211,8 @@ func (m *model) check() {
 			m.wrong("%s waits and keeps nobody behind it", w.For.name)
 		}
 	}
-	if n != q.Len() || behind != int(q.behind) || q.burst < 0 || q.burst > burst && !slices.Contains(m.kinds, lock.Fair) || q.refusals < 0 || q.sharers < 0 {
+	if n != q.Len() || behind != int(q.behind) || q.burst < 0 || q.burst > burst && !slices.Contains(m.kinds, lock.Fair) ||
+		q.refusals < 0 || q.sharers < 0 {
 		m.wrong("%d in the line, %d of them keep others behind: %+v", n, behind, q.Queue)
 	}
 	for who, times := range m.ended {

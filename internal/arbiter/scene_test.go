@@ -40,7 +40,10 @@ type request struct {
 }
 
 func newScene() *scene {
-	s := &scene{now: time.Unix(1000, 0), asked: func(*request) {}, of: map[string]*driven{"job": {}, "other": {}}, ws: map[string]*request{}}
+	s := &scene{
+		now: time.Unix(1000, 0), asked: func(*request) {}, of: map[string]*driven{"job": {}, "other": {}},
+		ws: map[string]*request{},
+	}
 	for name, q := range s.of {
 		q.Init(name)
 	}

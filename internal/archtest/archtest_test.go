@@ -103,8 +103,9 @@ var reach = []struct {
 		why: "what people look at is put together from what others tell",
 	},
 	{
-		pkg: "internal/broker", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, queue, views, sess, asked, watch, peers, desk, knots, graph},
-		why: "the core is read, tested and trusted on its own",
+		pkg: "internal/broker", not: []string{grpc, redis, yaml, module},
+		even: []string{words, logs, queue, views, sess, asked, watch, peers, desk, knots, graph},
+		why:  "the core is read, tested and trusted on its own",
 	},
 	{
 		pkg: "internal/memstore", not: []string{grpc, redis, yaml, module}, even: []string{words},
@@ -171,12 +172,14 @@ var reach = []struct {
 		why: "a node of a cluster is a Redis like any other",
 	},
 	{
-		pkg: "internal/tracing", not: []string{redis, yaml, module}, even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, knots, graph},
-		why: "spans are made of what the core tells",
+		pkg: "internal/tracing", not: []string{redis, yaml, module},
+		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, knots, graph},
+		why:  "spans are made of what the core tells",
 	},
 	{
-		pkg: "internal/grpcapi", not: []string{redis, yaml, module}, even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph},
-		why: "adapters do not know each other",
+		pkg: "internal/grpcapi", not: []string{redis, yaml, module},
+		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph},
+		why:  "adapters do not know each other",
 	},
 	{
 		pkg: "internal/config", not: []string{grpc, redis, module},

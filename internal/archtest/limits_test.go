@@ -53,7 +53,8 @@ func TestThePageOfLimitsHasEveryRequestAndTestsThatExist(t *testing.T) {
 
 // isHeader says whether a line of a table is its first or second one.
 func isHeader(line string) bool {
-	return strings.HasPrefix(line, "| - ") || strings.HasSuffix(line, "| test |\n") || strings.HasSuffix(line, "| tests |\n")
+	return strings.HasPrefix(line, "| - ") || strings.HasSuffix(line, "| test |\n") ||
+		strings.HasSuffix(line, "| tests |\n")
 }
 
 // requests are all that clients can ask for: unary calls with their services, and messages of a session.

@@ -179,7 +179,8 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 // newLeaseLocked is the lease of the i-th name of a granted request.
 func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int, late bool) *Lease {
 	l := &Lease{
-		b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id, owner: c.Owner,
+		b: b, sess: w.sess, q: b.queueLocked(c.Name), name: c.Name, kind: c.Kind, holder: w.holder, request: w.id,
+		owner: c.Owner,
 		fence: a.grants[i].Fence, taken: c.Permits, permits: c.Permits, since: b.stamp(a.end), lateGrant: late,
 		auto: w.auto, until: a.until(), seen: b.stamp(a.start), count: 1, rare: nothing,
 	}

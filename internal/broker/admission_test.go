@@ -25,7 +25,8 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 		}
 		first, second := admit("10.0.0.1:1"), admit("10.0.0.1:2")
 		begun := time.Now()
-		if _, err := w.b.Door().Call(w.t.Context(), "10.0.0.1:3"); !isQuota(err, "calls_per_address") || time.Since(begun) != time.Second {
+		if _, err := w.b.Door().Call(w.t.Context(), "10.0.0.1:3"); !isQuota(err, "calls_per_address") ||
+			time.Since(begun) != time.Second {
 			w.t.Errorf("a third: got %v after %v, want a refusal after a second", err, time.Since(begun))
 		}
 		admit("10.0.0.2:1")() // others are not concerned

@@ -128,7 +128,8 @@ func TestASessionListsWhatItHolds(t *testing.T) {
 		c.takeAs(request.Acquire{Name: "a", Kind: lock.Read})
 		var got []string
 		for _, l := range c.allHolds("", 2) {
-			got = append(got, fmt.Sprintf("%s %v %s x%d auto=%v permits=%d", l.Hold.Name, l.Hold.Kind, l.Hold.Holder, l.Count, l.Auto, l.Permits))
+			got = append(got, fmt.Sprintf("%s %v %s x%d auto=%v permits=%d", l.Hold.Name, l.Hold.Kind, l.Hold.Holder, l.Count,
+				l.Auto, l.Permits))
 			left := time.Until(l.Validity.Until)
 			if l.Hold.Fence == 0 || left < 20*time.Second || !l.Auto && left < 50*time.Minute {
 				t.Errorf("got %+v", l)

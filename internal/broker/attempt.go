@@ -147,7 +147,10 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 
 // refusalLocked answers a request that does not want to wait, from what the store said.
 func (q *queue) refusalLocked(w *waiter, held *lock.HeldError) session.NotGranted {
-	return session.NotGranted{ID: w.id, Cause: lock.ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0), HeldBy: held.HeldBy}
+	return session.NotGranted{
+		ID: w.id, Cause: lock.ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0),
+		HeldBy: held.HeldBy,
+	}
 }
 
 // endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. What was taken for one that

@@ -60,13 +60,14 @@ type Broker struct {
 
 	walking sync.Mutex // held by the one who walks along the waiters of a queue; locked before the mutex of a shard
 
-	mu                       sync.Mutex // guards the fields below. With it held only a session or the door is locked
-	sessions                 map[string]*Session
-	order                    *btree.BTreeG[sessionAt]
-	streams                  int // sessions that have one
-	draining                 bool
-	asking                   chan struct{} // closed when those who were not yet asked to move are not to be asked any more
-	idle                     chan struct{} // closed when no session of a draining broker has a stream; another one after an Undrain
+	mu       sync.Mutex // guards the fields below. With it held only a session or the door is locked
+	sessions map[string]*Session
+	order    *btree.BTreeG[sessionAt]
+	streams  int // sessions that have one
+	draining bool
+	asking   chan struct{} // closed when those who were not yet asked to move are not to be asked any more
+	// closed when no session of a draining broker has a stream; another one after an Undrain
+	idle                     chan struct{}
 	closed                   bool
 	recounting, recountAgain bool   // all leases are being verified, and will be once more
 	down                     error  // why the store cannot be reached
@@ -78,7 +79,8 @@ type Broker struct {
 func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prometheus.Registerer) *Broker {
 	ctx, stop := context.WithCancelCause(context.Background())
 	b := &Broker{
-		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), began: time.Now().Add(-time.Second), ctx: ctx, stop: stop,
+		cfg: cfg, store: store, keeper: keeper, log: log.Named("broker"), began: time.Now().Add(-time.Second), ctx: ctx,
+		stop:     stop,
 		idle:     make(chan struct{}),
 		asking:   make(chan struct{}),
 		quiet:    make(chan struct{}, 1),
@@ -87,7 +89,8 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		sessions: make(map[string]*Session),
 		order:    newSessionOrder(),
 		watching: watching.New(store),
-		telling:  make(chan struct{}, mostMoved), returning: make(chan struct{}, mostReturning), verifying: make(chan struct{}, mostVerifying),
+		telling:  make(chan struct{}, mostMoved), returning: make(chan struct{}, mostReturning),
+		verifying: make(chan struct{}, mostVerifying),
 	}
 	for i := range b.shards {
 		b.shards[i].init()
@@ -96,7 +99,8 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 	b.rules = request.Rules{Bounds: cfg.Limits.Bounds, KeyPrefix: cfg.KeyPrefix, Denied: b.metrics.denied}
 	b.door = admission.New(cfg.Limits.Limits, b.metrics.denied)
 	b.Desk = inspect.New(inspect.Config{
-		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied, Log: b.log,
+		Replica: cfg.Replica, ID: newID(), Store: store, Local: local{b}, CheckName: b.rules.Name, Denied: b.metrics.denied,
+		Log: b.log,
 	})
 	b.deaf = store.Subscribe(movedTopic, b.heardMoved)
 	b.finder = deadlock.New(deadlock.Config{ID: newID(), Store: store, Local: local{b}, Log: b.log})

@@ -55,7 +55,8 @@ type force struct {
 
 func newChaos(store lock.Store, seed uint64) *chaos {
 	return &chaos{
-		Store: store, rng: rand.New(rand.NewPCG(seed, 1)), forced: make(map[string][]force), notes: make(map[string][]note), //nolint:gosec // a test
+		Store: store, rng: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // a test
+		forced: make(map[string][]force), notes: make(map[string][]note),
 		returned: make(map[string]time.Time), ears: make(map[int]func(lock.Notice)), control: make(map[int]func(string)),
 	}
 }

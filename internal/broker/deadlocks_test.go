@@ -20,7 +20,10 @@ const foundWithin = 2 * time.Second
 
 // failing opens a session whose requests are all of one actor, and fail in a deadlock.
 func (w *world) failing(name string) *client {
-	return w.openWith(broker.OpenRequest{Client: session.Client{Name: name, Peer: name + ":1"}, Actor: name, FailsInDeadlock: true})
+	return w.openWith(broker.OpenRequest{
+		Client: session.Client{Name: name, Peer: name + ":1"}, Actor: name,
+		FailsInDeadlock: true,
+	})
 }
 
 // circle has clients that each hold a name and wait for that of the next one. The last one closes it.
@@ -117,12 +120,14 @@ func TestADeadlockIsShownByEveryReplicaAndCountedOnce(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		for _, at := range []*world{w, east, west} {
 			found := at.deadlocks()
-			if len(found) != 1 || len(found[0].Members) != 2 || found[0].Members[0].About.Client != "b" || found[0].Victim != "" {
+			if len(found) != 1 || len(found[0].Members) != 2 || found[0].Members[0].About.Client != "b" ||
+				found[0].Victim != "" {
 				t.Errorf("got %+v", found)
 			}
 		}
 		for at, want := range map[*world]float64{w: 0, east: 0, west: 1} {
-			if found, lasts := at.metric("lockd_deadlocks_found_total"), at.metric("lockd_deadlocks"); found != want || lasts != want {
+			if found, lasts := at.metric("lockd_deadlocks_found_total"), at.metric("lockd_deadlocks"); found != want ||
+				lasts != want {
 				t.Errorf("%s: found %v, lasting %v, want %v", at.b.Replica(), found, lasts, want)
 			}
 		}

@@ -405,7 +405,10 @@ func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 			w.mustOnce(request.Once{Name: "job", LeaseID: strings.Repeat("x", 22)})
 		}}
 		r := start(w.t, testConfig(), &faults{Store: stolen})
-		got, err := r.b.ExtendOnce(request.ExtendOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute})
+		got, err := r.b.ExtendOnce(request.ExtendOnce{
+			Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID,
+			Lease: time.Minute,
+		})
 		if !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("got %+v, %v, want ErrNotHeld", got, err)
 		}

@@ -49,12 +49,14 @@ func TestLeasesOfAllReplicasAreListedWithoutGapsAndRepeats(t *testing.T) {
 		for i, l := range all {
 			h := l.Holder
 			if l.Name != fmt.Sprintf("list-%03d", i) || h.Client.Name != "client-"+strconv.Itoa(i%3) || h.Client.Peer == "" ||
-				h.Replica != []string{"east", "west", "north"}[i%3] || h.Fence == 0 || h.Kind != lock.Exclusive || len(h.Annotation) != 256 {
+				h.Replica != []string{"east", "west", "north"}[i%3] || h.Fence == 0 || h.Kind != lock.Exclusive ||
+				len(h.Annotation) != 256 {
 				t.Fatalf("lease %d is told as %+v", i, l)
 			}
 		}
 		all, pages := w.leases(inspect.Filter{}, 13)
-		if len(all) != 2*locks || !slices.IsSortedFunc(all, func(a, b inspect.Leased) int { return inspect.LessKey(a.Key, b.Key) }) {
+		if len(all) != 2*locks || !slices.IsSortedFunc(all,
+			func(a, b inspect.Leased) int { return inspect.LessKey(a.Key, b.Key) }) {
 			t.Errorf("%d leases are listed, want %d in order", len(all), 2*locks)
 		}
 		if most := 2*locks/13 + 2; pages > most {
@@ -96,14 +98,16 @@ func TestListsAreFilteredByWhatIsKnown(t *testing.T) {
 			filter inspect.Filter
 			want   int
 		}{
-			"all": {inspect.Filter{}, 1}, "prefix": {inspect.Filter{Prefix: "old"}, 1}, "other": {inspect.Filter{Prefix: "young"}, 0},
+			"all": {inspect.Filter{}, 1}, "prefix": {inspect.Filter{Prefix: "old"}, 1},
+			"other":  {inspect.Filter{Prefix: "young"}, 0},
 			"client": {inspect.Filter{Client: "reports"}, 1}, "age": {inspect.Filter{MinAge: time.Minute}, 0},
 		} {
 			ws, _, err := east.b.WaitersEverywhere(w.t.Context(), test.filter, 10)
 			if err != nil || len(ws) != test.want {
 				t.Errorf("%s: got %+v, %v, want %d waiters", name, ws, err, test.want)
 			}
-			if len(ws) == 1 && (ws[0].Replica != "west" || ws[0].Client != "reports" || ws[0].Name != "old-1" || ws[0].Age != time.Second) {
+			if len(ws) == 1 && (ws[0].Replica != "west" || ws[0].Client != "reports" || ws[0].Name != "old-1" ||
+				ws[0].Age != time.Second) {
 				t.Errorf("the waiter is told as %+v", ws[0])
 			}
 		}
@@ -132,7 +136,8 @@ func TestSessionsOfAllReplicasAreListedWithTheirState(t *testing.T) {
 			}
 		}
 		all := list(inspect.Filter{})
-		if len(all) != 21 || !slices.IsSortedFunc(all, func(a, b inspect.Session) int { return strings.Compare(a.ID, b.ID) }) {
+		if len(all) != 21 || !slices.IsSortedFunc(all,
+			func(a, b inspect.Session) int { return strings.Compare(a.ID, b.ID) }) {
 			t.Fatalf("%d sessions are listed, want 21 in order", len(all))
 		}
 		for _, s := range all {
@@ -171,7 +176,8 @@ func TestAllNamesAreListedWithWhoHoldsThem(t *testing.T) {
 		}
 		slices.SortFunc(names, func(a, b inspect.Listed) int { return strings.Compare(a.Lock.Name, b.Lock.Name) })
 		a, b, c := names[0], names[1], names[2]
-		if h := a.Holder; h.Client.Name != "billing" || h.Replica != "east" || h.Annotation != "nightly" || a.Lock.Waiters != 1 ||
+		if h := a.Holder; h.Client.Name != "billing" || h.Replica != "east" || h.Annotation != "nightly" ||
+			a.Lock.Waiters != 1 ||
 			a.Lock.Client != "billing" || h.Origin != inspect.OriginSession {
 			t.Errorf("got %+v", a)
 		}

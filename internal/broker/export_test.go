@@ -30,11 +30,13 @@ func (h *shard) residue() (s string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for name, q := range h.queues {
-		s += fmt.Sprintf("queue %q: held %t, %d sharers, idle %t, taken over %t, driving %t, %d waiters\n", name, q.holder != nil,
+		s += fmt.Sprintf("queue %q: held %t, %d sharers, idle %t, taken over %t, driving %t, %d waiters\n", name,
+			q.holder != nil,
 			len(q.sharers), q.Idle(), q.Passing(), q.driving, q.Len())
 	}
 	if len(h.twins)+h.bounded.Len()+len(h.leaving)+h.leases.Len() > 0 {
-		s += fmt.Sprintf("%d lease ids, %d bounded requests, %d places being left, %d leases\n", len(h.twins), h.bounded.Len(),
+		s += fmt.Sprintf("%d lease ids, %d bounded requests, %d places being left, %d leases\n", len(h.twins),
+			h.bounded.Len(),
 			len(h.leaving), h.leases.Len())
 	}
 	return s

@@ -101,8 +101,9 @@ func (b *Broker) extended(e extension, err error) {
 // extensionLocked begins an extension.
 func (l *Lease) extensionLocked(id uint64, req request.Extend) (extension, error) {
 	e := extension{
-		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, levels: slices.Clone(l.levels), noted: func(error) {},
-		r: l.verification(),
+		l: l, id: id, auto: req.Lease == nil, shorten: req.MayShorten, was: l.until, levels: slices.Clone(l.levels),
+		noted: func(error) {},
+		r:     l.verification(),
 	}
 	if l.over {
 		return e, lock.ErrNotHeld

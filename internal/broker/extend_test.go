@@ -221,7 +221,10 @@ func TestAUnaryLeaseIsShortened(t *testing.T) {
 		if err != nil || refused != nil {
 			t.Fatal(refused, err)
 		}
-		ext := request.ExtendOnce{Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute, MayShorten: true}
+		ext := request.ExtendOnce{
+			Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute,
+			MayShorten: true,
+		}
 		got, err := w.b.ExtendOnce(ext)
 		if err != nil || got.Fence != l.Fence || got.ValidFor > time.Minute || w.look("door").TTL > time.Minute {
 			t.Errorf("got %+v and %v, %v remain", got, err, w.look("door").TTL)
@@ -244,7 +247,10 @@ func TestAnExtensionOfAUnaryLeaseTellsWhatRemains(t *testing.T) {
 		}
 		time.Sleep(20 * time.Minute)
 		for _, lease := range []time.Duration{time.Minute, time.Second, 39 * time.Minute} {
-			got, err := w.replica().b.ExtendOnce(request.ExtendOnce{Name: "door", Kind: req.Kind, LeaseID: l.LeaseID, Lease: lease})
+			got, err := w.replica().b.ExtendOnce(request.ExtendOnce{
+				Name: "door", Kind: req.Kind, LeaseID: l.LeaseID,
+				Lease: lease,
+			})
 			if want := 40 * time.Minute; err != nil || got.ValidFor > want || got.ValidFor < want*49/50 {
 				t.Errorf("extended by %v: valid for %v, %v, want about %v", lease, got.ValidFor, err, want)
 			}

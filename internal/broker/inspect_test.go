@@ -157,7 +157,9 @@ func TestUnaryHoldersAreNamedWhereverTheyAre(t *testing.T) {
 			h.Replica != "there" || h.Annotation != "backup" || h.Fence != l.Fence || h.Age != time.Second {
 			t.Errorf("got %+v", h)
 		}
-		if _, err := w.b.ExtendOnce(request.ExtendOnce{Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); err != nil { // elsewhere
+		if _, err := w.b.ExtendOnce(request.ExtendOnce{
+			Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour,
+		}); err != nil { // elsewhere
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -192,7 +194,8 @@ func TestUnaryPermitsAreToldAsLongAsTheyAreHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		in := w.inspectWhole("pool", 2)
-		if len(in.Holders) != 1 || in.Holders[0].Client.Name != "second" || in.Holders[0].Permits != 1 || in.Lock.Holders != 1 {
+		if len(in.Holders) != 1 || in.Holders[0].Client.Name != "second" || in.Holders[0].Permits != 1 ||
+			in.Lock.Holders != 1 {
 			t.Errorf("got %+v, %d permits, want one of the second", in.Holders, in.Lock.Holders)
 		}
 	})

@@ -55,7 +55,8 @@ func (l *Lease) Renewals(now time.Time, ls []*Lease, rs []lock.Renewal, until []
 // verification is the store call that finds out whether the hold is there.
 func (l *Lease) verification() lock.Renewal {
 	return lock.Renewal{
-		Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.b.time(l.seen), Sole: !l.lateGrant,
+		Name: l.name, Kind: l.kind, Owner: l.owner, Fence: l.fence, Permits: l.permits, Seen: l.b.time(l.seen),
+		Sole: !l.lateGrant,
 	}
 }
 

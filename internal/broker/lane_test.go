@@ -27,7 +27,10 @@ func TestNothingThatClientsAskForUsesTheWayOfRenewals(t *testing.T) {
 		if _, refused, err := w.b.AcquireOnce(w.t.Context(), once); refused != nil || err != nil {
 			w.t.Fatal(refused, err)
 		}
-		if _, err := w.b.ExtendOnce(request.ExtendOnce{Name: once.Name, Kind: once.Kind, LeaseID: once.LeaseID, Lease: time.Minute}); err != nil {
+		if _, err := w.b.ExtendOnce(request.ExtendOnce{
+			Name: once.Name, Kind: once.Kind, LeaseID: once.LeaseID,
+			Lease: time.Minute,
+		}); err != nil {
 			w.t.Error(err)
 		}
 		c.queue("once")

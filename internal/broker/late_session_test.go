@@ -152,7 +152,10 @@ func TestAReadHoldThatIsTakenBackLate(t *testing.T) {
 				if len(lost) > 0 {
 					t.Fatalf("lost %+v", lost)
 				}
-				r := lock.Return{Name: "job", Kind: lock.Read, Owner: lock.Owner(c.ID() + ":h#1"), Fence: held.Hold.Fence, Remaining: 1}
+				r := lock.Return{
+					Name: "job", Kind: lock.Read, Owner: lock.Owner(c.ID() + ":h#1"), Fence: held.Hold.Fence,
+					Remaining: 1,
+				}
 				if _, err := w.store.Store.Release(t.Context(), r); err != nil {
 					t.Fatal(err)
 				}

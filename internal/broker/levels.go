@@ -29,7 +29,8 @@ func (l *Lease) onceMoreLocked(until time.Time, auto bool) {
 	if l.levels == nil {
 		l.own().levels = []level{{l.until, l.auto}}
 	}
-	if l.lateReturn && until.After(l.until) { // the new hold may be taken back at any time: only the older ones are trusted
+	// the new hold may be taken back at any time: only the older ones are trusted
+	if l.lateReturn && until.After(l.until) {
 		until = l.until
 	}
 	l.own().levels = append(l.levels, level{until, auto})

@@ -186,7 +186,8 @@ func (b *Broker) Leases(prefix, after string, size int) []LeaseInfo {
 
 func (l *Lease) infoLocked() LeaseInfo {
 	return LeaseInfo{
-		Hold: l.hold(), owner: l.owner, Session: l.sess.ID(), Client: l.sess.Client().Name, Age: time.Since(l.b.time(l.since)),
+		Hold: l.hold(), owner: l.owner, Session: l.sess.ID(), Client: l.sess.Client().Name,
+		Age:      time.Since(l.b.time(l.since)),
 		ValidFor: max(time.Until(l.until), 0), Auto: l.auto, Count: l.count, Permits: l.permits, Annotation: l.annotation,
 	}
 }
@@ -271,7 +272,8 @@ type LeaseInfo struct {
 func (l *Lease) holderLocked(now time.Time) inspect.Holder {
 	return inspect.Holder{
 		Owner: l.owner, Origin: inspect.OriginSession, Kind: l.kind, Session: l.sess.ID(), Client: l.sess.Client(),
-		Replica: l.b.cfg.Replica, Age: now.Sub(l.b.time(l.since)), TTL: max(l.until.Sub(now), 0), Auto: l.auto, Fence: l.fence,
+		Replica: l.b.cfg.Replica, Age: now.Sub(l.b.time(l.since)), TTL: max(l.until.Sub(now), 0), Auto: l.auto,
+		Fence: l.fence,
 		Count: l.count, Permits: l.permits, Annotation: l.annotation,
 	}
 }

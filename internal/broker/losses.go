@@ -86,7 +86,8 @@ func (b *Broker) logLosses() {
 	for _, e := range lost.ended {
 		s := e.sess
 		b.log.Info("a session ended with locks held", append(e.locks.fields(),
-			zap.String(observe.KeySession, s.ID()), zap.String(observe.KeyClient, s.Client().Name), zap.String(observe.KeyPeer, s.Client().Peer),
+			zap.String(observe.KeySession, s.ID()), zap.String(observe.KeyClient, s.Client().Name),
+			zap.String(observe.KeyPeer, s.Client().Peer),
 			zap.NamedError(observe.KeyCause, s.Cause()), zap.Bool(observe.KeyReleased, s.releaseOnEnd))...)
 	}
 	if lost.more > 0 {

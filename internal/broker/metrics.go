@@ -38,7 +38,8 @@ var (
 	}
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
-		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "locks", "waiters", "watches", "queue", "names", "operations", "inspections",
+		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "locks", "waiters", "watches", "queue",
+		"names", "operations", "inspections",
 		"questions", "pages", "listings", "permits", "holds", "resumes",
 	}
 	resumeResults = []string{"resumed", "expired", "superseded", "quota", "unavailable", "unknown", "invalid", "error"}
@@ -105,15 +106,19 @@ func (m *metrics) registerStates(reg prometheus.Registerer, b *Broker) {
 		}, func() float64 { return float64(b.sum(func(h *shard) int { return h.figures.held[k] })) }))
 	}
 	gauge("sessions", "Open sessions.", func() float64 { return float64(b.count(func() int { return len(b.sessions) })) })
-	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.", func() float64 {
-		return float64(b.count(func() int {
-			if !b.draining {
-				return 0
-			}
-			return b.streams
-		}))
+	gauge("drain_remaining_sessions", "Sessions that have not left yet, while this replica drains; else 0.",
+		func() float64 {
+			return float64(b.count(func() int {
+				if !b.draining {
+					return 0
+				}
+				return b.streams
+			}))
+		})
+	m.returning = prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "lockd", Name: "resuming",
+		Help: "Sessions being resumed, or waiting for that.",
 	})
-	m.returning = prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: "resuming", Help: "Sessions being resumed, or waiting for that."})
 	reg.MustRegister(m.returning)
 	m.registerDeadlocks(reg, b)
 	gauge("watched_names", "Names watched by sessions.", func() float64 { return float64(b.watching.Names()) })

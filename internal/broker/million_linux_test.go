@@ -61,7 +61,8 @@ func BenchmarkAMillionLeases(b *testing.B) {
 		}
 		n := store.renewals.Load() - renewals
 		runtime.ReadMemStats(&mem)
-		b.Logf("held: %.2f cores, %.0f renewals a second, %.2f us of CPU and %d bytes of garbage each", (cpu()-work).Seconds()/time.Since(began).Seconds(),
+		b.Logf("held: %.2f cores, %.0f renewals a second, %.2f us of CPU and %d bytes of garbage each",
+			(cpu()-work).Seconds()/time.Since(began).Seconds(),
 			float64(n)/time.Since(began).Seconds(), (cpu()-work).Seconds()*1e6/float64(n), (mem.TotalAlloc-bytes)/uint64(n))
 		_ = br.Close(context.Background())
 		dog.Close()

@@ -47,7 +47,8 @@ func (b *Broker) tellMoved(r lock.SessionRecord) {
 			_, err = b.store.Publish(ctx, movedTopic, message)
 		}
 		if err != nil {
-			b.log.Debug("the other replicas were not told that a session moved", zap.String(observe.KeySession, r.ID), zap.Error(err))
+			b.log.Debug("the other replicas were not told that a session moved", zap.String(observe.KeySession, r.ID),
+				zap.Error(err))
 		}
 	})
 }

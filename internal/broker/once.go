@@ -92,7 +92,8 @@ func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 func (b *Broker) noteOnce(w *waiter, l OnceLease) {
 	now := time.Now()
 	b.Desk.Notes.Add(&inspect.Note{Name: l.Name, Until: now.Add(l.ValidFor), Info: inspect.Holder{
-		Owner: w.Claim.Owner, Origin: inspect.OriginUnary, Kind: w.Claim.Kind, Client: session.Client{Name: w.client, Peer: w.peer},
+		Owner: w.Claim.Owner, Origin: inspect.OriginUnary, Kind: w.Claim.Kind,
+		Client:  session.Client{Name: w.client, Peer: w.peer},
 		Replica: b.cfg.Replica, Fence: l.Fence, Count: 1, Permits: w.Claim.Permits, Annotation: w.annotation,
 	}})
 }

@@ -41,7 +41,10 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 		if l.ValidFor <= 50*time.Second || l.Fence == 0 {
 			t.Errorf("got %+v", l)
 		}
-		longer, err := other.b.ExtendOnce(request.ExtendOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour})
+		longer, err := other.b.ExtendOnce(request.ExtendOnce{
+			Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID,
+			Lease: time.Hour,
+		})
 		if err != nil || longer.ValidFor < 50*time.Minute || longer.Fence != l.Fence {
 			t.Errorf("extend: got %+v, %v", longer, err)
 		}
@@ -52,7 +55,10 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, l.LeaseID, 0); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("second release: got %v, want ErrNotHeld", err)
 		}
-		if _, err := w.b.ExtendOnce(request.ExtendOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Hour}); !errors.Is(err, lock.ErrNotHeld) {
+		if _, err := w.b.ExtendOnce(request.ExtendOnce{
+			Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID,
+			Lease: time.Hour,
+		}); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("extend after release: got %v, want ErrNotHeld", err)
 		}
 	})
@@ -312,7 +318,8 @@ func TestUnaryCallerThatLeavesAndAsksAgainGetsItsLease(t *testing.T) {
 				if wait == 0 && !errors.Is(a.err, lock.ErrOutcomeUnknown) {
 					t.Errorf("got %+v, want an unknown outcome", a)
 				}
-				if st := w.look("job"); wait > 0 && (a.err != nil || a.refused != nil || a.lease.Fence != st.Fence || a.after > 3*time.Second) {
+				if st := w.look("job"); wait > 0 &&
+					(a.err != nil || a.refused != nil || a.lease.Fence != st.Fence || a.after > 3*time.Second) {
 					t.Errorf("got %+v, want the lease of the first call: %+v", a, st)
 				}
 			})

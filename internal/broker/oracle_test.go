@@ -114,10 +114,13 @@ func (o *oracle) verdict(forced map[string][]force, notes map[string][]note) []s
 					wrong = append(wrong, fmt.Sprintf("%s and %s have the same fence of %q", a.who, b.who, name))
 				case shared:
 				case a.fence < b.fence && b.from.Before(a.from) && len(forced[name]) == 0:
-					wrong = append(wrong, fmt.Sprintf("%s has fence %d of %q, and before that %s had %d", a.who, a.fence, name, b.who, b.fence))
+					wrong = append(wrong, fmt.Sprintf("%s has fence %d of %q, and before that %s had %d", a.who, a.fence, name, b.who,
+						b.fence))
 				case a.fence < b.fence && b.from.Before(end) && b.end(forced[name]).After(a.from):
-					wrong = append(wrong, fmt.Sprintf("%s and %s hold %q at once: fence %d from %v to %v, fence %d from %v", a.who, b.who, name,
-						a.fence, a.from.Format(clock), end.Format(clock), b.fence, b.from.Format(clock))+a.log+"\n"+history(notes[name], a.from.Add(-time.Second), b.from))
+					wrong = append(wrong, fmt.Sprintf("%s and %s hold %q at once: fence %d from %v to %v, fence %d from %v", a.who,
+						b.who, name,
+						a.fence, a.from.Format(clock), end.Format(clock), b.fence, b.from.Format(clock))+a.log+"\n"+history(notes[name],
+						a.from.Add(-time.Second), b.from))
 				}
 			}
 		}

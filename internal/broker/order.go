@@ -30,7 +30,8 @@ func newLeaseOrder() *btree.BTreeG[*Lease] {
 
 // compare orders leases: by name, then by fence; permits and readers may share one.
 func (l *Lease) compare(o *Lease) int {
-	return cmp.Or(strings.Compare(l.name, o.name), cmp.Compare(l.fence, o.fence), strings.Compare(string(l.owner), string(o.owner)))
+	return cmp.Or(strings.Compare(l.name, o.name), cmp.Compare(l.fence, o.fence),
+		strings.Compare(string(l.owner), string(o.owner)))
 }
 
 // inOrder are up to size leases of this replica's sessions from one on, whose names begin with prefix. Each shard has

@@ -64,7 +64,8 @@ func TestWorkOnManyThingsIsDoneInPieces(t *testing.T) {
 		pieceCosts(t, many, large)
 	}
 	var mu sync.Mutex
-	if held := longestHold(&mu, func() { mu.Lock(); time.Sleep(2 * time.Millisecond); mu.Unlock() }); held < time.Millisecond {
+	if held := longestHold(
+		&mu, func() { mu.Lock(); time.Sleep(2 * time.Millisecond); mu.Unlock() }); held < time.Millisecond {
 		t.Fatalf("a mutex that is held for 2 ms seems to be held for %v", held)
 	}
 	for what, before := range small {

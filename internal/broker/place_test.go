@@ -21,7 +21,9 @@ type hesitant struct {
 	between func(done func() error) error // what it does instead, if set
 }
 
-func (h *hesitant) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (ahead int, err error) {
+func (h *hesitant) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
+	place time.Duration,
+) (ahead int, err error) {
 	if h.between != nil {
 		err = h.between(func() error {
 			ahead, err = h.Store.Succeed(ctx, name, from, to, place)

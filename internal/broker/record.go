@@ -53,7 +53,10 @@ func hashOf(token string) string {
 
 // newRecord is that of an attempt to begin a session, or to go on with it.
 func (b *Broker) newRecord(id, token, client string, epoch uint64) lock.SessionRecord {
-	return lock.SessionRecord{ID: id, Epoch: epoch, Nonce: rand.Text(), TokenHash: hashOf(token), Client: client, Replica: b.cfg.Replica}
+	return lock.SessionRecord{
+		ID: id, Epoch: epoch, Nonce: rand.Text(), TokenHash: hashOf(token), Client: client,
+		Replica: b.cfg.Replica,
+	}
 }
 
 // recordTTL is how long a record is kept: it is prolonged three times in a session TTL, and must outlive the leases.
@@ -118,22 +121,23 @@ func (s *Session) ifStillHere(end time.Time, run func()) {
 func (s *Session) askWhoseLocked() {
 	asked := s.record.unsure
 	s.record.unsure = nil
-	s.b.store.StartKeepSession(lock.SessionKeep{SessionRecord: s.record.SessionRecord, TTL: time.Millisecond}, func(err error) {
-		s.heardWhose(err)
-		if errors.Is(err, lock.ErrSessionGone) && s.endedRecord() {
-			err = nil
-		}
-		if err == nil {
-			for _, u := range asked {
-				u.run()
+	s.b.store.StartKeepSession(lock.SessionKeep{SessionRecord: s.record.SessionRecord, TTL: time.Millisecond},
+		func(err error) {
+			s.heardWhose(err)
+			if errors.Is(err, lock.ErrSessionGone) && s.endedRecord() {
+				err = nil
 			}
-			asked = nil
-		}
-		if !errors.Is(err, lock.ErrSessionGone) && !lock.Retriable(err) || s.LeavesLeases() || s.b.ctx.Err() != nil {
-			asked = nil
-		}
-		s.askAgain(asked)
-	})
+			if err == nil {
+				for _, u := range asked {
+					u.run()
+				}
+				asked = nil
+			}
+			if !errors.Is(err, lock.ErrSessionGone) && !lock.Retriable(err) || s.LeavesLeases() || s.b.ctx.Err() != nil {
+				asked = nil
+			}
+			s.askAgain(asked)
+		})
 }
 
 // askAgain asks for what came meanwhile, and for what is left of that before, because the store did not say it. A

@@ -152,7 +152,10 @@ func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
 	case !isID(req.ID), req.Token == "", len(req.Token) > 256:
 		return session.ErrSessionExpired
 	case req.Epoch < 2 || req.Epoch >= maxEpoch:
-		return &lock.InvalidError{Field: "resume.epoch", Reason: lock.ReasonMessage, Detail: "must be greater than in each stream before, which began with 1"}
+		return &lock.InvalidError{
+			Field: "resume.epoch", Reason: lock.ReasonMessage,
+			Detail: "must be greater than in each stream before, which began with 1",
+		}
 	case len(req.Holds) > most:
 		return b.metrics.denied("locks", most)
 	}
@@ -213,7 +216,9 @@ func ownerOf(id, holder string, request uint64) lock.Owner {
 }
 
 // verifyHolds prolongs the holds that are there. The others are lost. It stops when the store does not answer for one.
-func (b *Broker) verifyHolds(ctx context.Context, s *Session, holds []session.HeldLock) (found []*Lease, lost []session.Lost, err error) {
+func (b *Broker) verifyHolds(ctx context.Context, s *Session,
+	holds []session.HeldLock,
+) (found []*Lease, lost []session.Lost, err error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	outcomes := make([]error, len(holds))

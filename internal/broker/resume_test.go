@@ -28,7 +28,10 @@ func claims(auto bool, holds ...session.Hold) (all []session.HeldLock) {
 
 // resumption is what the client of a session asks when it comes back.
 func (c *client) resumption(epoch uint64, holds []session.HeldLock) broker.ResumeRequest {
-	return broker.ResumeRequest{OpenRequest: broker.OpenRequest{ComesBack: true}, ID: c.ID(), Token: c.Token(), Epoch: epoch, LastRequest: c.lastID, Holds: holds}
+	return broker.ResumeRequest{
+		OpenRequest: broker.OpenRequest{ComesBack: true}, ID: c.ID(), Token: c.Token(),
+		Epoch: epoch, LastRequest: c.lastID, Holds: holds,
+	}
 }
 
 // resume goes on with a session here.
@@ -178,7 +181,10 @@ func TestWhoMayGoOnWithASession(t *testing.T) {
 		stranger.Token = "guessed"
 		unknown.ID = "00000000-0000-4000-8000-000000000000"
 		first.Epoch = 1
-		forged.Holds = claims(true, session.Hold{Name: "job", Kind: lock.Exclusive, Holder: "#1", Fence: hold.Fence, AcquiredBy: 9})
+		forged.Holds = claims(true, session.Hold{
+			Name: "job", Kind: lock.Exclusive, Holder: "#1", Fence: hold.Fence,
+			AcquiredBy: 9,
+		})
 		other.resumeErr(stranger, session.ErrSessionExpired)
 		other.resumeErr(unknown, session.ErrSessionExpired)
 		other.resumeErr(first, lock.ErrInvalid)
@@ -315,7 +321,8 @@ func TestWhatWasTakenForARequestThatWasNotAnsweredIsGivenBack(t *testing.T) {
 					t.Errorf("lost %+v, granted %+v", lost, granted)
 				}
 				// What the old replica does late hits the old owner.
-				_, err := w.store.Store.Release(t.Context(), lock.Return{Name: "job", Kind: kind, Owner: lock.Owner(fmt.Sprintf("%s:#%d", c.ID(), old))})
+				_, err := w.store.Store.Release(t.Context(),
+					lock.Return{Name: "job", Kind: kind, Owner: lock.Owner(fmt.Sprintf("%s:#%d", c.ID(), old))})
 				if !isError(err, lock.ErrNotHeld) {
 					t.Errorf("a late release: %v", err)
 				}
@@ -387,7 +394,8 @@ func TestNobodyResumesWithMoreThanASessionMayHold(t *testing.T) {
 		c.lastID = 1
 		var holds []session.HeldLock
 		for i := range 2*testConfig().Limits.LocksPerSession + 1 {
-			holds = append(holds, claims(true, session.Hold{Name: name(i), Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1})...)
+			holds = append(holds, claims(true,
+				session.Hold{Name: name(i), Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1})...)
 		}
 		w.resumeErr(c.resumption(2, holds), session.ErrQuota)
 		w.resumeErr(c.resumption(2, append(holds[:1:1], holds[0])), lock.ErrInvalid)

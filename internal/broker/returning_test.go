@@ -94,7 +94,8 @@ func TestAStormOfSessionsThatComeBackIsBounded(t *testing.T) {
 		}
 		all.Wait()
 		took := time.Since(begun)
-		t.Logf("%d holds at a time, %d sessions resumed, %d refused, in %v", most.Load(), resumed.Load(), refused.Load(), took)
+		t.Logf("%d holds at a time, %d sessions resumed, %d refused, in %v", most.Load(), resumed.Load(), refused.Load(),
+			took)
 		if most.Load() > 256 || resumed.Load() < 300 || refused.Load() < 100 || took > 15*time.Second {
 			t.Error("want 256 holds at a time at most, some sessions refused, and most resumed")
 		}

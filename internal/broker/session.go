@@ -73,7 +73,10 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 // newSession is one that is not the broker's yet.
 func (b *Broker) newSession(req OpenRequest, id string, ttl time.Duration, lastRequest uint64) *Session {
 	limits := b.cfg.Limits
-	s := &Session{b: b, releaseOnEnd: req.ReleaseOnEnd, comesBack: req.ComesBack, lastRequest: lastRequest, actor: req.Actor, fails: req.FailsInDeadlock}
+	s := &Session{
+		b: b, releaseOnEnd: req.ReleaseOnEnd, comesBack: req.ComesBack, lastRequest: lastRequest,
+		actor: req.Actor, fails: req.FailsInDeadlock,
+	}
 	s.Session = session.New[*Lease, *waiter](session.Config{
 		ID: id, Client: req.Client, TTL: ttl, Port: port{s}, LastRequest: lastRequest,
 		Limits: session.Limits{

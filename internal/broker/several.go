@@ -30,7 +30,10 @@ func (w *waiter) overlapLocked() error {
 	if w.all == nil || len(w.holdersLeasesLocked()) == 0 {
 		return nil
 	}
-	return &lock.InvalidError{Field: "items", Reason: lock.ReasonAlreadyHeld, Detail: "the holder holds one of the locks already"}
+	return &lock.InvalidError{
+		Field: "items", Reason: lock.ReasonAlreadyHeld,
+		Detail: "the holder holds one of the locks already",
+	}
 }
 
 // holdersLeasesLocked are the leases that its holder, if it is a named one, has of what a waiter asks for.

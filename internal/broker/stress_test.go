@@ -110,7 +110,10 @@ func TestTheStormWouldShowTwoHolders(t *testing.T) {
 			wrong = append(wrong, w...)
 		}
 		for i := 2; i < stressNames; i++ {
-			if !slices.ContainsFunc(wrong, func(s string) bool { return strings.Contains(s, name(i)) && strings.Contains(s, "at once") }) {
+			if !slices.ContainsFunc(wrong, func(s string) bool {
+				return strings.Contains(s, name(i)) &&
+					strings.Contains(s, "at once")
+			}) {
 				t.Errorf("%s: nobody noticed it at %s: %q", lies, name(i), wrong)
 			}
 		}
@@ -229,7 +232,8 @@ func (s *storm) inspectStore() {
 				s.o.complain("%s is not free for %v: %v", c.Name, k, err)
 				continue
 			}
-			_, _ = s.store.Store.Release(context.Background(), lock.Return{Name: c.Name, Kind: k, Owner: "last", Permits: c.Permits})
+			_, _ = s.store.Store.Release(context.Background(),
+				lock.Return{Name: c.Name, Kind: k, Owner: "last", Permits: c.Permits})
 		}
 		if q, err := s.store.Queue(context.Background(), name(i), 0, 10); err != nil || len(q) > 0 {
 			s.o.complain("%q wait for %s, %v", q, name(i), err)
@@ -244,7 +248,8 @@ func (s *storm) beUnary(i int, rng *mrand.Rand) {
 		b := s.replicas[rng.IntN(2)]
 		item := stressItem(rng.IntN(stressNames), rng)
 		req := request.Once{
-			Name: item.Name, Kind: item.Kind, Permits: item.Permits, Limit: item.Limit, Lease: s.lease(rng), Wait: new(s.upTo(rng, 2*time.Second)),
+			Name: item.Name, Kind: item.Kind, Permits: item.Permits, Limit: item.Limit, Lease: s.lease(rng),
+			Wait: new(s.upTo(rng, 2*time.Second)),
 		}
 		own := rng.IntN(2) == 0
 		if own {
@@ -275,7 +280,8 @@ func (s *storm) useUnary(b *broker.Broker, who string, item request.Item, l brok
 			s.o.ended(t)
 		case err == nil && item.Kind.Shared() && s.o.isOver(t): // as below, but its fence is not told
 			s.o.ended(t)
-		case err == nil && !item.Kind.Shared() && more.Fence != l.Fence: // it ended, and a repetition that came late took the name again
+		// It ended, and a repetition that came late took the name again.
+		case err == nil && !item.Kind.Shared() && more.Fence != l.Fence:
 			s.o.ended(t)
 			l.Fence, hold.Fence = more.Fence, more.Fence
 			t = s.o.granted(hold, item.Permits, who, time.Now().Add(more.ValidFor))
@@ -295,7 +301,8 @@ func (s *storm) upTo(rng *mrand.Rand, d time.Duration) time.Duration {
 }
 
 func (s *storm) lease(rng *mrand.Rand) time.Duration {
-	return time.Duration(math.Exp(rng.Float64()*math.Log(float64(longestLease/(100*time.Millisecond)))) * float64(100*time.Millisecond)).Truncate(s.tick)
+	return time.Duration(math.Exp(rng.Float64()*math.Log(float64(longestLease/(100*time.Millisecond)))) * float64(
+		100*time.Millisecond)).Truncate(s.tick)
 }
 
 func (s *storm) isOver() bool {

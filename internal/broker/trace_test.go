@@ -109,7 +109,8 @@ func TestDebugLogTellsEachGrantReleaseAndLoss(t *testing.T) {
 		synctest.Wait()
 		fence := uint64(s.Outbox().Take()[0].(session.Granted).Hold.Fence)
 		about := map[string]any{
-			"name": "job", "kind": "fair", "holder": "h", "session": s.ID(), "client": "worker", "fence": fence, "request_id": uint64(1),
+			"name": "job", "kind": "fair", "holder": "h", "session": s.ID(), "client": "worker", "fence": fence,
+			"request_id": uint64(1),
 		}
 		has(t, line(t, lines, "granted"), about)
 		s.Release(2, session.Hold{Name: "job", Kind: lock.Fair, Holder: "h"})
@@ -183,7 +184,8 @@ func TestSessionsThatAreLostWithLocksAreTold(t *testing.T) {
 			"client": "worker", "peer": "10.0.0.1:5", "count": int64(1), "names": []any{"many"}, "released": false,
 			"cause": session.ErrSilent.Error(),
 		})
-		has(t, line(t, lines, "more sessions ended with locks held"), map[string]any{"sessions": int64(20), "count": int64(20)})
+		has(t, line(t, lines, "more sessions ended with locks held"),
+			map[string]any{"sessions": int64(20), "count": int64(20)})
 	})
 }
 

@@ -48,7 +48,8 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	mark := "#" + strconv.FormatUint(id, 10)
 	w := &waiter{
 		b: s.b, shard: s.b.shardOf(req.Name),
-		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.actor), sess: s, holder: cmp.Or(req.Holder, mark), id: id,
+		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.actor), sess: s,
+		holder: cmp.Or(req.Holder, mark), id: id,
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: lock.Owner(s.ID() + ":" + req.Holder + mark), Count: 1, TTL: s.TTL(),

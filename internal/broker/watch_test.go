@@ -169,7 +169,10 @@ func TestPermitsThatExpireAreNotTakenForOthersThatWereReleased(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher, there := w.alive(), w.replica()
 		watcher.watch("n")
-		there.alive().acquire(request.Acquire{Name: "n", Kind: lock.Semaphore, Permits: 1, Limit: 9, Lease: new(4 * time.Second)})
+		there.alive().acquire(request.Acquire{
+			Name: "n", Kind: lock.Semaphore, Permits: 1, Limit: 9,
+			Lease: new(4 * time.Second),
+		})
 		time.Sleep(4*time.Second - time.Millisecond)
 		claim := lock.Claim{Name: "n", Owner: "brief:unary", Kind: lock.Semaphore, TTL: time.Minute, Permits: 1, Limit: 9}
 		if _, err := w.store.Acquire(t.Context(), claim); err != nil {

@@ -39,21 +39,48 @@ func TestWorkersComeThrough(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]crew{
-		"a hundred once":            {kinds: alone, workers: 100, times: 1, replicas: 2, room: 1, stay: 10 * time.Millisecond, request: plain},
-		"sixteen a hundred times":   {kinds: alone, workers: 16, times: 100, replicas: 2, room: 1, stay: 10 * time.Millisecond, request: plain},
-		"ten with a lease of 2 s":   {kinds: alone, workers: 10, times: 5, replicas: 2, room: 1, stay: 10 * time.Millisecond, request: with(4*time.Second, 2*time.Second)},
-		"ten with a lease of 1 min": {kinds: alone, workers: 10, times: 5, replicas: 2, room: 1, stay: 10 * time.Millisecond, request: with(4*time.Second, time.Minute)},
-		"fair, 10 ms apart":         {kinds: []lock.Kind{lock.Fair}, workers: 64, times: 1, replicas: 3, room: 1, stay: 50 * time.Millisecond, request: plain, apart: 10 * time.Millisecond},
-		"five hundred fair":         {kinds: []lock.Kind{lock.Fair}, workers: 500, times: 1, replicas: 3, room: 1, stay: 200 * time.Millisecond, request: with(time.Hour, 5*time.Second), within: 2 * time.Minute},
-		"fifty readers, renewed":    {kinds: []lock.Kind{lock.Read}, workers: 50, times: 1, replicas: 2, room: 50, stay: 35 * time.Second, request: plain},
-		"two names, four workers": {kinds: alone, workers: 4, times: 500, replicas: 1, room: 2, stay: 10 * time.Millisecond, request: func(i int, k lock.Kind) request.Acquire {
-			req := of([]string{"a", "b"}[i%2], k)
-			req.Wait = new(100 * time.Millisecond)
-			return req
-		}},
-		"sixteen with four permits": {kinds: []lock.Kind{lock.Semaphore}, workers: 16, times: 100, replicas: 2, room: 4, stay: 10 * time.Millisecond, request: func(int, lock.Kind) request.Acquire {
-			return permits(1, 4)
-		}},
+		"a hundred once": {
+			kinds: alone, workers: 100, times: 1, replicas: 2, room: 1, stay: 10 * time.Millisecond,
+			request: plain,
+		},
+		"sixteen a hundred times": {
+			kinds: alone, workers: 16, times: 100, replicas: 2, room: 1,
+			stay: 10 * time.Millisecond, request: plain,
+		},
+		"ten with a lease of 2 s": {
+			kinds: alone, workers: 10, times: 5, replicas: 2, room: 1, stay: 10 * time.Millisecond,
+			request: with(4*time.Second, 2*time.Second),
+		},
+		"ten with a lease of 1 min": {
+			kinds: alone, workers: 10, times: 5, replicas: 2, room: 1, stay: 10 * time.Millisecond,
+			request: with(4*time.Second, time.Minute),
+		},
+		"fair, 10 ms apart": {
+			kinds: []lock.Kind{lock.Fair}, workers: 64, times: 1, replicas: 3, room: 1,
+			stay: 50 * time.Millisecond, request: plain, apart: 10 * time.Millisecond,
+		},
+		"five hundred fair": {
+			kinds: []lock.Kind{lock.Fair}, workers: 500, times: 1, replicas: 3, room: 1,
+			stay: 200 * time.Millisecond, request: with(time.Hour, 5*time.Second), within: 2 * time.Minute,
+		},
+		"fifty readers, renewed": {
+			kinds: []lock.Kind{lock.Read}, workers: 50, times: 1, replicas: 2, room: 50,
+			stay: 35 * time.Second, request: plain,
+		},
+		"two names, four workers": {
+			kinds: alone, workers: 4, times: 500, replicas: 1, room: 2, stay: 10 * time.Millisecond,
+			request: func(i int, k lock.Kind) request.Acquire {
+				req := of([]string{"a", "b"}[i%2], k)
+				req.Wait = new(100 * time.Millisecond)
+				return req
+			},
+		},
+		"sixteen with four permits": {
+			kinds: []lock.Kind{lock.Semaphore}, workers: 16, times: 100, replicas: 2, room: 4,
+			stay: 10 * time.Millisecond, request: func(int, lock.Kind) request.Acquire {
+				return permits(1, 4)
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) { eachKind(t, c.kinds, c.work) })
 	}

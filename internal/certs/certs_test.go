@@ -146,7 +146,8 @@ func TestANewAuthorityOfClientsIsUsedAndTheOldOneIsNot(t *testing.T) {
 	if !trusted(second) {
 		t.Error("the second authority is not trusted, or the first one still is")
 	}
-	if c := f.config(t); !c.SessionTicketsDisabled || c.ClientAuth != tls.RequireAndVerifyClientCert || c.MinVersion != tls.VersionTLS13 {
+	if c := f.config(t); !c.SessionTicketsDisabled || c.ClientAuth != tls.RequireAndVerifyClientCert ||
+		c.MinVersion != tls.VersionTLS13 {
 		t.Errorf("got %+v", c)
 	}
 }

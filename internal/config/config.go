@@ -36,10 +36,11 @@ type Config struct {
 	Redis   Redis    `key:"redis"`
 	Redlock Redlock  `key:"redlock"`
 	Session struct { // how long a session outlives its last sign of life
-		TTL          time.Duration `key:"ttl" default:"30s"`
-		MinTTL       time.Duration `key:"min_ttl" default:"1s" min:"100ms"`
-		MaxTTL       time.Duration `key:"max_ttl" default:"10m"`
-		MaxStreamAge time.Duration `key:"max_stream_age" default:"0s" min:"0s"` // when its client is asked to open another stream; 0 = never
+		TTL    time.Duration `key:"ttl" default:"30s"`
+		MinTTL time.Duration `key:"min_ttl" default:"1s" min:"100ms"`
+		MaxTTL time.Duration `key:"max_ttl" default:"10m"`
+		// when its client is asked to open another stream; 0 = never
+		MaxStreamAge time.Duration `key:"max_stream_age" default:"0s" min:"0s"`
 	} `key:"session"`
 	Limits struct { // what clients are told and held to
 		NameBytes          int           `key:"name_bytes" default:"512" min:"1"`
@@ -91,7 +92,8 @@ const (
 
 // Redis is how Redis is reached and used.
 type Redis struct {
-	Addr           string        `key:"addr"` // of a standalone one: HOST:PORT, or a redis:// or rediss:// URL; see Endpoint
+	// of a standalone one: HOST:PORT, or a redis:// or rediss:// URL; see Endpoint
+	Addr           string        `key:"addr"`
 	Sentinel       Sentinel      `key:"sentinel"`
 	Cluster        Cluster       `key:"cluster"`
 	Username       string        `key:"username"`
@@ -101,8 +103,9 @@ type Redis struct {
 	Prefix         string        `key:"prefix"`                                 // goes in front of every lock name
 	ConnectTimeout time.Duration `key:"connect_timeout" default:"5s" min:"1ns"` // of a connection with its round trips
 	OpTimeout      time.Duration `key:"op_timeout" default:"1s" min:"1ns"`      // of one command or script
-	WaitReplicas   int           `key:"wait_replicas" min:"0"`                  // that acknowledge a grant before it is told
-	FenceTTL       time.Duration `key:"fence_ttl" default:"168h" min:"1ns"`     // of the last fence of an unused name
+	// that acknowledge a grant before it is told
+	WaitReplicas int           `key:"wait_replicas" min:"0"`
+	FenceTTL     time.Duration `key:"fence_ttl" default:"168h" min:"1ns"` // of the last fence of an unused name
 }
 
 // Sentinel says who knows the address of the master. TLS is that of Redis.
@@ -120,9 +123,11 @@ type Cluster struct {
 
 // Redlock says over which stores a lock is held by a majority. What Redis says of users and TLS is for all of them.
 type Redlock struct {
-	Members     []string      `key:"members"`                                // each as Member reads it
-	NodeTimeout time.Duration `key:"node_timeout" default:"250ms" min:"1ns"` // for the others, when a majority has answered
-	Quarantine  time.Duration `key:"quarantine" default:"10m" min:"0s"`      // of a member that may have lost its data; 0 = none
+	Members []string `key:"members"` // each as Member reads it
+	// for the others, when a majority has answered
+	NodeTimeout time.Duration `key:"node_timeout" default:"250ms" min:"1ns"`
+	// of a member that may have lost its data; 0 = none
+	Quarantine time.Duration `key:"quarantine" default:"10m" min:"0s"`
 }
 
 // RedisTLS says whether and how to speak TLS to Redis. Files are PEM.

@@ -86,7 +86,8 @@ func TestEveryKeyCanBeSetByItsVariable(t *testing.T) {
 }
 
 func TestOnlyTheValueThatCountsIsRead(t *testing.T) {
-	got, err := load(t, "session: {ttl: soon}\nlisten: nowhere", []string{"LOCKD_SESSION_TTL=20s", "LOCKD_LISTEN=no:where"}, "--listen", ":1")
+	got, err := load(t, "session: {ttl: soon}\nlisten: nowhere",
+		[]string{"LOCKD_SESSION_TTL=20s", "LOCKD_LISTEN=no:where"}, "--listen", ":1")
 	if err != nil || got.Session.TTL != 20*time.Second || got.Listen != ":1" {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -99,60 +100,6 @@ func TestRedisFlagTurnsTheStoreOn(t *testing.T) {
 	}
 	if got.Store.Kind != StoreStandalone || got.Redis.Addr != "cache:6379" {
 		t.Errorf("got %+v %+v", got.Store, got.Redis)
-	}
-}
-
-func TestSentinels(t *testing.T) {
-	want := Default()
-	want.Store.Kind = StoreSentinel
-	want.Redis.Sentinel = Sentinel{Master: "locks", Addrs: []string{"a:1", "[::1]:2"}, Username: "u", PasswordFile: "f"}
-	rest := "username: u, password_file: f}}\n"
-	for name, row := range map[string]struct {
-		file string
-		env  []string
-		args []string
-	}{
-		"flag":         {file: "redis: {sentinel: {" + rest, args: []string{"--redis-sentinel", "locks@a:1,[::1]:2"}},
-		"list":         {file: "store: {kind: sentinel}\nredis: {sentinel: {master: locks, addrs: ['a:1', '[::1]:2'], " + rest},
-		"words":        {file: "store: {kind: sentinel}\nredis: {sentinel: {master: locks, addrs: 'a:1, [::1]:2', " + rest},
-		"variables":    {file: "redis: {sentinel: {addrs: [b], " + rest, env: []string{"LOCKD_STORE_KIND=sentinel", "LOCKD_REDIS_SENTINEL_MASTER=locks", "LOCKD_REDIS_SENTINEL_ADDRS=a:1,[::1]:2,"}},
-		"flag on file": {file: "redis: {sentinel: {master: m, addrs: [c], " + rest, args: []string{"--redis-sentinel=locks@a:1,[::1]:2"}},
-	} {
-		if got, err := load(t, row.file, row.env, row.args...); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: got  %+v, %v\nwant %+v", name, got, err, want)
-		}
-	}
-}
-
-func TestMembers(t *testing.T) {
-	list := "store: {kind: redlock}\nredlock: {members: ['a:1', 'rediss://u@b:2/3', 'sentinel://locks@c:1,d:2', 'cluster://e:1,f:2']}"
-	c, err := load(t, list, nil)
-	if err != nil || len(c.Redlock.Members) != 4 {
-		t.Fatalf("got %q, %v", c.Redlock.Members, err)
-	}
-	kinds := []string{StoreStandalone, StoreStandalone, StoreSentinel, StoreCluster}
-	for i, text := range c.Redlock.Members {
-		kind, one, err := c.Redis.Member(text)
-		if err != nil || kind != kinds[i] {
-			t.Errorf("%s: got %s, %v", text, kind, err)
-		}
-		switch i {
-		case 0:
-			ok(t, one.Addr == "a:1")
-		case 1:
-			ok(t, one.Addr == "b:2" && one.DB == 3 && one.Username == "u" && one.TLS.Enabled)
-		case 2:
-			ok(t, one.Sentinel.Master == "locks" && slices.Equal(one.Sentinel.Addrs, []string{"c:1", "d:2"}))
-		case 3:
-			ok(t, slices.Equal(one.Cluster.Addrs, []string{"e:1", "f:2"}))
-		}
-	}
-	want := []string{"a:1", "b:2", "c:3"}
-	if c, err = load(t, "", nil, "--redlock", "a:1,b:2,c:3"); err != nil || c.Store.Kind != StoreRedlock || !slices.Equal(c.Redlock.Members, want) {
-		t.Errorf("flag: got %+v, %v", c.Redlock, err)
-	}
-	if c, err = load(t, "", nil, "--redis-cluster", "a:1,b:2"); err != nil || c.Store.Kind != StoreCluster || len(c.Redis.Cluster.Addrs) != 2 {
-		t.Errorf("flag: got %+v, %v", c.Redis.Cluster, err)
 	}
 }
 
@@ -177,70 +124,187 @@ func TestLoadRefuses(t *testing.T) {
 		"a list for a value":      {file: "listen: [':1', ':2']", want: []string{"listen"}},
 		"a duration without unit": {file: "session: {ttl: 30}", want: []string{"session.ttl", "unit"}},
 		"a variable without unit": {env: []string{"LOCKD_SESSION_TTL=30"}, want: []string{"session.ttl", "unit"}},
-		"half a lock":             {file: "limits: {locks_per_session: 1.5}", want: []string{"limits.locks_per_session", "whole"}},
-		"no name for a request":   {file: "limits: {names_per_acquire: 0}", want: []string{"limits.names_per_acquire"}},
-		"a word for a count":      {env: []string{"LOCKD_LIMITS_SESSIONS=many"}, want: []string{"limits.sessions"}},
-		"no YAML":                 {file: "listen: [", want: []string{"yaml"}},
-		"two sections of a name":  {file: "session: {ttl: 3s}\nsession: {min_ttl: 2s}", want: []string{"\"session\" already defined at line 1"}},
-		"two keys of a name":      {file: "listen: ':1'\nlisten: ':2'\n", want: []string{"already defined"}},
-		"one address for two":     {args: []string{"--listen", "0.0.0.0:7421"}, want: []string{"ops_listen: "}},
-		"operators among clients": {args: []string{"--admin-listen", "127.0.0.1:7420"}, want: []string{"admin_listen: ", "of listen"}},
-		"operators among probes":  {args: []string{"--admin-listen", ":7421"}, want: []string{"admin_listen: ", "ops_listen"}},
-		"no port for operators":   {args: []string{"--admin-listen", "localhost"}, want: []string{"admin_listen: "}},
-		"no port":                 {args: []string{"--listen", "localhost"}, want: []string{"listen: "}},
-		"ttl beyond max":          {file: "session: {ttl: 11m}", want: []string{"session.ttl: "}},
-		"redis unused":            {file: "redis: {addr: 'r:6379'}", want: []string{"redis: ", "store.kind"}},
-		"redis missing":           {file: "store: {kind: standalone}", want: []string{"redis.addr: "}},
-		"redis without port":      {args: []string{"--redis", "cache"}, want: []string{"redis.addr: "}},
-		"braces in a prefix":      {file: "redis: {prefix: '{a}'}", args: []string{"--redis", "r:1"}, want: []string{"redis.prefix: "}},
-		"no sentinels":            {file: "store: {kind: sentinel}", want: []string{"redis.sentinel.master: is needed", "redis.sentinel.addrs: is needed"}},
-		"a sentinel without port": {args: []string{"--redis-sentinel", "locks@a:1,b"}, want: []string{"redis.sentinel.addrs: ", "word 2"}},
-		"a sentinel twice":        {args: []string{"--redis-sentinel", "locks@a:1,b:2,a:1"}, want: []string{"redis.sentinel.addrs: lists a server twice: word 3"}},
-		"a URL of a sentinel":     {args: []string{"--redis-sentinel", "locks@redis://a:1"}, want: []string{"redis.sentinel.addrs: "}},
-		"two words for a master":  {file: "redis: {sentinel: {master: a b}}", args: []string{"--redis-sentinel", "a b@a:1"}, want: []string{"redis.sentinel.master: "}},
-		"sentinels unused":        {file: "redis: {sentinel: {addrs: ['a:1']}}", args: []string{"--redis", "r:1"}, want: []string{"redis.sentinel: is only for store.kind sentinel, which is standalone"}},
-		"an address unused":       {file: "redis: {addr: 'r:1'}", args: []string{"--redis-sentinel", "m@a:1"}, want: []string{"redis.addr: is only for store.kind standalone, which is sentinel"}},
-		"sentinels and no store":  {file: "redis: {sentinel: {master: m}}", want: []string{"redis: ", "store.kind"}},
-		"TLS half off":            {file: "redis: {tls: {ca_file: f}}", args: []string{"--redis-sentinel", "m@a:1"}, want: []string{"redis.tls.enabled: "}},
-		"no prefix of sentinels":  {file: "redis: {prefix: '{a}'}", args: []string{"--redis-sentinel", "m@a:1"}, want: []string{"redis.prefix: "}},
-		"half of a certificate":   {file: "admin_tls: {key_file: f}", want: []string{"admin_tls.cert_file: and admin_tls.key_file need each other"}},
-		"a certificate nowhere":   {file: "ops_listen: ''\nops_tls: {cert_file: f, key_file: g}", want: []string{"ops_tls.cert_file: is set, but nothing is served there"}},
-		"no authorities":          {file: "listen_tls: {cert_file: f, key_file: g, client_certs: required}", want: []string{"listen_tls.client_ca_file: is needed"}},
-		"authorities unused":      {file: "listen_tls: {cert_file: f, key_file: g, client_ca_file: h}", want: []string{"listen_tls.client_ca_file: is set"}},
-		"clients asked in vain":   {file: "listen_tls: {client_certs: optional, client_ca_file: h}", want: []string{"listen_tls.client_certs: is"}},
-		"an old version of TLS":   {file: "listen_tls: {min_version: 1.1, client_certs: always}", want: []string{"listen_tls.min_version: ", "listen_tls.client_certs: "}},
-		"no nodes":                {file: "store: {kind: cluster}", want: []string{"redis.cluster.addrs: is needed"}},
-		"a node without port":     {args: []string{"--redis-cluster", "a:1,b"}, want: []string{"redis.cluster.addrs: ", "word 2"}},
-		"a database of a cluster": {file: "redis: {db: 1}", args: []string{"--redis-cluster", "a:1"}, want: []string{"redis.db: must not name a database"}},
-		"no members":              {file: "store: {kind: redlock}", want: []string{"redlock.members: lists 0 servers, must list 3"}},
-		"two members":             {args: []string{"--redlock", "a:1,b:1"}, want: []string{"redlock.members: lists 2 servers"}},
-		"a member twice":          {args: []string{"--redlock", "a:1,b:1,a:1"}, want: []string{"redlock.members: lists a server twice: word 3"}},
-		"a member without port":   {args: []string{"--redlock", "a:1,b:1,c"}, want: []string{"redlock.members: word 3 must be HOST:PORT"}},
-		"a member with password":  {args: []string{"--redlock", "a:1,b:1,redis://u:secret@c:1"}, want: []string{"redlock.members: word 3 must not contain a password"}},
-		"a member without master": {file: "store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'sentinel://c:1']}", want: []string{"redlock.members: word 3 must be"}},
-		"a cluster without nodes": {file: "store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'cluster://']}", want: []string{"redlock.members: "}},
-		"members unused":          {file: "redlock: {members: ['a:1']}", args: []string{"--redis", "r:1"}, want: []string{"redlock.members: is only for store.kind redlock, which is standalone"}},
-		"members and no store":    {file: "redlock: {members: ['a:1']}", want: []string{"redlock"}},
-		"a list of lists":         {file: "redis: {sentinel: {addrs: [[a]]}}", want: []string{"redis.sentinel.addrs: must be a list of words (line 1)"}},
-		"a section for a list":    {file: "redis: {sentinel: {addrs: {a: 1}}}", want: []string{"redis.sentinel.addrs.a: "}},
-		"an unknown store":        {file: "store: {kind: paper}", want: []string{"store.kind: "}},
-		"a typo and its place":    {file: "log:\n  levl: info", want: []string{"log.levl: there is no such key (line 2); did you mean log.level?"}},
-		"a key without section":   {file: "fence_ttl: 1h", want: []string{"did you mean redis.fence_ttl?"}},
-		"half of a key":           {env: []string{"LOCKD_REDIS_PASSWORD=x"}, want: []string{"did you mean LOCKD_REDIS_PASSWORD_FILE?"}},
-		"an empty typo":           {file: "sesion: {}\nlimit:\n", want: []string{"sesion: ", "limit: "}},
-		"a section as variable":   {env: []string{"LOCKD_SESSION=3s"}, want: []string{"session: ", "section"}},
-		"a value and its place":   {file: "\n\nsession: {ttl: 30}", want: []string{`session.ttl: is "30", must be`, "(line 3)"}},
-		"a value and its bound":   {file: "limits: {sessions: 0}", want: []string{"limits.sessions: is 0, must be at least 1"}},
-		"a value and its words":   {args: []string{"--log-level", "loud"}, want: []string{`is "loud", must be one of debug, info, warn, error`}},
-		"no keys at all":          {file: "- listen", want: []string{"line 1"}},
-		"an anchor in itself":     {file: "a: &a {b: *a}", want: []string{"contains itself"}},
-		"a longest lease":         {file: "limits: {max_lease: 1700000h}\nredis: {fence_ttl: 2500000h}", args: []string{"--redis", "r:1"}, want: []string{"redis.fence_ttl"}},
-		"names for no frame":      {file: "limits: {name_bytes: 9223372036854775807, holder_bytes: 9223372036854775807}", want: []string{"limits.frame_bytes"}},
+		"half a lock": {
+			file: "limits: {locks_per_session: 1.5}",
+			want: []string{"limits.locks_per_session", "whole"},
+		},
+		"no name for a request": {file: "limits: {names_per_acquire: 0}", want: []string{"limits.names_per_acquire"}},
+		"a word for a count":    {env: []string{"LOCKD_LIMITS_SESSIONS=many"}, want: []string{"limits.sessions"}},
+		"no YAML":               {file: "listen: [", want: []string{"yaml"}},
+		"two sections of a name": {
+			file: "session: {ttl: 3s}\nsession: {min_ttl: 2s}",
+			want: []string{"\"session\" already defined at line 1"},
+		},
+		"two keys of a name":  {file: "listen: ':1'\nlisten: ':2'\n", want: []string{"already defined"}},
+		"one address for two": {args: []string{"--listen", "0.0.0.0:7421"}, want: []string{"ops_listen: "}},
+		"operators among clients": {
+			args: []string{"--admin-listen", "127.0.0.1:7420"},
+			want: []string{"admin_listen: ", "of listen"},
+		},
+		"operators among probes": {
+			args: []string{"--admin-listen", ":7421"},
+			want: []string{"admin_listen: ", "ops_listen"},
+		},
+		"no port for operators": {args: []string{"--admin-listen", "localhost"}, want: []string{"admin_listen: "}},
+		"no port":               {args: []string{"--listen", "localhost"}, want: []string{"listen: "}},
+		"ttl beyond max":        {file: "session: {ttl: 11m}", want: []string{"session.ttl: "}},
+		"redis unused":          {file: "redis: {addr: 'r:6379'}", want: []string{"redis: ", "store.kind"}},
+		"redis missing":         {file: "store: {kind: standalone}", want: []string{"redis.addr: "}},
+		"redis without port":    {args: []string{"--redis", "cache"}, want: []string{"redis.addr: "}},
+		"braces in a prefix": {
+			file: "redis: {prefix: '{a}'}", args: []string{"--redis", "r:1"},
+			want: []string{"redis.prefix: "},
+		},
+		"no sentinels": {
+			file: "store: {kind: sentinel}",
+			want: []string{"redis.sentinel.master: is needed", "redis.sentinel.addrs: is needed"},
+		},
+		"a sentinel without port": {
+			args: []string{"--redis-sentinel", "locks@a:1,b"},
+			want: []string{"redis.sentinel.addrs: ", "word 2"},
+		},
+		"a sentinel twice": {
+			args: []string{"--redis-sentinel", "locks@a:1,b:2,a:1"},
+			want: []string{"redis.sentinel.addrs: lists a server twice: word 3"},
+		},
+		"a URL of a sentinel": {
+			args: []string{"--redis-sentinel", "locks@redis://a:1"},
+			want: []string{"redis.sentinel.addrs: "},
+		},
+		"two words for a master": {
+			file: "redis: {sentinel: {master: a b}}", args: []string{"--redis-sentinel", "a b@a:1"},
+			want: []string{"redis.sentinel.master: "},
+		},
+		"sentinels unused": {
+			file: "redis: {sentinel: {addrs: ['a:1']}}", args: []string{"--redis", "r:1"},
+			want: []string{"redis.sentinel: is only for store.kind sentinel, which is standalone"},
+		},
+		"an address unused": {
+			file: "redis: {addr: 'r:1'}", args: []string{"--redis-sentinel", "m@a:1"},
+			want: []string{"redis.addr: is only for store.kind standalone, which is sentinel"},
+		},
+		"sentinels and no store": {file: "redis: {sentinel: {master: m}}", want: []string{"redis: ", "store.kind"}},
+		"TLS half off": {
+			file: "redis: {tls: {ca_file: f}}", args: []string{"--redis-sentinel", "m@a:1"},
+			want: []string{"redis.tls.enabled: "},
+		},
+		"no prefix of sentinels": {
+			file: "redis: {prefix: '{a}'}", args: []string{"--redis-sentinel", "m@a:1"},
+			want: []string{"redis.prefix: "},
+		},
+		"half of a certificate": {
+			file: "admin_tls: {key_file: f}",
+			want: []string{"admin_tls.cert_file: and admin_tls.key_file need each other"},
+		},
+		"a certificate nowhere": {
+			file: "ops_listen: ''\nops_tls: {cert_file: f, key_file: g}",
+			want: []string{"ops_tls.cert_file: is set, but nothing is served there"},
+		},
+		"no authorities": {
+			file: "listen_tls: {cert_file: f, key_file: g, client_certs: required}",
+			want: []string{"listen_tls.client_ca_file: is needed"},
+		},
+		"authorities unused": {
+			file: "listen_tls: {cert_file: f, key_file: g, client_ca_file: h}",
+			want: []string{"listen_tls.client_ca_file: is set"},
+		},
+		"clients asked in vain": {
+			file: "listen_tls: {client_certs: optional, client_ca_file: h}",
+			want: []string{"listen_tls.client_certs: is"},
+		},
+		"an old version of TLS": {
+			file: "listen_tls: {min_version: 1.1, client_certs: always}",
+			want: []string{"listen_tls.min_version: ", "listen_tls.client_certs: "},
+		},
+		"no nodes": {file: "store: {kind: cluster}", want: []string{"redis.cluster.addrs: is needed"}},
+		"a node without port": {
+			args: []string{"--redis-cluster", "a:1,b"},
+			want: []string{"redis.cluster.addrs: ", "word 2"},
+		},
+		"a database of a cluster": {
+			file: "redis: {db: 1}", args: []string{"--redis-cluster", "a:1"},
+			want: []string{"redis.db: must not name a database"},
+		},
+		"no members": {
+			file: "store: {kind: redlock}",
+			want: []string{"redlock.members: lists 0 servers, must list 3"},
+		},
+		"two members": {
+			args: []string{"--redlock", "a:1,b:1"},
+			want: []string{"redlock.members: lists 2 servers"},
+		},
+		"a member twice": {
+			args: []string{"--redlock", "a:1,b:1,a:1"},
+			want: []string{"redlock.members: lists a server twice: word 3"},
+		},
+		"a member without port": {
+			args: []string{"--redlock", "a:1,b:1,c"},
+			want: []string{"redlock.members: word 3 must be HOST:PORT"},
+		},
+		"a member with password": {
+			args: []string{"--redlock", "a:1,b:1,redis://u:secret@c:1"},
+			want: []string{"redlock.members: word 3 must not contain a password"},
+		},
+		"a member without master": {
+			file: "store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'sentinel://c:1']}",
+			want: []string{"redlock.members: word 3 must be"},
+		},
+		"a cluster without nodes": {
+			file: "store: {kind: redlock}\nredlock: {members: ['a:1', 'b:1', 'cluster://']}",
+			want: []string{"redlock.members: "},
+		},
+		"members unused": {
+			file: "redlock: {members: ['a:1']}", args: []string{"--redis", "r:1"},
+			want: []string{"redlock.members: is only for store.kind redlock, which is standalone"},
+		},
+		"members and no store": {file: "redlock: {members: ['a:1']}", want: []string{"redlock"}},
+		"a list of lists": {
+			file: "redis: {sentinel: {addrs: [[a]]}}",
+			want: []string{"redis.sentinel.addrs: must be a list of words (line 1)"},
+		},
+		"a section for a list": {file: "redis: {sentinel: {addrs: {a: 1}}}", want: []string{"redis.sentinel.addrs.a: "}},
+		"an unknown store":     {file: "store: {kind: paper}", want: []string{"store.kind: "}},
+		"a typo and its place": {
+			file: "log:\n  levl: info",
+			want: []string{"log.levl: there is no such key (line 2); did you mean log.level?"},
+		},
+		"a key without section": {file: "fence_ttl: 1h", want: []string{"did you mean redis.fence_ttl?"}},
+		"half of a key": {
+			env:  []string{"LOCKD_REDIS_PASSWORD=x"},
+			want: []string{"did you mean LOCKD_REDIS_PASSWORD_FILE?"},
+		},
+		"an empty typo":         {file: "sesion: {}\nlimit:\n", want: []string{"sesion: ", "limit: "}},
+		"a section as variable": {env: []string{"LOCKD_SESSION=3s"}, want: []string{"session: ", "section"}},
+		"a value and its place": {
+			file: "\n\nsession: {ttl: 30}",
+			want: []string{`session.ttl: is "30", must be`, "(line 3)"},
+		},
+		"a value and its bound": {
+			file: "limits: {sessions: 0}",
+			want: []string{"limits.sessions: is 0, must be at least 1"},
+		},
+		"a value and its words": {
+			args: []string{"--log-level", "loud"},
+			want: []string{`is "loud", must be one of debug, info, warn, error`},
+		},
+		"no keys at all":      {file: "- listen", want: []string{"line 1"}},
+		"an anchor in itself": {file: "a: &a {b: *a}", want: []string{"contains itself"}},
+		"a longest lease": {
+			file: "limits: {max_lease: 1700000h}\nredis: {fence_ttl: 2500000h}",
+			args: []string{"--redis", "r:1"}, want: []string{"redis.fence_ttl"},
+		},
+		"names for no frame": {
+			file: "limits: {name_bytes: 9223372036854775807, holder_bytes: 9223372036854775807}",
+			want: []string{"limits.frame_bytes"},
+		},
 		"all at once": {
 			file: "sesion: {ttl: 3s}\nsession: {ttl: x}\nlimits: {sessions: 0}\nshutdown: {timeout: 1s}\n",
 			env:  []string{"LOCKD_OOPS=1", "LOCKD_LOG_FORMAT=xml"},
 			args: []string{"--listen", "nowhere"},
-			want: []string{"sesion.ttl", "session.ttl", "limits.sessions", "shutdown.timeout", "LOCKD_OOPS", "log.format", "listen"},
+			want: []string{
+				"sesion.ttl", "session.ttl", "limits.sessions", "shutdown.timeout", "LOCKD_OOPS", "log.format",
+				"listen",
+			},
 		},
 	}
 	for name, row := range rows {
@@ -260,7 +324,8 @@ func TestLoadRefuses(t *testing.T) {
 
 func TestForeignVariablesAreIgnored(t *testing.T) {
 	env := []string{
-		"PATH=/bin", "LOCKD_ADDR=x", "LOCKD_ADMIN_ADDR=x", "LOCKD_NAME=x", "LOCKD_FENCE=7", "LOCKD_NAMES=x", "LOCKD_FENCES=7", "LOCKDX=1",
+		"PATH=/bin", "LOCKD_ADDR=x", "LOCKD_ADMIN_ADDR=x", "LOCKD_NAME=x", "LOCKD_FENCE=7", "LOCKD_NAMES=x", "LOCKD_FENCES=7",
+		"LOCKDX=1",
 		"LOCKD_ACTOR=x", "LOCKD_TLS=x", "LOCKD_CACERT=x", "LOCKD_CERT=x", "LOCKD_KEY=x", "LOCKD_SERVER_NAME=x",
 		"LOCKD_SERVICE_HOST=10.0.0.1", "LOCKD_SERVICE_PORT=7420", "LOCKD_SERVICE_PORT_GRPC=7420",
 		"LOCKD_PORT=tcp://10.0.0.1:7420", "LOCKD_PORT_7420_TCP=tcp://10.0.0.1:7420",
@@ -284,7 +349,13 @@ func TestArgs(t *testing.T) {
 	if a := mustParse(t, "--check-config", "f"); !a.Check || a.File != "f" {
 		t.Errorf("got %+v", a)
 	}
-	for _, args := range [][]string{{"--nonsense"}, {"word"}, {"--config", "a", "--check-config", "b"}, {"--redis", "r:1", "--redis-sentinel", "m@a:1"}, {"--redis-sentinel", "a:1"}} {
+	for _, args := range [][]string{
+		{"--nonsense"},
+		{"word"},
+		{"--config", "a", "--check-config", "b"},
+		{"--redis", "r:1", "--redis-sentinel", "m@a:1"},
+		{"--redis-sentinel", "a:1"},
+	} {
 		if _, err := ParseArgs(args); err == nil {
 			t.Errorf("%q accepted", args)
 		}

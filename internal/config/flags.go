@@ -47,7 +47,8 @@ var storeFlags = []struct {
 		func(text string) (map[string]string, error) { return map[string]string{"redis.addr": text}, nil },
 	},
 	{
-		"redis-sentinel", StoreSentinel, "keep leases in the Redis that sentinels call the `master`: MASTER@HOST:PORT,HOST:PORT,…",
+		"redis-sentinel", StoreSentinel,
+		"keep leases in the Redis that sentinels call the `master`: MASTER@HOST:PORT,HOST:PORT,…",
 		sentinelKeys,
 	},
 	{

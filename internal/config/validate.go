@@ -46,9 +46,11 @@ func (c *Config) validate(p *problems) {
 		"is %d, must leave %d bytes besides a name, a holder and an annotation", l.FrameBytes, frameRoom)
 	switch c.Store.Kind {
 	case StoreMemory:
-		p.unless(reflect.DeepEqual(c.Redis, Default().Redis), "redis", "is configured, but store.kind is %s; say %q, or use --redis",
+		p.unless(reflect.DeepEqual(c.Redis, Default().Redis), "redis",
+			"is configured, but store.kind is %s; say %q, or use --redis",
 			StoreMemory, StoreStandalone)
-		p.unless(len(c.Redlock.Members) == 0, "redlock.members", "is configured, but store.kind is %s; say %q, or use --redlock",
+		p.unless(len(c.Redlock.Members) == 0, "redlock.members",
+			"is configured, but store.kind is %s; say %q, or use --redlock",
 			StoreMemory, StoreRedlock)
 	case StoreStandalone:
 		c.validateStandalone(p)
@@ -112,7 +114,8 @@ const maxMembers = 15
 func (c *Config) validateMembers(p *problems) {
 	const key = "redlock.members"
 	ms := c.Redlock.Members
-	p.unless(len(ms) >= 3 && len(ms) <= maxMembers, key, "lists %d servers, must list 3 to %d when store.kind is %s: two have no majority without both",
+	p.unless(len(ms) >= 3 && len(ms) <= maxMembers, key,
+		"lists %d servers, must list 3 to %d when store.kind is %s: two have no majority without both",
 		len(ms), maxMembers, StoreRedlock)
 	for i, m := range ms {
 		p.unless(!slices.Contains(ms[:i], m), key, "lists a server twice: word %d was there before", i+1)
@@ -123,7 +126,8 @@ func (c *Config) validateMembers(p *problems) {
 		}
 		switch kind {
 		case StoreSentinel:
-			p.unless(one.Sentinel.Master != "" && isWord(one.Sentinel.Master), key, "word %d must name a master: sentinel://MASTER@HOST:PORT,…", i+1)
+			p.unless(one.Sentinel.Master != "" &&
+				isWord(one.Sentinel.Master), key, "word %d must name a master: sentinel://MASTER@HOST:PORT,…", i+1)
 			p.servers(key, one.Sentinel.Addrs, StoreRedlock)
 		case StoreCluster:
 			p.servers(key, one.Cluster.Addrs, StoreRedlock)
@@ -157,7 +161,8 @@ func validateTLS(p *problems, t RedisTLS) {
 func (c *Config) validateSentinel(p *problems) {
 	s := c.Redis.Sentinel
 	p.unless(s.Master != "", "redis.sentinel.master", "is needed when store.kind is %s", StoreSentinel)
-	p.unless(isWord(s.Master), "redis.sentinel.master", "is %q, must be one word: what the sentinels call the master", s.Master)
+	p.unless(isWord(s.Master), "redis.sentinel.master", "is %q, must be one word: what the sentinels call the master",
+		s.Master)
 	p.servers("redis.sentinel.addrs", s.Addrs, StoreSentinel)
 	validateTLS(p, c.Redis.TLS)
 }

@@ -130,7 +130,10 @@ type busy int
 
 func (b busy) Waits(_ []string, _ time.Duration, most int, _ bool) (waits []Wait) {
 	for i := range min(int(b), most) {
-		w := Wait{Actor: "a", Owner: lock.Owner(fmt.Sprint(i)), Age: time.Second, Wants: []Want{{Name: "n", Kind: lock.Exclusive}}}
+		w := Wait{
+			Actor: "a", Owner: lock.Owner(fmt.Sprint(i)), Age: time.Second,
+			Wants: []Want{{Name: "n", Kind: lock.Exclusive}},
+		}
 		waits = append(waits, w)
 	}
 	return waits

@@ -130,7 +130,8 @@ func (f *Finder) Run(ctx context.Context, waiting func() bool) {
 			pause.Stop()
 			return
 		}
-		if time.Since(f.began)-time.Duration(f.heard.Load()) < period*4/5 || len(f.cfg.Local.Waits(nil, ripe, 1, false)) == 0 {
+		if time.Since(f.began)-time.Duration(f.heard.Load()) < period*4/5 ||
+			len(f.cfg.Local.Waits(nil, ripe, 1, false)) == 0 {
 			continue
 		}
 		if _, err := f.Look(ctx); err != nil {

@@ -134,7 +134,8 @@ func (h half) Holds(name string, _ int) (holds []Hold) {
 	for l, a := range h.held {
 		if fmt.Sprint(l) == name && h.here(slices.Index(h.actors, a)) {
 			holds = append(holds, Hold{
-				Actor: a.name, Name: name, Kind: lock.Exclusive, Owner: lock.Owner(a.name), Fence: lock.Fence(h.fence[l]), //nolint:gosec // small
+				Actor: a.name, Name: name, Kind: lock.Exclusive, Owner: lock.Owner(a.name),
+				Fence: lock.Fence(h.fence[l]), //nolint:gosec // small
 			})
 		}
 	}

@@ -71,7 +71,8 @@ type Deadlock struct {
 // MarshalLogArray writes the members into a log line.
 func (d Deadlock) MarshalLogArray(to zapcore.ArrayEncoder) error {
 	for _, m := range d.Members {
-		to.AppendString(fmt.Sprintf("%s (%s at %s) waits for %q, held by %s", m.Owner, m.About.Client, m.About.Replica, m.Want.Name, m.HeldBy))
+		to.AppendString(fmt.Sprintf("%s (%s at %s) waits for %q, held by %s", m.Owner, m.About.Client, m.About.Replica,
+			m.Want.Name, m.HeldBy))
 	}
 	return nil
 }

@@ -21,7 +21,9 @@ type noAdminService struct {
 }
 
 // ForceRelease is for operators.
-func (noAdminService) ForceRelease(context.Context, *lockdv1.ForceReleaseRequest) (*lockdv1.ForceReleaseResponse, error) {
+func (noAdminService) ForceRelease(context.Context,
+	*lockdv1.ForceReleaseRequest,
+) (*lockdv1.ForceReleaseResponse, error) {
 	return nil, toStatus(session.ErrAdminOnly)
 }
 
@@ -51,10 +53,13 @@ type adminService struct {
 }
 
 // ForceRelease frees a name whoever holds it.
-func (h *adminService) ForceRelease(ctx context.Context, r *lockdv1.ForceReleaseRequest) (*lockdv1.ForceReleaseResponse, error) {
+func (h *adminService) ForceRelease(ctx context.Context,
+	r *lockdv1.ForceReleaseRequest,
+) (*lockdv1.ForceReleaseResponse, error) {
 	released, err := h.b.ForceRelease(ctx, r.GetName(), toKind(r.GetKind()))
 	if err == nil || errors.Is(err, lock.ErrOutcomeUnknown) {
-		h.log.Info("released by force", zap.String(observe.KeyName, r.GetName()), zap.Stringer(observe.KeyKind, toKind(r.GetKind())),
+		h.log.Info("released by force", zap.String(observe.KeyName, r.GetName()),
+			zap.Stringer(observe.KeyKind, toKind(r.GetKind())),
 			zap.Bool(observe.KeyReleased, released), zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
 	}
 	if err != nil {

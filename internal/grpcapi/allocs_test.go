@@ -49,13 +49,19 @@ func newPairs(tb testing.TB) *pairs {
 	for i := range uint64(framePairs) {
 		name := fmt.Sprint("name:", i)
 		batch.Requests = append(batch.Requests,
-			&lockdv1.SessionRequest{RequestId: 2*i + 1, Message: &lockdv1.SessionRequest_Acquire{Acquire: &lockdv1.Acquire{Name: name}}},
+			&lockdv1.SessionRequest{
+				RequestId: 2*i + 1,
+				Message:   &lockdv1.SessionRequest_Acquire{Acquire: &lockdv1.Acquire{Name: name}},
+			},
 			&lockdv1.SessionRequest{RequestId: 2*i + 2, Message: &lockdv1.SessionRequest_Release{
 				Release: &lockdv1.Release{Name: name, Holder: fmt.Sprint("#", i), Fence: i + 1},
 			}},
 		)
 		p.events = append(p.events, session.Granted{
-			ID: 2*i + 1, Hold: session.Hold{Name: name, Kind: lock.Exclusive, Holder: fmt.Sprint("#", i), Fence: lock.Fence(i + 1)},
+			ID: 2*i + 1, Hold: session.Hold{
+				Name: name, Kind: lock.Exclusive, Holder: fmt.Sprint("#", i),
+				Fence: lock.Fence(i + 1),
+			},
 			Validity: session.Validity{Until: time.Now().Add(time.Minute), AnchorAt: time.Now()}, Count: 1, Auto: true,
 		}, session.Released{ID: 2*i + 2})
 	}

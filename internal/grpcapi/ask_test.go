@@ -89,7 +89,8 @@ func TestALimitAndPermitsOnTheStream(t *testing.T) {
 		if got := limit(2, 5); got.GetLimitSet().GetPrevious() != 4 {
 			t.Errorf("got %v", got)
 		}
-		if st := c.call(look(3, "pool")).GetLooked().GetLock(); st.GetLimit() != 5 || st.GetHeld() || st.GetKind() != semaphore {
+		if st := c.call(look(3, "pool")).GetLooked().GetLock(); st.GetLimit() != 5 || st.GetHeld() ||
+			st.GetKind() != semaphore {
 			t.Errorf("got %v", st)
 		}
 		if st := limit(4, 0).GetResult().GetStatus(); reasonOf(status.FromProto(st)) != "INVALID_PERMITS" {
@@ -119,7 +120,8 @@ func TestALimitAndPermitsByUnaryCalls(t *testing.T) {
 		if status.Code(err) != codes.InvalidArgument {
 			t.Errorf("got %v", err)
 		}
-		a, err := locks.Acquire(s.t.Context(), &lockdv1.AcquireRequest{Name: "pool", Kind: semaphore, Permits: 3, Lease: seconds(60)})
+		a, err := locks.Acquire(s.t.Context(),
+			&lockdv1.AcquireRequest{Name: "pool", Kind: semaphore, Permits: 3, Lease: seconds(60)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,13 +63,14 @@ func TestAMessageOfManyPartsIsNotDecoded(t *testing.T) {
 		deep = field(nil, 11, field(nil, 1, deep))
 	}
 	for name, raw := range map[string][]byte{
-		"a batch of empty requests":          field(id, 11, fill([]byte{0x0a, 0})),
-		"an Acquire of empty names":          field(id, 4, fill([]byte{0x12, 0})),
-		"an Acquire of empty items":          field(id, 4, fill([]byte{0x52, 0})),
-		"a batch of Acquires of empty names": field(id, 11, fill(field(nil, 1, field(nil, 4, bytes.Repeat([]byte{0x12, 0}, 1000))))),
-		"an Open of many labels":             field(id, 2, label),
-		"one empty Acquire after the other":  append(fill([]byte{0x22, 0}), id...),
-		"batches in batches":                 append(id, deep...),
+		"a batch of empty requests": field(id, 11, fill([]byte{0x0a, 0})),
+		"an Acquire of empty names": field(id, 4, fill([]byte{0x12, 0})),
+		"an Acquire of empty items": field(id, 4, fill([]byte{0x52, 0})),
+		"a batch of Acquires of empty names": field(id, 11,
+			fill(field(nil, 1, field(nil, 4, bytes.Repeat([]byte{0x12, 0}, 1000))))),
+		"an Open of many labels":            field(id, 2, label),
+		"one empty Acquire after the other": append(fill([]byte{0x22, 0}), id...),
+		"batches in batches":                append(id, deep...),
 	} {
 		codec, m := grpcapi.NewFrameCodec(limit), &lockdv1.SessionRequest{}
 		var before, after runtime.MemStats
@@ -89,7 +90,8 @@ func TestAFullMessageIsDecoded(t *testing.T) {
 	const limit = 1 << 20
 	full, several := &lockdv1.RequestBatch{}, &lockdv1.RequestBatch{}
 	for i := range 1024 {
-		full.Requests = append(full.Requests, acquire(uint64(i), &lockdv1.Acquire{Name: strings.Repeat("n", 500), Wait: seconds(1)}))
+		full.Requests = append(full.Requests,
+			acquire(uint64(i), &lockdv1.Acquire{Name: strings.Repeat("n", 500), Wait: seconds(1)}))
 	}
 	for i := range 64 {
 		items := make([]*lockdv1.AcquireItem, 64)
@@ -102,7 +104,8 @@ func TestAFullMessageIsDecoded(t *testing.T) {
 		want := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: batch}}
 		raw, err := proto.Marshal(want)
 		got := &lockdv1.SessionRequest{}
-		if err != nil || grpcapi.NewFrameCodec(limit).Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, got) != nil || !proto.Equal(got, want) {
+		if err != nil || grpcapi.NewFrameCodec(limit).Unmarshal(mem.BufferSlice{mem.SliceBuffer(raw)}, got) != nil ||
+			!proto.Equal(got, want) {
 			t.Errorf("a batch of %d requests in %d bytes: got %.200v, %v", len(batch.GetRequests()), len(raw), got, err)
 		}
 	}

@@ -17,7 +17,10 @@ import (
 func TestADeadlockIsToldWithItsCircle(t *testing.T) {
 	circle := deadlock.Deadlock{Omitted: 3, Members: []deadlock.Member{{
 		Owner: "s:#1", Want: deadlock.Want{Name: "door", Kind: lock.Fair}, Age: time.Second, HeldBy: "r:#2", Fence: 7,
-		About: deadlock.About{Session: "s", Client: "billing", Peer: "host:1", Replica: "east", Annotation: "nightly", Fails: true},
+		About: deadlock.About{
+			Session: "s", Client: "billing", Peer: "host:1", Replica: "east", Annotation: "nightly",
+			Fails: true,
+		},
 	}}}
 	st := status.Convert(grpcapi.ToStatus(fmt.Errorf("acquire: %w", &deadlock.Error{Deadlock: circle})))
 	if st.Code() != codes.Aborted || reasonOf(st) != "DEADLOCK" {
@@ -29,7 +32,8 @@ func TestADeadlockIsToldWithItsCircle(t *testing.T) {
 			continue
 		}
 		m := d.GetMembers()[0]
-		if d.GetOmitted() != 3 || m.GetName() != "door" || m.GetKind() != lockdv1.LockKind_LOCK_KIND_FAIR || m.GetOwner() != "s:#1" ||
+		if d.GetOmitted() != 3 || m.GetName() != "door" || m.GetKind() != lockdv1.LockKind_LOCK_KIND_FAIR ||
+			m.GetOwner() != "s:#1" ||
 			m.GetSessionId() != "s" || m.GetClientName() != "billing" || m.GetPeer() != "host:1" || m.GetReplica() != "east" ||
 			m.GetAnnotation() != "nightly" || m.GetAge().AsDuration() != time.Second || m.GetTimeLeft() != nil ||
 			m.GetHeldBy() != "r:#2" || m.GetFence() != 7 || !m.GetFails() {

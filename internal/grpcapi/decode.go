@@ -38,7 +38,10 @@ func toDuration(field string, d *durationpb.Duration) (*time.Duration, error) {
 		return nil, nil
 	}
 	if !d.IsValid() {
-		return nil, &lock.InvalidError{Field: field, Reason: lock.ReasonDuration, Detail: "no duration, or one of more than 10,000 years"}
+		return nil, &lock.InvalidError{
+			Field: field, Reason: lock.ReasonDuration,
+			Detail: "no duration, or one of more than 10,000 years",
+		}
 	}
 	v := d.AsDuration()
 	return &v, nil
@@ -85,7 +88,8 @@ func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
 // toResume reads what a client brings to go on with a session.
 func toResume(open broker.OpenRequest, r *lockdv1.Resume) broker.ResumeRequest {
 	req := broker.ResumeRequest{
-		OpenRequest: open, ID: r.GetSessionId(), Token: r.GetResumeToken(), Epoch: r.GetEpoch(), LastRequest: r.GetLastRequestId(),
+		OpenRequest: open, ID: r.GetSessionId(), Token: r.GetResumeToken(), Epoch: r.GetEpoch(),
+		LastRequest: r.GetLastRequestId(),
 	}
 	for _, h := range r.GetHolds() {
 		req.Holds = append(req.Holds, session.HeldLock{
@@ -97,7 +101,8 @@ func toResume(open broker.OpenRequest, r *lockdv1.Resume) broker.ResumeRequest {
 
 func toHold(h *lockdv1.Hold) session.Hold {
 	return session.Hold{
-		Name: h.GetName(), Kind: toKind(h.GetKind()), Holder: h.GetHolder(), Fence: lock.Fence(h.GetFence()), AcquiredBy: h.GetAcquiredBy(),
+		Name: h.GetName(), Kind: toKind(h.GetKind()), Holder: h.GetHolder(), Fence: lock.Fence(h.GetFence()),
+		AcquiredBy: h.GetAcquiredBy(),
 	}
 }
 

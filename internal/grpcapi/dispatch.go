@@ -48,7 +48,8 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 	if n := len(batch); n > maxRequests {
 		c.sess.Hear()
 		c.sess.End(&lock.InvalidError{
-			Field: "batch", Reason: lock.ReasonMessage, Detail: fmt.Sprintf("%d requests, at most %d are allowed", n, maxRequests),
+			Field: "batch", Reason: lock.ReasonMessage,
+			Detail: fmt.Sprintf("%d requests, at most %d are allowed", n, maxRequests),
 		})
 		return
 	}

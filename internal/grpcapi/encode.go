@@ -107,11 +107,15 @@ func setEvent(r *lockdv1.SessionResponse, e session.Event, answers *wire.Answers
 		r.RequestId = e.ID
 		setReleased(answers.Released(r, left), e)
 	case session.Extended:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Extended{Extended: &lockdv1.Extended{Validity: fromValidity(e.Validity)}}
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Extended{
+			Extended: &lockdv1.Extended{Validity: fromValidity(e.Validity)},
+		}
 	case session.Done:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: &spb.Status{}}}
 	case session.Failed:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: status.Convert(toStatus(e.Err)).Proto()}}
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{
+			Result: &lockdv1.Result{Status: status.Convert(toStatus(e.Err)).Proto()},
+		}
 	case session.Looked:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Looked{Looked: &lockdv1.Looked{Lock: fromLock(e.Lock)}}
 	case session.HoldList:

@@ -17,9 +17,12 @@ func TestALeaseIsChangedOnTheStreamAndByAUnaryCall(t *testing.T) {
 		extend := func(lease *durationpb.Duration, mayShorten bool, want time.Duration) {
 			t.Helper()
 			id++
-			left := c.call(&lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{
-				Name: "door", Holder: h.GetHolder(), Fence: h.GetFence(), Lease: lease, MayShorten: mayShorten,
-			}}}).GetExtended().GetValidity().GetRemaining().AsDuration()
+			left := c.call(&lockdv1.SessionRequest{
+				RequestId: id,
+				Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{
+					Name: "door", Holder: h.GetHolder(), Fence: h.GetFence(), Lease: lease, MayShorten: mayShorten,
+				}},
+			}).GetExtended().GetValidity().GetRemaining().AsDuration()
 			if left > want || left < want*9/10 {
 				t.Errorf("valid for %v, want about %v", left, want)
 			}
@@ -36,7 +39,8 @@ func TestALeaseIsChangedOnTheStreamAndByAUnaryCall(t *testing.T) {
 		e, err := locks.Extend(s.t.Context(), &lockdv1.ExtendRequest{
 			Name: "job", LeaseId: a.GetGranted().GetLeaseId(), Lease: seconds(5), MayShorten: true,
 		})
-		if err != nil || e.GetLease().GetValidFor().AsDuration() > 5*time.Second || s.get("job").GetTtl().AsDuration() > 5*time.Second {
+		if err != nil || e.GetLease().GetValidFor().AsDuration() > 5*time.Second ||
+			s.get("job").GetTtl().AsDuration() > 5*time.Second {
 			t.Errorf("got %v and %v", e, err)
 		}
 	})

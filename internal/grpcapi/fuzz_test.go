@@ -14,7 +14,10 @@ func FuzzRequest(f *testing.F) {
 	for _, m := range []*lockdv1.SessionRequest{
 		openWith(&lockdv1.Open{}), acquire(1, &lockdv1.Acquire{Name: "job", Lease: seconds(1), Wait: seconds(0)}),
 		acquire(1<<63, &lockdv1.Acquire{Names: []string{"a", "b"}, Kind: -1, Permits: 1 << 31}), unknownArm(7),
-		acquire(1, &lockdv1.Acquire{Names: []string{"a", "b"}, Kind: lockdv1.LockKind_LOCK_KIND_SEMAPHORE, Permits: 2, Limit: 1 << 31}),
+		acquire(1, &lockdv1.Acquire{
+			Names: []string{"a", "b"}, Kind: lockdv1.LockKind_LOCK_KIND_SEMAPHORE, Permits: 2,
+			Limit: 1 << 31,
+		}),
 		acquire(1, &lockdv1.Acquire{Items: []*lockdv1.AcquireItem{
 			{Name: "a"}, {Name: "b", Kind: lockdv1.LockKind_LOCK_KIND_READ}, {Name: "b", Permits: 7}, {},
 		}}),
@@ -46,7 +49,9 @@ func FuzzRequest(f *testing.F) {
 		defer c.cancel()
 		c.send(m)
 		// Fails when the first was a Goodbye; Recv then tells the end.
-		_ = c.Send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: 77}}})
+		_ = c.Send(&lockdv1.SessionRequest{
+			Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: 77}},
+		})
 		timer := time.AfterFunc(10*time.Second, c.cancel)
 		defer timer.Stop()
 		for {

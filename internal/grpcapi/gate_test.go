@@ -73,13 +73,15 @@ func TestExtendingKeepsItsPlaceInAMessage(t *testing.T) {
 		h := c.take(1, "door").GetHolds()[0]
 		bad := extendHold(4, h, 60)
 		bad.GetExtend().Lease = seconds(-1)
-		c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: []*lockdv1.SessionRequest{
-			extendHold(2, h, 60), extendHold(3, h, 90), bad,
-			{RequestId: 5, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
-				Name: h.GetName(), Holder: h.GetHolder(), Fence: h.GetFence(),
+		c.send(&lockdv1.SessionRequest{
+			Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: []*lockdv1.SessionRequest{
+				extendHold(2, h, 60), extendHold(3, h, 90), bad,
+				{RequestId: 5, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
+					Name: h.GetName(), Holder: h.GetHolder(), Fence: h.GetFence(),
+				}}},
+				extendHold(6, h, 60),
 			}}},
-			extendHold(6, h, 60),
-		}}}})
+		})
 		got := map[uint64]*lockdv1.SessionResponse{}
 		for range 5 {
 			m := c.recv()

@@ -56,7 +56,8 @@ func startWith(t testing.TB, log *zap.Logger, change func(*broker.Config), g *ga
 	change(&cfg)
 	b := broker.New(cfg, store, dog, log, reg)
 	srv := grpcapi.New(grpcapi.Config{
-		FrameBytes: 1 << 20, Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0", Store: "memory",
+		FrameBytes: 1 << 20, Reflection: true, OpenTimeout: 5 * time.Second, DrainWindow: time.Second, Version: "v0",
+		Store:         "memory",
 		KeepaliveTime: 20 * time.Second, KeepaliveTimeout: 10 * time.Second, KeepaliveMinTime: 10 * time.Second,
 		Gate: g,
 	}, b, log, reg)
@@ -85,7 +86,8 @@ func startWith(t testing.TB, log *zap.Logger, change func(*broker.Config), g *ga
 func dial(t testing.TB, lis *bufconn.Listener) *grpc.ClientConn {
 	conn, err := grpc.NewClient("passthrough:///bufconn",
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return lis.DialContext(ctx) }),
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,9 @@ func (h *inspectService) GetStatus(context.Context, *lockdv1.GetStatusRequest) (
 }
 
 // ListSessions lists the open sessions. The page token is the last id.
-func (h *inspectService) ListSessions(ctx context.Context, r *lockdv1.ListSessionsRequest) (*lockdv1.ListSessionsResponse, error) {
+func (h *inspectService) ListSessions(ctx context.Context,
+	r *lockdv1.ListSessionsRequest,
+) (*lockdv1.ListSessionsResponse, error) {
 	if r.GetEverywhere() {
 		return h.sessionsEverywhere(ctx, r)
 	}
@@ -78,7 +80,9 @@ func (h *inspectService) ListLocks(_ context.Context, r *lockdv1.ListLocksReques
 }
 
 // ListWaiters lists the requests that wait. The page token is the next position.
-func (h *inspectService) ListWaiters(ctx context.Context, r *lockdv1.ListWaitersRequest) (*lockdv1.ListWaitersResponse, error) {
+func (h *inspectService) ListWaiters(ctx context.Context,
+	r *lockdv1.ListWaitersRequest,
+) (*lockdv1.ListWaitersResponse, error) {
 	if r.GetName() == "" {
 		return h.waitersEverywhere(ctx, r)
 	}
@@ -86,7 +90,10 @@ func (h *inspectService) ListWaiters(ctx context.Context, r *lockdv1.ListWaiters
 	if t := r.GetPageToken(); t != "" {
 		var err error
 		if from, err = strconv.Atoi(t); err != nil || from < 0 {
-			return nil, toStatus(&lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a token of this list"})
+			return nil, toStatus(&lock.InvalidError{
+				Field: "page_token", Reason: lock.ReasonPage,
+				Detail: "not a token of this list",
+			})
 		}
 	}
 	infos, err := h.b.Waiters(ctx, r.GetName(), from, size)

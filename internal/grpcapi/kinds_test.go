@@ -49,7 +49,10 @@ func TestSeveralAtOnce(t *testing.T) {
 		if !slices.Equal(names, []string{"z", "a", "m"}) || g.GetValidity().GetRemaining() == nil || !g.GetAuto() {
 			t.Fatalf("got %v", g)
 		}
-		if n := other.ask(1, &lockdv1.Acquire{Names: []string{"free", "m"}, Wait: seconds(0)}).GetNotGranted(); n.GetCause() != lockdv1.NotGranted_CAUSE_HELD {
+		if n := other.ask(1, &lockdv1.Acquire{
+			Names: []string{"free", "m"},
+			Wait:  seconds(0),
+		}).GetNotGranted(); n.GetCause() != lockdv1.NotGranted_CAUSE_HELD {
 			t.Errorf("got %v", n)
 		}
 		if s.get("free").GetHeld() {
@@ -100,14 +103,18 @@ func TestPermitsAndTheirLimit(t *testing.T) {
 		if c.ask(1, &lockdv1.Acquire{Name: "pool", Kind: semaphore, Permits: 2, Limit: 5}).GetGranted() == nil {
 			t.Fatal("not granted")
 		}
-		got, err := locks.Acquire(ctx, &lockdv1.AcquireRequest{Name: "pool", Kind: semaphore, Permits: 2, Limit: 5, Lease: seconds(10)})
+		got, err := locks.Acquire(ctx, &lockdv1.AcquireRequest{
+			Name: "pool", Kind: semaphore, Permits: 2, Limit: 5,
+			Lease: seconds(10),
+		})
 		if err != nil || got.GetGranted() == nil {
 			t.Fatalf("got %v, %v", got, err)
 		}
 		if l := s.get("pool"); l.GetKind() != semaphore || l.GetHolders() != 4 || l.GetLimit() != 5 {
 			t.Errorf("got %v", l)
 		}
-		busy, err := locks.Acquire(ctx, &lockdv1.AcquireRequest{Name: "pool", Kind: semaphore, Permits: 2, Lease: seconds(10)})
+		busy, err := locks.Acquire(ctx,
+			&lockdv1.AcquireRequest{Name: "pool", Kind: semaphore, Permits: 2, Lease: seconds(10)})
 		if err != nil || busy.GetNotGranted() == nil {
 			t.Errorf("got %v, %v", busy, err)
 		}
@@ -119,7 +126,10 @@ func TestPermitsAndTheirLimit(t *testing.T) {
 		if err != nil || len(leases.GetLeases()) != 1 || leases.GetLeases()[0].GetPermits() != 2 {
 			t.Errorf("got %v, %v", leases, err)
 		}
-		_, err = locks.Release(ctx, &lockdv1.ReleaseRequest{Name: "pool", Kind: semaphore, LeaseId: got.GetGranted().GetLeaseId()})
+		_, err = locks.Release(ctx, &lockdv1.ReleaseRequest{
+			Name: "pool", Kind: semaphore,
+			LeaseId: got.GetGranted().GetLeaseId(),
+		})
 		if err != nil {
 			t.Error(err)
 		}
@@ -168,7 +178,8 @@ func TestTheQueueOfAFairLock(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() {
-			_, err := locks.Acquire(s.t.Context(), &lockdv1.AcquireRequest{Name: "job", Kind: fair, Lease: seconds(10), Wait: seconds(3)})
+			_, err := locks.Acquire(s.t.Context(),
+				&lockdv1.AcquireRequest{Name: "job", Kind: fair, Lease: seconds(10), Wait: seconds(3)})
 			done <- err
 		}()
 		synctest.Wait()
@@ -177,7 +188,8 @@ func TestTheQueueOfAFairLock(t *testing.T) {
 		}
 		r, err := inspect.ListWaiters(s.t.Context(), &lockdv1.ListWaitersRequest{Name: "job"})
 		ws := r.GetWaiters()
-		if err != nil || len(ws) != 2 || ws[0].GetClientName() != "bob" || ws[0].GetOwner() != c.opened.GetSessionId()+":#2" || ws[1].GetPosition() != 1 || ws[1].GetOwner() == "" {
+		if err != nil || len(ws) != 2 || ws[0].GetClientName() != "bob" ||
+			ws[0].GetOwner() != c.opened.GetSessionId()+":#2" || ws[1].GetPosition() != 1 || ws[1].GetOwner() == "" {
 			t.Errorf("got %v, %v", ws, err)
 		}
 		if err := <-done; err != nil {

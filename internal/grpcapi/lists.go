@@ -90,7 +90,9 @@ const (
 )
 
 // ListHolds lists what is held: with a filter leases of sessions, else all names that the store knows.
-func (h *inspectService) ListHolds(ctx context.Context, r *lockdv1.ListHoldsRequest) (*lockdv1.ListHoldsResponse, error) {
+func (h *inspectService) ListHolds(ctx context.Context,
+	r *lockdv1.ListHoldsRequest,
+) (*lockdv1.ListHoldsResponse, error) {
 	f, err := toFilter(r.GetPrefix(), r)
 	if err != nil {
 		return nil, toStatus(err)
@@ -102,7 +104,10 @@ func (h *inspectService) ListHolds(ctx context.Context, r *lockdv1.ListHoldsRequ
 	}
 	after, ours := strings.CutPrefix(token, kind)
 	if token != "" && !ours {
-		return nil, toStatus(&lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a token of this list"})
+		return nil, toStatus(&lock.InvalidError{
+			Field: "page_token", Reason: lock.ReasonPage,
+			Detail: "not a token of this list",
+		})
 	}
 	if kind == leasesToken {
 		return h.leasesEverywhere(ctx, f, after, size)

@@ -32,7 +32,8 @@ func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*
 	}
 	lease, refused, err := h.b.AcquireOnce(ctx, request.Once{
 		Name: what.Name, Kind: what.Kind, Permits: what.Permits, Limit: what.Limit,
-		Wait: wait, Lease: d, LeaseID: r.GetLeaseId(), Client: r.GetClientName(), Peer: peerOf(ctx), Annotation: r.GetAnnotation(),
+		Wait: wait, Lease: d, LeaseID: r.GetLeaseId(), Client: r.GetClientName(), Peer: peerOf(ctx),
+		Annotation: r.GetAnnotation(),
 	})
 	switch {
 	case err != nil:
@@ -40,13 +41,17 @@ func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*
 	case refused != nil && ctx.Err() != nil:
 		return nil, toStatus(ctx.Err())
 	case refused != nil:
-		return &lockdv1.AcquireResponse{Outcome: &lockdv1.AcquireResponse_NotGranted{NotGranted: fromNotGranted(*refused)}}, nil
+		return &lockdv1.AcquireResponse{Outcome: &lockdv1.AcquireResponse_NotGranted{NotGranted: fromNotGranted(*refused)}},
+			nil
 	}
 	return &lockdv1.AcquireResponse{Outcome: &lockdv1.AcquireResponse_Granted{Granted: fromOnce(lease)}}, nil
 }
 
 func fromOnce(l broker.OnceLease) *lockdv1.Lease {
-	return &lockdv1.Lease{Name: l.Name, LeaseId: l.LeaseID, Fence: uint64(l.Fence), ValidFor: durationpb.New(max(l.ValidFor, 0))}
+	return &lockdv1.Lease{
+		Name: l.Name, LeaseId: l.LeaseID, Fence: uint64(l.Fence),
+		ValidFor: durationpb.New(max(l.ValidFor, 0)),
+	}
 }
 
 // Extend prolongs a lease.

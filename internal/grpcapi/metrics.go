@@ -21,7 +21,10 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
-		streams: prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "lockd", Name: "streams", Help: "Open session streams."}),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "lockd", Name: "streams",
+			Help: "Open session streams.",
+		}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "lockd", Name: "unary_calls_total", Help: "Answered unary calls.",
 		}, []string{"method", "code"}),

@@ -92,7 +92,8 @@ func TestNoListOfWaitersIsLargerThanAClientAccepts(t *testing.T) {
 	amidCrowd(t, func(int) string { return name }, func(s *server, c *crowd) {
 		t, ctx, limit := s.t, s.t.Context(), grpc.MaxCallRecvMsgSize(clientLimit)
 		if n := count(t, func(token string) (int, string, error) {
-			r, err := c.inspect.ListWaiters(ctx, &lockdv1.ListWaitersRequest{Name: name, PageSize: 1000, PageToken: token}, limit)
+			r, err := c.inspect.ListWaiters(ctx, &lockdv1.ListWaitersRequest{Name: name, PageSize: 1000, PageToken: token},
+				limit)
 			return len(r.GetWaiters()), r.GetNextPageToken(), err
 		}); n != 999 {
 			t.Errorf("%d waiters, want 999", n)

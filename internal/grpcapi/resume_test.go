@@ -24,7 +24,10 @@ var comesBack = []lockdv1.Feature{lockdv1.Feature_FEATURE_RESUME}
 
 // resume is how a client goes on with the session of a stream.
 func (c *stream) resume(epoch, last uint64, holds ...*lockdv1.Hold) *lockdv1.Open {
-	r := &lockdv1.Resume{SessionId: c.opened.GetSessionId(), ResumeToken: c.opened.GetResumeToken(), Epoch: epoch, LastRequestId: last}
+	r := &lockdv1.Resume{
+		SessionId: c.opened.GetSessionId(), ResumeToken: c.opened.GetResumeToken(), Epoch: epoch,
+		LastRequestId: last,
+	}
 	for _, h := range holds {
 		r.Holds = append(r.Holds, &lockdv1.HeldLock{Hold: h, HoldCount: 1, Auto: true})
 	}
@@ -67,9 +70,12 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		if got := reasonOf(status.Convert(second.end())); got != "SUPERSEDED" {
 			t.Errorf("the older stream ended with %v", got)
 		}
-		m := fourth.call(&lockdv1.SessionRequest{RequestId: 3, Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
-			Name: "kept", Holder: kept.GetHolder(), Fence: kept.GetFence(),
-		}}})
+		m := fourth.call(&lockdv1.SessionRequest{
+			RequestId: 3,
+			Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{
+				Name: "kept", Holder: kept.GetHolder(), Fence: kept.GetFence(),
+			}},
+		})
 		if m.GetReleased() == nil {
 			t.Errorf("the release was answered %v", m)
 		}
@@ -86,7 +92,8 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 // A session goes on with as many locks as it may hold, which are more than a frame tells of.
 func TestASessionGoesOnWithAllThatItMayHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := startWith(t, zap.NewNop(), func(c *broker.Config) { c.Limits.LocksPerSession = brokertest.Config().Limits.LocksPerSession }, nil)
+		s := startWith(t, zap.NewNop(),
+			func(c *broker.Config) { c.Limits.LocksPerSession = brokertest.Config().Limits.LocksPerSession }, nil)
 		first := s.open(&lockdv1.Open{Features: comesBack})
 		most := int(first.opened.GetLimits().GetLocksPerSession())
 		long := strings.Repeat("n", 200)
@@ -97,7 +104,10 @@ func TestASessionGoesOnWithAllThatItMayHold(t *testing.T) {
 				holds = append(holds, first.take(uint64(i)+1, name).GetHolds()[0])
 				continue
 			}
-			holds = append(holds, &lockdv1.Hold{Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, Holder: fmt.Sprint("#", i), Fence: 1, AcquiredBy: uint64(i)})
+			holds = append(holds, &lockdv1.Hold{
+				Name: name, Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE,
+				Holder: fmt.Sprint("#", i), Fence: 1, AcquiredBy: uint64(i),
+			})
 		}
 		first.cancel()
 		_ = first.end()

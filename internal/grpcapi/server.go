@@ -87,7 +87,8 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	clients := append(serverOptions(cfg, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m))
 	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
 	s.operators = grpc.NewServer(append(serverOptions(cfg, m.unary(log)), speak(cfg.AdminTLS, "admin_listen", log, m))...)
-	lockdv1.RegisterSessionServiceServer(s.clients, &sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
+	lockdv1.RegisterSessionServiceServer(s.clients,
+		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
 	lockdv1.RegisterAdminServiceServer(s.clients, noAdminService{})
 	lockdv1.RegisterAdminServiceServer(s.operators, &adminService{
@@ -118,7 +119,10 @@ func serverOptions(cfg Config, unary ...grpc.UnaryServerInterceptor) []grpc.Serv
 		grpc.ReadBufferSize(ioBuffer),
 		grpc.WriteBufferSize(ioBuffer),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: cfg.KeepaliveMinTime, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime:             cfg.KeepaliveMinTime,
+			PermitWithoutStream: true,
+		}),
 		grpc.ChainUnaryInterceptor(unary...),
 	}
 }

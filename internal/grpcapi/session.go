@@ -53,8 +53,9 @@ func (h *sessionService) Session(stream sessionStream) error {
 	}
 	defer slot.Leave()
 	c := &conn{
-		sessionService: h, stream: stream, slot: slot, came: make(chan struct{}), opened: make(chan error, 1), closed: make(chan error, 1),
-		last: make(chan *lockdv1.SessionResponse, 1), wrote: make(chan error, 1),
+		sessionService: h, stream: stream, slot: slot, came: make(chan struct{}), opened: make(chan error, 1),
+		closed: make(chan error, 1),
+		last:   make(chan *lockdv1.SessionResponse, 1), wrote: make(chan error, 1),
 	}
 	h.workers.Go(c.read)
 	if err := c.await(); err != nil {

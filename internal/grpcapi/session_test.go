@@ -38,13 +38,28 @@ func TestOpenIsRefused(t *testing.T) {
 	}{
 		"a message before Open": {acquire(1, &lockdv1.Acquire{Name: "job"}), codes.FailedPrecondition, "SESSION_NOT_OPEN"},
 		"an empty message":      {&lockdv1.SessionRequest{}, codes.FailedPrecondition, "SESSION_NOT_OPEN"},
-		"a short TTL":           {openWith(&lockdv1.Open{SessionTtl: seconds(0.5)}), codes.InvalidArgument, "INVALID_DURATION"},
-		"a TTL of zero":         {openWith(&lockdv1.Open{SessionTtl: seconds(0)}), codes.InvalidArgument, "INVALID_DURATION"},
-		"a negative TTL":        {openWith(&lockdv1.Open{SessionTtl: seconds(-5)}), codes.InvalidArgument, "INVALID_DURATION"},
-		"a TTL that is none":    {openWith(&lockdv1.Open{SessionTtl: &durationpb.Duration{Nanos: -1, Seconds: 1}}), codes.InvalidArgument, "INVALID_DURATION"},
-		"a long client name":    {openWith(&lockdv1.Open{ClientName: strings.Repeat("x", 129)}), codes.InvalidArgument, "INVALID_CLIENT"},
-		"an unknown choice":     {openWith(&lockdv1.Open{OnDisconnect: 99}), codes.InvalidArgument, "INVALID_MESSAGE"},
-		"a session to resume":   {openWith(&lockdv1.Open{Resume: &lockdv1.Resume{SessionId: "x"}}), codes.NotFound, "SESSION_EXPIRED"},
+		"a short TTL": {
+			openWith(&lockdv1.Open{SessionTtl: seconds(0.5)}), codes.InvalidArgument,
+			"INVALID_DURATION",
+		},
+		"a TTL of zero": {openWith(&lockdv1.Open{SessionTtl: seconds(0)}), codes.InvalidArgument, "INVALID_DURATION"},
+		"a negative TTL": {
+			openWith(&lockdv1.Open{SessionTtl: seconds(-5)}), codes.InvalidArgument,
+			"INVALID_DURATION",
+		},
+		"a TTL that is none": {
+			openWith(&lockdv1.Open{SessionTtl: &durationpb.Duration{Nanos: -1, Seconds: 1}}),
+			codes.InvalidArgument, "INVALID_DURATION",
+		},
+		"a long client name": {
+			openWith(&lockdv1.Open{ClientName: strings.Repeat("x", 129)}), codes.InvalidArgument,
+			"INVALID_CLIENT",
+		},
+		"an unknown choice": {openWith(&lockdv1.Open{OnDisconnect: 99}), codes.InvalidArgument, "INVALID_MESSAGE"},
+		"a session to resume": {
+			openWith(&lockdv1.Open{Resume: &lockdv1.Resume{SessionId: "x"}}), codes.NotFound,
+			"SESSION_EXPIRED",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(s *server) {
@@ -93,41 +108,123 @@ func TestABadRequestIsAnsweredAndTheStreamLives(t *testing.T) {
 		code   codes.Code
 		reason string
 	}{
-		"no name":             {acquire(9, &lockdv1.Acquire{}), codes.InvalidArgument, "INVALID_NAME"},
-		"a long name":         {acquire(9, &lockdv1.Acquire{Name: long(513)}), codes.InvalidArgument, "INVALID_NAME"},
-		"control characters":  {acquire(9, &lockdv1.Acquire{Name: "a\nb"}), codes.InvalidArgument, "INVALID_NAME"},
-		"braces":              {acquire(9, &lockdv1.Acquire{Name: "a{b"}), codes.InvalidArgument, "INVALID_NAME"},
-		"name and names":      {acquire(9, &lockdv1.Acquire{Name: "a", Names: []string{"b"}}), codes.InvalidArgument, "INVALID_NAME"},
-		"a long holder":       {acquire(9, &lockdv1.Acquire{Name: "a", Holder: long(129)}), codes.InvalidArgument, "INVALID_HOLDER"},
-		"a reserved holder":   {acquire(9, &lockdv1.Acquire{Name: "a", Holder: "#1"}), codes.InvalidArgument, "INVALID_HOLDER"},
-		"a long actor":        {acquire(9, &lockdv1.Acquire{Name: "a", Actor: long(129)}), codes.InvalidArgument, "INVALID_ACTOR"},
-		"a long annotation":   {acquire(9, &lockdv1.Acquire{Name: "a", Annotation: long(4097)}), codes.InvalidArgument, "INVALID_ANNOTATION"},
-		"an unknown kind":     {acquire(9, &lockdv1.Acquire{Name: "a", Kind: 77}), codes.InvalidArgument, "INVALID_KIND"},
-		"permits of a lock":   {acquire(9, &lockdv1.Acquire{Name: "a", Permits: 2}), codes.InvalidArgument, "INVALID_PERMITS"},
-		"a negative wait":     {acquire(9, &lockdv1.Acquire{Name: "a", Wait: seconds(-1)}), codes.InvalidArgument, "INVALID_DURATION"},
-		"an absurd wait":      {acquire(9, &lockdv1.Acquire{Name: "a", Wait: &durationpb.Duration{Seconds: 1 << 60}}), codes.InvalidArgument, "INVALID_DURATION"},
-		"a wait over the max": {acquire(9, &lockdv1.Acquire{Name: "a", Wait: seconds(1e6)}), codes.InvalidArgument, "INVALID_DURATION"},
-		"a negative lease":    {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(-1)}), codes.InvalidArgument, "INVALID_DURATION"},
-		"a lease of zero":     {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(0)}), codes.InvalidArgument, "INVALID_DURATION"},
-		"an absurd lease":     {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(1e9)}), codes.InvalidArgument, "INVALID_DURATION"},
-		"a limit of a lock":   {acquire(9, &lockdv1.Acquire{Name: "a", Limit: 2}), codes.InvalidArgument, "INVALID_PERMITS"},
-		"too many permits":    {acquire(9, &lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 2}), codes.InvalidArgument, "INVALID_PERMITS"},
-		"permits of nothing":  {acquire(9, &lockdv1.Acquire{Name: "a", Kind: semaphore}), codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH"},
-		"a name twice":        {acquire(9, &lockdv1.Acquire{Names: []string{"a", "b", "a"}}), codes.InvalidArgument, "INVALID_NAME"},
-		"an empty name":       {acquire(9, &lockdv1.Acquire{Names: []string{"a", ""}}), codes.InvalidArgument, "INVALID_NAME"},
-		"too many names":      {acquire(9, &lockdv1.Acquire{Names: []string{"a", "b", "c", "d", "e"}}), codes.ResourceExhausted, "QUOTA_NAMES"},
-		"a bad item":          {acquire(9, &lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", 0, 0, 0), item("b", 77, 0, 0)}}), codes.InvalidArgument, "INVALID_KIND"},
-		"a holder of permits": {acquire(9, &lockdv1.Acquire{Name: "a", Kind: semaphore, Limit: 1, Holder: "h"}), codes.InvalidArgument, "INVALID_HOLDER"},
-		"a repeated id":       {acquire(1, &lockdv1.Acquire{Name: "a"}), codes.AlreadyExists, "REQUEST_ID_REPEATED"},
-		"no id":               {acquire(0, &lockdv1.Acquire{Name: "a"}), codes.InvalidArgument, "INVALID_REQUEST_ID"},
-		"a second Open":       {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{}}}, codes.FailedPrecondition, "SESSION_ALREADY_OPEN"},
-		"an unknown arm":      {unknownArm(9), codes.Unimplemented, "UNIMPLEMENTED"},
-		"not held":            {release(9, &lockdv1.Release{Name: "free", Holder: "#1"}), codes.FailedPrecondition, "LOCK_NOT_HELD"},
-		"a stale fence":       {release(9, &lockdv1.Release{Name: "mine", Holder: "#1", Fence: 1}), codes.Aborted, "FENCE_STALE"},
-		"cancel of nothing":   {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: 1}}}, codes.NotFound, "REQUEST_NOT_WAITING"},
-		"a watch of no name":  {&lockdv1.SessionRequest{RequestId: 9, Message: &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{}}}, codes.InvalidArgument, "INVALID_NAME"},
-		"a batch in a batch":  {inBatch(&lockdv1.SessionRequest{RequestId: 9, Message: inBatch().Message}), codes.InvalidArgument, "INVALID_MESSAGE"},
-		"Open in a batch":     {inBatch(&lockdv1.SessionRequest{RequestId: 9, Message: openWith(&lockdv1.Open{}).Message}), codes.InvalidArgument, "INVALID_MESSAGE"},
+		"no name":            {acquire(9, &lockdv1.Acquire{}), codes.InvalidArgument, "INVALID_NAME"},
+		"a long name":        {acquire(9, &lockdv1.Acquire{Name: long(513)}), codes.InvalidArgument, "INVALID_NAME"},
+		"control characters": {acquire(9, &lockdv1.Acquire{Name: "a\nb"}), codes.InvalidArgument, "INVALID_NAME"},
+		"braces":             {acquire(9, &lockdv1.Acquire{Name: "a{b"}), codes.InvalidArgument, "INVALID_NAME"},
+		"name and names": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Names: []string{"b"}}), codes.InvalidArgument,
+			"INVALID_NAME",
+		},
+		"a long holder": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Holder: long(129)}), codes.InvalidArgument,
+			"INVALID_HOLDER",
+		},
+		"a reserved holder": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Holder: "#1"}), codes.InvalidArgument,
+			"INVALID_HOLDER",
+		},
+		"a long actor": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Actor: long(129)}), codes.InvalidArgument,
+			"INVALID_ACTOR",
+		},
+		"a long annotation": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Annotation: long(4097)}), codes.InvalidArgument,
+			"INVALID_ANNOTATION",
+		},
+		"an unknown kind": {acquire(9, &lockdv1.Acquire{Name: "a", Kind: 77}), codes.InvalidArgument, "INVALID_KIND"},
+		"permits of a lock": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Permits: 2}), codes.InvalidArgument,
+			"INVALID_PERMITS",
+		},
+		"a negative wait": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Wait: seconds(-1)}), codes.InvalidArgument,
+			"INVALID_DURATION",
+		},
+		"an absurd wait": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Wait: &durationpb.Duration{Seconds: 1 << 60}}),
+			codes.InvalidArgument, "INVALID_DURATION",
+		},
+		"a wait over the max": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Wait: seconds(1e6)}), codes.InvalidArgument,
+			"INVALID_DURATION",
+		},
+		"a negative lease": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(-1)}), codes.InvalidArgument,
+			"INVALID_DURATION",
+		},
+		"a lease of zero": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(0)}), codes.InvalidArgument,
+			"INVALID_DURATION",
+		},
+		"an absurd lease": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(1e9)}), codes.InvalidArgument,
+			"INVALID_DURATION",
+		},
+		"a limit of a lock": {acquire(9, &lockdv1.Acquire{Name: "a", Limit: 2}), codes.InvalidArgument, "INVALID_PERMITS"},
+		"too many permits": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 2}),
+			codes.InvalidArgument, "INVALID_PERMITS",
+		},
+		"permits of nothing": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Kind: semaphore}), codes.FailedPrecondition,
+			"LOCK_CONFIG_MISMATCH",
+		},
+		"a name twice": {
+			acquire(9, &lockdv1.Acquire{Names: []string{"a", "b", "a"}}), codes.InvalidArgument,
+			"INVALID_NAME",
+		},
+		"an empty name": {
+			acquire(9, &lockdv1.Acquire{Names: []string{"a", ""}}), codes.InvalidArgument,
+			"INVALID_NAME",
+		},
+		"too many names": {
+			acquire(9, &lockdv1.Acquire{Names: []string{"a", "b", "c", "d", "e"}}),
+			codes.ResourceExhausted, "QUOTA_NAMES",
+		},
+		"a bad item": {
+			acquire(9,
+				&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", 0, 0, 0), item("b", 77, 0, 0)}}), codes.InvalidArgument,
+			"INVALID_KIND",
+		},
+		"a holder of permits": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Kind: semaphore, Limit: 1, Holder: "h"}),
+			codes.InvalidArgument, "INVALID_HOLDER",
+		},
+		"a repeated id": {acquire(1, &lockdv1.Acquire{Name: "a"}), codes.AlreadyExists, "REQUEST_ID_REPEATED"},
+		"no id":         {acquire(0, &lockdv1.Acquire{Name: "a"}), codes.InvalidArgument, "INVALID_REQUEST_ID"},
+		"a second Open": {&lockdv1.SessionRequest{
+			RequestId: 9,
+			Message:   &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{}},
+		}, codes.FailedPrecondition, "SESSION_ALREADY_OPEN"},
+		"an unknown arm": {unknownArm(9), codes.Unimplemented, "UNIMPLEMENTED"},
+		"not held": {
+			release(9, &lockdv1.Release{Name: "free", Holder: "#1"}), codes.FailedPrecondition,
+			"LOCK_NOT_HELD",
+		},
+		"a stale fence": {
+			release(9, &lockdv1.Release{Name: "mine", Holder: "#1", Fence: 1}), codes.Aborted,
+			"FENCE_STALE",
+		},
+		"cancel of nothing": {
+			&lockdv1.SessionRequest{
+				RequestId: 9,
+				Message:   &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: 1}},
+			}, codes.NotFound,
+			"REQUEST_NOT_WAITING",
+		},
+		"a watch of no name": {&lockdv1.SessionRequest{
+			RequestId: 9,
+			Message:   &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{}},
+		}, codes.InvalidArgument, "INVALID_NAME"},
+		"a batch in a batch": {
+			inBatch(&lockdv1.SessionRequest{RequestId: 9, Message: inBatch().Message}),
+			codes.InvalidArgument, "INVALID_MESSAGE",
+		},
+		"Open in a batch": {
+			inBatch(&lockdv1.SessionRequest{RequestId: 9, Message: openWith(&lockdv1.Open{}).Message}),
+			codes.InvalidArgument, "INVALID_MESSAGE",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(s *server) {
@@ -149,7 +246,9 @@ func TestABadRequestIsAnsweredAndTheStreamLives(t *testing.T) {
 }
 
 func inBatch(requests ...*lockdv1.SessionRequest) *lockdv1.SessionRequest {
-	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: requests}}}
+	return &lockdv1.SessionRequest{
+		Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{Requests: requests}},
+	}
 }
 
 // badText is an Acquire whose name is not UTF-8. The Go stubs refuse to write that; as an unknown field it passes.
@@ -175,7 +274,8 @@ func TestAMessageThatCannotBeReadIsRefused(t *testing.T) {
 				c := s.open(&lockdv1.Open{})
 				c.send(row.with)
 				m := c.recv()
-				if st := status.FromProto(m.GetResult().GetStatus()); m.GetRequestId() != 9 || st.Code() != row.code || reasonOf(st) != row.reason {
+				if st := status.FromProto(m.GetResult().GetStatus()); m.GetRequestId() != 9 || st.Code() != row.code ||
+					reasonOf(st) != row.reason {
 					t.Errorf("with an id: got %v", m)
 				}
 				c.take(10, "job")
@@ -202,7 +302,8 @@ func TestAFrameFarOverTheLimitEndsOnlyItsStream(t *testing.T) {
 
 func TestBatchesAreAnsweredInBatchesToThoseWhoAsked(t *testing.T) {
 	requests := []*lockdv1.SessionRequest{
-		acquire(1, &lockdv1.Acquire{Name: "a"}), acquire(2, &lockdv1.Acquire{Name: ""}), acquire(3, &lockdv1.Acquire{Name: "c"}),
+		acquire(1, &lockdv1.Acquire{Name: "a"}), acquire(2, &lockdv1.Acquire{Name: ""}),
+		acquire(3, &lockdv1.Acquire{Name: "c"}),
 	}
 	inBubble(t, func(s *server) {
 		for _, features := range [][]lockdv1.Feature{nil, {lockdv1.Feature_FEATURE_BATCH, 99}} {
@@ -339,7 +440,9 @@ func TestHeartbeatAndValidity(t *testing.T) {
 	inBubble(t, func(s *server) {
 		c := s.open(&lockdv1.Open{})
 		beat := func(id uint64) *lockdv1.HeartbeatAck {
-			c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: id}}})
+			c.send(&lockdv1.SessionRequest{
+				Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: id}},
+			})
 			return c.recv().GetHeartbeatAck()
 		}
 		if ack := beat(1); ack.GetSentId() != 1 || ack.ValidFor != nil {
@@ -367,7 +470,10 @@ func TestEveryAnswerRepeatsTheIDOfItsRequest(t *testing.T) {
 			t.Errorf("got %v, want Opened for 7", m)
 		}
 		beat := func(id, sent uint64) *lockdv1.SessionRequest {
-			return &lockdv1.SessionRequest{RequestId: id, Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: sent}}}
+			return &lockdv1.SessionRequest{
+				RequestId: id,
+				Message:   &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: sent}},
+			}
 		}
 		c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Batch{Batch: &lockdv1.RequestBatch{
 			Requests: []*lockdv1.SessionRequest{beat(8, 1), beat(9, 2)},

@@ -20,7 +20,8 @@ func (c *conn) traceRequest(m *lockdv1.SessionRequest) {
 	client := c.sess.Client()
 	verb, content := messageOf(m)
 	line.Write(append([]zap.Field{
-		zap.String(observe.KeySession, c.sess.ID()), zap.String(observe.KeyClient, client.Name), zap.String(observe.KeyPeer, client.Peer),
+		zap.String(observe.KeySession, c.sess.ID()), zap.String(observe.KeyClient, client.Name),
+		zap.String(observe.KeyPeer, client.Peer),
 		zap.Uint64(observe.KeyRequestID, m.GetRequestId()), zap.String(observe.KeyRequest, verb),
 	}, describe(content)...)...)
 }
@@ -39,7 +40,8 @@ func traceCall(ctx context.Context, log *zap.Logger, c call) {
 		return
 	}
 	fields := []zap.Field{
-		zap.String(observe.KeyMethod, c.method), zap.Stringer(observe.KeyCode, status.Code(c.err)), zap.String(observe.KeyPeer, peerOf(ctx)),
+		zap.String(observe.KeyMethod, c.method), zap.Stringer(observe.KeyCode, status.Code(c.err)),
+		zap.String(observe.KeyPeer, peerOf(ctx)),
 	}
 	line.Write(append(append(fields, describe(c.req)...), describeAnswer(c.resp)...)...)
 }

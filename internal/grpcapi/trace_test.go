@@ -41,14 +41,21 @@ func line(t testing.TB, lines *observer.ObservedLogs, text string, want map[stri
 func TestDebugLogTellsEachRequest(t *testing.T) {
 	inLoggedBubble(t, zap.DebugLevel, func(s *server, lines *observer.ObservedLogs) {
 		c := s.open(&lockdv1.Open{ClientName: "worker"})
-		c.send(acquire(7, &lockdv1.Acquire{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_FAIR, Holder: "h", Annotation: "why"}))
+		c.send(acquire(7, &lockdv1.Acquire{
+			Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_FAIR, Holder: "h",
+			Annotation: "why",
+		}))
 		fence := c.recv().GetGranted().GetHolds()[0].GetFence()
 		about := map[string]any{
-			"session": c.opened.GetSessionId(), "client": "worker", "peer": "bufconn", "request_id": uint64(7), "request": "acquire",
-			"name": "job", "kind": "fair", "holder": "h", "annotation": "why",
+			"session": c.opened.GetSessionId(), "client": "worker", "peer": "bufconn", "request_id": uint64(7),
+			"request": "acquire",
+			"name":    "job", "kind": "fair", "holder": "h", "annotation": "why",
 		}
 		line(s.t, lines, "request", about)
-		line(s.t, lines, "granted", map[string]any{"name": "job", "kind": "fair", "holder": "h", "fence": fence, "request_id": uint64(7)})
+		line(s.t, lines, "granted", map[string]any{
+			"name": "job", "kind": "fair", "holder": "h", "fence": fence,
+			"request_id": uint64(7),
+		})
 	})
 }
 
@@ -69,7 +76,10 @@ func TestDebugLogTellsEachUnaryCallWithoutItsSecrets(t *testing.T) {
 		_, _ = locks.Extend(ctx, &lockdv1.ExtendRequest{
 			Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, LeaseId: secret, Lease: seconds(10),
 		})
-		_, _ = locks.Release(ctx, &lockdv1.ReleaseRequest{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE, LeaseId: secret})
+		_, _ = locks.Release(ctx, &lockdv1.ReleaseRequest{
+			Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_EXCLUSIVE,
+			LeaseId: secret,
+		})
 		c := s.raw()
 		c.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{
 			Resume: &lockdv1.Resume{SessionId: "11111111-1111-4111-8111-111111111111", ResumeToken: secret},
@@ -94,7 +104,8 @@ func TestLogTellsWhoReleasedByForceAndDrained(t *testing.T) {
 		if _, err := admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: "job"}); err != nil {
 			s.t.Fatal(err)
 		}
-		line(s.t, lines, "released by force", map[string]any{"name": "job", "kind": "exclusive", "peer": "bufconn", "released": true})
+		line(s.t, lines, "released by force",
+			map[string]any{"name": "job", "kind": "exclusive", "peer": "bufconn", "released": true})
 		if _, err := admin.Drain(ctx, &lockdv1.DrainRequest{}); err != nil {
 			s.t.Fatal(err)
 		}

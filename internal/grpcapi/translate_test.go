@@ -35,17 +35,36 @@ func TestWhatAnAcquireAsksFor(t *testing.T) {
 		acquire *lockdv1.Acquire
 		want    []request.Item
 	}{
-		"nothing":        {&lockdv1.Acquire{}, []request.Item{{Kind: lock.Exclusive}}},
-		"a name":         {&lockdv1.Acquire{Name: "a", Kind: fair}, []request.Item{{Name: "a", Kind: lock.Fair}}},
-		"one permit":     {&lockdv1.Acquire{Name: "a", Permits: 1}, []request.Item{{Name: "a", Kind: lock.Exclusive}}},
-		"permits":        {&lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 9}, []request.Item{{Name: "a", Kind: lock.Semaphore, Permits: 3, Limit: 9}}},
-		"one of names":   {&lockdv1.Acquire{Names: []string{"a"}, Kind: read}, []request.Item{{Name: "a", Kind: lock.Read}}},
-		"names":          {&lockdv1.Acquire{Names: []string{"b", "a"}, Kind: write}, []request.Item{{Name: "b", Kind: lock.Write}, {Name: "a", Kind: lock.Write}}},
-		"names, permits": {&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: semaphore, Permits: 2}, []request.Item{{Name: "a", Kind: lock.Semaphore, Permits: 2}, {Name: "b", Kind: lock.Semaphore, Permits: 2}}},
-		"one of items":   {&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0)}}, []request.Item{{Name: "a", Kind: lock.Read}}},
+		"nothing":    {&lockdv1.Acquire{}, []request.Item{{Kind: lock.Exclusive}}},
+		"a name":     {&lockdv1.Acquire{Name: "a", Kind: fair}, []request.Item{{Name: "a", Kind: lock.Fair}}},
+		"one permit": {&lockdv1.Acquire{Name: "a", Permits: 1}, []request.Item{{Name: "a", Kind: lock.Exclusive}}},
+		"permits": {
+			&lockdv1.Acquire{Name: "a", Kind: semaphore, Permits: 3, Limit: 9},
+			[]request.Item{{Name: "a", Kind: lock.Semaphore, Permits: 3, Limit: 9}},
+		},
+		"one of names": {&lockdv1.Acquire{Names: []string{"a"}, Kind: read}, []request.Item{{Name: "a", Kind: lock.Read}}},
+		"names": {
+			&lockdv1.Acquire{Names: []string{"b", "a"}, Kind: write},
+			[]request.Item{{Name: "b", Kind: lock.Write}, {Name: "a", Kind: lock.Write}},
+		},
+		"names, permits": {
+			&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: semaphore, Permits: 2},
+			[]request.Item{{Name: "a", Kind: lock.Semaphore, Permits: 2}, {Name: "b", Kind: lock.Semaphore, Permits: 2}},
+		},
+		"one of items": {
+			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0)}},
+			[]request.Item{{Name: "a", Kind: lock.Read}},
+		},
 		"items": {
-			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("c", semaphore, 0, 4), item("a", 0, 0, 0), item("b", exclusive, 1, 0)}},
-			[]request.Item{{Name: "c", Kind: lock.Semaphore, Limit: 4}, {Name: "a", Kind: lock.Exclusive}, {Name: "b", Kind: lock.Exclusive}},
+			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{
+				item("c", semaphore, 0, 4), item("a", 0, 0, 0),
+				item("b", exclusive, 1, 0),
+			}},
+			[]request.Item{
+				{Name: "c", Kind: lock.Semaphore, Limit: 4},
+				{Name: "a", Kind: lock.Exclusive},
+				{Name: "b", Kind: lock.Exclusive},
+			},
 		},
 		"the same name twice": { // the broker's to judge
 			&lockdv1.Acquire{Items: []*lockdv1.AcquireItem{item("a", read, 0, 0), item("a", write, 0, 0)}},
@@ -71,15 +90,33 @@ func TestWhatAnAcquireMustNotAskFor(t *testing.T) {
 		acquire       *lockdv1.Acquire
 		field, reason string
 	}{
-		"name and names":          {&lockdv1.Acquire{Name: "a", Names: []string{"b"}}, "name", "INVALID_NAME"},
-		"name and items":          {&lockdv1.Acquire{Name: "a", Items: items(item("b", 0, 0, 0)).Items}, "name", "INVALID_NAME"},
-		"names and items":         {&lockdv1.Acquire{Names: []string{"a"}, Items: items(item("b", 0, 0, 0)).Items}, "name", "INVALID_NAME"},
-		"a kind for all items":    {&lockdv1.Acquire{Kind: fair, Items: items(item("b", 0, 0, 0)).Items}, "kind", "INVALID_KIND"},
-		"permits for all items":   {&lockdv1.Acquire{Permits: 2, Items: items(item("b", semaphore, 0, 0)).Items}, "permits", "INVALID_PERMITS"},
-		"a limit for all items":   {&lockdv1.Acquire{Limit: 2, Items: items(item("b", semaphore, 0, 0)).Items}, "limit", "INVALID_PERMITS"},
-		"permits of a lock":       {&lockdv1.Acquire{Name: "a", Permits: 2}, "permits", "INVALID_PERMITS"},
-		"a limit of a lock":       {&lockdv1.Acquire{Name: "a", Kind: write, Limit: 1}, "limit", "INVALID_PERMITS"},
-		"permits of several":      {&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: read, Permits: 2}, "permits", "INVALID_PERMITS"},
+		"name and names": {&lockdv1.Acquire{Name: "a", Names: []string{"b"}}, "name", "INVALID_NAME"},
+		"name and items": {
+			&lockdv1.Acquire{Name: "a", Items: items(item("b", 0, 0, 0)).Items}, "name",
+			"INVALID_NAME",
+		},
+		"names and items": {
+			&lockdv1.Acquire{Names: []string{"a"}, Items: items(item("b", 0, 0, 0)).Items}, "name",
+			"INVALID_NAME",
+		},
+		"a kind for all items": {
+			&lockdv1.Acquire{Kind: fair, Items: items(item("b", 0, 0, 0)).Items}, "kind",
+			"INVALID_KIND",
+		},
+		"permits for all items": {
+			&lockdv1.Acquire{Permits: 2, Items: items(item("b", semaphore, 0, 0)).Items}, "permits",
+			"INVALID_PERMITS",
+		},
+		"a limit for all items": {
+			&lockdv1.Acquire{Limit: 2, Items: items(item("b", semaphore, 0, 0)).Items}, "limit",
+			"INVALID_PERMITS",
+		},
+		"permits of a lock": {&lockdv1.Acquire{Name: "a", Permits: 2}, "permits", "INVALID_PERMITS"},
+		"a limit of a lock": {&lockdv1.Acquire{Name: "a", Kind: write, Limit: 1}, "limit", "INVALID_PERMITS"},
+		"permits of several": {
+			&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: read, Permits: 2}, "permits",
+			"INVALID_PERMITS",
+		},
 		"permits of one of items": {items(item("a", semaphore, 2, 2), item("b", fair, 2, 0)), "permits", "INVALID_PERMITS"},
 		"a limit of one of items": {items(item("a", semaphore, 2, 2), item("b", 0, 0, 2)), "limit", "INVALID_PERMITS"},
 	} {
@@ -126,7 +163,8 @@ func TestAGrantHasItsHoldsInOrder(t *testing.T) {
 func TestALimitErrorTellsTheLimit(t *testing.T) {
 	for _, limit := range []uint32{0, 5} {
 		st := status.Convert(grpcapi.ToStatus(fmt.Errorf("secret: %w", &lock.LimitError{Limit: limit})))
-		if st.Code() != codes.FailedPrecondition || reasonOf(st) != "LOCK_CONFIG_MISMATCH" || st.Message() != (&lock.LimitError{Limit: limit}).Error() {
+		if st.Code() != codes.FailedPrecondition || reasonOf(st) != "LOCK_CONFIG_MISMATCH" ||
+			st.Message() != (&lock.LimitError{Limit: limit}).Error() {
 			t.Errorf("got %v", st)
 		}
 		info, ok := st.Details()[0].(*errdetails.ErrorInfo)
@@ -134,10 +172,12 @@ func TestALimitErrorTellsTheLimit(t *testing.T) {
 			t.Errorf("got %v, want the limit %d", st.Details(), limit)
 		}
 	}
-	if st := status.Convert(grpcapi.ToStatus(lock.ErrKindMismatch)); st.Details()[0].(*errdetails.ErrorInfo).GetMetadata() != nil {
+	st := status.Convert(grpcapi.ToStatus(lock.ErrKindMismatch))
+	if st.Details()[0].(*errdetails.ErrorInfo).GetMetadata() != nil {
 		t.Errorf("a name in use for something else has no limit: %v", st.Details())
 	}
-	if st := status.Convert(grpcapi.ToStatus(session.ErrUpgrade)); reasonOf(st) != "LOCK_UPGRADE" || st.Code() != codes.FailedPrecondition {
+	if st := status.Convert(grpcapi.ToStatus(session.ErrUpgrade)); reasonOf(st) != "LOCK_UPGRADE" ||
+		st.Code() != codes.FailedPrecondition {
 		t.Errorf("got %v", st)
 	}
 }

@@ -29,15 +29,18 @@ func TestUnaryLeaseFromAcquireToRelease(t *testing.T) {
 		}
 		lease := got.GetGranted()
 		busy, err := locks.Acquire(ctx, &lockdv1.AcquireRequest{Name: "job", Lease: seconds(10)})
-		if n := busy.GetNotGranted(); err != nil || n.GetCause() != lockdv1.NotGranted_CAUSE_HELD || n.GetRetryAfter().AsDuration() != 10*time.Second {
+		if n := busy.GetNotGranted(); err != nil || n.GetCause() != lockdv1.NotGranted_CAUSE_HELD ||
+			n.GetRetryAfter().AsDuration() != 10*time.Second {
 			t.Errorf("second acquire: %v, %v", busy, err)
 		}
 		longer, err := locks.Extend(ctx, &lockdv1.ExtendRequest{Name: "job", LeaseId: lease.GetLeaseId(), Lease: seconds(60)})
-		if err != nil || longer.GetLease().GetValidFor().AsDuration() < 50*time.Second || longer.GetLease().GetFence() != lease.GetFence() {
+		if err != nil || longer.GetLease().GetValidFor().AsDuration() < 50*time.Second ||
+			longer.GetLease().GetFence() != lease.GetFence() {
 			t.Errorf("extend: %v, %v", longer, err)
 		}
 		state, err := locks.Get(ctx, &lockdv1.GetRequest{Name: "job"})
-		if l := state.GetLock(); err != nil || !l.GetHeld() || l.GetTtl().AsDuration() != 60*time.Second || l.GetFence() != lease.GetFence() {
+		if l := state.GetLock(); err != nil || !l.GetHeld() || l.GetTtl().AsDuration() != 60*time.Second ||
+			l.GetFence() != lease.GetFence() {
 			t.Errorf("get: %v, %v", state, err)
 		}
 		list, err := locks.List(ctx, &lockdv1.ListRequest{Prefix: "jo"})
@@ -101,7 +104,8 @@ func TestAdministration(t *testing.T) {
 	inBubble(t, func(s *server) {
 		admin, ctx := lockdv1.NewAdminServiceClient(s.admin), s.t.Context()
 		inspect := lockdv1.NewInspectServiceClient(s.conn)
-		a, b := s.open(&lockdv1.Open{ClientName: "alice", Labels: map[string]string{"k": "v"}}), s.open(&lockdv1.Open{ClientName: "bob"})
+		a, b := s.open(&lockdv1.Open{ClientName: "alice", Labels: map[string]string{"k": "v"}}),
+			s.open(&lockdv1.Open{ClientName: "bob"})
 		a.send(acquire(1, &lockdv1.Acquire{Name: "job", Annotation: "nightly"}))
 		a.recv()
 		b.send(acquire(1, &lockdv1.Acquire{Name: "job"}))
@@ -115,7 +119,8 @@ func TestAdministration(t *testing.T) {
 			t.Errorf("second page: %v, %v", more, err)
 		}
 		leases, err := inspect.ListLocks(ctx, &lockdv1.ListLocksRequest{})
-		if err != nil || len(leases.GetLeases()) != 1 || leases.GetLeases()[0].GetClientName() != "alice" || leases.GetLeases()[0].GetAnnotation() != "nightly" {
+		if err != nil || len(leases.GetLeases()) != 1 || leases.GetLeases()[0].GetClientName() != "alice" ||
+			leases.GetLeases()[0].GetAnnotation() != "nightly" {
 			t.Errorf("locks: %v, %v", leases, err)
 		}
 		waiters, err := inspect.ListWaiters(ctx, &lockdv1.ListWaitersRequest{Name: "job"})
@@ -157,7 +162,8 @@ func TestClientsCannotDoWhatOperatorsDo(t *testing.T) {
 		_, examined := admin.Examine(ctx, &lockdv1.ExamineRequest{})
 		for _, err := range []error{forced, drained, undrained, examined} {
 			st := status.Convert(err)
-			if st.Code() != codes.PermissionDenied || reasonOf(st) != "ADMIN_ONLY" || !strings.Contains(st.Message(), "admin_listen") {
+			if st.Code() != codes.PermissionDenied || reasonOf(st) != "ADMIN_ONLY" ||
+				!strings.Contains(st.Message(), "admin_listen") {
 				t.Errorf("got %v, want ADMIN_ONLY with the word where to go", err)
 			}
 		}
@@ -255,7 +261,8 @@ func TestStatus(t *testing.T) {
 func TestHealthSpeaksForAllServices(t *testing.T) {
 	inBubble(t, func(s *server) {
 		for _, service := range []string{"", "lockd.v1.LockService", "lockd.v1.SessionService"} {
-			r, err := grpc_health_v1.NewHealthClient(s.conn).Check(s.t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+			r, err := grpc_health_v1.NewHealthClient(s.conn).Check(s.t.Context(),
+				&grpc_health_v1.HealthCheckRequest{Service: service})
 			if err != nil || r.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
 				t.Errorf("%q: %v, %v", service, r, err)
 			}

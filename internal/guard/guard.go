@@ -59,7 +59,9 @@ type Guard struct {
 
 // Begin declares a text until Close. It returns ErrDiffers if there is another one. If the store cannot be reached,
 // that is found out later, and told to failed, which must not block. reg may be nil.
-func Begin(store lock.Declarer, text string, log *zap.Logger, reg prometheus.Registerer, failed func(error)) (*Guard, error) {
+func Begin(store lock.Declarer, text string, log *zap.Logger, reg prometheus.Registerer,
+	failed func(error),
+) (*Guard, error) {
 	g := &Guard{
 		store: store, text: text, log: log.Named("guard"),
 		differs: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -119,7 +121,8 @@ func (g *Guard) declare(ctx context.Context) error {
 	defer cancel()
 	kept, err := g.store.Declare(ctx, g.text, Lasts)
 	if err == nil && kept != g.text {
-		err = fmt.Errorf("%w: they say %q, this one is configured as %q; give all replicas the same configuration. To change it, stop all of them, "+
+		err = fmt.Errorf("%w: they say %q, this one is configured as %q; give all replicas the same configuration. To "+
+			"change it, stop all of them, "+
 			"and wait %v and until their leases have ended", ErrDiffers, kept, g.text, Lasts)
 	}
 	g.mu.Lock()
@@ -136,7 +139,8 @@ func (g *Guard) declare(ctx context.Context) error {
 	case errors.Is(err, ErrDiffers):
 		g.differs.Set(1)
 		if !errors.Is(was, ErrDiffers) {
-			g.log.Error("replicas keep locks in different ways", zap.Error(err), zap.String(observe.KeyRemedy, "give all replicas the same configuration"))
+			g.log.Error("replicas keep locks in different ways", zap.Error(err),
+				zap.String(observe.KeyRemedy, "give all replicas the same configuration"))
 		}
 	default:
 		g.log.Debug("how locks are kept could not be declared", zap.Error(err))
@@ -155,7 +159,8 @@ func (g *Guard) Examine() lock.Finding {
 		f.Remedy = "give all replicas the same configuration"
 	case errors.Is(g.last, lock.ErrUnavailable), errors.Is(g.last, lock.ErrOutcomeUnknown):
 		// Of the store itself other findings tell.
-		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: the store did not answer the last time, and is asked again"
+		f.Severity, f.Detail = lock.SeverityInfo,
+			"could not be looked at: the store did not answer the last time, and is asked again"
 	case g.last != nil:
 		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+g.last.Error()
 	}

@@ -95,16 +95,22 @@ func LessKey(a, b string) int {
 }
 
 // SessionsEverywhere lists sessions of all replicas, ordered by id, and says after which one the next page begins.
-func (d *Desk) SessionsEverywhere(ctx context.Context, f Filter, after string, size int) ([]Session, string, Asking, error) {
+func (d *Desk) SessionsEverywhere(ctx context.Context, f Filter, after string,
+	size int,
+) ([]Session, string, Asking, error) {
 	pages, asking, err := d.askAll(ctx, Asked{List: ListSessions, After: after, Size: size, Filter: f})
-	merged, next := merge(pages, size, func(p Page) []Session { return p.Sessions }, func(s Session) string { return s.ID }, strings.Compare)
+	merged, next := merge(pages, size, func(p Page) []Session { return p.Sessions },
+		func(s Session) string { return s.ID }, strings.Compare)
 	return merged, next, asking, err
 }
 
 // LeasesEverywhere lists leases of sessions of all replicas, ordered by their keys.
-func (d *Desk) LeasesEverywhere(ctx context.Context, f Filter, after string, size int) ([]Leased, string, Asking, error) {
+func (d *Desk) LeasesEverywhere(ctx context.Context, f Filter, after string,
+	size int,
+) ([]Leased, string, Asking, error) {
 	pages, asking, err := d.askAll(ctx, Asked{List: ListLeases, After: after, Size: size, Filter: f})
-	merged, next := merge(pages, size, func(p Page) []Leased { return p.Leases }, func(l Leased) string { return l.Key }, LessKey)
+	merged, next := merge(pages, size, func(p Page) []Leased { return p.Leases }, func(l Leased) string { return l.Key },
+		LessKey)
 	return merged, next, asking, err
 }
 
@@ -144,7 +150,8 @@ func (d *Desk) NamesEverywhere(ctx context.Context, prefix, cursor string, size 
 // counts.
 func listed(st session.LockInfo, pages []Page) Listed {
 	l := Listed{Lock: st, Holder: Holder{
-		Owner: st.Owner, Origin: originOf(st.Owner), Kind: st.Kind, Session: sessionOf(st.Owner), TTL: st.TTL, Fence: st.Fence,
+		Owner: st.Owner, Origin: originOf(st.Owner), Kind: st.Kind, Session: sessionOf(st.Owner), TTL: st.TTL,
+		Fence: st.Fence,
 		Count: st.Count,
 	}}
 	if st.Owner == "" {
@@ -177,7 +184,9 @@ func (d *Desk) askAll(ctx context.Context, q Asked) ([]Page, Asking, error) {
 }
 
 // merge makes one page of those of the replicas. It ends where one that has more did not look any further.
-func merge[T any](pages []Page, size int, of func(Page) []T, key func(T) string, order func(a, b string) int) (all []T, next string) {
+func merge[T any](pages []Page, size int, of func(Page) []T, key func(T) string,
+	order func(a, b string) int,
+) (all []T, next string) {
 	for _, p := range pages {
 		all = append(all, of(p)...)
 		if p.Reached != "" && (next == "" || order(p.Reached, next) < 0) {

@@ -115,7 +115,9 @@ func (w *work) enlist(name string, owners []lock.Owner, d time.Duration) ([]int,
 }
 
 // Succeed implements lock.Store.
-func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, d time.Duration) (ahead int, err error) {
+func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
+	d time.Duration,
+) (ahead int, err error) {
 	if err = begin(ctx, lock.Fair); err == nil {
 		w := s.enter(1)
 		ahead, err = w.succeed(w.peek(name), from, to, d)

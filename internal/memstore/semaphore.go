@@ -30,7 +30,9 @@ type permit struct {
 	i     uint32
 }
 
-func (p *semaphore) limit() uint32 { return uint32(p.available + int64(len(p.out))) } //nolint:gosec // it was given as one
+func (p *semaphore) limit() uint32 {
+	return uint32(p.available + int64(len(p.out))) //nolint:gosec // it was given as one
+}
 
 // has counts the permits of an owner, from the first one to a last one or, if that is 0, to one that is missing.
 func (p *semaphore) has(o lock.Owner, last uint32) (n uint32) {

@@ -102,7 +102,10 @@ func (s *Store) endSession(id string, epoch uint64) error {
 		return lock.ErrSuperseded
 	}
 	s.sweepRecordsLocked(now)
-	s.records[id] = record{SessionRecord: lock.SessionRecord{ID: id, Epoch: epoch}, until: now.Add(lock.EndedSession), ended: true}
+	s.records[id] = record{
+		SessionRecord: lock.SessionRecord{ID: id, Epoch: epoch}, until: now.Add(lock.EndedSession),
+		ended: true,
+	}
 	return nil
 }
 

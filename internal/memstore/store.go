@@ -35,7 +35,10 @@ var _ lock.Store = (*Store)(nil)
 
 // New makes an empty Store. There is nothing to close.
 func New() *Store {
-	return &Store{fenceTTL: defaultFenceTTL, remember: defaultRemember, entries: make(map[string]*entry), records: make(map[string]record)}
+	return &Store{
+		fenceTTL: defaultFenceTTL, remember: defaultRemember, entries: make(map[string]*entry),
+		records: make(map[string]record),
+	}
 }
 
 // begin says whether an attempt may begin: not with a cancelled ctx, and only for the kinds there are.

@@ -10,7 +10,8 @@ import (
 // native ones for a Prometheus that asks for these.
 func Seconds(name, help string) prometheus.HistogramOpts {
 	return Histogram(name, help, []float64{
-		.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500,
+		.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000,
+		2500,
 	})
 }
 

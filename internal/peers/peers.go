@@ -73,8 +73,9 @@ type envelope[T any] struct {
 func Join[Q, A any](store lock.Peers, topic, id string, answer func(Q) A, failed func(error)) *Peers[Q, A] {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Peers[Q, A]{
-		Within: askTime, store: store, topic: topic, id: id + ":" + topic, answer: answer, failed: failed, slots: make(chan struct{}, maxAnswers),
-		ctx: ctx, cancel: cancel, awaiting: make(map[uint64]chan A),
+		Within: askTime, store: store, topic: topic, id: id + ":" + topic, answer: answer, failed: failed,
+		slots: make(chan struct{}, maxAnswers),
+		ctx:   ctx, cancel: cancel, awaiting: make(map[uint64]chan A),
 	}
 	p.stop = []func(){store.Subscribe(topic, p.asked), store.Subscribe(p.id, p.answered)}
 	return p

@@ -58,11 +58,14 @@ func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
 	acquire(t, s, lock.Claim{Name: "n", Kind: lock.Fair, Owner: "u:1", Count: 1, TTL: lease})
 	err := errors.Join(
 		c.RPush(t.Context(), layout.Queue("n"), theirs).Err(),
-		c.ZAdd(t.Context(), layout.Timeouts("n"), redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: theirs}).Err())
+		c.ZAdd(t.Context(), layout.Timeouts("n"),
+			redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: theirs}).Err())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Acquire(t.Context(), lock.Claim{Name: "n", Kind: lock.Fair, Owner: "u:2", Count: 1, TTL: lease, Place: time.Minute}); !errors.Is(err, lock.ErrHeld) {
+	if _, err := s.Acquire(t.Context(),
+		lock.Claim{Name: "n", Kind: lock.Fair, Owner: "u:2", Count: 1, TTL: lease, Place: time.Minute}); !errors.Is(err,
+		lock.ErrHeld) {
 		t.Errorf("got %v behind a waiter of Redisson, want that it is held", err)
 	}
 }

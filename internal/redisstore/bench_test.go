@@ -159,12 +159,16 @@ func BenchmarkRenew(b *testing.B) {
 	rs := make([]lock.Renewal, all)
 	var wg sync.WaitGroup
 	for i := range rs {
-		c := claim(fmt.Sprintf("scale:%d:%d", i/1000, i), lock.Owner(fmt.Sprintf("e95484f9-6fed-45a6-8f32-41c6bff7b9da:#%d", i)))
+		c := claim(fmt.Sprintf("scale:%d:%d", i/1000, i),
+			lock.Owner(fmt.Sprintf("e95484f9-6fed-45a6-8f32-41c6bff7b9da:#%d", i)))
 		c.TTL = time.Minute
 		wg.Add(1)
 		s.StartAcquire(c, func(g lock.Grant, err error) {
 			defer wg.Done()
-			rs[i] = lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, TTL: 2 * time.Minute, Fence: g.Fence, Seen: time.Now(), Sole: true}
+			rs[i] = lock.Renewal{
+				Name: c.Name, Kind: c.Kind, Owner: c.Owner, TTL: 2 * time.Minute, Fence: g.Fence,
+				Seen: time.Now(), Sole: true,
+			}
 			if err != nil {
 				b.Error(err)
 			}

@@ -71,7 +71,10 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 		"100 read holds with 100 levels renewed": func() (func(), func()) {
 			var rs []lock.Renewal
 			for i := range 100 {
-				rs = append(rs, lock.Renewal{Name: "n", Kind: lock.Read, Owner: lock.Owner(fmt.Sprint("u:", i)), Fence: 7, TTL: lease})
+				rs = append(rs, lock.Renewal{
+					Name: "n", Kind: lock.Read, Owner: lock.Owner(fmt.Sprint("u:", i)), Fence: 7,
+					TTL: lease,
+				})
 			}
 			return func() { deepReaders(t, c, 100, lock.MaxHolds) }, func() { s.Renew(t.Context(), rs, func(int, error) {}) }
 		},
@@ -173,7 +176,8 @@ func fairWaiters(t *testing.T, c *redis.Client, n int) {
 		end
 		return 1`
 	for i := 0; i < n; i += some {
-		must(t, c.Eval(t.Context(), fill, []string{layout.Queue("n"), layout.Places("n"), layout.Timeouts("n")}, i, i+some).Err())
+		must(t, c.Eval(t.Context(), fill, []string{layout.Queue("n"), layout.Places("n"), layout.Timeouts("n")}, i,
+			i+some).Err())
 	}
 }
 

@@ -67,18 +67,23 @@ func (s *Store) returnCall(r lock.Return) script.Call {
 		return permits
 	}
 	if r.Kind == lock.Read {
-		return s.Scripts.ReleaseRead.With(layout.RWKeys(n), string(r.Owner), script.Decimal(r.Fence), r.Remaining, layout.RWChannel(n), layout.HoldBase(n))
+		return s.Scripts.ReleaseRead.With(layout.RWKeys(n), string(r.Owner), script.Decimal(r.Fence), r.Remaining,
+			layout.RWChannel(n), layout.HoldBase(n))
 	}
 	var next lock.Successor
 	if r.Next != nil && r.Remaining == 0 {
 		next = *r.Next
 	}
-	args := []any{string(r.Owner), script.Decimal(r.Fence), r.Remaining, string(next.Owner), script.Millis(next.TTL), s.FenceMillis}
+	args := []any{
+		string(r.Owner), script.Decimal(r.Fence), r.Remaining, string(next.Owner), script.Millis(next.TTL),
+		s.FenceMillis,
+	}
 	switch r.Kind {
 	case lock.Fair:
 		return s.Scripts.ReleaseFair.With(layout.FairKeys(n), append(args, layout.Channel(n))...)
 	case lock.Write:
-		return s.Scripts.ReleaseWrite.With(layout.RWKeys(n), append(args, layout.RWChannel(n), layout.HoldBase(n), uint64(next.Fence))...)
+		return s.Scripts.ReleaseWrite.With(layout.RWKeys(n),
+			append(args, layout.RWChannel(n), layout.HoldBase(n), uint64(next.Fence))...)
 	default:
 		return s.Scripts.Release.With([]string{n, layout.Token(n), layout.Channel(n)}, append(args, uint64(next.Fence))...)
 	}
@@ -90,7 +95,8 @@ func (s *Store) forceCall(n string, kind lock.Kind, before int64) script.Call {
 	case lock.Fair:
 		return s.Scripts.ForceFair.With(layout.FairKeys(n), append(args, layout.Channel(n), before)...)
 	case lock.Read, lock.Write:
-		return s.Scripts.ForceRW.With(layout.RWKeys(n), append(args, layout.RWChannel(n), kind.String(), layout.HoldBase(n), before)...)
+		return s.Scripts.ForceRW.With(layout.RWKeys(n),
+			append(args, layout.RWChannel(n), kind.String(), layout.HoldBase(n), before)...)
 	case lock.Semaphore:
 		return s.Scripts.ForcePermit.With(layout.PermitKeys(n), append(args, layout.PermitChannel(n), before)...)
 	default:

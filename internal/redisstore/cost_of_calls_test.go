@@ -24,7 +24,10 @@ func TestCostsAreThoseOfWhatIsAsked(t *testing.T) {
 		{"a fair waiter", s.acquireCall(kindClaim(lock.Fair, "n", "o")), 1, 3},
 		{"a permit", s.acquireCall(permitsClaim("n", "o", 1, 1)), 1, 3},
 		{"1,000 permits", s.acquireCall(permitsClaim("n", "o", 1000, 1000)), 300, 400},
-		{"1,000 permits given back", s.releaseCall(lock.Return{Name: "n", Kind: lock.Semaphore, Owner: "o", Permits: 1000}), 300, 400},
+		{
+			"1,000 permits given back", s.releaseCall(lock.Return{Name: "n", Kind: lock.Semaphore, Owner: "o", Permits: 1000}),
+			300, 400,
+		},
 	} {
 		if c.call.Cost < c.min || c.call.Cost > c.max {
 			t.Errorf("%s costs %d, want %d to %d", c.what, c.call.Cost, c.min, c.max)

@@ -34,7 +34,8 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 func (s *Store) server(node string) examine.Server {
 	return examine.Server{
 		Node: node, Client: s.lister, ConnectTime: s.connectTime, OpTime: s.OpTimeout,
-		Prefix: s.Prefix, Data: s.data(), InCluster: s.inSlots, BehindSentinel: s.guide != nil, Replicas: s.Shared.Replicas, Since: s.begun,
+		Prefix: s.Prefix, Data: s.data(), InCluster: s.inSlots, BehindSentinel: s.guide != nil, Replicas: s.Shared.Replicas,
+		Since: s.begun,
 	}
 }
 

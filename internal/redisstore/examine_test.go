@@ -71,7 +71,8 @@ func TestAGoodServerIsFoundGood(t *testing.T) {
 	}
 }
 
-// fillUp writes so many bytes, or until nothing more fits. A large value may be refused because of the room that it takes while it is read.
+// fillUp writes so many bytes, or until nothing more fits. A large value may be refused because of the room that it
+// takes while it is read.
 func fillUp(t *testing.T, c *redis.Client, most int) {
 	t.Helper()
 	for sum, size := 0, 64<<10; size > 0 && sum < most; {
@@ -91,15 +92,31 @@ func TestWhatIsWrongWithAServerIsFound(t *testing.T) {
 		s     lock.Severity
 		says  string
 	}{
-		"eviction":       {[]string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"}, examine.Policy, lock.SeverityError, "allkeys-lru"},
-		"nearly full":    {[]string{"--maxmemory", "7mb"}, examine.Memory, lock.SeverityWarning, "STORE_FULL"},
-		"full":           {[]string{"--maxmemory", "2mb"}, examine.Memory, lock.SeverityError, "STORE_FULL"},
-		"no disk":        {nil, examine.Persistence, lock.SeverityWarning, "forgets all"},
-		"snapshots":      {[]string{"set save", "3600 1"}, examine.Persistence, lock.SeverityWarning, "snapshots"},
-		"no fsync":       {[]string{"--appendonly", "yes", "--appendfsync", "no"}, examine.Persistence, lock.SeverityWarning, "appendfsync no"},
-		"fsync always":   {[]string{"--appendonly", "yes", "--appendfsync", "always"}, examine.Persistence, lock.SeverityOK, "always"},
-		"no replicas":    {[]string{"--min-replicas-to-write", "1"}, examine.Replication, lock.SeverityError, "refuses"},
-		"buffer":         {[]string{"set client-output-buffer-limit", "pubsub 65536 32768 10"}, examine.OutputBuffer, lock.SeverityWarning, "65536"},
+		"eviction": {
+			[]string{"--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"},
+			examine.Policy,
+			lock.SeverityError, "allkeys-lru",
+		},
+		"nearly full": {[]string{"--maxmemory", "7mb"}, examine.Memory, lock.SeverityWarning, "STORE_FULL"},
+		"full":        {[]string{"--maxmemory", "2mb"}, examine.Memory, lock.SeverityError, "STORE_FULL"},
+		"no disk":     {nil, examine.Persistence, lock.SeverityWarning, "forgets all"},
+		"snapshots":   {[]string{"set save", "3600 1"}, examine.Persistence, lock.SeverityWarning, "snapshots"},
+		"no fsync": {
+			[]string{"--appendonly", "yes", "--appendfsync", "no"},
+			examine.Persistence, lock.SeverityWarning,
+			"appendfsync no",
+		},
+		"fsync always": {
+			[]string{"--appendonly", "yes", "--appendfsync", "always"},
+			examine.Persistence, lock.SeverityOK,
+			"always",
+		},
+		"no replicas": {[]string{"--min-replicas-to-write", "1"}, examine.Replication, lock.SeverityError, "refuses"},
+		"buffer": {
+			[]string{"set client-output-buffer-limit", "pubsub 65536 32768 10"},
+			examine.OutputBuffer,
+			lock.SeverityWarning, "65536",
+		},
 		"short timeout":  {[]string{"--timeout", "5"}, examine.IdleTimeout, lock.SeverityWarning, "5 s"},
 		"long timeout":   {[]string{"--timeout", "300"}, examine.IdleTimeout, lock.SeverityOK, "300"},
 		"no keepalive":   {[]string{"--tcp-keepalive", "0"}, examine.Keepalive, lock.SeverityWarning, "for ever"},
@@ -154,7 +171,8 @@ func TestAUserWithoutRightsIsTold(t *testing.T) {
 	srv := redistest.Start(t, "--appendonly", "yes")
 	c := srv.Client()
 	user := []any{
-		"acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-info", "-config", "-time", "-zadd", "-persist", "-type",
+		"acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-info", "-config", "-time", "-zadd", "-persist",
+		"-type",
 	}
 	if err := c.Do(t.Context(), user...).Err(); err != nil {
 		t.Fatal(err)
@@ -163,8 +181,9 @@ func TestAUserWithoutRightsIsTold(t *testing.T) {
 	cfg.Username, cfg.Password = "poor", "secret"
 	all := open(t, cfg).Examine(t.Context())
 	for check, right := range map[string]string{
-		examine.Version: "+info", examine.Role: "+info", examine.Policy: "+info", examine.Clock: "+time", examine.OutputBuffer: "+config|get",
-		examine.DataKey: "+type",
+		examine.Version: "+info", examine.Role: "+info", examine.Policy: "+info", examine.Clock: "+time",
+		examine.OutputBuffer: "+config|get",
+		examine.DataKey:      "+type",
 	} {
 		f := found(t, all, check)
 		if f.Severity != lock.SeverityInfo || !strings.Contains(f.Remedy, right) {
@@ -298,7 +317,8 @@ func TestWhatIsDeclaredFirstIsKept(t *testing.T) {
 
 	srv.Pause()
 	defer srv.Resume()
-	if _, err := a.Declare(t.Context(), "one way", time.Minute); err == nil || !errors.Is(err, lock.ErrUnavailable) && !errors.Is(err, lock.ErrOutcomeUnknown) {
+	if _, err := a.Declare(t.Context(), "one way", time.Minute); err == nil || !errors.Is(err, lock.ErrUnavailable) &&
+		!errors.Is(err, lock.ErrOutcomeUnknown) {
 		t.Errorf("got %v of a silent server", err)
 	}
 }

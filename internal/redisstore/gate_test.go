@@ -108,7 +108,10 @@ func (g *gate) together(s *Store, fate storetest.Fate, start func()) error {
 	for n := 1; n <= pipe.Senders; n++ { // occupy the senders
 		pings.Add(1)
 		ping := redis.NewCmd(context.Background(), "ping")
-		if err := s.Shared.Put(pipe.Job{Cmd: ping, Done: func(error) { pings.Done() }, Queued: time.Now(), Cost: 1}); err != nil {
+		if err := s.Shared.Put(pipe.Job{
+			Cmd: ping, Done: func(error) { pings.Done() }, Queued: time.Now(),
+			Cost: 1,
+		}); err != nil {
 			return err
 		}
 		for end := time.Now().Add(10 * time.Second); g.waiting() < n; time.Sleep(50 * time.Microsecond) {

@@ -192,7 +192,10 @@ func TestOtherThingsAreAMismatchForEachKind(t *testing.T) {
 			_, releaseErr := s.Release(ctx, kindReturn(kind, name, "o", 0))
 			_, forceErr := s.ForceRelease(ctx, name, kind)
 			_, allErr := s.AcquireAll(ctx, []lock.Claim{kindClaim(lock.Exclusive, "free", "o"), usual(kind, name, "o")})
-			for what, err := range map[string]error{"acquire": acquireErr, "release": releaseErr, "force": forceErr, "all": allErr} {
+			for what, err := range map[string]error{
+				"acquire": acquireErr, "release": releaseErr, "force": forceErr,
+				"all": allErr,
+			} {
 				if !errors.Is(err, lock.ErrKindMismatch) {
 					t.Errorf("%s %v at %s: got %v, want a mismatch", what, kind, name, err)
 				}

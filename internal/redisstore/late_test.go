@@ -61,7 +61,11 @@ func TestPermitsThatMayBeReleasedLateAreNotTold(t *testing.T) {
 		}
 		return nil
 	})
-	until(t, "others get them", func() error { _, err := s.Acquire(t.Context(), permitsClaim("n", "p", 3, 3)); return err })
+	until(t, "others get them", func() error {
+		_,
+			err := s.Acquire(t.Context(), permitsClaim("n", "p", 3, 3))
+		return err
+	})
 }
 
 // The same of a hand-over.
@@ -111,7 +115,10 @@ func tellLate(t *testing.T, s *Store, c lock.Claim, run func() int, try func() e
 // releases are the scripts that end a hold.
 func releases(s *Store) []string {
 	all := s.Scripts
-	return []string{all.Release.SHA, all.ReleaseFair.SHA, all.ReleaseRead.SHA, all.ReleaseWrite.SHA, all.ReleasePermits.SHA, all.Many.SHA}
+	return []string{
+		all.Release.SHA, all.ReleaseFair.SHA, all.ReleaseRead.SHA, all.ReleaseWrite.SHA,
+		all.ReleasePermits.SHA, all.Many.SHA,
+	}
 }
 
 // says says whether the words of a command are among its arguments.

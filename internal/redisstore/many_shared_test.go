@@ -75,7 +75,8 @@ func wantHeld(t testing.TB, s *Store, names map[string]held) error {
 	for name, want := range names {
 		st, err := s.Look(t.Context(), name)
 		if err != nil || st.Holders != want.holders || want.last != nil && st.Fence != want.last.grant.Fence {
-			return fmt.Errorf("%s is %+v, %w, want %d holders, the last of them granted %+v", name, st, err, want.holders, want.last)
+			return fmt.Errorf("%s is %+v, %w, want %d holders, the last of them granted %+v", name, st, err, want.holders,
+				want.last)
 		}
 	}
 	return nil
@@ -95,7 +96,8 @@ func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	wantErr(t, err, lock.ErrHeld)
 	acquire(t, s, permitsClaim("sem", "x", 1, 2))
 	rw, first, second := reading("rw", "a"), reading("new", "a"), reading("new", "b")
-	permitA, permitB, made, taken := permit("sem", "a", 0), permit("sem", "b", 2), permit("made", "b", 3), acquiring("last", "a")
+	permitA, permitB, made, taken := permit("sem", "a", 0), permit("sem", "b", 2), permit("made", "b", 3),
+		acquiring("last", "a")
 	err = oneCall(t, s, g, []wanted{
 		{rw, nil},
 		{first, nil},
@@ -131,7 +133,8 @@ func sharedMixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		return fmt.Errorf("fences %v after %v, %v after %v", second.grant, first.grant, permitB.grant, permitA.grant)
 	}
 	return wantHeld(t, s, map[string]held{
-		"rw": {2, rw}, "new": {2, second}, "sem": {2, permitB}, "made": {2, nil}, "last": {1, taken}, "again": {0, nil}, "waited": {1, nil},
+		"rw": {2, rw}, "new": {2, second}, "sem": {2, permitB}, "made": {2, nil}, "last": {1, taken}, "again": {0, nil},
+		"waited": {1, nil},
 	})
 }
 
@@ -190,7 +193,11 @@ func sharedLives(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	acquire(t, s, short)
 	a, b := acquire(t, s, kindClaim(lock.Read, "n", "a")).Fence, acquire(t, s, kindClaim(lock.Read, "n", "b")).Fence
 	alone := acquire(t, s, kindClaim(lock.Read, "m", "a")).Fence
-	err := oneCall(t, s, g, []wanted{{readDone("n", "a", a), nil}, {readDone("n", "b", b), nil}, {readDone("m", "a", alone), nil}})
+	err := oneCall(t, s, g, []wanted{
+		{readDone("n", "a", a), nil},
+		{readDone("n", "b", b), nil},
+		{readDone("m", "a", alone), nil},
+	})
 	if left := c.PTTL(t.Context(), "n").Val(); err == nil && (left <= 0 || left > short.TTL) {
 		err = fmt.Errorf("the lock lives for %v, want at most %v", left, short.TTL)
 	}
@@ -220,7 +227,8 @@ func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 		for _, o := range []lock.Owner{"a", "b"} {
 			acquire(t, s, permitsClaim("sem", o, 1, 2))
 		}
-		sub := srv.Client().Subscribe(t.Context(), layout.RWChannel("n"), layout.NewsChannel("n"), layout.PermitChannel("sem"), layout.NewsChannel("sem"))
+		sub := srv.Client().Subscribe(t.Context(), layout.RWChannel("n"), layout.NewsChannel("n"),
+			layout.PermitChannel("sem"), layout.NewsChannel("sem"))
 		t.Cleanup(func() { _ = sub.Close() })
 		for range 4 {
 			_, err := sub.Receive(t.Context())
@@ -241,8 +249,10 @@ func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 		}
 		slices.Sort(got)
 		want := []string{
-			layout.NewsChannel("n") + fmt.Sprintf(" released %d 0 ", f), layout.NewsChannel("n") + fmt.Sprintf(" released %d 1 ", h), layout.RWChannel("n") + " 0",
-			layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf("a"), layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf("b"),
+			layout.NewsChannel("n") + fmt.Sprintf(" released %d 0 ", f), layout.NewsChannel("n") +
+				fmt.Sprintf(" released %d 1 ", h), layout.RWChannel("n") + " 0",
+			layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf("a"), layout.NewsChannel("sem") + " released 0 1 " +
+				lock.PermitsOf("b"),
 			layout.PermitChannel("sem") + " 1", layout.PermitChannel("sem") + " 2",
 		}
 		slices.Sort(want)

@@ -137,12 +137,14 @@ func mixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	switch {
 	case rs[3].claim.Name != "held" || held.HeldBy != "b":
 		return fmt.Errorf("twice is held by %q, want b", held.HeldBy)
-	case rs[18].grant.Fence <= rs[16].grant.Fence, rs[7].grant.Fence <= twice, rs[12].outcome.back.HandedOver <= handed, rs[10].grant.Fence != mine:
+	case rs[18].grant.Fence <= rs[16].grant.Fence, rs[7].grant.Fence <= twice, rs[12].outcome.back.HandedOver <= handed,
+		rs[10].grant.Fence != mine:
 		return fmt.Errorf("fences %v, %v, %v and %v after %v, %v, %v and %v",
 			rs[18].grant, rs[7].grant, rs[12].outcome.back, rs[10].grant, rs[16].grant, twice, handed, mine)
 	}
 	owners := map[string]lock.Owner{
-		"new": "a", "stale": "a", "held": "x", "freed": "", "twice": "b", "mine": "a", "handed": "b", "last": "a", "word": "", "list": "",
+		"new": "a", "stale": "a", "held": "x", "freed": "", "twice": "b", "mine": "a", "handed": "b", "last": "a", "word": "",
+		"list": "",
 	}
 	for name, want := range owners {
 		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != want {
@@ -168,7 +170,8 @@ func full(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	defer func() { must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err()) }()
 	rs := []*request{
-		releasing("freed", "a", f), acquiring("new", "a"), acquiring("freed", "b"), acquiring("mine", "a"), acquiring("held", "a"),
+		releasing("freed", "a", f), acquiring("new", "a"), acquiring("freed", "b"), acquiring("mine", "a"),
+		acquiring("held", "a"),
 		handing("handed", "a", h, "b"), acquiring("last", "a"),
 	}
 	goTogether(t, s, g, storetest.Deliver, rs...)
@@ -180,7 +183,10 @@ func full(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	if rs[3].grant.Fence != mine {
 		return fmt.Errorf("mine has fence %d, want %d", rs[3].grant.Fence, mine)
 	}
-	for name, want := range map[string]lock.Owner{"freed": "", "new": "", "mine": "a", "held": "x", "handed": "b", "last": ""} {
+	for name, want := range map[string]lock.Owner{
+		"freed": "", "new": "", "mine": "a", "held": "x", "handed": "b",
+		"last": "",
+	} {
 		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != want {
 			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
 		}
@@ -213,7 +219,8 @@ func replica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	must(t, c.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
 	defer func() { must(t, c.ReplicaOf(t.Context(), "NO", "ONE").Err()) }()
 	rs := []*request{
-		acquiring("new", "a"), releasing("mine", "a", f), acquiring("held", "a"), acquiring("mine", "a"), handing("mine", "a", f, "b"),
+		acquiring("new", "a"), releasing("mine", "a", f), acquiring("held", "a"), acquiring("mine", "a"),
+		handing("mine", "a", f, "b"),
 	}
 	goTogether(t, s, g, storetest.Deliver, rs...)
 	for i, want := range []error{
@@ -294,7 +301,8 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 		scriptError("NOSCRIPT x"): lock.ErrUnavailable, scriptError("BUSY x"): lock.ErrUnavailable,
 		scriptError("ERR Error running script: Script killed by user"): lock.ErrOutcomeUnknown,
 		scriptError("ERR user_script:3: x"):                            lock.ErrOutcomeUnknown,
-		pipe.ErrNotConnected:                                           lock.ErrUnavailable, pipe.ErrOpTimeout: lock.ErrOutcomeUnknown,
+		pipe.ErrNotConnected:                                           lock.ErrUnavailable,
+		pipe.ErrOpTimeout:                                              lock.ErrOutcomeUnknown,
 	} {
 		for i, o := range s.outcomes(group, redis.NewCmd(t.Context()), err) {
 			if !errors.Is(o.err, want) {
@@ -417,7 +425,8 @@ func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 		}), true},
 		"the last first": {lua("for i = 1, #ops do", "for i = #ops, 1, -1 do"), true},
 		"half a call at OOM": {
-			lua("if full then return full end", "if full then error(full) end", "pcall(claim, k, a)", "true, claim(k, a)"), false,
+			lua("if full then return full end", "if full then error(full) end", "pcall(claim, k, a)", "true, claim(k, a)"),
+			false,
 		},
 		"a grant at OOM":            {lua("if full then return full end", ""), false},
 		"an error that ends all":    {lua("pcall(give, k, a, '')", "true, give(k, a, '')"), false},
@@ -432,11 +441,15 @@ func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 		"another's hold":                   {lua("held ~= fence and (", "false and ("), true},
 		"a reader beside a waiting writer": {lua("if not page.open then return nil end", ""), true},
 		"a reader at OOM":                  {lua("not full and reading(name)", "reading(name)"), false},
-		"a lock that outlives its readers": {lua("page.longest and page.left > (page.lasts or -1)", "false", "fields > 8", "fields > 1"), false},
-		"permits that are not counted":     {lua("if page.change ~= 0 then", "if false then"), true},
-		"a permit too many":                {lua("page.available < 1 or", ""), true},
-		"a permit at OOM":                  {lua("not full and permits(name, out)", "permits(name, out)"), false},
-		"an error of many told to nobody":  {lua("for _, i in ipairs(page.ends or {}) do", "for _, i in ipairs({}) do"), false},
+		"a lock that outlives its readers": {lua("page.longest and page.left > (page.lasts or -1)", "false", "fields > 8",
+			"fields > 1"), false},
+		"permits that are not counted": {lua("if page.change ~= 0 then", "if false then"), true},
+		"a permit too many":            {lua("page.available < 1 or", ""), true},
+		"a permit at OOM":              {lua("not full and permits(name, out)", "permits(name, out)"), false},
+		"an error of many told to nobody": {
+			lua("for _, i in ipairs(page.ends or {}) do", "for _, i in ipairs({}) do"),
+			false,
+		},
 	}
 	for name, p := range plants {
 		t.Run(name, func(t *testing.T) {

@@ -63,7 +63,10 @@ func NewMetrics(reg prometheus.Registerer) (*Metrics, error) {
 		return m, nil
 	}
 	var errs []error
-	for _, c := range []prometheus.Collector{m.Seconds, m.Failures, m.Loads, m.Redirections, m.hub.Interruptions, m.restarts, m.hub.Channels} {
+	for _, c := range []prometheus.Collector{
+		m.Seconds, m.Failures, m.Loads, m.Redirections, m.hub.Interruptions,
+		m.restarts, m.hub.Channels,
+	} {
 		errs = append(errs, reg.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {

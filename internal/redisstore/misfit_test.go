@@ -42,12 +42,14 @@ func misfitCalls() []misfitCall {
 		keys := misfitKeys(k, "u:7", "u:8")
 		add(k.String()+" acquire", keys, nothing, func(t *testing.T, s *Store) error { return acquireErr(t, s, claim) })
 		add(k.String()+" acquire again", keys, held, func(t *testing.T, s *Store) error { return acquireErr(t, s, claim) })
-		add(k.String()+" acquire what is held", keys, held, func(t *testing.T, s *Store) error { return acquireErr(t, s, other) })
+		add(k.String()+" acquire what is held", keys, held,
+			func(t *testing.T, s *Store) error { return acquireErr(t, s, other) })
 		add(k.String()+" acquire all", keys, nothing, func(t *testing.T, s *Store) error {
 			_, err := s.AcquireAll(t.Context(), []lock.Claim{kindClaim(lock.Exclusive, "m", "u:7"), claim})
 			return err
 		})
-		add(k.String()+" release", keys, held, func(t *testing.T, s *Store) error { return releaseErr(t, s, kindReturn(k, "n", "u:7", 0)) })
+		add(k.String()+" release", keys, held,
+			func(t *testing.T, s *Store) error { return releaseErr(t, s, kindReturn(k, "n", "u:7", 0)) })
 		add(k.String()+" release what is free", keys, nothing, func(t *testing.T, s *Store) error {
 			return releaseErr(t, s, kindReturn(k, "n", "u:7", 0))
 		})
@@ -102,7 +104,8 @@ func misfitCalls() []misfitCall {
 			t.Fatal(err)
 		}
 	}
-	add("take a session", record, begun, func(t *testing.T, s *Store) error { return s.TakeSession(t.Context(), r, time.Minute) })
+	add("take a session", record, begun,
+		func(t *testing.T, s *Store) error { return s.TakeSession(t.Context(), r, time.Minute) })
 	add("keep a session", record, begun, func(_ *testing.T, s *Store) error {
 		told := make(chan error, 1)
 		s.StartKeepSession(lock.SessionKeep{SessionRecord: r, TTL: time.Minute}, func(err error) { told <- err })

@@ -30,7 +30,8 @@ func TestASentinelIsNoServer(t *testing.T) {
 	}
 	defer s.Close()
 	for _, f := range s.Examine(t.Context()) {
-		if want := f.Check == examine.Topology; (f.Severity == lock.SeverityError) != want || f.Severity == lock.SeverityInfo {
+		if want := f.Check == examine.Topology; (f.Severity == lock.SeverityError) != want ||
+			f.Severity == lock.SeverityInfo {
 			t.Errorf("got %+v, want the topology only", f)
 		}
 	}

@@ -26,7 +26,8 @@ func (s *Store) Enlist(
 	n := s.Prefix + name
 	answers := make([]int, 0, len(owners))
 	for some := range slices.Chunk(owners, placeChunk) {
-		a, err := s.askPlaces(ctx, lock.Fair, s.Scripts.Enlist, layout.FairKeys(n), some, script.Millis(place), layout.Channel(n))
+		a, err := s.askPlaces(ctx, lock.Fair, s.Scripts.Enlist, layout.FairKeys(n), some, script.Millis(place),
+			layout.Channel(n))
 		if err == nil {
 			for i := range some {
 				answers = append(answers, int(a.Int(i)))
@@ -58,7 +59,8 @@ func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners [
 }
 
 func (s *Store) leaveWrite(ctx context.Context, n string, owners []lock.Owner) error {
-	_, err := s.askPlaces(ctx, lock.Write, s.Scripts.LeaveWrite, []string{layout.Writer(n), n}, owners, layout.RWChannel(n))
+	_, err := s.askPlaces(ctx, lock.Write, s.Scripts.LeaveWrite, []string{layout.Writer(n), n}, owners,
+		layout.RWChannel(n))
 	return err
 }
 
@@ -76,7 +78,9 @@ func (s *Store) leaveFair(ctx context.Context, n string, owners []lock.Owner) er
 }
 
 // Succeed implements lock.Store.
-func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (int, error) {
+func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
+	place time.Duration,
+) (int, error) {
 	err := script.Begin(ctx, lock.Fair)
 	var a script.Answer
 	if err == nil {

@@ -46,7 +46,10 @@ func (s *Store) tellKept(c lock.Claim, g lock.Grant, err error, done func(lock.G
 
 // giveUp releases a grant, and is the error to tell: that nothing is taken, or that it may be.
 func (s *Store) giveUp(c lock.Claim, g lock.Grant, why error) error {
-	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: g.Fence, Permits: c.Permits, Remaining: c.Count - min(c.Count, 1)}
+	r := lock.Return{
+		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: g.Fence, Permits: c.Permits,
+		Remaining: c.Count - min(c.Count, 1),
+	}
 	if c.Kind == lock.Semaphore {
 		r.Permits, r.Remaining = max(c.Permits, 1), 0
 	}

@@ -19,7 +19,8 @@ func withReplica(t *testing.T) (master, replica *redistest.Server, cfg Config) {
 	replica = redistest.Start(t, "--replicaof", host, port)
 	cfg = Config{Addr: master.Addr, OpTimeout: 600 * time.Millisecond, Replicas: 1}
 	s := open(t, cfg)
-	until(t, "the replica acknowledges", func() error { _, err := s.Acquire(t.Context(), claim("first", "o")); return err })
+	until(t, "the replica acknowledges",
+		func() error { _, err := s.Acquire(t.Context(), claim("first", "o")); return err })
 	return master, replica, cfg
 }
 
@@ -87,7 +88,8 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 	replica.Pause()
 	refused := func(what string, err error) {
 		t.Helper()
-		if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, lock.ErrNotReplicated) || errors.Is(err, lock.ErrOutcomeUnknown) {
+		if !errors.Is(err, lock.ErrUnavailable) || !errors.Is(err, lock.ErrNotReplicated) ||
+			errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Errorf("%s: got %v, want that it is not replicated", what, err)
 		}
 	}

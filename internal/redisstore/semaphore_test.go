@@ -19,7 +19,10 @@ func permitsClaim(name string, o lock.Owner, n, limit uint32) lock.Claim {
 }
 
 func TestPermitsLookAsRedissonExpects(t *testing.T) {
-	for name, out := range map[string]string{"n": "{n}:timeout", "{t}:n": "{t}:n:timeout", "{n}": "lockd_odd:{n}:timeout"} {
+	for name, out := range map[string]string{
+		"n": "{n}:timeout", "{t}:n": "{t}:n:timeout",
+		"{n}": "lockd_odd:{n}:timeout",
+	} {
 		t.Run(name, func(t *testing.T) {
 			srv := redistest.Start(t)
 			s := open(t, quick(srv))

@@ -47,7 +47,8 @@ func TestSentinelsOverTLS(t *testing.T) {
 	files, roots := certificate(t)
 	lines := func(port string) []string {
 		return []string{
-			"tls-port " + port, "tls-cert-file " + files + ".crt", "tls-key-file " + files + ".key", "tls-ca-cert-file " + files + ".crt",
+			"tls-port " + port, "tls-cert-file " + files + ".crt", "tls-key-file " + files + ".key", "tls-ca-cert-file " +
+				files + ".crt",
 			"tls-auth-clients no",
 		}
 	}
@@ -60,7 +61,8 @@ func TestSentinelsOverTLS(t *testing.T) {
 	redistest.Start(t, args...)
 	watcher, port := freePort(t)
 	redistest.StartSentinel(t, addr, append(lines(port), "tls-replication yes")...)
-	s := alone(t, &redistest.Watcher{Addr: watcher}, Config{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
+	s := alone(t, &redistest.Watcher{Addr: watcher},
+		Config{TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}})
 	acquire(t, s, claim("n", "o"))
 }
 
@@ -121,7 +123,10 @@ func TestAFarRedisBehindASentinelWorks(t *testing.T) {
 	far := redistest.StartProxy(t, w.Addr)
 	p.Delay(late)
 	far.Delay(late)
-	useFar(t, p, Config{Sentinel: &Sentinel{Master: redistest.MasterName, Addrs: []string{far.Addr}}, OpTimeout: time.Second})
+	useFar(t, p, Config{
+		Sentinel:  &Sentinel{Master: redistest.MasterName, Addrs: []string{far.Addr}},
+		OpTimeout: time.Second,
+	})
 }
 
 // A sentinel that was cut off during a fail-over says what was true before, and the server there takes itself for a

@@ -49,7 +49,8 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	if k.Again {
 		again = 1
 	}
-	s.Start(s.sessionCall(s.Scripts.KeepSession, k.SessionRecord, k.TTL, again), func(a script.Answer, err error) { told(recorded(a, err)) })
+	s.Start(s.sessionCall(s.Scripts.KeepSession, k.SessionRecord, k.TTL, again),
+		func(a script.Answer, err error) { told(recorded(a, err)) })
 }
 
 // EndSession implements lock.Store.
@@ -57,7 +58,8 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	err := script.Begin(ctx, lock.Exclusive)
 	if err == nil {
 		keys := []string{layout.Session(s.Prefix, id)}
-		err = recorded(s.Ask(ctx, s.Scripts.EndSession.With(keys, strconv.FormatUint(epoch, 10), script.Millis(lock.EndedSession)).As(lock.Owner(id))))
+		err = recorded(s.Ask(ctx, s.Scripts.EndSession.With(keys, strconv.FormatUint(epoch, 10),
+			script.Millis(lock.EndedSession)).As(lock.Owner(id))))
 	}
 	if err != nil {
 		return fmt.Errorf("end the session %s: %w", id, err)

@@ -34,7 +34,8 @@ func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 		permits += c.Permits
 		ks, rest := s.partOfAll(c)
 		keys = append(keys, ks...)
-		args = append(args, c.Kind.String(), string(c.Owner), script.Millis(c.TTL), uint64(c.Fence), rest[0], rest[1], rest[2])
+		args = append(args, c.Kind.String(), string(c.Owner), script.Millis(c.TTL), uint64(c.Fence), rest[0], rest[1],
+			rest[2])
 	}
 	if len(cs) == 0 {
 		return nil, nil

@@ -154,7 +154,8 @@ func (one *single) alone() script.Call {
 		}}
 	}
 	return script.Call{Script: s.Scripts.Release, Keys: 3, Cost: 1, Grants: one.grants(), Words: []any{
-		&one.key, &one.token, &one.channel, &one.owner, &one.number, "0", &one.heir, &one.heirTTL, &s.FenceText, cmp.Or(one.least, "0"),
+		&one.key, &one.token, &one.channel, &one.owner, &one.number, "0", &one.heir, &one.heirTTL, &s.FenceText,
+		cmp.Or(one.least, "0"),
 	}}
 }
 

@@ -110,10 +110,21 @@ func New(cfg Config, log *zap.Logger, m *Metrics) (*Store, error) {
 		s.voucher = vouch.New(func() string { return layout.Voucher(cfg.DataKey()) }, s.log)
 		usual.Meet = s.voucher.Meet
 	}
-	s.Shared = pipe.New(usual, pipe.Lanes{Timeout: s.OpTimeout, Senders: pipe.Senders, Most: pipe.MaxBatch, Weigh: true, Fair: !cfg.oneLine, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas})
-	s.steady = pipe.New(pipe.NewDialer(*o, "lockd-renew", cfg.ConnectTimeout, t), pipe.Lanes{Timeout: s.OpTimeout, Senders: cfg.PoolSize, Most: pipe.MaxSteady, Spread: true, Asking: cfg.Asking})
-	s.hub = hub.New(*o, hub.Config{Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub, Sharded: cfg.shardedChannel()}, s.log)
-	s.Renewer = renew.New(s.Caller, renew.Config{Steady: s.steady, InSlots: cfg.InSlots, DataKey: cfg.DataKey, Restarts: m.restarts, Wait: cfg.Replicas > 0}, s.log)
+	s.Shared = pipe.New(usual, pipe.Lanes{
+		Timeout: s.OpTimeout, Senders: pipe.Senders, Most: pipe.MaxBatch, Weigh: true,
+		Fair: !cfg.oneLine, Weight: script.Weight, Asking: cfg.Asking, Gather: s.gather, Replicas: cfg.Replicas,
+	})
+	s.steady = pipe.New(pipe.NewDialer(*o, "lockd-renew", cfg.ConnectTimeout, t),
+		pipe.Lanes{Timeout: s.OpTimeout, Senders: cfg.PoolSize, Most: pipe.MaxSteady, Spread: true, Asking: cfg.Asking})
+	s.hub = hub.New(*o, hub.Config{
+		Linger: cfg.Linger, Patience: cfg.HearTimeout, Metrics: m.hub,
+		Sharded: cfg.shardedChannel(),
+	}, s.log)
+	s.Renewer = renew.New(s.Caller,
+		renew.Config{
+			Steady: s.steady, InSlots: cfg.InSlots, DataKey: cfg.DataKey, Restarts: m.restarts,
+			Wait: cfg.Replicas > 0,
+		}, s.log)
 	s.Lookout = watch.New(s.Caller, s.hub, pipe.NewDialer(*o, "lockd-see", cfg.ConnectTimeout, t), s.forcedMark)
 	return s, nil
 }

@@ -46,12 +46,16 @@ func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
 		"wrong user":        {Config{Addr: open.Addr, Username: "nobody", Password: "x"}, "redis.username"},
 		"no such database":  {Config{Addr: open.Addr, DB: 99}, "redis.db"},
 		"plain text to TLS": {Config{Addr: secure}, "redis.tls.enabled to true"},
-		"TLS to plain text": {Config{Addr: open.Addr, TLS: &tls.Config{InsecureSkipVerify: true}}, "redis.tls.enabled to false"}, //nolint:gosec // a test
-		"unknown master":    {asking(sentinel.Addr, "nobody", ""), "redis.sentinel.master"},
-		"no sentinel":       {asking(open.Addr, redistest.MasterName, ""), "redis.sentinel.addrs"},
-		"sentinel refuses":  {asking(guarded.Addr, redistest.MasterName, "wrong"), "redis.sentinel.password_file"},
-		"sentinel asks":     {asking(guarded.Addr, redistest.MasterName, ""), "redis.sentinel.password_file"},
-		"unknown authority": {Config{Addr: secure, TLS: &tls.Config{ServerName: "redis"}}, "redis.tls.ca_file"}, //nolint:gosec // a test
+		//nolint:gosec // a test
+		"TLS to plain text": {
+			Config{Addr: open.Addr, TLS: &tls.Config{InsecureSkipVerify: true}}, "redis.tls.enabled to false",
+		},
+		"unknown master":   {asking(sentinel.Addr, "nobody", ""), "redis.sentinel.master"},
+		"no sentinel":      {asking(open.Addr, redistest.MasterName, ""), "redis.sentinel.addrs"},
+		"sentinel refuses": {asking(guarded.Addr, redistest.MasterName, "wrong"), "redis.sentinel.password_file"},
+		"sentinel asks":    {asking(guarded.Addr, redistest.MasterName, ""), "redis.sentinel.password_file"},
+		//nolint:gosec // a test
+		"unknown authority": {Config{Addr: secure, TLS: &tls.Config{ServerName: "redis"}}, "redis.tls.ca_file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

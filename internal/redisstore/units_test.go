@@ -29,7 +29,8 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 func TestProbeWithoutPermissionForInfoStillProbes(t *testing.T) {
 	srv := redistest.Start(t)
 	c := srv.Client()
-	if err := c.Do(t.Context(), "ACL", "SETUSER", "small", "on", ">pw", "~*", "&*", "+@all", "-info", "-config").Err(); err != nil {
+	if err := c.Do(t.Context(), "ACL", "SETUSER", "small", "on", ">pw", "~*", "&*", "+@all", "-info",
+		"-config").Err(); err != nil {
 		t.Fatal(err)
 	}
 	cfg := quick(srv)

@@ -173,7 +173,8 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 	if err == nil {
 		n := s.Prefix + name
 		var a script.Answer
-		if a, err = s.Ask(pipe.As(ctx, forLimits), s.Scripts.LimitPermits.With(layout.PermitKeys(n), limit, s.FenceMillis, layout.PermitChannel(n))); err == nil {
+		if a, err = s.Ask(pipe.As(ctx, forLimits),
+			s.Scripts.LimitPermits.With(layout.PermitKeys(n), limit, s.FenceMillis, layout.PermitChannel(n))); err == nil {
 			previous := a.Number(1)
 			if err = a.Err; err == nil {
 				return previous, nil

@@ -39,7 +39,8 @@ func (s *Server) checkScripts() {
 	off := waited(p.cmd.Process.Pid)
 	for _, e := range entries {
 		if len(e.Args) > 1 && strings.EqualFold(e.Args[0], "evalsha") && e.Duration-off > busyLimit {
-			s.t.Errorf("a script kept Redis busy for %v (it could not run for %v in the whole test): %.300q", e.Duration, off, e.Args)
+			s.t.Errorf("a script kept Redis busy for %v (it could not run for %v in the whole test): %.300q", e.Duration, off,
+				e.Args)
 		}
 	}
 }

@@ -258,8 +258,10 @@ func (w *Watcher) Master() (addr string, err error) {
 		return "", err
 	}
 	addr = m["ip"] + ":" + m["port"]
-	if m["flags"] != "master" && m["flags"] != "master,disconnected" || m["num-slaves"] != "2" || m["num-other-sentinels"] != "2" {
-		return "", fmt.Errorf("%s is %s with %s replicas and %s other sentinels", addr, m["flags"], m["num-slaves"], m["num-other-sentinels"])
+	if m["flags"] != "master" && m["flags"] != "master,disconnected" || m["num-slaves"] != "2" ||
+		m["num-other-sentinels"] != "2" {
+		return "", fmt.Errorf("%s is %s with %s replicas and %s other sentinels", addr, m["flags"], m["num-slaves"],
+			m["num-other-sentinels"])
 	}
 	return addr, nil
 }

@@ -59,10 +59,11 @@ func instantPair(tb testing.TB) func() {
 			}
 			g = got
 		})
-		s.StartRelease(lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "s:#1", Fence: g.Fence}, func(_ lock.Returned, err error) {
-			if err != nil {
-				tb.Fatal(err)
-			}
-		})
+		s.StartRelease(lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "s:#1", Fence: g.Fence},
+			func(_ lock.Returned, err error) {
+				if err != nil {
+					tb.Fatal(err)
+				}
+			})
 	}
 }

@@ -121,11 +121,16 @@ func rig(t testing.TB, members int) storetest.Rig {
 		return nil
 	}
 	return storetest.Rig{Store: settled{s}, Refuses: []lock.Kind{lock.Fair, lock.Semaphore}, Hooks: storetest.Hooks{
-		Expire:      func(name string) error { return each(func(m *memstore.Store) { m.Expire(name) }) },
-		ExpireHold:  func(name string, o lock.Owner) error { return each(func(m *memstore.Store) { m.ExpireHold(name, o) }) },
-		ExpirePlace: func(name string, o lock.Owner) error { return each(func(m *memstore.Store) { m.ExpirePlace(name, o) }) },
-		Lose:        func() error { return each((*memstore.Store).Lose) },
-		Occupy:      func(name string) error { return each(func(m *memstore.Store) { m.Occupy(name) }) },
+		Expire:     func(name string) error { return each(func(m *memstore.Store) { m.Expire(name) }) },
+		ExpireHold: func(name string, o lock.Owner) error { return each(func(m *memstore.Store) { m.ExpireHold(name, o) }) },
+		ExpirePlace: func(name string, o lock.Owner) error {
+			return each(func(m *memstore.Store) {
+				m.ExpirePlace(name,
+					o)
+			})
+		},
+		Lose:   func() error { return each((*memstore.Store).Lose) },
+		Occupy: func(name string) error { return each(func(m *memstore.Store) { m.Occupy(name) }) },
 	}}
 }
 

@@ -55,7 +55,8 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 		if left := s.mute(m); left > 0 {
 			all = append(all, lock.Finding{
 				Severity: lock.SeverityWarning, Check: checkQuarantine, Node: m.name,
-				Detail: fmt.Sprintf("it may have lost its data, and does not vote for new locks until every lease it may have forgotten has ended: in %v",
+				Detail: fmt.Sprintf("it may have lost its data, and does not vote for new locks until every lease it may have "+
+					"forgotten has ended: in %v",
 					left.Round(time.Second)),
 				Remedy: "wait; it votes again by itself. See why it was restarted, and let it write its data to the disk",
 			})
@@ -86,7 +87,8 @@ func (s *Store) examineQuorum(up int) lock.Finding {
 	case up < n:
 		f.Severity, f.Remedy = lock.SeverityWarning, "start the members that are missing"
 	case n < fewest || n%2 == 0:
-		f.Severity, f.Remedy = lock.SeverityWarning, "have three or five members: two bear no failure, and four no more than three"
+		f.Severity, f.Remedy = lock.SeverityWarning,
+			"have three or five members: two bear no failure, and four no more than three"
 	}
 	return f
 }

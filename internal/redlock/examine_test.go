@@ -32,7 +32,10 @@ func (p *patient) Examine(context.Context) []lock.Finding {
 	if p.away {
 		return []lock.Finding{{Severity: lock.SeverityError, Check: checkReachable}}
 	}
-	return []lock.Finding{{Severity: lock.SeverityOK, Check: checkReachable}, {Severity: lock.SeverityError, Check: "MAXMEMORY_POLICY"}}
+	return []lock.Finding{
+		{Severity: lock.SeverityOK, Check: checkReachable},
+		{Severity: lock.SeverityError, Check: "MAXMEMORY_POLICY"},
+	}
 }
 
 func (p *patient) Declare(_ context.Context, text string, _ time.Duration) (string, error) {

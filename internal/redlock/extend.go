@@ -96,7 +96,9 @@ func (s *Store) lasting(votes []vote[time.Duration], r lock.Renewal) []time.Dura
 }
 
 // ask has all members do something that one word answers, and says what a majority said.
-func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind, call func(context.Context, *member) error) error {
+func (s *Store) ask(ctx context.Context, what, name string, kind lock.Kind,
+	call func(context.Context, *member) error,
+) error {
 	err := begin(ctx, kind)
 	if err == nil {
 		_, err = wait(ctx, func(done func(struct{}, error)) {
@@ -204,7 +206,8 @@ func (s *Store) force(ctx context.Context, name string, kind lock.Kind) (held bo
 // Leave implements lock.Store.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
 	owners = slices.Clone(owners)
-	return s.ask(ctx, "leave", name, kind, func(ctx context.Context, m *member) error { return m.Leave(ctx, name, kind, owners) })
+	return s.ask(ctx, "leave", name, kind,
+		func(ctx context.Context, m *member) error { return m.Leave(ctx, name, kind, owners) })
 }
 
 // Enlist implements lock.Store: there are no fair waiters.

@@ -30,7 +30,10 @@ var errFreed = errors.New("it was freed and not handed over")
 var errPassed = fmt.Errorf("%w: a majority decided without it", lock.ErrUnavailable)
 
 func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
-	heir := [...]lock.Claim{{Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Count: 1, Fence: r.Next.Fence, TTL: r.Next.TTL}}
+	heir := [...]lock.Claim{{
+		Name: r.Name, Kind: r.Kind, Owner: r.Next.Owner, Count: 1, Fence: r.Next.Fence,
+		TTL: r.Next.TTL,
+	}}
 	r.Next = nil
 	h := &handOver{told: told}
 	h.attempt = s.attempt(heir[:], h.outcome)

@@ -18,7 +18,10 @@ const returnTries = 3
 func (h *holds) handOver(ctx context.Context) (next *holds) {
 	c, heir := h.cs[0], h.cs[0]
 	heir.Owner, heir.TTL = h.newOwner(), h.ttl()
-	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence, Next: &lock.Successor{Owner: heir.Owner, TTL: heir.TTL}}
+	r := lock.Return{
+		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: h.gs[0].Fence,
+		Next: &lock.Successor{Owner: heir.Owner, TTL: heir.TTL},
+	}
 	cancelled := h.intN(4) == 0
 	got, unsure := h.waits(heir)
 	h.ended(c)
@@ -58,7 +61,8 @@ func (h *holds) heirs(heir lock.Claim, g lock.Grant, start time.Time) *holds {
 	until := start.Add(heir.TTL)
 	h.granted(heir, g, start, until)
 	return &holds{
-		storm: h.storm, store: h.store, cs: []lock.Claim{heir}, gs: []lock.Grant{g}, ends: []time.Time{until}, counts: []uint32{1},
+		storm: h.storm, store: h.store, cs: []lock.Claim{heir}, gs: []lock.Grant{g}, ends: []time.Time{until},
+		counts: []uint32{1},
 	}
 }
 

@@ -35,8 +35,9 @@ type forces struct {
 
 func newJudge(nodes []*node) *judge {
 	return &judge{
-		nodes: nodes, beliefs: map[string]map[lock.Owner]belief{}, fences: map[string]lock.Fence{}, forces: map[string]*forces{},
-		did: map[string]int{},
+		nodes: nodes, beliefs: map[string]map[lock.Owner]belief{}, fences: map[string]lock.Fence{},
+		forces: map[string]*forces{},
+		did:    map[string]int{},
 	}
 }
 

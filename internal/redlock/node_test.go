@@ -173,7 +173,8 @@ func (n *node) Shorten(ctx context.Context, r lock.Renewal) error {
 }
 
 func (n *node) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	return meetOnce(ctx, n, "force", func() (bool, error) { return n.Store.ForceRelease(context.Background(), name, kind) })
+	return meetOnce(ctx, n, "force",
+		func() (bool, error) { return n.Store.ForceRelease(context.Background(), name, kind) })
 }
 
 func (n *node) Look(ctx context.Context, name string) (lock.State, error) {

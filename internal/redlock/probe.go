@@ -123,7 +123,8 @@ func newMetrics(s *Store, reg prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "lockd", Subsystem: "redlock", Name: name, Help: help})
 	}
 	m := &metrics{
-		raised: counter("fence_raises_total", "Grants for which the members gave different fences, which cost a second round."),
+		raised: counter("fence_raises_total",
+			"Grants for which the members gave different fences, which cost a second round."),
 		restored: counter("holds_restored_total",
 			"Holds that were put back at a member that had lost them."),
 		abandoned: counter("leftovers_abandoned_total",

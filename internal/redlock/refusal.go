@@ -20,7 +20,8 @@ func (a *attempt) refusal(st standing) error {
 	if n := a.refusals(lock.ErrHeld); n > 0 && n+st.yes+st.silent >= a.s.quorum {
 		return a.held(st)
 	}
-	if err := a.preventing(lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrStale, lock.ErrUnsupported, lock.ErrInvalid); err != nil {
+	if err := a.preventing(lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrStale, lock.ErrUnsupported,
+		lock.ErrInvalid); err != nil {
 		return err
 	}
 	for _, v := range a.votes { // they differ, so the first that is no hold in the way

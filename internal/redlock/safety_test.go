@@ -46,7 +46,10 @@ const (
 
 // weather is a storm in which all happens that can.
 func weather(t *testing.T, seed uint64, cfg Config) (wrong []string) {
-	c := climate{cfg: cfg, shortest: 700 * time.Millisecond, longest: longestLease, leaves: true, restarts: true, forces: true}
+	c := climate{
+		cfg: cfg, shortest: 700 * time.Millisecond, longest: longestLease, leaves: true, restarts: true,
+		forces: true,
+	}
 	return c.blow(t, seed, (*storm).aftermath)
 }
 

@@ -34,7 +34,8 @@ func (s *Store) twin(m *member) *member {
 	s.health.mu.Lock()
 	defer s.health.mu.Unlock()
 	for i, other := range s.members {
-		if i != m.number && m.up.Load() && other.up.Load() && sameServer(s.health.identities[i], s.health.identities[m.number]) {
+		if i != m.number && m.up.Load() && other.up.Load() &&
+			sameServer(s.health.identities[i], s.health.identities[m.number]) {
 			return other
 		}
 	}
@@ -77,7 +78,8 @@ const remedyTwin = "give each server once: this one votes twice, and its failure
 func (s *Store) examineTwin(m *member) (found []lock.Finding) {
 	if other := s.twin(m); other != nil {
 		found = append(found, lock.Finding{
-			Severity: lock.SeverityError, Check: checkTwin, Node: m.name, Detail: "it is the same server as " + other.name, Remedy: remedyTwin,
+			Severity: lock.SeverityError, Check: checkTwin, Node: m.name, Detail: "it is the same server as " + other.name,
+			Remedy: remedyTwin,
 		})
 	}
 	return found

@@ -13,7 +13,9 @@ import (
 
 // survey asks all members for a view. merge makes one of what they say; agreed says that more answers would not change
 // it. Without a majority there is none.
-func survey[T any](ctx context.Context, s *Store, read func(context.Context, *member) (T, error), merge func([]T) (one T, agreed bool)) (T, error) {
+func survey[T any](ctx context.Context, s *Store,
+	read func(context.Context, *member) (T, error), merge func([]T) (one T, agreed bool),
+) (T, error) {
 	if err := begin(ctx, lock.Exclusive); err != nil {
 		return *new(T), err
 	}
@@ -53,7 +55,8 @@ func survey[T any](ctx context.Context, s *Store, read func(context.Context, *me
 
 // Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
-	st, err := survey(ctx, s, func(ctx context.Context, m *member) (lock.State, error) { return m.Look(ctx, name) }, s.state)
+	st, err := survey(ctx, s, func(ctx context.Context, m *member) (lock.State, error) { return m.Look(ctx, name) },
+		s.state)
 	if err != nil {
 		return lock.State{}, fmt.Errorf("look at %q: %w", name, err)
 	}
@@ -171,7 +174,8 @@ func (s *Store) holders(said [][]lock.Holder, size int) (one []lock.Holder, agre
 
 // See implements lock.Store.
 func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
-	sight, err := survey(ctx, s, func(ctx context.Context, m *member) (lock.Sight, error) { return m.See(ctx, name) }, s.sight)
+	sight, err := survey(ctx, s, func(ctx context.Context, m *member) (lock.Sight, error) { return m.See(ctx, name) },
+		s.sight)
 	if err != nil {
 		return lock.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
 	}
@@ -211,7 +215,10 @@ func (s *Store) sight(said []lock.Sight) (one lock.Sight, agreed bool) {
 }
 
 // errNoCursor: the cursor is not one of List.
-var errNoCursor = &lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a page token of this store"}
+var errNoCursor = &lock.InvalidError{
+	Field: "page_token", Reason: lock.ReasonPage,
+	Detail: "not a page token of this store",
+}
 
 // List implements lock.Store. It reads one member after the other. A name is listed where the first member has it, and
 // if a majority has; so it comes once.

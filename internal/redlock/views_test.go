@@ -121,7 +121,8 @@ func TestTheIdentityIsThatOfAMajority(t *testing.T) {
 func TestMetricsTellWhichMemberIsAway(t *testing.T) {
 	inWorld(t, 3, Config{}, func(w *world) {
 		reg := prometheus.NewPedanticRegistry()
-		s, err := New(Config{Names: []string{"a", "b", "c"}, Quarantine: time.Minute}, []lock.Store{w.nodes[0], w.nodes[1], w.nodes[2]}, zap.NewNop(), reg)
+		s, err := New(Config{Names: []string{"a", "b", "c"}, Quarantine: time.Minute},
+			[]lock.Store{w.nodes[0], w.nodes[1], w.nodes[2]}, zap.NewNop(), reg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +146,8 @@ func TestMetricsTellWhichMemberIsAway(t *testing.T) {
 		}
 		want := map[string]float64{
 			"lockd_redlock_member_up a": 1, "lockd_redlock_member_up b": 0, "lockd_redlock_member_up c": 1,
-			"lockd_redlock_member_quarantined a": 0, "lockd_redlock_member_quarantined b": 0, "lockd_redlock_member_quarantined c": 1,
+			"lockd_redlock_member_quarantined a": 0, "lockd_redlock_member_quarantined b": 0,
+			"lockd_redlock_member_quarantined c": 1,
 		}
 		if !maps.Equal(got, want) {
 			t.Errorf("got %v, want %v", got, want)

@@ -172,7 +172,8 @@ func (r Rules) reserved(name string) error {
 		return nil
 	}
 	return &lock.InvalidError{
-		Field: "name", Reason: lock.ReasonReserved, Detail: "the name reads as a key in which the store keeps the state of another lock",
+		Field: "name", Reason: lock.ReasonReserved,
+		Detail: "the name reads as a key in which the store keeps the state of another lock",
 	}
 }
 

@@ -91,8 +91,9 @@ type Session[L Lease, W comparable] struct {
 	waiting  map[uint64]W
 	watched  map[string]struct{} // names
 	unread   bool                // its requests are not read, because it does not read its answers
-	doomed   bool                // it is being ended, because its outbox ran full or its client was silent: nothing more is told
-	detached time.Time           // when its stream broke; zero while it has one. Nothing is told any more
+	// it is being ended, because its outbox ran full or its client was silent: nothing more is told
+	doomed   bool
+	detached time.Time // when its stream broke; zero while it has one. Nothing is told any more
 	ended    bool
 	releases bool // and its leases are released
 	finished bool

@@ -43,7 +43,8 @@ func wanted(getenv func(string) string) (bool, error) {
 		return false, nil
 	case exporter != "" && exporter != "otlp":
 		return false, fmt.Errorf("%w: OTEL_TRACES_EXPORTER is %q, and can be otlp or none", ErrConfig, exporter)
-	case exporter == "" && getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "":
+	case exporter == "" && getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" &&
+		getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "":
 		return false, nil
 	}
 	protocol := cmp.Or(getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "grpc")

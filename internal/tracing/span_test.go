@@ -14,7 +14,10 @@ import (
 
 // A request that is not granted is told with its cause, and a wait ends with it.
 func TestARefusedRequest(t *testing.T) {
-	for cause, failed := range map[error]bool{lock.ErrHeld: false, session.ErrTimedOut: false, lock.ErrOutcomeUnknown: true} {
+	for cause, failed := range map[error]bool{
+		lock.ErrHeld: false, session.ErrTimedOut: false,
+		lock.ErrOutcomeUnknown: true,
+	} {
 		seen := tracetest.NewSpanRecorder()
 		p := newProvider(sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(seen)))
 		s := p.Request(t.Context(), "", "job", lock.Fair)
@@ -57,7 +60,10 @@ func TestWhatTheVariablesAskFor(t *testing.T) {
 		{map[string]string{"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317"}, false, nil},
 		{map[string]string{"OTEL_SDK_DISABLED": "true", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4317"}, false, nil},
 		{map[string]string{"OTEL_TRACES_EXPORTER": "console"}, false, ErrConfig},
-		{map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}, false, ErrConfig},
+		{
+			map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://c:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"},
+			false, ErrConfig,
+		},
 	} {
 		on, err := wanted(func(name string) string { return row.vars[name] })
 		if on != row.on || !errors.Is(err, row.err) {

@@ -72,7 +72,10 @@ func (g *graph) shortest(from int, group []int) Cycle {
 
 // groups numbers the strongly connected components of the stuck actors. It does not call itself: a chain may be long.
 func (g *graph) groups() []int {
-	t := &tarjan{g: g, index: make([]int, len(g.of)), low: make([]int, len(g.of)), on: make([]bool, len(g.of)), group: make([]int, len(g.of))}
+	t := &tarjan{
+		g: g, index: make([]int, len(g.of)), low: make([]int, len(g.of)), on: make([]bool, len(g.of)),
+		group: make([]int, len(g.of)),
+	}
 	for n := range g.of {
 		if !g.live[n] && t.index[n] == 0 {
 			t.visit(n)

@@ -99,7 +99,8 @@ func TestASilentClientsLeasesAreRenewedAtEveryInterval(t *testing.T) {
 		w.Keep(l, l.until)
 		time.Sleep(29 * time.Second)
 		synctest.Wait()
-		if want := []time.Time{begin.Add(10 * time.Second), begin.Add(20 * time.Second)}; !slices.EqualFunc(l.renewed, want, time.Time.Equal) {
+		if want := []time.Time{begin.Add(10 * time.Second), begin.Add(20 * time.Second)}; !slices.EqualFunc(l.renewed, want,
+			time.Time.Equal) {
 			t.Errorf("renewed at %v, want %v", l.renewed, want)
 		}
 		time.Sleep(time.Second)

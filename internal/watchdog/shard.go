@@ -18,7 +18,8 @@ type shard[L Lease[L]] struct {
 	w      *Watchdog[L]
 	number uint32
 
-	mu         sync.Mutex // guards the fields below; taken after the mutexes of leases and groups, never before one of them
+	// guards the fields below; taken after the mutexes of leases and groups, never before one of them
+	mu         sync.Mutex
 	entries    entries[L]
 	wheel      wheel
 	groups     []*group // by number, from 1 on

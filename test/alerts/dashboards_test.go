@@ -60,7 +60,8 @@ var variables = strings.NewReplacer("$job", "lockd", "$instance", ".+", "$__rate
 func (p *prometheus) shows(t *testing.T, expr string) bool {
 	t.Helper()
 	return slices.ContainsFunc(p.history(t, variables.Replace(expr)), func(s series) bool {
-		return slices.ContainsFunc(s.Values, func(v sample) bool { n := v.value(); return n != 0 && !math.IsNaN(n) && !math.IsInf(n, 0) })
+		return slices.ContainsFunc(s.Values,
+			func(v sample) bool { n := v.value(); return n != 0 && !math.IsNaN(n) && !math.IsInf(n, 0) })
 	})
 }
 

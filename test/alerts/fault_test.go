@@ -162,7 +162,10 @@ func hold(t *testing.T, d *harness.Lockd, name string) {
 	}
 	send := func(m *lockdv1.SessionRequest) { _ = s.Send(m) } // the answer says whether it came
 	send(&lockdv1.SessionRequest{RequestId: 1, Message: &lockdv1.SessionRequest_Open{Open: &lockdv1.Open{}}})
-	send(&lockdv1.SessionRequest{RequestId: 2, Message: &lockdv1.SessionRequest_Acquire{Acquire: &lockdv1.Acquire{Name: name}}})
+	send(&lockdv1.SessionRequest{
+		RequestId: 2,
+		Message:   &lockdv1.SessionRequest_Acquire{Acquire: &lockdv1.Acquire{Name: name}},
+	})
 	for granted := false; !granted; {
 		r, err := s.Recv()
 		if err != nil {

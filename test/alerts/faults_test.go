@@ -19,11 +19,15 @@ import (
 var outage = []string{"LockdStoreDown", "LockdRenewalsFail", "LockdOutcomesUnknown", "LockdLocksLost"}
 
 var faults = map[string]fault{
-	"Redis is stopped":                      {[]string{"LockdStoreDown", "LockdRenewalsFail"}, outage, redisIsStopped},
-	"Redis stays away":                      {[]string{"LockdLocksLost"}, outage, redisStaysAway},
-	"Redis loses its data":                  {[]string{"LockdLocksLost"}, outage, redisLosesItsData},
-	"a lock is freed by force":              {[]string{"LockdLocksLost"}, nil, aLockIsForced},
-	"Redis takes no writes":                 {[]string{"LockdRenewalsFail"}, []string{"LockdLocksLost"}, redisTakesNoWrites},
+	"Redis is stopped":         {[]string{"LockdStoreDown", "LockdRenewalsFail"}, outage, redisIsStopped},
+	"Redis stays away":         {[]string{"LockdLocksLost"}, outage, redisStaysAway},
+	"Redis loses its data":     {[]string{"LockdLocksLost"}, outage, redisLosesItsData},
+	"a lock is freed by force": {[]string{"LockdLocksLost"}, nil, aLockIsForced},
+	"Redis takes no writes": {
+		[]string{"LockdRenewalsFail"},
+		[]string{"LockdLocksLost"},
+		redisTakesNoWrites,
+	},
 	"Redis stands still":                    {[]string{"LockdOutcomesUnknown"}, outage, redisStandsStill},
 	"Redis evicts keys":                     {[]string{"LockdRedisEvicts"}, nil, redisEvicts},
 	"lockd gets no processor":               {[]string{"LockdRenewalsLate"}, outage, lockdGetsNoProcessor},
@@ -31,9 +35,17 @@ var faults = map[string]fault{
 	"a holder hangs":                        {[]string{"LockdWaiterStuck"}, nil, aHolderHangs},
 	"two wait for each other":               {[]string{"LockdDeadlock"}, nil, twoWaitForEachOther},
 	"replicas keep locks in different ways": {[]string{"LockdConfigDiffers"}, outage, replicasDiffer},
-	"a member is killed":                    {[]string{"LockdMemberDown"}, []string{"LockdOutcomesUnknown"}, aMemberIsKilled},
-	"the majority is gone":                  {[]string{"LockdStoreDown", "LockdMemberDown", "LockdLocksLost"}, outage, noMajority},
-	"a certificate expires":                 {[]string{"LockdCertificateExpires"}, nil, aCertificateExpires},
+	"a member is killed": {
+		[]string{"LockdMemberDown"},
+		[]string{"LockdOutcomesUnknown"},
+		aMemberIsKilled,
+	},
+	"the majority is gone": {
+		[]string{"LockdStoreDown", "LockdMemberDown", "LockdLocksLost"},
+		outage,
+		noMajority,
+	},
+	"a certificate expires": {[]string{"LockdCertificateExpires"}, nil, aCertificateExpires},
 }
 
 func redisIsStopped(t *testing.T, s *scene) func() {
@@ -65,7 +77,8 @@ func redisLosesItsData(t *testing.T, s *scene) func() {
 func aLockIsForced(t *testing.T, s *scene) func() {
 	d := s.serve(on(redistest.Start(t).Addr)...)
 	take(t, dial(t, d), "job")
-	res, err := lockdv1.NewAdminServiceClient(d.Operate(t)).ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{Name: "job"})
+	res, err := lockdv1.NewAdminServiceClient(d.Operate(t)).ForceRelease(t.Context(),
+		&lockdv1.ForceReleaseRequest{Name: "job"})
 	if err != nil || !res.GetReleased() {
 		t.Fatalf("got %v, %v", res, err)
 	}

@@ -41,7 +41,8 @@ func TestNothingFiresWithoutAFault(t *testing.T) {
 		}
 	}
 	for _, d := range one {
-		if d.Metric(`lockd_acquire_total{kind="exclusive",result="granted"}`) == 0 || len(p.history(t, "lockd_build_info")) != 5 {
+		if d.Metric(`lockd_acquire_total{kind="exclusive",result="granted"}`) == 0 ||
+			len(p.history(t, "lockd_build_info")) != 5 {
 			t.Error("there was no load, or nobody looked")
 		}
 	}

@@ -167,7 +167,8 @@ func (p *prometheus) history(t testing.TB, q string) []series {
 	t.Helper()
 	step := max(interval, time.Since(p.started)/5000) // there is a bound on how many
 	return p.ask(t, "query_range", url.Values{
-		"query": {q}, "start": {fmt.Sprint(p.started.Unix())}, "end": {fmt.Sprint(time.Now().Unix() + 1)}, "step": {fmt.Sprint(step.Seconds())},
+		"query": {q}, "start": {fmt.Sprint(p.started.Unix())}, "end": {fmt.Sprint(time.Now().Unix() + 1)},
+		"step": {fmt.Sprint(step.Seconds())},
 	})
 }
 

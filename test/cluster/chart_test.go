@@ -54,8 +54,11 @@ func TestTheServerTakesWhatTheChartGives(t *testing.T) {
 	// Mistakes must be seen, or all of this is worth nothing.
 	for from, row := range map[string][2]string{
 		"\n  replicas: ": {"\n  replcias: ", "unknown field"},
-		"runAsNonRoot: true\n        runAsUser: 65532": {"runAsNonRoot: false\n        runAsUser: 0", "would violate PodSecurity"},
-		"\n  maxUnavailable: ":                         {"\n  minAvailable: 1\n  maxUnavailable: ", "minAvailable"},
+		"runAsNonRoot: true\n        runAsUser: 65532": {
+			"runAsNonRoot: false\n        runAsUser: 0",
+			"would violate PodSecurity",
+		},
+		"\n  maxUnavailable: ": {"\n  minAvailable: 1\n  maxUnavailable: ", "minAvailable"},
 	} {
 		wrong := strings.Replace(plain, from, row[0], 1)
 		if out, _ := dryRun(wrong); wrong == plain || !strings.Contains(out, row[1]) {
@@ -148,7 +151,8 @@ func yamlOf(t *testing.T, from string) string {
 func TestThePageAboutDeploymentCanBeFollowed(t *testing.T) {
 	needs(t, true)
 	for _, node := range []string{"node1", "node2"} { // as the page has it
-		must(t, "ctr -a "+state+"/"+node+"/containerd.sock -n k8s.io images tag --force docker.io/library/lockd:cluster docker.io/library/lockd:try")
+		must(t, "ctr -a "+state+"/"+node+"/containerd.sock -n k8s.io images tag --force docker.io/library/lockd:cluster "+
+			"docker.io/library/lockd:try")
 	}
 	m := regexp.MustCompile("(?s)```console\n(.*?)```").FindStringSubmatch(page(t, "### Try it"))
 	if m == nil {

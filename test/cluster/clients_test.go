@@ -48,7 +48,8 @@ func underLoad(t *testing.T, flags []string, do func(t *testing.T)) {
 	for _, f := range flags {
 		args += "        - " + f + "\n"
 	}
-	if _, err := try(strings.Replace(string(text), "        # ARGS\n", args[1:], 1), "kubectl", "-n", space, "apply", "-f", "-"); err != nil {
+	if _, err := try(strings.Replace(string(text), "        # ARGS\n", args[1:], 1), "kubectl", "-n", space, "apply", "-f",
+		"-"); err != nil {
 		t.Fatal(err)
 	}
 	defer must(t, "kubectl -n "+space+" delete pod clients --ignore-not-found --grace-period=1")
@@ -57,7 +58,8 @@ func underLoad(t *testing.T, flags []string, do func(t *testing.T)) {
 	do(t)
 	time.Sleep(5 * time.Second) // for what comes late
 	look(t, time.Since(begun))
-	if _, err := try("{}", "kubectl", "create", "--raw", "/api/v1/namespaces/"+space+"/pods/clients:8080/proxy/end", "-f", "-"); err != nil {
+	if _, err := try("{}", "kubectl", "create", "--raw", "/api/v1/namespaces/"+space+"/pods/clients:8080/proxy/end", "-f",
+		"-"); err != nil {
 		t.Error(err)
 	}
 	phase := ""

@@ -54,9 +54,13 @@ func images() error {
 	clients := filepath.Join(state, "clients")
 	for _, args := range [][]string{
 		{"env", "CGO_ENABLED=0", "go", "test", "-c", "-o", clients, root + "/test/faultrun"},
-		{"go", "run", "./image", "-o", clients + ".oci.tar", "-name", "localhost/clients:1", "-entrypoint", "/clients", clients + "=/clients"},
 		{
-			"go", "run", "./image", "-o", clients + "-redis.oci.tar", "-name", "docker.io/library/redis:7.4", "-libraries", "-user", "999:999",
+			"go", "run", "./image", "-o", clients + ".oci.tar", "-name", "localhost/clients:1", "-entrypoint", "/clients",
+			clients + "=/clients",
+		},
+		{
+			"go", "run", "./image", "-o", clients + "-redis.oci.tar", "-name", "docker.io/library/redis:7.4", "-libraries",
+			"-user", "999:999",
 			redis + "=/usr/bin/redis-server",
 		},
 		{"./cluster", "image", lockd, clients + ".oci.tar", clients + "-redis.oci.tar"},
@@ -112,7 +116,8 @@ func within(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(200 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s\n%s", patience, what, must(t, "kubectl -n "+space+" get pods -o wide")+"\n"+must(t, "kubectl -n "+space+" events"))
+			t.Fatalf("not within %v: %s\n%s", patience, what,
+				must(t, "kubectl -n "+space+" get pods -o wide")+"\n"+must(t, "kubectl -n "+space+" events"))
 		}
 	}
 }

@@ -53,7 +53,8 @@ func TestBothExcludeEachOther(t *testing.T) {
 				total += rounds
 				workers.Go(func() {
 					for range rounds {
-						c := harness.Command(p.lockctl, []string{"LOCKD_ADDR=" + d.Addr}, "exec", "--kind", kind, kind, "--", "sh", "-c", count, "sh", file)
+						c := harness.Command(p.lockctl, []string{"LOCKD_ADDR=" + d.Addr}, "exec", "--kind", kind, kind, "--", "sh", "-c",
+							count, "sh", file)
 						if err := c.Launch(); err != nil {
 							t.Error(err)
 							return
@@ -89,7 +90,8 @@ func TestSessionsMoveFromOneToTheOther(t *testing.T) {
 				}
 				addrs := from.Addr + "," + to.Addr
 				end := filepath.Join(t.TempDir(), "end")
-				holder := run(t, p, addrs, "exec", "job", "--", "sh", "-c", `while [ ! -e "$1" ]; do sleep 0.05; done; echo held`, "sh", end)
+				holder := run(t, p, addrs, "exec", "job", "--", "sh", "-c", `while [ ! -e "$1" ]; do sleep 0.05; done; echo held`,
+					"sh", end)
 				harness.Until(t, "it is held", func() bool { return from.Metric(`lockd_locks_held{kind="exclusive"}`) == 1 })
 				waiter := run(t, p, addrs, "exec", "job", "--", "echo", "got it")
 				harness.Until(t, "one waits", func() bool { return from.Metric("lockd_waiters") == 1 })
@@ -122,7 +124,8 @@ func TestListsHaveBoth(t *testing.T) {
 	for _, p := range []programs{older, newer} {
 		for _, d := range []*harness.Lockd{o, n} {
 			ls := run(t, p, d.Addr, "ls")
-			if code, text := ls.Code(), ls.Stdout.String(); code != 0 || !strings.Contains(text, o.Addr) || !strings.Contains(text, n.Addr) {
+			if code, text := ls.Code(), ls.Stdout.String(); code != 0 || !strings.Contains(text, o.Addr) ||
+				!strings.Contains(text, n.Addr) {
 				t.Errorf("%s lockctl: code %d, %s%s", p.name, code, text, ls.Stderr.String())
 			}
 			if inspect := run(t, p, d.Addr, "inspect", "of "+n.Addr); inspect.Code() != 0 {
@@ -137,7 +140,10 @@ func TestTheNewSDKWithTheOldServer(t *testing.T) {
 	t.Parallel()
 	o, _ := replicas(t)
 	c := o.Dial(t)
-	sc := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled})
+	sc := trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1},
+		TraceFlags: trace.FlagsSampled,
+	})
 	ctx := trace.ContextWithSpanContext(t.Context(), sc) // sent in a field that an older server may not know
 	events, err := c.Watch(ctx, "exclusive")
 	if err != nil {

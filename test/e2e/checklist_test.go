@@ -265,7 +265,8 @@ func TestNothingStaysInRedisWithoutAnEnd(t *testing.T) {
 		name := "{job} " + kind // so that no name is like another one's key
 		cycles(t, c, other, name, opts)
 		l := mustLock(t, c, name, opts...)
-		if _, err := other.Lock(t.Context(), name, append(opts, client.Wait(50*time.Millisecond))...); err == nil && kind != "read" {
+		if _, err := other.Lock(t.Context(), name, append(opts, client.Wait(50*time.Millisecond))...); err == nil &&
+			kind != "read" {
 			t.Errorf("%s: two holders", kind)
 		}
 		_ = l // it stays
@@ -326,7 +327,8 @@ func TestFairDeadlinesDoNotDrift(t *testing.T) {
 	}
 	wait(ca, second, 1)
 	for range 50 {
-		if _, err := cb.Lock(t.Context(), "job", fair, client.Wait(20*time.Millisecond)); !errors.Is(err, client.ErrTimedOut) {
+		if _, err := cb.Lock(t.Context(), "job", fair, client.Wait(20*time.Millisecond)); !errors.Is(err,
+			client.ErrTimedOut) {
 			t.Fatalf("got %v, want that the wait ends", err)
 		}
 	}

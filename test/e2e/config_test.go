@@ -73,15 +73,23 @@ shutdown: {drain_window: 30s}
 		},
 		"values": {
 			env[:1],
-			[]string{"--config", writeConfig(t, "session: {ttl: 1h}\nlimits: {name_bytes: 0}\nshutdown: {drain_window: 30s}\n"), "--log-level", "loud"},
+			[]string{
+				"--config", writeConfig(t, "session: {ttl: 1h}\nlimits: {name_bytes: 0}\nshutdown: {drain_window: 30s}\n"),
+				"--log-level", "loud",
+			},
 			78,
 			[]string{"session.ttl", "limits.name_bytes", "shutdown.timeout", "listen:", "log.level"},
 		},
-		"a file to check":    {nil, []string{"--check-config", file}, 78, []string{"sesion"}},
-		"no such file":       {nil, []string{"--config", file + ".none"}, 78, []string{"no such file"}},
-		"no such flag":       {nil, []string{"--no-such-flag"}, 2, []string{"no-such-flag"}},
-		"a word":             {nil, []string{"serve"}, 2, []string{"serve"}},
-		"an address in use?": {nil, []string{"--listen", "192.0.2.1:1", "--ops-listen", "", "--admin-listen", ""}, 1, []string{"192.0.2.1:1"}},
+		"a file to check": {nil, []string{"--check-config", file}, 78, []string{"sesion"}},
+		"no such file":    {nil, []string{"--config", file + ".none"}, 78, []string{"no such file"}},
+		"no such flag":    {nil, []string{"--no-such-flag"}, 2, []string{"no-such-flag"}},
+		"a word":          {nil, []string{"serve"}, 2, []string{"serve"}},
+		"an address in use?": {
+			nil,
+			[]string{"--listen", "192.0.2.1:1", "--ops-listen", "", "--admin-listen", ""},
+			1,
+			[]string{"192.0.2.1:1"},
+		},
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {

@@ -115,7 +115,8 @@ func TestDeadlocksOverTwoReplicasAreShownWithNamesAndClients(t *testing.T) {
 				mustUnlock(t, all[i].holds)
 			}
 			harness.Until(t, "none is left", func() bool { return a.Metric("lockd_deadlocks")+b.Metric("lockd_deadlocks") == 0 })
-			harness.Until(t, "none is shown", func() bool { return len(shown(t, a)) == 0 }) // what was found just now is told again
+			// what was found just now is told again
+			harness.Until(t, "none is shown", func() bool { return len(shown(t, a)) == 0 })
 			if sum() != 1 {
 				t.Errorf("%v were counted, want one", sum())
 			}
@@ -138,7 +139,8 @@ func TestTheYoungestOfADeadlockFailsAndTheOthersGoOn(t *testing.T) {
 			if !ok || client.Reason(err) != "DEADLOCK" || !errors.Is(err, client.ErrDeadlock) || len(deadlock.Members) != n {
 				t.Fatalf("got %v, want a deadlock of %d", err, n)
 			}
-			if m := deadlock.Members[0]; m.Client != fmt.Sprintf("thread %d", n-1) || m.Name != fmt.Sprintf("%d-0", n) || m.Fence != all[0].holds.Fence() {
+			if m := deadlock.Members[0]; m.Client != fmt.Sprintf("thread %d", n-1) || m.Name != fmt.Sprintf("%d-0", n) ||
+				m.Fence != all[0].holds.Fence() {
 				t.Errorf("the youngest is told as %+v", m)
 			}
 			mustUnlock(t, last.holds) // what it holds it kept
@@ -179,7 +181,8 @@ func TestListsAreOfAllReplicas(t *testing.T) {
 	}
 	all := rows("ls")
 	if len(all) != 3 || all[0]["name"] != "invoice" || all[0]["client"] != "billing" || all[0]["replica"] != "a" ||
-		all[0]["annotation"] != "has invoice" || all[0]["age_ms"] == nil || all[1]["client"] != "reports" || all[1]["waiters"] != 1.0 ||
+		all[0]["annotation"] != "has invoice" || all[0]["age_ms"] == nil || all[1]["client"] != "reports" ||
+		all[1]["waiters"] != 1.0 ||
 		all[2]["origin"] != "redisson" || all[2]["holder"] != redisson {
 		t.Errorf("ls: %v", all)
 	}
@@ -202,7 +205,8 @@ func TestListsAreOfAllReplicas(t *testing.T) {
 			t.Errorf("%v: got %v, want %d", test.args, got, test.want)
 		}
 	}
-	if w := rows("waiters")[0]; w["name"] != "table" || w["client"] != "billing" || w["replica"] != "a" || w["annotation"] != "to read it" {
+	if w := rows("waiters")[0]; w["name"] != "table" || w["client"] != "billing" || w["replica"] != "a" ||
+		w["annotation"] != "to read it" {
 		t.Errorf("waiters: %v", w)
 	}
 	if text := lockctl(b, "ls").Stdout.String(); !strings.Contains(text, "a thread of Redisson") {

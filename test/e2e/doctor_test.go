@@ -30,7 +30,8 @@ func TestDoctorTellsTheWorstByItsExitCode(t *testing.T) {
 	set("maxmemory-policy", "allkeys-lru")
 	v := lockctl(d, "doctor", "-o", "json")
 	v.Want(3, v.Stdout.String())
-	if text := v.Stdout.String(); !strings.Contains(text, `"worst":"error"`) || !strings.Contains(text, `{"severity":"error","check":"MAXMEMORY_POLICY","node":"`+rs.Addr) {
+	if text := v.Stdout.String(); !strings.Contains(text, `"worst":"error"`) ||
+		!strings.Contains(text, `{"severity":"error","check":"MAXMEMORY_POLICY","node":"`+rs.Addr) {
 		t.Errorf("got %s", text)
 	}
 
@@ -124,12 +125,15 @@ func TestReplicasOverDifferentMastersDoNotServeTogether(t *testing.T) {
 	}
 	d := harness.StartLockdOn(t, lockdBin, over(0, 1, 2)...)
 	harness.StartLockdOn(t, lockdBin, over(2, 0, 1)...) // in another order
-	p := harness.Start(t, lockdBin, append(over(1, 2, 3), "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0"))
-	if code := p.Code(); code != 78 || !strings.Contains(p.Stderr.String(), "2 of "+masters[0].Addr) && !strings.Contains(p.Stderr.String(), "store.kind redlock, 2 of") {
+	p := harness.Start(t, lockdBin,
+		append(over(1, 2, 3), "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0"))
+	if code := p.Code(); code != 78 || !strings.Contains(p.Stderr.String(), "2 of "+masters[0].Addr) &&
+		!strings.Contains(p.Stderr.String(), "store.kind redlock, 2 of") {
 		t.Errorf("got code %d and %s, want that of a wrong configuration, and why", code, p.Stderr.String())
 	}
 	one := harness.Start(t, lockdBin, []string{
-		"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + masters[1].Addr, "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0",
+		"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + masters[1].Addr, "LOCKD_LISTEN=127.0.0.1:0",
+		"LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0",
 	})
 	if code := one.Code(); code != 78 {
 		t.Errorf("one of the masters alone: got code %d and %s", code, one.Stderr.String())

@@ -73,7 +73,8 @@ func execHolds(t *testing.T, ttl, length time.Duration) {
 			continue
 		}
 		samples++
-		if len(s.fields) != 1 || !ownerForm.MatchString(s.owner()) || s.fields[s.owner()] != "1" || s.pttl <= 0 || s.pttl > ttl {
+		if len(s.fields) != 1 || !ownerForm.MatchString(s.owner()) || s.fields[s.owner()] != "1" || s.pttl <= 0 ||
+			s.pttl > ttl {
 			t.Fatalf("%v after the start: got %v with PTTL %v", s.from.Sub(began), s.fields, s.pttl)
 		}
 	}
@@ -94,7 +95,8 @@ func execHolds(t *testing.T, ttl, length time.Duration) {
 		t.Errorf("a second message: %q", m.text)
 	case <-time.After(200 * time.Millisecond):
 	}
-	t.Logf("%d samples; the key was gone %v after the child's end, the message came %v after it", samples, late, m.at.Sub(end))
+	t.Logf("%d samples; the key was gone %v after the child's end, the message came %v after it", samples, late,
+		m.at.Sub(end))
 }
 
 // A client that does not let go: its lock is free when its lease ends, and a waiter has it at once.
@@ -129,7 +131,8 @@ func TestStoppedExecKillsItsChildWhenItContinues(t *testing.T) {
 func TestStoppedProcessLearnsOfTheLossFirst(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
-	p := harness.Command(os.Args[0], []string{heldEnv + "=" + d.Addr, "GOMAXPROCS=1"}, "-test.run=^$") // one: timers come late
+	// one: timers come late
+	p := harness.Command(os.Args[0], []string{heldEnv + "=" + d.Addr, "GOMAXPROCS=1"}, "-test.run=^$")
 	answers := make(chan string, 2)
 	if err := p.Talk(func(line string) { answers <- line }); err != nil {
 		t.Fatal(err)
@@ -190,7 +193,8 @@ func silenced(t *testing.T, d *harness.Lockd, rc *redis.Client, silence func()) 
 		t.Errorf("the lock was free %v after the silence began, want %v at most", got.Sub(began), shortly+time.Second)
 	}
 	if own := others.Off(got.Sub(expired)); own > 100*time.Millisecond {
-		t.Errorf("the waiter got the lock %v after its lease had ended, %v of them our own; want 100ms at most", got.Sub(expired), own)
+		t.Errorf("the waiter got the lock %v after its lease had ended, %v of them our own; want 100ms at most",
+			got.Sub(expired), own)
 	}
 }
 

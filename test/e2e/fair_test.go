@@ -102,11 +102,13 @@ func killMidway(t *testing.T, alone, together int, holding bool, stall time.Dura
 		killed, survived = time.Now(), n
 		return holding
 	})
-	harness.Within(t, time.Minute, "a third had their turns, and the replica is killed", func() bool { return gone(ds[victim].PID()) })
+	harness.Within(t, time.Minute, "a third had their turns, and the replica is killed",
+		func() bool { return gone(ds[victim].PID()) })
 	others.Begin()
 	l.mu.Lock()
 	want := slices.Clone(l.waiters)
-	want = append(want[:survived:survived], slices.DeleteFunc(want[survived:], func(w ticket) bool { return w.c.replica == victim })...)
+	want = append(want[:survived:survived],
+		slices.DeleteFunc(want[survived:], func(w ticket) bool { return w.c.replica == victim })...)
 	l.mu.Unlock()
 
 	turns := l.finish(want)

@@ -44,17 +44,32 @@ func TestBadRequestsAreAnsweredAndTheServerStands(t *testing.T) {
 		"braces the wrong way": {named("}a{"), invalid, "INVALID_NAME"},
 		"invalid UTF-8":        {notUTF8(9), invalid, "INVALID_MESSAGE"},
 		"a negative wait":      {acquire(9, &lockdv1.Acquire{Name: "a", Wait: seconds(-1)}), invalid, "INVALID_DURATION"},
-		"an absurd wait":       {acquire(9, &lockdv1.Acquire{Name: "a", Wait: &durationpb.Duration{Seconds: absurd}}), invalid, "INVALID_DURATION"},
-		"a negative lease":     {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(-1)}), invalid, "INVALID_DURATION"},
-		"no lease at all":      {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(0)}), invalid, "INVALID_DURATION"},
-		"an absurd lease":      {acquire(9, &lockdv1.Acquire{Name: "a", Lease: &durationpb.Duration{Seconds: absurd}}), invalid, "INVALID_DURATION"},
-		"signs that differ":    {acquire(9, &lockdv1.Acquire{Name: "a", Lease: &durationpb.Duration{Seconds: 1, Nanos: -1}}), invalid, "INVALID_DURATION"},
-		"an unknown kind":      {acquire(9, &lockdv1.Acquire{Name: "a", Kind: 77}), invalid, "INVALID_KIND"},
-		"a reserved holder":    {acquire(9, &lockdv1.Acquire{Name: "a", Holder: "#1"}), invalid, "INVALID_HOLDER"},
-		"no request id":        {acquire(0, &lockdv1.Acquire{Name: "a"}), invalid, "INVALID_REQUEST_ID"},
-		"a repeated id":        {acquire(1, &lockdv1.Acquire{Name: "a"}), codes.AlreadyExists, "REQUEST_ID_REPEATED"},
-		"a second Open":        {&lockdv1.SessionRequest{RequestId: 9, Message: openWith(&lockdv1.Open{}).Message}, codes.FailedPrecondition, "SESSION_ALREADY_OPEN"},
-		"a frame too large":    {acquire(9, &lockdv1.Acquire{Name: "a", Annotation: strings.Repeat("x", 1<<20)}), codes.ResourceExhausted, "FRAME_TOO_LARGE"},
+		"an absurd wait": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Wait: &durationpb.Duration{Seconds: absurd}}),
+			invalid, "INVALID_DURATION",
+		},
+		"a negative lease": {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(-1)}), invalid, "INVALID_DURATION"},
+		"no lease at all":  {acquire(9, &lockdv1.Acquire{Name: "a", Lease: seconds(0)}), invalid, "INVALID_DURATION"},
+		"an absurd lease": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Lease: &durationpb.Duration{Seconds: absurd}}),
+			invalid, "INVALID_DURATION",
+		},
+		"signs that differ": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Lease: &durationpb.Duration{Seconds: 1, Nanos: -1}}),
+			invalid, "INVALID_DURATION",
+		},
+		"an unknown kind":   {acquire(9, &lockdv1.Acquire{Name: "a", Kind: 77}), invalid, "INVALID_KIND"},
+		"a reserved holder": {acquire(9, &lockdv1.Acquire{Name: "a", Holder: "#1"}), invalid, "INVALID_HOLDER"},
+		"no request id":     {acquire(0, &lockdv1.Acquire{Name: "a"}), invalid, "INVALID_REQUEST_ID"},
+		"a repeated id":     {acquire(1, &lockdv1.Acquire{Name: "a"}), codes.AlreadyExists, "REQUEST_ID_REPEATED"},
+		"a second Open": {
+			&lockdv1.SessionRequest{RequestId: 9, Message: openWith(&lockdv1.Open{}).Message},
+			codes.FailedPrecondition, "SESSION_ALREADY_OPEN",
+		},
+		"a frame too large": {
+			acquire(9, &lockdv1.Acquire{Name: "a", Annotation: strings.Repeat("x", 1<<20)}),
+			codes.ResourceExhausted, "FRAME_TOO_LARGE",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := open(t, conn, &lockdv1.Open{})
@@ -80,8 +95,12 @@ func TestBadRequestsAreAnsweredAndTheServerStands(t *testing.T) {
 	}{
 		"a request before Open": {acquire(1, &lockdv1.Acquire{Name: "a"}), codes.FailedPrecondition, "SESSION_NOT_OPEN"},
 		"a negative TTL":        {openWith(&lockdv1.Open{SessionTtl: seconds(-1)}), invalid, "INVALID_DURATION"},
-		"an absurd TTL":         {openWith(&lockdv1.Open{SessionTtl: &durationpb.Duration{Seconds: absurd}}), invalid, "INVALID_DURATION"},
-		"a frame far too large": {openWith(&lockdv1.Open{ClientName: strings.Repeat("x", 5<<20)}), codes.ResourceExhausted, "no ErrorInfo"}, // gRPC's own
+		"an absurd TTL": {
+			openWith(&lockdv1.Open{SessionTtl: &durationpb.Duration{Seconds: absurd}}), invalid,
+			"INVALID_DURATION",
+		},
+		"a frame far too large": {openWith(
+			&lockdv1.Open{ClientName: strings.Repeat("x", 5<<20)}), codes.ResourceExhausted, "no ErrorInfo"}, // gRPC's own
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := raw(t, conn)

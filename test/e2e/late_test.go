@@ -93,7 +93,8 @@ func (l *belated) frees(holds ...*lockdv1.Hold) {
 		}
 	}
 	for _, h := range holds {
-		harness.Within(l, lateTTL+5*time.Second, h.GetName()+" is free", func() bool { return look(l.T, l.rc, h.GetName()).owner() == "" })
+		harness.Within(l, lateTTL+5*time.Second, h.GetName()+" is free",
+			func() bool { return look(l.T, l.rc, h.GetName()).owner() == "" })
 	}
 }
 
@@ -147,7 +148,10 @@ var lates = map[string]func(l *belated){
 		l.frees(h)
 	},
 	"release of one of two read holds": func(l *belated) {
-		l.take(&lockdv1.Acquire{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_READ, Holder: "h", Lease: durationpb.New(lateTTL)})
+		l.take(&lockdv1.Acquire{
+			Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_READ, Holder: "h",
+			Lease: durationpb.New(lateTTL),
+		})
 		h := l.take(&lockdv1.Acquire{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_READ, Holder: "h"})
 		l.hold("job")
 		l.send(releaseOf(h))
@@ -251,7 +255,10 @@ var lates = map[string]func(l *belated){
 		harness.Until(l, "it waits", func() bool { return l.a.Metric("lockd_waiters") == 1 })
 		l.hold("job")
 		l.moves()
-		_, answer := l.send(acquireOf(&lockdv1.Acquire{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_FAIR, InsteadOf: []uint64{id}}))
+		_, answer := l.send(acquireOf(&lockdv1.Acquire{
+			Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_FAIR,
+			InsteadOf: []uint64{id},
+		}))
 		harness.Until(l, "it waits there", func() bool { return l.b.Metric("lockd_waiters") == 1 })
 		l.proxy.Deliver()
 		time.Sleep(time.Second)

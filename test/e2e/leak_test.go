@@ -50,7 +50,8 @@ func settle(t *testing.T, rc *redis.Client, ds ...*harness.Lockd) {
 		})
 		clean := len(channels) == 0 && len(keys(t, rc)) == 0
 		for _, d := range ds {
-			clean = clean && d.Metric("lockd_sessions") == 0 && d.Metric("lockd_waiters") == 0 && d.Metric("lockd_watched_names") == 0
+			clean = clean && d.Metric("lockd_sessions") == 0 && d.Metric("lockd_waiters") == 0 &&
+				d.Metric("lockd_watched_names") == 0
 		}
 		return clean
 	})
@@ -61,7 +62,10 @@ func crowdOf(t *testing.T, a, b *harness.Lockd, name string) {
 	t.Helper()
 	conn := a.Connect(t)
 	// One that breaks off while it holds, one that does so while it waits, and one of each that wants all released.
-	for i, how := range []lockdv1.OnDisconnect{lockdv1.OnDisconnect_ON_DISCONNECT_EXPIRE, lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE} {
+	for i, how := range []lockdv1.OnDisconnect{
+		lockdv1.OnDisconnect_ON_DISCONNECT_EXPIRE,
+		lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE,
+	} {
 		job := fmt.Sprint(name, " of the broken ", i)
 		holds, waits := open(t, conn, &lockdv1.Open{OnDisconnect: how}), open(t, conn, &lockdv1.Open{OnDisconnect: how})
 		holds.take(1, job)
@@ -81,7 +85,8 @@ func crowdOf(t *testing.T, a, b *harness.Lockd, name string) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			if _, err := locks.Release(t.Context(), &lockdv1.ReleaseRequest{Name: job, LeaseId: got.GetGranted().GetLeaseId()}); err != nil {
+			if _, err := locks.Release(t.Context(),
+				&lockdv1.ReleaseRequest{Name: job, LeaseId: got.GetGranted().GetLeaseId()}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -62,7 +62,8 @@ func TestLeasesOfShellsAreInRedis(t *testing.T) {
 	if strings.Contains(s.owner(), id) {
 		t.Error("whoever can read Redis, or list locks, can release the lease")
 	}
-	if got, want := fmt.Sprintf("%.0f", lease["fence"]), rc.Get(t.Context(), "redisson_lock_token:{job}").Val(); got != want {
+	if got, want := fmt.Sprintf("%.0f", lease["fence"]),
+		rc.Get(t.Context(), "redisson_lock_token:{job}").Val(); got != want {
 		t.Errorf("told fence %s, in Redis %s", got, want)
 	}
 	again := lockctl(d, "extend", "job", id, "--lease", "2m").JSON()

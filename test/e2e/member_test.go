@@ -192,7 +192,10 @@ func (c *member) act() bool {
 	ch := c.ask(acquire(id, a))
 	if forever && c.rng.IntN(4) == 0 {
 		c.dawdle()
-		c.ask(&lockdv1.SessionRequest{RequestId: c.id(), Message: &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: id}}})
+		c.ask(&lockdv1.SessionRequest{
+			RequestId: c.id(),
+			Message:   &lockdv1.SessionRequest_Cancel{Cancel: &lockdv1.Cancel{TargetId: id}},
+		})
 	}
 	if c.rng.IntN(80) == 0 { // leaves in the middle
 		c.dawdle()
@@ -249,7 +252,10 @@ func (c *member) quit(hs []*mobHold) {
 	left := 2 * mobTTL
 	switch c.rng.IntN(3) {
 	case 0:
-		c.send(&lockdv1.SessionRequest{RequestId: c.id(), Message: &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}}})
+		c.send(&lockdv1.SessionRequest{
+			RequestId: c.id(),
+			Message:   &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}},
+		})
 		<-c.done
 		left = 0
 		c.m.count("goodbye")
@@ -289,7 +295,10 @@ func (m *mob) beShell(i int, rng *rand.Rand) {
 	for n := 0; time.Now().Before(m.over); n++ {
 		h := c.pick(mobNames[rng.IntN(len(mobNames))])
 		it := h.item()
-		req := &lockdv1.AcquireRequest{Name: it.GetName(), Kind: it.GetKind(), Permits: it.GetPermits(), Limit: it.GetLimit(), Lease: durationpb.New(mobTTL)}
+		req := &lockdv1.AcquireRequest{
+			Name: it.GetName(), Kind: it.GetKind(), Permits: it.GetPermits(), Limit: it.GetLimit(),
+			Lease: durationpb.New(mobTTL),
+		}
 		if rng.IntN(2) == 0 {
 			req.Wait = durationpb.New(time.Duration(rng.Int64N(int64(300 * time.Millisecond))))
 		}
@@ -308,7 +317,8 @@ func (m *mob) beShell(i int, rng *rand.Rand) {
 		}
 		switch l := got.GetGranted(); {
 		case err != nil:
-			_, _ = locks.Release(context.Background(), &lockdv1.ReleaseRequest{Name: req.GetName(), Kind: req.GetKind(), LeaseId: req.GetLeaseId()})
+			_, _ = locks.Release(context.Background(),
+				&lockdv1.ReleaseRequest{Name: req.GetName(), Kind: req.GetKind(), LeaseId: req.GetLeaseId()})
 			m.gone(h, time.Now().Add(mobTTL))
 			m.count("shell " + status.Code(err).String())
 		case l == nil:
@@ -317,7 +327,8 @@ func (m *mob) beShell(i int, rng *rand.Rand) {
 			m.granted(h, l.GetFence(), asked, "shell")
 			time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Millisecond))))
 			m.leaves(h)
-			_, err := locks.Release(context.Background(), &lockdv1.ReleaseRequest{Name: req.GetName(), Kind: req.GetKind(), LeaseId: l.GetLeaseId()})
+			_, err := locks.Release(context.Background(),
+				&lockdv1.ReleaseRequest{Name: req.GetName(), Kind: req.GetKind(), LeaseId: l.GetLeaseId()})
 			if err != nil && !m.names[h.name].forced {
 				m.t.Errorf("release of a unary %s: %v", h.name, err)
 			}

@@ -147,7 +147,8 @@ func (m *mob) granted(h *mobHold, fence uint64, asked time.Time, who string) {
 	} else {
 		n.alone++
 	}
-	if !n.forced && (n.alone > 1 || n.alone == 1 && n.shared > 0 || n.kind == lockdv1.LockKind_LOCK_KIND_SEMAPHORE && n.shared > mobLimit) {
+	if !n.forced && (n.alone > 1 || n.alone == 1 && n.shared > 0 || n.kind == lockdv1.LockKind_LOCK_KIND_SEMAPHORE &&
+		n.shared > mobLimit) {
 		m.t.Errorf("%d have %s for themselves, %d share it", n.alone, h.name, n.shared)
 	}
 }
@@ -185,7 +186,8 @@ func (m *mob) beOperator(rng *rand.Rand) {
 			if !n.forced || rng.IntN(2) == 0 {
 				continue
 			}
-			r, err := lockdv1.NewAdminServiceClient(m.ops[rng.IntN(len(m.ops))]).ForceRelease(context.Background(), &lockdv1.ForceReleaseRequest{Name: name, Kind: n.kind})
+			r, err := lockdv1.NewAdminServiceClient(m.ops[rng.IntN(len(m.ops))]).ForceRelease(context.Background(),
+				&lockdv1.ForceReleaseRequest{Name: name, Kind: n.kind})
 			if err != nil {
 				m.t.Error(err)
 			}
@@ -198,7 +200,10 @@ func (m *mob) beOperator(rng *rand.Rand) {
 func (m *mob) watch(t *testing.T, d *harness.Lockd) (stop func()) {
 	c := open(t, d.Connect(t), &lockdv1.Open{})
 	for i, name := range mobNames {
-		c.send(&lockdv1.SessionRequest{RequestId: uint64(i + 1), Message: &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{Name: name}}})
+		c.send(&lockdv1.SessionRequest{
+			RequestId: uint64(i + 1),
+			Message:   &lockdv1.SessionRequest_Watch{Watch: &lockdv1.Watch{Name: name}},
+		})
 		c.answer(uint64(i + 1))
 	}
 	still := c.beat(time.Second)

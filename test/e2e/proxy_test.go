@@ -52,7 +52,8 @@ func TestLostRepliesNeverMakeTwoHoldersNorOrphans(t *testing.T) {
 		}
 	}
 	lost := d.Metric(`lockd_redis_errors_total{kind="outcome_unknown"}`)
-	t.Logf("%d losses, %d holds, %v scripts without an answer, %d errors told to clients", losses, visits, lost, failed.Load())
+	t.Logf("%d losses, %d holds, %v scripts without an answer, %d errors told to clients", losses, visits, lost,
+		failed.Load())
 	if visits < 200 || lost < 20 {
 		t.Error("too little happened for this test to mean anything")
 	}
@@ -73,7 +74,8 @@ func pass(t *testing.T, c *client.Client, name string, r *room, opts ...client.L
 		r.visit(l)
 		err = l.Unlock(t.Context())
 	}
-	if err != nil && !errors.Is(err, client.ErrOutcomeUnknown) && !errors.Is(err, client.ErrUnavailable) && !errors.Is(err, client.ErrLost) {
+	if err != nil && !errors.Is(err, client.ErrOutcomeUnknown) && !errors.Is(err, client.ErrUnavailable) &&
+		!errors.Is(err, client.ErrLost) {
 		t.Errorf("%v", err)
 	}
 	return err

@@ -98,9 +98,13 @@ func (r *rawClient) connect(addr string, resume *lockdv1.Resume) (*lockdv1.Opene
 		_ = conn.Close()
 		return nil, err
 	}
-	open := &lockdv1.Open{ClientName: "raw", SessionTtl: r.open.GetSessionTtl(), OnDisconnect: r.open.GetOnDisconnect(), Features: r.open.GetFeatures(), Resume: resume}
+	open := &lockdv1.Open{
+		ClientName: "raw", SessionTtl: r.open.GetSessionTtl(), OnDisconnect: r.open.GetOnDisconnect(),
+		Features: r.open.GetFeatures(), Resume: resume,
+	}
 	sent := time.Now()
-	_ = stream.Send(&lockdv1.SessionRequest{RequestId: 1, Message: &lockdv1.SessionRequest_Open{Open: open}}) // Recv says why it failed
+	// Recv says why it failed
+	_ = stream.Send(&lockdv1.SessionRequest{RequestId: 1, Message: &lockdv1.SessionRequest_Open{Open: open}})
 	m, err := stream.Recv()
 	if err != nil {
 		cancel()
@@ -111,7 +115,9 @@ func (r *rawClient) connect(addr string, resume *lockdv1.Resume) (*lockdv1.Opene
 	return m.GetOpened(), nil
 }
 
-func (r *rawClient) attach(stream grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse], cancel func(), sent time.Time, o *lockdv1.Opened) {
+func (r *rawClient) attach(stream grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse],
+	cancel func(), sent time.Time, o *lockdv1.Opened,
+) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.id, r.token, r.epoch, r.last = o.GetSessionId(), o.GetResumeToken(), max(r.epoch, 1), max(r.last, 1)
@@ -121,7 +127,8 @@ func (r *rawClient) attach(stream grpc.BidiStreamingClient[lockdv1.SessionReques
 	for _, h := range o.GetResumed() {
 		key := rawKeyOf(h.GetHold())
 		// A deadline that had passed stays passed.
-		if mine := r.holds[key]; mine != nil && mine.GetHold().GetFence() == h.GetHold().GetFence() && time.Now().Before(mine.until) {
+		if mine := r.holds[key]; mine != nil && mine.GetHold().GetFence() == h.GetHold().GetFence() &&
+			time.Now().Before(mine.until) {
 			mine.until = later(mine.until, r.deadlineLocked(h.GetValidity()))
 			there[key] = mine
 		}
@@ -142,7 +149,9 @@ func (r *rawClient) deadlineLocked(v *lockdv1.Validity) time.Time {
 	return r.sent[v.GetAnchor()].Add(v.GetAnchorAge().AsDuration() + v.GetRemaining().AsDuration())
 }
 
-func (r *rawClient) read(stream grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse], over chan struct{}) {
+func (r *rawClient) read(stream grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse],
+	over chan struct{},
+) {
 	for {
 		m, err := stream.Recv()
 		r.mu.Lock()
@@ -169,7 +178,8 @@ func (r *rawClient) takeLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Granted:
 		for _, h := range t.Granted.GetHolds() {
 			r.holds[rawKeyOf(h)] = &rawHold{
-				&lockdv1.HeldLock{Hold: h, HoldCount: t.Granted.GetHoldCount(), Auto: t.Granted.GetAuto()}, r.deadlineLocked(t.Granted.GetValidity()),
+				&lockdv1.HeldLock{Hold: h, HoldCount: t.Granted.GetHoldCount(), Auto: t.Granted.GetAuto()},
+				r.deadlineLocked(t.Granted.GetValidity()),
 			}
 		}
 	case *lockdv1.SessionResponse_HeartbeatAck:
@@ -189,7 +199,9 @@ func (r *rawClient) takeLocked(m *lockdv1.SessionResponse) {
 	}
 }
 
-func (r *rawClient) beat(every time.Duration, stream grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse], over chan struct{}) {
+func (r *rawClient) beat(every time.Duration,
+	stream grpc.BidiStreamingClient[lockdv1.SessionRequest, lockdv1.SessionResponse], over chan struct{},
+) {
 	for {
 		select {
 		case <-time.After(every):
@@ -205,7 +217,9 @@ func (r *rawClient) beat(every time.Duration, stream grpc.BidiStreamingClient[lo
 		}
 		r.beats++
 		r.sent[r.beats] = time.Now()
-		_ = stream.Send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: r.beats}}})
+		_ = stream.Send(&lockdv1.SessionRequest{
+			Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{SentId: r.beats}},
+		})
 		r.mu.Unlock()
 	}
 }
@@ -261,7 +275,8 @@ func releaseOf(h *lockdv1.Hold) *lockdv1.SessionRequest {
 
 func extendOf(h *lockdv1.Hold, lease time.Duration, shorten bool) *lockdv1.SessionRequest {
 	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Extend{Extend: &lockdv1.Extend{
-		Name: h.GetName(), Kind: h.GetKind(), Holder: h.GetHolder(), Fence: h.GetFence(), Lease: durationpb.New(lease), MayShorten: shorten,
+		Name: h.GetName(), Kind: h.GetKind(), Holder: h.GetHolder(), Fence: h.GetFence(), Lease: durationpb.New(lease),
+		MayShorten: shorten,
 	}}}
 }
 

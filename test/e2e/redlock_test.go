@@ -59,7 +59,8 @@ func TestMastersAreKilledOneAfterTheOther(t *testing.T) {
 	harness.Until(t, "told that locks are at risk", func() bool { return slices.Contains(seen.list(), client.AtRisk) })
 	begun := time.Now()
 	_, err := c.TryLock(t.Context(), "in vain")
-	if !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), "majority") || time.Since(begun) > 3*time.Second {
+	if !errors.Is(err, client.ErrUnavailable) || !strings.Contains(err.Error(), "majority") ||
+		time.Since(begun) > 3*time.Second {
 		t.Errorf("got %v after %v, want that there is no majority", err, time.Since(begun))
 	}
 	for _, l := range held {

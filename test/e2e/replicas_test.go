@@ -68,7 +68,8 @@ func TestForceThroughOneReplicaIsToldByTheOther(t *testing.T) {
 	_, a, b := twoReplicas(t)
 	l := mustLock(t, a.Dial(t, client.WithSessionTTL(time.Minute)), "job") // no renewal comes to find out
 	began := time.Now()
-	res, err := lockdv1.NewAdminServiceClient(b.Operate(t)).ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{Name: "job"})
+	res, err := lockdv1.NewAdminServiceClient(b.Operate(t)).ForceRelease(t.Context(),
+		&lockdv1.ForceReleaseRequest{Name: "job"})
 	if err != nil || !res.GetReleased() {
 		t.Fatalf("got %v, %v", res, err)
 	}

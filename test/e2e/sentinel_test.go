@@ -51,7 +51,8 @@ func TestAMasterIsKilledBehindSentinels(t *testing.T) {
 	harness.Soon(t, "the loss is told", lost.Lost())
 	t.Logf("the loss was told after %v", time.Since(begun))
 	wantLost(t, lost, client.LostData)
-	if l := harness.Soon(t, "who waited for the lost lock has it", granted); l.Name() != lost.Name() || l.Fence() <= lost.Fence() {
+	if l := harness.Soon(t, "who waited for the lost lock has it", granted); l.Name() != lost.Name() ||
+		l.Fence() <= lost.Fence() {
 		t.Errorf("%s was granted with fence %d, want %s with more than %d", l.Name(), l.Fence(), lost.Name(), lost.Fence())
 	}
 	rc := k.Master().Client()
@@ -91,7 +92,8 @@ func asks(t *testing.T, c *client.Client, name string) {
 func TestAGrantWaitsForReplicas(t *testing.T) {
 	t.Parallel()
 	k := redistest.StartSentinels(t)
-	d := harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=sentinel", "LOCKD_SESSION_TTL=20s", "LOCKD_REDIS_WAIT_REPLICAS=1",
+	d := harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=sentinel", "LOCKD_SESSION_TTL=20s",
+		"LOCKD_REDIS_WAIT_REPLICAS=1",
 		"LOCKD_REDIS_SENTINEL_MASTER="+redistest.MasterName, "LOCKD_REDIS_SENTINEL_ADDRS="+strings.Join(k.Addrs, ","))
 	c := d.Dial(t)
 	kept := mustLock(t, c, "kept")

@@ -113,7 +113,10 @@ func manyRequests(id *uint64) *lockdv1.SessionRequest {
 		case 2:
 			r = acquire(*id, &lockdv1.Acquire{Names: []string{strings.Repeat("x", 400), "held"}, Wait: &durationpb.Duration{}})
 		case 3:
-			r = &lockdv1.SessionRequest{RequestId: *id, Message: &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{}}}
+			r = &lockdv1.SessionRequest{
+				RequestId: *id,
+				Message:   &lockdv1.SessionRequest_Heartbeat{Heartbeat: &lockdv1.Heartbeat{}},
+			}
 		}
 		batch.Requests = append(batch.Requests, r)
 		*id++

@@ -49,7 +49,10 @@ func TestTriesTogetherAreGrantedWhileThereIsRoom(t *testing.T) {
 	unary := lockdv1.NewLockServiceClient(d.Connect(t))
 	once := func(name string, kind lockdv1.LockKind, wait time.Duration) func(int) error {
 		return func(int) error {
-			req := &lockdv1.AcquireRequest{Name: name, Kind: kind, Lease: durationpb.New(time.Minute), Wait: durationpb.New(wait)}
+			req := &lockdv1.AcquireRequest{
+				Name: name, Kind: kind, Lease: durationpb.New(time.Minute),
+				Wait: durationpb.New(wait),
+			}
 			if kind == lockdv1.LockKind_LOCK_KIND_SEMAPHORE {
 				req.Limit = all
 			}

@@ -36,7 +36,9 @@ type spans struct {
 }
 
 // Export takes spans.
-func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (s *spans) Export(_ context.Context,
+	r *collector.ExportTraceServiceRequest,
+) (*collector.ExportTraceServiceResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, of := range r.GetResourceSpans() {
@@ -90,7 +92,10 @@ func (s *spans) one(t *testing.T, parent []byte, name string) *otlp.Span {
 
 // caller is a span of a client, sampled.
 func caller(n byte) trace.SpanContext {
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: n}, SpanID: trace.SpanID{7: n}, TraceFlags: trace.FlagsSampled})
+	return trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: trace.TraceID{15: n}, SpanID: trace.SpanID{7: n},
+		TraceFlags: trace.FlagsSampled,
+	})
 }
 
 func id(sc trace.SpanContext) []byte { span := sc.SpanID(); return span[:] }
@@ -136,7 +141,8 @@ func TestARequestOfASessionIsTracedBelowItsCaller(t *testing.T) {
 	mustUnlock(t, harness.Soon(t, "the lock is handed over", waits))
 
 	of := s.one(t, id(first), "lockd acquire")
-	if string(of.GetTraceId()) != string(traceOf(first)) || attribute(of, "lockd.name") != "job" || attribute(of, "lockd.kind") != "exclusive" ||
+	if string(of.GetTraceId()) != string(traceOf(first)) || attribute(of, "lockd.name") != "job" ||
+		attribute(of, "lockd.kind") != "exclusive" ||
 		attribute(of, "lockd.result") != "granted" {
 		t.Errorf("got %v", of)
 	}
@@ -146,11 +152,13 @@ func TestARequestOfASessionIsTracedBelowItsCaller(t *testing.T) {
 	}
 	of = s.one(t, id(second), "lockd acquire")
 	wait, handed := s.one(t, of.GetSpanId(), "lockd wait"), s.one(t, of.GetSpanId(), "lockd hand-over")
-	if took(wait) < 20*time.Millisecond || took(wait)+took(handed) > took(of)+time.Millisecond || handed.GetStartTimeUnixNano() < wait.GetEndTimeUnixNano() ||
+	if took(wait) < 20*time.Millisecond || took(wait)+took(handed) > took(of)+time.Millisecond ||
+		handed.GetStartTimeUnixNano() < wait.GetEndTimeUnixNano() ||
 		string(handed.GetTraceId()) != string(traceOf(second)) {
 		t.Errorf("it waited for %v and was handed over in %v, of %v", took(wait), took(handed), took(of))
 	}
-	if got := fmt.Sprint(s.from["service.name"], s.from["service.instance.id"], s.from["deployment.environment.name"]); got != "lockd"+"a"+"test" {
+	if got := fmt.Sprint(s.from["service.name"], s.from["service.instance.id"],
+		s.from["deployment.environment.name"]); got != "lockd"+"a"+"test" {
 		t.Errorf("the spans are from %v", s.from)
 	}
 	wantExemplar(t, d, "lockd_acquire_wait_seconds_bucket", first)
@@ -171,7 +179,8 @@ func TestAUnaryCallIsTracedBelowItsCaller(t *testing.T) {
 	of := caller(3)
 	acquire := func(n byte) (*lockdv1.AcquireResponse, error) {
 		sc := caller(n)
-		ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent", fmt.Sprintf("00-%s-%s-01", sc.TraceID(), sc.SpanID()))
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "traceparent",
+			fmt.Sprintf("00-%s-%s-01", sc.TraceID(), sc.SpanID()))
 		return c.Acquire(ctx, &lockdv1.AcquireRequest{Name: "job", Lease: durationpb.New(time.Minute)})
 	}
 	if r, err := acquire(3); err != nil || r.GetGranted() == nil {
@@ -226,24 +235,28 @@ func TestWhatIsNoTraceparentIsIgnored(t *testing.T) {
 	c.recv()
 	sc := caller(5)
 	good := fmt.Sprintf("00-%s-%s-01", sc.TraceID(), sc.SpanID())
-	texts := []string{"", "00", "00-" + strings.Repeat("0", 32) + "-" + strings.Repeat("0", 16) + "-01", good + strings.Repeat("-", 100), strings.ToUpper("zz") + good[2:], good}
+	texts := []string{"", "00", "00-" + strings.Repeat("0", 32) + "-" + strings.Repeat("0", 16) + "-01", good +
+		strings.Repeat("-", 100), strings.ToUpper("zz") + good[2:], good}
 	for i, text := range texts {
 		c.send(acquire(uint64(i+1), &lockdv1.Acquire{Name: fmt.Sprint("job ", i), Traceparent: text}))
 		for c.recv().GetGranted() == nil {
 		}
 	}
 	s.one(t, id(sc), "lockd acquire") // of the last one alone
-	harness.Until(t, "the others have no parent", func() bool { return len(s.below(nil, "lockd acquire")) == len(texts)-1 })
+	harness.Until(t, "the others have no parent",
+		func() bool { return len(s.below(nil, "lockd acquire")) == len(texts)-1 })
 }
 
 func TestTracesAreSentOnlyWhereTheVariablesSayHow(t *testing.T) {
 	t.Parallel()
-	p := harness.Start(t, lockdBin, []string{"OTEL_TRACES_EXPORTER=zipkin", "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=", "LOCKD_ADMIN_LISTEN="})
+	p := harness.Start(t, lockdBin,
+		[]string{"OTEL_TRACES_EXPORTER=zipkin", "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=", "LOCKD_ADMIN_LISTEN="})
 	if p.Code() != 78 || !strings.Contains(p.Stderr.String(), "OTEL_TRACES_EXPORTER") {
 		t.Errorf("got code %d, %s", p.Code(), p.Stderr.String())
 	}
 	// A collector that is away delays nobody, and is told of once.
-	d := startLockd(t, redistest.Start(t).Addr, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_BSP_EXPORT_TIMEOUT=200")
+	d := startLockd(t, redistest.Start(t).Addr, "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1",
+		"OTEL_BSP_SCHEDULE_DELAY=50", "OTEL_BSP_EXPORT_TIMEOUT=200")
 	c := d.Dial(t)
 	began := time.Now()
 	for range 100 {

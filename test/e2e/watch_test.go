@@ -143,7 +143,10 @@ func TestWatchersOfAllReplicasHearEachEndOfAHoldOnce(t *testing.T) {
 			told(client.UnlockDataLoss, l.Fence())
 		},
 	}
-	for _, what := range []string{"releases", "hand-over", "fair", "expiries", "redisson", "force", "deleted key", "lost data"} {
+	for _, what := range []string{
+		"releases", "hand-over", "fair", "expiries", "redisson", "force", "deleted key",
+		"lost data",
+	} {
 		ok := t.Run(what, func(*testing.T) { ends[what](); quiet() })
 		if !ok || t.Failed() {
 			t.Fatalf("after %q it makes no sense to go on", what)

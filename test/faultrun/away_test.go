@@ -78,7 +78,8 @@ func (f *fleet) howLong() string {
 	}
 	slices.Sort(took)
 	at := func(part int) time.Duration { return took[(len(took)-1)*part/100].Round(time.Millisecond) }
-	return fmt.Sprintf("%d, half of them within %v, 90 %% within %v, 99 %% within %v, all within %v", len(took), at(50), at(90), at(99), at(100))
+	return fmt.Sprintf("%d, half of them within %v, 90 %% within %v, 99 %% within %v, all within %v", len(took), at(50),
+		at(90), at(99), at(100))
 }
 
 // awaitEnd serves those who ask how it goes, until one says that it is over.

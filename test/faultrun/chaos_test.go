@@ -76,7 +76,8 @@ func (f *fleet) players() []*player {
 	for i := range clients {
 		m := f.dial(fmt.Sprint("client ", i), i%len(f.at))
 		all = append(all, &player{
-			id: m.id, locks: sdk{m}, rand: random(uint64(i + 1)), rec: f.rec, names: []string{"job 0", "job 1", "job 2", "job 3"},
+			id: m.id, locks: sdk{m}, rand: random(uint64(i + 1)), rec: f.rec,
+			names: []string{"job 0", "job 1", "job 2", "job 3"},
 			holds: 20 * time.Millisecond, waits: 2 * time.Second, late: 1,
 		})
 	}

@@ -134,7 +134,10 @@ func (r *record) events(rules rules, forgotten map[granted]fault) []history.Even
 func (h hold) keptUntil(end time.Duration) (events []history.Event) {
 	for _, m := range h.kept {
 		if m.from > h.got && m.to < min(h.sure, end) {
-			events = append(events, history.Event{Client: h.client, Name: h.name, What: history.Kept, Fence: h.fence, From: m.from, To: m.to})
+			events = append(events, history.Event{
+				Client: h.client, Name: h.name, What: history.Kept, Fence: h.fence,
+				From: m.from, To: m.to,
+			})
 		}
 	}
 	return events

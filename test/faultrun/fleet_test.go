@@ -48,7 +48,8 @@ var (
 	}}
 	threeMasters = store{name: "a majority of three", start: func(t *testing.T) []string {
 		return []string{
-			"LOCKD_STORE_KIND=redlock", "LOCKD_REDLOCK_MEMBERS=" + strings.Join(redistest.Addrs(redistest.StartMasters(t, 3)), ","),
+			"LOCKD_STORE_KIND=redlock", "LOCKD_REDLOCK_MEMBERS=" +
+				strings.Join(redistest.Addrs(redistest.StartMasters(t, 3)), ","),
 		}
 	}}
 )
@@ -69,7 +70,8 @@ func newFleet(t *testing.T, bin string, s store, ttl time.Duration) *fleet {
 	f := &fleet{
 		t: t, bin: bin, ttl: ttl, rec: newRecord(),
 		env: append([]string{ // how fast the machine is does not matter here
-			"LOCKD_SESSION_TTL=" + ttl.String(), "LOCKD_REDIS_OP_TIMEOUT=5s", "LOCKD_SESSION_MIN_TTL=5s", "LOCKD_REDLOCK_NODE_TIMEOUT=2s",
+			"LOCKD_SESSION_TTL=" + ttl.String(), "LOCKD_REDIS_OP_TIMEOUT=5s", "LOCKD_SESSION_MIN_TTL=5s",
+			"LOCKD_REDLOCK_NODE_TIMEOUT=2s",
 		}, s.start(t)...),
 		rules: rules{lease: ttl + time.Second, votes: !s.fair, decide: time.Minute},
 	}

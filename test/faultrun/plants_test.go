@@ -29,7 +29,10 @@ func TestARollingRestartFindsPlantedBugs(t *testing.T) {
 		want   []string // one of them is found
 	}{
 		"a drain that ends streams instead of having them left": {
-			[]plant{{"internal/broker/drain.go", "s.Tell(session.Draining{Within: within/4*3 - at})", "s.end(session.ErrDraining, false)"}},
+			[]plant{{
+				"internal/broker/drain.go", "s.Tell(session.Draining{Within: within/4*3 - at})",
+				"s.end(session.ErrDraining, false)",
+			}},
 			[]string{"streams broke"},
 		},
 		"a place in a line that is not passed on": {

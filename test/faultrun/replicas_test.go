@@ -101,7 +101,8 @@ func (k *keepers) awaitMoves(since, within time.Duration) {
 			}
 		}
 	}()
-	harness.Within(k.f.t, within, "all sessions went on at other replicas", func() bool { return !slices.ContainsFunc(k.each, late) })
+	harness.Within(k.f.t, within, "all sessions went on at other replicas",
+		func() bool { return !slices.ContainsFunc(k.each, late) })
 }
 
 // give ends all holds that are left.
@@ -202,7 +203,8 @@ func TestAReplicaThatStoodStillHarmsNobody(t *testing.T) {
 		f.replicas[0].Signal(syscall.SIGSTOP)
 		k.awaitMoves(since, ttl)
 		_, longest := f.moves()
-		f.t.Logf("all sessions went on elsewhere after %v, the slowest was without a stream for %v", f.rec.now()-since, longest)
+		f.t.Logf("all sessions went on elsewhere after %v, the slowest was without a stream for %v", f.rec.now()-since,
+			longest)
 		heirs := k.inherit()
 		time.Sleep(time.Until(f.rec.begun.Add(since + stands)))
 		f.replicas[0].Signal(syscall.SIGCONT)

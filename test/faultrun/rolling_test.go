@@ -30,8 +30,14 @@ type load struct {
 }
 
 var (
-	shortLoad = load{lockers: 16, keepers: 10, lines: 1, waiters: 30, readers: 10, rounds: 1, pace: 100 * time.Millisecond, rest: 10 * time.Millisecond}
-	fullLoad  = load{lockers: 64, keepers: 50, lines: 4, waiters: 50, readers: 50, rounds: 2, pace: 300 * time.Millisecond, rest: 10 * time.Millisecond}
+	shortLoad = load{
+		lockers: 16, keepers: 10, lines: 1, waiters: 30, readers: 10, rounds: 1, pace: 100 * time.Millisecond,
+		rest: 10 * time.Millisecond,
+	}
+	fullLoad = load{
+		lockers: 64, keepers: 50, lines: 4, waiters: 50, readers: 50, rounds: 2, pace: 300 * time.Millisecond,
+		rest: 10 * time.Millisecond,
+	}
 )
 
 // rollout is a rolling restart under load.
@@ -107,7 +113,8 @@ func (f *fleet) roll(l load) error {
 		r.inOrder(line)
 	}
 	n, slowest := f.moves()
-	f.t.Logf("the stops took %v; %d calls, the longest %v; %d moves, the slowest %v", stops, r.calls, r.longest, n, slowest)
+	f.t.Logf("the stops took %v; %d calls, the longest %v; %d moves, the slowest %v", stops, r.calls, r.longest, n,
+		slowest)
 	r.noneCut()
 	return errors.Join(errors.Join(r.errs...), kept, f.judge().err())
 }

@@ -20,7 +20,10 @@ func TestStandalone(t *testing.T) {
 	w.env = []string{"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + link.Addr}
 	w.faults = []trouble{
 		{what: "Redis is killed", do: func() { w.killed(s, (*redistest.Server).Restart) }},
-		{what: "Redis is killed and its data are lost", forgets: true, do: func() { w.killed(s, (*redistest.Server).RestartEmpty) }},
+		{
+			what: "Redis is killed and its data are lost", forgets: true,
+			do: func() { w.killed(s, (*redistest.Server).RestartEmpty) },
+		},
 		{what: "Redis stops", do: func() { w.pause(s) }},
 		{what: "the network of Redis fails", do: func() { w.spoil(link) }},
 		{what: "SCRIPT FLUSH", do: w.flushScripts},

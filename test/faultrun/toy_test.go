@@ -90,7 +90,8 @@ func (y *toy) try(ctx context.Context, name string) (lock, error) {
 	if y.bug != unknownReleased { // what that leaves must not be taken for a grant without an outcome
 		defer y.unlucky(redistest.Stall, 12)()
 	}
-	fence, err := toyTake.Run(attempt, y.rc, []string{name, "fence:" + name}, l.token, toyLease.Milliseconds(), how).Uint64()
+	fence, err := toyTake.Run(attempt, y.rc, []string{name, "fence:" + name}, l.token, toyLease.Milliseconds(),
+		how).Uint64()
 	switch {
 	case err != nil && y.bug == unknownIsNo:
 		return nil, errHeld

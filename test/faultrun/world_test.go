@@ -197,7 +197,8 @@ func (w *world) players() []*player {
 	var players []*player
 	for i := range clients {
 		p := &player{
-			id: fmt.Sprint("client ", i), rand: random(uint64(i + 1)), rec: w.rec, holds: 10 * time.Millisecond, waits: 2 * time.Second, leases: i%4 == 1, late: 10,
+			id: fmt.Sprint("client ", i), rand: random(uint64(i + 1)), rec: w.rec, holds: 10 * time.Millisecond,
+			waits: 2 * time.Second, leases: i%4 == 1, late: 10,
 			names: []string{"job 0", "job 1", "job 2", "job 3"},
 		}
 		own := []string{addrs[i%2], addrs[1-i%2]}
@@ -301,7 +302,10 @@ func sum(d *harness.Lockd, name string) (total float64) {
 // left is what somebody still knows of clients.
 func (w *world) left(calm []float64) string {
 	for i, d := range w.replicas {
-		for _, m := range []string{"lockd_sessions", "lockd_streams", "lockd_waiters", "lockd_watched_names", "lockd_locks_held"} {
+		for _, m := range []string{
+			"lockd_sessions", "lockd_streams", "lockd_waiters", "lockd_watched_names",
+			"lockd_locks_held",
+		} {
 			if n := sum(d, m); n != 0 {
 				return fmt.Sprintf("%s of replica %d is %v", m, i, n)
 			}

@@ -105,7 +105,8 @@ func (s *stage) judge(r *room, want int, began time.Time) {
 	if err != nil {
 		s.t.Error(err)
 	}
-	s.t.Logf("%d visits alone in %v, the other side came next %d times, last fence %d", c.visits, time.Since(began), c.turns, c.fence)
+	s.t.Logf("%d visits alone in %v, the other side came next %d times, last fence %d", c.visits, time.Since(began),
+		c.turns, c.fence)
 	if c.turns < 10 {
 		s.t.Error("the sides hardly met")
 	}

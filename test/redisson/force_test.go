@@ -120,7 +120,8 @@ func TestReleaseByOthersIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, long)
 	l := s.lock(s.lockd.Dial(s.t), plain, "job")
-	if _, err := s.redisson.worker("other").tell("release", "lock", "job").answer(); err == nil || !strings.Contains(err.Error(), "not locked by current thread") {
+	if _, err := s.redisson.worker("other").tell("release", "lock", "job").answer(); err == nil ||
+		!strings.Contains(err.Error(), "not locked by current thread") {
 		t.Errorf("got %v, want Redisson to refuse", err)
 	}
 	s.unlock(l)

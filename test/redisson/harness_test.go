@@ -56,7 +56,8 @@ type stage struct {
 func newStage(t *testing.T, ttl time.Duration) *stage {
 	t.Helper()
 	rs := redistest.Start(t)
-	s := newStageAt(t, []*redistest.Server{rs}, ttl, "redis://"+rs.Addr, "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+rs.Addr)
+	s := newStageAt(t, []*redistest.Server{rs}, ttl, "redis://"+rs.Addr, "LOCKD_STORE_KIND=standalone",
+		"LOCKD_REDIS_ADDR="+rs.Addr)
 	s.redis, s.rc = rs, s.servers[0]
 	return s
 }
@@ -147,7 +148,8 @@ func (s *stage) unlock(l *client.Lock) {
 // waiting waits until so many requests wait at lockd for a name.
 func (s *stage) waiting(name string, n int) {
 	s.t.Helper()
-	harness.Until(s.t, fmt.Sprint(n, " wait at lockd for ", name), func() bool { return int(s.get(name).GetWaiters()) >= n })
+	harness.Until(s.t, fmt.Sprint(n, " wait at lockd for ", name),
+		func() bool { return int(s.get(name).GetWaiters()) >= n })
 }
 
 // subscribed waits until so many clients listen to channels of a name in any of the ways that Redisson has.

@@ -27,7 +27,8 @@ type puppet struct {
 func startPuppet(s *stage, things ...string) *puppet {
 	s.t.Helper()
 	p := &puppet{t: s.t, said: make(chan string, len(things))}
-	p.Process = harness.Command(os.Args[0], []string{puppetEnv + "=" + s.lockd.Addr}, append([]string{"-test.run=^$"}, things...)...)
+	p.Process = harness.Command(os.Args[0], []string{puppetEnv + "=" + s.lockd.Addr},
+		append([]string{"-test.run=^$"}, things...)...)
 	if err := p.Talk(func(line string) { p.said <- line }); err != nil {
 		s.t.Fatal(err)
 	}

@@ -95,7 +95,8 @@ func TestFencesOfAMajorityGoOnWithTokens(t *testing.T) {
 	c, r := s.lockd.Dial(t), s.redisson.worker("fenced")
 	l := s.lock(c, plain, "job")
 	fence := int64(l.Fence())
-	harness.Until(t, "each master has the fence", func() bool { return fmt.Sprint(s.tokens("job")) == fmt.Sprint([]int64{fence, fence, fence}) })
+	harness.Until(t, "each master has the fence",
+		func() bool { return fmt.Sprint(s.tokens("job")) == fmt.Sprint([]int64{fence, fence, fence}) })
 	s.unlock(l)
 	s.heldOn("job", 0)
 	r.ask("acquire", "red-fenced", "job", 0)

@@ -103,7 +103,8 @@ func (r *room) change(fence uint64) error {
 	if c.side != "lockd" {
 		c.turns++
 	}
-	return os.WriteFile(filepath.Join(r.dir, "counter"), fmt.Appendf(nil, "%d %d lockd %d", c.visits+1, max(fence, c.fence), c.turns), 0o600)
+	return os.WriteFile(filepath.Join(r.dir, "counter"),
+		fmt.Appendf(nil, "%d %d lockd %d", c.visits+1, max(fence, c.fence), c.turns), 0o600)
 }
 
 func (r *room) read() error {

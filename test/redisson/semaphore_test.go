@@ -92,7 +92,8 @@ func TestPermitsOfTheDeadReturn(t *testing.T) {
 	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
 	r.want(true, "limit", "semaphore", "pool", 2)
 	victim := startAgent(t)
-	victim.connect(t, "redis://"+s.redis.Addr, short).worker("dead").ask("acquire", "semaphore", "pool", short.Milliseconds())
+	victim.connect(t, "redis://"+s.redis.Addr, short).worker("dead").ask("acquire", "semaphore", "pool",
+		short.Milliseconds())
 	mortal := startPuppet(s, "permit:pool")
 	mortal.holds(1)
 	waiter := s.wait(c, permits(2, 2), "pool")

@@ -25,7 +25,8 @@ func clusterStage(t *testing.T, ttl time.Duration) (*stage, *redistest.Cluster) 
 	t.Helper()
 	k := redistest.StartCluster(t)
 	addrs := strings.Join(k.Addrs(), ",")
-	return newStageAt(t, k.Nodes, ttl, "cluster://"+addrs, "LOCKD_STORE_KIND=cluster", "LOCKD_REDIS_CLUSTER_ADDRS="+addrs), k
+	return newStageAt(t, k.Nodes, ttl, "cluster://"+addrs, "LOCKD_STORE_KIND=cluster", "LOCKD_REDIS_CLUSTER_ADDRS="+addrs),
+		k
 }
 
 func sentinelStage(t *testing.T, ttl time.Duration) (*stage, *redistest.Sentinels) {

@@ -31,7 +31,8 @@ func TestReleasesWakeTheOtherSide(t *testing.T) {
 				w.others.Begin()
 				w.fromRedisson()
 			}
-			t.Logf("Redisson had what lockd released after %v; lockd what Redisson released after %v", spread(w.toRedisson), spread(w.toLockd))
+			t.Logf("Redisson had what lockd released after %v; lockd what Redisson released after %v", spread(w.toRedisson),
+				spread(w.toLockd))
 		})
 	}
 }

@@ -70,7 +70,8 @@ func TestJavaClientLocksWithTheOldestAndTheNewestRuntimes(t *testing.T) {
 			project := filepath.Join(tree, "test/stubs/java")
 			run(t, "mvn", append([]string{"--quiet", "--batch-mode", "--file", project, "package"}, versions...)...)
 			target := filepath.Join(project, "client/target")
-			cmd := exec.CommandContext(t.Context(), "java", "-cp", filepath.Join(target, "classes")+":"+filepath.Join(target, "lib/*"),
+			cmd := exec.CommandContext(t.Context(), "java", "-cp",
+				filepath.Join(target, "classes")+":"+filepath.Join(target, "lib/*"),
 				"io.lockd.stubs.Client", server.Addr, "java-"+runtimes)
 			locksAndUnlocks(t, cmd, server.Addr, "java-"+runtimes)
 		})

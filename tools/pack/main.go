@@ -66,7 +66,8 @@ func add(archive *tar.Writer, name, prefix, dir string, at time.Time) error {
 		return err
 	}
 	header := &tar.Header{
-		Name: path.Join(prefix, filepath.ToSlash(inside)), Mode: mode, Size: int64(len(text)), ModTime: at, Format: tar.FormatUSTAR,
+		Name: path.Join(prefix, filepath.ToSlash(inside)), Mode: mode, Size: int64(len(text)), ModTime: at,
+		Format: tar.FormatUSTAR,
 	}
 	if err := archive.WriteHeader(header); err != nil {
 		return err

@@ -192,7 +192,12 @@ func (s *side) atOnce(all []single, fate Fate, answers []answer) error {
 			if o.claim != nil {
 				s.Store.StartAcquire(*o.claim, func(g lock.Grant, err error) { answers[i] = answer{grant: g, err: err}; wg.Done() })
 			} else {
-				s.Store.StartRelease(*o.back, func(r lock.Returned, err error) { answers[i] = answer{back: r, err: err}; wg.Done() })
+				s.Store.StartRelease(*o.back, func(r lock.Returned,
+					err error,
+				) {
+					answers[i] = answer{back: r, err: err}
+					wg.Done()
+				})
 			}
 		}
 	})

@@ -210,7 +210,8 @@ func (s *side) refusal(ctx context.Context, err error, claims ...lock.Claim) err
 	if claims[at].Kind == lock.Read {
 		return &other
 	}
-	if st, err := s.Store.Look(ctx, claims[at].Name); err == nil && st.Kind == lock.Read && (st.Holders > 1 || claims[at].Kind != lock.Write) {
+	if st, err := s.Store.Look(ctx, claims[at].Name); err == nil && st.Kind == lock.Read &&
+		(st.Holders > 1 || claims[at].Kind != lock.Write) {
 		other.HeldBy = anyReader
 	}
 	return &other

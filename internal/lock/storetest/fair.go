@@ -384,7 +384,13 @@ var fairPlaceContract = []contract{
 		for _, p := range []struct {
 			from, size int
 			want       []lock.Owner
-		}{{0, 2, []lock.Owner{"a", "b"}}, {1, 2, []lock.Owner{"b", "c"}}, {2, 5, []lock.Owner{"c"}}, {3, 1, nil}, {0, 0, nil}} {
+		}{
+			{0, 2, []lock.Owner{"a", "b"}},
+			{1, 2, []lock.Owner{"b", "c"}},
+			{2, 5, []lock.Owner{"c"}},
+			{3, 1, nil},
+			{0, 0, nil},
+		} {
 			got, err := s.Store.Queue(s.Context(), "n", p.from, p.size)
 			s.must(err)
 			if !slices.Equal(got, p.want) {

@@ -262,7 +262,8 @@ func (f *Flaky) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, e
 
 // Extend implements lock.Store.
 func (f *Flaky) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	return reply(ctx, f, OpExtend, r.Name, func(ctx context.Context) (time.Duration, error) { return f.Store.Extend(ctx, r) })
+	return reply(ctx, f, OpExtend, r.Name,
+		func(ctx context.Context) (time.Duration, error) { return f.Store.Extend(ctx, r) })
 }
 
 // ForceRelease implements lock.Store. It is never executed late, so one that is delayed is lost.
@@ -349,7 +350,9 @@ func (f *Flaky) EndSession(ctx context.Context, id string, epoch uint64) error {
 }
 
 // Succeed implements lock.Store.
-func (f *Flaky) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (int, error) {
+func (f *Flaky) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
+	place time.Duration,
+) (int, error) {
 	return reply(ctx, f, OpSucceed, name, func(ctx context.Context) (int, error) {
 		return f.Store.Succeed(ctx, name, from, to, place)
 	})

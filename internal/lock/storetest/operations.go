@@ -58,10 +58,12 @@ func (c *comparison) fault() (string, step) {
 		return "the end of the lease of " + name, hook(func(h Hooks) error { return h.Expire(name) })
 	case n < 30:
 		o := c.some(name).Owner
-		return fmt.Sprintf("the end of what %q holds of %s", o, name), hook(func(h Hooks) error { return h.ExpireHold(name, o) })
+		return fmt.Sprintf("the end of what %q holds of %s", o, name),
+			hook(func(h Hooks) error { return h.ExpireHold(name, o) })
 	case n < 46:
 		o := c.owner(c.kind(name))
-		return fmt.Sprintf("the end of the place of %q at %s", o, name), hook(func(h Hooks) error { return h.ExpirePlace(name, o) })
+		return fmt.Sprintf("the end of the place of %q at %s", o, name),
+			hook(func(h Hooks) error { return h.ExpirePlace(name, o) })
 	case n < 48:
 		return "something else at " + name, hook(func(h Hooks) error { return h.Occupy(name) })
 	default:
@@ -278,17 +280,18 @@ func (c *comparison) release() (string, step) {
 	case n == 1 && !kind.Shared():
 		r.Next = &lock.Successor{Owner: c.owner(kind), TTL: c.ttl()}
 	}
-	return fmt.Sprintf("release %+v to %+v with fence %d", r, r.Next, g.number), func(ctx context.Context, s *side) outcome {
-		r := r
-		r.Fence = s.fence(name, g.number)
-		res, err := s.Store.Release(ctx, r)
-		number := s.number(name, res.HandedOver)
-		if res.HandedOver != 0 {
-			c.granted(s, lock.Claim{Name: name, Kind: kind, Owner: r.Next.Owner, Count: 1}, number)
+	return fmt.Sprintf("release %+v to %+v with fence %d", r, r.Next, g.number),
+		func(ctx context.Context, s *side) outcome {
+			r := r
+			r.Fence = s.fence(name, g.number)
+			res, err := s.Store.Release(ctx, r)
+			number := s.number(name, res.HandedOver)
+			if res.HandedOver != 0 {
+				c.granted(s, lock.Claim{Name: name, Kind: kind, Owner: r.Next.Owner, Count: 1}, number)
+			}
+			res.HandedOver = 0
+			return outcome{Err: class(err), Fence: number, Rest: res}
 		}
-		res.HandedOver = 0
-		return outcome{Err: class(err), Fence: number, Rest: res}
-	}
 }
 
 func (c *comparison) renew() (string, step) {
@@ -304,22 +307,23 @@ func (c *comparison) renew() (string, step) {
 		rs[i].Sole = fences[i]%2 == 0
 	}
 	extend := len(rs) == 1 && c.rand.IntN(2) == 0
-	return fmt.Sprintf("renew %+v with fences %d, extend %v", rs, fences, extend), func(ctx context.Context, s *side) outcome {
-		for i := range rs {
-			rs[i].Fence = s.fence(rs[i].Name, fences[i])
-			rs[i].Seen = s.seen(rs[i].Name, rs[i].Fence)
-		}
-		if extend {
-			left, err := s.Store.Extend(ctx, rs[0])
-			if rs[0].TTL == 0 {
-				left = 0
+	return fmt.Sprintf("renew %+v with fences %d, extend %v", rs, fences, extend),
+		func(ctx context.Context, s *side) outcome {
+			for i := range rs {
+				rs[i].Fence = s.fence(rs[i].Name, fences[i])
+				rs[i].Seen = s.seen(rs[i].Name, rs[i].Fence)
 			}
-			return outcome{Err: class(err), Left: []time.Duration{left}}
+			if extend {
+				left, err := s.Store.Extend(ctx, rs[0])
+				if rs[0].TTL == 0 {
+					left = 0
+				}
+				return outcome{Err: class(err), Left: []time.Duration{left}}
+			}
+			results := make([]string, len(rs))
+			s.Store.Renew(ctx, rs, func(i int, err error) { results[i] += "done " + class(err) })
+			return outcome{Rest: results}
 		}
-		results := make([]string, len(rs))
-		s.Store.Renew(ctx, rs, func(i int, err error) { results[i] += "done " + class(err) })
-		return outcome{Rest: results}
-	}
 }
 
 func (c *comparison) shorten() (string, step) {
@@ -391,8 +395,9 @@ func (c *comparison) leave() (string, step) {
 
 func (c *comparison) queue() (string, step) {
 	name, from, size := c.name(), c.rand.IntN(3), c.rand.IntN(4)
-	return fmt.Sprintf("read %d of the queue of %s from %d", size, name, from), func(ctx context.Context, s *side) outcome {
-		owners, err := s.Store.Queue(ctx, name, from, size)
-		return outcome{Err: class(err), Rest: append([]lock.Owner{}, owners...)}
-	}
+	return fmt.Sprintf("read %d of the queue of %s from %d", size, name, from),
+		func(ctx context.Context, s *side) outcome {
+			owners, err := s.Store.Queue(ctx, name, from, size)
+			return outcome{Err: class(err), Rest: append([]lock.Owner{}, owners...)}
+		}
 }

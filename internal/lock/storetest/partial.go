@@ -103,7 +103,9 @@ func (p partial) Enlist(ctx context.Context, name string, owners []lock.Owner, p
 }
 
 // Succeed implements lock.Store.
-func (p partial) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (int, error) {
+func (p partial) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
+	place time.Duration,
+) (int, error) {
 	ahead, err := p.Store.Succeed(ctx, name, from, to, place)
 	p.refused(err, lock.Fair)
 	return ahead, err

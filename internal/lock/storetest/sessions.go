@@ -130,7 +130,12 @@ var sessionContract = []contract{
 		s.must(s.keep(kept(one)))
 	}},
 	{"WhatIsNoSessionIsRefused", func(s *suite) {
-		for _, r := range []lock.SessionRecord{{}, {ID: "x", Nonce: "a", TokenHash: "t"}, {ID: "x", Epoch: 1, TokenHash: "t"}, {ID: "x", Epoch: 1, Nonce: "a"}} {
+		for _, r := range []lock.SessionRecord{
+			{},
+			{ID: "x", Nonce: "a", TokenHash: "t"},
+			{ID: "x", Epoch: 1, TokenHash: "t"},
+			{ID: "x", Epoch: 1, Nonce: "a"},
+		} {
 			s.wantErr(s.take(r), lock.ErrInvalid)
 			s.wantErr(s.keep(kept(r)), lock.ErrInvalid)
 		}

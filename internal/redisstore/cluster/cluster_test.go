@@ -24,7 +24,10 @@ func TestMain(m *testing.M) {
 // open opens a Store on a cluster until the test ends.
 func open(t testing.TB, c *redistest.Cluster) *Store {
 	t.Helper()
-	return openWith(t, Config{Addrs: c.Addrs()[:2], Node: redisstore.Config{OpTimeout: 5 * time.Second, HearTimeout: time.Second}})
+	return openWith(t, Config{
+		Addrs: c.Addrs()[:2],
+		Node:  redisstore.Config{OpTimeout: 5 * time.Second, HearTimeout: time.Second},
+	})
 }
 
 func openWith(t testing.TB, cfg Config) *Store {

@@ -24,7 +24,8 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 		s.lookSoon()
 		return []lock.Finding{{
 			Severity: lock.SeverityError, Check: examine.Reachable, Node: strings.Join(s.cfg.Addrs, ","),
-			Detail: "no node says which node has which slots", Remedy: "start the cluster, or check the addresses, the network and the password",
+			Detail: "no node says which node has which slots",
+			Remedy: "start the cluster, or check the addresses, the network and the password",
 		}}
 	}
 	found := make([][]lock.Finding, len(nodes))

@@ -35,7 +35,8 @@ func TestAllMastersAreExamined(t *testing.T) {
 	masters := redistest.Addrs(c.Nodes[:3])
 	all := s.Examine(t.Context())
 	for _, check := range []string{
-		examine.Role, examine.Topology, examine.ClusterState, examine.ClusterSlots, examine.SlotMigration, examine.Rights, examine.Replication,
+		examine.Role, examine.Topology, examine.ClusterState, examine.ClusterSlots, examine.SlotMigration, examine.Rights,
+		examine.Replication,
 	} {
 		found := of(all, check)
 		for _, addr := range masters {
@@ -61,7 +62,8 @@ func TestAllMastersAreExamined(t *testing.T) {
 	m := c.Migrate(layout.Slot("job"), c.Nodes[1]) // of the first
 	open := of(s.Examine(t.Context()), examine.SlotMigration)
 	for i, want := range []lock.Severity{lock.SeverityWarning, lock.SeverityWarning, lock.SeverityOK} {
-		if f := open[masters[i]]; f.Severity != want || (want == lock.SeverityWarning) != strings.Contains(f.Detail, fmt.Sprint(layout.Slot("job"))) {
+		if f := open[masters[i]]; f.Severity != want ||
+			(want == lock.SeverityWarning) != strings.Contains(f.Detail, fmt.Sprint(layout.Slot("job"))) {
 			t.Errorf("got %+v while a slot moves, want severity %d", f, want)
 		}
 	}
@@ -72,7 +74,8 @@ func TestAllMastersAreExamined(t *testing.T) {
 	silent := of(s.Examine(t.Context()), examine.Reachable)
 	took := time.Since(begun)
 	c.Nodes[2].Resume()
-	if silent[masters[2]].Severity != lock.SeverityError || silent[masters[0]].Severity != lock.SeverityOK || took > 12*time.Second {
+	if silent[masters[2]].Severity != lock.SeverityError || silent[masters[0]].Severity != lock.SeverityOK ||
+		took > 12*time.Second {
 		t.Errorf("got %v after %v", silent, took)
 	}
 }
@@ -127,7 +130,10 @@ func TestTheDocumentedUserMayUseACluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cfg := Config{Addrs: c.Addrs()[:2], Node: redisstore.Config{OpTimeout: 5 * time.Second, Username: "lockd", Password: "PASSWORD"}}
+	cfg := Config{
+		Addrs: c.Addrs()[:2],
+		Node:  redisstore.Config{OpTimeout: 5 * time.Second, Username: "lockd", Password: "PASSWORD"},
+	}
 	s, err := Open(t.Context(), cfg, zaptest.NewLogger(t), metrics(t))
 	if err != nil {
 		t.Fatal(err)

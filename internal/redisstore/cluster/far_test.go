@@ -21,7 +21,10 @@ func TestAFarClusterWorks(t *testing.T) {
 		p.Delay(late)
 		addrs = append(addrs, p.Addr)
 	}
-	s := openWith(t, Config{Addrs: addrs, Node: redisstore.Config{OpTimeout: 500 * time.Millisecond, HearTimeout: 2 * time.Second}})
+	s := openWith(t, Config{
+		Addrs: addrs,
+		Node:  redisstore.Config{OpTimeout: 500 * time.Millisecond, HearTimeout: 2 * time.Second},
+	})
 	soon(t, "all nodes are there", func() bool { _, err := s.Probe(t.Context()); return err == nil })
 	heard := make(chan lock.What, 100)
 	defer s.Listen("a", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()

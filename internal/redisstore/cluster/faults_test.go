@@ -92,7 +92,8 @@ func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
 		t.Errorf("while the slot moves: %v", errs)
 	}
 	begun := time.Now()
-	if _, err := s.Acquire(t.Context(), claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) || time.Since(begun) > 5*time.Second {
+	if _, err := s.Acquire(t.Context(), claim("{x}new", "o")); !errors.Is(err, lock.ErrUnavailable) ||
+		time.Since(begun) > 5*time.Second {
 		t.Errorf("a new name while the slot moves: %v after %v", err, time.Since(begun))
 	}
 	before := listening.Load()
@@ -102,7 +103,8 @@ func TestASlotMovesWhileItsNamesAreUsed(t *testing.T) {
 	}
 	holding(t, s, "{x}new")
 	soon(t, "the name is listened to at the new node", func() bool { return listening.Load() > before })
-	if _, err := s.Release(t.Context(), lock.Return{Name: here.Name, Kind: here.Kind, Owner: here.Owner, Fence: here.Fence}); err != nil {
+	if _, err := s.Release(t.Context(),
+		lock.Return{Name: here.Name, Kind: here.Kind, Owner: here.Owner, Fence: here.Fence}); err != nil {
 		t.Error(err)
 	}
 	soon(t, "the release is heard", func() bool { return released.Load() > 0 })
@@ -203,7 +205,8 @@ func TestSeveralNamesOnSeveralNodes(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				for i, cl := range cs {
 					held[at(cl.Name)].Add(-1)
-					if _, err := s.Release(context.Background(), lock.Return{Name: cl.Name, Kind: cl.Kind, Owner: o, Fence: gs[i].Fence}); err != nil {
+					if _, err := s.Release(context.Background(),
+						lock.Return{Name: cl.Name, Kind: cl.Kind, Owner: o, Fence: gs[i].Fence}); err != nil {
 						t.Errorf("release: %v", err)
 					}
 				}
@@ -226,7 +229,8 @@ func at(name string) int { return int(name[len(name)-1] - '0') }
 // A server outside a cluster is an error of the configuration; one that is away is not.
 func TestOpen(t *testing.T) {
 	open := func(addr string) error {
-		s, err := Open(t.Context(), Config{Addrs: []string{addr}, Node: redisstore.Config{OpTimeout: time.Second}}, zaptest.NewLogger(t), metrics(t))
+		s, err := Open(t.Context(), Config{Addrs: []string{addr}, Node: redisstore.Config{OpTimeout: time.Second}},
+			zaptest.NewLogger(t), metrics(t))
 		if err == nil {
 			if _, err := s.Acquire(t.Context(), claim("n", "o")); !errors.Is(err, lock.ErrUnavailable) {
 				t.Errorf("got %v, want it to be unavailable", err)
@@ -242,7 +246,8 @@ func TestOpen(t *testing.T) {
 		return err
 	}
 	srv := redistest.Start(t)
-	if err := open(srv.Addr); err == nil || !strings.Contains(err.Error(), "no node of a cluster") && !errors.Is(err, errNoCluster) {
+	if err := open(srv.Addr); err == nil || !strings.Contains(err.Error(), "no node of a cluster") &&
+		!errors.Is(err, errNoCluster) {
 		t.Errorf("got %v", err)
 	}
 	if err := open(redistest.StartSentinel(t, srv.Addr).Addr); !errors.Is(err, errNoCluster) {
@@ -258,7 +263,8 @@ func TestOpen(t *testing.T) {
 // same.
 func TestASilentNodeIsInNobodysWay(t *testing.T) {
 	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes its place
-	s, err := Open(t.Context(), Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 500 * time.Millisecond}}, zaptest.NewLogger(t), metrics(t))
+	s, err := Open(t.Context(), Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 500 * time.Millisecond}},
+		zaptest.NewLogger(t), metrics(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +358,8 @@ func TestThatNobodyTellsOfSlotsIsToldOnce(t *testing.T) {
 	srv := redistest.Start(t)
 	srv.Kill()
 	core, logs := observer.New(zapcore.WarnLevel)
-	s, err := Open(t.Context(), Config{Addrs: []string{srv.Addr}, Node: redisstore.Config{OpTimeout: time.Second}}, zap.New(core), metrics(t))
+	s, err := Open(t.Context(), Config{Addrs: []string{srv.Addr}, Node: redisstore.Config{OpTimeout: time.Second}},
+		zap.New(core), metrics(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,8 @@ func TestAFloodOfASlowNodeIsInNobodysWay(t *testing.T) {
 			s.StartAcquire(claim(fmt.Sprint("{x}", i), "mallory:#1"), func(lock.Grant, error) { <-room; flood.Done() })
 		}
 	})
-	soon(t, "very many wait for the slow node", func() bool { return s.slots[layout.Slot("{x}")].Load().Waiting() > atOnce/2 })
+	soon(t, "very many wait for the slow node",
+		func() bool { return s.slots[layout.Slot("{x}")].Load().Waiting() > atOnce/2 })
 	var took []time.Duration
 	for range 50 {
 		begun := time.Now()

@@ -40,7 +40,10 @@ func bySlots(t testing.TB, s *Store, n int) []string {
 // lateStore is a Store whose batches may be held back.
 func lateStore(t *testing.T, c *redistest.Cluster, within time.Duration) (*Store, *redistest.Late) {
 	late := new(redistest.Late)
-	return openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: within, HearTimeout: time.Second, Hook: late}}), late
+	return openWith(t, Config{
+		Addrs: c.Addrs(),
+		Node:  redisstore.Config{OpTimeout: within, HearTimeout: time.Second, Hook: late},
+	}), late
 }
 
 func giveBack(t *testing.T, s *Store, name string, o lock.Owner, f lock.Fence) {
@@ -89,7 +92,10 @@ func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
 	names := bySlots(t, s, 3)
 	way := holding(t, s, names[2])
 	lose := new(loss)
-	lossy := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 2 * time.Second, HearTimeout: time.Second, Hook: lose}})
+	lossy := openWith(t, Config{
+		Addrs: c.Addrs(),
+		Node:  redisstore.Config{OpTimeout: 2 * time.Second, HearTimeout: time.Second, Hook: lose},
+	})
 	lose.next(redistest.Calls(lossy.all()[0].Scripts.AcquireAll.SHA), 2)
 	var cs []lock.Claim
 	for _, name := range names {
@@ -112,7 +118,10 @@ func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 	c := redistest.StartCluster(t)
 	s, _ := lateStore(t, c, 300*time.Millisecond)
 	slow := &slowness{pause: 60 * time.Millisecond}
-	far := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: 300 * time.Millisecond, HearTimeout: time.Second, Hook: slow}})
+	far := openWith(t, Config{
+		Addrs: c.Addrs(),
+		Node:  redisstore.Config{OpTimeout: 300 * time.Millisecond, HearTimeout: time.Second, Hook: slow},
+	})
 	names := bySlots(t, s, 40)
 	var cs []lock.Claim
 	for _, name := range names {
@@ -122,7 +131,8 @@ func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 	}
 	begun := time.Now()
 	_, err := far.AcquireAll(t.Context(), cs)
-	if took := time.Since(begun); !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrOutcomeUnknown) || took > 1100*time.Millisecond {
+	if took := time.Since(begun); !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrOutcomeUnknown) ||
+		took > 1100*time.Millisecond {
 		t.Errorf("got %v after %v, want that it is given up after half of the lease", err, took)
 	}
 	for _, name := range names {
@@ -156,7 +166,8 @@ func TestASilentNodeDoesNotDelayRenewalsThatAreSentElsewhere(t *testing.T) {
 	begun := time.Now()
 	var took [2]time.Duration
 	var errs [2]error
-	s.Renew(t.Context(), []lock.Renewal{moved, elsewhere}, func(i int, err error) { errs[i], took[i] = err, time.Since(begun) })
+	s.Renew(t.Context(), []lock.Renewal{moved, elsewhere},
+		func(i int, err error) { errs[i], took[i] = err, time.Since(begun) })
 	if errs[0] != nil || took[0] > 600*time.Millisecond {
 		t.Errorf("the hold that has moved was renewed after %v: %v", took[0], errs[0])
 	}

@@ -141,7 +141,9 @@ func (s *Store) follow(slot int, reply redis.Error) (next turn, kind string, err
 
 // ask makes a call for a name where its slot is, elsewhere if the node says so, until there is an outcome or no time
 // left.
-func ask[T any](ctx context.Context, s *Store, name string, call func(context.Context, *redisstore.Store) (T, error)) (T, error) {
+func ask[T any](ctx context.Context, s *Store, name string,
+	call func(context.Context, *redisstore.Store) (T, error),
+) (T, error) {
 	var none T
 	at, err := s.where(name)
 	if err != nil {

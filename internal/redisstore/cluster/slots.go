@@ -19,7 +19,8 @@ import (
 )
 
 // errNoCluster: the server that answered is not a node of a cluster.
-var errNoCluster = errors.New("this redis is not a node of a cluster: give nodes of a cluster, or use another store.kind")
+var errNoCluster = errors.New("this redis is not a node of a cluster: give nodes of a cluster, or use another " +
+	"store.kind")
 
 // lookSoon has the slots looked up.
 func (s *Store) lookSoon() {
@@ -125,7 +126,8 @@ func (s *Store) ask(ctx context.Context, addr string) ([]redis.ClusterSlot, erro
 	ctx, cancel := context.WithTimeoutCause(ctx, s.connect+2*s.within, errors.New("the node did not answer in time"))
 	defer cancel()
 	told, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // Redis 6.2 has no CLUSTER SHARDS
-	if redis.HasErrorPrefix(err, "This instance has cluster support disabled") || redis.HasErrorPrefix(err, "unknown command") {
+	if redis.HasErrorPrefix(err, "This instance has cluster support disabled") ||
+		redis.HasErrorPrefix(err, "unknown command") {
 		return nil, fmt.Errorf("%s: %w", addr, errNoCluster)
 	}
 	if err != nil {

@@ -77,7 +77,8 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metric
 		return nil, err
 	}
 	s := &Store{
-		cfg: cfg, log: log.Named("cluster"), metrics: m, within: cmp.Or(cfg.Node.OpTimeout, defaultTime), linger: lingerAsking,
+		cfg: cfg, log: log.Named("cluster"), metrics: m, within: cmp.Or(cfg.Node.OpTimeout, defaultTime),
+		linger:  lingerAsking,
 		connect: cmp.Or(cfg.Node.ConnectTimeout, defaultConnect),
 		wake:    make(chan struct{}, 1), nodes: make(map[string]*node), ears: make(map[int]map[*ear]struct{}),
 	}

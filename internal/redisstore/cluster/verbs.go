@@ -10,7 +10,11 @@ import (
 
 // Acquire implements lock.Store.
 func (s *Store) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	return ask(ctx, s, c.Name, func(ctx context.Context, at *redisstore.Store) (lock.Grant, error) { return at.Acquire(ctx, c) })
+	return ask(ctx, s, c.Name, func(ctx context.Context, at *redisstore.Store) (lock.Grant,
+		error,
+	) {
+		return at.Acquire(ctx, c)
+	})
 }
 
 // StartAcquire implements lock.Store.
@@ -25,7 +29,11 @@ func (s *Store) Raise(ctx context.Context, c lock.Claim) error {
 
 // Release implements lock.Store.
 func (s *Store) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	return ask(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) (lock.Returned, error) { return at.Release(ctx, r) })
+	return ask(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) (lock.Returned,
+		error,
+	) {
+		return at.Release(ctx, r)
+	})
 }
 
 // StartRelease implements lock.Store.
@@ -35,7 +43,11 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 
 // Extend implements lock.Store.
 func (s *Store) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	return ask(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) (time.Duration, error) { return at.Extend(ctx, r) })
+	return ask(ctx, s, r.Name, func(ctx context.Context, at *redisstore.Store) (time.Duration,
+		error,
+	) {
+		return at.Extend(ctx, r)
+	})
 }
 
 // StartExtend implements lock.Store.
@@ -50,7 +62,11 @@ func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 
 // ForceRelease implements lock.Store.
 func (s *Store) ForceRelease(ctx context.Context, name string, kind lock.Kind) (bool, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (bool, error) { return at.ForceRelease(ctx, name, kind) })
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (bool,
+		error,
+	) {
+		return at.ForceRelease(ctx, name, kind)
+	})
 }
 
 // Enlist implements lock.Store.
@@ -62,11 +78,17 @@ func (s *Store) Enlist(ctx context.Context, name string, owners []lock.Owner, pl
 
 // Leave implements lock.Store.
 func (s *Store) Leave(ctx context.Context, name string, kind lock.Kind, owners []lock.Owner) error {
-	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error { return at.Leave(ctx, name, kind, owners) })
+	return do(ctx, s, name, func(ctx context.Context,
+		at *redisstore.Store,
+	) error {
+		return at.Leave(ctx, name, kind, owners)
+	})
 }
 
 // Succeed implements lock.Store.
-func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (int, error) {
+func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
+	place time.Duration,
+) (int, error) {
 	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (int, error) {
 		return at.Succeed(ctx, name, from, to, place)
 	})
@@ -81,7 +103,11 @@ func (s *Store) Queue(ctx context.Context, name string, from, size int) ([]lock.
 
 // SetLimit implements lock.Store.
 func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (uint32, error) { return at.SetLimit(ctx, name, limit) })
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (uint32,
+		error,
+	) {
+		return at.SetLimit(ctx, name, limit)
+	})
 }
 
 // TakeSession implements lock.Store. A session's record is where a lock with its id as a name would be.

@@ -13,7 +13,11 @@ import (
 
 // Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (lock.State, error) { return at.Look(ctx, name) })
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (lock.State,
+		error,
+	) {
+		return at.Look(ctx, name)
+	})
 }
 
 // Holders implements lock.Store.
@@ -25,7 +29,11 @@ func (s *Store) Holders(ctx context.Context, name string, size int) ([]lock.Hold
 
 // See implements lock.Store.
 func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
-	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (lock.Sight, error) { return at.See(ctx, name) })
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (lock.Sight,
+		error,
+	) {
+		return at.See(ctx, name)
+	})
 }
 
 // List implements lock.Store: the names of one node after those of another, in the order of their addresses. What moves
@@ -64,7 +72,10 @@ func parseCursor(cursor string) (node int, inner string, err error) {
 	number, inner, ok := strings.Cut(cursor, cursorMark)
 	node, err = strconv.Atoi(number)
 	if !ok || err != nil || node < 0 {
-		return 0, "", &lock.InvalidError{Field: "page_token", Reason: lock.ReasonPage, Detail: "not a page token of this store"}
+		return 0, "", &lock.InvalidError{
+			Field: "page_token", Reason: lock.ReasonPage,
+			Detail: "not a page token of this store",
+		}
 	}
 	return node, inner, nil
 }

@@ -29,9 +29,11 @@ func (s Server) checkCluster(r *report, v *view) {
 	case assigned != fmt.Sprint(layout.Slots):
 		r.add(lock.SeverityError, ClusterSlots, detail+": names in the others cannot be locked", "redis-cli --cluster fix")
 	case failing != "0":
-		r.add(lock.SeverityError, ClusterSlots, detail+", but the nodes of "+failing+" fail", "start these nodes, or have replicas take their place")
+		r.add(lock.SeverityError, ClusterSlots, detail+", but the nodes of "+failing+" fail",
+			"start these nodes, or have replicas take their place")
 	case doubtful != "0":
-		r.add(lock.SeverityWarning, ClusterSlots, detail+", but the nodes of "+doubtful+" are silent", "see these nodes and their network")
+		r.add(lock.SeverityWarning, ClusterSlots, detail+", but the nodes of "+doubtful+" are silent",
+			"see these nodes and their network")
 	default:
 		r.ok(ClusterSlots, "%s", detail)
 	}

@@ -19,23 +19,29 @@ func (s Server) checkPersistence(r *report, v *view) {
 	const appendOn = "CONFIG SET appendonly yes, and the same in its configuration"
 	switch {
 	case aof && v.info["aof_last_write_status"] == "err":
-		r.add(lock.SeverityError, Persistence, "it cannot write its append-only file, and refuses locks", "make room on its disk; its log says more")
+		r.add(lock.SeverityError, Persistence, "it cannot write its append-only file, and refuses locks",
+			"make room on its disk; its log says more")
 	case saves == "err" && v.settings["stop-writes-on-bgsave-error"].value == "yes" && save.value != "":
-		r.add(lock.SeverityError, Persistence, "it cannot save, and refuses locks (stop-writes-on-bgsave-error)", "make room on its disk; its log says more")
+		r.add(lock.SeverityError, Persistence, "it cannot save, and refuses locks (stop-writes-on-bgsave-error)",
+			"make room on its disk; its log says more")
 	case aof && fsync.value == "no":
-		r.add(lock.SeverityWarning, Persistence, "the append-only file is on the disk when the system likes (appendfsync no): a crash of the machine "+
-			"forgets the locks of the last half minute", "CONFIG SET appendfsync everysec, or always")
+		r.add(lock.SeverityWarning, Persistence,
+			"the append-only file is on the disk when the system likes (appendfsync no): a crash of the machine "+
+				"forgets the locks of the last half minute", "CONFIG SET appendfsync everysec, or always")
 	case aof && fsync.value == "always":
 		r.ok(Persistence, "append-only file, appendfsync always")
 	case aof:
-		r.ok(Persistence, "append-only file, appendfsync %s: a crash of the machine forgets the locks of the last second or two", known(fsync.value))
+		r.ok(Persistence, "append-only file, appendfsync %s: a crash of the machine forgets the locks of the last second "+
+			"or two", known(fsync.value))
 	case save.err != nil:
 		r.add(lock.SeverityWarning, Persistence, "there is no append-only file: a restart forgets locks", appendOn)
 	case save.value != "":
-		r.add(lock.SeverityWarning, Persistence, fmt.Sprintf("snapshots only (save %s): a restart forgets all locks since the last one, and brings back those that "+
-			"were free since", save.value), appendOn)
+		r.add(lock.SeverityWarning, Persistence,
+			fmt.Sprintf("snapshots only (save %s): a restart forgets all locks since the last one, and brings back those that "+
+				"were free since", save.value), appendOn)
 	default:
-		r.add(lock.SeverityWarning, Persistence, "nothing is written to the disk: a restart forgets all its locks"+s.emptied(), appendOn)
+		r.add(lock.SeverityWarning, Persistence,
+			"nothing is written to the disk: a restart forgets all its locks"+s.emptied(), appendOn)
 	}
 }
 
@@ -75,16 +81,20 @@ func (s Server) checkReplication(r *report, v *view) {
 	}
 	switch {
 	case needed > 0 && int64(good) < needed:
-		r.add(lock.SeverityError, Replication, detail+": it refuses locks", "start its replicas, or lower min-replicas-to-write")
+		r.add(lock.SeverityError, Replication, detail+": it refuses locks",
+			"start its replicas, or lower min-replicas-to-write")
 	case good < s.Replicas:
-		r.add(lock.SeverityError, Replication, fmt.Sprintf("%s: locks are refused, as redis.wait_replicas is %d", detail, s.Replicas),
+		r.add(lock.SeverityError, Replication,
+			fmt.Sprintf("%s: locks are refused, as redis.wait_replicas is %d", detail, s.Replicas),
 			"start its replicas, or lower redis.wait_replicas")
 	case replicas == 0 && replaced:
 		r.add(lock.SeverityWarning, Replication, detail+": nothing can take its place", "start a replica")
 	case len(late) > 0:
-		r.add(lock.SeverityWarning, Replication, detail+"; behind or not in step: "+strings.Join(late, ", "), "see the log of the replica, and its network")
+		r.add(lock.SeverityWarning, Replication, detail+"; behind or not in step: "+strings.Join(late, ", "),
+			"see the log of the replica, and its network")
 	case needed == 0 && replaced:
-		r.add(lock.SeverityWarning, Replication, detail+": a master that was cut off goes on granting locks that the next one does not know",
+		r.add(lock.SeverityWarning, Replication,
+			detail+": a master that was cut off goes on granting locks that the next one does not know",
 			"CONFIG SET min-replicas-to-write 1 and min-replicas-max-lag 2 on each server")
 	default:
 		r.ok(Replication, "%s", detail)

@@ -41,12 +41,14 @@ func (s Server) Examine(ctx context.Context) []lock.Finding {
 	}
 	clock, err := s.measure(ctx, conn)
 	if cut(err) {
-		r.add(lock.SeverityError, Reachable, "it answered, and then no more: "+err.Error(), "see what keeps it busy, or the network")
+		r.add(lock.SeverityError, Reachable, "it answered, and then no more: "+err.Error(),
+			"see what keeps it busy, or the network")
 		return r.findings
 	}
 	v := s.ask(ctx, conn)
 	if cut(v.infoErr) {
-		r.add(lock.SeverityError, Reachable, "it answered, and then no more: "+v.infoErr.Error(), "see what keeps it busy, or the network")
+		r.add(lock.SeverityError, Reachable, "it answered, and then no more: "+v.infoErr.Error(),
+			"see what keeps it busy, or the network")
 		return r.findings
 	}
 	r.ok(Reachable, "it answers")
@@ -147,7 +149,8 @@ type setting struct {
 }
 
 var settings = []string{
-	"appendfsync", "min-replicas-to-write", "client-output-buffer-limit", "timeout", "tcp-keepalive", "stop-writes-on-bgsave-error", "save",
+	"appendfsync", "min-replicas-to-write", "client-output-buffer-limit", "timeout", "tcp-keepalive",
+	"stop-writes-on-bgsave-error", "save",
 }
 
 // ask asks all that the checks look at, in one round trip.

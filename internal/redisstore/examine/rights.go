@@ -25,13 +25,17 @@ func (s Server) needs() (all []any) {
 			all = append(all, strings.Replace(command(c), "KEY", key, 1))
 		}
 	}
-	on(n, "HSET KEY f v", "HSETNX KEY f v", "HGET KEY f", "HMGET KEY f", "HGETALL KEY", "HKEYS KEY", "HLEN KEY", "HEXISTS KEY f", "HDEL KEY f",
-		"HRANDFIELD KEY", "DEL KEY", "UNLINK KEY", "PEXPIRE KEY 1", "PTTL KEY", "EXISTS KEY", "TYPE KEY", "INCRBY KEY 1", "DECRBY KEY 1",
+	on(n, "HSET KEY f v", "HSETNX KEY f v", "HGET KEY f", "HMGET KEY f", "HGETALL KEY", "HKEYS KEY", "HLEN KEY",
+		"HEXISTS KEY f", "HDEL KEY f",
+		"HRANDFIELD KEY", "DEL KEY", "UNLINK KEY", "PEXPIRE KEY 1", "PTTL KEY", "EXISTS KEY", "TYPE KEY", "INCRBY KEY 1",
+		"DECRBY KEY 1",
 		"GET KEY", "SET KEY v")
 	on(layout.Token(n), "GET KEY", "SET KEY v", "PTTL KEY", "PEXPIRE KEY 1", "MGET KEY")
-	on(layout.Queue(n), "RPUSH KEY v", "LPUSH KEY v", "LREM KEY 0 v", "LINDEX KEY 0", "LLEN KEY", "LRANGE KEY 0 1", "LPOS KEY v", "LSET KEY 0 v",
+	on(layout.Queue(n), "RPUSH KEY v", "LPUSH KEY v", "LREM KEY 0 v", "LINDEX KEY 0", "LLEN KEY", "LRANGE KEY 0 1",
+		"LPOS KEY v", "LSET KEY 0 v",
 		"LTRIM KEY 0 1", "PEXPIRE KEY 1", "PERSIST KEY")
-	on(layout.Timeouts(n), "ZADD KEY 1 v", "ZREM KEY v", "ZSCORE KEY v", "ZMSCORE KEY v", "ZCARD KEY", "ZCOUNT KEY 0 1", "ZRANGE KEY 0 1",
+	on(layout.Timeouts(n), "ZADD KEY 1 v", "ZREM KEY v", "ZSCORE KEY v", "ZMSCORE KEY v", "ZCARD KEY", "ZCOUNT KEY 0 1",
+		"ZRANGE KEY 0 1",
 		"ZRANGEBYSCORE KEY 0 1", "PERSIST KEY")
 	on(layout.Channel(n), "PUBLISH KEY 0", "SUBSCRIBE KEY")
 	on(layout.NewsChannel(n), "PUBLISH KEY 0", "SUBSCRIBE KEY")
@@ -57,7 +61,8 @@ func command(words string) string { return strings.ReplaceAll(words, " ", "\n") 
 func (s Server) checkRights(r *report, v *view) {
 	switch {
 	case noRight(v.rightErr):
-		r.add(lock.SeverityError, Scripts, "lockd's user may not run scripts: "+v.rightErr.Error(), "give it the rights +eval +evalsha +script|load")
+		r.add(lock.SeverityError, Scripts, "lockd's user may not run scripts: "+v.rightErr.Error(),
+			"give it the rights +eval +evalsha +script|load")
 		return
 	case redis.HasErrorPrefix(v.rightErr, "ERR unknown command"):
 		r.add(lock.SeverityError, Scripts, "the server runs no scripts: "+v.rightErr.Error(), "use one that does")
@@ -71,9 +76,11 @@ func (s Server) checkRights(r *report, v *view) {
 	missing := slices.Compact(slices.Sorted(slices.Values(v.rights)))
 	switch {
 	case slices.Equal(missing, []string{"?"}):
-		r.add(lock.SeverityInfo, Rights, "could not be looked at: servers before Redis 7.0 do not tell", "if lockd reports NOPERM, ACL LOG says what is missing")
+		r.add(lock.SeverityInfo, Rights, "could not be looked at: servers before Redis 7.0 do not tell",
+			"if lockd reports NOPERM, ACL LOG says what is missing")
 	case len(missing) > 0:
-		r.add(lock.SeverityError, Rights, fmt.Sprintf("lockd's user lacks %d rights: %s", len(missing), strings.Join(missing, ", ")),
+		r.add(lock.SeverityError, Rights,
+			fmt.Sprintf("lockd's user lacks %d rights: %s", len(missing), strings.Join(missing, ", ")),
 			"give it these rights"+page)
 	default:
 		r.ok(Rights, "lockd's user may do all that lockd does")
@@ -88,10 +95,12 @@ func (s Server) checkKeys(r *report, v *view) {
 	case v.dataType == "none":
 		r.add(lock.SeverityInfo, DataKey, s.Data+" is not there yet", "")
 	case v.dataType != "string":
-		r.add(lock.SeverityError, DataKey, s.Data+" is a "+v.dataType+": somebody else uses lockd's key, and losses of data are not noticed",
+		r.add(lock.SeverityError, DataKey,
+			s.Data+" is a "+v.dataType+": somebody else uses lockd's key, and losses of data are not noticed",
 			"DEL "+s.Data)
 	case v.dataTTL >= 0:
-		r.add(lock.SeverityWarning, DataKey, fmt.Sprintf("%s ends in %v: then lost locks are told DATA_LOSS though the data are there", s.Data, v.dataTTL),
+		r.add(lock.SeverityWarning, DataKey,
+			fmt.Sprintf("%s ends in %v: then lost locks are told DATA_LOSS though the data are there", s.Data, v.dataTTL),
 			"PERSIST "+s.Data+", and find out who gave it a TTL")
 	default:
 		r.ok(DataKey, "%s is there; %s", s.Data, s.keys(v))

@@ -26,8 +26,10 @@ const (
 
 func (s Server) checkClock(r *report, c clock, err error) {
 	if slow := s.OpTime / 4; c.longest > slow {
-		r.add(lock.SeverityWarning, Latency, fmt.Sprintf("round trips of %v to %v, with redis.op_timeout %v", short(c.shortest), short(c.longest), s.OpTime),
-			"see what keeps the server or the network busy (SLOWLOG, latency doctor), or raise redis.op_timeout for a server far away")
+		r.add(lock.SeverityWarning, Latency,
+			fmt.Sprintf("round trips of %v to %v, with redis.op_timeout %v", short(c.shortest), short(c.longest), s.OpTime),
+			"see what keeps the server or the network busy (SLOWLOG, latency doctor), or raise redis.op_timeout for a server "+
+				"far away")
 	} else {
 		r.ok(Latency, "round trips of %v to %v", short(c.shortest), short(c.longest))
 	}
@@ -40,8 +42,9 @@ func (s Server) checkClock(r *report, c clock, err error) {
 		detail = fmt.Sprintf("the server's clock is %v behind ours, give or take %v", short(-c.ahead), short(c.unsure))
 	}
 	if c.ahead.Abs()-c.unsure > maxAhead {
-		r.add(lock.SeverityWarning, Clock, detail, "run NTP on both machines: fences come from the clocks of the servers, and fair locks "+
-			"shared with Redisson compare times of its clients with them")
+		r.add(lock.SeverityWarning, Clock, detail,
+			"run NTP on both machines: fences come from the clocks of the servers, and fair locks "+
+				"shared with Redisson compare times of its clients with them")
 		return
 	}
 	r.ok(Clock, "%s", detail)
@@ -72,7 +75,8 @@ func (s Server) checkServer(r *report, v *view) {
 		r.ok(Version, "%s %s", name, version)
 	}
 	if role := v.info["role"]; role != "master" {
-		r.add(lock.SeverityError, Role, "it is a "+role+", not a master; its master is "+v.info["master_host"]+":"+v.info["master_port"],
+		r.add(lock.SeverityError, Role,
+			"it is a "+role+", not a master; its master is "+v.info["master_host"]+":"+v.info["master_port"],
 			"have redis.addr name the master, or have the sentinels name it (store.kind: sentinel)")
 	} else {
 		r.ok(Role, "master")
@@ -99,10 +103,12 @@ func (s Server) checkTopology(r *report, v *view) {
 		if v.cluster["cluster_known_nodes"] == "1" { // nobody else can have slots
 			severity = lock.SeverityWarning
 		}
-		r.add(severity, Topology, "it is a node of a cluster, and used as if it were alone: only names in its slots can be locked",
+		r.add(severity, Topology, "it is a node of a cluster, and used as if it were alone: only names in its slots can be "+
+			"locked",
 			"configure the cluster (store.kind: cluster), or use a server that is in none")
 	case mode == "sentinel":
-		r.add(lock.SeverityError, Topology, "it is a sentinel", "give its address as redis.sentinel.addrs (store.kind: sentinel)")
+		r.add(lock.SeverityError, Topology, "it is a sentinel",
+			"give its address as redis.sentinel.addrs (store.kind: sentinel)")
 	case mode == "standalone" && s.InCluster:
 		r.add(lock.SeverityError, Topology, "it is in no cluster", "give the addresses of nodes of the cluster")
 	default:
@@ -127,7 +133,8 @@ func (s Server) checkMemory(r *report, v *view) {
 		r.add(lock.SeverityError, Policy, policy+": a full server throws locks and fences away"+evicted,
 			"CONFIG SET maxmemory-policy noeviction, and the same in its configuration")
 	case evicted != "":
-		r.add(lock.SeverityWarning, Policy, policy+evicted+": locks may have been among them", "CONFIG RESETSTAT, once you know")
+		r.add(lock.SeverityWarning, Policy, policy+evicted+": locks may have been among them",
+			"CONFIG RESETSTAT, once you know")
 	default:
 		r.ok(Policy, "%s", policy)
 	}
@@ -168,7 +175,8 @@ func (s Server) checkConnections(r *report, v *view) {
 	case idle < 0:
 		r.unseen(IdleTimeout, v.settings["timeout"].err, "+config|get")
 	case idle > 0 && idle < shortIdle:
-		r.add(lock.SeverityWarning, IdleTimeout, fmt.Sprintf("connections are cut that are idle for %d s: after a pause requests wait for new ones", idle),
+		r.add(lock.SeverityWarning, IdleTimeout,
+			fmt.Sprintf("connections are cut that are idle for %d s: after a pause requests wait for new ones", idle),
 			"CONFIG SET timeout 0, or 300")
 	default:
 		r.ok(IdleTimeout, "timeout is %d", idle)
@@ -177,7 +185,8 @@ func (s Server) checkConnections(r *report, v *view) {
 	case alive < 0:
 		r.unseen(Keepalive, v.settings["tcp-keepalive"].err, "+config|get")
 	case alive == 0:
-		r.add(lock.SeverityWarning, Keepalive, "connections of a lockd that is gone stay for ever, and count against maxclients",
+		r.add(lock.SeverityWarning, Keepalive,
+			"connections of a lockd that is gone stay for ever, and count against maxclients",
 			"CONFIG SET tcp-keepalive 300")
 	default:
 		r.ok(Keepalive, "tcp-keepalive is %d", alive)
@@ -195,7 +204,8 @@ func (s Server) checkBuffer(r *report, limits setting) {
 		soft, _ := strconv.ParseInt(words[i+2], 10, 64)
 		detail := "pubsub " + strings.Join(words[i+1:i+4], " ")
 		if hard > 0 && hard < leastHard || soft > 0 && soft < leastSoft {
-			r.add(lock.SeverityWarning, OutputBuffer, detail+": in a hurry the connection that hears of releases is cut, and waiters look by themselves",
+			r.add(lock.SeverityWarning, OutputBuffer,
+				detail+": in a hurry the connection that hears of releases is cut, and waiters look by themselves",
 				`CONFIG SET client-output-buffer-limit "pubsub 33554432 8388608 60"`)
 		} else {
 			r.ok(OutputBuffer, "%s", detail)

@@ -27,7 +27,10 @@ func TestAWrongClockIsFound(t *testing.T) {
 }
 
 func TestASlowRoundTripIsFound(t *testing.T) {
-	for longest, want := range map[time.Duration]lock.Severity{200 * time.Millisecond: lock.SeverityOK, 300 * time.Millisecond: lock.SeverityWarning} {
+	for longest, want := range map[time.Duration]lock.Severity{
+		200 * time.Millisecond: lock.SeverityOK,
+		300 * time.Millisecond: lock.SeverityWarning,
+	} {
 		r := &report{}
 		Server{OpTime: time.Second}.checkClock(r, clock{longest: longest}, nil)
 		if f := r.findings[0]; f.Check != Latency || f.Severity != want {

@@ -6,7 +6,10 @@ import (
 )
 
 func FuzzTokenKeysAreTurnedBack(f *testing.F) {
-	for _, n := range []string{"a", "{a}", "{a}b", "b{a}", "{{a}}", "{a", "a}", "{}", "}{", "redisson_lock_token:{a}", "a:b"} {
+	for _, n := range []string{
+		"a", "{a}", "{a}b", "b{a}", "{{a}}", "{a", "a}", "{}", "}{", "redisson_lock_token:{a}",
+		"a:b",
+	} {
 		f.Add(n, n)
 	}
 	f.Fuzz(func(t *testing.T, n, m string) {

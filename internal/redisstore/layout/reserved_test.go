@@ -13,7 +13,8 @@ func helperKeys(n, owner string) []string {
 	for _, more := range [][]string{FairKeys(n), RWKeys(n), PermitKeys(n), LookKeys(n)} {
 		keys = append(keys, more[1:]...)
 	}
-	keys = append(keys, Channel(n), WaiterChannel(n, lock.Owner(owner)), NewsChannel(n), RWChannel(n), PermitChannel(n), Control)
+	keys = append(keys, Channel(n), WaiterChannel(n, lock.Owner(owner)), NewsChannel(n), RWChannel(n), PermitChannel(n),
+		Control)
 	base := HoldBase(n)
 	keys = append(keys, base+owner+":rwlock_timeout:1", base+owner+":rwlock_timeout:100", base+owner+":write:lockd_fence")
 	theirs := []string{

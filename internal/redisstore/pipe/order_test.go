@@ -33,7 +33,8 @@ func (p *Pipeline) check(under []*batch) error {
 	case p.busy != len(under):
 		return fmt.Errorf("%d batches are counted as under way, %d are", p.busy, len(under))
 	case p.pace.quick != quick || p.pace.costly != costly:
-		return fmt.Errorf("%d quick and %d costly ones are counted, want %d and %d", p.pace.quick, p.pace.costly, quick, costly)
+		return fmt.Errorf("%d quick and %d costly ones are counted, want %d and %d", p.pace.quick, p.pace.costly, quick,
+			costly)
 	case p.largeSent != large:
 		return fmt.Errorf("large ones seem to be under way: %v, want %v", p.largeSent, large)
 	case p.Waiting() != p.small.n+p.large.n:
@@ -89,7 +90,8 @@ func (l *line) check() error {
 	return nil
 }
 
-// looker says whether somebody will look for what waits, also if no batch under way is ever answered: a sender, or a timer.
+// looker says whether somebody will look for what waits, also if no batch under way is ever answered: a sender, or a
+// timer.
 func (p *Pipeline) looker() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -214,7 +214,8 @@ func (p *Pipeline) restLocked(now time.Time) {
 	p.pace.timer = timer
 }
 
-// restedLocked has all senders look. If one only did, and its connection was silent, the others would not know that they may go on.
+// restedLocked has all senders look. If one only did, and its connection was silent, the others would not know that
+// they may go on.
 func (p *Pipeline) restedLocked(timer *time.Timer) {
 	if p.pace.timer == timer {
 		p.pace.timer = nil

@@ -71,13 +71,15 @@ type Pipeline struct {
 type Lanes struct {
 	Timeout time.Duration // of a batch, and of the wait before it
 	Senders int
-	Most    int                  // commands in a batch
-	Weigh   bool                 // whether costs count; else all are alike
-	Fair    bool                 // whether each tenant has a share; else all jobs are of one
-	Weight  func(string) int     // by how much more a tenant's jobs cost beside those of others; nil if they do not
-	Asking  bool                 // whether ASKING stands before each command: what it is for is on its way to this node of a cluster
-	Spread  bool                 // whether what waits is shared out among the senders that are free, so that a slow one delays little
-	Gather  func([]Job) []Packet // of singles; nil if there are none
+	Most    int              // commands in a batch
+	Weigh   bool             // whether costs count; else all are alike
+	Fair    bool             // whether each tenant has a share; else all jobs are of one
+	Weight  func(string) int // by how much more a tenant's jobs cost beside those of others; nil if they do not
+	// whether ASKING stands before each command: what it is for is on its way to this node of a cluster
+	Asking bool
+	// whether what waits is shared out among the senders that are free, so that a slow one delays little
+	Spread bool
+	Gather func([]Job) []Packet // of singles; nil if there are none
 	// Replicas is how many must have a grant before it is told; 0 = none. One question covers a batch.
 	Replicas int
 }
@@ -141,7 +143,10 @@ func New(d Dialer, l Lanes) *Pipeline {
 }
 
 func newPipeline(l Lanes) *Pipeline {
-	return &Pipeline{Lanes: l, tenants: make(map[string]*tenant), wake: make(chan struct{}, l.Senders), closing: make(chan struct{})}
+	return &Pipeline{
+		Lanes: l, tenants: make(map[string]*tenant), wake: make(chan struct{}, l.Senders),
+		closing: make(chan struct{}),
+	}
 }
 
 // Close refuses new commands and waits until all others are answered.

@@ -20,9 +20,10 @@ type Dialer struct {
 	timeout time.Duration // of making a connection, with all round trips
 	trouble *Trouble      // is told of attempts
 
-	Texts []string                                         // of scripts, which each connection loads
-	Meet  func(ctx context.Context, c *redis.Client) error // looks at the server before anything is sent to it; nil if nobody does
-	Hook  redis.Hook                                       // of tests
+	Texts []string // of scripts, which each connection loads
+	// looks at the server before anything is sent to it; nil if nobody does
+	Meet func(ctx context.Context, c *redis.Client) error
+	Hook redis.Hook // of tests
 }
 
 // NewDialer makes connections with a name, each within a time. The options may bring a Dialer, which then makes those

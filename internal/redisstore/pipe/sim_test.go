@@ -249,7 +249,8 @@ func TestBusyTenantsOfBothLinesShareEqually(t *testing.T) {
 			s.run(4 * time.Second)
 			for i := range others {
 				if small := s.clients[fmt.Sprint("small", i)]; large.worked > small.worked*3/2 || small.worked > large.worked*3/2 {
-					t.Errorf("jobs of %d beside %d others: Redis worked %v, and %v for another one", cost, others, large.worked, small.worked)
+					t.Errorf("jobs of %d beside %d others: Redis worked %v, and %v for another one", cost, others, large.worked,
+						small.worked)
 				}
 			}
 		}
@@ -266,7 +267,8 @@ func TestWhoAsksForOneTurnAtATimeHasNoMoreThanOthers(t *testing.T) {
 	}
 	s.run(4 * time.Second)
 	if one := s.clients["0"]; turn.worked > one.worked*5/4 {
-		t.Errorf("Redis worked %v for who has %d at a time, and %v for each of %d with 200", turn.worked, quantum, one.worked, others)
+		t.Errorf("Redis worked %v for who has %d at a time, and %v for each of %d with 200", turn.worked, quantum, one.worked,
+			others)
 	}
 }
 
@@ -283,7 +285,8 @@ func TestRandomTenantsAreAllServed(t *testing.T) {
 		s.run(2 * time.Second)
 		for name, c := range s.clients {
 			if c.done == 0 {
-				t.Errorf("seed %d, round %d: nothing was done for %s, whose jobs cost %d and are said to cost %d", seed, round, name, c.costs, c.asks)
+				t.Errorf("seed %d, round %d: nothing was done for %s, whose jobs cost %d and are said to cost %d", seed, round,
+					name, c.costs, c.asks)
 			}
 		}
 	}

@@ -55,7 +55,8 @@ func (s *Renewer) Probe(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("probe: %w", s.Failed(err))
 	}
 	if s.passed(ctx, id, infoField(info, "redis_version")) && infoMode(info) == "cluster" && !s.inSlots {
-		s.log.Error("redis is a node of a cluster, and used as if it were alone: names in the slots of other nodes cannot be locked",
+		s.log.Error("redis is a node of a cluster, and used as if it were alone: names in the slots of other nodes cannot "+
+			"be locked",
 			zap.String(observe.KeyRemedy, "use store.kind cluster, with the addresses of the nodes in redis.cluster.addrs"))
 	}
 	return id, nil
@@ -93,7 +94,8 @@ func (s *Renewer) ping(ctx context.Context, data dataAnswer) (string, error) {
 // fit says whether a server can be used, by its INFO.
 func fit(info string) error {
 	if infoMode(info) == "sentinel" {
-		return fmt.Errorf("%w: it is a sentinel, which keeps no data: give its address as redis.sentinel.addrs, with store.kind sentinel", ErrUnfit)
+		return fmt.Errorf("%w: it is a sentinel, which keeps no data: give its address as redis.sentinel.addrs, with "+
+			"store.kind sentinel", ErrUnfit)
 	}
 	if role := infoField(info, "role"); role != "" && role != "master" {
 		return fmt.Errorf("%w: it is a %s, not a master", ErrUnfit, role)

@@ -58,7 +58,8 @@ func (s *Renewer) checkData(ctx context.Context, runID string, data dataAnswer) 
 		ctx, cancel := s.Bounded(context.WithoutCancel(ctx))
 		defer cancel()
 		data.id = rand.Text()
-		if data.err = s.steady.Do(ctx, redis.NewCmd(ctx, "set", s.dataKey(), data.id, "NX"), pipe.ProbeCost); errors.Is(data.err, redis.Nil) {
+		if data.err = s.steady.Do(ctx, redis.NewCmd(ctx, "set", s.dataKey(), data.id, "NX"),
+			pipe.ProbeCost); errors.Is(data.err, redis.Nil) {
 			data = s.askData(ctx) // another replica was quicker
 		}
 	}

@@ -286,7 +286,8 @@ func (s *Renewer) renewCall(rs renewals) script.Call {
 		permits += r.Permits
 	}
 	all := w.all()
-	return script.Call{Script: s.Scripts.Renew, Keys: 2 * len(chunk), Words: all, Cost: script.CostOf(len(all)) + script.CostOfPermits(permits)}
+	return script.Call{Script: s.Scripts.Renew, Keys: 2 * len(chunk), Words: all, Cost: script.CostOf(len(all)) +
+		script.CostOfPermits(permits)}
 }
 
 // fencesPart is the part of the TTL of fence keys after which renewals look after those of their names.

@@ -40,5 +40,8 @@ type Config struct {
 
 // New makes a Renewer.
 func New(cl *script.Caller, c Config, log *zap.Logger) *Renewer {
-	return &Renewer{Caller: cl, steady: c.Steady, inSlots: c.InSlots, dataKey: c.DataKey, log: log, restarts: c.Restarts, wait: c.Wait, begun: time.Now()}
+	return &Renewer{
+		Caller: cl, steady: c.Steady, inSlots: c.InSlots, dataKey: c.DataKey, log: log, restarts: c.Restarts,
+		wait: c.Wait, begun: time.Now(),
+	}
 }

@@ -85,7 +85,8 @@ func (s *Renewer) clock(ctx context.Context) (time.Time, error) {
 	}
 	if err != nil {
 		s.Metrics.CountFailure(lock.ErrUnavailable)
-		return time.Time{}, fmt.Errorf("read the time of redis: %w: %v", lock.ErrUnavailable, err) //nolint:errorlint // it is not unknown
+		//nolint:errorlint // it is not unknown
+		return time.Time{}, fmt.Errorf("read the time of redis: %w: %v", lock.ErrUnavailable, err)
 	}
 	return time.Unix(parts[0], parts[1]*1000), nil
 }
@@ -104,6 +105,7 @@ func (s *Renewer) shortenCall(r lock.Renewal, before int64) (keys []string, args
 	default:
 	}
 	return keys, []any{
-		r.Kind.String(), string(r.Owner), script.Decimal(r.Fence), script.Millis(r.TTL), r.Permits, more, channel, s.FenceMillis, before,
+		r.Kind.String(), string(r.Owner), script.Decimal(r.Fence), script.Millis(r.TTL), r.Permits, more, channel,
+		s.FenceMillis, before,
 	}
 }

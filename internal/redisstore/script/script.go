@@ -183,7 +183,10 @@ func (c Call) Start(p *pipe.Pipeline, done func(*redis.Cmd, error)) {
 		c.Observe(begun)
 		done(cmd, err)
 	})
-	if err := p.Put(pipe.Job{Cmd: sent.Cmd, Done: sent.Done, Queued: begun, Cost: c.Cost, From: c.From, Grants: c.Grants}); err != nil {
+	if err := p.Put(pipe.Job{
+		Cmd: sent.Cmd, Done: sent.Done, Queued: begun, Cost: c.Cost, From: c.From,
+		Grants: c.Grants,
+	}); err != nil {
 		go sent.Done(err)
 	}
 }

@@ -19,7 +19,8 @@ import (
 
 func TestMeaningOfErrors(t *testing.T) {
 	const sha = " script: 0d8e4c3ecda825a4b587f068f712d361050b4655, on @user_script:37."
-	const old = "ERR Error running script (call to f_0d8e4c3ecda825a4b587f068f712d361050b4655): @user_script:37: @user_script: 37: "
+	const old = "ERR Error running script (call to f_0d8e4c3ecda825a4b587f068f712d361050b4655): @user_script:37: " +
+		"@user_script: 37: "
 	replies := map[string]error{
 		"OOM command not allowed when used memory > 'maxmemory'." + sha: lock.ErrStoreFull,
 		old + "-OOM command not allowed when used memory > 'maxmemory'": lock.ErrStoreFull,

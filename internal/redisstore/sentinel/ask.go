@@ -59,7 +59,8 @@ func (g *Guide) client(addr string) *redis.Client {
 	o := &redis.Options{
 		Addr: addr, Username: g.Username, Password: g.Password, ClientName: "lockd",
 		Protocol: 2, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
-		DialTimeout: g.Timeout, ReadTimeout: g.Timeout, WriteTimeout: g.Timeout, PoolTimeout: g.Timeout, PoolSize: connections,
+		DialTimeout: g.Timeout, ReadTimeout: g.Timeout, WriteTimeout: g.Timeout, PoolTimeout: g.Timeout,
+		PoolSize: connections,
 		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, g.Timeout)
 			defer cancel()

@@ -47,7 +47,8 @@ func (g *Guide) Examine(ctx context.Context) []lock.Finding {
 	}
 	if n := len(g.sentinels); n < fewest {
 		all = append(all, lock.Finding{
-			Severity: lock.SeverityWarning, Check: checkNumber, Node: g.Master, Detail: fmt.Sprintf("lockd knows %d sentinels", n),
+			Severity: lock.SeverityWarning, Check: checkNumber, Node: g.Master,
+			Detail: fmt.Sprintf("lockd knows %d sentinels", n),
 			Remedy: "run three or more, on machines of their own, and give all in redis.sentinel.addrs",
 		})
 	}
@@ -59,14 +60,18 @@ func (g *Guide) examine(ctx context.Context, s *redis.Client) []lock.Finding {
 	told := redis.NewMapStringStringCmd(ctx, "sentinel", "master", g.Master)
 	err := s.Process(ctx, told)
 	if err != nil {
-		f := lock.Finding{Severity: lock.SeverityWarning, Check: checkSentinel, Node: addr, Detail: err.Error(), Remedy: "start it, or see the network"}
+		f := lock.Finding{
+			Severity: lock.SeverityWarning, Check: checkSentinel, Node: addr, Detail: err.Error(),
+			Remedy: "start it, or see the network",
+		}
 		if wise, ok := explained(err).(wrongError); ok { //nolint:errorlint // it was made just now
 			f.Remedy = wise.remedy
 		}
 		return []lock.Finding{f}
 	}
 	m := told.Val()
-	known := lock.Finding{Severity: lock.SeverityOK, Check: checkSentinel, Node: addr, Detail: "the master is " + m["ip"] + ":" + m["port"] + ", " + m["flags"]}
+	known := lock.Finding{Severity: lock.SeverityOK, Check: checkSentinel, Node: addr, Detail: "the master is " + m["ip"] +
+		":" + m["port"] + ", " + m["flags"]}
 	if m["flags"] != "master" {
 		known.Severity, known.Remedy = lock.SeverityWarning, "see why this sentinel does not reach the master"
 	}

@@ -82,12 +82,18 @@ func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
 		do    func(t *testing.T, srv *redistest.Server)
 		fresh bool
 	}{
-		"restarted with all writes on its disk": {durable, func(_ *testing.T, srv *redistest.Server) { srv.Kill(); srv.Restart() }, false},
-		"restarted with some": {[]string{"--appendonly", "yes", "--appendfsync", "everysec"}, func(_ *testing.T, srv *redistest.Server) {
-			time.Sleep(1500 * time.Millisecond) // the voucher is on the disk by then
-			srv.Kill()
-			srv.Restart()
-		}, true},
+		"restarted with all writes on its disk": {
+			durable,
+			func(_ *testing.T, srv *redistest.Server) { srv.Kill(); srv.Restart() }, false,
+		},
+		"restarted with some": {
+			[]string{"--appendonly", "yes", "--appendfsync", "everysec"},
+			func(_ *testing.T, srv *redistest.Server) {
+				time.Sleep(1500 * time.Millisecond) // the voucher is on the disk by then
+				srv.Kill()
+				srv.Restart()
+			}, true,
+		},
 		"a replica that was promoted": {durable, func(t *testing.T, srv *redistest.Server) {
 			c := srv.Client()
 			master := redistest.Start(t)

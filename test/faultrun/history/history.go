@@ -124,7 +124,8 @@ func narrow(events []Event) []Event {
 	}
 	narrowed := slices.Clone(events)
 	for i, e := range events {
-		next, _ := slices.BinarySearchFunc(grants[e.Name], e.Fence+1, func(g Event, fence uint64) int { return cmp.Compare(g.Fence, fence) })
+		next, _ := slices.BinarySearchFunc(grants[e.Name], e.Fence+1,
+			func(g Event, fence uint64) int { return cmp.Compare(g.Fence, fence) })
 		if e.fenced() && next < len(grants[e.Name]) {
 			narrowed[i].To = max(e.From, min(e.To, grants[e.Name][next].To))
 		}

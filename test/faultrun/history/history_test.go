@@ -20,24 +20,63 @@ func TestHistoriesOfCorrectLocksAreAccepted(t *testing.T) {
 	other := at(2, 3, "b", Granted, 1)
 	other.Name = "m"
 	for what, events := range map[string][]Event{
-		"nothing":                                   nil,
-		"one after the other":                       {at(1, 2, "a", Granted, 5), at(3, 4, "a", Released, 5), at(5, 6, "b", Granted, 6)},
-		"a waiter is granted during the release":    {at(1, 2, "a", Granted, 5), at(3, 9, "b", Granted, 6), at(6, 8, "a", Released, 5)},
-		"refused while held":                        {at(1, 2, "a", Granted, 5), at(3, 4, "b", Refused, 0)},
-		"refused while the grant is under way":      {at(1, 5, "a", Granted, 5), at(2, 3, "b", Refused, 0)},
-		"another name":                              {at(1, 2, "a", Granted, 5), other},
-		"lost, then another's":                      {at(1, 2, "a", Granted, 5), at(5, 7, "a", Lost, 5), at(3, 6, "b", Granted, 6)},
-		"refused until the lease has ended":         {at(1, 2, "a", Granted, 5), at(5, 9, "a", Lost, 5), at(6, 7, "b", Refused, 0)},
-		"a release finds that the hold is over":     {at(1, 2, "a", Granted, 5), at(4, 8, "a", NotHeld, 5), at(5, 6, "b", Granted, 6)},
-		"told of a loss after a release":            {at(1, 2, "a", Granted, 5), at(3, 4, "a", Released, 5), at(5, 6, "a", Lost, 5)},
-		"an unknown release that was done":          {at(1, 2, "a", Granted, 5), at(3, Never, "a", MaybeReleased, 5), at(4, 5, "b", Granted, 6)},
-		"an unknown release that is done late":      {at(1, 2, "a", Granted, 5), at(3, 9, "a", MaybeReleased, 5), at(4, 5, "b", Refused, 0)},
-		"kept over a resume":                        {at(1, 2, "a", Granted, 5), at(3, 4, "a", Kept, 5), at(3, 4, "b", Refused, 0), at(5, 6, "a", Released, 5)},
-		"kept twice, then lost":                     {at(1, 2, "a", Granted, 5), at(3, 4, "a", Kept, 5), at(5, 6, "a", Kept, 5), at(6, 9, "a", Lost, 5), at(7, 8, "b", Granted, 6)},
-		"kept before it is lost":                    {at(1, 2, "a", Granted, 5), at(3, 7, "a", Kept, 5), at(4, 8, "a", Lost, 5), at(5, 6, "b", Granted, 6)},
-		"an unknown grant that was":                 {at(1, Never, "a", MaybeGranted, 0), at(2, 3, "b", Refused, 0), at(4, 5, "b", Granted, 6)},
-		"an unknown grant that was not":             {at(1, Never, "a", MaybeGranted, 0), at(2, 3, "b", Granted, 6)},
-		"an unknown grant long after its beginning": {at(1, 9, "a", MaybeGranted, 0), at(2, 3, "b", Granted, 6), at(4, 5, "b", Released, 6), at(6, 7, "c", Refused, 0)},
+		"nothing": nil,
+		"one after the other": {
+			at(1, 2, "a", Granted, 5), at(3, 4, "a", Released, 5),
+			at(5, 6, "b", Granted, 6),
+		},
+		"a waiter is granted during the release": {
+			at(1, 2, "a", Granted, 5), at(3, 9, "b", Granted, 6),
+			at(6, 8, "a", Released, 5),
+		},
+		"refused while held":                   {at(1, 2, "a", Granted, 5), at(3, 4, "b", Refused, 0)},
+		"refused while the grant is under way": {at(1, 5, "a", Granted, 5), at(2, 3, "b", Refused, 0)},
+		"another name":                         {at(1, 2, "a", Granted, 5), other},
+		"lost, then another's": {
+			at(1, 2, "a", Granted, 5), at(5, 7, "a", Lost, 5),
+			at(3, 6, "b", Granted, 6),
+		},
+		"refused until the lease has ended": {
+			at(1, 2, "a", Granted, 5), at(5, 9, "a", Lost, 5),
+			at(6, 7, "b", Refused, 0),
+		},
+		"a release finds that the hold is over": {
+			at(1, 2, "a", Granted, 5), at(4, 8, "a", NotHeld, 5),
+			at(5, 6, "b", Granted, 6),
+		},
+		"told of a loss after a release": {
+			at(1, 2, "a", Granted, 5), at(3, 4, "a", Released, 5),
+			at(5, 6, "a", Lost, 5),
+		},
+		"an unknown release that was done": {
+			at(1, 2, "a", Granted, 5), at(3, Never, "a", MaybeReleased, 5),
+			at(4, 5, "b", Granted, 6),
+		},
+		"an unknown release that is done late": {
+			at(1, 2, "a", Granted, 5), at(3, 9, "a", MaybeReleased, 5),
+			at(4, 5, "b", Refused, 0),
+		},
+		"kept over a resume": {
+			at(1, 2, "a", Granted, 5), at(3, 4, "a", Kept, 5),
+			at(3, 4, "b", Refused, 0), at(5, 6, "a", Released, 5),
+		},
+		"kept twice, then lost": {
+			at(1, 2, "a", Granted, 5), at(3, 4, "a", Kept, 5),
+			at(5, 6, "a", Kept, 5), at(6, 9, "a", Lost, 5), at(7, 8, "b", Granted, 6),
+		},
+		"kept before it is lost": {
+			at(1, 2, "a", Granted, 5), at(3, 7, "a", Kept, 5),
+			at(4, 8, "a", Lost, 5), at(5, 6, "b", Granted, 6),
+		},
+		"an unknown grant that was": {
+			at(1, Never, "a", MaybeGranted, 0), at(2, 3, "b", Refused, 0),
+			at(4, 5, "b", Granted, 6),
+		},
+		"an unknown grant that was not": {at(1, Never, "a", MaybeGranted, 0), at(2, 3, "b", Granted, 6)},
+		"an unknown grant long after its beginning": {
+			at(1, 9, "a", MaybeGranted, 0), at(2, 3, "b", Granted, 6),
+			at(4, 5, "b", Released, 6), at(6, 7, "c", Refused, 0),
+		},
 	} {
 		if err := Check(events, within); err != nil {
 			t.Errorf("%s: %v", what, err)
@@ -49,25 +88,40 @@ func TestHistoriesOfBrokenLocksAreRefused(t *testing.T) {
 	held := at(1, 2, "a", Granted, 5)
 	for what, events := range map[string][]Event{
 		"two holders": {held, at(3, 4, "b", Granted, 6)},
-		"two holders, and the first releases later":    {held, at(3, 4, "b", Granted, 6), at(5, 6, "a", Released, 5)},
-		"two holders, and the first loses it later":    {held, at(3, 4, "b", Granted, 6), at(5, 6, "a", Lost, 5)},
-		"two holders, one release without an answer":   {held, at(3, 4, "b", Granted, 6), at(5, Never, "a", MaybeReleased, 5)},
-		"two holders, one told that it was none":       {held, at(3, 4, "b", Granted, 6), at(5, 6, "a", NotHeld, 5)},
-		"two holders after one without an answer":      {at(0, 9, "c", MaybeGranted, 0), held, at(3, 4, "b", Granted, 6)},
-		"the same fence again":                         {held, at(3, 4, "a", Released, 5), at(5, 6, "b", Granted, 5)},
-		"kept after another's grant":                   {held, at(3, 4, "b", Granted, 6), at(5, 6, "a", Kept, 5), at(7, 8, "a", Lost, 5)},
-		"kept with another fence":                      {held, at(3, 4, "a", Kept, 6), at(5, 6, "a", Released, 5)},
-		"kept after a release":                         {held, at(3, 4, "a", Released, 5), at(5, 6, "a", Kept, 5)},
-		"kept, and granted to another before the end":  {held, at(3, 4, "a", Kept, 5), at(5, 6, "b", Granted, 6), at(7, 8, "a", Kept, 5), at(9, 10, "a", Lost, 5)},
-		"a lower fence":                                {held, at(3, 4, "a", Released, 5), at(5, 6, "b", Granted, 4)},
-		"a lower fence after a loss":                   {held, at(3, 4, "a", Lost, 5), at(5, 6, "b", Granted, 4)},
-		"a lower fence after one without an answer":    {held, at(3, Never, "a", MaybeReleased, 5), at(4, 9, "c", MaybeGranted, 0), at(5, 6, "b", Granted, 4)},
-		"a release that was told and not done":         {held, at(3, 4, "a", Released, 5), at(5, 6, "b", Refused, 0)},
-		"a loss that was told and was none":            {held, at(3, 4, "a", Lost, 5), at(5, 6, "b", Refused, 0)},
-		"a hold that is refused its own release":       {held, at(3, 4, "a", NotHeld, 5), at(5, 6, "b", Refused, 0)},
-		"refused before anybody asked":                 {at(0, 0, "b", Refused, 0), held},
-		"refused after an unknown release was done":    {held, at(3, 4, "a", MaybeReleased, 5), at(5, 6, "b", Refused, 0)},
-		"a release that took another's hold":           {held, at(3, 4, "a", Lost, 5), at(5, 6, "b", Granted, 6), at(7, 8, "a", Released, 5)},
+		"two holders, and the first releases later": {held, at(3, 4, "b", Granted, 6), at(5, 6, "a", Released, 5)},
+		"two holders, and the first loses it later": {held, at(3, 4, "b", Granted, 6), at(5, 6, "a", Lost, 5)},
+		"two holders, one release without an answer": {
+			held, at(3, 4, "b", Granted, 6),
+			at(5, Never, "a", MaybeReleased, 5),
+		},
+		"two holders, one told that it was none":  {held, at(3, 4, "b", Granted, 6), at(5, 6, "a", NotHeld, 5)},
+		"two holders after one without an answer": {at(0, 9, "c", MaybeGranted, 0), held, at(3, 4, "b", Granted, 6)},
+		"the same fence again":                    {held, at(3, 4, "a", Released, 5), at(5, 6, "b", Granted, 5)},
+		"kept after another's grant": {
+			held, at(3, 4, "b", Granted, 6), at(5, 6, "a", Kept, 5),
+			at(7, 8, "a", Lost, 5),
+		},
+		"kept with another fence": {held, at(3, 4, "a", Kept, 6), at(5, 6, "a", Released, 5)},
+		"kept after a release":    {held, at(3, 4, "a", Released, 5), at(5, 6, "a", Kept, 5)},
+		"kept, and granted to another before the end": {
+			held, at(3, 4, "a", Kept, 5), at(5, 6, "b", Granted, 6),
+			at(7, 8, "a", Kept, 5), at(9, 10, "a", Lost, 5),
+		},
+		"a lower fence":              {held, at(3, 4, "a", Released, 5), at(5, 6, "b", Granted, 4)},
+		"a lower fence after a loss": {held, at(3, 4, "a", Lost, 5), at(5, 6, "b", Granted, 4)},
+		"a lower fence after one without an answer": {
+			held, at(3, Never, "a", MaybeReleased, 5),
+			at(4, 9, "c", MaybeGranted, 0), at(5, 6, "b", Granted, 4),
+		},
+		"a release that was told and not done":      {held, at(3, 4, "a", Released, 5), at(5, 6, "b", Refused, 0)},
+		"a loss that was told and was none":         {held, at(3, 4, "a", Lost, 5), at(5, 6, "b", Refused, 0)},
+		"a hold that is refused its own release":    {held, at(3, 4, "a", NotHeld, 5), at(5, 6, "b", Refused, 0)},
+		"refused before anybody asked":              {at(0, 0, "b", Refused, 0), held},
+		"refused after an unknown release was done": {held, at(3, 4, "a", MaybeReleased, 5), at(5, 6, "b", Refused, 0)},
+		"a release that took another's hold": {
+			held, at(3, 4, "a", Lost, 5), at(5, 6, "b", Granted, 6),
+			at(7, 8, "a", Released, 5),
+		},
 		"a release of what was released":               {held, at(3, 4, "a", Released, 5), at(5, 6, "a", Released, 5)},
 		"a release of what nobody was granted":         {at(1, 2, "a", Released, 5)},
 		"a grant before the end of validity of others": {held, at(6, 9, "a", Lost, 5), at(3, 5, "b", Granted, 6)},

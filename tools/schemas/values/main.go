@@ -33,7 +33,8 @@ func main() {
 	own := read(filepath.Join(chart, "values.yaml"))
 	var idle []string
 	for i, file := range os.Args[3:] {
-		now := idleWith(helm, chart, merged(own, read(file)), func(path string) bool { return i == 0 || slices.Contains(idle, path) })
+		now := idleWith(helm, chart, merged(own, read(file)),
+			func(path string) bool { return i == 0 || slices.Contains(idle, path) })
 		idle = now
 	}
 	if slices.Sort(idle); len(idle) > 0 {
