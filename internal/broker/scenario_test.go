@@ -253,10 +253,8 @@ func (s *scenario) text(c *client, e session.Event) string {
 	case session.Queued:
 		return fmt.Sprint("queued ", e.Position)
 	case session.NotGranted:
-		text := map[error]string{
-			lock.ErrHeld: "held", session.ErrTimedOut: "timed out",
-			session.ErrCancelled: "cancelled",
-		}[leaf(e.Cause)]
+		words := map[error]string{lock.ErrHeld: "held", session.ErrTimedOut: "timed out", session.ErrCancelled: "cancelled"}
+		text := words[leaf(e.Cause)]
 		return strings.TrimSpace(text + " " + e.Name)
 	case session.Released:
 		return strings.TrimSuffix(fmt.Sprint("released, keeps ", e.Remaining), ", keeps 0")
@@ -282,8 +280,7 @@ func (s *scenario) text(c *client, e session.Event) string {
 
 var failures = map[error]string{
 	lock.ErrNotHeld: "not held", lock.ErrStale: "stale", lock.ErrUnavailable: "unavailable",
-	lock.ErrOutcomeUnknown: "unknown",
-	lock.ErrInvalid:        "invalid", session.ErrUpgrade: "upgrade",
+	lock.ErrOutcomeUnknown: "unknown", lock.ErrInvalid: "invalid", session.ErrUpgrade: "upgrade",
 }
 
 // leaf is the sentinel that an error wraps.
