@@ -18,7 +18,7 @@ type handOver struct {
 	*attempt
 	of   release // the owner's hold; members are not asked by it
 	told func(lock.Returned, error)
-	// The members that were asked, and those that had no hold to hand over when a majority had. Guarded by mu.
+	// The members that are asked, and those that had no hold to hand over when a majority had. Guarded by mu.
 	sentTo, lacking set
 	heard           int // how many listeners heard of the end of the owner's hold; guarded by mu
 }
@@ -39,14 +39,20 @@ func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
 	h.attempt = s.attempt(heir[:], h.outcome)
 	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start}
 	h.decide, h.late, h.why = h.judge, h.answeredLate, h.refusal
-	s.late.of(holding{r.Name, r.Owner}).each(s.members, h.ask) // what is to be handed over must have been acquired
+	before := s.late.of(holding{r.Name, r.Owner}) // what is to be handed over must have been acquired
+	for _, m := range s.members {
+		h.sentTo.add(m.number)
+	}
+	h.sentTo &^= before.at()
+	before.each(s.members, h.ask)
 }
 
 // ask asks a member, unless it was decided while that had something else to answer first. A silent member would have
-// all later hand-overs of the name wait for each other.
+// all later hand-overs of the name wait for each other. Those that had nothing to answer are asked in any case, also if
+// others are so quick that it is decided before.
 func (h *handOver) ask(m *member) {
 	h.mu.Lock()
-	passed := h.over
+	passed := h.over && !h.sentTo.has(m.number)
 	if !passed {
 		h.sentTo.add(m.number)
 	}

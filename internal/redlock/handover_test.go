@@ -1,13 +1,17 @@
 package redlock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
 )
 
 // toHeir is a release of "n" that hands it over for ten seconds.
@@ -281,4 +285,44 @@ func TestASilentMemberHoldsNoHandOverUp(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		w.wantHolders("n", "", "", "") // its lease is over, and the silent one has none of the others
 	})
+}
+
+// inline is a member that answers before the next one is asked.
+type inline struct{ *memstore.Store }
+
+func (p inline) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	done(p.Acquire(context.Background(), c))
+}
+
+func (p inline) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	done(p.Release(context.Background(), r))
+}
+
+// All members are asked, also if a majority has answered before the last one is: it would else be left with the hold of
+// the owner, and the successor with a bare majority.
+func TestAHandOverAsksAllMembersHoweverQuickOthersAre(t *testing.T) {
+	stores := []*memstore.Store{memstore.New(), memstore.New(), memstore.New()}
+	var all []lock.Store
+	for _, m := range stores {
+		all = append(all, inline{m})
+	}
+	s, err := New(Config{}, all, zap.NewNop(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	g, err := s.Acquire(t.Context(), lock.Claim{Name: "n", Kind: lock.Exclusive, Owner: "a", Count: 1, TTL: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := lock.Return{Name: "n", Kind: lock.Exclusive, Owner: "a", Fence: g.Fence}
+	r.Next = &lock.Successor{Owner: "b", TTL: time.Minute}
+	if res, err := s.Release(t.Context(), r); err != nil || res.HandedOver == 0 {
+		t.Fatalf("got %+v, %v, want it handed over", res, err)
+	}
+	for i, m := range stores {
+		if st, err := m.Look(t.Context(), "n"); err != nil || st.Owner != "b" {
+			t.Errorf("member %d has %+v, %v, want the successor", i, st, err)
+		}
+	}
 }

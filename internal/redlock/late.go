@@ -88,6 +88,17 @@ func (cs calls) without(t *tail) (left calls) {
 	return left
 }
 
+// at are the members that have not answered all of these calls.
+func (cs calls) at() (at set) {
+	for _, t := range cs.earlier {
+		at |= t.absent()
+	}
+	if cs.last != nil {
+		at |= cs.last.absent()
+	}
+	return at
+}
+
 // each has something be done at each member when that has answered all of these calls.
 func (cs calls) each(ms []*member, next func(*member)) {
 	var all []*tail
@@ -116,6 +127,12 @@ type tail struct {
 	mu   sync.Mutex // guards the fields below
 	at   set        // the members that have not answered
 	then []afterwards
+}
+
+func (t *tail) absent() set {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.at
 }
 
 // afterwards is what is done when a member has answered.

@@ -410,10 +410,6 @@ var fairPlaceContract = []contract{
 	}},
 }
 
-// yours is a notice that the name is free, for one waiter; soon that it will be.
-func yours(o lock.Owner) lock.Notice { return lock.Notice{What: lock.NoticeReleased, For: o} }
-func soon(o lock.Owner) lock.Notice { return lock.Notice{What: lock.NoticeTurn, For: o, After: ttl} }
-
 var fairListenContract = []contract{
 	{"AReleaseIsForTheNextAndAGrantTellsTheOneAfter", func(s *suite) {
 		e, _ := s.listenTo("n", lock.Fair)

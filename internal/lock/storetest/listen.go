@@ -224,3 +224,8 @@ var listenContract = []contract{
 		}
 	}},
 }
+
+// yours is a notice that the name is free, for one waiter; soon that it will be.
+func yours(o lock.Owner) lock.Notice { return lock.Notice{What: lock.NoticeReleased, For: o} }
+
+func soon(o lock.Owner) lock.Notice { return lock.Notice{What: lock.NoticeTurn, For: o, After: ttl} }
