@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"sync/atomic"
 )
 
 // The system gives out ports above 32767 by itself, to connections too. Who starts a server again at its port must not
@@ -15,12 +16,18 @@ const (
 	ports     = 12_000
 )
 
+// next is where this process looks next. Tests that start servers side by side are not given the same port while nobody
+// listens on it yet.
+var next atomic.Uint32
+
+func init() { next.Store(rand.Uint32N(ports)) } //nolint:gosec // no secret
+
 var errNoPort = errors.New("there is no free port")
 
 // FreeAddr finds a port nobody listens on at the moment, such that those further on by some numbers are free as well.
 func FreeAddr(also ...int) (string, error) {
 	for range 100 {
-		port := firstPort + rand.IntN(ports) //nolint:gosec // no secret
+		port := firstPort + int(next.Add(1)%ports)
 		free := true
 		for _, n := range append([]int{0}, also...) {
 			l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", fmt.Sprint("127.0.0.1:", port+n))
