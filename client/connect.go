@@ -22,8 +22,10 @@ const (
 	openTimeout    = 10 * time.Second
 	minOpenTimeout = 3 * time.Second
 	// minResumeTimeout is the least time for an attempt to resume a session. With a longer session TTL it is a third of
-	// that.
+	// that, up to maxResumeTimeout: a replica that has many sessions to take, or many locks, does all of it again for
+	// the next attempt.
 	minResumeTimeout = time.Second
+	maxResumeTimeout = 30 * time.Second
 	// minReachTimeout is the least time for the connection of such an attempt. With a longer session TTL it is a sixth
 	// of that, up to minOpenTimeout.
 	minReachTimeout = 500 * time.Millisecond
@@ -373,7 +375,8 @@ func (c *Client) resumeOn(st *stream) error {
 	defer s.unpark() // nothing to do after attach
 	open := c.settings.open()
 	open.Resume, st.epoch = b.resume, b.resume.GetEpoch()
-	opened, err := c.handshake(st, open, b.resume.GetLastRequestId(), min(openTimeout, max(s.ttl/3, minResumeTimeout)))
+	within := min(maxResumeTimeout, max(s.ttl/3, minResumeTimeout))
+	opened, err := c.handshake(st, open, b.resume.GetLastRequestId(), within)
 	if err != nil {
 		return err
 	}

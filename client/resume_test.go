@@ -186,6 +186,27 @@ func TestAnAttemptWithAnUnknownOutcomeIsRepeatedWithAGreaterEpoch(t *testing.T) 
 	})
 }
 
+// A replica that has much to do takes the session late. Who gives it up too early has it begin again, and again.
+func TestAReplicaThatTakesTheSessionSlowlyIsWaitedFor(t *testing.T) {
+	const ttl = time.Minute
+	kept(t, ttl, func(t *testing.T, f *fake) {
+		c := f.dialAt(t, both)
+		l := mustLock(t, c, "n")
+		var o opened
+		f.setHook(func(s *fakeSession, r *lockdv1.SessionRequest) bool {
+			if r.GetOpen().GetResume() != nil {
+				time.Sleep(ttl/3 - time.Second)
+			}
+			return o.hook(s, r)
+		})
+		f.session(0).end(errCut)
+		time.Sleep(ttl)
+		if err := l.Err(); err != nil || len(o.all()) != 1 {
+			t.Errorf("%v after %d attempts", err, len(o.all()))
+		}
+	})
+}
+
 func TestWhatIsLostMeanwhileIsToldWithItsReason(t *testing.T) {
 	kept(t, 30*time.Second, func(t *testing.T, f *fake) {
 		c := f.dial(t)

@@ -291,7 +291,13 @@ func TestHoldersOfManyLocksGoOn(t *testing.T) {
 	t.Parallel()
 	const most, each = 10_000, 50
 	_, a, b := twoReplicas(t)
-	c, err := client.Dial(a.Addr+","+b.Addr, client.WithSessionTTL(time.Minute))
+	connected := make(chan struct{}, 10)
+	told := client.WithOnStatus(func(s client.Status) {
+		if s.State == client.Connected {
+			connected <- struct{}{}
+		}
+	})
+	c, err := client.Dial(a.Addr+","+b.Addr, client.WithSessionTTL(time.Minute), told)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,8 +315,12 @@ func TestHoldersOfManyLocksGoOn(t *testing.T) {
 		}
 		sets = append(sets, ls)
 	}
+	harness.Soon(t, "it is connected", connected)
 	a.Signal(syscall.SIGKILL)
-	harness.Until(t, "it goes on", func() bool { return b.Metric(`lockd_locks_held{kind="exclusive"}`) == most })
+	harness.Soon(t, "it goes on", connected)
+	if held := b.Metric(`lockd_locks_held{kind="exclusive"}`); held != most {
+		t.Errorf("it goes on with %v locks of %d", held, most)
+	}
 	for _, ls := range sets {
 		if err := ls.Err(); err != nil {
 			t.Fatal(err)
