@@ -70,6 +70,7 @@ type Client struct {
 	connecting bool
 	connectErr error         // of the last attempt to connect
 	failures   int           // attempts or short sessions in a row
+	unreached  int           // attempts in a row whose connection took too long
 	changed    chan struct{} // closed and replaced when a field above changes
 	closed     bool
 }

@@ -27,7 +27,8 @@ const (
 	minResumeTimeout = time.Second
 	maxResumeTimeout = 30 * time.Second
 	// minReachTimeout is the least time for the connection of such an attempt. With a longer session TTL it is a sixth
-	// of that, up to minOpenTimeout.
+	// of that, up to minOpenTimeout. It doubles with each attempt that it ended, up to the time of the attempt: where
+	// all clients of a replica come at once, connecting takes long, and each further attempt begins it again.
 	minReachTimeout = 500 * time.Millisecond
 	// minBackoff and maxBackoff bound the pause between two attempts.
 	minBackoff = 50 * time.Millisecond
@@ -139,7 +140,7 @@ func (c *Client) connected(st *stream) {
 	c.tell(Status{State: Connected})
 	watched := c.watches.names() // before anybody can watch in this session
 	c.mu.Lock()
-	c.connecting = false
+	c.connecting, c.unreached = false, 0
 	_, known := c.sessions[s]
 	c.sessions[s] = struct{}{}
 	c.wg.Go(st.read)
@@ -365,7 +366,7 @@ func (c *Client) openOn(st *stream) error {
 // that leaves its place there comes again.
 func (c *Client) resumeOn(st *stream) error {
 	s := st.session
-	if err := c.reach(st, min(minOpenTimeout, max(s.ttl/6, minReachTimeout))); err != nil {
+	if err := c.reach(st, c.reachTimeout(s.ttl)); err != nil {
 		return err
 	}
 	b, ok := s.bid()
@@ -375,8 +376,7 @@ func (c *Client) resumeOn(st *stream) error {
 	defer s.unpark() // nothing to do after attach
 	open := c.settings.open()
 	open.Resume, st.epoch = b.resume, b.resume.GetEpoch()
-	within := min(maxResumeTimeout, max(s.ttl/3, minResumeTimeout))
-	opened, err := c.handshake(st, open, b.resume.GetLastRequestId(), within)
+	opened, err := c.handshake(st, open, b.resume.GetLastRequestId(), resumeTimeout(s.ttl))
 	if err != nil {
 		return err
 	}
@@ -385,6 +385,17 @@ func (c *Client) resumeOn(st *stream) error {
 		return errSessionOver
 	}
 	return nil
+}
+
+func resumeTimeout(ttl time.Duration) time.Duration {
+	return min(maxResumeTimeout, max(ttl/3, minResumeTimeout))
+}
+
+func (c *Client) reachTimeout(ttl time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := min(minOpenTimeout, max(ttl/6, minReachTimeout))
+	return min(first<<min(c.unreached, 10), resumeTimeout(ttl))
 }
 
 // reach waits for the connection.
@@ -399,6 +410,9 @@ func (c *Client) reach(st *stream, within time.Duration) error {
 		case state == connectivity.TransientFailure:
 			return ErrUnavailable
 		case !st.conn.WaitForStateChange(ctx, state):
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.unreached++
 			return unavailable(context.Cause(ctx))
 		}
 	}

@@ -1,8 +1,12 @@
 package client_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -79,6 +83,23 @@ func (f *fake) withdraw(s *fakeSession) {
 	for _, h := range f.held {
 		h.waiting = slices.DeleteFunc(h.waiting, mine)
 	}
+}
+
+// connect is how a client comes to an address.
+func (f *fake) connect(ctx context.Context, at string) (net.Conn, error) {
+	f.mu.Lock()
+	lis, down, far := f.lis, f.down[at], f.far
+	f.dialled = append(f.dialled, at)
+	f.mu.Unlock()
+	if down {
+		return nil, errors.New("cannot be reached")
+	}
+	select {
+	case <-time.After(far):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return lis.DialContext(ctx)
 }
 
 // dials are the addresses that were dialled.

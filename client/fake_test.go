@@ -1,9 +1,6 @@
 package client_test
 
 import (
-	"context"
-	"errors"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,6 +37,7 @@ type fake struct {
 	keeps    bool         // sessions can be resumed
 	records  map[string]*fakeRecord
 	down     map[string]bool // addresses that cannot be reached
+	far      time.Duration   // what a connection takes
 	dialled  []string
 	frames   int // messages received
 	requests int
@@ -99,17 +97,8 @@ func (f *fake) dial(t testing.TB, opts ...client.Option) *client.Client {
 // dialAt is dial for several addresses, which all lead to this fake.
 func (f *fake) dialAt(t testing.TB, addr string, opts ...client.Option) *client.Client {
 	t.Helper()
-	c, err := client.Dial(addr, append([]client.Option{client.WithDialOptions(
-		grpc.WithContextDialer(func(ctx context.Context, at string) (net.Conn, error) {
-			f.mu.Lock()
-			lis, down := f.lis, f.down[at]
-			f.dialled = append(f.dialled, at)
-			f.mu.Unlock()
-			if down {
-				return nil, errors.New("cannot be reached")
-			}
-			return lis.DialContext(ctx)
-		}))}, opts...)...)
+	opts = append([]client.Option{client.WithDialOptions(grpc.WithContextDialer(f.connect))}, opts...)
+	c, err := client.Dial(addr, opts...)
 	if err != nil {
 		t.Fatal(err)
 	}

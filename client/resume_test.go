@@ -207,6 +207,24 @@ func TestAReplicaThatTakesTheSessionSlowlyIsWaitedFor(t *testing.T) {
 	})
 }
 
+// All clients of a replica come to another one at once: connecting takes long there.
+func TestAReplicaThatConnectsSlowlyIsReached(t *testing.T) {
+	const ttl = 30 * time.Second
+	kept(t, ttl, func(t *testing.T, f *fake) {
+		c := f.dialAt(t, both)
+		l := mustLock(t, c, "n")
+		f.mu.Lock()
+		f.far = ttl / 4
+		f.mu.Unlock()
+		f.setDown(addrA, true)
+		f.session(0).end(errCut)
+		time.Sleep(2 * ttl)
+		if err := l.Err(); err != nil || f.opens() != 2 {
+			t.Errorf("%v, %d streams, dialled %v", err, f.opens(), f.dials())
+		}
+	})
+}
+
 func TestWhatIsLostMeanwhileIsToldWithItsReason(t *testing.T) {
 	kept(t, 30*time.Second, func(t *testing.T, f *fake) {
 		c := f.dial(t)
