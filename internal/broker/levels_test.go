@@ -164,3 +164,30 @@ func TestAReadHoldAfterARepeatedReleaseIsNotTrusted(t *testing.T) {
 		}
 	})
 }
+
+// The same if it was not told, came too late, and was given back with no answer.
+func TestAReadHoldAfterOneThatWasTakenBackIsNotTrusted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.alive()
+		read := request.Acquire{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(20 * time.Second)}
+		c.acquire(read)
+		first := one[session.Granted](c)
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
+			time.Sleep(5 * time.Second)
+			return next()
+		})
+		w.store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
+			return lock.Returned{}, lock.ErrOutcomeUnknown
+		})
+		read.Lease, read.Wait = new(time.Minute), new(time.Second)
+		c.acquire(read)
+		time.Sleep(6 * time.Second)
+		c.failed(lock.ErrOutcomeUnknown)
+		w.store.onAcquire(nil)
+		w.store.onRelease(nil)
+		c.acquire(read)
+		if third := one[session.Granted](c); third.Validity.Until.After(first.Validity.Until) {
+			t.Errorf("trusted until %v, want no later than the first, %v", third.Validity.Until, first.Validity.Until)
+		}
+	})
+}

@@ -113,8 +113,9 @@ func (b *Broker) unnestLocked(l *Lease) {
 	r := l.returnAll()
 	r.Remaining = l.count
 	l.unlock()
-	_, _ = b.store.Release(b.ctx, r)
+	_, err := b.store.Release(b.ctx, r)
 	l.lock()
+	l.own().lateReturn = l.lateReturn || errors.Is(err, lock.ErrOutcomeUnknown)
 }
 
 // ordinaryLocked makes an ordinary request of a nested one: the lease ended meanwhile. What an earlier attempt of it
