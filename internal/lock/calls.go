@@ -92,6 +92,7 @@ type Renewal struct {
 	// was lost with the data of the store if those are other ones by now.
 	Seen time.Time
 	// Sole says that no other claim of the owner can be carried out any more. Then Renew need not compare the fence of
-	// an exclusive or fair hold that it prolongs: what the owner has is this hold.
+	// an exclusive or fair hold that it prolongs: what the owner has is this hold. That is true of one store. Of several
+	// one may have something that the whole has refused.
 	Sole bool
 }

@@ -137,6 +137,9 @@ func (a *attempt) standing() standing {
 		case !a.nest && a.s.quarantined(a.s.members[i]):
 			st.yes--
 			st.silent++
+		case a.nest && a.s.doubts.at(a.s.members[i], holding{a.sent[0].Name, a.sent[0].Owner}):
+			st.yes--
+			st.unknown++
 		default:
 			st.voters.add(i)
 		}

@@ -36,6 +36,7 @@ type bugs struct {
 	handedAsIs      bool // the fence of a hand-over is told without being raised
 	keepHanded      bool // what a minority handed over is not given back
 	keepCancelled   bool // nobody gives back what was handed to one that had left
+	ownersAreEnough bool // a renewal takes what an owner has at a member for the hold, whatever its fence
 }
 
 const (

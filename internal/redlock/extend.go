@@ -87,7 +87,8 @@ func goneOf(forced, data, most int) error {
 func (s *Store) lasting(votes []vote[time.Duration], r lock.Renewal) []time.Duration {
 	left := make([]time.Duration, 0, len(votes))
 	for i, v := range votes {
-		if v.cast && v.err == nil && (r.Fence != 0 || !s.quarantined(s.members[i])) {
+		m := s.members[i]
+		if v.cast && v.err == nil && (r.Fence != 0 || !s.quarantined(m)) && !s.doubts.renewed(m, r) {
 			left = append(left, trusted(v.v))
 		}
 	}

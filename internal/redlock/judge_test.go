@@ -90,7 +90,7 @@ func (j *judge) believe(what string, c lock.Claim, since, until time.Time) {
 	}
 	j.beliefs[c.Name][c.Owner] = belief{c.Kind, since, until}
 	if n := j.known(c, since, until); n < len(j.nodes)/2+1 && j.counts(c.Name, since) && now.Before(until) {
-		j.fail("%s of %s to %s for %v is known to %d members", what, c.Name, c.Owner, until.Sub(now), n)
+		j.fail("%s of %s to %s as %v for %v is known to %d members", what, c.Name, c.Owner, c.Kind, until.Sub(now), n)
 	}
 }
 

@@ -182,3 +182,40 @@ func TestAWaiterGivesBackWhatItsEarlierAttemptsLeft(t *testing.T) {
 		})
 	}
 }
+
+// A member whose fence could not be raised finds the release stale. What it has is ended all the same.
+func TestAReleaseReachesAMemberWithALowerFence(t *testing.T) {
+	for _, over := range []bool{false, true} {
+		inWorld(t, 3, Config{}, func(w *world) {
+			c := claimOf("n", "ahead")
+			c.Fence = lock.Fence(time.Now().Add(5 * time.Hour).UnixMicro())
+			w.puts(0, c)
+			w.nodes[0].Expire("n")
+			c = claimOf("n", "o")
+			c.TTL = 10 * time.Minute
+			w.nodes[2].choose(func(op string) fate {
+				switch op {
+				case "acquire":
+					return fate{before: 100 * time.Millisecond}
+				case "raise":
+					return silent
+				}
+				return fate{}
+			})
+			f := w.take(w.Store, c).Fence
+			time.Sleep(3 * time.Second)
+			w.wantHolders("n", "o", "o", "o")
+			r := returnOf("n", "o", f)
+			if over {
+				w.pass(w.Store, toHeir("o", f, "heir"))
+			} else {
+				w.give(w.Store, r)
+			}
+			synctest.Wait()
+			time.Sleep(2 * time.Second)
+			if o := w.nodes[2].has("n"); o == "o" {
+				t.Errorf("handed over %v: %q has it yet, for minutes", over, o)
+			}
+		})
+	}
+}

@@ -51,7 +51,10 @@ type release struct {
 }
 
 func (x *release) ask(m *member) {
-	m.StartRelease(x.s.returnAt(m, x.r), func(res lock.Returned, err error) { x.answer(m, res, err) })
+	m.StartRelease(x.s.returnAt(m, x.r), func(res lock.Returned, err error) {
+		x.s.doubts.note(m, x.r, err)
+		x.answer(m, res, err)
+	})
 }
 
 // judge is called with mu after each vote.
@@ -134,7 +137,8 @@ func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
 }
 
 // tooLate has the hold released at a member that did not confirm that it is not there. One that says that it never was
-// may be about to take it: the acquisition is under way, or another try to put the hold back.
+// may be about to take it: the acquisition is under way, or another try to put the hold back. One that says that it has
+// another fence, because its own could not be raised, is asked whatever the fence: the owner has nothing any more.
 func (x *release) tooLate(m *member, v vote[lock.Returned]) {
 	x.mu.Lock()
 	freed := x.freed
@@ -147,6 +151,10 @@ func (x *release) tooLate(m *member, v vote[lock.Returned]) {
 		l := x.leftAt(m)
 		l.found = 1
 		x.s.undoLater(l, againAfter[0])
+	case errors.Is(v.err, lock.ErrStale) && !x.r.Owner.Repeats():
+		l := x.leftAt(m)
+		l.r.Fence = 0
+		x.s.undoLater(l, firstRetry)
 	}
 }
 

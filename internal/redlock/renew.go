@@ -10,7 +10,8 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Renew implements lock.Store. Each member is asked once for all holds.
+// Renew implements lock.Store. Each member is asked once for all holds. It compares the fences of all: what an attempt
+// that failed has left at a member may be being given back there, and is not the hold that the owner got later.
 func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, err error)) {
 	r := &renewals{s: s, rs: slices.Clone(rs), polls: make([]poll, len(rs)), wake: make(chan struct{}, 1)}
 	r.missing = len(s.members)
@@ -19,6 +20,7 @@ func (s *Store) Renew(ctx context.Context, rs []lock.Renewal, done func(i int, e
 			r.decideLocked(i, err) // nobody knows it yet
 		}
 		r.rs[i].TTL = s.drifted(rs[i].TTL)
+		r.rs[i].Sole = rs[i].Sole && s.cfg.bugs.ownersAreEnough
 	}
 	if len(r.ready) < len(rs) {
 		s.each(ctx, func(ctx context.Context, m *member) {
@@ -73,6 +75,8 @@ func (r *renewals) vote(m *member, i int, err error) {
 	p := &r.polls[i]
 	gone, isGone := errors.AsType[*lock.GoneError](err)
 	switch {
+	case err == nil && r.s.doubts.renewed(m, r.rs[i]):
+		p.unknown++
 	case err == nil:
 		p.yes++
 	case isGone:

@@ -3,6 +3,7 @@ package redlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -103,6 +104,39 @@ func halfHanded(t *testing.T, _ uint64, cfg Config) (wrong []string) {
 	return wrong
 }
 
+// What an attempt that failed has left at a member is being given back there, however long that takes. It is not the
+// hold that the same owner was handed later: a renewal that counts on it is one of fewer members than it says.
+func inVain(t *testing.T, _ uint64, cfg Config) (wrong []string) {
+	inWorld(t, 3, cfg, func(w *world) {
+		f := w.take(w.Store, claimOf("n", "o")).Fence
+		synctest.Wait()
+		w.nodes[0].Expire("n")
+		w.nodes[0].choose(once("release", silent)) // so it is asked again to give back what it takes now
+		if _, err := w.Store.Acquire(w.Context(), claimOf("n", "heir")); !errors.Is(err, lock.ErrHeld) {
+			t.Fatal(err)
+		}
+		w.nodes[0].becomes(down)
+		r := renewalOf("n", "heir", w.pass(w.Store, toHeir("o", f, "heir")))
+		r.Sole = true               // as a broker says whose calls for this owner were all answered
+		time.Sleep(5 * time.Second) // by now it is asked seldom
+		w.nodes[0].becomes(fate{})
+		w.nodes[2].becomes(down)
+		err := w.renew(r)
+		time.Sleep(9 * time.Second)
+		w.nodes[2].becomes(fate{})
+		if _, other := w.Store.Acquire(w.Context(), claimOf("n", "other")); err == nil && other == nil {
+			wrong = append(wrong, "somebody else has the name, and the renewal lasts for another second")
+		}
+	})
+	return wrong
+}
+
+func TestARenewalDoesNotCountOnWhatIsBeingGivenBack(t *testing.T) {
+	if wrong := inVain(t, 0, Config{}); len(wrong) > 0 {
+		t.Error(wrong)
+	}
+}
+
 // Each of the mistakes that these tests are there for is found by one of them.
 func TestPlantedBugsAreFound(t *testing.T) {
 	type test func(t *testing.T, seed uint64, cfg Config) (wrong []string)
@@ -121,6 +155,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"a hand-over by one member", Config{Quarantine: quarantine, bugs: bugs{handedByOne: true}}, weather},
 		{"the fence of a minority's hand-over", Config{Quarantine: quarantine, bugs: bugs{handedAsIs: true}}, weather},
 		{"what a minority handed over is left", Config{bugs: bugs{keepHanded: true}}, halfHanded},
+		{"a renewal by the owner alone", Config{bugs: bugs{ownersAreEnough: true}}, inVain},
 		{"a hand-over to one that had left", Config{Quarantine: quarantine, bugs: bugs{keepCancelled: true}}, weather},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -24,6 +24,7 @@ type Store struct {
 
 	fences    fences
 	odd       odd
+	doubts    doubts
 	leftovers leftovers
 	late      *late
 	forced    forcedNames
