@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockd-io/lockd/client"
@@ -44,9 +41,11 @@ func runReplicas(args []string) error {
 	}
 	defer program.remove()
 	if p.clients > 0 {
-		if err := onReplicas(ctx, program, p.masters, 2,
-			func(ctx context.Context, e env) error { return moveCrowd(ctx, e, p) }); err != nil {
-			return err
+		for _, m := range []movers{new(sdkMovers), new(leanMovers)} {
+			if err := onReplicas(ctx, program, p.masters, 2,
+				func(ctx context.Context, e env) error { return moveCrowd(ctx, e, p, m) }); err != nil {
+				return err
+			}
 		}
 	}
 	if p.run > 0 {
@@ -86,27 +85,30 @@ func onReplicas(ctx context.Context, lockd *program, masters, replicas int,
 	return part(ctx, e)
 }
 
-// movers are clients of the SDK that lose their replica.
-type movers struct {
-	locks  []*client.Lock
-	lost   atomic.Bool // the replica is gone
-	moved  chan time.Time
-	gone   atomic.Int64 // clients whose session ended
-	closed sync.WaitGroup
-	all    []*client.Client
+// movers are clients, each with a connection, a session and an auto lease, that lose their replica.
+type movers interface {
+	// who they are.
+	who() string
+	// open has each of them take a lock at the first address, some at a time.
+	open(ctx context.Context, addrs []string, n int) error
+	// lose says that the replica is killed now, and returns when each of them goes on at another one.
+	lose() (moved <-chan time.Time)
+	// gone are the sessions and locks that did not go on.
+	gone() (sessions, locks int)
+	// close gives nothing back: the servers go.
+	close()
 }
 
 // moveCrowd has one replica serve all clients, kills it, and measures how they come to the other one.
-func moveCrowd(ctx context.Context, e env, p replicasPlan) error {
+func moveCrowd(ctx context.Context, e env, p replicasPlan, m movers) error {
 	first := e
 	first.lockd = e.lockd[:1]
 	idle, err := first.read()
 	if err != nil {
 		return err
 	}
-	m := &movers{moved: make(chan time.Time, p.clients)}
 	defer m.close()
-	if err := m.open(ctx, e.lockd[0].addr+","+e.lockd[1].addr, p.clients); err != nil {
+	if err := m.open(ctx, []string{e.lockd[0].addr, e.lockd[1].addr}, p.clients); err != nil {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "%d clients hold a lock each\n", p.clients)
@@ -119,14 +121,13 @@ func moveCrowd(ctx context.Context, e env, p replicasPlan) error {
 		return err
 	}
 	time.Sleep(time.Second)
-	m.lost.Store(true)
-	began := time.Now()
+	moved, began := m.lose(), time.Now()
 	e.lockd[0].kill()
-	times := m.await(ctx, began, p.clients)
+	times := await(ctx, moved, began, p.clients)
 	worst, failed := b.stop()
 
-	fmt.Printf("\n%s clients of one replica, each with a connection, a session and an auto lease; then the replica is "+
-		"killed\n\n", whole(float64(p.clients)))
+	fmt.Printf("\n%s %s of one replica, each with a connection, a session and an auto lease; then the replica is "+
+		"killed\n\n", whole(float64(p.clients)), m.who())
 	out := newTable("what", "value")
 	_, cores, _ := h.after.cores(h.before)
 	out.add("lockd RSS for each", fmt.Sprintf("%.1f KiB", float64(h.after.rss-idle.rss)/1024/float64(p.clients)))
@@ -138,58 +139,21 @@ func moveCrowd(ctx context.Context, e env, p replicasPlan) error {
 		out.add("the last one after", short(times[n-1]))
 	}
 	out.add("clients that did not", whole(float64(p.clients-len(times))))
-	out.add("sessions that ended, locks that were lost", fmt.Sprint(m.gone.Load(), ", ", m.lostLocks()))
+	sessions, locks := m.gone()
+	out.add("sessions that ended, locks that were lost", fmt.Sprint(sessions, ", ", locks))
 	out.add("100 locks a second beside it: slowest, failed", fmt.Sprint(short(worst), ", ", failed))
 	out.print()
 	return nil
 }
 
-// open has each client take a lock, some at a time.
-func (m *movers) open(ctx context.Context, addrs string, n int) error {
-	m.locks, m.all = make([]*client.Lock, n), make([]*client.Client, n)
-	slots := make(chan struct{}, 64)
-	errs := make(chan error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			c, err := client.Dial(addrs, client.WithName("mover"), client.WithOnStatus(m.heard))
-			if err == nil {
-				m.all[i] = c
-				m.locks[i], err = c.Lock(ctx, fmt.Sprint("mover:", i))
-			}
-			if err != nil {
-				errs <- err
-			}
-		})
-	}
-	wg.Wait()
-	close(errs)
-	return <-errs
-}
-
-func (m *movers) heard(s client.Status) {
-	switch {
-	case !m.lost.Load():
-	case s.State == client.Connected:
-		select {
-		case m.moved <- time.Now():
-		default: // it came more than once
-		}
-	case s.State == client.Disconnected && !errors.Is(s.Err, client.ErrClosed):
-		m.gone.Add(1)
-	}
-}
-
 // mostMoving is how long is waited for the last client.
 const mostMoving = 2 * time.Minute
 
-func (m *movers) await(ctx context.Context, began time.Time, n int) (times []time.Duration) {
+func await(ctx context.Context, moved <-chan time.Time, began time.Time, n int) (times []time.Duration) {
 	over := time.After(mostMoving)
 	for len(times) < n {
 		select {
-		case at := <-m.moved:
+		case at := <-moved:
 			times = append(times, at.Sub(began))
 			continue
 		case <-ctx.Done():
@@ -199,26 +163,6 @@ func (m *movers) await(ctx context.Context, began time.Time, n int) (times []tim
 	}
 	slices.Sort(times)
 	return times
-}
-
-func (m *movers) lostLocks() (n int) {
-	for _, l := range m.locks {
-		if l.Err() != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// close gives nothing back: the servers go.
-func (m *movers) close() {
-	m.lost.Store(false)
-	for _, c := range m.all {
-		if c != nil {
-			m.closed.Go(func() { _ = c.Close() })
-		}
-	}
-	m.closed.Wait()
 }
 
 // background locks and unlocks a hundred times a second.
