@@ -240,8 +240,8 @@ var lates = map[string]func(l *belated){
 		id, _ := l.send(acquireOf(&lockdv1.Acquire{Name: "job", Wait: durationpb.New(0)}))
 		harness.Until(l, "the name is taken", func() bool { return look(l.T, l.rc, "job").owner() != "" })
 		l.hold("job")
+		l.proxy.CutAll() // with the answer
 		l.proxy.Set(redistest.Pass)
-		l.proxy.CutAll()
 		l.moves()
 		h := l.take(&lockdv1.Acquire{Name: "job", InsteadOf: []uint64{id}})
 		l.proxy.Deliver()
@@ -270,11 +270,11 @@ var lates = map[string]func(l *belated){
 	},
 	"keep of the record": func(l *belated) {
 		h := l.take(&lockdv1.Acquire{Name: "job"})
-		l.hold("lockd:session:{" + l.id)
+		l.hold(l.record())
 		l.moves()
 		l.proxy.Deliver()
 		l.keeps(h)
-		if epoch := l.rc.HGet(l.Context(), "lockd:session:{"+l.id+"}", "epoch").Val(); epoch != "2" {
+		if epoch := l.rc.HGet(l.Context(), l.record(), "epoch").Val(); epoch != "2" {
 			l.Errorf("the record has epoch %q", epoch)
 		}
 		l.frees(h)
@@ -321,7 +321,7 @@ func TestWhatAnOldReplicaSentLateHarmsNothing(t *testing.T) {
 		t.Parallel()
 		runLate(t, &lockdv1.Open{OnDisconnect: lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE}, func(l *belated) {
 			h := l.take(&lockdv1.Acquire{Name: "job"})
-			l.hold("lockd:session:{" + l.id)
+			l.hold(l.record())
 			l.cut()
 			l.standing()
 			l.mustResume(l.b.Addr)
@@ -343,5 +343,9 @@ func runLate(t *testing.T, open *lockdv1.Open, run func(l *belated)) {
 	l.b = startLockd(t, own.Addr, append(env, "LOCKD_REPLICA=b")...)
 	open.SessionTtl = durationpb.New(lateTTL)
 	l.rawClient = startRaw(t, l.a.Addr, open)
+	harness.Until(l, "the session has a record", func() bool { return l.rc.Exists(l.Context(), l.record()).Val() == 1 })
 	run(l)
 }
+
+// record is the key of the session's record.
+func (l *belated) record() string { return "lockd:session:{" + l.id + "}" }
