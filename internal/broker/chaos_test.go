@@ -47,10 +47,12 @@ const (
 	severalLie lie = "several names"
 )
 
-// force is a forced release: no hold with a fence up to this one counts from then on.
+// force is a forced release: no hold with a fence up to this one, or of which was told before it was over, counts from
+// then on.
 type force struct {
 	at    time.Time
 	fence lock.Fence
+	over  time.Time
 }
 
 func newChaos(store lock.Store, seed uint64) *chaos {
@@ -233,6 +235,15 @@ func (c *chaos) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go func() { done(c.Extend(context.Background(), r)) }()
 }
 
+func (c *chaos) Raise(ctx context.Context, claim lock.Claim) error {
+	_, err := meet(ctx, c, func(ctx context.Context) (struct{}, error) {
+		err := c.Store.Raise(ctx, claim)
+		c.note(claim.Name, "raise %+v: %v", claim, err)
+		return struct{}{}, err
+	})
+	return err
+}
+
 func (c *chaos) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
 	return meet(ctx, c, func(ctx context.Context) ([]lock.Grant, error) {
 		gs, err := c.Store.AcquireAll(ctx, cs)
@@ -288,7 +299,7 @@ func (c *chaos) ForceRelease(ctx context.Context, name string, k lock.Kind) (boo
 	released, err := c.Store.ForceRelease(ctx, name, k)
 	c.note(name, "force %v: %v, %v", k, released, err)
 	if released {
-		c.forced[name] = append(c.forced[name], force{time.Now(), st.Fence})
+		c.forced[name] = append(c.forced[name], force{time.Now(), st.Fence, time.Now()})
 	}
 	return released, err
 }

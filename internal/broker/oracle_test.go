@@ -173,7 +173,7 @@ func (t *told) end(forced []force) time.Time {
 		end = t.ended
 	}
 	for _, f := range forced {
-		if f.fence >= t.fence && f.at.Before(end) {
+		if (f.fence >= t.fence || !t.from.After(f.over)) && f.at.Before(end) {
 			end = f.at
 		}
 	}

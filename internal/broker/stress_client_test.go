@@ -175,7 +175,7 @@ func (a *actor) burst() {
 }
 
 func (a *actor) askFor(i int) {
-	item := stressItem(i, a.rng)
+	item := a.s.item(i, a.rng)
 	req := request.Acquire{
 		Name: item.Name, Kind: item.Kind, Permits: item.Permits, Limit: item.Limit,
 		Holder: []string{"", "", "a", "b"}[a.rng.IntN(4)],
@@ -183,7 +183,7 @@ func (a *actor) askFor(i int) {
 	permits := map[string]uint32{item.Name: item.Permits}
 	if a.rng.IntN(6) == 0 {
 		for range 1 + a.rng.IntN(3) {
-			item := stressItem(a.rng.IntN(stressNames), a.rng)
+			item := a.s.item(a.rng.IntN(stressNames), a.rng)
 			req.More = append(req.More, item)
 			permits[item.Name] = item.Permits
 		}
@@ -320,7 +320,7 @@ func (a *actor) read() {
 		case <-a.Done():
 			a.hear()
 			if a.release { // then the broker may release before it has told that the session ended
-				a.endAll(a.s.store.whenReturned)
+				a.endAll(a.s.whenReturned)
 			}
 			return
 		}

@@ -29,30 +29,31 @@ import (
 var stressSeed = flag.Uint64("stress.seed", 0, "the seed of the stress test; 0 takes new ones")
 
 const (
-	stressNames   = 7               // what each is, stressKind tells
+	stressNames   = 7               // what each is, storm.kind tells
 	stressLimit   = 3               // of a semaphore
 	stressTime    = 4 * time.Minute // in the bubble
 	longestLease  = 6 * time.Second // fixed, or a session's TTL
 	afterTheStorm = 4 * longestLease
 )
 
-// stressKind is how a name is locked.
-func stressKind(i int, rng *mrand.Rand) lock.Kind {
-	switch i {
-	case 4:
-		return lock.Fair
-	case 5:
+// kind is how a name is locked.
+func (s *storm) kind(i int, rng *mrand.Rand) lock.Kind {
+	majority := s.books != nil
+	switch {
+	case i == 5, i == 6 && majority:
 		return []lock.Kind{lock.Read, lock.Read, lock.Write}[rng.IntN(3)]
-	case 6:
+	case i == 4 && !majority:
+		return lock.Fair
+	case i == 6:
 		return lock.Semaphore
 	default:
 		return lock.Exclusive
 	}
 }
 
-// stressItem is one of the names, to be locked.
-func stressItem(i int, rng *mrand.Rand) request.Item {
-	item := request.Item{Name: name(i), Kind: stressKind(i, rng)}
+// item is one of the names, to be locked.
+func (s *storm) item(i int, rng *mrand.Rand) request.Item {
+	item := request.Item{Name: name(i), Kind: s.kind(i, rng)}
 	if item.Kind == lock.Semaphore {
 		item.Permits, item.Limit = uint32(1+rng.IntN(2)), stressLimit
 	}
@@ -64,7 +65,10 @@ type storm struct {
 	t        *testing.T
 	tick     time.Duration // all pauses are multiples of it
 	o        *oracle
-	store    *chaos
+	stores   []lock.Store // what each replica has
+	faulty   []*chaos     // the store itself, or the members of which each replica has a majority
+	books    []*book      // of each replica, in that case
+	forgets  []func()     // has a member lose its data
 	replicas []*broker.Broker
 	regs     []*prometheus.Registry
 	over     chan struct{} // closed when clients shall begin nothing new
@@ -73,7 +77,7 @@ type storm struct {
 }
 
 // TestNobodyIsWrongInAStorm lets many clients do what comes to their mind while the store fails in all its ways. It is
-// the random test of each kind, and of several names at once: stressKind has a name for each.
+// the random test of each kind, and of several names at once: storm.kind has a name for each.
 func TestNobodyIsWrongInAStorm(t *testing.T) { testStorm(t, 0, 1, 2, 3, mrand.Uint64()) }
 
 // TestNobodyIsWrongInAStormOfCrowds is the same, but everybody does everything in the same few moments: all mutexes are
@@ -122,32 +126,43 @@ func TestTheStormWouldShowTwoHolders(t *testing.T) {
 
 func runStorm(t *testing.T, seed uint64, tick time.Duration, lies lie) (grants int, wrong []string) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &storm{t: t, tick: tick, o: newOracle(), store: newChaos(memstore.New(), seed), over: make(chan struct{})}
-		s.store.lies, s.store.tick = lies, tick
-		dogs := []*watchdog.Watchdog[*broker.Lease]{s.addReplica(), s.addReplica()}
-		rng := func(n int) *mrand.Rand { return mrand.New(mrand.NewPCG(seed, uint64(n))) } //nolint:gosec // a test
-		for i := range 8 {
-			s.wg.Go(func() { s.beClient(i, rng(10+i)) })
-		}
-		for i := range 3 {
-			s.wg.Go(func() { s.beUnary(i, rng(100+i)) })
-		}
-		s.weather(rng(2))
-		s.store.calmDown()
-		close(s.over)
-		s.wg.Wait()
-		s.store.late.Wait()
-		time.Sleep(afterTheStorm)
-		s.inspect()
-		for i, b := range s.replicas {
-			if err := b.Close(context.Background()); err != nil {
-				t.Error(err)
-			}
-			dogs[i].Close()
-		}
-		grants, wrong = s.o.grants(), s.o.verdict(s.store.forced, s.store.notes)
+		store := newChaos(memstore.New(), seed)
+		store.lies, store.tick = lies, tick
+		s := &storm{t: t, tick: tick, stores: []lock.Store{store, store}, faulty: []*chaos{store}}
+		grants, wrong = s.run(seed)
 	})
 	return grants, wrong
+}
+
+// run is a storm in a bubble.
+func (s *storm) run(seed uint64) (grants int, wrong []string) {
+	s.o, s.over = newOracle(), make(chan struct{})
+	dogs := []*watchdog.Watchdog[*broker.Lease]{s.addReplica(), s.addReplica()}
+	rng := func(n int) *mrand.Rand { return mrand.New(mrand.NewPCG(seed, uint64(n))) } //nolint:gosec // a test
+	for i := range 8 {
+		s.wg.Go(func() { s.beClient(i, rng(10+i)) })
+	}
+	for i := range 3 {
+		s.wg.Go(func() { s.beUnary(i, rng(100+i)) })
+	}
+	s.weather(rng(2))
+	for _, c := range s.faulty {
+		c.calmDown()
+	}
+	close(s.over)
+	s.wg.Wait()
+	for _, c := range s.faulty {
+		c.late.Wait()
+	}
+	time.Sleep(afterTheStorm)
+	s.inspect()
+	for i, b := range s.replicas {
+		if err := b.Close(context.Background()); err != nil {
+			s.t.Error(err)
+		}
+		dogs[i].Close()
+	}
+	return s.o.grants(), s.o.verdict(s.forces(), s.notes())
 }
 
 func (s *storm) addReplica() *watchdog.Watchdog[*broker.Lease] {
@@ -157,25 +172,36 @@ func (s *storm) addReplica() *watchdog.Watchdog[*broker.Lease] {
 	l.LocksPerSession, l.WaitersPerSession, l.WatchesPerSession, l.QueueLength = 8, 6, 2, 12
 	l.MaxLease, l.MaxWait = longestLease, time.Minute
 	reg := prometheus.NewRegistry()
-	dog := watchdog.New[*broker.Lease](s.store, zap.NewNop(), reg)
-	s.replicas, s.regs = append(s.replicas, broker.New(cfg, s.store, dog, zap.NewNop(), reg)), append(s.regs, reg)
+	store := s.stores[len(s.replicas)]
+	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
+	s.replicas, s.regs = append(s.replicas, broker.New(cfg, store, dog, zap.NewNop(), reg)), append(s.regs, reg)
 	return dog
 }
 
-// weather lets the store fail, frees locks by force, and stops a replica in the middle.
+// weather lets the store fail, frees locks by force, has members lose their data, and stops a replica in the middle.
 func (s *storm) weather(rng *mrand.Rand) {
 	end := time.Now().Add(stressTime)
 	for stopped := false; time.Now().Before(end); {
 		time.Sleep(s.upTo(rng, 2*time.Second))
 		switch rng.IntN(5) {
 		case 0:
-			s.store.setDown(true)
+			all := s.faulty
+			some := rng.Perm(len(all))[:1+rng.IntN(len(all))]
+			for _, i := range some {
+				all[i].setDown(true)
+			}
 			time.Sleep(s.upTo(rng, 3*time.Second))
-			s.store.setDown(false)
+			for _, i := range some {
+				all[i].setDown(false)
+			}
 		case 1: // the names of unary and session clients alike, but for the first two
 			i := 2 + rng.IntN(stressNames-2)
-			_, _ = s.replicas[0].ForceRelease(context.Background(), name(i), stressKind(i, rng))
+			_, _ = s.replicas[0].ForceRelease(context.Background(), name(i), s.kind(i, rng))
 		case 2:
+			if s.forgets != nil && rng.IntN(4) == 0 {
+				s.forgets[rng.IntN(len(s.forgets))]()
+			}
+		case 3:
 			if !stopped && time.Until(end) < stressTime/2 {
 				stopped = true
 				s.replicas[1].Drain(time.Second)
@@ -214,28 +240,33 @@ func (s *storm) inspect() {
 		return true
 	})
 	s.inspectStore()
-	held, _, err := s.store.Store.List(context.Background(), "", "", 100)
-	if err != nil || len(held) > 0 {
-		s.o.complain("left in the store: %+v, %v", held, err)
+	for _, c := range s.faulty {
+		held, _, err := c.Store.List(context.Background(), "", "", 100)
+		if err != nil || len(held) > 0 {
+			s.o.complain("left in the store: %+v, %v", held, err)
+		}
 	}
 }
 
 // inspectStore checks that nothing is in the way of whoever comes next.
 func (s *storm) inspectStore() {
 	for i := range stressNames {
+		if s.books != nil { // each member is looked at
+			return
+		}
 		for _, k := range map[int][]lock.Kind{4: {lock.Fair}, 5: {lock.Write, lock.Read}, 6: {lock.Semaphore}}[i] {
 			c := lock.Claim{Name: name(i), Kind: k, Owner: "last", Count: 1, TTL: time.Second}
 			if k == lock.Semaphore {
 				c.Permits, c.Limit = stressLimit, stressLimit
 			}
-			if _, err := s.store.Store.Acquire(context.Background(), c); err != nil {
+			if _, err := s.faulty[0].Store.Acquire(context.Background(), c); err != nil {
 				s.o.complain("%s is not free for %v: %v", c.Name, k, err)
 				continue
 			}
-			_, _ = s.store.Store.Release(context.Background(),
+			_, _ = s.faulty[0].Store.Release(context.Background(),
 				lock.Return{Name: c.Name, Kind: k, Owner: "last", Permits: c.Permits})
 		}
-		if q, err := s.store.Queue(context.Background(), name(i), 0, 10); err != nil || len(q) > 0 {
+		if q, err := s.stores[0].Queue(context.Background(), name(i), 0, 10); err != nil || len(q) > 0 {
 			s.o.complain("%q wait for %s, %v", q, name(i), err)
 		}
 	}
@@ -246,7 +277,7 @@ func (s *storm) beUnary(i int, rng *mrand.Rand) {
 	for n := 0; !s.isOver(); n++ {
 		time.Sleep(s.upTo(rng, time.Second))
 		b := s.replicas[rng.IntN(2)]
-		item := stressItem(rng.IntN(stressNames), rng)
+		item := s.item(rng.IntN(stressNames), rng)
 		req := request.Once{
 			Name: item.Name, Kind: item.Kind, Permits: item.Permits, Limit: item.Limit, Lease: s.lease(rng),
 			Wait: new(s.upTo(rng, 2*time.Second)),

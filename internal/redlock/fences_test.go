@@ -180,3 +180,67 @@ func TestAFenceThatMayYetBeRaisedIsNotTold(t *testing.T) {
 		}
 	})
 }
+
+// A fence that is told of a hold is one that a majority has: if it was that of a member at which others had the name in
+// between, the next holder could have a smaller one.
+func TestTheFenceOfAHoldIsThatOfAMajority(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		ahead, other := w.another(Config{}), w.another(Config{})
+		ahead.hours(5)
+		for _, n := range w.nodes[2:] {
+			n.becomes(down)
+		}
+		_, _ = ahead.Acquire(w.Context(), claimOf("n", "ahead")) // two members know its fence
+		synctest.Wait()
+		for i, n := range w.nodes {
+			n.lag(time.Duration(5-i) * time.Millisecond)
+		}
+		f := w.take(w.Store, claimOf("n", "o")).Fence
+		time.Sleep(time.Second)
+		for i, n := range w.nodes {
+			n.lag(time.Duration(1+i) * time.Millisecond)
+		}
+		st, err := w.Store.Look(w.Context(), "n")
+		if err != nil || st.Fence != f {
+			t.Errorf("got %d, %v, want %d", st.Fence, err, f)
+		}
+		w.give(w.Store, returnOf("n", "o", f))
+		time.Sleep(time.Second)
+		w.nodes[0].becomes(down)
+		w.nodes[1].becomes(down)
+		if next := w.take(other, claimOf("n", "next")).Fence; next <= st.Fence {
+			t.Errorf("the next one has fence %d, and %d was told before", next, st.Fence)
+		}
+	})
+}
+
+// With so many members away that it cannot be known, that is told.
+func TestItIsToldThatAFenceIsNotKnown(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		low, high := claimOf("n", "o"), claimOf("n", "o")
+		low.Fence, high.Fence = 100, 200
+		for i := range w.nodes {
+			c := low
+			if i < 3 {
+				c = high
+			}
+			w.puts(i, c)
+		}
+		st, err := w.Store.Look(w.Context(), "n")
+		if err != nil || st.Fence != 200 || st.Ahead != 0 {
+			t.Errorf("got %+v, %v", st, err)
+		}
+		w.nodes[0].becomes(down)
+		if st, err = w.Store.Look(w.Context(), "n"); err != nil || st.Ahead != 200 {
+			t.Errorf("got %+v, %v, want that a greater one is possible", st, err)
+		}
+		high.Fence = st.Ahead
+		if err := w.Store.Raise(w.Context(), high); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if st, err = w.Store.Look(w.Context(), "n"); err != nil || st.Fence != 200 || st.Ahead != 0 {
+			t.Errorf("raised: got %+v, %v", st, err)
+		}
+	})
+}

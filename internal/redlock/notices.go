@@ -104,14 +104,15 @@ func (l *listener) hear(i int, n lock.Notice) {
 	}
 }
 
-// released takes note that a member told of a release, and says whether it is to be passed on.
+// released takes note that a member told of a release, and says whether it is to be passed on. What a member tells
+// that does not vote makes nobody's majority.
 func (l *listener) released(i int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.told[i]++
 	n := 0
-	for _, told := range l.told {
-		if told > l.passed {
+	for i, told := range l.told {
+		if told > l.passed && !l.s.quarantined(l.s.members[i]) {
 			n++
 		}
 	}
@@ -141,7 +142,7 @@ func (l *listener) check() {
 		l.told[i] = most
 	}
 	l.mu.Unlock()
-	if !open {
+	if !open || l.s.voters() < l.s.quorum { // nobody can have it
 		return
 	}
 	l.s.run(context.Background(), func(ctx context.Context) {

@@ -193,3 +193,37 @@ func TestForcedReleasesAreHeard(t *testing.T) {
 		}
 	})
 }
+
+// While so many members do not vote that nobody can have a name, what attempts leave and give back there wakes nobody:
+// those would try, and wake each other.
+func TestNobodyIsWokenForWhatNobodyCanHave(t *testing.T) {
+	inWorld(t, 5, Config{Quarantine: time.Minute}, func(w *world) {
+		for _, n := range w.nodes[:3] {
+			n.restart()
+		}
+		for _, n := range w.nodes {
+			n.lag(time.Millisecond)
+		}
+		woken := 0
+		try := func() { _, _ = w.Store.Acquire(w.Context(), claimOf("n", "o")) }
+		defer w.Store.Listen("n", lock.Exclusive, func(n lock.Notice) {
+			if n.What == lock.NoticeReleased {
+				woken++
+				go try()
+			}
+		})()
+		try()
+		time.Sleep(30 * time.Second)
+		if woken > 0 {
+			t.Errorf("it was woken %d times in 30 s", woken)
+		}
+		time.Sleep(40 * time.Second) // they vote
+		f := w.take(w.Store, claimOf("n", "o")).Fence
+		w.give(w.Store, returnOf("n", "o", f))
+		synctest.Wait()
+		if woken != 1 {
+			t.Errorf("woken %d times by a release", woken)
+		}
+		time.Sleep(11 * time.Second)
+	})
+}

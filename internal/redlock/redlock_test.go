@@ -384,3 +384,21 @@ func TestShortenWaitsForAll(t *testing.T) {
 		}
 	})
 }
+
+// Members that do not vote yet make no majority: who is refused by others waits for the holds there, and does not ask
+// again every few milliseconds.
+func TestWhoNeedsAMemberThatDoesNotVoteWaits(t *testing.T) {
+	for _, restarted := range []int{2, 3} {
+		inWorld(t, 5, Config{Quarantine: time.Minute}, func(w *world) {
+			for _, n := range w.nodes[:restarted] {
+				n.restart()
+			}
+			w.puts(4, claimOf("n", "other"))
+			_, err := w.Store.Acquire(w.Context(), claimOf("n", "o"))
+			held, ok := errors.AsType[*lock.HeldError](err)
+			if !ok || held.RetryAfter < 9*time.Second {
+				t.Errorf("%d do not vote: got %+v, %v, want to wait for the hold", restarted, held, err)
+			}
+		})
+	}
+}

@@ -77,7 +77,7 @@ func (a *attempt) held(st standing) *lock.HeldError {
 		}
 	}
 	slices.SortFunc(all, func(x, y *lock.HeldError) int { return int(untilRetry(x) - untilRetry(y)) })
-	lacking := min(max(a.s.quorum-st.yes-st.silent-st.missing, 1), len(all))
+	lacking := min(max(a.s.quorum-st.yes-st.missing, 1), len(all))
 	held := *all[lacking-1]
 	for _, h := range all {
 		if owners[h.HeldBy] == most {
@@ -85,7 +85,7 @@ func (a *attempt) held(st standing) *lock.HeldError {
 		}
 	}
 	held.RetryAfter = trusted(held.RetryAfter)
-	if most+st.missing+st.unknown+st.away < a.s.quorum {
+	if most+st.missing+st.unknown+st.away+st.silent < a.s.quorum {
 		held.RetryAfter = min(untilRetry(&held), a.split())
 	}
 	return &held

@@ -97,16 +97,33 @@ func (s *Store) state(said []lock.State) (one lock.State, agreed bool) {
 	}
 	one = same[0]
 	left := make([]time.Duration, 0, len(same))
+	fences := make([]lock.Fence, 0, len(same))
 	for _, st := range same {
 		one.Fence, one.Count, one.Holders = max(one.Fence, st.Fence), max(one.Count, st.Count), max(one.Holders, st.Holders)
 		one.Owner = min(one.Owner, st.Owner)
-		left = append(left, lasting(st.TTL))
+		left, fences = append(left, lasting(st.TTL)), append(fences, st.Fence)
 	}
+	agreed = true
 	if one.Held {
 		one.Members = uint32(len(same)) //nolint:gosec // there are few
 		one.TTL = ofMajority(left, s.quorum)
 	}
-	return one, true
+	if greatest := one.Fence; one.Held && !one.Kind.Shared() {
+		if one.Fence, agreed = s.fenceOf(fences, len(s.members)-len(said)); !agreed {
+			one.Ahead = greatest
+		}
+	}
+	return one, agreed
+}
+
+// fenceOf is the greatest fence that a majority has reached, of a hold that so many members have at least. A member may
+// have a greater one (odd.go), or a smaller one that is about to be raised. final says that those that are missing
+// would not change it.
+func (s *Store) fenceOf(fences []lock.Fence, missing int) (f lock.Fence, final bool) {
+	slices.Sort(fences)
+	f = fences[len(fences)-s.quorum]
+	above, _ := slices.BinarySearch(fences, f+1)
+	return f, len(fences)-above+missing < s.quorum
 }
 
 // forever is in place of NoTTL where times are compared.
@@ -185,6 +202,7 @@ func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
 // sight has the holds that a majority sees.
 func (s *Store) sight(said []lock.Sight) (one lock.Sight, agreed bool) {
 	left := map[string][]time.Duration{}
+	fences := map[string][]lock.Fence{}
 	last := map[string]lock.SeenHold{}
 	tracked, many := 0, 0
 	for _, st := range said {
@@ -196,8 +214,7 @@ func (s *Store) sight(said []lock.Sight) (one lock.Sight, agreed bool) {
 			many++
 		}
 		for _, h := range st.Holds {
-			left[h.ID] = append(left[h.ID], lasting(h.TTL))
-			h.Fence = max(h.Fence, last[h.ID].Fence)
+			left[h.ID], fences[h.ID] = append(left[h.ID], lasting(h.TTL)), append(fences[h.ID], h.Fence)
 			last[h.ID] = h
 		}
 	}
@@ -207,6 +224,7 @@ func (s *Store) sight(said []lock.Sight) (one lock.Sight, agreed bool) {
 		if len(ttls) >= s.quorum && !one.Many {
 			h := last[id]
 			h.TTL = ofMajority(ttls, s.quorum)
+			h.Fence, _ = s.fenceOf(fences[id], 0)
 			one.Holds = append(one.Holds, h)
 		}
 	}
