@@ -72,16 +72,6 @@ func (s *Store) quarantined(m *member) bool {
 	return s.mute(m) > 0
 }
 
-// voters is how many members vote.
-func (s *Store) voters() (n int) {
-	for _, m := range s.members {
-		if !s.quarantined(m) {
-			n++
-		}
-	}
-	return n
-}
-
 // set is a set of members.
 type set uint32
 

@@ -142,15 +142,31 @@ func (l *listener) check() {
 		l.told[i] = most
 	}
 	l.mu.Unlock()
-	if !open || l.s.voters() < l.s.quorum { // nobody can have it
+	if !open {
 		return
 	}
 	l.s.run(context.Background(), func(ctx context.Context) {
-		if st, err := l.s.Look(ctx, l.name); err == nil && st.Held && l.kind == lock.Exclusive {
-			return
+		if free, err := survey(ctx, l.s, l.freeAt, l.enough); err != nil || free {
+			l.tell(lock.Notice{What: lock.NoticeReleased})
 		}
-		l.tell(lock.Notice{What: lock.NoticeReleased})
 	})
+}
+
+// freeAt says whether a member that votes could give the name to somebody.
+func (l *listener) freeAt(ctx context.Context, m *member) (bool, error) {
+	st, err := m.Look(ctx, l.name)
+	return (!st.Held || l.kind == lock.Read && st.Kind == lock.Read) && !l.s.quarantined(m), err
+}
+
+// enough says whether a majority could. As long as it cannot, whoever gives the rest back will tell, or its lease ends.
+func (l *listener) enough(said []bool) (free, agreed bool) {
+	n := 0
+	for _, free := range said {
+		if free {
+			n++
+		}
+	}
+	return n >= l.s.quorum, n >= l.s.quorum || len(said)-n > len(l.s.members)-l.s.quorum
 }
 
 // Watch implements lock.Store. The end of a hold is told when a majority of the members told of it, or all but those

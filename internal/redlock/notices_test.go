@@ -227,3 +227,46 @@ func TestNobodyIsWokenForWhatNobodyCanHave(t *testing.T) {
 		time.Sleep(11 * time.Second)
 	})
 }
+
+// One of three members is away and one is held. Whoever waits takes the third in vain, and is not woken by giving that
+// back; but by the release of what is in the way.
+func TestNobodyIsWokenByWhatAMinorityGivesBack(t *testing.T) {
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Write} {
+		inWorld(t, 3, Config{}, func(w *world) {
+			for _, n := range w.nodes[1:] {
+				n.lag(time.Millisecond)
+			}
+			w.nodes[0].becomes(down)
+			other := claimOf("n", "other")
+			other.Kind, other.TTL = kind, time.Minute
+			w.puts(2, other)
+			c := claimOf("n", "o")
+			c.Kind = kind
+			woken, had := 0, false
+			try := func() {
+				_, err := w.Store.Acquire(w.Context(), c)
+				had = had || err == nil
+			}
+			defer w.Store.Listen("n", kind, func(n lock.Notice) {
+				if n.What == lock.NoticeReleased {
+					woken++
+					go try()
+				}
+			})()
+			try()
+			time.Sleep(30 * time.Second)
+			if woken > 0 {
+				t.Errorf("%v: woken %d times in 30 s", kind, woken)
+			}
+			r := returnOf("n", "other", 0)
+			r.Kind = kind
+			if _, err := w.nodes[2].Store.Release(w.Context(), r); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+			if !had {
+				t.Errorf("%v: woken %d times, and the name is free", kind, woken)
+			}
+		})
+	}
+}
