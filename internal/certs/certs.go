@@ -4,8 +4,9 @@
 //
 // A handshake uses the certificate, the key and the authorities that are in the files: they are read again when a
 // client comes and a second has passed since they were read last. What cannot be used, because a file is missing, half
-// written, or has expired, is said once in the log, and the last good ones stay in use. A connection that exists is
-// never touched. Nothing is resumed: each client is asked anew, so an authority that was taken away lets nobody in.
+// written, expired, or not valid yet, is said once in the log, and the last good ones stay in use. A connection that
+// exists is never touched. Nothing is resumed: each client is asked anew, so an authority that was taken away lets
+// nobody in.
 //
 // # What it does not promise
 //
@@ -50,7 +51,7 @@ type Server struct {
 	mu      sync.Mutex // guards the fields below
 	current *tls.Config
 	expires time.Time
-	seen    [sha256.Size]byte // what was read last, good or not
+	seen    [sha256.Size]byte // what is in use
 	read    time.Time         // when that was
 	trouble string            // what was wrong with it
 }
@@ -101,13 +102,16 @@ func (s *Server) refreshLocked(now time.Time) {
 	if err == nil {
 		sum := text.sum()
 		if sum == s.seen {
+			s.trouble = ""
 			return
 		}
-		s.seen = sum
 		var next *tls.Config
 		var expires time.Time
 		if next, expires, err = s.files.use(text, now); err == nil {
-			s.current, s.expires, s.trouble = next, expires, ""
+			err = begun(next, now)
+		}
+		if err == nil {
+			s.current, s.expires, s.seen, s.trouble = next, expires, sum, ""
 			s.log.Info("the certificate was read again", zap.Time(observe.KeyExpires, expires))
 			return
 		}
@@ -117,6 +121,15 @@ func (s *Server) refreshLocked(now time.Time) {
 		s.log.Warn("the new certificate cannot be used; going on with the one before",
 			zap.Time(observe.KeyExpires, s.expires), zap.Error(err))
 	}
+}
+
+// begun is nil if a certificate is valid already. It is asked of those that would replace a good one: with the first one
+// there is nothing better to do than to wait for its time.
+func begun(c *tls.Config, now time.Time) error {
+	if from := c.Certificates[0].Leaf.NotBefore; now.Before(from) {
+		return fmt.Errorf("cert_file: the certificate is not valid before %s", from.Format(time.RFC3339))
+	}
+	return nil
 }
 
 // texts are the contents of the files.

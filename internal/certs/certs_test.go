@@ -88,6 +88,32 @@ func TestANewCertificateIsUsedBySomebodyWhoComesLater(t *testing.T) {
 	}
 }
 
+// Clients refuse a certificate that is not valid yet. So the one before serves until its time has come.
+func TestACertificateIsUsedWhenItsTimeHasCome(t *testing.T) {
+	f := newFixture(t, nil)
+	f.replace(t, f.ca.IssueFrom(t, time.Hour, 3*time.Hour, "second"))
+	for range 3 {
+		f.later()
+		if got := f.shown(t); got != "first" {
+			t.Errorf("got %q before its time", got)
+		}
+	}
+	lines := f.log.TakeAll()
+	if len(lines) != 1 || !strings.Contains(lines[0].ContextMap()["error"].(string), "not valid before") {
+		t.Errorf("got the log %v", lines)
+	}
+	f.mu.Lock()
+	f.refreshLocked(time.Now().Add(2 * time.Hour))
+	f.mu.Unlock()
+	if got := f.shown(t); got != "second" {
+		t.Errorf("got %q after its time", got)
+	}
+	early, key := f.ca.IssueFrom(t, time.Hour, 2*time.Hour, "early").Files(t)
+	if _, err := New(Files{Cert: early, Key: key}, zap.NewNop()); err != nil {
+		t.Errorf("the first one waits for its time: got %v", err)
+	}
+}
+
 func TestWhatCannotBeUsedIsSaidOnceAndTheLastGoodOneServes(t *testing.T) {
 	f := newFixture(t, nil)
 	good := f.ca.Issue(t, time.Hour, "second")

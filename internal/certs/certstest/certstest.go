@@ -50,10 +50,16 @@ type Pair struct{ Cert, Key []byte }
 // addresses.
 func (a *Authority) Issue(t testing.TB, valid time.Duration, names ...string) Pair {
 	t.Helper()
+	return a.IssueFrom(t, -time.Hour, valid, names...)
+}
+
+// IssueFrom is Issue for a certificate that begins to be valid in so long.
+func (a *Authority) IssueFrom(t testing.TB, begins, valid time.Duration, names ...string) Pair {
+	t.Helper()
 	key := newKey(t)
 	template := &x509.Certificate{
 		SerialNumber: serial(t), Subject: pkix.Name{CommonName: names[0]},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(valid), KeyUsage: x509.KeyUsageDigitalSignature,
+		NotBefore: time.Now().Add(begins), NotAfter: time.Now().Add(valid), KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	for _, name := range names {
