@@ -38,6 +38,13 @@ const (
 // sends its messages in batches and loses nothing.
 const ioBuffer = 8 << 10
 
+// What a connection may cost before anything is asked: the time until it speaks, TLS included, which is as long as a
+// client of gRPC waits; and the metadata of each call, which stays in memory for as long as the call.
+const (
+	connectTimeout = 20 * time.Second
+	metadataBytes  = 16 << 10
+)
+
 // Config is what a Server is told at its start. All fields but TLS, AdminTLS, Examine, Spans and Gate are required.
 type Config struct {
 	// FrameBytes bounds a message on the wire.
@@ -116,6 +123,8 @@ func serverOptions(cfg Config, unary ...grpc.UnaryServerInterceptor) []grpc.Serv
 		grpc.MaxConcurrentStreams(cfg.MaxConcurrentStreams),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
+		grpc.ConnectionTimeout(connectTimeout),
+		grpc.MaxHeaderListSize(metadataBytes),
 		grpc.ReadBufferSize(ioBuffer),
 		grpc.WriteBufferSize(ioBuffer),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: cfg.KeepaliveTime, Timeout: cfg.KeepaliveTimeout}),
