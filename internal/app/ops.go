@@ -57,11 +57,16 @@ func (s *opsServer) stop(ctx context.Context) error {
 	return nil
 }
 
+// scrapes is how many may read the metrics at a time. It takes some milliseconds of a processor.
+const scrapes = 4
+
 // opsHandler answers probes and metrics. /healthz says that the process lives, whatever else is down: a restart would
 // not bring Redis back. /readyz says whether new clients should come here.
 func opsHandler(withPprof bool, ready func() error, reg *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg, EnableOpenMetrics: true}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{
+		Registry: reg, EnableOpenMetrics: true, MaxRequestsInFlight: scrapes,
+	}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if err := ready(); err != nil {

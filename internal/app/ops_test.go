@@ -3,10 +3,56 @@ package app
 import (
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 )
+
+// Somebody who reads the metrics again and again, over many connections, takes no more of the processors than so many
+// can. Probes are answered meanwhile.
+func TestFewReadTheMetricsAtATime(t *testing.T) {
+	reg, reading, goOn := prometheus.NewRegistry(), make(chan struct{}), make(chan struct{})
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow"}, func() float64 {
+		reading <- struct{}{}
+		<-goOn
+		return 1
+	}))
+	h := opsHandler(false, func() error { return nil }, reg)
+	get := func(path string) int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+		return w.Code
+	}
+	var readers sync.WaitGroup
+	for range scrapes {
+		readers.Go(func() {
+			if got := get("/metrics"); got != http.StatusOK {
+				t.Errorf("one that was let in got %d", got)
+			}
+		})
+	}
+	for range scrapes {
+		<-reading
+	}
+	more := make(chan int, 1)
+	go func() { more <- get("/metrics") }()
+	if got := get("/readyz"); got != http.StatusOK {
+		t.Errorf("a probe got %d", got)
+	}
+	select {
+	case got := <-more:
+		if got != http.StatusServiceUnavailable {
+			t.Errorf("one more got %d", got)
+		}
+	case <-reading:
+		t.Error("one more reads, too")
+	}
+	close(goOn)
+	readers.Wait()
+}
 
 // The listener is closed by whoever comes first, Serve or Shutdown; that must not make a clean stop a failure.
 func TestTheOpsServerStopsWithoutAnErrorWhetherItServesOrNot(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"sync"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -15,9 +13,6 @@ import (
 
 	"github.com/lockd-io/lockd/internal/observe"
 )
-
-// handshakePause is the time between two lines of the log about refused connections.
-const handshakePause = time.Second
 
 // speak says how connections at an address are spoken to. Whoever comes with a good certificate is let in, and nothing
 // depends on who it is. A call's peer.AuthInfo is a credentials.TLSInfo with the verified certificate: what depends on
@@ -38,10 +33,7 @@ type telling struct {
 	credentials.TransportCredentials
 	log    *zap.Logger
 	failed prometheus.Counter
-
-	mu   sync.Mutex // guards the fields below
-	last time.Time  // when a line was logged
-	more int        // not logged since
+	seldom observe.Seldom
 }
 
 // ServerHandshake is for package grpc.
@@ -49,23 +41,13 @@ func (t *telling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 	conn, info, err := t.TransportCredentials.ServerHandshake(raw)
 	if err != nil && !errors.Is(err, io.EOF) { // who says nothing at all is a probe of the port
 		t.failed.Inc()
-		t.tell(raw.RemoteAddr().String(), err)
+		if more, ok := t.seldom.Now(); ok { // anybody can cause these
+			t.log.Warn("a connection was not made: its TLS handshake failed",
+				zap.String(observe.KeyPeer, raw.RemoteAddr().String()), zap.NamedError(observe.KeyCause, err),
+				zap.Int(observe.KeyMore, more))
+		}
 	}
 	return conn, info, err
-}
-
-// tell logs one in a second: anybody can cause these.
-func (t *telling) tell(peer string, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := time.Now()
-	if now.Sub(t.last) < handshakePause {
-		t.more++
-		return
-	}
-	t.log.Warn("a connection was not made: its TLS handshake failed", zap.String(observe.KeyPeer, peer),
-		zap.NamedError(observe.KeyCause, err), zap.Int(observe.KeyMore, t.more))
-	t.last, t.more = now, 0
 }
 
 // Clone is for package grpc. The clone is of the same address.

@@ -46,7 +46,7 @@ func TestFailedHandshakesFillNoLog(t *testing.T) {
 			try(why)
 		}
 		try(io.EOF) // a probe of the port
-		time.Sleep(handshakePause)
+		time.Sleep(time.Second)
 		try(why)
 		lines := log.All()
 		if len(lines) != 2 || lines[0].ContextMap()["more"] != int64(0) || lines[1].ContextMap()["more"] != int64(999) {

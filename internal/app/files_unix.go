@@ -1,0 +1,17 @@
+//go:build unix
+
+package app
+
+import (
+	"math"
+	"syscall"
+)
+
+// openFiles is how many files this process may have open, 0 if nobody knows.
+func openFiles() int {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return int(min(uint64(limit.Cur), math.MaxInt32))
+}
