@@ -15,7 +15,7 @@ import (
 // can. Probes are answered meanwhile.
 func TestFewReadTheMetricsAtATime(t *testing.T) {
 	reg, reading, goOn := prometheus.NewRegistry(), make(chan struct{}), make(chan struct{})
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow"}, func() float64 {
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "slow", Help: "Is slow."}, func() float64 {
 		reading <- struct{}{}
 		<-goOn
 		return 1

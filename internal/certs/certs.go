@@ -123,8 +123,8 @@ func (s *Server) refreshLocked(now time.Time) {
 	}
 }
 
-// begun is nil if a certificate is valid already. It is asked of those that would replace a good one: with the first one
-// there is nothing better to do than to wait for its time.
+// begun is nil if a certificate is valid already. It is asked of those that would replace a good one: with the first
+// one there is nothing better to do than to wait for its time.
 func begun(c *tls.Config, now time.Time) error {
 	if from := c.Certificates[0].Leaf.NotBefore; now.Before(from) {
 		return fmt.Errorf("cert_file: the certificate is not valid before %s", from.Format(time.RFC3339))

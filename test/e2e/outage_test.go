@@ -24,7 +24,8 @@ var outages = map[string]struct{ begin, end func(*redistest.Server) }{
 	"stopped": {(*redistest.Server).Stop, (*redistest.Server).Restart},
 }
 
-// statuses are what a client was told, but for silences: with many tests side by side the machine stands still at times.
+// statuses are what a client was told, but for silences: with many tests side by side the machine stands still at
+// times.
 type statuses struct {
 	mu  sync.Mutex // guards the field below
 	all []client.State
