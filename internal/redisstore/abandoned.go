@@ -13,7 +13,8 @@ import (
 // asks again is given the hold that it has, with its fence, and the late release would end it. So no grant is told with
 // a fence that is being given back. A later grant has a greater one, which the late release leaves alone.
 //
-// A release of permits compares no fence. So permits are not told for as long as a command may be on its way.
+// A release of permits compares no fence, and one of several read holds has that of the others. So permits and further
+// read holds are not told for as long as a command may be on its way.
 type Abandoned struct {
 	n atomic.Int64 // holds, so that nothing is locked while there are none
 
@@ -47,7 +48,7 @@ const (
 // Add takes note of a hold, which ends by itself after a time.
 func (a *Abandoned) Add(r lock.Return, ttl time.Duration) {
 	now, key := time.Now(), abandonedKey{r.Name, r.Kind, r.Owner}
-	if r.Kind == lock.Semaphore {
+	if r.Kind == lock.Semaphore || r.Remaining > 0 {
 		ttl = underWay
 	}
 	a.mu.Lock()

@@ -134,3 +134,34 @@ func says(args []any, words ...any) bool {
 	}
 	return found == len(words)
 }
+
+// So is one of several read holds: a late release would end the next one with its number.
+func TestANestedReadThatMayBeReleasedLateIsNotTold(t *testing.T) {
+	t.Parallel()
+	_, replica, cfg := withReplica(t)
+	late := new(redistest.Late)
+	cfg.Hook = late
+	s := open(t, cfg)
+	c := kindClaim(lock.Read, "n", "o")
+	c.Fence = acquire(t, s, c).Fence
+	c.Count = 2
+	replica.Pause()
+	late.Hold(redistest.Calls(releases(s)...))
+	_, err := s.Acquire(t.Context(), c)
+	wantErr(t, err, lock.ErrOutcomeUnknown)
+	late.Hold(nil)
+	replica.Resume()
+	until(t, "given back", func() error {
+		_, err := s.Acquire(t.Context(), c)
+		if err == nil {
+			t.Fatal("the owner was told of a hold that may be released yet")
+		}
+		if !errors.Is(err, ErrAbandoned) || errors.Is(err, lock.ErrOutcomeUnknown) {
+			return err
+		}
+		return nil
+	})
+	if hs, err := s.Holders(t.Context(), "n", 10); err != nil || len(hs) != 1 || hs[0].Count != 1 {
+		t.Errorf("got %+v, %v, want the first hold", hs, err)
+	}
+}
