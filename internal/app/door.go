@@ -3,7 +3,10 @@ package app
 import (
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
@@ -40,6 +43,9 @@ func roomForClients(c config.Config, files int) room {
 }
 
 // door is a listener that lets in so many. Whoever comes when there is no room is sent away at once.
+//
+// It gives connections as they are, and looks itself which of them have ended: gRPC has no buffer for each that is
+// silent, but only if it can read from the connection of package net.
 type door struct {
 	net.Listener
 	room
@@ -47,10 +53,20 @@ type door struct {
 	refused prometheus.Counter
 	seldom  observe.Seldom
 
-	mu     sync.Mutex // guards the fields below
-	inside int
-	from   map[string]int // by IP address; those without one count as one
+	mu     sync.Mutex                   // guards the fields below
+	from   map[string][]syscall.RawConn // by IP address; those without one count as one
+	inside int                          // of them, with those that have ended since the last look
+	enough int                          // with so many it is looked again
+	rested time.Time                    // not before that
 }
+
+const (
+	// A look at all connections takes 0.1 us for each, and no more than a fiftieth of a processor.
+	shortestRest = 10 * time.Millisecond
+	restForLook  = 50
+	// fewEnded are so many that nobody looks for them.
+	fewEnded = 256
+)
 
 // doors count who came to our addresses, and who was sent away.
 type doors struct {
@@ -71,8 +87,8 @@ func newDoors(log *zap.Logger, reg prometheus.Registerer) *doors {
 // open is the door of one of our addresses, by its key of the configuration.
 func (d *doors) open(key string, l net.Listener, r room) net.Listener {
 	out := &door{
-		Listener: l, room: r, from: make(map[string]int), refused: d.refused.WithLabelValues(key),
-		log: d.log.With(zap.String(observe.KeyEndpoint, key)),
+		Listener: l, room: r, from: make(map[string][]syscall.RawConn), refused: d.refused.WithLabelValues(key),
+		log: d.log.With(zap.String(observe.KeyEndpoint, key)), enough: fewEnded,
 	}
 	d.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "lockd", Name: "connections", Help: "Open connections, by our address.",
@@ -88,9 +104,8 @@ func (d *door) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		address := addressOf(c.RemoteAddr())
-		if d.enter(address) {
-			return &visitor{Conn: c, leave: sync.OnceFunc(func() { d.leave(address) })}, nil
+		if d.enter(c) {
+			return c, nil
 		}
 		_ = c.Close() // whoever it is hears of it or not
 		d.refused.Inc()
@@ -101,42 +116,56 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-func (d *door) enter(address string) bool {
+func (d *door) enter(c net.Conn) bool {
+	address := addressOf(c.RemoteAddr())
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.all > 0 && d.inside >= d.all || d.each > 0 && d.from[address] >= d.each {
+	if d.inside >= d.enough || d.fullLocked(address) {
+		d.lookLocked()
+	}
+	if d.fullLocked(address) {
 		return false
 	}
-	d.inside++
-	d.from[address]++
+	if tcp, ok := c.(syscall.Conn); ok {
+		if raw, err := tcp.SyscallConn(); err == nil {
+			d.inside++
+			d.from[address] = append(d.from[address], raw)
+		}
+	}
 	return true
 }
 
-func (d *door) leave(address string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.inside--
-	if d.from[address]--; d.from[address] == 0 {
-		delete(d.from, address)
-	}
+func (d *door) fullLocked(address string) bool {
+	return d.all > 0 && d.inside >= d.all || d.each > 0 && len(d.from[address]) >= d.each
 }
+
+// lookLocked forgets the connections that have ended, unless it did so just now.
+func (d *door) lookLocked() {
+	began := time.Now()
+	if began.Before(d.rested) {
+		return
+	}
+	d.inside = 0
+	for address, all := range d.from {
+		open := slices.DeleteFunc(all, hasEnded)
+		if d.inside += len(open); len(open) == 0 {
+			delete(d.from, address)
+		} else {
+			d.from[address] = open
+		}
+	}
+	now := time.Now()
+	d.enough, d.rested = 2*d.inside+fewEnded, now.Add(max(shortestRest, restForLook*now.Sub(began)))
+}
+
+// hasEnded says whether this side has closed a connection.
+func hasEnded(c syscall.RawConn) bool { return c.Control(func(uintptr) {}) != nil }
 
 func (d *door) count() float64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.lookLocked()
 	return float64(d.inside)
-}
-
-// visitor is a connection that leaves when it is closed.
-type visitor struct {
-	net.Conn
-	leave func()
-}
-
-// Close is for servers.
-func (v *visitor) Close() error {
-	defer v.leave()
-	return v.Conn.Close()
 }
 
 func addressOf(a net.Addr) string {

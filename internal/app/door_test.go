@@ -98,12 +98,15 @@ func TestAConnectionThatEndsMakesRoom(t *testing.T) {
 	}
 	<-inside
 	dialFrom(t, "127.0.0.2", l.Addr().String())
-	<-inside
+	if _, ok := (<-inside).(*net.TCPConn); !ok {
+		t.Error("gRPC gets something else than a connection of package net, and has a buffer for each")
+	}
 	if !sentAway(dialFrom(t, "127.0.0.3", l.Addr().String()), 4*time.Second) {
 		t.Error("a fourth one came in")
 	}
 	_ = first.Close()
 	_ = first.Close() // a second time makes no room
+	time.Sleep(2 * shortestRest)
 	dialFrom(t, "127.0.0.1", l.Addr().String())
 	<-inside
 	if !sentAway(dialFrom(t, "127.0.0.3", l.Addr().String()), 4*time.Second) {
