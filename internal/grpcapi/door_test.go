@@ -3,6 +3,7 @@ package grpcapi_test
 import (
 	"errors"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,20 @@ func TestWhoSaysNothingIsSentAway(t *testing.T) {
 				t.Errorf("%q: stayed for %v", said, took)
 			}
 			_ = conn.Close()
+		}
+	})
+}
+
+// Whoever is told to stop at once was not in trouble.
+func TestStopMayComeBeforeServe(t *testing.T) {
+	inBubble(t, func(s *server) {
+		s.srv.Stop(t.Context())
+		for what, serve := range map[string]func(net.Listener) error{
+			"Serve": s.srv.Serve, "ServeAdmin": s.srv.ServeAdmin,
+		} {
+			if err := serve(bufconn.Listen(1 << 10)); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
 		}
 	})
 }

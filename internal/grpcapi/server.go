@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -149,17 +150,17 @@ func traceCalls(spans trace.TracerProvider) []grpc.ServerOption {
 	))}
 }
 
-// Serve accepts connections of clients until Stop. It takes over the listener.
+// Serve accepts connections of clients until Stop, which may have come before. It takes over the listener.
 func (s *Server) Serve(lis net.Listener) error {
-	if err := s.clients.Serve(lis); err != nil {
+	if err := s.clients.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve grpc: %w", err)
 	}
 	return nil
 }
 
-// ServeAdmin accepts connections of operators until Stop. It takes over the listener.
+// ServeAdmin is Serve for operators.
 func (s *Server) ServeAdmin(lis net.Listener) error {
-	if err := s.operators.Serve(lis); err != nil {
+	if err := s.operators.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve operators: %w", err)
 	}
 	return nil
