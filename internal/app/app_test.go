@@ -204,11 +204,29 @@ func TestReadinessFollowsRedis(t *testing.T) {
 	}
 	redis.Restart()
 	await(t, a, http.StatusOK)
+	if got := statusOf(t, a); got.GetStore() != config.StoreStandalone || !got.GetReady() {
+		t.Errorf("got the status %v", got)
+	}
 	redis.Kill()
 	await(t, a, http.StatusServiceUnavailable)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
+}
+
+// statusOf is what the replica tells of itself.
+func statusOf(t *testing.T, a *App) *lockdv1.GetStatusResponse {
+	t.Helper()
+	conn, err := grpc.NewClient(a.AdminAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	got, err := lockdv1.NewInspectServiceClient(conn).GetStatus(t.Context(), &lockdv1.GetStatusRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 // await waits until /readyz answers so.

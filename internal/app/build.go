@@ -193,14 +193,6 @@ func longest(c config.Config) (lease, ttl time.Duration) {
 	return lease, ttl
 }
 
-// storeName is what GetStatus tells.
-func storeName(kind string) string {
-	if kind == config.StoreStandalone {
-		return "redis"
-	}
-	return kind
-}
-
 func grpcConfig(c config.Config) grpcapi.Config {
 	return grpcapi.Config{
 		FrameBytes:           c.Limits.FrameBytes,
@@ -212,7 +204,6 @@ func grpcConfig(c config.Config) grpcapi.Config {
 		DrainWindow:          c.Shutdown.DrainWindow,
 		OpenTimeout:          openTimeout,
 		Version:              Version,
-		Store:                storeName(c.Store.Kind),
-		StoreKind:            c.Store.Kind,
+		Store:                c.Store.Kind,
 	}
 }

@@ -187,3 +187,19 @@ func readYAML(t *testing.T, path string, to any) {
 		t.Fatal(err)
 	}
 }
+
+// systemd looks at the exit code of ExecStart only, so that is who says that the configuration is wrong.
+func TestTheUnitStartsAgainUnlessTheConfigurationIsWrong(t *testing.T) {
+	text, err := os.ReadFile(deployed + "/systemd/lockd.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]bool{
+		"\nRestart=always\n": true, "\nStartLimitIntervalSec=0\n": true, "\nRestartPreventExitStatus=2 78\n": true,
+		"\nExecStartPre=": false,
+	} {
+		if strings.Contains(string(text), line) != want {
+			t.Errorf("%q: want it there: %v", line, want)
+		}
+	}
+}

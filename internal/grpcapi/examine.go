@@ -17,7 +17,7 @@ const examineTime = 12 * time.Second
 // Examine tells what is wrong here and in the store. One examination goes on at a time: each asks a lot.
 func (h *adminService) Examine(ctx context.Context, _ *lockdv1.ExamineRequest) (*lockdv1.ExamineResponse, error) {
 	resp := &lockdv1.ExamineResponse{
-		Replica: h.b.Replica(), Version: h.cfg.Version, Uptime: durationpb.New(time.Since(h.started)), Store: h.cfg.StoreKind,
+		Replica: h.b.Replica(), Version: h.cfg.Version, Uptime: durationpb.New(time.Since(h.started)), Store: h.cfg.Store,
 	}
 	if h.cfg.Examine == nil {
 		return resp, nil

@@ -61,10 +61,8 @@ type Config struct {
 	OpenTimeout time.Duration
 	// DrainWindow is used by AdminService.Drain when it is told no other.
 	DrainWindow time.Duration
-	// Version and Store are told by GetStatus: which lockd this is, and where leases live.
+	// Version and Store are told by GetStatus and Examine: which lockd this is, and the configured kind of store.
 	Version, Store string
-	// StoreKind is told by Examine: the configured kind of store.
-	StoreKind string
 	// TLS and AdminTLS are for clients and for operators; nil: they are spoken to in clear text.
 	TLS, AdminTLS *tls.Config
 	// Examine looks whether this replica and its store are as they should be; nil if nothing does.

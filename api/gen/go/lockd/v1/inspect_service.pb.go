@@ -1490,7 +1490,7 @@ type GetStatusResponse struct {
 	Locks uint32 `protobuf:"varint,8,opt,name=locks,proto3" json:"locks,omitempty"`
 	// How many requests wait.
 	Waiters uint32 `protobuf:"varint,9,opt,name=waiters,proto3" json:"waiters,omitempty"`
-	// Where leases live: memory or redis.
+	// The configured kind of store, such as memory or standalone.
 	Store         string `protobuf:"bytes,10,opt,name=store,proto3" json:"store,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

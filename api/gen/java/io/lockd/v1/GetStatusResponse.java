@@ -307,7 +307,7 @@ private static final long serialVersionUID = 0L;
   private volatile java.lang.Object store_ = "";
   /**
    * <pre>
-   * Where leases live: memory or redis.
+   * The configured kind of store, such as memory or standalone.
    * </pre>
    *
    * <code>string store = 10 [json_name = "store"];</code>
@@ -328,7 +328,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Where leases live: memory or redis.
+   * The configured kind of store, such as memory or standalone.
    * </pre>
    *
    * <code>string store = 10 [json_name = "store"];</code>
@@ -1569,7 +1569,7 @@ private static final long serialVersionUID = 0L;
     private java.lang.Object store_ = "";
     /**
      * <pre>
-     * Where leases live: memory or redis.
+     * The configured kind of store, such as memory or standalone.
      * </pre>
      *
      * <code>string store = 10 [json_name = "store"];</code>
@@ -1589,7 +1589,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Where leases live: memory or redis.
+     * The configured kind of store, such as memory or standalone.
      * </pre>
      *
      * <code>string store = 10 [json_name = "store"];</code>
@@ -1610,7 +1610,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Where leases live: memory or redis.
+     * The configured kind of store, such as memory or standalone.
      * </pre>
      *
      * <code>string store = 10 [json_name = "store"];</code>
@@ -1627,7 +1627,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Where leases live: memory or redis.
+     * The configured kind of store, such as memory or standalone.
      * </pre>
      *
      * <code>string store = 10 [json_name = "store"];</code>
@@ -1641,7 +1641,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * Where leases live: memory or redis.
+     * The configured kind of store, such as memory or standalone.
      * </pre>
      *
      * <code>string store = 10 [json_name = "store"];</code>

@@ -147,7 +147,7 @@ public interface GetStatusResponseOrBuilder extends
 
   /**
    * <pre>
-   * Where leases live: memory or redis.
+   * The configured kind of store, such as memory or standalone.
    * </pre>
    *
    * <code>string store = 10 [json_name = "store"];</code>
@@ -156,7 +156,7 @@ public interface GetStatusResponseOrBuilder extends
   java.lang.String getStore();
   /**
    * <pre>
-   * Where leases live: memory or redis.
+   * The configured kind of store, such as memory or standalone.
    * </pre>
    *
    * <code>string store = 10 [json_name = "store"];</code>
