@@ -1,6 +1,7 @@
 package grpcapi_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -37,7 +38,9 @@ func TestWhoSaysNothingIsSentAway(t *testing.T) {
 		go func() { served <- s.srv.Serve(lis) }()
 		defer func() {
 			_ = lis.Close()
-			_ = <-served // the listener is closed
+			if err := <-served; err == nil {
+				t.Error("nobody said that the listener was closed")
+			}
 		}()
 		for _, said := range []string{"", "PRI * HTTP/2.0\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"} {
 			conn, err := lis.Dial()
@@ -60,7 +63,7 @@ func TestWhoSaysNothingIsSentAway(t *testing.T) {
 // Whoever is told to stop at once was not in trouble.
 func TestStopMayComeBeforeServe(t *testing.T) {
 	inBubble(t, func(s *server) {
-		s.srv.Stop(t.Context())
+		s.srv.Stop(context.Background())
 		for what, serve := range map[string]func(net.Listener) error{
 			"Serve": s.srv.Serve, "ServeAdmin": s.srv.ServeAdmin,
 		} {

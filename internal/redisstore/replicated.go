@@ -53,7 +53,7 @@ func (s *Store) giveUp(c lock.Claim, g lock.Grant, why error) error {
 	if c.Kind == lock.Semaphore {
 		r.Permits, r.Remaining = max(c.Permits, 1), 0
 	}
-	_, err := s.release(context.Background(), r) // it is bounded
+	_, err := s.release(context.Background(), r)                     // it is bounded
 	if Unsettled(err) && (r.Remaining == 0 || c.Kind == lock.Read) { // holds of one reader differ in their number alone
 		s.abandoned.Add(r, c.TTL)
 	}
