@@ -3,6 +3,7 @@ package redlock
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,25 +205,25 @@ func TestNobodyIsWokenForWhatNobodyCanHave(t *testing.T) {
 		for _, n := range w.nodes {
 			n.lag(time.Millisecond)
 		}
-		woken := 0
+		var woken atomic.Int64
 		try := func() { _, _ = w.Store.Acquire(w.Context(), claimOf("n", "o")) }
 		defer w.Store.Listen("n", lock.Exclusive, func(n lock.Notice) {
 			if n.What == lock.NoticeReleased {
-				woken++
+				woken.Add(1)
 				go try()
 			}
 		})()
 		try()
 		time.Sleep(30 * time.Second)
-		if woken > 0 {
-			t.Errorf("it was woken %d times in 30 s", woken)
+		if n := woken.Load(); n > 0 {
+			t.Errorf("it was woken %d times in 30 s", n)
 		}
 		time.Sleep(40 * time.Second) // they vote
 		f := w.take(w.Store, claimOf("n", "o")).Fence
 		w.give(w.Store, returnOf("n", "o", f))
 		synctest.Wait()
-		if woken != 1 {
-			t.Errorf("woken %d times by a release", woken)
+		if n := woken.Load(); n != 1 {
+			t.Errorf("woken %d times by a release", n)
 		}
 		time.Sleep(11 * time.Second)
 	})
@@ -242,21 +243,23 @@ func TestNobodyIsWokenByWhatAMinorityGivesBack(t *testing.T) {
 			w.puts(2, other)
 			c := claimOf("n", "o")
 			c.Kind = kind
-			woken, had := 0, false
+			var woken atomic.Int64
+			var had atomic.Bool
 			try := func() {
-				_, err := w.Store.Acquire(w.Context(), c)
-				had = had || err == nil
+				if _, err := w.Store.Acquire(w.Context(), c); err == nil {
+					had.Store(true)
+				}
 			}
 			defer w.Store.Listen("n", kind, func(n lock.Notice) {
 				if n.What == lock.NoticeReleased {
-					woken++
+					woken.Add(1)
 					go try()
 				}
 			})()
 			try()
 			time.Sleep(30 * time.Second)
-			if woken > 0 {
-				t.Errorf("%v: woken %d times in 30 s", kind, woken)
+			if n := woken.Load(); n > 0 {
+				t.Errorf("%v: woken %d times in 30 s", kind, n)
 			}
 			r := returnOf("n", "other", 0)
 			r.Kind = kind
@@ -264,8 +267,8 @@ func TestNobodyIsWokenByWhatAMinorityGivesBack(t *testing.T) {
 				t.Error(err)
 			}
 			time.Sleep(100 * time.Millisecond)
-			if !had {
-				t.Errorf("%v: woken %d times, and the name is free", kind, woken)
+			if !had.Load() {
+				t.Errorf("%v: woken %d times, and the name is free", kind, woken.Load())
 			}
 		})
 	}
