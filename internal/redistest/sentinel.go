@@ -288,6 +288,9 @@ func (s *Server) role() (string, error) {
 		return "", err
 	}
 	role := infoField(info, "role")
+	if strings.Count(info, ",state=") != strings.Count(info, ",state=online") {
+		return "", errors.New(s.Addr + " has a replica that does not acknowledge yet")
+	}
 	if role == "slave" {
 		if infoField(info, "master_link_status") != "up" {
 			return "", errors.New(s.Addr + " does not follow its master")

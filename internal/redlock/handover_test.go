@@ -68,24 +68,36 @@ func TestANameIsHandedOverInOneRound(t *testing.T) {
 	}
 }
 
-// What only a minority handed over is nobody's: the name is freed everywhere, and that is told at once.
+// What only a minority handed over is nobody's: the name is freed everywhere, and that is told at once. If those that
+// have lost the hold are quicker, that it is not held is what is told, and nothing is left either.
 func TestAHandOverOfAMinorityFreesTheName(t *testing.T) {
-	inWorld(t, 5, Config{}, func(w *world) {
-		f := w.take(w.Store, claimOf("n", "o")).Fence
-		synctest.Wait()
-		for _, n := range w.nodes[:3] {
-			n.Expire("n")
-		}
-		res, err := w.Store.Release(w.Context(), toHeir("o", f, "heir"))
-		if err != nil || res.HandedOver != 0 {
-			t.Fatalf("got %+v, %v, want that it was freed", res, err)
-		}
-		synctest.Wait()
-		w.wantHolders("n", "", "", "", "", "")
-		if g := w.take(w.Store, claimOf("n", "heir")); g.Fence <= f {
-			t.Errorf("fence %d after %d", g.Fence, f)
-		}
-	})
+	for _, lostAreQuicker := range []bool{false, true} {
+		inWorld(t, 5, Config{}, func(w *world) {
+			f := w.take(w.Store, claimOf("n", "o")).Fence
+			synctest.Wait()
+			lost, kept := w.nodes[:3], w.nodes[3:]
+			for _, n := range lost {
+				n.Expire("n")
+			}
+			slow, want := lost, error(nil)
+			if lostAreQuicker {
+				slow, want = kept, lock.ErrNotHeld
+			}
+			for _, n := range slow {
+				n.lag(time.Millisecond)
+			}
+			res, err := w.Store.Release(w.Context(), toHeir("o", f, "heir"))
+			if !errors.Is(err, want) || res.HandedOver != 0 {
+				t.Fatalf("got %+v, %v, want no hand-over and %v", res, err, want)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			w.wantHolders("n", "", "", "", "", "")
+			if g := w.take(w.Store, claimOf("n", "heir")); g.Fence <= f {
+				t.Errorf("fence %d after %d", g.Fence, f)
+			}
+		})
+	}
 }
 
 // If the others surely did nothing, the outcome is unknown, and nobody has what the minority gave. It can be repeated.
