@@ -94,7 +94,8 @@ func TestAGrantWaitsForReplicas(t *testing.T) {
 	k := redistest.StartSentinels(t)
 	d := harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=sentinel", "LOCKD_SESSION_TTL=20s",
 		"LOCKD_REDIS_WAIT_REPLICAS=1",
-		"LOCKD_SESSION_MIN_TTL=4s", "LOCKD_REDIS_OP_TIMEOUT=4s", // half of it is for the replicas, which a busy machine makes slow
+		// Half of it is for the replicas, which a busy machine makes slow.
+		"LOCKD_SESSION_MIN_TTL=4s", "LOCKD_REDIS_OP_TIMEOUT=4s",
 		"LOCKD_REDIS_SENTINEL_MASTER="+redistest.MasterName, "LOCKD_REDIS_SENTINEL_ADDRS="+strings.Join(k.Addrs, ","))
 	c := d.Dial(t)
 	kept := mustLock(t, c, "kept")
