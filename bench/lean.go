@@ -1,44 +1,46 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
-	"google.golang.org/protobuf/proto"
-
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// lean is a client with a connection, a session and a lease, that writes the frames of HTTP/2 itself. A gRPC client
-// needs more of a processor to connect than lockd needs to take it: with ten thousand of them on its machine they are
-// what is measured.
+// lean is a client with a connection, a session and a lease, that does no more than it has to. A client of the SDK needs
+// more of a processor to connect than lockd needs to take it: with ten thousand of them on its machine they are what is
+// measured.
 type lean struct {
 	crowd *leanMovers
 	name  string
 
 	mu      sync.Mutex // guards the fields below, and writing
-	conn    net.Conn
-	framer  *http2.Framer
-	in      bytes.Buffer // of messages that have not come as a whole
+	link    link
 	session *lockdv1.Opened
 	hold    *lockdv1.Hold
 	epoch   uint64
 }
 
+// link is a connection with a stream of a session. One goroutine receives, others may send, one at a time.
+type link interface {
+	send(m *lockdv1.SessionRequest) error
+	receive() (*lockdv1.SessionResponse, error)
+	// close ends it, without waiting.
+	close()
+}
+
 // leanMovers is many of them.
 type leanMovers struct {
+	kind string
+	// connect returns a link on which a message was sent.
+	connect func(addr string, first *lockdv1.SessionRequest) (link, error)
+
 	addrs   []string
 	clients []*lean
 	moved   chan time.Time
@@ -50,144 +52,47 @@ type leanMovers struct {
 }
 
 const (
-	leanStream = 1
 	// lastLean is the last request id that a client uses.
 	lastLean = 2
 	// leanWait bounds the wait for an answer, as in the SDK.
 	leanWait = sessionTTL / 3
-	// grpcPrefix is what comes before a message: whether it is compressed, and its length.
-	grpcPrefix = 5
 )
 
 var errLean = errors.New("not what was expected")
 
-// leanHeaders are those of the call.
-func leanHeaders() []byte {
-	var b bytes.Buffer
-	enc := hpack.NewEncoder(&b)
-	for _, f := range []hpack.HeaderField{
-		{Name: ":method", Value: "POST"},
-		{Name: ":scheme", Value: "http"},
-		{Name: ":path", Value: "/lockd.v1.SessionService/Session"},
-		{Name: ":authority", Value: "lockd"},
-		{Name: "content-type", Value: "application/grpc"},
-		{Name: "te", Value: "trailers"},
-	} {
-		_ = enc.WriteField(f) // into memory
-	}
-	return b.Bytes()
-}
-
-// dial connects and sends the first message, all in one write, and waits for the answer to it.
+// dial connects and sends the first message, and waits for the answer to it.
 func (l *lean) dial(addr string, open *lockdv1.Open) error {
-	conn, err := (&net.Dialer{Timeout: leanWait}).Dial("tcp", addr)
+	at, err := l.crowd.connect(addr, &lockdv1.SessionRequest{
+		RequestId: cmp.Or(open.GetResume().GetLastRequestId(), 1),
+		Message:   &lockdv1.SessionRequest_Open{Open: open},
+	})
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	out.WriteString(http2.ClientPreface)
-	f := http2.NewFramer(&out, nil)
-	err = errors.Join(
-		f.WriteSettings(),
-		f.WriteHeaders(http2.HeadersFrameParam{StreamID: leanStream, BlockFragment: leanHeaders(), EndHeaders: true}),
-		writeMessage(f, &lockdv1.SessionRequest{
-			RequestId: cmp.Or(open.GetResume().GetLastRequestId(), 1),
-			Message:   &lockdv1.SessionRequest_Open{Open: open},
-		}))
 	l.mu.Lock()
-	l.conn, l.framer = conn, http2.NewFramer(conn, bufio.NewReaderSize(conn, ioBuffer))
-	l.framer.SetReuseFrames()
+	l.link = at
 	l.mu.Unlock()
-	l.in.Reset()
-	if err == nil {
-		_, err = conn.Write(out.Bytes())
-	}
-	if err == nil {
-		err = l.greeted(conn)
+	bound := time.AfterFunc(leanWait, at.close)
+	defer bound.Stop()
+	m, err := at.receive()
+	if err == nil && m.GetOpened() == nil {
+		err = fmt.Errorf("%w: %v", errLean, m)
 	}
 	if err != nil {
-		_ = conn.Close()
-	}
-	return err
-}
-
-// greeted waits for Opened.
-func (l *lean) greeted(conn net.Conn) error {
-	_ = conn.SetReadDeadline(time.Now().Add(leanWait))
-	m, err := l.receive()
-	if err != nil {
+		at.close()
 		return err
 	}
-	opened := m.GetOpened()
-	if opened == nil {
-		return fmt.Errorf("%w: %v", errLean, m)
+	if m.GetOpened().GetSessionId() != "" && l.session == nil {
+		l.session = m.GetOpened()
 	}
-	if opened.GetSessionId() != "" && l.session == nil {
-		l.session = opened
-	}
-	l.crowd.lost.Add(int64(len(opened.GetLost())))
-	return conn.SetReadDeadline(time.Time{})
-}
-
-func writeMessage(f *http2.Framer, m *lockdv1.SessionRequest) error {
-	data, err := proto.Marshal(m)
-	if err != nil {
-		return err
-	}
-	framed := make([]byte, grpcPrefix, grpcPrefix+len(data))
-	binary.BigEndian.PutUint32(framed[1:], uint32(len(data)))
-	return f.WriteData(leanStream, false, append(framed, data...))
+	l.crowd.lost.Add(int64(len(m.GetOpened().GetLost())))
+	return nil
 }
 
 func (l *lean) send(m *lockdv1.SessionRequest) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return writeMessage(l.framer, m)
-}
-
-// receive reads until a message is there as a whole.
-func (l *lean) receive() (*lockdv1.SessionResponse, error) {
-	for {
-		if b := l.in.Bytes(); len(b) >= grpcPrefix {
-			if end := grpcPrefix + int(binary.BigEndian.Uint32(b[1:])); len(b) >= end {
-				m := new(lockdv1.SessionResponse)
-				err := proto.Unmarshal(b[grpcPrefix:end], m)
-				l.in.Next(end)
-				return m, err
-			}
-		}
-		if err := l.readFrame(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func (l *lean) readFrame() error {
-	frame, err := l.framer.ReadFrame()
-	if err != nil {
-		return err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch f := frame.(type) {
-	case *http2.DataFrame:
-		l.in.Write(f.Data())
-	case *http2.SettingsFrame:
-		if !f.IsAck() {
-			return l.framer.WriteSettingsAck()
-		}
-	case *http2.PingFrame:
-		if !f.IsAck() {
-			return l.framer.WritePing(true, f.Data)
-		}
-	case *http2.HeadersFrame:
-		if f.StreamEnded() {
-			return fmt.Errorf("%w: the call has ended", errLean)
-		}
-	case *http2.GoAwayFrame, *http2.RSTStreamFrame:
-		return fmt.Errorf("%w: %v", errLean, f)
-	}
-	return nil
+	return l.link.send(m)
 }
 
 // begin opens a session and takes a lock.
@@ -202,7 +107,7 @@ func (l *lean) begin() error {
 	}}); err != nil {
 		return err
 	}
-	m, err := l.receive()
+	m, err := l.link.receive()
 	if err != nil {
 		return err
 	}
@@ -217,14 +122,14 @@ func (l *lean) begin() error {
 // live reads, and goes on at the other replica when the stream ends, until the session is over.
 func (l *lean) live() {
 	for !l.crowd.over.Load() {
-		m, err := l.receive()
+		m, err := l.link.receive()
 		if err == nil {
 			if m.GetLost() != nil {
 				l.crowd.lost.Add(1)
 			}
 			continue
 		}
-		_ = l.conn.Close()
+		l.link.close()
 		if err := l.resume(); err != nil {
 			if !l.crowd.over.Load() {
 				l.crowd.ended.Add(1)
@@ -294,7 +199,7 @@ func (m *leanMovers) beat(ctx context.Context) {
 	}
 }
 
-func (m *leanMovers) who() string { return "lean clients" }
+func (m *leanMovers) who() string { return m.kind }
 
 func (m *leanMovers) lose() <-chan time.Time { return m.moved }
 
@@ -306,8 +211,8 @@ func (m *leanMovers) close() {
 	for _, l := range m.clients {
 		if l != nil {
 			l.mu.Lock()
-			if l.conn != nil {
-				_ = l.conn.Close()
+			if l.link != nil {
+				l.link.close()
 			}
 			l.mu.Unlock()
 		}

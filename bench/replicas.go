@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +25,9 @@ type replicasPlan struct {
 	masters int // more than one: RedLock
 	hold    time.Duration
 	run     time.Duration // on one name
+	of      *regexp.Regexp
+	// profiles is a directory for CPU profiles, or empty.
+	profiles string
 }
 
 func runReplicas(args []string) error {
@@ -31,8 +38,14 @@ func runReplicas(args []string) error {
 	flags.IntVar(&p.masters, "masters", 1, "Redis servers; of several a majority keeps a lease")
 	flags.DurationVar(&p.hold, "hold", 30*time.Second, "how long to measure them while they are idle")
 	flags.DurationVar(&p.run, "run", 5*time.Second, "how long three replicas share one name; 0 for not at all")
+	of := flags.String("of", "", "only clients whose `name` this regular expression matches, such as SDK")
+	flags.StringVar(&p.profiles, "profiles", "", "write CPU profiles of the clients that move into this `directory`")
 	within := flags.Duration("timeout", 20*time.Minute, "give up after this time")
 	_ = flags.Parse(args) // it exits
+	var err error
+	if p.of, err = regexp.Compile(*of); err != nil {
+		return err
+	}
 	ctx, stop := bounded(*within)
 	defer stop()
 	program, err := buildLockd(ctx)
@@ -41,16 +54,31 @@ func runReplicas(args []string) error {
 	}
 	defer program.remove()
 	if p.clients > 0 {
-		for _, m := range []movers{new(sdkMovers), new(leanMovers)} {
-			if err := onReplicas(ctx, program, p.masters, 2,
-				func(ctx context.Context, e env) error { return moveCrowd(ctx, e, p, m) }); err != nil {
-				return err
-			}
+		if err := moveCrowds(ctx, program, p); err != nil {
+			return err
 		}
 	}
 	if p.run > 0 {
 		return onReplicas(ctx, program, p.masters, hotReplicas,
 			func(ctx context.Context, e env) error { return shareName(ctx, e, p.run) })
+	}
+	return nil
+}
+
+// moveCrowds has crowds of different clients move, each with servers of its own.
+func moveCrowds(ctx context.Context, lockd *program, p replicasPlan) error {
+	for _, m := range []movers{
+		new(sdkMovers),
+		&leanMovers{kind: "clients of bare gRPC", connect: connectBare},
+		&leanMovers{kind: "lean clients", connect: connectFrames},
+	} {
+		if !p.of.MatchString(m.who()) {
+			continue
+		}
+		err := onReplicas(ctx, lockd, p.masters, 2, func(ctx context.Context, e env) error { return moveCrowd(ctx, e, p, m) })
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -121,9 +149,10 @@ func moveCrowd(ctx context.Context, e env, p replicasPlan, m movers) error {
 		return err
 	}
 	time.Sleep(time.Second)
-	moved, began := m.lose(), time.Now()
-	e.lockd[0].kill()
-	times := await(ctx, moved, began, p.clients)
+	times, used, err := p.storm(ctx, e, m)
+	if err != nil {
+		return err
+	}
 	worst, failed := b.stop()
 
 	fmt.Printf("\n%s %s of one replica, each with a connection, a session and an auto lease; then the replica is "+
@@ -141,9 +170,41 @@ func moveCrowd(ctx context.Context, e env, p replicasPlan, m movers) error {
 	out.add("clients that did not", whole(float64(p.clients-len(times))))
 	sessions, locks := m.gone()
 	out.add("sessions that ended, locks that were lost", fmt.Sprint(sessions, ", ", locks))
+	out.add("CPU until then for each: Redis, lockd, clients",
+		fmt.Sprint(short(used.redis), ", ", short(used.lockd), ", ", short(used.client)))
 	out.add("100 locks a second beside it: slowest, failed", fmt.Sprint(short(worst), ", ", failed))
 	out.print()
 	return nil
+}
+
+// storm kills the first replica, and returns when each client had moved, and what that took of the processors.
+func (p replicasPlan) storm(ctx context.Context, e env, m movers) (times []time.Duration, used usage, err error) {
+	stop, err := p.profile(m)
+	if err != nil {
+		return nil, used, err
+	}
+	left := e
+	left.lockd = e.lockd[1:]
+	before, err := left.usage(self)
+	if err == nil {
+		moved, began := m.lose(), time.Now()
+		e.lockd[0].kill()
+		times = await(ctx, moved, began, p.clients)
+		used, err = left.usage(self)
+	}
+	return times, used.since(before, p.clients), errors.Join(err, stop())
+}
+
+// profile begins a CPU profile of this process, if one is wanted, and returns what ends it.
+func (p replicasPlan) profile(m movers) (stop func() error, err error) {
+	if p.profiles == "" {
+		return func() error { return nil }, nil
+	}
+	f, err := os.Create(filepath.Join(p.profiles, strings.Map(inFileName, m.who())+".pprof"))
+	if err != nil {
+		return nil, err
+	}
+	return func() error { pprof.StopCPUProfile(); return f.Close() }, pprof.StartCPUProfile(f)
 }
 
 // mostMoving is how long is waited for the last client.
