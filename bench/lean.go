@@ -13,9 +13,9 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
-// lean is a client with a connection, a session and a lease, that does no more than it has to. A client of the SDK needs
-// more of a processor to connect than lockd needs to take it: with ten thousand of them on its machine they are what is
-// measured.
+// lean is a client with a connection, a session and a lease, that does no more than it has to. A client of the SDK
+// needs more of a processor to connect than lockd needs to take it: with ten thousand of them on its machine they are
+// what is measured.
 type lean struct {
 	crowd *leanMovers
 	name  string
