@@ -97,9 +97,9 @@ test-replicas: ## kill, stop and restart three replicas under load, on one Redis
 	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -parallel 2 -length $(LENGTH) -seed $(SEED)
 
 .PHONY: test-resume
-test-resume: ## everything about sessions that go on at another replica, on real servers: a few minutes
+test-resume: ## sessions that go on at another replica, over one Redis and over a majority of three: a few minutes
 	@scripts/ensure cc redis
-	LOCKD_E2E_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -run 'OldReplica|CutOff|Silent|GoOn|Storm' ./test/e2e
+	LOCKD_E2E_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -run 'OldReplica|CutOff|TestHoldersOf|Elsewhere|Outlives|OnlyItsOwn' ./test/e2e
 
 # For how long nothing fails in test-alerts, and nothing may fire.
 HEALTHY ?= 10m

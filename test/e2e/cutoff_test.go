@@ -20,7 +20,7 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
-// A replica is stopped, and its connections stay. Its clients go on at the other one before the validity of their locks
+// A replica is stopped, and its connections stay. Its clients go on at the others before the validity of their locks
 // ends.
 func TestHoldersOfASilentReplicaGoOnAtTheOther(t *testing.T) {
 	t.Parallel()
@@ -28,65 +28,68 @@ func TestHoldersOfASilentReplicaGoOnAtTheOther(t *testing.T) {
 		holders = 20
 		ttl     = 2 * shortly
 	)
-	_, a, b := twoReplicas(t)
-	var mu sync.Mutex
-	var left []time.Duration // validity when it went on
-	locks := make([]*client.Lock, holders)
-	var all sync.WaitGroup
-	for i := range locks {
-		all.Go(func() {
-			connected := 0
-			c, err := client.Dial(a.Addr+","+b.Addr, client.WithSessionTTL(ttl), client.WithOnStatus(func(s client.Status) {
+	onEachStore(t, func(t *testing.T, kind storeKind) {
+		ds := kind.start(t).replicas(3)
+		a := ds[0]
+		var mu sync.Mutex
+		var left []time.Duration // validity when it went on
+		locks := make([]*client.Lock, holders)
+		var all sync.WaitGroup
+		for i := range locks {
+			all.Go(func() {
+				connected := 0
+				c, err := client.Dial(addrsOf(ds...), client.WithSessionTTL(ttl), client.WithOnStatus(func(s client.Status) {
+					mu.Lock()
+					defer mu.Unlock()
+					if s.State == client.Connected {
+						connected++
+					}
+					if connected > 1 && locks[i] != nil {
+						left = append(left, locks[i].ValidFor())
+					}
+				}))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				t.Cleanup(func() { _ = c.Close() })
+				l, err := c.Lock(t.Context(), fmt.Sprint("job:", i))
 				mu.Lock()
 				defer mu.Unlock()
-				if s.State == client.Connected {
-					connected++
+				if locks[i] = l; err != nil {
+					t.Error(err)
 				}
-				if connected > 1 && locks[i] != nil {
-					left = append(left, locks[i].ValidFor())
-				}
-			}))
-			if err != nil {
-				t.Error(err)
-				return
+			})
+		}
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+		time.Sleep(ttl / 2)
+		a.Signal(syscall.SIGSTOP)
+		defer a.Signal(syscall.SIGCONT)
+		shortest := ttl
+		for end := time.Now().Add(ttl); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			for _, l := range locks {
+				shortest = min(shortest, l.ValidFor())
 			}
-			t.Cleanup(func() { _ = c.Close() })
-			l, err := c.Lock(t.Context(), fmt.Sprint("job:", i))
-			mu.Lock()
-			defer mu.Unlock()
-			if locks[i] = l; err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	if t.Failed() {
-		return
-	}
-	time.Sleep(ttl / 2)
-	a.Signal(syscall.SIGSTOP)
-	defer a.Signal(syscall.SIGCONT)
-	shortest := ttl
-	for end := time.Now().Add(ttl); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		}
+		a.Signal(syscall.SIGCONT)
+		time.Sleep(ttl)
+		mu.Lock()
+		defer mu.Unlock()
 		for _, l := range locks {
-			shortest = min(shortest, l.ValidFor())
+			if err := l.Err(); err != nil {
+				t.Errorf("%s: %v", l.Name(), err)
+			} else {
+				mustUnlock(t, l)
+			}
 		}
-	}
-	a.Signal(syscall.SIGCONT)
-	time.Sleep(ttl)
-	mu.Lock()
-	defer mu.Unlock()
-	for _, l := range locks {
-		if err := l.Err(); err != nil {
-			t.Errorf("%s: %v", l.Name(), err)
-		} else {
-			mustUnlock(t, l)
+		t.Logf("the shortest validity was %v of %v; %d clients moved", shortest, ttl, len(left))
+		if len(left) != holders {
+			t.Errorf("%d clients moved, want %d, once each", len(left), holders)
 		}
-	}
-	t.Logf("the shortest validity was %v of %v; %d clients moved", shortest, ttl, len(left))
-	if len(left) != holders {
-		t.Errorf("%d clients moved, want %d, once each", len(left), holders)
-	}
+	})
 }
 
 // cutTTL is the session TTL of those that are cut off, and cutRuns how many are, some at a time.
@@ -98,157 +101,222 @@ const (
 	momentTTL = 3 * cutTTL
 )
 
-// holderOf takes a lock through a proxy, and says how to see that it believes to have it no more.
-type holderOf func(t *testing.T, addr, name string, ttl time.Duration) (ended func() error)
+// cutHold is a hold as its client knows it.
+type cutHold struct {
+	ended    func() error // why the client believes to have it no more; nil if it does
+	validFor func() time.Duration
+}
 
-// holders are a client of the SDK, and one that has only the page of the protocol.
-var holders = map[string]holderOf{
-	"SDK": func(t *testing.T, addr, name string, ttl time.Duration) func() error {
-		c, err := client.Dial(addr, client.WithSessionTTL(ttl))
+// cutClients take names through proxies: a client of the SDK, and one that has only the page of the protocol, and uses
+// one replica.
+var cutClients = map[string]func(t *testing.T, links links, ttl time.Duration, names ...string) []cutHold{
+	"SDK": func(t *testing.T, links links, ttl time.Duration, names ...string) (holds []cutHold) {
+		c, err := client.Dial(strings.Join(links.addrs(), ","), client.WithSessionTTL(ttl))
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		held := mustLock(t, c, name).Context()
-		return func() error { _ = held.Err(); return context.Cause(held) }
-	},
-	"raw": func(t *testing.T, addr, name string, ttl time.Duration) func() error {
-		r := startRaw(t, addr, &lockdv1.Open{SessionTtl: durationpb.New(ttl)})
-		h := r.take(&lockdv1.Acquire{Name: name})
-		return func() error {
-			if late := time.Since(r.believes(h)); late >= 0 {
-				return fmt.Errorf("its deadline passed %v ago; told %w", late, cmp.Or(r.told(), errors.New("nothing")))
-			}
-			return nil
+		for _, name := range names {
+			l := mustLock(t, c, name)
+			ctx := l.Context()
+			holds = append(holds, cutHold{func() error { _ = ctx.Err(); return context.Cause(ctx) }, l.ValidFor})
 		}
+		return holds
 	},
+	"raw": func(t *testing.T, links links, ttl time.Duration, names ...string) (holds []cutHold) {
+		r := startRaw(t, links.addrs()[0], &lockdv1.Open{SessionTtl: durationpb.New(ttl)})
+		for _, name := range names {
+			h := r.take(&lockdv1.Acquire{Name: name})
+			left := func() time.Duration { return time.Until(r.believes(h)) }
+			holds = append(holds, cutHold{func() error {
+				if left() > 0 {
+					return nil
+				}
+				return fmt.Errorf("its deadline has passed; told %w", cmp.Or(r.told(), errors.New("nothing")))
+			}, left})
+		}
+		return holds
+	},
+}
+
+// links are proxies before all replicas.
+type links []*redistest.Proxy
+
+// linksTo makes them, with that to the n-th replica first.
+func linksTo(t *testing.T, ds []*harness.Lockd, n int) (ls links) {
+	t.Helper()
+	for i := range ds {
+		ls = append(ls, redistest.StartProxy(t, ds[(n+i)%len(ds)].Addr))
+	}
+	return ls
+}
+
+func (ls links) addrs() (addrs []string) {
+	for _, l := range ls {
+		addrs = append(addrs, l.Addr)
+	}
+	return addrs
+}
+
+// cut has nothing arrive for some time, on connections old and new: it comes later.
+func (ls links) cut(d time.Duration) {
+	for _, l := range ls {
+		l.Delay(d)
+		l.Hold(everything)
+	}
+	time.Sleep(d)
+	for _, l := range ls {
+		l.Delay(0)
+		l.Deliver()
+	}
+}
+
+// cutForGood is cut without an end. What comes from the replicas is lost.
+func (ls links) cutForGood() {
+	for _, l := range ls {
+		l.Set(redistest.Stall)
+		l.Hold(everything)
+	}
 }
 
 func everything([]byte) bool { return true }
 
-// A client that is cut off ends its work before anybody else has its lock.
+// A client that is cut off from all replicas ends its work before anybody else has its locks.
 func TestWhoIsCutOffEndsBeforeTheNextBegins(t *testing.T) {
 	t.Parallel()
 	runs := cutSome
 	if os.Getenv(longEnv) != "" {
 		runs = cutRuns
 	}
-	rs := redistest.Start(t)
-	d := startLockd(t, rs.Addr)
-	for what, hold := range holders {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			next := d.Dial(t)
-			shortest := time.Hour
-			for done := 0; done < runs; done += cutSome {
-				var mu sync.Mutex
-				var some sync.WaitGroup
+	onEachStore(t, func(t *testing.T, kind storeKind) {
+		ds := kind.start(t).replicas(3)
+		for what, take := range cutClients {
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				gaps := make(chan time.Duration, runs)
+				for done := 0; done < runs; done += cutSome {
+					var some sync.WaitGroup
+					for i := done; i < done+cutSome; i++ {
+						names := []string{fmt.Sprint(what, " ", i, " one"), fmt.Sprint(what, " ", i, " two")}
+						ls := linksTo(t, ds, i)
+						holds := take(t, ls, cutTTL, names...)
+						next := ds[(i+1)%len(ds)].Dial(t)
+						some.Go(func() {
+							time.Sleep(time.Duration(i-done) * cutTTL / cutSome) // anywhere between two heartbeats
+							ls.cutForGood()
+							gaps <- succeed(t, next, holds, names)
+						})
+					}
+					some.Wait()
+				}
+				close(gaps)
+				shortest := time.Hour
+				for gap := range gaps {
+					shortest = min(shortest, gap)
+				}
+				t.Logf("in %d runs the next one had a lock %v after the holder had ended, at least", runs, shortest)
+			})
+		}
+	})
+}
+
+// succeed has a client wait for what another one holds that is cut off. It says for how long nobody had anything.
+func succeed(t *testing.T, next *client.Client, holds []cutHold, names []string) (shortest time.Duration) {
+	granted := make([]time.Time, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() {
+			l, err := next.Lock(t.Context(), name)
+			granted[i] = time.Now()
+			if err == nil {
+				err = l.Unlock(t.Context())
+			}
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	for _, h := range holds {
+		for h.ended() == nil {
+			time.Sleep(max(h.validFor(), time.Millisecond))
+		}
+	}
+	over := time.Now()
+	all.Wait()
+	shortest = time.Hour
+	for i, name := range names {
+		gap := granted[i].Sub(over)
+		if shortest = min(shortest, gap); gap <= 0 {
+			t.Errorf("%s was granted %v before its holder had ended", name, -gap)
+		}
+	}
+	return shortest
+}
+
+// A client that is cut off from all replicas for a shorter time than its locks are valid notices nothing.
+func TestWhoIsCutOffForAMomentGoesOn(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, kind storeKind) {
+		ds := kind.start(t).replicas(3)
+		for what, take := range cutClients {
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				var all sync.WaitGroup
 				for i := range cutSome {
-					name := fmt.Sprint(what, " ", done+i)
-					proxy := redistest.StartProxy(t, d.Addr)
-					ended := hold(t, proxy.Addr, name, cutTTL)
-					some.Go(func() {
-						time.Sleep(time.Duration(i) * cutTTL / cutSome) // anywhere between two heartbeats
-						proxy.Hold(everything)
-						defer proxy.Deliver()
-						granted := make(chan time.Time, 1)
-						go func() {
-							l, err := next.Lock(t.Context(), name)
-							at := time.Now()
-							if err == nil {
-								err = l.Unlock(t.Context())
-							}
-							if err != nil {
+					name := fmt.Sprint(what, " ", i)
+					ls := linksTo(t, ds, i)
+					hold := take(t, ls, momentTTL, name)[0]
+					all.Go(func() {
+						time.Sleep(momentTTL/3 + time.Duration(i)*momentTTL/3/cutSome)
+						ls.cut(hold.validFor() / 2)
+						for end := time.Now().Add(momentTTL); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+							if err := hold.ended(); err != nil {
 								t.Errorf("%s: %v", name, err)
+								return
 							}
-							granted <- at
-						}()
-						for ended() == nil {
-							time.Sleep(time.Millisecond)
-						}
-						over := time.Now()
-						gap := harness.Soon(t, name+" is granted", granted).Sub(over)
-						mu.Lock()
-						defer mu.Unlock()
-						if shortest = min(shortest, gap); gap <= 0 {
-							t.Errorf("%s was granted %v before its holder had ended", name, -gap)
 						}
 					})
 				}
-				some.Wait()
-			}
-			t.Logf("in %d runs the next one had the lock %v after the holder had ended, at least", runs, shortest)
-		})
-	}
-}
-
-// A client that is cut off for a shorter time notices nothing.
-func TestWhoIsCutOffForAMomentGoesOn(t *testing.T) {
-	t.Parallel()
-	rs := redistest.Start(t)
-	d := startLockd(t, rs.Addr)
-	for what, hold := range holders {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			var all sync.WaitGroup
-			for i := range cutSome {
-				name := fmt.Sprint(what, " ", i)
-				proxy := redistest.StartProxy(t, d.Addr)
-				ended := hold(t, proxy.Addr, name, momentTTL)
-				all.Go(func() {
-					time.Sleep(momentTTL/3 + time.Duration(i)*momentTTL/3/cutSome)
-					proxy.Hold(everything)
-					time.Sleep(momentTTL / 8)
-					proxy.Deliver()
-					for end := time.Now().Add(momentTTL); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-						if err := ended(); err != nil {
-							t.Errorf("%s: %v", name, err)
-							return
-						}
-					}
-				})
-			}
-			all.Wait()
-		})
-	}
+				all.Wait()
+			})
+		}
+	})
 }
 
 // The answer to a request is lost with its stream. The client hears what became of it at the other replica.
 func TestWhatBecameOfARequestIsToldElsewhere(t *testing.T) {
 	t.Parallel()
-	rs, a, b := twoReplicas(t)
-	rc := rs.Client()
 	fixed := client.Lease(20 * time.Second)
-	ends := func(name string) time.Duration { return look(t, rc, name).pttl }
-	for what, c := range map[string]struct {
+	ends := func(st *store, l *client.Lock) time.Duration { return st.look(l.Name()).pttl }
+	cases := map[string]struct {
 		opts []client.LockOption
 		ask  func(t *testing.T, l *client.Lock) error
-		done func(l *client.Lock) bool // Redis has it
+		done func(st *store, l *client.Lock) bool // the store has it
 		want func(l *client.Lock) bool
 	}{
 		"release": {
 			nil, func(t *testing.T, l *client.Lock) error { return l.Unlock(t.Context()) },
-			func(l *client.Lock) bool { return look(t, rc, l.Name()).owner() == "" },
+			func(st *store, l *client.Lock) bool { return st.free(l.Name()) },
 			func(l *client.Lock) bool { return errors.Is(l.Err(), client.ErrUnlocked) },
 		},
 		"extend": {
 			[]client.LockOption{fixed},
-			func(t *testing.T, l *client.Lock) error { return l.Extend(t.Context(), time.Hour) },
-			func(l *client.Lock) bool { return ends(l.Name()) > time.Minute },
+			func(t *testing.T, l *client.Lock) error { return l.Extend(t.Context(), longLease) },
+			func(st *store, l *client.Lock) bool { return ends(st, l) > time.Minute },
 			func(l *client.Lock) bool { return l.ValidFor() > time.Minute },
 		},
 		"make fixed": {
-			nil, func(t *testing.T, l *client.Lock) error { return l.MakeFixed(t.Context(), time.Hour) },
-			func(l *client.Lock) bool { return ends(l.Name()) > time.Minute },
+			nil, func(t *testing.T, l *client.Lock) error { return l.MakeFixed(t.Context(), longLease) },
+			func(st *store, l *client.Lock) bool { return ends(st, l) > time.Minute },
 			func(l *client.Lock) bool { return l.ValidFor() > time.Minute },
 		},
 		"shorten": {
-			[]client.LockOption{client.Lease(time.Hour)},
+			[]client.LockOption{client.Lease(longLease)},
 			func(t *testing.T, l *client.Lock) error { return l.Shorten(t.Context(), time.Minute) },
-			func(l *client.Lock) bool { return ends(l.Name()) <= time.Minute },
+			func(st *store, l *client.Lock) bool { return ends(st, l) <= 61*time.Second },
 			func(l *client.Lock) bool { return l.ValidFor() <= time.Minute && l.ValidFor() > 30*time.Second },
 		},
-		"permits": {
+		permits: {
 			[]client.LockOption{client.Permits(5, 5)},
 			func(t *testing.T, l *client.Lock) error {
 				left, err := l.KeepPermits(t.Context(), 2)
@@ -257,73 +325,92 @@ func TestWhatBecameOfARequestIsToldElsewhere(t *testing.T) {
 				}
 				return err
 			},
-			func(l *client.Lock) bool { n, _ := rc.Get(t.Context(), l.Name()).Int(); return n == 3 },
+			func(st *store, l *client.Lock) bool {
+				n, _ := st.clients[0].Get(t.Context(), l.Name()).Int()
+				return n == 3
+			},
 			func(l *client.Lock) bool { return l.Err() == nil },
 		},
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			proxy := redistest.StartProxy(t, a.Addr)
-			cl, err := client.Dial(proxy.Addr+","+b.Addr, client.WithAnswerTimeout(patience))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = cl.Close() })
-			l := mustLock(t, cl, what, c.opts...)
-			proxy.Set(redistest.Mute)
-			asked := make(chan error, 1)
-			go func() { asked <- c.ask(t, l) }()
-			harness.Until(t, "it is done", func() bool { return c.done(l) })
-			proxy.CutAll()
-			if err := harness.Soon(t, "it is told", asked); err != nil {
-				t.Errorf("told %v", err)
-			}
-			time.Sleep(2 * shortly)
-			if !c.want(l) {
-				t.Errorf("%v, valid for %v", l.Err(), l.ValidFor())
-			}
-		})
 	}
-}
-
-// A session holds as many locks as it may, with names that do not fit into a frame together. Its replica is killed.
-func TestHoldersOfManyLocksGoOn(t *testing.T) {
-	t.Parallel()
-	const most, each = 10_000, 50
-	_, a, b := twoReplicas(t)
-	connected := make(chan struct{}, 10)
-	told := client.WithOnStatus(func(s client.Status) {
-		if s.State == client.Connected {
-			connected <- struct{}{}
+	onEachStore(t, func(t *testing.T, kind storeKind) {
+		st := kind.start(t)
+		ds := st.replicas(2)
+		for what, c := range cases {
+			if what == permits && kind.masters > 1 {
+				continue // a majority has no semaphores
+			}
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				proxy := redistest.StartProxy(t, ds[0].Addr)
+				cl, err := client.Dial(proxy.Addr+","+ds[1].Addr, client.WithAnswerTimeout(patience))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = cl.Close() })
+				l := mustLock(t, cl, what, c.opts...)
+				proxy.Set(redistest.Mute)
+				asked := make(chan error, 1)
+				go func() { asked <- c.ask(t, l) }()
+				harness.Until(t, "it is done", func() bool { return c.done(st, l) })
+				proxy.CutAll()
+				if err := harness.Soon(t, "it is told", asked); err != nil {
+					t.Errorf("told %v", err)
+				}
+				time.Sleep(2 * shortly)
+				if !c.want(l) {
+					t.Errorf("%v, valid for %v", l.Err(), l.ValidFor())
+				}
+			})
 		}
 	})
-	c, err := client.Dial(a.Addr+","+b.Addr, client.WithSessionTTL(time.Minute), told)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = c.Close() })
-	long := strings.Repeat("n", 200)
-	var sets []*client.Locks
-	for i := 0; i < most; i += each {
-		var items []client.Item
-		for n := range each {
-			items = append(items, client.Item{Name: fmt.Sprint(long, i+n)})
-		}
-		ls, err := c.LockAll(t.Context(), items)
+}
+
+const (
+	permits   = "permits"
+	longLease = 9 * time.Minute
+)
+
+// A session holds as many locks as it may, with names that do not fit into a frame together. Its replica is killed.
+func TestHoldersOfManyLocksGoOn(t *testing.T) { // while no other test runs: it keeps all processors busy
+	const most, each = 10_000, 50
+	onEachStore(t, func(t *testing.T, kind storeKind) {
+		onlyLong(t, kind.masters > 1)
+		ds := kind.start(t).replicas(2)
+		a, b := ds[0], ds[1]
+		connected := make(chan struct{}, 10)
+		told := client.WithOnStatus(func(s client.Status) {
+			if s.State == client.Connected {
+				connected <- struct{}{}
+			}
+		})
+		c, err := client.Dial(addrsOf(ds...), client.WithSessionTTL(time.Minute), told)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sets = append(sets, ls)
-	}
-	harness.Soon(t, "it is connected", connected)
-	a.Signal(syscall.SIGKILL)
-	harness.Soon(t, "it goes on", connected)
-	if held := b.Metric(`lockd_locks_held{kind="exclusive"}`); held != most {
-		t.Errorf("it goes on with %v locks of %d", held, most)
-	}
-	for _, ls := range sets {
-		if err := ls.Err(); err != nil {
-			t.Fatal(err)
+		t.Cleanup(func() { _ = c.Close() })
+		long := strings.Repeat("n", 200)
+		var sets []*client.Locks
+		for i := 0; i < most; i += each {
+			var items []client.Item
+			for n := range each {
+				items = append(items, client.Item{Name: fmt.Sprint(long, i+n)})
+			}
+			ls, err := c.LockAll(t.Context(), items)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sets = append(sets, ls)
 		}
-	}
+		harness.Soon(t, "it is connected", connected)
+		a.Signal(syscall.SIGKILL)
+		harness.Soon(t, "it goes on", connected)
+		if held := b.Metric(`lockd_locks_held{kind="exclusive"}`); held != most {
+			t.Errorf("it goes on with %v locks of %d", held, most)
+		}
+		for _, ls := range sets {
+			if err := ls.Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }

@@ -2,17 +2,19 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -23,31 +25,40 @@ import (
 // lateTTL is the session TTL of these tests.
 const lateTTL = 3 * time.Second
 
-// belated is a client whose session begins at a replica behind a proxy.
+// belated is a client whose session begins at a replica that reaches the store through proxies, all of it or a majority.
 type belated struct {
 	*testing.T
 	*rawClient
-	rc    *redis.Client
-	proxy *redistest.Proxy
-	a, b  *harness.Lockd
+	st       *store
+	proxies  []*redistest.Proxy
+	a, b     *harness.Lockd
+	stranger *client.Client // at a third one
 }
 
 // hold has what the first replica sends stand still, once one of the texts is in it.
 func (l *belated) hold(texts ...string) {
-	l.proxy.Hold(func(request []byte) bool {
-		for _, text := range texts {
-			if bytes.Contains(request, []byte(text)) {
-				return true
-			}
-		}
-		return false
-	})
+	for _, p := range l.proxies {
+		p.Hold(func(request []byte) bool {
+			return slices.ContainsFunc(texts, func(text string) bool { return bytes.Contains(request, []byte(text)) })
+		})
+	}
 }
 
-// standing waits until something stands still.
+// deliver has it arrive.
+func (l *belated) deliver() { l.each((*redistest.Proxy).Deliver) }
+
+func (l *belated) each(do func(p *redistest.Proxy)) {
+	for _, p := range l.proxies {
+		do(p)
+	}
+}
+
+// standing waits until something stands still before each master that is to have it late.
 func (l *belated) standing() {
 	l.Helper()
-	harness.Until(l, "a command stands still", func() bool { return l.proxy.Held() > 0 })
+	harness.Until(l, "a command stands still", func() bool {
+		return !slices.ContainsFunc(l.proxies, func(p *redistest.Proxy) bool { return p.Held() == 0 })
+	})
 }
 
 // moves has the client go on at the other replica.
@@ -58,7 +69,7 @@ func (l *belated) moves() *lockdv1.Opened {
 	return l.mustResume(l.b.Addr)
 }
 
-// owner is what Redis should have for a hold of the client.
+// owner is what the store should have for a hold of the client.
 func (l *belated) owner(h *lockdv1.Hold) string {
 	holder := h.GetHolder()
 	if holder == fmt.Sprint("#", h.GetAcquiredBy()) {
@@ -67,7 +78,8 @@ func (l *belated) owner(h *lockdv1.Hold) string {
 	return fmt.Sprintf("%s:%s#%d", l.id, holder, h.GetAcquiredBy())
 }
 
-// keeps watches that the client has what it believes to have, for so long that each lease would have ended.
+// keeps watches that the client has what it believes to have, for as long as it believes, and that nobody else gets it.
+// It does so until each lease would have ended.
 func (l *belated) keeps(holds ...*lockdv1.Hold) {
 	l.Helper()
 	for end := time.Now().Add(lateTTL * 3 / 2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
@@ -76,13 +88,23 @@ func (l *belated) keeps(holds ...*lockdv1.Hold) {
 		}
 		for _, h := range holds {
 			until := l.believes(h)
-			s := look(l.T, l.rc, h.GetName())
-			if _, there := s.fields[l.owner(h)]; !there || until.Before(s.from) {
-				l.Fatalf("%s: the client believes in it for %v, Redis has %v", h.GetName(), until.Sub(s.from), s.fields)
+			s := l.st.look(h.GetName())
+			if _, there := s.fields[l.owner(h)]; !there || until.Before(s.from) || until.After(s.to.Add(s.pttl+pttlStep)) {
+				l.Fatalf("%s: the client believes in it for %v, the store has %v for %v", h.GetName(), until.Sub(s.from),
+					s.fields, s.pttl)
+			}
+			other, err := l.stranger.TryLock(l.Context(), h.GetName())
+			if err == nil {
+				l.Fatalf("%s: somebody else was granted fence %d", h.GetName(), other.Fence())
+			} else if !errors.Is(err, client.ErrHeld) {
+				l.Errorf("%s: somebody else was told: %v", h.GetName(), err)
 			}
 		}
 	}
 }
+
+// pttlStep is how exactly Redis tells for how long a key lasts.
+const pttlStep = time.Millisecond
 
 // frees gives holds back. Nothing of them is left.
 func (l *belated) frees(holds ...*lockdv1.Hold) {
@@ -93,8 +115,7 @@ func (l *belated) frees(holds ...*lockdv1.Hold) {
 		}
 	}
 	for _, h := range holds {
-		harness.Within(l, lateTTL+5*time.Second, h.GetName()+" is free",
-			func() bool { return look(l.T, l.rc, h.GetName()).owner() == "" })
+		harness.Within(l, lateTTL+5*time.Second, h.GetName()+" is free", func() bool { return l.st.free(h.GetName()) })
 	}
 }
 
@@ -104,7 +125,7 @@ var lates = map[string]func(l *belated){
 		id, _ := l.send(acquireOf(&lockdv1.Acquire{Name: "job"}))
 		l.moves()
 		h := l.take(&lockdv1.Acquire{Name: "job", InsteadOf: []uint64{id}})
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(h)
 		l.frees(h)
 	},
@@ -113,9 +134,9 @@ var lates = map[string]func(l *belated){
 		l.hold("job")
 		l.send(acquireOf(&lockdv1.Acquire{Name: "job"}))
 		l.moves()
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(kept)
-		harness.Within(l, lateTTL, "the name is free", func() bool { return look(l.T, l.rc, "job").owner() == "" })
+		harness.Within(l, lateTTL, "the name is free", func() bool { return l.st.free("job") })
 	},
 	"release": func(l *belated) {
 		h := l.take(&lockdv1.Acquire{Name: "job"})
@@ -128,7 +149,7 @@ var lates = map[string]func(l *belated){
 			l.Fatalf("the release was answered %v", m)
 		}
 		again := l.take(&lockdv1.Acquire{Name: "job"})
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(again)
 		l.frees(again)
 	},
@@ -142,7 +163,7 @@ var lates = map[string]func(l *belated){
 			l.Fatalf("the release was answered %v", m)
 		}
 		l.take(&lockdv1.Acquire{Name: "job", Holder: "h"})
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(h)
 		l.free(h)
 		l.frees(h)
@@ -158,7 +179,7 @@ var lates = map[string]func(l *belated){
 		if o := l.moves(); len(o.GetResumed()) != 1 {
 			l.Fatalf("resumed %v", o)
 		}
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(h)
 		l.free(h)
 		l.frees(h)
@@ -173,7 +194,7 @@ var lates = map[string]func(l *belated){
 		l.moves()
 		l.free(h)
 		again := l.take(&lockdv1.Acquire{Name: "job"})
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(again)
 		l.free(again)
 		harness.Within(l, lateTTL+5*time.Second, "the waiter has it", func() bool { return l.a.Metric("lockd_waiters") == 0 })
@@ -188,7 +209,7 @@ var lates = map[string]func(l *belated){
 		l.moves()
 		l.free(h)
 		again := l.take(&lockdv1.Acquire{Name: "job", Lease: durationpb.New(20 * time.Second)})
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(again, kept)
 		l.frees(again, kept)
 	},
@@ -200,7 +221,7 @@ var lates = map[string]func(l *belated){
 		if d := o.GetResumed()[0].GetValidity().GetRemaining().AsDuration(); d > 10*time.Second {
 			l.Fatalf("valid for %v", d)
 		}
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(h)
 		l.frees(h)
 	},
@@ -211,7 +232,7 @@ var lates = map[string]func(l *belated){
 		l.moves()
 		l.extend(h, 10*time.Second, true) // as the page of the protocol says: send it again
 		l.extend(h, 20*time.Second, false)
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(h)
 		l.frees(h)
 	},
@@ -222,7 +243,7 @@ var lates = map[string]func(l *belated){
 		l.moves()
 		l.free(h)
 		again := l.take(&lockdv1.Acquire{Name: "job", Holder: "h"})
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(again)
 		l.frees(again)
 	},
@@ -231,24 +252,24 @@ var lates = map[string]func(l *belated){
 		l.hold("job")
 		l.send(acquireOf(&lockdv1.Acquire{Name: "job", Holder: "h"}))
 		l.moves()
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(h)
 		l.frees(h)
 	},
 	"undo": func(l *belated) {
-		l.proxy.Set(redistest.Mute)
+		l.each(func(p *redistest.Proxy) { p.Set(redistest.Mute) })
 		id, _ := l.send(acquireOf(&lockdv1.Acquire{Name: "job", Wait: durationpb.New(0)}))
-		harness.Until(l, "the name is taken", func() bool { return look(l.T, l.rc, "job").owner() != "" })
+		harness.Until(l, "the name is taken", func() bool { return l.st.look("job").owner() != "" })
 		l.hold("job")
-		l.proxy.CutAll() // with the answer
-		l.proxy.Set(redistest.Pass)
+		l.each((*redistest.Proxy).CutAll) // with the answer
+		l.each(func(p *redistest.Proxy) { p.Set(redistest.Pass) })
 		l.moves()
 		h := l.take(&lockdv1.Acquire{Name: "job", InsteadOf: []uint64{id}})
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(h)
 		l.frees(h)
 	},
-	"place in a queue": func(l *belated) {
+	fairPlace: func(l *belated) {
 		holder := startRaw(l.T, l.b.Addr, &lockdv1.Open{SessionTtl: durationpb.New(lateTTL)})
 		held := holder.take(&lockdv1.Acquire{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_FAIR})
 		id, _ := l.send(acquireOf(&lockdv1.Acquire{Name: "job", Kind: lockdv1.LockKind_LOCK_KIND_FAIR}))
@@ -260,7 +281,7 @@ var lates = map[string]func(l *belated){
 			InsteadOf: []uint64{id},
 		}))
 		harness.Until(l, "it waits there", func() bool { return l.b.Metric("lockd_waiters") == 1 })
-		l.proxy.Deliver()
+		l.deliver()
 		time.Sleep(time.Second)
 		holder.free(held)
 		m := harness.Soon(l, "it is granted", answer)
@@ -272,10 +293,12 @@ var lates = map[string]func(l *belated){
 		h := l.take(&lockdv1.Acquire{Name: "job"})
 		l.hold(l.record())
 		l.moves()
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(h)
-		if epoch := l.rc.HGet(l.Context(), l.record(), "epoch").Val(); epoch != "2" {
-			l.Errorf("the record has epoch %q", epoch)
+		for i, rc := range l.st.clients {
+			if epoch := rc.HGet(l.Context(), l.record(), "epoch").Val(); epoch != "2" {
+				l.Errorf("the record at master %d has epoch %q", i, epoch)
+			}
 		}
 		l.frees(h)
 	},
@@ -296,7 +319,7 @@ var lates = map[string]func(l *belated){
 		if again.GetFence() <= h.GetFence() {
 			l.Errorf("fence %d after %d", again.GetFence(), h.GetFence())
 		}
-		l.proxy.Deliver()
+		l.deliver()
 		l.keeps(again)
 		l.frees(again)
 	},
@@ -305,46 +328,85 @@ var lates = map[string]func(l *belated){
 // fewLates are run in any case.
 var fewLates = []string{"release", "release of one of two read holds", "renewal", "undo"}
 
+// fairPlace is a case of fair locks, which a majority does not have.
+const fairPlace = "place in a queue"
+
 func TestWhatAnOldReplicaSentLateHarmsNothing(t *testing.T) {
 	t.Parallel()
 	for what, run := range lates {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			if os.Getenv(longEnv) == "" && !slices.Contains(fewLates, what) {
-				t.Skip("make test-resume runs it")
-			}
-			runLate(t, &lockdv1.Open{}, run)
+			onlyLong(t, !slices.Contains(fewLates, what))
+			runLate(t, what, &lockdv1.Open{}, run)
 		})
 	}
 	// It asked for a release at the end of its stream, and comes back all the same.
 	t.Run("end of a session", func(t *testing.T) {
 		t.Parallel()
-		runLate(t, &lockdv1.Open{OnDisconnect: lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE}, func(l *belated) {
+		open := &lockdv1.Open{OnDisconnect: lockdv1.OnDisconnect_ON_DISCONNECT_RELEASE}
+		runLate(t, "end of a session", open, func(l *belated) {
 			h := l.take(&lockdv1.Acquire{Name: "job"})
 			l.hold(l.record())
 			l.cut()
 			l.standing()
 			l.mustResume(l.b.Addr)
-			l.proxy.Deliver()
+			l.deliver()
 			l.keeps(h)
 			l.frees(h)
 		})
 	})
 }
 
-// runLate runs a case with two replicas of its own, of which the first reaches Redis through a proxy. Each has names of
-// its own.
-func runLate(t *testing.T, open *lockdv1.Open, run func(l *belated)) {
-	l := &belated{T: t}
-	own := redistest.Start(t)
-	l.rc, l.proxy = own.Client(), redistest.StartProxy(t, own.Addr)
+// runLate runs a case over each store. Over a majority what the first replica sends is late at all masters, or only at
+// as many as decide: the others have done it before the session goes on.
+func runLate(t *testing.T, what string, open *lockdv1.Open, run func(l *belated)) {
+	onEachStore(t, func(t *testing.T, kind storeKind) {
+		if what == fairPlace && kind.masters > 1 {
+			t.Skip("a majority has no fair locks")
+		}
+		for late := kind.masters/2 + 1; late <= kind.masters; late++ {
+			t.Run(fmt.Sprint("late at ", late), func(t *testing.T) {
+				t.Parallel()
+				run(belate(t, kind, late, proto.CloneOf(open)))
+			})
+		}
+	})
+}
+
+// belate starts three replicas, of which the first reaches the last masters of the store through proxies.
+func belate(t *testing.T, kind storeKind, late int, open *lockdv1.Open) *belated {
+	t.Helper()
+	l := &belated{T: t, st: kind.start(t)}
+	own := redistest.Addrs(l.st.masters)
+	through := slices.Clone(own)
+	for i := len(own) - late; i < len(own); i++ {
+		p := redistest.StartProxy(t, own[i])
+		through[i], l.proxies = p.Addr, append(l.proxies, p)
+	}
+	if kind.masters > 1 {
+		l.st.acceptAnyAddresses()
+	}
 	env := []string{"LOCKD_SESSION_TTL=" + lateTTL.String(), "LOCKD_REDIS_OP_TIMEOUT=500ms"}
-	l.a = startLockd(t, l.proxy.Addr, append(env, "LOCKD_REPLICA=a")...)
-	l.b = startLockd(t, own.Addr, append(env, "LOCKD_REPLICA=b")...)
+	l.a = startOver(t, through, append(env, "LOCKD_REPLICA=a")...)
+	l.b = startOver(t, own, append(env, "LOCKD_REPLICA=b")...)
+	l.stranger = startOver(t, own, append(env, "LOCKD_REPLICA=c")...).Dial(t)
 	open.SessionTtl = durationpb.New(lateTTL)
 	l.rawClient = startRaw(t, l.a.Addr, open)
-	harness.Until(l, "the session has a record", func() bool { return l.rc.Exists(l.Context(), l.record()).Val() == 1 })
-	run(l)
+	harness.Until(t, "the session has a record", func() bool {
+		return l.st.each(func(rc *redis.Client) bool { return rc.Exists(t.Context(), l.record()).Val() == 1 })
+	})
+	return l
+}
+
+// acceptAnyAddresses has replicas serve that have other addresses for the same masters, as those behind proxies do. They
+// refuse that, unless what they declare cannot be compared.
+func (st *store) acceptAnyAddresses() {
+	st.Helper()
+	for _, rc := range st.clients {
+		if err := rc.RPush(st.Context(), "lockd:config:", "no text").Err(); err != nil {
+			st.Fatal(err)
+		}
+	}
 }
 
 // record is the key of the session's record.

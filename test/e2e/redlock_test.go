@@ -17,13 +17,10 @@ import (
 // durable are the arguments of a master that has every write on its disk.
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
-// startRedlock starts a lockd over five masters.
+// startRedlock starts a lockd over several masters.
 func startRedlock(t *testing.T, masters []*redistest.Server, env ...string) *harness.Lockd {
 	t.Helper()
-	all := append([]string{
-		"LOCKD_STORE_KIND=redlock", "LOCKD_REDLOCK_MEMBERS=" + strings.Join(redistest.Addrs(masters), ","),
-	}, env...)
-	return harness.StartLockdOn(t, lockdBin, all...)
+	return startOver(t, redistest.Addrs(masters), env...)
 }
 
 // Two of five masters are killed and nobody notices. With three gone, who asks is told so, and who holds is told until
