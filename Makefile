@@ -99,7 +99,7 @@ test-replicas: ## kill, stop and restart three replicas under load, on one Redis
 .PHONY: test-resume
 test-resume: ## sessions that go on at another replica, over one Redis and over a majority of three: a few minutes
 	@scripts/ensure cc redis
-	LOCKD_E2E_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -run 'OldReplica|CutOff|TestHoldersOf|Elsewhere|Outlives|OnlyItsOwn' ./test/e2e
+	LOCKD_E2E_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -parallel 6 -run 'OldReplica|CutOff|TestHoldersOf|Elsewhere|Outlives|OnlyItsOwn' ./test/e2e
 
 # For how long nothing fails in test-alerts, and nothing may fire.
 HEALTHY ?= 10m

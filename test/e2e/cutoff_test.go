@@ -29,6 +29,7 @@ func TestHoldersOfASilentReplicaGoOnAtTheOther(t *testing.T) {
 		ttl     = 2 * shortly
 	)
 	onEachStore(t, func(t *testing.T, kind storeKind) {
+		onlyLong(t, kind.masters > 1)
 		ds := kind.start(t).replicas(3)
 		a := ds[0]
 		var mu sync.Mutex
@@ -257,6 +258,7 @@ func succeed(t *testing.T, next *client.Client, holds []cutHold, names []string)
 func TestWhoIsCutOffForAMomentGoesOn(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, kind storeKind) {
+		onlyLong(t, kind.masters > 1)
 		ds := kind.start(t).replicas(3)
 		for what, take := range cutClients {
 			t.Run(what, func(t *testing.T) {
@@ -333,6 +335,7 @@ func TestWhatBecameOfARequestIsToldElsewhere(t *testing.T) {
 		},
 	}
 	onEachStore(t, func(t *testing.T, kind storeKind) {
+		onlyLong(t, kind.masters > 1)
 		st := kind.start(t)
 		ds := st.replicas(2)
 		for what, c := range cases {

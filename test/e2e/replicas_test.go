@@ -85,6 +85,7 @@ func TestForceThroughOneReplicaIsToldByTheOther(t *testing.T) {
 func TestAKilledReplicaTakesOnlyItsOwnLocksAlong(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, kind storeKind) {
+		onlyLong(t, kind.masters > 1)
 		st := kind.start(t)
 		ds := st.replicas(2)
 		a, b := ds[0], ds[1]

@@ -77,6 +77,7 @@ func TestHoldersOfAKilledReplicaGoOnAtTheOther(t *testing.T) {
 func TestHoldersOfADrainingReplicaMoveToTheOther(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, kind storeKind) {
+		onlyLong(t, kind.masters > 1)
 		st := kind.start(t)
 		ds := st.replicas(3)
 		var seen statuses
@@ -108,6 +109,7 @@ func TestHoldersOfADrainingReplicaMoveToTheOther(t *testing.T) {
 func TestExecOutlivesItsReplica(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, kind storeKind) {
+		onlyLong(t, kind.masters > 1)
 		st := kind.start(t)
 		ds := st.replicas(3)
 		a, b, c := ds[0], ds[1], ds[2]
