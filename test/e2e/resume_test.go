@@ -31,6 +31,7 @@ func addrsOf(ds ...*harness.Lockd) (addrs string) {
 func TestHoldersOfAKilledReplicaGoOnAtTheOther(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, kind storeKind) {
+		onlyLong(t, kind.masters > 1)
 		st := kind.start(t)
 		ds := st.replicas(3)
 		const holders = 50
