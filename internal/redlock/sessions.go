@@ -11,6 +11,20 @@ import (
 
 // A session is whose a majority says it is. Two attempts that both had a majority have a member in common: there the
 // greater epoch has it, so the other one finds no majority any more.
+//
+// A member that may have lost its data may have forgotten the later attempt. It does not say that a session is still
+// where it was before, as it does not vote for new holds.
+
+// sworn is what a member says of whose a session is.
+func (s *Store) sworn(m *member, err error) error {
+	if err == nil && s.quarantined(m) {
+		return errForgot
+	}
+	return err
+}
+
+// errForgot: a member may have forgotten whose a session is.
+var errForgot = fmt.Errorf("%w: the member may have lost its data", lock.ErrOutcomeUnknown)
 
 // TakeSession implements lock.Store.
 func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
@@ -22,7 +36,7 @@ func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.
 // EndSession implements lock.Store. A member that is away may have the record until it runs out: no majority has.
 func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	return s.ask(ctx, "end the session", id, lock.Exclusive, func(ctx context.Context, m *member) error {
-		return m.EndSession(ctx, id, epoch)
+		return s.sworn(m, m.EndSession(ctx, id, epoch))
 	})
 }
 
@@ -74,6 +88,11 @@ func (s *Store) StartKeepSession(k lock.SessionKeep, done func(error)) {
 	}
 	b.open(s)
 	for _, m := range s.members {
-		m.StartKeepSession(k, func(err error) { b.answer(m, struct{}{}, err) })
+		m.StartKeepSession(k, func(err error) {
+			if !k.Again { // who asks whose it is
+				err = s.sworn(m, err)
+			}
+			b.answer(m, struct{}{}, err)
+		})
 	}
 }
