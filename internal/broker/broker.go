@@ -53,6 +53,7 @@ type Broker struct {
 	door      *admission.Desk
 	telling   chan struct{} // has a value for each message under way that a session moved
 	returning chan struct{} // has a value for each session that is being resumed
+	laden     chan struct{} // and for each of them that brings many holds
 	verifying chan struct{} // and for each of their holds that the store is asked for
 	deaf      func()        // hears no more of sessions that moved
 	finder    *deadlock.Finder
@@ -90,7 +91,7 @@ func New(cfg Config, store lock.Store, keeper Keeper, log *zap.Logger, reg prome
 		order:    newSessionOrder(),
 		watching: watching.New(store),
 		telling:  make(chan struct{}, mostMoved), returning: make(chan struct{}, mostReturning),
-		verifying: make(chan struct{}, mostVerifying),
+		verifying: make(chan struct{}, mostVerifying), laden: make(chan struct{}, mostLaden),
 	}
 	for i := range b.shards {
 		b.shards[i].init()

@@ -42,6 +42,9 @@ const (
 	// session. So the others, and renewals, keep their speed.
 	mostVerifying = 256
 	verifying     = 64
+	// mostLaden is how many sessions with more holds than verifying are resumed at a time. They take long, and are
+	// enough to have the store asked for mostVerifying. The others, who take no longer than the store, keep the rest.
+	mostLaden = 16
 	// unsettled is for how many AnswerTimes the replica that a session left may still shorten a lease: it begins within
 	// one, and asks the store twice. So long the new replica does not answer a client that asks for that again, and
 	// counts with the earlier end.
@@ -55,21 +58,36 @@ const (
 	leastPatience = time.Second
 )
 
-// mayReturn waits until one more session may be resumed. Call left when it is.
-func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration) (left func(), err error) {
+// mayReturn waits until one more session with so many holds may be resumed. Call left when it is.
+func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration, holds int) (left func(), err error) {
 	b.metrics.returning.Inc()
+	rooms := []chan struct{}{b.returning}
+	if holds > verifying { // while it waits for its turn among those it is in nobody's way
+		rooms = []chan struct{}{b.laden, b.returning}
+	}
+	var in int
+	left = func() {
+		for _, room := range rooms[:in] {
+			<-room
+		}
+		b.metrics.returning.Dec()
+	}
 	late := time.NewTimer(max(ttl/3, leastPatience))
 	defer late.Stop()
-	select {
-	case b.returning <- struct{}{}:
-		return func() { <-b.returning; b.metrics.returning.Dec() }, nil
-	case <-late.C:
-		err = b.metrics.denied("resumes", mostReturning)
-	case <-ctx.Done():
-		err = fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, context.Cause(ctx))
+	for _, room := range rooms {
+		select {
+		case room <- struct{}{}:
+			in++
+			continue
+		case <-late.C:
+			err = b.metrics.denied("resumes", cap(room))
+		case <-ctx.Done():
+			err = fmt.Errorf("wait to resume: %w: %w", lock.ErrUnavailable, context.Cause(ctx))
+		}
+		left()
+		return nil, err
 	}
-	b.metrics.returning.Dec()
-	return nil, err
+	return left, nil
 }
 
 // Resume goes on with a session that began here or at another replica, and with those of its holds that are still
@@ -86,7 +104,7 @@ func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, los
 	if err != nil {
 		return nil, nil, err
 	}
-	left, err := b.mayReturn(ctx, ttl)
+	left, err := b.mayReturn(ctx, ttl, len(req.Holds))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -99,6 +100,50 @@ func TestAStormOfSessionsThatComeBackIsBounded(t *testing.T) {
 		if most.Load() > 256 || resumed.Load() < 300 || refused.Load() < 100 || took > 15*time.Second {
 			t.Error("want 256 holds at a time at most, some sessions refused, and most resumed")
 		}
+	})
+}
+
+// Many sessions come at once that name very many holds, whether they have them or not. One with a single hold comes
+// back all the same.
+func TestWhoBringsMuchKeepsNobodyFromComingBack(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const sessions, each = 100, 500
+		var requests []broker.ResumeRequest
+		for range sessions {
+			var holds []session.Hold
+			for i := range each {
+				holds = append(holds, session.Hold{Name: name(i), Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1})
+			}
+			c := w.leaving()
+			c.id() // such a request
+			c.Detach(errCut)
+			requests = append(requests, c.resumption(2, claims(true, holds...)))
+		}
+		c := w.leaving()
+		hold := c.take("job").Hold
+		c.Detach(errCut)
+		other, store := w.severable()
+		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
+			time.Sleep(100 * time.Millisecond)
+			return next()
+		})
+		ctx, cancel := context.WithCancel(w.t.Context())
+		var all sync.WaitGroup
+		for _, req := range requests {
+			all.Go(func() {
+				if _, _, err := other.b.Resume(ctx, req); !errors.Is(err, context.Canceled) {
+					t.Errorf("it did not last: %v", err)
+				}
+			})
+		}
+		time.Sleep(50 * time.Millisecond)
+		begun := time.Now()
+		_, lost, err := other.b.Resume(w.t.Context(), c.resumption(2, claims(true, hold)))
+		if took := time.Since(begun); err != nil || len(lost) > 0 || took > time.Second {
+			t.Errorf("%v, lost %v, after %v", err, lost, took)
+		}
+		cancel()
+		all.Wait()
 	})
 }
 
