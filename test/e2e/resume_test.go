@@ -34,12 +34,15 @@ func TestHoldersOfAKilledReplicaGoOnAtTheOther(t *testing.T) {
 		onlyLong(t, kind.masters > 1)
 		st := kind.start(t)
 		ds := st.replicas(3)
-		const holders = 50
+		const (
+			holders = 50
+			ttl     = 2 * shortly // all fifty connect at once, on a machine that may be busy
+		)
 		locks, owners := make([]*client.Lock, holders), make([]string, holders)
 		var all sync.WaitGroup
 		for i := range locks {
 			all.Go(func() {
-				c, err := client.Dial(addrsOf(ds...))
+				c, err := client.Dial(addrsOf(ds...), client.WithSessionTTL(ttl))
 				if err != nil {
 					t.Error(err)
 					return
@@ -58,7 +61,7 @@ func TestHoldersOfAKilledReplicaGoOnAtTheOther(t *testing.T) {
 			owners[i] = st.look(locks[i].Name()).owner()
 		}
 		ds[0].Signal(syscall.SIGKILL)
-		time.Sleep(2 * shortly) // every lease would have ended
+		time.Sleep(2 * ttl) // every lease would have ended
 		for i, l := range locks {
 			s := st.look(l.Name())
 			if l.Err() != nil || s.owner() != owners[i] || owners[i] == "" {
