@@ -54,6 +54,7 @@ type Broker struct {
 	telling   chan struct{} // has a value for each message under way that a session moved
 	returning chan struct{} // has a value for each session that is being resumed
 	laden     chan struct{} // and for each of them that brings many holds
+	brought   atomic.Int64  // how many holds those bring, and those that wait for that
 	verifying chan struct{} // and for each of their holds that the store is asked for
 	deaf      func()        // hears no more of sessions that moved
 	finder    *deadlock.Finder

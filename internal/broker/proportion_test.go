@@ -17,17 +17,28 @@ import (
 )
 
 // TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld compares what requests cost with few and with many leases, all
-// of which the broker does under its mutex.
+// of which the broker does under its mutex. The machine may be busy with something else during one of the two, but not
+// each time.
 func TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld(t *testing.T) {
-	const few, many, most = 300, 9900, 8 // a list of pages grows with the logarithm
-	var small, large map[string]time.Duration
-	holding(t, few, func(b *broker.Broker, s *broker.Session) { small = costs(b, s, few) })
-	holding(t, many, func(b *broker.Broker, s *broker.Session) { large = costs(b, s, many) })
-	for what, before := range small {
-		ratio := float64(large[what]) / float64(before)
-		t.Logf("%s: %v with %d leases, %v with %d: %.1f times", what, before, few, large[what], many, ratio)
-		if ratio > most {
-			t.Errorf("%s takes %.1f times as long with %d times the leases, want %d at most", what, ratio, many/few, most)
+	const few, many, most, rounds = 300, 9900, 8, 5 // a list of pages grows with the logarithm
+	for round := 1; ; round++ {
+		var small, large map[string]time.Duration
+		holding(t, few, func(b *broker.Broker, s *broker.Session) { small = costs(b, s, few) })
+		holding(t, many, func(b *broker.Broker, s *broker.Session) { large = costs(b, s, many) })
+		var worst string
+		var ratio float64
+		for what, before := range small {
+			times := float64(large[what]) / float64(before)
+			t.Logf("%s: %v with %d leases, %v with %d: %.1f times", what, before, few, large[what], many, times)
+			if times > ratio {
+				worst, ratio = what, times
+			}
+		}
+		if ratio <= most {
+			return
+		}
+		if round == rounds {
+			t.Fatalf("%s takes %.1f times as long with %d times the leases, want %d at most", worst, ratio, many/few, most)
 		}
 	}
 }

@@ -45,6 +45,9 @@ const (
 	// mostLaden is how many sessions with more holds than verifying are resumed at a time. They take long, and are
 	// enough to have the store asked for mostVerifying. The others, who take no longer than the store, keep the rest.
 	mostLaden = 16
+	// mostBrought is how many holds those name, and those of them that wait for their turn. More would fill the memory,
+	// whether they have such holds or not. It is about 400 bytes for each.
+	mostBrought = 500_000
 	// unsettled is for how many AnswerTimes the replica that a session left may still shorten a lease: it begins within
 	// one, and asks the store twice. So long the new replica does not answer a client that asks for that again, and
 	// counts with the earlier end.
@@ -61,16 +64,21 @@ const (
 // mayReturn waits until one more session with so many holds may be resumed. Call left when it is.
 func (b *Broker) mayReturn(ctx context.Context, ttl time.Duration, holds int) (left func(), err error) {
 	b.metrics.returning.Inc()
-	rooms := []chan struct{}{b.returning}
+	rooms, brought := []chan struct{}{b.returning}, 0
 	if holds > verifying { // while it waits for its turn among those it is in nobody's way
-		rooms = []chan struct{}{b.laden, b.returning}
+		rooms, brought = []chan struct{}{b.laden, b.returning}, holds
 	}
 	var in int
 	left = func() {
 		for _, room := range rooms[:in] {
 			<-room
 		}
+		b.brought.Add(-int64(brought))
 		b.metrics.returning.Dec()
+	}
+	if b.brought.Add(int64(brought)) > mostBrought && brought > 0 {
+		left()
+		return nil, b.metrics.denied("resumes", mostBrought)
 	}
 	late := time.NewTimer(max(ttl/3, leastPatience))
 	defer late.Stop()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -144,6 +145,63 @@ func TestWhoBringsMuchKeepsNobodyFromComingBack(t *testing.T) {
 		}
 		cancel()
 		all.Wait()
+	})
+}
+
+// Sessions that wait for their turn name no more holds than the memory has room for. One more is told so at once, and
+// comes back when others have gone; one with a single hold comes back all the same.
+func TestWhoWaitsToComeBackBringsNoMoreThanThereIsRoomFor(t *testing.T) {
+	inWorld(t, func(w *world) {
+		const each, room = 20_000, 500_000 / 20_000
+		holds := make([]session.Hold, each)
+		for i := range holds {
+			holds[i] = session.Hold{Name: name(i), Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1}
+		}
+		known := claims(true, holds...)
+		laden := func() broker.ResumeRequest {
+			c := w.leaving()
+			c.id()
+			c.Detach(errCut)
+			return c.resumption(2, slices.Clone(known))
+		}
+		c := w.leaving()
+		hold := c.take("job").Hold
+		c.Detach(errCut)
+		other, store := w.severable()
+		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
+			time.Sleep(time.Second)
+			return next()
+		})
+		ctx, cancel := context.WithCancel(w.t.Context())
+		var all sync.WaitGroup
+		var requests []broker.ResumeRequest
+		for range room {
+			requests = append(requests, laden())
+		}
+		again := laden()
+		synctest.Wait()
+		for _, req := range requests {
+			all.Go(func() {
+				if _, _, err := other.b.Resume(ctx, req); !errors.Is(err, context.Canceled) {
+					t.Errorf("it did not last: %v", err)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		begun := time.Now()
+		_, _, err := other.b.Resume(w.t.Context(), again)
+		if took := time.Since(begun); !isError(err, session.ErrQuota) || took > 0 {
+			t.Errorf("%v after %v, want that it is refused at once", err, took)
+		}
+		if _, lost, err := other.b.Resume(w.t.Context(), c.resumption(2, claims(true, hold))); err != nil || len(lost) > 0 {
+			t.Errorf("%v, lost %v", err, lost)
+		}
+		cancel()
+		all.Wait()
+		store.onExtend(nil)
+		if _, lost, err := other.b.Resume(w.t.Context(), again); err != nil || len(lost) != each {
+			t.Errorf("%v, %d lost", err, len(lost))
+		}
 	})
 }
 
