@@ -214,33 +214,40 @@ func TestTheFenceOfAHoldIsThatOfAMajority(t *testing.T) {
 	})
 }
 
-// With so many members away that it cannot be known, that is told.
+// With so many members away, or without the hold that they may have had, that it cannot be known, that is told.
 func TestItIsToldThatAFenceIsNotKnown(t *testing.T) {
-	inWorld(t, 5, Config{}, func(w *world) {
-		low, high := claimOf("n", "o"), claimOf("n", "o")
-		low.Fence, high.Fence = 100, 200
-		for i := range w.nodes {
-			c := low
-			if i < 3 {
-				c = high
+	low, high := claimOf("n", "o"), claimOf("n", "o")
+	for _, is := range []func(w *world, n *node){
+		func(_ *world, n *node) { n.becomes(down) }, func(_ *world, n *node) { n.Expire("n") },
+		func(_ *world, n *node) { n.restart() },
+		func(w *world, n *node) { n.restart(); w.puts(0, low) }, // a command that comes late
+	} {
+		inWorld(t, 5, Config{Quarantine: time.Minute}, func(w *world) {
+			low.Fence, high.Fence = 100, 200
+			for i := range w.nodes {
+				c := low
+				if i < 3 {
+					c = high
+				}
+				w.puts(i, c)
 			}
-			w.puts(i, c)
-		}
-		st, err := w.Store.Look(w.Context(), "n")
-		if err != nil || st.Fence != 200 || st.Ahead != 0 {
-			t.Errorf("got %+v, %v", st, err)
-		}
-		w.nodes[0].becomes(down)
-		if st, err = w.Store.Look(w.Context(), "n"); err != nil || st.Ahead != 200 {
-			t.Errorf("got %+v, %v, want that a greater one is possible", st, err)
-		}
-		high.Fence = st.Ahead
-		if err := w.Store.Raise(w.Context(), high); err != nil {
-			t.Error(err)
-		}
-		synctest.Wait()
-		if st, err = w.Store.Look(w.Context(), "n"); err != nil || st.Fence != 200 || st.Ahead != 0 {
-			t.Errorf("raised: got %+v, %v", st, err)
-		}
-	})
+			st, err := w.Store.Look(w.Context(), "n")
+			if err != nil || st.Fence != 200 || st.Ahead != 0 {
+				t.Errorf("got %+v, %v", st, err)
+			}
+			is(w, w.nodes[0])
+			if st, err = w.Store.Look(w.Context(), "n"); err != nil || st.Ahead < 200 {
+				t.Errorf("got %+v, %v, want that a greater one is possible", st, err)
+			}
+			raised := high
+			raised.Fence = st.Ahead
+			if err := w.Store.Raise(w.Context(), raised); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if st, err = w.Store.Look(w.Context(), "n"); err != nil || st.Fence != raised.Fence || st.Ahead != 0 {
+				t.Errorf("raised: got %+v, %v", st, err)
+			}
+		})
+	}
 }

@@ -53,18 +53,31 @@ func survey[T any](ctx context.Context, s *Store,
 	})
 }
 
+// seen is what a member says of a name.
+type seen struct {
+	lock.State
+	from *member
+}
+
 // Look implements lock.Store.
 func (s *Store) Look(ctx context.Context, name string) (lock.State, error) {
-	st, err := survey(ctx, s, func(ctx context.Context, m *member) (lock.State, error) { return m.Look(ctx, name) },
-		s.state)
+	one, err := survey(ctx, s, looking(name), s.state)
 	if err != nil {
 		return lock.State{}, fmt.Errorf("look at %q: %w", name, err)
 	}
-	return st, nil
+	return one.State, nil
+}
+
+// looking asks a member for what it knows of a name.
+func looking(name string) func(context.Context, *member) (seen, error) {
+	return func(ctx context.Context, m *member) (seen, error) {
+		st, err := m.Look(ctx, name)
+		return seen{st, m}, err
+	}
 }
 
 // whose tells states of a name apart: readers are many, so it does not matter which one is named.
-func whose(st lock.State) lock.State {
+func whose(st seen) lock.State {
 	switch {
 	case !st.Held:
 		return lock.State{}
@@ -75,10 +88,10 @@ func whose(st lock.State) lock.State {
 }
 
 // state is what a majority says of a name. If there is none, nobody holds it.
-func (s *Store) state(said []lock.State) (one lock.State, agreed bool) {
-	var same []lock.State
+func (s *Store) state(said []seen) (one seen, agreed bool) {
+	var same []seen
 	for _, st := range said {
-		var like []lock.State
+		var like []seen
 		for _, other := range said {
 			if whose(other) == whose(st) {
 				like = append(like, other)
@@ -89,7 +102,7 @@ func (s *Store) state(said []lock.State) (one lock.State, agreed bool) {
 		}
 	}
 	if len(same) < s.quorum {
-		one = lock.State{Name: said[0].Name}
+		one.Name = said[0].Name
 		for _, st := range said {
 			one.Fence = max(one.Fence, st.Fence)
 		}
@@ -101,7 +114,10 @@ func (s *Store) state(said []lock.State) (one lock.State, agreed bool) {
 	for _, st := range same {
 		one.Fence, one.Count, one.Holders = max(one.Fence, st.Fence), max(one.Count, st.Count), max(one.Holders, st.Holders)
 		one.Owner = min(one.Owner, st.Owner)
-		left, fences = append(left, lasting(st.TTL)), append(fences, st.Fence)
+		left = append(left, lasting(st.TTL))
+		if !s.quarantined(st.from) { // else it may have lost the hold, and have it again from a command that came late
+			fences = append(fences, st.Fence)
+		}
 	}
 	agreed = true
 	if one.Held {
@@ -109,7 +125,11 @@ func (s *Store) state(said []lock.State) (one lock.State, agreed bool) {
 		one.TTL = ofMajority(left, s.quorum)
 	}
 	if greatest := one.Fence; one.Held && !one.Kind.Shared() {
-		if one.Fence, agreed = s.fenceOf(fences, len(s.members)-len(said)); !agreed {
+		known := len(fences)
+		if known == 0 {
+			fences = append(fences, greatest)
+		}
+		if one.Fence, agreed = s.fenceOf(fences, len(s.members)-known); !agreed {
 			one.Ahead = greatest
 		}
 	}
@@ -118,10 +138,10 @@ func (s *Store) state(said []lock.State) (one lock.State, agreed bool) {
 
 // fenceOf is the greatest fence that a majority has reached, of a hold that so many members have at least. A member may
 // have a greater one (odd.go), or a smaller one that is about to be raised. final says that those that are missing
-// would not change it.
+// would not change it: they did not say, or have lost a hold that was told with a greater fence.
 func (s *Store) fenceOf(fences []lock.Fence, missing int) (f lock.Fence, final bool) {
 	slices.Sort(fences)
-	f = fences[len(fences)-s.quorum]
+	f = fences[max(len(fences)-s.quorum, 0)]
 	above, _ := slices.BinarySearch(fences, f+1)
 	return f, len(fences)-above+missing < s.quorum
 }
@@ -342,29 +362,14 @@ func (s *Store) confirmed(ctx context.Context, at place, found []lock.State) (pa
 
 // confirm looks at a name that was found at a member.
 func (s *Store) confirm(ctx context.Context, at place, name string) (lock.State, error) {
-	type seen struct {
-		m  *member
-		st lock.State
-	}
-	one, err := survey(ctx, s, func(ctx context.Context, m *member) ([]seen, error) {
-		st, err := m.Look(ctx, name)
-		return []seen{{m, st}}, err
-	}, func(said [][]seen) ([]seen, bool) {
-		var states []lock.State
-		earlier := false
-		for _, one := range said {
-			states = append(states, one[0].st)
-			earlier = earlier || one[0].m.number < at.member && one[0].st.Held
-		}
-		st, agreed := s.state(states)
-		st.Held = st.Held && !earlier
-		return []seen{{nil, st}}, agreed && len(said) == len(s.members)
+	one, err := survey(ctx, s, looking(name), func(said []seen) (seen, bool) {
+		earlier := func(st seen) bool { return st.from.number < at.member && st.Held }
+		one, agreed := s.state(said)
+		one.Held = one.Held && !slices.ContainsFunc(said, earlier)
+		return one, agreed && len(said) == len(s.members)
 	})
 	if errors.Is(err, lock.ErrKindMismatch) {
 		return lock.State{}, nil
 	}
-	if err != nil {
-		return lock.State{}, err
-	}
-	return one[0].st, nil
+	return one.State, err
 }
