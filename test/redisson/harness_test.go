@@ -1,6 +1,8 @@
 package redisson
 
 import (
+	"cmp"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -155,21 +157,34 @@ func (s *stage) waiting(name string, n int) {
 // subscribed waits until so many clients listen to channels of a name in any of the ways that Redisson has.
 func (s *stage) subscribed(name string, n int) {
 	s.t.Helper()
-	harness.Until(s.t, "Redisson waits for "+name, func() bool {
-		count := 0
-		for i, server := range s.servers {
-			if !s.nodes[i].Answers() {
-				continue
-			}
-			for _, channels := range []string{"channels", "shardchannels"} {
-				found, err := server.Do(s.t.Context(), "pubsub", channels, "*"+name+"*").StringSlice()
-				if err != nil {
-					continue // it knows no shards
-				}
-				found = slices.DeleteFunc(found, func(channel string) bool { return strings.HasPrefix(channel, "lockd") })
-				count += len(found)
-			}
+	harness.Until(s.t, "Redisson waits for "+name, func() bool { return s.listeners(name) >= n })
+}
+
+// listens waits until Redisson listens for a name that it was told to acquire, or has answered what kept it from that.
+func (s *stage) listens(waiting *call, name string) error {
+	s.t.Helper()
+	harness.Until(s.t, "Redisson waits for "+name, func() bool { return waiting.answered() || s.listeners(name) > 0 })
+	if !waiting.answered() {
+		return nil
+	}
+	return cmp.Or(waiting.err, errors.New("it has what lockd holds"))
+}
+
+// listeners counts the channels of a name to which anybody but lockd listens, at all nodes.
+func (s *stage) listeners(name string) (count int) {
+	s.t.Helper()
+	for i, server := range s.servers {
+		if !s.nodes[i].Answers() {
+			continue
 		}
-		return count >= n
-	})
+		for _, channels := range []string{"channels", "shardchannels"} {
+			found, err := server.Do(s.t.Context(), "pubsub", channels, "*"+name+"*").StringSlice()
+			if err != nil {
+				continue // it knows no shards
+			}
+			found = slices.DeleteFunc(found, func(channel string) bool { return strings.HasPrefix(channel, "lockd") })
+			count += len(found)
+		}
+	}
+	return count
 }

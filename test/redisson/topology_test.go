@@ -54,19 +54,39 @@ type held struct {
 // pass has it released and granted.
 func (h held) pass(within time.Duration) { h.release(); h.granted(within) }
 
+// heldByLockd takes another name where Redisson cannot listen for the first one. After a node has changed its role, one
+// of the locks that it keeps its subscriptions under may stay taken: it gives up then, whoever holds the name.
 func (s *stage) heldByLockd(p pair, name string) held {
 	s.t.Helper()
 	c, w := s.lockd.Dial(s.t), s.redisson.worker("waiter-of-"+name)
-	l := s.lock(c, p.holder, name)
-	w.want(false, "try", p.waiter.name, name, 0, 0)
-	waiting := w.tell("acquire", p.waiter.name, name, 0)
-	s.subscribed(name, 1)
+	for range 3 {
+		l := s.lock(c, p.holder, name)
+		w.want(false, "try", p.waiter.name, name, 0, 0)
+		waiting := w.tell("acquire", p.waiter.name, name, 0)
+		err := s.listens(waiting, name)
+		if err == nil {
+			return s.heldBy(l, waiting, func() { w.giveBack(p.waiter, name) })
+		}
+		if !strings.Contains(err.Error(), "subscription lock") {
+			s.t.Fatalf("%s: Redisson does not wait: %v", name, err)
+		}
+		s.t.Logf("%s: Redisson cannot listen: %v", name, err)
+		s.unlock(l)
+		name += "-anew"
+		s.prepare(p.holder, name)
+	}
+	s.t.Fatalf("%s: Redisson can listen for no name", name)
+	return held{}
+}
+
+// heldBy is what lockd holds as l while Redisson waits.
+func (s *stage) heldBy(l *client.Lock, waiting *call, giveBack func()) held {
 	var released time.Time
 	return held{
 		release: func() {
 			s.t.Helper()
 			if waiting.answered() {
-				s.t.Fatalf("%s: Redisson got what lockd holds: %v", name, waiting.err)
+				s.t.Fatalf("%s: Redisson got what lockd holds: %v", l.Name(), waiting.err)
 			}
 			released = time.Now()
 			s.unlock(l)
@@ -74,8 +94,8 @@ func (s *stage) heldByLockd(p pair, name string) held {
 		granted: func(within time.Duration) {
 			s.t.Helper()
 			waiting.must()
-			s.had("Redisson", name, waiting.at.Sub(released), within)
-			w.ask("release", p.waiter.name, name)
+			s.had("Redisson", l.Name(), waiting.at.Sub(released), within)
+			giveBack()
 		},
 	}
 }
@@ -98,7 +118,7 @@ func (s *stage) heldByRedisson(p pair, name string) held {
 				s.t.Fatalf("%s: lockd granted what Redisson holds: %v", name, g.err)
 			default:
 			}
-			w.ask("release", p.holder.name, name) // Redisson may first have to find the new master
+			w.giveBack(p.holder, name) // Redisson may first have to find the new master
 			released = time.Now()
 		},
 		granted: func(within time.Duration) {
@@ -111,6 +131,27 @@ func (s *stage) heldByRedisson(p pair, name string) held {
 			s.unlock(g.lock)
 		},
 	}
+}
+
+// giveBack has Redisson release a name where nodes change. It may fail, with or without having released it, so it is
+// told again.
+func (w *worker) giveBack(k kind, name string) {
+	w.r.t.Helper()
+	var err error
+	for again := range 4 {
+		_, err = w.tell("release", k.name, name).answer()
+		if err == nil || again > 0 && released(err) {
+			return
+		}
+		w.r.t.Logf("%s: Redisson fails to release it: %v", name, err)
+	}
+	w.r.t.Fatalf("%s: Redisson cannot release it: %v", name, err)
+}
+
+// released says whether there was nothing left to release for Redisson.
+func released(err error) bool {
+	return strings.Contains(err.Error(), "not locked by current thread") ||
+		strings.Contains(err.Error(), "already been released")
 }
 
 func (s *stage) had(who, name string, took, within time.Duration) {

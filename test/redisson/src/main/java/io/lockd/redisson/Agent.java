@@ -76,12 +76,16 @@ public final class Agent {
         try {
             line = id + " ok " + body.run();
         } catch (Exception | LinkageError e) {
-            line = id + " error " + e.toString().replaceAll("\\s+", " ");
+            line = id + " error " + causes(e).replaceAll("\\s+", " ");
         }
         synchronized (out) {
             out.print(line + "\n");
             out.flush();
         }
+    }
+
+    private static String causes(Throwable e) {
+        return e.getCause() == null ? e.toString() : e + ", because of " + causes(e.getCause());
     }
 
     private String connect(String client, String where, long watchdogMs) {

@@ -153,7 +153,8 @@ final class Worker {
     /** release KIND NAME: what this worker acquired last. */
     private String release(List<RedissonClient> members, String kind, String name) {
         if (kind.equals("semaphore")) {
-            members.get(0).getPermitExpirableSemaphore(name).release(permits.get(name).pop());
+            members.get(0).getPermitExpirableSemaphore(name).release(permits.get(name).peek());
+            permits.get(name).pop(); // a release that failed is told again
         } else {
             lock(members, kind, name).unlock();
         }
