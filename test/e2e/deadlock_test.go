@@ -81,82 +81,85 @@ func shown(t *testing.T, d *harness.Lockd) (found []struct {
 	return found
 }
 
-func TestDeadlocksOverTwoReplicasAreShownWithNamesAndClients(t *testing.T) {
+// inCycles runs a test with cycles of so many sessions at two replicas, over each kind of store.
+func inCycles(t *testing.T, test func(t *testing.T, n int, at []*harness.Lockd)) {
 	t.Parallel()
-	for _, n := range []int{2, 3, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			_, a, b := twoReplicas(t)
-			at := []*harness.Lockd{a, b}
-			lockctl(a, "deadlocks").Want(0, "no deadlocks\n")
-			all := threads(t, n, at)
-			sum := func() float64 {
-				return a.Metric("lockd_deadlocks_found_total") + b.Metric("lockd_deadlocks_found_total")
+	onEachStore(t, func(t *testing.T, kind storeKind) {
+		for _, n := range []int{2, 3, 5} {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				test(t, n, kind.start(t).replicas(2))
+			})
+		}
+	})
+}
+
+func TestDeadlocksOverTwoReplicasAreShownWithNamesAndClients(t *testing.T) {
+	inCycles(t, func(t *testing.T, n int, at []*harness.Lockd) {
+		a, b := at[0], at[1]
+		lockctl(a, "deadlocks").Want(0, "no deadlocks\n")
+		all := threads(t, n, at)
+		sum := func() float64 {
+			return a.Metric("lockd_deadlocks_found_total") + b.Metric("lockd_deadlocks_found_total")
+		}
+		harness.Until(t, "the deadlock is counted", func() bool { return sum() == 1 })
+		for _, d := range at {
+			found := shown(t, d)
+			if len(found) != 1 || len(found[0].Members) != n {
+				t.Fatalf("lockctl shows %+v, want one deadlock of %d", found, n)
 			}
-			harness.Until(t, "the deadlock is counted", func() bool { return sum() == 1 })
-			for _, d := range at {
-				found := shown(t, d)
-				if len(found) != 1 || len(found[0].Members) != n {
-					t.Fatalf("lockctl shows %+v, want one deadlock of %d", found, n)
+			for i, m := range found[0].Members {
+				who := (n - 1 + i) % n
+				if m.Client != fmt.Sprintf("thread %d", who) || m.Name != fmt.Sprintf("%d-%d", n, (who+1)%n) ||
+					m.Replica != []string{"a", "b"}[who%2] || !strings.HasPrefix(m.Address, "127.0.0.1:") || m.Session == "" {
+					t.Errorf("member %d is shown as %+v", i, m)
 				}
-				for i, m := range found[0].Members {
-					who := (n - 1 + i) % n
-					if m.Client != fmt.Sprintf("thread %d", who) || m.Name != fmt.Sprintf("%d-%d", n, (who+1)%n) ||
-						m.Replica != []string{"a", "b"}[who%2] || !strings.HasPrefix(m.Address, "127.0.0.1:") || m.Session == "" {
-						t.Errorf("member %d is shown as %+v", i, m)
-					}
-				}
 			}
-			if err := all[n-1].client.Close(); err != nil { // the others go on
-				t.Fatal(err)
-			}
-			for i := n - 2; i >= 0; i-- {
-				mustUnlock(t, harness.Soon(t, "the next one has the lock", all[i].got))
-				mustUnlock(t, all[i].holds)
-			}
-			harness.Until(t, "none is left", func() bool { return a.Metric("lockd_deadlocks")+b.Metric("lockd_deadlocks") == 0 })
-			// what was found just now is told again
-			harness.Until(t, "none is shown", func() bool { return len(shown(t, a)) == 0 })
-			if sum() != 1 {
-				t.Errorf("%v were counted, want one", sum())
-			}
-		})
-	}
+		}
+		if err := all[n-1].client.Close(); err != nil { // the others go on
+			t.Fatal(err)
+		}
+		for i := n - 2; i >= 0; i-- {
+			mustUnlock(t, harness.Soon(t, "the next one has the lock", all[i].got))
+			mustUnlock(t, all[i].holds)
+		}
+		harness.Until(t, "none is left", func() bool { return a.Metric("lockd_deadlocks")+b.Metric("lockd_deadlocks") == 0 })
+		// what was found just now is told again
+		harness.Until(t, "none is shown", func() bool { return len(shown(t, a)) == 0 })
+		if sum() != 1 {
+			t.Errorf("%v were counted, want one", sum())
+		}
+	})
 }
 
 func TestTheYoungestOfADeadlockFailsAndTheOthersGoOn(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{2, 3, 5} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			_, a, b := twoReplicas(t)
-			began := time.Now()
-			all := threads(t, n, []*harness.Lockd{a, b}, client.WithFailOnDeadlock())
-			last := all[n-1]
-			err := harness.Soon(t, "the youngest fails", last.failed)
-			t.Logf("after %v", time.Since(began))
-			deadlock, ok := errors.AsType[*client.DeadlockError](err)
-			if !ok || client.Reason(err) != "DEADLOCK" || !errors.Is(err, client.ErrDeadlock) || len(deadlock.Members) != n {
-				t.Fatalf("got %v, want a deadlock of %d", err, n)
+	inCycles(t, func(t *testing.T, n int, at []*harness.Lockd) {
+		began := time.Now()
+		all := threads(t, n, at, client.WithFailOnDeadlock())
+		last := all[n-1]
+		err := harness.Soon(t, "the youngest fails", last.failed)
+		t.Logf("after %v", time.Since(began))
+		deadlock, ok := errors.AsType[*client.DeadlockError](err)
+		if !ok || client.Reason(err) != "DEADLOCK" || !errors.Is(err, client.ErrDeadlock) || len(deadlock.Members) != n {
+			t.Fatalf("got %v, want a deadlock of %d", err, n)
+		}
+		if m := deadlock.Members[0]; m.Client != fmt.Sprintf("thread %d", n-1) || m.Name != fmt.Sprintf("%d-0", n) ||
+			m.Fence != all[0].holds.Fence() {
+			t.Errorf("the youngest is told as %+v", m)
+		}
+		mustUnlock(t, last.holds) // what it holds it kept
+		for i := n - 2; i >= 0; i-- {
+			select {
+			case err := <-all[i].failed:
+				t.Fatalf("thread %d failed, too: %v", i, err)
+			case l := <-all[i].got:
+				mustUnlock(t, l)
+				mustUnlock(t, all[i].holds)
+			case <-time.After(patience):
+				t.Fatalf("thread %d waits on", i)
 			}
-			if m := deadlock.Members[0]; m.Client != fmt.Sprintf("thread %d", n-1) || m.Name != fmt.Sprintf("%d-0", n) ||
-				m.Fence != all[0].holds.Fence() {
-				t.Errorf("the youngest is told as %+v", m)
-			}
-			mustUnlock(t, last.holds) // what it holds it kept
-			for i := n - 2; i >= 0; i-- {
-				select {
-				case err := <-all[i].failed:
-					t.Fatalf("thread %d failed, too: %v", i, err)
-				case l := <-all[i].got:
-					mustUnlock(t, l)
-					mustUnlock(t, all[i].holds)
-				case <-time.After(patience):
-					t.Fatalf("thread %d waits on", i)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
 // What people ask one replica they are told of all.
