@@ -43,7 +43,7 @@ func TestClientsOfReplicasElsewhere(t *testing.T) {
 	}
 	f := &fleet{
 		t: t, away: strings.Fields(*away), ttl: 30 * time.Second, rec: newRecord(),
-		rules: rules{lease: 31 * time.Second, decide: 2 * time.Minute},
+		rules: rules{lease: 31 * time.Second},
 	}
 	r := &rollout{f: f, load: awayLoad, over: make(chan struct{})}
 	k := keep(f, r.load.keepers)

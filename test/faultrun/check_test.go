@@ -20,8 +20,6 @@ type rules struct {
 	window time.Duration
 	// votes says that somebody can be refused although nobody holds the name: because of another who is refused, too.
 	votes bool
-	// decide is how long porcupine may take.
-	decide time.Duration
 }
 
 // verdict is what became of a record.
@@ -30,6 +28,7 @@ type verdict struct {
 	forgotten int // holds that the store forgot, and somebody else was granted the name
 	kept      int // times that a hold went on in another stream
 	longest   time.Duration
+	decided   time.Duration // what it took to decide about the events
 	errs      []error
 }
 
@@ -59,9 +58,11 @@ func (r *record) check(rules rules) *verdict {
 			v.kept++
 		}
 	}
-	if err := history.Check(v.events, rules.decide); err != nil {
+	begun := time.Now()
+	if err := history.Check(v.events); err != nil {
 		v.errs = append(v.errs, err)
 	}
+	v.decided = time.Since(begun)
 	return v
 }
 
@@ -101,7 +102,7 @@ func (h hold) String() string {
 		h.client, h.name, h.fence, h.got, h.sure, h.asked, h.how, h.ended)
 }
 
-// events are the record as porcupine needs it.
+// events are the record as package history needs it.
 func (r *record) events(rules rules, forgotten map[granted]fault) []history.Event {
 	var events []history.Event
 	for _, h := range r.holds {
@@ -163,7 +164,7 @@ func TestAForgottenHoldIsThatOfItsName(t *testing.T) {
 			{client: "2", name: "b", fence: 9, asked: 4 * s, got: 5 * s, sure: 6 * s, how: history.Released, ended: 7 * s},
 		},
 	}
-	v := r.check(rules{window: s, lease: s, decide: time.Minute})
+	v := r.check(rules{window: s, lease: s})
 	if err := errors.Join(v.errs...); err != nil || v.forgotten != 1 {
 		t.Errorf("%d were forgotten, %v", v.forgotten, err)
 	}

@@ -73,7 +73,7 @@ func newFleet(t *testing.T, bin string, s store, ttl time.Duration) *fleet {
 			"LOCKD_SESSION_TTL=" + ttl.String(), "LOCKD_REDIS_OP_TIMEOUT=5s", "LOCKD_SESSION_MIN_TTL=5s",
 			"LOCKD_REDLOCK_NODE_TIMEOUT=2s",
 		}, s.start(t)...),
-		rules: rules{lease: ttl + time.Second, votes: !s.fair, decide: time.Minute},
+		rules: rules{lease: ttl + time.Second, votes: !s.fair},
 	}
 	for i := range f.replicas {
 		f.start(i)

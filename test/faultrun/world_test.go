@@ -74,7 +74,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	t.Logf("seed %d", *seed)
-	return &world{t: t, rand: random(0), rules: rules{lease: ttl + time.Second, window: window, decide: time.Minute}}
+	return &world{t: t, rand: random(0), rules: rules{lease: ttl + time.Second, window: window}}
 }
 
 // startReplicas runs two, each behind a proxy.
@@ -232,6 +232,7 @@ func (w *world) judge() {
 		w.t.Error(err)
 		w.keep(v.events)
 	}
+	w.t.Logf("the history of %d events was decided in %v", len(v.events), v.decided)
 	if v.forgotten > 0 {
 		w.t.Logf("the store forgot %d holds while others were granted the name, for %v at most", v.forgotten, v.longest)
 	}
