@@ -225,6 +225,9 @@ func (w *world) logFaults() {
 	w.t.Logf("what failed: %v", count)
 }
 
+// searched is how many steps a search has for each name. It either decides soon, or has far too much to try.
+const searched = 500_000
+
 func (w *world) judge() {
 	w.t.Helper()
 	v := w.rec.check(w.rules)
@@ -232,7 +235,12 @@ func (w *world) judge() {
 		w.t.Error(err)
 		w.keep(v.events)
 	}
-	w.t.Logf("the history of %d events was decided in %v", len(v.events), v.decided)
+	confirmed, err := history.Confirm(v.events, searched)
+	if err != nil {
+		w.t.Error(err)
+	}
+	w.t.Logf("the history of %d events was decided in %v; a search says the same of %d names", len(v.events), v.decided,
+		confirmed)
 	if v.forgotten > 0 {
 		w.t.Logf("the store forgot %d holds while others were granted the name, for %v at most", v.forgotten, v.longest)
 	}

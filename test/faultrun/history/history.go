@@ -85,13 +85,12 @@ var ErrBroken = errors.New("the locks were broken")
 
 // Check returns an error unless the history can be that of correct locks.
 func Check(events []Event) error {
-	names := map[string][]Event{}
 	for _, e := range events {
 		if e.To < e.From || e.fenced() != (e.Fence != 0) {
 			return fmt.Errorf("this is no event: %v", e)
 		}
-		names[e.Name] = append(names[e.Name], e)
 	}
+	names := byName(events)
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if err := check(names[name]); err != nil {
@@ -99,4 +98,12 @@ func Check(events []Event) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+func byName(events []Event) map[string][]Event {
+	names := map[string][]Event{}
+	for _, e := range events {
+		names[e.Name] = append(names[e.Name], e)
+	}
+	return names
 }

@@ -6,60 +6,7 @@ import (
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/anishathalye/porcupine"
 )
-
-// state is a name as it should be. Who holds it is known by the fence.
-type state struct {
-	holder  uint64 // 0 if nobody is known to hold it
-	last    uint64 // the greatest fence so far
-	granted uint64 // a bit for each fence so far; they are below 64 here
-	unknown bool   // a request without an answer may hold it, or not any more
-}
-
-// step says whether an event can happen now, and what is then.
-func (s state) step(e Event) (bool, state) {
-	mine := s.holder != 0 && s.holder == e.Fence
-	switch e.What {
-	case Granted:
-		return s.holder == 0 && e.Fence > s.last, state{e.Fence, e.Fence, s.granted | 1<<e.Fence, false}
-	case Refused:
-		return s.holder != 0 || s.unknown, s
-	case MaybeGranted:
-		s.unknown = s.unknown || s.holder == 0
-		return true, s
-	case Released:
-		return mine, state{last: s.last, granted: s.granted}
-	case Kept:
-		return mine, s
-	case NotHeld, MaybeReleased, Lost:
-		if mine {
-			s.holder = 0
-		}
-		return s.granted&(1<<e.Fence) != 0, s
-	default:
-		return false, s
-	}
-}
-
-// plainly has porcupine try the orders of the events of one name that their times allow. It counts the steps that are
-// tried, and gives up after so many.
-func plainly(events []Event, most int) (possible bool, steps int) {
-	model := porcupine.Model{
-		Init: func() any { return state{} },
-		Step: func(s, event, _ any) (bool, any) {
-			steps++
-			ok, next := s.(state).step(event.(Event))
-			return ok && steps <= most, next
-		},
-	}
-	ops := make([]porcupine.Operation, len(events))
-	for i, e := range events {
-		ops[i] = porcupine.Operation{Input: e, Call: int64(e.From), Return: int64(e.To)}
-	}
-	return porcupine.CheckOperations(model, ops), steps
-}
 
 // The check says of each history what a search through all orders says: of those of correct locks, of those with
 // something made wrong, and of any events.
@@ -79,7 +26,7 @@ func TestTheCheckAgreesWithASearch(t *testing.T) {
 		default:
 			events = spoil(r, life(r))
 		}
-		want, steps := plainly(events, most)
+		want, steps := search(events, most)
 		if steps > most {
 			t.Fatalf("history %d is too long for the search: %d events", i, len(events))
 		}
@@ -107,7 +54,7 @@ func TestTheCheckAgreesWithASearch(t *testing.T) {
 // finds that only when the grant before must have been. It does not decide what one crowd did that waits for a name.
 func TestWhatACrowdDidIsDecided(t *testing.T) {
 	const most = 500_000
-	if _, steps := plainly(crowd(1), most); steps <= most {
+	if _, steps := search(crowd(1), most); steps <= most {
 		t.Errorf("a search decides it in %d steps: this test shows nothing", steps)
 	}
 	for _, n := range []int{1, 2000} {
