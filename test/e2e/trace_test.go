@@ -250,7 +250,10 @@ func TestWhatIsNoTraceparentIsIgnored(t *testing.T) {
 func TestTracesAreSentOnlyWhereTheVariablesSayHow(t *testing.T) {
 	t.Parallel()
 	p := harness.Start(t, lockdBin,
-		[]string{"OTEL_TRACES_EXPORTER=zipkin", "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=", "LOCKD_ADMIN_LISTEN="})
+		[]string{
+			"OTEL_TRACES_EXPORTER=zipkin", "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0",
+			"LOCKD_ADMIN_LISTEN=127.0.0.1:0",
+		})
 	if p.Code() != 78 || !strings.Contains(p.Stderr.String(), "OTEL_TRACES_EXPORTER") {
 		t.Errorf("got code %d, %s", p.Code(), p.Stderr.String())
 	}
