@@ -130,8 +130,9 @@ func (h *handOver) outcome(gs []lock.Grant, err error) {
 	heard := h.heard
 	h.mu.Unlock()
 	freed := errors.Is(err, errFreed)
+	gone := errors.Is(err, lock.ErrNotHeld) && !h.of.r.Owner.Repeats() // as in release.notHeld
 	h.of.mu.Lock()
-	h.of.freed = freed || err == nil
+	h.of.freed, h.of.before = freed || err == nil || gone, gone
 	h.of.mu.Unlock()
 	switch {
 	case err == nil:

@@ -319,6 +319,38 @@ func TestAReleaseReachesAllMembers(t *testing.T) {
 	})
 }
 
+// A majority that did not reply to a release has nothing left when that is repeated. A member that was away meanwhile
+// has the hold yet: it is asked until it gives it back.
+func TestARepeatedReleaseReachesAllMembers(t *testing.T) {
+	for _, heir := range []lock.Owner{"", "heir"} {
+		for _, away := range []fate{down, silent} {
+			inWorld(t, 3, Config{}, func(w *world) {
+				c := claimOf("n", "o")
+				c.TTL = time.Hour
+				f := w.take(w.Store, c).Fence
+				synctest.Wait()
+				w.nodes[0].choose(onceNoReply("release"))
+				w.nodes[1].choose(onceNoReply("release"))
+				w.nodes[2].becomes(away)
+				if _, err := w.Store.Release(w.Context(), returnOf("n", "o", f)); !errors.Is(err, lock.ErrOutcomeUnknown) {
+					t.Fatal(err)
+				}
+				r := returnOf("n", "o", f)
+				if heir != "" {
+					r = toHeir("o", f, heir)
+				}
+				if _, err := w.Store.Release(w.Context(), r); !errors.Is(err, lock.ErrNotHeld) {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Second)
+				w.nodes[2].becomes(fate{})
+				time.Sleep(5 * time.Second)
+				w.wantHolders("n", "", "", "")
+			})
+		}
+	}
+}
+
 // What a late release ends is never the hold of a later attempt.
 func TestAReleaseOfAFailedAttemptDoesNotEndTheNext(t *testing.T) {
 	inWorld(t, 3, Config{}, func(w *world) {

@@ -45,9 +45,9 @@ type release struct {
 	r     lock.Return
 	start time.Time
 	told  func(lock.Returned, error)
-	// freed says that the hold is over: members that may have it are asked again.
-	freed bool
-	tail  tail // see late.go
+	// freed says that the hold is over: members that may have it are asked again. before says that it was so already.
+	freed, before bool
+	tail          tail // see late.go
 }
 
 func (x *release) ask(m *member) {
@@ -73,7 +73,7 @@ func (x *release) verdict(last bool) (then func()) {
 	case x.r.Remaining == 0 && enough && t.yes > 0, t.yes >= q:
 		return x.succeed()
 	case x.refusals(lock.ErrNotHeld) >= q:
-		return x.fail(lock.ErrNotHeld)
+		return x.notHeld()
 	case x.refusals(lock.ErrStale) >= q:
 		return x.fail(lock.ErrStale)
 	case x.refusals(lock.ErrKindMismatch) >= q:
@@ -106,12 +106,26 @@ func (x *release) succeed() (then func()) {
 			res.Listeners = max(res.Listeners, v.v.Listeners)
 		}
 	}
-	votes, absent := x.votes, x.absent()
+	return x.after(res, nil)
+}
+
+// notHeld is called with mu. A majority has not got the hold: it lost it, or freed it for an earlier call whose outcome
+// was unknown. So nobody has it, and those that did not say so are asked again. A caller without a session may have
+// asked for the hold at the same time.
+func (x *release) notHeld() (then func()) {
+	x.freed = x.r.Remaining == 0 && !x.r.Owner.Repeats()
+	x.before = x.freed
+	return x.after(lock.Returned{}, releaseFailed(x.r.Name, lock.ErrNotHeld))
+}
+
+// after tells the outcome and then looks after the members that have answered. mu is held.
+func (x *release) after(res lock.Returned, err error) (then func()) {
+	votes, absent, freed := x.votes, x.absent(), x.freed
 	return func() {
-		if x.freed {
+		if freed {
 			defer x.s.odd.forget(x.r)
 		}
-		x.told(res, nil)
+		x.told(res, err)
 		for i, m := range x.s.members {
 			if !absent.has(i) {
 				x.tooLate(m, votes[i])
@@ -141,10 +155,10 @@ func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
 // another fence, because its own could not be raised, is asked whatever the fence: the owner has nothing any more.
 func (x *release) tooLate(m *member, v vote[lock.Returned]) {
 	x.mu.Lock()
-	freed := x.freed
+	freed, before := x.freed, x.before
 	x.mu.Unlock()
 	switch {
-	case !freed || v.err == nil:
+	case !freed || v.err == nil || before && errors.Is(v.err, lock.ErrNotHeld):
 	case failed(v.err):
 		x.s.undoLater(x.leftAt(m), firstRetry)
 	case errors.Is(v.err, lock.ErrNotHeld):
