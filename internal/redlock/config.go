@@ -37,6 +37,7 @@ type bugs struct {
 	keepHanded      bool // what a minority handed over is not given back
 	keepCancelled   bool // nobody gives back what was handed to one that had left
 	ownersAreEnough bool // a renewal takes what an owner has at a member for the hold, whatever its fence
+	anyFence        bool // an extension does so if its caller knows no fence
 }
 
 const (

@@ -26,6 +26,16 @@ func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err er
 		go done(0, renewFailed(r.Name, err))
 		return
 	}
+	if s.unpinned(r) {
+		s.run(context.Background(), func(ctx context.Context) {
+			if r, err := s.pinned(ctx, r); err != nil {
+				done(0, err)
+			} else {
+				s.StartExtend(r, done)
+			}
+		})
+		return
+	}
 	sent := r
 	sent.TTL = s.drifted(r.TTL)
 	b := &ballot[time.Duration]{}
@@ -147,6 +157,9 @@ func cmpError(first, second error) error {
 // a hold that was prolonged since would end it too early.
 func (s *Store) Shorten(ctx context.Context, r lock.Renewal) error {
 	err := begin(ctx, r.Kind)
+	if err == nil && s.unpinned(r) {
+		r, err = s.pinned(ctx, r)
+	}
 	if err == nil {
 		err = s.shorten(ctx, r)
 	}

@@ -156,6 +156,7 @@ func TestPlantedBugsAreFound(t *testing.T) {
 		{"the fence of a minority's hand-over", Config{Quarantine: quarantine, bugs: bugs{handedAsIs: true}}, weather},
 		{"what a minority handed over is left", Config{bugs: bugs{keepHanded: true}}, halfHanded},
 		{"a renewal by the owner alone", Config{bugs: bugs{ownersAreEnough: true}}, inVain},
+		{"an extension by the owner alone", Config{bugs: bugs{anyFence: true}}, inVainAtOnce},
 		{"a hand-over to one that had left", Config{Quarantine: quarantine, bugs: bugs{keepCancelled: true}}, weather},
 	} {
 		t.Run(c.name, func(t *testing.T) {
