@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/redisstore/rig"
 	"github.com/lockd-io/lockd/internal/redistest"
 
@@ -96,9 +97,14 @@ func TestAFailOverKeepsWhatWasReplicatedAndTellsTheRest(t *testing.T) {
 			var after string
 			until(t, "probe", func() (err error) { after, err = s.Probe(t.Context()); return err })
 			t.Logf("the new master answers a probe %v after all sentinels agree on it", time.Since(settled))
-			time.Sleep(time.Second) // attempts to reach the old one may still be under way
-			if n := logs.FilterMessage("another server is the master").Len(); n > 1 {
-				t.Errorf("told %d times of one fail-over, want once", n)
+			time.Sleep(time.Second)                    // attempts to reach the old one may still be under way
+			told := map[string]bool{master.Addr: true} // on a busy machine the sentinels may fail over twice
+			for _, e := range logs.FilterMessage("another server is the master").All() {
+				addr := fmt.Sprint(e.ContextMap()[observe.KeyAddr])
+				if told[addr] {
+					t.Errorf("told once more that %s is the master", addr)
+				}
+				told[addr] = true
 			}
 			if took := time.Since(settled) - time.Second; took > 2*time.Second {
 				t.Errorf("the new master answers %v after all sentinels agree on it", took)
