@@ -33,8 +33,11 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 	})
 	a.given = make([]lock.Grant, len(s.members))
 	var before calls
-	if a.nest { // a release of the hold before must not end this one
+	switch {
+	case a.nest: // a release of the hold before must not end this one
 		before = s.late.of(holding{c.Name, c.Owner})
+	case c.Beside != "": // who reads already is in the way of the write hold
+		before = s.late.of(holding{c.Name, c.Beside})
 	}
 	before.each(s.members, a.ask)
 }

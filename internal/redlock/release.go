@@ -152,12 +152,17 @@ func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
 
 // tooLate has the hold released at a member that did not confirm that it is not there. One that says that it never was
 // may be about to take it: the acquisition is under way, or another try to put the hold back. One that says that it has
-// another fence, because its own could not be raised, is asked whatever the fence: the owner has nothing any more.
+// another fence, because its own could not be raised, is asked whatever the fence: the owner has nothing any more. One
+// at which the hold was put back lately is asked in the same way.
 func (x *release) tooLate(m *member, v vote[lock.Returned]) {
 	x.mu.Lock()
 	freed, before := x.freed, x.before
 	x.mu.Unlock()
 	switch {
+	case freed && !x.r.Owner.Repeats() && x.s.restores.at(m, holding{x.r.Name, x.r.Owner}):
+		l := x.leftAt(m)
+		l.r.Fence = 0
+		x.s.undoLater(l, firstRetry)
 	case !freed || v.err == nil || before && errors.Is(v.err, lock.ErrNotHeld):
 	case failed(v.err):
 		x.s.undoLater(x.leftAt(m), firstRetry)

@@ -26,6 +26,7 @@ type Store struct {
 	odd       odd
 	doubts    doubts
 	leftovers leftovers
+	restores  restores
 	late      *late
 	forced    forcedNames
 	health    health

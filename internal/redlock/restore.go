@@ -1,0 +1,174 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// maxRestoring bounds how many holds are being put back. The others are when they are renewed again. Readers have half
+// of it: they may wait for a writer that is to be put back before.
+const maxRestoring = 256
+
+// restore puts a hold back at a member that has not got it, although a majority has. So masters that are restarted one
+// after the other without their data do not lose it.
+//
+// It is safe. A majority has the hold, so nobody else has a majority as long as its lease lasts, and this adds a member
+// to its own. If the hold is released meanwhile, the member has something that nobody holds: it is less than a
+// majority. Who releases it looks for that (restores), and it ends with its TTL at last.
+func (s *Store) restore(m *member, r lock.Renewal) {
+	most := int32(maxRestoring)
+	if r.Kind == lock.Read {
+		most /= 2
+	}
+	if r.Fence == 0 || s.closed.Load() || s.restoring.Load() >= most {
+		return
+	}
+	s.restoring.Add(1)
+	s.run(context.Background(), func(ctx context.Context) {
+		defer s.restoring.Add(-1)
+		c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1, Fence: r.Fence}
+		var longest time.Duration
+		if r.Kind == lock.Read {
+			var ready bool
+			if c.Beside, longest, ready = s.clearWay(ctx, m, r); !ready {
+				return
+			}
+		}
+		of := restoredAt{m.number, holding{r.Name, r.Owner}}
+		s.restores.begin(of)
+		defer time.AfterFunc(2*s.cfg.CallTimeout, func() { s.restores.forget(of) })
+		if c.TTL = s.drifted(max(s.lasts(ctx, r), longest)); c.TTL > 0 {
+			s.putBack(ctx, m, c)
+		}
+	})
+}
+
+func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) {
+	g, err := m.Acquire(ctx, c)
+	if held, ok := errors.AsType[*lock.HeldError](err); ok && c.Kind == lock.Read {
+		// A writer that waits keeps new readers away, and this is none. The writer says again that it waits.
+		if m.Leave(ctx, c.Name, lock.Write, []lock.Owner{held.HeldBy}) == nil {
+			g, err = m.Acquire(ctx, c)
+		}
+	}
+	switch {
+	case err == nil && g.Fence < c.Fence:
+		err = m.Raise(ctx, c)
+	case err == nil && g.Fence > c.Fence:
+		s.odd.note(m, c, g.Fence)
+	}
+	if err == nil {
+		s.metrics.restored.Inc()
+	}
+}
+
+// lasts is for how long a majority has a hold, 0 if none has it any more. It may be longer than the renewal asked for:
+// a holder that is renewed may have taken it once more for a longer time.
+func (s *Store) lasts(ctx context.Context, r lock.Renewal) time.Duration {
+	r.TTL = time.Millisecond
+	left, err := s.Extend(ctx, r)
+	if err != nil {
+		return 0
+	}
+	return left
+}
+
+// Pauses before another look whether a writer has been put back.
+const (
+	firstLook = 10 * time.Millisecond
+	lastLook  = 64 * firstLook
+)
+
+// clearWay waits until a reader may be put back at a member: its holder may write as well, and then the write hold must
+// be there before. A member that has only the read hold does not take the write hold. beside is the owner of that, and
+// longest how long the longest hold of the reader lasts.
+func (s *Store) clearWay(ctx context.Context, m *member, r lock.Renewal) (
+	beside lock.Owner, longest time.Duration, ready bool,
+) {
+	for wait := firstLook; ctx.Err() == nil && !s.closed.Load(); wait *= 2 {
+		hs, err := s.Holders(ctx, r.Name, lock.MaxSeen)
+		if err != nil {
+			return "", 0, false
+		}
+		for _, h := range hs {
+			switch {
+			case h.Kind == lock.Write:
+				beside = h.Owner
+			case h.Owner == r.Owner:
+				longest = h.TTL
+			}
+		}
+		switch {
+		case beside == "" || s.writesAt(ctx, m, r.Name, beside):
+			return beside, longest, true
+		case wait > lastLook: // the next renewal finds it
+			return "", 0, false
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+	return "", 0, false
+}
+
+func (s *Store) writesAt(ctx context.Context, m *member, name string, o lock.Owner) bool {
+	hs, err := m.Holders(ctx, name, lock.MaxSeen)
+	for _, h := range hs {
+		if err == nil && h.Kind == lock.Write && h.Owner == o {
+			return true
+		}
+	}
+	return false
+}
+
+// restores knows where holds were put back lately. A release may have been there before: a renewal that it overtook
+// found nothing, and the hold was put back while other members had it yet. So the member is asked again for what is
+// released then. A release that is over before is no such case, because a majority has not got the hold any more.
+type restores struct {
+	count atomic.Int64 // of those that are known; most releases look at nothing else
+
+	mu    sync.Mutex // guards the field below
+	times map[restoredAt]int
+}
+
+type restoredAt struct {
+	member int
+	of     holding
+}
+
+func (x *restores) begin(at restoredAt) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.times == nil {
+		x.times = make(map[restoredAt]int)
+	}
+	if len(x.times) < maxOdd { // what is more ends with its TTL
+		x.times[at]++
+	}
+	x.count.Store(int64(len(x.times)))
+}
+
+func (x *restores) forget(at restoredAt) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.times[at]--; x.times[at] <= 0 {
+		delete(x.times, at)
+	}
+	x.count.Store(int64(len(x.times)))
+}
+
+// at says whether a hold was put back at a member lately, or is being so.
+func (x *restores) at(m *member, of holding) bool {
+	if x.count.Load() == 0 {
+		return false
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.times[restoredAt{m.number, of}] > 0
+}
