@@ -42,7 +42,8 @@ func (s *Store) restore(m *member, r lock.Renewal) {
 		of := restoredAt{m.number, holding{r.Name, r.Owner}}
 		s.restores.begin(of)
 		defer time.AfterFunc(2*s.cfg.CallTimeout, func() { s.restores.forget(of) })
-		if c.TTL = s.drifted(max(s.lasts(ctx, r), longest)); c.TTL > 0 {
+		if left := s.lasts(ctx, r); left > 0 {
+			c.TTL = s.drifted(max(left, longest))
 			s.putBack(ctx, m, c)
 		}
 	})

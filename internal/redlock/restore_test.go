@@ -155,34 +155,38 @@ func TestARenewalThatMeetsAReleaseLeavesNothing(t *testing.T) {
 		"others do it later":         40 * ms,
 		"others do it much later":    300 * ms,
 	} {
-		inWorld(t, 3, Config{}, func(w *world) {
-			c := claimOf("n", "o")
-			c.TTL = time.Hour
-			f := w.take(w.Store, c).Fence
-			synctest.Wait()
-			for i, n := range w.nodes {
-				n.choose(func(op string) fate {
-					switch {
-					case op == "renew" && i == 2:
-						return fate{before: 20 * ms}
-					case op == "release" && i == 2:
-						return fate{before: 10 * ms}
-					case op == "release":
-						return fate{before: others}
-					}
-					return fate{before: 2 * ms, after: 2 * ms}
-				})
-			}
-			go func() { _ = w.renew(renewalOf("n", "o", f)) }()
-			w.give(w.Store, returnOf("n", "o", f))
-			time.Sleep(3 * time.Second)
-			if os := w.holders("n"); fmt.Sprint(os) != fmt.Sprint([]lock.Owner{"", "", ""}) {
-				t.Errorf("%s: %q have it", name, os)
-			}
-			time.Sleep(time.Minute)
-			if n := w.Store.restores.count.Load(); n != 0 {
-				t.Errorf("%s: %d holds are remembered", name, n)
-			}
-		})
+		for _, kind := range []lock.Kind{lock.Exclusive, lock.Write, lock.Read} {
+			inWorld(t, 3, Config{}, func(w *world) {
+				c := claimOf("n", "o")
+				c.Kind, c.TTL = kind, time.Hour
+				f := w.take(w.Store, c).Fence
+				synctest.Wait()
+				for i, n := range w.nodes {
+					n.choose(func(op string) fate {
+						switch {
+						case op == "renew" && i == 2:
+							return fate{before: 20 * ms}
+						case op == "release" && i == 2:
+							return fate{before: 10 * ms}
+						case op == "release":
+							return fate{before: others}
+						}
+						return fate{before: 2 * ms, after: 2 * ms}
+					})
+				}
+				renewal, release := renewalOf("n", "o", f), returnOf("n", "o", f)
+				renewal.Kind, release.Kind = kind, kind
+				go func() { _ = w.renew(renewal) }()
+				w.give(w.Store, release)
+				time.Sleep(3 * time.Second)
+				if os := w.holders("n"); fmt.Sprint(os) != fmt.Sprint([]lock.Owner{"", "", ""}) {
+					t.Errorf("%v, %s: %q have it", kind, name, os)
+				}
+				time.Sleep(time.Minute)
+				if n := w.Store.restores.count.Load(); n != 0 {
+					t.Errorf("%v, %s: %d holds are remembered", kind, name, n)
+				}
+			})
+		}
 	}
 }
