@@ -31,19 +31,21 @@ func (s *Store) restore(m *member, r lock.Renewal) {
 	s.restoring.Add(1)
 	s.run(context.Background(), func(ctx context.Context) {
 		defer s.restoring.Add(-1)
-		c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1, Fence: r.Fence}
-		var longest time.Duration
-		if r.Kind == lock.Read {
-			var ready bool
-			if c.Beside, longest, ready = s.clearWay(ctx, m, r); !ready {
-				return
-			}
-		}
 		of := restoredAt{m.number, holding{r.Name, r.Owner}}
 		s.restores.begin(of)
 		defer time.AfterFunc(2*s.cfg.CallTimeout, func() { s.restores.forget(of) })
-		if left := s.lasts(ctx, r); left > 0 {
-			c.TTL = s.drifted(max(left, longest))
+		c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1, Fence: r.Fence}
+		var left time.Duration
+		if r.Kind == lock.Read {
+			var ready bool
+			if c.Beside, left, ready = s.clearWay(ctx, m, r); !ready {
+				return
+			}
+		}
+		if left <= 0 {
+			left = s.lasts(ctx, r)
+		}
+		if c.TTL = s.drifted(left); c.TTL > 0 {
 			s.putBack(ctx, m, c)
 		}
 	})
@@ -87,7 +89,8 @@ const (
 
 // clearWay waits until a reader may be put back at a member: its holder may write as well, and then the write hold must
 // be there before. A member that has only the read hold does not take the write hold. beside is the owner of that, and
-// longest how long the longest hold of the reader lasts.
+// longest for how long a majority has the longest hold of the reader: 0 if none has it, or so many read that it is not
+// known.
 func (s *Store) clearWay(ctx context.Context, m *member, r lock.Renewal) (
 	beside lock.Owner, longest time.Duration, ready bool,
 ) {
@@ -96,6 +99,7 @@ func (s *Store) clearWay(ctx context.Context, m *member, r lock.Renewal) (
 		if err != nil {
 			return "", 0, false
 		}
+		beside, longest = "", 0
 		for _, h := range hs {
 			switch {
 			case h.Kind == lock.Write:
