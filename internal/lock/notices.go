@@ -14,6 +14,9 @@ type Notice struct {
 	Fence Fence
 	// Hold is, with NoticeEnded, its ID as in a Sight, or empty: the fence tells which one it was.
 	Hold string
+	// Unsure says, with NoticeEnded, that nobody may have had the hold: an attempt that failed may have been given back.
+	// It is true if the hold was seen.
+	Unsure bool
 }
 
 // What happened.

@@ -46,6 +46,8 @@ type Holder struct {
 type Sight struct {
 	// Fence is the last one given out, 0 if none is known.
 	Fence Fence
+	// Tried is a greater one that may have been given to nobody, by an attempt that failed. Else it is 0.
+	Tried Fence
 	Holds []SeenHold
 	// Many says that there are more than MaxSeen holds, and none is in Holds.
 	Many bool
@@ -68,4 +70,8 @@ type SeenHold struct {
 	Foreign bool
 	// Permit: it has permits. Their fence is not known, and the ID of lockd's own is that of PermitsOf.
 	Permit bool
+	// Unsure: it may be part of an attempt that fails, unless it was seen before.
+	Unsure bool
+	// Rising: if it has just begun its fence may be raised before it is told.
+	Rising bool
 }

@@ -37,6 +37,7 @@ type node struct {
 	fate  func(op string) fate
 	since time.Time // when it lost its data
 	lost  bool
+	deaf  []func() // tell those who watch that nothing is heard
 	calls map[string]int
 }
 
@@ -312,4 +313,23 @@ func (w *world) puts(node int, c lock.Claim) {
 	if _, err := w.nodes[node].Store.Acquire(w.Context(), c); err != nil {
 		w.Fatal(err)
 	}
+}
+
+// Watch has an ear that can be stopped: a member that is away is not heard.
+func (n *node) Watch(name string, notify func(lock.Notice)) (stop func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.deaf = append(n.deaf, func() { notify(lock.Notice{What: lock.NoticeDeaf}) })
+	return n.Store.Watch(name, notify)
+}
+
+// away has all calls refused from now on, and nothing heard.
+func (n *node) away() {
+	n.becomes(down)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, tell := range n.deaf {
+		go tell()
+	}
+	n.deaf = nil
 }

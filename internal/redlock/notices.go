@@ -169,8 +169,9 @@ func (l *listener) enough(said []bool) (free, agreed bool) {
 	return n >= l.s.quorum, n >= l.s.quorum || len(said)-n > len(l.s.members)-l.s.quorum
 }
 
-// Watch implements lock.Store. The end of a hold is told when a majority of the members told of it, or all but those
-// that are not heard: what a minority releases was held by nobody.
+// Watch implements lock.Store. The end of a hold is told when a majority of the members told of it that vote: what a
+// minority releases was held by nobody. While others are not heard or do not vote, it is told as unsure when they are
+// all that lacks.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	w := &watcher{listening: listening{s: s, notify: notify}, ends: map[lock.Notice]set{}}
 	stops := make([]func(), 0, len(s.members)+1)
@@ -203,7 +204,8 @@ func (w *watcher) hear(i int, n lock.Notice) {
 		w.mu.Unlock()
 		w.tell(lock.Notice{What: what})
 	case lock.NoticeEnded:
-		if w.ended(i, n) {
+		if tell, sure := w.ended(i, n); tell {
+			n.Unsure = !sure
 			w.tell(n)
 		}
 		w.changed()
@@ -219,8 +221,8 @@ func (w *watcher) hear(i int, n lock.Notice) {
 	}
 }
 
-// ended takes note that a member told of an end, and says whether it is to be passed on.
-func (w *watcher) ended(i int, n lock.Notice) bool {
+// ended takes note that a member told of an end, and says whether it is to be passed on, and as sure.
+func (w *watcher) ended(i int, n lock.Notice) (tell, sure bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	told, known := w.ends[n]
@@ -230,27 +232,37 @@ func (w *watcher) ended(i int, n lock.Notice) bool {
 			w.order = w.order[1:]
 		}
 	}
-	before := w.enoughLocked(told)
-	if n.Fence == 0 && n.Hold == "" && told.has(i) { // it tells nothing apart
-		told, before = 0, false
+	anyones := n.Fence == 0 && n.Hold == "" // it tells nothing apart
+	if anyones && told.has(i) {
+		told = 0
 	}
+	enoughBefore, sureBefore := w.enoughLocked(told)
 	told.add(i)
 	w.ends[n] = told
-	return !before && w.enoughLocked(told)
+	enough, sure := w.enoughLocked(told)
+	if anyones {
+		return enough && !enoughBefore, true
+	}
+	return enough && !enoughBefore || sure && !sureBefore, sure
 }
 
-// enoughLocked says whether a majority told, or would have if it was heard.
-func (w *watcher) enoughLocked(told set) bool {
+// enoughLocked says whether a majority told, or could have: of those that told no other is missing but such that are
+// not heard or do not vote. It is sure if a majority told that votes.
+func (w *watcher) enoughLocked(told set) (enough, sure bool) {
 	if told == 0 {
-		return false
+		return false, false
 	}
-	n := 0
-	for i := range w.s.members {
-		if told.has(i) || !w.hearing.has(i) {
-			n++
+	all, voters := 0, 0
+	for i, m := range w.s.members {
+		votes := !w.s.quarantined(m)
+		if told.has(i) && votes {
+			voters++
+		}
+		if told.has(i) || !votes || !w.hearing.has(i) {
+			all++
 		}
 	}
-	return n >= w.s.quorum
+	return all >= w.s.quorum, voters >= w.s.quorum
 }
 
 // lost says whether so many members lost their data that no majority has it.

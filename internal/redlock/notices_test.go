@@ -95,6 +95,17 @@ func (c *choir) wants(when string, want ...lock.What) {
 	}
 }
 
+// wantsEnd is wants for one end, which is sure or not.
+func (c *choir) wantsEnd(when string, sure bool) {
+	c.Helper()
+	for _, n := range c.heard {
+		if n.Unsure == sure {
+			c.Errorf("%s: heard %+v, want it to be sure: %v", when, n, sure)
+		}
+	}
+	c.wants(when, lock.NoticeEnded)
+}
+
 func TestAMajorityIsListenedTo(t *testing.T) {
 	inChoir(t, func(c *choir) {
 		stop := c.Store.Listen("n", lock.Exclusive, func(n lock.Notice) { c.heard = append(c.heard, n) })
@@ -164,9 +175,11 @@ func TestTheEndOfAHoldIsToldOnce(t *testing.T) {
 		c.wants("the next one", lock.NoticeEnded)
 		c.says(lock.NoticeDeaf, 4)
 		c.notes(end(3), 0, 1)
-		c.wants("two tell, and one is not heard", lock.NoticeEnded)
+		c.wantsEnd("two tell, and one is not heard", false)
 		c.notes(end(3), 2)
-		c.wants("the third tells late")
+		c.wantsEnd("the third tells late", true)
+		c.notes(end(3), 3)
+		c.wants("the fourth tells")
 		c.says(lock.NoticeFlushed, 0, 1)
 		c.wants("two lost their data")
 		c.says(lock.NoticeFlushed, 2)

@@ -211,22 +211,36 @@ func (s *Store) holders(said [][]lock.Holder, size int) (one []lock.Holder, agre
 
 // See implements lock.Store.
 func (s *Store) See(ctx context.Context, name string) (lock.Sight, error) {
-	sight, err := survey(ctx, s, func(ctx context.Context, m *member) (lock.Sight, error) { return m.See(ctx, name) },
-		s.sight)
+	look := func(ctx context.Context, m *member) (sighted, error) {
+		st, err := m.See(ctx, name)
+		return sighted{st, !s.quarantined(m)}, err
+	}
+	sight, err := survey(ctx, s, look, s.sight)
 	if err != nil {
 		return lock.Sight{}, fmt.Errorf("look who holds %q: %w", name, err)
 	}
-	return sight, nil
+	return sight.Sight, nil
 }
 
-// sight has the holds that a majority sees.
-func (s *Store) sight(said []lock.Sight) (one lock.Sight, agreed bool) {
+// sighted is what a member sees.
+type sighted struct {
+	lock.Sight
+	votes bool
+}
+
+// sight has the holds that a majority sees. A member that does not vote helps to keep a hold, and to give none: what
+// it sees first may be part of an attempt that fails. Such an attempt also leaves its fence at some members.
+func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 	left := map[string][]time.Duration{}
-	fences := map[string][]lock.Fence{}
+	fences := map[string][]lock.Fence{} // of those that vote
 	last := map[string]lock.SeenHold{}
+	given := map[lock.Fence]int{}
 	tracked, many := 0, 0
 	for _, st := range said {
-		one.Fence = max(one.Fence, st.Fence)
+		one.Tried = max(one.Tried, st.Fence)
+		if given[st.Fence] += int(oneIf(st.votes)); given[st.Fence] >= s.quorum {
+			one.Fence = st.Fence
+		}
 		if st.Tracked {
 			tracked++
 		}
@@ -234,7 +248,10 @@ func (s *Store) sight(said []lock.Sight) (one lock.Sight, agreed bool) {
 			many++
 		}
 		for _, h := range st.Holds {
-			left[h.ID], fences[h.ID] = append(left[h.ID], lasting(h.TTL)), append(fences[h.ID], h.Fence)
+			left[h.ID] = append(left[h.ID], lasting(h.TTL))
+			if st.votes {
+				fences[h.ID] = append(fences[h.ID], h.Fence)
+			}
 			last[h.ID] = h
 		}
 	}
@@ -244,12 +261,30 @@ func (s *Store) sight(said []lock.Sight) (one lock.Sight, agreed bool) {
 		if len(ttls) >= s.quorum && !one.Many {
 			h := last[id]
 			h.TTL = ofMajority(ttls, s.quorum)
-			h.Fence, _ = s.fenceOf(fences[id], 0)
+			if len(fences[id]) > 0 {
+				h.Fence, _ = s.fenceOf(fences[id], 0)
+			}
+			h.Unsure, h.Rising = !s.given(fences[id], h.Fence), true
+			agreed = agreed && !h.Unsure
 			one.Holds = append(one.Holds, h)
 		}
 	}
+	if one.Tried == one.Fence {
+		one.Tried = 0
+	}
 	slices.SortFunc(one.Holds, func(a, b lock.SeenHold) int { return cmp.Compare(a.ID, b.ID) })
 	return one, agreed
+}
+
+// given says whether so many have a fence that it may have been told (agreed).
+func (s *Store) given(fences []lock.Fence, f lock.Fence) bool {
+	n := 0
+	for _, other := range fences {
+		if other == f {
+			n++
+		}
+	}
+	return n >= s.quorum
 }
 
 // errNoCursor: the cursor is not one of List.

@@ -23,9 +23,13 @@ const (
 	doubtTime = 30 * time.Millisecond
 	// staleTime is how long a sight can be trusted to name the end of a lease while nothing is heard.
 	staleTime = 3 * time.Second
+	// risingTime is how long a hold over several stores is new.
+	risingTime = time.Second
 	// maxTold and maxLoose bound what is remembered of ends that were told.
 	maxTold  = 4096
 	maxLoose = 1024
+	// maxStrays bounds those that may be of a hold that is being raised: there is one at a time.
+	maxStrays = 16
 )
 
 // sightings is what a watch knows of the holds of its name. The watch's mu guards all fields.
@@ -38,8 +42,10 @@ type sightings struct {
 	last   lock.Fence          // the greatest that is known
 	at     time.Time           // when the last look was begun
 	told   recentFences
-	gone   recentHolds // permits whose end was told
-	loose  []time.Time // when ends were told that no hold was found for
+	failed recentFences // of attempts that nobody had anything by
+	gone   recentHolds  // permits whose end was told
+	loose  []time.Time  // when ends were told that no hold was found for, nor a fence known
+	strays []stray      // ends with a fence that no hold was found for
 	doubts []doubt
 	// What happened since the last look was begun:
 	deaf    bool // messages are not heard
@@ -56,7 +62,15 @@ type seenHold struct {
 	until   time.Time // zero if it has no end
 	foreign bool
 	permit  bool
-	unseen  bool // it was over before it was seen; only its fence is known
+	unseen  bool      // it was over before it was seen; only its fence is known
+	rising  bool      // its fence may be raised while it is new
+	since   time.Time // when the look was begun that first saw it with this fence
+}
+
+// stray is an end that was told of a hold that was not seen with this fence.
+type stray struct {
+	fence lock.Fence
+	at    time.Time
 }
 
 // goneHold is a hold whose end was told at a time, because it was not to be seen any more or because of a message.
@@ -117,13 +131,17 @@ func (r *recentHolds) forget(id string) {
 	delete(r.old, id)
 }
 
-// endedLocked tells the end of a hold that somebody brought about, unless it was told before.
-func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string) {
+// endedLocked tells the end of a hold that somebody brought about, unless it was told before. If it is unsure the hold
+// must have been seen.
+func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string, unsure bool) {
 	switch {
 	case f == 0 && id == "" && c == lock.EndForced:
 		w.forced = true // the next look shows whose
 		return
 	case f != 0 && w.told.has(f), id != "" && w.gone.get(id).missed:
+		return
+	case unsure && !w.knownLocked(id, f):
+		w.failed.add(f)
 		return
 	}
 	known := w.forgetLocked(id, f)
@@ -133,20 +151,59 @@ func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string) {
 	if f != 0 {
 		w.told.add(f)
 		w.last = max(w.last, f)
-	} else if !known {
+	}
+	switch {
+	case known:
+	case f != 0:
+		w.strays = append(w.strays, stray{f, time.Now()})
+		w.strays = w.strays[max(0, len(w.strays)-maxStrays):]
+	default:
 		w.loose = append(w.loose, time.Now())
 		w.loose = w.loose[max(0, len(w.loose)-maxLoose):]
 	}
 	w.tellLocked(c, f)
 }
 
-// forgetLocked says whether a hold with this ID or this fence was seen, and forgets it.
-func (w *watch) forgetLocked(id string, f lock.Fence) bool {
-	is := func(h seenHold) bool { return id != "" && h.id == id || f != 0 && h.fence == f }
-	n := len(w.seen) + len(w.doubts)
+// is says whether a hold has this ID or this fence.
+func (h seenHold) is(id string, f lock.Fence) bool {
+	return id != "" && h.id == id || f != 0 && h.fence == f
+}
+
+// knownLocked says whether a hold with this ID or this fence was seen.
+func (w *watch) knownLocked(id string, f lock.Fence) bool {
+	for _, h := range w.seen {
+		if h.is(id, f) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(w.doubts, func(d doubt) bool { return d.hold.is(id, f) })
+}
+
+// forgetLocked is knownLocked, and forgets it. It does not count that such a fence was seen alone.
+func (w *watch) forgetLocked(id string, f lock.Fence) (known bool) {
+	is := func(h seenHold) bool {
+		if !h.is(id, f) {
+			return false
+		}
+		if h.rising { // a look that is under way may see it with an earlier fence
+			w.gone.add(h.id, goneHold{at: time.Now()})
+		}
+		known = known || !h.unseen
+		return true
+	}
 	maps.DeleteFunc(w.seen, func(_ string, h seenHold) bool { return is(h) })
 	w.doubts = slices.DeleteFunc(w.doubts, func(d doubt) bool { return is(d.hold) })
-	return len(w.seen)+len(w.doubts) < n
+	return known
+}
+
+// flushedLocked takes note that the store lost its data. That is why holds are gone of which nobody told anything.
+func (w *watch) flushedLocked() {
+	w.flushed = true
+	for i, d := range w.doubts {
+		if d.cause == lock.EndForced {
+			w.doubts[i].cause = lock.EndDataLoss
+		}
+	}
 }
 
 // look is what was known when a look began.
@@ -155,6 +212,9 @@ type look struct {
 	last                   lock.Fence
 	blind, flushed, forced bool
 }
+
+// lost says whether the fences begin anew.
+func (l look) lost(st lock.Sight) bool { return max(st.Fence, st.Tried) < l.last }
 
 func (w *watch) beginLook() look {
 	w.mu.Lock()
@@ -189,7 +249,7 @@ func (w *watch) saw(before look, st lock.Sight) time.Duration {
 	}
 	w.seen, w.at = held, before.at
 	w.last = max(w.last, st.Fence)
-	if st.Fence < before.last { // it begins anew
+	if before.lost(st) {
 		w.last = st.Fence
 	}
 	w.answerLocked()
@@ -204,8 +264,15 @@ func (w *watch) heldLocked(before look, st lock.Sight) map[string]seenHold {
 		if h.Fence != 0 && w.told.has(h.Fence) || w.gone.get(h.ID).at.After(before.at) {
 			continue
 		}
+		old, there := w.seen[h.ID]
+		if h.Unsure && !there && w.seen != nil {
+			continue
+		}
 		w.gone.forget(h.ID) // its owner took some again
-		s := seenHold{id: h.ID, fence: h.Fence, foreign: h.Foreign, permit: h.Permit}
+		s := seenHold{id: h.ID, fence: h.Fence, foreign: h.Foreign, permit: h.Permit, rising: h.Rising, since: before.at}
+		if there && old.fence == h.Fence {
+			s.since = old.since
+		}
 		if h.TTL != lock.NoTTL {
 			s.until = before.at.Add(h.TTL)
 		}
@@ -235,7 +302,7 @@ func (w *watch) missingLocked(held map[string]seenHold, st lock.Sight) (gone []s
 		}
 		gone = append(gone, h)
 	}
-	if len(held) == 0 && st.Fence > w.last {
+	if len(held) == 0 && st.Fence > w.last && !w.told.has(st.Fence) && !w.failed.has(st.Fence) {
 		gone = append(gone, seenHold{fence: st.Fence, unseen: true})
 	}
 	return gone
@@ -262,7 +329,7 @@ func (w *watch) missLocked(before look, st lock.Sight, gone []seenHold, now time
 // causeLocked is why a hold is not to be seen any more, and whether that is sure.
 func (w *watch) causeLocked(before look, st lock.Sight, h seenHold, now time.Time) (c lock.EndCause, sure bool) {
 	switch {
-	case !h.unseen && (before.flushed || st.Fence < before.last):
+	case !h.unseen && (before.flushed || w.flushed || before.lost(st)):
 		return lock.EndDataLoss, true
 	case before.forced:
 		return lock.EndForced, true
@@ -296,7 +363,7 @@ func (w *watch) settleLocked(now time.Time) {
 		if now.Before(d.due) {
 			return false
 		}
-		if !w.matchLocked(d.hold) {
+		if !w.told.has(d.hold.fence) && !w.matchLocked(d.hold) {
 			w.tellGoneLocked(d.cause, d.hold)
 		}
 		return true
@@ -306,8 +373,17 @@ func (w *watch) settleLocked(now time.Time) {
 	}
 }
 
-// matchLocked says whether the end of a hold was told without its fence.
+// matchLocked says whether the end of a hold was told without its fence, or with the one that it had at last.
 func (w *watch) matchLocked(h seenHold) bool {
+	if h.rising && h.fence != 0 {
+		i := slices.IndexFunc(w.strays, func(s stray) bool {
+			return s.fence > h.fence && s.at.After(h.since) && s.at.Sub(h.since) < risingTime
+		})
+		if i >= 0 {
+			w.strays = slices.Delete(w.strays, i, i+1)
+		}
+		return i >= 0
+	}
 	if !h.foreign && !h.unseen || len(w.loose) == 0 {
 		return false
 	}

@@ -125,7 +125,7 @@ func (h *Hub) Ended(name string, c lock.EndCause, f lock.Fence, id string) {
 	if w != nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.endedLocked(c, f, id)
+		w.endedLocked(c, f, id, false)
 	}
 }
 
@@ -265,13 +265,13 @@ func (w *watch) noticed(n lock.Notice) {
 	w.mu.Lock()
 	switch n.What {
 	case lock.NoticeEnded:
-		w.endedLocked(n.Cause, n.Fence, n.Hold)
+		w.endedLocked(n.Cause, n.Fence, n.Hold, n.Unsure)
 	case lock.NoticeListening:
 		w.deaf = false
 	case lock.NoticeDeaf:
 		w.deaf, w.blind = true, true
 	case lock.NoticeFlushed:
-		w.flushed = true
+		w.flushedLocked()
 	default: // the look tells
 	}
 	w.mu.Unlock()
