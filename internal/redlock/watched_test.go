@@ -21,12 +21,12 @@ type witness struct {
 	heard []string
 }
 
-func (w *witness) Watching(uint64) {}
+func (x *witness) Watching(uint64) {}
 
-func (w *witness) Unlocked(_ string, c lock.EndCause, f lock.Fence) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.heard = append(w.heard, end(c, f))
+func (x *witness) Unlocked(_ string, c lock.EndCause, f lock.Fence) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.heard = append(x.heard, end(c, f))
 }
 
 // end is how a test writes that a hold ended.
