@@ -20,6 +20,8 @@ type Config struct {
 	// the longest lease there can be. 0 switches it off.
 	Quarantine time.Duration
 
+	// fewPause is another one for tests. Default fewPause.
+	fewPause time.Duration
 	// bugs are of tests: what a safety test must find.
 	bugs bugs
 }
@@ -61,6 +63,7 @@ func (c Config) withDefaults(members int) (Config, error) {
 	}
 	c.NodeTimeout = cmp.Or(c.NodeTimeout, defaultNodeTimeout)
 	c.CallTimeout = cmp.Or(c.CallTimeout, defaultCallTimeout)
+	c.fewPause = cmp.Or(c.fewPause, fewPause)
 	return c, nil
 }
 

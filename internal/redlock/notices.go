@@ -122,7 +122,7 @@ func (l *listener) released(i int) bool {
 	}
 	if n > 0 && !l.timer && !l.stopped {
 		l.timer = true
-		time.AfterFunc(fewPause+rand.N(fewPause), l.check) //nolint:gosec // it need not be a secret
+		time.AfterFunc(l.s.cfg.fewPause+rand.N(l.s.cfg.fewPause), l.check) //nolint:gosec // it need not be a secret
 	}
 	return false
 }
