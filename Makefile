@@ -55,6 +55,7 @@ inspect:
 test: inspect ## the whole suite, as CI runs it
 	@scripts/servers
 	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+	$(GO) test -timeout $(TEST_TIMEOUT) ./internal/rawconn # with the race detector it makes other calls
 	$(test_oldest_and_newest)
 
 # What the store's tests run over, besides the redis-server of this machine. scripts/servers fetches them.

@@ -32,7 +32,7 @@ func runRedLock(args []string) error {
 	profiles := flags.String("profiles", "",
 		"write CPU profiles of lockd and of its callers into this `directory`, from one long round")
 	within := flags.Duration("timeout", 10*time.Minute, "give up after this time")
-	callers := []int{1, 2, 4, 6, 8, 16, 64}
+	callers := []int{1, 2, 4, 5, 6, 8, 16, 64}
 	flags.Func("callers", "how many callers, such as 1,16", func(list string) error {
 		callers = nil
 		for one := range strings.SplitSeq(list, ",") {

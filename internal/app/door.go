@@ -44,8 +44,8 @@ func roomForClients(c config.Config, files int) room {
 
 // door is a listener that lets in so many. Whoever comes when there is no room is sent away at once.
 //
-// It gives connections as they are, and looks itself which of them have ended: gRPC has no buffer for each that is
-// silent, but only if it can read from the connection of package net.
+// It gives connections as they are, and looks itself which of them have ended: grpcapi makes others only of those of
+// package net, and only from those gRPC reads without a buffer for each that is silent.
 type door struct {
 	net.Listener
 	room

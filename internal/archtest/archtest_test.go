@@ -40,6 +40,7 @@ const (
 	core  = module + "/internal/broker"
 	store = module + "/internal/redisstore"
 	stubs = module + "/api"
+	conns = module + "/internal/rawconn"
 )
 
 // reach says what each package must not reach, directly or through others. A path stands for all below it, so module
@@ -120,16 +121,21 @@ var reach = []struct {
 		why: "renewal works with any store",
 	},
 	{
-		pkg: "internal/redisstore", not: []string{grpc, yaml, module}, even: []string{words, logs},
+		pkg: "internal/rawconn", not: []string{grpc, redis, yaml, module},
+		why: "a connection does not depend on what is said on it",
+	},
+	{
+		pkg: "internal/redisstore", not: []string{grpc, yaml, module}, even: []string{words, logs, conns},
 		why: "adapters do not know each other",
 	},
 	{
-		pkg: "internal/redisstore/pipe", not: []string{grpc, yaml, module}, even: []string{logs},
+		pkg: "internal/redisstore/pipe", not: []string{grpc, yaml, module}, even: []string{logs, conns},
 		why: "the way to Redis does not depend on what is sent",
 	},
 	{
-		pkg: "internal/redisstore/sentinel", not: []string{grpc, yaml, module}, even: []string{words, logs, store + "/pipe"},
-		why: "where the master is does not depend on what is asked there",
+		pkg: "internal/redisstore/sentinel", not: []string{grpc, yaml, module},
+		even: []string{words, logs, store + "/pipe", conns},
+		why:  "where the master is does not depend on what is asked there",
 	},
 	{
 		pkg: "internal/redisstore/hub", not: []string{grpc, yaml, module},
@@ -140,22 +146,23 @@ var reach = []struct {
 		why: "what a key is called does not depend on who asks for it",
 	},
 	{
-		pkg: "internal/redisstore/script", not: []string{grpc, yaml, module}, even: []string{words, logs, store + "/pipe"},
-		why: "a call is made alike for whoever asks",
+		pkg: "internal/redisstore/script", not: []string{grpc, yaml, module},
+		even: []string{words, logs, store + "/pipe", conns},
+		why:  "a call is made alike for whoever asks",
 	},
 	{
 		pkg: "internal/redisstore/renew", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/layout", store + "/pipe", store + "/script"},
+		even: []string{words, logs, store + "/layout", store + "/pipe", conns, store + "/script"},
 		why:  "holds are kept whoever took them, and whoever watches",
 	},
 	{
 		pkg: "internal/redisstore/examine", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/layout", store + "/pipe", store + "/renew", store + "/script"},
+		even: []string{words, logs, store + "/layout", store + "/pipe", conns, store + "/renew", store + "/script"},
 		why:  "looking at a server depends on nobody who uses it",
 	},
 	{
 		pkg: "internal/redisstore/watch", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/hub", store + "/layout", store + "/pipe", store + "/script"},
+		even: []string{words, logs, store + "/hub", store + "/layout", store + "/pipe", conns, store + "/script"},
 		why:  "who watches depends on nobody who acquires or renews",
 	},
 	{
@@ -164,11 +171,11 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/redisstore/rig", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/layout", store + "/pipe", store + "/script"},
+		even: []string{words, logs, store + "/layout", store + "/pipe", conns, store + "/script"},
 		why:  "what time does to a lock depends on nobody who keeps it",
 	},
 	{
-		pkg: "internal/redisstore/cluster", not: []string{grpc, yaml, module}, even: []string{words, logs, store},
+		pkg: "internal/redisstore/cluster", not: []string{grpc, yaml, module}, even: []string{words, logs, store, conns},
 		why: "a node of a cluster is a Redis like any other",
 	},
 	{
@@ -178,7 +185,7 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/grpcapi", not: []string{redis, yaml, module},
-		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph},
+		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph, conns},
 		why:  "adapters do not know each other",
 	},
 	{

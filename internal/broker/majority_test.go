@@ -87,40 +87,83 @@ func TestReplicasShareAMajority(t *testing.T) {
 			for _, m := range g.members[:away] {
 				m.setDown(lock.ErrUnavailable)
 			}
-			var inside, grants atomic.Int32
-			var wg sync.WaitGroup
-			begun := time.Now()
-			for i := range 9 {
-				c := g.replicas[i%3].alive()
-				wg.Go(func() {
-					for range 20 {
-						c.acquire(request.Acquire{Name: "job"})
-						e := c.await()
-						granted, ok := e.(session.Granted)
-						if !ok {
-							t.Errorf("got %#v", e)
-							return
-						}
-						if n := inside.Add(1); n > 1 {
-							t.Errorf("%d hold it", n)
-						}
-						time.Sleep(2 * time.Millisecond)
-						grants.Add(1)
-						inside.Add(-1)
-						c.Release(c.id(), granted.Hold)
-						if e, ok := c.await().(session.Released); !ok {
-							t.Errorf("got %#v", e)
-						}
-					}
-				})
-			}
-			wg.Wait()
-			if took := time.Since(begun); took > 20*time.Second {
-				t.Errorf("%d away: %d holds of 2 ms took %v", away, grants.Load(), took)
-			} else {
-				t.Logf("%d away: %d holds of 2 ms took %v", away, grants.Load(), took)
+			g.share(fmt.Sprint(away, " away"))
+		})
+	}
+}
+
+// So they do if members are silent: they may have done what they were asked for, or not.
+func TestReplicasShareABareMajority(t *testing.T) {
+	for _, silent := range []int{1, 2} {
+		for _, does := range []bool{false, true} {
+			inGroup(t, 3, func(g *group) {
+				for _, m := range g.members[:silent] {
+					m.fallSilent(does)
+				}
+				g.share(fmt.Sprintf("%d silent, and they do it: %v", silent, does))
+			})
+		}
+	}
+}
+
+// fallSilent has a member answer nothing of acquisitions and releases, which it carries out or not.
+func (f *faults) fallSilent(does bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.acquire = func(next func() (lock.Grant, error)) (lock.Grant, error) {
+		if does {
+			_, _ = next() // nobody hears of it
+		}
+		time.Sleep(time.Second)
+		return lock.Grant{}, lock.ErrOutcomeUnknown
+	}
+	f.release = func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+		if does {
+			_, _ = next() // as above
+		}
+		time.Sleep(time.Second)
+		return lock.Returned{}, lock.ErrOutcomeUnknown
+	}
+}
+
+// share has three clients of each replica hold one name again and again.
+func (g *group) share(what string) {
+	g.Helper()
+	var inside, grants atomic.Int32
+	var wg sync.WaitGroup
+	begun := time.Now()
+	never := time.AfterFunc(5*time.Minute, func() { panic(what + ": nobody gets it any more") })
+	defer never.Stop()
+	for i := range 9 {
+		c := g.replicas[i%3].alive()
+		wg.Go(func() {
+			for range 20 {
+				c.acquire(request.Acquire{Name: "job"})
+				e := c.await()
+				granted, ok := e.(session.Granted)
+				if !ok {
+					g.Errorf("%s: got %#v", what, e)
+					return
+				}
+				if n := inside.Add(1); n > 1 {
+					g.Errorf("%s: %d hold it", what, n)
+				}
+				time.Sleep(2 * time.Millisecond)
+				grants.Add(1)
+				inside.Add(-1)
+				c.Release(c.id(), granted.Hold)
+				if e, ok := c.await().(session.Released); !ok {
+					g.Errorf("%s: got %#v", what, e)
+				}
 			}
 		})
+	}
+	wg.Wait()
+	took := time.Since(begun)
+	if took > 20*time.Second {
+		g.Errorf("%s: %d holds of 2 ms took %v", what, grants.Load(), took)
+	} else {
+		g.Logf("%s: %d holds of 2 ms took %v", what, grants.Load(), took)
 	}
 }
 

@@ -150,7 +150,7 @@ func traceCalls(spans trace.TracerProvider) []grpc.ServerOption {
 
 // Serve accepts connections of clients until Stop, which may have come before. It takes over the listener.
 func (s *Server) Serve(lis net.Listener) error {
-	if err := s.clients.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.clients.Serve(listener{lis}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve grpc: %w", err)
 	}
 	return nil
@@ -158,7 +158,7 @@ func (s *Server) Serve(lis net.Listener) error {
 
 // ServeAdmin is Serve for operators.
 func (s *Server) ServeAdmin(lis net.Listener) error {
-	if err := s.operators.Serve(lis); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.operators.Serve(listener{lis}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve operators: %w", err)
 	}
 	return nil

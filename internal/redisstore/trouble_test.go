@@ -150,3 +150,27 @@ func serve(conn net.Conn) {
 	_, _ = io.Copy(io.Discard, conn)
 	_ = conn.Close()
 }
+
+// A command is not sent on a connection that the server has closed: its outcome would be unknown. It is sent on the
+// next connection. Renewals have connections of their own.
+func TestNothingIsSentToAServerThatHungUp(t *testing.T) {
+	srv := redistest.Start(t)
+	sentinel := redistest.StartSentinel(t, srv.Addr)
+	behind := quick(srv)
+	behind.Addr, behind.Sentinel = "", &Sentinel{Master: redistest.MasterName, Addrs: []string{sentinel.Addr}}
+	for name, cfg := range map[string]Config{"standalone": quick(srv), "behind a sentinel": behind} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, cfg)
+			for range 20 {
+				until(t, "connections", s.connected)
+				if err := srv.Client().Do(t.Context(), "client", "kill", "type", "normal").Err(); err != nil {
+					t.Fatal(err)
+				}
+				g := acquire(t, s, claim("n", "o"))
+				must(t, renewOne(t.Context(), s, "n", "o", g.Fence))
+				_, err := s.Release(t.Context(), giveBack("n", "o", g.Fence))
+				must(t, err)
+			}
+		})
+	}
+}

@@ -225,13 +225,14 @@ func (a *attempt) grants(voters set) []lock.Grant {
 
 // lose is called when there is no majority. mu is held.
 //
-// If a majority may have it all the same, nothing is touched: the outcome is unknown, and the caller repeats or
-// releases. Else what members have, or may have, is released with the fence that was proposed: that is what this
-// attempt alone can have. Another fence may be that of a hold that the owner has already, unless so few members have it
-// that it is nobody's; or the owner does not repeat what it was granted: then it is that of an earlier attempt, whose
-// outcome was unknown. No later attempt of the owner is told with a fence that is being released (agreed).
+// If a majority may have it all the same, nothing is touched, unless others contend for it: the outcome is unknown, and
+// the caller repeats or releases. Else what members have, or may have, is released with the fence that was proposed:
+// that is what this attempt alone can have. Another fence may be that of a hold that the owner has already, unless so
+// few members have it that it is nobody's; or the owner does not repeat what it was granted: then it is that of an
+// earlier attempt, whose outcome was unknown. No later attempt of the owner is told with a fence that is being released
+// (agreed).
 func (a *attempt) lose(st standing) (then func()) {
-	if st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 {
+	if st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 && !a.contended(st) {
 		return a.tell(nil, a.failure(st))
 	}
 	if a.nest { // the count of some is higher now, which the last release ends
@@ -239,7 +240,7 @@ func (a *attempt) lose(st standing) (then func()) {
 	}
 	err := a.reason(st)
 	nobodys := st.mayHold()+st.away < a.s.quorum
-	if st.mayHold() >= a.s.quorum && !a.s.odd.abandon(a.sent...) { // some of them do not vote yet
+	if st.mayHold() >= a.s.quorum && !a.s.odd.abandon(a.sent...) { // some do not vote yet, or are silent
 		return a.tell(nil, errUnclear)
 	}
 	if a.s.cfg.bugs.keepHanded && a.why != nil {
@@ -276,6 +277,15 @@ func (a *attempt) lose(st standing) (then func()) {
 			}
 		})
 	}
+}
+
+// contended says whether a majority has answered, and nothing but others is in the way there. If all of them kept what
+// they have, nobody would get the name as long as the rest is silent. Who repeats asks elsewhere for the same owner,
+// and must not find there what is being given back.
+func (a *attempt) contended(st standing) bool {
+	others := a.refusals(lock.ErrHeld)
+	return !a.nest && a.why == nil && others > 0 && others+st.yes >= a.s.quorum &&
+		!slices.ContainsFunc(a.sent, func(c lock.Claim) bool { return c.Owner.Repeats() })
 }
 
 func (a *attempt) reason(st standing) error {

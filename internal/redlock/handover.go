@@ -153,7 +153,19 @@ func (h *handOver) outcome(gs []lock.Grant, err error) {
 			h.heal(m, err == nil)
 		}
 	}
-	if freed || err == nil {
+	h.forget()
+}
+
+// forget is called when a member has answered and was looked after. Until the last one has, members may have to be
+// asked with the fences that they know.
+func (h *handOver) forget() {
+	h.mu.Lock()
+	missing := h.missing
+	h.mu.Unlock()
+	h.of.mu.Lock()
+	over := h.of.freed && missing == 0
+	h.of.mu.Unlock()
+	if over {
 		h.s.odd.forget(h.of.r)
 	}
 }
@@ -196,6 +208,7 @@ func (h *handOver) answeredLate(m *member, v vote[[]lock.Grant]) {
 		h.tooLate(m, v)
 	}
 	h.lookAfterOwner(m, v.err)
+	h.forget()
 }
 
 // believeOne is a mistake of tests.

@@ -142,13 +142,14 @@ func TestAReleaseWaitsForAllAcquisitions(t *testing.T) {
 			asked++
 			return fate{before: []time.Duration{600 * time.Millisecond, 100 * time.Millisecond}[asked-1]}
 		})
-		if _, err := w.Store.Acquire(w.Context(), claimOf("n", "o")); !errors.Is(err, lock.ErrOutcomeUnknown) {
+		const o = lock.Owner("x:unary")
+		if _, err := w.Store.Acquire(w.Context(), claimOf("n", o)); !errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Fatalf("got %v, want an unknown outcome", err)
 		}
 		w.nodes[2].Expire("n")
 		begun := time.Now()
-		f := w.take(w.Store, claimOf("n", "o")).Fence
-		w.give(w.Store, returnOf("n", "o", f))
+		f := w.take(w.Store, claimOf("n", o)).Fence
+		w.give(w.Store, returnOf("n", o, f))
 		if took := time.Since(begun); took > 10*time.Millisecond {
 			t.Errorf("it took %v", took)
 		}
@@ -158,6 +159,29 @@ func TestAReleaseWaitsForAllAcquisitions(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.wantHolders("n", "", "", "", "", "")
+	})
+}
+
+// An attempt that met others at members that are a majority with those that it got is given back, though silent members
+// and late ones may have made one of it. What they do later is given back as well.
+func TestAnAttemptIsGivenBackWhereOthersContend(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		w.puts(2, claimOf("n", "other"))
+		w.nodes[3].choose(once("acquire", fate{noReply: true, before: 50 * time.Millisecond}))
+		w.nodes[4].choose(once("acquire", fate{before: 600 * time.Millisecond}))
+		begun := time.Now()
+		if _, err := w.Store.Acquire(w.Context(), claimOf("n", "o")); !errors.Is(err, lock.ErrHeld) {
+			t.Errorf("got %v, want that it is held", err)
+		}
+		if took := time.Since(begun); took > 300*time.Millisecond {
+			t.Errorf("it took %v", took)
+		}
+		time.Sleep(10 * time.Millisecond)
+		if all := w.holders("n"); all[0] != "" || all[1] != "" {
+			t.Errorf("holders are %q", all)
+		}
+		time.Sleep(2 * time.Second)
+		w.wantHolders("n", "", "", "other", "", "")
 	})
 }
 

@@ -20,12 +20,36 @@ type listening struct {
 
 	mu      sync.Mutex // guards the fields below, and those of who embeds it
 	hearing set
-	count   int  // of hearing
-	heard   bool // NoticeListening was told, and NoticeDeaf was not since
+	count   int         // of hearing
+	heard   bool        // NoticeListening was told, and NoticeDeaf was not since
+	news    []lock.What // of that, to be told
+	telling bool        // somebody tells them
 	stopped bool
 }
 
-// hearsLocked takes note of whether a member is heard. It returns what is to be told, 0 for nothing.
+// hears takes note of whether a member is heard, and tells what changed by that. Members speak at the same time, and
+// what is told last is what is believed: so one of them tells all, in the order in which it happened.
+func (l *listening) hears(i int, hears bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if what := l.hearsLocked(i, hears); what != 0 {
+		l.news = append(l.news, what)
+	}
+	if l.telling {
+		return
+	}
+	l.telling = true
+	for len(l.news) > 0 {
+		what := l.news[0]
+		l.news = l.news[1:]
+		l.mu.Unlock()
+		l.tell(lock.Notice{What: what})
+		l.mu.Lock()
+	}
+	l.telling = false
+}
+
+// hearsLocked returns what is to be told, 0 for nothing.
 func (l *listening) hearsLocked(i int, hears bool) lock.What {
 	if l.hearing.has(i) != hears {
 		if hears {
@@ -92,9 +116,8 @@ func (l *listener) hear(i int, n lock.Notice) {
 	case lock.NoticeListening, lock.NoticeDeaf:
 		l.mu.Lock()
 		l.told[i] = max(l.told[i], l.passed) // what it missed is over
-		what := l.hearsLocked(i, n.What == lock.NoticeListening)
 		l.mu.Unlock()
-		l.tell(lock.Notice{What: what})
+		l.hears(i, n.What == lock.NoticeListening)
 	case lock.NoticeReleased:
 		if l.released(i) {
 			l.tell(n)
@@ -171,9 +194,9 @@ func (l *listener) enough(said []bool) (free, agreed bool) {
 
 // Watch implements lock.Store. The end of a hold is told when a majority of the members told of it that vote: what a
 // minority releases was held by nobody. While others are not heard or do not vote, it is told as unsure when they are
-// all that lacks.
+// all that lacks. That of another program has no fence, and is told when a majority told of such within gatherTime.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
-	w := &watcher{listening: listening{s: s, notify: notify}, ends: map[lock.Notice]set{}}
+	w := &watcher{listening: listening{s: s, notify: notify}, ends: map[endOf]*tellers{}}
 	stops := make([]func(), 0, len(s.members)+1)
 	for i, m := range s.members {
 		stops = append(stops, m.Watch(name, func(n lock.Notice) { w.hear(i, n) }))
@@ -181,8 +204,14 @@ func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 	return w.stop(stops)
 }
 
-// keptEnds bounds how many ends a watcher remembers, so that each is told once.
-const keptEnds = 64
+const (
+	// keptEnds and keptFor bound how many ends a watcher remembers, and for how long, so that each is told once. One
+	// member may tell of the ends of many readers before another one tells of the first.
+	keptEnds = 4096
+	keptFor  = 10 * time.Second
+	// gatherTime is how long after each other members tell of the end of one hold that has no fence.
+	gatherTime = time.Second
+)
 
 // changePause is how long changes are gathered: all members tell of each.
 const changePause = 5 * time.Millisecond
@@ -190,19 +219,37 @@ const changePause = 5 * time.Millisecond
 // watcher counts who told of the end of which hold.
 type watcher struct {
 	listening
-	ends    map[lock.Notice]set
-	order   []lock.Notice // of ends, the oldest first
+	ends    map[endOf]*tellers
+	order   []endOf // of ends, the oldest first
 	flushed set
 	timer   bool // a change is to be told
+}
+
+// endOf says which hold ended. Only if nothing tells it apart the cause does: members that repeat what others did
+// first may name another one.
+type endOf struct {
+	fence lock.Fence
+	hold  string
+	cause lock.EndCause
+}
+
+func endOfHold(n lock.Notice) (of endOf, anyones bool) {
+	if n.Fence == 0 && n.Hold == "" {
+		return endOf{cause: n.Cause}, true
+	}
+	return endOf{fence: n.Fence, hold: n.Hold}, false
+}
+
+// tellers are the members that told of an end, and when the first did.
+type tellers struct {
+	at   time.Time
+	told set
 }
 
 func (w *watcher) hear(i int, n lock.Notice) {
 	switch n.What {
 	case lock.NoticeListening, lock.NoticeDeaf:
-		w.mu.Lock()
-		what := w.hearsLocked(i, n.What == lock.NoticeListening)
-		w.mu.Unlock()
-		w.tell(lock.Notice{What: what})
+		w.hears(i, n.What == lock.NoticeListening)
 	case lock.NoticeEnded:
 		if tell, sure := w.ended(i, n); tell {
 			n.Unsure = !sure
@@ -225,25 +272,32 @@ func (w *watcher) hear(i int, n lock.Notice) {
 func (w *watcher) ended(i int, n lock.Notice) (tell, sure bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told, known := w.ends[n]
-	if !known {
-		if w.order = append(w.order, n); len(w.order) > keptEnds {
-			delete(w.ends, w.order[0])
-			w.order = w.order[1:]
-		}
+	of, anyones := endOfHold(n)
+	t := w.tellersLocked(of, time.Now())
+	if anyones && (t.told.has(i) || time.Since(t.at) > gatherTime) {
+		*t = tellers{at: time.Now()} // of another hold
 	}
-	anyones := n.Fence == 0 && n.Hold == "" // it tells nothing apart
-	if anyones && told.has(i) {
-		told = 0
+	enoughBefore, sureBefore := w.enoughLocked(t.told)
+	t.told.add(i)
+	enough, sure := w.enoughLocked(t.told)
+	return (enough && !enoughBefore && !anyones) || sure && !sureBefore, sure
+}
+
+// tellersLocked are those of an end. It forgets those of old ones.
+func (w *watcher) tellersLocked(of endOf, now time.Time) *tellers {
+	if t := w.ends[of]; t != nil {
+		return t
 	}
-	enoughBefore, sureBefore := w.enoughLocked(told)
-	told.add(i)
-	w.ends[n] = told
-	enough, sure := w.enoughLocked(told)
-	if anyones {
-		return enough && !enoughBefore, true
+	for len(w.order) >= keptEnds || len(w.order) > 0 && now.Sub(w.ends[w.order[0]].at) > keptFor {
+		delete(w.ends, w.order[0])
+		w.order = w.order[1:]
 	}
-	return enough && !enoughBefore || sure && !sureBefore, sure
+	t := &tellers{at: now}
+	w.ends[of] = t
+	if of.cause == 0 { // of others there are few
+		w.order = append(w.order, of)
+	}
+	return t
 }
 
 // enoughLocked says whether a majority told, or could have: of those that told no other is missing but such that are

@@ -155,15 +155,21 @@ func TestAReleaseThatFewTellOfIsChecked(t *testing.T) {
 	})
 }
 
+// watches begins to watch a name at all members. What the watcher is told, but for changes, is heard.
+func (c *choir) watches() (stop func()) {
+	stop = c.Store.Watch("n", func(n lock.Notice) {
+		if n.What != lock.NoticeChanged {
+			c.heard = append(c.heard, n)
+		}
+	})
+	c.says(lock.NoticeListening, 0, 1, 2, 3, 4)
+	c.wants("all hear", lock.NoticeListening)
+	return stop
+}
+
 func TestTheEndOfAHoldIsToldOnce(t *testing.T) {
 	inChoir(t, func(c *choir) {
-		defer c.Store.Watch("n", func(n lock.Notice) {
-			if n.What != lock.NoticeChanged {
-				c.heard = append(c.heard, n)
-			}
-		})()
-		c.says(lock.NoticeListening, 0, 1, 2, 3, 4)
-		c.wants("all hear", lock.NoticeListening)
+		defer c.watches()()
 		end := func(f lock.Fence) lock.Notice {
 			return lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: f}
 		}

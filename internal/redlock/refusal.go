@@ -56,8 +56,8 @@ func (a *attempt) clear(st standing) bool {
 	most, all := 0, 0
 	for _, v := range a.votes {
 		if held, ok := errors.AsType[*lock.HeldError](v.err); ok {
-			owners[held.HeldBy]++
-			most = max(most, owners[held.HeldBy])
+			owners[kin(held.HeldBy)]++
+			most = max(most, owners[kin(held.HeldBy)])
 			all++
 		}
 	}
@@ -72,15 +72,15 @@ func (a *attempt) held(st standing) *lock.HeldError {
 	for _, v := range a.votes {
 		if held, ok := errors.AsType[*lock.HeldError](v.err); ok {
 			all = append(all, held)
-			owners[held.HeldBy]++
-			most = max(most, owners[held.HeldBy])
+			owners[kin(held.HeldBy)]++
+			most = max(most, owners[kin(held.HeldBy)])
 		}
 	}
 	slices.SortFunc(all, func(x, y *lock.HeldError) int { return int(untilRetry(x) - untilRetry(y)) })
 	lacking := min(max(a.s.quorum-st.yes-st.missing, 1), len(all))
 	held := *all[lacking-1]
 	for _, h := range all {
-		if owners[h.HeldBy] == most {
+		if owners[kin(h.HeldBy)] == most {
 			held.HeldBy = h.HeldBy
 		}
 	}

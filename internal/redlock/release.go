@@ -122,14 +122,14 @@ func (x *release) notHeld() (then func()) {
 func (x *release) after(res lock.Returned, err error) (then func()) {
 	votes, absent, freed := x.votes, x.absent(), x.freed
 	return func() {
-		if freed {
-			defer x.s.odd.forget(x.r)
-		}
 		x.told(res, err)
 		for i, m := range x.s.members {
 			if !absent.has(i) {
 				x.tooLate(m, votes[i])
 			}
+		}
+		if freed && absent == 0 {
+			x.s.odd.forget(x.r)
 		}
 	}
 }
@@ -142,9 +142,9 @@ func (x *release) fail(err error) (then func()) {
 func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
 	x.tooLate(m, v)
 	x.mu.Lock()
-	freed := x.freed
+	over := x.freed && x.missing == 0 // until then members may have to be asked with the fences that they know
 	x.mu.Unlock()
-	if freed {
+	if over {
 		x.s.odd.forget(x.r)
 	}
 	x.tail.settled(m)

@@ -45,13 +45,25 @@ func (s *Store) restore(m *member, r lock.Renewal) {
 		if left <= 0 {
 			left = s.lasts(ctx, r)
 		}
-		if c.TTL = s.drifted(left); c.TTL > 0 {
-			s.putBack(ctx, m, c)
+		if c.TTL = s.drifted(left); c.TTL > 0 && s.putBack(ctx, m, c) == nil {
+			s.metrics.restored.Inc()
+			s.lookAgain(ctx, m, r, c.TTL)
 		}
 	})
 }
 
-func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) {
+// lookAgain ends a hold that was put back if a majority has not got it any more: it was freed by force meanwhile, or
+// released by another replica.
+func (s *Store) lookAgain(ctx context.Context, m *member, r lock.Renewal, ttl time.Duration) {
+	if r.Level > 1 || r.Owner.Repeats() { // it is not all that its owner has there
+		return
+	}
+	if _, err := s.extended(ctx, r); errors.Is(err, lock.ErrNotHeld) {
+		s.undo(m, lock.Return{Name: r.Name, Kind: r.Kind, Owner: r.Owner}, time.Now().Add(ttl), sure)
+	}
+}
+
+func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) error {
 	g, err := m.Acquire(ctx, c)
 	if held, ok := errors.AsType[*lock.HeldError](err); ok && c.Kind == lock.Read {
 		// A writer that waits keeps new readers away, and this is none. The writer says again that it waits.
@@ -65,20 +77,23 @@ func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) {
 	case err == nil && g.Fence > c.Fence:
 		s.odd.note(m, c, g.Fence)
 	}
-	if err == nil {
-		s.metrics.restored.Inc()
-	}
+	return err
 }
 
 // lasts is for how long a majority has a hold, 0 if none has it any more. It may be longer than the renewal asked for:
 // a holder that is renewed may have taken it once more for a longer time.
 func (s *Store) lasts(ctx context.Context, r lock.Renewal) time.Duration {
-	r.TTL = time.Millisecond
-	left, err := s.Extend(ctx, r)
+	left, err := s.extended(ctx, r)
 	if err != nil {
 		return 0
 	}
 	return left
+}
+
+// extended asks a majority for a hold, and changes nothing about it.
+func (s *Store) extended(ctx context.Context, r lock.Renewal) (left time.Duration, err error) {
+	r.TTL = time.Millisecond
+	return s.Extend(ctx, r)
 }
 
 // Pauses before another look whether a writer has been put back.

@@ -190,3 +190,56 @@ func TestARenewalThatMeetsAReleaseLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A hold that ends while it is put back does not stay: it was freed by force, or another replica released it.
+func TestAHoldThatEndsWhileItIsPutBackDoesNotStay(t *testing.T) {
+	for _, kind := range []lock.Kind{lock.Exclusive, lock.Write, lock.Read} {
+		for name, end := range map[string]func(w *world, r lock.Return){
+			"force": func(w *world, r lock.Return) {
+				if held, err := w.Store.ForceRelease(w.Context(), "n", kind); err != nil || !held {
+					t.Errorf("got %v, %v", held, err)
+				}
+			},
+			"force by another replica": func(w *world, r lock.Return) {
+				if held, err := w.another(Config{}).ForceRelease(w.Context(), "n", kind); err != nil || !held {
+					t.Errorf("got %v, %v", held, err)
+				}
+			},
+			"release by another replica": func(w *world, r lock.Return) { w.give(w.another(Config{}), r) },
+			"keys deleted": func(w *world, r lock.Return) {
+				for _, n := range w.nodes {
+					n.Store.Expire("n")
+				}
+			},
+		} {
+			inWorld(t, 5, Config{}, func(w *world) {
+				c := claimOf("n", "s:#o")
+				c.Kind, c.TTL = kind, time.Hour
+				f := w.take(w.Store, c).Fence
+				synctest.Wait()
+				for _, n := range w.nodes[3:] {
+					n.restart()
+					n.choose(func(op string) fate {
+						if op == "acquire" {
+							return fate{before: 50 * time.Millisecond}
+						}
+						return fate{}
+					})
+				}
+				renewal, release := renewalOf("n", c.Owner, f), returnOf("n", c.Owner, f)
+				renewal.Kind, release.Kind = kind, kind
+				if err := w.renew(renewal); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(20 * time.Millisecond)
+				end(w, release)
+				time.Sleep(5 * time.Second)
+				for i, n := range w.nodes {
+					if hs, _ := n.Store.Holders(w.Context(), "n", 10); len(hs) > 0 {
+						t.Errorf("%v, %s: member %d has %+v", kind, name, i, hs)
+					}
+				}
+			})
+		}
+	}
+}

@@ -84,7 +84,7 @@ func whose(st seen) lock.State {
 	case st.Kind == lock.Read:
 		return lock.State{Held: true, Kind: st.Kind}
 	}
-	return lock.State{Held: true, Kind: st.Kind, Owner: st.Owner}
+	return lock.State{Held: true, Kind: st.Kind, Owner: kin(st.Owner)}
 }
 
 // state is what a majority says of a name. If there is none, nobody holds it.
@@ -186,21 +186,29 @@ func (s *Store) holders(said [][]lock.Holder, size int) (one []lock.Holder, agre
 	}
 	need, agreed := s.quorum, true
 	left := map[key][]time.Duration{}
-	counts := map[key]uint32{}
+	all := map[key]lock.Holder{}
 	for _, hs := range said {
 		if len(hs) == max(size, 1) {
 			need = 1
 		}
 		for _, h := range hs {
 			k := key{h.Owner, h.Kind}
+			if h.Kind != lock.Read { // as in kinHold
+				k.o = kin(h.Owner)
+			}
 			left[k] = append(left[k], lasting(h.TTL))
-			counts[k] = max(counts[k], h.Count)
+			if other, there := all[k]; there {
+				h.Owner, h.Count = min(h.Owner, other.Owner), max(h.Count, other.Count)
+			}
+			all[k] = h
 		}
 	}
 	for k, ttls := range left {
 		agreed = agreed && len(ttls) == len(said)
 		if len(ttls) >= need {
-			one = append(one, lock.Holder{Owner: k.o, Kind: k.k, Count: counts[k], TTL: ofMajority(ttls, s.quorum)})
+			h := all[k]
+			h.TTL = ofMajority(ttls, s.quorum)
+			one = append(one, h)
 		}
 	}
 	slices.SortFunc(one, func(a, b lock.Holder) int {
@@ -248,6 +256,7 @@ func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 			many++
 		}
 		for _, h := range st.Holds {
+			h.ID = kinHold(h)
 			left[h.ID] = append(left[h.ID], lasting(h.TTL))
 			if st.votes {
 				fences[h.ID] = append(fences[h.ID], h.Fence)

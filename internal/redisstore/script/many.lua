@@ -22,10 +22,15 @@
 -- Safe to run twice: each is. No error ends the script: each is caught, and is the answer of one alone. Whether memory is full
 -- is found out before the first write, because Redis refuses no write after it: so each acquisition has the answer it would
 -- have by itself, whatever stands before it.
-local now = redis.call('TIME')
-now = now[1] * 1000000 + now[2]
-local text = string.format('%.0f', now)
 local ops, fence_ttl = ARGV[1], ARGV[2]
+
+-- The clock in microseconds, and as text, for all but exclusive locks with a least fence, and their releases.
+local now, text
+if string.find(ops, '[abepv]') then
+  now = redis.call('TIME')
+  now = now[1] * 1000000 + now[2]
+  text = string.format('%.0f', now)
+end
 
 -- A command that a full Redis refuses, and that writes nothing.
 local full = redis.pcall('SETRANGE', KEYS[2], 0, '')
