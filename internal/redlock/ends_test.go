@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -32,6 +33,39 @@ func TestAttemptsOfOthersFailingApartAreNoEnds(t *testing.T) {
 	})
 }
 
+// Members differ in how late they tell, and a hold may end before all told of the one before.
+func TestEndsOfHoldsOfOthersAreCountedHoweverLateAMemberTells(t *testing.T) {
+	inChoir(t, func(c *choir) {
+		defer c.watches()()
+		for range 200 {
+			const ends = 5
+			var late []int // members in the order in which they tell; each tells of all
+			for i := range c.voices {
+				for range ends {
+					late = append(late, i)
+				}
+			}
+			rand.Shuffle(len(late), func(i, j int) { late[i], late[j] = late[j], late[i] })
+			for _, i := range late {
+				c.notes(bare, i)
+			}
+			if len(c.heard) != ends {
+				t.Fatalf("told of %d ends of %d: %v", len(c.heard), ends, late)
+			}
+			c.heard = nil
+		}
+		c.notes(bare, 0)
+		c.says(lock.NoticeDeaf, 3, 4)
+		c.notes(bare, 1, 2)
+		c.wants("while two are not heard", lock.NoticeEnded)
+		c.says(lock.NoticeListening, 3, 4)
+		c.notes(bare, 3, 4)
+		c.wants("from those that missed the last one")
+		c.notes(bare, 0)
+		c.wants("and another one", lock.NoticeEnded)
+	})
+}
+
 // Many readers leave at the same moment. What one member tells of all of them comes before what the next one does.
 func TestTheEndsOfManyReadersAreEachToldOnce(t *testing.T) {
 	inChoir(t, func(c *choir) {
@@ -52,12 +86,12 @@ func TestTheEndsOfManyReadersAreEachToldOnce(t *testing.T) {
 // What is remembered of ends is bounded, and forgotten.
 func TestEndsAreForgotten(t *testing.T) {
 	inChoir(t, func(c *choir) {
-		w := &watcher{listening: listening{s: c.Store, notify: func(lock.Notice) {}}, ends: map[endOf]*tellers{}}
+		w := c.Store.watcher(func(lock.Notice) {})
 		end := func(f lock.Fence) {
 			w.hear(0, lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: f})
 			w.hear(0, bare)
 		}
-		known := func() int { return max(len(w.ends), len(w.order)) }
+		known := func() int { return max(len(w.ends), len(w.order)) + len(w.others) }
 		for f := range lock.Fence(3 * keptEnds) {
 			end(1 + f)
 		}

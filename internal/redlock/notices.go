@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -196,12 +197,19 @@ func (l *listener) enough(said []bool) (free, agreed bool) {
 // minority releases was held by nobody. While others are not heard or do not vote, it is told as unsure when they are
 // all that lacks. That of another program has no fence, and is told when a majority told of such within gatherTime.
 func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
-	w := &watcher{listening: listening{s: s, notify: notify}, ends: map[endOf]*tellers{}}
+	w := s.watcher(notify)
 	stops := make([]func(), 0, len(s.members)+1)
 	for i, m := range s.members {
 		stops = append(stops, m.Watch(name, func(n lock.Notice) { w.hear(i, n) }))
 	}
 	return w.stop(stops)
+}
+
+func (s *Store) watcher(notify func(lock.Notice)) *watcher {
+	return &watcher{
+		listening: listening{s: s, notify: notify},
+		ends:      make(map[endOf]*tellers), others: make(map[lock.EndCause]*nameless),
+	}
 }
 
 const (
@@ -221,23 +229,15 @@ type watcher struct {
 	listening
 	ends    map[endOf]*tellers
 	order   []endOf // of ends, the oldest first
+	others  map[lock.EndCause]*nameless
 	flushed set
 	timer   bool // a change is to be told
 }
 
-// endOf says which hold ended. Only if nothing tells it apart the cause does: members that repeat what others did
-// first may name another one.
+// endOf says which hold ended. Members that repeat what others did first may name another cause.
 type endOf struct {
 	fence lock.Fence
 	hold  string
-	cause lock.EndCause
-}
-
-func endOfHold(n lock.Notice) (of endOf, anyones bool) {
-	if n.Fence == 0 && n.Hold == "" {
-		return endOf{cause: n.Cause}, true
-	}
-	return endOf{fence: n.Fence, hold: n.Hold}, false
 }
 
 // tellers are the members that told of an end, and when the first did.
@@ -246,9 +246,18 @@ type tellers struct {
 	told set
 }
 
+// nameless are ends with one cause of which nothing else is known: those of holds of other programs. Each member tells
+// of each, but one may have told of the next before another tells of the first.
+type nameless struct {
+	told   []int // by each member
+	passed int   // were passed on
+	at     time.Time
+}
+
 func (w *watcher) hear(i int, n lock.Notice) {
 	switch n.What {
 	case lock.NoticeListening, lock.NoticeDeaf:
+		w.missed(i)
 		w.hears(i, n.What == lock.NoticeListening)
 	case lock.NoticeEnded:
 		if tell, sure := w.ended(i, n); tell {
@@ -268,19 +277,58 @@ func (w *watcher) hear(i int, n lock.Notice) {
 	}
 }
 
+// missed takes note that a member was not heard: what it missed is over.
+func (w *watcher) missed(i int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, o := range w.others {
+		o.told[i] = max(o.told[i], o.passed)
+	}
+}
+
 // ended takes note that a member told of an end, and says whether it is to be passed on, and as sure.
 func (w *watcher) ended(i int, n lock.Notice) (tell, sure bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	of, anyones := endOfHold(n)
-	t := w.tellersLocked(of, time.Now())
-	if anyones && (t.told.has(i) || time.Since(t.at) > gatherTime) {
-		*t = tellers{at: time.Now()} // of another hold
+	if n.Fence == 0 && n.Hold == "" {
+		return w.namelessLocked(i, n.Cause, time.Now()), true
 	}
+	t := w.tellersLocked(endOf{n.Fence, n.Hold}, time.Now())
 	enoughBefore, sureBefore := w.enoughLocked(t.told)
 	t.told.add(i)
 	enough, sure := w.enoughLocked(t.told)
-	return (enough && !enoughBefore && !anyones) || sure && !sureBefore, sure
+	return enough && !enoughBefore || sure && !sureBefore, sure
+}
+
+// namelessLocked takes note that a member told of a nameless end, and says whether it is to be passed on.
+func (w *watcher) namelessLocked(i int, c lock.EndCause, now time.Time) bool {
+	o := w.others[c]
+	if o == nil {
+		o = &nameless{told: make([]int, len(w.s.members)), at: now}
+		w.others[c] = o
+	}
+	if now.Sub(o.at) > gatherTime { // nobody else will tell of what few told of
+		o.passed = slices.Max(o.told)
+		for i := range o.told {
+			o.told[i] = o.passed
+		}
+	}
+	open := slices.Max(o.told) > o.passed
+	o.told[i]++
+	var told set
+	for i, n := range o.told {
+		if n > o.passed {
+			told.add(i)
+		}
+	}
+	_, pass := w.enoughLocked(told)
+	if pass {
+		o.passed++
+	}
+	if pass || !open {
+		o.at = now
+	}
+	return pass
 }
 
 // tellersLocked are those of an end. It forgets those of old ones.
@@ -294,9 +342,7 @@ func (w *watcher) tellersLocked(of endOf, now time.Time) *tellers {
 	}
 	t := &tellers{at: now}
 	w.ends[of] = t
-	if of.cause == 0 { // of others there are few
-		w.order = append(w.order, of)
-	}
+	w.order = append(w.order, of)
 	return t
 }
 

@@ -23,6 +23,9 @@ const (
 	doubtTime = 30 * time.Millisecond
 	// staleTime is how long a sight can be trusted to name the end of a lease while nothing is heard.
 	staleTime = 3 * time.Second
+	// tardyTime is how long after the end of a hold of another program was told its message may still come: it is one of
+	// those that are late, and not that of another hold.
+	tardyTime = time.Second
 	// risingTime is how long a hold over several stores is new.
 	risingTime = time.Second
 	// maxTold and maxLoose bound what is remembered of ends that were told.
@@ -46,6 +49,7 @@ type sightings struct {
 	gone   recentHolds  // permits whose end was told
 	loose  []time.Time  // when ends were told that no hold was found for, nor a fence known
 	strays []stray      // ends with a fence that no hold was found for
+	tardy  []time.Time  // when releases by other programs were told of which no message was heard
 	doubts []doubt
 	// What happened since the last look was begun:
 	deaf    bool // messages are not heard
@@ -143,6 +147,8 @@ func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string, unsure boo
 	case unsure && !w.knownLocked(id, f):
 		w.failed.add(f)
 		return
+	case c == lock.EndReleased && f == 0 && id == "" && w.tardyLocked():
+		return
 	}
 	known := w.forgetLocked(id, f)
 	if id != "" {
@@ -162,6 +168,16 @@ func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string, unsure boo
 		w.loose = w.loose[max(0, len(w.loose)-maxLoose):]
 	}
 	w.tellLocked(c, f)
+}
+
+// tardyLocked says whether a message without a fence is that of an end that was told already.
+func (w *watch) tardyLocked() bool {
+	w.tardy = slices.DeleteFunc(w.tardy, func(at time.Time) bool { return time.Since(at) > tardyTime })
+	if len(w.tardy) == 0 {
+		return false
+	}
+	w.tardy = w.tardy[1:]
+	return true
 }
 
 // is says whether a hold has this ID or this fence.
@@ -365,6 +381,10 @@ func (w *watch) settleLocked(now time.Time) {
 		}
 		if !w.told.has(d.hold.fence) && !w.matchLocked(d.hold) {
 			w.tellGoneLocked(d.cause, d.hold)
+			if d.hold.foreign && d.cause == lock.EndReleased {
+				w.tardy = append(w.tardy, now)
+				w.tardy = w.tardy[max(0, len(w.tardy)-maxLoose):]
+			}
 		}
 		return true
 	})
