@@ -48,8 +48,9 @@ func (s *redissons) message() {
 // The message of a release may come before it is seen or long after. Either way it is one end, and the next hold has
 // its own.
 func TestReleasesOfOtherProgramsAreToldOnceHoweverLateTheirMessagesAre(t *testing.T) {
-	for _, late := range []time.Duration{0, 10, 29, 31, 100, 900} {
-		t.Run((late * time.Millisecond).String(), func(t *testing.T) {
+	for _, ms := range []int{0, 10, 29, 31, 100, 900} {
+		late := time.Duration(ms) * time.Millisecond
+		t.Run(late.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &redissons{}
 				hub := watching.New(store)
@@ -61,7 +62,7 @@ func TestReleasesOfOtherProgramsAreToldOnceHoweverLateTheirMessagesAre(t *testin
 				for i := range ends {
 					store.change(lock.SeenHold{ID: "exclusive theirs", TTL: time.Minute, Foreign: true})
 					time.Sleep(50 * time.Millisecond)
-					time.AfterFunc(late*time.Millisecond, store.message)
+					time.AfterFunc(late, store.message)
 					store.change()
 					time.Sleep(50 * time.Millisecond)
 					if i%5 == 4 {
