@@ -423,12 +423,19 @@ func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 				l[i] = l[0]
 			}
 		}), true},
-		"the last first": {lua("for i = 1, #ops do", "for i = #ops, 1, -1 do"), true},
+		"the last first": {lua("for i = i, #ops do", "for i = #ops, i, -1 do"), true},
 		"half a call at OOM": {
 			lua("if full then return full end", "if full then error(full) end", "pcall(claim, k, a)", "true, claim(k, a)"),
 			false,
 		},
 		"a grant at OOM":            {lua("if full then return full end", ""), false},
+		"an ordinary grant at OOM":  {lua("if full or try(", "if try("), false},
+		"memory asked too late":     {lua("find(ops, '[Aabhp]')", "false"), false},
+		"a fence that falls":        {lua("last >= fence or", ""), false},
+		"no fence that is replaced": {lua("try('SET', token, before, 'KEEPTTL')", ""), false},
+		"a release by another":      {lua("try('GET', token) ~= fence or", ""), true},
+		"one of several freed":      {lua("try('HLEN', name) ~= 1 or", ""), false},
+		"a fence key that ends":     {lua("last - last % half ~= fence - fence % half", "false"), false},
 		"an error that ends all":    {lua("pcall(give, k, a, '')", "true, give(k, a, '')"), false},
 		"a fence for all of a name": {lua("return last + 1\nend", "return now\nend"), false},
 
@@ -457,7 +464,8 @@ func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 			s, g := gated(t, srv)
 			c := srv.Client()
 			p.plant(s, g, c)
-			found := errors.Join(mixed(t, s, g, c), full(t, s, g, c), replica(t, s, g, c), sharedAll(t, s, g, c))
+			found := errors.Join(mixed(t, s, g, c), full(t, s, g, c), replica(t, s, g, c), sharedAll(t, s, g, c),
+				oddOnes(t, s, g, c), fullOrdinary(t, s, g, c))
 			if found == nil {
 				t.Error("the bug was not found")
 			}

@@ -354,12 +354,19 @@ func (p *Pipeline) refused(begun time.Time, err error) {
 	}
 }
 
-// exec sends a batch and tells the outcomes. It says whether the connection can be used any longer.
-func (p *Pipeline) exec(client *redis.Client, b *batch) (usable bool) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), p.Timeout, ErrOpTimeout)
-	defer cancel()
+// until is a ctx with a deadline, which connections keep, and without the timer of one.
+type until struct {
+	context.Context
+	end time.Time
+}
+
+// Deadline implements context.Context.
+func (u until) Deadline() (time.Time, bool) { return u.end, true }
+
+// exec sends a batch on a connection and tells the outcomes. It says whether the connection can be used any longer.
+func (p *Pipeline) exec(pipe redis.Pipeliner, b *batch) (usable bool) {
+	ctx := until{context.Background(), time.Now().Add(p.Timeout)}
 	p.begin(b)
-	pipe := client.Pipeline()
 	var packets []Packet
 	var clocks []*redis.Cmd
 	for _, jobs := range b.parts() {

@@ -157,9 +157,10 @@ func (d Dialer) greet(ctx context.Context, client *redis.Client) error {
 // sender sends batches on a connection that it keeps.
 type sender struct {
 	p      *Pipeline
-	client *redis.Client // nil while there is no connection
-	coming chan dialed   // while one is being made
-	pause  time.Duration // before the next attempt
+	client *redis.Client   // nil while there is no connection
+	pipe   redis.Pipeliner // of the client
+	coming chan dialed     // while one is being made
+	pause  time.Duration   // before the next attempt
 }
 
 // dialed is the outcome of an attempt to connect.
@@ -220,7 +221,7 @@ func (s *sender) made(ctx context.Context, d dialed) {
 		s.connect(ctx)
 		return
 	}
-	s.client, s.pause = d.client, 0
+	s.client, s.pipe, s.pause = d.client, d.client.Pipeline(), 0
 	s.p.connected()
 	s.sendAll(ctx)
 }
@@ -232,7 +233,7 @@ func (s *sender) sendAll(ctx context.Context) {
 		if len(b.jobs) == 0 {
 			return
 		}
-		if !s.p.exec(s.client, &b) {
+		if !s.p.exec(s.pipe, &b) {
 			s.hangUp()
 			s.connect(ctx)
 		}

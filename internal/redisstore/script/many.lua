@@ -20,23 +20,82 @@
 -- Returns a list with one element for each: the fence of what was free, or how many heard of a release, in the ordinary case; else
 --         what the script for one answers: a list, or the text of an error. (An error in a list ends what go-redis reads.)
 -- Safe to run twice: each is. No error ends the script: each is caught, and is the answer of one alone. Whether memory is full
--- is found out before the first write, because Redis refuses no write after it: so each acquisition has the answer it would
--- have by itself, whatever stands before it.
+-- is found out with the first write at the latest, because Redis refuses no write after it: so each acquisition has the answer
+-- it would have by itself, whatever stands before it.
 local ops, fence_ttl = ARGV[1], ARGV[2]
+local try, letter, find = redis.pcall, string.byte, string.find
+local answers = {}
 
 -- The clock in microseconds, and as text, for all but exclusive locks with a least fence, and their releases.
 local now, text
-if string.find(ops, '[abepv]') then
+if find(ops, '[abepv]') then
   now = redis.call('TIME')
   now = now[1] * 1000000 + now[2]
   text = string.format('%.0f', now)
 end
 
--- A command that a full Redis refuses, and that writes nothing.
-local full = redis.pcall('SETRANGE', KEYS[2], 0, '')
-full = type(full) == 'table' and string.find(full.err, 'OOM ', 1, true) and full
+-- full is the error of a full Redis, false if it is not full, nil while nobody asked.
+local full
 
-local answers = {}
+-- ask_memory asks for what a full Redis refuses, and what writes nothing.
+local function ask_memory()
+  local refused = try('SETRANGE', KEYS[2], '0', '')
+  full = type(refused) == 'table' and find(refused.err, 'OOM ', 1, true) and refused or false
+end
+
+-- tidings tells who watches of a release, and returns the error of that, if any.
+local function tidings(name, fence)
+  -- library: news
+  local _, bad = pcall(news, name, 'released', fence, 1)
+  return type(bad) == 'table' and bad.err
+end
+
+-- The ordinary cases of exclusive locks come before all that has to be built: to build it costs more than they do. This ends with
+-- the first request that is not ordinary. What it has written for that one is as if it had not: the request begins anew.
+local half = fence_ttl * 500 -- as in advance.lua
+local i, k, a = 1, 0, 2
+local op = letter(ops)
+if op ~= 65 and op ~= 97 and find(ops, '[Aabhp]') then ask_memory() end
+while op do
+  local name, token, owner = KEYS[k + 1], KEYS[k + 2], ARGV[a + 1]
+  if op == 65 or op == 97 then
+    local least, fence = text, now
+    if op == 65 then
+      least = ARGV[a + 3]
+      fence = tonumber(least)
+    end
+    if full or try('EXISTS', name) ~= 0 then break end
+    local before = try('SET', token, least, 'KEEPTTL', 'GET')
+    if type(before) == 'string' then
+      local last = not find(before, '%D') and tonumber(before)
+      if not last or last >= fence or last - last % half ~= fence - fence % half then
+        try('SET', token, before, 'KEEPTTL')
+        break
+      end
+    elseif before or try('PEXPIRE', token, fence_ttl) ~= 1 then
+      break
+    end
+    full = false
+    if try('HSET', name, owner, '1') ~= 1 or try('PEXPIRE', name, ARGV[a + 2]) ~= 1 then break end
+    answers[i] = fence
+    k, a = k + 2, a + (op == 65 and 3 or 2)
+  elseif op == 114 then
+    local fence = ARGV[a + 2]
+    if try('HLEN', name) ~= 1 or try('GET', token) ~= fence or try('HDEL', name, owner) ~= 1 then break end
+    local heard = redis.pcall('PUBLISH', KEYS[k + 3], '0')
+    answers[i] = type(heard) == 'table' and heard.err or heard > 0 and tidings(name, fence) or heard
+    k, a = k + 3, a + 2
+  else
+    break
+  end
+  i = i + 1
+  op = letter(ops, i)
+end
+if not op then return answers end
+
+-- All others, one by one.
+if full == nil then ask_memory() end
+-- library: news advance take free
 
 -- exclusives builds what acts whatever is there, when it is needed.
 local acquire, release
@@ -47,7 +106,7 @@ end
 
 -- What kinds that many hold at once need is there only if one comes.
 local shared, settled
-if string.find(ops, '[bepv]') then
+if find(ops, '[bepv]') then
   -- library: many_shared
   shared, settled = share, settle_page
 end
@@ -79,9 +138,8 @@ local function give(k, a, heir, ttl, least)
   })
 end
 
-local k, a = 0, 2
-for i = 1, #ops do
-  local op = string.byte(ops, i)
+for i = i, #ops do
+  op = letter(ops, i)
   local _, answer
   if op == 97 then
     _, answer = pcall(claim, k, a)

@@ -78,8 +78,8 @@ type Scripts struct {
 // they tell it to those who subscribed to the slot, as Redisson does. What is for all replicas is written in small
 // letters, and goes to all nodes.
 const (
-	publishing        = "redis.call('PUBLISH', "
-	shardedPublishing = "redis.call('SPUBLISH', "
+	publishing        = "call('PUBLISH', "
+	shardedPublishing = "call('SPUBLISH', "
 )
 
 func newScripts(m *Metrics, sharded bool) Scripts {
@@ -99,7 +99,7 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 	s := Scripts{
 		Acquire:        load("acquire", "advance", "take"),
 		Release:        load("release", "news", "free"),
-		Many:           load("many", "news", "advance", "take", "free"),
+		Many:           load("many"),
 		Force:          load("force", "news", "clock", "advance", "fence"),
 		AcquireFair:    load("acquire_fair", fair...),
 		ReleaseFair:    load("release_fair", fair...),

@@ -1,0 +1,181 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// oddCase is something out of the ordinary, that comes behind ordinary requests.
+type oddCase struct {
+	name string
+	make func(ctx context.Context, p redis.Pipeliner)
+	request
+}
+
+// oddCases are about the name n, of which the last fence is known. In the ordinary case lockd's own is greater.
+func oddCases() []oddCase {
+	const fence = 1_700_000_000_000_000
+	token := layout.Token("n")
+	claimed, back := claim("n", "o"), giveBack("n", "o", fence)
+	claimed.Fence = fence + 1
+	anyFence, other := back, back
+	anyFence.Fence, other.Fence = 0, fence-1
+	text := func(v any, ttl time.Duration) func(context.Context, redis.Pipeliner) {
+		return func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, token, v, ttl) }
+	}
+	held := func(last any, fields ...any) func(context.Context, redis.Pipeliner) {
+		return func(ctx context.Context, p redis.Pipeliner) {
+			p.HSet(ctx, "n", fields...)
+			p.PExpire(ctx, "n", time.Minute)
+			if last != nil {
+				p.Set(ctx, token, last, time.Hour)
+			}
+		}
+	}
+	const days = 24 * int64(time.Hour/time.Microsecond)
+	take, give := request{claim: &claimed}, request{back: &back}
+	return []oddCase{
+		{"no fence", func(context.Context, redis.Pipeliner) {}, take},
+		{"the last fence", text(fence, time.Hour), take},
+		{"a word", text("x", time.Hour), take},
+		{"a number with a point", text("1.5", time.Hour), take},
+		{"a number with an exponent", text("1e3", time.Hour), take},
+		{"a number behind a space", text(" 12", time.Hour), take},
+		{"nothing", text("", time.Hour), take},
+		{"too great a fence", text("9007199254740001", time.Hour), take},
+		{"the same fence", text(fence+1, time.Hour), take},
+		{"a greater fence", text(fence+7, time.Hour), take},
+		{"a fence without an end", text(fence, 0), take},
+		{"an old fence without an end", text(fence-11*days, 0), take},
+		{"a fence that ends soon", text(fence-11*days, time.Second), take},
+		{"a fence that is a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, token, "x") }, take},
+		{"a name that is a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, "n", "x") }, take},
+		{"a name that is held", held(fence, "x", 1), take},
+		{"a name that is mine", held(fence, "o", 1), take},
+		{"a name that is read", held(fence, "mode", "read", "o", 1), take},
+
+		{"my hold", held(fence, "o", 1), give},
+		{"my hold of any fence", held(fence, "o", 1), request{back: &anyFence}},
+		{"another fence of mine", held(fence, "o", 1), request{back: &other}},
+		{"a hold whose fence is lost", held(nil, "o", 1), give},
+		{"a hold whose fence is a word", held("x", "o", 1), give},
+		{"my hold of twice", held(fence, "o", 2), give},
+		{"the hold of another", held(fence, "x", 1), give},
+		{"my read hold", held(fence, "mode", "read", "o", 1), give},
+		{"no hold", text(fence, time.Hour), give},
+		{"no hold but a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, "n", "x") }, give},
+	}
+}
+
+// oddOnes has what is out of the ordinary come alone and behind ordinary requests, and says what differs.
+func oddOnes(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	var failed error
+	for _, odd := range oddCases() {
+		run := func(before ...*request) (string, map[string]string) {
+			must(t, c.FlushAll(t.Context()).Err())
+			f := acquire(t, s, claim("freed", "a")).Fence
+			_, err := c.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+				odd.make(t.Context(), p)
+				return nil
+			})
+			must(t, err)
+			for _, r := range before {
+				if r.back != nil {
+					r.back.Fence = f
+				}
+			}
+			one := odd.request
+			goTogether(t, s, g, storetest.Deliver, append(before, &one)...)
+			for i, r := range before {
+				if r.err != nil && failed == nil {
+					failed = wrong(i, r.err, nil)
+				}
+			}
+			return fmt.Sprint(one.grant, one.outcome.back, one.err), contents(t, c, "n", layout.Token("n"))
+		}
+		alone, left := run()
+		for what, before := range map[string][]*request{
+			"an acquisition": {acquiring("new", "a")},
+			"a release":      {releasing("freed", "a", 0)},
+			"both":           {acquiring("new", "a"), releasing("freed", "a", 0), acquiring("newer", "a")},
+		} {
+			behind, there := run(before...)
+			if failed != nil {
+				return failed
+			}
+			if behind != alone || !maps.Equal(left, there) {
+				return fmt.Errorf("%s, behind %s: %s, %v; alone: %s, %v", odd.name, what, behind, there, alone, left)
+			}
+		}
+	}
+	return nil
+}
+
+// contents are what is at some keys, and about for how long.
+func contents(t testing.TB, c *redis.Client, keys ...string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for _, key := range keys {
+		dump, err := c.Dump(t.Context(), key).Result()
+		if err != nil {
+			dump = err.Error()
+		}
+		left := c.PTTL(t.Context(), key).Val()
+		all[key] = strconv.Quote(dump) + " " + left.Round(10*time.Second).String()
+	}
+	return all
+}
+
+func TestWhatIsOutOfTheOrdinaryHasTheAnswerItHasAlone(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	must(t, oddOnes(t, s, g, srv.Client()))
+}
+
+// Redis is full, and a release makes the first write. The acquisition behind it is refused as it is alone.
+func TestOrdinaryRequestsAreRefusedByAFullRedis(t *testing.T) {
+	srv := redistest.Start(t)
+	s, g := gated(t, srv)
+	must(t, fullOrdinary(t, s, g, srv.Client()))
+}
+
+func fullOrdinary(t testing.TB, s *Store, g *gate, c *redis.Client) error {
+	t.Helper()
+	for first := range 2 {
+		must(t, c.FlushAll(t.Context()).Err())
+		f := acquire(t, s, claim("held", "a")).Fence
+		must(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+		rs := []*request{releasing("held", "a", f), acquiring("n", "a"), acquiring("m", "a")}
+		if first == 1 {
+			rs = []*request{rs[1], rs[0], rs[2]}
+		}
+		goTogether(t, s, g, storetest.Deliver, rs...)
+		must(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+		for i, r := range rs {
+			want := lock.ErrStoreFull
+			if r.back != nil {
+				want = nil
+			}
+			if (r.err == nil) != (want == nil) {
+				return wrong(i, r.err, want)
+			}
+		}
+		if names := c.Keys(t.Context(), "*").Val(); slices.Contains(names, "n") || slices.Contains(names, "m") {
+			return fmt.Errorf("a full Redis has %q", names)
+		}
+	}
+	return nil
+}
