@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Callers of the comparison of topologies: one, and a few.
-var topologyCallers = []int{1, 16}
+// Callers of the comparison of topologies: one, a few, and so many that the processors are full.
+var topologyCallers = []int{1, 5, 16}
 
 // slowAnswer is how late the slow one of five masters answers.
 const slowAnswer = 500 * time.Millisecond
@@ -90,7 +90,7 @@ func (t *topologies) start(ctx context.Context, program *program) error {
 		t.stops = append(t.stops, lockd.stop)
 		t.peers = append(t.peers, peer{kind.name, ours, 0, through(lockd)})
 	}
-	t.peers = append(t.peers, peer{"redsync, 5 masters", library, 0, redsyncOver(t.masters)})
+	t.peers = append(t.peers, peer{redsyncOnFive, library, 0, redsyncOver(t.masters)})
 	time.Sleep(2 * time.Second) // all members have been met
 	return spare.cmd.Process.Signal(syscall.SIGSTOP)
 }
@@ -253,14 +253,17 @@ type part struct {
 
 func printTopologies(callers int, results []peerPairs) {
 	fmt.Printf("\n## Lock + unlock on several servers, callers: %d\n\n", callers)
-	t := newTable("where leases live", "pairs/s", "p50", "p99", "p50 / one master", "p99 / RedLock of 5")
+	t := newTable("where leases live", "pairs/s", "/ redsync", "p50", "p99", "p50 / one master", "p99 / RedLock of 5")
 	var one, five time.Duration
+	var sync float64
 	for _, r := range results {
 		switch r.peer.name {
 		case "lockd, one master":
 			one = medianOf(r.runs, func(p pairResult) time.Duration { return p.p50 })
 		case "lockd, RedLock of 5":
 			five = medianOf(r.runs, func(p pairResult) time.Duration { return p.p99 })
+		case redsyncOnFive:
+			sync = rate(r)
 		}
 	}
 	for _, r := range results {
@@ -270,8 +273,7 @@ func printTopologies(callers int, results []peerPairs) {
 		}
 		p50 := medianOf(r.runs, func(p pairResult) time.Duration { return p.p50 })
 		p99 := medianOf(r.runs, func(p pairResult) time.Duration { return p.p99 })
-		rate := medianOf(r.runs, func(p pairResult) float64 { return p.rate })
-		t.add(r.peer.name, whole(rate), short(p50), short(p99), times(p50, one), times(p99, five))
+		t.add(r.peer.name, whole(rate(r)), ratio(rate(r)/sync), short(p50), short(p99), times(p50, one), times(p99, five))
 	}
 	t.print()
 }
