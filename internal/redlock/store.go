@@ -25,6 +25,7 @@ type Store struct {
 	fences    fences
 	odd       odd
 	doubts    doubts
+	abandoned abandoned
 	leftovers leftovers
 	restores  restores
 	late      *late
