@@ -240,7 +240,7 @@ func (a *attempt) lose(st standing) (then func()) {
 	}
 	err := a.reason(st)
 	nobodys := st.mayHold()+st.away < a.s.quorum
-	if st.mayHold() >= a.s.quorum && !a.s.odd.abandon(a.sent...) { // some do not vote yet, or are silent
+	if st.mayHold() >= a.s.quorum && !a.s.abandon(a.sent...) { // some do not vote yet, or are silent
 		return a.tell(nil, errUnclear)
 	}
 	if a.s.cfg.bugs.keepHanded && a.why != nil {
@@ -254,7 +254,7 @@ func (a *attempt) lose(st standing) (then func()) {
 		for n, c := range a.sent {
 			r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence}
 			switch {
-			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || (nobodys || !c.Owner.Repeats()) && a.s.odd.abandon(c)):
+			case v.cast && v.err == nil && (v.v[n].Fence == c.Fence || (nobodys || !c.Owner.Repeats()) && a.s.abandon(c)):
 				r.Fence = v.v[n].Fence
 				certain, at = append(certain, r), append(at, m)
 			case v.cast && isUnknown(v.err) && !a.s.cfg.bugs.keepUnknown:

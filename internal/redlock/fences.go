@@ -88,7 +88,7 @@ func (a *attempt) own(n int, f lock.Fence) bool {
 	case f > proposal:
 		return false
 	case f < proposal:
-		return !a.s.odd.abandoned(a.sent[n])
+		return !a.s.abandoned.has(a.sent[n])
 	}
 	return true
 }
@@ -159,7 +159,7 @@ func (a *attempt) raised(b *ballot[struct{}], last bool) (then func()) {
 			a.told(gs, nil)
 		}
 	case last || yes+b.tally().missing < a.s.quorum:
-		a.s.odd.abandon(a.sent...) // some may be raised yet, so no later attempt is told the fences that there are now
+		a.s.abandonRaised(a.sent) // some may be raised yet, so no later attempt is told the fences that there are now
 		return a.tell(nil, errUnclear)
 	}
 	return nil

@@ -16,10 +16,6 @@ type odd struct {
 
 	mu     sync.Mutex // guards the fields below
 	fences map[oddHold]oddFence
-	// failed are owners of whom an attempt failed, and until when releases with fences that it had at members may be
-	// under way. Most attempts that fail are not here: so few members have the fence that was proposed that no later
-	// attempt can take it for its own.
-	failed map[holding]time.Time
 }
 
 // holding is who has what.
@@ -108,37 +104,4 @@ func (s *Store) nestedAt(m *member, c lock.Claim) lock.Claim {
 		c.Fence = s.odd.at(m, c.Name, c.Owner, c.Fence)
 	}
 	return c
-}
-
-// abandon takes note that holds are to be released whose fence a later attempt of the owner could take for that of a
-// hold which it has. If too many are known, it says so: then they must not be released.
-func (o *odd) abandon(cs ...lock.Claim) (noted bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	now := time.Now()
-	if len(o.failed) >= maxOdd {
-		for k, end := range o.failed {
-			if now.After(end) {
-				delete(o.failed, k)
-			}
-		}
-	}
-	if len(o.failed) >= maxOdd {
-		return false
-	}
-	if o.failed == nil {
-		o.failed = make(map[holding]time.Time)
-	}
-	for _, c := range cs {
-		o.failed[holding{c.Name, c.Owner}] = now.Add(c.TTL + longest)
-	}
-	return true
-}
-
-// abandoned says whether an attempt of the same owner failed so.
-func (o *odd) abandoned(c lock.Claim) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	_, failed := o.failed[holding{c.Name, c.Owner}]
-	return failed
 }

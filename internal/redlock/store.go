@@ -25,10 +25,12 @@ type Store struct {
 	fences    fences
 	odd       odd
 	doubts    doubts
+	abandoned abandoned
 	leftovers leftovers
 	restores  restores
 	late      *late
 	forced    forcedNames
+	silence   silences
 	health    health
 	publisher atomic.Int32 // the member that took the last message
 	restoring atomic.Int32 // holds that are being put back

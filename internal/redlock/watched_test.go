@@ -77,7 +77,7 @@ func (w *world) contend(ws []*witness, clients, rounds int) (ends []string) {
 	for i := range clients {
 		x := ws[i%len(ws)]
 		all.Go(func() {
-			time.Sleep(time.Duration(i) * time.Microsecond)
+			time.Sleep(2 * time.Duration(i) * time.Microsecond)
 			for n := range rounds {
 				f := x.await(w, lock.Owner(fmt.Sprintf("o%d#%d", i, n)))
 				mu.Lock()
@@ -119,8 +119,8 @@ func (w *world) lagging() {
 	}
 }
 
-// tick is what all pauses are multiples of. Clients begin at other times, so that no two propose the same fence: the
-// clocks of all replicas are the same here.
+// tick is what all pauses are multiples of. Clients begin at other times, so that no two propose the same fence, or one
+// that a member makes, which is one more than another: the clocks of all replicas are the same here.
 const tick = 10 * time.Microsecond
 
 // some is a random pause.

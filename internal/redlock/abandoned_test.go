@@ -1,0 +1,121 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Owners that contend for half an hour while members are silent are all refused, and give back what they got.
+func TestContentionMayLastWhileMembersAreSilent(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		w.nodes[3].becomes(silent)
+		w.nodes[4].becomes(silent)
+		names := []string{"a", "b", "c", "d", "e", "f"}
+		for _, name := range names {
+			other := claimOf(name, "other")
+			other.TTL = time.Hour
+			w.puts(2, other)
+		}
+		var all sync.WaitGroup
+		most := 0
+		for i := range 30 * 60 * 20 {
+			all.Go(func() {
+				c := claimOf(names[i%len(names)], lock.Owner(fmt.Sprintf("o#%d", i)))
+				c.TTL = time.Second
+				if _, err := w.Store.Acquire(w.Context(), c); !errors.Is(err, lock.ErrHeld) {
+					t.Errorf("after %v: got %v", time.Duration(i)*50*time.Millisecond, err)
+				}
+			})
+			time.Sleep(50 * time.Millisecond)
+			most = max(most, w.Store.abandoned.len())
+			if t.Failed() {
+				break
+			}
+		}
+		all.Wait()
+		if most > 2000 {
+			t.Errorf("%d owners were remembered", most)
+		}
+		time.Sleep(time.Minute)
+		for _, name := range names {
+			w.wantHolders(name, "", "", "other", "", "")
+		}
+	})
+}
+
+// An owner is remembered for as long as releases of its attempt may be carried out.
+func TestAnAbandonedAttemptIsRememberedUntilItsLastRelease(t *testing.T) {
+	for _, ttl := range []time.Duration{time.Second, 30 * time.Second, 10 * time.Minute} {
+		inWorld(t, 5, Config{}, func(w *world) {
+			w.nodes[3].becomes(silent)
+			w.nodes[4].becomes(silent)
+			other := claimOf("n", "other")
+			other.TTL = time.Hour
+			w.puts(2, other)
+			c := claimOf("n", "o#1")
+			c.TTL = ttl
+			if _, err := w.Store.Acquire(w.Context(), c); !errors.Is(err, lock.ErrHeld) {
+				t.Fatal(err)
+			}
+			begun, last, asked := time.Now(), time.Now(), w.nodes[3].called("release")
+			for time.Since(begun) < time.Hour && w.Store.leftovers.waiting()+int(w.Store.underWay.Load()) > 0 {
+				time.Sleep(100 * time.Millisecond)
+				if n := w.nodes[3].called("release"); n > asked {
+					asked, last = n, time.Now()
+				}
+			}
+			w.Store.abandoned.mu.Lock()
+			end := w.Store.abandoned.until[holding{"n", "o#1"}]
+			w.Store.abandoned.mu.Unlock()
+			if !last.Add(w.cfg.CallTimeout + underWay).Before(end) {
+				t.Errorf("TTL %v: a release was begun after %v, and the owner forgotten after %v", ttl, last.Sub(begun),
+					end.Sub(begun))
+			}
+			if left := end.Sub(begun); left > ttl+time.Minute {
+				t.Errorf("TTL %v: the owner is remembered for %v", ttl, left)
+			}
+		})
+	}
+}
+
+// If too many are known none is added, but for one that is known already, and they are not looked through each time.
+func TestAbandonedAttemptsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a abandoned
+		soon := func(lock.Claim) time.Time { return time.Now().Add(time.Minute) }
+		claims := func(first, n int) (cs []lock.Claim) {
+			for i := range n {
+				cs = append(cs, claimOf("n", lock.Owner(fmt.Sprint("o#", first+i))))
+			}
+			return cs
+		}
+		for i := range maxAbandoned / 10 {
+			if !a.note(claims(10*i, 10), soon, false) {
+				t.Fatalf("%d of %d are too many", 10*i, maxAbandoned)
+			}
+		}
+		if a.note(claims(maxAbandoned, 1), soon, false) || !a.note(claims(7, 1), soon, false) {
+			t.Error("one more was noted, or one that is known was not")
+		}
+		if !a.note(claims(maxAbandoned, 5), soon, true) || a.note(claims(2*maxAbandoned, maxAbandoned), soon, true) {
+			t.Error("so many more were not noted, or too many were")
+		}
+		time.Sleep(59 * time.Second)
+		for range 1000 { // would take a second
+			a.note(claims(3*maxAbandoned, 1), soon, false)
+		}
+		time.Sleep(2 * time.Second)
+		if !a.note(claims(3*maxAbandoned, 1), soon, false) || a.len() > 3 {
+			t.Errorf("%d are known when they are over", a.len())
+		}
+		if a.len() == 0 || a.until == nil {
+			t.Error("the last one is not known")
+		}
+	})
+}
