@@ -423,6 +423,7 @@ func TestManyWaitersLeaveALongQueueCheaply(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			srv := redistest.Start(t)
+			srv.BusyScripts("how long is measured with more waiters, in TestNoScriptKeepsRedisBusyForLong")
 			s, raw := open(t, quick(srv)), srv.Client()
 			acquire(t, s, fairClaim("n", "o"))
 			var owners, leaving []lock.Owner

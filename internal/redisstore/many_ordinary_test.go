@@ -30,6 +30,8 @@ func oddCases() []oddCase {
 	token := layout.Token("n")
 	claimed, back := claim("n", "o"), giveBack("n", "o", fence)
 	claimed.Fence = fence + 1
+	last := claimed
+	last.Fence = 9007199254740990
 	anyFence, other := back, back
 	anyFence.Fence, other.Fence = 0, fence-1
 	text := func(v any, ttl time.Duration) func(context.Context, redis.Pipeliner) {
@@ -55,6 +57,7 @@ func oddCases() []oddCase {
 		{"a number behind a space", text(" 12", time.Hour), take},
 		{"nothing", text("", time.Hour), take},
 		{"too great a fence", text("9007199254740001", time.Hour), take},
+		{"a fence at the end of all", text("9007199254740980", time.Hour), request{claim: &last}},
 		{"the same fence", text(fence+1, time.Hour), take},
 		{"a greater fence", text(fence+7, time.Hour), take},
 		{"a fence without an end", text(fence, 0), take},
@@ -178,4 +181,24 @@ func fullOrdinary(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		}
 	}
 	return nil
+}
+
+// A user who may not set the end of a fence key has the error it has alone, and no lock that never ends.
+func TestAnOrdinaryLockIsNotTakenIfItsFenceCannotEnd(t *testing.T) {
+	srv := redistest.Start(t)
+	s, c := open(t, quick(srv)), srv.Client()
+	must(t, c.Do(t.Context(), "acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-pexpire").Err())
+	poor := redis.NewClient(&redis.Options{Addr: srv.Addr, Username: "poor", Password: "secret"})
+	defer poor.Close()
+	keys := []string{"n", layout.Token("n"), "m", layout.Token("m"), layout.Channel("m")}
+	must(t, c.HSet(t.Context(), "m", "o", 1).Err())
+	must(t, c.Set(t.Context(), layout.Token("m"), 7, 0).Err())
+	list, err := poor.EvalSha(t.Context(), s.Scripts.Many.SHA, keys, "Ar", 1000, "o", 1000, 8, "o", 7).Slice()
+	must(t, err)
+	if text, isText := list[0].(string); !isText || text == "" || list[1] != int64(0) {
+		t.Errorf("the script answered %v, want an error and a release", list)
+	}
+	if names := c.Keys(t.Context(), "[nm]").Val(); len(names) > 0 {
+		t.Errorf("%q are held", names)
+	}
 }

@@ -66,6 +66,56 @@ func TestEndsOfHoldsOfOthersAreCountedHoweverLateAMemberTells(t *testing.T) {
 	})
 }
 
+// Each hold of another program had a majority, but not always the same one.
+func TestEndsOfHoldsOfOthersAreToldByDifferentMajorities(t *testing.T) {
+	inChoir(t, func(c *choir) {
+		defer c.watches()()
+		c.notes(bare, 0, 1, 2)
+		c.wants("the first", lock.NoticeEnded)
+		time.Sleep(300 * time.Millisecond)
+		c.notes(bare, 2, 3, 4)
+		c.wants("the second", lock.NoticeEnded)
+		time.Sleep(300 * time.Millisecond)
+		c.notes(bare, 0, 3, 4)
+		c.wants("the third", lock.NoticeEnded)
+		time.Sleep(300 * time.Millisecond)
+		c.notes(bare, 1, 2, 3)
+		c.wants("the fourth", lock.NoticeEnded)
+	})
+}
+
+// A member was unreachable for the other program for a while, and then another is.
+func TestEndsAreToldWithoutAMemberAndThenWithoutAnother(t *testing.T) {
+	inChoir(t, func(c *choir) {
+		defer c.watches()()
+		for range 20 {
+			c.notes(bare, 0, 1, 2, 3)
+			c.wants("without the last", lock.NoticeEnded)
+			time.Sleep(200 * time.Millisecond)
+		}
+		for range 10 {
+			c.notes(bare, 4, 1, 0)
+			c.wants("with the last", lock.NoticeEnded)
+			time.Sleep(200 * time.Millisecond)
+		}
+	})
+}
+
+// One member missed one message, another goes deaf: ends in a row.
+func TestEndsAreToldWithMembersThatHadNoPartAndOneThatIsDeaf(t *testing.T) {
+	inChoir(t, func(c *choir) {
+		defer c.watches()()
+		c.notes(bare, 0, 1, 2) // 3 and 4 lost their data and have no such hold
+		c.wants("a hold", lock.NoticeEnded)
+		c.says(lock.NoticeDeaf, 2)
+		for range 4 {
+			time.Sleep(300 * time.Millisecond)
+			c.notes(bare, 0, 1, 3, 4)
+			c.wants("the next", lock.NoticeEnded)
+		}
+	})
+}
+
 // Many readers leave at the same moment. What one member tells of all of them comes before what the next one does.
 func TestTheEndsOfManyReadersAreEachToldOnce(t *testing.T) {
 	inChoir(t, func(c *choir) {

@@ -208,7 +208,7 @@ func (s *Store) Watch(name string, notify func(lock.Notice)) (stop func()) {
 func (s *Store) watcher(notify func(lock.Notice)) *watcher {
 	return &watcher{
 		listening: listening{s: s, notify: notify},
-		ends:      make(map[endOf]*tellers), others: make(map[lock.EndCause]*nameless),
+		ends:      make(map[endOf]*tellers), others: make(map[lock.EndCause][]nameless),
 	}
 }
 
@@ -217,8 +217,11 @@ const (
 	// member may tell of the ends of many readers before another one tells of the first.
 	keptEnds = 4096
 	keptFor  = 10 * time.Second
-	// gatherTime is how long after each other members tell of the end of one hold that has no fence.
-	gatherTime = time.Second
+	// gatherTime is how long after each other members tell of the end of one hold that has no fence, lagTime how much
+	// later than a majority another one does, and maxNameless bounds such ends.
+	gatherTime  = time.Second
+	lagTime     = 100 * time.Millisecond
+	maxNameless = 1024
 )
 
 // changePause is how long changes are gathered: all members tell of each.
@@ -228,8 +231,8 @@ const changePause = 5 * time.Millisecond
 type watcher struct {
 	listening
 	ends    map[endOf]*tellers
-	order   []endOf // of ends, the oldest first
-	others  map[lock.EndCause]*nameless
+	order   []endOf                      // of ends, the oldest first
+	others  map[lock.EndCause][]nameless // in the order in which they came to be known
 	flushed set
 	timer   bool // a change is to be told
 }
@@ -246,12 +249,19 @@ type tellers struct {
 	told set
 }
 
-// nameless are ends with one cause of which nothing else is known: those of holds of other programs. Each member tells
-// of each, but one may have told of the next before another tells of the first.
+// nameless is an end of which nothing but the cause is known, that of a hold of another program.
 type nameless struct {
-	told   []int // by each member
-	passed int   // were passed on
-	at     time.Time
+	told   set
+	at     time.Time // when the first member told of it
+	passed time.Time // when it was passed on, zero if it was not
+}
+
+// over says whether no other member will tell of it. A member that had no part in the hold never does.
+func (n nameless) over(now time.Time) bool {
+	if n.passed.IsZero() {
+		return now.Sub(n.at) > gatherTime
+	}
+	return now.Sub(n.passed) > lagTime+2*n.passed.Sub(n.at)
 }
 
 func (w *watcher) hear(i int, n lock.Notice) {
@@ -277,12 +287,16 @@ func (w *watcher) hear(i int, n lock.Notice) {
 	}
 }
 
-// missed takes note that a member was not heard: what it missed is over.
+// missed takes note that a member was not heard: of what was passed on it will not tell.
 func (w *watcher) missed(i int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, o := range w.others {
-		o.told[i] = max(o.told[i], o.passed)
+	for _, ends := range w.others {
+		for k := range ends {
+			if !ends[k].passed.IsZero() {
+				ends[k].told.add(i)
+			}
+		}
 	}
 }
 
@@ -300,35 +314,23 @@ func (w *watcher) ended(i int, n lock.Notice) (tell, sure bool) {
 	return enough && !enoughBefore || sure && !sureBefore, sure
 }
 
-// namelessLocked takes note that a member told of a nameless end, and says whether it is to be passed on.
+// namelessLocked takes note that a member told of a nameless end, and says whether it is to be passed on. What a member
+// tells is of the first end that it has not told of.
 func (w *watcher) namelessLocked(i int, c lock.EndCause, now time.Time) bool {
-	o := w.others[c]
-	if o == nil {
-		o = &nameless{told: make([]int, len(w.s.members)), at: now}
-		w.others[c] = o
+	ends := slices.DeleteFunc(w.others[c], func(n nameless) bool { return n.over(now) })
+	k := slices.IndexFunc(ends, func(n nameless) bool { return !n.told.has(i) })
+	if k < 0 {
+		ends = append(ends[max(0, len(ends)-maxNameless):], nameless{at: now})
+		k = len(ends) - 1
 	}
-	if now.Sub(o.at) > gatherTime { // nobody else will tell of what few told of
-		o.passed = slices.Max(o.told)
-		for i := range o.told {
-			o.told[i] = o.passed
-		}
+	w.others[c] = ends
+	end := &ends[k]
+	end.told.add(i)
+	if _, enough := w.enoughLocked(end.told); !enough || !end.passed.IsZero() {
+		return false
 	}
-	open := slices.Max(o.told) > o.passed
-	o.told[i]++
-	var told set
-	for i, n := range o.told {
-		if n > o.passed {
-			told.add(i)
-		}
-	}
-	_, pass := w.enoughLocked(told)
-	if pass {
-		o.passed++
-	}
-	if pass || !open {
-		o.at = now
-	}
-	return pass
+	end.passed = now
+	return true
 }
 
 // tellersLocked are those of an end. It forgets those of old ones.

@@ -23,9 +23,10 @@ const (
 	doubtTime = 30 * time.Millisecond
 	// staleTime is how long a sight can be trusted to name the end of a lease while nothing is heard.
 	staleTime = 3 * time.Second
-	// tardyTime is how long after the end of a hold of another program was told its message may still come: it is one of
-	// those that are late, and not that of another hold.
-	tardyTime = time.Second
+	// tardyTime is how long after the end of a hold of another program was told its message may come, on a busy machine.
+	// What comes later is of another hold. rememberTardy is how long it may take then to learn what it means.
+	tardyTime     = 50 * time.Millisecond
+	rememberTardy = 2 * time.Second
 	// risingTime is how long a hold over several stores is new.
 	risingTime = time.Second
 	// maxTold and maxLoose bound what is remembered of ends that were told.
@@ -49,7 +50,7 @@ type sightings struct {
 	gone   recentHolds  // permits whose end was told
 	loose  []time.Time  // when ends were told that no hold was found for, nor a fence known
 	strays []stray      // ends with a fence that no hold was found for
-	tardy  []time.Time  // when releases by other programs were told of which no message was heard
+	tardy  []time.Time  // when ends of holds of other programs were told of which no message was heard, but ought to be
 	doubts []doubt
 	// What happened since the last look was begun:
 	deaf    bool // messages are not heard
@@ -88,6 +89,7 @@ type doubt struct {
 	hold  seenHold
 	cause lock.EndCause
 	due   time.Time
+	free  bool // nobody held the name then: who gave it back told of it
 }
 
 // recentFences are those of the last ends that were told.
@@ -140,14 +142,12 @@ func (r *recentHolds) forget(id string) {
 func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string, unsure bool) {
 	switch {
 	case f == 0 && id == "" && c == lock.EndForced:
-		w.forced = true // the next look shows whose
+		w.forced = w.forced || !w.blameLocked() // else the next look shows whose
 		return
 	case f != 0 && w.told.has(f), id != "" && w.gone.get(id).missed:
 		return
 	case unsure && !w.knownLocked(id, f):
 		w.failed.add(f)
-		return
-	case c == lock.EndReleased && f == 0 && id == "" && w.tardyLocked():
 		return
 	}
 	known := w.forgetLocked(id, f)
@@ -170,13 +170,22 @@ func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string, unsure boo
 	w.tellLocked(c, f)
 }
 
-// tardyLocked says whether a message without a fence is that of an end that was told already.
-func (w *watch) tardyLocked() bool {
-	w.tardy = slices.DeleteFunc(w.tardy, func(at time.Time) bool { return time.Since(at) > tardyTime })
-	if len(w.tardy) == 0 {
+// tardyLocked says whether a message is that of an end that was told already, because the hold was not to be seen any
+// more. Such a message came before that, or hardly later.
+func (w *watch) tardyLocked(n lock.Notice) bool {
+	if n.Cause != lock.EndReleased || n.Fence != 0 || n.Hold != "" {
 		return false
 	}
-	w.tardy = w.tardy[1:]
+	came := n.Came
+	if came.IsZero() {
+		came = time.Now()
+	}
+	w.tardy = slices.DeleteFunc(w.tardy, func(told time.Time) bool { return time.Since(told) > rememberTardy })
+	i := slices.IndexFunc(w.tardy, func(told time.Time) bool { return came.Before(told.Add(tardyTime)) })
+	if i < 0 {
+		return false
+	}
+	w.tardy = slices.Delete(w.tardy, i, i+1)
 	return true
 }
 
@@ -210,6 +219,17 @@ func (w *watch) forgetLocked(id string, f lock.Fence) (known bool) {
 	maps.DeleteFunc(w.seen, func(_ string, h seenHold) bool { return is(h) })
 	w.doubts = slices.DeleteFunc(w.doubts, func(d doubt) bool { return is(d.hold) })
 	return known
+}
+
+// blameLocked says whether holds are in doubt that may have been those that were ended by force. That is their cause
+// then.
+func (w *watch) blameLocked() (found bool) {
+	for i, d := range w.doubts {
+		if d.hold.foreign && d.cause == lock.EndReleased {
+			w.doubts[i].cause, found = lock.EndForced, true
+		}
+	}
+	return found
 }
 
 // flushedLocked takes note that the store lost its data. That is why holds are gone of which nobody told anything.
@@ -334,10 +354,10 @@ func (w *watch) missLocked(before look, st lock.Sight, gone []seenHold, now time
 			w.tellGoneLocked(cause, h)
 			told = true
 		case !h.permit || !h.foreign || cause == lock.EndExpired: // who gives back single permits tells of it
-			w.doubts = append(w.doubts, doubt{h, cause, now.Add(doubtTime)})
+			w.doubts = append(w.doubts, doubt{h, cause, now.Add(doubtTime), len(st.Holds) == 0})
 		}
 	}
-	if before.forced && !told {
+	if before.forced && !told && !w.blameLocked() {
 		w.tellLocked(lock.EndForced, 0)
 	}
 }
@@ -381,7 +401,7 @@ func (w *watch) settleLocked(now time.Time) {
 		}
 		if !w.told.has(d.hold.fence) && !w.matchLocked(d.hold) {
 			w.tellGoneLocked(d.cause, d.hold)
-			if d.hold.foreign && d.cause == lock.EndReleased {
+			if d.hold.foreign && !d.hold.permit && d.free {
 				w.tardy = append(w.tardy, now)
 				w.tardy = w.tardy[max(0, len(w.tardy)-maxLoose):]
 			}

@@ -265,7 +265,9 @@ func (w *watch) noticed(n lock.Notice) {
 	w.mu.Lock()
 	switch n.What {
 	case lock.NoticeEnded:
-		w.endedLocked(n.Cause, n.Fence, n.Hold, n.Unsure)
+		if !w.tardyLocked(n) {
+			w.endedLocked(n.Cause, n.Fence, n.Hold, n.Unsure)
+		}
 	case lock.NoticeListening:
 		w.deaf = false
 	case lock.NoticeDeaf:

@@ -39,8 +39,15 @@ func (w Wire) Dial(ctx context.Context, network, addr string) (net.Conn, error) 
 		_ = conn.Close() // the error before counts
 		return nil, fmt.Errorf("%w: %w", errHandshake, err)
 	}
-	return secure, nil
+	return abrupt{secure}, nil
 }
+
+// abrupt ends a connection at once. TLS would say farewell first, and wait for 5 s until the server reads it, while
+// others wait for the end of a connection that does not answer.
+type abrupt struct{ *tls.Conn }
+
+// Close implements net.Conn.
+func (c abrupt) Close() error { return c.NetConn().Close() }
 
 // tlsFor is the configuration for one address.
 func (w Wire) tlsFor(addr string) *tls.Config {

@@ -36,9 +36,10 @@ local function last_fence(key)
   return number_of(text)
 end
 
--- fence_text is the fence of a hold that has its name for itself alone, as far as known: given, or the last one.
-local function fence_text(given, key)
-  if given ~= '0' then return given end
+-- fence_text is the fence of the hold that a name has for itself alone: the last one, or '0' if its owner is none of lockd's.
+local function fence_text(name, key)
+  local owner = redis.call('HKEYS', name)[1]
+  if not string.find(owner, '#', 1, true) and string.sub(owner, -6) ~= ':unary' then return '0' end
   local text = redis.pcall('GET', key)
   return type(text) == 'string' and text or '0'
 end

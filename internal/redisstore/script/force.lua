@@ -11,7 +11,8 @@ local bad = misfit(KEYS[1], 'hash')
 if bad then return bad end
 if redis.call('HLEN', KEYS[1]) == 0 then return 0 end
 if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then return -3 end
+local fence = fence_text(KEYS[1], KEYS[3])
 redis.call('DEL', KEYS[1])
-tell(KEYS[1], KEYS[2], '0', 'forced', fence_text('0', KEYS[3]))
+tell(KEYS[1], KEYS[2], '0', 'forced', fence)
 redis.call('publish', ARGV[1], ARGV[2]) -- to all, see script.go
 return 1

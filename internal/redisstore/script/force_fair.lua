@@ -18,7 +18,8 @@ if fields == 0 or redis.call('HEXISTS', f.name, 'mode') == 1 then
   fair_news(f, first)
   return fields == 0 and 0 or -3
 end
+local fence = fence_text(f.name, f.token)
 redis.call('DEL', f.name)
-fair_freed(f, head, 'forced', fence_text('0', f.token))
+fair_freed(f, head, 'forced', fence)
 redis.call('publish', ARGV[1], ARGV[2]) -- to all, see script.go
 return 1

@@ -43,11 +43,11 @@ local function ask_memory()
   full = type(refused) == 'table' and find(refused.err, 'OOM ', 1, true) and refused or false
 end
 
--- tidings tells who watches of a release, and returns the error of that, if any.
+-- tidings tells who watches of a release, and returns the error of that, if any. Redis 6.2 throws texts.
 local function tidings(name, fence)
   -- library: news
-  local _, bad = pcall(news, name, 'released', fence, 1)
-  return type(bad) == 'table' and bad.err
+  local ok, bad = pcall(news, name, 'released', fence, 1)
+  return not ok and (type(bad) == 'table' and bad.err or bad)
 end
 
 -- The ordinary cases of exclusive locks come before all that has to be built: to build it costs more than they do. This ends with
@@ -68,16 +68,22 @@ while op do
     local before = try('SET', token, least, 'KEEPTTL', 'GET')
     if type(before) == 'string' then
       local last = not find(before, '%D') and tonumber(before)
-      if not last or last >= fence or last - last % half ~= fence - fence % half then
+      if not last or last >= fence or last > 9007199254740000 or last - last % half ~= fence - fence % half then
         try('SET', token, before, 'KEEPTTL')
         break
       end
-    elseif before or try('PEXPIRE', token, fence_ttl) ~= 1 then
+    elseif before then
       break
     end
     full = false
-    if try('HSET', name, owner, '1') ~= 1 or try('PEXPIRE', name, ARGV[a + 2]) ~= 1 then break end
-    answers[i] = fence
+    local kept = before or try('PEXPIRE', token, fence_ttl)
+    if type(kept) == 'table' then
+      answers[i] = kept.err -- begun anew, it would find a fence key that has no end
+    elseif try('HSET', name, owner, '1') == 1 and try('PEXPIRE', name, ARGV[a + 2]) == 1 then
+      answers[i] = fence
+    else
+      break
+    end
     k, a = k + 2, a + (op == 65 and 3 or 2)
   elseif op == 114 then
     local fence = ARGV[a + 2]

@@ -117,12 +117,13 @@ func (w *watcher) tellBare() {
 	for n < len(w.bare) && now.Sub(w.bare[n]) >= Grace/2 {
 		n++
 	}
+	came := w.bare[:n]
 	w.bare = w.bare[n:]
 	if w.timed = len(w.bare) > 0; w.timed {
 		time.AfterFunc(Grace, w.tellBare)
 	}
 	w.mu.Unlock()
-	for range n {
-		w.notify(lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased})
+	for _, at := range came {
+		w.notify(lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Came: at})
 	}
 }
