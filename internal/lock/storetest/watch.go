@@ -58,7 +58,8 @@ type kindContract struct {
 var watchContract = []kindContract{
 	{"EachEndOfAHoldIsHeardOnceByWhoWatches", func(s *suite, kind lock.Kind) {
 		e, other := s.watch("n"), s.watch("m")
-		c := of(kind, "n", "o")
+		const o lock.Owner = "s#1" // as lockd's are: of a hold of another program no fence is known
+		c := of(kind, "n", o)
 		var want []lock.Notice
 		for range 3 {
 			f := s.acquire(c).Fence
@@ -71,7 +72,7 @@ var watchContract = []kindContract{
 				s.release(down)
 			}
 			s.release(back(c, f))
-			want = append(want, released(kind, "o", f))
+			want = append(want, released(kind, o, f))
 			_, err := s.Store.Release(s.Context(), back(c, f)) // repeated
 			s.wantErr(err, lock.ErrNotHeld)
 		}
@@ -81,9 +82,9 @@ var watchContract = []kindContract{
 			f = 0
 		}
 		e.awaitEnds(append(want, ended(lock.EndForced, f))...)
-		f = s.acquire(of(kind, "m", "o")).Fence
-		s.release(back(of(kind, "m", "o"), f))
-		other.awaitEnds(released(kind, "o", f))
+		f = s.acquire(of(kind, "m", o)).Fence
+		s.release(back(of(kind, "m", o), f))
+		other.awaitEnds(released(kind, o, f))
 	}},
 	{"AShorterLeaseIsNoEndForWhoWatches", func(s *suite, kind lock.Kind) {
 		e := s.watch("n")
