@@ -65,7 +65,6 @@ func (q *Queue[R]) StoreAnswered(w *Waiter[R], begun Begun, err error, now time.
 	case w.Answered() || !w.lined:
 		return Answer{Verdict: Nothing}
 	case err == nil:
-		q.clashes.decided()
 		return Answer{Verdict: Grant}
 	case held != nil && !w.Try():
 		return q.refused(w, begun, held, now)
@@ -100,7 +99,6 @@ func (q *Queue[R]) retryLater(w *Waiter[R], fails int32, now time.Time) {
 // refused has a request wait: for a hold to end, or for another name.
 func (q *Queue[R]) refused(w *Waiter[R], begun Begun, held *lock.HeldError, now time.Time) Answer {
 	q.refusals++
-	q.clashes.refused(held)
 	a := Answer{Verdict: Wait, Position: q.Ahead(w), Held: held}
 	elsewhere := w.Several && held.Name != "" && held.Name != q.name
 	if w.Claim.Kind == lock.Fair && !elsewhere {
@@ -115,9 +113,7 @@ func (q *Queue[R]) refused(w *Waiter[R], begun Begun, held *lock.HeldError, now 
 		a.Verdict = Elsewhere
 	case q.giveWay(w), q.instead(w, held.HeldBy):
 	case q.Head() == w && begun.wakeups == q.wakeups:
-		q.tryAt = now.Add(q.clashes.longer(pauseFor(held, w.Claim.Kind)))
-	case q.Head() == w:
-		q.tryAt = q.clashes.after(now)
+		q.tryAt = now.Add(pauseFor(held, w.Claim.Kind))
 	}
 	return a
 }

@@ -30,11 +30,10 @@ type Queue[R any] struct {
 	burst    int32 // hand-overs since the last real release
 	yield    bool  // others listen for the release just made: let them try first
 	stirred  bool  // something changed since Stirred was asked
-	clashes
-	waiters line[R]
-	tryAt   time.Time  // when the head is asked for next
-	places  *places[R] // of the fair waiters; nil if there are none
-	walk    *Cursor[R] // of whoever walks along the waiters; nil if nobody does
+	waiters  line[R]
+	tryAt    time.Time  // when the head is asked for next
+	places   *places[R] // of the fair waiters; nil if there are none
+	walk     *Cursor[R] // of whoever walks along the waiters; nil if nobody does
 }
 
 // Init names a queue.

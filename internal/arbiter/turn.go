@@ -114,12 +114,7 @@ func (q *Queue[R]) Heard(n lock.Notice, now time.Time) {
 	case lock.NoticeDeaf:
 		within = BlindPause
 	default:
-		at := q.clashes.after(now)
-		if !at.IsZero() && !q.tryAt.IsZero() && q.tryAt.Before(at) {
-			at = q.tryAt
-		}
 		q.Wake()
-		q.tryAt = at
 		return
 	}
 	switch {

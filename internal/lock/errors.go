@@ -45,11 +45,6 @@ type HeldError struct {
 	HeldBy     Owner
 	// Ahead is how many fair waiters are before the claim's owner, as far as known; 0 for other kinds.
 	Ahead int
-	// Clash says that nobody is known to hold it: others ask for it at the same time. RetryAfter is a random pause then.
-	Clash bool
-	// Apart is a random time after which to ask again when a release is heard, if others clashed before. Else they would
-	// do so again. 0 is at once.
-	Apart time.Duration
 }
 
 func (e *HeldError) Error() string { return fmt.Sprintf("%v by %q", ErrHeld, e.HeldBy) }

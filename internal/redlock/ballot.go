@@ -33,7 +33,6 @@ type ballot[T any] struct {
 	missing int
 	over    bool
 	timer   *time.Timer // ends the wait for those that are missing
-	enough  time.Time   // when that began: a majority had said yes or no
 }
 
 // open makes room for the votes.
@@ -58,7 +57,6 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	}
 	then := b.decide(b.missing == 0)
 	if then == nil && b.timer == nil && !b.patient && b.tally().definite() >= b.s.quorum {
-		b.enough = time.Now()
 		b.timer = time.AfterFunc(b.s.cfg.NodeTimeout, b.giveUp)
 	}
 	b.closeLocked(then)
@@ -69,7 +67,6 @@ func (b *ballot[T]) giveUp() {
 	b.mu.Lock()
 	var then func()
 	if !b.over {
-		b.s.silence.note()
 		then = b.decide(true)
 	}
 	b.closeLocked(then)

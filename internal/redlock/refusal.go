@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -86,12 +85,8 @@ func (a *attempt) held(st standing) *lock.HeldError {
 		}
 	}
 	held.RetryAfter = trusted(held.RetryAfter)
-	// Those that do not answer may have it, too, for the one that most have. Who asks again soon finds it out.
-	if held.Clash = most+st.silent < a.s.quorum && len(all)+st.yes >= a.s.quorum; held.Clash {
+	if most+st.missing+st.unknown+st.away+st.silent < a.s.quorum {
 		held.RetryAfter = min(untilRetry(&held), a.split())
-	}
-	if held.Clash || a.s.silence.lately() {
-		held.Apart = a.apart()
 	}
 	return &held
 }
@@ -110,34 +105,6 @@ const splitPause = 2 * time.Millisecond
 // split is when to try again if nobody has a majority: the others release what they have in the time that this attempt
 // took, and do not come back all at once.
 func (a *attempt) split() time.Duration {
-	took := a.round()
+	took := time.Since(a.start)
 	return took + rand.N(3*took+splitPause) //nolint:gosec // it need not be a secret
-}
-
-// apart is how long after a release to try again, at random. Who comes first must have asked a majority before the next
-// one does.
-func (a *attempt) apart() time.Duration {
-	return rand.N(3*a.round() + splitPause) //nolint:gosec // it need not be a secret
-}
-
-// round is how long it took until a majority had said yes or no. mu is held.
-func (a *attempt) round() time.Duration {
-	if a.enough.IsZero() {
-		return time.Since(a.start)
-	}
-	return a.enough.Sub(a.start)
-}
-
-// silences knows when a decision was last made without members that did not answer. Then an attempt that meets others
-// takes Config.NodeTimeout, and so do those of the others.
-type silences struct{ last atomic.Int64 } // in ns
-
-// silenceTime is how long it is remembered.
-const silenceTime = 10 * time.Second
-
-func (s *silences) note() { s.last.Store(time.Now().UnixNano()) }
-
-func (s *silences) lately() bool {
-	since := time.Duration(time.Now().UnixNano() - s.last.Load())
-	return since >= 0 && since < silenceTime // a clock may be set back
 }

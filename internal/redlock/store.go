@@ -30,7 +30,6 @@ type Store struct {
 	restores  restores
 	late      *late
 	forced    forcedNames
-	silence   silences
 	health    health
 	publisher atomic.Int32 // the member that took the last message
 	restoring atomic.Int32 // holds that are being put back

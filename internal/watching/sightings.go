@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -89,7 +90,7 @@ type doubt struct {
 	hold  seenHold
 	cause lock.EndCause
 	due   time.Time
-	free  bool // nobody held the name then: who gave it back told of it
+	told  bool // who gave it back told of it
 }
 
 // recentFences are those of the last ends that were told.
@@ -142,7 +143,7 @@ func (r *recentHolds) forget(id string) {
 func (w *watch) endedLocked(c lock.EndCause, f lock.Fence, id string, unsure bool) {
 	switch {
 	case f == 0 && id == "" && c == lock.EndForced:
-		w.forced = w.forced || !w.blameLocked() // else the next look shows whose
+		w.forced = w.forced || len(w.seen) > 0 || !w.blameLocked() // the next look shows whose
 		return
 	case f != 0 && w.told.has(f), id != "" && w.gone.get(id).missed:
 		return
@@ -354,12 +355,17 @@ func (w *watch) missLocked(before look, st lock.Sight, gone []seenHold, now time
 			w.tellGoneLocked(cause, h)
 			told = true
 		case !h.permit || !h.foreign || cause == lock.EndExpired: // who gives back single permits tells of it
-			w.doubts = append(w.doubts, doubt{h, cause, now.Add(doubtTime), len(st.Holds) == 0})
+			w.doubts = append(w.doubts, doubt{h, cause, now.Add(doubtTime), tells(h, st)})
 		}
 	}
 	if before.forced && !told && !w.blameLocked() {
 		w.tellLocked(lock.EndForced, 0)
 	}
+}
+
+// tells says whether another program that gave a hold back sent a message: not for a reader that left others behind.
+func tells(h seenHold, now lock.Sight) bool {
+	return h.foreign && !h.permit && (len(now.Holds) == 0 || !strings.HasPrefix(h.id, lock.Read.String()+" "))
 }
 
 // causeLocked is why a hold is not to be seen any more, and whether that is sure.
@@ -401,7 +407,7 @@ func (w *watch) settleLocked(now time.Time) {
 		}
 		if !w.told.has(d.hold.fence) && !w.matchLocked(d.hold) {
 			w.tellGoneLocked(d.cause, d.hold)
-			if d.hold.foreign && !d.hold.permit && d.free {
+			if d.told && d.cause != lock.EndForced {
 				w.tardy = append(w.tardy, now)
 				w.tardy = w.tardy[max(0, len(w.tardy)-maxLoose):]
 			}

@@ -153,6 +153,30 @@ func TestAHoldOfAnotherProgramIsEndedByForceWhileItIsLookedAt(t *testing.T) {
 	}, lock.EndForced)
 }
 
+// Under contention the next one has the name at once. Both ends have a message, however late it is understood.
+func TestAReleaseToTheNextOneIsToldOnce(t *testing.T) {
+	hears(t, 0, func(s *redissons) {
+		s.change(theirs("exclusive a")...)
+		time.Sleep(100 * time.Millisecond)
+		came := time.Now()
+		s.change(theirs("exclusive b")...)
+		time.Sleep(100 * time.Millisecond)
+		s.message(came)
+	}, lock.EndReleased)
+}
+
+func TestAForcedReleaseJustAfterAReleaseHasItsOwnCause(t *testing.T) {
+	hears(t, 0, func(s *redissons) {
+		s.change(theirs("exclusive a")...)
+		time.Sleep(100 * time.Millisecond)
+		s.change(theirs("exclusive b")...)
+		time.Sleep(10 * time.Millisecond)
+		s.change()
+		s.notify(lock.Notice{What: lock.NoticeEnded, Cause: lock.EndForced})
+		s.message(time.Now())
+	}, lock.EndReleased, lock.EndForced)
+}
+
 // Which of both it was is a matter of a moment. It is one end.
 func TestAReleaseJustBeforeTheLeaseEndsIsOneEnd(t *testing.T) {
 	hears(t, 0, func(s *redissons) {

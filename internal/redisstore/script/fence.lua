@@ -38,7 +38,7 @@ end
 
 -- fence_text is the fence of the hold that a name has for itself alone: the last one, or '0' if its owner is none of lockd's.
 local function fence_text(name, key)
-  local owner = redis.call('HKEYS', name)[1]
+  local owner = redis.call('HKEYS', name)[1] or ''
   if not string.find(owner, '#', 1, true) and string.sub(owner, -6) ~= ':unary' then return '0' end
   local text = redis.pcall('GET', key)
   return type(text) == 'string' and text or '0'
