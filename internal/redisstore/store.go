@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -167,5 +168,8 @@ func (s *Store) Close() error {
 	if s.guide != nil {
 		s.guide.Close()
 	}
-	return s.lister.Close()
+	if err := s.lister.Close(); !errors.Is(err, net.ErrClosed) { // a guide has cut its connection then
+		return err
+	}
+	return nil
 }
