@@ -1,0 +1,78 @@
+package cluster
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redisstore"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
+	"github.com/lockd-io/lockd/internal/redistest"
+)
+
+// A master and its replica are gone, and the others refuse all names. A request is repeated for its time and then
+// refused, with nothing done. One that has time left goes on when the master is back.
+func TestAClusterThatIsDownRefusesUntilItIsBack(t *testing.T) {
+	c := redistest.StartCluster(t)
+	const within = time.Second
+	s := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: within}})
+	patient := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: time.Minute}})
+	held := holding(t, s, "{x}held")
+	holding(t, patient, "{x}warm")
+	stays := c.MasterOf(layout.Slot("{x}"))
+	goes := c.MasterOf(otherSlot(t, c, stays))
+	direct := stays.Client()
+	down := func() bool { return redis.IsClusterDownError(direct.Get(t.Context(), "{x}any").Err()) }
+
+	c.ReplicaOf(goes).Kill()
+	goes.Kill()
+	soon(t, "the cluster is down", down)
+	keys := direct.DBSize(t.Context()).Val()
+	begun := time.Now()
+	_, err := s.Acquire(t.Context(), claim("{x}new", "o"))
+	took := time.Since(begun)
+	if !errors.Is(err, lock.ErrUnavailable) || errors.Is(err, lock.ErrOutcomeUnknown) || !redis.IsClusterDownError(err) {
+		t.Errorf("got %v, want that the cluster is down and that nothing was done", err)
+	}
+	if took > 2*within {
+		t.Errorf("refused after %v, want about %v", took, within)
+	}
+	if n := count(t, s.metrics.Redirections.WithLabelValues("clusterdown")); n < 3 {
+		t.Errorf("asked %v times again within %v", n, took)
+	}
+	if err := renewed(t, s, held)[0]; !errors.Is(err, lock.ErrUnavailable) {
+		t.Errorf("a renewal: got %v", err)
+	}
+	if now := direct.DBSize(t.Context()).Val(); now != keys || keys == 0 || !down() {
+		t.Errorf("%d keys, want the %d that there were, and the cluster down", now, keys)
+	}
+
+	granted := make(chan error, 1)
+	go func() { _, err := patient.Acquire(t.Context(), claim("{x}patient", "o")); granted <- err }()
+	goes.Restart()
+	if err := <-granted; err != nil {
+		t.Errorf("the request that was repeated until the cluster was back: %v", err)
+	}
+	if err := renewed(t, s, held)[0]; err != nil {
+		t.Errorf("a renewal when the cluster is back: %v", err)
+	}
+	holding(t, s, "{x}new")
+}
+
+// count is the value of a counter.
+func count(t testing.TB, c prometheus.Collector) float64 {
+	t.Helper()
+	reg := prometheus.NewRegistry()
+	if err := reg.Register(c); err != nil {
+		t.Fatal(err)
+	}
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return families[0].GetMetric()[0].GetCounter().GetValue()
+}
