@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 func TestExitCodes(t *testing.T) {
@@ -25,6 +26,7 @@ func TestExitCodes(t *testing.T) {
 	if err := os.WriteFile(noPassword, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	noCluster := redistest.Start(t).Addr
 	rows := []struct {
 		want int
 		args []string
@@ -39,6 +41,13 @@ func TestExitCodes(t *testing.T) {
 		{exitConfig, []string{"--config", filepath.Join(dir, "none.yaml")}},
 		{exitConfig, []string{"--listen", ":7421"}},
 		{exitConfig, []string{"--config", noPassword, "--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", ""}},
+		{exitConfig, []string{
+			"--redis-cluster", noCluster, "--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", "",
+		}},
+		{exitConfig, []string{
+			"--redlock", "127.0.0.1:1,127.0.0.1:2,cluster://" + noCluster,
+			"--listen", "127.0.0.1:0", "--ops-listen", "", "--admin-listen", "",
+		}},
 		// no address of this machine
 		{exitFailed, []string{"--listen", "192.0.2.1:1", "--ops-listen", "", "--admin-listen", ""}},
 	}

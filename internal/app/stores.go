@@ -63,7 +63,7 @@ func (a *App) openOne(kind string, c config.Redis, m *redisstore.Metrics) (closi
 	}
 	var s closing
 	if kind == config.StoreCluster {
-		s, err = cluster.Open(context.Background(), cluster.Config{Node: cfg, Addrs: c.Cluster.Addrs}, a.log, m)
+		s, err = openCluster(cluster.Config{Node: cfg, Addrs: c.Cluster.Addrs}, a.log, m)
 	} else {
 		s, err = redisstore.Open(context.Background(), cfg, a.log, m)
 	}
@@ -71,6 +71,15 @@ func (a *App) openOne(kind string, c config.Redis, m *redisstore.Metrics) (closi
 		return nil, fmt.Errorf("open the %s store: %w", kind, err)
 	}
 	return s, nil
+}
+
+// openCluster opens a cluster. A server that is no node of one will not become one: the configuration is wrong.
+func openCluster(c cluster.Config, log *zap.Logger, m *redisstore.Metrics) (closing, error) {
+	s, err := cluster.Open(context.Background(), c, log, m)
+	if errors.Is(err, cluster.ErrNoCluster) {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return s, err
 }
 
 // openMember is openOne for a member of a majority, which does without one that cannot be used.
@@ -86,7 +95,7 @@ func (a *App) openMember(text string, m *redisstore.Metrics) (closing, error) {
 	cfg.Vouch = a.cfg.Redlock.Quarantine > 0
 	log := a.log.With(zap.String(observe.KeyMember, text))
 	if kind == config.StoreCluster {
-		return cluster.Open(context.Background(), cluster.Config{Node: cfg, Addrs: one.Cluster.Addrs}, log, m)
+		return openCluster(cluster.Config{Node: cfg, Addrs: one.Cluster.Addrs}, log, m)
 	}
 	return redisstore.New(cfg, log, m)
 }

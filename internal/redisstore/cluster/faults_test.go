@@ -247,10 +247,10 @@ func TestOpen(t *testing.T) {
 	}
 	srv := redistest.Start(t)
 	if err := open(srv.Addr); err == nil || !strings.Contains(err.Error(), "no node of a cluster") &&
-		!errors.Is(err, errNoCluster) {
+		!errors.Is(err, ErrNoCluster) {
 		t.Errorf("got %v", err)
 	}
-	if err := open(redistest.StartSentinel(t, srv.Addr).Addr); !errors.Is(err, errNoCluster) {
+	if err := open(redistest.StartSentinel(t, srv.Addr).Addr); !errors.Is(err, ErrNoCluster) {
 		t.Errorf("a sentinel: got %v", err)
 	}
 	srv.Kill()

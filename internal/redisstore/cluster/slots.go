@@ -18,8 +18,8 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// errNoCluster: the server that answered is not a node of a cluster.
-var errNoCluster = errors.New("this redis is not a node of a cluster: give nodes of a cluster, or use another " +
+// ErrNoCluster is what Open returns if the server that answered is not a node of a cluster.
+var ErrNoCluster = errors.New("this redis is not a node of a cluster: give nodes of a cluster, or use another " +
 	"store.kind")
 
 // lookSoon has the slots looked up.
@@ -90,7 +90,7 @@ func (s *Store) look(ctx context.Context) error {
 			switch {
 			case a.err == nil:
 				return s.learn(a.by, a.told)
-			case failed == len(addrs) || errors.Is(a.err, errNoCluster):
+			case failed == len(addrs) || errors.Is(a.err, ErrNoCluster):
 				return a.err
 			}
 		case <-silent.C:
@@ -128,7 +128,7 @@ func (s *Store) ask(ctx context.Context, addr string) ([]redis.ClusterSlot, erro
 	told, err := c.ClusterSlots(ctx).Result() //nolint:staticcheck // Redis 6.2 has no CLUSTER SHARDS
 	if redis.HasErrorPrefix(err, "This instance has cluster support disabled") ||
 		redis.HasErrorPrefix(err, "unknown command") {
-		return nil, fmt.Errorf("%s: %w", addr, errNoCluster)
+		return nil, fmt.Errorf("%s: %w", addr, ErrNoCluster)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", addr, lock.ErrUnavailable, err)

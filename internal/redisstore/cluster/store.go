@@ -84,7 +84,7 @@ func Open(ctx context.Context, cfg Config, log *zap.Logger, m *redisstore.Metric
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	err := s.look(ctx)
-	if errors.Is(err, errNoCluster) {
+	if errors.Is(err, ErrNoCluster) {
 		s.cancel()
 		return nil, err
 	}
