@@ -161,6 +161,7 @@ func (a *attempt) judge(last bool) (then func()) {
 
 func (a *attempt) verdict(last bool) (then func()) {
 	st, q := a.standing(), a.s.quorum
+	last = last || a.contended(st) && !a.expected()
 	switch {
 	case st.yes >= q:
 		return a.win(st)
@@ -286,6 +287,14 @@ func (a *attempt) contended(st standing) bool {
 	others := a.refusals(lock.ErrHeld)
 	return !a.nest && a.why == nil && others > 0 && others+st.yes >= a.s.quorum &&
 		!slices.ContainsFunc(a.sent, func(c lock.Claim) bool { return c.Owner.Repeats() })
+}
+
+// expected says whether one of the members that have not answered may do so soon. While others are in the way, what an
+// attempt has is not kept from them to wait for such as are silent. mu is held.
+func (a *attempt) expected() bool {
+	return slices.ContainsFunc(a.s.members, func(m *member) bool {
+		return !a.votes[m.number].cast && !m.silent.Load()
+	})
 }
 
 func (a *attempt) reason(st standing) error {

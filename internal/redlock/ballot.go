@@ -48,6 +48,9 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	cast := vote[T]{cast: true, v: v, err: err}
 	b.votes[m.number] = cast
 	b.missing--
+	if m.silent.Load() && !failed(err) {
+		m.silent.Store(false)
+	}
 	if b.over {
 		b.mu.Unlock()
 		if b.late != nil {
@@ -67,6 +70,11 @@ func (b *ballot[T]) giveUp() {
 	b.mu.Lock()
 	var then func()
 	if !b.over {
+		for i, v := range b.votes {
+			if !v.cast {
+				b.s.members[i].silent.Store(true)
+			}
+		}
 		then = b.decide(true)
 	}
 	b.closeLocked(then)
