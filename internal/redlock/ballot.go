@@ -32,12 +32,16 @@ type ballot[T any] struct {
 	votes   []vote[T]
 	missing int
 	over    bool
+	sentTo  set         // the members that were asked, or are when it is open
 	timer   *time.Timer // ends the wait for those that are missing
 }
 
 // open makes room for the votes.
 func (b *ballot[T]) open(s *Store) {
 	b.s, b.votes, b.missing = s, make([]vote[T], len(s.members)), len(s.members)
+	for _, m := range s.members {
+		b.sentTo.add(m.number)
+	}
 	s.underWay.Add(int64(len(s.members)))
 }
 
