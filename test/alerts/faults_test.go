@@ -220,7 +220,8 @@ func noMajority(t *testing.T, s *scene) func() {
 // Two of three are emptied one after the other. They vote again by themselves.
 func aMajorityForgets(t *testing.T, s *scene) func() {
 	servers := redistest.StartMasters(t, 3)
-	d := s.serve(over(servers, "LOCKD_REDLOCK_QUARANTINE=30s", "LOCKD_LIMITS_MAX_LEASE=30s", "LOCKD_SESSION_MAX_TTL=30s")...)
+	d := s.serve(over(servers,
+		"LOCKD_REDLOCK_QUARANTINE=30s", "LOCKD_LIMITS_MAX_LEASE=30s", "LOCKD_SESSION_MAX_TTL=30s")...)
 	take(t, dial(t, d, client.WithSessionTTL(ttl)), "job")
 	for _, rs := range servers[:2] {
 		if err := rs.Client().FlushAll(t.Context()).Err(); err != nil {
