@@ -18,7 +18,7 @@ import (
 
 // declaration is what all replicas that share locks must be told alike, besides the prefix: how the locks are kept. A
 // server may have several names, so its address has no place in it. A majority is one of certain members, so they have,
-// in any order.
+// in any order. A member that lost its data does not vote for as long as any replica may have given a lease there.
 func declaration(c config.Config) string {
 	text := "store.kind " + c.Store.Kind
 	if c.Store.Kind != config.StoreRedlock {
@@ -29,7 +29,8 @@ func declaration(c config.Config) string {
 		members[i] = memberName(c.Redis, member)
 	}
 	slices.Sort(members)
-	return fmt.Sprintf("%s, %d of %s", text, len(members)/2+1, strings.Join(members, " "))
+	return fmt.Sprintf("%s, %d of %s, redlock.quarantine %v",
+		text, len(members)/2+1, strings.Join(members, " "), c.Redlock.Quarantine)
 }
 
 // memberName is how a member is called in a declaration: without the user and what else does not say which it is.

@@ -17,7 +17,7 @@ var (
 	// ErrUnavailable: the store cannot be reached; surely nothing was done.
 	ErrUnavailable = errors.New("the store cannot be reached")
 	// ErrNoQuorum is an ErrUnavailable: of several stores too few can be reached.
-	ErrNoQuorum = fmt.Errorf("%w: no majority of the stores can be reached", ErrUnavailable)
+	ErrNoQuorum = fmt.Errorf("%w: no majority of the stores can be reached, or votes", ErrUnavailable)
 	// ErrNotReplicated is an ErrUnavailable: it was granted, too few replicas acknowledged that, and it was released.
 	ErrNotReplicated = fmt.Errorf("%w: too few replicas acknowledged the grant", ErrUnavailable)
 	// ErrOutcomeUnknown: the store did not answer; it may have acted.

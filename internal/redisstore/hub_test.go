@@ -217,3 +217,49 @@ func TestCloseEndsListening(t *testing.T) {
 	wantErr(t, err, lock.ErrUnavailable)
 	wantErr(t, renewOne(t.Context(), s, "n", "o", 1), lock.ErrUnavailable)
 }
+
+// Who asks whether all was passed on is answered, whatever becomes of the connection.
+func TestQuestionsAreAnsweredWhateverBecomesOfTheConnection(t *testing.T) {
+	srv := redistest.Start(t)
+	p := redistest.StartProxy(t, srv.Addr)
+	s := open(t, Config{Addr: p.Addr, HearTimeout: 100 * time.Millisecond})
+	heard := listen(t, s, "n")
+	answered := make(chan int, 1000)
+	ask := func(n int) {
+		t.Helper()
+		for i := range n {
+			s.hub.Passed(func() { answered <- i })
+			time.Sleep(time.Millisecond)
+		}
+		for i := range n {
+			select {
+			case got := <-answered:
+				if got != i {
+					t.Errorf("answer %d is that of question %d", i, got)
+				}
+			case <-time.After(15 * time.Second):
+				t.Fatalf("only %d of %d questions were answered", i, n)
+			}
+		}
+	}
+	ask(100)
+	p.Set(redistest.Mute)
+	ask(3)
+	p.Set(redistest.Pass)
+	await(t, heard, lock.NoticeListening)
+	stop := make(chan struct{})
+	var cuts sync.WaitGroup
+	cuts.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+				_ = srv.Client().ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err()
+			}
+		}
+	})
+	ask(200)
+	close(stop)
+	cuts.Wait()
+}

@@ -180,3 +180,44 @@ func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
 		t.Errorf("heard of %d releases of ours and %d of theirs, want 50 each", ours, theirs)
 	}
 }
+
+// What a message of Redisson's means is not guessed from when the news behind it are read: on a busy machine that is
+// late.
+func TestAReleaseIsToldWithItsFenceHoweverLateItIsRead(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	notices := make(chan lock.Notice, 1000)
+	defer s.Watch("n", func(n lock.Notice) {
+		if n.What == lock.NoticeEnded || n.What == lock.NoticeListening {
+			notices <- n
+		}
+	})()
+	<-notices
+	for range 4 { // who is told first is up to chance
+		heard := make(chan lock.What, 100)
+		defer s.Listen("n", lock.Exclusive, func(n lock.Notice) {
+			if n.What == lock.NoticeReleased {
+				time.Sleep(3 * watch.Grace) // nothing is read meanwhile
+			}
+			heard <- n.What
+		})()
+		await(t, heard, lock.NoticeListening)
+	}
+	for range 5 {
+		g := acquire(t, s, claim("n", "o"))
+		if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
+			t.Fatal(err)
+		}
+		if n := <-notices; n.Fence != g.Fence || n.Cause != lock.EndReleased {
+			t.Errorf("got %+v, want the release with fence %d", n, g.Fence)
+		}
+	}
+	srv.Client().Publish(t.Context(), layout.Channel("n"), "0")
+	if n := <-notices; n.Fence != 0 || n.Cause != lock.EndReleased {
+		t.Errorf("got %+v, want a release of another program", n)
+	}
+	time.Sleep(15 * watch.Grace)
+	for len(notices) > 0 {
+		t.Errorf("got %+v as well", <-notices)
+	}
+}

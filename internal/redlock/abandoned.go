@@ -14,7 +14,8 @@ import (
 type abandoned struct {
 	mu    sync.Mutex // guards the fields below
 	until map[holding]time.Time
-	room  int // how many there are when it looks next which of them are over
+	of    map[string]int // how many of them each tenant has
+	room  int            // how many there are when it looks next which of them are over
 	swept time.Time
 }
 
@@ -26,53 +27,73 @@ const (
 	fewAbandoned = 1000
 )
 
-// note takes note of owners until a time, and says whether it did: all, or none if there are too many. With beyond
-// there may be twice as many.
+// note takes note of owners of one tenant until a time, and says whether it did: all, or none if there are too many. A
+// tenant has half of what is left at most, so that those of one are not in the way of another. With beyond there may be
+// twice as many.
 func (a *abandoned) note(cs []lock.Claim, until func(lock.Claim) time.Time, beyond bool) (noted bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.sweepLocked(len(cs))
-	most := maxAbandoned
-	if beyond {
-		most *= 2
-	}
+	a.sweepLocked(len(a.until)+len(cs) > max(a.room, fewAbandoned))
 	more := 0
 	for _, c := range cs {
 		if _, there := a.until[holding{c.Name, c.Owner}]; !there {
 			more++
 		}
 	}
-	if more > 0 && len(a.until)+more > most {
-		return false
+	tenant := cs[0].Owner.Tenant()
+	if more > 0 && !a.roomLocked(tenant, more, beyond) {
+		if a.sweepLocked(true); !a.roomLocked(tenant, more, beyond) {
+			return false
+		}
 	}
 	if a.until == nil {
-		a.until = make(map[holding]time.Time)
+		a.until, a.of = make(map[holding]time.Time), make(map[string]int)
 	}
 	for _, c := range cs {
 		h := holding{c.Name, c.Owner}
-		if end := until(c); end.After(a.until[h]) {
+		before, there := a.until[h]
+		if !there {
+			a.of[c.Owner.Tenant()]++
+		}
+		if end := until(c); !there || end.After(before) {
 			a.until[h] = end
 		}
 	}
 	return true
 }
 
-// sweepLocked forgets those that are over, if so many more do not fit in.
-func (a *abandoned) sweepLocked(more int) {
+// roomLocked says whether so many more of a tenant fit in.
+func (a *abandoned) roomLocked(tenant string, more int, beyond bool) bool {
+	if beyond {
+		return len(a.until)+more <= 2*maxAbandoned
+	}
+	return 2*(a.of[tenant]+more) <= maxAbandoned-len(a.until)
+}
+
+// sweepLocked forgets those that are over, if that is needed and was not done a moment ago.
+func (a *abandoned) sweepLocked(needed bool) {
 	now := time.Now()
-	if len(a.until)+more <= max(a.room, fewAbandoned) || now.Sub(a.swept) < sweepPause {
+	if !needed || now.Sub(a.swept) < sweepPause {
 		return
 	}
 	a.swept = now
 	for h, end := range a.until {
 		if now.After(end) {
 			delete(a.until, h)
+			a.forgetLocked(h.owner.Tenant())
 		}
 	}
 	if len(a.until) == 0 {
-		a.until = nil // a map keeps its size
+		a.until, a.of = nil, nil // a map keeps its size
 	}
 	a.room = min(2*len(a.until), maxAbandoned)
+}
+
+// forgetLocked has a tenant have one less.
+func (a *abandoned) forgetLocked(tenant string) {
+	if a.of[tenant]--; a.of[tenant] == 0 {
+		delete(a.of, tenant)
+	}
 }
 
 // has says whether an attempt of the same owner failed so.

@@ -95,9 +95,9 @@ func TestAbandonedAttemptsAreBounded(t *testing.T) {
 			}
 			return cs
 		}
-		for i := range maxAbandoned / 10 {
-			if !a.note(claims(10*i, 10), soon, false) {
-				t.Fatalf("%d of %d are too many", 10*i, maxAbandoned)
+		for i := range maxAbandoned - 1 {
+			if !a.note(claims(i, 1), soon, false) {
+				t.Fatalf("%d of %d are too many", i, maxAbandoned)
 			}
 		}
 		if a.note(claims(maxAbandoned, 1), soon, false) || !a.note(claims(7, 1), soon, false) {
@@ -116,6 +116,38 @@ func TestAbandonedAttemptsAreBounded(t *testing.T) {
 		}
 		if a.len() == 0 || a.until == nil {
 			t.Error("the last one is not known")
+		}
+	})
+}
+
+// A tenant whose attempts fail all the time leaves room for those of others, and has room again when its own are over.
+func TestATenantsAbandonedAttemptsLeaveRoomForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a abandoned
+		soon := func(lock.Claim) time.Time { return time.Now().Add(time.Minute) }
+		fill := func(tenant string) (n int) {
+			for a.note([]lock.Claim{claimOf("n", lock.Owner(fmt.Sprint(tenant, ":#", n)))}, soon, false) {
+				n++
+			}
+			return n
+		}
+		if n := fill("a"); n < maxAbandoned/4 {
+			t.Errorf("a tenant alone has room for %d", n)
+		}
+		for tenants := 1; tenants < 10; tenants++ {
+			if n := fill(fmt.Sprint("b", tenants)); n < maxAbandoned/1000 {
+				t.Errorf("beside %d tenants there is room for %d", tenants, n)
+			}
+		}
+		if a.len() > maxAbandoned {
+			t.Errorf("%d are known", a.len())
+		}
+		time.Sleep(61 * time.Second)
+		if n := fill("a"); n < maxAbandoned/4 {
+			t.Errorf("when all are over a tenant has room for %d", n)
+		}
+		if len(a.of) != 1 {
+			t.Errorf("%d tenants are known", len(a.of))
 		}
 	})
 }

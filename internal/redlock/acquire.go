@@ -32,14 +32,14 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 		done(gs[0], nil)
 	})
 	a.given = make([]lock.Grant, len(s.members))
-	var before calls
 	switch {
 	case a.nest: // a release of the hold before must not end this one
-		before = s.late.of(holding{c.Name, c.Owner})
+		a.inTurn(s.late.of(holding{c.Name, c.Owner}), a.ask)
 	case c.Beside != "": // who reads already is in the way of the write hold
-		before = s.late.of(holding{c.Name, c.Beside})
+		s.late.of(holding{c.Name, c.Beside}).each(s.members, a.ask)
+	default:
+		calls{}.each(s.members, a.ask)
 	}
-	before.each(s.members, a.ask)
 }
 
 // ask has a member take one name.
@@ -153,14 +153,15 @@ func (a *attempt) standing() standing {
 // judge is called with mu after each vote.
 func (a *attempt) judge(last bool) (then func()) {
 	then = a.verdict(last)
-	if then != nil && a.missing > 0 {
-		a.tail.grow(a.s, a.absent(), holdings(a.sent)...)
+	if at := a.absent() & a.sentTo; then != nil && at != 0 {
+		a.tail.grow(a.s, at, holdings(a.sent)...)
 	}
 	return then
 }
 
 func (a *attempt) verdict(last bool) (then func()) {
 	st, q := a.standing(), a.s.quorum
+	last = last || a.contended(st) && !a.expected()
 	switch {
 	case st.yes >= q:
 		return a.win(st)
@@ -286,6 +287,14 @@ func (a *attempt) contended(st standing) bool {
 	others := a.refusals(lock.ErrHeld)
 	return !a.nest && a.why == nil && others > 0 && others+st.yes >= a.s.quorum &&
 		!slices.ContainsFunc(a.sent, func(c lock.Claim) bool { return c.Owner.Repeats() })
+}
+
+// expected says whether one of the members that have not answered may do so soon. While others are in the way, what an
+// attempt has is not kept from them to wait for such as are silent. mu is held.
+func (a *attempt) expected() bool {
+	return slices.ContainsFunc(a.s.members, func(m *member) bool {
+		return !a.votes[m.number].cast && !m.silent.Load()
+	})
 }
 
 func (a *attempt) reason(st standing) error {

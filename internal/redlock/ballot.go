@@ -32,12 +32,16 @@ type ballot[T any] struct {
 	votes   []vote[T]
 	missing int
 	over    bool
+	sentTo  set         // the members that were asked, or are when it is open
 	timer   *time.Timer // ends the wait for those that are missing
 }
 
 // open makes room for the votes.
 func (b *ballot[T]) open(s *Store) {
 	b.s, b.votes, b.missing = s, make([]vote[T], len(s.members)), len(s.members)
+	for _, m := range s.members {
+		b.sentTo.add(m.number)
+	}
 	s.underWay.Add(int64(len(s.members)))
 }
 
@@ -48,6 +52,9 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	cast := vote[T]{cast: true, v: v, err: err}
 	b.votes[m.number] = cast
 	b.missing--
+	if m.silent.Load() && !failed(err) {
+		m.silent.Store(false)
+	}
 	if b.over {
 		b.mu.Unlock()
 		if b.late != nil {
@@ -67,6 +74,11 @@ func (b *ballot[T]) giveUp() {
 	b.mu.Lock()
 	var then func()
 	if !b.over {
+		for i, v := range b.votes {
+			if !v.cast {
+				b.s.members[i].silent.Store(true)
+			}
+		}
 		then = b.decide(true)
 	}
 	b.closeLocked(then)

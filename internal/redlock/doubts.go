@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,8 +15,9 @@ import (
 type doubts struct {
 	count atomic.Int64 // of those that are known; most calls look at nothing else
 
-	mu    sync.Mutex // guards the field below
+	mu    sync.Mutex // guards the fields below
 	until map[doubt]time.Time
+	swept time.Time // when it was looked last which of them are over
 }
 
 type doubt struct {
@@ -34,10 +36,9 @@ func (d *doubts) note(m *member, r lock.Return, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	for k, end := range d.until {
-		if now.After(end) {
-			delete(d.until, k)
-		}
+	if now.Sub(d.swept) >= sweepPause {
+		d.swept = now
+		maps.DeleteFunc(d.until, func(_ doubt, end time.Time) bool { return now.After(end) })
 	}
 	if d.until == nil {
 		d.until = make(map[doubt]time.Time)

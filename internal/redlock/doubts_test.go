@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,5 +60,21 @@ func TestANestedReadIsNotOfMembersThatMayCountItDownYet(t *testing.T) {
 				t.Errorf("%s: it is written and read", how)
 			}
 		})
+	}
+}
+
+// To take note of one hold more costs the same however many there are.
+func TestManyHoldsAreInDoubtQuickly(t *testing.T) {
+	var d doubts
+	begun := time.Now()
+	for i := range maxOdd {
+		r := lock.Return{Name: strconv.Itoa(i), Kind: lock.Read, Remaining: 1}
+		d.note(&member{}, r, lock.ErrOutcomeUnknown)
+	}
+	if took := time.Since(begun); took > 500*time.Millisecond {
+		t.Errorf("it took %v", took)
+	}
+	if !d.at(&member{}, holding{name: "0"}) {
+		t.Error("the first one is forgotten")
 	}
 }

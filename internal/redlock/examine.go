@@ -34,16 +34,19 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 			found[m.number] = e.Examine(ctx)
 		}
 	})
-	up, away := 0, 0
+	up, away, mute := 0, 0, 0
 	for _, m := range s.members {
 		if m.up.Load() {
 			up++
+		}
+		if s.quarantined(m) {
+			mute++
 		}
 		if isAway(found[m.number]) {
 			away++
 		}
 	}
-	all := []lock.Finding{s.examineQuorum(min(up, len(s.members)-away))}
+	all := []lock.Finding{s.examineQuorum(min(up, len(s.members)-away), mute)}
 	for _, m := range s.members {
 		for _, f := range found[m.number] {
 			if f.Check == checkReachable && f.Severity == lock.SeverityError && len(s.members)-away >= s.quorum {
@@ -75,7 +78,7 @@ func isAway(found []lock.Finding) bool {
 	return false
 }
 
-func (s *Store) examineQuorum(up int) lock.Finding {
+func (s *Store) examineQuorum(up, mute int) lock.Finding {
 	n := len(s.members)
 	f := lock.Finding{
 		Severity: lock.SeverityOK, Check: checkQuorum, Node: "redlock",
@@ -84,6 +87,9 @@ func (s *Store) examineQuorum(up int) lock.Finding {
 	switch {
 	case up < s.quorum:
 		f.Severity, f.Remedy = lock.SeverityError, "start the members that are missing: nothing can be locked, and leases end"
+	case n-mute < s.quorum:
+		f.Severity, f.Detail = lock.SeverityError, f.Detail+fmt.Sprintf(", and %d do not vote", mute)
+		f.Remedy = "wait until a majority votes again: nothing new can be locked, and holders keep what they have"
 	case up < n:
 		f.Severity, f.Remedy = lock.SeverityWarning, "start the members that are missing"
 	case n < fewest || n%2 == 0:

@@ -109,6 +109,21 @@ func TestAMemberThatDoesNotVoteIsFound(t *testing.T) {
 	}
 }
 
+// That all are there is not enough.
+func TestAMajorityThatDoesNotVoteIsAnError(t *testing.T) {
+	for mute, want := range []lock.Severity{lock.SeverityOK, lock.SeverityOK, lock.SeverityOK, lock.SeverityError} {
+		s, all := patients(t, 5, 0)
+		for _, p := range all[:mute] {
+			p.since = time.Now()
+		}
+		for _, f := range s.Examine(t.Context()) {
+			if f.Check == checkQuorum && f.Severity != want {
+				t.Errorf("%d of 5 do not vote: got %+v", mute, f)
+			}
+		}
+	}
+}
+
 func TestOneMemberIsEnoughToDiffer(t *testing.T) {
 	s, all := patients(t, 5, 2)
 	declare := func(want string, failure error) {

@@ -14,8 +14,15 @@ import (
 type forcedNames struct {
 	count atomic.Int64 // of names; most acquisitions look at nothing else
 
-	mu    sync.Mutex // guards the field below
+	mu    sync.Mutex // guards the fields below
 	names map[string]time.Time
+	order []forcedName // the oldest first
+}
+
+// forcedName is a name that was freed at a time.
+type forcedName struct {
+	name string
+	at   time.Time
 }
 
 // note is called when a name was freed at a member. Names are forgotten when no acquisition is under way any more that
@@ -27,12 +34,14 @@ func (f *forcedNames) note(name string, keep time.Duration) {
 		f.names = make(map[string]time.Time)
 	}
 	now := time.Now()
-	for n, at := range f.names {
-		if now.Sub(at) > keep {
-			delete(f.names, n)
+	for len(f.order) > 0 && now.Sub(f.order[0].at) > keep {
+		if old := f.order[0]; f.names[old.name].Equal(old.at) {
+			delete(f.names, old.name)
 		}
+		f.order = f.order[1:]
 	}
 	f.names[name] = now
+	f.order = append(f.order, forcedName{name, now})
 	f.count.Store(int64(len(f.names)))
 }
 

@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -18,16 +17,13 @@ type handOver struct {
 	*attempt
 	of   release // the owner's hold; members are not asked by it
 	told func(lock.Returned, error)
-	// The members that are asked, and those that had no hold to hand over when a majority had. Guarded by mu.
-	sentTo, lacking set
-	heard           int // how many listeners heard of the end of the owner's hold; guarded by mu
+	// The members that had no hold to hand over when a majority had. Guarded by mu.
+	lacking set
+	heard   int // how many listeners heard of the end of the owner's hold; guarded by mu
 }
 
 // errFreed is what a member that ended the hold, and handed nothing over, says to the successor.
 var errFreed = errors.New("it was freed and not handed over")
-
-// errPassed: when the member's turn came, the outcome was known.
-var errPassed = fmt.Errorf("%w: a majority decided without it", lock.ErrUnavailable)
 
 func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
 	heir := [...]lock.Claim{{
@@ -39,28 +35,10 @@ func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
 	h.attempt = s.attempt(heir[:], h.outcome)
 	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start}
 	h.decide, h.late, h.why = h.judge, h.answeredLate, h.refusal
-	before := s.late.of(holding{r.Name, r.Owner}) // what is to be handed over must have been acquired
-	for _, m := range s.members {
-		h.sentTo.add(m.number)
-	}
-	h.sentTo &^= before.at()
-	before.each(s.members, h.ask)
+	h.inTurn(s.late.of(holding{r.Name, r.Owner}), h.ask) // what is to be handed over must have been acquired
 }
 
-// ask asks a member, unless it was decided while that had something else to answer first. A silent member would have
-// all later hand-overs of the name wait for each other. Those that had nothing to answer are asked in any case, also if
-// others are so quick that it is decided before.
 func (h *handOver) ask(m *member) {
-	h.mu.Lock()
-	passed := h.over && !h.sentTo.has(m.number)
-	if !passed {
-		h.sentTo.add(m.number)
-	}
-	h.mu.Unlock()
-	if passed {
-		h.answer(m, nil, errPassed)
-		return
-	}
 	heir := h.sent[0]
 	r := h.s.returnAt(m, h.of.r)
 	r.Next = &lock.Successor{Owner: heir.Owner, TTL: heir.TTL, Fence: heir.Fence}

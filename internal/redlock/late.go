@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"fmt"
 	"hash/maphash"
 	"slices"
 	"sync"
@@ -106,13 +107,13 @@ func (cs calls) each(ms []*member, next func(*member)) {
 		all = append(slices.Clone(cs.earlier), cs.last)
 	}
 	for _, m := range ms {
-		inTurn(all, m, next)
+		afterAll(all, m, next)
 	}
 }
 
-func inTurn(before []*tail, m *member, next func(*member)) {
+func afterAll(before []*tail, m *member, next func(*member)) {
 	for i, t := range before {
-		if t.await(m, func() { inTurn(before[i+1:], m, next) }) {
+		if t.await(m, func() { afterAll(before[i+1:], m, next) }) {
 			return
 		}
 	}
@@ -197,6 +198,38 @@ func (b *ballot[T]) absent() (at set) {
 	}
 	return at
 }
+
+// inTurn has each member asked when it has answered what comes before, unless it was decided without it until then: a
+// silent member would have all later calls about the hold wait for each other. Those that have nothing to answer are
+// asked in any case, also if others are so quick that it is decided before.
+func (b *ballot[T]) inTurn(before calls, ask func(*member)) {
+	b.sentTo &^= before.at()
+	if before.last == nil {
+		before.each(b.s.members, ask)
+		return
+	}
+	before.each(b.s.members, func(m *member) {
+		if b.passed(m) {
+			b.answer(m, *new(T), errPassed)
+		} else {
+			ask(m)
+		}
+	})
+}
+
+// passed says whether it was decided before a member was asked. If not, it is asked now.
+func (b *ballot[T]) passed(m *member) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.over && !b.sentTo.has(m.number) {
+		return true
+	}
+	b.sentTo.add(m.number)
+	return false
+}
+
+// errPassed: when the member's turn came, the outcome was known.
+var errPassed = fmt.Errorf("%w: a majority decided without it", lock.ErrUnavailable)
 
 // holdings are whose holds some claims are about.
 func holdings(cs []lock.Claim) []holding {

@@ -62,6 +62,7 @@ type member struct {
 	number int
 	name   string
 	up     atomic.Bool // the last probe was answered
+	silent atomic.Bool // it was waited for in vain, and has answered nothing since
 	// What the log was told of it: that a probe was over, that it does not vote, that it is another one as well.
 	met, muted, doubled atomic.Bool
 }

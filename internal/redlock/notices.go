@@ -271,7 +271,9 @@ func (w *watcher) hear(i int, n lock.Notice) {
 		w.hears(i, n.What == lock.NoticeListening)
 	case lock.NoticeEnded:
 		if tell, sure := w.ended(i, n); tell {
-			n.Unsure = !sure
+			if n.Unsure = !sure; n.Unsure && n.Cause == lock.EndHandedOver {
+				n.Cause = lock.EndReleased // a minority cannot hand it over
+			}
 			w.tell(n)
 		}
 		w.changed()

@@ -36,7 +36,12 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	x := &release{r: r, start: time.Now(), told: done}
 	x.decide, x.late = x.judge, x.answeredLate
 	x.open(s)
-	s.late.of(holding{r.Name, r.Owner}).each(s.members, x.ask) // what is to be released must have been acquired
+	before := s.late.of(holding{r.Name, r.Owner}) // what is to be released must have been acquired
+	if r.Remaining > 0 {
+		x.inTurn(before, x.ask)
+	} else {
+		before.each(s.members, x.ask)
+	}
 }
 
 // release is one Return at all members.
@@ -60,8 +65,8 @@ func (x *release) ask(m *member) {
 // judge is called with mu after each vote.
 func (x *release) judge(last bool) (then func()) {
 	then = x.verdict(last)
-	if then != nil && x.missing > 0 && x.r.Remaining > 0 {
-		x.tail.grow(x.s, x.absent(), holding{x.r.Name, x.r.Owner})
+	if at := x.absent() & x.sentTo; then != nil && at != 0 && x.r.Remaining > 0 {
+		x.tail.grow(x.s, at, holding{x.r.Name, x.r.Owner})
 	}
 	return then
 }

@@ -22,6 +22,8 @@ const (
 	// doubtTime is how long the end of a hold that was only seen may still be told by who brought it about. A message
 	// of another program takes up to 20 ms, and both must come within 50 ms.
 	doubtTime = 30 * time.Millisecond
+	// newsTime is that for a hold of lockd. Its message is always sent, and read late on a busy machine.
+	newsTime = 300 * time.Millisecond
 	// staleTime is how long a sight can be trusted to name the end of a lease while nothing is heard.
 	staleTime = 3 * time.Second
 	// tardyTime is how long after the end of a hold of another program was told its message may come, on a busy machine.
@@ -190,6 +192,14 @@ func (w *watch) tardyLocked(n lock.Notice) bool {
 	return true
 }
 
+// patience is how long its end is kept in doubt.
+func (h seenHold) patience() time.Duration {
+	if h.foreign {
+		return doubtTime
+	}
+	return newsTime
+}
+
 // is says whether a hold has this ID or this fence.
 func (h seenHold) is(id string, f lock.Fence) bool {
 	return id != "" && h.id == id || f != 0 && h.fence == f
@@ -355,7 +365,7 @@ func (w *watch) missLocked(before look, st lock.Sight, gone []seenHold, now time
 			w.tellGoneLocked(cause, h)
 			told = true
 		case !h.permit || !h.foreign || cause == lock.EndExpired: // who gives back single permits tells of it
-			w.doubts = append(w.doubts, doubt{h, cause, now.Add(doubtTime), tells(h, st)})
+			w.doubts = append(w.doubts, doubt{h, cause, now.Add(h.patience()), tells(h, st)})
 		}
 	}
 	if before.forced && !told && !w.blameLocked() {

@@ -14,7 +14,6 @@ package watching
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,11 +83,9 @@ func (h *Hub) Watch(name string, to Watcher, id uint64) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !slices.Contains(w.to, to) {
-		w.to = append(slices.Clip(w.to), to) // who is to be told of earlier ends keeps its list
-	}
+	w.to.add(to)
 	if a := (asked{to, id}); w.looked {
-		w.sayLocked(news{to: []Watcher{to}, answers: []asked{a}})
+		w.sayLocked(news{answers: []asked{a}})
 	} else {
 		w.asked = append(w.asked, a)
 	}
@@ -104,8 +101,8 @@ func (h *Hub) Unwatch(name string, to Watcher) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.to = slices.DeleteFunc(slices.Clone(w.to), func(o Watcher) bool { return o == to })
-	if len(w.to) == 0 {
+	w.to.remove(to)
+	if w.to.len() == 0 {
 		w.stop()
 		delete(h.names, name)
 		h.size.Add(-1)
@@ -137,11 +134,11 @@ type watch struct {
 	wake chan struct{} // size 1
 
 	mu      sync.Mutex // guards the fields below
-	to      []Watcher  // never changed in place
-	looked  bool       // once, so that what happens from now on is noticed
-	asked   []asked    // to be answered then
-	news    []news     // to be told
-	telling bool       // somebody tells them
+	to      audience
+	looked  bool    // once, so that what happens from now on is noticed
+	asked   []asked // to be answered then
+	news    []news  // to be told
+	telling bool    // somebody tells them
 	sightings
 }
 
@@ -153,7 +150,7 @@ type asked struct {
 
 // news are answers, or the end of a hold.
 type news struct {
-	to      []Watcher
+	to      []*seat
 	answers []asked
 	cause   lock.EndCause
 	fence   lock.Fence
@@ -176,7 +173,7 @@ func (w *watch) answerLocked() {
 // tellLocked tells the end of a hold. Before the first look nothing is promised.
 func (w *watch) tellLocked(c lock.EndCause, f lock.Fence) {
 	if w.looked {
-		w.sayLocked(news{to: w.to, cause: c, fence: f})
+		w.sayLocked(news{to: w.to.seats, cause: c, fence: f})
 	}
 }
 
@@ -214,8 +211,10 @@ func (w *watch) tellOne(n news) {
 	if n.answers != nil {
 		return
 	}
-	for _, to := range n.to {
-		to.Unlocked(w.name, n.cause, n.fence)
+	for _, s := range n.to {
+		if !s.left.Load() {
+			s.to.Unlocked(w.name, n.cause, n.fence)
+		}
 	}
 }
 

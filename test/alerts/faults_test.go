@@ -45,6 +45,7 @@ var faults = map[string]fault{
 		outage,
 		noMajority,
 	},
+	"a majority forgets":    {[]string{"LockdNoMajorityVotes"}, outage, aMajorityForgets},
 	"a certificate expires": {[]string{"LockdCertificateExpires"}, nil, aCertificateExpires},
 }
 
@@ -214,6 +215,23 @@ func noMajority(t *testing.T, s *scene) func() {
 	s.lost("no_quorum")
 	s.fires()
 	return func() { servers[0].Restart(); servers[1].Restart() }
+}
+
+// Two of three are emptied one after the other. They vote again by themselves.
+func aMajorityForgets(t *testing.T, s *scene) func() {
+	servers := redistest.StartMasters(t, 3)
+	d := s.serve(over(servers,
+		"LOCKD_REDLOCK_QUARANTINE=30s", "LOCKD_LIMITS_MAX_LEASE=30s", "LOCKD_SESSION_MAX_TTL=30s")...)
+	take(t, dial(t, d, client.WithSessionTTL(ttl)), "job")
+	for _, rs := range servers[:2] {
+		if err := rs.Client().FlushAll(t.Context()).Err(); err != nil {
+			t.Fatal(err)
+		}
+		harness.Until(t, "it is found out", func() bool {
+			return d.Metric(`lockd_redlock_member_quarantined{member="`+rs.Addr+`"}`) == 1
+		})
+	}
+	return func() {}
 }
 
 // A certificate for some days is renewed while lockd runs.

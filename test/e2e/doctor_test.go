@@ -131,6 +131,12 @@ func TestReplicasOverDifferentMastersDoNotServeTogether(t *testing.T) {
 		!strings.Contains(p.Stderr.String(), "store.kind redlock, 2 of") {
 		t.Errorf("got code %d and %s, want that of a wrong configuration, and why", code, p.Stderr.String())
 	}
+	// One that has members vote again sooner would believe one that forgot what others hold there.
+	hasty := harness.Start(t, lockdBin, append(over(0, 1, 2), "LOCKD_REDLOCK_QUARANTINE=20m",
+		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0"))
+	if code := hasty.Code(); code != 78 || !strings.Contains(hasty.Stderr.String(), "redlock.quarantine 20m") {
+		t.Errorf("another quarantine: got code %d and %s", code, hasty.Stderr.String())
+	}
 	one := harness.Start(t, lockdBin, []string{
 		"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + masters[1].Addr, "LOCKD_LISTEN=127.0.0.1:0",
 		"LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0",

@@ -59,21 +59,32 @@ func contend(t *testing.T, ds []*harness.Lockd, rounds int) map[uint64]bool {
 // hearGrantsAlone fails unless each heard once of the end of each grant, and of nothing else.
 func hearGrantsAlone(t *testing.T, ears []ear, fences map[uint64]bool) {
 	t.Helper()
-	time.Sleep(soonTold)
 	for _, e := range ears {
 		times := map[uint64]int{}
+		for patience := time.After(10 * time.Second); len(times) < len(fences); {
+			select {
+			case u := <-e.events:
+				e.isOfGrant(u, fences, times)
+				continue
+			case <-patience:
+			}
+			t.Fatalf("%s heard of %d ends of %d", e.who, len(times), len(fences))
+		}
+		time.Sleep(soonTold)
 		for range len(e.events) {
-			u := <-e.events
-			times[u.Fence]++
-			if !fences[u.Fence] || times[u.Fence] > 1 || u.Gap || u.Merged > 0 {
-				t.Errorf("%s heard %+v: granted %v, told %d times", e.who, u, fences[u.Fence], times[u.Fence])
-			}
-			if u.Cause != client.UnlockReleased && u.Cause != client.UnlockHandedOver {
-				t.Errorf("%s heard %+v, want a release", e.who, u)
-			}
+			e.isOfGrant(<-e.events, fences, times)
 		}
-		if len(times) < len(fences) {
-			t.Errorf("%s heard of %d ends of %d", e.who, len(times), len(fences))
-		}
+	}
+}
+
+// isOfGrant fails unless an end is that of a grant, and told for the first time.
+func (e ear) isOfGrant(u client.Unlocked, fences map[uint64]bool, times map[uint64]int) {
+	e.t.Helper()
+	times[u.Fence]++
+	if !fences[u.Fence] || times[u.Fence] > 1 || u.Gap || u.Merged > 0 {
+		e.t.Errorf("%s heard %+v: granted %v, told %d times", e.who, u, fences[u.Fence], times[u.Fence])
+	}
+	if u.Cause != client.UnlockReleased && u.Cause != client.UnlockHandedOver {
+		e.t.Errorf("%s heard %+v, want a release", e.who, u)
 	}
 }

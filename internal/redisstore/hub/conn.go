@@ -46,6 +46,7 @@ func (h *Hub) write() {
 		for _, l := range p.greet {
 			l.hear(Heard{Live: true})
 		}
+		h.ask(p.ask)
 		if err := h.send(p); err != nil {
 			h.again(p.subscribe) // go-redis may have a new connection by now, without them
 			h.pause(pause)
@@ -161,6 +162,7 @@ func (h *Hub) receive() (any, error) {
 	}
 	h.Metrics.Interruptions.Inc()
 	h.allDeaf()
+	h.unanswered()
 	defer h.shardAgain()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		// go-redis keeps a connection whose time is up, as the message may yet come; a deadline in ctx ends it.
@@ -190,6 +192,8 @@ func (h *Hub) dispatch(msg any) {
 	case *redis.Subscription:
 		left := strings.HasSuffix(m.Kind, "unsubscribe")
 		h.tell(m.Channel, Heard{Live: !left, Deaf: left})
+	case *redis.Pong:
+		h.ponged(m)
 	}
 }
 

@@ -11,5 +11,5 @@
 //
 // That a message arrives: Redis forgets what it published.
 //
-// hub.go has who listens to what, conn.go the connection.
+// hub.go has who listens to what, conn.go the connection, passed.go how to know that nothing is under way any more.
 package hub

@@ -37,6 +37,10 @@ type Hub struct {
 	ungreet []*listener       // joined a topic that was live already
 	idle    []*topic          // without listeners when they were put here, oldest first
 	over    []*topic          // likewise, but nobody will listen to them again
+
+	unasked   []func()   // to be called when Redis answered a question that is to be asked; see passed.go
+	asked     []question // in their order
+	questions uint64     // the number of the last one
 }
 
 // Config says how a Hub works.
@@ -200,13 +204,14 @@ type plan struct {
 	subscribe   []*topic
 	unsubscribe []*topic
 	greet       []*listener
+	ask         uint64 // the number of a question, 0 for none
 }
 
 // plan takes over all that is to be done.
 func (h *Hub) plan(now time.Time) plan {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	p := plan{unsubscribe: h.dropIdleLocked(now)}
+	p := plan{unsubscribe: h.dropIdleLocked(now), ask: h.askLocked()}
 	for _, t := range h.unsent {
 		if !t.gone {
 			p.subscribe = append(p.subscribe, t)

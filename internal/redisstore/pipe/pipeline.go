@@ -23,9 +23,10 @@ const (
 	// commands in a second, however few leases each of them renews. Redis reads about one full command at a time, so
 	// others get their turn.
 	MaxSteady = 16
-	// firstRedial and lastRedial bound the pause between attempts to connect.
+	// firstRedial and lastRedial bound the pause between attempts to connect. Jobs wait for the next one. A majority
+	// waits 250 ms for its last members: it is to hear until then that one is down.
 	firstRedial = 20 * time.Millisecond
-	lastRedial  = 500 * time.Millisecond
+	lastRedial  = 150 * time.Millisecond
 	// lookParts is how often in the time of an operation it is looked for what has waited that long.
 	lookParts = 8
 	// maxQueued bounds the operations that wait for a place in the pipeline. More are refused as unavailable.

@@ -11,7 +11,8 @@ import (
 )
 
 // Grace is how long a message of Redisson's is kept to see whether news of lockd follow it. They come directly
-// behind it on the same connection.
+// behind it on the same connection. If there are none by then, Redis is asked whether that was all: on a busy machine
+// they may be read later.
 const Grace = 20 * time.Millisecond
 
 // Watch implements lock.Store. The kind of the name is not known, so it listens to the channels of all kinds.
@@ -106,21 +107,32 @@ func (w *watcher) keep() {
 	w.bare = append(w.bare, time.Now())
 	if !w.timed {
 		w.timed = true
-		time.AfterFunc(Grace, w.tellBare)
+		time.AfterFunc(Grace, w.ask)
 	}
 }
 
-// tellBare tells of the messages that no news followed.
-func (w *watcher) tellBare() {
+// ask has the messages told that no news follow.
+func (w *watcher) ask() {
 	w.mu.Lock()
-	n, now := 0, time.Now()
-	for n < len(w.bare) && now.Sub(w.bare[n]) >= Grace/2 {
+	w.timed = len(w.bare) > 0
+	timed, asked := w.timed, time.Now()
+	w.mu.Unlock()
+	if timed {
+		w.hub.Passed(func() { w.tellBare(asked) })
+	}
+}
+
+// tellBare tells of the messages that no news followed: all that Redis sent behind them until then was heard.
+func (w *watcher) tellBare(asked time.Time) {
+	w.mu.Lock()
+	n := 0
+	for n < len(w.bare) && asked.Sub(w.bare[n]) >= Grace/2 {
 		n++
 	}
 	came := w.bare[:n]
 	w.bare = w.bare[n:]
 	if w.timed = len(w.bare) > 0; w.timed {
-		time.AfterFunc(Grace, w.tellBare)
+		time.AfterFunc(Grace, w.ask)
 	}
 	w.mu.Unlock()
 	for _, at := range came {

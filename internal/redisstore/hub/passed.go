@@ -1,0 +1,73 @@
+package hub
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Passed has a function called when all that Redis published before was passed on, or the connection was lost. It does
+// not wait for the network. When the hub is closed it may not be called at all.
+func (h *Hub) Passed(then func()) {
+	h.mu.Lock()
+	h.unasked = append(h.unasked, then)
+	h.mu.Unlock()
+	h.poke()
+}
+
+// question is a PING with a number. Redis answers it behind all that it published before.
+type question struct {
+	number uint64
+	then   func()
+}
+
+// askLocked makes one question of all that are to be asked, and returns its number, 0 if there are none.
+func (h *Hub) askLocked() uint64 {
+	if len(h.unasked) == 0 {
+		return 0
+	}
+	h.questions++
+	for _, then := range h.unasked {
+		h.asked = append(h.asked, question{h.questions, then})
+	}
+	h.unasked = nil
+	return h.questions
+}
+
+// ask asks a question. Only the writer calls it.
+func (h *Hub) ask(number uint64) {
+	if number == 0 {
+		return
+	}
+	if err := h.conn.Ping(h.ctx, strconv.FormatUint(number, 10)); err != nil {
+		h.answered(number) // the connection is gone
+	}
+}
+
+// ponged takes an answer. One that has no number is a sign of life.
+func (h *Hub) ponged(p *redis.Pong) {
+	if number, err := strconv.ParseUint(p.Payload, 10, 64); err == nil {
+		h.answered(number)
+	}
+}
+
+// unanswered gives up all questions: their connection is lost.
+func (h *Hub) unanswered() { h.answered(math.MaxUint64) }
+
+// answered takes note that a question was answered, and so all before it.
+func (h *Hub) answered(number uint64) {
+	h.mu.Lock()
+	n := 0
+	for n < len(h.asked) && h.asked[n].number <= number {
+		n++
+	}
+	over := h.asked[:n:n]
+	if h.asked = h.asked[n:]; len(h.asked) == 0 {
+		h.asked = nil
+	}
+	h.mu.Unlock()
+	for _, q := range over {
+		q.then()
+	}
+}

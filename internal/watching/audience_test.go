@@ -1,0 +1,91 @@
+package watching
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// listener is a Watcher that takes note of what it is told.
+type listener struct {
+	mu   sync.Mutex // guards the field below
+	told []lock.Fence
+}
+
+func (*listener) Watching(uint64) {}
+
+func (l *listener) Unlocked(_ string, _ lock.EndCause, f lock.Fence) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, f)
+}
+
+// calmStore is a Store in which nothing happens.
+type calmStore struct{}
+
+func (calmStore) Watch(_ string, notify func(lock.Notice)) (stop func()) {
+	notify(lock.Notice{What: lock.NoticeListening})
+	return func() {}
+}
+
+func (calmStore) See(context.Context, string) (lock.Sight, error) { return lock.Sight{}, nil }
+
+// One Watcher more or less costs as much among many as among few: all releases wait for it.
+func TestOneOfManyWatchersComesAndGoesQuickly(t *testing.T) {
+	h := New(calmStore{})
+	defer h.Close()
+	all := make([]listener, 30_000)
+	begun := time.Now()
+	for i := range all {
+		h.Watch("n", &all[i], 1)
+	}
+	for i := range all {
+		h.Unwatch("n", &all[len(all)-1-i])
+	}
+	if took := time.Since(begun); took > 3*time.Second {
+		t.Errorf("%d watchers came and went in %v", len(all), took)
+	}
+	if n := h.Names(); n != 0 {
+		t.Errorf("%d names are watched", n)
+	}
+}
+
+// Those who watch are told of each end once, in their order, whoever else comes and goes; those who left are not.
+func TestThoseAreToldWhoWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := New(calmStore{})
+		defer h.Close()
+		all := make([]listener, 100)
+		want := make([][]lock.Fence, len(all))
+		here := make([]bool, len(all))
+		h.Watch("n", &listener{}, 1)
+		synctest.Wait()
+		for f := range lock.Fence(2000) {
+			switch i := int(f) * 7 % len(all); {
+			case f%3 != 2 && f/1000%2 == 0 || f%5 == 0:
+				h.Watch("n", &all[i], 1)
+				here[i] = true
+			default:
+				h.Unwatch("n", &all[i])
+				here[i] = false
+			}
+			h.Ended("n", lock.EndReleased, f+1, "")
+			for i := range all {
+				if here[i] {
+					want[i] = append(want[i], f+1)
+				}
+			}
+			synctest.Wait()
+		}
+		for i := range all {
+			if !slices.Equal(all[i].told, want[i]) {
+				t.Errorf("%d was told of %d ends, want %d", i, len(all[i].told), len(want[i]))
+			}
+		}
+	})
+}
