@@ -186,6 +186,12 @@ func TestTheEndOfAHoldIsToldOnce(t *testing.T) {
 		c.wantsEnd("the third tells late", true)
 		c.notes(end(3), 3)
 		c.wants("the fourth tells")
+		handed := lock.Notice{What: lock.NoticeEnded, Cause: lock.EndHandedOver, Fence: 4}
+		c.notes(handed, 0, 1)
+		if n := c.heard[len(c.heard)-1]; n.Cause != lock.EndReleased || !n.Unsure {
+			t.Errorf("a minority handed it over: got %+v, want an unsure release", n)
+		}
+		c.wantsEnd("two tell, and one is not heard", false)
 		c.says(lock.NoticeFlushed, 0, 1)
 		c.wants("two lost their data")
 		c.says(lock.NoticeFlushed, 2)
