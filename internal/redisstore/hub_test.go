@@ -263,3 +263,36 @@ func TestQuestionsAreAnsweredWhateverBecomesOfTheConnection(t *testing.T) {
 	close(stop)
 	cuts.Wait()
 }
+
+// The writer may be the one that finds the connection broken, and replaces it while the reader passes something on.
+func TestAQuestionIsAnsweredThoughTheReaderDidNotSeeTheConnectionBreak(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, Config{Addr: srv.Addr, HearTimeout: time.Second})
+	c := srv.Client()
+	busy, slow := make(chan struct{}, 100), make(chan struct{})
+	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) {
+		if n.What == lock.NoticeReleased {
+			busy <- struct{}{}
+			<-slow
+		}
+	})()
+	listen(t, s, "m")
+	time.Sleep(50 * time.Millisecond)
+	c.Publish(t.Context(), layout.Channel("n"), "0")
+	<-busy
+	answered := make(chan struct{})
+	s.hub.Passed(func() { close(answered) })
+	time.Sleep(20 * time.Millisecond)
+	c.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
+	time.Sleep(20 * time.Millisecond)
+	for i := range 10 { // the writer finds out
+		s.Listen(string(rune('a'+i)), lock.Exclusive, func(lock.Notice) {})
+		time.Sleep(5 * time.Millisecond)
+	}
+	close(slow)
+	select {
+	case <-answered:
+	case <-time.After(10 * time.Second):
+		t.Fatal("it was never answered")
+	}
+}

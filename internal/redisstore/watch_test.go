@@ -221,3 +221,38 @@ func TestAReleaseIsToldWithItsFenceHoweverLateItIsRead(t *testing.T) {
 		t.Errorf("got %+v as well", <-notices)
 	}
 }
+
+// A release of Redisson is told though Redis does not say whether news follow, and so are later ones.
+func TestReleasesOfRedissonAreToldThoughAQuestionIsRefused(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	c := srv.Client()
+	notices := make(chan lock.Notice, 1000)
+	defer s.Watch("n", func(n lock.Notice) {
+		if n.What == lock.NoticeEnded || n.What == lock.NoticeListening {
+			notices <- n
+		}
+	})()
+	<-notices
+	rights := func(ping string) {
+		t.Helper()
+		if err := c.Do(t.Context(), "ACL", "SETUSER", "default", ping).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rights("-ping")
+	c.Publish(t.Context(), layout.Channel("n"), "0")
+	time.Sleep(5 * watch.Grace)
+	rights("+ping")
+	c.Publish(t.Context(), layout.Channel("n"), "0")
+	for i := range 2 {
+		select {
+		case n := <-notices:
+			if n.What != lock.NoticeEnded {
+				t.Errorf("got %+v", n)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%d ends of two were told", i)
+		}
+	}
+}

@@ -218,7 +218,7 @@ const (
 	keptEnds = 4096
 	keptFor  = 10 * time.Second
 	// gatherTime is how long after each other members tell of the end of one hold that has no fence, lagTime how much
-	// later than a majority another one does, and maxNameless bounds such ends.
+	// later than a majority another one does, or a majority than the first one, and maxNameless bounds such ends.
 	gatherTime  = time.Second
 	lagTime     = 100 * time.Millisecond
 	maxNameless = 1024
@@ -270,10 +270,12 @@ func (w *watcher) hear(i int, n lock.Notice) {
 		w.missed(i)
 		w.hears(i, n.What == lock.NoticeListening)
 	case lock.NoticeEnded:
-		if tell, sure := w.ended(i, n); tell {
-			if n.Unsure = !sure; n.Unsure && n.Cause == lock.EndHandedOver {
-				n.Cause = lock.EndReleased // a minority cannot hand it over
-			}
+		tell, sure := w.ended(i, n)
+		n.Unsure = !sure
+		switch {
+		case tell && n.Unsure && n.Cause == lock.EndHandedOver:
+			time.AfterFunc(lagTime, func() { w.handedByFew(n) })
+		case tell:
 			w.tell(n)
 		}
 		w.changed()
@@ -285,6 +287,18 @@ func (w *watcher) hear(i int, n lock.Notice) {
 	case lock.NoticeChanged:
 		w.changed()
 	default:
+		w.tell(n)
+	}
+}
+
+// handedByFew tells of a hand-over that was unsure when a member told of it, if it still is. A minority cannot hand a
+// name over; but while members are not heard, the first one that tells of a hand-over cannot know.
+func (w *watcher) handedByFew(n lock.Notice) {
+	w.mu.Lock()
+	enough, sure := w.enoughLocked(w.tellersLocked(endOf{n.Fence, n.Hold}, time.Now()).told)
+	w.mu.Unlock()
+	if enough && !sure {
+		n.Cause = lock.EndReleased
 		w.tell(n)
 	}
 }

@@ -208,3 +208,30 @@ func TestWatchersHearOnceOfAHoldThatAllMembersLost(t *testing.T) {
 		})
 	}
 }
+
+// Members that are away do not change why a hold ended.
+func TestAHandOverIsToldAsSuchWhileMembersAreAway(t *testing.T) {
+	for _, away := range []int{0, 1, 2} {
+		inWorld(t, 5, Config{}, func(w *world) {
+			w.lagging()
+			ws := w.watched(2, Config{})
+			for _, n := range w.nodes[:away] {
+				n.away()
+			}
+			time.Sleep(2 * time.Second)
+			f := w.take(ws[0].Store, claimOf("n", "o")).Fence
+			time.Sleep(time.Second)
+			r := toHeir("o", f, "heir")
+			if res, err := ws[0].Store.Release(w.Context(), r); err != nil || res.HandedOver == 0 {
+				t.Fatalf("%+v %v", res, err)
+			}
+			time.Sleep(2 * time.Second)
+			x := ws[1]
+			x.mu.Lock()
+			if want := end(lock.EndHandedOver, f); len(x.heard) != 1 || x.heard[0] != want {
+				t.Errorf("%d away: heard %v, want %v", away, x.heard, want)
+			}
+			x.mu.Unlock()
+		})
+	}
+}

@@ -105,7 +105,7 @@ func (h *Hub) begin() {
 func (h *Hub) ping() {
 	select {
 	case <-h.begun:
-		_ = h.conn.Ping(h.ctx) // a dead connection is the reader's business
+		_ = h.conn.Ping(h.ctx, h.last()) // a dead connection is the reader's business
 	default:
 	}
 }
@@ -158,6 +158,7 @@ func (h *Hub) receive() (any, error) {
 			h.strayed()
 			return nil, nil //nolint:nilnil // nothing was heard
 		}
+		h.unanswered() // it may have been a question
 		return nil, err
 	}
 	h.Metrics.Interruptions.Inc()

@@ -7,8 +7,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Passed has a function called when all that Redis published before was passed on, or the connection was lost. It does
-// not wait for the network. When the hub is closed it may not be called at all.
+// Passed has a function called when all that Redis published before was passed on, or when that cannot be known: the
+// connection was lost, or Redis refused to say. It does not wait for the network. When the hub is closed it may not be
+// called at all.
 func (h *Hub) Passed(then func()) {
 	h.mu.Lock()
 	h.unasked = append(h.unasked, then)
@@ -45,14 +46,22 @@ func (h *Hub) ask(number uint64) {
 	}
 }
 
-// ponged takes an answer. One that has no number is a sign of life.
+// last is the number of the last question. A sign of life that is asked for brings it, as the connection of a question
+// may be replaced when the reader does not see it.
+func (h *Hub) last() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strconv.FormatUint(h.questions, 10)
+}
+
+// ponged takes an answer.
 func (h *Hub) ponged(p *redis.Pong) {
 	if number, err := strconv.ParseUint(p.Payload, 10, 64); err == nil {
 		h.answered(number)
 	}
 }
 
-// unanswered gives up all questions: their connection is lost.
+// unanswered gives up all questions: their connection is lost, or Redis refused one.
 func (h *Hub) unanswered() { h.answered(math.MaxUint64) }
 
 // answered takes note that a question was answered, and so all before it.
