@@ -203,7 +203,7 @@ func TestWatchersHearOfForcedReleasesDeletedKeysAndLostData(t *testing.T) {
 			f := holder.take("job").Hold.Fence
 			time.Sleep(time.Second)
 			end.by()
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(350 * time.Millisecond) // a deleted key could be a release whose message is late
 			watcher.hears(unlocked("job", end.cause, f))
 			settled()
 			watcher.none()

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -323,5 +324,24 @@ func TestOneOfManyReadersLeavesWithoutALookAtAll(t *testing.T) {
 	}
 	if all := lockKeys(t, c); len(all) != 1 || all[0] != layout.Token("n") {
 		t.Errorf("got keys %q, want only the token", all)
+	}
+}
+
+// What is left of an earlier hold of a reader is not raised for one that its owner has of another kind.
+func TestTheFenceOfAReaderWhoseNameIsNoneOfReadersIsNotRaised(t *testing.T) {
+	srv := redistest.Start(t)
+	s := open(t, quick(srv))
+	for _, kind := range []lock.Kind{lock.Read, lock.Write} {
+		c := kindClaim(kind, kind.String(), "o")
+		c.TTL = time.Hour
+		c.Fence = acquire(t, s, c).Fence
+		if err := srv.Client().Del(t.Context(), c.Name).Err(); err != nil {
+			t.Fatal(err)
+		}
+		acquire(t, s, claim(c.Name, "o"))
+		c.Fence += 1000
+		if err := s.Raise(t.Context(), c); !errors.Is(err, lock.ErrNotHeld) {
+			t.Errorf("%v: got %v", kind, err)
+		}
 	}
 }

@@ -153,7 +153,10 @@ func (a *attempt) standing() standing {
 // judge is called with mu after each vote.
 func (a *attempt) judge(last bool) (then func()) {
 	then = a.verdict(last)
-	if at := a.absent() & a.sentTo; then != nil && at != 0 {
+	if then == nil || a.missing == 0 {
+		return then
+	}
+	if at := a.leaveOut(false); at != 0 {
 		a.tail.grow(a.s, at, holdings(a.sent)...)
 	}
 	return then

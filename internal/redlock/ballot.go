@@ -33,6 +33,7 @@ type ballot[T any] struct {
 	missing int
 	over    bool
 	sentTo  set         // the members that were asked, or are when it is open
+	leftOut set         // those that are never asked, as it was decided before their turn
 	timer   *time.Timer // ends the wait for those that are missing
 }
 
@@ -52,9 +53,7 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	cast := vote[T]{cast: true, v: v, err: err}
 	b.votes[m.number] = cast
 	b.missing--
-	if m.silent.Load() && !failed(err) {
-		m.silent.Store(false)
-	}
+	m.heard(err)
 	if b.over {
 		b.mu.Unlock()
 		if b.late != nil {

@@ -67,7 +67,7 @@ func (h *handOver) judge(last bool) (then func()) {
 	if then == nil {
 		return nil
 	}
-	at := h.absent() & h.sentTo
+	at := h.leaveOut(true)
 	if h.granted != nil {
 		h.lacking = h.without()
 		at |= h.lacking

@@ -199,9 +199,9 @@ func (b *ballot[T]) absent() (at set) {
 	return at
 }
 
-// inTurn has each member asked when it has answered what comes before, unless it was decided without it until then: a
-// silent member would have all later calls about the hold wait for each other. Those that have nothing to answer are
-// asked in any case, also if others are so quick that it is decided before.
+// inTurn has each member asked when it has answered what comes before. A silent one that was decided without is left
+// out: it would have all later calls about the hold wait for each other. Those that have nothing to answer are asked in
+// any case, also if others are so quick that it is decided before.
 func (b *ballot[T]) inTurn(before calls, ask func(*member)) {
 	b.sentTo &^= before.at()
 	if before.last == nil {
@@ -217,15 +217,27 @@ func (b *ballot[T]) inTurn(before calls, ask func(*member)) {
 	})
 }
 
-// passed says whether it was decided before a member was asked. If not, it is asked now.
+// passed says whether a member is left out. If not, it is asked now.
 func (b *ballot[T]) passed(m *member) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.over && !b.sentTo.has(m.number) {
+	if b.leftOut.has(m.number) || b.over && !b.sentTo.has(m.number) && m.silent.Load() {
 		return true
 	}
 	b.sentTo.add(m.number)
 	return false
+}
+
+// leaveOut is called when it is decided. Of the members whose turn has not come it leaves out all, or those that are
+// silent, and returns those that have yet to answer. mu is held.
+func (b *ballot[T]) leaveOut(all bool) (at set) {
+	at = b.absent()
+	for i, m := range b.s.members {
+		if at.has(i) && !b.sentTo.has(i) && (all || m.silent.Load()) {
+			b.leftOut.add(i)
+		}
+	}
+	return at &^ b.leftOut
 }
 
 // errPassed: when the member's turn came, the outcome was known.

@@ -67,6 +67,13 @@ type member struct {
 	met, muted, doubled atomic.Bool
 }
 
+// heard takes note of an answer: whether the member is silent.
+func (m *member) heard(err error) {
+	if is := isUnknown(err); is != m.silent.Load() && (is || !failed(err)) {
+		m.silent.Store(is)
+	}
+}
+
 // quarantined says whether a member does not vote for new holds. It is asked all the same, and what it holds excludes
 // others. Holds that a majority has may be prolonged and put back there: they are known to be true.
 func (s *Store) quarantined(m *member) bool {

@@ -65,7 +65,10 @@ func (x *release) ask(m *member) {
 // judge is called with mu after each vote.
 func (x *release) judge(last bool) (then func()) {
 	then = x.verdict(last)
-	if at := x.absent() & x.sentTo; then != nil && at != 0 && x.r.Remaining > 0 {
+	if then == nil || x.missing == 0 || x.r.Remaining == 0 {
+		return then
+	}
+	if at := x.leaveOut(false); at != 0 {
 		x.tail.grow(x.s, at, holding{x.r.Name, x.r.Owner})
 	}
 	return then

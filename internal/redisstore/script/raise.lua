@@ -14,11 +14,13 @@ if bad then return bad end
 -- The keys that hold the fences of single holds.
 local keys = {}
 if kind == 'read' then
-  local had = redis.call('HGET', r.name, owner)
+  local got = redis.call('HMGET', r.name, 'mode', owner)
+  local had = got[1] and got[2] -- else it is no lock for readers, and what there is of an earlier one is nobody's
   if not had or not read_fence(r, owner, had) then return {-1} end
   keys = read_keys(r, owner, 1, math.min(tonumber(had) or 1, 1000))
 elseif kind == 'write' then
-  if redis.call('HEXISTS', r.name, owner .. ':write') == 0 then return {-1} end
+  local got = redis.call('HMGET', r.name, 'mode', owner .. ':write')
+  if not (got[1] and got[2]) then return {-1} end
   keys = {write_key(r, owner)}
 elseif not plain_hold(r.name, owner) then
   return {-1}
