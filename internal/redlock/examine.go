@@ -38,9 +38,9 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 	for _, m := range s.members {
 		if m.up.Load() {
 			up++
-		}
-		if s.quarantined(m) {
-			mute++
+			if s.quarantined(m) {
+				mute++
+			}
 		}
 		if isAway(found[m.number]) {
 			away++
@@ -87,9 +87,10 @@ func (s *Store) examineQuorum(up, mute int) lock.Finding {
 	switch {
 	case up < s.quorum:
 		f.Severity, f.Remedy = lock.SeverityError, "start the members that are missing: nothing can be locked, and leases end"
-	case n-mute < s.quorum:
-		f.Severity, f.Detail = lock.SeverityError, f.Detail+fmt.Sprintf(", and %d do not vote", mute)
-		f.Remedy = "wait until a majority votes again: nothing new can be locked, and holders keep what they have"
+	case up-mute < s.quorum:
+		f.Severity, f.Detail = lock.SeverityError, f.Detail+fmt.Sprintf(", and %d of those do not vote", mute)
+		f.Remedy = "start members that are missing, or wait until a majority votes again: nothing new can be locked, and " +
+			"holders keep what they have"
 	case up < n:
 		f.Severity, f.Remedy = lock.SeverityWarning, "start the members that are missing"
 	case n < fewest || n%2 == 0:

@@ -111,14 +111,22 @@ func TestAMemberThatDoesNotVoteIsFound(t *testing.T) {
 
 // That all are there is not enough.
 func TestAMajorityThatDoesNotVoteIsAnError(t *testing.T) {
-	for mute, want := range []lock.Severity{lock.SeverityOK, lock.SeverityOK, lock.SeverityOK, lock.SeverityError} {
-		s, all := patients(t, 5, 0)
-		for _, p := range all[:mute] {
+	for _, row := range []struct {
+		away, mute int
+		want       lock.Severity
+	}{
+		{0, 2, lock.SeverityOK},
+		{0, 3, lock.SeverityError},
+		{1, 1, lock.SeverityWarning},
+		{1, 2, lock.SeverityError},
+	} {
+		s, all := patients(t, 5, row.away)
+		for _, p := range all[row.away:][:row.mute] {
 			p.since = time.Now()
 		}
 		for _, f := range s.Examine(t.Context()) {
-			if f.Check == checkQuorum && f.Severity != want {
-				t.Errorf("%d of 5 do not vote: got %+v", mute, f)
+			if f.Check == checkQuorum && f.Severity != row.want {
+				t.Errorf("%d of 5 are away, %d do not vote: got %+v", row.away, row.mute, f)
 			}
 		}
 	}

@@ -41,7 +41,7 @@ var faults = map[string]fault{
 		aMemberIsKilled,
 	},
 	"the majority is gone": {
-		[]string{"LockdStoreDown", "LockdMemberDown", "LockdLocksLost"},
+		[]string{"LockdStoreDown", "LockdMemberDown", "LockdLocksLost", "LockdNoMajorityVotes"},
 		outage,
 		noMajority,
 	},
