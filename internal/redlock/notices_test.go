@@ -189,6 +189,7 @@ func TestTheEndOfAHoldIsToldOnce(t *testing.T) {
 		handed := lock.Notice{What: lock.NoticeEnded, Cause: lock.EndHandedOver, Fence: 4}
 		c.notes(handed, 0, 1)
 		time.Sleep(2 * lagTime)
+		synctest.Wait()
 		if n := c.heard[len(c.heard)-1]; n.Cause != lock.EndReleased || !n.Unsure {
 			t.Errorf("a minority handed it over: got %+v, want an unsure release", n)
 		}
