@@ -141,18 +141,25 @@ func TestAChangeOfAWatchedNameIsToldByRedis(t *testing.T) {
 	}
 }
 
+// watchEnds returns the ends of holds of "n" that are heard from now on.
+func watchEnds(t *testing.T, s *Store) <-chan lock.Notice {
+	t.Helper()
+	notices := make(chan lock.Notice, 1000)
+	t.Cleanup(s.Watch("n", func(n lock.Notice) {
+		if n.What == lock.NoticeEnded || n.What == lock.NoticeListening {
+			notices <- n
+		}
+	}))
+	<-notices
+	return notices
+}
+
 // What follows a release of Redisson on the same channel is not news of it.
 func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	notices := make(chan lock.Notice, 1000)
-	defer s.Watch("n", func(n lock.Notice) {
-		if n.What == lock.NoticeEnded || n.What == lock.NoticeListening {
-			notices <- n
-		}
-	})()
-	<-notices
+	notices := watchEnds(t, s)
 	var fences []lock.Fence
 	for range 50 {
 		c.Publish(t.Context(), layout.Channel("n"), "0")
@@ -186,13 +193,7 @@ func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
 func TestAReleaseIsToldWithItsFenceHoweverLateItIsRead(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
-	notices := make(chan lock.Notice, 1000)
-	defer s.Watch("n", func(n lock.Notice) {
-		if n.What == lock.NoticeEnded || n.What == lock.NoticeListening {
-			notices <- n
-		}
-	})()
-	<-notices
+	notices := watchEnds(t, s)
 	for range 4 { // who is told first is up to chance
 		heard := make(chan lock.What, 100)
 		defer s.Listen("n", lock.Exclusive, func(n lock.Notice) {
@@ -227,13 +228,7 @@ func TestReleasesOfRedissonAreToldThoughAQuestionIsRefused(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	notices := make(chan lock.Notice, 1000)
-	defer s.Watch("n", func(n lock.Notice) {
-		if n.What == lock.NoticeEnded || n.What == lock.NoticeListening {
-			notices <- n
-		}
-	})()
-	<-notices
+	notices := watchEnds(t, s)
 	rights := func(ping string) {
 		t.Helper()
 		if err := c.Do(t.Context(), "ACL", "SETUSER", "default", ping).Err(); err != nil {
