@@ -201,6 +201,30 @@ func TestTheEndOfAHoldIsToldOnce(t *testing.T) {
 	})
 }
 
+// A member that dies at a release cannot tell of it, and may be known to be dead only after the others told.
+func TestMembersThatAreHeardNoMoreAreNotWaitedFor(t *testing.T) {
+	inChoir(t, func(c *choir) {
+		defer c.watches()()
+		ended := lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: 1}
+		c.notes(ended, 0, 1)
+		c.wants("two tell, and three are dead")
+		c.says(lock.NoticeDeaf, 2)
+		c.wantsEnd("one of those is known to be", false)
+		c.says(lock.NoticeDeaf, 3)
+		c.wants("two are")
+		c.says(lock.NoticeListening, 2, 3)
+		c.notes(ended, 3)
+		c.wantsEnd("one was not dead, and tells late", true)
+
+		ended.Fence = 2
+		c.notes(ended, 0, 1)
+		time.Sleep(keptFor + time.Second)
+		c.says(lock.NoticeDeaf, 2)
+		c.wants("one dies long after a minority told")
+		c.says(lock.NoticeListening, 2)
+	})
+}
+
 func TestForcedReleasesAreHeard(t *testing.T) {
 	inChoir(t, func(c *choir) {
 		var heard []string

@@ -247,7 +247,7 @@ func (w *watch) blameLocked() (found bool) {
 func (w *watch) flushedLocked() {
 	w.flushed = true
 	for i, d := range w.doubts {
-		if d.cause == lock.EndForced {
+		if d.cause == lock.EndForced || d.cause == lock.EndUnknown {
 			w.doubts[i].cause = lock.EndDataLoss
 		}
 	}
@@ -294,6 +294,9 @@ func (w *watch) saw(before look, st lock.Sight) time.Duration {
 	} else {
 		w.missLocked(before, st, w.missingLocked(held, st), now)
 	}
+	w.doubts = slices.DeleteFunc(w.doubts, func(d doubt) bool { // it was lost for a moment, and was put back
+		return d.hold.fence != 0 && held[d.hold.id].fence == d.hold.fence
+	})
 	w.seen, w.at = held, before.at
 	w.last = max(w.last, st.Fence)
 	if before.lost(st) {
@@ -386,13 +389,13 @@ func (w *watch) causeLocked(before look, st lock.Sight, h seenHold, now time.Tim
 	case before.forced:
 		return lock.EndForced, true
 	case before.blind && (h.unseen || now.Sub(w.at) > staleTime):
-		return lock.EndUnknown, true
+		return lock.EndUnknown, false // its message may be heard yet
 	case h.unseen:
 		return lock.EndExpired, false
 	case !h.until.IsZero() && !now.Before(h.until):
 		return lock.EndExpired, h.fence != 0
 	case before.blind:
-		return lock.EndUnknown, true
+		return lock.EndUnknown, false
 	case h.foreign:
 		return lock.EndReleased, false
 	}

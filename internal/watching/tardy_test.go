@@ -187,3 +187,49 @@ func TestAReleaseJustBeforeTheLeaseEndsIsOneEnd(t *testing.T) {
 		s.message(time.Now())
 	}, lock.EndExpired)
 }
+
+func (s *redissons) tells(what lock.What) { s.notify(lock.Notice{What: what}) }
+
+// After an outage a look may be quicker than the message of who made the release.
+func TestAReleaseAfterAnOutageIsSeenBeforeItsMessageIsHeard(t *testing.T) {
+	const fence = 7
+	ours := lock.SeenHold{ID: "exclusive a", TTL: time.Minute, Fence: fence}
+	for what, late := range map[string]time.Duration{
+		"the message is late": 100 * time.Millisecond, "the message was lost": time.Hour,
+	} {
+		want := lock.EndReleased
+		if late == time.Hour {
+			want = lock.EndUnknown
+		}
+		t.Run(what, func(t *testing.T) {
+			hears(t, 0, func(s *redissons) {
+				s.change(ours)
+				time.Sleep(100 * time.Millisecond)
+				s.tells(lock.NoticeDeaf)
+				s.tells(lock.NoticeListening)
+				s.change()
+				time.AfterFunc(late, func() {
+					s.notify(lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: fence})
+				})
+				time.Sleep(time.Second)
+			}, want)
+		})
+	}
+}
+
+// A majority may have lost a hold for a moment, until the members that lost it have it again.
+func TestAHoldThatIsSeenAgainHasNotEnded(t *testing.T) {
+	ours := lock.SeenHold{ID: "exclusive a", TTL: time.Minute, Fence: 7}
+	hears(t, 0, func(s *redissons) {
+		s.change(ours)
+		time.Sleep(100 * time.Millisecond)
+		s.tells(lock.NoticeDeaf)
+		s.tells(lock.NoticeListening)
+		s.change()
+		time.Sleep(100 * time.Millisecond)
+		s.change(ours)
+		time.Sleep(time.Second)
+		s.change()
+		s.notify(lock.Notice{What: lock.NoticeEnded, Cause: lock.EndReleased, Fence: 7})
+	}, lock.EndReleased)
+}
