@@ -192,6 +192,20 @@ func (w *watch) tardyLocked(n lock.Notice) bool {
 	return true
 }
 
+// outlivedLocked says whether a hold was seen by a look that was begun after some told of its end, which is unsure:
+// they were wrong.
+func (w *watch) outlivedLocked(n lock.Notice) bool {
+	if !n.Unsure || n.Came.IsZero() || !n.Came.Before(w.at) {
+		return false
+	}
+	for _, h := range w.seen {
+		if h.is(n.Hold, n.Fence) {
+			return true
+		}
+	}
+	return false
+}
+
 // patience is how long its end is kept in doubt.
 func (h seenHold) patience() time.Duration {
 	if h.foreign {
@@ -236,11 +250,21 @@ func (w *watch) forgetLocked(id string, f lock.Fence) (known bool) {
 // then.
 func (w *watch) blameLocked() (found bool) {
 	for i, d := range w.doubts {
-		if d.hold.foreign && d.cause == lock.EndReleased {
+		if d.hold.foreign && (d.cause == lock.EndReleased || d.cause == lock.EndUnknown) {
 			w.doubts[i].cause, found = lock.EndForced, true
 		}
 	}
 	return found
+}
+
+// deafLocked takes note that messages are not heard. Those of the ends in doubt may be lost.
+func (w *watch) deafLocked() {
+	w.deaf, w.blind = true, true
+	for i, d := range w.doubts {
+		if d.cause == lock.EndForced && !d.hold.foreign {
+			w.doubts[i].cause = lock.EndUnknown
+		}
+	}
 }
 
 // flushedLocked takes note that the store lost its data. That is why holds are gone of which nobody told anything.
@@ -367,7 +391,7 @@ func (w *watch) missLocked(before look, st lock.Sight, gone []seenHold, now time
 		case sure:
 			w.tellGoneLocked(cause, h)
 			told = true
-		case !h.permit || !h.foreign || cause == lock.EndExpired: // who gives back single permits tells of it
+		case !h.permit || !h.foreign || cause != lock.EndReleased: // who gives back single permits tells of it
 			w.doubts = append(w.doubts, doubt{h, cause, now.Add(h.patience()), tells(h, st)})
 		}
 	}
@@ -398,6 +422,8 @@ func (w *watch) causeLocked(before look, st lock.Sight, h seenHold, now time.Tim
 		return lock.EndUnknown, false
 	case h.foreign:
 		return lock.EndReleased, false
+	case w.blind: // since the look was begun
+		return lock.EndUnknown, false
 	}
 	return lock.EndForced, false // somebody deleted its key
 }

@@ -264,13 +264,13 @@ func (w *watch) noticed(n lock.Notice) {
 	w.mu.Lock()
 	switch n.What {
 	case lock.NoticeEnded:
-		if !w.tardyLocked(n) {
+		if !w.tardyLocked(n) && !w.outlivedLocked(n) {
 			w.endedLocked(n.Cause, n.Fence, n.Hold, n.Unsure)
 		}
 	case lock.NoticeListening:
 		w.deaf = false
 	case lock.NoticeDeaf:
-		w.deaf, w.blind = true, true
+		w.deafLocked()
 	case lock.NoticeFlushed:
 		w.flushedLocked()
 	default: // the look tells
