@@ -57,9 +57,9 @@ type endOf struct {
 	hold  string
 }
 
-// tellers are the members that told of an end, when the first did, and what was passed on of it.
+// tellers are the members that told of an end, when the first and the last did, and what was passed on of it.
 type tellers struct {
-	at           time.Time
+	at, last     time.Time
 	told         set
 	cause        lock.EndCause // as the last one told
 	enough, sure bool
@@ -85,8 +85,10 @@ func (w *watcher) hear(i int, n lock.Notice) {
 	case lock.NoticeListening, lock.NoticeDeaf:
 		w.missed(i)
 		w.hears(i, n.What == lock.NoticeListening)
-		for _, end := range w.overdue(time.Now()) {
-			w.tellEnd(end)
+		if n.What == lock.NoticeDeaf {
+			for _, end := range w.overdue(time.Now()) {
+				w.tellEnd(end)
+			}
 		}
 	case lock.NoticeEnded:
 		if tell, sure := w.ended(i, n); tell {
@@ -116,12 +118,14 @@ func (w *watcher) tellEnd(n lock.Notice) {
 }
 
 // handedByFew tells of a hand-over that was unsure when a member told of it, if it still is. A minority cannot hand a
-// name over; but while members are not heard, the first one that tells of a hand-over cannot know.
+// name over; but while members are not heard, the first one that tells of a hand-over cannot know. Those may be heard
+// again by now, and have told nothing: their message is lost.
 func (w *watcher) handedByFew(n lock.Notice) {
 	w.mu.Lock()
-	enough, sure := w.enoughLocked(w.tellersLocked(endOf{n.Fence, n.Hold}, time.Now()).told)
+	t := w.ends[endOf{n.Fence, n.Hold}]
+	sure := t != nil && t.sure
 	w.mu.Unlock()
-	if enough && !sure {
+	if !sure {
 		n.Cause = lock.EndReleased
 		w.tell(n)
 	}
@@ -147,9 +151,10 @@ func (w *watcher) ended(i int, n lock.Notice) (tell, sure bool) {
 	if n.Fence == 0 && n.Hold == "" {
 		return w.namelessLocked(i, n.Cause, time.Now()), true
 	}
-	t := w.tellersLocked(endOf{n.Fence, n.Hold}, time.Now())
+	now := time.Now()
+	t := w.tellersLocked(endOf{n.Fence, n.Hold}, now)
 	t.told.add(i)
-	t.cause = n.Cause
+	t.last, t.cause = now, n.Cause
 	return w.countLocked(t)
 }
 
@@ -162,7 +167,7 @@ func (w *watcher) countLocked(t *tellers) (tell, sure bool) {
 }
 
 // overdue are the ends that a minority told of, and that are to be passed on since others are not heard any more: those
-// may have died before they told.
+// may have died before they told. They are never sure: who voted when they were told of is not known any more.
 func (w *watcher) overdue(now time.Time) (ends []lock.Notice) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,9 +176,13 @@ func (w *watcher) overdue(now time.Time) (ends []lock.Notice) {
 		if now.Sub(t.at) > keptFor {
 			break
 		}
-		if tell, sure := w.countLocked(t); tell {
-			n := lock.Notice{What: lock.NoticeEnded, Cause: t.cause, Fence: of.fence, Hold: of.hold, Unsure: !sure}
-			ends = append(ends, n)
+		if t.enough {
+			continue
+		}
+		if t.enough, _ = w.enoughLocked(t.told); t.enough {
+			ends = append(ends, lock.Notice{
+				What: lock.NoticeEnded, Cause: t.cause, Fence: of.fence, Hold: of.hold, Unsure: true, Came: t.last,
+			})
 		}
 	}
 	slices.Reverse(ends)
