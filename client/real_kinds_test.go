@@ -269,7 +269,7 @@ func TestRealReplicas(t *testing.T) {
 		unlock(t, l, func() error { return l.Unlock(t.Context()) })
 		select {
 		case l = <-next:
-		case <-time.After(5 * time.Second):
+		case <-time.After(20 * time.Second):
 			t.Fatalf("number %d does not get the lock", i)
 		}
 	}

@@ -82,28 +82,44 @@ func TestExecIsInterruptedWhileItWaits(t *testing.T) {
 	awaitWaiters(t, "wait-int", 0)
 }
 
+// inTime fails if what must be over in time never is, in a few tries: the machine does other things, too. A try has
+// names of its own, and says how much too long it took.
+func inTime(t *testing.T, try func(t *testing.T, n string) (late time.Duration)) {
+	t.Helper()
+	for n := range 3 {
+		late := try(t, strconv.Itoa(n))
+		if late <= 0 || t.Failed() {
+			return
+		}
+		t.Logf("%v too long", late)
+	}
+	t.Error("it took too long each time")
+}
+
 func TestExecReleasesAtOnce(t *testing.T) {
 	t.Parallel()
-	c := dial(t)
-	r := start(t, "exec", "at-once", "--", "sh", "-c", "echo ready; read x; date +%s%N")
+	inTime(t, releasesAtOnce)
+}
+
+func releasesAtOnce(t *testing.T, n string) (late time.Duration) {
+	c, name := dial(t), "at-once"+n
+	r := start(t, "exec", name, "--", "sh", "-c", "echo ready; read x; date +%s%N")
 	r.line("ready")
 	got := make(chan time.Time, 1)
 	go func() {
-		if _, err := c.Lock(t.Context(), "at-once"); err != nil {
+		if _, err := c.Lock(t.Context(), name); err != nil {
 			t.Error(err)
 		}
 		got <- time.Now()
 	}()
-	awaitWaiters(t, "at-once", 1)
+	awaitWaiters(t, name, 1)
 	r.stdin.Close()
 	code, out := r.wait()
 	ns, err := strconv.ParseInt(strings.TrimSpace(out), 10, 64)
 	if code != 0 || err != nil {
 		t.Fatalf("code %d, output %q", code, out)
 	}
-	if d := (<-got).Sub(time.Unix(0, ns)); d > 500*time.Millisecond { // 50 ms on a machine with nothing else to do
-		t.Errorf("the next holder came %v after the end", d)
-	}
+	return (<-got).Sub(time.Unix(0, ns)) - 500*time.Millisecond // 50 ms on a machine with nothing else to do
 }
 
 func TestExecForwardsSignals(t *testing.T) {
@@ -148,28 +164,31 @@ func lastSign(t *testing.T, dir, who string) time.Time {
 	return time.Unix(0, ns)
 }
 
-// wantDead checks that the stubborn command is dead and was so before a time.
-func wantDead(t *testing.T, dir string, before time.Time, who ...string) {
+// outlived is for how long the stubborn command lived after a time.
+func outlived(t *testing.T, dir string, since time.Time, who ...string) (longest time.Duration) {
 	t.Helper()
 	time.Sleep(100 * time.Millisecond) // if it lives it shows
 	for _, w := range who {
-		if last := lastSign(t, dir, w); last.After(before) {
-			t.Errorf("the %s process lived %v too long", w, last.Sub(before))
-		}
+		longest = max(longest, lastSign(t, dir, w).Sub(since))
 	}
+	return longest
 }
 
 func TestExecWhenTheLockIsTaken(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "taken", "--"}, stubborn(dir)...)...)
+	inTime(t, whenTaken)
+}
+
+func whenTaken(t *testing.T, n string) (late time.Duration) {
+	dir, name := t.TempDir(), "taken"+n
+	r := start(t, append([]string{"exec", name, "--"}, stubborn(dir)...)...)
 	r.line("ready")
-	call(t, "unlock", "taken", "--force").want(t, 0, "unlocked taken\n", "")
+	call(t, "unlock", name, "--force").want(t, 0, "unlocked "+name+"\n", "")
 	taken := time.Now()
 	if code, _ := r.wait(); code != exitLost || !strings.Contains(r.stderr.String(), "LOCK_LOST: ") {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
-	wantDead(t, dir, taken.Add(lostGrace+300*time.Millisecond), "outer", "inner")
+	return outlived(t, dir, taken.Add(lostGrace+300*time.Millisecond), "outer", "inner")
 }
 
 func TestExecEndsPolitelyFirst(t *testing.T) {
@@ -185,6 +204,10 @@ func TestExecEndsPolitelyFirst(t *testing.T) {
 // The server is there but answers nothing: the command must be dead before the lease is given to somebody else.
 func TestExecWhenCutOff(t *testing.T) {
 	t.Parallel()
+	inTime(t, whenCutOff)
+}
+
+func whenCutOff(t *testing.T, _ string) (late time.Duration) {
 	s := lockdtest.Start(t)
 	dir := t.TempDir()
 	r := start(t, append([]string{"exec", "cut-off", "--addr", s.Addr, "--ttl", "2s", "--"}, stubborn(dir)...)...)
@@ -198,12 +221,16 @@ func TestExecWhenCutOff(t *testing.T) {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
 	// The last renewal was before the stop, so the lease ends 2 s after it at the latest.
-	wantDead(t, dir, stopped.Add(2*time.Second), "outer", "inner")
+	return outlived(t, dir, stopped.Add(2*time.Second), "outer", "inner")
 }
 
 // The server is there but its store is not.
 func TestExecWhenTheStoreIsAway(t *testing.T) {
 	t.Parallel()
+	inTime(t, whenTheStoreIsAway)
+}
+
+func whenTheStoreIsAway(t *testing.T, _ string) (late time.Duration) {
 	redis := redistest.Start(t)
 	s := lockdtest.Start(t, "--redis", redis.Addr)
 	dir := t.TempDir()
@@ -217,7 +244,7 @@ func TestExecWhenTheStoreIsAway(t *testing.T) {
 		!strings.Contains(stderr, "LOCK_LOST: ") {
 		t.Errorf("code %d, stderr %q", code, stderr)
 	}
-	wantDead(t, dir, paused.Add(4*time.Second), "outer", "inner")
+	return outlived(t, dir, paused.Add(4*time.Second), "outer", "inner")
 }
 
 // With --connect-timeout exec waits for so long for a store that is away, as for a server.
@@ -253,6 +280,10 @@ func TestExecWaitsForTheStoreAsLongAsItIsTold(t *testing.T) {
 // While no server takes the session the lease counts, and all is over before it ends.
 func TestExecWhenTheServerCrashes(t *testing.T) {
 	t.Parallel()
+	inTime(t, whenTheServerCrashes)
+}
+
+func whenTheServerCrashes(t *testing.T, _ string) (late time.Duration) {
 	const ttl = 3 * time.Second
 	s := lockdtest.Start(t)
 	dir := t.TempDir()
@@ -263,12 +294,16 @@ func TestExecWhenTheServerCrashes(t *testing.T) {
 	if code, _ := r.wait(); code != exitLost {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
-	wantDead(t, dir, crashed.Add(ttl), "outer", "inner")
+	return outlived(t, dir, crashed.Add(ttl), "outer", "inner")
 }
 
 // A server that comes back without its memory says that the session is gone.
 func TestExecWhenTheServerForgets(t *testing.T) {
 	t.Parallel()
+	inTime(t, whenTheServerForgets)
+}
+
+func whenTheServerForgets(t *testing.T, _ string) (late time.Duration) {
 	s := lockdtest.Start(t)
 	dir := t.TempDir()
 	r := start(t, append([]string{"exec", "crash", "--addr", s.Addr, "--"}, stubborn(dir)...)...)
@@ -281,34 +316,42 @@ func TestExecWhenTheServerForgets(t *testing.T) {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
 	// after the longest pause of the client
-	wantDead(t, dir, back.Add(3*time.Second+lostGrace+300*time.Millisecond), "outer", "inner")
+	return outlived(t, dir, back.Add(3*time.Second+lostGrace+300*time.Millisecond), "outer", "inner")
 }
 
 func TestExecStoppedPastTheLease(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "paused", "--ttl", "2s", "--"}, stubborn(dir)...)...)
+	inTime(t, stoppedPastTheLease)
+}
+
+func stoppedPastTheLease(t *testing.T, n string) (late time.Duration) {
+	dir, name := t.TempDir(), "paused"+n
+	r := start(t, append([]string{"exec", name, "--ttl", "2s", "--"}, stubborn(dir)...)...)
 	r.line("ready")
 	r.signal(syscall.SIGSTOP)
-	hold(t, "paused") // after the lease ran out
+	hold(t, name) // after the lease ran out
 	continued := time.Now()
 	r.signal(syscall.SIGCONT)
 	if code, _ := r.wait(); code != exitLost {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
-	wantDead(t, dir, continued.Add(150*time.Millisecond), "outer", "inner")
+	return outlived(t, dir, continued.Add(150*time.Millisecond), "outer", "inner")
 }
 
 func TestExecKilled(t *testing.T) {
 	t.Parallel()
+	inTime(t, whenKilled)
+}
+
+func whenKilled(t *testing.T, n string) (late time.Duration) {
 	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "killed", "--"}, stubborn(dir)...)...)
+	r := start(t, append([]string{"exec", "killed" + n, "--"}, stubborn(dir)...)...)
 	defer endStubborn(t, dir)
 	r.line("ready")
 	r.signal(syscall.SIGKILL)
 	killed := time.Now()
 	_, _ = r.cmd.Process.Wait()
-	wantDead(t, dir, killed.Add(100*time.Millisecond), "outer")
+	return outlived(t, dir, killed.Add(100*time.Millisecond), "outer")
 }
 
 // endStubborn ends the inner process, which outlives a killed lockctl: without its directory it can do nothing, but
@@ -340,7 +383,9 @@ func TestExecEndsWhatIsLeftBehind(t *testing.T) {
 	if code, _ := r.wait(); code != 0 || !strings.Contains(r.stderr.String(), "LEFT_BEHIND: ") {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
-	wantDead(t, dir, time.Now(), "inner")
+	if d := outlived(t, dir, time.Now(), "inner"); d > 0 {
+		t.Errorf("the inner process lived for %v after the end", d)
+	}
 }
 
 // process is a lockctl that runs.
@@ -382,6 +427,16 @@ func (p *process) line(want string) {
 	p.t.Helper()
 	if line, err := p.out.ReadString('\n'); line != want+"\n" {
 		p.t.Fatalf("got %q, %v; want %q; stderr %q", line, err, want, p.stderr.String())
+	}
+}
+
+// says waits until it has said something to people.
+func (p *process) says(text string) {
+	p.t.Helper()
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(p.stderr.String(), text); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatalf("it does not say %q: %q", text, p.stderr.String())
+		}
 	}
 }
 

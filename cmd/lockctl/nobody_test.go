@@ -125,7 +125,7 @@ func TestExecSaysWhoHoldsTheLock(t *testing.T) {
 	first.line("ready")
 	second := start(t, "exec", "who", "--", "echo", "ran")
 	awaitWaiters(t, "who", 1)
-	time.Sleep(time.Second) // it looks after 0.1 s
+	second.says(`WAITING: for "who"`)
 	first.stdin.Close()
 	if code, out := second.wait(); code != 0 || out != "ran\n" {
 		t.Errorf("code %d, output %q", code, out)
@@ -140,7 +140,7 @@ func TestExecWaitsForAServerThatIsAway(t *testing.T) {
 	s := lockdtest.Start(t)
 	s.Kill()
 	r := start(t, "--addr", s.Addr, "exec", "n", "--", "echo", "ran")
-	time.Sleep(toldAfter + 2*time.Second)
+	r.says("WAITING: for the server")
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestExecWaitsForAStoreThatIsAway(t *testing.T) {
 	s := lockdtest.Start(t, "--redis", redis.Addr)
 	redis.Pause()
 	r := start(t, "--addr", s.Addr, "exec", "n", "--", "echo", "ran")
-	time.Sleep(5 * time.Second)
+	r.says("WAITING: for the server: ")
 	redis.Resume()
 	if code, out := r.wait(); code != 0 || out != "ran\n" ||
 		!strings.Contains(r.stderr.String(), "WAITING: for the server: ") {

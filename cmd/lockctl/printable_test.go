@@ -163,7 +163,7 @@ func (h *hostileServer) Session(stream grpc.BidiStreamingServer[lockdv1.SessionR
 			if err := stream.Send(answer); err != nil {
 				return err
 			}
-			time.Sleep(300 * time.Millisecond) // so that the client has taken note that it watches
+			time.Sleep(time.Second) // so that the client has taken note that it watches
 			answer = push
 		default:
 			st, _ := status.FromError(hostileError())

@@ -158,19 +158,24 @@ func TestExecIsSuspendedPastTheLease(t *testing.T) {
 // Without a terminal Ctrl-Z does not come, but SIGTSTP may. The command must not work on while lockctl sleeps.
 func TestExecIsSuspendedBySignal(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	r := start(t, append([]string{"exec", "tstp", "--"}, stubborn(dir)...)...)
+	inTime(t, suspendedBySignal)
+}
+
+func suspendedBySignal(t *testing.T, n string) (late time.Duration) {
+	dir, name := t.TempDir(), "tstp"+n
+	r := start(t, append([]string{"exec", name, "--"}, stubborn(dir)...)...)
 	r.line("ready")
 	r.signal(syscall.SIGTSTP)
 	(&session{t: t, cmd: r.cmd}).state("T")
 	stopped := time.Now()
-	wantDead(t, dir, stopped.Add(50*time.Millisecond), "outer", "inner")
+	late = outlived(t, dir, stopped.Add(50*time.Millisecond), "outer", "inner")
 	r.signal(syscall.SIGCONT)
 	for lastSign(t, dir, "outer").Before(stopped) {
 		time.Sleep(time.Millisecond)
 	}
-	call(t, "unlock", "tstp", "--force").want(t, 0, "unlocked tstp\n", "")
+	call(t, "unlock", name, "--force").want(t, 0, "unlocked "+name+"\n", "")
 	if code, _ := r.wait(); code != exitLost {
 		t.Errorf("code %d", code)
 	}
+	return late
 }

@@ -82,9 +82,10 @@ func until(t testing.TB, what string, do func() error) {
 func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
 	for name, mode := range map[string]redistest.Mode{"cut": redistest.Cut, "silent": redistest.Mute} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			srv := redistest.Start(t)
 			p := redistest.StartProxy(t, srv.Addr)
-			s := open(t, Config{Addr: p.Addr, OpTimeout: 500 * time.Millisecond})
+			s := open(t, Config{Addr: p.Addr, OpTimeout: 2 * time.Second})
 			direct := open(t, quick(srv))
 			acquire(t, s, claim("warm", "o"))
 			lose := func(do func() error) {
@@ -262,7 +263,7 @@ func TestPausedRedisIsAnUnknownOutcomeInTime(t *testing.T) {
 
 	srv.Resume()
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
-	wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
+	until(t, "renew", func() error { return renewOne(t.Context(), s, "n", "o", f) })
 }
 
 func TestOneSilentConnectionDelaysOnlyItsOwnChunk(t *testing.T) {
@@ -391,25 +392,30 @@ func TestWrongPasswordIsUnavailable(t *testing.T) {
 // A stop of lockd does not wait for a server that is silent.
 func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 	srv := redistest.Start(t)
-	s, err := Open(t.Context(), Config{Addr: srv.Addr, OpTimeout: 300 * time.Millisecond}, zap.NewNop(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv.Pause()
-	defer srv.Resume()
-	until(t, "it makes new connections", func() error {
-		_, err := s.Acquire(t.Context(), claim("n", "o"))
-		_ = renewOne(t.Context(), s, "n", "o", 1)
-		if s.Connected() {
-			return fmt.Errorf("got %w with a connection", errors.Join(err, errors.New("which is there")))
+	took := time.Hour
+	for range 3 { // the machine does other things, too
+		s, err := Open(t.Context(), Config{Addr: srv.Addr, OpTimeout: 300 * time.Millisecond}, zap.NewNop(), nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
-	})
-	begun := time.Now()
-	if err := s.Close(); err != nil {
-		t.Error(err)
+		srv.Pause()
+		until(t, "it makes new connections", func() error {
+			_, err := s.Acquire(t.Context(), claim("n", "o"))
+			_ = renewOne(t.Context(), s, "n", "o", 1)
+			if s.Connected() {
+				return fmt.Errorf("got %w with a connection", errors.Join(err, errors.New("which is there")))
+			}
+			return nil
+		})
+		begun := time.Now()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		took = min(took, time.Since(begun))
+		srv.Resume()
+		if took <= time.Second {
+			return
+		}
 	}
-	if took := time.Since(begun); took > time.Second {
-		t.Errorf("closed after %v", took)
-	}
+	t.Errorf("closed after %v", took)
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -76,14 +77,26 @@ func TestListenersAreToldWhenTheirConnectionWasSilent(t *testing.T) {
 	cycle(t, direct, "n") // not heard
 	time.AfterFunc(500*time.Millisecond, func() { p.Set(redistest.Pass) })
 	await(t, heard, lock.NoticeListening)
-	cycle(t, direct, "n")
-	await(t, heard, lock.NoticeReleased)
+	until(t, "a release is heard", func() error { // on a busy machine it may be silent once more
+		cycle(t, direct, "n")
+		for over := time.After(time.Second); ; {
+			select {
+			case n := <-heard:
+				if n == lock.NoticeReleased {
+					return nil
+				}
+			case <-over:
+				return errors.New("it is not")
+			}
+		}
+	})
 }
 
 func TestASilentButLivingConnectionIsKept(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
-	// Not less: the clock of go-redis has steps of 50ms.
-	s := open(t, Config{Addr: srv.Addr, HearTimeout: 200 * time.Millisecond, OpTimeout: 5 * time.Second})
+	// Not much less: a busy machine is silent at times.
+	s := open(t, Config{Addr: srv.Addr, HearTimeout: time.Second, OpTimeout: 5 * time.Second})
 	heard := listen(t, s, "n")
 	pings := srv.Calls("ping")
 	until(t, "pings", func() error {
@@ -269,15 +282,16 @@ func TestAQuestionIsAnsweredThoughTheReaderDidNotSeeTheConnectionBreak(t *testin
 	srv := redistest.Start(t)
 	s := open(t, Config{Addr: srv.Addr, HearTimeout: time.Second})
 	c := srv.Client()
-	busy, slow := make(chan struct{}, 100), make(chan struct{})
+	heard, busy, slow := make(chan lock.What, 100), make(chan struct{}, 100), make(chan struct{})
 	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) {
+		heard <- n.What
 		if n.What == lock.NoticeReleased {
 			busy <- struct{}{}
 			<-slow
 		}
 	})()
+	await(t, heard, lock.NoticeListening)
 	listen(t, s, "m")
-	time.Sleep(50 * time.Millisecond)
 	c.Publish(t.Context(), layout.Channel("n"), "0")
 	<-busy
 	answered := make(chan struct{})

@@ -42,14 +42,6 @@ func TestContractBehindSentinel(t *testing.T) {
 	})
 }
 
-// replicated waits until both replicas have what the master has.
-func replicated(t *testing.T, master *redistest.Server) {
-	t.Helper()
-	if n, err := master.Client().Wait(t.Context(), 2, 5*time.Second).Result(); err != nil || n != 2 {
-		t.Fatalf("%d replicas have it, %v, want two", n, err)
-	}
-}
-
 // seenOne renews a hold that was seen before.
 func seenOne(t *testing.T, s *Store, name string, f lock.Fence, seen time.Time) (err error) {
 	r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: lease, Seen: seen}
@@ -82,7 +74,7 @@ func TestAFailOverKeepsWhatWasReplicatedAndTellsTheRest(t *testing.T) {
 			}
 			kept := acquire(t, s, claim("kept", "o")).Fence
 			again := acquire(t, s, claim("again", "o")).Fence
-			replicated(t, master)
+			master.Replicated(2)
 			k.CutOff(master)
 			if _, err := s.Release(t.Context(), giveBack("again", "o", again)); err != nil {
 				t.Fatal(err)
@@ -162,7 +154,7 @@ func TestAnIdleStoreFollowsAForcedFailOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := acquire(t, s, claim("n", "o")).Fence
-	replicated(t, k.Master())
+	k.Master().Replicated(2)
 	k.FailOver()
 	until(t, "probe", func() error {
 		after, err := s.Probe(t.Context())
@@ -255,9 +247,9 @@ func TestAReplicaThatDidNotAcknowledgeTakesOver(t *testing.T) {
 		})
 		return f
 	}
-	replicated(t, master)
+	master.Replicated(2)
 	kept := taken("kept")
-	replicated(t, master)
+	master.Replicated(2)
 	stale, has := k.Servers[1].Client(), k.Servers[2].Client()
 	for _, set := range []struct {
 		of   *redis.Client

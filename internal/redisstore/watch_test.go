@@ -169,19 +169,30 @@ func TestAReleaseOfRedissonIsToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(10 * watch.Grace)
 	ours, theirs := 0, 0
-	for len(notices) > 0 {
-		switch n := <-notices; {
+	count := func(n lock.Notice) {
+		switch {
 		case n.Cause != lock.EndReleased:
 			t.Errorf("got %+v", n)
 		case n.Fence == 0:
 			theirs++
-		case n.Fence == fences[ours]:
+		case ours < len(fences) && n.Fence == fences[ours]:
 			ours++
 		default:
 			t.Errorf("got %+v out of turn", n)
 		}
+	}
+	for patience := time.After(10 * time.Second); ours+theirs < 100 && !t.Failed(); {
+		select {
+		case n := <-notices:
+			count(n)
+		case <-patience:
+			t.Errorf("%d notices do not come", 100-ours-theirs)
+		}
+	}
+	time.Sleep(10 * watch.Grace)
+	for len(notices) > 0 {
+		count(<-notices)
 	}
 	if ours != 50 || theirs != 50 {
 		t.Errorf("heard of %d releases of ours and %d of theirs, want 50 each", ours, theirs)

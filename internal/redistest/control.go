@@ -140,6 +140,17 @@ func (s *Server) running() *process {
 	return s.proc
 }
 
+// Replicated waits until so many replicas have what the server has.
+func (s *Server) Replicated(replicas int) {
+	s.t.Helper()
+	c := s.newClient() // WAIT is about what was written before the last command of its connection
+	defer c.Close()
+	n, err := c.Wait(context.Background(), replicas, replicateWithin).Result()
+	if err != nil || n < int64(replicas) {
+		s.t.Fatalf("%d replicas have what %s has, %v, want %d", n, s.Addr, err, replicas)
+	}
+}
+
 // Answers says that the server runs and is not paused.
 func (s *Server) Answers() bool {
 	s.mu.Lock()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -29,7 +28,7 @@ func TestAMasterOfAClusterIsKilled(t *testing.T) {
 
 	master := k.MasterOf(k.Slot("job 0"))
 	replica := k.ReplicaOf(master)
-	time.Sleep(200 * time.Millisecond) // it has the locks by then
+	master.Replicated(1)
 	master.Kill()
 	k.AwaitMaster(replica)
 	harness.Until(t, "all names can be taken again", func() bool {

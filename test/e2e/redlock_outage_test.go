@@ -38,7 +38,7 @@ func TestThreeOfFiveMastersAreKilledWhileLocksAreWatched(t *testing.T) {
 				t.Fatal(lease, err)
 			}
 			over := time.Now().Add(short)
-			time.Sleep(soonTold)
+			time.Sleep(3 * soonTold) // all is seen by then
 
 			for _, m := range masters[:3] {
 				m.Kill()
@@ -128,7 +128,7 @@ func TestWatchersOverMastersHearOfHoldsOfOthers(t *testing.T) {
 			}
 			oneEnd(t, ears, 0, client.UnlockReleased)
 		}
-		take(same, 300*time.Millisecond)
+		take(same, 2*time.Second) // long enough to be seen
 		oneEnd(t, ears, 0, client.UnlockExpired)
 	}
 	take(false, 10*time.Second)

@@ -27,9 +27,7 @@ func TestAMasterIsKilledBehindSentinels(t *testing.T) {
 		kept = append(kept, mustLock(t, c, fmt.Sprint("job ", i)))
 	}
 	master := k.Master()
-	if n, err := master.Client().Wait(t.Context(), 2, 5*time.Second).Result(); err != nil || n != 2 {
-		t.Fatalf("%d replicas have the locks, %v, want two", n, err)
-	}
+	master.Replicated(2)
 	k.CutOff(master)
 	lost := mustLock(t, c, "of the old master")
 	granted := make(chan *client.Lock, 2)
