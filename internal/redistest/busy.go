@@ -39,11 +39,26 @@ func (s *Server) BusyScripts(why string) {
 	s.busy = true
 }
 
+// span is a time in which a server was paused.
+type span struct{ from, to time.Time }
+
+// within is how much of it may lie in the time of a slow command. Redis knows the second in which that ended.
+func (p span) within(e redis.SlowLog) time.Duration {
+	from, to := e.Time.Add(-e.Duration), e.Time.Add(time.Second)
+	if p.from.After(from) {
+		from = p.from
+	}
+	if p.to.Before(to) && !p.to.IsZero() {
+		to = p.to
+	}
+	return max(to.Sub(from), 0)
+}
+
 // checkScripts fails the test if a script kept the server busy for longer than busyLimit. The log of slow commands
-// counts the time on the clock, so all the time in which the server could not run is taken off.
+// counts the time on the clock, so all the time in which the server could not run is taken off, and pauses.
 func (s *Server) checkScripts() {
 	s.mu.Lock()
-	p, busy := s.proc, s.busy
+	p, busy, pauses := s.proc, s.busy, s.pauses
 	s.mu.Unlock()
 	if p == nil || busy {
 		return
@@ -56,9 +71,13 @@ func (s *Server) checkScripts() {
 	if err != nil {
 		return // the test stopped it, or gave it a password
 	}
-	off := waited(p.cmd.Process.Pid)
+	wait := waited(p.cmd.Process.Pid)
 	var limit time.Duration
 	for _, e := range entries {
+		off := wait
+		for _, p := range pauses {
+			off += p.within(e)
+		}
 		if len(e.Args) < 2 || !strings.EqualFold(e.Args[0], "evalsha") || e.Duration-off <= busyLimit {
 			continue
 		}

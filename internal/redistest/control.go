@@ -46,7 +46,7 @@ func (s *Server) Kill() {
 }
 
 // Pause freezes the server: connections stay, nothing is answered.
-func (s *Server) Pause() { s.t.Helper(); s.signal(s.running(), syscall.SIGSTOP); s.setPaused(true) }
+func (s *Server) Pause() { s.t.Helper(); s.setPaused(true); s.signal(s.running(), syscall.SIGSTOP) }
 
 // Resume ends a Pause. What was sent in between is executed now.
 func (s *Server) Resume() { s.t.Helper(); s.signal(s.running(), syscall.SIGCONT); s.setPaused(false) }
@@ -161,6 +161,12 @@ func (s *Server) Answers() bool {
 func (s *Server) setPaused(paused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	switch {
+	case paused && !s.paused:
+		s.pauses = append(s.pauses, span{from: time.Now()})
+	case !paused && s.paused:
+		s.pauses[len(s.pauses)-1].to = time.Now()
+	}
 	s.paused = paused
 }
 

@@ -49,6 +49,7 @@ type Server struct {
 	mu     sync.Mutex // guards the fields below
 	proc   *process   // nil while no process runs
 	paused bool       // by Pause
+	pauses []span     // that one is the last if it has no end
 	busy   bool       // scripts may take long
 }
 
@@ -105,7 +106,7 @@ func (s *Server) start() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.proc, s.paused = p, false
+	s.proc, s.paused, s.pauses = p, false, nil
 	return nil
 }
 
