@@ -27,6 +27,8 @@ type ballot[T any] struct {
 	late func(m *member, v vote[T])
 	// patient: all members are waited for.
 	patient bool
+	// reads: an answer does not say whether the member answers requests that write.
+	reads bool
 
 	mu      sync.Mutex // guards the fields below
 	votes   []vote[T]
@@ -53,7 +55,9 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	cast := vote[T]{cast: true, v: v, err: err}
 	b.votes[m.number] = cast
 	b.missing--
-	m.heard(err)
+	if !b.reads {
+		m.heard(err)
+	}
 	if b.over {
 		b.mu.Unlock()
 		if b.late != nil {

@@ -32,7 +32,7 @@ func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 		return "", fmt.Errorf("probe: %w", err)
 	}
 	_, err = wait(ctx, func(done func(string, error)) {
-		b := &ballot[string]{}
+		b := &ballot[string]{reads: true}
 		b.decide = func(last bool) func() {
 			if !last && len(s.blank()) >= s.quorum {
 				return nil // no majority votes unless the others are new, too

@@ -20,7 +20,7 @@ func survey[T any](ctx context.Context, s *Store,
 		return *new(T), err
 	}
 	return wait(ctx, func(done func(T, error)) {
-		b := &ballot[T]{}
+		b := &ballot[T]{reads: true}
 		b.decide = func(last bool) func() {
 			var said []T
 			for _, v := range b.votes {
