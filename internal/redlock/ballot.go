@@ -27,7 +27,7 @@ type ballot[T any] struct {
 	late func(m *member, v vote[T])
 	// patient: all members are waited for.
 	patient bool
-	// reads: an answer does not say whether the member answers requests that write.
+	// reads: it does not say which members are silent, as one that answers these may not answer requests that write.
 	reads bool
 
 	mu      sync.Mutex // guards the fields below
@@ -78,7 +78,7 @@ func (b *ballot[T]) giveUp() {
 	var then func()
 	if !b.over {
 		for i, v := range b.votes {
-			if !v.cast {
+			if !v.cast && !b.reads {
 				b.s.members[i].silent.Store(true)
 			}
 		}

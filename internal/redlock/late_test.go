@@ -185,6 +185,65 @@ func TestAnAttemptIsGivenBackWhereOthersContend(t *testing.T) {
 	})
 }
 
+// Members that answer what reads and nothing that writes are silent. Who contends does not wait for them again.
+func TestWhoContendsDoesNotWaitForMembersThatAnswerReadsAlone(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		w.puts(2, claimOf("n", "other"))
+		for _, n := range w.nodes[:2] {
+			n.choose(func(op string) fate {
+				if op == "look" || op == "probe" {
+					return fate{}
+				}
+				return silent
+			})
+		}
+		contend := func(o lock.Owner) time.Duration {
+			begun := time.Now()
+			if _, err := w.Store.Acquire(w.Context(), claimOf("n", o)); !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("got %v, want that it is held", err)
+			}
+			return time.Since(begun)
+		}
+		contend("s:#1")
+		time.Sleep(2 * time.Second) // its calls have failed
+		for i := range 5 {
+			if _, err := w.Probe(w.Context()); err != nil {
+				t.Error(err)
+			}
+			if _, err := w.Look(w.Context(), "free"); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if took := contend(lock.Owner(fmt.Sprint("s:#", i+2))); took > 10*time.Millisecond {
+				t.Errorf("it waited %v for silent members", took)
+			}
+		}
+	})
+}
+
+// Members that look slowly are not silent. An attempt that needs their votes waits for them.
+func TestWhoLooksSlowlyIsNotSilent(t *testing.T) {
+	inWorld(t, 5, Config{}, func(w *world) {
+		w.puts(2, claimOf("n", "other"))
+		for _, n := range w.nodes[:2] {
+			n.choose(func(op string) fate {
+				if op == "look" || op == "probe" {
+					return fate{after: 400 * time.Millisecond}
+				}
+				return fate{after: 20 * time.Millisecond}
+			})
+		}
+		begun := time.Now()
+		if _, err := w.Look(w.Context(), "n"); err != nil { // the others do not agree
+			t.Error(err)
+		}
+		if took := time.Since(begun); took < 200*time.Millisecond {
+			t.Fatalf("nobody was waited for: it took %v", took)
+		}
+		w.take(w.Store, claimOf("n", "o"))
+	})
+}
+
 // What an attempt of a waiter left where it was not known to be is given back by its next one, which gets no majority
 // either. Else two waiters with two of five members each could stand in each other's way until their leases end.
 func TestAWaiterGivesBackWhatItsEarlierAttemptsLeft(t *testing.T) {

@@ -62,12 +62,12 @@ type member struct {
 	number int
 	name   string
 	up     atomic.Bool // the last probe was answered
-	silent atomic.Bool // it was waited for in vain, and has answered nothing since
+	silent atomic.Bool // a request that writes waited for it in vain, and none was answered since
 	// What the log was told of it: that a probe was over, that it does not vote, that it is another one as well.
 	met, muted, doubled atomic.Bool
 }
 
-// heard takes note of an answer: whether the member is silent.
+// heard takes note of the answer to a request that writes: whether the member is silent.
 func (m *member) heard(err error) {
 	if is := isUnknown(err); is != m.silent.Load() && (is || !failed(err)) {
 		m.silent.Store(is)

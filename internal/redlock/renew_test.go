@@ -17,6 +17,7 @@ func TestAHoldOutlivesTheRestartOfEachMember(t *testing.T) {
 			c := claimOf("n", "o")
 			c.TTL = time.Hour
 			f := w.take(w.Store, c).Fence
+			synctest.Wait() // all members have it
 			for _, n := range w.nodes {
 				n.restart()
 				r := renewalOf("n", "o", f)
