@@ -20,77 +20,71 @@ import (
 	"github.com/lockd-io/lockd/test/harness"
 )
 
+// silentHolders is how many clients have a lock at a replica that is stopped, and silentTTL is their session TTL.
+const (
+	silentHolders = 20
+	silentTTL     = 2 * shortly
+)
+
 // A replica is stopped, and its connections stay. Its clients go on at the others before the validity of their locks
-// ends.
+// ends, once each. On a machine that stands still for a moment another replica may be as silent to them, and they move
+// again: only then is it measured again.
 func TestHoldersOfASilentReplicaGoOnAtTheOther(t *testing.T) {
 	t.Parallel()
-	const (
-		holders = 20
-		ttl     = 2 * shortly
-	)
 	onEachStore(t, func(t *testing.T, kind storeKind) {
 		onlyLong(t, kind.masters > 1)
-		ds := kind.start(t).replicas(3)
-		a := ds[0]
-		var mu sync.Mutex
-		var left []time.Duration // validity when it went on
-		locks := make([]*client.Lock, holders)
-		var all sync.WaitGroup
-		for i := range locks {
-			all.Go(func() {
-				connected := 0
-				c, err := client.Dial(addrsOf(ds...), client.WithSessionTTL(ttl), client.WithOnStatus(func(s client.Status) {
-					mu.Lock()
-					defer mu.Unlock()
-					if s.State == client.Connected {
-						connected++
-					}
-					if connected > 1 && locks[i] != nil {
-						left = append(left, locks[i].ValidFor())
-					}
-				}))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				t.Cleanup(func() { _ = c.Close() })
-				l, err := c.Lock(t.Context(), fmt.Sprint("job:", i))
-				mu.Lock()
-				defer mu.Unlock()
-				if locks[i] = l; err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if t.Failed() {
-			return
-		}
-		time.Sleep(ttl / 2)
-		a.Signal(syscall.SIGSTOP)
-		defer a.Signal(syscall.SIGCONT)
-		shortest := ttl
-		for end := time.Now().Add(ttl); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			for _, l := range locks {
-				shortest = min(shortest, l.ValidFor())
+		const tries = 3
+		for range tries {
+			moves := moveFromASilentReplica(t, kind)
+			if moves < silentHolders || t.Failed() {
+				t.Fatalf("%d clients moved, want %d", moves, silentHolders)
 			}
-		}
-		a.Signal(syscall.SIGCONT)
-		time.Sleep(ttl)
-		mu.Lock()
-		defer mu.Unlock()
-		for _, l := range locks {
-			if err := l.Err(); err != nil {
-				t.Errorf("%s: %v", l.Name(), err)
-			} else {
-				mustUnlock(t, l)
+			if moves == silentHolders {
+				return
 			}
+			t.Logf("%d clients moved %d times", silentHolders, moves)
 		}
-		t.Logf("the shortest validity was %v of %v; %d clients moved", shortest, ttl, len(left))
-		if len(left) != holders {
-			t.Errorf("%d clients moved, want %d, once each", len(left), holders)
-		}
+		t.Errorf("some moved more than once in each of %d tries", tries)
 	})
+}
+
+// moveFromASilentReplica stops the replica of some clients, and wakes it when they are gone. It says how often the
+// others took a session over.
+func moveFromASilentReplica(t *testing.T, kind storeKind) (moves int) {
+	t.Helper()
+	ds := kind.start(t).replicas(3)
+	locks := make([]*client.Lock, silentHolders)
+	for i := range locks {
+		c, err := client.Dial(addrsOf(ds...), client.WithSessionTTL(silentTTL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		locks[i] = mustLock(t, c, fmt.Sprint("job:", i))
+	}
+	time.Sleep(silentTTL / 2)
+	ds[0].Signal(syscall.SIGSTOP)
+	defer ds[0].Signal(syscall.SIGCONT)
+	shortest := silentTTL
+	for end := time.Now().Add(silentTTL); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for _, l := range locks {
+			shortest = min(shortest, l.ValidFor())
+		}
+	}
+	ds[0].Signal(syscall.SIGCONT)
+	time.Sleep(silentTTL)
+	for _, d := range ds {
+		moves += int(d.Metric(`lockd_resume_total{result="resumed"}`))
+	}
+	for _, l := range locks {
+		if err := l.Err(); err != nil {
+			t.Errorf("%s: %v", l.Name(), err)
+		} else {
+			mustUnlock(t, l)
+		}
+	}
+	t.Logf("the shortest validity was %v of %v", shortest, silentTTL)
+	return moves
 }
 
 // cutTTL is the session TTL of those that are cut off, and cutRuns how many are, some at a time.
