@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -69,7 +70,8 @@ type member struct {
 
 // heard takes note of the answer to a request that writes: whether the member is silent.
 func (m *member) heard(err error) {
-	if is := isUnknown(err); is != m.silent.Load() && (is || !failed(err)) {
+	forgot := errors.Is(err, errForgot) // it answered all the same
+	if is := isUnknown(err) && !forgot; is != m.silent.Load() && (is || forgot || !failed(err)) {
 		m.silent.Store(is)
 	}
 }

@@ -77,3 +77,24 @@ func TestMembersThatForgotASessionDoNotSayWhoseItIs(t *testing.T) {
 		})
 	}
 }
+
+// A member that may have forgotten whose a session is has answered. It is not silent.
+func TestWhoMayHaveForgottenASessionIsNotSilent(t *testing.T) {
+	inWorld(t, 3, Config{Quarantine: time.Minute}, func(w *world) {
+		r := recordOf(1, "replica")
+		if err := w.TakeSession(w.Context(), r, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.nodes[0].restart()
+		for _, again := range []bool{true, false} { // it has it again, and then is asked whose it is
+			if err := w.keep(w.Store, r, again); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			if w.Store.members[0].silent.Load() {
+				t.Error("it is silent")
+			}
+		}
+	})
+}
