@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -93,11 +94,12 @@ type Server struct {
 func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registerer) *Server {
 	log = log.Named("grpcapi")
 	m := newMetrics(reg)
+	codec := newFrameCodec(cfg.FrameBytes, unaryBytes(b.Limits()))
 	in := inbound.New(bounds(cfg.FrameBytes), log, reg)
 	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
-	clients := append(serverOptions(cfg, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m, in))
+	clients := append(serverOptions(cfg, codec, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m, in))
 	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
-	s.operators = grpc.NewServer(append(serverOptions(cfg, m.unary(log)), speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
+	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, m.unary(log)), speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
 	lockdv1.RegisterSessionServiceServer(s.clients,
 		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
@@ -120,10 +122,10 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	return s
 }
 
-func serverOptions(cfg Config, unary ...grpc.UnaryServerInterceptor) []grpc.ServerOption {
+func serverOptions(cfg Config, codec frameCodec, unary ...grpc.UnaryServerInterceptor) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(grace * cfg.FrameBytes),
-		grpc.ForceServerCodecV2(newFrameCodec(cfg.FrameBytes)),
+		grpc.ForceServerCodecV2(codec),
 		grpc.MaxConcurrentStreams(cfg.MaxConcurrentStreams),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
@@ -175,6 +177,12 @@ func (s *Server) bounded(lis net.Listener, secure bool) net.Listener {
 		return listener{Listener: lis}
 	}
 	return listener{Listener: lis, intake: s.intake}
+}
+
+// unaryBytes is how large the message of a unary call may be: twice what it can name, and some room.
+func unaryBytes(l broker.Limits) int {
+	const room = 16 << 10
+	return room + 2*min(l.NameBytes+l.HolderBytes+l.AnnotationBytes, math.MaxInt32/4)
 }
 
 // bounds are those of the messages that have not arrived. They have room for several of the largest ones, which are
