@@ -52,7 +52,7 @@ func newVictim(t *testing.T) *victim {
 	v := &victim{Lockd: harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=memory", memoryLimit)}
 	c := v.Dial(t, client.WithSessionTTL(3*time.Second))
 	for i := range leases {
-		l, err := c.Acquire(t.Context(), fmt.Sprint("held ", i))
+		l, err := c.Lock(t.Context(), fmt.Sprint("held ", i))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func (v *victim) memory(t *testing.T) int {
 
 func (v *victim) proc(t *testing.T, file string) string {
 	t.Helper()
-	b, err := os.ReadFile(fmt.Sprint("/proc/", v.Pid(), "/", file))
+	b, err := os.ReadFile(fmt.Sprint("/proc/", v.PID(), "/", file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestFramesThatAskForNothingTakeLittle(t *testing.T) {
 
 // Messages that never end take no more memory than there is, whether they come over one connection or many.
 func TestMessagesThatNeverEndFillNoMemory(t *testing.T) {
-	const calls, size, part = 100, 4 << 20, 16 << 10
+	const calls, size, part = 250, 4 << 20, 16 << 10
 	for _, connections := range []int{1, 8} {
 		t.Run(fmt.Sprint(connections), func(t *testing.T) {
 			v := newVictim(t)
@@ -192,6 +192,9 @@ func TestMessagesThatNeverEndFillNoMemory(t *testing.T) {
 				})
 			}
 			v.suffer(t, all...)
+			if v.Metric(`lockd_calls_cut_total{reason="connection"}`) == 0 {
+				t.Error("no call was ended: too little happened for this test to mean anything")
+			}
 		})
 	}
 }
