@@ -99,7 +99,8 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
 	clients := append(serverOptions(cfg, codec, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m, in))
 	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
-	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, m.unary(log)), speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
+	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, m.unary(log)),
+		speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
 	lockdv1.RegisterSessionServiceServer(s.clients,
 		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})

@@ -11,9 +11,9 @@
 // sends messages as a client does has sent them long before. The other calls of the connection live on, unless the
 // client stopped in the middle of a frame.
 //
-// Calls that are reset or refused, large headers, pings, settings and such are work without a request. It is counted for
-// each address, by what it costs a processor. Who causes more than Share of one is read later, until it is paid: not
-// before, so that a new connection gains nothing. Other connections are read at once, also those of the same address.
+// Calls that are reset or refused, large headers, pings, settings and such are work without a request. It is counted
+// for each address, by what it costs a processor. Who causes more than Share of one is read later, once that is paid,
+// so that a new connection gains nothing. Other connections are read at once, also those of the same address.
 //
 // # What it does not promise
 //

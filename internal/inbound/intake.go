@@ -20,9 +20,10 @@ type Limits struct {
 }
 
 const (
-	// Share of a processor is what one address may cost with frames that ask for nothing, and Burst what it may cost
-	// before that. A call that is reset is counted with 12 us, so there may be 4,000 of them in a second.
+	// Share of a processor is what one address may cost with frames that ask for nothing. A call that is reset is
+	// counted with 12 us, so there may be 4,000 of them in a second.
 	Share = 0.05
+	// Burst is what it may cost before that.
 	Burst = 200 * time.Millisecond
 
 	// sweepTime is the time between two looks for messages that take too long. Nobody looks while there are none.

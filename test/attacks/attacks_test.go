@@ -128,8 +128,11 @@ func (v *victim) proc(t *testing.T, file string) string {
 	return string(b)
 }
 
-// flood repeats what make gives for each next stream, over some connections, as fast as lockd reads it.
-func flood(t *testing.T, to string, connections int, make func(b []byte, stream uint32) []byte) (all []func(ctx context.Context)) {
+// asking appends what is sent for a new stream.
+type asking func(b []byte, stream uint32) []byte
+
+// flood repeats what ask gives for each next stream, over some connections, as fast as lockd reads it.
+func flood(t *testing.T, to string, connections int, ask asking) (all []func(ctx context.Context)) {
 	for range connections {
 		a := attack(t, "127.0.0.2", to)
 		all = append(all, func(ctx context.Context) {
@@ -137,7 +140,7 @@ func flood(t *testing.T, to string, connections int, make func(b []byte, stream 
 			for id := uint32(1); ctx.Err() == nil; {
 				var b []byte
 				for range 64 {
-					b = make(b, id)
+					b = ask(b, id)
 					id += 2
 				}
 				if !a.say(b) {
@@ -149,7 +152,7 @@ func flood(t *testing.T, to string, connections int, make func(b []byte, stream 
 	return all
 }
 
-var floods = map[string]func(b []byte, stream uint32) []byte{
+var floods = map[string]asking{
 	"calls that are reset": func(b []byte, stream uint32) []byte {
 		return frame(frame(b, headers, endHeaders, stream, call(acquire)), reset, 0, stream, []byte{0, 0, 0, 8})
 	},
@@ -166,10 +169,10 @@ var floods = map[string]func(b []byte, stream uint32) []byte{
 
 // Frames that ask for nothing take little of lockd from the others, and none of their leases.
 func TestFramesThatAskForNothingTakeLittle(t *testing.T) {
-	for name, make := range floods {
+	for name, ask := range floods {
 		t.Run(name, func(t *testing.T) {
 			v := newVictim(t)
-			if share := v.suffer(t, flood(t, v.Addr, 8, make)...); share > mostShare {
+			if share := v.suffer(t, flood(t, v.Addr, 8, ask)...); share > mostShare {
 				t.Errorf("lockd spent %.2f of a processor on it", share)
 			}
 		})
