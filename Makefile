@@ -111,6 +111,11 @@ test-alerts: ## have each alert fired by its fault, in a real Prometheus, and no
 	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -v ./test/alerts -healthy $(HEALTHY) \
 		-prometheus '$(CURDIR)/.cache/bin/prometheus' -exporter '$(CURDIR)/.cache/bin/prometheus-redis-exporter'
 
+.PHONY: test-attacks
+test-attacks: ## have hostile clients beside honest ones, for LENGTH=60s each
+	@scripts/ensure cc
+	$(GO) test -count=1 -timeout $(TEST_TIMEOUT) -v ./test/attacks -long $(LENGTH)
+
 .PHONY: cluster-up
 cluster-up: ## start a Kubernetes on this machine: test/cluster/cluster exec kubectl get nodes. Needs root
 	@scripts/ensure cluster chart

@@ -81,7 +81,7 @@ func (a *App) build() error {
 // bind opens the listeners. The one of probes is the first to open and the last to close.
 func (a *App) bind(reg *prometheus.Registry, opsTLS *tls.Config) (err error) {
 	doors := newDoors(a.log, reg)
-	few := room{all: fewConnections, each: fewOfOneAddress}
+	few := room{all: fewConnections, each: fewOfOneAddress, makesRoom: true}
 	if a.cfg.OpsListen != "" {
 		l, err := listen("ops_listen", a.cfg.OpsListen)
 		if err != nil {

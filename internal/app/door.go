@@ -26,7 +26,12 @@ const (
 )
 
 // room is how many connections there may be at one of our addresses at a time. 0 is no limit.
-type room struct{ all, each int }
+type room struct {
+	all, each int
+	// makesRoom: who comes is let in also when it is full, and the oldest connection is closed for it, of the address
+	// that has the most. So nobody who is quick, as a probe is, can be kept away by connections that stay.
+	makesRoom bool
+}
 
 // roomForClients follows the limits of sessions. Clients must not take the last files of the process either: without
 // any left, a connection to Redis that broke could not be made again.
@@ -42,7 +47,7 @@ func roomForClients(c config.Config, files int) room {
 	return r
 }
 
-// door is a listener that lets in so many. Whoever comes when there is no room is sent away at once.
+// door is a listener that lets in so many. Whoever comes when there is no room is sent away at once, or makes room.
 //
 // It gives connections as they are, and looks itself which of them have ended: grpcapi makes others only of those of
 // package net, and only from those gRPC reads without a buffer for each that is silent.
@@ -51,13 +56,20 @@ type door struct {
 	room
 	log     *zap.Logger
 	refused prometheus.Counter
+	closed  prometheus.Counter // to make room
 	seldom  observe.Seldom
 
-	mu     sync.Mutex                   // guards the fields below
-	from   map[string][]syscall.RawConn // by IP address; those without one count as one
-	inside int                          // of them, with those that have ended since the last look
-	enough int                          // with so many it is looked again
-	rested time.Time                    // not before that
+	mu     sync.Mutex          // guards the fields below
+	from   map[string][]caller // by IP address, oldest first; those without one count as one
+	inside int                 // of them, with those that have ended since the last look
+	enough int                 // with so many it is looked again
+	rested time.Time           // not before that
+}
+
+// caller is a connection.
+type caller struct {
+	net.Conn
+	raw syscall.RawConn
 }
 
 const (
@@ -73,22 +85,27 @@ type doors struct {
 	log     *zap.Logger
 	reg     prometheus.Registerer
 	refused *prometheus.CounterVec
+	closed  *prometheus.CounterVec
 }
 
 func newDoors(log *zap.Logger, reg prometheus.Registerer) *doors {
 	d := &doors{log: log, reg: reg, refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "lockd", Name: "connections_refused_total",
 		Help: "Connections that were closed at once, as there were too many, by our address.",
+	}, []string{"endpoint"}), closed: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lockd", Name: "connections_displaced_total",
+		Help: "Connections that were closed to make room for one that came, by our address.",
 	}, []string{"endpoint"})}
-	reg.MustRegister(d.refused)
+	reg.MustRegister(d.refused, d.closed)
 	return d
 }
 
 // open is the door of one of our addresses, by its key of the configuration.
 func (d *doors) open(key string, l net.Listener, r room) net.Listener {
 	out := &door{
-		Listener: l, room: r, from: make(map[string][]syscall.RawConn), refused: d.refused.WithLabelValues(key),
-		log: d.log.With(zap.String(observe.KeyEndpoint, key)), enough: fewEnded,
+		Listener: l, room: r, from: make(map[string][]caller), refused: d.refused.WithLabelValues(key),
+		closed: d.closed.WithLabelValues(key),
+		log:    d.log.With(zap.String(observe.KeyEndpoint, key)), enough: fewEnded,
 	}
 	d.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "lockd", Name: "connections", Help: "Open connections, by our address.",
@@ -123,13 +140,16 @@ func (d *door) enter(c net.Conn) bool {
 	if d.inside >= d.enough || d.fullLocked(address) {
 		d.lookLocked()
 	}
+	if d.fullLocked(address) && d.makesRoom {
+		d.makeRoomLocked(address)
+	}
 	if d.fullLocked(address) {
 		return false
 	}
 	if tcp, ok := c.(syscall.Conn); ok {
 		if raw, err := tcp.SyscallConn(); err == nil {
 			d.inside++
-			d.from[address] = append(d.from[address], raw)
+			d.from[address] = append(d.from[address], caller{c, raw})
 		}
 	}
 	return true
@@ -137,6 +157,27 @@ func (d *door) enter(c net.Conn) bool {
 
 func (d *door) fullLocked(address string) bool {
 	return d.all > 0 && d.inside >= d.all || d.each > 0 && len(d.from[address]) >= d.each
+}
+
+// makeRoomLocked closes the oldest connection of an address that has as many as it may, or else of the one that has the
+// most. Of several, it is the one of the address that comes, or any.
+func (d *door) makeRoomLocked(address string) {
+	most := address
+	if len(d.from[address]) < d.each {
+		for other, all := range d.from {
+			if len(all) > len(d.from[most]) {
+				most = other
+			}
+		}
+	}
+	all := d.from[most]
+	if len(all) == 0 {
+		return
+	}
+	_ = all[0].Close() // its server hears of it
+	d.closed.Inc()
+	d.from[most] = slices.Delete(all, 0, 1)
+	d.inside--
 }
 
 // lookLocked forgets the connections that have ended, unless it did so just now.
@@ -159,7 +200,7 @@ func (d *door) lookLocked() {
 }
 
 // hasEnded says whether this side has closed a connection.
-func hasEnded(c syscall.RawConn) bool { return c.Control(func(uintptr) {}) != nil }
+func hasEnded(c caller) bool { return c.raw.Control(func(uintptr) {}) != nil }
 
 func (d *door) count() float64 {
 	d.mu.Lock()

@@ -41,6 +41,7 @@ const (
 	store = module + "/internal/redisstore"
 	stubs = module + "/api"
 	conns = module + "/internal/rawconn"
+	taken = module + "/internal/inbound"
 )
 
 // reach says what each package must not reach, directly or through others. A path stands for all below it, so module
@@ -121,6 +122,10 @@ var reach = []struct {
 		why: "renewal works with any store",
 	},
 	{
+		pkg: "internal/inbound", not: []string{grpc, redis, yaml, module}, even: []string{logs},
+		why: "what arrives is bounded before it is known what is asked",
+	},
+	{
 		pkg: "internal/rawconn", not: []string{grpc, redis, yaml, module},
 		why: "a connection does not depend on what is said on it",
 	},
@@ -185,7 +190,7 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/grpcapi", not: []string{redis, yaml, module},
-		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph, conns},
+		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph, conns, taken},
 		why:  "adapters do not know each other",
 	},
 	{

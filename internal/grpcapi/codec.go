@@ -29,11 +29,12 @@ const (
 // frameCodec is a protobuf codec with marks instead of errors.
 type frameCodec struct {
 	encoding.CodecV2
-	limit int
+	limit int // of a message of a session
+	unary int // of any other
 }
 
-func newFrameCodec(limit int) frameCodec {
-	return frameCodec{CodecV2: wire.New(), limit: limit}
+func newFrameCodec(limit, unary int) frameCodec {
+	return frameCodec{CodecV2: wire.New(), limit: limit, unary: min(limit, unary)}
 }
 
 // Unmarshal never fails for our messages. What could be read of a bad one is there, often its request id. Of one that
@@ -55,12 +56,18 @@ func (c frameCodec) Unmarshal(data mem.BufferSlice, v any) error {
 
 // limitOf is how large a message may be. An Open with the holds of a session that goes on may be as large as gRPC
 // takes: a session can hold more than one frame tells of, and would lose it all. Nothing else is read into a plain
-// SessionRequest.
+// SessionRequest. Unary calls wait for their turn with their messages, so these are small.
 func (c frameCodec) limitOf(data mem.BufferSlice, m proto.Message) int {
-	if _, first := m.(*lockdv1.SessionRequest); first && data.Len() > uncounted && opens(data) {
-		return grace * c.limit
+	switch m.(type) {
+	case *wire.Request:
+		return c.limit
+	case *lockdv1.SessionRequest:
+		if data.Len() > uncounted && opens(data) {
+			return grace * c.limit
+		}
+		return c.limit
 	}
-	return c.limit
+	return c.unary
 }
 
 // opens says whether a SessionRequest is an Open and nothing else.

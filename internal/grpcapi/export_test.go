@@ -2,6 +2,7 @@ package grpcapi
 
 import (
 	"go.uber.org/zap"
+	"google.golang.org/grpc/encoding"
 	"google.golang.org/grpc/mem"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -23,7 +24,7 @@ func TableErrors() []error {
 }
 
 // NewFrameCodec is the codec that the server reads with.
-var NewFrameCodec = newFrameCodec
+func NewFrameCodec(limit int) encoding.CodecV2 { return newFrameCodec(limit, limit) }
 
 // FromEvent is a translation, for tests of what no broker does at will.
 func FromEvent(e session.Event) *lockdv1.SessionResponse {
@@ -46,7 +47,7 @@ type Translation struct {
 
 // NewTranslation is that of a client that understands batches.
 func NewTranslation() *Translation {
-	return &Translation{conn{sessionService: &sessionService{log: zap.NewNop()}}, newFrameCodec(1 << 20)}
+	return &Translation{conn{sessionService: &sessionService{log: zap.NewNop()}}, newFrameCodec(1<<20, 1<<20)}
 }
 
 // Read reads a frame and returns how many requests for the broker it has.

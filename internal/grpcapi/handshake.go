@@ -11,13 +11,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/lockd-io/lockd/internal/inbound"
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
 // speak says how connections at an address are spoken to. Whoever comes with a good certificate is let in, and nothing
 // depends on who it is. A call's peer.AuthInfo is a credentials.TLSInfo with the verified certificate: what depends on
 // identities begins there.
-func speak(with *tls.Config, endpoint string, log *zap.Logger, m *metrics) grpc.ServerOption {
+func speak(with *tls.Config, endpoint string, log *zap.Logger, m *metrics, in *inbound.Intake) grpc.ServerOption {
 	if with == nil {
 		return grpc.EmptyServerOption{}
 	}
@@ -25,6 +26,7 @@ func speak(with *tls.Config, endpoint string, log *zap.Logger, m *metrics) grpc.
 		TransportCredentials: credentials.NewTLS(with),
 		log:                  log.With(zap.String(observe.KeyEndpoint, endpoint)),
 		failed:               m.handshakes.WithLabelValues(endpoint),
+		intake:               in,
 	})
 }
 
@@ -34,6 +36,7 @@ type telling struct {
 	log    *zap.Logger
 	failed prometheus.Counter
 	seldom observe.Seldom
+	intake *inbound.Intake // bounds what is said on the connections
 }
 
 // ServerHandshake is for package grpc.
@@ -47,7 +50,10 @@ func (t *telling) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo,
 				zap.Int(observe.KeyMore, more))
 		}
 	}
-	return conn, info, err
+	if err != nil {
+		return conn, info, err
+	}
+	return t.intake.Watch(conn), info, nil
 }
 
 // Clone is for package grpc. The clone is of the same address.

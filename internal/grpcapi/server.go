@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/gate"
+	"github.com/lockd-io/lockd/internal/inbound"
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -81,6 +83,9 @@ type Server struct {
 	health    *health.Server
 	streams   sync.WaitGroup // the goroutines that read and write streams
 
+	intake              *inbound.Intake
+	secure, secureAdmin bool // TLS is spoken there
+
 	mu       sync.Mutex // held while draining begins or ends; before Broker.mu
 	stopping bool       // for good
 }
@@ -89,10 +94,13 @@ type Server struct {
 func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registerer) *Server {
 	log = log.Named("grpcapi")
 	m := newMetrics(reg)
-	s := &Server{health: health.NewServer()}
-	clients := append(serverOptions(cfg, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m))
+	codec := newFrameCodec(cfg.FrameBytes, unaryBytes(b.Limits()))
+	in := inbound.New(bounds(cfg.FrameBytes), log, reg)
+	s := &Server{health: health.NewServer(), intake: in, secure: cfg.TLS != nil, secureAdmin: cfg.AdminTLS != nil}
+	clients := append(serverOptions(cfg, codec, m.unary(log), admit(b)), speak(cfg.TLS, "listen", log, m, in))
 	s.clients = grpc.NewServer(append(clients, traceCalls(cfg.Spans)...)...)
-	s.operators = grpc.NewServer(append(serverOptions(cfg, m.unary(log)), speak(cfg.AdminTLS, "admin_listen", log, m))...)
+	s.operators = grpc.NewServer(append(serverOptions(cfg, codec, m.unary(log)),
+		speak(cfg.AdminTLS, "admin_listen", log, m, in))...)
 	lockdv1.RegisterSessionServiceServer(s.clients,
 		&sessionService{cfg: cfg, b: b, log: log, metrics: m, workers: &s.streams})
 	lockdv1.RegisterLockServiceServer(s.clients, &lockService{b: b})
@@ -115,10 +123,10 @@ func New(cfg Config, b *broker.Broker, log *zap.Logger, reg prometheus.Registere
 	return s
 }
 
-func serverOptions(cfg Config, unary ...grpc.UnaryServerInterceptor) []grpc.ServerOption {
+func serverOptions(cfg Config, codec frameCodec, unary ...grpc.UnaryServerInterceptor) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(grace * cfg.FrameBytes),
-		grpc.ForceServerCodecV2(newFrameCodec(cfg.FrameBytes)),
+		grpc.ForceServerCodecV2(codec),
 		grpc.MaxConcurrentStreams(cfg.MaxConcurrentStreams),
 		grpc.StaticStreamWindowSize(streamWindow),
 		grpc.StaticConnWindowSize(connWindow),
@@ -150,7 +158,7 @@ func traceCalls(spans trace.TracerProvider) []grpc.ServerOption {
 
 // Serve accepts connections of clients until Stop, which may have come before. It takes over the listener.
 func (s *Server) Serve(lis net.Listener) error {
-	if err := s.clients.Serve(listener{lis}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.clients.Serve(s.bounded(lis, s.secure)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve grpc: %w", err)
 	}
 	return nil
@@ -158,10 +166,32 @@ func (s *Server) Serve(lis net.Listener) error {
 
 // ServeAdmin is Serve for operators.
 func (s *Server) ServeAdmin(lis net.Listener) error {
-	if err := s.operators.Serve(listener{lis}); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
+	if err := s.operators.Serve(s.bounded(lis, s.secureAdmin)); err != nil && !errors.Is(err, grpc.ErrServerStopped) {
 		return fmt.Errorf("serve operators: %w", err)
 	}
 	return nil
+}
+
+// bounded is a listener whose connections in clear text are bounded. With TLS they are after the handshake.
+func (s *Server) bounded(lis net.Listener, secure bool) net.Listener {
+	if secure {
+		return listener{Listener: lis}
+	}
+	return listener{Listener: lis, intake: s.intake}
+}
+
+// unaryBytes is how large the message of a unary call may be: twice what it can name, and some room.
+func unaryBytes(l broker.Limits) int {
+	const room = 16 << 10
+	return room + 2*min(l.NameBytes+l.HolderBytes+l.AnnotationBytes, math.MaxInt32/4)
+}
+
+// bounds are those of the messages that have not arrived. They have room for several of the largest ones, which are
+// those of sessions that go on, and for a call without its message on each stream of a connection.
+func bounds(frameBytes int) inbound.Limits {
+	const least, messages = 32 << 20, 4
+	connection := max(least, messages*grace*int64(frameBytes))
+	return inbound.Limits{Connection: connection, Address: 2 * connection, All: 4 * connection, Time: connectTimeout}
 }
 
 // NotServing tells those who ask for the server's health to send nobody here any more, for good: from now on nobody

@@ -1,0 +1,270 @@
+package inbound
+
+import (
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+const (
+	// settleAt: less work than this is not paid for at once.
+	settleAt = 100 * time.Microsecond
+	// graceTime is how long the rest of a frame may take after which a call is to end.
+	graceTime = 250 * time.Millisecond
+	// longWait: who is read later by so much is told of in the log.
+	longWait = 100 * time.Millisecond
+)
+
+// errTooMuch ends a connection that holds more than it may, and neither sends the rest of a frame nor may be read.
+var errTooMuch = errors.New("too much is on its way, and the rest of a frame does not come")
+
+// Conn is a connection with a client. Its reader does what is to be done: it waits, and it ends calls. There is one
+// reader at a time, and one writer.
+type Conn struct {
+	net.Conn
+
+	room    *Intake
+	address netip.Addr
+	owed    atomic.Int64 // nanoseconds of work that is not paid for
+	told    atomic.Bool  // there may be something in endings
+	wake    chan struct{}
+	closed  chan struct{}
+	close   sync.Once
+	grace   time.Time // of the reader: until when a frame must have ended; zero if none must
+	saying  []byte    // of the reader: what gRPC is told besides
+
+	mu      sync.Mutex         // guards the fields below
+	gone    bool               // this side has closed it
+	called  bool               // a call began: gRPC sets no deadline any more
+	streams map[uint32]*stream // that are open
+	in, out frames             // of the client, and ours
+	headers bool               // the client is in the middle of the headers of a call
+	data    *stream            // whose frame is at hand, or nil
+	padded  bool               // the next byte of the frame at hand is the length of its padding
+	padding int                // bytes
+	ended   bool               // a message ended in the frame at hand
+	touched []*stream          // by what was read last
+
+	// Guarded by Intake.mu.
+	own     scope
+	endings []uint32 // calls to end
+}
+
+// Watch makes a Conn. What is read and written there must be HTTP/2, from the first byte.
+func (in *Intake) Watch(c net.Conn) *Conn {
+	return &Conn{
+		Conn: c, room: in, address: addressOf(c.RemoteAddr()), streams: make(map[uint32]*stream),
+		wake: make(chan struct{}, 1), closed: make(chan struct{}), in: frames{skip: preface},
+	}
+}
+
+// Read implements net.Conn.
+func (c *Conn) Read(b []byte) (int, error) {
+	return c.ReadBy(func() (int, error) { return c.Conn.Read(b) }, func() []byte { return b })
+}
+
+// ReadBy reads with a function of the caller. buffer is where it has read to. It may also be asked for before that, and
+// then it is where something is told to gRPC that the client did not send.
+func (c *Conn) ReadBy(read func() (int, error), buffer func() []byte) (int, error) {
+	for {
+		if c.told.Load() {
+			if err := c.endCalls(); err != nil {
+				return 0, err
+			}
+		}
+		if len(c.saying) > 0 {
+			n := copy(buffer(), c.saying)
+			c.saying = c.saying[n:]
+			return n, nil
+		}
+		n, err := read()
+		switch {
+		case err == nil:
+			if err = c.arrived(buffer()[:n]); err != nil {
+				return 0, err
+			}
+			return n, nil
+		case n > 0 || !c.interrupted(err):
+			return n, err
+		}
+	}
+}
+
+// interrupted says whether a read ended because calls are to end. Until there is a call, deadlines are those of gRPC.
+func (c *Conn) interrupted(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.called && c.grace.IsZero() {
+		_ = c.SetReadDeadline(time.Time{}) // one that is closed needs none
+	}
+	return c.called
+}
+
+// arrived looks at what was read, and waits until it is paid for.
+func (c *Conn) arrived(b []byte) error {
+	wakeAll(c.look(b))
+	if c.owed.Load() < int64(settleAt) {
+		return nil
+	}
+	wait := c.room.pay(c.address, time.Duration(c.owed.Swap(0)))
+	if wait == 0 {
+		return nil
+	}
+	if wait > longWait {
+		if more, ok := c.room.slows.Now(); ok {
+			c.room.log.Warn("a connection is read later, as its client causes work and asks for nothing",
+				zap.Stringer(observe.KeyPeer, c.RemoteAddr()), zap.Duration(observe.KeyWithin, wait),
+				zap.Int(observe.KeyMore, more))
+		}
+	}
+	c.room.slowed.Add(wait.Seconds())
+	return c.sleep(wait)
+}
+
+// sleep ends early with an error if the connection is closed, or is to give back memory: what was read before comes
+// first, so that has to wait as well.
+func (c *Conn) sleep(d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+			return nil
+		case <-c.closed:
+			return net.ErrClosed
+		case <-c.wake:
+			if c.told.Load() {
+				return errTooMuch
+			}
+		}
+	}
+}
+
+// look goes through what was read. It returns connections that are to end calls.
+func (c *Conn) look(b []byte) (wake []*Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(b) > 0 && !c.gone {
+		payload, rest, begins := c.in.next(b)
+		switch {
+		case begins:
+			c.beginLocked()
+		case payload != nil:
+			c.payloadLocked(payload)
+		}
+		b = rest
+	}
+	for _, s := range c.touched {
+		s.touched = false
+		if s.arrives() || s.counted {
+			wake = append(wake, c.settleLocked(s)...)
+		}
+	}
+	clear(c.touched)
+	c.touched = c.touched[:0]
+	return wake
+}
+
+// endCalls tells gRPC of calls to end, in words that have it reset them: no window grows by 0. It does so between two
+// frames. If there is none, the frame at hand has to end soon.
+func (c *Conn) endCalls() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.in.between() || c.headers {
+		return c.hurryLocked()
+	}
+	if !c.grace.IsZero() {
+		c.grace = time.Time{}
+		_ = c.SetReadDeadline(c.grace)
+	}
+	for _, id := range c.takeEndings() {
+		if s := c.streams[id]; s != nil {
+			c.dropLocked(s)
+			c.saying = append(c.saying, 0, 0, 4, frameWindow, 0)
+			c.saying = binary.BigEndian.AppendUint32(c.saying, id)
+			c.saying = append(c.saying, 0, 0, 0, 0)
+		}
+	}
+	return nil
+}
+
+// hurryLocked gives the frame at hand a while to end.
+func (c *Conn) hurryLocked() error {
+	now := time.Now()
+	if c.grace.IsZero() {
+		c.grace = now.Add(graceTime)
+	} else if !now.Before(c.grace) {
+		return errTooMuch
+	}
+	return c.SetReadDeadline(c.grace)
+}
+
+func (c *Conn) takeEndings() []uint32 {
+	c.room.mu.Lock()
+	defer c.room.mu.Unlock()
+	ids := c.endings
+	c.endings = nil
+	c.told.Store(false)
+	return ids
+}
+
+// wakeAll has readers look what they are told, also those that wait for something to read.
+func wakeAll(conns []*Conn) {
+	for _, c := range conns {
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+		_ = c.SetReadDeadline(time.Unix(1, 0)) // one that is closed needs no word
+	}
+}
+
+// Write implements net.Conn.
+func (c *Conn) Write(b []byte) (int, error) {
+	c.sent(b)
+	return c.Conn.Write(b)
+}
+
+// sent looks at what is written.
+func (c *Conn) sent(b []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(b) > 0 {
+		_, rest, begins := c.out.next(b)
+		if begins {
+			c.answerLocked(&c.out.head)
+		}
+		b = rest
+	}
+}
+
+func (c *Conn) owe(work time.Duration) { c.owed.Add(int64(work)) }
+
+// Close implements net.Conn.
+func (c *Conn) Close() error {
+	c.close.Do(func() {
+		close(c.closed)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.gone = true
+		for _, s := range c.streams {
+			c.dropLocked(s)
+		}
+		if work := c.owed.Swap(0); work > 0 {
+			c.room.pay(c.address, time.Duration(work))
+		}
+	})
+	return c.Conn.Close()
+}

@@ -1,0 +1,240 @@
+package inbound
+
+import (
+	"container/list"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/observe"
+)
+
+// Limits bound the messages that have not arrived, in bytes of our memory, and the time that each may take.
+type Limits struct {
+	Connection, Address, All int64
+	Time                     time.Duration
+}
+
+const (
+	// Share of a processor is what one address may cost with frames that ask for nothing. A call that is reset is
+	// counted with 12 us, so there may be 4,000 of them in a second.
+	Share = 0.05
+	// Burst is what it may cost before that.
+	Burst = 200 * time.Millisecond
+
+	// sweepTime is the time between two looks for messages that take too long. Nobody looks while there are none.
+	sweepTime = time.Second
+	// fewAccounts are so many that nobody looks which of them have nothing in them.
+	fewAccounts = 1024
+)
+
+// The scopes of a message, and why a call ends.
+const (
+	ofConnection = iota
+	ofAddress
+	ofAll
+	scopes
+	byTime = scopes
+)
+
+var reasons = [...]string{ofConnection: "connection", ofAddress: "address", ofAll: "replica", byTime: "time"}
+
+// Intake bounds the connections of some listeners together.
+type Intake struct {
+	limits  Limits
+	log     *zap.Logger
+	ended   [len(reasons)]prometheus.Counter
+	slowed  prometheus.Counter
+	endings observe.Seldom
+	slows   observe.Seldom
+
+	mu       sync.Mutex // after Conn.mu; guards the fields below
+	all      scope
+	accounts map[netip.Addr]*account
+	sweep    int  // with so many accounts it is looked which are empty
+	sweeping bool // a timer runs
+}
+
+// account is what one address has under way.
+type account struct {
+	scope
+
+	debt time.Duration // of a processor, as it was at the time below; below 0 it has some left
+	at   time.Time
+}
+
+// scope is where messages that have not arrived are counted together.
+type scope struct {
+	waits   list.List // of *stream, those that came first at the front; without those that are to end
+	held    int64     // bytes
+	leaving int64     // of them, those of calls that are to end
+}
+
+// New makes an Intake.
+func New(l Limits, log *zap.Logger, reg prometheus.Registerer) *Intake {
+	in := &Intake{limits: l, log: log.Named("inbound"), accounts: make(map[netip.Addr]*account), sweep: fewAccounts}
+	ended := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lockd", Name: "calls_cut_total",
+		Help: "Calls that were ended before their message was there: too much was arriving, or it took too long.",
+	}, []string{"reason"})
+	for i, r := range reasons {
+		in.ended[i] = ended.WithLabelValues(r)
+	}
+	in.slowed = prometheus.NewCounter(prometheus.CounterOpts{
+		Namespace: "lockd", Name: "connections_slowed_seconds_total",
+		Help: "Time for which connections were not read, as their clients caused work and asked for nothing.",
+	})
+	reg.MustRegister(ended, in.slowed, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "lockd", Name: "arriving_bytes", Help: "Memory held for messages that have not arrived.",
+	}, func() float64 {
+		in.mu.Lock()
+		defer in.mu.Unlock()
+		return float64(in.all.held)
+	}))
+	return in
+}
+
+// accountLocked is that of an address.
+func (in *Intake) accountLocked(of netip.Addr) *account {
+	a := in.accounts[of]
+	if a == nil {
+		if len(in.accounts) >= in.sweep {
+			in.forgetLocked()
+		}
+		a = &account{debt: -Burst, at: time.Now()}
+		in.accounts[of] = a
+	}
+	return a
+}
+
+// forgetLocked drops the accounts that are as new ones.
+func (in *Intake) forgetLocked() {
+	now := time.Now()
+	for of, a := range in.accounts {
+		if a.held == 0 && a.debtAt(now) == -Burst {
+			delete(in.accounts, of)
+		}
+	}
+	in.sweep = 2*len(in.accounts) + fewAccounts
+}
+
+// debtAt counts what was paid since the last time.
+func (a *account) debtAt(now time.Time) time.Duration {
+	paid := time.Duration(float64(now.Sub(a.at)) * Share)
+	a.debt, a.at = max(a.debt-paid, -Burst), now
+	return a.debt
+}
+
+// pay counts work of an address, and says how long it takes until that is paid.
+func (in *Intake) pay(of netip.Addr, work time.Duration) time.Duration {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	a := in.accountLocked(of)
+	a.debt = a.debtAt(time.Now()) + work
+	return max(0, time.Duration(float64(a.debt)/Share))
+}
+
+// countLocked has the scopes of a stream hold more or less for its message. It returns the connections with calls that
+// are to end for it.
+func (in *Intake) countLocked(s *stream, held int64) (wake []*Conn) {
+	all := in.scopesLocked(s)
+	first := s.since.IsZero()
+	if first {
+		s.since = time.Now()
+		in.beginSweepLocked()
+	}
+	for i, scope := range all {
+		if first {
+			s.waits[i] = scope.waits.PushBack(s)
+		}
+		scope.held += held - s.held
+		if s.leaves {
+			scope.leaving += held - s.held
+		}
+	}
+	s.held = held
+	for i, most := range [scopes]int64{in.limits.Connection, in.limits.Address, in.limits.All} {
+		for scope := all[i]; scope.held-scope.leaving > most && scope.waits.Len() > 0; {
+			oldest := scope.waits.Front().Value.(*stream)
+			in.endLocked(oldest, i)
+			wake = append(wake, oldest.conn)
+		}
+	}
+	return wake
+}
+
+func (in *Intake) scopesLocked(s *stream) [scopes]*scope {
+	return [scopes]*scope{&s.conn.own, &in.accountLocked(s.conn.address).scope, &in.all}
+}
+
+// forgetStreamLocked takes a stream out of its scopes: its message has arrived, or its call has ended.
+func (in *Intake) forgetStreamLocked(s *stream) {
+	for i, scope := range in.scopesLocked(s) {
+		scope.held -= s.held
+		if s.leaves {
+			scope.leaving -= s.held
+		} else {
+			scope.waits.Remove(s.waits[i])
+		}
+		s.waits[i] = nil
+	}
+	s.held, s.leaves, s.since = 0, false, time.Time{}
+}
+
+// endLocked has the reader of a stream's connection end its call.
+func (in *Intake) endLocked(s *stream, why int) {
+	s.leaves = true
+	for i, scope := range in.scopesLocked(s) {
+		scope.waits.Remove(s.waits[i])
+		scope.leaving += s.held
+	}
+	s.conn.endings = append(s.conn.endings, s.id)
+	s.conn.told.Store(true)
+	in.ended[why].Inc()
+	if more, ok := in.endings.Now(); ok {
+		in.log.Warn("a call was ended, as its message was not there in time", zap.String(observe.KeyReason, reasons[why]),
+			zap.Stringer(observe.KeyPeer, s.conn.RemoteAddr()), zap.Int(observe.KeyMore, more))
+	}
+}
+
+func (in *Intake) beginSweepLocked() {
+	if !in.sweeping {
+		in.sweeping = true
+		time.AfterFunc(sweepTime, in.endLate)
+	}
+}
+
+// endLate ends calls whose messages take too long.
+func (in *Intake) endLate() {
+	var wake []*Conn
+	in.mu.Lock()
+	for first := in.all.waits.Front(); first != nil; first = in.all.waits.Front() {
+		s := first.Value.(*stream)
+		if time.Since(s.since) < in.limits.Time {
+			break
+		}
+		in.endLocked(s, byTime)
+		wake = append(wake, s.conn)
+	}
+	if in.sweeping = false; in.all.waits.Len() > 0 {
+		in.beginSweepLocked()
+	}
+	in.mu.Unlock()
+	wakeAll(wake)
+}
+
+// addressOf is where a connection comes from. Those that have no IP address are one.
+func addressOf(a net.Addr) netip.Addr {
+	if a == nil {
+		return netip.Addr{}
+	}
+	at, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return at.Addr().Unmap().WithZone("")
+}

@@ -1,0 +1,222 @@
+package attacks
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/test/harness"
+)
+
+var long = flag.Duration("long", 2*time.Second, "for how long each attack goes on")
+
+var lockdBin string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(harness.Run(m, harness.Settings{SideBySide: "1", Patience: 30 * time.Second, Before: func() (err error) {
+		if lockdBin = os.Getenv("LOCKD_TEST_BIN"); lockdBin == "" {
+			lockdBin, err = lockdtest.Build("lockd")
+		}
+		return err
+	}}))
+}
+
+const (
+	// mostMemory is the limit of the chart, and memoryLimit what it tells Go.
+	mostMemory, memoryLimit = 512 << 20, "GOMEMLIMIT=410MiB"
+	// mostShare of a processor is what an attack may take of lockd. An address may take a twentieth by its count, which
+	// is of a quick machine.
+	mostShare = 0.35
+	leases    = 50
+)
+
+// victim is a lockd with an honest client.
+type victim struct {
+	*harness.Lockd
+	locks []*client.Lock
+}
+
+func newVictim(t *testing.T) *victim {
+	t.Helper()
+	v := &victim{Lockd: harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=memory", memoryLimit)}
+	c := v.Dial(t, client.WithSessionTTL(3*time.Second))
+	for i := range leases {
+		l, err := c.Lock(t.Context(), fmt.Sprint("held ", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.locks = append(v.locks, l)
+	}
+	return v
+}
+
+// suffer has attackers at work, each with a stop, and says how much of a processor lockd took for them. Meanwhile
+// probes are asked, and leases are renewed.
+func (v *victim) suffer(t *testing.T, attackers ...func(ctx context.Context)) (share float64) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), *long)
+	defer stop()
+	var all sync.WaitGroup
+	before, began := v.processor(t), time.Now()
+	for _, a := range attackers {
+		all.Go(func() { a(ctx) })
+	}
+	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		for _, path := range []string{"/healthz", "/readyz"} {
+			if code, text := v.Get(path); code != 200 {
+				t.Errorf("%s: got %d %s", path, code, text)
+			}
+		}
+	}
+	share = (v.processor(t) - before).Seconds() / time.Since(began).Seconds()
+	all.Wait()
+	for _, l := range v.locks {
+		select {
+		case <-l.Lost():
+			t.Errorf("a lease of somebody else was lost: %v", l.Err())
+		default:
+		}
+	}
+	memory := v.memory(t)
+	t.Logf("lockd took %.2f of a processor, and %d MiB", share, memory>>20)
+	if memory > mostMemory {
+		t.Errorf("lockd has %d MiB", memory>>20)
+	}
+	return share
+}
+
+// processor is the processor time of lockd.
+func (v *victim) processor(t *testing.T) time.Duration {
+	t.Helper()
+	text := v.proc(t, "stat")
+	fields := strings.Fields(text[strings.LastIndex(text, ")")+1:])
+	user, _ := strconv.Atoi(fields[11])
+	system, _ := strconv.Atoi(fields[12])
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+// memory is the most that lockd had.
+func (v *victim) memory(t *testing.T) int {
+	t.Helper()
+	for line := range strings.Lines(v.proc(t, "status")) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kb, _ := strconv.Atoi(strings.Fields(rest)[0])
+			return kb << 10
+		}
+	}
+	t.Fatal("no VmHWM")
+	return 0
+}
+
+func (v *victim) proc(t *testing.T, file string) string {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprint("/proc/", v.PID(), "/", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// asking appends what is sent for a new stream.
+type asking func(b []byte, stream uint32) []byte
+
+// flood repeats what ask gives for each next stream, over some connections, as fast as lockd reads it.
+func flood(t *testing.T, to string, connections int, ask asking) (all []func(ctx context.Context)) {
+	for range connections {
+		a := attack(t, "127.0.0.2", to)
+		all = append(all, func(ctx context.Context) {
+			defer context.AfterFunc(ctx, func() { _ = a.Close() })()
+			for id := uint32(1); ctx.Err() == nil; {
+				var b []byte
+				for range 64 {
+					b = ask(b, id)
+					id += 2
+				}
+				if !a.say(b) {
+					<-ctx.Done()
+				}
+			}
+		})
+	}
+	return all
+}
+
+var floods = map[string]asking{
+	"calls that are reset": func(b []byte, stream uint32) []byte {
+		return frame(frame(b, headers, endHeaders, stream, call(acquire)), reset, 0, stream, []byte{0, 0, 0, 8})
+	},
+	"calls that nobody knows": func(b []byte, stream uint32) []byte {
+		return frame(b, headers, endHeaders|1, stream, call("/no/where"))
+	},
+	"large headers": func(b []byte, stream uint32) []byte {
+		return frame(b, headers, endHeaders, stream, append(call(acquire), bytes.Repeat([]byte{0x90}, 16<<10-200)...))
+	},
+	"settings": func(b []byte, _ uint32) []byte {
+		return frame(b, settings, 0, 0, bytes.Repeat([]byte{0, 4, 0, 0, 255, 255, 0, 4, 0, 1, 0, 0}, 1300))
+	},
+}
+
+// Frames that ask for nothing take little of lockd from the others, and none of their leases.
+func TestFramesThatAskForNothingTakeLittle(t *testing.T) {
+	for name, ask := range floods {
+		t.Run(name, func(t *testing.T) {
+			v := newVictim(t)
+			if share := v.suffer(t, flood(t, v.Addr, 8, ask)...); share > mostShare {
+				t.Errorf("lockd spent %.2f of a processor on it", share)
+			}
+		})
+	}
+}
+
+// Messages that never end take no more memory than there is, whether they come over one connection or many.
+func TestMessagesThatNeverEndFillNoMemory(t *testing.T) {
+	const calls, size, part = 250, 4 << 20, 16 << 10
+	for _, connections := range []int{1, 8} {
+		t.Run(fmt.Sprint(connections), func(t *testing.T) {
+			v := newVictim(t)
+			var all []func(ctx context.Context)
+			for i := range connections {
+				a := attack(t, fmt.Sprint("127.0.0.", 2+i), v.Addr)
+				all = append(all, func(ctx context.Context) {
+					defer context.AfterFunc(ctx, func() { _ = a.Close() })()
+					a.neverEnd(calls, size, part)
+					<-ctx.Done()
+				})
+			}
+			v.suffer(t, all...)
+			if v.Metric(`lockd_calls_cut_total{reason="connection"}`) == 0 {
+				t.Error("no call was ended: too little happened for this test to mean anything")
+			}
+		})
+	}
+}
+
+// neverEnd sends all but the end of many messages at a time.
+func (a attacker) neverEnd(calls, size, part int) {
+	for i := range calls {
+		a.say(frame(nil, headers, endHeaders, uint32(2*i+1), call(acquire)))
+	}
+	prefix := binary.BigEndian.AppendUint32([]byte{0}, uint32(size))
+	zeros := make([]byte, part)
+	for i := range calls {
+		a.say(frame(nil, data, 0, uint32(2*i+1), prefix))
+	}
+	for range size/part - 1 {
+		for i := range calls {
+			if !a.say(frame(nil, data, 0, uint32(2*i+1), zeros)) {
+				return
+			}
+		}
+	}
+}
