@@ -203,7 +203,8 @@ func (b *Broker) fenceOf(name string, k lock.Kind, o lock.Owner) (lock.Fence, er
 }
 
 // ReleaseOnce gives a unary lease back, or the permits of one that it does not keep, and returns how many are left.
-// ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it.
+// ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it. Or it is there no more, and whether it ended before nobody
+// knows: a call was not answered, and this replica does not know that the lease lasted.
 func (b *Broker) ReleaseOnce(name string, k lock.Kind, leaseID string, keep uint32) (left uint32, err error) {
 	err = b.rules.NameKind(name, k)
 	if err == nil {
@@ -216,6 +217,7 @@ func (b *Broker) ReleaseOnce(name string, k lock.Kind, leaseID string, keep uint
 		return 0, err
 	}
 	h := &handover{r: lock.Return{Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep}}
+	h.lapsed = !b.Desk.Notes.Lasts(name, h.r.Owner)
 	b.makeReturn(h)
 	switch {
 	case h.err != nil:

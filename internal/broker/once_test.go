@@ -326,3 +326,28 @@ func TestUnaryCallerThatLeavesAndAsksAgainGetsItsLease(t *testing.T) {
 		})
 	}
 }
+
+// A unary release that is not answered at first is told as one if the lease is known to have lasted. Else it may have
+// ended by itself, and others may have had the name.
+func TestUnaryReleaseIsToldOnlyIfTheLeaseLasted(t *testing.T) {
+	inWorld(t, func(w *world) {
+		other := w.replica()
+		for name, row := range map[string]struct {
+			at   *world
+			wait time.Duration
+			want error
+		}{
+			"here":                  {w, 0, nil},
+			"here, when it is over": {w, time.Minute, errUnknown},
+			"at another replica":    {other, 0, errUnknown},
+		} {
+			l := w.mustOnce(request.Once{Name: "job", Lease: time.Minute})
+			time.Sleep(row.wait)
+			row.at.store.loseReleases(1)
+			if _, err := row.at.b.ReleaseOnce("job", lock.Exclusive, l.LeaseID, 0); !errors.Is(err, row.want) {
+				t.Errorf("%s: got %v, want %v", name, err, row.want)
+			}
+			w.free("job")
+		}
+	})
+}
