@@ -43,9 +43,6 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	w := b.newOnceWaiter(req, ownID)
 	w.once = func(a onceAnswer) { answers <- a }
 	if lease, held, err := b.againOnce(ctx, w, req); held || err != nil {
-		if held {
-			b.noteOnce(w, lease)
-		}
 		return lease, nil, err
 	}
 	w.beginSpan(ctx, "")
@@ -70,9 +67,22 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	case session.Failed:
 		return OnceLease{}, nil, refused.Err
 	}
+	lease, err := b.onceLease(w, req, a)
+	return lease, nil, err
+}
+
+// onceLease is the answer to a request that was granted. If its time is over by now it is no grant, and is given back,
+// unless the caller chose the lease id: it repeats the request, and must not lose what it is granted then.
+func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease, error) {
 	lease := OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}
-	b.noteOnce(w, lease)
-	return lease, nil, nil
+	if lease.ValidFor > 0 {
+		b.noteOnce(w, lease)
+		return lease, nil
+	}
+	if !w.ownID {
+		b.undoLater(w)
+	}
+	return OnceLease{}, lock.ErrOutcomeUnknown
 }
 
 // newOnceWaiter is a unary request that was not tried yet.
@@ -124,8 +134,8 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (le
 	if a.err != nil {
 		return OnceLease{}, false, unlessGone(a.err)
 	}
-	lease = OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence(), ValidFor: time.Until(a.until())}
-	return lease, true, nil
+	lease, err = b.onceLease(w, req, onceAnswer{fence: a.fence(), until: a.until()})
+	return lease, true, err
 }
 
 // unlessGone is nil for an error that says that a lease is not there.

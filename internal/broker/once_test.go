@@ -351,3 +351,20 @@ func TestUnaryReleaseIsToldOnlyIfTheLeaseLasted(t *testing.T) {
 		}
 	})
 }
+
+// A grant whose time is over when it is answered is none. What its caller cannot ask for again is given back.
+func TestUnaryGrantWhoseTimeIsOverIsNotTold(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		inWorld(t, func(w *world) {
+			req := request.Once{Name: "job", Kind: lock.Exclusive, Lease: time.Minute, LeaseID: ownID}
+			w.mustOnce(req)
+			if err := w.b.AnswerLate(req, own); !errors.Is(err, errUnknown) {
+				t.Errorf("its own id: %v: got %v, want an unknown outcome", own, err)
+			}
+			time.Sleep(time.Second)
+			if held := w.look("job").Held; held != own {
+				t.Errorf("its own id: %v: the lock is held: %v", own, held)
+			}
+		})
+	}
+}

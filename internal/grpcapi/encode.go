@@ -97,6 +97,10 @@ func optional(d time.Duration) *durationpb.Duration {
 func setEvent(r *lockdv1.SessionResponse, e session.Event, answers *wire.Answers, left int) {
 	switch e := e.(type) {
 	case session.Granted:
+		if !e.Auto && !time.Now().Before(e.Validity.Until) { // it waited for too long: the lease ended by itself
+			setEvent(r, session.Failed{ID: e.ID, Err: lock.ErrOutcomeUnknown}, answers, left)
+			return
+		}
 		r.RequestId = e.ID
 		setGranted(answers.Granted(r, left), e)
 	case session.NotGranted:
