@@ -185,31 +185,16 @@ func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 	}
 	lease := OnceLease{Name: name, LeaseID: leaseID}
 	b.Desk.Notes.Extended(name, onceOwner(leaseID), until)
-	if k.Shared() { // nobody keeps which of several fences is its own
-		lease.ValidFor = time.Until(until)
-		return lease, nil
+	if k != lock.Semaphore { // nobody keeps that of permits
+		own := lock.Claim{Name: name, Kind: k, Owner: onceOwner(leaseID), Count: 1}
+		if lease.Fence, err = b.store.Raise(b.ctx, own); err != nil {
+			return OnceLease{}, err
+		}
 	}
-	lease.Fence, err = b.fenceOf(name, k, onceOwner(leaseID))
-	if err != nil {
-		return OnceLease{}, err
+	if lease.ValidFor = time.Until(until); lease.ValidFor <= 0 {
+		return OnceLease{}, lock.ErrOutcomeUnknown
 	}
-	lease.ValidFor = time.Until(until)
 	return lease, nil
-}
-
-// fenceOf is the fence of a hold of which only the owner is known. If so many of several stores are away that nobody
-// knows which one a majority has, a greater one is made that of a majority.
-func (b *Broker) fenceOf(name string, k lock.Kind, o lock.Owner) (lock.Fence, error) {
-	st, err := b.store.Look(b.ctx, name)
-	switch {
-	case err != nil:
-		return 0, err
-	case st.Owner != o:
-		return 0, lock.ErrNotHeld // it was given back at the same time
-	case st.Ahead == 0:
-		return st.Fence, nil
-	}
-	return st.Ahead, b.store.Raise(b.ctx, lock.Claim{Name: name, Kind: k, Owner: o, Count: 1, Fence: st.Ahead})
 }
 
 // ReleaseOnce gives a unary lease back, or the permits of one that it does not keep, and returns how many are left.

@@ -340,7 +340,7 @@ func TestTheFenceOfAReaderWhoseNameIsNoneOfReadersIsNotRaised(t *testing.T) {
 		}
 		acquire(t, s, claim(c.Name, "o"))
 		c.Fence += 1000
-		if err := s.Raise(t.Context(), c); !errors.Is(err, lock.ErrNotHeld) {
+		if _, err := s.Raise(t.Context(), c); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("%v: got %v", kind, err)
 		}
 	}

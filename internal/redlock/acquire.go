@@ -326,7 +326,7 @@ func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
 	a.s.run(context.Background(), func(ctx context.Context) {
 		defer a.tail.settled(m)
 		for _, c := range raise {
-			_ = m.Raise(ctx, c) // a renewal finds it otherwise
+			_, _ = m.Raise(ctx, c) // a renewal finds it otherwise
 		}
 	})
 }

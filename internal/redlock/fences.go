@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -128,7 +129,7 @@ func (a *attempt) raiseAt(at []*member, claims []lock.Claim) {
 			var err error
 			for _, c := range claims {
 				if err == nil {
-					err = m.Raise(ctx, c)
+					_, err = m.Raise(ctx, c)
 				}
 			}
 			b.answer(m, struct{}{}, err)
@@ -166,9 +167,45 @@ func (a *attempt) raised(b *ballot[struct{}], last bool) (then func()) {
 }
 
 // Raise implements lock.Store.
-func (s *Store) Raise(ctx context.Context, c lock.Claim) error {
-	return s.ask(ctx, "raise the fence of", c.Name, c.Kind, func(ctx context.Context, m *member) error {
-		s.fences.saw(c.Fence)
-		return m.Raise(ctx, c)
+func (s *Store) Raise(ctx context.Context, c lock.Claim) (f lock.Fence, err error) {
+	if err = begin(ctx, c.Kind); err == nil && c.Fence == 0 {
+		f, err = s.pin(ctx, lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner})
+	} else if err == nil {
+		f, err = s.raise(ctx, c)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("raise the fence of %q: %w", c.Name, err)
+	}
+	return f, nil
+}
+
+// raise has a majority have at least a fence, and returns the greatest that a majority has reached.
+func (s *Store) raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	s.fences.saw(c.Fence)
+	return wait(ctx, func(done func(lock.Fence, error)) {
+		b := &ballot[lock.Fence]{}
+		b.decide = func(last bool) func() {
+			return b.oneWord(last, func(err error) {
+				b.mu.Lock()
+				var fences []lock.Fence
+				for _, v := range b.votes {
+					if v.cast && v.err == nil {
+						fences = append(fences, v.v)
+					}
+				}
+				b.mu.Unlock()
+				if err != nil {
+					done(0, err)
+					return
+				}
+				f, _ := s.fenceOf(fences, 0)
+				done(max(f, c.Fence), nil)
+			})
+		}
+		b.open(s)
+		s.each(ctx, func(ctx context.Context, m *member) {
+			f, err := m.Raise(ctx, c)
+			b.answer(m, f, s.sworn(m, err))
+		})
 	})
 }
