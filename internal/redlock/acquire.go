@@ -167,7 +167,7 @@ func (a *attempt) verdict(last bool) (then func()) {
 	last = last || a.contended(st) && !a.expected()
 	switch {
 	case st.yes >= q:
-		return a.win(st)
+		return a.win(st, last)
 	case !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clear(st)):
 		return nil // those that are missing may make it clear
 	}
@@ -175,7 +175,7 @@ func (a *attempt) verdict(last bool) (then func()) {
 }
 
 // win is called when a majority granted it. mu is held.
-func (a *attempt) win(st standing) (then func()) {
+func (a *attempt) win(st standing, last bool) (then func()) {
 	if a.expired() {
 		return a.tell(nil, errTooLate)
 	}
@@ -187,13 +187,14 @@ func (a *attempt) win(st standing) (then func()) {
 		return a.tell(nil, errForced)
 	}
 	fences := a.agreed(st.voters)
-	if fences == nil {
+	switch {
+	case fences == nil && !last && a.mayBeTold(st.voters):
+		return nil
+	case fences == nil:
 		return a.raise()
 	}
 	a.granted = fences
-	if c := a.asked[0]; c.Owner.Repeats() { // a release that comes now is another one
-		a.s.proofs.forget(lock.Return{Name: c.Name, Owner: c.Owner})
-	}
+	a.repeated(st.voters)
 	return a.tell(a.grants(st.voters), nil)
 }
 

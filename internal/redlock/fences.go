@@ -76,6 +76,40 @@ func (a *attempt) agreed(voters set) []lock.Fence {
 	return fences
 }
 
+// mayBeTold says whether the members that have not answered may show that a majority has an older fence: that which the
+// owner was told, if it has asked before. Members that were away then are back, and answered sooner. mu is held.
+func (a *attempt) mayBeTold(voters set) bool {
+	c := a.sent[0]
+	if !c.Owner.Repeats() {
+		return false
+	}
+	counts := map[lock.Fence]int{}
+	for i, v := range a.votes {
+		if f := v.v; voters.has(i) && f[0].Fence < c.Fence && a.own(0, f[0].Fence) {
+			if counts[f[0].Fence]++; counts[f[0].Fence]+a.missing >= a.s.quorum {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// repeated is called when an owner that repeats itself is told fences that a majority has. Where it has a greater one,
+// calls bring that; and a release that comes now is another one than before. mu is held.
+func (a *attempt) repeated(voters set) {
+	c := a.sent[0]
+	if !c.Owner.Repeats() {
+		return
+	}
+	a.s.proofs.forget(lock.Return{Name: c.Name, Owner: c.Owner})
+	c.Fence = a.granted[0]
+	for i, v := range a.votes {
+		if voters.has(i) && v.v[0].Fence > c.Fence {
+			a.s.odd.note(a.s.members[i], c, v.v[0].Fence)
+		}
+	}
+}
+
 // asTheyAre is a mistake of tests.
 func (a *attempt) asTheyAre() bool {
 	return a.s.cfg.bugs.fencesAsTheyAre || a.s.cfg.bugs.handedAsIs && a.why != nil

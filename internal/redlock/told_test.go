@@ -24,6 +24,7 @@ func TestAUnaryLeaseKeepsTheFenceThatWasTold(t *testing.T) {
 				c.Kind = kind
 				f := w.take(w.Store, c).Fence
 				synctest.Wait()
+				time.Sleep(time.Second)
 				fault(w)
 				if g := w.take(w.another(Config{}), c); g.Fence != f {
 					t.Errorf("%v, %s: repeated: got fence %d, want %d", kind, name, g.Fence, f)
