@@ -188,7 +188,7 @@ func (a *attempt) win(st standing, last bool) (then func()) {
 	}
 	fences := a.agreed(st.voters)
 	switch {
-	case fences == nil && !last && a.mayBeTold(st.voters):
+	case fences == nil && !last && a.expected() && a.mayBeTold(st.voters):
 		return nil
 	case fences == nil:
 		return a.raise()
