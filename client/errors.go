@@ -128,10 +128,19 @@ type LostError struct {
 	Reason LostReason
 	// Err is what ended the session, with LostSession.
 	Err error
+	// By and Why are who released the lock by force, and why, in the words of that person, with LostForced. They are
+	// empty if that is not known.
+	By, Why string
 }
 
 func (e *LostError) Error() string {
 	text := fmt.Sprintf("%v: %q: %s", ErrLost, e.Name, e.Reason)
+	if e.By != "" {
+		text += fmt.Sprintf(" by %q", e.By)
+	}
+	if e.Why != "" {
+		text += fmt.Sprintf(": %q", e.Why)
+	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}

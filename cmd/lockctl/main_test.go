@@ -237,7 +237,7 @@ func TestServerAway(t *testing.T) {
 		{"ls"},
 		{"inspect", "n"},
 		{"watch", "n"},
-		{"unlock", "n", "--force"},
+		{"unlock", "n", "--force", "--reason", "stuck"},
 		{"acquire", "n", "--lease", "1s"},
 		{"release", "n", "1234567890123456789012"},
 		{"exec", "n", "--", "true"},

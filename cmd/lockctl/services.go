@@ -184,6 +184,8 @@ func exactly(n int) cobra.PositionalArgs {
 var errNotForced = errors.New("unlock takes a lock from its holder, which may be in the middle of its work; say " +
 	"--force")
 
+var errNoReason = errors.New("the holder and the log are told why a lock is taken; say it with --reason TEXT")
+
 // page calls next until there are no more pages.
 func page(next func(token string) (string, error)) error {
 	for token := ""; ; {
