@@ -3,6 +3,8 @@ package client
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -134,7 +136,7 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	text := fmt.Sprintf("%v: %q: %s", ErrLost, e.Name, e.Reason)
+	text := fmt.Sprintf("%v: %s: %s", ErrLost, quoted(e.Name), e.Reason)
 	if e.By != "" {
 		text += fmt.Sprintf(" by %q", e.By)
 	}
@@ -153,4 +155,15 @@ func (e *LostError) Unwrap() []error {
 		return []error{ErrLost}
 	}
 	return []error{ErrLost, e.Err}
+}
+
+// quotedBytes is how much of a name an error repeats.
+const quotedBytes = 128
+
+// quoted is a name in an error. Of a very long one it is the beginning.
+func quoted(name string) string {
+	if len(name) <= quotedBytes {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(name[:quotedBytes], ""), len(name))
 }

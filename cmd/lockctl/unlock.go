@@ -38,7 +38,7 @@ writer keeps the lock, with --kind write readers do.`,
 			case strings.TrimSpace(reason) == "":
 				return usageError{errNoReason}
 			}
-			return o.call(cmd, func(ctx context.Context, s *services) error {
+			return o.operate(cmd, func(ctx context.Context, s *services) error {
 				released, err := s.unlock(ctx, &lockdv1.ForceReleaseRequest{
 					Name: args[0], Kind: kind.proto(), Why: reason, By: person(),
 				})
@@ -61,8 +61,8 @@ writer keeps the lock, with --kind write readers do.`,
 // unlock asks for the kind first unless it is given.
 func (s *services) unlock(ctx context.Context, r *lockdv1.ForceReleaseRequest) (bool, error) {
 	if r.GetKind() == lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
-		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.GetResponse, error) {
-			return s.locks.Get(ctx, &lockdv1.GetRequest{Name: r.GetName()})
+		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.InspectResponse, error) {
+			return s.sights.Inspect(ctx, &lockdv1.InspectRequest{Name: r.GetName(), MaxHolders: 1, MaxWaiters: 1})
 		})
 		if err != nil {
 			return false, err
