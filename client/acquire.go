@@ -99,7 +99,7 @@ func (r *request) call(left time.Duration) *acquireCall {
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	ls, err := c.lock(ctx, c.newRequest(name, opts))
 	if err != nil {
-		return nil, fmt.Errorf("lock %q: %w", name, err)
+		return nil, fmt.Errorf("lock %s: %w", quoted(name), err)
 	}
 	return ls[0], nil
 }
@@ -113,7 +113,7 @@ func (c *Client) TryLock(ctx context.Context, name string, opts ...LockOption) (
 	r.wait, r.bounded = 0, true
 	ls, err := c.lock(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("try lock %q: %w", name, err)
+		return nil, fmt.Errorf("try lock %s: %w", quoted(name), err)
 	}
 	return ls[0], nil
 }

@@ -323,7 +323,7 @@ func (c *Client) tryAt(at int, s *session) (*stream, error) {
 		err = c.resumeOn(st)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", what, err)
+		err = fmt.Errorf("%s at %s: %w", what, c.targets[at], err)
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", unavailable(cause), err)
 		}

@@ -302,7 +302,7 @@ func (s *session) lostLocked(lost *lockdv1.Lost) {
 			continue
 		}
 		s.removeLocked(l)
-		l.finish(&LostError{Name: key.name, Reason: reason})
+		l.finish(&LostError{Name: key.name, Reason: reason, By: lost.GetBy(), Why: lost.GetWhy()})
 	}
 	s.leaveIfIdleLocked()
 }

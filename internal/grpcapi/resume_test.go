@@ -17,7 +17,6 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/brokertest"
 	"github.com/lockd-io/lockd/internal/gate"
-	"github.com/lockd-io/lockd/internal/lock"
 )
 
 var comesBack = []lockdv1.Feature{lockdv1.Feature_FEATURE_RESUME}
@@ -42,7 +41,9 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		first.cancel()
 		_ = first.end()
 		synctest.Wait()
-		if _, err := s.b.ForceRelease(t.Context(), "forced", lock.Exclusive); err != nil {
+		_, err := lockdv1.NewAdminServiceClient(s.admin).ForceRelease(s.t.Context(),
+			&lockdv1.ForceReleaseRequest{Name: "forced", By: "alice", Why: "stuck"})
+		if err != nil {
 			t.Fatal(err)
 		}
 
@@ -57,7 +58,8 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		if v := o.GetResumed()[0].GetValidity(); v.GetRemaining().AsDuration() <= 0 || v.GetAnchor() != 0 {
 			t.Errorf("its validity is %v", v)
 		}
-		if len(o.GetLost()) != 1 || o.GetLost()[0].GetReason() != lockdv1.Lost_REASON_FORCED {
+		if len(o.GetLost()) != 1 || o.GetLost()[0].GetReason() != lockdv1.Lost_REASON_FORCED ||
+			o.GetLost()[0].GetBy() != "alice" || o.GetLost()[0].GetWhy() != "stuck" {
 			t.Errorf("lost %v, want %v", o.GetLost(), forced)
 		}
 

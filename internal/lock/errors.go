@@ -97,6 +97,7 @@ const (
 	ReasonPermits     = "INVALID_PERMITS"
 	ReasonAlreadyHeld = "ALREADY_HELD"
 	ReasonMessage     = "INVALID_MESSAGE"
+	ReasonForced      = "INVALID_REASON"
 )
 
 // LostReason says why a hold was lost.

@@ -2880,7 +2880,11 @@ type Lost struct {
 	// The hold.
 	Hold *Hold `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
 	// Why.
-	Reason        Lost_Reason `protobuf:"varint,2,opt,name=reason,proto3,enum=lockd.v1.Lost_Reason" json:"reason,omitempty"`
+	Reason Lost_Reason `protobuf:"varint,2,opt,name=reason,proto3,enum=lockd.v1.Lost_Reason" json:"reason,omitempty"`
+	// With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+	By string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	// With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2927,6 +2931,20 @@ func (x *Lost) GetReason() Lost_Reason {
 		return x.Reason
 	}
 	return Lost_REASON_UNSPECIFIED
+}
+
+func (x *Lost) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Lost) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
 }
 
 // AtRisk says that the server cannot reach its store. What is held stays held until the validity ends.
@@ -3368,10 +3386,12 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bExtended\x12.\n" +
 	"\bvalidity\x18\x01 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\"4\n" +
 	"\x06Result\x12*\n" +
-	"\x06status\x18\x01 \x01(\v2\x12.google.rpc.StatusR\x06status\"\xe9\x01\n" +
+	"\x06status\x18\x01 \x01(\v2\x12.google.rpc.StatusR\x06status\"\x8b\x02\n" +
 	"\x04Lost\x12\"\n" +
 	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12-\n" +
-	"\x06reason\x18\x02 \x01(\x0e2\x15.lockd.v1.Lost.ReasonR\x06reason\"\x8d\x01\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x15.lockd.v1.Lost.ReasonR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"\x8d\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREASON_EXPIRED\x10\x01\x12\x11\n" +

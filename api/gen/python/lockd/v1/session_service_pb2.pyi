@@ -421,7 +421,7 @@ class Result(_message.Message):
     def __init__(self, status: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
 
 class Lost(_message.Message):
-    __slots__ = ("hold", "reason")
+    __slots__ = ("hold", "reason", "by", "why")
     class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         REASON_UNSPECIFIED: _ClassVar[Lost.Reason]
@@ -438,9 +438,13 @@ class Lost(_message.Message):
     REASON_NO_QUORUM: Lost.Reason
     HOLD_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
     hold: _lock_pb2.Hold
     reason: Lost.Reason
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., reason: _Optional[_Union[Lost.Reason, str]] = ...) -> None: ...
+    by: str
+    why: str
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., reason: _Optional[_Union[Lost.Reason, str]] = ..., by: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class AtRisk(_message.Message):
     __slots__ = ("validity",)

@@ -347,36 +347,37 @@ public final class SessionServiceProto {
       "validity\":\n\010Extended\022.\n\010validity\030\001 \001(\0132\022" +
       ".lockd.v1.ValidityR\010validity\"4\n\006Result\022*" +
       "\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006stat" +
-      "us\"\351\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Hol" +
+      "us\"\213\002\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Hol" +
       "dR\004hold\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost." +
-      "ReasonR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNSP" +
-      "ECIFIED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_" +
-      "FORCED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON" +
-      "_SESSION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8" +
-      "\n\006AtRisk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Va" +
-      "lidityR\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022\n" +
-      "\004name\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.lockd" +
-      ".v1.Unlocked.CauseR\005cause\022\024\n\005fence\030\003 \001(\004" +
-      "R\005fence\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Caus" +
-      "e\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELEAS" +
-      "ED\020\001\022\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_EXP" +
-      "IRED\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA_L" +
-      "OSS\020\005\"P\n\010Draining\022D\n\020reconnect_within\030\001 " +
-      "\001(\0132\031.google.protobuf.DurationR\017reconnec" +
-      "tWithin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.goo" +
-      "gle.rpc.StatusR\006status*I\n\007Feature\022\027\n\023FEA" +
-      "TURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001\022\022\n" +
-      "\016FEATURE_RESUME\020\002*b\n\014OnDisconnect\022\035\n\031ON_" +
-      "DISCONNECT_UNSPECIFIED\020\000\022\030\n\024ON_DISCONNEC" +
-      "T_EXPIRE\020\001\022\031\n\025ON_DISCONNECT_RELEASE\020\002*e\n" +
-      "\016DeadlockPolicy\022\037\n\033DEADLOCK_POLICY_UNSPE" +
-      "CIFIED\020\000\022\030\n\024DEADLOCK_POLICY_WAIT\020\001\022\030\n\024DE" +
-      "ADLOCK_POLICY_FAIL\020\0022T\n\016SessionService\022B" +
-      "\n\007Session\022\030.lockd.v1.SessionRequest\032\031.lo" +
-      "ckd.v1.SessionResponse(\0010\001B[\n\013io.lockd.v" +
-      "1B\023SessionServiceProtoP\001Z5github.com/loc" +
-      "kd-io/lockd/api/gen/go/lockd/v1;lockdv1b" +
-      "\006proto3"
+      "ReasonR\006reason\022\016\n\002by\030\003 \001(\tR\002by\022\020\n\003why\030\004 " +
+      "\001(\tR\003why\"\215\001\n\006Reason\022\026\n\022REASON_UNSPECIFIE" +
+      "D\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_FORCED" +
+      "\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON_SESSI" +
+      "ON_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8\n\006AtRi" +
+      "sk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Validity" +
+      "R\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022\n\004name\030" +
+      "\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.lockd.v1.Un" +
+      "locked.CauseR\005cause\022\024\n\005fence\030\003 \001(\004R\005fenc" +
+      "e\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Cause\022\025\n\021C" +
+      "AUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELEASED\020\001\022\025" +
+      "\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_EXPIRED\020\003" +
+      "\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA_LOSS\020\005\"" +
+      "P\n\010Draining\022D\n\020reconnect_within\030\001 \001(\0132\031." +
+      "google.protobuf.DurationR\017reconnectWithi" +
+      "n\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.google.rp" +
+      "c.StatusR\006status*I\n\007Feature\022\027\n\023FEATURE_U" +
+      "NSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001\022\022\n\016FEATU" +
+      "RE_RESUME\020\002*b\n\014OnDisconnect\022\035\n\031ON_DISCON" +
+      "NECT_UNSPECIFIED\020\000\022\030\n\024ON_DISCONNECT_EXPI" +
+      "RE\020\001\022\031\n\025ON_DISCONNECT_RELEASE\020\002*e\n\016Deadl" +
+      "ockPolicy\022\037\n\033DEADLOCK_POLICY_UNSPECIFIED" +
+      "\020\000\022\030\n\024DEADLOCK_POLICY_WAIT\020\001\022\030\n\024DEADLOCK" +
+      "_POLICY_FAIL\020\0022T\n\016SessionService\022B\n\007Sess" +
+      "ion\022\030.lockd.v1.SessionRequest\032\031.lockd.v1" +
+      ".SessionResponse(\0010\001B[\n\013io.lockd.v1B\023Ses" +
+      "sionServiceProtoP\001Z5github.com/lockd-io/" +
+      "lockd/api/gen/go/lockd/v1;lockdv1b\006proto" +
+      "3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -576,7 +577,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Lost_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Lost_descriptor,
-        new java.lang.String[] { "Hold", "Reason", });
+        new java.lang.String[] { "Hold", "Reason", "By", "Why", });
     internal_static_lockd_v1_AtRisk_descriptor =
       getDescriptor().getMessageTypes().get(31);
     internal_static_lockd_v1_AtRisk_fieldAccessorTable = new
