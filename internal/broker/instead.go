@@ -57,8 +57,7 @@ func (s *Session) cancelInstead(id uint64) bool {
 		s.Tell(session.NotGranted{ID: id, Cause: session.ErrCancelled})
 		return true
 	}
-	w, there := s.Waiting(id) // it has begun by now
-	return there && s.b.cancel(w)
+	return s.cancelWait(id) // it has begun by now
 }
 
 // checkInstead says whether a request can have had these ids before.
@@ -105,7 +104,7 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 			left := max(*req.Wait-time.Since(begun), time.Millisecond)
 			req.Wait = &left
 		}
-		s.acquireFailed(id, req, s.acquire(id, req))
+		s.acquire(id, req)
 		s.tellPlace(id, ahead)
 	})
 	return nil

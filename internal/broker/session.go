@@ -251,5 +251,6 @@ func (b *Broker) forget(w *waiter) {
 	if !w.Answered() {
 		w.spanRefused(errWithdrawn)
 		b.removeLocked(w)
+		w.sess.Leave(w.id, w)
 	}
 }

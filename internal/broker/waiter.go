@@ -103,7 +103,8 @@ func (w *waiter) key() holdKey { return holdKey{w.Claim.Name, w.Claim.Kind, w.ho
 // named says whether a client chose this holder.
 func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
 
-// removeLocked takes a waiter out of its queue; it is not to be answered after that but by the caller.
+// removeLocked takes a waiter out of its queue; it is not to be answered after that but by the caller. Its session finds
+// it until then.
 func (b *Broker) removeLocked(w *waiter) {
 	q := w.q
 	if w.timer != nil {
@@ -118,9 +119,6 @@ func (b *Broker) removeLocked(w *waiter) {
 	}
 	w.unboundLocked()
 	w.actNoMoreLocked()
-	if w.sess != nil {
-		w.sess.Leave(w.id, w, w.want())
-	}
 	asking := w.Asking()
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)

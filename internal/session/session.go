@@ -88,7 +88,7 @@ type Session[L Lease, W comparable] struct {
 	renewAt  time.Time // the next sign of life after this renews all auto leases
 	silence  *time.Timer
 	ids      requestIDs
-	waiting  map[uint64]W
+	waiting  map[uint64]wait[W]
 	watched  map[string]struct{} // names
 	unread   bool                // its requests are not read, because it does not read its answers
 	// it is being ended, because its outbox ran full or its client was silent: nothing more is told
@@ -112,7 +112,7 @@ func New[L Lease, W comparable](cfg Config) *Session[L, W] {
 		out:      newOutbox(cfg.Limits.Locks + 2*cfg.Limits.Waiters + cfg.Limits.Watches + 1024),
 		done:     make(chan struct{}),
 		anchorAt: now, renewAt: now.Add(cfg.TTL * renewPart / 10),
-		waiting: make(map[uint64]W),
+		waiting: make(map[uint64]wait[W]),
 		watched: make(map[string]struct{}),
 	}
 	if cfg.LastRequest > 0 {
@@ -324,7 +324,7 @@ func (s *Session[L, W]) Info() Info {
 	}
 	return Info{
 		Age: time.Since(s.opened), Silence: time.Since(s.heardAt()), Detached: detached,
-		Locks: len(s.list), Waiters: len(s.waiting), Watches: len(s.watched),
+		Locks: len(s.list), Waiters: s.waiters, Watches: len(s.watched),
 		Asked: s.asked, Weight: s.weight, Undoing: s.undoing, Suspects: s.suspects, Operations: s.ops,
 	}
 }
@@ -370,6 +370,14 @@ type Rest[L Lease, W comparable] struct {
 	Leases  []L
 }
 
+// unansweredLocked are all requests that wait.
+func (s *Session[L, W]) unansweredLocked() (ws []W) {
+	for _, e := range s.waiting {
+		ws = append(ws, e.w)
+	}
+	return ws
+}
+
 // Detach takes its stream from a session that keeps its leases: its client may come back. It is what the session leaves
 // without them. Nothing more is told, and nobody is heard, so it ends when the client is not back in time.
 func (s *Session[L, W]) Detach() (left Rest[L, W], first bool) {
@@ -379,7 +387,7 @@ func (s *Session[L, W]) Detach() (left Rest[L, W], first bool) {
 		return left, false
 	}
 	s.detached = time.Now()
-	left = Rest[L, W]{Waiting: slices.Collect(maps.Values(s.waiting)), Watched: slices.Collect(maps.Keys(s.watched))}
+	left = Rest[L, W]{Waiting: s.unansweredLocked(), Watched: slices.Collect(maps.Keys(s.watched))}
 	clear(s.watched)
 	return left, true
 }
@@ -404,7 +412,7 @@ func (s *Session[L, W]) Retire(cause error, release bool) (left Rest[L, W], firs
 	s.ops++
 	s.silence.Stop()
 	return Rest[L, W]{
-		slices.Collect(maps.Values(s.waiting)), slices.Collect(maps.Keys(s.watched)), slices.Clone(s.list),
+		s.unansweredLocked(), slices.Collect(maps.Keys(s.watched)), slices.Clone(s.list),
 	}, true
 }
 
