@@ -19,6 +19,7 @@ type waiter struct {
 	b          *Broker
 	shard      *shard       // of the first name
 	all        []lock.Claim // if several names are asked for; Claim is the one it waits for
+	list       request.List // in which they are
 	grip       grip         // of those
 	lease      time.Duration
 	auto       bool

@@ -137,6 +137,9 @@ func setItems(req *request.Acquire, a *lockdv1.Acquire) error {
 		return err
 	}
 	first := items[0]
+	if req.List = request.Names; len(a.GetItems()) > 0 {
+		req.List = request.Items
+	}
 	req.Name, req.Kind, req.Permits, req.Limit, req.More = first.Name, first.Kind, first.Permits, first.Limit, items[1:]
 	return nil
 }
@@ -168,7 +171,7 @@ func toItems(a *lockdv1.Acquire) ([]request.Item, error) {
 	for i, item := range items {
 		var err error
 		if all[i], err = toItem(item.GetName(), item); err != nil {
-			return nil, err
+			return nil, request.Items.Within(i, err)
 		}
 	}
 	return all, nil

@@ -1,6 +1,8 @@
 package request
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -14,6 +16,7 @@ type Acquire struct {
 	Permits    uint32         // of a semaphore; 0 is 1
 	Limit      uint32         // of a semaphore; 0 is whatever was set
 	More       []Item         // further locks, with other names
+	List       List           // how the client named them
 	Holder     string         // empty: the request is its own holder
 	Wait       *time.Duration // nil: for ever; 0: try once
 	Lease      *time.Duration // nil: auto
@@ -23,6 +26,33 @@ type Acquire struct {
 	Traceparent string
 	// InsteadOf are the ids that the same request had before its session came here, rising; none if it is new.
 	InsteadOf []uint64
+}
+
+// List is the field by which a client names several locks.
+type List string
+
+// The lists. Those of Names have all but their names in common.
+const (
+	NoList List = ""
+	Names  List = "names"
+	Items  List = "items"
+)
+
+// Within is an error of the i-th lock of the list, with the path to its field.
+func (l List) Within(i int, err error) error {
+	invalid, ok := errors.AsType[*lock.InvalidError](err)
+	switch {
+	case !ok || l == NoList || invalid.Field == "holder":
+		return err
+	case l == Names && invalid.Field != "name":
+		return err
+	}
+	inner := *invalid
+	inner.Field = fmt.Sprintf("%s[%d]", l, i)
+	if l == Items {
+		inner.Field += "." + invalid.Field
+	}
+	return &inner
 }
 
 // Item is one of several locks.

@@ -115,19 +115,20 @@ func (r Rules) item(i Item) error {
 func (r Rules) items(req Acquire) error {
 	first := Item{req.Name, req.Kind, req.Permits, req.Limit}
 	if err := r.heldItem(first, req.Holder); err != nil || len(req.More) == 0 {
-		return err
+		return req.List.Within(0, err)
 	}
 	if most := r.NamesPerAcquire; len(req.More) >= most {
 		return r.Denied("names", most)
 	}
 	permits := PermitsOf(first.Kind, first.Permits)
 	seen := map[string]bool{req.Name: true}
-	for _, i := range req.More {
-		if err := r.heldItem(i, req.Holder); err != nil {
-			return err
+	for n, i := range req.More {
+		err := r.heldItem(i, req.Holder)
+		if err == nil && seen[i.Name] {
+			err = &lock.InvalidError{Field: "name", Reason: lock.ReasonName, Detail: "comes twice"}
 		}
-		if seen[i.Name] {
-			return &lock.InvalidError{Field: "items", Reason: lock.ReasonName, Detail: "a name comes twice"}
+		if err != nil {
+			return req.List.Within(n+1, err)
 		}
 		seen[i.Name] = true
 		permits += PermitsOf(i.Kind, i.Permits)
