@@ -18,6 +18,7 @@ import (
 type request struct {
 	acquire  lockdv1.Acquire // is not changed any more once it was sent
 	bounded  bool            // whether wait counts
+	begun    instant         // when it was made
 	wait     time.Duration   // 0 = try once
 	until    instant         // when wait ends
 	answerBy instant         // when the answer of the server must have come, 0 = that does not matter
@@ -37,7 +38,8 @@ func (c *Client) newRequest(name string, opts []LockOption) *request {
 	for _, o := range opts {
 		o(r)
 	}
-	r.until = c.now() + instant(r.wait)
+	r.begun = c.now()
+	r.until = r.begun + instant(r.wait)
 	return r
 }
 
@@ -75,10 +77,10 @@ func (r *request) all() iter.Seq[asked] {
 
 // call is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
 // earlier one may still be under way.
-func (r *request) call(left time.Duration) *acquireCall {
+func (r *request) call(now instant, left time.Duration) *acquireCall {
 	c, a := &r.first, &r.acquire
 	if c.call.request != nil {
-		c, a = &acquireCall{}, copyOf(&r.acquire)
+		c, a = &acquireCall{}, r.again(&r.acquire, now)
 	}
 	if r.bounded {
 		a.Wait = durationpb.New(left)
@@ -219,7 +221,7 @@ func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool,
 	if r.answerBy != 0 {
 		bound = max(time.Duration(r.answerBy-now), 1)
 	}
-	c := r.call(max(left, 0))
+	c := r.call(now, max(left, 0))
 	c.values, c.answer = ctx, s.channel()
 	a := s.do(ctx, &c.call, bound)
 	// A try that was answered says what it was answered, also if ctx ended then.

@@ -101,6 +101,9 @@ func (b *Broker) enterLocked(w *waiter) error {
 	}
 	q.Arrive(&w.Waiter)
 	q.shard.figures.waiters++
+	if w.waited > 0 {
+		w.shard.moved[w] = struct{}{}
+	}
 	b.countTwinsLocked(w, 1, 0)
 	switch {
 	case busy != nil:

@@ -28,7 +28,7 @@ func (b *Broker) renestLocked(l *Lease, w *waiter) {
 		req.Lease = new(w.lease)
 	}
 	again := w.sess.newWaiter(w.id, req)
-	again.Since, again.Wait = w.Since, w.Wait
+	again.Since, again.waited, again.Wait = w.Since, w.waited, w.Wait
 	again.Unsure = w.Unsure || w.Asking()
 	again.span, w.span = w.span, nil
 	b.removeLocked(w)

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,6 +186,9 @@ func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
 	case len(req.Holds) > most:
 		return b.metrics.denied("locks", most)
 	}
+	if err := request.Past("resume.age", req.Age); err != nil {
+		return err
+	}
 	named := make(map[holdKey]bool, len(req.Holds))
 	weight := 0
 	for i := range req.Holds {
@@ -231,6 +235,9 @@ func (b *Broker) checkHold(h *session.HeldLock, last uint64) error {
 		if err := b.rules.Holder(h.Hold.Holder); err != nil {
 			return lock.Within("hold", err)
 		}
+	}
+	if err := cmp.Or(request.Past("age", h.Age), b.rules.Annotation(h.Annotation)); err != nil {
+		return err
 	}
 	h.Count = max(h.Count, 1)
 	h.Permits = request.PermitsOf(h.Hold.Kind, h.Permits)
@@ -312,6 +319,9 @@ func (b *Broker) claimedLease(s *Session, h session.HeldLock) *Lease {
 	}
 	if l.kind == lock.Read {
 		l.own().lateReturn = true
+	}
+	if h.Age > 0 || h.Annotation != "" {
+		l.own().before, l.own().annotation = request.PastOf(h.Age), h.Annotation
 	}
 	return l
 }

@@ -24,7 +24,8 @@ type waiter struct {
 	lease      time.Duration
 	auto       bool
 	annotation string
-	actor      string // as the client named it; see actorOf
+	waited     time.Duration // elsewhere, as its client says
+	actor      string        // as the client named it; see actorOf
 
 	sess   *Session // nil for a unary call
 	holder string
@@ -50,6 +51,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	w := &waiter{
 		b: s.b, shard: s.b.shardOf(req.Name),
 		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.actor), sess: s,
+		waited: request.PastOf(req.Waited),
 		holder: cmp.Or(req.Holder, mark), id: id,
 	}
 	w.Claim = lock.Claim{
@@ -70,6 +72,9 @@ func (w *waiter) begin(wait *time.Duration) {
 		w.Wait = *wait
 	}
 }
+
+// firstAsked is since when it waits for people, who do not care where. Since is when it came here.
+func (w *waiter) firstAsked() time.Time { return w.Since.Add(-w.waited) }
 
 // want is what it asks for, as its session counts it.
 func (w *waiter) want() session.Want {
@@ -120,6 +125,7 @@ func (b *Broker) removeLocked(w *waiter) {
 	}
 	w.unboundLocked()
 	w.actNoMoreLocked()
+	delete(w.shard.moved, w)
 	asking := w.Asking()
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)

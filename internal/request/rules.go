@@ -54,7 +54,7 @@ func (r Rules) Acquire(req Acquire) error {
 	if err := checkText("actor", lock.ReasonActor, req.Actor, actorBytes); err != nil {
 		return err
 	}
-	if err := checkText("annotation", lock.ReasonAnnotation, req.Annotation, r.AnnotationBytes); err != nil {
+	if err := r.Annotation(req.Annotation); err != nil {
 		return err
 	}
 	if req.Wait != nil {
@@ -62,7 +62,30 @@ func (r Rules) Acquire(req Acquire) error {
 			return err
 		}
 	}
+	if err := Past("waited", req.Waited); err != nil {
+		return err
+	}
 	return r.Lease(req.Lease)
+}
+
+// mostPast is how much a client may say of the past. What is more counts as so much.
+const mostPast = 365 * 24 * time.Hour
+
+// Past checks for how long something has been elsewhere, as its client says. Nothing but what people are told depends
+// on it.
+func Past(field string, d time.Duration) error {
+	if d < 0 {
+		return &lock.InvalidError{Field: field, Reason: lock.ReasonDuration, Detail: "must not be negative"}
+	}
+	return nil
+}
+
+// PastOf is as much of it as counts.
+func PastOf(d time.Duration) time.Duration { return min(d, mostPast) }
+
+// Annotation checks a text for those who look at a lock.
+func (r Rules) Annotation(text string) error {
+	return checkText("annotation", lock.ReasonAnnotation, text, r.AnnotationBytes)
 }
 
 // Holder says whether a client can name a holder so.

@@ -31,6 +31,7 @@ type Config struct {
 	ID     string
 	Client Client
 	TTL    time.Duration
+	Age    time.Duration // for how long it has been elsewhere
 	Limits Limits
 	Port   Port
 	// LastRequest is the greatest request id that was used before the session came here, 0 if it begins.
@@ -77,7 +78,8 @@ type Session[L Lease, W comparable] struct {
 	ttl    time.Duration
 	limits Limits
 	port   Port
-	opened time.Time
+	opened time.Time // here
+	before time.Duration
 	out    *Outbox
 	done   chan struct{}
 	heard  atomic.Int64 // the last sign of life, in ns since opened; written with mu held
@@ -108,7 +110,7 @@ type Session[L Lease, W comparable] struct {
 func New[L Lease, W comparable](cfg Config) *Session[L, W] {
 	now := time.Now()
 	s := &Session[L, W]{
-		id: cfg.ID, client: cfg.Client, ttl: cfg.TTL, limits: cfg.Limits, port: cfg.Port, opened: now,
+		id: cfg.ID, client: cfg.Client, ttl: cfg.TTL, limits: cfg.Limits, port: cfg.Port, opened: now, before: cfg.Age,
 		out:      newOutbox(cfg.Limits.Locks + 2*cfg.Limits.Waiters + cfg.Limits.Watches + 1024),
 		done:     make(chan struct{}),
 		anchorAt: now, renewAt: now.Add(cfg.TTL * renewPart / 10),
@@ -323,7 +325,7 @@ func (s *Session[L, W]) Info() Info {
 		detached = time.Since(s.detached)
 	}
 	return Info{
-		Age: time.Since(s.opened), Silence: time.Since(s.heardAt()), Detached: detached,
+		Age: s.before + time.Since(s.opened), Silence: time.Since(s.heardAt()), Detached: detached,
 		Locks: len(s.list), Waiters: s.waiters, Watches: len(s.watched),
 		Asked: s.asked, Weight: s.weight, Undoing: s.undoing, Suspects: s.suspects, Operations: s.ops,
 	}
