@@ -125,6 +125,9 @@ func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCancelled, ended(ctx))
 	}
+	if err := r.readable(); err != nil {
+		return nil, err
+	}
 	r.bound(ctx, c)
 	r.acquire.Traceparent = traceparent(ctx)
 	for {
@@ -166,6 +169,22 @@ func (c *Client) sessionFor(ctx context.Context, r *request) (*session, error) {
 	return s, err
 }
 
+// readable refuses texts that no message can have, before anything is sent or connected.
+func (r *request) readable() error {
+	err := errors.Join(
+		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), 0),
+		checkText("INVALID_ACTOR", "the actor", r.acquire.GetActor(), 0),
+		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), 0),
+	)
+	for a := range r.all() {
+		if err != nil {
+			break
+		}
+		err = checkName(a.GetName(), nil)
+	}
+	return err
+}
+
 // check refuses what would break the stream for all if it were sent. The rest is the server's to judge.
 func (s *session) check(r *request) error {
 	err := errors.Join(
@@ -178,7 +197,7 @@ func (s *session) check(r *request) error {
 		if err != nil {
 			break
 		}
-		err = checkText("INVALID_NAME", "the name", a.GetName(), s.limits.Load().GetNameBytes())
+		err = checkName(a.GetName(), s)
 	}
 	return err
 }
@@ -197,6 +216,15 @@ func (s *session) checkCount(items int) error {
 			fmt.Sprintf("%d locks at once, the server allows %d", items, limit))
 	}
 	return nil
+}
+
+// checkName judges a name: its encoding, and its size if a session is given, whose server tells how long it may be.
+func checkName(name string, s *session) error {
+	var limit uint32
+	if s != nil {
+		limit = s.limits.Load().GetNameBytes()
+	}
+	return checkText("INVALID_NAME", "the name", name, limit)
 }
 
 // checkText judges a text by its size, of which 0 is no limit, and its encoding.
