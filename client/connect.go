@@ -353,7 +353,7 @@ func (c *Client) openOn(st *stream) error {
 	s := &session{
 		client: c, id: opened.GetSessionId(), token: opened.GetResumeToken(), stream: st, epoch: st.epoch,
 		done: make(chan struct{}), pending: make(map[uint64]*call), locks: make(map[holdKey]*Lock),
-		ttl: st.ttl, nextID: 1, // that of Open
+		opened: c.now(), ttl: st.ttl, nextID: 1, // that of Open
 	}
 	s.limits.Store(opened.GetLimits())
 	s.alarm.ring, s.bell.alarm.ring = s.ring, s.bell.ring

@@ -173,6 +173,8 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 			fence:      hold.GetFence(),
 			acquiredBy: hold.GetAcquiredBy(),
 			permits:    permitsOf(asked, i),
+			granted:    s.client.now(),
+			annotation: asked.GetAnnotation(),
 			values:     c.values,
 			auto:       g.GetAuto(),
 		}
