@@ -2,6 +2,7 @@ package grpcapi_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -87,6 +88,9 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		fifth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: first.resume(4, 3)}})
 		if got := reasonOf(status.Convert(fifth.end())); got != "SESSION_EXPIRED" {
 			t.Errorf("after its end: %v", got)
+		}
+		if got := fifth.Trailer()["lockd-reason"]; !slices.Equal(got, []string{"SESSION_EXPIRED"}) {
+			t.Errorf("the trailer tells %v", got)
 		}
 	})
 }
