@@ -12,7 +12,7 @@ import (
 
 // Look asks what is known of a name. The answer is Looked or Failed.
 func (s *Session) Look(id uint64, name string) {
-	s.ask(id, s.b.rules.Readable(name), func() {
+	s.ask(id, s.b.rules.Name(name), func() {
 		info, err := s.b.Lock(s.b.ctx, name)
 		s.Answer(id, session.Looked{ID: id, Lock: info}, err)
 	})
