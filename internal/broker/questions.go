@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -46,6 +47,23 @@ func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
 		return 0, err
 	}
 	return b.setLimit(req)
+}
+
+// RemoveLimit forgets a semaphore and returns its limit, 0 if there was none. ErrHeld: permits are out. Repeating it is
+// harmless.
+func (b *Broker) RemoveLimit(ctx context.Context, name string) (previous uint32, err error) {
+	if err := b.rules.Name(name); err != nil {
+		return 0, err
+	}
+	return b.store.RemoveLimit(ctx, name)
+}
+
+// AdoptLimit has a number that another program made be a semaphore. Repeating it is harmless.
+func (b *Broker) AdoptLimit(ctx context.Context, req request.SetLimit) error {
+	if err := b.rules.Limit(req); err != nil {
+		return err
+	}
+	return b.store.AdoptLimit(ctx, req.Name, req.Limit)
 }
 
 func (b *Broker) setLimit(req request.SetLimit) (previous uint32, err error) {

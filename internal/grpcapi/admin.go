@@ -13,6 +13,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/request"
 )
 
 // noAdminService is what clients find in place of AdminService: a word about where it is.
@@ -24,6 +25,20 @@ type noAdminService struct {
 func (noAdminService) ForceRelease(context.Context,
 	*lockdv1.ForceReleaseRequest,
 ) (*lockdv1.ForceReleaseResponse, error) {
+	return nil, toStatus(session.ErrAdminOnly)
+}
+
+// RemoveLimit is for operators.
+func (noAdminService) RemoveLimit(context.Context,
+	*lockdv1.RemoveLimitRequest,
+) (*lockdv1.RemoveLimitResponse, error) {
+	return nil, toStatus(session.ErrAdminOnly)
+}
+
+// AdoptLimit is for operators.
+func (noAdminService) AdoptLimit(context.Context,
+	*lockdv1.AdoptLimitRequest,
+) (*lockdv1.AdoptLimitResponse, error) {
 	return nil, toStatus(session.ErrAdminOnly)
 }
 
@@ -66,6 +81,32 @@ func (h *adminService) ForceRelease(ctx context.Context,
 		return nil, toStatus(err)
 	}
 	return &lockdv1.ForceReleaseResponse{Released: released}, nil
+}
+
+// RemoveLimit forgets a semaphore of which no permit is out.
+func (h *adminService) RemoveLimit(ctx context.Context,
+	r *lockdv1.RemoveLimitRequest,
+) (*lockdv1.RemoveLimitResponse, error) {
+	previous, err := h.b.RemoveLimit(ctx, r.GetName())
+	h.log.Info("a limit was to be removed", zap.String(observe.KeyName, r.GetName()),
+		zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &lockdv1.RemoveLimitResponse{Previous: previous}, nil
+}
+
+// AdoptLimit has a number of another program be a semaphore.
+func (h *adminService) AdoptLimit(ctx context.Context,
+	r *lockdv1.AdoptLimitRequest,
+) (*lockdv1.AdoptLimitResponse, error) {
+	err := h.b.AdoptLimit(ctx, request.SetLimit{Name: r.GetName(), Limit: r.GetLimit()})
+	h.log.Info("a number was to be a semaphore", zap.String(observe.KeyName, r.GetName()),
+		zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &lockdv1.AdoptLimitResponse{}, nil
 }
 
 // Drain asks all clients of this replica to move on.

@@ -55,7 +55,7 @@ func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
 	cfg.Username, cfg.Password = documentedUser(t, c)
 	s := open(t, cfg)
 	const theirs = "0a5e1f0c-0000-4000-8000-000000000000:1"
-	acquire(t, s, lock.Claim{Name: "n", Kind: lock.Fair, Owner: "u:1", Count: 1, TTL: lease})
+	acquire(t, s, lock.Claim{Name: "n", Kind: lock.Fair, Owner: whole("u:1"), Count: 1, TTL: lease})
 	err := errors.Join(
 		c.RPush(t.Context(), layout.Queue("n"), theirs).Err(),
 		c.ZAdd(t.Context(), layout.Timeouts("n"),
@@ -64,7 +64,7 @@ func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Acquire(t.Context(),
-		lock.Claim{Name: "n", Kind: lock.Fair, Owner: "u:2", Count: 1, TTL: lease, Place: time.Minute}); !errors.Is(err,
+		lock.Claim{Name: "n", Kind: lock.Fair, Owner: whole("u:2"), Count: 1, TTL: lease, Place: time.Minute}); !errors.Is(err,
 		lock.ErrHeld) {
 		t.Errorf("got %v behind a waiter of Redisson, want that it is held", err)
 	}

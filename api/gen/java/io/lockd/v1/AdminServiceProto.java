@@ -26,6 +26,26 @@ public final class AdminServiceProto {
     com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
       internal_static_lockd_v1_ForceReleaseResponse_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_RemoveLimitRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_RemoveLimitRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_RemoveLimitResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_RemoveLimitResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_AdoptLimitRequest_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_AdoptLimitRequest_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_AdoptLimitResponse_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_AdoptLimitResponse_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_lockd_v1_DrainRequest_descriptor;
   static final 
     com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
@@ -74,33 +94,41 @@ public final class AdminServiceProto {
       "v1/lock.proto\"Q\n\023ForceReleaseRequest\022\022\n\004" +
       "name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v" +
       "1.LockKindR\004kind\"2\n\024ForceReleaseResponse" +
-      "\022\032\n\010released\030\001 \001(\010R\010released\"A\n\014DrainReq" +
-      "uest\0221\n\006within\030\001 \001(\0132\031.google.protobuf.D" +
-      "urationR\006within\"+\n\rDrainResponse\022\032\n\010sess" +
-      "ions\030\001 \001(\rR\010sessions\"\020\n\016UndrainRequest\"+" +
-      "\n\017UndrainResponse\022\030\n\007drained\030\001 \001(\010R\007drai" +
-      "ned\"\020\n\016ExamineRequest\"\275\001\n\017ExamineRespons" +
-      "e\022-\n\010findings\030\001 \003(\0132\021.lockd.v1.FindingR\010" +
-      "findings\022\030\n\007replica\030\002 \001(\tR\007replica\022\030\n\007ve" +
-      "rsion\030\003 \001(\tR\007version\0221\n\006uptime\030\004 \001(\0132\031.g" +
-      "oogle.protobuf.DurationR\006uptime\022\024\n\005store" +
-      "\030\005 \001(\tR\005store\"\217\002\n\007Finding\0226\n\010severity\030\001 " +
-      "\001(\0162\032.lockd.v1.Finding.SeverityR\010severit" +
-      "y\022\024\n\005check\030\002 \001(\tR\005check\022\022\n\004node\030\003 \001(\tR\004n" +
-      "ode\022\026\n\006detail\030\004 \001(\tR\006detail\022\026\n\006remedy\030\005 " +
-      "\001(\tR\006remedy\"r\n\010Severity\022\030\n\024SEVERITY_UNSP" +
-      "ECIFIED\020\000\022\017\n\013SEVERITY_OK\020\001\022\021\n\rSEVERITY_I" +
-      "NFO\020\002\022\024\n\020SEVERITY_WARNING\020\003\022\022\n\016SEVERITY_" +
-      "ERROR\020\0042\227\002\n\014AdminService\022M\n\014ForceRelease" +
-      "\022\035.lockd.v1.ForceReleaseRequest\032\036.lockd." +
-      "v1.ForceReleaseResponse\0228\n\005Drain\022\026.lockd" +
-      ".v1.DrainRequest\032\027.lockd.v1.DrainRespons" +
-      "e\022>\n\007Undrain\022\030.lockd.v1.UndrainRequest\032\031" +
-      ".lockd.v1.UndrainResponse\022>\n\007Examine\022\030.l" +
-      "ockd.v1.ExamineRequest\032\031.lockd.v1.Examin" +
-      "eResponseBY\n\013io.lockd.v1B\021AdminServicePr" +
-      "otoP\001Z5github.com/lockd-io/lockd/api/gen" +
-      "/go/lockd/v1;lockdv1b\006proto3"
+      "\022\032\n\010released\030\001 \001(\010R\010released\"(\n\022RemoveLi" +
+      "mitRequest\022\022\n\004name\030\001 \001(\tR\004name\"1\n\023Remove" +
+      "LimitResponse\022\032\n\010previous\030\001 \001(\rR\010previou" +
+      "s\"=\n\021AdoptLimitRequest\022\022\n\004name\030\001 \001(\tR\004na" +
+      "me\022\024\n\005limit\030\002 \001(\rR\005limit\"\024\n\022AdoptLimitRe" +
+      "sponse\"A\n\014DrainRequest\0221\n\006within\030\001 \001(\0132\031" +
+      ".google.protobuf.DurationR\006within\"+\n\rDra" +
+      "inResponse\022\032\n\010sessions\030\001 \001(\rR\010sessions\"\020" +
+      "\n\016UndrainRequest\"+\n\017UndrainResponse\022\030\n\007d" +
+      "rained\030\001 \001(\010R\007drained\"\020\n\016ExamineRequest\"" +
+      "\275\001\n\017ExamineResponse\022-\n\010findings\030\001 \003(\0132\021." +
+      "lockd.v1.FindingR\010findings\022\030\n\007replica\030\002 " +
+      "\001(\tR\007replica\022\030\n\007version\030\003 \001(\tR\007version\0221" +
+      "\n\006uptime\030\004 \001(\0132\031.google.protobuf.Duratio" +
+      "nR\006uptime\022\024\n\005store\030\005 \001(\tR\005store\"\217\002\n\007Find" +
+      "ing\0226\n\010severity\030\001 \001(\0162\032.lockd.v1.Finding" +
+      ".SeverityR\010severity\022\024\n\005check\030\002 \001(\tR\005chec" +
+      "k\022\022\n\004node\030\003 \001(\tR\004node\022\026\n\006detail\030\004 \001(\tR\006d" +
+      "etail\022\026\n\006remedy\030\005 \001(\tR\006remedy\"r\n\010Severit" +
+      "y\022\030\n\024SEVERITY_UNSPECIFIED\020\000\022\017\n\013SEVERITY_" +
+      "OK\020\001\022\021\n\rSEVERITY_INFO\020\002\022\024\n\020SEVERITY_WARN" +
+      "ING\020\003\022\022\n\016SEVERITY_ERROR\020\0042\254\003\n\014AdminServi" +
+      "ce\022M\n\014ForceRelease\022\035.lockd.v1.ForceRelea" +
+      "seRequest\032\036.lockd.v1.ForceReleaseRespons" +
+      "e\022J\n\013RemoveLimit\022\034.lockd.v1.RemoveLimitR" +
+      "equest\032\035.lockd.v1.RemoveLimitResponse\022G\n" +
+      "\nAdoptLimit\022\033.lockd.v1.AdoptLimitRequest" +
+      "\032\034.lockd.v1.AdoptLimitResponse\0228\n\005Drain\022" +
+      "\026.lockd.v1.DrainRequest\032\027.lockd.v1.Drain" +
+      "Response\022>\n\007Undrain\022\030.lockd.v1.UndrainRe" +
+      "quest\032\031.lockd.v1.UndrainResponse\022>\n\007Exam" +
+      "ine\022\030.lockd.v1.ExamineRequest\032\031.lockd.v1" +
+      ".ExamineResponseBY\n\013io.lockd.v1B\021AdminSe" +
+      "rviceProtoP\001Z5github.com/lockd-io/lockd/" +
+      "api/gen/go/lockd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -120,44 +148,68 @@ public final class AdminServiceProto {
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ForceReleaseResponse_descriptor,
         new java.lang.String[] { "Released", });
-    internal_static_lockd_v1_DrainRequest_descriptor =
+    internal_static_lockd_v1_RemoveLimitRequest_descriptor =
       getDescriptor().getMessageTypes().get(2);
+    internal_static_lockd_v1_RemoveLimitRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_RemoveLimitRequest_descriptor,
+        new java.lang.String[] { "Name", });
+    internal_static_lockd_v1_RemoveLimitResponse_descriptor =
+      getDescriptor().getMessageTypes().get(3);
+    internal_static_lockd_v1_RemoveLimitResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_RemoveLimitResponse_descriptor,
+        new java.lang.String[] { "Previous", });
+    internal_static_lockd_v1_AdoptLimitRequest_descriptor =
+      getDescriptor().getMessageTypes().get(4);
+    internal_static_lockd_v1_AdoptLimitRequest_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_AdoptLimitRequest_descriptor,
+        new java.lang.String[] { "Name", "Limit", });
+    internal_static_lockd_v1_AdoptLimitResponse_descriptor =
+      getDescriptor().getMessageTypes().get(5);
+    internal_static_lockd_v1_AdoptLimitResponse_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_AdoptLimitResponse_descriptor,
+        new java.lang.String[] { });
+    internal_static_lockd_v1_DrainRequest_descriptor =
+      getDescriptor().getMessageTypes().get(6);
     internal_static_lockd_v1_DrainRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_DrainRequest_descriptor,
         new java.lang.String[] { "Within", });
     internal_static_lockd_v1_DrainResponse_descriptor =
-      getDescriptor().getMessageTypes().get(3);
+      getDescriptor().getMessageTypes().get(7);
     internal_static_lockd_v1_DrainResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_DrainResponse_descriptor,
         new java.lang.String[] { "Sessions", });
     internal_static_lockd_v1_UndrainRequest_descriptor =
-      getDescriptor().getMessageTypes().get(4);
+      getDescriptor().getMessageTypes().get(8);
     internal_static_lockd_v1_UndrainRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_UndrainRequest_descriptor,
         new java.lang.String[] { });
     internal_static_lockd_v1_UndrainResponse_descriptor =
-      getDescriptor().getMessageTypes().get(5);
+      getDescriptor().getMessageTypes().get(9);
     internal_static_lockd_v1_UndrainResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_UndrainResponse_descriptor,
         new java.lang.String[] { "Drained", });
     internal_static_lockd_v1_ExamineRequest_descriptor =
-      getDescriptor().getMessageTypes().get(6);
+      getDescriptor().getMessageTypes().get(10);
     internal_static_lockd_v1_ExamineRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ExamineRequest_descriptor,
         new java.lang.String[] { });
     internal_static_lockd_v1_ExamineResponse_descriptor =
-      getDescriptor().getMessageTypes().get(7);
+      getDescriptor().getMessageTypes().get(11);
     internal_static_lockd_v1_ExamineResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ExamineResponse_descriptor,
         new java.lang.String[] { "Findings", "Replica", "Version", "Uptime", "Store", });
     internal_static_lockd_v1_Finding_descriptor =
-      getDescriptor().getMessageTypes().get(8);
+      getDescriptor().getMessageTypes().get(12);
     internal_static_lockd_v1_Finding_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Finding_descriptor,
