@@ -285,7 +285,7 @@ func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
 		"300 permits have ended": func(name string) *request {
 			zs := make([]redis.Z, 300)
 			for i := range zs {
-				zs[i] = redis.Z{Score: 1, Member: fmt.Sprint("permit ", i)}
+				zs[i] = redis.Z{Score: 1, Member: fmt.Sprintf("permit %09d", i)}
 			}
 			must(t, c.Set(t.Context(), name, 0, 0).Err())
 			must(t, c.ZAdd(t.Context(), layout.PermitsOut(name), zs...).Err())

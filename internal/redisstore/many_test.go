@@ -452,7 +452,7 @@ func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 			"fields > 1"), false},
 		"permits that are not counted": {lua("if page.change ~= 0 then", "if false then"), true},
 		"a permit too many":            {lua("page.available < 1 or", ""), true},
-		"a permit at OOM":              {lua("not full and permits(name, out)", "permits(name, out)"), false},
+		"a permit at OOM":              {lua("not full and permits(name, out, token)", "permits(name, out, token)"), false},
 		"an error of many told to nobody": {
 			lua("for _, i in ipairs(page.ends or {}) do", "for _, i in ipairs({}) do"),
 			false,
