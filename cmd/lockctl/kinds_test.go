@@ -207,6 +207,15 @@ func TestLimitsOfAShell(t *testing.T) {
 		call(t, "limit", "--", name, n).want(t, exitUsage, "", "the limit must be a number")
 	}
 	call(t, "limit").want(t, exitUsage, "", "usage: lockctl limit NAME [N]")
+	call(t, "limit", name, "--remove").want(t, exitNotObtained, "", "LOCK_BUSY: ")
+	call(t, "limit", name, "3", "--adopt").want(t, exitFailed, "", "LOCK_CONFIG_MISMATCH: ")
+	call(t, "limit", name, "2", "--adopt").want(t, 0, "limit of "+name+" is 2, was 2\n", "")
+	call(t, "unlock", "--force", name).want(t, 0, "unlocked "+name+"\n", "")
+	call(t, "limit", name, "--remove").want(t, 0, "limit of "+name+" is removed, was 2\n", "")
+	call(t, "limit", name).want(t, exitFailed, "0\n", "")
+	for _, args := range [][]string{{name, "2", "--remove"}, {name, "--adopt"}, {name, "--adopt", "--remove"}} {
+		call(t, append([]string{"limit"}, args...)...).want(t, exitUsage, "", "usage: lockctl limit NAME --remove")
+	}
 }
 
 func TestExtendShortens(t *testing.T) {

@@ -79,7 +79,7 @@ const lateBound = 250 * time.Millisecond
 func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 	found := []lock.Finding{a.examineReady(), examineRenewals(late), examineGate(shut)}
 	if a.guard != nil {
-		found = append(found, a.guard.Examine())
+		found = append(found, a.guard.Examine()...)
 	}
 	for i := range found {
 		found[i].Node = a.cfg.Replica

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"context"
 	"errors"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -12,7 +13,7 @@ import (
 
 // Look asks what is known of a name. The answer is Looked or Failed.
 func (s *Session) Look(id uint64, name string) {
-	s.ask(id, s.b.rules.Readable(name), func() {
+	s.ask(id, s.b.rules.Name(name), func() {
 		info, err := s.b.Lock(s.b.ctx, name)
 		s.Answer(id, session.Looked{ID: id, Lock: info}, err)
 	})
@@ -46,6 +47,23 @@ func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
 		return 0, err
 	}
 	return b.setLimit(req)
+}
+
+// RemoveLimit forgets a semaphore and returns its limit, 0 if there was none. ErrHeld: permits are out. Repeating it is
+// harmless.
+func (b *Broker) RemoveLimit(ctx context.Context, name string) (previous uint32, err error) {
+	if err := b.rules.Name(name); err != nil {
+		return 0, err
+	}
+	return b.store.RemoveLimit(ctx, name)
+}
+
+// AdoptLimit has a number that another program made be a semaphore. Repeating it is harmless.
+func (b *Broker) AdoptLimit(ctx context.Context, req request.SetLimit) error {
+	if err := b.rules.Limit(req); err != nil {
+		return err
+	}
+	return b.store.AdoptLimit(ctx, req.Name, req.Limit)
 }
 
 func (b *Broker) setLimit(req request.SetLimit) (previous uint32, err error) {

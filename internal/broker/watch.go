@@ -23,6 +23,9 @@ func (s *Session) Watch(id uint64, name string) {
 func (s *Session) Unwatch(id uint64, name string) {
 	err := s.Admit(id)
 	if err == nil {
+		err = s.b.rules.Name(name)
+	}
+	if err == nil {
 		s.unwatch(name)
 	}
 	s.Answer(id, session.Done{ID: id}, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -25,6 +26,20 @@ type noAdminService struct {
 func (noAdminService) ForceRelease(context.Context,
 	*lockdv1.ForceReleaseRequest,
 ) (*lockdv1.ForceReleaseResponse, error) {
+	return nil, toStatus(session.ErrAdminOnly)
+}
+
+// RemoveLimit is for operators.
+func (noAdminService) RemoveLimit(context.Context,
+	*lockdv1.RemoveLimitRequest,
+) (*lockdv1.RemoveLimitResponse, error) {
+	return nil, toStatus(session.ErrAdminOnly)
+}
+
+// AdoptLimit is for operators.
+func (noAdminService) AdoptLimit(context.Context,
+	*lockdv1.AdoptLimitRequest,
+) (*lockdv1.AdoptLimitResponse, error) {
 	return nil, toStatus(session.ErrAdminOnly)
 }
 
@@ -93,6 +108,32 @@ func (h loggedHolder) MarshalLogObject(o zapcore.ObjectEncoder) error {
 	o.AddString(observe.KeyPeer, h.Client.Peer)
 	o.AddString(observe.KeyReplica, h.Replica)
 	return nil
+}
+
+// RemoveLimit forgets a semaphore of which no permit is out.
+func (h *adminService) RemoveLimit(ctx context.Context,
+	r *lockdv1.RemoveLimitRequest,
+) (*lockdv1.RemoveLimitResponse, error) {
+	previous, err := h.b.RemoveLimit(ctx, r.GetName())
+	h.log.Info("a limit was to be removed", zap.String(observe.KeyName, r.GetName()),
+		zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &lockdv1.RemoveLimitResponse{Previous: previous}, nil
+}
+
+// AdoptLimit has a number of another program be a semaphore.
+func (h *adminService) AdoptLimit(ctx context.Context,
+	r *lockdv1.AdoptLimitRequest,
+) (*lockdv1.AdoptLimitResponse, error) {
+	err := h.b.AdoptLimit(ctx, request.SetLimit{Name: r.GetName(), Limit: r.GetLimit()})
+	h.log.Info("a number was to be a semaphore", zap.String(observe.KeyName, r.GetName()),
+		zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
+	if err != nil {
+		return nil, toStatus(err)
+	}
+	return &lockdv1.AdoptLimitResponse{}, nil
 }
 
 // Drain asks all clients of this replica to move on.

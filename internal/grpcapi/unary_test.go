@@ -161,10 +161,12 @@ func TestClientsCannotDoWhatOperatorsDo(t *testing.T) {
 		c := s.open(&lockdv1.Open{})
 		c.take(1, "job")
 		_, forced := admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: "job"})
+		_, removed := admin.RemoveLimit(ctx, &lockdv1.RemoveLimitRequest{Name: "job"})
+		_, adopted := admin.AdoptLimit(ctx, &lockdv1.AdoptLimitRequest{Name: "job", Limit: 1})
 		_, drained := admin.Drain(ctx, &lockdv1.DrainRequest{})
 		_, undrained := admin.Undrain(ctx, &lockdv1.UndrainRequest{})
 		_, examined := admin.Examine(ctx, &lockdv1.ExamineRequest{})
-		for _, err := range []error{forced, drained, undrained, examined} {
+		for _, err := range []error{forced, removed, adopted, drained, undrained, examined} {
 			st := status.Convert(err)
 			if st.Code() != codes.PermissionDenied || reasonOf(st) != "ADMIN_ONLY" ||
 				!strings.Contains(st.Message(), "admin_listen") {

@@ -9,6 +9,8 @@
 // A replica that differs does not begin to serve, if the store can be reached. A replica that serves goes on: it holds
 // leases, and ending them would not help. It tells its log and its metric.
 //
+// Replicas whose prefixes overlap share some names by accident. Each is told of the other.
+//
 // # What it does not promise
 //
 // Replicas that have no server in common do not learn of each other. What was declared is forgotten Lasts after the
@@ -19,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -55,6 +58,8 @@ type Guard struct {
 	mu      sync.Mutex // guards the fields below
 	settled bool       // the store agreed once
 	last    error      // of the last declaration
+	others  []string   // prefixes of others that overlap with this one's
+	looked  error      // of the last look for them
 }
 
 // Begin declares a text until Close. It returns ErrDiffers if there is another one. If the store cannot be reached,
@@ -80,6 +85,7 @@ func Begin(store lock.Declarer, text string, log *zap.Logger, reg prometheus.Reg
 		cancel()
 		return nil, err
 	}
+	g.lookAround(ctx)
 	g.wg.Go(func() { g.keep(ctx, failed) })
 	return g, nil
 }
@@ -106,8 +112,31 @@ func (g *Guard) keep(ctx context.Context, failed func(error)) {
 			failed(err)
 			return
 		}
+		g.lookAround(ctx)
 	}
 }
+
+// lookAround looks for replicas with another prefix whose names may be names here, and tells of them when they come.
+func (g *Guard) lookAround(ctx context.Context) {
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errors.New("the store did not answer in time"))
+	defer cancel()
+	others, err := g.store.Overlaps(ctx, Lasts)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.looked = err; err != nil {
+		g.log.Debug("which prefixes are in use is not known", zap.Error(err))
+		return
+	}
+	for _, other := range others {
+		if !slices.Contains(g.others, other) {
+			g.log.Warn("another lockd uses a prefix that overlaps with this one's in the same Redis: some of its names are names here",
+				zap.String(observe.KeyPrefix, other), zap.String(observe.KeyRemedy, overlapRemedy))
+		}
+	}
+	g.others = others
+}
+
+const overlapRemedy = "give each a prefix that does not begin as the other one's (redis.prefix), or another database"
 
 func (g *Guard) agreed() bool {
 	g.mu.Lock()
@@ -148,10 +177,29 @@ func (g *Guard) declare(ctx context.Context) error {
 	return err
 }
 
-// Examine tells how the last declaration went.
-func (g *Guard) Examine() lock.Finding {
+// Examine tells how the last declaration went, and who else is there.
+func (g *Guard) Examine() []lock.Finding {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	return []lock.Finding{g.agreementLocked(), g.overlapLocked()}
+}
+
+func (g *Guard) overlapLocked() lock.Finding {
+	f := lock.Finding{
+		Severity: lock.SeverityOK, Check: "PREFIX_OVERLAPS",
+		Detail: "no other lockd uses names that may be names here",
+	}
+	switch {
+	case len(g.others) > 0:
+		f.Severity, f.Remedy = lock.SeverityWarning, overlapRemedy
+		f.Detail = fmt.Sprintf("replicas with the prefix %q use the same Redis: some of their names are names here", g.others)
+	case g.looked != nil:
+		f.Severity, f.Detail = lock.SeverityInfo, "could not be looked at: "+g.looked.Error()
+	}
+	return f
+}
+
+func (g *Guard) agreementLocked() lock.Finding {
 	f := lock.Finding{Severity: lock.SeverityOK, Check: "CONFIG_AGREES", Detail: "all replicas say " + g.text}
 	switch {
 	case errors.Is(g.last, ErrDiffers):

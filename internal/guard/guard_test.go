@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -21,6 +23,8 @@ type shared struct {
 	text  string
 	until time.Time
 	away  bool
+
+	others []string // prefixes that overlap
 }
 
 func (s *shared) Declare(_ context.Context, text string, ttl time.Duration) (string, error) {
@@ -36,6 +40,15 @@ func (s *shared) Declare(_ context.Context, text string, ttl time.Duration) (str
 		s.until = time.Now().Add(ttl)
 	}
 	return s.text, nil
+}
+
+func (s *shared) Overlaps(context.Context, time.Duration) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		return nil, lock.ErrUnavailable
+	}
+	return s.others, nil
 }
 
 func (s *shared) setAway(away bool) {
@@ -105,7 +118,7 @@ func TestAReplicaThatBeganWithoutTheStoreEndsWhenItDiffers(t *testing.T) {
 		late := begin(t, s, five, func(err error) { failed <- err })
 		defer late.Close()
 		time.Sleep(20 * time.Second)
-		if f := late.Examine(); f.Severity != lock.SeverityInfo {
+		if f := late.Examine()[0]; f.Severity != lock.SeverityInfo {
 			t.Errorf("got %+v without the store", f)
 		}
 		s.setAway(false)
@@ -125,20 +138,60 @@ func TestAReplicaThatServesGoesOn(t *testing.T) {
 		s := &shared{}
 		g := begin(t, s, three, never(t))
 		defer g.Close()
-		if f := g.Examine(); f.Severity != lock.SeverityOK || !strings.Contains(f.Detail, three) {
+		if f := g.Examine()[0]; f.Severity != lock.SeverityOK || !strings.Contains(f.Detail, three) {
 			t.Errorf("got %+v", f)
 		}
 		s.mu.Lock()
 		s.text, s.until = five, time.Now().Add(Lasts)
 		s.mu.Unlock()
 		time.Sleep(every + time.Millisecond)
-		if f := g.Examine(); f.Severity != lock.SeverityError || f.Remedy == "" || metric(t, g) != 1 {
+		if f := g.Examine()[0]; f.Severity != lock.SeverityError || f.Remedy == "" || metric(t, g) != 1 {
 			t.Errorf("got %+v and the metric %v", f, metric(t, g))
 		}
 		time.Sleep(Lasts)
 		synctest.Wait()
-		if f := g.Examine(); f.Severity != lock.SeverityOK || metric(t, g) != 0 {
+		if f := g.Examine()[0]; f.Severity != lock.SeverityOK || metric(t, g) != 0 {
 			t.Errorf("got %+v and the metric %v when the other one is gone", f, metric(t, g))
 		}
 	})
+}
+
+// Who shares names by accident is told at the start, and when another one comes.
+func TestPrefixesThatOverlapAreToldOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zap.WarnLevel)
+		s := &shared{others: []string{""}}
+		g, err := Begin(s, "a", zap.New(core), nil, never(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		told := func(n int, severity lock.Severity) {
+			t.Helper()
+			if got := logs.FilterMessageSnippet("overlaps").Len(); got != n {
+				t.Errorf("told %d times, want %d", got, n)
+			}
+			if f := g.Examine()[1]; f.Check != "PREFIX_OVERLAPS" || f.Severity != severity {
+				t.Errorf("got %+v, want severity %v", f, severity)
+			}
+		}
+		told(1, lock.SeverityWarning)
+		time.Sleep(time.Minute)
+		told(1, lock.SeverityWarning)
+		s.setOthers("", "b:")
+		time.Sleep(time.Minute)
+		told(2, lock.SeverityWarning)
+		s.setOthers()
+		time.Sleep(time.Minute)
+		told(2, lock.SeverityOK)
+		s.setAway(true)
+		time.Sleep(time.Minute)
+		told(2, lock.SeverityInfo)
+	})
+}
+
+func (s *shared) setOthers(others ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.others = others
 }

@@ -38,4 +38,8 @@ type Declarer interface {
 	// Stores with different prefixes keep texts of their own. Repeated: the text is kept for longer. Executed late:
 	// likewise.
 	Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error)
+
+	// Overlaps notes for a time from now on that the prefix of this Store is in use, and returns the prefixes of others
+	// whose names may be names here: one begins as the other. Repeated or executed late: as Declare.
+	Overlaps(ctx context.Context, ttl time.Duration) (prefixes []string, err error)
 }

@@ -115,12 +115,25 @@ type Lines interface {
 	ListenTurn(name string, o Owner, notify func(Notice)) (stop func())
 }
 
+// LimitLives is for how long a limit is kept that nobody uses.
+const LimitLives = 10 * time.Minute
+
 // Semaphores keeps limits. One store counts permits: majorities of several cannot.
 type Semaphores interface {
 	// SetLimit sets how many permits a semaphore has and returns how many it had, 0 if there was no limit. What is out
 	// stays out, so that fewer than none may be left to be had. If permits can be had now that could not, listeners are
-	// told. Repeated: nothing changes, and it returns the limit itself.
+	// told. A limit is forgotten LimitLives after the last permit has ended. Repeated: nothing changes, and it returns
+	// the limit itself.
 	SetLimit(ctx context.Context, name string, limit uint32) (previous uint32, err error)
+
+	// RemoveLimit forgets a semaphore, and returns its limit, 0 if there was none. It returns a *HeldError while
+	// permits are out. Repeated: there is none.
+	RemoveLimit(ctx context.Context, name string) (previous uint32, err error)
+
+	// AdoptLimit takes a number that another program made for a semaphore with that limit. It is ErrKindMismatch for
+	// all other calls until then, or until that program has permits out. It returns a *LimitError if the limit is
+	// another, 0 if there is none. Repeated: no error.
+	AdoptLimit(ctx context.Context, name string, limit uint32) error
 }
 
 // Views reads what is there, for people and for those who watch.

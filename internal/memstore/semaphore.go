@@ -9,9 +9,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// semaphoreTTL is how long the limit of a semaphore is kept after its last use.
-const semaphoreTTL = 7 * 24 * time.Hour
-
 // semaphore is the permits of a name.
 type semaphore struct {
 	// available is less than 0 while more are out than the limit allows.
@@ -112,8 +109,69 @@ func (w *work) setLimit(e *entry, limit uint32) (previous uint32, err error) {
 			w.offer(e)
 		}
 	}
-	later(&e.permits.expires, w.now, semaphoreTTL)
+	if e.fence == 0 { // as over Redis, where it says whose the number is
+		w.mintLocked(e, w.now, 0)
+	}
+	later(&e.permits.expires, w.now, lock.LimitLives)
 	return previous, nil
+}
+
+// RemoveLimit implements lock.Store.
+func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
+	err := begin(ctx, lock.Semaphore)
+	if err == nil {
+		w := s.enter(1)
+		var previous uint32
+		previous, err = w.removeLimit(w.peek(name))
+		w.leave()
+		if err == nil {
+			return previous, nil
+		}
+	}
+	return 0, fmt.Errorf("remove the limit of %q: %w", name, err)
+}
+
+func (w *work) removeLimit(e *entry) (previous uint32, err error) {
+	switch {
+	case e.mismatch(lock.Semaphore):
+		return 0, lock.ErrKindMismatch
+	case e.permits == nil:
+		return 0, nil
+	}
+	w.purge(e)
+	if len(e.permits.out) > 0 {
+		left := time.Duration(0)
+		for _, until := range e.permits.out {
+			left = max(left, until.Sub(w.now))
+		}
+		return 0, &lock.HeldError{RetryAfter: left}
+	}
+	previous, e.permits = e.permits.limit(), nil
+	return previous, nil
+}
+
+// AdoptLimit implements lock.Store. No other program makes numbers here.
+func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error {
+	err := begin(ctx, lock.Semaphore)
+	if err == nil {
+		w := s.enter(1)
+		e := w.peek(name)
+		kept := uint32(0)
+		if e.permits != nil {
+			kept = e.permits.limit()
+		}
+		switch {
+		case e.mismatch(lock.Semaphore):
+			err = lock.ErrKindMismatch
+		case kept != limit:
+			err = &lock.LimitError{Limit: kept}
+		}
+		w.leave()
+	}
+	if err != nil {
+		return fmt.Errorf("adopt the limit of %q: %w", name, err)
+	}
+	return nil
 }
 
 func (w *work) takeBack(e *entry, id permit) {
@@ -180,7 +238,7 @@ func (w *work) lease(p *semaphore, id permit, ttl time.Duration) time.Duration {
 		p.next = until
 	}
 	p.out[id], p.last = until, laterOf(p.last, until)
-	later(&p.expires, w.now, semaphoreTTL)
+	later(&p.expires, w.now, left+lock.LimitLives)
 	return left
 }
 

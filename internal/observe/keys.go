@@ -42,6 +42,7 @@ const (
 	KeyOwner       = "owner"    // as in the store: session, holder and request
 	KeyPeer        = "peer"     // the address of a client
 	KeyPosition    = "position" // in a queue
+	KeyPrefix      = "prefix"   // of the names of other replicas
 	KeyReason      = "reason"   // of a loss
 	KeyReleased    = "released" // whether locks were released
 	KeyReplica     = "replica"

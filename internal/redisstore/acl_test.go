@@ -52,19 +52,20 @@ func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
 	srv := redistest.Start(t)
 	c := srv.Client()
 	cfg := quick(srv)
+	cfg.Prefix = "app:"
 	cfg.Username, cfg.Password = documentedUser(t, c)
 	s := open(t, cfg)
 	const theirs = "0a5e1f0c-0000-4000-8000-000000000000:1"
-	acquire(t, s, lock.Claim{Name: "n", Kind: lock.Fair, Owner: "u:1", Count: 1, TTL: lease})
+	acquire(t, s, lock.Claim{Name: "n", Kind: lock.Fair, Owner: whole("u:1"), Count: 1, TTL: lease})
 	err := errors.Join(
-		c.RPush(t.Context(), layout.Queue("n"), theirs).Err(),
-		c.ZAdd(t.Context(), layout.Timeouts("n"),
+		c.RPush(t.Context(), layout.Queue("app:n"), theirs).Err(),
+		c.ZAdd(t.Context(), layout.Timeouts("app:n"),
 			redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: theirs}).Err())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Acquire(t.Context(),
-		lock.Claim{Name: "n", Kind: lock.Fair, Owner: "u:2", Count: 1, TTL: lease, Place: time.Minute}); !errors.Is(err,
+		lock.Claim{Name: "n", Kind: lock.Fair, Owner: whole("u:2"), Count: 1, TTL: lease, Place: time.Minute}); !errors.Is(err,
 		lock.ErrHeld) {
 		t.Errorf("got %v behind a waiter of Redisson, want that it is held", err)
 	}

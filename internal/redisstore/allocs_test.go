@@ -51,7 +51,7 @@ type hot struct {
 func newHot(tb testing.TB, kind lock.Kind) *hot {
 	h := &hot{t: tb, s: benchStore(tb)}
 	for i := range hotBatch {
-		name, owner := fmt.Sprint("hot:", i), lock.Owner(fmt.Sprint("session:#", i))
+		name, owner := fmt.Sprint("hot:", i), whole(lock.Owner(fmt.Sprint("session:#", i)))
 		if kind.Shared() {
 			name = "hot"
 		}

@@ -102,9 +102,9 @@ func startedPairs(b *testing.B, s *Store, kind lock.Kind, callers, n int) {
 	left.Store(int64(n))
 	var wg sync.WaitGroup
 	for i := range callers {
-		o := lock.Owner(fmt.Sprint("e95484f9-6fed-45a6-8f32-41c6bff7b9da:#", i))
-		c := lock.Claim{Name: "n", Kind: kind, Owner: o, Count: 1, TTL: lease}
-		r := lock.Return{Name: "n", Kind: kind, Owner: o}
+		o := whole(lock.Owner(fmt.Sprint("e95484f9-6fed-45a6-8f32-41c6bff7b9da:#", i)))
+		c := lock.Claim{Name: "n", Kind: kind, Owner: whole(o), Count: 1, TTL: lease}
+		r := lock.Return{Name: "n", Kind: kind, Owner: whole(o)}
 		switch kind {
 		case lock.Exclusive:
 			c.Name = fmt.Sprintf("n%d", i)
@@ -160,7 +160,7 @@ func BenchmarkRenew(b *testing.B) {
 	var wg sync.WaitGroup
 	for i := range rs {
 		c := claim(fmt.Sprintf("scale:%d:%d", i/1000, i),
-			lock.Owner(fmt.Sprintf("e95484f9-6fed-45a6-8f32-41c6bff7b9da:#%d", i)))
+			whole(lock.Owner(fmt.Sprintf("e95484f9-6fed-45a6-8f32-41c6bff7b9da:#%d", i))))
 		c.TTL = time.Minute
 		wg.Add(1)
 		s.StartAcquire(c, func(g lock.Grant, err error) {

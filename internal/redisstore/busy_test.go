@@ -87,7 +87,7 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 			var rs []lock.Renewal
 			for i := range 100 {
 				rs = append(rs, lock.Renewal{
-					Name: "n", Kind: lock.Read, Owner: lock.Owner(fmt.Sprint("u:", i)), Fence: 7,
+					Name: "n", Kind: lock.Read, Owner: whole(lock.Owner(fmt.Sprint("u:", i))), Fence: 7,
 					TTL: lease,
 				})
 			}
@@ -155,7 +155,7 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 func endedPermits(t *testing.T, c *redis.Client, n int) {
 	zs := make([]redis.Z, n)
 	for i := range zs {
-		zs[i] = redis.Z{Score: 1, Member: fmt.Sprint("permit ", i)}
+		zs[i] = redis.Z{Score: 1, Member: fmt.Sprintf("permit %09d", i)}
 	}
 	must(t, c.Set(t.Context(), "n", 0, 0).Err())
 	must(t, c.ZAdd(t.Context(), layout.PermitsOut("n"), zs...).Err())
@@ -165,7 +165,7 @@ func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {
 	fields := []any{"mode", "read"}
 	p := c.Pipeline()
 	for r := range readers {
-		owner := fmt.Sprint("u:", r)
+		owner := wholeID(fmt.Sprint("u:", r))
 		fields = append(fields, owner, holds)
 		for i := range holds {
 			p.Set(t.Context(), fmt.Sprint(layout.HoldBase("n"), owner, ":rwlock_timeout:", i+1), 7, time.Hour)
@@ -180,7 +180,7 @@ func deepReaders(t *testing.T, c *redis.Client, readers, holds int) {
 func deadWaiters(t *testing.T, c *redis.Client, n int) {
 	p := c.Pipeline()
 	for i := range n {
-		owner := fmt.Sprintf("u:#%d", i)
+		owner := wholeID(fmt.Sprintf("u:#%d", i))
 		p.RPush(t.Context(), layout.Queue("n"), owner)
 		p.ZAdd(t.Context(), layout.Places("n"), redis.Z{Score: 1, Member: owner})
 		p.ZAdd(t.Context(), layout.Timeouts("n"), redis.Z{Score: 1, Member: owner})
@@ -205,14 +205,14 @@ func silentWaiters(t *testing.T, c *redis.Client, n int) {
 func fairWaiters(t *testing.T, c *redis.Client, n int) {
 	const some, fill = 5000, `
 		for i = ARGV[1], ARGV[2] - 1 do
-			redis.call('RPUSH', KEYS[1], 'u:#' .. i)
-			redis.call('ZADD', KEYS[2], 1e15, 'u:#' .. i)
-			redis.call('ZADD', KEYS[3], 1e15, 'u:#' .. i)
+			redis.call('RPUSH', KEYS[1], ARGV[3] .. i)
+			redis.call('ZADD', KEYS[2], 1e15, ARGV[3] .. i)
+			redis.call('ZADD', KEYS[3], 1e15, ARGV[3] .. i)
 		end
 		return 1`
 	for i := 0; i < n; i += some {
 		must(t, c.Eval(t.Context(), fill, []string{layout.Queue("n"), layout.Places("n"), layout.Timeouts("n")}, i,
-			i+some).Err())
+			i+some, wholeID("u:#")).Err())
 	}
 }
 
@@ -220,7 +220,7 @@ func fairWaiters(t *testing.T, c *redis.Client, n int) {
 func leaveEach(t *testing.T, s *Store, every, n int) {
 	owners := make([]lock.Owner, n)
 	for i := range owners {
-		owners[i] = lock.Owner(fmt.Sprintf("u:#%d", i*every+every/2))
+		owners[i] = whole(lock.Owner(fmt.Sprintf("u:#%d", i*every+every/2)))
 	}
 	must(t, s.Leave(t.Context(), "n", lock.Fair, owners))
 }
@@ -229,7 +229,7 @@ func leaveEach(t *testing.T, s *Store, every, n int) {
 func endedReaders(t *testing.T, c *redis.Client, name string, readers int) {
 	fields := []any{"mode", "read"}
 	for r := range readers {
-		fields = append(fields, fmt.Sprint("u:", r), 1)
+		fields = append(fields, wholeID(fmt.Sprint("u:", r)), 1)
 	}
 	must(t, c.HSet(t.Context(), name, fields...).Err())
 	must(t, c.PExpire(t.Context(), name, time.Hour).Err())

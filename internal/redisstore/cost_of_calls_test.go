@@ -25,7 +25,7 @@ func TestCostsAreThoseOfWhatIsAsked(t *testing.T) {
 		{"a permit", s.acquireCall(permitsClaim("n", "o", 1, 1)), 1, 3},
 		{"1,000 permits", s.acquireCall(permitsClaim("n", "o", 1000, 1000)), 300, 400},
 		{
-			"1,000 permits given back", s.releaseCall(lock.Return{Name: "n", Kind: lock.Semaphore, Owner: "o", Permits: 1000}),
+			"1,000 permits given back", s.releaseCall(lock.Return{Name: "n", Kind: lock.Semaphore, Owner: whole("o"), Permits: 1000}),
 			300, 400,
 		},
 	} {
@@ -47,7 +47,7 @@ func TestANeighbourOfACostlyFloodKeepsItsSpeed(t *testing.T) {
 			for n := 0; !stop.Load(); n++ {
 				cs := make([]lock.Claim, 64)
 				for k := range cs {
-					cs[k] = claim(fmt.Sprintf("flood %d %d", i, k), lock.Owner(fmt.Sprint("o", n)))
+					cs[k] = claim(fmt.Sprintf("flood %d %d", i, k), whole(lock.Owner(fmt.Sprint("o", n))))
 				}
 				_, _ = s.AcquireAll(t.Context(), cs)
 				done.Add(1)

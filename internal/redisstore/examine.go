@@ -62,6 +62,21 @@ func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (ke
 	return kept, nil
 }
 
+// Overlaps implements lock.Declarer.
+func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) ([]string, error) {
+	ctx, cancel := s.Bounded(ctx)
+	defer cancel()
+	cmd, err := s.Scripts.Overlaps.With([]string{layout.Prefixes}, s.Prefix, ttl.Milliseconds()).Run(ctx, s.steady.Do)
+	var others []string
+	if err == nil {
+		others, err = cmd.StringSlice()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("see which prefixes are in use: %w", s.Failed(err))
+	}
+	return others, nil
+}
+
 func (s *Store) declared(ctx context.Context, key string) (string, error) {
 	get := redis.NewCmd(ctx, "get", key)
 	if err := s.steady.Do(ctx, get, pipe.ProbeCost); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redisstore/examine"
+	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -321,5 +322,40 @@ func TestWhatIsDeclaredFirstIsKept(t *testing.T) {
 	if _, err := a.Declare(t.Context(), "one way", time.Minute); err == nil || !errors.Is(err, lock.ErrUnavailable) &&
 		!errors.Is(err, lock.ErrOutcomeUnknown) {
 		t.Errorf("got %v of a silent server", err)
+	}
+}
+
+// One prefix that begins as another is not apart from it, and both are told.
+func TestPrefixesThatOverlapFindEachOther(t *testing.T) {
+	srv := redistest.Start(t)
+	of := func(prefix string) *Store {
+		cfg := quick(srv)
+		cfg.Prefix = prefix
+		return open(t, cfg)
+	}
+	overlaps := func(s *Store, want ...string) {
+		t.Helper()
+		got, err := s.Overlaps(t.Context(), time.Minute)
+		if slices.Sort(got); err != nil || !slices.Equal(got, want) {
+			t.Errorf("prefix %q: got %q, %v, want %q", s.Prefix, got, err, want)
+		}
+	}
+	a, b := of("a:"), of("b:")
+	overlaps(a)
+	overlaps(b)
+	overlaps(of("b:x:"), "b:")
+	overlaps(b, "b:x:")
+	overlaps(of(""), "a:", "b:", "b:x:")
+	overlaps(a, "")
+	overlaps(of(""), "a:", "b:", "b:x:")
+	c := srv.Client()
+	if left := c.PTTL(t.Context(), layout.Prefixes).Val(); left <= 0 || left > time.Minute {
+		t.Errorf("got TTL %v, want a minute", left)
+	}
+	must(t, c.ZAdd(t.Context(), layout.Prefixes, redis.Z{Score: 1, Member: ""}).Err()) // it is gone for long
+	overlaps(a)
+	must(t, c.Set(t.Context(), layout.Prefixes, "text", 0).Err())
+	if _, err := a.Overlaps(t.Context(), time.Minute); !errors.Is(err, lock.ErrKindMismatch) {
+		t.Errorf("got %v of a key of another type", err)
 	}
 }

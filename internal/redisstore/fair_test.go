@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +54,7 @@ func redissonFair(name string) fairKeysOf {
 func (k fairKeysOf) enqueue(t testing.TB, c *redis.Client, owner string, deadline time.Duration) {
 	t.Helper()
 	score := float64(time.Now().Add(deadline).UnixMilli())
+	owner = wholeID(owner)
 	err := errors.Join(
 		c.ZAdd(t.Context(), k.timeouts, redis.Z{Score: score, Member: owner}).Err(),
 		c.RPush(t.Context(), k.queue, owner).Err())
@@ -85,6 +85,9 @@ func wantMessage(t testing.TB, sub *redis.PubSub, want string) {
 // wantQueue checks the queue, as it is in Redis and as the Store tells it.
 func wantQueue(t testing.TB, c *redis.Client, s *Store, name string, want ...string) {
 	t.Helper()
+	for i := range want {
+		want[i] = wholeID(want[i])
+	}
 	if got := c.LRange(t.Context(), redissonFair(name).queue, 0, -1).Val(); !slices.Equal(got, want) {
 		t.Errorf("got queue %q, want %q", got, want)
 	}
@@ -124,30 +127,30 @@ func TestAFairWaiterLooksAsRedissonExpects(t *testing.T) {
 			c := srv.Client()
 			queue, timeouts, places := "redisson_lock_queue:"+braced, "redisson_lock_timeout:"+braced, "lockd_lock_queue:"+braced
 			f := acquire(t, s, fairClaim(name, "o")).Fence
-			if h := refused(t, s, fairClaim(name, "w")); h.Ahead != 0 || h.HeldBy != "o" {
+			if h := refused(t, s, fairClaim(name, "w")); h.Ahead != 0 || h.HeldBy != whole("o") {
 				t.Errorf("got %+v, want nobody ahead of it but o", h)
 			}
 			if h := refused(t, s, fairClaim(name, "w2")); h.Ahead != 1 {
 				t.Errorf("got %+v, want one ahead of it", h)
 			}
-			if got := c.LRange(t.Context(), queue, 0, -1).Val(); !slices.Equal(got, []string{"w", "w2"}) {
+			if got := c.LRange(t.Context(), queue, 0, -1).Val(); !slices.Equal(got, []string{wholeID("w"), wholeID("w2")}) {
 				t.Errorf("got queue %q", got)
 			}
-			near(t, "deadline", scoreIn(t, c, timeouts, "w"), place)
-			near(t, "end of the place", scoreIn(t, c, places, "w2"), place)
+			near(t, "deadline", scoreIn(t, c, timeouts, wholeID("w")), place)
+			near(t, "end of the place", scoreIn(t, c, places, wholeID("w2")), place)
 			near(t, "TTL of the places", c.PTTL(t.Context(), places).Val(), 2*place)
 
 			// The release goes to the next one alone, and what the queue was made of ends with the last grant.
 			sub := subscribe(t, c, layout.NewsChannel(name))
 			r, err := s.Release(t.Context(), fairReturn(name, "o", f))
-			if want := (lock.Returned{Listeners: 1, Turn: "w"}); err != nil || r != want {
+			if want := (lock.Returned{Listeners: 1, Turn: whole("w")}); err != nil || r != want {
 				t.Errorf("got %+v, %v, want %+v", r, err, want)
 			}
-			wantMessage(t, sub, fmt.Sprintf("released %d 0 w", f))
+			wantMessage(t, sub, fmt.Sprintf("released %d 0 %s", f, whole("w")))
 			f = acquire(t, s, fairClaim(name, "w")).Fence
-			wantMessage(t, sub, fmt.Sprintf("turn %d 0 w2", lease.Milliseconds())) // its turn is next
+			wantMessage(t, sub, fmt.Sprintf("turn %d 0 %s", lease.Milliseconds(), whole("w2"))) // its turn is next
 			r, err = s.Release(t.Context(), fairReturn(name, "w", f))
-			if err != nil || r.Turn != "w2" {
+			if err != nil || r.Turn != whole("w2") {
 				t.Errorf("got %+v, %v, want that it is the turn of w2", r, err)
 			}
 			f = acquire(t, s, fairClaim(name, "w2")).Fence
@@ -173,7 +176,7 @@ func TestAQueueOfLockdsWaitersEndsByItselfAndOneWithRedissonsDoesNot(t *testing.
 	const theirs = "5a2c2bd0-9f0b-4b50-8b07-111111111111:42"
 	c.RPush(t.Context(), keys[0], theirs)
 	c.ZAdd(t.Context(), keys[1], redis.Z{Score: float64(time.Now().Add(time.Hour).UnixMilli()), Member: theirs})
-	if _, err := s.Enlist(t.Context(), "n", []lock.Owner{"w"}, place); err != nil {
+	if _, err := s.Enlist(t.Context(), "n", wholes("w"), place); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range keys {
@@ -190,7 +193,7 @@ func TestOddNamesHaveQueuesOfTheirOwn(t *testing.T) {
 	_ = refused(t, s, fairClaim("n", "w"))
 	acquire(t, s, fairClaim("{n}", "o2"))
 	_ = refused(t, s, fairClaim("{n}", "w2"))
-	for name, want := range map[string]lock.Owner{"n": "w", "{n}": "w2"} {
+	for name, want := range map[string]lock.Owner{"n": whole("w"), "{n}": whole("w2")} {
 		if got, err := s.Queue(t.Context(), name, 0, 9); err != nil || !slices.Equal(got, []lock.Owner{want}) {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, want)
 		}
@@ -202,34 +205,34 @@ func TestAWaiterOutlivesTheGrantsOfRedissonBeforeIt(t *testing.T) {
 	s := open(t, quick(srv))
 	c := srv.Client()
 	k := redissonFair("n")
-	c.HSet(t.Context(), "n", "r:0", 1)
+	c.HSet(t.Context(), "n", wholeID("r:0"), 1)
 	c.PExpire(t.Context(), "n", lease)
 	k.enqueue(t, c, "r:1", 5*time.Minute)
 	k.enqueue(t, c, "r:2", 10*time.Minute)
 	if h := refused(t, s, fairClaim("n", "w")); h.Ahead != 2 {
 		t.Errorf("got %+v, want two ahead", h)
 	}
-	near(t, "deadline behind two", scoreIn(t, c, k.timeouts, "w"), place+10*time.Minute)
+	near(t, "deadline behind two", scoreIn(t, c, k.timeouts, wholeID("w")), place+10*time.Minute)
 
 	// r:1 is granted: it takes its wait off everybody's deadline.
 	c.LPop(t.Context(), k.queue)
-	c.ZRem(t.Context(), k.timeouts, "r:1")
+	c.ZRem(t.Context(), k.timeouts, wholeID("r:1"))
 	for _, o := range []string{"r:2", "w"} {
-		c.ZIncrBy(t.Context(), k.timeouts, -300_000, o)
+		c.ZIncrBy(t.Context(), k.timeouts, -300_000, wholeID(o))
 	}
-	near(t, "deadline after a grant", scoreIn(t, c, k.timeouts, "w"), place+5*time.Minute)
-	got, err := s.Enlist(t.Context(), "n", []lock.Owner{"w", "w2"}, place)
+	near(t, "deadline after a grant", scoreIn(t, c, k.timeouts, wholeID("w")), place+5*time.Minute)
+	got, err := s.Enlist(t.Context(), "n", wholes("w", "w2"), place)
 	if err != nil || !slices.Equal(got, []int{lock.PlaceUnknown, 2}) {
 		t.Errorf("got %v, %v, want its place and position 2", got, err)
 	}
-	near(t, "deadline behind one", scoreIn(t, c, k.timeouts, "w"), place+5*time.Minute)
-	near(t, "deadline of the next", scoreIn(t, c, k.timeouts, "w2"), place+5*time.Minute)
+	near(t, "deadline behind one", scoreIn(t, c, k.timeouts, wholeID("w")), place+5*time.Minute)
+	near(t, "deadline of the next", scoreIn(t, c, k.timeouts, wholeID("w2")), place+5*time.Minute)
 	c.LPop(t.Context(), k.queue)
-	c.ZRem(t.Context(), k.timeouts, "r:2")
-	if _, err := s.Enlist(t.Context(), "n", []lock.Owner{"w"}, place); err != nil {
+	c.ZRem(t.Context(), k.timeouts, wholeID("r:2"))
+	if _, err := s.Enlist(t.Context(), "n", wholes("w"), place); err != nil {
 		t.Error(err)
 	}
-	near(t, "deadline at the head", scoreIn(t, c, k.timeouts, "w"), place)
+	near(t, "deadline at the head", scoreIn(t, c, k.timeouts, wholeID("w")), place)
 }
 
 func TestDeadWaitersOfRedissonAreEvictedWithinSeconds(t *testing.T) {
@@ -244,7 +247,7 @@ func TestDeadWaitersOfRedissonAreEvictedWithinSeconds(t *testing.T) {
 	}
 	begun := time.Now()
 	h := refused(t, s, fairClaim("n", "w"))
-	if h.HeldBy != "dead:0" || h.RetryAfter != time.Second || h.Ahead != 20 {
+	if h.HeldBy != whole("dead:0") || h.RetryAfter != time.Second || h.Ahead != 20 {
 		t.Errorf("got %+v, want that it looks again after a second", h)
 	}
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), fairClaim("n", "w")); return err })
@@ -271,20 +274,20 @@ func TestALivingWaiterOfRedissonIsNeverEvicted(t *testing.T) {
 	c := srv.Client()
 	k := redissonFair("n")
 	k.enqueue(t, c, "r:1", -time.Hour) // by a clock that is an hour late
-	sub := subscribe(t, c, k.channel+":r:1")
+	sub := subscribe(t, c, k.channel+":"+wholeID("r:1"))
 	for begun := time.Now(); time.Since(begun) < 6*time.Second; time.Sleep(200 * time.Millisecond) {
-		if h := refused(t, s, fairClaim("n", "w")); h.HeldBy != "r:1" {
+		if h := refused(t, s, fairClaim("n", "w")); h.HeldBy != whole("r:1") {
 			t.Fatalf("got %+v, want that it waits for r:1", h)
 		}
 	}
 	wantQueue(t, c, s, "n", "r:1", "w")
 	// It is told when the name is free, and nobody else gets it meanwhile.
-	c.HSet(t.Context(), "n", "o", 1)
+	c.HSet(t.Context(), "n", wholeID("o"), 1)
 	c.PExpire(t.Context(), "n", lease)
 	r := fairReturn("n", "o", 0)
-	r.Next = &lock.Successor{Owner: "w", TTL: lease}
+	r.Next = &lock.Successor{Owner: whole("w"), TTL: lease}
 	res, err := s.Release(t.Context(), r)
-	if want := (lock.Returned{Listeners: 1, Turn: "r:1"}); err != nil || res != want {
+	if want := (lock.Returned{Listeners: 1, Turn: whole("r:1")}); err != nil || res != want {
 		t.Errorf("got %+v, %v, want %+v", res, err, want)
 	}
 	wantMessage(t, sub, "0")
@@ -299,18 +302,18 @@ func TestAWaiterThatWasEvictedAliveComesBackInFront(t *testing.T) {
 	c := srv.Client()
 	k := redissonFair("n")
 	acquire(t, s, fairClaim("n", "o"))
-	for _, o := range []lock.Owner{"w1", "w2", "w3"} {
+	for _, o := range wholes("w1", "w2", "w3") {
 		_ = refused(t, s, fairClaim("n", o))
 	}
 	// Redisson, with a clock that is early, takes the first two for dead; another one comes.
 	for range 2 {
 		c.ZRem(t.Context(), k.timeouts, c.LPop(t.Context(), k.queue).Val())
 	}
-	if _, err := s.Enlist(t.Context(), "n", []lock.Owner{"w4"}, place); err != nil {
+	if _, err := s.Enlist(t.Context(), "n", wholes("w4"), place); err != nil {
 		t.Error(err)
 	}
 	wantQueue(t, c, s, "n", "w3", "w4")
-	got, err := s.Enlist(t.Context(), "n", []lock.Owner{"w4", "w1", "o", "w2", "w3", "w5"}, place)
+	got, err := s.Enlist(t.Context(), "n", wholes("w4", "w1", "o", "w2", "w3", "w5"), place)
 	want := []int{lock.PlaceUnknown, 0, lock.PlaceHolds, 1, lock.PlaceUnknown, 4}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
@@ -371,7 +374,7 @@ func TestListeningForAWaiterDoesNotKeepItAlive(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	waiter := lock.Owner("u:1#2")
+	waiter := whole("u:1#2")
 	heard := make(chan lock.What, 10)
 	defer s.ListenTurn("n", waiter, func(n lock.Notice) { heard <- n.What })()
 	await(t, heard, lock.NoticeListening)
@@ -388,7 +391,7 @@ func TestEnlistingIsCheap(t *testing.T) {
 	s := open(t, quick(srv))
 	var owners []lock.Owner
 	for i := range 1200 {
-		owners = append(owners, lock.Owner(fmt.Sprintf("%s#%d", strings.Repeat("u", 36), i)))
+		owners = append(owners, whole(lock.Owner(fmt.Sprintf("u:#%d", i))))
 	}
 	acquire(t, s, fairClaim("n", "o"))
 	got, err := s.Enlist(t.Context(), "n", owners, place)
@@ -429,7 +432,7 @@ func TestManyWaitersLeaveALongQueueCheaply(t *testing.T) {
 			var owners, leaving []lock.Owner
 			var stay []string
 			for i := range all {
-				o := lock.Owner(fmt.Sprintf("u#%d", i))
+				o := whole(lock.Owner(fmt.Sprintf("u#%d", i)))
 				owners = append(owners, o)
 				if c.who(i) {
 					leaving = append(leaving, o)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/renew"
 
@@ -22,12 +23,30 @@ import (
 // lease is longer than any test.
 const lease = time.Minute
 
+// whole is the owner that a short name stands for.
+func whole(o lock.Owner) lock.Owner { return storetest.Full(o) }
+
+// wholeID is whole for what Redis has; a writer has another field than a reader.
+func wholeID(short string) string {
+	if writer, ok := strings.CutSuffix(short, ":write"); ok {
+		return string(whole(lock.Owner(writer))) + ":write"
+	}
+	return string(whole(lock.Owner(short)))
+}
+
+func wholes(os ...lock.Owner) []lock.Owner {
+	for i := range os {
+		os[i] = whole(os[i])
+	}
+	return os
+}
+
 func claim(name string, o lock.Owner) lock.Claim {
-	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, Count: 1, TTL: lease}
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: whole(o), Count: 1, TTL: lease}
 }
 
 func giveBack(name string, o lock.Owner, f lock.Fence) lock.Return {
-	return lock.Return{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f}
+	return lock.Return{Name: name, Kind: lock.Exclusive, Owner: whole(o), Fence: f}
 }
 
 // acquire makes an acquisition that must succeed.
@@ -42,7 +61,7 @@ func acquire(t testing.TB, s *Store, c lock.Claim) lock.Grant {
 
 // renewOne renews one hold.
 func renewOne(ctx context.Context, s *Store, name string, o lock.Owner, f lock.Fence) (err error) {
-	r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f, TTL: lease}
+	r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole(o), Fence: f, TTL: lease}
 	s.Renew(ctx, []lock.Renewal{r}, func(_ int, e error) { err = e })
 	return err
 }
@@ -99,7 +118,7 @@ func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
 
 			lose(func() error { _, err := s.Acquire(t.Context(), claim("n", "o")); return err })
 			st, err := direct.Look(t.Context(), "n")
-			if err != nil || st.Owner != "o" {
+			if err != nil || st.Owner != whole("o") {
 				t.Fatalf("got %+v, %v, want it held all the same", st, err)
 			}
 			f := acquire(t, s, claim("n", "o")).Fence
@@ -111,11 +130,11 @@ func TestAfterALostReplyTheRepetitionGivesTheSame(t *testing.T) {
 			wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
 
 			over := giveBack("n", "o", f)
-			over.Next = &lock.Successor{Owner: "heir", TTL: lease}
+			over.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
 			lose(func() error { _, err := s.Release(t.Context(), over); return err })
 			res, err := s.Release(t.Context(), over)
 			st, _ = direct.Look(t.Context(), "n")
-			if err != nil || res.HandedOver != st.Fence || st.Owner != "heir" {
+			if err != nil || res.HandedOver != st.Fence || st.Owner != whole("heir") {
 				t.Errorf("the repeated hand-over gave %+v, %v, want the fence in %+v", res, err, st)
 			}
 
@@ -134,7 +153,7 @@ func TestScriptFlushIsNotNoticed(t *testing.T) {
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {
-			name, o := fmt.Sprintf("n%d", w), lock.Owner(fmt.Sprintf("o%d", w))
+			name, o := fmt.Sprintf("n%d", w), whole(lock.Owner(fmt.Sprintf("o%d", w)))
 			for n := 0; ; n++ {
 				select {
 				case <-stop:
@@ -323,7 +342,7 @@ func TestFullRedisRefusesNewLocksAndKeepsHeldOnes(t *testing.T) {
 	_, err = s.Release(t.Context(), down)
 	wantErr(t, err, nil)
 	over := giveBack("n", "o", f)
-	over.Next = &lock.Successor{Owner: "heir", TTL: lease}
+	over.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
 	res, err := s.Release(t.Context(), over)
 	wantErr(t, err, nil)
 	_, err = s.Release(t.Context(), giveBack("n", "heir", res.HandedOver))

@@ -111,14 +111,14 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 				t.Errorf("got %+v, %v, want it renewed", st, err)
 			}
 			if kind == lock.Fair {
-				got, err := s.Enlist(t.Context(), "busy", []lock.Owner{"w"}, place)
+				got, err := s.Enlist(t.Context(), "busy", wholes("w"), place)
 				if err != nil || got[0] != lock.PlaceUnknown {
 					t.Errorf("got %v, %v, want the place kept", got, err)
 				}
 			}
 			over := kindReturn(kind, "n", "o", again.Fence)
 			if !kind.Shared() {
-				over.Next = &lock.Successor{Owner: "heir", TTL: lease}
+				over.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
 			}
 			if res := release(t, s, over); res.HandedOver != 0 {
 				release(t, s, kindReturn(kind, "n", "heir", res.HandedOver))
@@ -167,11 +167,11 @@ func TestForgottenScriptsOfEachKindAreSentAgain(t *testing.T) {
 		c.Del(t.Context(), "all")
 	}
 	flush()
-	_, err := s.Enlist(t.Context(), "n", []lock.Owner{"w"}, place)
+	_, err := s.Enlist(t.Context(), "n", wholes("w"), place)
 	flush()
-	err = errors.Join(err, s.Leave(t.Context(), "n", lock.Fair, []lock.Owner{"w"}))
+	err = errors.Join(err, s.Leave(t.Context(), "n", lock.Fair, wholes("w")))
 	flush()
-	if err = errors.Join(err, s.Leave(t.Context(), "n", lock.Write, []lock.Owner{"w"})); err != nil {
+	if err = errors.Join(err, s.Leave(t.Context(), "n", lock.Write, wholes("w"))); err != nil {
 		t.Error(err)
 	}
 }
@@ -206,7 +206,7 @@ func TestOtherThingsAreAMismatchForEachKind(t *testing.T) {
 		}
 		_, err := s.Look(ctx, name)
 		wantErr(t, err, lock.ErrKindMismatch)
-		_, err = s.Enlist(ctx, name, []lock.Owner{"w"}, place)
+		_, err = s.Enlist(ctx, name, wholes("w"), place)
 		wantErr(t, err, lock.ErrKindMismatch)
 		if after := c.Dump(ctx, name).Val(); before != after {
 			t.Errorf("%s was changed", name)
@@ -275,7 +275,7 @@ func TestAFullRedisGrantsNoneOfSeveral(t *testing.T) {
 		if cs[i].Kind == lock.Read {
 			cs[i].Kind = lock.Write // another reader need not wait
 		}
-		cs[i].Owner = "other"
+		cs[i].Owner = whole("other")
 		_, err := s.AcquireAll(t.Context(), cs[i:i+1])
 		if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != cs[i].Name {
 			t.Errorf("%v: got %v, want it held", cs[i].Kind, err)
@@ -298,9 +298,9 @@ func TestManyNamesAtOnce(t *testing.T) {
 		t.Fatalf("got %d grants, %v", len(gs), err)
 	}
 	cs[499].Name = "other"
-	cs[250].Owner = "other" // exclusive
+	cs[250].Owner = whole("other") // exclusive
 	_, err = s.AcquireAll(t.Context(), cs)
-	if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != "n250" || held.HeldBy != "o" {
+	if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != "n250" || held.HeldBy != whole("o") {
 		t.Errorf("got %v, want n250 held by o", err)
 	}
 	if st, err := s.Look(t.Context(), "other"); err != nil || st.Held {

@@ -14,7 +14,7 @@ import (
 func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
 	s := open(t, quick(redistest.Start(t)))
 	f := acquire(t, s, claim("n", "o")).Fence
-	r := lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: lease}
+	r := lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: whole("o"), Fence: f, TTL: lease}
 	renew := func(r lock.Renewal) (err error) {
 		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
 		return err
@@ -38,7 +38,7 @@ func TestAProbeDoesNotWaitForRenewals(t *testing.T) {
 	s := open(t, cfg)
 	rs := make([]lock.Renewal, 200_000)
 	for i := range rs {
-		rs[i] = lock.Renewal{Name: fmt.Sprint("n", i), Kind: lock.Exclusive, Owner: "o", TTL: time.Minute}
+		rs[i] = lock.Renewal{Name: fmt.Sprint("n", i), Kind: lock.Exclusive, Owner: whole("o"), TTL: time.Minute}
 	}
 	var answered atomic.Int64
 	begun, all := make(chan struct{}), make(chan struct{})

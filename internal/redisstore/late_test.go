@@ -76,7 +76,7 @@ func TestALateReleaseOfAnUnreplicatedHandOverEndsNoLaterHold(t *testing.T) {
 	cfg.Hook = late
 	s := open(t, cfg)
 	r := giveBack("n", "o", acquire(t, s, claim("n", "o")).Fence)
-	r.Next = &lock.Successor{Owner: "heir", TTL: lease}
+	r.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
 	replica.Pause()
 	late.Hold(func(args []any) bool { return redistest.Calls(releases(s)...)(args) && !says(args, "heir", r.Owner) })
 	_, err := s.Release(t.Context(), r)

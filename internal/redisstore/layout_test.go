@@ -38,7 +38,7 @@ func TestALockLooksAsRedissonExpects(t *testing.T) {
 			two.Count, two.Fence = 2, f
 			acquire(t, s, two)
 			hash, err := c.HGetAll(t.Context(), name).Result()
-			if want := map[string]string{"uuid:7": "2"}; err != nil || !maps.Equal(hash, want) {
+			if want := map[string]string{wholeID("uuid:7"): "2"}; err != nil || !maps.Equal(hash, want) {
 				t.Errorf("got hash %v, %v, want %v", hash, err, want)
 			}
 			if d := c.PTTL(t.Context(), name).Val(); d > lease || d < lease-5*time.Second {
@@ -77,11 +77,11 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 		by    lock.Owner
 		after time.Duration
 	}{
-		"plain":       {[]any{"uuid:1", 2}, time.Minute, "uuid:1", time.Minute},
-		"without TTL": {[]any{"uuid:1", 1}, 0, "uuid:1", lock.NoTTL},
-		"one reader":  {[]any{"mode", "read", "uuid:1", 1}, time.Minute, "uuid:1", time.Minute},
-		"two readers": {[]any{"mode", "read", "uuid:1", 1, "uuid:2", 1}, time.Minute, "", time.Minute},
-		"our reader":  {[]any{"mode", "read", "o", 1}, time.Minute, "o", time.Minute},
+		"plain":       {[]any{wholeID("uuid:1"), 2}, time.Minute, "uuid:1", time.Minute},
+		"without TTL": {[]any{wholeID("uuid:1"), 1}, 0, "uuid:1", lock.NoTTL},
+		"one reader":  {[]any{"mode", "read", wholeID("uuid:1"), 1}, time.Minute, "uuid:1", time.Minute},
+		"two readers": {[]any{"mode", "read", wholeID("uuid:1"), 1, wholeID("uuid:2"), 1}, time.Minute, "", time.Minute},
+		"our reader":  {[]any{"mode", "read", wholeID("o"), 1}, time.Minute, "o", time.Minute},
 	} {
 		if err := c.HSet(ctx, name, do.set...).Err(); err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 		before := c.HGetAll(ctx, name).Val()
 		_, err := s.Acquire(ctx, claim(name, "o"))
 		held, ok := errors.AsType[*lock.HeldError](err)
-		if !ok || held.HeldBy != do.by || held.RetryAfter > do.after || held.RetryAfter < do.after-5*time.Second {
+		if !ok || held.HeldBy != whole(do.by) || held.RetryAfter > do.after || held.RetryAfter < do.after-5*time.Second {
 			t.Errorf("%s: got %v, want it held by %q for %v", name, err, do.by, do.after)
 		}
 		_, err = s.Release(ctx, giveBack(name, "o", 0))
@@ -101,11 +101,11 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 			t.Errorf("%s: got %v, want it as it was, %v", name, after, before)
 		}
 	}
-	c.Set(ctx, "{one reader}:uuid:1:rwlock_timeout:1", 1, time.Minute) // as a reader of Redisson has it
+	c.Set(ctx, "{one reader}:"+wholeID("uuid:1")+":rwlock_timeout:1", 1, time.Minute) // as a reader of Redisson has it
 	_, err := s.ForceRelease(ctx, "one reader", lock.Exclusive)
 	wantErr(t, err, lock.ErrKindMismatch)
 	for name, want := range map[string]lock.Kind{"one reader": lock.Read, "plain": lock.Exclusive} {
-		if st, err := s.Look(ctx, name); err != nil || st.Kind != want || st.Owner != "uuid:1" {
+		if st, err := s.Look(ctx, name); err != nil || st.Kind != want || st.Owner != whole("uuid:1") {
 			t.Errorf("%s: got %+v, %v, want kind %v", name, st, err, want)
 		}
 	}
@@ -173,7 +173,7 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 
 	forget()
 	over := giveBack("n", "o", f)
-	over.Next = &lock.Successor{Owner: "heir", TTL: lease}
+	over.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
 	res, err := s.Release(t.Context(), over)
 	if err != nil || res.HandedOver <= f {
 		t.Errorf("the hand-over gave %+v, %v, want a fence above %d", res, err, f)
@@ -215,7 +215,7 @@ func TestOtherThingsInAChunkDoNotSpoilIt(t *testing.T) {
 	var rs []lock.Renewal
 	for _, name := range []string{"string", "fence", "good"} {
 		f := acquire(t, s, claim(name, "o")).Fence
-		rs = append(rs, lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: lease})
+		rs = append(rs, lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole("o"), Fence: f, TTL: lease})
 	}
 	c.Set(t.Context(), "string", "x", 0)
 	c.Del(t.Context(), layout.Token("fence"))
@@ -239,7 +239,7 @@ func TestUncontendedOperationsAreOneScriptEach(t *testing.T) {
 	before = srv.ScriptCalls()
 	var rs []lock.Renewal
 	for range renew.Chunk {
-		rs = append(rs, lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: "o", Fence: g.Fence, TTL: lease})
+		rs = append(rs, lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: whole("o"), Fence: g.Fence, TTL: lease})
 	}
 	s.Renew(t.Context(), rs, func(_ int, err error) { wantErr(t, err, nil) })
 	if n := srv.ScriptCalls() - before; n != 1 {
@@ -274,7 +274,7 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 		g := acquire(t, s, kindClaim(k, "n", "o"))
 		check("a grant", at)
 		r := kindReturn(k, "n", "o", g.Fence)
-		r.Next = &lock.Successor{Owner: "heir", TTL: lease}
+		r.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
 		at = time.Now()
 		res, err := s.Release(t.Context(), r)
 		must(t, err)
@@ -290,13 +290,13 @@ func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
 	ctx := t.Context()
 	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
 		c.Set(ctx, layout.Token("n"), 41, 0) // as an RFencedLock makes it
-		claim := lock.Claim{Name: "n", Kind: k, Owner: "o", Count: 1, TTL: time.Minute}
+		claim := lock.Claim{Name: "n", Kind: k, Owner: whole("o"), Count: 1, TTL: time.Minute}
 		for range 2 {
 			g, err := s.Acquire(ctx, claim)
 			if err != nil || g.Fence <= 41 {
 				t.Fatalf("%v: got %+v, %v", k, g, err)
 			}
-			s.Renew(ctx, []lock.Renewal{{Name: "n", Kind: k, Owner: "o", TTL: time.Minute}}, func(_ int, err error) {
+			s.Renew(ctx, []lock.Renewal{{Name: "n", Kind: k, Owner: whole("o"), TTL: time.Minute}}, func(_ int, err error) {
 				if err != nil {
 					t.Error(err)
 				}
@@ -305,7 +305,7 @@ func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
 				t.Errorf("%v: the fence key ends in %v", k, ttl)
 			}
 		}
-		if _, err := s.Release(ctx, lock.Return{Name: "n", Kind: k, Owner: "o"}); err != nil {
+		if _, err := s.Release(ctx, lock.Return{Name: "n", Kind: k, Owner: whole("o")}); err != nil {
 			t.Error(err)
 		}
 	}

@@ -38,6 +38,11 @@ func oddCases() []oddCase {
 		return func(ctx context.Context, p redis.Pipeliner) { p.Set(ctx, token, v, ttl) }
 	}
 	held := func(last any, fields ...any) func(context.Context, redis.Pipeliner) {
+		for i := 0; i < len(fields); i += 2 {
+			if field := fields[i].(string); len(field) == 1 {
+				fields[i] = wholeID(field)
+			}
+		}
 		return func(ctx context.Context, p redis.Pipeliner) {
 			p.HSet(ctx, "n", fields...)
 			p.PExpire(ctx, "n", time.Minute)
@@ -66,6 +71,7 @@ func oddCases() []oddCase {
 		{"a fence that is a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, token, "x") }, take},
 		{"a name that is a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, "n", "x") }, take},
 		{"a name that is held", held(fence, "x", 1), take},
+		{"a name that is another hash", held(fence, "credits", 1), take},
 		{"a name that is mine", held(fence, "o", 1), take},
 		{"a name that is read", held(fence, "mode", "read", "o", 1), take},
 
@@ -78,6 +84,7 @@ func oddCases() []oddCase {
 		{"the hold of another", held(fence, "x", 1), give},
 		{"my read hold", held(fence, "mode", "read", "o", 1), give},
 		{"no hold", text(fence, time.Hour), give},
+		{"no hold but another hash", held(fence, "credits", 1), give},
 		{"no hold but a list", func(ctx context.Context, p redis.Pipeliner) { p.RPush(ctx, "n", "x") }, give},
 	}
 }
@@ -191,7 +198,7 @@ func TestAnOrdinaryLockIsNotTakenIfItsFenceCannotEnd(t *testing.T) {
 	poor := redis.NewClient(&redis.Options{Addr: srv.Addr, Username: "poor", Password: "secret"})
 	defer poor.Close()
 	keys := []string{"n", layout.Token("n"), "m", layout.Token("m"), layout.Channel("m")}
-	must(t, c.HSet(t.Context(), "m", "o", 1).Err())
+	must(t, c.HSet(t.Context(), "m", wholeID("o"), 1).Err())
 	must(t, c.Set(t.Context(), layout.Token("m"), 7, 0).Err())
 	list, err := poor.EvalSha(t.Context(), s.Scripts.Many.SHA, keys, "Ar", 1000, "o", 1000, 8, "o", 7).Slice()
 	must(t, err)

@@ -224,7 +224,7 @@ func TestEachOfManyThatShareHasItsOwnAnswer(t *testing.T) {
 func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
 		f, h := acquire(t, s, kindClaim(lock.Read, "n", "a")).Fence, acquire(t, s, kindClaim(lock.Read, "n", "b")).Fence
-		for _, o := range []lock.Owner{"a", "b"} {
+		for _, o := range wholes("a", "b") {
 			acquire(t, s, permitsClaim("sem", o, 1, 2))
 		}
 		sub := srv.Client().Subscribe(t.Context(), layout.RWChannel("n"), layout.NewsChannel("n"),
@@ -251,8 +251,8 @@ func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 		want := []string{
 			layout.NewsChannel("n") + fmt.Sprintf(" released %d 0 ", f), layout.NewsChannel("n") +
 				fmt.Sprintf(" released %d 1 ", h), layout.RWChannel("n") + " 0",
-			layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf("a"), layout.NewsChannel("sem") + " released 0 1 " +
-				lock.PermitsOf("b"),
+			layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf(whole("a")), layout.NewsChannel("sem") + " released 0 1 " +
+				lock.PermitsOf(whole("b")),
 			layout.PermitChannel("sem") + " 1", layout.PermitChannel("sem") + " 2",
 		}
 		slices.Sort(want)
@@ -272,7 +272,7 @@ func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
 			fields := []any{"mode", "read"}
 			p := c.Pipeline()
 			for i := range 128 {
-				o := lock.Owner(fmt.Sprint("u:", i))
+				o := whole(lock.Owner(fmt.Sprint("u:", i)))
 				fields = append(fields, string(o), 1)
 				p.Set(t.Context(), layout.HoldBase(name)+string(o)+firstHold, 7, lease-time.Duration(i)*time.Second)
 			}
@@ -285,7 +285,7 @@ func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
 		"300 permits have ended": func(name string) *request {
 			zs := make([]redis.Z, 300)
 			for i := range zs {
-				zs[i] = redis.Z{Score: 1, Member: fmt.Sprint("permit ", i)}
+				zs[i] = redis.Z{Score: 1, Member: fmt.Sprintf("permit %09d", i)}
 			}
 			must(t, c.Set(t.Context(), name, 0, 0).Err())
 			must(t, c.ZAdd(t.Context(), layout.PermitsOut(name), zs...).Err())

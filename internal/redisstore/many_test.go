@@ -38,7 +38,7 @@ func releasing(name string, o lock.Owner, f lock.Fence) *request {
 
 func handing(name string, o lock.Owner, f lock.Fence, heir lock.Owner) *request {
 	r := releasing(name, o, f)
-	r.back.Next = &lock.Successor{Owner: heir, TTL: lease}
+	r.back.Next = &lock.Successor{Owner: whole(heir), TTL: lease}
 	return r
 }
 
@@ -135,7 +135,7 @@ func mixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 	}
 	held, _ := errors.AsType[*lock.HeldError](rs[14].outcome.err)
 	switch {
-	case rs[3].claim.Name != "held" || held.HeldBy != "b":
+	case rs[3].claim.Name != "held" || held.HeldBy != whole("b"):
 		return fmt.Errorf("twice is held by %q, want b", held.HeldBy)
 	case rs[18].grant.Fence <= rs[16].grant.Fence, rs[7].grant.Fence <= twice, rs[12].outcome.back.HandedOver <= handed,
 		rs[10].grant.Fence != mine:
@@ -147,7 +147,7 @@ func mixed(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		"list": "",
 	}
 	for name, want := range owners {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != want {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != whole(want) {
 			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
 		}
 	}
@@ -187,7 +187,7 @@ func full(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		"freed": "", "new": "", "mine": "a", "held": "x", "handed": "b",
 		"last": "",
 	} {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != want {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != whole(want) {
 			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
 		}
 	}
@@ -231,7 +231,7 @@ func replica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 		}
 	}
 	for name, want := range map[string]lock.Owner{"new": "", "mine": "a", "held": "x"} {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != want {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != whole(want) {
 			return fmt.Errorf("%s is held by %q, %w, want %q", name, st.Owner, err, want)
 		}
 	}
@@ -452,7 +452,7 @@ func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 			"fields > 1"), false},
 		"permits that are not counted": {lua("if page.change ~= 0 then", "if false then"), true},
 		"a permit too many":            {lua("page.available < 1 or", ""), true},
-		"a permit at OOM":              {lua("not full and permits(name, out)", "permits(name, out)"), false},
+		"a permit at OOM":              {lua("not full and permits(name, out, token)", "permits(name, out, token)"), false},
 		"an error of many told to nobody": {
 			lua("for _, i in ipairs(page.ends or {}) do", "for _, i in ipairs({}) do"),
 			false,

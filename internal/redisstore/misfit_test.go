@@ -38,7 +38,7 @@ func misfitCalls() []misfitCall {
 		}
 		held := func(t *testing.T, s *Store) { acquire(t, s, claim) }
 		other := claim
-		other.Owner, other.Place = "u:8", time.Minute
+		other.Owner, other.Place = whole("u:8"), time.Minute
 		keys := misfitKeys(k, "u:7", "u:8")
 		add(k.String()+" acquire", keys, nothing, func(t *testing.T, s *Store) error { return acquireErr(t, s, claim) })
 		add(k.String()+" acquire again", keys, held, func(t *testing.T, s *Store) error { return acquireErr(t, s, claim) })
@@ -58,7 +58,7 @@ func misfitCalls() []misfitCall {
 			return err
 		})
 		add(k.String()+" renew", keys, held, func(t *testing.T, s *Store) (err error) {
-			s.Renew(t.Context(), []lock.Renewal{{Name: "n", Kind: k, Owner: "u:7", TTL: lease, Permits: claim.Permits}},
+			s.Renew(t.Context(), []lock.Renewal{{Name: "n", Kind: k, Owner: whole("u:7"), TTL: lease, Permits: claim.Permits}},
 				func(_ int, e error) { err = e })
 			return err
 		})
@@ -66,10 +66,21 @@ func misfitCalls() []misfitCall {
 			_, err := s.Look(t.Context(), "n")
 			return err
 		})
+		add(k.String()+" shorten", keys, held, func(t *testing.T, s *Store) error {
+			return s.Shorten(t.Context(), lock.Renewal{Name: "n", Kind: k, Owner: whole("u:7"), TTL: lease / 2})
+		})
+		if k != lock.Semaphore {
+			add(k.String()+" raise", keys, held, func(t *testing.T, s *Store) error {
+				raised := claim
+				raised.Fence = 1 << 51
+				_, err := s.Raise(t.Context(), raised)
+				return err
+			})
+		}
 		if !k.Shared() {
 			add(k.String()+" hand over", keys, held, func(t *testing.T, s *Store) error {
 				r := kindReturn(k, "n", "u:7", 0)
-				r.Next = &lock.Successor{Owner: "u:8", TTL: lease}
+				r.Next = &lock.Successor{Owner: whole("u:8"), TTL: lease}
 				return releaseErr(t, s, r)
 			})
 		}
@@ -85,16 +96,31 @@ func misfitCalls() []misfitCall {
 		}
 		if k.Placed() {
 			add(k.String()+" leave", keys, held, func(t *testing.T, s *Store) error {
-				return s.Leave(t.Context(), "n", k, []lock.Owner{"u:8"})
+				return s.Leave(t.Context(), "n", k, wholes("u:8"))
 			})
 		}
 	}
+	permits := misfitKeys(lock.Semaphore)
+	for _, before := range []func(*testing.T, *Store){nothing, func(t *testing.T, s *Store) {
+		acquire(t, s, permitsClaim("n", "u:7", 1, 1))
+	}} {
+		add("set the limit", permits, before, func(t *testing.T, s *Store) error {
+			_, err := s.SetLimit(t.Context(), "n", 7)
+			return err
+		})
+		add("remove the limit", permits, before, func(t *testing.T, s *Store) error {
+			_, err := s.RemoveLimit(t.Context(), "n")
+			return err
+		})
+		add("adopt another limit", permits, before,
+			func(t *testing.T, s *Store) error { return s.AdoptLimit(t.Context(), "n", 7) })
+	}
 	add("enlist", misfitKeys(lock.Fair, "u:7", "u:8"), nothing, func(t *testing.T, s *Store) error {
-		_, err := s.Enlist(t.Context(), "n", []lock.Owner{"u:8"}, time.Minute)
+		_, err := s.Enlist(t.Context(), "n", wholes("u:8"), time.Minute)
 		return err
 	})
 	add("succeed", misfitKeys(lock.Fair, "u:7", "u:8"), nothing, func(t *testing.T, s *Store) error {
-		_, err := s.Succeed(t.Context(), "n", []lock.Owner{"u:6", "u:7"}, "u:8", time.Minute)
+		_, err := s.Succeed(t.Context(), "n", wholes("u:6", "u:7"), whole("u:8"), time.Minute)
 		return err
 	})
 	r := lock.SessionRecord{ID: "u", Epoch: 1, Nonce: "a", TokenHash: "t"}
@@ -126,9 +152,10 @@ func misfitKeys(k lock.Kind, owners ...string) []string {
 	for _, o := range owners {
 		switch k {
 		case lock.Read:
-			keys = append(keys, layout.HoldBase("n")+o+":rwlock_timeout:1", layout.HoldBase("n")+o+":rwlock_timeout:2")
+			keys = append(keys, layout.HoldBase("n")+wholeID(o)+":rwlock_timeout:1",
+				layout.HoldBase("n")+wholeID(o)+":rwlock_timeout:2")
 		case lock.Write:
-			keys = append(keys, layout.HoldBase("n")+o+":write:lockd_fence")
+			keys = append(keys, layout.HoldBase("n")+wholeID(o)+":write:lockd_fence")
 		default: // no keys of single holds
 		}
 	}
@@ -158,18 +185,33 @@ func keyspace(t *testing.T, c *redis.Client) map[string]string {
 // Whatever is at any key of any script: a definite error changed nothing, and any other one leaves nothing behind once
 // the claims are given back.
 func TestAKeyOfAnotherTypeNeverFailsAScriptHalfWay(t *testing.T) {
-	srv := redistest.Start(t)
-	c := srv.Client()
-	s := open(t, quick(srv))
+	for _, few := range []int{fewTogether, 1} {
+		t.Run(fmt.Sprint("together from ", few), func(t *testing.T) {
+			srv := redistest.Start(t)
+			cfg := quick(srv)
+			cfg.fewTogether = few
+			neverHalfWay(t, open(t, cfg), srv.Client())
+		})
+	}
+}
+
+func neverHalfWay(t *testing.T, s *Store, c *redis.Client) {
 	plants := map[string]func(key string) error{
 		"text": func(key string) error { return c.Set(t.Context(), key, "text", 0).Err() },
-		"hash": func(key string) error { return c.HSet(t.Context(), key, "some", "thing", "and", "more").Err() },
-		"list": func(key string) error { return c.RPush(t.Context(), key, "thing").Err() },
-		"zset": func(key string) error { return c.ZAdd(t.Context(), key, redis.Z{Score: 1, Member: "thing"}).Err() },
+		// of the right types, and not ours
+		"hash with a number": func(key string) error { return c.HSet(t.Context(), key, "credits", 100).Err() },
+		"hash with a mode":   func(key string) error { return c.HSet(t.Context(), key, "mode", "read", "speed", "7").Err() },
+		"hash":               func(key string) error { return c.HSet(t.Context(), key, "some", "thing", "and", "more").Err() },
+		"list":               func(key string) error { return c.RPush(t.Context(), key, "thing").Err() },
+		"zset":               func(key string) error { return c.ZAdd(t.Context(), key, redis.Z{Score: 1, Member: "thing"}).Err() },
 	}
 	definite, tried := 0, 0
 	for _, call := range misfitCalls() {
 		for _, key := range call.keys {
+			plants["number"] = func(key string) error { return c.Set(t.Context(), key, 100, 0).Err() }
+			if key == layout.Token("n") || strings.Contains(key, "rwlock_timeout") || strings.Contains(key, "lockd_fence") {
+				delete(plants, "number") // which is what is there
+			}
 			for what, plant := range plants {
 				if err := c.FlushAll(t.Context()).Err(); err != nil {
 					t.Fatal(err)
@@ -179,16 +221,27 @@ func TestAKeyOfAnotherTypeNeverFailsAScriptHalfWay(t *testing.T) {
 				if err := plant(key); err != nil {
 					t.Fatal(err)
 				}
+				if key == "n" && what == "number" && c.Exists(t.Context(), layout.PermitsOut("n")).Val() == 1 {
+					continue // it has permits out, and so it is a semaphore
+				}
 				planted := keyspace(t, c)
 				tried++
 				err := call.call(t, s)
 				where := fmt.Sprintf("%s with a %s at %s", call.name, what, key)
+				after := keyspace(t, c)
+				if after[key] != planted[key] {
+					t.Errorf("%s: got %v, and %s became %s", where, err, planted[key], after[key])
+				}
+				if key == "n" && (strings.Contains(call.name, "acquire") || strings.Contains(call.name, "limit")) &&
+					call.name != "adopt another limit" && !errors.Is(err, lock.ErrKindMismatch) {
+					t.Errorf("%s: got %v, want it refused as something else", where, err)
+				}
 				switch {
 				case errors.Is(err, lock.ErrOutcomeUnknown):
 					t.Errorf("%s: no check found it: %v", where, err)
 				case errors.Is(err, lock.ErrKindMismatch) && !strings.Contains(call.name, "then once"):
 					definite++
-					if after := keyspace(t, c); !maps.Equal(after, planted) {
+					if !maps.Equal(after, planted) {
 						t.Errorf("%s: got %v, but it changed\n%v\nto\n%v", where, err, planted, after)
 					}
 				}

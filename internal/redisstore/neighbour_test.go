@@ -50,7 +50,7 @@ func TestANeighbourOfAFloodKeepsItsSpeed(t *testing.T) {
 }
 
 func floodOwner(i, sessions int) lock.Owner {
-	return lock.Owner(fmt.Sprintf("flood-%d:#%d", i%sessions, i))
+	return whole(lock.Owner(fmt.Sprintf("flood-%d:#%d", i%sessions, i)))
 }
 
 // besideFlood is which part of its speed a neighbour keeps.
@@ -95,7 +95,7 @@ func neighbourSpeed(t *testing.T, s *Store) float64 {
 	for i := range 8 {
 		callers.Go(func() {
 			for time.Since(begun) < measuring {
-				if err := pair(t.Context(), s, fmt.Sprint("nb", i), lock.Owner(fmt.Sprint("neighbour:#", i))); err != nil {
+				if err := pair(t.Context(), s, fmt.Sprint("nb", i), whole(lock.Owner(fmt.Sprint("neighbour:#", i)))); err != nil {
 					t.Error(err)
 					return
 				}

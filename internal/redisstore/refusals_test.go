@@ -216,7 +216,7 @@ func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
 	dataLoss := func(name string, o lock.Owner, f lock.Fence) {
 		t.Helper()
 		var err error
-		r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f, TTL: lease, Seen: begun}
+		r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole(o), Fence: f, TTL: lease, Seen: begun}
 		s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
 		if gone, ok := errors.AsType[*lock.GoneError](err); !ok || gone.Reason != lock.LostData {
 			t.Errorf("%s: got %v, want a loss of data", name, err)

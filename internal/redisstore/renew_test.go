@@ -22,7 +22,7 @@ func TestRenewingKeepsTheFenceKey(t *testing.T) {
 			cfg := quick(srv)
 			cfg.FenceTTL = 800 * time.Millisecond
 			s := open(t, cfg)
-			r := lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: "o", TTL: lease, Sole: sole, Seen: time.Now()}
+			r := lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: whole("o"), TTL: lease, Sole: sole, Seen: time.Now()}
 			r.Fence = acquire(t, s, claim("n", "o")).Fence
 			for begun, n := time.Now(), 0; time.Since(begun) < 4*cfg.FenceTTL; n++ {
 				seen := time.Now()
@@ -54,7 +54,7 @@ func TestAHoldIsProlongedAlikeByAnOldRedis(t *testing.T) {
 		}
 		for _, sole := range []bool{true, false} {
 			name := fmt.Sprintf("old %v, sole %v", old, sole)
-			r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Sole: sole}
+			r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole("o"), Sole: sole}
 			r.Fence = acquire(t, s, claim(name, "o")).Fence
 			lasts := func(ttl, want time.Duration) {
 				t.Helper()
@@ -71,7 +71,7 @@ func TestAHoldIsProlongedAlikeByAnOldRedis(t *testing.T) {
 			c.Persist(t.Context(), name)
 			lasts(time.Hour, time.Hour)
 			if left, err := s.Extend(t.Context(), lock.Renewal{
-				Name: name, Kind: lock.Exclusive, Owner: "o", Fence: r.Fence, TTL: 3 * time.Hour,
+				Name: name, Kind: lock.Exclusive, Owner: whole("o"), Fence: r.Fence, TTL: 3 * time.Hour,
 			}); err != nil || left != 3*time.Hour {
 				t.Errorf("%s: extended to %v, %v", name, left, err)
 			}

@@ -129,7 +129,7 @@ func refuseWithout(t *testing.T, replica *redistest.Server, s *Store) {
 	wantErr(t, err, lock.ErrHeld) // which is true, replicated or not
 	for k, f := range over {
 		r := kindReturn(k, "over "+k.String(), "o", f)
-		r.Next = &lock.Successor{Owner: "heir", TTL: lease}
+		r.Next = &lock.Successor{Owner: whole("heir"), TTL: lease}
 		if res, err := s.Release(t.Context(), r); err != nil || res.HandedOver != 0 {
 			t.Errorf("%v handed over: got %+v, %v, want the name freed", k, res, err)
 		}

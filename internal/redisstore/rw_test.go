@@ -41,6 +41,12 @@ func release(t testing.TB, s *Store, r lock.Return) lock.Returned {
 
 func wantHash(t testing.TB, c *redis.Client, name string, want map[string]string) {
 	t.Helper()
+	for field, count := range maps.Clone(want) {
+		if field != "mode" {
+			delete(want, field)
+			want[wholeID(field)] = count
+		}
+	}
 	if got, err := c.HGetAll(t.Context(), name).Result(); err != nil || !maps.Equal(got, want) {
 		t.Errorf("got hash %v, %v, want %v", got, err, want)
 	}
@@ -50,6 +56,7 @@ func wantHash(t testing.TB, c *redis.Client, name string, want map[string]string
 func redissonReader(t testing.TB, c *redis.Client, name, owner string, ttl time.Duration) {
 	t.Helper()
 	ctx := t.Context()
+	owner = wholeID(owner)
 	pipe := c.TxPipeline()
 	pipe.HSetNX(ctx, name, "mode", "read")
 	pipe.HIncrBy(ctx, name, owner, 1)
@@ -84,7 +91,7 @@ func TestReadAndWriteLocksLookAsRedissonExpects(t *testing.T) {
 			acquire(t, s, two)
 			wantHash(t, c, name, map[string]string{"mode": "read", "u:7": "2"})
 			for i, left := range map[string]time.Duration{"1": lease, "2": 2 * lease} {
-				key := base + "u:7:rwlock_timeout:" + i
+				key := base + wholeID("u:7") + ":rwlock_timeout:" + i
 				if got := c.Get(ctx, key).Val(); got != script.Decimal(f) {
 					t.Errorf("got %q in %s, want the fence", got, key)
 				}
@@ -94,7 +101,7 @@ func TestReadAndWriteLocksLookAsRedissonExpects(t *testing.T) {
 			down := kindReturn(lock.Read, name, "u:7", f)
 			down.Remaining = 1
 			release(t, s, down)
-			if n := c.Exists(ctx, base+"u:7:rwlock_timeout:2").Val(); n != 0 {
+			if n := c.Exists(ctx, base+wholeID("u:7")+":rwlock_timeout:2").Val(); n != 0 {
 				t.Error("the timeout of the second hold is still there")
 			}
 			if r := release(t, s, kindReturn(lock.Read, name, "u:7", f)); r.Listeners != 1 {
@@ -129,12 +136,12 @@ func TestReadersOfRedissonBesideOurs(t *testing.T) {
 	f := acquire(t, s, kindClaim(lock.Read, "n", "o")).Fence
 	near(t, "lock", c.PTTL(t.Context(), "n").Val(), time.Hour)
 	st, err := s.Look(t.Context(), "n")
-	if err != nil || st.Kind != lock.Read || st.Holders != 3 || st.Owner != "o" {
+	if err != nil || st.Kind != lock.Read || st.Holders != 3 || st.Owner != whole("o") {
 		t.Errorf("got %+v, %v, want three readers", st, err)
 	}
 
 	// One of them died: its timeout passed. The lock ends with the last one that lives.
-	c.Del(t.Context(), "{n}:r:2:rwlock_timeout:1")
+	c.Del(t.Context(), "{n}:"+wholeID("r:2")+":rwlock_timeout:1")
 	if r := release(t, s, kindReturn(lock.Read, "n", "o", f)); r.Listeners != 0 {
 		t.Errorf("got %+v, want no message while somebody reads", r)
 	}
@@ -142,12 +149,12 @@ func TestReadersOfRedissonBesideOurs(t *testing.T) {
 	near(t, "lock", c.PTTL(t.Context(), "n").Val(), lease/2)
 
 	h := refused(t, s, kindClaim(lock.Write, "n", "w"))
-	if h.HeldBy != "r:1" {
+	if h.HeldBy != whole("r:1") {
 		t.Errorf("got %+v, want it held by r:1", h)
 	}
 	near(t, "retry", h.RetryAfter, lease/2)
 	// A dead reader holds nobody back.
-	c.Del(t.Context(), "{n}:r:1:rwlock_timeout:1")
+	c.Del(t.Context(), "{n}:"+wholeID("r:1")+":rwlock_timeout:1")
 	acquire(t, s, kindClaim(lock.Write, "n", "w"))
 	wantHash(t, c, "n", map[string]string{"mode": "write", "w:write": "1"})
 }
@@ -159,12 +166,12 @@ func TestOurReadersAreAliveForRedisson(t *testing.T) {
 	redissonReader(t, c, "n", "r:1", time.Hour)
 	f := acquire(t, s, kindClaim(lock.Read, "n", "o")).Fence
 	// What Redisson looks at when r:1 leaves: the timeouts of the others.
-	near(t, "timeout", c.PTTL(t.Context(), "{n}:o:rwlock_timeout:1").Val(), lease)
-	r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: "o", Fence: f, TTL: 2 * time.Hour}
+	near(t, "timeout", c.PTTL(t.Context(), "{n}:"+wholeID("o")+":rwlock_timeout:1").Val(), lease)
+	r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("o"), Fence: f, TTL: 2 * time.Hour}
 	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
-	near(t, "timeout", c.PTTL(t.Context(), "{n}:o:rwlock_timeout:1").Val(), 2*time.Hour)
+	near(t, "timeout", c.PTTL(t.Context(), "{n}:"+wholeID("o")+":rwlock_timeout:1").Val(), 2*time.Hour)
 	near(t, "lock", c.PTTL(t.Context(), "n").Val(), 2*time.Hour)
-	near(t, "the other", c.PTTL(t.Context(), "{n}:r:1:rwlock_timeout:1").Val(), time.Hour)
+	near(t, "the other", c.PTTL(t.Context(), "{n}:"+wholeID("r:1")+":rwlock_timeout:1").Val(), time.Hour)
 }
 
 func TestAWriterGoesOnReading(t *testing.T) {
@@ -175,17 +182,17 @@ func TestAWriterGoesOnReading(t *testing.T) {
 	w.TTL = time.Hour
 	f := acquire(t, s, w).Fence
 	read := kindClaim(lock.Read, "n", "r")
-	read.Beside = "w"
+	read.Beside = whole("w")
 	rf := acquire(t, s, read).Fence
 	short := read
-	short.Owner = "r2"
+	short.Owner = whole("r2")
 	f2 := acquire(t, s, short).Fence
 	release(t, s, kindReturn(lock.Read, "n", "r2", f2))
 	near(t, "write lock after a reader left", c.PTTL(t.Context(), "n").Val(), time.Hour)
 
 	sub := subscribe(t, c, "redisson_rwlock:{n}")
 	over := kindReturn(lock.Write, "n", "w", f)
-	over.Next = &lock.Successor{Owner: "w2", TTL: lease}
+	over.Next = &lock.Successor{Owner: whole("w2"), TTL: lease}
 	if r := release(t, s, over); r.HandedOver != 0 || r.Listeners != 1 {
 		t.Errorf("got %+v, want it freed: somebody reads", r)
 	}
@@ -207,16 +214,16 @@ func TestAWaitingWriterKeepsNewReadersAway(t *testing.T) {
 	w := kindClaim(lock.Write, "n", "w")
 	w.Place = place
 	_ = refused(t, s, w)
-	if got := c.Get(t.Context(), "lockd_lock_writer:{n}").Val(); got != "w" {
+	if got := c.Get(t.Context(), "lockd_lock_writer:{n}").Val(); got != wholeID("w") {
 		t.Errorf("got %q, want the waiting writer", got)
 	}
 	h := refused(t, s, kindClaim(lock.Read, "n", "o"))
-	if h.HeldBy != "w" {
+	if h.HeldBy != whole("w") {
 		t.Errorf("got %+v, want that w waits", h)
 	}
 	near(t, "retry", h.RetryAfter, place)
 	sub := subscribe(t, c, "redisson_rwlock:{n}")
-	if err := s.Leave(t.Context(), "n", lock.Write, []lock.Owner{"x", "w"}); err != nil {
+	if err := s.Leave(t.Context(), "n", lock.Write, wholes("x", "w")); err != nil {
 		t.Error(err)
 	}
 	wantMessage(t, sub, "1")
@@ -227,14 +234,14 @@ func TestAWriterOfRedissonIsRespected(t *testing.T) {
 	srv := redistest.Start(t)
 	s := open(t, quick(srv))
 	c := srv.Client()
-	c.HSet(t.Context(), "n", "mode", "write", "r:1:write", 1)
+	c.HSet(t.Context(), "n", "mode", "write", wholeID("r:1:write"), 1)
 	c.PExpire(t.Context(), "n", lease)
 	for _, kind := range []lock.Kind{lock.Read, lock.Write, lock.Exclusive, lock.Fair} {
-		if h := refused(t, s, kindClaim(kind, "n", "o")); h.HeldBy != "r:1" {
+		if h := refused(t, s, kindClaim(kind, "n", "o")); h.HeldBy != whole("r:1") {
 			t.Errorf("%v: got %+v, want it held by r:1", kind, h)
 		}
 	}
-	if st, err := s.Look(t.Context(), "n"); err != nil || st.Kind != lock.Write || st.Owner != "r:1" || st.Holders != 1 {
+	if st, err := s.Look(t.Context(), "n"); err != nil || st.Kind != lock.Write || st.Owner != whole("r:1") || st.Holders != 1 {
 		t.Errorf("got %+v, %v, want the writer r:1", st, err)
 	}
 	held, err := s.ForceRelease(t.Context(), "n", lock.Read)
@@ -242,7 +249,7 @@ func TestAWriterOfRedissonIsRespected(t *testing.T) {
 		t.Errorf("got %v, %v, want no read hold", held, err)
 	}
 	for kind, other := range map[lock.Kind]string{lock.Exclusive: "n", lock.Fair: "n", lock.Read: "plain"} {
-		c.HSet(t.Context(), "plain", "o", 1)
+		c.HSet(t.Context(), "plain", wholeID("o"), 1)
 		_, err := s.ForceRelease(t.Context(), other, kind)
 		wantErr(t, err, lock.ErrKindMismatch)
 	}
@@ -263,7 +270,7 @@ func TestAForcedReadReleaseLeavesNoTimeouts(t *testing.T) {
 	if all := lockKeys(t, c); len(all) != 1 {
 		t.Errorf("got keys %q, want only the token", all)
 	}
-	r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: "o", Fence: f, TTL: lease}
+	r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("o"), Fence: f, TTL: lease}
 	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, lock.ErrNotHeld) })
 }
 
@@ -297,7 +304,7 @@ func TestOneOfManyReadersLeavesWithoutALookAtAll(t *testing.T) {
 	c := srv.Client()
 	var holds []lock.Return
 	for i := range readers {
-		claim := kindClaim(lock.Read, "n", lock.Owner(fmt.Sprint("u:", i)))
+		claim := kindClaim(lock.Read, "n", whole(lock.Owner(fmt.Sprint("u:", i))))
 		claim.TTL = lease + time.Duration(i)*time.Second // the last one has the longest lease
 		holds = append(holds, kindReturn(lock.Read, "n", claim.Owner, acquire(t, s, claim).Fence))
 	}

@@ -32,10 +32,10 @@ func TestPermitsLookAsRedissonExpects(t *testing.T) {
 			if got := c.Get(ctx, name).Val(); got != "3" {
 				t.Errorf("got %q available, want 3", got)
 			}
-			near(t, "TTL", c.PTTL(ctx, name).Val(), defaultFenceTTL)
-			near(t, "TTL of the permits", c.PTTL(ctx, out).Val(), defaultFenceTTL)
+			near(t, "TTL", c.PTTL(ctx, name).Val(), lease+lock.LimitLives)
+			near(t, "TTL of the permits", c.PTTL(ctx, out).Val(), lease+lock.LimitLives)
 			for i := range 2 {
-				sum := sha1.Sum([]byte("u:7")) //nolint:gosec // as above
+				sum := sha1.Sum([]byte(whole("u:7"))) //nolint:gosec // as above
 				id := append(sum[:12:12], 0, 0, 0, byte(i+1))
 				near(t, "permit", scoreIn(t, c, out, string(id)), lease)
 			}
@@ -100,7 +100,7 @@ func TestVeryManyPermits(t *testing.T) {
 	const many = 5000
 	acquire(t, s, permitsClaim("n", "o", many, many))
 	_ = refused(t, s, permitsClaim("n", "o2", 1, 0))
-	r := lock.Renewal{Name: "n", Kind: lock.Semaphore, Owner: "o", TTL: lease}
+	r := lock.Renewal{Name: "n", Kind: lock.Semaphore, Owner: whole("o"), TTL: lease}
 	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
 	release(t, s, kindReturn(lock.Semaphore, "n", "o", 0))
 	if st, err := s.Look(t.Context(), "n"); err != nil || st.Held || st.Limit != many {

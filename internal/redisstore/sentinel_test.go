@@ -44,7 +44,7 @@ func TestContractBehindSentinel(t *testing.T) {
 
 // seenOne renews a hold that was seen before.
 func seenOne(t *testing.T, s *Store, name string, f lock.Fence, seen time.Time) (err error) {
-	r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: lease, Seen: seen}
+	r := lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: whole("o"), Fence: f, TTL: lease, Seen: seen}
 	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, e error) { err = e })
 	return err
 }
@@ -109,7 +109,7 @@ func TestAFailOverKeepsWhatWasReplicatedAndTellsTheRest(t *testing.T) {
 			if !ok || gone.Reason != lock.LostData {
 				t.Errorf("got %v, want a loss of data", gone)
 			}
-			if st, err := s.Look(t.Context(), "again"); err != nil || st.Owner != "o" {
+			if st, err := s.Look(t.Context(), "again"); err != nil || st.Owner != whole("o") {
 				t.Errorf("got %+v, %v, want what the master had before", st, err)
 			}
 			if _, err := s.ForceRelease(t.Context(), "again", lock.Exclusive); err != nil {

@@ -186,6 +186,41 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 	return 0, fmt.Errorf("set the limit of %q: %w", name, err)
 }
 
+// RemoveLimit implements lock.Store.
+func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
+	err := script.Begin(ctx, lock.Semaphore)
+	if err == nil {
+		var a script.Answer
+		a, err = s.Ask(pipe.As(ctx, forLimits), s.Scripts.RemovePermits.With(layout.PermitKeys(s.Prefix+name)))
+		if err == nil && a.Code() == script.Done {
+			previous := a.Number(1)
+			if err = a.Err; err == nil {
+				return previous, nil
+			}
+		} else if err == nil {
+			err = a.Denial(1, "")
+		}
+	}
+	return 0, fmt.Errorf("remove the limit of %q: %w", name, err)
+}
+
+// AdoptLimit implements lock.Store.
+func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error {
+	err := script.Begin(ctx, lock.Semaphore)
+	if err == nil {
+		var a script.Answer
+		a, err = s.Ask(pipe.As(ctx, forLimits),
+			s.Scripts.AdoptPermits.With(layout.PermitKeys(s.Prefix+name), limit, s.FenceMillis))
+		if err == nil && a.Code() != script.Done {
+			err = a.Denial(1, "")
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("adopt the limit of %q: %w", name, err)
+	}
+	return nil
+}
+
 // ForceRelease implements lock.Store.
 //
 // The message on the control channel carries the database and the whole key: replicas with another prefix or another

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -126,6 +127,22 @@ func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (st
 		return "", fmt.Errorf("%w: %w", lock.ErrNoQuorum, errors.Join(errs...))
 	}
 	return text, nil
+}
+
+// Overlaps implements lock.Declarer: what any member tells. It is no error while one answers.
+func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) ([]string, error) {
+	told, errs := make([][]string, len(s.members)), make([]error, len(s.members))
+	s.together(func(m *member) {
+		if d, ok := m.Store.(lock.Declarer); ok {
+			told[m.number], errs[m.number] = d.Overlaps(ctx, ttl)
+		}
+	})
+	if !slices.Contains(errs, nil) {
+		return nil, fmt.Errorf("%w: %w", lock.ErrNoQuorum, errors.Join(errs...))
+	}
+	all := slices.Concat(told...)
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 // together calls f for all members at the same time, and waits.

@@ -38,6 +38,8 @@ func (p *patient) Examine(context.Context) []lock.Finding {
 	}
 }
 
+func (p *patient) Overlaps(context.Context, time.Duration) ([]string, error) { return nil, nil }
+
 func (p *patient) Declare(_ context.Context, text string, _ time.Duration) (string, error) {
 	if p.away {
 		return "", lock.ErrUnavailable

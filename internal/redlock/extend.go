@@ -246,3 +246,13 @@ func (s *Store) ListenTurn(string, lock.Owner, func(lock.Notice)) (stop func()) 
 func (s *Store) SetLimit(ctx context.Context, name string, _ uint32) (previous uint32, err error) {
 	return 0, fmt.Errorf("set the limit of %q: %w", name, begin(ctx, lock.Semaphore))
 }
+
+// RemoveLimit implements lock.Store: there are no semaphores.
+func (s *Store) RemoveLimit(ctx context.Context, name string) (previous uint32, err error) {
+	return 0, fmt.Errorf("remove the limit of %q: %w", name, begin(ctx, lock.Semaphore))
+}
+
+// AdoptLimit implements lock.Store: there are no semaphores.
+func (s *Store) AdoptLimit(ctx context.Context, name string, _ uint32) error {
+	return fmt.Errorf("adopt the limit of %q: %w", name, begin(ctx, lock.Semaphore))
+}

@@ -94,7 +94,7 @@ func (r Rules) Annotation(text string) error {
 // Holder says whether a client can name a holder so.
 func (r Rules) Holder(holder string) error { return checkHolder(holder, r.HolderBytes) }
 
-// Name says whether a name can be that of a lock.
+// Name says whether a name can be that of a lock. Each request that has a name is checked by it, also one that only looks.
 func (r Rules) Name(name string) error {
 	if err := checkName(name, r.NameBytes); err != nil {
 		return err
@@ -212,9 +212,6 @@ func (r Rules) reserved(name string) error {
 	}
 }
 
-// Readable checks a name that is only to be looked at, or has a limit.
-func (r Rules) Readable(name string) error { return checkName(name, r.NameBytes) }
-
 var leaseIDs = regexp.MustCompile(`^[A-Za-z0-9_-]{22,64}$`)
 
 // LeaseID checks a lease id.
@@ -259,7 +256,7 @@ func Keep(k lock.Kind, keep uint32) error {
 
 // Limit checks a limit of a semaphore.
 func (r Rules) Limit(req SetLimit) error {
-	if err := r.Readable(req.Name); err != nil {
+	if err := r.Name(req.Name); err != nil {
 		return err
 	}
 	if req.Limit == 0 || req.Limit > maxLimit {

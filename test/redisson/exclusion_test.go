@@ -58,7 +58,7 @@ func TestWritersExcludeReadersOfBothSides(t *testing.T) {
 func TestPermitsOfBothSidesAreNeverMoreThanTheLimit(t *testing.T) {
 	const limit = 3
 	s := newStage(t, long)
-	s.redisson.worker("main").want(true, "limit", "semaphore", "room", limit)
+	s.theirs("room", limit)
 	r := newRoom(t, limit)
 	cs := s.dialAll()
 	three := kind{name: "semaphore", opts: []client.LockOption{client.Permits(1, limit)}}

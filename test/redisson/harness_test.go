@@ -92,6 +92,16 @@ func (s *stage) unary() (lockdv1.LockServiceClient, lockdv1.AdminServiceClient) 
 	return lockdv1.NewLockServiceClient(s.lockd.Connect(s.t)), lockdv1.NewAdminServiceClient(s.lockd.Operate(s.t))
 }
 
+// theirs has Redisson make a semaphore, and an operator say to lockd that it is one.
+func (s *stage) theirs(name string, limit uint32) {
+	s.t.Helper()
+	s.redisson.worker("main").ask("limit", "semaphore", name, limit)
+	_, admin := s.services()
+	if _, err := admin.AdoptLimit(s.t.Context(), &lockdv1.AdoptLimitRequest{Name: name, Limit: limit}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // load begins to count for all that takes part in a test. In Redisson two threads take turns: one hears Redis, and the
 // one that wants the lock then asks.
 func (s *stage) load() *proctest.Load {

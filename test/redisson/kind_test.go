@@ -61,7 +61,7 @@ func (k kind) mortal() int64 {
 func (s *stage) prepare(k kind, name string) {
 	s.t.Helper()
 	if k.name == "semaphore" {
-		s.redisson.worker("main").ask("limit", "semaphore", name, 1)
+		s.theirs(name, 1)
 	}
 }
 

@@ -20,6 +20,15 @@ func TestLimitsSetByEitherSideAreSeenByTheOther(t *testing.T) {
 	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
 
 	r.want(true, "limit", "semaphore", "theirs", 5)
+	if _, err := c.TryLock(t.Context(), "theirs", client.Permits(1, 5)); client.Reason(err) != "LOCK_CONFIG_MISMATCH" {
+		t.Errorf("lockd: got %v of a number that may be anybody's, want it left alone", err)
+	}
+	r.ask("acquire", "semaphore", "theirs", 0) // now it is known whose it is
+	if st := s.get("theirs"); st.GetLimit() != 5 || st.GetHolders() != 1 {
+		t.Errorf("lockd: got %v, want a permit of 5 out", st)
+	}
+	r.ask("release", "semaphore", "theirs")
+	s.theirs("theirs", 5)
 	l := s.lock(c, permits(2, 0), "theirs")
 	if st := s.get("theirs"); st.GetLimit() != 5 || st.GetHolders() != 2 {
 		t.Errorf("lockd: got %v, want 2 permits of 5 out", st)
@@ -52,7 +61,7 @@ func isLimit(err error, want uint32) bool {
 func TestPermitsOfBothSidesCountTogether(t *testing.T) {
 	s := newStage(t, long)
 	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
-	r.want(true, "limit", "semaphore", "pool", 4)
+	s.theirs("pool", 4)
 	one := s.lock(c, permits(1, 4), "pool")
 	r.want(true, "try", "semaphore", "pool", 0, 0, 2)
 	r.want(1, "available", "semaphore", "pool")
@@ -90,7 +99,7 @@ func TestPermitsOfTheDeadReturn(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, short)
 	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
-	r.want(true, "limit", "semaphore", "pool", 2)
+	s.theirs("pool", 2)
 	victim := startAgent(t)
 	victim.connect(t, "redis://"+s.redis.Addr, short).worker("dead").ask("acquire", "semaphore", "pool",
 		short.Milliseconds())
@@ -125,7 +134,7 @@ func TestALimitThatLockdChangesIsSeenByRedisson(t *testing.T) {
 			t.Errorf("limit %d: got %d, %v, want %d before", n, previous, err, want)
 		}
 	}
-	r.want(true, "limit", "semaphore", "pool", 3)
+	s.theirs("pool", 3)
 	l := s.lock(c, permits(2, 0), "pool")
 	r.want(true, "try", "semaphore", "pool", 0, 0, 1)
 

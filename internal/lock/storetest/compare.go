@@ -89,7 +89,10 @@ type side struct {
 }
 
 func newSide(r Rig) *side {
-	return &side{Rig: r, fences: map[string][]lock.Fence{}, heard: map[heardFence]time.Time{}, unheard: map[string]bool{}}
+	return &side{
+		Rig: withNames(r), fences: map[string][]lock.Fence{}, heard: map[heardFence]time.Time{},
+		unheard: map[string]bool{},
+	}
 }
 
 // heardFence is a fence of a name; a side knows when it heard of it.

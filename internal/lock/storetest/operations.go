@@ -37,8 +37,12 @@ func (c *comparison) operation() (string, step) {
 		return c.look()
 	case n < 860:
 		return c.list()
-	case n < 870 && c.has(lock.Semaphore):
+	case n < 866 && c.has(lock.Semaphore):
 		return c.setLimit()
+	case n < 868 && c.has(lock.Semaphore):
+		return c.removeLimit()
+	case n < 870 && c.has(lock.Semaphore):
+		return c.adoptLimit()
 	case n < 890 && c.has(lock.Fair):
 		return c.enlist()
 	case n < 920:
@@ -365,6 +369,21 @@ func (c *comparison) setLimit() (string, step) {
 	return fmt.Sprintf("set the limit of %s to %d", name, limit), func(ctx context.Context, s *side) outcome {
 		previous, err := s.Store.SetLimit(ctx, name, limit)
 		return outcome{Err: class(err), Rest: previous}
+	}
+}
+
+func (c *comparison) removeLimit() (string, step) {
+	name := c.name()
+	return "remove the limit of " + name, func(ctx context.Context, s *side) outcome {
+		previous, err := s.Store.RemoveLimit(ctx, name)
+		return outcome{Err: class(err), Rest: previous}
+	}
+}
+
+func (c *comparison) adoptLimit() (string, step) {
+	name, limit := c.name(), 1+c.rand.Uint32N(5)
+	return fmt.Sprintf("adopt a limit of %d for %s", limit, name), func(ctx context.Context, s *side) outcome {
+		return outcome{Err: class(s.Store.AdoptLimit(ctx, name, limit))}
 	}
 }
 

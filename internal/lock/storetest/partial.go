@@ -118,6 +118,20 @@ func (p partial) SetLimit(ctx context.Context, name string, limit uint32) (uint3
 	return previous, err
 }
 
+// RemoveLimit implements lock.Store.
+func (p partial) RemoveLimit(ctx context.Context, name string) (uint32, error) {
+	previous, err := p.Store.RemoveLimit(ctx, name)
+	p.refused(err, lock.Semaphore)
+	return previous, err
+}
+
+// AdoptLimit implements lock.Store.
+func (p partial) AdoptLimit(ctx context.Context, name string, limit uint32) error {
+	err := p.Store.AdoptLimit(ctx, name, limit)
+	p.refused(err, lock.Semaphore)
+	return err
+}
+
 // Queue implements lock.Store.
 func (p partial) Queue(ctx context.Context, name string, from, size int) ([]lock.Owner, error) {
 	owners, err := p.Store.Queue(ctx, name, from, size)
@@ -164,6 +178,8 @@ func refuses(t *testing.T, st lock.Store, kind lock.Kind) {
 	}
 	if kind == lock.Semaphore {
 		_, errs["SetLimit"] = st.SetLimit(ctx, "n", 1)
+		_, errs["RemoveLimit"] = st.RemoveLimit(ctx, "n")
+		errs["AdoptLimit"] = st.AdoptLimit(ctx, "n", 1)
 	}
 	s := &suite{T: t, Rig: Rig{Store: st}}
 	for call, err := range errs {

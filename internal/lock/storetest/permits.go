@@ -196,6 +196,56 @@ var semaphoreContract = []contract{
 		s.acquire(some("a", 3))
 		s.refused(some("b", 1))
 	}},
+	{"ALimitOfWhichNothingIsOutIsRemoved", func(s *suite) {
+		removed := func(want uint32) {
+			s.Helper()
+			if previous, err := s.Store.RemoveLimit(s.Context(), "n"); err != nil || previous != want {
+				s.Errorf("got %d, %v, want %d", previous, err, want)
+			}
+		}
+		removed(0)
+		_, err := s.Store.SetLimit(s.Context(), "n", 5)
+		s.must(err)
+		_, err = s.Store.Acquire(s.Context(), claim("n", "a"))
+		s.wantErr(err, lock.ErrKindMismatch)
+		removed(5)
+		removed(0)
+		f := s.acquire(claim("n", "a")).Fence
+		_, err = s.Store.RemoveLimit(s.Context(), "n")
+		s.wantErr(err, lock.ErrKindMismatch)
+		s.release(giveBack("n", "a", f))
+
+		s.acquire(some("a", 2))
+		s.acquire(some("b", 1))
+		for _, o := range []lock.Owner{"a", "b"} {
+			_, err = s.Store.RemoveLimit(s.Context(), "n")
+			if held, ok := errors.AsType[*lock.HeldError](err); !ok {
+				s.Errorf("got %v while permits are out", err)
+			} else {
+				s.wantTTL(held.RetryAfter, ttl)
+			}
+			s.expireHold("n", o)
+		}
+		removed(3)
+		if st := s.look("n"); st.Kind != 0 || st.Limit != 0 {
+			s.Errorf("got %+v, want nothing", st)
+		}
+	}},
+	{"WhatIsASemaphoreNeedsNoAdoption", func(s *suite) {
+		limit := func(err error, want uint32) {
+			s.Helper()
+			if bad, ok := errors.AsType[*lock.LimitError](err); !ok || bad.Limit != want {
+				s.Errorf("got %v, want a limit of %d told", err, want)
+			}
+		}
+		limit(s.Store.AdoptLimit(s.Context(), "n", 3), 0)
+		s.acquire(some("a", 1))
+		s.must(s.Store.AdoptLimit(s.Context(), "n", 3))
+		limit(s.Store.AdoptLimit(s.Context(), "n", 4), 3)
+		s.wantOut(1)
+		s.must(s.Hooks.Occupy("m"))
+		s.wantErr(s.Store.AdoptLimit(s.Context(), "m", 3), lock.ErrKindMismatch)
+	}},
 	{"ASmallerLimitWaitsForWhatIsOut", func(s *suite) {
 		f := s.acquire(some("a", 2)).Fence
 		s.acquire(some("b", 1))

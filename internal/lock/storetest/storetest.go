@@ -110,6 +110,7 @@ type suite struct {
 }
 
 func newSuite(t *testing.T, r Rig) *suite {
+	r = withNames(r)
 	s := &suite{T: t, Rig: r}
 	if len(r.Refuses) > 0 {
 		s.Store = partial{r.Store, s}

@@ -28,7 +28,7 @@ func ended(c lock.EndCause, f lock.Fence) lock.Notice {
 func released(kind lock.Kind, o lock.Owner, f lock.Fence) lock.Notice {
 	n := ended(lock.EndReleased, f)
 	if kind == lock.Semaphore {
-		n.Hold = lock.PermitsOf(o)
+		n.Hold = lock.PermitsOf(Full(o))
 	}
 	return n
 }
@@ -58,7 +58,7 @@ type kindContract struct {
 var watchContract = []kindContract{
 	{"EachEndOfAHoldIsHeardOnceByWhoWatches", func(s *suite, kind lock.Kind) {
 		e, other := s.watch("n"), s.watch("m")
-		const o lock.Owner = "s#1" // as lockd's are: of a hold of another program no fence is known
+		const o lock.Owner = "s:#1" // as lockd's are: of a hold of another program no fence is known
 		c := of(kind, "n", o)
 		var want []lock.Notice
 		for range 3 {
@@ -141,7 +141,7 @@ var watchContract = []kindContract{
 		}
 		for _, h := range sight.Holds {
 			s.wantTTL(h.TTL, ttl)
-			if kind == lock.Semaphore && (len(sight.Holds) > 1 || h.ID != lock.PermitsOf("o")) {
+			if kind == lock.Semaphore && (len(sight.Holds) > 1 || h.ID != lock.PermitsOf(Full("o"))) {
 				s.Errorf("got %+v, want one hold of permits", sight)
 			}
 			if kind == lock.Semaphore != h.Permit || !h.Permit && !h.Foreign && h.Fence != f {

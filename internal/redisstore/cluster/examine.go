@@ -41,6 +41,19 @@ func (s *Store) Examine(ctx context.Context) []lock.Finding {
 	return all
 }
 
+// Overlaps implements lock.Declarer, as Declare.
+func (s *Store) Overlaps(ctx context.Context, ttl time.Duration) (others []string, err error) {
+	at, err := s.owner(layout.Slot(layout.Prefixes))
+	if err == nil {
+		others, err = at.Overlaps(ctx, ttl)
+	}
+	if err != nil {
+		s.lookSoon()
+		return nil, fmt.Errorf("in the cluster: %w", err)
+	}
+	return others, nil
+}
+
 // Declare implements lock.Declarer. There is one text for the whole cluster. While its slot moves it is not to be had.
 func (s *Store) Declare(ctx context.Context, text string, ttl time.Duration) (kept string, err error) {
 	at, err := s.owner(layout.Slot(layout.Declaration(s.cfg.Node.Prefix)))

@@ -112,6 +112,18 @@ func (s *Store) SetLimit(ctx context.Context, name string, limit uint32) (uint32
 	})
 }
 
+// RemoveLimit implements lock.Store.
+func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
+	return ask(ctx, s, name, func(ctx context.Context, at *redisstore.Store) (uint32, error) {
+		return at.RemoveLimit(ctx, name)
+	})
+}
+
+// AdoptLimit implements lock.Store.
+func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error {
+	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error { return at.AdoptLimit(ctx, name, limit) })
+}
+
 // TakeSession implements lock.Store. A session's record is where a lock with its id as a name would be.
 func (s *Store) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
 	return do(ctx, s, r.ID, func(ctx context.Context, at *redisstore.Store) error { return at.TakeSession(ctx, r, ttl) })

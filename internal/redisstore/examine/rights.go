@@ -42,6 +42,8 @@ func (s Server) needs() (all []any) {
 	on(layout.Control, "PUBLISH KEY 0", "SUBSCRIBE KEY")
 	on(s.Data, "GET KEY", "SET KEY v NX")
 	on(layout.Declaration(s.Prefix), "GET KEY", "SET KEY v NX", "PEXPIRE KEY 1")
+	on(layout.Prefixes, "ZADD KEY 1 v", "ZREMRANGEBYSCORE KEY 0 1", "ZRANGE KEY 0 1", "PEXPIRE KEY 1")
+	on(layout.Session(s.Prefix, "n"), "HSET KEY f v")
 	on(layout.Control, "PUBSUB NUMSUB KEY", "EVALSHA 0 0", "SCRIPT LOAD 0", "TIME", "SCAN 0", "PING")
 	if s.BehindSentinel {
 		on("", "ROLE")

@@ -47,6 +47,9 @@ const (
 	// declarationPrefix begins the key that says how the replicas of lockd use the server.
 	declarationPrefix = "lockd:config:"
 
+	// Prefixes is the key with the prefixes that are in use.
+	Prefixes = "lockd:prefixes"
+
 	// sessionPrefix begins the key with the record of a session.
 	sessionPrefix = "lockd:session"
 

@@ -21,7 +21,7 @@ if ARGV[2] == '1' and redis.call('EXISTS', KEYS[1]) == 0 then
   return bad or {1, fence, tonumber(ARGV[3])}
 end
 
--- library: fence plain exclusive
+-- library: shape fence plain exclusive
 return exclusive_acquire({name = KEYS[1], token = KEYS[2]}, {
   owner = ARGV[1], count = ARGV[2], ttl = tonumber(ARGV[3]), fence = ARGV[4], fence_ttl = ARGV[5],
 })

@@ -6,7 +6,7 @@
 -- exclusive_acquire makes a claim, as in plain.lua. It reads first and writes last; the first write is the one that fails when
 -- memory is full, so then nothing was done.
 local function exclusive_acquire(p, a)
-  local bad = misfit(p.name, 'hash')
+  local bad = lock_misfit(p.name)
   if bad then return bad end
   local refusal, mine = plain_check(p, a)
   return refusal or plain_take(p, a, mine)
@@ -16,8 +16,8 @@ end
 -- the heir, as texts, the heir's ttl and fence_ttl in ms. Each branch begins with a write that is allowed when memory
 -- is full, which opens the way for the others.
 local function exclusive_release(p, r)
-  local fields = redis.pcall('HLEN', p.name)
-  if type(fields) == 'table' then return other_kind('the name is no hash') end
+  local bad = lock_misfit(p.name)
+  if bad then return bad end
   if not plain_hold(p.name, r.owner) then
     if r.heir ~= '' and plain_hold(p.name, r.heir) then return plain_handed(p, r.ttl, r.fence_ttl) end
     return {-1}

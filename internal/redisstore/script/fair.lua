@@ -32,7 +32,10 @@ local purge_left = 500
 local function fair_misfit(f)
   f.empty = redis.call('EXISTS', f.queue, f.timeouts, f.places, f.suspects) == 0
   if f.empty then return nil end
-  return misfit(f.queue, 'list', f.timeouts, 'zset', f.places, 'zset', f.suspects, 'hash')
+  return owner_misfit(redis.pcall('LINDEX', f.queue, 0), 'queue')
+    or owner_misfit(redis.pcall('ZRANGE', f.timeouts, 0, 0), 'list of deadlines')
+    or owner_misfit(redis.pcall('ZRANGE', f.places, 0, 0), 'list of places')
+    or owner_misfit(redis.pcall('HRANDFIELD', f.suspects, 1), 'list of suspects')
 end
 
 -- fair_theirs is how many waiters of Redisson there are.

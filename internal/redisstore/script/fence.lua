@@ -1,22 +1,9 @@
--- fence.lua: what all scripts share. It is put in front of them, after advance.lua, and is no script by itself.
+-- fence.lua: what all scripts share. It is put in front of them, after advance.lua and shape.lua, and is no script by itself.
 --
 -- Each script checks what is at its keys before its first write, so that no command fails half-way. The error of such a
 -- check begins with LOCKDKIND and says that nothing was changed; any other error leaves that open.
 --
 -- A fence key holds the last fence of a name, in decimal. Numbers stay below 2^53, where Lua's are exact.
-
--- other_kind is the error of a key that is in use for something else.
-local function other_kind(what) return redis.error_reply('LOCKDKIND ' .. what) end
-
--- misfit returns an error reply if one of several keys has another type than its own. It is called with key, type, key,
--- type and so on.
-local function misfit(...)
-  for i = 1, select('#', ...), 2 do
-    local key, want = select(i, ...)
-    local is = redis.call('TYPE', key).ok
-    if is ~= want and is ~= 'none' then return other_kind('a key of the name is a ' .. is .. ', not a ' .. want) end
-  end
-end
 
 -- number_of reads what was in a fence key. Going on from something else could make fences smaller, so nothing is done to
 -- such a name: the second result is then an error reply.

@@ -7,7 +7,7 @@
 -- Returns 1 if it was held, 0 if not, -2 if it is too late, -3 if it is a read-write lock.
 -- Safe to run twice: a second run finds nothing and tells nobody. It never runs late: somebody else may have the name by then.
 if now_ms() > tonumber(ARGV[3]) then return -2 end
-local bad = misfit(KEYS[1], 'hash')
+local bad = lock_misfit(KEYS[1])
 if bad then return bad end
 if redis.call('HLEN', KEYS[1]) == 0 then return 0 end
 if redis.call('HEXISTS', KEYS[1], 'mode') == 1 then return -3 end

@@ -9,7 +9,7 @@ local f = {
   name = KEYS[1], token = KEYS[2], queue = KEYS[3], timeouts = KEYS[4], places = KEYS[5], suspects = KEYS[6],
   channel = ARGV[3],
 }
-local bad = misfit(f.name, 'hash')
+local bad = lock_misfit(f.name)
 if bad then return bad end
 if fair_misfit(f) then f.empty = true end -- a lock is freed whatever is where its queue should be
 local fields = redis.call('HLEN', f.name)

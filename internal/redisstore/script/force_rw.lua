@@ -7,7 +7,7 @@
 -- Safe to run twice: a second run finds nothing and tells nobody. It never runs late: somebody else may have the name by then.
 if now_ms() > tonumber(ARGV[6]) then return -2 end
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[5]}
-local bad = misfit(r.name, 'hash')
+local bad = lock_misfit(r.name)
 if bad then return bad end
 local mode = redis.call('HGET', r.name, 'mode')
 if not mode then return redis.call('EXISTS', r.name) == 1 and -3 or 0 end
@@ -18,8 +18,7 @@ local list = redis.call('HLEN', r.name) <= 1000 and redis.call('HGETALL', r.name
 for i = 1, #list, 2 do
   local writer, count = writer_of(list[i]), tonumber(list[i + 1]) or 1
   if writer then
-    fences[#fences + 1] = write_fence(r, writer) or '0'
-    redis.call('DEL', write_key(r, writer))
+    fences[#fences + 1] = rw_drop({write_key(r, writer)})[1] or '0'
   elseif list[i] ~= 'mode' and count == 1 then
     single[#single + 1] = read_key(r, list[i], 1)
   elseif list[i] ~= 'mode' and count <= looks_left then
@@ -31,10 +30,7 @@ for i = 1, #list, 2 do
 end
 for from = 1, #single, 100 do
   local to = math.min(from + 99, #single)
-  for _, fence in ipairs(redis.call('MGET', unpack(single, from, to))) do
-    if fence and string.match(fence, '^%d+$') then fences[#fences + 1] = rw_fence(fence) end
-  end
-  redis.call('DEL', unpack(single, from, to))
+  for _, fence in ipairs(rw_drop({unpack(single, from, to)})) do fences[#fences + 1] = rw_fence(fence) end
 end
 redis.call('UNLINK', r.name)
 if mode == 'read' then

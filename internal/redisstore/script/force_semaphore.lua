@@ -8,7 +8,6 @@
 if now_ms() > tonumber(ARGV[4]) then return -2 end
 local s = {name = KEYS[1], token = KEYS[2], out = KEYS[3], channel = ARGV[3]}
 local available, bad = sem_available(s)
-bad = bad or misfit(s.out, 'zset')
 if bad then return bad end
 local purged = available and sem_purge(s, now_ms())
 local out = redis.call('ZCARD', s.out)

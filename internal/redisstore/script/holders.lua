@@ -12,7 +12,7 @@ local function add(owner, kind, count, left)
   n = n + 4
 end
 
-if redis.call('TYPE', r.name).ok ~= 'hash' then return answer end
+if redis.call('TYPE', r.name).ok ~= 'hash' or lock_misfit(r.name) then return answer end
 local left, mode = redis.call('PTTL', r.name), redis.call('HGET', r.name, 'mode')
 -- Of very many only some are read. There is one writer, and it has few fields beside its own.
 local many = redis.call('HLEN', r.name) > most + 2

@@ -15,9 +15,8 @@ if type(queued) ~= 'number' then queued = 0 end
 if what == 'none' then return {'', 0, 0, fence, '', '0', 0, 0, queued} end
 
 if what == 'string' then
-  local s = {name = name, out = KEYS[4]}
+  local s = {name = name, token = KEYS[2], out = KEYS[4]}
   local available, bad = sem_available(s)
-  bad = bad or misfit(s.out, 'zset')
   if bad then return bad end
   local now = now_ms()
   local out = redis.call('ZCOUNT', s.out, '(' .. string.format('%.0f', now), '+inf')
@@ -30,6 +29,8 @@ if what == 'string' then
 end
 
 if what ~= 'hash' then return other_kind('the name is a ' .. what .. ', not a lock') end
+local bad = lock_misfit(name)
+if bad then return bad end
 local left, mode = redis.call('PTTL', name), redis.call('HGET', name, 'mode')
 if not mode then
   local hash = redis.call('HRANDFIELD', name, 1, 'WITHVALUES') -- a lock has one field; others may have any number

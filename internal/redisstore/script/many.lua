@@ -106,7 +106,7 @@ if full == nil then ask_memory() end
 -- exclusives builds what acts whatever is there, when it is needed.
 local acquire, release
 local function exclusives()
-  -- library: fence plain exclusive
+  -- library: shape fence plain exclusive
   acquire, release = exclusive_acquire, exclusive_release
 end
 

@@ -19,28 +19,30 @@ local function settle(name, page)
   if page.change ~= 0 then redis.call('INCRBY', name, page.change) end
   local left = page.taken and redis.call('PTTL', name) or -1
   if left < 0 then return end
-  left = math.max(left, tonumber(fence_ttl))
+  left = math.max(left, permits_last(page.out, ms) + LIMIT_LIVES)
   redis.call('PEXPIRE', name, left)
   redis.call('PEXPIRE', page.out, left)
 end
 
 local ms = math.floor(now / 1000)
 
--- permits returns the page of a semaphore, nil if there is none or if permits have ended that nobody took back.
-local function permits(name, out)
+-- permits returns the page of a semaphore, nil if there is none or if permits have ended that nobody took back. token is nil for who
+-- must have a permit.
+local function permits(name, out, token)
   local page = pages[name]
   if page then return page.settle == settle and page end -- it may be one of another kind
   local available = redis.pcall('GET', name)
-  if type(available) ~= 'string' or not string.find(available, '^%-?%d+$') then return nil end
-  local ended = redis.pcall('ZRANGEBYSCORE', out, '-inf', ms, 'LIMIT', 0, 1)
-  if ended.err or #ended > 0 then return nil end
+  if type(available) ~= 'string' or not is_permits(available) then return nil end
+  local bad, ends = permits_misfit(out)
+  if bad or ends and ends <= ms then return nil end
+  if not ends and not (token and redis.call('EXISTS', token) == 1) then return nil end
   available = tonumber(available)
   return {settle = settle, out = out, available = available, limit = available + redis.call('ZCARD', out), change = 0}
 end
 
 -- lend gives a permit out, if nothing is out of the ordinary, and returns the page.
 local function lend(name, token, out, id, ends, limit)
-  local page = not full and permits(name, out)
+  local page = not full and permits(name, out, token)
   if not page or page.available < 1 or limit ~= '0' and tonumber(limit) ~= page.limit then return nil end
   if page.fence then
     if redis.call('ZADD', out, 'NX', ends, id) == 0 then return nil end

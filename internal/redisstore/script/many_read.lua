@@ -42,14 +42,14 @@ local function reading(name)
   local page = pages[name]
   if page then return page.settle == settle and page end -- it may be one of another kind
   local mode = redis.pcall('HGET', name, 'mode')
-  if mode ~= 'read' and (mode or redis.call('EXISTS', name) == 1) then return nil end
+  if mode ~= 'read' and (mode or redis.call('EXISTS', name) == 1) or mode and lock_misfit(name) then return nil end
   return {settle = settle, left = redis.call('PTTL', name), fresh = {}, ends = {}, owners = {}, holds = {}, fences = {}}
 end
 
 -- begin lets a new reader in, if nothing is out of the ordinary, and says whether it did.
-local function begin(name, token, writer, owner)
+local function begin(name, token, writer, hold, owner)
   local page = not full and reading(name)
-  if not page then return nil end
+  if not page or redis.call('EXISTS', hold) == 1 then return nil end
   if page.open == nil then page.open = redis.call('EXISTS', writer) == 0 end
   if not page.open then return nil end
   if page.fence then
@@ -63,7 +63,7 @@ local function begin(name, token, writer, owner)
 end
 
 local function read_claim(name, token, writer, hold, owner, ttl)
-  local page = begin(name, token, writer, owner)
+  local page = begin(name, token, writer, hold, owner)
   if not page then
     settle_page(name)
     if not read_whole then build() end

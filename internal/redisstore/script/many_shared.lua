@@ -1,5 +1,7 @@
 -- many_shared.lua: requests for locks that many hold at once, among many. It is put into many.lua and is no script by itself.
 
+-- library: shape
+
 -- pages has what is known of names that many hold, and what is put off until the script ends, or until something out of the ordinary
 -- asks for the name. Of all kinds: settle, which does what was put off; and if any was granted, the last fence, what the fence key
 -- has, and token, its key.

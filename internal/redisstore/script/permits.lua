@@ -15,13 +15,10 @@ end
 -- sem_release gives permits back, and returns what release_semaphore.lua does. b has: owner, how many permits it has, 0 if that is not
 -- known, the fence as text, and how many it keeps. What it writes first is allowed when memory is full.
 local function sem_release(s, b)
-  local available, bad = sem_available(s)
-  bad = bad or misfit(s.out, 'zset')
+  local available, bad = sem_number(s)
   if bad then return bad end
-  if not available then
-    redis.call('UNLINK', s.out) -- permits of one that is forgotten
-    return {-1}
-  end
+  if not available then redis.call('UNLINK', s.out) end -- permits of one that is forgotten
+  if not available or not s.any then return {-1} end
   local now = now_ms()
   local purged = sem_purge(s, now)
   local kept = b.keeps > 0 and #sem_own(s, b.owner, b.keeps, now) or 0

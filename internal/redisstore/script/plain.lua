@@ -6,7 +6,7 @@
 -- plain_misfit returns an error reply if something else is at the keys.
 local function plain_misfit(p)
   local _, bad = last_fence(p.token)
-  return bad or misfit(p.name, 'hash')
+  return bad or lock_misfit(p.name)
 end
 
 -- plain_hold returns the hold count of an owner that alone holds the name, else false; and how many fields there are.

@@ -32,7 +32,7 @@ end
 -- channel. Each branch begins with a write that is allowed when memory is full.
 local function read_release(r, b)
   local owner, remaining = b.owner, b.remaining
-  local bad = misfit(r.name, 'hash')
+  local bad = lock_misfit(r.name)
   if bad then return bad end
   local got = redis.call('HMGET', r.name, 'mode', owner)
   local mode, had = got[1], tonumber(got[2])

@@ -14,7 +14,7 @@
 local heard = ARGV[3] == '0' and ARGV[4] == '' and free(KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2])
 if heard then return {1, heard} end
 
--- library: advance fence plain exclusive
+-- library: advance shape fence plain exclusive
 return exclusive_release({name = KEYS[1], token = KEYS[2], channel = KEYS[3]}, {
   owner = ARGV[1], fence = ARGV[2], remaining = ARGV[3], heir = ARGV[4], ttl = ARGV[5], fence_ttl = ARGV[6], least = ARGV[7],
 })

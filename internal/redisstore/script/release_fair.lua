@@ -15,7 +15,7 @@ local f = {
   channel = ARGV[7],
 }
 local owner, fence, remaining, heir = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local bad = misfit(f.name, 'hash')
+local bad = lock_misfit(f.name)
 if bad then return bad end
 if fair_misfit(f) then f.empty = true end
 local held = plain_hold(f.name, owner)

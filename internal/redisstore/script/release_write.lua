@@ -11,7 +11,7 @@
 -- If the fence key holds no fence, the hold is ended and not handed over.
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[8]}
 local owner, remaining, heir = ARGV[1], ARGV[3], ARGV[4]
-local bad = misfit(r.name, 'hash')
+local bad = lock_misfit(r.name)
 if bad then return bad end
 local got = redis.call('HMGET', r.name, 'mode', owner .. ':write', heir .. ':write')
 local held = got[1] == 'write' and got[2]
@@ -42,7 +42,7 @@ if remaining ~= '0' then
 end
 
 local last = heir ~= '' and last_fence(r.token)
-redis.call('DEL', write_key(r, owner))
+rw_drop({write_key(r, owner)})
 redis.call('HDEL', r.name, owner .. ':write')
 local alone = redis.call('HLEN', r.name) == 1
 if not alone or not last then
@@ -60,6 +60,6 @@ redis.call('HSET', r.name, heir .. ':write', 1)
 redis.call('PEXPIRE', r.name, ARGV[5])
 keep_fence(r.token, fence, ARGV[6])
 rw_note(write_key(r, heir), fence, ARGV[5])
-redis.call('DEL', r.writer)
+if not owner_misfit(redis.pcall('GET', r.writer), 'waiting writer') then redis.call('DEL', r.writer) end
 news(r.name, 'handed', text, 0)
 return {2, fence}

@@ -55,14 +55,14 @@ end
 function renew.semaphore(name, h)
   local s = {name = name, out = h.more}
   local text = call('GET', name)
-  if not text or not string.match(text, '^%-?%d+$') or not call('ZCARD', s.out) then return false end
+  if not text or not is_permits(text) or not call('ZCARD', s.out) then return false end
   local now = now_ms()
   local there, missing, first = sem_own(s, h.owner, h.size, now)
   if #there == 0 or #missing > 0 then return false end
   redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
   if h.ttl == 0 then return 1 end
   sem_lease(s, there, now + h.ttl)
-  sem_live(s, fence_ttl)
+  sem_live(s, now)
   return math.max(first - now, h.ttl)
 end
 

@@ -30,11 +30,10 @@ local apart = 5
 -- So many holds are looked at in one script, at most.
 local looks_left = 2000
 
--- rw_misfit returns an error reply if something else is at the keys. Those of single holds are overwritten, whatever they
--- are.
+-- rw_misfit returns an error reply if something else is at the keys, without those of single holds.
 local function rw_misfit(r)
   local _, bad = last_fence(r.token)
-  return bad or misfit(r.name, 'hash', r.writer, 'string')
+  return bad or lock_misfit(r.name) or owner_misfit(redis.pcall('GET', r.writer), 'waiting writer')
 end
 
 -- read_keys are the keys of a reader's holds from the i-th to the n-th.
@@ -70,9 +69,20 @@ local function read_left(r, owner, count)
   return longest, n == all
 end
 
+-- rw_drop deletes keys of single holds, and no others, and returns the fences in them as texts.
+local function rw_drop(keys)
+  if #keys == 0 then return {} end
+  local drop, fences = {}, {}
+  for i, text in ipairs(redis.call('MGET', unpack(keys))) do -- nothing if there is something else
+    if text and is_number(text) then drop[#drop + 1], fences[#fences + 1] = keys[i], text end
+  end
+  if #drop > 0 then redis.call('DEL', unpack(drop)) end
+  return fences
+end
+
 -- read_drop ends the holds of a reader from the i-th to the n-th.
 local function read_drop(r, owner, i, n)
-  for from = i, n, 100 do redis.call('DEL', unpack(read_keys(r, owner, from, math.min(from + 99, n)))) end
+  for from = i, n, 100 do rw_drop(read_keys(r, owner, from, math.min(from + 99, n))) end
 end
 
 -- rw_readers looks at the holds of readers: how many owners are alive, the first by name, its count, and how many ms the
@@ -159,9 +169,11 @@ end
 -- rw_fence is the fence in the key of a reader's hold. Redisson's 1 is none.
 local function rw_fence(text) return text == '1' and '0' or text end
 
--- rw_note stores the fence of a single hold, which ends with it.
+-- rw_note stores the fence of a single hold, which ends with it, unless there is something else.
 local function rw_note(key, fence, ttl)
-  redis.call('SET', key, string.format('%.0f', fence), 'PX', ttl)
+  local text = string.format('%.0f', fence)
+  if redis.call('SET', key, text, 'PX', ttl, 'NX') or number_misfit(key, 'hold') then return end
+  redis.call('SET', key, text, 'PX', ttl)
 end
 
 -- rw_extend prolongs a key unless it lives long enough, but writes in any case. It returns how many ms the key lives.
@@ -179,9 +191,11 @@ local function read_check(r, a)
   local fence = mode and had and read_fence(r, a.owner, had)
   if fence then
     if a.count ~= '1' and fence ~= a.fence then return {-2} end
-    return nil, {mode = mode, had = had, fence = fence}
+    return number_misfit(read_key(r, a.owner, a.count), 'hold'), {mode = mode, had = had, fence = fence}
   end
   if a.count ~= '1' then return {-1} end
+  local bad = number_misfit(read_key(r, a.owner, 1), 'hold')
+  if bad then return bad end
   local state = {mode = mode, had = had} -- had, and died
   if mode == 'write' and a.beside ~= '' and got[3] then return nil, state end
   local left = redis.call('PTTL', r.name)
@@ -233,6 +247,8 @@ local function write_check(r, a)
     return nil, {had = had, fence = fence}
   end
   if a.count ~= '1' then return {-1} end
+  local bad = number_misfit(write_key(r, a.owner), 'hold')
+  if bad then return bad end
   local left, holder, readers = redis.call('PTTL', r.name), nil, nil
   if left == -2 then return nil, {} end
   if mode == 'read' then

@@ -65,11 +65,13 @@ type Scripts struct {
 	AcquireRead, ReleaseRead                    *Script
 	AcquireWrite, ReleaseWrite, ForceRW         *Script
 	AcquirePermits, ReleasePermits, ForcePermit *Script
-	LimitPermits, Shorten                       *Script
+	LimitPermits, RemovePermits, AdoptPermits   *Script
+	Shorten                                     *Script
 	AcquireAll, Raise, Renew, RenewSole         *Script
 	Look, Holders, Sight                        *Script
 	Enlist, LeaveFair, LeaveWrite, SucceedFair  *Script
 	TakeSession, KeepSession, EndSession        *Script
+	Overlaps                                    *Script
 
 	all []*Script
 }
@@ -93,14 +95,14 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 		all = append(all, sc)
 		return sc
 	}
-	fair := []string{"news", "clock", "advance", "fence", "plain", "fair"}
-	rw := []string{"news", "advance", "fence", "rw"}
-	permits := []string{"news", "clock", "advance", "fence", "semaphore"}
+	fair := []string{"news", "clock", "advance", "shape", "fence", "plain", "fair"}
+	rw := []string{"news", "advance", "shape", "fence", "rw"}
+	permits := []string{"news", "clock", "advance", "shape", "fence", "semaphore"}
 	s := Scripts{
 		Acquire:        load("acquire", "advance", "take"),
 		Release:        load("release", "news", "free"),
 		Many:           load("many"),
-		Force:          load("force", "news", "clock", "advance", "fence"),
+		Force:          load("force", "news", "clock", "advance", "shape", "fence"),
 		AcquireFair:    load("acquire_fair", fair...),
 		ReleaseFair:    load("release_fair", fair...),
 		ForceFair:      load("force_fair", fair...),
@@ -113,14 +115,16 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 		ReleasePermits: load("release_semaphore", append(slices.Clip(permits), "permits")...),
 		ForcePermit:    load("force_semaphore", permits...),
 		LimitPermits:   load("limit_semaphore", permits...),
-		Shorten:        load("shorten", "news", "clock", "advance", "fence", "rw", "semaphore"),
-		AcquireAll:     load("acquire_all", "news", "clock", "advance", "fence", "plain", "fair", "rw", "semaphore"),
-		Raise:          load("raise", "news", "clock", "advance", "fence", "plain", "rw"),
-		Renew:          load("renew", "news", "clock", "advance", "fence", "rw", "semaphore", "prolong"),
+		RemovePermits:  load("remove_semaphore", permits...),
+		AdoptPermits:   load("adopt_semaphore", permits...),
+		Shorten:        load("shorten", "news", "clock", "advance", "shape", "fence", "rw", "semaphore"),
+		AcquireAll:     load("acquire_all", "news", "clock", "advance", "shape", "fence", "plain", "fair", "rw", "semaphore"),
+		Raise:          load("raise", "news", "clock", "advance", "shape", "fence", "plain", "rw"),
+		Renew:          load("renew", "news", "clock", "advance", "shape", "fence", "rw", "semaphore", "prolong"),
 		RenewSole:      load("renew_sole", "prolong"),
-		Look:           load("look", "news", "clock", "advance", "fence", "rw", "semaphore"),
+		Look:           load("look", "news", "clock", "advance", "shape", "fence", "rw", "semaphore"),
 		Holders:        load("holders", rw...),
-		Sight:          load("sight", "news", "clock", "advance", "fence", "rw"),
+		Sight:          load("sight", "news", "clock", "advance", "shape", "fence", "rw"),
 		Enlist:         load("enlist", fair...),
 		LeaveFair:      load("leave_fair", fair...),
 		SucceedFair:    load("succeed_fair", fair...),
@@ -128,6 +132,7 @@ func newScripts(m *Metrics, sharded bool) Scripts {
 		TakeSession:    load("take_session", "session"),
 		KeepSession:    load("keep_session", "session"),
 		EndSession:     load("end_session", "session"),
+		Overlaps:       load("overlaps", "clock", "shape"),
 	}
 	s.all = all
 	return s

@@ -2,8 +2,8 @@
 --
 -- s has the keys: name and token, and out, Redisson's sorted set: permit id -> ms since 1970 when it ends. The string
 -- <name> is Redisson's: how many permits are there to be had. The limit is that and all that are out: with more out than a
--- limit that was made smaller, <name> is negative. Both keys live as long as a fence key unless somebody made <name>
--- without a TTL.
+-- limit that was made smaller, <name> is negative. Both keys live for LIMIT_LIVES longer than the last permit, unless
+-- somebody made <name> without a TTL.
 -- s.channel is for those who wait: how many there are to be had, if any.
 -- a is a claim: owner; ttl and fence_ttl in ms; permits, the number wanted; limit, or 0 for the one that is kept.
 
@@ -26,23 +26,32 @@ local function permit_ids(owner, i, n)
   return ids
 end
 
--- sem_available reads how many permits are there, nil if there is no semaphore, or nil and an error reply if there is
--- something else.
-local function sem_available(s)
+-- sem_number reads how many permits are there, nil if there is no semaphore, or nil and an error reply if there is
+-- something else. It sets any to whether some are out.
+local function sem_number(s)
+  local bad
+  bad, s.any = permits_misfit(s.out)
+  if bad then return nil, bad end
   local text = redis.pcall('GET', s.name)
   if not text then return nil end
-  if type(text) == 'table' or not string.match(text, '^%-?%d+$') then
-    return nil, other_kind('the name holds no permits')
-  end
+  if type(text) == 'table' or not is_permits(text) then return nil, other_kind('the name holds no permits') end
   return tonumber(text)
 end
 
--- sem_misfit returns an error reply if something else is at the keys.
+-- sem_available is sem_number, and tells the number of another program from that of a semaphore.
+local function sem_available(s)
+  local available, bad = sem_number(s)
+  if not available or s.any or (last_fence(s.token) or 0) > 0 then return available, bad end
+  return nil, other_kind('nothing says that the number at the name is that of a semaphore')
+end
+
+-- sem_misfit returns an error reply if something else is at the keys, and sets available, as sem_available returns it.
 local function sem_misfit(s)
-  local _, bad = sem_available(s)
+  local bad, _
+  s.available, bad = sem_available(s)
   if bad then return bad end
   _, bad = last_fence(s.token)
-  return bad or misfit(s.out, 'zset')
+  return bad
 end
 
 -- sem_tell tells those who wait how many permits there are, and returns how many heard it; and those who watch that a hold
@@ -114,10 +123,10 @@ local function sem_drop(s, ids)
 end
 
 -- sem_live has the keys of a semaphore live on, if they end at all.
-local function sem_live(s, fence_ttl)
+local function sem_live(s, now)
   local left = redis.call('PTTL', s.name)
   if left < 0 then return end
-  left = math.max(left, tonumber(fence_ttl))
+  left = math.max(left, permits_last(s.out, now) + LIMIT_LIVES)
   redis.call('PEXPIRE', s.name, left)
   redis.call('PEXPIRE', s.out, left)
 end
@@ -125,7 +134,7 @@ end
 -- sem_check returns nil if the owner may have the permits or has them, and what is known of that; else the answer that
 -- refuses them.
 local function sem_check(s, a)
-  local available = sem_available(s)
+  local available = s.available
   if not available and a.limit == 0 then return {-4, 0} end
   local now = now_ms()
   local state = {now = now, new = not available}
@@ -159,12 +168,12 @@ local function sem_take(s, a, state)
   if bad then return bad end
   if state.new then
     redis.call('UNLINK', s.out) -- permits of one that is forgotten
-    redis.call('SET', s.name, a.limit, 'PX', a.fence_ttl)
+    redis.call('SET', s.name, a.limit, 'PX', a.ttl + LIMIT_LIVES)
   end
   local ends = state.now + a.ttl
   local added = sem_lease(s, state.missing, ends)
   if added > 0 then redis.call('DECRBY', s.name, added) end
   sem_lease(s, state.there, ends)
-  sem_live(s, a.fence_ttl)
+  sem_live(s, state.now)
   return {1, fence, math.max(a.ttl, #state.missing == 0 and state.first - state.now or 0)}
 end

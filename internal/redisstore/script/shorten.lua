@@ -54,12 +54,12 @@ end
 
 function shorten.semaphore()
   local s = {name = name, out = more, channel = channel}
-  if not sem_available(s) or misfit(s.out, 'zset') then return false end
+  if not sem_number(s) then return false end
   local there, missing = sem_own(s, owner, permits, now)
   if #there == 0 or #missing > 0 then return false end
   redis.call('ZREM', s.out, '') -- changes nothing and opens the way for ZADD
   sem_lease(s, there, now + ttl, 'XX')
-  sem_live(s, fence_ttl)
+  sem_live(s, now)
   tell(name, channel, '1', 'nothing', '0') -- wakes one of Redisson's, which then knows when the next permit ends
   return true
 end

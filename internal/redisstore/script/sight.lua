@@ -17,7 +17,7 @@ local function add(kind, who, fence, left)
 end
 
 if what == 'string' then
-  local bad = misfit(KEYS[3], 'zset')
+  local bad = permits_misfit(KEYS[3])
   if bad then return bad end
   local now = now_ms()
   local from = '(' .. string.format('%.0f', now)
@@ -34,6 +34,7 @@ if what ~= 'hash' then
   return answer
 end
 
+if lock_misfit(name) then return answer end
 local r = {name = name, base = ARGV[1]}
 if redis.call('HLEN', name) > most + 1 then return {token, 1} end
 local mode, fields = redis.call('HGET', name, 'mode'), redis.call('HGETALL', name)

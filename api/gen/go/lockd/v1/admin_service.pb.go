@@ -80,7 +80,7 @@ func (x Finding_Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Finding_Severity.Descriptor instead.
 func (Finding_Severity) EnumDescriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{8, 0}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{12, 0}
 }
 
 // ForceReleaseRequest asks to free a name.
@@ -203,6 +203,190 @@ func (x *ForceReleaseResponse) GetReleased() bool {
 	return false
 }
 
+// RemoveLimitRequest asks to forget a semaphore.
+type RemoveLimitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The semaphore.
+	Name          string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveLimitRequest) Reset() {
+	*x = RemoveLimitRequest{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveLimitRequest) ProtoMessage() {}
+
+func (x *RemoveLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveLimitRequest.ProtoReflect.Descriptor instead.
+func (*RemoveLimitRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RemoveLimitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// RemoveLimitResponse says what was done.
+type RemoveLimitResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the limit was, 0 if there was none.
+	Previous      uint32 `protobuf:"varint,1,opt,name=previous,proto3" json:"previous,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveLimitResponse) Reset() {
+	*x = RemoveLimitResponse{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveLimitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveLimitResponse) ProtoMessage() {}
+
+func (x *RemoveLimitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveLimitResponse.ProtoReflect.Descriptor instead.
+func (*RemoveLimitResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *RemoveLimitResponse) GetPrevious() uint32 {
+	if x != nil {
+		return x.Previous
+	}
+	return 0
+}
+
+// AdoptLimitRequest asks to take a number for a semaphore.
+type AdoptLimitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// How many permits there are: the number itself while no permit is out.
+	Limit         uint32 `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptLimitRequest) Reset() {
+	*x = AdoptLimitRequest{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptLimitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptLimitRequest) ProtoMessage() {}
+
+func (x *AdoptLimitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptLimitRequest.ProtoReflect.Descriptor instead.
+func (*AdoptLimitRequest) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *AdoptLimitRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AdoptLimitRequest) GetLimit() uint32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+// AdoptLimitResponse says that it is a semaphore now, or was one.
+type AdoptLimitResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AdoptLimitResponse) Reset() {
+	*x = AdoptLimitResponse{}
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AdoptLimitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AdoptLimitResponse) ProtoMessage() {}
+
+func (x *AdoptLimitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AdoptLimitResponse.ProtoReflect.Descriptor instead.
+func (*AdoptLimitResponse) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{5}
+}
+
 // DrainRequest asks a replica to send its clients away.
 type DrainRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -214,7 +398,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[2]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -226,7 +410,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[2]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -239,7 +423,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{2}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DrainRequest) GetWithin() *durationpb.Duration {
@@ -260,7 +444,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[3]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -272,7 +456,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[3]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -285,7 +469,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{3}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DrainResponse) GetSessions() uint32 {
@@ -304,7 +488,7 @@ type UndrainRequest struct {
 
 func (x *UndrainRequest) Reset() {
 	*x = UndrainRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[4]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -316,7 +500,7 @@ func (x *UndrainRequest) String() string {
 func (*UndrainRequest) ProtoMessage() {}
 
 func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[4]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -329,7 +513,7 @@ func (x *UndrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainRequest.ProtoReflect.Descriptor instead.
 func (*UndrainRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{4}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{8}
 }
 
 // UndrainResponse says what was done.
@@ -343,7 +527,7 @@ type UndrainResponse struct {
 
 func (x *UndrainResponse) Reset() {
 	*x = UndrainResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[5]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -355,7 +539,7 @@ func (x *UndrainResponse) String() string {
 func (*UndrainResponse) ProtoMessage() {}
 
 func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[5]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -368,7 +552,7 @@ func (x *UndrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UndrainResponse.ProtoReflect.Descriptor instead.
 func (*UndrainResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{5}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *UndrainResponse) GetDrained() bool {
@@ -387,7 +571,7 @@ type ExamineRequest struct {
 
 func (x *ExamineRequest) Reset() {
 	*x = ExamineRequest{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -399,7 +583,7 @@ func (x *ExamineRequest) String() string {
 func (*ExamineRequest) ProtoMessage() {}
 
 func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[6]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -412,7 +596,7 @@ func (x *ExamineRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineRequest.ProtoReflect.Descriptor instead.
 func (*ExamineRequest) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{6}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{10}
 }
 
 // ExamineResponse is what was found.
@@ -434,7 +618,7 @@ type ExamineResponse struct {
 
 func (x *ExamineResponse) Reset() {
 	*x = ExamineResponse{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -446,7 +630,7 @@ func (x *ExamineResponse) String() string {
 func (*ExamineResponse) ProtoMessage() {}
 
 func (x *ExamineResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[7]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -459,7 +643,7 @@ func (x *ExamineResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExamineResponse.ProtoReflect.Descriptor instead.
 func (*ExamineResponse) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{7}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ExamineResponse) GetFindings() []*Finding {
@@ -516,7 +700,7 @@ type Finding struct {
 
 func (x *Finding) Reset() {
 	*x = Finding{}
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -528,7 +712,7 @@ func (x *Finding) String() string {
 func (*Finding) ProtoMessage() {}
 
 func (x *Finding) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_admin_service_proto_msgTypes[8]
+	mi := &file_lockd_v1_admin_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -541,7 +725,7 @@ func (x *Finding) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finding.ProtoReflect.Descriptor instead.
 func (*Finding) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{8}
+	return file_lockd_v1_admin_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Finding) GetSeverity() Finding_Severity {
@@ -590,7 +774,15 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\x03why\x18\x03 \x01(\tR\x03why\x12\x0e\n" +
 	"\x02by\x18\x04 \x01(\tR\x02by\"2\n" +
 	"\x14ForceReleaseResponse\x12\x1a\n" +
-	"\breleased\x18\x01 \x01(\bR\breleased\"A\n" +
+	"\breleased\x18\x01 \x01(\bR\breleased\"(\n" +
+	"\x12RemoveLimitRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\"1\n" +
+	"\x13RemoveLimitResponse\x12\x1a\n" +
+	"\bprevious\x18\x01 \x01(\rR\bprevious\"=\n" +
+	"\x11AdoptLimitRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\rR\x05limit\"\x14\n" +
+	"\x12AdoptLimitResponse\"A\n" +
 	"\fDrainRequest\x121\n" +
 	"\x06within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x06within\"+\n" +
 	"\rDrainResponse\x12\x1a\n" +
@@ -616,9 +808,12 @@ const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\vSEVERITY_OK\x10\x01\x12\x11\n" +
 	"\rSEVERITY_INFO\x10\x02\x12\x14\n" +
 	"\x10SEVERITY_WARNING\x10\x03\x12\x12\n" +
-	"\x0eSEVERITY_ERROR\x10\x042\x97\x02\n" +
+	"\x0eSEVERITY_ERROR\x10\x042\xac\x03\n" +
 	"\fAdminService\x12M\n" +
-	"\fForceRelease\x12\x1d.lockd.v1.ForceReleaseRequest\x1a\x1e.lockd.v1.ForceReleaseResponse\x128\n" +
+	"\fForceRelease\x12\x1d.lockd.v1.ForceReleaseRequest\x1a\x1e.lockd.v1.ForceReleaseResponse\x12J\n" +
+	"\vRemoveLimit\x12\x1c.lockd.v1.RemoveLimitRequest\x1a\x1d.lockd.v1.RemoveLimitResponse\x12G\n" +
+	"\n" +
+	"AdoptLimit\x12\x1b.lockd.v1.AdoptLimitRequest\x1a\x1c.lockd.v1.AdoptLimitResponse\x128\n" +
 	"\x05Drain\x12\x16.lockd.v1.DrainRequest\x1a\x17.lockd.v1.DrainResponse\x12>\n" +
 	"\aUndrain\x12\x18.lockd.v1.UndrainRequest\x1a\x19.lockd.v1.UndrainResponse\x12>\n" +
 	"\aExamine\x12\x18.lockd.v1.ExamineRequest\x1a\x19.lockd.v1.ExamineResponseBY\n" +
@@ -637,37 +832,45 @@ func file_lockd_v1_admin_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lockd_v1_admin_service_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_lockd_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_lockd_v1_admin_service_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_lockd_v1_admin_service_proto_goTypes = []any{
 	(Finding_Severity)(0),        // 0: lockd.v1.Finding.Severity
 	(*ForceReleaseRequest)(nil),  // 1: lockd.v1.ForceReleaseRequest
 	(*ForceReleaseResponse)(nil), // 2: lockd.v1.ForceReleaseResponse
-	(*DrainRequest)(nil),         // 3: lockd.v1.DrainRequest
-	(*DrainResponse)(nil),        // 4: lockd.v1.DrainResponse
-	(*UndrainRequest)(nil),       // 5: lockd.v1.UndrainRequest
-	(*UndrainResponse)(nil),      // 6: lockd.v1.UndrainResponse
-	(*ExamineRequest)(nil),       // 7: lockd.v1.ExamineRequest
-	(*ExamineResponse)(nil),      // 8: lockd.v1.ExamineResponse
-	(*Finding)(nil),              // 9: lockd.v1.Finding
-	(LockKind)(0),                // 10: lockd.v1.LockKind
-	(*durationpb.Duration)(nil),  // 11: google.protobuf.Duration
+	(*RemoveLimitRequest)(nil),   // 3: lockd.v1.RemoveLimitRequest
+	(*RemoveLimitResponse)(nil),  // 4: lockd.v1.RemoveLimitResponse
+	(*AdoptLimitRequest)(nil),    // 5: lockd.v1.AdoptLimitRequest
+	(*AdoptLimitResponse)(nil),   // 6: lockd.v1.AdoptLimitResponse
+	(*DrainRequest)(nil),         // 7: lockd.v1.DrainRequest
+	(*DrainResponse)(nil),        // 8: lockd.v1.DrainResponse
+	(*UndrainRequest)(nil),       // 9: lockd.v1.UndrainRequest
+	(*UndrainResponse)(nil),      // 10: lockd.v1.UndrainResponse
+	(*ExamineRequest)(nil),       // 11: lockd.v1.ExamineRequest
+	(*ExamineResponse)(nil),      // 12: lockd.v1.ExamineResponse
+	(*Finding)(nil),              // 13: lockd.v1.Finding
+	(LockKind)(0),                // 14: lockd.v1.LockKind
+	(*durationpb.Duration)(nil),  // 15: google.protobuf.Duration
 }
 var file_lockd_v1_admin_service_proto_depIdxs = []int32{
-	10, // 0: lockd.v1.ForceReleaseRequest.kind:type_name -> lockd.v1.LockKind
-	11, // 1: lockd.v1.DrainRequest.within:type_name -> google.protobuf.Duration
-	9,  // 2: lockd.v1.ExamineResponse.findings:type_name -> lockd.v1.Finding
-	11, // 3: lockd.v1.ExamineResponse.uptime:type_name -> google.protobuf.Duration
+	14, // 0: lockd.v1.ForceReleaseRequest.kind:type_name -> lockd.v1.LockKind
+	15, // 1: lockd.v1.DrainRequest.within:type_name -> google.protobuf.Duration
+	13, // 2: lockd.v1.ExamineResponse.findings:type_name -> lockd.v1.Finding
+	15, // 3: lockd.v1.ExamineResponse.uptime:type_name -> google.protobuf.Duration
 	0,  // 4: lockd.v1.Finding.severity:type_name -> lockd.v1.Finding.Severity
 	1,  // 5: lockd.v1.AdminService.ForceRelease:input_type -> lockd.v1.ForceReleaseRequest
-	3,  // 6: lockd.v1.AdminService.Drain:input_type -> lockd.v1.DrainRequest
-	5,  // 7: lockd.v1.AdminService.Undrain:input_type -> lockd.v1.UndrainRequest
-	7,  // 8: lockd.v1.AdminService.Examine:input_type -> lockd.v1.ExamineRequest
-	2,  // 9: lockd.v1.AdminService.ForceRelease:output_type -> lockd.v1.ForceReleaseResponse
-	4,  // 10: lockd.v1.AdminService.Drain:output_type -> lockd.v1.DrainResponse
-	6,  // 11: lockd.v1.AdminService.Undrain:output_type -> lockd.v1.UndrainResponse
-	8,  // 12: lockd.v1.AdminService.Examine:output_type -> lockd.v1.ExamineResponse
-	9,  // [9:13] is the sub-list for method output_type
-	5,  // [5:9] is the sub-list for method input_type
+	3,  // 6: lockd.v1.AdminService.RemoveLimit:input_type -> lockd.v1.RemoveLimitRequest
+	5,  // 7: lockd.v1.AdminService.AdoptLimit:input_type -> lockd.v1.AdoptLimitRequest
+	7,  // 8: lockd.v1.AdminService.Drain:input_type -> lockd.v1.DrainRequest
+	9,  // 9: lockd.v1.AdminService.Undrain:input_type -> lockd.v1.UndrainRequest
+	11, // 10: lockd.v1.AdminService.Examine:input_type -> lockd.v1.ExamineRequest
+	2,  // 11: lockd.v1.AdminService.ForceRelease:output_type -> lockd.v1.ForceReleaseResponse
+	4,  // 12: lockd.v1.AdminService.RemoveLimit:output_type -> lockd.v1.RemoveLimitResponse
+	6,  // 13: lockd.v1.AdminService.AdoptLimit:output_type -> lockd.v1.AdoptLimitResponse
+	8,  // 14: lockd.v1.AdminService.Drain:output_type -> lockd.v1.DrainResponse
+	10, // 15: lockd.v1.AdminService.Undrain:output_type -> lockd.v1.UndrainResponse
+	12, // 16: lockd.v1.AdminService.Examine:output_type -> lockd.v1.ExamineResponse
+	11, // [11:17] is the sub-list for method output_type
+	5,  // [5:11] is the sub-list for method input_type
 	5,  // [5:5] is the sub-list for extension type_name
 	5,  // [5:5] is the sub-list for extension extendee
 	0,  // [0:5] is the sub-list for field type_name
@@ -685,7 +888,7 @@ func file_lockd_v1_admin_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_admin_service_proto_rawDesc), len(file_lockd_v1_admin_service_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -20,6 +20,8 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	AdminService_ForceRelease_FullMethodName = "/lockd.v1.AdminService/ForceRelease"
+	AdminService_RemoveLimit_FullMethodName  = "/lockd.v1.AdminService/RemoveLimit"
+	AdminService_AdoptLimit_FullMethodName   = "/lockd.v1.AdminService/AdoptLimit"
 	AdminService_Drain_FullMethodName        = "/lockd.v1.AdminService/Drain"
 	AdminService_Undrain_FullMethodName      = "/lockd.v1.AdminService/Undrain"
 	AdminService_Examine_FullMethodName      = "/lockd.v1.AdminService/Examine"
@@ -34,6 +36,12 @@ type AdminServiceClient interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
 	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(ctx context.Context, in *ForceReleaseRequest, opts ...grpc.CallOption) (*ForceReleaseResponse, error)
+	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
+	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
+	RemoveLimit(ctx context.Context, in *RemoveLimitRequest, opts ...grpc.CallOption) (*RemoveLimitResponse, error)
+	// AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
+	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
+	AdoptLimit(ctx context.Context, in *AdoptLimitRequest, opts ...grpc.CallOption) (*AdoptLimitResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
 	// Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
@@ -55,6 +63,26 @@ func (c *adminServiceClient) ForceRelease(ctx context.Context, in *ForceReleaseR
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ForceReleaseResponse)
 	err := c.cc.Invoke(ctx, AdminService_ForceRelease_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) RemoveLimit(ctx context.Context, in *RemoveLimitRequest, opts ...grpc.CallOption) (*RemoveLimitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveLimitResponse)
+	err := c.cc.Invoke(ctx, AdminService_RemoveLimit_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *adminServiceClient) AdoptLimit(ctx context.Context, in *AdoptLimitRequest, opts ...grpc.CallOption) (*AdoptLimitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AdoptLimitResponse)
+	err := c.cc.Invoke(ctx, AdminService_AdoptLimit_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +128,12 @@ type AdminServiceServer interface {
 	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
 	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error)
+	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
+	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
+	RemoveLimit(context.Context, *RemoveLimitRequest) (*RemoveLimitResponse, error)
+	// AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
+	// of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
+	AdoptLimit(context.Context, *AdoptLimitRequest) (*AdoptLimitResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
 	// Undrain takes a Drain back: the replica accepts clients again. Those that were asked to move may still do so.
@@ -119,6 +153,12 @@ type UnimplementedAdminServiceServer struct{}
 
 func (UnimplementedAdminServiceServer) ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ForceRelease not implemented")
+}
+func (UnimplementedAdminServiceServer) RemoveLimit(context.Context, *RemoveLimitRequest) (*RemoveLimitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveLimit not implemented")
+}
+func (UnimplementedAdminServiceServer) AdoptLimit(context.Context, *AdoptLimitRequest) (*AdoptLimitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AdoptLimit not implemented")
 }
 func (UnimplementedAdminServiceServer) Drain(context.Context, *DrainRequest) (*DrainResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Drain not implemented")
@@ -164,6 +204,42 @@ func _AdminService_ForceRelease_Handler(srv interface{}, ctx context.Context, de
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AdminServiceServer).ForceRelease(ctx, req.(*ForceReleaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_RemoveLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).RemoveLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_RemoveLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).RemoveLimit(ctx, req.(*RemoveLimitRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _AdminService_AdoptLimit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AdoptLimitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AdminServiceServer).AdoptLimit(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AdminService_AdoptLimit_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AdminServiceServer).AdoptLimit(ctx, req.(*AdoptLimitRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -232,6 +308,14 @@ var AdminService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ForceRelease",
 			Handler:    _AdminService_ForceRelease_Handler,
+		},
+		{
+			MethodName: "RemoveLimit",
+			Handler:    _AdminService_RemoveLimit_Handler,
+		},
+		{
+			MethodName: "AdoptLimit",
+			Handler:    _AdminService_AdoptLimit_Handler,
 		},
 		{
 			MethodName: "Drain",

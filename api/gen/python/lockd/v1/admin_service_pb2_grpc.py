@@ -40,6 +40,16 @@ class AdminServiceStub(object):
                 request_serializer=lockd_dot_v1_dot_admin__service__pb2.ForceReleaseRequest.SerializeToString,
                 response_deserializer=lockd_dot_v1_dot_admin__service__pb2.ForceReleaseResponse.FromString,
                 _registered_method=True)
+        self.RemoveLimit = channel.unary_unary(
+                '/lockd.v1.AdminService/RemoveLimit',
+                request_serializer=lockd_dot_v1_dot_admin__service__pb2.RemoveLimitRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_admin__service__pb2.RemoveLimitResponse.FromString,
+                _registered_method=True)
+        self.AdoptLimit = channel.unary_unary(
+                '/lockd.v1.AdminService/AdoptLimit',
+                request_serializer=lockd_dot_v1_dot_admin__service__pb2.AdoptLimitRequest.SerializeToString,
+                response_deserializer=lockd_dot_v1_dot_admin__service__pb2.AdoptLimitResponse.FromString,
+                _registered_method=True)
         self.Drain = channel.unary_unary(
                 '/lockd.v1.AdminService/Drain',
                 request_serializer=lockd_dot_v1_dot_admin__service__pb2.DrainRequest.SerializeToString,
@@ -64,6 +74,22 @@ class AdminServiceServicer(object):
     def ForceRelease(self, request, context):
         """ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
         readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveLimit(self, request, context):
+        """RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
+        once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AdoptLimit(self, request, context):
+        """AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
+        of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -98,6 +124,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.ForceRelease,
                     request_deserializer=lockd_dot_v1_dot_admin__service__pb2.ForceReleaseRequest.FromString,
                     response_serializer=lockd_dot_v1_dot_admin__service__pb2.ForceReleaseResponse.SerializeToString,
+            ),
+            'RemoveLimit': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveLimit,
+                    request_deserializer=lockd_dot_v1_dot_admin__service__pb2.RemoveLimitRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_admin__service__pb2.RemoveLimitResponse.SerializeToString,
+            ),
+            'AdoptLimit': grpc.unary_unary_rpc_method_handler(
+                    servicer.AdoptLimit,
+                    request_deserializer=lockd_dot_v1_dot_admin__service__pb2.AdoptLimitRequest.FromString,
+                    response_serializer=lockd_dot_v1_dot_admin__service__pb2.AdoptLimitResponse.SerializeToString,
             ),
             'Drain': grpc.unary_unary_rpc_method_handler(
                     servicer.Drain,
@@ -143,6 +179,60 @@ class AdminService(object):
             '/lockd.v1.AdminService/ForceRelease',
             lockd_dot_v1_dot_admin__service__pb2.ForceReleaseRequest.SerializeToString,
             lockd_dot_v1_dot_admin__service__pb2.ForceReleaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveLimit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.AdminService/RemoveLimit',
+            lockd_dot_v1_dot_admin__service__pb2.RemoveLimitRequest.SerializeToString,
+            lockd_dot_v1_dot_admin__service__pb2.RemoveLimitResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AdoptLimit(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/lockd.v1.AdminService/AdoptLimit',
+            lockd_dot_v1_dot_admin__service__pb2.AdoptLimitRequest.SerializeToString,
+            lockd_dot_v1_dot_admin__service__pb2.AdoptLimitResponse.FromString,
             options,
             channel_credentials,
             insecure,

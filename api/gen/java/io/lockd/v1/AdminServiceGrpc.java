@@ -46,6 +46,68 @@ public final class AdminServiceGrpc {
     return getForceReleaseMethod;
   }
 
+  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.RemoveLimitRequest,
+      io.lockd.v1.RemoveLimitResponse> getRemoveLimitMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "RemoveLimit",
+      requestType = io.lockd.v1.RemoveLimitRequest.class,
+      responseType = io.lockd.v1.RemoveLimitResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<io.lockd.v1.RemoveLimitRequest,
+      io.lockd.v1.RemoveLimitResponse> getRemoveLimitMethod() {
+    io.grpc.MethodDescriptor<io.lockd.v1.RemoveLimitRequest, io.lockd.v1.RemoveLimitResponse> getRemoveLimitMethod;
+    if ((getRemoveLimitMethod = AdminServiceGrpc.getRemoveLimitMethod) == null) {
+      synchronized (AdminServiceGrpc.class) {
+        if ((getRemoveLimitMethod = AdminServiceGrpc.getRemoveLimitMethod) == null) {
+          AdminServiceGrpc.getRemoveLimitMethod = getRemoveLimitMethod =
+              io.grpc.MethodDescriptor.<io.lockd.v1.RemoveLimitRequest, io.lockd.v1.RemoveLimitResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "RemoveLimit"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.RemoveLimitRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.RemoveLimitResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new AdminServiceMethodDescriptorSupplier("RemoveLimit"))
+              .build();
+        }
+      }
+    }
+    return getRemoveLimitMethod;
+  }
+
+  private static volatile io.grpc.MethodDescriptor<io.lockd.v1.AdoptLimitRequest,
+      io.lockd.v1.AdoptLimitResponse> getAdoptLimitMethod;
+
+  @io.grpc.stub.annotations.RpcMethod(
+      fullMethodName = SERVICE_NAME + '/' + "AdoptLimit",
+      requestType = io.lockd.v1.AdoptLimitRequest.class,
+      responseType = io.lockd.v1.AdoptLimitResponse.class,
+      methodType = io.grpc.MethodDescriptor.MethodType.UNARY)
+  public static io.grpc.MethodDescriptor<io.lockd.v1.AdoptLimitRequest,
+      io.lockd.v1.AdoptLimitResponse> getAdoptLimitMethod() {
+    io.grpc.MethodDescriptor<io.lockd.v1.AdoptLimitRequest, io.lockd.v1.AdoptLimitResponse> getAdoptLimitMethod;
+    if ((getAdoptLimitMethod = AdminServiceGrpc.getAdoptLimitMethod) == null) {
+      synchronized (AdminServiceGrpc.class) {
+        if ((getAdoptLimitMethod = AdminServiceGrpc.getAdoptLimitMethod) == null) {
+          AdminServiceGrpc.getAdoptLimitMethod = getAdoptLimitMethod =
+              io.grpc.MethodDescriptor.<io.lockd.v1.AdoptLimitRequest, io.lockd.v1.AdoptLimitResponse>newBuilder()
+              .setType(io.grpc.MethodDescriptor.MethodType.UNARY)
+              .setFullMethodName(generateFullMethodName(SERVICE_NAME, "AdoptLimit"))
+              .setSampledToLocalTracing(true)
+              .setRequestMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.AdoptLimitRequest.getDefaultInstance()))
+              .setResponseMarshaller(io.grpc.protobuf.ProtoUtils.marshaller(
+                  io.lockd.v1.AdoptLimitResponse.getDefaultInstance()))
+              .setSchemaDescriptor(new AdminServiceMethodDescriptorSupplier("AdoptLimit"))
+              .build();
+        }
+      }
+    }
+    return getAdoptLimitMethod;
+  }
+
   private static volatile io.grpc.MethodDescriptor<io.lockd.v1.DrainRequest,
       io.lockd.v1.DrainResponse> getDrainMethod;
 
@@ -203,6 +265,28 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
+     * RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
+     * once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
+     * </pre>
+     */
+    default void removeLimit(io.lockd.v1.RemoveLimitRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.RemoveLimitResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getRemoveLimitMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
+     * AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
+     * of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
+     * </pre>
+     */
+    default void adoptLimit(io.lockd.v1.AdoptLimitRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.AdoptLimitResponse> responseObserver) {
+      io.grpc.stub.ServerCalls.asyncUnimplementedUnaryCall(getAdoptLimitMethod(), responseObserver);
+    }
+
+    /**
+     * <pre>
      * Drain asks all clients of this replica to move on, and refuses new ones.
      * </pre>
      */
@@ -280,6 +364,30 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
+     * RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
+     * once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
+     * </pre>
+     */
+    public void removeLimit(io.lockd.v1.RemoveLimitRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.RemoveLimitResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getRemoveLimitMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
+     * AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
+     * of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
+     * </pre>
+     */
+    public void adoptLimit(io.lockd.v1.AdoptLimitRequest request,
+        io.grpc.stub.StreamObserver<io.lockd.v1.AdoptLimitResponse> responseObserver) {
+      io.grpc.stub.ClientCalls.asyncUnaryCall(
+          getChannel().newCall(getAdoptLimitMethod(), getCallOptions()), request, responseObserver);
+    }
+
+    /**
+     * <pre>
      * Drain asks all clients of this replica to move on, and refuses new ones.
      * </pre>
      */
@@ -341,6 +449,28 @@ public final class AdminServiceGrpc {
     public io.lockd.v1.ForceReleaseResponse forceRelease(io.lockd.v1.ForceReleaseRequest request) {
       return io.grpc.stub.ClientCalls.blockingUnaryCall(
           getChannel(), getForceReleaseMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
+     * once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
+     * </pre>
+     */
+    public io.lockd.v1.RemoveLimitResponse removeLimit(io.lockd.v1.RemoveLimitRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getRemoveLimitMethod(), getCallOptions(), request);
+    }
+
+    /**
+     * <pre>
+     * AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
+     * of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
+     * </pre>
+     */
+    public io.lockd.v1.AdoptLimitResponse adoptLimit(io.lockd.v1.AdoptLimitRequest request) {
+      return io.grpc.stub.ClientCalls.blockingUnaryCall(
+          getChannel(), getAdoptLimitMethod(), getCallOptions(), request);
     }
 
     /**
@@ -408,6 +538,30 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
+     * RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
+     * once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.RemoveLimitResponse> removeLimit(
+        io.lockd.v1.RemoveLimitRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getRemoveLimitMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
+     * AdoptLimit has a number that Redisson set be a semaphore: nothing but the word of an operator tells it from a number
+     * of another program. The number stays as it is. LOCK_CONFIG_MISMATCH if it is another one.
+     * </pre>
+     */
+    public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.AdoptLimitResponse> adoptLimit(
+        io.lockd.v1.AdoptLimitRequest request) {
+      return io.grpc.stub.ClientCalls.futureUnaryCall(
+          getChannel().newCall(getAdoptLimitMethod(), getCallOptions()), request);
+    }
+
+    /**
+     * <pre>
      * Drain asks all clients of this replica to move on, and refuses new ones.
      * </pre>
      */
@@ -442,9 +596,11 @@ public final class AdminServiceGrpc {
   }
 
   private static final int METHODID_FORCE_RELEASE = 0;
-  private static final int METHODID_DRAIN = 1;
-  private static final int METHODID_UNDRAIN = 2;
-  private static final int METHODID_EXAMINE = 3;
+  private static final int METHODID_REMOVE_LIMIT = 1;
+  private static final int METHODID_ADOPT_LIMIT = 2;
+  private static final int METHODID_DRAIN = 3;
+  private static final int METHODID_UNDRAIN = 4;
+  private static final int METHODID_EXAMINE = 5;
 
   private static final class MethodHandlers<Req, Resp> implements
       io.grpc.stub.ServerCalls.UnaryMethod<Req, Resp>,
@@ -466,6 +622,14 @@ public final class AdminServiceGrpc {
         case METHODID_FORCE_RELEASE:
           serviceImpl.forceRelease((io.lockd.v1.ForceReleaseRequest) request,
               (io.grpc.stub.StreamObserver<io.lockd.v1.ForceReleaseResponse>) responseObserver);
+          break;
+        case METHODID_REMOVE_LIMIT:
+          serviceImpl.removeLimit((io.lockd.v1.RemoveLimitRequest) request,
+              (io.grpc.stub.StreamObserver<io.lockd.v1.RemoveLimitResponse>) responseObserver);
+          break;
+        case METHODID_ADOPT_LIMIT:
+          serviceImpl.adoptLimit((io.lockd.v1.AdoptLimitRequest) request,
+              (io.grpc.stub.StreamObserver<io.lockd.v1.AdoptLimitResponse>) responseObserver);
           break;
         case METHODID_DRAIN:
           serviceImpl.drain((io.lockd.v1.DrainRequest) request,
@@ -504,6 +668,20 @@ public final class AdminServiceGrpc {
               io.lockd.v1.ForceReleaseRequest,
               io.lockd.v1.ForceReleaseResponse>(
                 service, METHODID_FORCE_RELEASE)))
+        .addMethod(
+          getRemoveLimitMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              io.lockd.v1.RemoveLimitRequest,
+              io.lockd.v1.RemoveLimitResponse>(
+                service, METHODID_REMOVE_LIMIT)))
+        .addMethod(
+          getAdoptLimitMethod(),
+          io.grpc.stub.ServerCalls.asyncUnaryCall(
+            new MethodHandlers<
+              io.lockd.v1.AdoptLimitRequest,
+              io.lockd.v1.AdoptLimitResponse>(
+                service, METHODID_ADOPT_LIMIT)))
         .addMethod(
           getDrainMethod(),
           io.grpc.stub.ServerCalls.asyncUnaryCall(
@@ -574,6 +752,8 @@ public final class AdminServiceGrpc {
           serviceDescriptor = result = io.grpc.ServiceDescriptor.newBuilder(SERVICE_NAME)
               .setSchemaDescriptor(new AdminServiceFileDescriptorSupplier())
               .addMethod(getForceReleaseMethod())
+              .addMethod(getRemoveLimitMethod())
+              .addMethod(getAdoptLimitMethod())
               .addMethod(getDrainMethod())
               .addMethod(getUndrainMethod())
               .addMethod(getExamineMethod())

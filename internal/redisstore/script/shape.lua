@@ -1,0 +1,68 @@
+-- shape.lua: what is a lock's by its shape. It is put in front of scripts, before fence.lua, and is no script by itself.
+--
+-- Other programs may use the same Redis, and names are keys. So a script writes to no key, and tells nothing that is in it, unless it is
+-- shaped as those of lockd and Redisson are. What is in large keys is looked at in part: at its beginning, or at two of its fields.
+
+-- other_kind is the error of a key that is in use for something else. It says that nothing was changed.
+local function other_kind(what) return redis.error_reply('LOCKDKIND ' .. what) end
+
+-- is_owner says whether a text can be an owner: it begins with a UUID and a colon, as Redisson's do.
+local function is_owner(text)
+  return string.find(text, '^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x:') ~= nil
+end
+
+-- is_number says whether a text is a whole number that is not negative.
+local function is_number(text) return string.find(text, '^%d+$') ~= nil end
+
+-- lock_misfit returns an error reply if a name is no hash of a lock: owner -> hold count, and mode -> read or write.
+local function lock_misfit(name)
+  local list = redis.pcall('HRANDFIELD', name, 2, 'WITHVALUES')
+  if list.err then return other_kind('the name is no hash') end
+  for i = 1, #list, 2 do
+    local field, value = list[i], list[i + 1]
+    if field == 'mode' then
+      if value ~= 'read' and value ~= 'write' then return other_kind('the name is a hash, but no lock') end
+    elseif not (is_owner(field) and is_number(value)) then
+      return other_kind('the name is a hash, but no lock')
+    end
+  end
+end
+
+-- owner_misfit returns an error reply if a reply that read one thing of a key is an error or no owner. Nothing is no misfit.
+local function owner_misfit(one, what)
+  if type(one) == 'table' then one = one.err and '' or one[1] end
+  if one and not is_owner(one) then return other_kind('the ' .. what .. ' of the name is something else') end
+end
+
+-- permits_misfit returns an error reply if a key is no sorted set of permits, whose ids have 16 bytes; and whether there are any, with
+-- when the first one ends.
+local function permits_misfit(key)
+  local first = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES')
+  if first.err or first[1] and #first[1] ~= 16 then
+    return other_kind('what permits of the name are out is something else'), false
+  end
+  return nil, first[2] and tonumber(first[2])
+end
+
+-- A number alone may be another program's. It is a semaphore's while permits are out, or while there is a last fence: lockd has one
+-- for each semaphore that it made or used.
+--
+-- A limit that nobody uses lives for so many ms after its last permit has ended.
+local LIMIT_LIVES = 600000
+
+-- permits_last returns how many ms the last of the permits that are out lasts, 0 if none is.
+local function permits_last(key, now)
+  local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')[2]
+  return last and math.max(0, tonumber(last) - now) or 0
+end
+
+-- is_permits says whether a text can be how many permits are to be had.
+local function is_permits(text) return #text <= 11 and string.find(text, '^%-?%d+$') ~= nil end
+
+-- number_misfit returns an error reply if a key holds anything but such a number.
+local function number_misfit(key, what)
+  local text = redis.pcall('GET', key)
+  if text and (type(text) == 'table' or not is_number(text)) then
+    return other_kind('the ' .. what .. ' of the name is something else')
+  end
+end
