@@ -24,6 +24,9 @@ var lockdBin string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if os.Getenv(envAttack) != "" {
+		attackForever()
+	}
 	os.Exit(harness.Run(m, harness.Settings{SideBySide: "1", Patience: 30 * time.Second, Before: func() (err error) {
 		if lockdBin = os.Getenv("LOCKD_TEST_BIN"); lockdBin == "" {
 			lockdBin, err = lockdtest.Build("lockd")
@@ -47,9 +50,9 @@ type victim struct {
 	locks []*client.Lock
 }
 
-func newVictim(t *testing.T) *victim {
+func newVictim(t *testing.T, env ...string) *victim {
 	t.Helper()
-	v := &victim{Lockd: harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=memory", memoryLimit)}
+	v := &victim{Lockd: harness.StartLockdOn(t, lockdBin, append([]string{"LOCKD_STORE_KIND=memory", memoryLimit}, env...)...)}
 	c := v.Dial(t, client.WithSessionTTL(3*time.Second))
 	for i := range leases {
 		l, err := c.Lock(t.Context(), fmt.Sprint("held ", i))
