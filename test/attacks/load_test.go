@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -31,11 +32,7 @@ const (
 // attackForever is what such a process does.
 func attackForever() {
 	go busyHalf()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(os.Getenv(envFrom))}}
-	conn, err := grpc.NewClient(os.Getenv(envTo), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-			return d.DialContext(ctx, "tcp", addr)
-		}))
+	conn, err := grpc.NewClient(os.Getenv(envTo), grpc.WithTransportCredentials(insecure.NewCredentials()), fromThere())
 	if err != nil {
 		panic(err)
 	}
@@ -149,6 +146,25 @@ func unary(ctx context.Context, conn *grpc.ClientConn, name string) {
 	}
 }
 
+const watchedNames = 10_000
+
+// attackerOf is a client of the SDK.
+func attackerOf() *client.Client {
+	c, err := client.Dial(os.Getenv(envTo), client.WithName("attacker"), client.WithDialOptions(fromThere()))
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// fromThere has connections come from the attacker's address.
+func fromThere() grpc.DialOption {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(os.Getenv(envFrom))}}
+	return grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+		return d.DialContext(ctx, "tcp", addr)
+	})
+}
+
 // loads are what one address does without a pause.
 var loads = map[string]func(conn *grpc.ClientConn) func(ctx context.Context){
 	"refused requests": func(conn *grpc.ClientConn) func(ctx context.Context) {
@@ -168,6 +184,30 @@ var loads = map[string]func(conn *grpc.ClientConn) func(ctx context.Context){
 			}})
 		})
 	},
+	"watched names that change": func(*grpc.ClientConn) func(ctx context.Context) {
+		return func(ctx context.Context) {
+			watcher := attackerOf()
+			for i := range watchedNames {
+				events, err := watcher.Watch(ctx, fmt.Sprint("watched ", i))
+				if err != nil {
+					return
+				}
+				go func() {
+					for range events {
+					}
+				}()
+			}
+			fmt.Println("watches", watchedNames)
+			crowd(4, func(ctx context.Context, _ int) {
+				c := attackerOf()
+				crowd(64, func(ctx context.Context, _ int) {
+					if l, err := c.Lock(ctx, fmt.Sprint("watched ", rand.IntN(watchedNames))); err == nil {
+						_ = l.Unlock(ctx)
+					}
+				})(ctx)
+			})(ctx)
+		}
+	},
 	"unary calls": func(conn *grpc.ClientConn) func(ctx context.Context) {
 		return crowd(500, func(ctx context.Context, i int) { unary(ctx, conn, fmt.Sprint("unary ", i)) })
 	},
@@ -176,21 +216,33 @@ var loads = map[string]func(conn *grpc.ClientConn) func(ctx context.Context){
 func TestLoad(t *testing.T) {
 	for name := range loads {
 		t.Run(name, func(t *testing.T) {
-			v := newVictim(t, "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+redistest.Start(t).Addr, "LOCKD_OPS_PPROF=true")
+			rd := redistest.Start(t)
+			v := newVictim(t, "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+rd.Addr, "LOCKD_OPS_PPROF=true")
 			alone := v.pairs(t, 2*time.Second)
-			beside := 0
-			go func() { time.Sleep(time.Second / 2); beside = v.pairs(t, *long-time.Second) }()
-			if p := os.Getenv("PROF"); p != "" {
-				go func() { time.Sleep(time.Second); _, b := v.Get("/debug/pprof/profile?seconds=2"); os.WriteFile(p, []byte(b), 0o644) }()
-			}
 			froms := []string{"127.0.0.2"}
 			if name == "unary calls" && os.Getenv("FOUR") != "" {
 				froms = []string{"127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"}
 			}
 			for _, f := range froms {
-				harness.Start(t, os.Args[0], []string{envAttack + "=" + name, envFrom + "=" + f, envTo + "=" + v.Addr})
+				p := harness.Start(t, os.Args[0], []string{envAttack + "=" + name, envFrom + "=" + f, envTo + "=" + v.Addr})
+				if name == "watched names that change" {
+					harness.Until(t, "watches", func() bool { return p.Stdout.String() != "" })
+				}
 			}
+			beside := 0
+			go func() { time.Sleep(time.Second / 2); beside = v.pairs(t, *long-time.Second) }()
+			if p := os.Getenv("PROF"); p != "" {
+				go func() {
+					time.Sleep(time.Second)
+					_, b := v.Get("/debug/pprof/profile?seconds=2")
+					os.WriteFile(p, []byte(b), 0o644)
+				}()
+			}
+			rd.Client().ConfigResetStat(t.Context())
+			m0, c0 := v.Metric("lockd_acquire_total{kind=\"exclusive\",result=\"granted\"}"), rd.CPU()
 			v.suffer(t)
+			_, mm := v.Get("/metrics"); os.WriteFile("/tmp/metrics.after", []byte(mm), 0o644)
+			t.Logf("redis %v; grants %v", rd.CPU()-c0, v.Metric("lockd_acquire_total{kind=\"exclusive\",result=\"granted\"}")-m0)
 			t.Logf("pairs/s: alone %d beside %d", alone/2, int(float64(beside)/(*long-time.Second).Seconds()))
 		})
 	}
