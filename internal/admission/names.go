@@ -3,6 +3,7 @@ package admission
 import (
 	"hash/maphash"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -25,47 +26,60 @@ const (
 
 // naming is who used which names lately.
 type naming struct {
-	mu      sync.Mutex // guards the fields below
+	bits atomic.Int64 // of all filters
+
+	mu      sync.RWMutex // guards the fields below; before names.mu
 	tenants map[lock.Tenant]*names
 	began   time.Time // of this hour
-	bits    int       // of all filters
 }
 
-// names are those of one tenant. naming.mu guards it.
+// names are those of one tenant.
 type names struct {
-	now, before filters // in this hour, and in the one before
-	count       int     // in this hour, those that were not in the one before
+	mu          sync.Mutex // guards the fields below
+	now, before filters    // in this hour, and in the one before
+	count       int        // in this hour, those that were not in the one before
 }
 
-// Name takes note that a tenant uses names, or refuses that because it used too many new ones in this hour.
-func (d *Desk) Name(t lock.Tenant, all ...string) error {
+// Name takes note that a tenant uses a name, or refuses that because it used too many new ones in this hour.
+func (d *Desk) Name(t lock.Tenant, name string) error {
 	most := d.limits.NamesPerAddress
 	if most == 0 {
 		return nil
 	}
-	n := &d.naming
+	h := maphash.String(seed, name)
+	of := d.naming.of(t)
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	switch {
+	case of.now.has(h):
+		return nil
+	case of.before.has(h):
+	case of.count >= most:
+		return d.denied("names_per_address", most)
+	default:
+		of.count++
+	}
+	d.naming.bits.Add(int64(of.now.add(h, mostBits-int(d.naming.bits.Load()))))
+	return nil
+}
+
+// of is what is known of a tenant.
+func (n *naming) of(t lock.Tenant) *names {
+	n.mu.RLock()
+	of, began := n.tenants[t], n.began
+	n.mu.RUnlock()
+	now := time.Now()
+	if of != nil && now.Sub(began) < namesFor {
+		return of
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.turnLocked(time.Now())
-	of := n.tenants[t]
-	if of == nil {
+	n.turnLocked(now)
+	if of = n.tenants[t]; of == nil {
 		of = &names{}
 		n.tenants[t] = of
 	}
-	for _, name := range all {
-		h := maphash.String(seed, name)
-		switch {
-		case of.now.has(h):
-			continue
-		case of.before.has(h):
-		case of.count >= most:
-			return d.denied("names_per_address", most)
-		default:
-			of.count++
-		}
-		n.bits += of.now.add(h, mostBits-n.bits)
-	}
-	return nil
+	return of
 }
 
 // turnLocked begins the next hour if it is time.
@@ -74,15 +88,19 @@ func (n *naming) turnLocked(now time.Time) {
 	if passed < namesFor {
 		return
 	}
-	n.began, n.bits = now, 0
+	n.began = now
+	bits := 0
 	for t, of := range n.tenants {
+		of.mu.Lock()
 		of.before, of.now, of.count = of.now, filters{}, 0
 		if passed >= 2*namesFor || len(of.before.all) == 0 {
 			delete(n.tenants, t)
-			continue
+		} else {
+			bits += of.before.bits()
 		}
-		n.bits += of.before.bits()
+		of.mu.Unlock()
 	}
+	n.bits.Store(int64(bits))
 }
 
 var seed = maphash.MakeSeed()
@@ -94,16 +112,27 @@ type filters struct {
 	room int // names that the last one has room for
 }
 
-// has says whether a hash was added.
+// has says whether a hash was added. Most are in the last one.
 func (f *filters) has(h uint64) bool {
-	for _, bits := range f.all {
-		if !each(bits, h, func(word *uint64, bit uint64) bool { return *word&bit != 0 }) {
-			continue
+	for i := len(f.all) - 1; i >= 0; i-- {
+		if hasAll(f.all[i], h) {
+			return true
 		}
-		return true
 	}
 	return false
 }
+
+func hasAll(bits []uint64, h uint64) bool {
+	for i := range uint64(probes) {
+		if at := probe(h, i); bits[at/64&uint64(len(bits)-1)]&(1<<(at%64)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// probe is where one of the bits of a hash is.
+func probe(h, i uint64) uint64 { return h + i*(h>>32|1) }
 
 // add adds a hash. It may take so many bits more, and says how many it took.
 func (f *filters) add(h uint64, most int) (took int) {
@@ -115,7 +144,11 @@ func (f *filters) add(h uint64, most int) (took int) {
 		}
 	}
 	f.room--
-	each(f.all[len(f.all)-1], h, func(word *uint64, bit uint64) bool { *word |= bit; return true })
+	bits := f.all[len(f.all)-1]
+	for i := range uint64(probes) {
+		at := probe(h, i)
+		bits[at/64&uint64(len(bits)-1)] |= 1 << (at % 64)
+	}
 	return took
 }
 
@@ -124,16 +157,4 @@ func (f *filters) bits() (n int) {
 		n += 64 * len(bits)
 	}
 	return n
-}
-
-// each calls a function with the bits of a hash until it returns false.
-func each(bits []uint64, h uint64, f func(word *uint64, bit uint64) bool) bool {
-	step := h>>32 | 1
-	for range probes {
-		if !f(&bits[h/64%uint64(len(bits))], 1<<(h%64)) {
-			return false
-		}
-		h += step
-	}
-	return true
 }
