@@ -24,7 +24,7 @@ const (
 	Change   = 200 * time.Microsecond // the end of a hold whose name the same tenant watches, with what it costs Redis
 	Told     = 2 * time.Microsecond   // to tell one who watches of it
 	Opening  = 250 * time.Microsecond // a session, with its end
-	Unary    = 80 * time.Microsecond  // a unary call
+	Unary    = 100 * time.Microsecond  // a unary call
 	SettleAt = 100 * time.Microsecond // less is not paid for at once
 )
 
@@ -99,7 +99,7 @@ func (d *Desk) Work(ctx context.Context, t lock.Tenant, price, patience time.Dur
 	if wait > patience {
 		d.works[t].owed -= price
 		d.mu.Unlock()
-		return d.denied("work", int(d.share*100))
+		return fmt.Errorf("the clients of this address make lockd work too much: %w", d.denied("work", int(d.share*100)))
 	}
 	d.mu.Unlock()
 	if wait == 0 {
