@@ -12,10 +12,8 @@ import (
 // shares out itself.
 func priceOf(e session.Event) time.Duration {
 	switch e := e.(type) {
-	case session.Failed, session.NotGranted, session.Done:
+	case session.Failed, session.NotGranted, session.Queued, session.Done:
 		return admission.Refusal
-	case session.Queued:
-		return admission.Joining
 	case session.HeartbeatAck:
 		return admission.Sign
 	case session.HoldList:

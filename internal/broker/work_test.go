@@ -41,6 +41,11 @@ func TestWhatTheStoreDoesNotShareOutIsPaidFor(t *testing.T) {
 			c.Acquire(id, request.Acquire{Name: "held", Kind: lock.Exclusive})
 			c.Cancel(c.id(), id)
 		}},
+		"a fair queue that is joined and left": {ask: func(c *client) {
+			id := c.id()
+			c.Acquire(id, request.Acquire{Name: "fair", Kind: lock.Fair})
+			c.Cancel(c.id(), id)
+		}},
 		"locks": {free: true, ask: func(c *client) {
 			c.Acquire(c.id(), request.Acquire{Name: "mine", Kind: lock.Exclusive})
 			c.Release(c.id(), one[session.Granted](c).Hold)
@@ -50,6 +55,8 @@ func TestWhatTheStoreDoesNotShareOutIsPaidFor(t *testing.T) {
 			inWorld(t, func(w *world) {
 				neighbour, attacker := w.of("neighbour"), w.of("attacker")
 				held = neighbour.take("held").Hold
+				neighbour.acquire(request.Acquire{Name: "fair", Kind: lock.Fair})
+				neighbour.events()
 				const most = 100_000
 				n := 0
 				for ; attacker.Owes() == 0 && n < most; n++ {
