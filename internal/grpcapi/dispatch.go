@@ -57,7 +57,7 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 	if len(batch) == 0 {
 		c.sess.Spend(admission.Sign)
 	}
-	for _, r := range batch {
+	for i, r := range batch {
 		if len(c.turn) == turnSize {
 			c.pass()
 		}
@@ -68,7 +68,8 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 		if r.GetBatch() != nil || r.GetOpen() != nil {
 			next := c.next(r.GetRequestId(), request.VerbRefuse)
 			next.Err = &lock.InvalidError{
-				Field: "batch", Reason: lock.ReasonMessage, Detail: "Open and batches are not allowed in a batch",
+				Field: fmt.Sprintf("batch.requests[%d]", i), Reason: lock.ReasonMessage,
+				Detail: "Open and batches are not allowed in a batch",
 			}
 			continue
 		}
