@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"time"
 
@@ -31,6 +32,10 @@ var floods = []struct {
 	{"four sessions that take 500 locks and leave, again and again", floodOfVisits, false},
 	{"one session that watches 10,000 names, four that change them", floodOfWatches, true},
 	{"500 unary pairs at a time", floodOfUnary, false},
+	{"100 sessions whose requests are refused", floodOfRefusals, false},
+	{"20 sessions that join a fair queue and leave it, again and again", floodOfQueues, false},
+	{"100 sessions at a time that come and go", floodOfSessions, false},
+	{"500 attempts at a time to go on with sessions that never were", floodOfStrangers, false},
 }
 
 // floodReady is what the flood prints when it begins.
@@ -50,6 +55,14 @@ func runFlood(args []string) error {
 	}
 	return fmt.Errorf("there is no flood %q", args[0])
 }
+
+// fromElsewhere has a flood come from another address than the client beside it.
+var fromElsewhere = grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	return d.DialContext(ctx, "tcp", addr)
+})
+
+var asStranger = client.WithDialOptions(fromElsewhere)
 
 // side runs a function so many times side by side until one fails.
 func side(n int, f func(i int) error) error {
@@ -75,7 +88,7 @@ func pairsForEver(c *client.Client, name func() string) error {
 
 func floodOfPairs(addr string, sessions int) error {
 	return side(sessions, func(s int) error {
-		c, err := client.Dial(addr, client.WithName("flood"))
+		c, err := client.Dial(addr, client.WithName("flood"), asStranger)
 		if err != nil {
 			return err
 		}
@@ -89,7 +102,7 @@ func floodOfPairs(addr string, sessions int) error {
 const visitLocks = 500
 
 func floodOfVisits(addr string) error {
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), fromElsewhere)
 	if err != nil {
 		return err
 	}
@@ -151,7 +164,7 @@ const watchedNames = 10_000
 
 func floodOfWatches(addr string) error {
 	watched := func() string { return fmt.Sprint("watched:", rand.IntN(watchedNames)) }
-	watcher, err := client.Dial(addr, client.WithName("flood"))
+	watcher, err := client.Dial(addr, client.WithName("flood"), asStranger)
 	if err != nil {
 		return err
 	}
@@ -167,7 +180,7 @@ func floodOfWatches(addr string) error {
 	}
 	fmt.Println(floodReady)
 	return side(4, func(int) error {
-		c, err := client.Dial(addr, client.WithName("flood"))
+		c, err := client.Dial(addr, client.WithName("flood"), asStranger)
 		if err != nil {
 			return err
 		}
@@ -176,7 +189,7 @@ func floodOfWatches(addr string) error {
 }
 
 func floodOfUnary(addr string) error {
-	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), fromElsewhere)
 	if err != nil {
 		return err
 	}

@@ -1,18 +1,24 @@
-// Package admission bounds what the clients of a replica, and those of one address, may have under way.
+// Package admission bounds what the clients of a replica, and those of one tenant, may have under way.
 //
 // # What it promises
 //
 // There are never more sessions, streams that may become one, or unary calls than the limits say. What is refused costs
-// nothing further.
+// nothing further. No tenant has lockd work for more than its share without using the store (work.go), and none uses
+// more new names in an hour than the limit says (names.go).
 //
 // # What it does not promise
 //
-// An address is not a client: many can stand behind one proxy, and one can have many addresses.
+// A tenant is an address today, and an address is not a client: many can stand behind one proxy, and one can have many
+// addresses.
 package admission
 
 import (
 	"net/netip"
+	"runtime"
 	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
 )
 
 // Limits bound what may be under way. 0 is no limit, but for Sessions.
@@ -21,41 +27,49 @@ type Limits struct {
 	SessionsPerAddress int
 	CallsPerAddress    int // unary ones, at the store at a time
 	WaitsPerAddress    int // unary ones that may wait for a lock, at a time
+	NamesPerAddress    int // that it did not use lately, in an hour
 }
 
 // Desk lets clients in.
 type Desk struct {
 	limits Limits
+	share  float64 // of a processor, see work.go
 	denied func(subject string, limit int) error
 
 	mu       sync.Mutex // guards the fields below
 	all      int        // slots of sessions
 	parted   int        // sessions that wait for their clients
-	sessions map[string]int
-	calls    map[string]*gate
-	waits    map[string]int
+	sessions map[lock.Tenant]int
+	calls    map[lock.Tenant]*gate
+	waits    map[lock.Tenant]int
+	works    map[lock.Tenant]*work
+
+	naming naming
 }
 
 // New makes a Desk. denied is the error for what is over a limit.
 func New(l Limits, denied func(subject string, limit int) error) *Desk {
 	return &Desk{
-		limits: l, denied: denied,
-		sessions: make(map[string]int), calls: make(map[string]*gate), waits: make(map[string]int),
+		limits: l, share: float64(runtime.GOMAXPROCS(0)) / workPart, denied: denied,
+		sessions: make(map[lock.Tenant]int), calls: make(map[lock.Tenant]*gate), waits: make(map[lock.Tenant]int),
+		works:  make(map[lock.Tenant]*work),
+		naming: naming{tenants: make(map[lock.Tenant]*names), began: time.Now()},
 	}
 }
 
-// lower counts down what an address has, and forgets it at 0.
-func lower(of map[string]int, address string) {
-	if of[address]--; of[address] == 0 {
-		delete(of, address)
+// lower counts down what a tenant has, and forgets it at 0.
+func lower(of map[lock.Tenant]int, t lock.Tenant) {
+	if of[t]--; of[t] == 0 {
+		delete(of, t)
 	}
 }
 
-// addressOf is the IP address of a peer, without its port. Peers that have none count as one.
-func addressOf(peer string) string {
+// TenantOf is the tenant of a client that comes from a network address: its IP address, without the port. Peers that
+// have none are one tenant.
+func TenantOf(peer string) lock.Tenant {
 	p, err := netip.ParseAddrPort(peer)
 	if err != nil {
 		return ""
 	}
-	return p.Addr().Unmap().WithZone("").String()
+	return lock.Tenant(p.Addr().Unmap().WithZone("").String())
 }

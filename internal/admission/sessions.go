@@ -1,42 +1,43 @@
 package admission
 
+import "github.com/lockd-io/lockd/internal/lock"
+
 // Slot is room for one session. Who keeps it is counted before and after its session begins, so that streams on which
 // nothing is said cannot be without number either.
 type Slot struct {
-	desk    *Desk
-	address string
-	taken   bool // by a session, which frees it
-	free    bool
-	parted  bool // its session waits for its client
+	desk   *Desk
+	tenant lock.Tenant
+	taken  bool // by a session, which frees it
+	free   bool
+	parted bool // its session waits for its client
 }
 
 // Arrive takes a slot for a client that is about to open a session. Leave it in any case.
-func (d *Desk) Arrive(peer string) (*Slot, error) {
+func (d *Desk) Arrive(t lock.Tenant) (*Slot, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.arriveLocked(peer)
+	return d.arriveLocked(t)
 }
 
-func (d *Desk) arriveLocked(peer string) (*Slot, error) {
-	address := addressOf(peer)
+func (d *Desk) arriveLocked(t lock.Tenant) (*Slot, error) {
 	if d.all >= d.limits.Sessions {
 		return nil, d.denied("sessions", d.limits.Sessions)
 	}
-	if most := d.limits.SessionsPerAddress; most > 0 && d.sessions[address] >= most {
+	if most := d.limits.SessionsPerAddress; most > 0 && d.sessions[t] >= most {
 		return nil, d.denied("sessions_per_address", most)
 	}
 	d.all++
-	d.sessions[address]++
-	return &Slot{desk: d, address: address}, nil
+	d.sessions[t]++
+	return &Slot{desk: d, tenant: t}, nil
 }
 
 // Begin gives a slot to a session: the one its client came with, or a new one if that is nil. It is nil if the slot is
 // free again: the client has left.
-func (d *Desk) Begin(s *Slot, peer string) (_ *Slot, err error) {
+func (d *Desk) Begin(s *Slot, t lock.Tenant) (_ *Slot, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if s == nil {
-		if s, err = d.arriveLocked(peer); err != nil {
+		if s, err = d.arriveLocked(t); err != nil {
 			return nil, err
 		}
 	}
@@ -86,7 +87,7 @@ func (s *Slot) freeLocked() {
 	if !s.free {
 		s.free = true
 		s.desk.all--
-		lower(s.desk.sessions, s.address)
+		lower(s.desk.sessions, s.tenant)
 	}
 }
 

@@ -160,6 +160,7 @@ func brokerConfig(c config.Config) broker.Config {
 			Limits: admission.Limits{
 				Sessions: l.Sessions, SessionsPerAddress: l.SessionsPerAddress,
 				CallsPerAddress: l.CallsPerAddress, WaitsPerAddress: l.WaitsPerAddress,
+				NamesPerAddress: l.NamesPerAddress,
 			},
 			Bounds: request.Bounds{
 				NameBytes: l.NameBytes, HolderBytes: l.HolderBytes, AnnotationBytes: l.AnnotationBytes,

@@ -21,6 +21,9 @@ func (s *Session) Acquire(id uint64, req request.Acquire) {
 	if err == nil {
 		err = s.b.rules.Acquire(req)
 	}
+	if err == nil {
+		err = s.names(req)
+	}
 	switch {
 	case err != nil:
 	case len(req.InsteadOf) > 0:

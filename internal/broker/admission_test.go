@@ -17,7 +17,7 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 	cfg.Limits.CallsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
 		admit := func(peer string) func() {
-			done, err := w.b.Door().Call(w.t.Context(), peer)
+			done, err := w.b.Door().Call(w.t.Context(), admission.TenantOf(peer))
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -25,14 +25,14 @@ func TestUnaryCallsOfAnAddressAtTheStoreAreBounded(t *testing.T) {
 		}
 		first, second := admit("10.0.0.1:1"), admit("10.0.0.1:2")
 		begun := time.Now()
-		if _, err := w.b.Door().Call(w.t.Context(), "10.0.0.1:3"); !isQuota(err, "calls_per_address") ||
+		if _, err := w.b.Door().Call(w.t.Context(), "10.0.0.1"); !isQuota(err, "calls_per_address") ||
 			time.Since(begun) != time.Second {
 			w.t.Errorf("a third: got %v after %v, want a refusal after a second", err, time.Since(begun))
 		}
 		admit("10.0.0.2:1")() // others are not concerned
 		leaves, cancel := context.WithCancel(w.t.Context())
 		cancel()
-		if _, err := w.b.Door().Call(leaves, "10.0.0.1:3"); !errors.Is(err, context.Canceled) {
+		if _, err := w.b.Door().Call(leaves, "10.0.0.1"); !errors.Is(err, context.Canceled) {
 			w.t.Errorf("a caller that has gone: got %v", err)
 		}
 		go func() {
@@ -54,7 +54,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 	cfg.Limits.WaitsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
 		admit := func(peer string) func() {
-			done, err := w.b.Door().Wait(peer)
+			done, err := w.b.Door().Wait(w.t.Context(), admission.TenantOf(peer))
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -62,7 +62,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 		}
 		first := admit("10.0.0.1:1")
 		admit("10.0.0.1:2")
-		if _, err := w.b.Door().Wait("10.0.0.1:3"); !isQuota(err, "waits_per_address") {
+		if _, err := w.b.Door().Wait(w.t.Context(), "10.0.0.1"); !isQuota(err, "waits_per_address") {
 			w.t.Errorf("a third: got %v, want a refusal", err)
 		}
 		admit("10.0.0.2:1")() // others are not concerned
@@ -73,7 +73,7 @@ func TestUnaryCallsOfAnAddressThatWaitAreBounded(t *testing.T) {
 
 // from opens a session of a client with a network address.
 func (w *world) from(peer string) (*broker.Session, error) {
-	return w.b.Open(broker.OpenRequest{Client: session.Client{Peer: peer}})
+	return w.b.Open(broker.OpenRequest{Client: session.Client{Peer: peer, Tenant: admission.TenantOf(peer)}})
 }
 
 func isQuota(err error, subject string) bool {
@@ -126,7 +126,7 @@ func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
 	cfg := testConfig()
 	cfg.Limits.SessionsPerAddress = 2
 	inWorldWith(t, cfg, func(w *world) {
-		const peer = "10.0.0.1:5"
+		const peer = "10.0.0.1"
 		arrive := func() *admission.Slot {
 			s, err := w.b.Arrive(peer)
 			if err != nil {
@@ -138,7 +138,7 @@ func TestStreamsThatDoNotOpenAreCounted(t *testing.T) {
 		if _, err := w.b.Arrive(peer); !isQuota(err, "sessions_per_address") {
 			t.Errorf("one too many came: got %v", err)
 		}
-		s, err := w.b.Open(broker.OpenRequest{Client: session.Client{Peer: peer}, Slot: first})
+		s, err := w.b.Open(broker.OpenRequest{Client: session.Client{Tenant: peer}, Slot: first})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -134,7 +134,9 @@ func (b *Broker) holdsAlready(w *waiter) error {
 	w.lock()
 	c := w.Claim
 	w.unlock()
-	_, err := b.store.Extend(b.ctx, lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits})
+	_, err := b.store.Extend(b.ctx, lock.Renewal{
+		Name: c.Name, Kind: c.Kind, Owner: c.Owner, Permits: c.Permits, Tenant: c.Tenant,
+	})
 	return err
 }
 

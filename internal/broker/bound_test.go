@@ -125,7 +125,7 @@ func TestAUnaryCallIsAnsweredInTimeByASilentStore(t *testing.T) {
 							w.free("job")
 							return
 						}
-						if _, err := w.b.ReleaseOnce("job", k, id, 0); err != nil {
+						if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: k, LeaseID: id}); err != nil {
 							t.Error(err)
 						}
 						w.free("job")

@@ -121,11 +121,11 @@ func (b *Broker) Replica() string { return b.cfg.Replica }
 func (b *Broker) Door() *admission.Desk { return b.door }
 
 // Arrive takes a slot for a client that is about to open a session. Leave it in any case.
-func (b *Broker) Arrive(peer string) (*admission.Slot, error) {
+func (b *Broker) Arrive(t lock.Tenant) (*admission.Slot, error) {
 	if b.refuses() {
 		return nil, session.ErrDraining
 	}
-	return b.door.Arrive(peer)
+	return b.door.Arrive(t)
 }
 
 // refuses says whether no more sessions and unary acquires are accepted.

@@ -198,7 +198,7 @@ func (b *Broker) undoGrant(of *Lease, w *waiter, c lock.Claim, f lock.Fence) {
 	h.mu.Lock()
 	q := b.queueLocked(c.Name)
 	h.mu.Unlock()
-	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits}
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: f, Permits: c.Permits, Tenant: c.Tenant}
 	if err := b.handOn(q, of, r); lock.Retriable(err) {
 		b.undoLater(w)
 	}

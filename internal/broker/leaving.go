@@ -3,6 +3,7 @@ package broker
 import (
 	"time"
 
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/arbiter"
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -27,6 +28,9 @@ func (b *Broker) leavePlaceLocked(w *waiter) {
 	h := w.q.shard
 	if h.closed || w.q.Placed(w.Claim.Owner) != nil || w.sess != nil && w.sess.KeepsPlaces() {
 		return
+	}
+	if w.sess != nil {
+		w.sess.Spend(admission.Leaving)
 	}
 	k := placeKey{w.Claim.Name, w.Claim.Kind}
 	owners, busy := h.leaving[k]

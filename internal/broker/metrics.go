@@ -38,7 +38,8 @@ var (
 	}
 	wakers        = []string{"push", "timer"}
 	quotaSubjects = []string{
-		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "locks", "waiters", "watches", "queue",
+		"sessions", "sessions_per_address", "calls_per_address", "waits_per_address", "names_per_address", "work",
+		"locks", "waiters", "watches", "queue",
 		"names", "operations", "inspections",
 		"questions", "pages", "listings", "permits", "holds", "resumes",
 	}

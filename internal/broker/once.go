@@ -39,6 +39,9 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	if err := b.rules.Once(&req); err != nil {
 		return OnceLease{}, nil, err
 	}
+	if err := b.door.Name(req.Tenant, req.Name); err != nil {
+		return OnceLease{}, nil, err
+	}
 	answers := make(chan onceAnswer, 1)
 	w := b.newOnceWaiter(req, ownID)
 	w.once = func(a onceAnswer) { answers <- a }
@@ -93,7 +96,7 @@ func (b *Broker) newOnceWaiter(req request.Once, ownID bool) *waiter {
 	}
 	w.Claim = lock.Claim{
 		Name: req.Name, Kind: req.Kind, Owner: onceOwner(req.LeaseID), Count: 1, TTL: req.Lease,
-		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit,
+		Permits: request.PermitsOf(req.Kind, req.Permits), Limit: req.Limit, Tenant: req.Tenant.Unary(),
 	}
 	return w
 }
@@ -117,7 +120,9 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (le
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.cfg.AnswerTime, lock.ErrOutcomeUnknown)
 	defer cancel()
-	own := lock.Renewal{Name: req.Name, Kind: req.Kind, Owner: w.Claim.Owner, Permits: w.Claim.Permits}
+	own := lock.Renewal{
+		Name: req.Name, Kind: req.Kind, Owner: w.Claim.Owner, Permits: w.Claim.Permits, Tenant: w.Claim.Tenant,
+	}
 	if _, err := b.store.Extend(ctx, own); err != nil {
 		return OnceLease{}, false, unlessGone(err)
 	}
@@ -179,7 +184,9 @@ func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 	if err != nil {
 		return OnceLease{}, err
 	}
-	until, err := b.extendOne(lock.Renewal{Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d}, req.MayShorten)
+	until, err := b.extendOne(lock.Renewal{
+		Name: name, Kind: k, Owner: onceOwner(leaseID), TTL: d, Tenant: req.Tenant.Unary(),
+	}, req.MayShorten)
 	if err != nil {
 		return OnceLease{}, err
 	}
@@ -200,7 +207,8 @@ func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 // ReleaseOnce gives a unary lease back, or the permits of one that it does not keep, and returns how many are left.
 // ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it. Or it is there no more, and whether it ended before nobody
 // knows: a call was not answered, and this replica does not know that the lease lasted.
-func (b *Broker) ReleaseOnce(name string, k lock.Kind, leaseID string, keep uint32) (left uint32, err error) {
+func (b *Broker) ReleaseOnce(req request.ReleaseOnce) (left uint32, err error) {
+	name, k, leaseID, keep := req.Name, req.Kind, req.LeaseID, req.Keep
 	err = b.rules.NameKind(name, k)
 	if err == nil {
 		err = request.LeaseID(leaseID)
@@ -211,7 +219,9 @@ func (b *Broker) ReleaseOnce(name string, k lock.Kind, leaseID string, keep uint
 	if err != nil {
 		return 0, err
 	}
-	h := &handover{r: lock.Return{Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep}}
+	h := &handover{r: lock.Return{
+		Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep, Tenant: req.Tenant.Unary(),
+	}}
 	h.lapsed = !b.Desk.Notes.Lasts(name, h.r.Owner)
 	b.makeReturn(h)
 	switch {

@@ -48,11 +48,11 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 		if err != nil || longer.ValidFor < 50*time.Minute || longer.Fence != l.Fence {
 			t.Errorf("extend: got %+v, %v", longer, err)
 		}
-		if _, err := other.b.ReleaseOnce("job", lock.Exclusive, l.LeaseID, 0); err != nil {
+		if _, err := other.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID}); err != nil {
 			t.Errorf("release: %v", err)
 		}
 		w.free("job")
-		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, l.LeaseID, 0); !errors.Is(err, lock.ErrNotHeld) {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID}); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("second release: got %v, want ErrNotHeld", err)
 		}
 		if _, err := w.b.ExtendOnce(request.ExtendOnce{
@@ -74,10 +74,10 @@ func TestUnaryLeaseIDStaysSecret(t *testing.T) {
 		if refused == nil || !errors.Is(refused.Cause, lock.ErrHeld) || strings.Contains(string(refused.HeldBy), l.LeaseID) {
 			t.Errorf("got %+v, want held, without the lease id", refused)
 		}
-		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, strings.Repeat("x", 26), 0); !errors.Is(err, lock.ErrNotHeld) {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: strings.Repeat("x", 26)}); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("release with another id: got %v", err)
 		}
-		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, "short", 0); !errors.Is(err, lock.ErrInvalid) {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: "short"}); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("release with a bad id: got %v", err)
 		}
 	})
@@ -111,7 +111,7 @@ func TestUnaryWaiterGetsALockOfASession(t *testing.T) {
 			t.Errorf("got fence %d after %d", lease.Fence, g.Hold.Fence)
 		}
 		c.queue("job")
-		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, lease.LeaseID, 0); err != nil {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: lease.LeaseID}); err != nil {
 			t.Fatal(err)
 		}
 		one[session.Granted](c)
@@ -264,7 +264,7 @@ func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
 		if st := w.look("job"); st.Fence != first.Fence || !st.Held {
 			t.Errorf("got %+v, want it held still", st)
 		}
-		if _, err := w.b.ReleaseOnce("job", lock.Exclusive, ownID, 0); err != nil {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: ownID}); err != nil {
 			t.Error(err)
 		}
 		w.free("job")
@@ -344,7 +344,7 @@ func TestUnaryReleaseIsToldOnlyIfTheLeaseLasted(t *testing.T) {
 			l := w.mustOnce(request.Once{Name: "job", Lease: time.Minute})
 			time.Sleep(row.wait)
 			row.at.store.loseReleases(1)
-			if _, err := row.at.b.ReleaseOnce("job", lock.Exclusive, l.LeaseID, 0); !errors.Is(err, row.want) {
+			if _, err := row.at.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID}); !errors.Is(err, row.want) {
 				t.Errorf("%s: got %v, want %v", name, err, row.want)
 			}
 			w.free("job")

@@ -21,7 +21,11 @@ func (s *Session) Look(id uint64, name string) {
 
 // SetLimit sets how many permits a semaphore has. The answer is LimitSet or Failed. Repeating it is harmless.
 func (s *Session) SetLimit(id uint64, req request.SetLimit) {
-	s.ask(id, s.b.rules.Limit(req), func() {
+	err := s.b.rules.Limit(req)
+	if err == nil {
+		err = s.b.door.Name(req.Tenant, req.Name)
+	}
+	s.ask(id, err, func() {
 		previous, err := s.b.setLimit(req)
 		s.Answer(id, session.LimitSet{ID: id, Previous: previous}, err)
 	})
@@ -44,6 +48,9 @@ func (s *Session) ask(id uint64, err error, question func()) {
 // if the store does not answer; what it returns may then be the new limit.
 func (b *Broker) SetLimit(req request.SetLimit) (previous uint32, err error) {
 	if err := b.rules.Limit(req); err != nil {
+		return 0, err
+	}
+	if err := b.door.Name(req.Tenant, req.Name); err != nil {
 		return 0, err
 	}
 	return b.setLimit(req)

@@ -52,10 +52,10 @@ func hashOf(token string) string {
 }
 
 // newRecord is that of an attempt to begin a session, or to go on with it.
-func (b *Broker) newRecord(id, token, client string, epoch uint64) lock.SessionRecord {
+func (b *Broker) newRecord(c session.Client, id, token string, epoch uint64) lock.SessionRecord {
 	return lock.SessionRecord{
-		ID: id, Epoch: epoch, Nonce: rand.Text(), TokenHash: hashOf(token), Client: client,
-		Replica: b.cfg.Replica,
+		ID: id, Epoch: epoch, Nonce: rand.Text(), TokenHash: hashOf(token), Client: c.Name,
+		Replica: b.cfg.Replica, Tenant: ":sessions " + string(c.Tenant),
 	}
 }
 

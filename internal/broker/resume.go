@@ -119,7 +119,7 @@ func (b *Broker) Resume(ctx context.Context, req ResumeRequest) (s *Session, los
 	}
 	defer left()
 	s = b.newSession(req.OpenRequest, req.ID, ttl, req.LastRequest)
-	s.record.SessionRecord, s.record.token = b.newRecord(req.ID, req.Token, req.Client.Name, req.Epoch), req.Token
+	s.record.SessionRecord, s.record.token = b.newRecord(req.Client, req.ID, req.Token, req.Epoch), req.Token
 	if err := b.takeOver(ctx, s); err != nil {
 		return nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -47,8 +48,9 @@ type Session struct {
 	lastRequest  uint64 // of those before it was resumed
 	record       record
 	instead      instead
-	settled      time.Time // from then on no replica that it left shortens a lease; zero if it was not resumed
-	farewell     *farewell // while its leases are released at its end
+	settled      time.Time    // from then on no replica that it left shortens a lease; zero if it was not resumed
+	farewell     *farewell    // while its leases are released at its end
+	work         atomic.Int64 // nanoseconds of it that are not paid for, see admission
 
 	// Guarded by Broker.mu.
 	streaming bool        // it is the broker's, and has a stream
@@ -63,7 +65,7 @@ func (b *Broker) Open(req OpenRequest) (*Session, error) {
 	}
 	s := b.newSession(req, newID(), ttl, 0)
 	s.record.token = newToken()
-	s.record.SessionRecord = b.newRecord(s.ID(), s.record.token, req.Client.Name, 1)
+	s.record.SessionRecord = b.newRecord(req.Client, s.ID(), s.record.token, 1)
 	if _, err := b.join(s, req.Slot); err != nil {
 		return nil, err
 	}
@@ -102,7 +104,7 @@ func (b *Broker) join(s *Session, slot *admission.Slot) (before *Session, err er
 	if before = b.sessions[s.ID()]; before != nil {
 		return before, nil
 	}
-	if s.slot, err = b.door.Begin(slot, s.Client().Peer); err != nil {
+	if s.slot, err = b.door.Begin(slot, s.Client().Tenant); err != nil {
 		return nil, err
 	}
 	if s.slot == nil { // its stream is over
@@ -134,7 +136,10 @@ func (p port) Full() { p.s.End(session.ErrBacklog) }
 func (p port) Safe() bool { return p.s.b.safe.Load() }
 
 // Told implements session.Port.
-func (p port) Told(e session.Event) { p.s.trace(e) }
+func (p port) Told(e session.Event) {
+	p.s.Spend(priceOf(e))
+	p.s.trace(e)
+}
 
 // Denied implements session.Port.
 func (p port) Denied(subject string, limit int) error { return p.s.b.metrics.denied(subject, limit) }
@@ -180,6 +185,7 @@ func (s *Session) end(cause error, release bool) {
 	if !first {
 		return
 	}
+	s.settleWork()
 	s.b.part(s, cause, left.Leases)
 	s.withdraw(left.Watched, left.Waiting)
 	s.b.log.Debug("session ended", zap.String(observe.KeySession, s.ID()), zap.NamedError(observe.KeyCause, cause))

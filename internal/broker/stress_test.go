@@ -295,7 +295,7 @@ func (s *storm) beUnary(i int, rng *mrand.Rand) {
 		if err == nil && refused == nil && l.ValidFor > 0 {
 			s.useUnary(b, fmt.Sprintf("unary %d.%d", i, n), item, l, rng)
 		} else if own {
-			_, _ = b.ReleaseOnce(req.Name, req.Kind, req.LeaseID, 0)
+			_, _ = b.ReleaseOnce(request.ReleaseOnce{Name: req.Name, Kind: req.Kind, LeaseID: req.LeaseID})
 		}
 	}
 }
@@ -322,7 +322,7 @@ func (s *storm) useUnary(b *broker.Broker, who string, item request.Item, l brok
 	}
 	s.o.ended(t)
 	if rng.IntN(3) > 0 {
-		_, _ = b.ReleaseOnce(l.Name, item.Kind, l.LeaseID, 0)
+		_, _ = b.ReleaseOnce(request.ReleaseOnce{Name: l.Name, Kind: item.Kind, LeaseID: l.LeaseID})
 	}
 }
 

@@ -18,7 +18,7 @@ func (b *Broker) undoLater(w *waiter) {
 }
 
 func (b *Broker) undoClaim(c lock.Claim, s *Session, after time.Duration) {
-	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Permits: c.Permits}
+	r := lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: c.Fence, Permits: c.Permits, Tenant: c.Tenant}
 	b.undoReturn(r, c.TTL, s, after)
 }
 

@@ -1,8 +1,12 @@
 package broker
 
 import (
+	"slices"
+
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/watching"
 )
 
 // Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
@@ -46,7 +50,8 @@ func (w watcher) Unlocked(name string, c lock.EndCause, f lock.Fence) {
 	w.s.TellWatched(session.Unlocked{Name: name, Cause: c, Fence: f})
 }
 
-// tellEnd tells who watches of a hold that this replica gave back.
+// tellEnd tells who watches of a hold that this replica gave back. That is paid for by the session that had the hold if
+// its own tenant watches: nobody is to be slowed down because a stranger watches what he does.
 func (b *Broker) tellEnd(h *handover) {
 	if h.err != nil || h.r.Remaining > 0 || h.r.Fence == 0 || b.watching.Names() == 0 {
 		return
@@ -58,5 +63,12 @@ func (b *Broker) tellEnd(h *handover) {
 	if h.r.Kind == lock.Semaphore {
 		id = lock.PermitsOf(h.r.Owner)
 	}
-	b.watching.Ended(h.r.Name, cause, h.r.Fence, id)
+	by := b.watching.Ended(h.r.Name, cause, h.r.Fence, id)
+	if h.of == nil || h.of.sess == nil {
+		return
+	}
+	t := h.of.sess.Client().Tenant
+	if slices.ContainsFunc(by, func(w watching.Watcher) bool { return w.(watcher).s.Client().Tenant == t }) {
+		h.of.sess.Spend(admission.Change)
+	}
 }

@@ -56,6 +56,7 @@ type Config struct {
 		SessionsPerAddress int           `key:"sessions_per_address" default:"10000" min:"0"`
 		CallsPerAddress    int           `key:"calls_per_address" default:"64" min:"0"`
 		WaitsPerAddress    int           `key:"waits_per_address" default:"1000" min:"0"`
+		NamesPerAddress    int           `key:"names_per_address" default:"1000000" min:"0"`
 		MinLease           time.Duration `key:"min_lease" default:"100ms" min:"1ns"`
 		MaxLease           time.Duration `key:"max_lease" default:"24h"`
 		MaxWait            time.Duration `key:"max_wait" default:"168h" min:"1ns"`

@@ -10,7 +10,7 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 )
 
-// admit lets few unary calls of one address go to the store at a time. An Acquire that may wait for a lock is counted
+// admit lets few unary calls of one tenant go to the store at a time. An Acquire that may wait for a lock is counted
 // by itself: it would keep the others out for as long as it waits. Health and reflection do not go to the store.
 func admit(b *broker.Broker) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
@@ -20,9 +20,9 @@ func admit(b *broker.Broker) grpc.UnaryServerInterceptor {
 		var done func()
 		var err error
 		if r, acquire := req.(*lockdv1.AcquireRequest); acquire && r.GetWait().AsDuration() > 0 {
-			done, err = b.Door().Wait(peerOf(ctx))
+			done, err = b.Door().Wait(ctx, tenantOf(ctx))
 		} else {
-			done, err = b.Door().Call(ctx, peerOf(ctx))
+			done, err = b.Door().Call(ctx, tenantOf(ctx))
 		}
 		if err != nil {
 			return nil, toStatus(err)

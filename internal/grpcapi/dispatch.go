@@ -6,6 +6,7 @@ import (
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
@@ -53,11 +54,15 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 		})
 		return
 	}
+	if len(batch) == 0 {
+		c.sess.Spend(admission.Sign)
+	}
 	for i, r := range batch {
 		if len(c.turn) == turnSize {
 			c.pass()
 		}
 		if len(c.turn) == 0 {
+			c.settle()
 			c.awaitRoom()
 		}
 		if r.GetBatch() != nil || r.GetOpen() != nil {
@@ -119,7 +124,9 @@ func (c *conn) rarely(id uint64, m *lockdv1.SessionRequest) {
 			Prefix: r.ListHolds.GetPrefix(), After: r.ListHolds.GetPageToken(), Size: pageSize(r.ListHolds.GetPageSize()),
 		})
 	case *lockdv1.SessionRequest_SetLimit:
-		s.SetLimit(id, request.SetLimit{Name: r.SetLimit.GetName(), Limit: r.SetLimit.GetLimit()})
+		s.SetLimit(id, request.SetLimit{
+			Tenant: s.Client().Tenant, Name: r.SetLimit.GetName(), Limit: r.SetLimit.GetLimit(),
+		})
 	default: // an arm that a newer client knows
 		s.Refuse(id, lock.ErrUnsupported)
 	}

@@ -32,7 +32,7 @@ func (h *lockService) Acquire(ctx context.Context, r *lockdv1.AcquireRequest) (*
 	}
 	lease, refused, err := h.b.AcquireOnce(ctx, request.Once{
 		Name: what.Name, Kind: what.Kind, Permits: what.Permits, Limit: what.Limit,
-		Wait: wait, Lease: d, LeaseID: r.GetLeaseId(), Client: r.GetClientName(), Peer: peerOf(ctx),
+		Wait: wait, Lease: d, LeaseID: r.GetLeaseId(), Client: r.GetClientName(), Peer: peerOf(ctx), Tenant: tenantOf(ctx),
 		Annotation: r.GetAnnotation(),
 	})
 	switch {
@@ -55,13 +55,14 @@ func fromOnce(l broker.OnceLease) *lockdv1.Lease {
 }
 
 // Extend prolongs a lease.
-func (h *lockService) Extend(_ context.Context, r *lockdv1.ExtendRequest) (*lockdv1.ExtendResponse, error) {
+func (h *lockService) Extend(ctx context.Context, r *lockdv1.ExtendRequest) (*lockdv1.ExtendResponse, error) {
 	d, err := toRequired("lease", r.GetLease())
 	if err != nil {
 		return nil, toStatus(err)
 	}
 	lease, err := h.b.ExtendOnce(request.ExtendOnce{
-		Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Lease: d, MayShorten: r.GetMayShorten(),
+		Tenant: tenantOf(ctx),
+		Name:   r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Lease: d, MayShorten: r.GetMayShorten(),
 	})
 	if err != nil {
 		return nil, toStatus(err)
@@ -70,8 +71,10 @@ func (h *lockService) Extend(_ context.Context, r *lockdv1.ExtendRequest) (*lock
 }
 
 // Release gives a lease back.
-func (h *lockService) Release(_ context.Context, r *lockdv1.ReleaseRequest) (*lockdv1.ReleaseResponse, error) {
-	left, err := h.b.ReleaseOnce(r.GetName(), toKind(r.GetKind()), r.GetLeaseId(), r.GetKeep())
+func (h *lockService) Release(ctx context.Context, r *lockdv1.ReleaseRequest) (*lockdv1.ReleaseResponse, error) {
+	left, err := h.b.ReleaseOnce(request.ReleaseOnce{
+		Tenant: tenantOf(ctx), Name: r.GetName(), Kind: toKind(r.GetKind()), LeaseID: r.GetLeaseId(), Keep: r.GetKeep(),
+	})
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -79,8 +82,8 @@ func (h *lockService) Release(_ context.Context, r *lockdv1.ReleaseRequest) (*lo
 }
 
 // SetLimit sets how many permits a semaphore has.
-func (h *lockService) SetLimit(_ context.Context, r *lockdv1.SetLimitRequest) (*lockdv1.SetLimitResponse, error) {
-	previous, err := h.b.SetLimit(request.SetLimit{Name: r.GetName(), Limit: r.GetLimit()})
+func (h *lockService) SetLimit(ctx context.Context, r *lockdv1.SetLimitRequest) (*lockdv1.SetLimitResponse, error) {
+	previous, err := h.b.SetLimit(request.SetLimit{Tenant: tenantOf(ctx), Name: r.GetName(), Limit: r.GetLimit()})
 	if err != nil {
 		return nil, toStatus(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -26,6 +27,10 @@ import (
 // heartbeat may be unread behind them. So each turn of requests waits for mostPatience at most, and none when a
 // heartbeat may have come.
 const mostPatience = time.Second
+
+// openPatience is for how long a stream waits to become a session while its tenant owes work. All clients of a site may
+// come at once.
+const openPatience = 5 * time.Second
 
 type (
 	sessionStream = grpc.BidiStreamingServer[lockdv1.SessionRequest, lockdv1.SessionResponse]
@@ -53,11 +58,15 @@ func (h *sessionService) Session(stream sessionStream) error {
 func (h *sessionService) session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
-	slot, err := h.b.Arrive(peerOf(stream.Context()))
+	tenant := tenantOf(stream.Context())
+	slot, err := h.b.Arrive(tenant)
 	if err != nil {
 		return toStatus(err)
 	}
 	defer slot.Leave()
+	if err := h.b.Door().Work(stream.Context(), tenant, admission.Opening, openPatience); err != nil {
+		return toStatus(err)
+	}
 	c := &conn{
 		sessionService: h, stream: stream, slot: slot, came: make(chan struct{}), opened: make(chan error, 1),
 		closed: make(chan error, 1),
@@ -130,6 +139,7 @@ func (c *conn) read() {
 	}
 	var m wire.Request
 	for {
+		c.settle()
 		c.awaitRoom()
 		if err := c.stream.RecvMsg(&m); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -152,6 +162,21 @@ func (c *conn) broke(err error) {
 		c.sess.Detach(err)
 	} else {
 		c.sess.End(err)
+	}
+}
+
+// settle waits for what the session made lockd do without the store.
+func (c *conn) settle() {
+	wait := c.sess.Owes()
+	if wait == 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-c.sess.Done():
+	case <-c.stream.Context().Done():
 	}
 }
 
@@ -183,7 +208,8 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	if err != nil {
 		return err
 	}
-	open.Client.Peer, open.Slot = peerOf(c.stream.Context()), c.slot
+	ctx := c.stream.Context()
+	open.Client.Peer, open.Client.Tenant, open.Slot = peerOf(ctx), tenantOf(ctx), c.slot
 	c.openID, c.batches = m.GetRequestId(), wantsBatches(req)
 	c.beat = time.Now()
 	if req.GetResume() == nil {
@@ -205,6 +231,10 @@ func (c *conn) awaitTurn(ttl time.Duration, r *lockdv1.Resume) {
 	ttl = cmp.Or(ttl, c.b.Limits().SessionTTL)
 	c.cfg.Gate.Enter(r.GetSessionId(), len(r.GetHolds())+1, min(ttl/12, mostPatience), c.stream.Context().Done())
 }
+
+// tenantOf is whose share of everything a call uses: today that of the client's address. Who identifies clients changes
+// it here.
+func tenantOf(ctx context.Context) lock.Tenant { return admission.TenantOf(peerOf(ctx)) }
 
 // peerOf is the network address a call comes from.
 func peerOf(ctx context.Context) string {

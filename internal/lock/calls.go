@@ -1,6 +1,9 @@
 package lock
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Claim is one attempt to hold a name.
 type Claim struct {
@@ -26,7 +29,12 @@ type Claim struct {
 	// Place is, for a kind that is Placed, for how long a claim that is refused because the name is held keeps a
 	// place: Fair one in the queue, Write one that keeps new readers away. 0 for none.
 	Place time.Duration
+	// Tenant is whose share of the Store it uses; empty: that of the owner's session.
+	Tenant string
 }
+
+// For is whose share of the Store it uses.
+func (c *Claim) For() string { return cmp.Or(c.Tenant, c.Owner.Tenant()) }
 
 // Grant is a claim that succeeded.
 type Grant struct {
@@ -52,7 +60,12 @@ type Return struct {
 	Next *Successor
 	// Permits is how many permits the hold has, 0 if that is not known.
 	Permits uint32
+	// Tenant is as in Claim.
+	Tenant string
 }
+
+// For is whose share of the Store it uses.
+func (r *Return) For() string { return cmp.Or(r.Tenant, r.Owner.Tenant()) }
 
 // Successor is the owner a name is handed to.
 type Successor struct {
@@ -95,4 +108,9 @@ type Renewal struct {
 	// an exclusive or fair hold that it prolongs: what the owner has is this hold. That is true of one store. Of several
 	// one may have something that the whole has refused.
 	Sole bool
+	// Tenant is as in Claim.
+	Tenant string
 }
+
+// For is whose share of the Store it uses.
+func (r *Renewal) For() string { return cmp.Or(r.Tenant, r.Owner.Tenant()) }

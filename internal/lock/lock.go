@@ -48,6 +48,12 @@ func (k Kind) Placed() bool { return k == Fair || k == Write }
 // its own. Each request has an owner of its own, so nothing done late for one can hit the hold of another.
 type Owner string
 
+// Tenant is whose share of everything is bounded: today the address of a client. Only package admission says who is whose.
+type Tenant string
+
+// Unary is how the store knows what a tenant asks for without a session. A session has a share of its own there.
+func (t Tenant) Unary() string { return UnarySuffix + " " + string(t) }
+
 // UnarySuffix ends the owners of leases without a session.
 const UnarySuffix = ":unary"
 
@@ -55,7 +61,7 @@ const UnarySuffix = ":unary"
 // a session whose answer was lost. A request of a session asks only until it is granted.
 func (o Owner) Repeats() bool { return strings.HasSuffix(string(o), UnarySuffix) }
 
-// Tenant is who shares a store with others: the session of an owner. All leases without a session are of one tenant.
+// Tenant is who shares a store with others, if a call does not say it: the session of an owner.
 func (o Owner) Tenant() string {
 	if strings.HasSuffix(string(o), UnarySuffix) {
 		return UnarySuffix

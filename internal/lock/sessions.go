@@ -31,6 +31,8 @@ type SessionRecord struct {
 	TokenHash string
 	// Client and Replica are for people.
 	Client, Replica string
+	// Tenant is as in Claim, and not kept.
+	Tenant string
 }
 
 // CheckSession says whether a record can be that of a session.

@@ -88,7 +88,7 @@ func (s *Store) Succeed(ctx context.Context, name string, from []lock.Owner, to 
 		for _, o := range from {
 			args = append(args, string(o))
 		}
-		a, err = s.Ask(ctx, s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name), args...).As(to))
+		a, err = s.Ask(ctx, s.Scripts.SucceedFair.With(layout.FairKeys(s.Prefix+name), args...).As(to.Tenant()))
 	}
 	ahead := int(a.Int(1))
 	if err = cmp.Or(err, a.Err); err != nil {
@@ -107,7 +107,7 @@ func (s *Store) askPlaces(
 	for _, o := range owners {
 		args = append(args, string(o))
 	}
-	return s.Ask(ctx, sc.With(keys, args...).As(owners[0]))
+	return s.Ask(ctx, sc.With(keys, args...).As(owners[0].Tenant()))
 }
 
 // Queue implements lock.Store.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -59,7 +60,7 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 	if err == nil {
 		keys := []string{layout.Session(s.Prefix, id)}
 		err = recorded(s.Ask(ctx, s.Scripts.EndSession.With(keys, strconv.FormatUint(epoch, 10),
-			script.Millis(lock.EndedSession)).As(lock.Owner(id))))
+			script.Millis(lock.EndedSession)).As(id)))
 	}
 	if err != nil {
 		return fmt.Errorf("end the session %s: %w", id, err)
@@ -70,7 +71,7 @@ func (s *Store) EndSession(ctx context.Context, id string, epoch uint64) error {
 // sessionCall has the arguments of script/session.lua, and more.
 func (s *Store) sessionCall(sc *script.Script, r lock.SessionRecord, ttl time.Duration, more ...any) script.Call {
 	args := []any{strconv.FormatUint(r.Epoch, 10), r.Nonce, r.TokenHash, r.Client, r.Replica, script.Millis(ttl)}
-	return sc.With([]string{layout.Session(s.Prefix, r.ID)}, append(args, more...)...).As(lock.Owner(r.ID))
+	return sc.With([]string{layout.Session(s.Prefix, r.ID)}, append(args, more...)...).As(cmp.Or(r.Tenant, r.ID))
 }
 
 // recorded reads what a script of session records answered.

@@ -42,7 +42,7 @@ func (s *Store) acquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, 
 	}
 	call := s.Scripts.AcquireAll.With(keys, args...)
 	call.Cost, call.Grants = call.Cost+script.CostOfPermits(permits), true
-	a, err := s.Ask(ctx, call.As(cs[0].Owner))
+	a, err := s.Ask(ctx, call.As(cs[0].For()))
 	if err != nil {
 		return nil, err
 	}

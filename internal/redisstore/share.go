@@ -62,7 +62,7 @@ const firstHold = ":rwlock_timeout:1"
 
 func (s *Store) sharedAcquisition(c *lock.Claim, done func(lock.Grant, error)) *single {
 	one, ms := s.sharing(c.Name, c.Kind, c.Owner), script.Millis(c.TTL)
-	one.op, one.number, one.ttl, one.granted = opBegin, strconv.FormatInt(ms, 10), script.TTL(ms), done
+	one.tenant, one.op, one.number, one.ttl, one.granted = c.For(), opBegin, strconv.FormatInt(ms, 10), script.TTL(ms), done
 	if c.Kind == lock.Semaphore {
 		one.op, one.share.limit = opPermit, strconv.FormatUint(uint64(c.Limit), 10)
 	}
@@ -71,7 +71,7 @@ func (s *Store) sharedAcquisition(c *lock.Claim, done func(lock.Grant, error)) *
 
 func (s *Store) sharedRestitution(r *lock.Return, done func(lock.Returned, error)) *single {
 	one := s.sharing(r.Name, r.Kind, r.Owner)
-	one.op, one.number, one.returned = opEnd, script.Decimal(r.Fence), done
+	one.tenant, one.op, one.number, one.returned = r.For(), opEnd, script.Decimal(r.Fence), done
 	if r.Kind == lock.Semaphore {
 		one.op = opVacate
 	}

@@ -26,7 +26,7 @@ type single struct {
 	name  string // as callers know it
 
 	key, token, channel string
-	owner               string
+	owner, tenant       string // and whose share of Redis it uses
 	number              string // the TTL of an acquisition, the fence of a release
 	least               string // the least fence of an acquisition or of an heir, if one was given
 	heir, heirTTL       string
@@ -87,7 +87,7 @@ func (s *Store) acquisition(c *lock.Claim, done func(lock.Grant, error)) *single
 	token := len(text) - len(number)
 	one := &single{
 		store: s, op: opAcquire, name: c.Name,
-		key: n, token: text[:token], owner: string(c.Owner), number: text[token:],
+		key: n, token: text[:token], owner: string(c.Owner), tenant: c.For(), number: text[token:],
 		ttl: script.TTL(ms), granted: done,
 	}
 	if c.Fence != 0 {
@@ -109,7 +109,7 @@ func (s *Store) restitution(r *lock.Return, done func(lock.Returned, error)) *si
 	token, channel := len(stem)+len(open)+len(n)+len(shut), len(text)-len(number)
 	one := &single{
 		store: s, op: opRelease, name: r.Name,
-		key: n, token: text[:token], channel: text[token:channel], owner: string(r.Owner), number: text[channel:],
+		key: n, token: text[:token], channel: text[token:channel], owner: string(r.Owner), tenant: r.For(), number: text[channel:],
 		returned: done,
 	}
 	if r.Next != nil {
@@ -120,7 +120,7 @@ func (s *Store) restitution(r *lock.Return, done func(lock.Returned, error)) *si
 }
 
 func (one *single) job() pipe.Job {
-	return pipe.Job{Single: one, Queued: time.Now(), Cost: one.cost(), From: lock.Owner(one.owner).Tenant()}
+	return pipe.Job{Single: one, Queued: time.Now(), Cost: one.cost(), From: one.tenant}
 }
 
 // start queues it.

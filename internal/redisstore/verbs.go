@@ -24,7 +24,7 @@ func (s *Store) acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
 		return lock.Grant{}, acquireFailed(c.Name, err)
 	}
 	if !singleClaim(&c) {
-		a, err := s.Ask(ctx, s.acquireCall(c).As(c.Owner))
+		a, err := s.Ask(ctx, s.acquireCall(c).As(c.For()))
 		return granted(c.Name, a, err)
 	}
 	told := make(chan outcome, 1)
@@ -51,7 +51,7 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 
 // startAcquire is StartAcquire for what is no single.
 func (s *Store) startAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	s.Start(s.acquireCall(c).As(c.Owner), func(a script.Answer, err error) { done(granted(c.Name, a, err)) })
+	s.Start(s.acquireCall(c).As(c.For()), func(a script.Answer, err error) { done(granted(c.Name, a, err)) })
 }
 
 func acquireFailed(name string, err error) error { return fmt.Errorf("acquire %q: %w", name, err) }
@@ -79,7 +79,7 @@ func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	}
 	var a script.Answer
 	if err == nil {
-		a, err = s.Ask(ctx, s.raiseCall(c).As(c.Owner))
+		a, err = s.Ask(ctx, s.raiseCall(c).As(c.For()))
 	}
 	if err == nil && a.Code() != script.Done {
 		err = a.Refusal()
@@ -102,7 +102,7 @@ func (s *Store) release(ctx context.Context, r lock.Return) (lock.Returned, erro
 		return lock.Returned{}, releaseFailed(r.Name, err)
 	}
 	if !singleReturn(&r) {
-		a, err := s.Ask(ctx, s.releaseCall(r).As(r.Owner))
+		a, err := s.Ask(ctx, s.releaseCall(r).As(r.For()))
 		return returned(r.Name, r.Kind, a, err)
 	}
 	told := make(chan outcome, 1)
@@ -129,7 +129,7 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 
 // startRelease is StartRelease for what is no single.
 func (s *Store) startRelease(r lock.Return, done func(lock.Returned, error)) {
-	s.Start(s.releaseCall(r).As(r.Owner), func(a script.Answer, err error) { done(returned(r.Name, r.Kind, a, err)) })
+	s.Start(s.releaseCall(r).As(r.For()), func(a script.Answer, err error) { done(returned(r.Name, r.Kind, a, err)) })
 }
 
 func releaseFailed(name string, err error) error { return fmt.Errorf("release %q: %w", name, err) }

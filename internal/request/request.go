@@ -79,10 +79,20 @@ type Extend struct {
 	MayShorten bool
 }
 
+// ReleaseOnce gives a unary lease back, or the permits of one that it does not keep.
+type ReleaseOnce struct {
+	Tenant  lock.Tenant
+	Name    string
+	Kind    lock.Kind
+	LeaseID string
+	Keep    uint32 // 0: none
+}
+
 // SetLimit asks for a limit of a semaphore.
 type SetLimit struct {
-	Name  string
-	Limit uint32
+	Tenant lock.Tenant
+	Name   string
+	Limit  uint32
 }
 
 // Holds asks what a session holds.
@@ -103,11 +113,13 @@ type Once struct {
 	LeaseID    string // chosen by a caller that wants to repeat safely; empty: the broker chooses
 	Client     string
 	Peer       string // where the call comes from, for people
+	Tenant     lock.Tenant
 	Annotation string
 }
 
 // ExtendOnce asks that a unary lease lasts until another time.
 type ExtendOnce struct {
+	Tenant     lock.Tenant
 	Name       string
 	Kind       lock.Kind
 	LeaseID    string

@@ -19,11 +19,12 @@ const (
 	renewPart = 3
 )
 
-// Client is what a client says of itself, and where it comes from. It is for people.
+// Client is what a client says of itself, and where it comes from. All but the tenant is for people.
 type Client struct {
 	Name   string
 	Labels map[string]string
 	Peer   string
+	Tenant lock.Tenant
 }
 
 // Config is what a session is told at its start.

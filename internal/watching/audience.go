@@ -25,6 +25,16 @@ const fewSeats = 8
 
 func (a *audience) len() int { return len(a.seats) - a.empty }
 
+// some are a few of them.
+func (a *audience) some() (few []Watcher) {
+	for i := 0; i < len(a.seats) && len(few) < fewSeats; i++ {
+		if s := a.seats[i]; !s.left.Load() {
+			few = append(few, s.to)
+		}
+	}
+	return few
+}
+
 // find is the seat of a Watcher, nil if it has none.
 func (a *audience) find(to Watcher) *seat {
 	if a.of != nil {

@@ -111,19 +111,21 @@ func (h *Hub) Unwatch(name string, to Watcher) {
 }
 
 // Ended tells of a hold that this replica ended: a permit's ID is given, or else its fence. It costs nothing while
-// nobody watches anything.
-func (h *Hub) Ended(name string, c lock.EndCause, f lock.Fence, id string) {
+// nobody watches anything. It returns a few of those who watch the name.
+func (h *Hub) Ended(name string, c lock.EndCause, f lock.Fence, id string) (by []Watcher) {
 	if h.size.Load() == 0 {
-		return
+		return nil
 	}
 	h.mu.Lock()
 	w := h.names[name]
 	h.mu.Unlock()
-	if w != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.endedLocked(c, f, id, false)
+	if w == nil {
+		return nil
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endedLocked(c, f, id, false)
+	return w.to.some()
 }
 
 // watch is a watched name. One goroutine looks for what nobody tells, such as a lease that runs out; see sightings.go.

@@ -25,6 +25,9 @@ var lockdBin string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	if os.Getenv(envAttack) != "" {
+		attackForever()
+	}
 	os.Exit(harness.Run(m, harness.Settings{SideBySide: "1", Patience: 30 * time.Second, Before: func() (err error) {
 		if lockdBin = os.Getenv("LOCKD_TEST_BIN"); lockdBin == "" {
 			lockdBin, err = lockdtest.Build("lockd")
@@ -48,15 +51,16 @@ type victim struct {
 	locks []*client.Lock
 }
 
-func newVictim(t *testing.T) *victim {
+func newVictim(t *testing.T, env ...string) *victim {
 	t.Helper()
-	return victimOf(t, nil)
+	return victimOf(t, nil, env...)
 }
 
 // victimOf is newVictim over TLS, unless there is no authority.
-func victimOf(t *testing.T, ca *certstest.Authority) *victim {
+func victimOf(t *testing.T, ca *certstest.Authority, more ...string) *victim {
 	t.Helper()
-	env, opts := []string{"LOCKD_STORE_KIND=memory", memoryLimit}, []client.Option{client.WithSessionTTL(3 * time.Second)}
+	env := append([]string{"LOCKD_STORE_KIND=memory", memoryLimit}, more...)
+	opts := []client.Option{client.WithSessionTTL(3 * time.Second)}
 	if ca != nil {
 		cert, key := ca.Issue(t, time.Hour, "127.0.0.1").Files(t)
 		env = append(env, "LOCKD_LISTEN_TLS_CERT_FILE="+cert, "LOCKD_LISTEN_TLS_KEY_FILE="+key)

@@ -101,7 +101,7 @@ func (s *Renewer) Extend(ctx context.Context, r lock.Renewal) (left time.Duratio
 	if err := script.Begin(ctx, r.Kind); err != nil {
 		return 0, renewFailed(r, err)
 	}
-	ctx, cancel := s.Bounded(pipe.As(ctx, r.Owner.Tenant()))
+	ctx, cancel := s.Bounded(pipe.As(ctx, r.For()))
 	defer cancel()
 	one := renewals{[]lock.Renewal{r}, []int{0}}
 	answers := s.renewAll(ctx, s.Shared.Do, one, func(_ int, e error) { err = e })
@@ -123,7 +123,7 @@ func (s *Renewer) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 		return
 	}
 	one := renewals{[]lock.Renewal{r}, []int{0}}
-	s.renewCall(one).As(r.Owner).Start(s.Shared, func(cmd *redis.Cmd, err error) {
+	s.renewCall(one).As(r.For()).Start(s.Shared, func(cmd *redis.Cmd, err error) {
 		answers, err := s.renewAnswers(one, cmd, err)
 		tell := func() { one.tell(answers, err, func(_ int, err error) { done(leftOf(answers, err), err) }) }
 		if len(answers) == 0 || answers[0] != answerGone {

@@ -56,7 +56,7 @@ func deadlineOf(ctx context.Context) time.Time {
 
 func (s *Renewer) shorten(ctx context.Context, r lock.Renewal, before int64) error {
 	keys, args := s.shortenCall(r, before)
-	cmd, err := s.Scripts.Shorten.With(keys, args...).As(r.Owner).Run(ctx, s.Shared.Do)
+	cmd, err := s.Scripts.Shorten.With(keys, args...).As(r.For()).Run(ctx, s.Shared.Do)
 	if err != nil {
 		return s.Failed(err)
 	}

@@ -2,6 +2,7 @@ package script
 
 import (
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -22,7 +23,7 @@ const (
 // Weight is by how much more the calls of a tenant cost than what they cost Redis. Many calls without a session that
 // are answered together keep lockd from serving anybody else, the longer the fewer processors it has.
 func Weight(tenant string) int {
-	if tenant != lock.UnarySuffix {
+	if !strings.HasPrefix(tenant, lock.UnarySuffix) {
 		return 1
 	}
 	return max(1, int(timeOfUnary/timeOfSingle)/runtime.GOMAXPROCS(0))

@@ -13,7 +13,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 )
 
@@ -172,9 +171,9 @@ func (sc *Script) With(keys []string, args ...any) Call {
 	return Call{Script: sc, Keys: len(keys), Words: words, Cost: CostOf(len(words))}
 }
 
-// As has the call be one of an owner's tenant.
-func (c Call) As(o lock.Owner) Call {
-	c.From = o.Tenant()
+// As has the call be one of a tenant.
+func (c Call) As(tenant string) Call {
+	c.From = tenant
 	return c
 }
 

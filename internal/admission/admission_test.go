@@ -1,0 +1,173 @@
+package admission
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+var errDenied = errors.New("denied")
+
+func newDesk(l Limits) *Desk {
+	l.Sessions = 100
+	return New(l, func(string, int) error { return errDenied })
+}
+
+// Whoever makes lockd work without using the store is served no faster than it pays, however many streams it has.
+// Others do not wait for that.
+func TestATenantThatOwesIsServedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(Limits{})
+		neighbour, err := d.Arrive("neighbour")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer neighbour.Leave()
+		const turns, turn = 10_000, 64 * Refusal
+		done := make(chan struct{})
+		begun := time.Now()
+		for range 100 {
+			go func() {
+				for range turns / 100 {
+					time.Sleep(d.Spend("attacker", turn))
+				}
+				done <- struct{}{}
+			}()
+		}
+		for range 20 {
+			time.Sleep(100 * time.Millisecond)
+			if wait := d.Spend("neighbour", turn); wait > 0 {
+				t.Fatalf("a neighbour waits for %v", wait)
+			}
+		}
+		for range 100 {
+			<-done
+		}
+		share := float64(runtime.GOMAXPROCS(0)) / workPart
+		least := time.Duration(float64(turns*turn-workBurst) / share)
+		if took := time.Since(begun); took < least*9/10 || took > least*11/10 {
+			t.Errorf("%d turns took %v, want about %v", turns, took, least)
+		}
+	})
+}
+
+// A tenant that is alone does not wait for anybody, and one that has left is nobody.
+func TestATenantThatIsAloneWaitsForNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(Limits{})
+		spend := func() time.Duration { return d.Spend("proxy", 10*workBurst) }
+		if wait := spend(); wait > 0 {
+			t.Errorf("alone: it waits for %v", wait)
+		}
+		d.Spend("other", Unary)
+		if spend() == 0 {
+			t.Error("beside another one that just called: it does not wait")
+		}
+		time.Sleep(lately + mostDebt)
+		if wait := spend(); wait > 0 {
+			t.Errorf("alone again: it waits for %v", wait)
+		}
+		slot, err := d.Arrive("other")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * lately)
+		if spend() == 0 {
+			t.Error("beside a session that says nothing: it does not wait")
+		}
+		slot.Leave()
+		time.Sleep(lately + mostDebt)
+		if wait := spend(); wait > 0 {
+			t.Errorf("when the session has ended: it waits for %v", wait)
+		}
+		if len(d.works) != 1 {
+			t.Errorf("%d accounts are left", len(d.works))
+		}
+	})
+}
+
+// Who would wait for longer than a call may is refused, and that does not make it worse.
+func TestWhoOwesMuchIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(Limits{})
+		d.Spend("other", Sign)
+		d.Spend("attacker", time.Hour)
+		begun := time.Now()
+		for range 1000 {
+			if err := d.Work(t.Context(), "attacker", Unary, time.Second); !errors.Is(err, errDenied) {
+				t.Fatalf("got %v", err)
+			}
+		}
+		if time.Since(begun) > 0 {
+			t.Error("the refused waited")
+		}
+		time.Sleep(mostDebt - time.Second/2)
+		if err := d.Work(t.Context(), "attacker", Unary, time.Second); err != nil || time.Since(begun) < mostDebt {
+			t.Errorf("got %v after %v, want that it is let in when the debt is paid", err, time.Since(begun))
+		}
+	})
+}
+
+func TestATenantsNewNamesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 5000
+		d := newDesk(Limits{NamesPerAddress: most})
+		use := func(tenant lock.Tenant, from int) (n int) { // until it is refused
+			for d.Name(tenant, fmt.Sprint("name ", from+n)) == nil && n < 3*most {
+				n++
+			}
+			return n
+		}
+		if n := use("attacker", 0); n < most || n > most*11/10 {
+			t.Errorf("%d new names were let in, want about %d", n, most)
+		}
+		if err := d.Name("attacker", "name 4000"); err != nil {
+			t.Errorf("a name that it uses: got %v", err)
+		}
+		if err := d.Name("neighbour", "a"); err != nil {
+			t.Errorf("a neighbour: got %v", err)
+		}
+		time.Sleep(namesFor)
+		if n := use("attacker", 0); n < most*2 {
+			t.Errorf("in the next hour it used %d of %d known and %d new names", n, most, most)
+		}
+		time.Sleep(2 * namesFor)
+		if err := d.Name("neighbour", "a"); err != nil || len(d.naming.tenants) != 1 {
+			t.Errorf("got %v; %d tenants are remembered, want 1", err, len(d.naming.tenants))
+		}
+	})
+}
+
+// However many names are used, what is remembered of them is bounded.
+func TestNamesFillNoMemory(t *testing.T) {
+	bits := 0
+	var f filters
+	const golden = 0x9e3779b97f4a7c15
+	last := uint64(3_000_000)
+	for h := range last + 1 {
+		bits += f.add(h*golden, mostBits/64-bits)
+	}
+	if bits > mostBits/64 || bits != f.bits() {
+		t.Errorf("%d bits are used, counted as %d, want at most %d", f.bits(), bits, mostBits/64)
+	}
+	if !f.has(0) || !f.has(last*golden) {
+		t.Error("a name is not known")
+	}
+}
+
+// BenchmarkName is on the way of each acquire.
+func BenchmarkName(b *testing.B) {
+	d := newDesk(Limits{NamesPerAddress: 1_000_000})
+	names := make([]string, 1<<16)
+	for i := range names {
+		names[i] = fmt.Sprint("orders:", i)
+	}
+	for i := 0; b.Loop(); i++ {
+		_ = d.Name("t", names[i%len(names)])
+	}
+}

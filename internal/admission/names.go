@@ -1,0 +1,160 @@
+package admission
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// Each name that is used leaves keys in the store, for as long as its fence is kept. A tenant may use so many names in
+// an hour that it did not use in this hour or the one before.
+
+const (
+	// namesFor is how long names are counted together.
+	namesFor = time.Hour
+	// firstNames is how many the first filter of a tenant has room for. Each further one has room for four times as many.
+	firstNames = 1 << 10
+	// bitsPerName and probes make about one new name in forty seem known. It is not counted then.
+	bitsPerName, probes = 8, 4
+	// mostBits bounds the filters of all tenants, 32 MiB. When they have no room, further names fill the last one up, so
+	// that more and more seem known.
+	mostBits = 32 << 23
+)
+
+// naming is who used which names lately.
+type naming struct {
+	bits atomic.Int64 // of all filters
+
+	mu      sync.RWMutex // guards the fields below; before names.mu
+	tenants map[lock.Tenant]*names
+	began   time.Time // of this hour
+}
+
+// names are those of one tenant.
+type names struct {
+	mu          sync.Mutex // guards the fields below
+	now, before filters    // in this hour, and in the one before
+	count       int        // in this hour, those that were not in the one before
+}
+
+// Name takes note that a tenant uses a name, or refuses that because it used too many new ones in this hour.
+func (d *Desk) Name(t lock.Tenant, name string) error {
+	most := d.limits.NamesPerAddress
+	if most == 0 {
+		return nil
+	}
+	h := maphash.String(seed, name)
+	of := d.naming.of(t)
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	switch {
+	case of.now.has(h):
+		return nil
+	case of.before.has(h):
+	case of.count >= most:
+		return d.denied("names_per_address", most)
+	default:
+		of.count++
+	}
+	d.naming.bits.Add(int64(of.now.add(h, mostBits-int(d.naming.bits.Load()))))
+	return nil
+}
+
+// of is what is known of a tenant.
+func (n *naming) of(t lock.Tenant) *names {
+	n.mu.RLock()
+	of, began := n.tenants[t], n.began
+	n.mu.RUnlock()
+	now := time.Now()
+	if of != nil && now.Sub(began) < namesFor {
+		return of
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.turnLocked(now)
+	if of = n.tenants[t]; of == nil {
+		of = &names{}
+		n.tenants[t] = of
+	}
+	return of
+}
+
+// turnLocked begins the next hour if it is time.
+func (n *naming) turnLocked(now time.Time) {
+	passed := now.Sub(n.began)
+	if passed < namesFor {
+		return
+	}
+	n.began = now
+	bits := 0
+	for t, of := range n.tenants {
+		of.mu.Lock()
+		of.before, of.now, of.count = of.now, filters{}, 0
+		if passed >= 2*namesFor || len(of.before.all) == 0 {
+			delete(n.tenants, t)
+		} else {
+			bits += of.before.bits()
+		}
+		of.mu.Unlock()
+	}
+	n.bits.Store(int64(bits))
+}
+
+var seed = maphash.MakeSeed()
+
+// filters know which hashes were added, and take few others for such. It is a Bloom filter that grows (Almeida and
+// others, "Scalable Bloom Filters", 2007).
+type filters struct {
+	all  [][]uint64
+	room int // names that the last one has room for
+}
+
+// has says whether a hash was added. Most are in the last one.
+func (f *filters) has(h uint64) bool {
+	for i := len(f.all) - 1; i >= 0; i-- {
+		if hasAll(f.all[i], h) {
+			return true
+		}
+	}
+	return false
+}
+
+func hasAll(bits []uint64, h uint64) bool {
+	for i := range uint64(probes) {
+		if at := probe(h, i); bits[at/64&uint64(len(bits)-1)]&(1<<(at%64)) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// probe is where one of the bits of a hash is.
+func probe(h, i uint64) uint64 { return h + i*(h>>32|1) }
+
+// add adds a hash. It may take so many bits more, and says how many it took.
+func (f *filters) add(h uint64, most int) (took int) {
+	if f.room == 0 {
+		size := firstNames << (2 * len(f.all))
+		if f.room = size; size*bitsPerName <= most || len(f.all) == 0 {
+			took = size * bitsPerName
+			f.all = append(f.all, make([]uint64, took/64))
+		}
+	}
+	f.room--
+	bits := f.all[len(f.all)-1]
+	for i := range uint64(probes) {
+		at := probe(h, i)
+		bits[at/64&uint64(len(bits)-1)] |= 1 << (at % 64)
+	}
+	return took
+}
+
+func (f *filters) bits() (n int) {
+	for _, bits := range f.all {
+		n += 64 * len(bits)
+	}
+	return n
+}

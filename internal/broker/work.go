@@ -1,0 +1,51 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/lockd-io/lockd/internal/admission"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// priceOf is what an answer is counted for that may have been given without the store. What the store was asked for it
+// shares out itself.
+func priceOf(e session.Event) time.Duration {
+	switch e := e.(type) {
+	case session.Failed, session.NotGranted, session.Queued, session.Done:
+		return admission.Refusal
+	case session.HeartbeatAck:
+		return admission.Sign
+	case session.HoldList:
+		return admission.Refusal + time.Duration(len(e.Locks))*time.Microsecond
+	case session.Unlocked:
+		return admission.Told
+	}
+	return 0
+}
+
+// Spend counts work that the session caused and the store does not share out.
+func (s *Session) Spend(price time.Duration) { s.work.Add(int64(price)) }
+
+// Owes is for how long nothing more should be read of the session for what it spent. It is less than its client may be
+// silent, however much others of its tenant spent.
+func (s *Session) Owes() time.Duration {
+	if s.work.Load() < int64(admission.SettleAt) {
+		return 0
+	}
+	return min(s.settleWork(), s.TTL()/4)
+}
+
+func (s *Session) settleWork() time.Duration {
+	return s.b.door.Spend(s.Client().Tenant, time.Duration(s.work.Swap(0)))
+}
+
+// names takes note of the names of a request.
+func (s *Session) names(req request.Acquire) error {
+	t, door := s.Client().Tenant, s.b.door
+	err := door.Name(t, req.Name)
+	for i := 0; i < len(req.More) && err == nil; i++ {
+		err = door.Name(t, req.More[i].Name)
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/admission"
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// of opens a session of a tenant.
+func (w *world) of(t lock.Tenant) *client {
+	return w.openWith(broker.OpenRequest{Client: session.Client{Tenant: t}})
+}
+
+// What makes lockd work and is not shared out by the store is paid for: while a tenant asks for such things without a
+// pause, its messages are read later, and those of others are not. What the store is asked for is not paid for here.
+func TestWhatTheStoreDoesNotShareOutIsPaidFor(t *testing.T) {
+	var held session.Hold
+	for name, row := range map[string]struct {
+		ask  func(c *client)
+		free bool
+	}{
+		"requests that are refused":  {ask: func(c *client) { c.Release(c.id(), session.Hold{Name: "n", Kind: lock.Exclusive}) }},
+		"messages that are not read": {ask: func(c *client) { c.Refuse(c.id(), lock.ErrUnsupported) }},
+		"ids that are used again":    {ask: func(c *client) { c.Look(1, "n") }},
+		"signs of life":              {ask: func(c *client) { c.Heartbeat(0, 1) }},
+		"lists of nothing":           {ask: func(c *client) { c.ListHolds(c.id(), request.Holds{Size: 10}) }},
+		"watches":                    {ask: func(c *client) { c.Watch(c.id(), "w"); c.Unwatch(c.id(), "w") }},
+		"tries for a lock that is held here": {ask: func(c *client) {
+			c.Acquire(c.id(), request.Acquire{Name: "held", Kind: lock.Exclusive, Wait: new(time.Duration(0))})
+		}},
+		"a queue that is joined and left": {ask: func(c *client) {
+			id := c.id()
+			c.Acquire(id, request.Acquire{Name: "held", Kind: lock.Exclusive})
+			c.Cancel(c.id(), id)
+		}},
+		"a fair queue that is joined and left": {ask: func(c *client) {
+			id := c.id()
+			c.Acquire(id, request.Acquire{Name: "fair", Kind: lock.Fair})
+			c.Cancel(c.id(), id)
+		}},
+		"locks": {free: true, ask: func(c *client) {
+			c.Acquire(c.id(), request.Acquire{Name: "mine", Kind: lock.Exclusive})
+			c.Release(c.id(), one[session.Granted](c).Hold)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				neighbour, attacker := w.of("neighbour"), w.of("attacker")
+				held = neighbour.take("held").Hold
+				neighbour.acquire(request.Acquire{Name: "fair", Kind: lock.Fair})
+				neighbour.events()
+				const most = 100_000
+				n := 0
+				for ; attacker.Owes() == 0 && n < most; n++ {
+					row.ask(attacker)
+					if n%100 == 0 || row.free {
+						attacker.events()
+					}
+				}
+				if (n == most) != row.free {
+					t.Errorf("after %d requests the attacker's messages are read as before: %t", n, n == most)
+				}
+				row.ask(neighbour)
+				if wait := neighbour.Owes(); wait != 0 {
+					t.Errorf("the messages of a neighbour are read %v later", wait)
+				}
+				neighbour.events()
+				neighbour.release(held)
+			})
+		})
+	}
+}
+
+// Changes of a watched name cost much more than others. They are paid for where the same tenant watches: nobody is slowed
+// down because a stranger watches.
+func TestChangesOfAWatchedNameArePaidFor(t *testing.T) {
+	for watcher, paid := range map[lock.Tenant]bool{"attacker": true, "stranger": false} {
+		inWorld(t, func(w *world) {
+			w.of("neighbour")
+			watches, changes := w.of(watcher), w.of("attacker")
+			watches.Watch(watches.id(), "n")
+			time.Sleep(time.Second)
+			n := 0
+			for ; changes.Owes() == 0 && n < 10_000; n++ {
+				changes.release(changes.take("n").Hold)
+				watches.events()
+			}
+			if (n < 10_000) != paid {
+				t.Errorf("watched by %s: %d changes were made at once", watcher, n)
+			}
+		})
+	}
+}
+
+// tenants is a store that takes note of whose share of it is used.
+type tenants struct {
+	lock.Store
+	of []string
+}
+
+func (s *tenants) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
+	s.of = append(s.of, c.For())
+	s.Store.StartAcquire(c, done)
+}
+
+func (s *tenants) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	s.of = append(s.of, c.For())
+	return s.Store.Acquire(ctx, c)
+}
+
+func (s *tenants) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
+	s.of = append(s.of, r.For())
+	return s.Store.Extend(ctx, r)
+}
+
+func (s *tenants) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	s.of = append(s.of, r.For())
+	return s.Store.Release(ctx, r)
+}
+
+func TestUnaryCallsUseTheShareOfTheirTenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &tenants{Store: memstore.New()}
+		w := startOn(t, testConfig(), store)
+		const tenant = lock.Tenant("10.0.0.1")
+		l, refused, err := w.b.AcquireOnce(t.Context(), request.Once{
+			Tenant: tenant, Name: "n", Kind: lock.Exclusive, Lease: time.Minute,
+		})
+		if err != nil || refused != nil {
+			t.Fatal(refused, err)
+		}
+		if _, err := w.b.ExtendOnce(request.ExtendOnce{
+			Tenant: tenant, Name: "n", Kind: lock.Exclusive, LeaseID: l.LeaseID, Lease: time.Minute,
+		}); err != nil {
+			t.Error(err)
+		}
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+			Tenant: tenant, Name: "n", Kind: lock.Exclusive, LeaseID: l.LeaseID,
+		}); err != nil {
+			t.Error(err)
+		}
+		if len(store.of) < 3 {
+			t.Errorf("%d calls of the store", len(store.of))
+		}
+		for _, of := range store.of {
+			if of != tenant.Unary() {
+				t.Errorf("a call uses the share of %q", of)
+			}
+		}
+	})
+}
+
+// Nobody fills the store with names, however they are used.
+func TestNewNamesOfATenantAreBounded(t *testing.T) {
+	cfg := testConfig()
+	cfg.Limits.Limits = admission.Limits{Sessions: 10, NamesPerAddress: 100}
+	for how, use := range map[string]func(w *world, c *client, name string) error{
+		"acquired": func(_ *world, c *client, name string) error {
+			c.Acquire(c.id(), request.Acquire{Name: name, Kind: lock.Exclusive})
+			return refusal(c.events())
+		},
+		"several": func(_ *world, c *client, name string) error {
+			more := []request.Item{{Name: name, Kind: lock.Exclusive}}
+			c.Acquire(c.id(), request.Acquire{Name: "first", Kind: lock.Exclusive, More: more, Wait: new(time.Duration(0))})
+			return refusal(c.events())
+		},
+		"limited": func(_ *world, c *client, name string) error {
+			c.SetLimit(c.id(), request.SetLimit{Tenant: "attacker", Name: name, Limit: 1})
+			return refusal(c.events())
+		},
+		"unary": func(w *world, _ *client, name string) error {
+			_, _, err := w.b.AcquireOnce(w.t.Context(), request.Once{
+				Tenant: "attacker", Name: name, Kind: lock.Exclusive, Lease: time.Second,
+			})
+			return err
+		},
+		"unary limits": func(w *world, _ *client, name string) error {
+			_, err := w.b.SetLimit(request.SetLimit{Tenant: "attacker", Name: name, Limit: 1})
+			return err
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			inWorldWith(t, cfg, func(w *world) {
+				c, n := w.of("attacker"), 0
+				var err error
+				for ; err == nil && n < 200; n++ {
+					err = use(w, c, name(n))
+				}
+				if !isQuota(err, "names_per_address") || n < 95 || n > 110 {
+					t.Errorf("after %d names: got %v", n, err)
+				}
+				if err := use(w, w.of("neighbour"), name(0)); how != "unary" && how != "unary limits" && how != "limited" && err != nil {
+					t.Errorf("a neighbour: got %v", err)
+				}
+			})
+		})
+	}
+}
+
+// refusal is the error of a request, if it has one.
+func refusal(events []session.Event) error {
+	for _, e := range events {
+		if f, ok := e.(session.Failed); ok {
+			return f.Err
+		}
+	}
+	return nil
+}
