@@ -2234,7 +2234,7 @@ type HeldLock struct {
 	Auto bool `protobuf:"varint,4,opt,name=auto,proto3" json:"auto,omitempty"`
 	// For a semaphore: how many permits.
 	Permits uint32 `protobuf:"varint,5,opt,name=permits,proto3" json:"permits,omitempty"`
-	// In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+	// In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
 	Age *durationpb.Duration `protobuf:"bytes,6,opt,name=age,proto3" json:"age,omitempty"`
 	// In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
 	Annotation    string `protobuf:"bytes,7,opt,name=annotation,proto3" json:"annotation,omitempty"`

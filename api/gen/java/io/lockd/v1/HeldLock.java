@@ -170,7 +170,7 @@ private static final long serialVersionUID = 0L;
   private com.google.protobuf.Duration age_;
   /**
    * <pre>
-   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -182,7 +182,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -194,7 +194,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1223,7 +1223,7 @@ private static final long serialVersionUID = 0L;
         com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> ageBuilder_;
     /**
      * <pre>
-     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1234,7 +1234,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1249,7 +1249,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1269,7 +1269,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1287,7 +1287,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1312,7 +1312,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1329,7 +1329,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1341,7 +1341,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -1356,7 +1356,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
      * </pre>
      *
      * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>

@@ -94,7 +94,7 @@ public interface HeldLockOrBuilder extends
 
   /**
    * <pre>
-   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -103,7 +103,7 @@ public interface HeldLockOrBuilder extends
   boolean hasAge();
   /**
    * <pre>
-   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
@@ -112,7 +112,7 @@ public interface HeldLockOrBuilder extends
   com.google.protobuf.Duration getAge();
   /**
    * <pre>
-   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most the age of the session counts.
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
    * </pre>
    *
    * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
