@@ -101,7 +101,7 @@ func (r *request) call(now instant, left time.Duration) *acquireCall {
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	ls, err := c.lock(ctx, c.newRequest(name, opts))
 	if err != nil {
-		return nil, fmt.Errorf("lock %q: %w", name, err)
+		return nil, fmt.Errorf("lock %s: %w", quoted(name), err)
 	}
 	return ls[0], nil
 }
@@ -115,7 +115,7 @@ func (c *Client) TryLock(ctx context.Context, name string, opts ...LockOption) (
 	r.wait, r.bounded = 0, true
 	ls, err := c.lock(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("try lock %q: %w", name, err)
+		return nil, fmt.Errorf("try lock %s: %w", quoted(name), err)
 	}
 	return ls[0], nil
 }
@@ -211,7 +211,7 @@ func (s *session) checkCount(items int) error {
 		return nil
 	case limit == 0:
 		return fmt.Errorf("%w: several locks at once", ErrUnsupported)
-	case items > int(limit):
+	case uint64(items) > uint64(limit):
 		return refused(codes.ResourceExhausted, "QUOTA_NAMES",
 			fmt.Sprintf("%d locks at once, the server allows %d", items, limit))
 	}
@@ -230,7 +230,7 @@ func checkName(name string, s *session) error {
 // checkText judges a text by its size, of which 0 is no limit, and its encoding.
 func checkText(reason, what, text string, limit uint32) error {
 	switch {
-	case limit > 0 && len(text) > int(limit):
+	case limit > 0 && uint64(len(text)) > uint64(limit):
 		return invalid(reason, fmt.Sprintf("%s has %d bytes, the server allows %d", what, len(text), limit))
 	case !utf8.ValidString(text):
 		return invalid(reason, what+" is not valid UTF-8")

@@ -323,7 +323,7 @@ func (c *Client) tryAt(at int, s *session) (*stream, error) {
 		err = c.resumeOn(st)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", what, err)
+		err = fmt.Errorf("%s at %s: %w", what, c.targets[at], err)
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", unavailable(cause), err)
 		}
@@ -452,9 +452,9 @@ func (st *stream) greeted(m *lockdv1.SessionResponse) (*lockdv1.Opened, error) {
 		}
 		return t.Opened, nil
 	case *lockdv1.SessionResponse_Closing:
-		return nil, cmp.Or(fromProto(t.Closing.GetStatus()), errEnded)
+		return nil, cmp.Or(fromFailure(t.Closing.GetFailure()), errEnded)
 	case *lockdv1.SessionResponse_Result:
-		return nil, cmp.Or(fromProto(t.Result.GetStatus()), errNoOpened)
+		return nil, cmp.Or(fromFailure(t.Result.GetFailure()), errNoOpened)
 	}
 	return nil, errNoOpened
 }

@@ -202,7 +202,7 @@ func notHeld(err error) error {
 }
 
 func (l *Lock) fail(verb string, err error) error {
-	return fmt.Errorf("%s %q: %w", verb, l.hold.name, err)
+	return fmt.Errorf("%s %s: %w", verb, quoted(l.hold.name), err)
 }
 
 func (l *Lock) end() instant { return instant(l.deadline.Load()) }

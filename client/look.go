@@ -63,7 +63,7 @@ func (c *Client) Look(ctx context.Context, name string) (Info, error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
 	m, err := c.inquire(ctx, name, request)
 	if err != nil {
-		return Info{}, fmt.Errorf("look at %q: %w", name, err)
+		return Info{}, fmt.Errorf("look at %s: %w", quoted(name), err)
 	}
 	return infoOf(m.GetLooked().GetLock()), nil
 }
@@ -86,7 +86,7 @@ func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous 
 	}}}
 	m, err := c.inquire(ctx, name, request)
 	if err != nil {
-		return 0, fmt.Errorf("set the limit of %q: %w", name, err)
+		return 0, fmt.Errorf("set the limit of %s: %w", quoted(name), err)
 	}
 	return m.GetLimitSet().GetPrevious(), nil
 }

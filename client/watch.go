@@ -77,7 +77,7 @@ func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error
 	c.watches.add(w)
 	if err := c.askWatch(ctx, w); err != nil {
 		c.unwatch(w)
-		return nil, fmt.Errorf("watch %q: %w", name, err)
+		return nil, fmt.Errorf("watch %s: %w", quoted(name), err)
 	}
 	context.AfterFunc(ctx, func() { c.unwatch(w) })
 	return w.events, nil

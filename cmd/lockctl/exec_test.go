@@ -183,7 +183,7 @@ func whenTaken(t *testing.T, n string) (late time.Duration) {
 	dir, name := t.TempDir(), "taken"+n
 	r := start(t, append([]string{"exec", name, "--"}, stubborn(dir)...)...)
 	r.line("ready")
-	call(t, "unlock", name, "--force").want(t, 0, "unlocked "+name+"\n", "")
+	call(t, "unlock", name, "--force", "--reason", "stuck").want(t, 0, "unlocked "+name+"\n", "")
 	taken := time.Now()
 	if code, _ := r.wait(); code != exitLost || !strings.Contains(r.stderr.String(), "LOCK_LOST: ") {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())

@@ -93,7 +93,7 @@ func TestExecLosesOneOfSeveral(t *testing.T) {
 	t.Parallel()
 	r := start(t, "exec", "lose:a", "--also", ":lose:b", "--", "sh", "-c", "echo ready; while :; do sleep 0.01; done")
 	r.line("ready")
-	call(t, "unlock", "lose:b", "--force").want(t, 0, "unlocked lose:b\n", "")
+	call(t, "unlock", "lose:b", "--force", "--reason", "stuck").want(t, 0, "unlocked lose:b\n", "")
 	if code, _ := r.wait(); code != exitLost || !strings.Contains(r.stderr.String(), "LOCK_LOST: ") {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
@@ -165,7 +165,7 @@ func TestPermitsOfAShell(t *testing.T) {
 	if r := call(t, "extend", name, first["lease_id"].(string), "--lease", "2m"); r.code != 0 {
 		t.Errorf("extend without a kind: %+v", r)
 	}
-	call(t, "unlock", name, "--force").want(t, 0, "unlocked "+name+"\n", "")
+	call(t, "unlock", name, "--force", "--reason", "stuck").want(t, 0, "unlocked "+name+"\n", "")
 	v := parse(t, call(t, "inspect", name, "-o", "json").stdout, lockKeys...)
 	if v["held"] != false || v["holders"] != 0.0 || v["limit"] != 3.0 || v["kind"] != "semaphore" {
 		t.Errorf("got %v", v)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -58,11 +59,21 @@ func (r *replicas) Invoke(ctx context.Context, method string, args, reply any, o
 	r.mu.Unlock()
 	err := r.conns[at].Invoke(ctx, method, args, reply, opts...)
 	if c := status.Code(err); c == grpccodes.Unavailable || c == grpccodes.DeadlineExceeded {
+		err = located(err, r.conns[at].Target())
 		r.mu.Lock()
 		r.at = (at + 1) % len(r.conns)
 		r.mu.Unlock()
 	}
 	return err
+}
+
+// located adds the server to an error of gRPC that does not name it, as when its host has no address.
+func located(err error, server string) error {
+	p := status.Convert(err).Proto()
+	if p.GetMessage() != "" && len(p.GetDetails()) == 0 && !strings.Contains(p.GetMessage(), server) {
+		p.Message = server + ": " + p.GetMessage()
+	}
+	return status.ErrorProto(p)
 }
 
 // NewStream is for the generated stubs, none of which is used for a stream.

@@ -144,8 +144,9 @@ func (l *Lease) runOps() {
 
 func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
-	l.b.noteLoss(l, reason)
-	l.sess.Tell(session.Lost{Hold: l.hold(), Reason: reason})
+	lost := l.b.lostBy(l.hold(), reason)
+	l.b.noteLoss(l, lost)
+	l.sess.Tell(lost)
 	l.overLocked()
 	l.b.undoLostLocked(l)
 	l.b.dropHoldLocked(l)

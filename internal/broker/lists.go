@@ -242,6 +242,16 @@ func (w *waiter) infoLocked() inspect.Waiter {
 	return info
 }
 
+// AnnounceForce tells all replicas that a name is about to be released by force, so that they can tell its holders by
+// whom and why, and returns who holds it. Texts that are too long are lock.ErrInvalid; after other errors the name can
+// be released all the same.
+func (b *Broker) AnnounceForce(ctx context.Context, name string, f session.Forced) ([]inspect.Holder, error) {
+	if err := b.rules.Forced(f); err != nil {
+		return nil, err
+	}
+	return b.Announce(ctx, name, f)
+}
+
 // ForceRelease frees a name whoever holds it. The holder's replica hears of it through the store and verifies its
 // lease, which then is lost. Repeating it is harmless; after an unknown outcome repeat it.
 func (b *Broker) ForceRelease(ctx context.Context, name string, k lock.Kind) (bool, error) {

@@ -283,9 +283,9 @@ func (b *Broker) verifyHolds(ctx context.Context, s *Session,
 		case err == nil:
 			found = append(found, leases[i])
 		case ok:
-			lost = append(lost, session.Lost{Hold: holds[i].Hold, Reason: gone.Reason})
+			lost = append(lost, b.lostBy(holds[i].Hold, gone.Reason))
 		default:
-			lost = append(lost, session.Lost{Hold: holds[i].Hold, Reason: lock.LostForced})
+			lost = append(lost, b.lostBy(holds[i].Hold, lock.LostForced))
 		}
 	}
 	return found, lost, nil

@@ -2,6 +2,7 @@ package grpcapi_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,6 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/brokertest"
 	"github.com/lockd-io/lockd/internal/gate"
-	"github.com/lockd-io/lockd/internal/lock"
 )
 
 var comesBack = []lockdv1.Feature{lockdv1.Feature_FEATURE_RESUME}
@@ -42,7 +42,9 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		first.cancel()
 		_ = first.end()
 		synctest.Wait()
-		if _, err := s.b.ForceRelease(t.Context(), "forced", lock.Exclusive); err != nil {
+		_, err := lockdv1.NewAdminServiceClient(s.admin).ForceRelease(s.t.Context(),
+			&lockdv1.ForceReleaseRequest{Name: "forced", By: "alice", Why: "stuck"})
+		if err != nil {
 			t.Fatal(err)
 		}
 
@@ -57,7 +59,8 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		if v := o.GetResumed()[0].GetValidity(); v.GetRemaining().AsDuration() <= 0 || v.GetAnchor() != 0 {
 			t.Errorf("its validity is %v", v)
 		}
-		if len(o.GetLost()) != 1 || o.GetLost()[0].GetReason() != lockdv1.Lost_REASON_FORCED {
+		if len(o.GetLost()) != 1 || o.GetLost()[0].GetReason() != lockdv1.Lost_REASON_FORCED ||
+			o.GetLost()[0].GetBy() != "alice" || o.GetLost()[0].GetWhy() != "stuck" {
 			t.Errorf("lost %v, want %v", o.GetLost(), forced)
 		}
 
@@ -85,6 +88,9 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		fifth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: first.resume(4, 3)}})
 		if got := reasonOf(status.Convert(fifth.end())); got != "SESSION_EXPIRED" {
 			t.Errorf("after its end: %v", got)
+		}
+		if got := fifth.Trailer()["lockd-reason"]; !slices.Equal(got, []string{"SESSION_EXPIRED"}) {
+			t.Errorf("the trailer tells %v", got)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -179,5 +180,18 @@ func TestALimitErrorTellsTheLimit(t *testing.T) {
 	if st := status.Convert(grpcapi.ToStatus(session.ErrUpgrade)); reasonOf(st) != "LOCK_UPGRADE" ||
 		st.Code() != codes.FailedPrecondition {
 		t.Errorf("got %v", st)
+	}
+}
+
+// A fixed lease that ended before its grant could be written is not told as one. An auto lease was renewed meanwhile.
+func TestAGrantThatEndedBeforeItIsWrittenIsNone(t *testing.T) {
+	g := session.Granted{ID: 7, Hold: session.Hold{Name: "n", Fence: 1}, Validity: session.Validity{Until: time.Now()}}
+	m := grpcapi.FromEvent(g)
+	if code := m.GetResult().GetFailure().GetCode(); m.GetRequestId() != 7 || code != int32(codes.Unavailable) {
+		t.Errorf("got %v, want an unknown outcome", m)
+	}
+	g.Auto = true
+	if m := grpcapi.FromEvent(g); m.GetGranted() == nil {
+		t.Errorf("got %v, want a grant", m)
 	}
 }

@@ -41,6 +41,9 @@ const (
 	// actorBytes bounds the id of an actor.
 	actorBytes = 128
 	labelBytes = 256
+	// forcedByBytes and forcedWhyBytes bound what is said of a forced release.
+	forcedByBytes  = 256
+	forcedWhyBytes = 512
 )
 
 // Acquire checks what asks for locks.
@@ -108,6 +111,14 @@ func (r Rules) NameKind(name string, k lock.Kind) error {
 		return &lock.InvalidError{Field: "kind", Reason: lock.ReasonKind, Detail: "no such kind of lock"}
 	}
 	return nil
+}
+
+// Forced checks what is said of a forced release.
+func (r Rules) Forced(f session.Forced) error {
+	if err := checkText("by", lock.ReasonForced, f.By, forcedByBytes); err != nil {
+		return err
+	}
+	return checkText("why", lock.ReasonForced, f.Why, forcedWhyBytes)
 }
 
 // maxLimit bounds the permits of a semaphore: Redisson counts them with 32 bits.
