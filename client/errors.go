@@ -1,11 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
 // What can go wrong. Test with errors.Is; errors that come from the server also keep their gRPC status, which
@@ -76,13 +79,36 @@ type HeldError struct {
 	RetryAfter time.Duration
 	// HeldBy begins with "<session>:<holder>", or is the id that another Redis client uses. Empty if it is not known.
 	HeldBy string
+	// Client is how the client that holds it names itself, and Annotation that of the hold, the first 256 bytes of it. Both
+	// are for people, and empty where the replica that answered does not know.
+	Client, Annotation string
 }
 
 func (e *HeldError) Error() string {
-	if e.HeldBy == "" {
+	who := shown(cmp.Or(e.Client, e.HeldBy))
+	switch {
+	case who == "":
 		return ErrHeld.Error()
+	case e.Annotation == "":
+		return fmt.Sprintf("%v by %s", ErrHeld, who)
 	}
-	return fmt.Sprintf("%v by %s", ErrHeld, e.HeldBy)
+	return fmt.Sprintf("%v by %s (%s)", ErrHeld, who, shown(e.Annotation))
+}
+
+// shown is a text of another client as people may see it: quoted if it has what is not to be printed.
+func shown(text string) string {
+	if quoted := strconv.Quote(text); strings.ContainsRune(quoted, '\\') {
+		return quoted
+	}
+	return text
+}
+
+// HeldErrorOf reads what a server tells of a hold in the way of a request for the lock with a name.
+func HeldErrorOf(name string, n *lockdv1.NotGranted) *HeldError {
+	return &HeldError{
+		Name: cmp.Or(n.GetName(), name), RetryAfter: n.GetRetryAfter().AsDuration(), HeldBy: n.GetHeldBy(),
+		Client: n.GetClient(), Annotation: n.GetAnnotation(),
+	}
 }
 
 // Unwrap makes it ErrHeld.

@@ -155,7 +155,7 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 	case lockdv1.NotGranted_CAUSE_CANCELLED:
 		return ErrCancelled
 	default:
-		return &HeldError{Name: cmp.Or(n.GetName(), name), RetryAfter: n.GetRetryAfter().AsDuration(), HeldBy: n.GetHeldBy()}
+		return HeldErrorOf(name, n)
 	}
 }
 

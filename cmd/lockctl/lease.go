@@ -137,7 +137,7 @@ func notGranted(name string, n *lockdv1.NotGranted) error {
 	if n.GetCause() == lockdv1.NotGranted_CAUSE_TIMED_OUT {
 		return client.ErrTimedOut
 	}
-	return &client.HeldError{Name: name, RetryAfter: n.GetRetryAfter().AsDuration(), HeldBy: n.GetHeldBy()}
+	return client.HeldErrorOf(name, n)
 }
 
 func newExtend(o *options) *cobra.Command {

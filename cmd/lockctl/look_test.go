@@ -17,14 +17,14 @@ var leaseKeys = []string{"name", "lease_id", "fence", "valid_for_ms"}
 func TestLeaseOfAShell(t *testing.T) {
 	t.Parallel()
 	const name = "lease/of a shell"
-	r := call(t, "acquire", name, "--lease", "1m")
+	r := call(t, "acquire", name, "--lease", "1m", "--annotation", "nightly")
 	got := parse(t, r.stdout, leaseKeys...)
 	id := got["lease_id"].(string)
 	if r.code != 0 || r.stderr != "" || got["name"] != name || len(id) < 22 || got["fence"].(float64) < 1 ||
 		got["valid_for_ms"].(float64) < 50_000 || got["valid_for_ms"].(float64) > 60_000 {
 		t.Errorf("got %+v", r)
 	}
-	call(t, "acquire", name, "--lease", "1m").want(t, exitNotObtained, "", "LOCK_BUSY: ")
+	call(t, "acquire", name, "--lease", "1m").want(t, exitNotObtained, "", " acquire (nightly)\n")
 	call(t, "acquire", name, "--lease", "1m", "--wait", "50ms").want(t, exitNotObtained, "", "WAIT_TIMEOUT: ")
 
 	again := parse(t, call(t, "extend", name, id, "--lease", "2m").stdout, leaseKeys...)

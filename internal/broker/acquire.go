@@ -131,6 +131,7 @@ func (q *queue) refusalHereLocked(w *waiter) session.NotGranted {
 	}
 	if q.holder != nil {
 		n.RetryAfter, n.HeldBy = max(time.Until(q.holder.until), 0), q.holder.owner
+		n.Client, n.Annotation = w.b.aboutLocked(q.Name(), n.HeldBy)
 	}
 	return n
 }

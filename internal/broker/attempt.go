@@ -1,10 +1,12 @@
 package broker
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/arbiter"
+	"github.com/lockd-io/lockd/internal/inspect"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 )
@@ -128,7 +130,7 @@ func (b *Broker) finishLocked(w *waiter, a attempt) {
 // concludeLocked gives the outcome of an attempt to the waiter it was made for.
 func (b *Broker) concludeLocked(w *waiter, a attempt) {
 	a = a.lasting(time.Now())
-	q, answer := w.q, b.endAttemptLocked(w, a)
+	answer := b.endAttemptLocked(w, a)
 	switch answer.Verdict {
 	case arbiter.Nothing:
 	case arbiter.Grant:
@@ -145,18 +147,32 @@ func (b *Broker) concludeLocked(w *waiter, a attempt) {
 		b.parkLocked(w, answer.Position)
 		b.tooLateLocked(w, a.err)
 	case arbiter.RefuseHeld:
-		b.refuseLocked(w, q.refusalLocked(w, answer.Held))
+		b.refuseLocked(w, b.refusalLocked(w, answer.Held))
 	case arbiter.RefuseFailed:
 		b.refuseLocked(w, session.Failed{ID: w.id, Err: a.err})
 	}
 }
 
 // refusalLocked answers a request that does not want to wait, from what the store said.
-func (q *queue) refusalLocked(w *waiter, held *lock.HeldError) session.NotGranted {
-	return session.NotGranted{
+func (b *Broker) refusalLocked(w *waiter, held *lock.HeldError) session.NotGranted {
+	n := session.NotGranted{
 		ID: w.id, Cause: lock.ErrHeld, Name: held.Name, RetryAfter: max(held.RetryAfter, 0),
 		HeldBy: held.HeldBy,
 	}
+	n.Client, n.Annotation = b.aboutLocked(cmp.Or(held.Name, w.Claim.Name), held.HeldBy)
+	return n
+}
+
+// aboutLocked is what a holder of a name says of itself, if it holds it by way of this replica.
+func (b *Broker) aboutLocked(name string, o lock.Owner) (client, annotation string) {
+	if o.Repeats() { // only then: the notes of all names share a mutex
+		client, annotation = b.Desk.Notes.About(name, o)
+	} else if q := b.shardOf(name).queues[name]; q != nil {
+		if l := b.ownedLocked(q, o); l != nil {
+			client, annotation = l.sess.Client().Name, l.annotation
+		}
+	}
+	return client, inspect.Shortened(annotation)
 }
 
 // endAttemptLocked is where each attempt ends, and what its outcome means for the waiter. What was taken for one that

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -335,4 +336,53 @@ func TestNotesOfUnaryCallersAreBounded(t *testing.T) {
 			t.Errorf("the newest: got %+v", h)
 		}
 	})
+}
+
+// TestARefusalSaysWhoHoldsTheLock fails if a request that is refused is told no more of the holder than its owner, where
+// this replica knows the client. Of a holder elsewhere it knows the owner only.
+func TestARefusalSaysWhoHoldsTheLock(t *testing.T) {
+	long := strings.Repeat("x", 300)
+	for what, row := range map[string]struct {
+		held   lock.Kind
+		wanted lock.Kind
+		once   bool
+		more   []request.Item
+	}{
+		"exclusive":      {held: lock.Exclusive, wanted: lock.Exclusive},
+		"a reader":       {held: lock.Read, wanted: lock.Write},
+		"a unary lease":  {held: lock.Exclusive, wanted: lock.Exclusive, once: true},
+		"one of several": {held: lock.Read, wanted: lock.Exclusive, more: []request.Item{{Name: "job", Kind: lock.Write}}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				if row.once {
+					_, refused, err := w.b.AcquireOnce(w.t.Context(), request.Once{
+						Name: "job", Kind: row.held, Lease: time.Minute, Client: "backup", Annotation: long,
+					})
+					if err != nil || refused != nil {
+						t.Fatal(err, refused)
+					}
+				} else {
+					holder := w.as("backup")
+					holder.acquire(request.Acquire{Name: "job", Kind: row.held, Annotation: long})
+					one[session.Granted](holder)
+				}
+				req := request.Acquire{Name: "job", Kind: row.wanted, Wait: new(time.Duration)}
+				if row.more != nil {
+					req.Name, req.More = "first", row.more
+				}
+				c := w.as("other")
+				c.acquire(req)
+				n := c.notGranted(lock.ErrHeld)
+				if n.Client != "backup" || n.Annotation != long[:256] || n.HeldBy == "" {
+					t.Errorf("got %+v, want the client that holds it and the beginning of its annotation", n)
+				}
+				far := w.replica().as("far")
+				far.acquire(req)
+				if n := far.notGranted(lock.ErrHeld); n.Client != "" || n.Annotation != "" || n.HeldBy == "" {
+					t.Errorf("elsewhere: got %+v, want the owner alone", n)
+				}
+			})
+		})
+	}
 }

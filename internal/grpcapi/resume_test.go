@@ -102,6 +102,7 @@ func TestAClientTellsWhatIsOlderThanItsStream(t *testing.T) {
 		kept := first.take(1, "kept").GetHolds()[0]
 		first.cancel()
 		_ = first.end()
+		synctest.Wait()
 		open := first.resume(2, 1, kept)
 		h := open.GetResume().GetHolds()[0]
 		open.Resume.Age, h.Age, h.Annotation = durationpb.New(time.Hour), durationpb.New(time.Minute), "nightly"

@@ -108,6 +108,17 @@ func (ns *Notes) removeLocked(name string, o lock.Owner) {
 	}
 }
 
+// About is what the caller that has a lease said of itself.
+func (ns *Notes) About(name string, o lock.Owner) (client, annotation string) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if e := ns.byName[name][o]; e != nil {
+		info := e.Value.(*Note).Info
+		client, annotation = info.Client.Name, info.Annotation
+	}
+	return client, annotation
+}
+
 // of returns at most so many leases of a name. Those of permits must not have ended: the store cannot tell whose they
 // are.
 func (ns *Notes) of(name string, most int) (infos []Holder) {

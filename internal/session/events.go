@@ -65,6 +65,8 @@ type (
 		Name       string        // the one in the way of several, if known
 		RetryAfter time.Duration // 0 if not known
 		HeldBy     lock.Owner
+		// Client and Annotation are what the holder says of itself, where this replica knows.
+		Client, Annotation string
 	}
 	// Queued: the request waits. It may be told again, with another position.
 	Queued struct {
@@ -146,10 +148,12 @@ type (
 // texts are the bytes of an event's texts, where they can be long.
 func (h Hold) texts() int { return len(h.Name) + len(h.Holder) }
 
-func (e Looked) texts() int     { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
-func (e Lost) texts() int       { return e.Hold.texts() + len(e.By) + len(e.Why) }
-func (e Unlocked) texts() int   { return len(e.Name) }
-func (e NotGranted) texts() int { return len(e.Name) + len(e.HeldBy) }
+func (e Looked) texts() int   { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
+func (e Lost) texts() int     { return e.Hold.texts() + len(e.By) + len(e.Why) }
+func (e Unlocked) texts() int { return len(e.Name) }
+func (e NotGranted) texts() int {
+	return len(e.Name) + len(e.HeldBy) + len(e.Client) + len(e.Annotation)
+}
 func (e Granted) texts() int {
 	n := e.Hold.texts()
 	for _, h := range e.More {

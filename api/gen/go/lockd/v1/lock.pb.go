@@ -306,7 +306,11 @@ type NotGranted struct {
 	// Who holds it, as far as known: `<session id>:<holder>#<request>`, or the id another Redis client uses.
 	HeldBy string `protobuf:"bytes,3,opt,name=held_by,json=heldBy,proto3" json:"held_by,omitempty"`
 	// Which of several locks was in the way, where known. Empty when one was asked for.
-	Name          string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+	Client string `protobuf:"bytes,5,opt,name=client,proto3" json:"client,omitempty"`
+	// The first 256 bytes of the annotation of that hold.
+	Annotation    string `protobuf:"bytes,6,opt,name=annotation,proto3" json:"annotation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -365,6 +369,20 @@ func (x *NotGranted) GetHeldBy() string {
 func (x *NotGranted) GetName() string {
 	if x != nil {
 		return x.Name
+	}
+	return ""
+}
+
+func (x *NotGranted) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *NotGranted) GetAnnotation() string {
+	if x != nil {
+		return x.Annotation
 	}
 	return ""
 }
@@ -759,14 +777,18 @@ const file_lockd_v1_lock_proto_rawDesc = "" +
 	"\tremaining\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\tremaining\x12\x16\n" +
 	"\x06anchor\x18\x02 \x01(\x04R\x06anchor\x128\n" +
 	"\n" +
-	"anchor_age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tanchorAge\"\x81\x02\n" +
+	"anchor_age\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\tanchorAge\"\xb9\x02\n" +
 	"\n" +
 	"NotGranted\x120\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x1a.lockd.v1.NotGranted.CauseR\x05cause\x12:\n" +
 	"\vretry_after\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12\x17\n" +
 	"\aheld_by\x18\x03 \x01(\tR\x06heldBy\x12\x12\n" +
-	"\x04name\x18\x04 \x01(\tR\x04name\"X\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12\x16\n" +
+	"\x06client\x18\x05 \x01(\tR\x06client\x12\x1e\n" +
+	"\n" +
+	"annotation\x18\x06 \x01(\tR\n" +
+	"annotation\"X\n" +
 	"\x05Cause\x12\x15\n" +
 	"\x11CAUSE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +

@@ -63,42 +63,43 @@ public final class LockProto {
       "\001(\0132\031.google.protobuf.DurationR\tremainin" +
       "g\022\026\n\006anchor\030\002 \001(\004R\006anchor\0228\n\nanchor_age\030" +
       "\003 \001(\0132\031.google.protobuf.DurationR\tanchor" +
-      "Age\"\201\002\n\nNotGranted\0220\n\005cause\030\001 \001(\0162\032.lock" +
+      "Age\"\271\002\n\nNotGranted\0220\n\005cause\030\001 \001(\0162\032.lock" +
       "d.v1.NotGranted.CauseR\005cause\022:\n\013retry_af" +
       "ter\030\002 \001(\0132\031.google.protobuf.DurationR\nre" +
       "tryAfter\022\027\n\007held_by\030\003 \001(\tR\006heldBy\022\022\n\004nam" +
-      "e\030\004 \001(\tR\004name\"X\n\005Cause\022\025\n\021CAUSE_UNSPECIF" +
-      "IED\020\000\022\016\n\nCAUSE_HELD\020\001\022\023\n\017CAUSE_TIMED_OUT" +
-      "\020\002\022\023\n\017CAUSE_CANCELLED\020\003\"\212\003\n\tLockState\022\022\n" +
-      "\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd." +
-      "v1.LockKindR\004kind\022\022\n\004held\030\003 \001(\010R\004held\022\027\n" +
-      "\007held_by\030\004 \001(\tR\006heldBy\022\026\n\006client\030\005 \001(\tR\006" +
-      "client\022\024\n\005fence\030\006 \001(\004R\005fence\022+\n\003ttl\030\007 \001(" +
-      "\0132\031.google.protobuf.DurationR\003ttl\022\035\n\nhol" +
-      "d_count\030\010 \001(\rR\tholdCount\022\030\n\007waiters\030\t \001(" +
-      "\rR\007waiters\022\036\n\nannotation\030\n \001(\tR\nannotati" +
-      "on\022\030\n\007holders\030\013 \001(\rR\007holders\022\024\n\005limit\030\014 " +
-      "\001(\rR\005limit\022\026\n\006queued\030\r \001(\rR\006queued\022\030\n\007me" +
-      "mbers\030\016 \001(\rR\007members\"X\n\010Deadlock\0222\n\007memb" +
-      "ers\030\001 \003(\0132\030.lockd.v1.DeadlockMemberR\007mem" +
-      "bers\022\030\n\007omitted\030\002 \001(\rR\007omitted\"\232\003\n\016Deadl" +
-      "ockMember\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 " +
-      "\001(\0162\022.lockd.v1.LockKindR\004kind\022\024\n\005owner\030\003" +
-      " \001(\tR\005owner\022\035\n\nsession_id\030\004 \001(\tR\tsession" +
-      "Id\022\037\n\013client_name\030\005 \001(\tR\nclientName\022\022\n\004p" +
-      "eer\030\006 \001(\tR\004peer\022\030\n\007replica\030\007 \001(\tR\007replic" +
-      "a\022\036\n\nannotation\030\010 \001(\tR\nannotation\022+\n\003age" +
-      "\030\t \001(\0132\031.google.protobuf.DurationR\003age\0226" +
-      "\n\ttime_left\030\n \001(\0132\031.google.protobuf.Dura" +
-      "tionR\010timeLeft\022\027\n\007held_by\030\013 \001(\tR\006heldBy\022" +
-      "\024\n\005fence\030\014 \001(\004R\005fence\022\024\n\005fails\030\r \001(\010R\005fa" +
-      "ils*\224\001\n\010LockKind\022\031\n\025LOCK_KIND_UNSPECIFIE" +
-      "D\020\000\022\027\n\023LOCK_KIND_EXCLUSIVE\020\001\022\022\n\016LOCK_KIN" +
-      "D_FAIR\020\002\022\022\n\016LOCK_KIND_READ\020\003\022\023\n\017LOCK_KIN" +
-      "D_WRITE\020\004\022\027\n\023LOCK_KIND_SEMAPHORE\020\005BQ\n\013io" +
-      ".lockd.v1B\tLockProtoP\001Z5github.com/lockd" +
-      "-io/lockd/api/gen/go/lockd/v1;lockdv1b\006p" +
-      "roto3"
+      "e\030\004 \001(\tR\004name\022\026\n\006client\030\005 \001(\tR\006client\022\036\n" +
+      "\nannotation\030\006 \001(\tR\nannotation\"X\n\005Cause\022\025" +
+      "\n\021CAUSE_UNSPECIFIED\020\000\022\016\n\nCAUSE_HELD\020\001\022\023\n" +
+      "\017CAUSE_TIMED_OUT\020\002\022\023\n\017CAUSE_CANCELLED\020\003\"" +
+      "\212\003\n\tLockState\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kin" +
+      "d\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\022\n\004hel" +
+      "d\030\003 \001(\010R\004held\022\027\n\007held_by\030\004 \001(\tR\006heldBy\022\026" +
+      "\n\006client\030\005 \001(\tR\006client\022\024\n\005fence\030\006 \001(\004R\005f" +
+      "ence\022+\n\003ttl\030\007 \001(\0132\031.google.protobuf.Dura" +
+      "tionR\003ttl\022\035\n\nhold_count\030\010 \001(\rR\tholdCount" +
+      "\022\030\n\007waiters\030\t \001(\rR\007waiters\022\036\n\nannotation" +
+      "\030\n \001(\tR\nannotation\022\030\n\007holders\030\013 \001(\rR\007hol" +
+      "ders\022\024\n\005limit\030\014 \001(\rR\005limit\022\026\n\006queued\030\r \001" +
+      "(\rR\006queued\022\030\n\007members\030\016 \001(\rR\007members\"X\n\010" +
+      "Deadlock\0222\n\007members\030\001 \003(\0132\030.lockd.v1.Dea" +
+      "dlockMemberR\007members\022\030\n\007omitted\030\002 \001(\rR\007o" +
+      "mitted\"\232\003\n\016DeadlockMember\022\022\n\004name\030\001 \001(\tR" +
+      "\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR" +
+      "\004kind\022\024\n\005owner\030\003 \001(\tR\005owner\022\035\n\nsession_i" +
+      "d\030\004 \001(\tR\tsessionId\022\037\n\013client_name\030\005 \001(\tR" +
+      "\nclientName\022\022\n\004peer\030\006 \001(\tR\004peer\022\030\n\007repli" +
+      "ca\030\007 \001(\tR\007replica\022\036\n\nannotation\030\010 \001(\tR\na" +
+      "nnotation\022+\n\003age\030\t \001(\0132\031.google.protobuf" +
+      ".DurationR\003age\0226\n\ttime_left\030\n \001(\0132\031.goog" +
+      "le.protobuf.DurationR\010timeLeft\022\027\n\007held_b" +
+      "y\030\013 \001(\tR\006heldBy\022\024\n\005fence\030\014 \001(\004R\005fence\022\024\n" +
+      "\005fails\030\r \001(\010R\005fails*\224\001\n\010LockKind\022\031\n\025LOCK" +
+      "_KIND_UNSPECIFIED\020\000\022\027\n\023LOCK_KIND_EXCLUSI" +
+      "VE\020\001\022\022\n\016LOCK_KIND_FAIR\020\002\022\022\n\016LOCK_KIND_RE" +
+      "AD\020\003\022\023\n\017LOCK_KIND_WRITE\020\004\022\027\n\023LOCK_KIND_S" +
+      "EMAPHORE\020\005BQ\n\013io.lockd.v1B\tLockProtoP\001Z5" +
+      "github.com/lockd-io/lockd/api/gen/go/loc" +
+      "kd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -122,7 +123,7 @@ public final class LockProto {
     internal_static_lockd_v1_NotGranted_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_NotGranted_descriptor,
-        new java.lang.String[] { "Cause", "RetryAfter", "HeldBy", "Name", });
+        new java.lang.String[] { "Cause", "RetryAfter", "HeldBy", "Name", "Client", "Annotation", });
     internal_static_lockd_v1_LockState_descriptor =
       getDescriptor().getMessageTypes().get(3);
     internal_static_lockd_v1_LockState_fieldAccessorTable = new

@@ -24,6 +24,8 @@ private static final long serialVersionUID = 0L;
     cause_ = 0;
     heldBy_ = "";
     name_ = "";
+    client_ = "";
+    annotation_ = "";
   }
 
   @java.lang.Override
@@ -367,6 +369,100 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int CLIENT_FIELD_NUMBER = 5;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object client_ = "";
+  /**
+   * <pre>
+   * The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+   * </pre>
+   *
+   * <code>string client = 5 [json_name = "client"];</code>
+   * @return The client.
+   */
+  @java.lang.Override
+  public java.lang.String getClient() {
+    java.lang.Object ref = client_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      client_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+   * </pre>
+   *
+   * <code>string client = 5 [json_name = "client"];</code>
+   * @return The bytes for client.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getClientBytes() {
+    java.lang.Object ref = client_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      client_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int ANNOTATION_FIELD_NUMBER = 6;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object annotation_ = "";
+  /**
+   * <pre>
+   * The first 256 bytes of the annotation of that hold.
+   * </pre>
+   *
+   * <code>string annotation = 6 [json_name = "annotation"];</code>
+   * @return The annotation.
+   */
+  @java.lang.Override
+  public java.lang.String getAnnotation() {
+    java.lang.Object ref = annotation_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      annotation_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * The first 256 bytes of the annotation of that hold.
+   * </pre>
+   *
+   * <code>string annotation = 6 [json_name = "annotation"];</code>
+   * @return The bytes for annotation.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getAnnotationBytes() {
+    java.lang.Object ref = annotation_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      annotation_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -393,6 +489,12 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(name_)) {
       com.google.protobuf.GeneratedMessageV3.writeString(output, 4, name_);
     }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(client_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 5, client_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(annotation_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 6, annotation_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -415,6 +517,12 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(name_)) {
       size += com.google.protobuf.GeneratedMessageV3.computeStringSize(4, name_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(client_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(5, client_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(annotation_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(6, annotation_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -441,6 +549,10 @@ private static final long serialVersionUID = 0L;
         .equals(other.getHeldBy())) return false;
     if (!getName()
         .equals(other.getName())) return false;
+    if (!getClient()
+        .equals(other.getClient())) return false;
+    if (!getAnnotation()
+        .equals(other.getAnnotation())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -462,6 +574,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getHeldBy().hashCode();
     hash = (37 * hash) + NAME_FIELD_NUMBER;
     hash = (53 * hash) + getName().hashCode();
+    hash = (37 * hash) + CLIENT_FIELD_NUMBER;
+    hash = (53 * hash) + getClient().hashCode();
+    hash = (37 * hash) + ANNOTATION_FIELD_NUMBER;
+    hash = (53 * hash) + getAnnotation().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -611,6 +727,8 @@ private static final long serialVersionUID = 0L;
       }
       heldBy_ = "";
       name_ = "";
+      client_ = "";
+      annotation_ = "";
       return this;
     }
 
@@ -659,6 +777,12 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.name_ = name_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.client_ = client_;
+      }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.annotation_ = annotation_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -723,6 +847,16 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00000008;
         onChanged();
       }
+      if (!other.getClient().isEmpty()) {
+        client_ = other.client_;
+        bitField0_ |= 0x00000010;
+        onChanged();
+      }
+      if (!other.getAnnotation().isEmpty()) {
+        annotation_ = other.annotation_;
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -771,6 +905,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 34
+            case 42: {
+              client_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 42
+            case 50: {
+              annotation_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1198,6 +1342,190 @@ private static final long serialVersionUID = 0L;
       checkByteStringIsUtf8(value);
       name_ = value;
       bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object client_ = "";
+    /**
+     * <pre>
+     * The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @return The client.
+     */
+    public java.lang.String getClient() {
+      java.lang.Object ref = client_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        client_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @return The bytes for client.
+     */
+    public com.google.protobuf.ByteString
+        getClientBytes() {
+      java.lang.Object ref = client_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        client_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @param value The client to set.
+     * @return This builder for chaining.
+     */
+    public Builder setClient(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      client_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearClient() {
+      client_ = getDefaultInstance().getClient();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+     * </pre>
+     *
+     * <code>string client = 5 [json_name = "client"];</code>
+     * @param value The bytes for client to set.
+     * @return This builder for chaining.
+     */
+    public Builder setClientBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      client_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object annotation_ = "";
+    /**
+     * <pre>
+     * The first 256 bytes of the annotation of that hold.
+     * </pre>
+     *
+     * <code>string annotation = 6 [json_name = "annotation"];</code>
+     * @return The annotation.
+     */
+    public java.lang.String getAnnotation() {
+      java.lang.Object ref = annotation_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        annotation_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The first 256 bytes of the annotation of that hold.
+     * </pre>
+     *
+     * <code>string annotation = 6 [json_name = "annotation"];</code>
+     * @return The bytes for annotation.
+     */
+    public com.google.protobuf.ByteString
+        getAnnotationBytes() {
+      java.lang.Object ref = annotation_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        annotation_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * The first 256 bytes of the annotation of that hold.
+     * </pre>
+     *
+     * <code>string annotation = 6 [json_name = "annotation"];</code>
+     * @param value The annotation to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAnnotation(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      annotation_ = value;
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The first 256 bytes of the annotation of that hold.
+     * </pre>
+     *
+     * <code>string annotation = 6 [json_name = "annotation"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAnnotation() {
+      annotation_ = getDefaultInstance().getAnnotation();
+      bitField0_ = (bitField0_ & ~0x00000020);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * The first 256 bytes of the annotation of that hold.
+     * </pre>
+     *
+     * <code>string annotation = 6 [json_name = "annotation"];</code>
+     * @param value The bytes for annotation to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAnnotationBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      annotation_ = value;
+      bitField0_ |= 0x00000020;
       onChanged();
       return this;
     }

@@ -93,4 +93,44 @@ public interface NotGrantedOrBuilder extends
    */
   com.google.protobuf.ByteString
       getNameBytes();
+
+  /**
+   * <pre>
+   * The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+   * </pre>
+   *
+   * <code>string client = 5 [json_name = "client"];</code>
+   * @return The client.
+   */
+  java.lang.String getClient();
+  /**
+   * <pre>
+   * The client that holds it, as it names itself, where the replica that answers knows: held there by a session or by a unary lease.
+   * </pre>
+   *
+   * <code>string client = 5 [json_name = "client"];</code>
+   * @return The bytes for client.
+   */
+  com.google.protobuf.ByteString
+      getClientBytes();
+
+  /**
+   * <pre>
+   * The first 256 bytes of the annotation of that hold.
+   * </pre>
+   *
+   * <code>string annotation = 6 [json_name = "annotation"];</code>
+   * @return The annotation.
+   */
+  java.lang.String getAnnotation();
+  /**
+   * <pre>
+   * The first 256 bytes of the annotation of that hold.
+   * </pre>
+   *
+   * <code>string annotation = 6 [json_name = "annotation"];</code>
+   * @return The bytes for annotation.
+   */
+  com.google.protobuf.ByteString
+      getAnnotationBytes();
 }
