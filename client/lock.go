@@ -18,7 +18,9 @@ type Lock struct {
 	session    *session
 	hold       holdKey
 	fence      uint64
-	acquiredBy uint64          // the request that took it, as the server knows it
+	acquiredBy uint64 // the request that took it, as the server knows it
+	granted    instant
+	annotation string
 	values     context.Context // of the Lock call; only its values are used
 
 	deadline atomic.Int64          // instant; moves earlier only by Shorten

@@ -97,6 +97,10 @@ func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous 
 // held.
 func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error] {
 	return func(yield func(Held, error) bool) {
+		if err := checkText("INVALID_NAME", "the prefix", prefix, 0); err != nil {
+			yield(Held{}, fmt.Errorf("list holds: %w", err))
+			return
+		}
 		c.mu.Lock()
 		sessions := slices.Collect(maps.Keys(c.sessions))
 		c.mu.Unlock()
@@ -165,6 +169,9 @@ func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 func (c *Client) inquire(ctx context.Context, name string,
 	request *lockdv1.SessionRequest,
 ) (*lockdv1.SessionResponse, error) {
+	if err := checkName(name, nil); err != nil {
+		return nil, err
+	}
 	connect, bound := ctx, c.answerBound(ctx)
 	answerBy := c.now() + instant(bound)
 	if bound > 0 {
@@ -177,7 +184,7 @@ func (c *Client) inquire(ctx context.Context, name string,
 		if err != nil {
 			return nil, err
 		}
-		if err := checkText("INVALID_NAME", "the name", name, s.limits.Load().GetNameBytes()); err != nil {
+		if err := checkName(name, s); err != nil {
 			return nil, err
 		}
 		if bound > 0 {

@@ -51,6 +51,9 @@ func (r *replicas) close() {
 // Invoke is for the generated stubs. A call that fails because its server is away is not repeated here, but the next
 // one goes to another server.
 func (r *replicas) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	if err := checkTexts(args); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	at := r.at
 	r.mu.Unlock()

@@ -181,7 +181,10 @@ func (o *options) dialSession(command string, opts ...client.Option) (*client.Cl
 		client.WithName(o.client(command)), client.WithLabels(o.labels), client.WithConnectWait(o.connectTimeout),
 	}, opts...)
 	c, err := client.Dial(o.addr, opts...)
-	if err != nil {
+	switch {
+	case errors.Is(err, client.ErrInvalid): // not --addr
+		return nil, err
+	case err != nil:
 		return nil, usagef("--addr: %w", err)
 	}
 	return c, nil

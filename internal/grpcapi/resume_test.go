@@ -2,6 +2,7 @@ package grpcapi_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -87,6 +88,43 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		fifth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: first.resume(4, 3)}})
 		if got := reasonOf(status.Convert(fifth.end())); got != "SESSION_EXPIRED" {
 			t.Errorf("after its end: %v", got)
+		}
+		if got := fifth.Trailer()["lockd-reason"]; !slices.Equal(got, []string{"SESSION_EXPIRED"}) {
+			t.Errorf("the trailer tells %v", got)
+		}
+	})
+}
+
+// What a client tells of the past comes through, and what is no time is refused with the path to it.
+func TestAClientTellsWhatIsOlderThanItsStream(t *testing.T) {
+	inBubble(t, func(s *server) {
+		first := s.open(&lockdv1.Open{Features: comesBack})
+		kept := first.take(1, "kept").GetHolds()[0]
+		first.cancel()
+		_ = first.end()
+		open := first.resume(2, 1, kept)
+		h := open.GetResume().GetHolds()[0]
+		open.Resume.Age, h.Age, h.Annotation = durationpb.New(time.Hour), durationpb.New(time.Minute), "nightly"
+		second := s.open(open)
+		second.send(acquire(2, &lockdv1.Acquire{Name: "kept", Waited: durationpb.New(time.Second)}))
+		second.recv()
+		if age := s.b.Sessions("", 1)[0].Age; age != time.Hour {
+			t.Errorf("the session is %v old", age)
+		}
+		if l := s.b.Leases("", "", 1)[0]; l.Age != time.Minute || l.Annotation != "nightly" {
+			t.Errorf("got %+v, want a lease a minute old with its annotation", l)
+		}
+		ws, err := s.b.Waiters(t.Context(), "kept", 0, 1)
+		if err != nil || len(ws) != 1 || ws[0].Age != time.Second {
+			t.Errorf("got %+v, %v; want a waiter of a second", ws, err)
+		}
+		bad := first.resume(3, 2, kept)
+		bad.GetResume().GetHolds()[0].Age = &durationpb.Duration{Nanos: -1}
+		third := s.raw()
+		third.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: bad}})
+		if st := status.Convert(third.end()); reasonOf(st) != "INVALID_DURATION" ||
+			!strings.Contains(st.Message(), "resume.holds[0].age") {
+			t.Errorf("a time before its end: %v", st)
 		}
 	})
 }

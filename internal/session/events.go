@@ -34,6 +34,9 @@ type HeldLock struct {
 	Count    uint32
 	Auto     bool
 	Permits  uint32 // of a semaphore
+	// Age and Annotation are what a client that resumes says of a hold, for people; they are not told.
+	Age        time.Duration
+	Annotation string
 }
 
 // LockInfo is what the store knows of a name and, where this replica is concerned, what it adds.

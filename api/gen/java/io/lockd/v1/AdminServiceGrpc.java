@@ -7,9 +7,6 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
  * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
  * </pre>
  */
-@javax.annotation.Generated(
-    value = "by gRPC proto compiler (version 1.62.2)",
-    comments = "Source: lockd/v1/admin_service.proto")
 @io.grpc.stub.annotations.GrpcGenerated
 public final class AdminServiceGrpc {
 
