@@ -41,6 +41,9 @@ func run(args []string) int {
 		return fail(exitConfig, err)
 	}
 	if parsed.Check {
+		if err := app.Check(cfg, os.Stdout); err != nil {
+			return fail(exitConfig, err)
+		}
 		fmt.Println(parsed.File, "is valid")
 		return 0
 	}

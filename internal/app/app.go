@@ -42,7 +42,8 @@ type App struct {
 	ops    *opsServer
 	listen net.Listener
 	admin  net.Listener // nil without admin_listen
-	guard  *guard.Guard // nil if the store is not shared
+	guard  *guard.Guard // nil if the store is not shared, and so is names
+	names  *guard.Names
 
 	stopping atomic.Bool
 	failed   chan error     // the first part that ended by itself

@@ -177,6 +177,41 @@ func TestCompose(t *testing.T) {
 	}
 }
 
+// Prometheus scrapes what the alerts ask: each replica, and what tells of Redis.
+func TestComposeHasWhatTheAlertsAsk(t *testing.T) {
+	var c struct{ Services map[string]any }
+	readYAML(t, deployed+"/compose/compose.yaml", &c)
+	var p struct {
+		Jobs []struct {
+			Name    string                       `yaml:"job_name"`
+			Targets []struct{ Targets []string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	readYAML(t, deployed+"/compose/prometheus.yml", &p)
+	scraped := make(map[string]string)
+	for _, job := range p.Jobs {
+		for _, target := range job.Targets[0].Targets {
+			host, _, _ := strings.Cut(target, ":")
+			scraped[host] = job.Name
+			if c.Services[host] == nil {
+				t.Errorf("%s is scraped, and there is no such service", host)
+			}
+		}
+	}
+	for service := range c.Services {
+		if strings.HasPrefix(service, "lockd-") && scraped[service] != "lockd" {
+			t.Errorf("%s is not scraped", service)
+		}
+	}
+	rules, err := os.ReadFile(deployed + "/prometheus/lockd.rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(rules), "redis_evicted_keys_total") && scraped["redis-exporter"] != "redis" {
+		t.Error("an alert asks the exporter of Redis, and there is none")
+	}
+}
+
 func readYAML(t *testing.T, path string, to any) {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,7 +51,8 @@ func memberName(c config.Redis, text string) string {
 	}
 }
 
-// beginGuard has replicas that keep the same locks in another way not serve beside this one.
+// beginGuard has replicas that keep the same locks in another way not serve beside this one, and notices those that
+// have the same name.
 func (a *App) beginGuard(store lock.Store, reg prometheus.Registerer) error {
 	shared, ok := store.(lock.Declarer)
 	if !ok {
@@ -62,6 +64,12 @@ func (a *App) beginGuard(store lock.Store, reg prometheus.Registerer) error {
 	}
 	a.guard = g
 	a.cleanups.add("guard", closeTimeout, func(context.Context) error { g.Close(); return nil })
+	names, err := guard.BeginNames(store, a.cfg.Replica, rand.Text(), a.log, reg)
+	if err != nil {
+		return err
+	}
+	a.names = names
+	a.cleanups.add("names", closeTimeout, func(context.Context) error { names.Close(); return nil })
 	return nil
 }
 
@@ -79,7 +87,7 @@ const lateBound = 250 * time.Millisecond
 func (a *App) examine(late time.Duration, shut bool) []lock.Finding {
 	found := []lock.Finding{a.examineReady(), examineRenewals(late), examineGate(shut)}
 	if a.guard != nil {
-		found = append(found, a.guard.Examine()...)
+		found = append(append(found, a.guard.Examine()...), a.names.Examine())
 	}
 	for i := range found {
 		found[i].Node = a.cfg.Replica

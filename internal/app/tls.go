@@ -26,19 +26,22 @@ type serving struct{ clients, ops, admin *tls.Config }
 
 // loadCerts reads the certificates of all addresses, and shows when they expire.
 func (a *App) loadCerts(reg prometheus.Registerer) (s serving, err error) {
-	for _, e := range []struct {
-		endpoint
-		to **tls.Config
-	}{
-		{endpoint{"listen", "listen_tls", a.cfg.ListenTLS}, &s.clients},
-		{endpoint{"ops_listen", "ops_tls", a.cfg.OpsTLS}, &s.ops},
-		{endpoint{"admin_listen", "admin_tls", a.cfg.AdminTLS}, &s.admin},
-	} {
-		if *e.to, err = e.load(a.log, reg); err != nil {
+	to := []**tls.Config{&s.clients, &s.ops, &s.admin}
+	for i, e := range endpoints(a.cfg) {
+		if *to[i], err = e.load(a.log, reg); err != nil {
 			return s, err
 		}
 	}
 	return s, nil
+}
+
+// endpoints are those for clients, for probes and for operators.
+func endpoints(c config.Config) [3]endpoint {
+	return [...]endpoint{
+		{"listen", "listen_tls", c.ListenTLS},
+		{"ops_listen", "ops_tls", c.OpsTLS},
+		{"admin_listen", "admin_tls", c.AdminTLS},
+	}
 }
 
 // load is nil for an address without TLS.

@@ -13,7 +13,7 @@
 //
 // # What it does not promise
 //
-// Replicas that have no server in common do not learn of each other. What was declared is forgotten Lasts after the
+// Replicas of one name are told of, and go on. Replicas that have no server in common do not learn of each other. What was declared is forgotten Lasts after the
 // last replica that declares it; leases of its clients may last longer.
 package guard
 

@@ -133,6 +133,12 @@ type series struct {
 	Values []sample
 }
 
+// until is when it was last seen.
+func (s series) until() time.Time {
+	at, _ := s.Values[len(s.Values)-1][0].(float64)
+	return time.UnixMilli(int64(at * 1000))
+}
+
 // ask asks Prometheus's API.
 func (p *prometheus) ask(t testing.TB, path string, form url.Values) (all []series) {
 	t.Helper()

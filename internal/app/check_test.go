@@ -1,0 +1,71 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/certs/certstest"
+	"github.com/lockd-io/lockd/internal/config"
+)
+
+func TestCheckReadsEveryFile(t *testing.T) {
+	authority := certstest.NewAuthority(t, "the authority")
+	ca := authority.File(t)
+	cert, key := authority.Issue(t, 100*time.Hour, "lockd.test").Files(t)
+	_, otherKey := authority.Issue(t, time.Hour, "other").Files(t)
+	oldCert, oldKey := authority.IssueFrom(t, -2*time.Hour, -time.Hour, "old").Files(t)
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("hunter2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := config.TLS{
+		CertFile: cert, KeyFile: config.SecretFile(key), ClientCerts: config.ClientCertsRequired, ClientCAFile: ca,
+	}
+	redis := config.RedisTLS{Enabled: true, CAFile: ca, CertFile: cert, KeyFile: config.SecretFile(key)}
+	members := []string{"127.0.0.1:1", "127.0.0.1:2", "sentinel://m@127.0.0.1:3"}
+
+	for want, edit := range map[string]func(*config.Config){
+		"": func(c *config.Config) {},
+		"ops_tls.cert_file: open nowhere": func(c *config.Config) {
+			c.OpsTLS.CertFile = "nowhere"
+		},
+		"admin_tls.key_file: open nowhere": func(c *config.Config) { c.AdminTLS.KeyFile = "nowhere" },
+		"listen_tls.cert_file, key_file: ": func(c *config.Config) { c.ListenTLS.KeyFile = config.SecretFile(otherKey) },
+		"listen_tls.cert_file: the certificate expired at": func(c *config.Config) {
+			c.ListenTLS.CertFile, c.ListenTLS.KeyFile = oldCert, config.SecretFile(oldKey)
+		},
+		"listen_tls.client_ca_file: no certificate in it": func(c *config.Config) { c.ListenTLS.ClientCAFile = key },
+		"redis.password_file: ":                           func(c *config.Config) { c.Redis.PasswordFile = "nowhere" },
+		"redis.tls.ca_file: open nowhere":                 func(c *config.Config) { c.Redis.TLS.CAFile = "nowhere" },
+		"redis.tls.cert_file, redis.tls.key_file: ":       func(c *config.Config) { c.Redis.TLS.CertFile = "nowhere" },
+		"redis.tls.cert_file: the certificate expired at": func(c *config.Config) {
+			c.Redis.TLS.CertFile, c.Redis.TLS.KeyFile = oldCert, config.SecretFile(oldKey)
+		},
+		"redis.sentinel.password_file: ": func(c *config.Config) { c.Redis.Sentinel.PasswordFile = "nowhere" },
+	} {
+		c := config.Default()
+		c.ListenTLS, c.OpsTLS, c.AdminTLS = good, good, good
+		c.Store.Kind, c.Redlock.Members = config.StoreRedlock, members
+		c.Redis.TLS, c.Redis.PasswordFile = redis, config.SecretFile(password)
+		edit(&c)
+		var out strings.Builder
+		err := Check(c, &out)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("it tells a password: %v", err)
+		}
+		for _, line := range []string{"listen_tls", "ops_tls", "admin_tls", "redis.tls"} {
+			if line += ".cert_file expires at "; want == "" && !strings.Contains(out.String(), line) {
+				t.Errorf("got %s, want %q", out.String(), line)
+			}
+		}
+		if want == "" && !strings.Contains(out.String(), ", in 4 days\n") {
+			t.Errorf("got %s", out.String())
+		}
+	}
+}
