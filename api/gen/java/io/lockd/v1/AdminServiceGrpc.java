@@ -195,8 +195,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     default void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -271,8 +271,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -337,8 +337,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public io.lockd.v1.ForceReleaseResponse forceRelease(io.lockd.v1.ForceReleaseRequest request) {
@@ -399,8 +399,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ForceReleaseResponse> forceRelease(

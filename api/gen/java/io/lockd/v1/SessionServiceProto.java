@@ -262,121 +262,126 @@ public final class SessionServiceProto {
       "R\006resume\0224\n\010deadlock\030\007 \001(\0162\030.lockd.v1.De" +
       "adlockPolicyR\010deadlock\022\024\n\005actor\030\010 \001(\tR\005a" +
       "ctor\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n" +
-      "\005value\030\002 \001(\tR\005value:\0028\001\"\262\001\n\006Resume\022\035\n\nse" +
+      "\005value\030\002 \001(\tR\005value:\0028\001\"\337\001\n\006Resume\022\035\n\nse" +
       "ssion_id\030\001 \001(\tR\tsessionId\022!\n\014resume_toke" +
       "n\030\002 \001(\tR\013resumeToken\022(\n\005holds\030\003 \003(\0132\022.lo" +
       "ckd.v1.HeldLockR\005holds\022\024\n\005epoch\030\004 \001(\004R\005e" +
       "poch\022&\n\017last_request_id\030\005 \001(\004R\rlastReque" +
-      "stId\"\225\003\n\006Opened\022\035\n\nsession_id\030\001 \001(\tR\tses" +
-      "sionId\022!\n\014resume_token\030\002 \001(\tR\013resumeToke" +
-      "n\022:\n\013session_ttl\030\003 \001(\0132\031.google.protobuf" +
-      ".DurationR\nsessionTtl\022H\n\022heartbeat_inter" +
-      "val\030\004 \001(\0132\031.google.protobuf.DurationR\021he" +
-      "artbeatInterval\022\030\n\007replica\030\005 \001(\tR\007replic" +
-      "a\022-\n\010features\030\006 \003(\0162\021.lockd.v1.FeatureR\010" +
-      "features\022(\n\006limits\030\007 \001(\0132\020.lockd.v1.Limi" +
-      "tsR\006limits\022,\n\007resumed\030\010 \003(\0132\022.lockd.v1.H" +
-      "eldLockR\007resumed\022\"\n\004lost\030\t \003(\0132\016.lockd.v" +
-      "1.LostR\004lost\"\303\004\n\006Limits\022\035\n\nname_bytes\030\001 " +
-      "\001(\rR\tnameBytes\022!\n\014holder_bytes\030\002 \001(\rR\013ho" +
-      "lderBytes\022)\n\020annotation_bytes\030\003 \001(\rR\017ann" +
-      "otationBytes\022\037\n\013frame_bytes\030\004 \001(\rR\nframe" +
-      "Bytes\022*\n\021locks_per_session\030\005 \001(\rR\017locksP" +
-      "erSession\022.\n\023waiters_per_session\030\006 \001(\rR\021" +
-      "waitersPerSession\022.\n\023watches_per_session" +
-      "\030\007 \001(\rR\021watchesPerSession\0226\n\tmin_lease\030\010" +
-      " \001(\0132\031.google.protobuf.DurationR\010minLeas" +
-      "e\0226\n\tmax_lease\030\t \001(\0132\031.google.protobuf.D" +
-      "urationR\010maxLease\0224\n\010max_wait\030\n \001(\0132\031.go" +
-      "ogle.protobuf.DurationR\007maxWait\022*\n\021names" +
-      "_per_acquire\030\013 \001(\rR\017namesPerAcquire\022.\n\023p" +
-      "ermits_per_acquire\030\014 \001(\rR\021permitsPerAcqu" +
-      "ire\022\035\n\nhold_count\030\r \001(\rR\tholdCount\"$\n\tHe" +
-      "artbeat\022\027\n\007sent_id\030\001 \001(\004R\006sentId\"_\n\014Hear" +
-      "tbeatAck\022\027\n\007sent_id\030\001 \001(\004R\006sentId\0226\n\tval" +
-      "id_for\030\002 \001(\0132\031.google.protobuf.DurationR" +
-      "\010validFor\"\253\003\n\007Acquire\022\022\n\004name\030\001 \001(\tR\004nam" +
-      "e\022\024\n\005names\030\002 \003(\tR\005names\022&\n\004kind\030\003 \001(\0162\022." +
-      "lockd.v1.LockKindR\004kind\022\026\n\006holder\030\004 \001(\tR" +
-      "\006holder\022\030\n\007permits\030\005 \001(\rR\007permits\022-\n\004wai" +
-      "t\030\006 \001(\0132\031.google.protobuf.DurationR\004wait" +
-      "\022/\n\005lease\030\007 \001(\0132\031.google.protobuf.Durati" +
-      "onR\005lease\022\036\n\nannotation\030\010 \001(\tR\nannotatio" +
-      "n\022\024\n\005limit\030\t \001(\rR\005limit\022+\n\005items\030\n \003(\0132\025" +
-      ".lockd.v1.AcquireItemR\005items\022!\n\ninstead_" +
-      "of\030\013 \003(\004B\002\020\000R\tinsteadOf\022\024\n\005actor\030\014 \001(\tR\005" +
-      "actor\022 \n\013traceparent\030\r \001(\tR\013traceparent\"" +
-      "y\n\013AcquireItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004ki" +
-      "nd\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\030\n\007pe" +
-      "rmits\030\003 \001(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005lim" +
-      "it\"%\n\006Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targetI" +
-      "d\"\207\001\n\007Release\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kin" +
-      "d\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006hol" +
-      "der\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022" +
-      "\022\n\004keep\030\005 \001(\rR\004keep\"\304\001\n\006Extend\022\022\n\004name\030\001" +
+      "stId\022+\n\003age\030\006 \001(\0132\031.google.protobuf.Dura" +
+      "tionR\003age\"\225\003\n\006Opened\022\035\n\nsession_id\030\001 \001(\t" +
+      "R\tsessionId\022!\n\014resume_token\030\002 \001(\tR\013resum" +
+      "eToken\022:\n\013session_ttl\030\003 \001(\0132\031.google.pro" +
+      "tobuf.DurationR\nsessionTtl\022H\n\022heartbeat_" +
+      "interval\030\004 \001(\0132\031.google.protobuf.Duratio" +
+      "nR\021heartbeatInterval\022\030\n\007replica\030\005 \001(\tR\007r" +
+      "eplica\022-\n\010features\030\006 \003(\0162\021.lockd.v1.Feat" +
+      "ureR\010features\022(\n\006limits\030\007 \001(\0132\020.lockd.v1" +
+      ".LimitsR\006limits\022,\n\007resumed\030\010 \003(\0132\022.lockd" +
+      ".v1.HeldLockR\007resumed\022\"\n\004lost\030\t \003(\0132\016.lo" +
+      "ckd.v1.LostR\004lost\"\303\004\n\006Limits\022\035\n\nname_byt" +
+      "es\030\001 \001(\rR\tnameBytes\022!\n\014holder_bytes\030\002 \001(" +
+      "\rR\013holderBytes\022)\n\020annotation_bytes\030\003 \001(\r" +
+      "R\017annotationBytes\022\037\n\013frame_bytes\030\004 \001(\rR\n" +
+      "frameBytes\022*\n\021locks_per_session\030\005 \001(\rR\017l" +
+      "ocksPerSession\022.\n\023waiters_per_session\030\006 " +
+      "\001(\rR\021waitersPerSession\022.\n\023watches_per_se" +
+      "ssion\030\007 \001(\rR\021watchesPerSession\0226\n\tmin_le" +
+      "ase\030\010 \001(\0132\031.google.protobuf.DurationR\010mi" +
+      "nLease\0226\n\tmax_lease\030\t \001(\0132\031.google.proto" +
+      "buf.DurationR\010maxLease\0224\n\010max_wait\030\n \001(\013" +
+      "2\031.google.protobuf.DurationR\007maxWait\022*\n\021" +
+      "names_per_acquire\030\013 \001(\rR\017namesPerAcquire" +
+      "\022.\n\023permits_per_acquire\030\014 \001(\rR\021permitsPe" +
+      "rAcquire\022\035\n\nhold_count\030\r \001(\rR\tholdCount\"" +
+      "$\n\tHeartbeat\022\027\n\007sent_id\030\001 \001(\004R\006sentId\"_\n" +
+      "\014HeartbeatAck\022\027\n\007sent_id\030\001 \001(\004R\006sentId\0226" +
+      "\n\tvalid_for\030\002 \001(\0132\031.google.protobuf.Dura" +
+      "tionR\010validFor\"\336\003\n\007Acquire\022\022\n\004name\030\001 \001(\t" +
+      "R\004name\022\024\n\005names\030\002 \003(\tR\005names\022&\n\004kind\030\003 \001" +
+      "(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030\004" +
+      " \001(\tR\006holder\022\030\n\007permits\030\005 \001(\rR\007permits\022-" +
+      "\n\004wait\030\006 \001(\0132\031.google.protobuf.DurationR" +
+      "\004wait\022/\n\005lease\030\007 \001(\0132\031.google.protobuf.D" +
+      "urationR\005lease\022\036\n\nannotation\030\010 \001(\tR\nanno" +
+      "tation\022\024\n\005limit\030\t \001(\rR\005limit\022+\n\005items\030\n " +
+      "\003(\0132\025.lockd.v1.AcquireItemR\005items\022!\n\nins" +
+      "tead_of\030\013 \003(\004B\002\020\000R\tinsteadOf\022\024\n\005actor\030\014 " +
+      "\001(\tR\005actor\022 \n\013traceparent\030\r \001(\tR\013tracepa" +
+      "rent\0221\n\006waited\030\016 \001(\0132\031.google.protobuf.D" +
+      "urationR\006waited\"y\n\013AcquireItem\022\022\n\004name\030\001" +
       " \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.Lock" +
-      "KindR\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005fe" +
-      "nce\030\004 \001(\004R\005fence\022/\n\005lease\030\005 \001(\0132\031.google" +
-      ".protobuf.DurationR\005lease\022\037\n\013may_shorten" +
-      "\030\006 \001(\010R\nmayShorten\"\032\n\004Look\022\022\n\004name\030\001 \001(\t" +
-      "R\004name\"1\n\006Looked\022\'\n\004lock\030\001 \001(\0132\023.lockd.v" +
-      "1.LockStateR\004lock\"_\n\tListHolds\022\026\n\006prefix" +
-      "\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pageS" +
-      "ize\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"\\\n\010Ho" +
-      "ldList\022(\n\005locks\030\001 \003(\0132\022.lockd.v1.HeldLoc" +
-      "kR\005locks\022&\n\017next_page_token\030\002 \001(\tR\rnextP" +
-      "ageToken\"\253\001\n\010HeldLock\022\"\n\004hold\030\001 \001(\0132\016.lo" +
-      "ckd.v1.HoldR\004hold\022.\n\010validity\030\002 \001(\0132\022.lo" +
-      "ckd.v1.ValidityR\010validity\022\035\n\nhold_count\030" +
-      "\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto\022\030\n\007" +
-      "permits\030\005 \001(\rR\007permits\"4\n\010SetLimit\022\022\n\004na" +
-      "me\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001(\rR\005limit\"&\n\010" +
-      "LimitSet\022\032\n\010previous\030\001 \001(\rR\010previous\"\033\n\005" +
-      "Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Unwatch\022\022\n\004" +
-      "name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014RequestBa" +
-      "tch\0224\n\010requests\030\001 \003(\0132\030.lockd.v1.Session" +
-      "RequestR\010requests\"H\n\rResponseBatch\0227\n\tre" +
-      "sponses\030\001 \003(\0132\031.lockd.v1.SessionResponse" +
-      "R\tresponses\"\222\001\n\007Granted\022$\n\005holds\030\001 \003(\0132\016" +
-      ".lockd.v1.HoldR\005holds\022.\n\010validity\030\002 \001(\0132" +
-      "\022.lockd.v1.ValidityR\010validity\022\035\n\nhold_co" +
-      "unt\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto" +
-      "\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010position\"X" +
-      "\n\010Released\022\034\n\tremaining\030\001 \001(\rR\tremaining" +
-      "\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.ValidityR\010" +
-      "validity\":\n\010Extended\022.\n\010validity\030\001 \001(\0132\022" +
-      ".lockd.v1.ValidityR\010validity\"4\n\006Result\022*" +
-      "\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006stat" +
-      "us\"\351\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Hol" +
-      "dR\004hold\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost." +
-      "ReasonR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNSP" +
-      "ECIFIED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_" +
-      "FORCED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON" +
-      "_SESSION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8" +
-      "\n\006AtRisk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Va" +
-      "lidityR\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022\n" +
-      "\004name\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.lockd" +
-      ".v1.Unlocked.CauseR\005cause\022\024\n\005fence\030\003 \001(\004" +
-      "R\005fence\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Caus" +
-      "e\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELEAS" +
-      "ED\020\001\022\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_EXP" +
-      "IRED\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA_L" +
-      "OSS\020\005\"P\n\010Draining\022D\n\020reconnect_within\030\001 " +
-      "\001(\0132\031.google.protobuf.DurationR\017reconnec" +
-      "tWithin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.goo" +
-      "gle.rpc.StatusR\006status*I\n\007Feature\022\027\n\023FEA" +
-      "TURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001\022\022\n" +
-      "\016FEATURE_RESUME\020\002*b\n\014OnDisconnect\022\035\n\031ON_" +
-      "DISCONNECT_UNSPECIFIED\020\000\022\030\n\024ON_DISCONNEC" +
-      "T_EXPIRE\020\001\022\031\n\025ON_DISCONNECT_RELEASE\020\002*e\n" +
-      "\016DeadlockPolicy\022\037\n\033DEADLOCK_POLICY_UNSPE" +
-      "CIFIED\020\000\022\030\n\024DEADLOCK_POLICY_WAIT\020\001\022\030\n\024DE" +
-      "ADLOCK_POLICY_FAIL\020\0022T\n\016SessionService\022B" +
-      "\n\007Session\022\030.lockd.v1.SessionRequest\032\031.lo" +
-      "ckd.v1.SessionResponse(\0010\001B[\n\013io.lockd.v" +
-      "1B\023SessionServiceProtoP\001Z5github.com/loc" +
-      "kd-io/lockd/api/gen/go/lockd/v1;lockdv1b" +
-      "\006proto3"
+      "KindR\004kind\022\030\n\007permits\030\003 \001(\rR\007permits\022\024\n\005" +
+      "limit\030\004 \001(\rR\005limit\"%\n\006Cancel\022\033\n\ttarget_i" +
+      "d\030\001 \001(\004R\010targetId\"\207\001\n\007Release\022\022\n\004name\030\001 " +
+      "\001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockK" +
+      "indR\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005fen" +
+      "ce\030\004 \001(\004R\005fence\022\022\n\004keep\030\005 \001(\rR\004keep\"\304\001\n\006" +
+      "Extend\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\016" +
+      "2\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001" +
+      "(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022/\n\005leas" +
+      "e\030\005 \001(\0132\031.google.protobuf.DurationR\005leas" +
+      "e\022\037\n\013may_shorten\030\006 \001(\010R\nmayShorten\"\032\n\004Lo" +
+      "ok\022\022\n\004name\030\001 \001(\tR\004name\"1\n\006Looked\022\'\n\004lock" +
+      "\030\001 \001(\0132\023.lockd.v1.LockStateR\004lock\"_\n\tLis" +
+      "tHolds\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n\tpage_s" +
+      "ize\030\002 \001(\rR\010pageSize\022\035\n\npage_token\030\003 \001(\tR" +
+      "\tpageToken\"\\\n\010HoldList\022(\n\005locks\030\001 \003(\0132\022." +
+      "lockd.v1.HeldLockR\005locks\022&\n\017next_page_to" +
+      "ken\030\002 \001(\tR\rnextPageToken\"\370\001\n\010HeldLock\022\"\n" +
+      "\004hold\030\001 \001(\0132\016.lockd.v1.HoldR\004hold\022.\n\010val" +
+      "idity\030\002 \001(\0132\022.lockd.v1.ValidityR\010validit" +
+      "y\022\035\n\nhold_count\030\003 \001(\rR\tholdCount\022\022\n\004auto" +
+      "\030\004 \001(\010R\004auto\022\030\n\007permits\030\005 \001(\rR\007permits\022+" +
+      "\n\003age\030\006 \001(\0132\031.google.protobuf.DurationR\003" +
+      "age\022\036\n\nannotation\030\007 \001(\tR\nannotation\"4\n\010S" +
+      "etLimit\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001" +
+      "(\rR\005limit\"&\n\010LimitSet\022\032\n\010previous\030\001 \001(\rR" +
+      "\010previous\"\033\n\005Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035" +
+      "\n\007Unwatch\022\022\n\004name\030\001 \001(\tR\004name\"\t\n\007Goodbye" +
+      "\"D\n\014RequestBatch\0224\n\010requests\030\001 \003(\0132\030.loc" +
+      "kd.v1.SessionRequestR\010requests\"H\n\rRespon" +
+      "seBatch\0227\n\tresponses\030\001 \003(\0132\031.lockd.v1.Se" +
+      "ssionResponseR\tresponses\"\222\001\n\007Granted\022$\n\005" +
+      "holds\030\001 \003(\0132\016.lockd.v1.HoldR\005holds\022.\n\010va" +
+      "lidity\030\002 \001(\0132\022.lockd.v1.ValidityR\010validi" +
+      "ty\022\035\n\nhold_count\030\003 \001(\rR\tholdCount\022\022\n\004aut" +
+      "o\030\004 \001(\010R\004auto\"$\n\006Queued\022\032\n\010position\030\001 \001(" +
+      "\rR\010position\"X\n\010Released\022\034\n\tremaining\030\001 \001" +
+      "(\rR\tremaining\022.\n\010validity\030\002 \001(\0132\022.lockd." +
+      "v1.ValidityR\010validity\":\n\010Extended\022.\n\010val" +
+      "idity\030\001 \001(\0132\022.lockd.v1.ValidityR\010validit" +
+      "y\"4\n\006Result\022*\n\006status\030\001 \001(\0132\022.google.rpc" +
+      ".StatusR\006status\"\213\002\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016" +
+      ".lockd.v1.HoldR\004hold\022-\n\006reason\030\002 \001(\0162\025.l" +
+      "ockd.v1.Lost.ReasonR\006reason\022\016\n\002by\030\003 \001(\tR" +
+      "\002by\022\020\n\003why\030\004 \001(\tR\003why\"\215\001\n\006Reason\022\026\n\022REAS" +
+      "ON_UNSPECIFIED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\r" +
+      "REASON_FORCED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n" +
+      "\024REASON_SESSION_ENDED\020\004\022\024\n\020REASON_NO_QUO" +
+      "RUM\020\005\"8\n\006AtRisk\022.\n\010validity\030\001 \001(\0132\022.lock" +
+      "d.v1.ValidityR\010validity\"\006\n\004Safe\"\202\002\n\010Unlo" +
+      "cked\022\022\n\004name\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162" +
+      "\030.lockd.v1.Unlocked.CauseR\005cause\022\024\n\005fenc" +
+      "e\030\003 \001(\004R\005fence\022\026\n\006merged\030\004 \001(\rR\006merged\"\203" +
+      "\001\n\005Cause\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE" +
+      "_RELEASED\020\001\022\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCA" +
+      "USE_EXPIRED\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE" +
+      "_DATA_LOSS\020\005\"P\n\010Draining\022D\n\020reconnect_wi" +
+      "thin\030\001 \001(\0132\031.google.protobuf.DurationR\017r" +
+      "econnectWithin\"5\n\007Closing\022*\n\006status\030\001 \001(" +
+      "\0132\022.google.rpc.StatusR\006status*I\n\007Feature" +
+      "\022\027\n\023FEATURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BAT" +
+      "CH\020\001\022\022\n\016FEATURE_RESUME\020\002*b\n\014OnDisconnect" +
+      "\022\035\n\031ON_DISCONNECT_UNSPECIFIED\020\000\022\030\n\024ON_DI" +
+      "SCONNECT_EXPIRE\020\001\022\031\n\025ON_DISCONNECT_RELEA" +
+      "SE\020\002*e\n\016DeadlockPolicy\022\037\n\033DEADLOCK_POLIC" +
+      "Y_UNSPECIFIED\020\000\022\030\n\024DEADLOCK_POLICY_WAIT\020" +
+      "\001\022\030\n\024DEADLOCK_POLICY_FAIL\020\0022T\n\016SessionSe" +
+      "rvice\022B\n\007Session\022\030.lockd.v1.SessionReque" +
+      "st\032\031.lockd.v1.SessionResponse(\0010\001B[\n\013io." +
+      "lockd.v1B\023SessionServiceProtoP\001Z5github." +
+      "com/lockd-io/lockd/api/gen/go/lockd/v1;l" +
+      "ockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -414,7 +419,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Resume_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Resume_descriptor,
-        new java.lang.String[] { "SessionId", "ResumeToken", "Holds", "Epoch", "LastRequestId", });
+        new java.lang.String[] { "SessionId", "ResumeToken", "Holds", "Epoch", "LastRequestId", "Age", });
     internal_static_lockd_v1_Opened_descriptor =
       getDescriptor().getMessageTypes().get(4);
     internal_static_lockd_v1_Opened_fieldAccessorTable = new
@@ -444,7 +449,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Acquire_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Acquire_descriptor,
-        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", "Limit", "Items", "InsteadOf", "Actor", "Traceparent", });
+        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", "Limit", "Items", "InsteadOf", "Actor", "Traceparent", "Waited", });
     internal_static_lockd_v1_AcquireItem_descriptor =
       getDescriptor().getMessageTypes().get(9);
     internal_static_lockd_v1_AcquireItem_fieldAccessorTable = new
@@ -498,7 +503,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_HeldLock_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_HeldLock_descriptor,
-        new java.lang.String[] { "Hold", "Validity", "HoldCount", "Auto", "Permits", });
+        new java.lang.String[] { "Hold", "Validity", "HoldCount", "Auto", "Permits", "Age", "Annotation", });
     internal_static_lockd_v1_SetLimit_descriptor =
       getDescriptor().getMessageTypes().get(18);
     internal_static_lockd_v1_SetLimit_fieldAccessorTable = new
@@ -576,7 +581,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Lost_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Lost_descriptor,
-        new java.lang.String[] { "Hold", "Reason", });
+        new java.lang.String[] { "Hold", "Reason", "By", "Why", });
     internal_static_lockd_v1_AtRisk_descriptor =
       getDescriptor().getMessageTypes().get(31);
     internal_static_lockd_v1_AtRisk_fieldAccessorTable = new
