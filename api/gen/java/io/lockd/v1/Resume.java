@@ -146,7 +146,8 @@ private static final long serialVersionUID = 0L;
   private java.util.List<io.lockd.v1.HeldLock> holds_;
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -157,7 +158,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -169,7 +171,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -180,7 +183,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -191,7 +195,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -906,7 +911,8 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -920,7 +926,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -934,7 +941,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -948,7 +956,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -969,7 +978,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -987,7 +997,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1007,7 +1018,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1028,7 +1040,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1046,7 +1059,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1064,7 +1078,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1083,7 +1098,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1100,7 +1116,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1117,7 +1134,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1128,7 +1146,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1142,7 +1161,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1157,7 +1177,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1168,7 +1189,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1180,7 +1202,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
