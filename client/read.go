@@ -173,6 +173,8 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 			fence:      hold.GetFence(),
 			acquiredBy: hold.GetAcquiredBy(),
 			permits:    permitsOf(asked, i),
+			granted:    s.client.now(),
+			annotation: asked.GetAnnotation(),
 			values:     c.values,
 			auto:       g.GetAuto(),
 		}
@@ -302,7 +304,7 @@ func (s *session) lostLocked(lost *lockdv1.Lost) {
 			continue
 		}
 		s.removeLocked(l)
-		l.finish(&LostError{Name: key.name, Reason: reason})
+		l.finish(&LostError{Name: key.name, Reason: reason, By: lost.GetBy(), Why: lost.GetWhy()})
 	}
 	s.leaveIfIdleLocked()
 }

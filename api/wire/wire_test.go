@@ -244,6 +244,9 @@ func (g generator) request(batch bool) *lockdv1.SessionRequest {
 			a.Names = []string{g.text()}
 			a.Items = []*lockdv1.AcquireItem{{Name: g.text()}}
 		}
+		if g.IntN(4) == 0 {
+			a.Waited = g.duration()
+		}
 		for range g.IntN(12) - 8 {
 			a.InsteadOf = append(a.InsteadOf, g.number())
 		}

@@ -212,7 +212,7 @@ func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
 		{"limit", hostile},
 		{"limit", hostile, "2"},
 		{"limit", "n", hostile},
-		{"unlock", hostile, "--force"},
+		{"unlock", hostile, "--force", "--reason", hostile},
 		{"drain"},
 		{"drain", "--undo"},
 		{"doctor"},

@@ -140,7 +140,7 @@ func fromHeldLock(l session.HeldLock) *lockdv1.HeldLock {
 }
 
 func fromLost(l session.Lost) *lockdv1.Lost {
-	return &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: fromReason(l.Reason)}
+	return &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: fromReason(l.Reason), By: l.By, Why: l.Why}
 }
 
 // setPush is setEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.

@@ -192,7 +192,10 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	}
 	c.resumed = true
 	c.awaitTurn(open.TTL, req.GetResume())
-	c.sess, c.lost, err = c.b.Resume(c.stream.Context(), toResume(open, req.GetResume()))
+	resume, err := toResume(open, req.GetResume())
+	if err == nil {
+		c.sess, c.lost, err = c.b.Resume(c.stream.Context(), resume)
+	}
 	return err
 }
 

@@ -81,6 +81,17 @@ type InvalidError struct {
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Detail }
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
+// Within is err with the path of the message that has its field in front of it, if it is an *InvalidError.
+func Within(path string, err error) error {
+	invalid, ok := errors.AsType[*InvalidError](err)
+	if !ok {
+		return err
+	}
+	inner := *invalid
+	inner.Field = path + "." + inner.Field
+	return &inner
+}
+
 // The reasons of an InvalidError. They are part of the API.
 const (
 	ReasonName        = "INVALID_NAME"
@@ -97,6 +108,7 @@ const (
 	ReasonPermits     = "INVALID_PERMITS"
 	ReasonAlreadyHeld = "ALREADY_HELD"
 	ReasonMessage     = "INVALID_MESSAGE"
+	ReasonForced      = "INVALID_REASON"
 )
 
 // LostReason says why a hold was lost.

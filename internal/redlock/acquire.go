@@ -164,7 +164,7 @@ func (a *attempt) judge(last bool) (then func()) {
 
 func (a *attempt) verdict(last bool) (then func()) {
 	st, q := a.standing(), a.s.quorum
-	last = last || a.contended(st) && !a.expected()
+	last = last || (a.contended(st) || st.no > a.spare()) && !a.expected()
 	switch {
 	case st.yes >= q:
 		return a.win(st)
@@ -293,7 +293,8 @@ func (a *attempt) contended(st standing) bool {
 }
 
 // expected says whether one of the members that have not answered may do so soon. While others are in the way, what an
-// attempt has is not kept from them to wait for such as are silent. mu is held.
+// attempt has is not kept from them to wait for such as are silent; nor does anybody wait for them to learn why there
+// is no majority. mu is held.
 func (a *attempt) expected() bool {
 	return slices.ContainsFunc(a.s.members, func(m *member) bool {
 		return !a.votes[m.number].cast && !m.silent.Load()

@@ -23,6 +23,7 @@ const lastCalls = 10 * time.Second
 // fate is what becomes of one call of a node.
 type fate struct {
 	refuse    bool          // nothing is done, and that is told at once
+	says      error         // nothing is done, and this is told in time
 	before    time.Duration // until it is executed
 	after     time.Duration // until the answer is there
 	noRequest bool          // it is never executed
@@ -107,7 +108,10 @@ func meet[T any](ctx context.Context, n *node, op string, do func() (T, error)) 
 		return *new(T), lock.ErrOutcomeUnknown
 	}
 	time.Sleep(f.before)
-	v, err := do()
+	v, err := *new(T), f.says
+	if err == nil {
+		v, err = do()
+	}
 	time.Sleep(f.after)
 	return v, err
 }

@@ -1090,6 +1090,8 @@ type Resume struct {
 	Epoch uint64 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// The greatest request_id used so far in the session. Later requests have greater ones.
 	LastRequestId uint64 `protobuf:"varint,5,opt,name=last_request_id,json=lastRequestId,proto3" json:"last_request_id,omitempty"`
+	// How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+	Age           *durationpb.Duration `protobuf:"bytes,6,opt,name=age,proto3" json:"age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1157,6 +1159,13 @@ func (x *Resume) GetLastRequestId() uint64 {
 		return x.LastRequestId
 	}
 	return 0
+}
+
+func (x *Resume) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
 }
 
 // Opened answers Open.
@@ -1572,7 +1581,10 @@ type Acquire struct {
 	// The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
 	// that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
 	// not said. Unary calls have the header in their metadata instead.
-	Traceparent   string `protobuf:"bytes,13,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,13,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+	// changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+	Waited        *durationpb.Duration `protobuf:"bytes,14,opt,name=waited,proto3" json:"waited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1696,6 +1708,13 @@ func (x *Acquire) GetTraceparent() string {
 		return x.Traceparent
 	}
 	return ""
+}
+
+func (x *Acquire) GetWaited() *durationpb.Duration {
+	if x != nil {
+		return x.Waited
+	}
+	return nil
 }
 
 // AcquireItem is one of several locks.
@@ -2214,7 +2233,11 @@ type HeldLock struct {
 	// Whether the lease is renewed by the server.
 	Auto bool `protobuf:"varint,4,opt,name=auto,proto3" json:"auto,omitempty"`
 	// For a semaphore: how many permits.
-	Permits       uint32 `protobuf:"varint,5,opt,name=permits,proto3" json:"permits,omitempty"`
+	Permits uint32 `protobuf:"varint,5,opt,name=permits,proto3" json:"permits,omitempty"`
+	// In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+	Age *durationpb.Duration `protobuf:"bytes,6,opt,name=age,proto3" json:"age,omitempty"`
+	// In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+	Annotation    string `protobuf:"bytes,7,opt,name=annotation,proto3" json:"annotation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2282,6 +2305,20 @@ func (x *HeldLock) GetPermits() uint32 {
 		return x.Permits
 	}
 	return 0
+}
+
+func (x *HeldLock) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+func (x *HeldLock) GetAnnotation() string {
+	if x != nil {
+		return x.Annotation
+	}
+	return ""
 }
 
 // SetLimit sets how many permits a semaphore has. Permits that are out stay out: with a smaller limit new ones are granted
@@ -2972,7 +3009,11 @@ type Lost struct {
 	// The hold.
 	Hold *Hold `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
 	// Why.
-	Reason        Lost_Reason `protobuf:"varint,2,opt,name=reason,proto3,enum=lockd.v1.Lost_Reason" json:"reason,omitempty"`
+	Reason Lost_Reason `protobuf:"varint,2,opt,name=reason,proto3,enum=lockd.v1.Lost_Reason" json:"reason,omitempty"`
+	// With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+	By string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	// With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3019,6 +3060,20 @@ func (x *Lost) GetReason() Lost_Reason {
 		return x.Reason
 	}
 	return Lost_REASON_UNSPECIFIED
+}
+
+func (x *Lost) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Lost) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
 }
 
 // AtRisk says that the server cannot reach its store. What is held stays held until the validity ends.
@@ -3331,14 +3386,15 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x05actor\x18\b \x01(\tR\x05actor\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb2\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x01\n" +
 	"\x06Resume\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12!\n" +
 	"\fresume_token\x18\x02 \x01(\tR\vresumeToken\x12(\n" +
 	"\x05holds\x18\x03 \x03(\v2\x12.lockd.v1.HeldLockR\x05holds\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12&\n" +
-	"\x0flast_request_id\x18\x05 \x01(\x04R\rlastRequestId\"\x95\x03\n" +
+	"\x0flast_request_id\x18\x05 \x01(\x04R\rlastRequestId\x12+\n" +
+	"\x03age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03age\"\x95\x03\n" +
 	"\x06Opened\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12!\n" +
@@ -3373,7 +3429,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\"_\n" +
 	"\fHeartbeatAck\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\x126\n" +
-	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xab\x03\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xde\x03\n" +
 	"\aAcquire\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12&\n" +
@@ -3391,7 +3447,8 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\n" +
 	"instead_of\x18\v \x03(\x04B\x02\x10\x00R\tinsteadOf\x12\x14\n" +
 	"\x05actor\x18\f \x01(\tR\x05actor\x12 \n" +
-	"\vtraceparent\x18\r \x01(\tR\vtraceparent\"y\n" +
+	"\vtraceparent\x18\r \x01(\tR\vtraceparent\x121\n" +
+	"\x06waited\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x06waited\"y\n" +
 	"\vAcquireItem\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x18\n" +
@@ -3424,14 +3481,18 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"\\\n" +
 	"\bHoldList\x12(\n" +
 	"\x05locks\x18\x01 \x03(\v2\x12.lockd.v1.HeldLockR\x05locks\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xab\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf8\x01\n" +
 	"\bHeldLock\x12\"\n" +
 	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12.\n" +
 	"\bvalidity\x18\x02 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\x12\x1d\n" +
 	"\n" +
 	"hold_count\x18\x03 \x01(\rR\tholdCount\x12\x12\n" +
 	"\x04auto\x18\x04 \x01(\bR\x04auto\x12\x18\n" +
-	"\apermits\x18\x05 \x01(\rR\apermits\"4\n" +
+	"\apermits\x18\x05 \x01(\rR\apermits\x12+\n" +
+	"\x03age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x1e\n" +
+	"\n" +
+	"annotation\x18\a \x01(\tR\n" +
+	"annotation\"4\n" +
 	"\bSetLimit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"&\n" +
@@ -3471,10 +3532,12 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\bdeadlock\x18\a \x01(\v2\x12.lockd.v1.DeadlockR\bdeadlock\x1a;\n" +
 	"\rMetadataEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x03\x10\x04\"\xe9\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x03\x10\x04\"\x8b\x02\n" +
 	"\x04Lost\x12\"\n" +
 	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12-\n" +
-	"\x06reason\x18\x02 \x01(\x0e2\x15.lockd.v1.Lost.ReasonR\x06reason\"\x8d\x01\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x15.lockd.v1.Lost.ReasonR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"\x8d\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREASON_EXPIRED\x10\x01\x12\x11\n" +
@@ -3623,51 +3686,54 @@ var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	8,  // 35: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
 	2,  // 36: lockd.v1.Open.deadlock:type_name -> lockd.v1.DeadlockPolicy
 	22, // 37: lockd.v1.Resume.holds:type_name -> lockd.v1.HeldLock
-	45, // 38: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
-	45, // 39: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
-	0,  // 40: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
-	10, // 41: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
-	22, // 42: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
-	36, // 43: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
-	45, // 44: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
-	45, // 45: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
-	45, // 46: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
-	45, // 47: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
-	46, // 48: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
-	45, // 49: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
-	45, // 50: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
-	14, // 51: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
-	46, // 52: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
-	46, // 53: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
-	46, // 54: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
-	45, // 55: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
-	47, // 56: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
-	22, // 57: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
-	48, // 58: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
-	49, // 59: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
-	5,  // 60: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
-	6,  // 61: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
-	48, // 62: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
-	49, // 63: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
-	49, // 64: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
-	49, // 65: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
-	35, // 66: lockd.v1.Result.failure:type_name -> lockd.v1.Failure
-	43, // 67: lockd.v1.Failure.metadata:type_name -> lockd.v1.Failure.MetadataEntry
-	45, // 68: lockd.v1.Failure.retry_after:type_name -> google.protobuf.Duration
-	50, // 69: lockd.v1.Failure.deadlock:type_name -> lockd.v1.Deadlock
-	48, // 70: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
-	3,  // 71: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
-	49, // 72: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
-	4,  // 73: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
-	45, // 74: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
-	35, // 75: lockd.v1.Closing.failure:type_name -> lockd.v1.Failure
-	5,  // 76: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
-	6,  // 77: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
-	77, // [77:78] is the sub-list for method output_type
-	76, // [76:77] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	45, // 38: lockd.v1.Resume.age:type_name -> google.protobuf.Duration
+	45, // 39: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
+	45, // 40: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
+	0,  // 41: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
+	10, // 42: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
+	22, // 43: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
+	36, // 44: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
+	45, // 45: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
+	45, // 46: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
+	45, // 47: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
+	45, // 48: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
+	46, // 49: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
+	45, // 50: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
+	45, // 51: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
+	14, // 52: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
+	45, // 53: lockd.v1.Acquire.waited:type_name -> google.protobuf.Duration
+	46, // 54: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
+	46, // 55: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
+	46, // 56: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
+	45, // 57: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
+	47, // 58: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
+	22, // 59: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
+	48, // 60: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
+	49, // 61: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
+	45, // 62: lockd.v1.HeldLock.age:type_name -> google.protobuf.Duration
+	5,  // 63: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
+	6,  // 64: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
+	48, // 65: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
+	49, // 66: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
+	49, // 67: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
+	49, // 68: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
+	35, // 69: lockd.v1.Result.failure:type_name -> lockd.v1.Failure
+	43, // 70: lockd.v1.Failure.metadata:type_name -> lockd.v1.Failure.MetadataEntry
+	45, // 71: lockd.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	50, // 72: lockd.v1.Failure.deadlock:type_name -> lockd.v1.Deadlock
+	48, // 73: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
+	3,  // 74: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
+	49, // 75: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
+	4,  // 76: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
+	45, // 77: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
+	35, // 78: lockd.v1.Closing.failure:type_name -> lockd.v1.Failure
+	5,  // 79: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
+	6,  // 80: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
+	80, // [80:81] is the sub-list for method output_type
+	79, // [79:80] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_session_service_proto_init() }

@@ -192,8 +192,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     default void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -268,8 +268,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -334,8 +334,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public io.lockd.v1.ForceReleaseResponse forceRelease(io.lockd.v1.ForceReleaseRequest request) {
@@ -396,8 +396,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ForceReleaseResponse> forceRelease(

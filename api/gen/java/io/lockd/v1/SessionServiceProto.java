@@ -271,129 +271,134 @@ public final class SessionServiceProto {
       "lockd.v1.ResumeR\006resume\0224\n\010deadlock\030\007 \001(" +
       "\0162\030.lockd.v1.DeadlockPolicyR\010deadlock\022\024\n" +
       "\005actor\030\010 \001(\tR\005actor\0329\n\013LabelsEntry\022\020\n\003ke" +
-      "y\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\262" +
+      "y\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\337" +
       "\001\n\006Resume\022\035\n\nsession_id\030\001 \001(\tR\tsessionId" +
       "\022!\n\014resume_token\030\002 \001(\tR\013resumeToken\022(\n\005h" +
       "olds\030\003 \003(\0132\022.lockd.v1.HeldLockR\005holds\022\024\n" +
       "\005epoch\030\004 \001(\004R\005epoch\022&\n\017last_request_id\030\005" +
-      " \001(\004R\rlastRequestId\"\225\003\n\006Opened\022\035\n\nsessio" +
-      "n_id\030\001 \001(\tR\tsessionId\022!\n\014resume_token\030\002 " +
-      "\001(\tR\013resumeToken\022:\n\013session_ttl\030\003 \001(\0132\031." +
-      "google.protobuf.DurationR\nsessionTtl\022H\n\022" +
-      "heartbeat_interval\030\004 \001(\0132\031.google.protob" +
-      "uf.DurationR\021heartbeatInterval\022\030\n\007replic" +
-      "a\030\005 \001(\tR\007replica\022-\n\010features\030\006 \003(\0162\021.loc" +
-      "kd.v1.FeatureR\010features\022(\n\006limits\030\007 \001(\0132" +
-      "\020.lockd.v1.LimitsR\006limits\022,\n\007resumed\030\010 \003" +
-      "(\0132\022.lockd.v1.HeldLockR\007resumed\022\"\n\004lost\030" +
-      "\t \003(\0132\016.lockd.v1.LostR\004lost\"\303\004\n\006Limits\022\035" +
-      "\n\nname_bytes\030\001 \001(\rR\tnameBytes\022!\n\014holder_" +
-      "bytes\030\002 \001(\rR\013holderBytes\022)\n\020annotation_b" +
-      "ytes\030\003 \001(\rR\017annotationBytes\022\037\n\013frame_byt" +
-      "es\030\004 \001(\rR\nframeBytes\022*\n\021locks_per_sessio" +
-      "n\030\005 \001(\rR\017locksPerSession\022.\n\023waiters_per_" +
-      "session\030\006 \001(\rR\021waitersPerSession\022.\n\023watc" +
-      "hes_per_session\030\007 \001(\rR\021watchesPerSession" +
-      "\0226\n\tmin_lease\030\010 \001(\0132\031.google.protobuf.Du" +
-      "rationR\010minLease\0226\n\tmax_lease\030\t \001(\0132\031.go" +
-      "ogle.protobuf.DurationR\010maxLease\0224\n\010max_" +
-      "wait\030\n \001(\0132\031.google.protobuf.DurationR\007m" +
-      "axWait\022*\n\021names_per_acquire\030\013 \001(\rR\017names" +
-      "PerAcquire\022.\n\023permits_per_acquire\030\014 \001(\rR" +
-      "\021permitsPerAcquire\022\035\n\nhold_count\030\r \001(\rR\t" +
-      "holdCount\"$\n\tHeartbeat\022\027\n\007sent_id\030\001 \001(\004R" +
-      "\006sentId\"_\n\014HeartbeatAck\022\027\n\007sent_id\030\001 \001(\004" +
-      "R\006sentId\0226\n\tvalid_for\030\002 \001(\0132\031.google.pro" +
-      "tobuf.DurationR\010validFor\"\253\003\n\007Acquire\022\022\n\004" +
-      "name\030\001 \001(\tR\004name\022\024\n\005names\030\002 \003(\tR\005names\022&" +
-      "\n\004kind\030\003 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026" +
-      "\n\006holder\030\004 \001(\tR\006holder\022\030\n\007permits\030\005 \001(\rR" +
-      "\007permits\022-\n\004wait\030\006 \001(\0132\031.google.protobuf" +
-      ".DurationR\004wait\022/\n\005lease\030\007 \001(\0132\031.google." +
-      "protobuf.DurationR\005lease\022\036\n\nannotation\030\010" +
-      " \001(\tR\nannotation\022\024\n\005limit\030\t \001(\rR\005limit\022+" +
-      "\n\005items\030\n \003(\0132\025.lockd.v1.AcquireItemR\005it" +
-      "ems\022!\n\ninstead_of\030\013 \003(\004B\002\020\000R\tinsteadOf\022\024" +
-      "\n\005actor\030\014 \001(\tR\005actor\022 \n\013traceparent\030\r \001(" +
-      "\tR\013traceparent\"y\n\013AcquireItem\022\022\n\004name\030\001 " +
-      "\001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockK" +
-      "indR\004kind\022\030\n\007permits\030\003 \001(\rR\007permits\022\024\n\005l" +
-      "imit\030\004 \001(\rR\005limit\"%\n\006Cancel\022\033\n\ttarget_id" +
-      "\030\001 \001(\004R\010targetId\"\207\001\n\007Release\022\022\n\004name\030\001 \001" +
-      "(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKi" +
-      "ndR\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005fenc" +
-      "e\030\004 \001(\004R\005fence\022\022\n\004keep\030\005 \001(\rR\004keep\"\304\001\n\006E" +
-      "xtend\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162" +
-      "\022.lockd.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001(" +
-      "\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022/\n\005lease" +
-      "\030\005 \001(\0132\031.google.protobuf.DurationR\005lease" +
-      "\022\037\n\013may_shorten\030\006 \001(\010R\nmayShorten\"\032\n\004Loo" +
-      "k\022\022\n\004name\030\001 \001(\tR\004name\"1\n\006Looked\022\'\n\004lock\030" +
-      "\001 \001(\0132\023.lockd.v1.LockStateR\004lock\"_\n\tList" +
-      "Holds\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n\tpage_si" +
-      "ze\030\002 \001(\rR\010pageSize\022\035\n\npage_token\030\003 \001(\tR\t" +
-      "pageToken\"\\\n\010HoldList\022(\n\005locks\030\001 \003(\0132\022.l" +
-      "ockd.v1.HeldLockR\005locks\022&\n\017next_page_tok" +
-      "en\030\002 \001(\tR\rnextPageToken\"\253\001\n\010HeldLock\022\"\n\004" +
-      "hold\030\001 \001(\0132\016.lockd.v1.HoldR\004hold\022.\n\010vali" +
-      "dity\030\002 \001(\0132\022.lockd.v1.ValidityR\010validity" +
-      "\022\035\n\nhold_count\030\003 \001(\rR\tholdCount\022\022\n\004auto\030" +
-      "\004 \001(\010R\004auto\022\030\n\007permits\030\005 \001(\rR\007permits\"4\n" +
-      "\010SetLimit\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005limit\030\002" +
-      " \001(\rR\005limit\"&\n\010LimitSet\022\032\n\010previous\030\001 \001(" +
-      "\rR\010previous\"\033\n\005Watch\022\022\n\004name\030\001 \001(\tR\004name" +
-      "\"\035\n\007Unwatch\022\022\n\004name\030\001 \001(\tR\004name\"\t\n\007Goodb" +
-      "ye\"D\n\014RequestBatch\0224\n\010requests\030\001 \003(\0132\030.l" +
-      "ockd.v1.SessionRequestR\010requests\"H\n\rResp" +
-      "onseBatch\0227\n\tresponses\030\001 \003(\0132\031.lockd.v1." +
-      "SessionResponseR\tresponses\"\222\001\n\007Granted\022$" +
-      "\n\005holds\030\001 \003(\0132\016.lockd.v1.HoldR\005holds\022.\n\010" +
-      "validity\030\002 \001(\0132\022.lockd.v1.ValidityR\010vali" +
-      "dity\022\035\n\nhold_count\030\003 \001(\rR\tholdCount\022\022\n\004a" +
-      "uto\030\004 \001(\010R\004auto\"$\n\006Queued\022\032\n\010position\030\001 " +
-      "\001(\rR\010position\"X\n\010Released\022\034\n\tremaining\030\001" +
-      " \001(\rR\tremaining\022.\n\010validity\030\002 \001(\0132\022.lock" +
-      "d.v1.ValidityR\010validity\":\n\010Extended\022.\n\010v" +
-      "alidity\030\001 \001(\0132\022.lockd.v1.ValidityR\010valid" +
-      "ity\"5\n\006Result\022+\n\007failure\030\001 \001(\0132\021.lockd.v" +
-      "1.FailureR\007failure\"\273\002\n\007Failure\022\022\n\004code\030\001" +
-      " \001(\005R\004code\022\030\n\007message\030\002 \001(\tR\007message\022\026\n\006" +
-      "reason\030\004 \001(\tR\006reason\022;\n\010metadata\030\005 \003(\0132\037" +
-      ".lockd.v1.Failure.MetadataEntryR\010metadat" +
-      "a\022:\n\013retry_after\030\006 \001(\0132\031.google.protobuf" +
-      ".DurationR\nretryAfter\022.\n\010deadlock\030\007 \001(\0132" +
-      "\022.lockd.v1.DeadlockR\010deadlock\032;\n\rMetadat" +
-      "aEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR" +
-      "\005value:\0028\001J\004\010\003\020\004\"\351\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132" +
-      "\016.lockd.v1.HoldR\004hold\022-\n\006reason\030\002 \001(\0162\025." +
-      "lockd.v1.Lost.ReasonR\006reason\"\215\001\n\006Reason\022" +
-      "\026\n\022REASON_UNSPECIFIED\020\000\022\022\n\016REASON_EXPIRE" +
-      "D\020\001\022\021\n\rREASON_FORCED\020\002\022\024\n\020REASON_DATA_LO" +
-      "SS\020\003\022\030\n\024REASON_SESSION_ENDED\020\004\022\024\n\020REASON" +
-      "_NO_QUORUM\020\005\"8\n\006AtRisk\022.\n\010validity\030\001 \001(\013" +
-      "2\022.lockd.v1.ValidityR\010validity\"\006\n\004Safe\"\202" +
-      "\002\n\010Unlocked\022\022\n\004name\030\001 \001(\tR\004name\022.\n\005cause" +
-      "\030\002 \001(\0162\030.lockd.v1.Unlocked.CauseR\005cause\022" +
-      "\024\n\005fence\030\003 \001(\004R\005fence\022\026\n\006merged\030\004 \001(\rR\006m" +
-      "erged\"\203\001\n\005Cause\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\022" +
-      "\n\016CAUSE_RELEASED\020\001\022\025\n\021CAUSE_HANDED_OVER\020" +
-      "\002\022\021\n\rCAUSE_EXPIRED\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023" +
-      "\n\017CAUSE_DATA_LOSS\020\005\"P\n\010Draining\022D\n\020recon" +
-      "nect_within\030\001 \001(\0132\031.google.protobuf.Dura" +
-      "tionR\017reconnectWithin\"6\n\007Closing\022+\n\007fail" +
-      "ure\030\001 \001(\0132\021.lockd.v1.FailureR\007failure*I\n" +
-      "\007Feature\022\027\n\023FEATURE_UNSPECIFIED\020\000\022\021\n\rFEA" +
-      "TURE_BATCH\020\001\022\022\n\016FEATURE_RESUME\020\002*b\n\014OnDi" +
-      "sconnect\022\035\n\031ON_DISCONNECT_UNSPECIFIED\020\000\022" +
-      "\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025ON_DISCONNE" +
-      "CT_RELEASE\020\002*e\n\016DeadlockPolicy\022\037\n\033DEADLO" +
-      "CK_POLICY_UNSPECIFIED\020\000\022\030\n\024DEADLOCK_POLI" +
-      "CY_WAIT\020\001\022\030\n\024DEADLOCK_POLICY_FAIL\020\0022T\n\016S" +
-      "essionService\022B\n\007Session\022\030.lockd.v1.Sess" +
-      "ionRequest\032\031.lockd.v1.SessionResponse(\0010" +
-      "\001B[\n\013io.lockd.v1B\023SessionServiceProtoP\001Z" +
-      "5github.com/lockd-io/lockd/api/gen/go/lo" +
-      "ckd/v1;lockdv1b\006proto3"
+      " \001(\004R\rlastRequestId\022+\n\003age\030\006 \001(\0132\031.googl" +
+      "e.protobuf.DurationR\003age\"\225\003\n\006Opened\022\035\n\ns" +
+      "ession_id\030\001 \001(\tR\tsessionId\022!\n\014resume_tok" +
+      "en\030\002 \001(\tR\013resumeToken\022:\n\013session_ttl\030\003 \001" +
+      "(\0132\031.google.protobuf.DurationR\nsessionTt" +
+      "l\022H\n\022heartbeat_interval\030\004 \001(\0132\031.google.p" +
+      "rotobuf.DurationR\021heartbeatInterval\022\030\n\007r" +
+      "eplica\030\005 \001(\tR\007replica\022-\n\010features\030\006 \003(\0162" +
+      "\021.lockd.v1.FeatureR\010features\022(\n\006limits\030\007" +
+      " \001(\0132\020.lockd.v1.LimitsR\006limits\022,\n\007resume" +
+      "d\030\010 \003(\0132\022.lockd.v1.HeldLockR\007resumed\022\"\n\004" +
+      "lost\030\t \003(\0132\016.lockd.v1.LostR\004lost\"\303\004\n\006Lim" +
+      "its\022\035\n\nname_bytes\030\001 \001(\rR\tnameBytes\022!\n\014ho" +
+      "lder_bytes\030\002 \001(\rR\013holderBytes\022)\n\020annotat" +
+      "ion_bytes\030\003 \001(\rR\017annotationBytes\022\037\n\013fram" +
+      "e_bytes\030\004 \001(\rR\nframeBytes\022*\n\021locks_per_s" +
+      "ession\030\005 \001(\rR\017locksPerSession\022.\n\023waiters" +
+      "_per_session\030\006 \001(\rR\021waitersPerSession\022.\n" +
+      "\023watches_per_session\030\007 \001(\rR\021watchesPerSe" +
+      "ssion\0226\n\tmin_lease\030\010 \001(\0132\031.google.protob" +
+      "uf.DurationR\010minLease\0226\n\tmax_lease\030\t \001(\013" +
+      "2\031.google.protobuf.DurationR\010maxLease\0224\n" +
+      "\010max_wait\030\n \001(\0132\031.google.protobuf.Durati" +
+      "onR\007maxWait\022*\n\021names_per_acquire\030\013 \001(\rR\017" +
+      "namesPerAcquire\022.\n\023permits_per_acquire\030\014" +
+      " \001(\rR\021permitsPerAcquire\022\035\n\nhold_count\030\r " +
+      "\001(\rR\tholdCount\"$\n\tHeartbeat\022\027\n\007sent_id\030\001" +
+      " \001(\004R\006sentId\"_\n\014HeartbeatAck\022\027\n\007sent_id\030" +
+      "\001 \001(\004R\006sentId\0226\n\tvalid_for\030\002 \001(\0132\031.googl" +
+      "e.protobuf.DurationR\010validFor\"\336\003\n\007Acquir" +
+      "e\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005names\030\002 \003(\tR\005na" +
+      "mes\022&\n\004kind\030\003 \001(\0162\022.lockd.v1.LockKindR\004k" +
+      "ind\022\026\n\006holder\030\004 \001(\tR\006holder\022\030\n\007permits\030\005" +
+      " \001(\rR\007permits\022-\n\004wait\030\006 \001(\0132\031.google.pro" +
+      "tobuf.DurationR\004wait\022/\n\005lease\030\007 \001(\0132\031.go" +
+      "ogle.protobuf.DurationR\005lease\022\036\n\nannotat" +
+      "ion\030\010 \001(\tR\nannotation\022\024\n\005limit\030\t \001(\rR\005li" +
+      "mit\022+\n\005items\030\n \003(\0132\025.lockd.v1.AcquireIte" +
+      "mR\005items\022!\n\ninstead_of\030\013 \003(\004B\002\020\000R\tinstea" +
+      "dOf\022\024\n\005actor\030\014 \001(\tR\005actor\022 \n\013traceparent" +
+      "\030\r \001(\tR\013traceparent\0221\n\006waited\030\016 \001(\0132\031.go" +
+      "ogle.protobuf.DurationR\006waited\"y\n\013Acquir" +
+      "eItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162" +
+      "\022.lockd.v1.LockKindR\004kind\022\030\n\007permits\030\003 \001" +
+      "(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005limit\"%\n\006Can" +
+      "cel\022\033\n\ttarget_id\030\001 \001(\004R\010targetId\"\207\001\n\007Rel" +
+      "ease\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022" +
+      ".lockd.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001(\t" +
+      "R\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022\022\n\004keep\030\005" +
+      " \001(\rR\004keep\"\304\001\n\006Extend\022\022\n\004name\030\001 \001(\tR\004nam" +
+      "e\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kin" +
+      "d\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004" +
+      "R\005fence\022/\n\005lease\030\005 \001(\0132\031.google.protobuf" +
+      ".DurationR\005lease\022\037\n\013may_shorten\030\006 \001(\010R\nm" +
+      "ayShorten\"\032\n\004Look\022\022\n\004name\030\001 \001(\tR\004name\"1\n" +
+      "\006Looked\022\'\n\004lock\030\001 \001(\0132\023.lockd.v1.LockSta" +
+      "teR\004lock\"_\n\tListHolds\022\026\n\006prefix\030\001 \001(\tR\006p" +
+      "refix\022\033\n\tpage_size\030\002 \001(\rR\010pageSize\022\035\n\npa" +
+      "ge_token\030\003 \001(\tR\tpageToken\"\\\n\010HoldList\022(\n" +
+      "\005locks\030\001 \003(\0132\022.lockd.v1.HeldLockR\005locks\022" +
+      "&\n\017next_page_token\030\002 \001(\tR\rnextPageToken\"" +
+      "\370\001\n\010HeldLock\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Ho" +
+      "ldR\004hold\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.Va" +
+      "lidityR\010validity\022\035\n\nhold_count\030\003 \001(\rR\tho" +
+      "ldCount\022\022\n\004auto\030\004 \001(\010R\004auto\022\030\n\007permits\030\005" +
+      " \001(\rR\007permits\022+\n\003age\030\006 \001(\0132\031.google.prot" +
+      "obuf.DurationR\003age\022\036\n\nannotation\030\007 \001(\tR\n" +
+      "annotation\"4\n\010SetLimit\022\022\n\004name\030\001 \001(\tR\004na" +
+      "me\022\024\n\005limit\030\002 \001(\rR\005limit\"&\n\010LimitSet\022\032\n\010" +
+      "previous\030\001 \001(\rR\010previous\"\033\n\005Watch\022\022\n\004nam" +
+      "e\030\001 \001(\tR\004name\"\035\n\007Unwatch\022\022\n\004name\030\001 \001(\tR\004" +
+      "name\"\t\n\007Goodbye\"D\n\014RequestBatch\0224\n\010reque" +
+      "sts\030\001 \003(\0132\030.lockd.v1.SessionRequestR\010req" +
+      "uests\"H\n\rResponseBatch\0227\n\tresponses\030\001 \003(" +
+      "\0132\031.lockd.v1.SessionResponseR\tresponses\"" +
+      "\222\001\n\007Granted\022$\n\005holds\030\001 \003(\0132\016.lockd.v1.Ho" +
+      "ldR\005holds\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.V" +
+      "alidityR\010validity\022\035\n\nhold_count\030\003 \001(\rR\th" +
+      "oldCount\022\022\n\004auto\030\004 \001(\010R\004auto\"$\n\006Queued\022\032" +
+      "\n\010position\030\001 \001(\rR\010position\"X\n\010Released\022\034" +
+      "\n\tremaining\030\001 \001(\rR\tremaining\022.\n\010validity" +
+      "\030\002 \001(\0132\022.lockd.v1.ValidityR\010validity\":\n\010" +
+      "Extended\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Va" +
+      "lidityR\010validity\"5\n\006Result\022+\n\007failure\030\001 " +
+      "\001(\0132\021.lockd.v1.FailureR\007failure\"\273\002\n\007Fail" +
+      "ure\022\022\n\004code\030\001 \001(\005R\004code\022\030\n\007message\030\002 \001(\t" +
+      "R\007message\022\026\n\006reason\030\004 \001(\tR\006reason\022;\n\010met" +
+      "adata\030\005 \003(\0132\037.lockd.v1.Failure.MetadataE" +
+      "ntryR\010metadata\022:\n\013retry_after\030\006 \001(\0132\031.go" +
+      "ogle.protobuf.DurationR\nretryAfter\022.\n\010de" +
+      "adlock\030\007 \001(\0132\022.lockd.v1.DeadlockR\010deadlo" +
+      "ck\032;\n\rMetadataEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n" +
+      "\005value\030\002 \001(\tR\005value:\0028\001J\004\010\003\020\004\"\213\002\n\004Lost\022\"" +
+      "\n\004hold\030\001 \001(\0132\016.lockd.v1.HoldR\004hold\022-\n\006re" +
+      "ason\030\002 \001(\0162\025.lockd.v1.Lost.ReasonR\006reaso" +
+      "n\022\016\n\002by\030\003 \001(\tR\002by\022\020\n\003why\030\004 \001(\tR\003why\"\215\001\n\006" +
+      "Reason\022\026\n\022REASON_UNSPECIFIED\020\000\022\022\n\016REASON" +
+      "_EXPIRED\020\001\022\021\n\rREASON_FORCED\020\002\022\024\n\020REASON_" +
+      "DATA_LOSS\020\003\022\030\n\024REASON_SESSION_ENDED\020\004\022\024\n" +
+      "\020REASON_NO_QUORUM\020\005\"8\n\006AtRisk\022.\n\010validit" +
+      "y\030\001 \001(\0132\022.lockd.v1.ValidityR\010validity\"\006\n" +
+      "\004Safe\"\202\002\n\010Unlocked\022\022\n\004name\030\001 \001(\tR\004name\022." +
+      "\n\005cause\030\002 \001(\0162\030.lockd.v1.Unlocked.CauseR" +
+      "\005cause\022\024\n\005fence\030\003 \001(\004R\005fence\022\026\n\006merged\030\004" +
+      " \001(\rR\006merged\"\203\001\n\005Cause\022\025\n\021CAUSE_UNSPECIF" +
+      "IED\020\000\022\022\n\016CAUSE_RELEASED\020\001\022\025\n\021CAUSE_HANDE" +
+      "D_OVER\020\002\022\021\n\rCAUSE_EXPIRED\020\003\022\020\n\014CAUSE_FOR" +
+      "CED\020\004\022\023\n\017CAUSE_DATA_LOSS\020\005\"P\n\010Draining\022D" +
+      "\n\020reconnect_within\030\001 \001(\0132\031.google.protob" +
+      "uf.DurationR\017reconnectWithin\"6\n\007Closing\022" +
+      "+\n\007failure\030\001 \001(\0132\021.lockd.v1.FailureR\007fai" +
+      "lure*I\n\007Feature\022\027\n\023FEATURE_UNSPECIFIED\020\000" +
+      "\022\021\n\rFEATURE_BATCH\020\001\022\022\n\016FEATURE_RESUME\020\002*" +
+      "b\n\014OnDisconnect\022\035\n\031ON_DISCONNECT_UNSPECI" +
+      "FIED\020\000\022\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025ON_D" +
+      "ISCONNECT_RELEASE\020\002*e\n\016DeadlockPolicy\022\037\n" +
+      "\033DEADLOCK_POLICY_UNSPECIFIED\020\000\022\030\n\024DEADLO" +
+      "CK_POLICY_WAIT\020\001\022\030\n\024DEADLOCK_POLICY_FAIL" +
+      "\020\0022T\n\016SessionService\022B\n\007Session\022\030.lockd." +
+      "v1.SessionRequest\032\031.lockd.v1.SessionResp" +
+      "onse(\0010\001B[\n\013io.lockd.v1B\023SessionServiceP" +
+      "rotoP\001Z5github.com/lockd-io/lockd/api/ge" +
+      "n/go/lockd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -430,7 +435,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Resume_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Resume_descriptor,
-        new java.lang.String[] { "SessionId", "ResumeToken", "Holds", "Epoch", "LastRequestId", });
+        new java.lang.String[] { "SessionId", "ResumeToken", "Holds", "Epoch", "LastRequestId", "Age", });
     internal_static_lockd_v1_Opened_descriptor =
       getDescriptor().getMessageTypes().get(4);
     internal_static_lockd_v1_Opened_fieldAccessorTable = new
@@ -460,7 +465,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Acquire_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Acquire_descriptor,
-        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", "Limit", "Items", "InsteadOf", "Actor", "Traceparent", });
+        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", "Limit", "Items", "InsteadOf", "Actor", "Traceparent", "Waited", });
     internal_static_lockd_v1_AcquireItem_descriptor =
       getDescriptor().getMessageTypes().get(9);
     internal_static_lockd_v1_AcquireItem_fieldAccessorTable = new
@@ -514,7 +519,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_HeldLock_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_HeldLock_descriptor,
-        new java.lang.String[] { "Hold", "Validity", "HoldCount", "Auto", "Permits", });
+        new java.lang.String[] { "Hold", "Validity", "HoldCount", "Auto", "Permits", "Age", "Annotation", });
     internal_static_lockd_v1_SetLimit_descriptor =
       getDescriptor().getMessageTypes().get(18);
     internal_static_lockd_v1_SetLimit_fieldAccessorTable = new
@@ -604,7 +609,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Lost_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Lost_descriptor,
-        new java.lang.String[] { "Hold", "Reason", });
+        new java.lang.String[] { "Hold", "Reason", "By", "Why", });
     internal_static_lockd_v1_AtRisk_descriptor =
       getDescriptor().getMessageTypes().get(32);
     internal_static_lockd_v1_AtRisk_fieldAccessorTable = new
