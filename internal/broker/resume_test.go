@@ -170,6 +170,30 @@ func TestHoldsOfEachKindGoOn(t *testing.T) {
 	})
 }
 
+// A nested release whose answer was lost is counted as not done, and sent again: it is done once.
+func TestANestedReleaseIsRepeatedAfterResume(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c, other := w.leaving(), w.replica()
+		var hold session.Hold
+		for range 2 {
+			c.acquire(request.Acquire{Name: "job", Holder: "h"})
+			hold = one[session.Granted](c).Hold
+		}
+		c.release(hold)
+		claimed := claims(true, hold)
+		claimed[0].Count = 2
+		c.Detach(errCut)
+		back, _ := other.resume(c.resumption(2, claimed))
+		for _, want := range []uint32{1, 0} {
+			back.Release(back.id(), hold)
+			if r := one[session.Released](back); r.Remaining != want {
+				t.Errorf("got %+v, want %d left", r, want)
+			}
+		}
+		w.free("job")
+	})
+}
+
 // Nobody but its client goes on with a session, and not with an epoch that is over, nor after its end.
 func TestWhoMayGoOnWithASession(t *testing.T) {
 	inWorld(t, func(w *world) {

@@ -1,5 +1,6 @@
-// Package stubs holds the tests of the stubs in api/gen that other languages use: a small client in each, with the
-// oldest and with the newest runtimes that the stubs allow, takes a lock from a real lockd and gives it back.
+// Package stubs holds the tests of the stubs in api/gen that other languages use, and of the programs of docs/stubs.md and
+// docs/protocol.md: as they are there, with the oldest and with the newest runtimes, they use a lock of a real lockd.
 //
-// The Python clients run in the venvs that scripts/ensure stubs makes; Maven builds the Java ones.
+// The Python programs run in the venvs that scripts/ensure stubs makes, that for Node with the modules that it installs; Maven
+// builds the Java one.
 package stubs

@@ -1,19 +1,13 @@
 package stubs
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/lockdtest"
 )
 
 const (
@@ -28,14 +22,14 @@ const (
 var javaRuntimes = map[string][]string{
 	"oldest": {"-Dgrpc.version=1.62.2", "-Dprotobuf.version=3.25.1"},
 	"usual":  {}, // what the pom asks for
-	"newest": {"-Dgrpc.version=1.83.1", "-Dprotobuf.version=4.36.2"},
+	"newest": {"-Dgrpc.version=1.83.1", "-Dprotobuf.version=4.36.2", "-Dmaven.compiler.release=17"},
 }
 
-func TestPythonClientLocksWithTheOldestAndTheNewestRuntimes(t *testing.T) {
+func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 	needs(t, filepath.Join(root, "api/gen/python"), "python")
-	server := lockdtest.Start(t)
 	for _, runtimes := range []string{"oldest", "newest"} {
 		t.Run(runtimes, func(t *testing.T) {
+			t.Parallel()
 			python := filepath.Join(root, ".cache/stubs", runtimes, "bin/python")
 			if _, err := os.Stat(python); err != nil {
 				t.Fatalf("the runtimes are missing; run: scripts/ensure stubs (%v)", err)
@@ -47,22 +41,30 @@ func TestPythonClientLocksWithTheOldestAndTheNewestRuntimes(t *testing.T) {
 			run(t, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
 				"--no-build-isolation", "--target", installed, source)
 			// Its dependencies are those of the venv: pip check would find one that is too old or too new.
-			cmd := exec.CommandContext(t.Context(), python, "python/client.py", server.Addr, "python-"+runtimes)
-			cmd.Env = append(os.Environ(), "PYTHONPATH="+installed, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error")
-			locksAndUnlocks(t, cmd, server.Addr, "python-"+runtimes)
-			runsThePages(t, python, installed, server.Addr)
+			for _, page := range []string{"stubs.md", "protocol.md"} {
+				file := save(t, "hold.py", pageProgram(t, page, "python"))
+				t.Run(page, func(t *testing.T) {
+					t.Parallel()
+					keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
+						cmd := exec.CommandContext(t.Context(), python, file, name)
+						cmd.Env = append(os.Environ(), "PYTHONPATH="+installed, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error",
+							"LOCKD_ADDR="+addr)
+						return cmd
+					})
+				})
+			}
 		})
 	}
 }
 
-func TestJavaClientLocksWithTheOldestAndTheNewestRuntimes(t *testing.T) {
+func TestJavaProgramKeepsToTheProtocol(t *testing.T) {
 	if testing.Short() {
 		t.Skip("Maven takes half a minute for each set of runtimes")
 	}
 	needs(t, filepath.Join(root, "api/gen/java"), "java")
-	server := lockdtest.Start(t)
 	for runtimes, versions := range javaRuntimes {
 		t.Run(runtimes, func(t *testing.T) {
+			t.Parallel()
 			tree := filepath.Join(t.TempDir(), "lockd")
 			for _, dir := range []string{"api/gen/java", "test/stubs/java"} {
 				copyTree(t, filepath.Join(root, dir), filepath.Join(tree, dir))
@@ -70,12 +72,32 @@ func TestJavaClientLocksWithTheOldestAndTheNewestRuntimes(t *testing.T) {
 			project := filepath.Join(tree, "test/stubs/java")
 			run(t, "mvn", append([]string{"--quiet", "--batch-mode", "--file", project, "package"}, versions...)...)
 			target := filepath.Join(project, "client/target")
-			cmd := exec.CommandContext(t.Context(), "java", "-cp",
-				filepath.Join(target, "classes")+":"+filepath.Join(target, "lib/*"),
-				"io.lockd.stubs.Client", server.Addr, "java-"+runtimes)
-			locksAndUnlocks(t, cmd, server.Addr, "java-"+runtimes)
+			keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
+				cmd := exec.CommandContext(t.Context(), "java", "-cp",
+					filepath.Join(target, "classes")+":"+filepath.Join(target, "lib/*"), "io.lockd.stubs.Client", name)
+				cmd.Env = append(os.Environ(), "LOCKD_ADDR="+addr)
+				return cmd
+			})
 		})
 	}
+}
+
+func TestNodeProgramKeepsToTheProtocol(t *testing.T) {
+	needs(t, filepath.Join(root, "api/proto"), "node")
+	modules, err := filepath.Abs(filepath.Join(root, ".cache/stubs/node/node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(modules); err != nil {
+		t.Fatalf("the modules are missing; run: scripts/ensure stubs (%v)", err)
+	}
+	file := save(t, "hold.js", pageProgram(t, "stubs.md", "js"))
+	keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
+		cmd := exec.CommandContext(t.Context(), "node", file, name)
+		cmd.Dir = root
+		cmd.Env = append(os.Environ(), "NODE_PATH="+modules, "LOCKD_ADDR="+addr)
+		return cmd
+	})
 }
 
 // needs opens what a test depends on, so that go test does not take a cached result after a change.
@@ -133,77 +155,4 @@ func run(t *testing.T, name string, args ...string) {
 	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
-}
-
-// locksAndUnlocks runs a client and looks from outside whether it holds the lock while it says so.
-func locksAndUnlocks(t *testing.T, cmd *exec.Cmd, addr, name string) {
-	t.Helper()
-	complaints := new(strings.Builder)
-	cmd.Stderr = complaints
-	in, out := pipes(t, cmd)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	stop := time.AfterFunc(runTime, func() { _ = cmd.Process.Kill() })
-	defer stop.Stop()
-	said := func(want string) {
-		t.Helper()
-		if line, _ := out.ReadString('\n'); !strings.HasPrefix(line, want) {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-			t.Fatalf("the client said %q, want %q\n%s", line, want, complaints)
-		}
-	}
-	c, err := client.Dial(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-
-	said("locked ")
-	if !held(t, c, name) {
-		t.Error("the client says that it has the lock, and somebody else got it")
-	}
-	if _, err := io.WriteString(in, "\n"); err != nil {
-		t.Fatal(err)
-	}
-	said("released")
-	if held(t, c, name) {
-		t.Error("the client says that it released the lock, and it is held")
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("the client ended with %v\n%s", err, complaints)
-	}
-	if text := complaints.String(); text != "" {
-		t.Errorf("the client complained: %s", text)
-	}
-}
-
-func pipes(t *testing.T, cmd *exec.Cmd) (io.Writer, *bufio.Reader) {
-	t.Helper()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return in, bufio.NewReader(out)
-}
-
-// held says whether somebody has the lock.
-func held(t *testing.T, c *client.Client, name string) bool {
-	t.Helper()
-	l, err := c.TryLock(t.Context(), name)
-	if errors.Is(err, client.ErrHeld) {
-		return true
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Unlock(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return false
 }

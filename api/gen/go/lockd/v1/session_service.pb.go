@@ -1082,7 +1082,8 @@ type Resume struct {
 	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
 	// The token that Opened told.
 	ResumeToken string `protobuf:"bytes,2,opt,name=resume_token,json=resumeToken,proto3" json:"resume_token,omitempty"`
-	// What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+	// What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+	// with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
 	Holds []*HeldLock `protobuf:"bytes,3,rep,name=holds,proto3" json:"holds,omitempty"`
 	// Counts the streams of the session, and the attempts: Open has 1, and each Resume a greater one than all before. Whoever has the
 	// greatest epoch has the session.

@@ -147,7 +147,8 @@ private static final long serialVersionUID = 0L;
   private java.util.List<io.lockd.v1.HeldLock> holds_;
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -158,7 +159,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -170,7 +172,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -181,7 +184,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -192,7 +196,8 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -991,7 +996,8 @@ private static final long serialVersionUID = 0L;
 
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1005,7 +1011,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1019,7 +1026,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1033,7 +1041,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1054,7 +1063,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1072,7 +1082,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1092,7 +1103,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1113,7 +1125,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1131,7 +1144,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1149,7 +1163,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1168,7 +1183,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1185,7 +1201,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1202,7 +1219,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1213,7 +1231,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1227,7 +1246,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1242,7 +1262,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1253,7 +1274,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -1265,7 +1287,8 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+     * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+     * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
      * </pre>
      *
      * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>

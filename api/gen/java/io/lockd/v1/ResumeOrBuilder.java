@@ -50,7 +50,8 @@ public interface ResumeOrBuilder extends
 
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -59,7 +60,8 @@ public interface ResumeOrBuilder extends
       getHoldsList();
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -67,7 +69,8 @@ public interface ResumeOrBuilder extends
   io.lockd.v1.HeldLock getHolds(int index);
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -75,7 +78,8 @@ public interface ResumeOrBuilder extends
   int getHoldsCount();
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>
@@ -84,7 +88,8 @@ public interface ResumeOrBuilder extends
       getHoldsOrBuilderList();
   /**
    * <pre>
-   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for.
+   * What the client holds, as told in Granted, also what it asked to release or to extend and has no answer for. The session goes on
+   * with the hold_count told here. So count a hold whose Release has no answer as held, and send that Release again.
    * </pre>
    *
    * <code>repeated .lockd.v1.HeldLock holds = 3 [json_name = "holds"];</code>

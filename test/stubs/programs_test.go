@@ -1,0 +1,195 @@
+package stubs
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/lockdtest"
+)
+
+// sessionTTL is short, so that a program without heartbeats is found out.
+const sessionTTL = 2 * time.Second
+
+// A program takes a lock from the lockd at an address, says so, and gives it back at the end of a line.
+type program func(addr, name string) *exec.Cmd
+
+// keepsToTheProtocol has a program wait for a lock, hold it for longer than the session TTL, and give it back; and tell when it
+// is cut off from lockd, and when lockd is gone.
+func keepsToTheProtocol(t *testing.T, p program) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "lockd.yaml")
+	if err := os.WriteFile(file, []byte("session:\n  ttl: "+sessionTTL.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := lockdtest.Start(t, "--config", file)
+	c, err := client.Dial(server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+
+	mine, err := c.Lock(t.Context(), "door")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := begin(t, p(server.Addr, "door"))
+	run.awaitsIts(t, c)
+	if err := mine.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	run.says(t, "locked ")
+	time.Sleep(2 * sessionTTL)
+	if !held(t, c, "door") {
+		t.Error("the program says that it has the lock, and somebody else got it")
+	}
+	run.enter(t)
+	run.says(t, "released")
+	if held(t, c, "door") {
+		t.Error("the program says that it released the lock, and it is held")
+	}
+	if err := run.ends(); err != nil {
+		t.Errorf("the program ended with %v", err)
+	}
+
+	run = begin(t, p(server.Addr, "silent"))
+	run.says(t, "locked ")
+	if err := server.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	run.says(t, "not locked") // nobody tells it: it counts by itself
+	if err := run.ends(); err == nil {
+		t.Error("the program lost its lock, and ended as if all were well")
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+
+	run = begin(t, p(server.Addr, "gone"))
+	run.says(t, "locked ")
+	server.Kill()
+	run.says(t, "not locked")
+	if err := run.ends(); err == nil {
+		t.Error("the program lost its lock, and ended as if all were well")
+	}
+}
+
+// running is a program that runs.
+type running struct {
+	cmd   *exec.Cmd
+	in    io.Writer
+	lines chan string
+	ended chan error
+}
+
+// begin starts a program. What it has to say on standard error goes to the test's log.
+func begin(t *testing.T, cmd *exec.Cmd) *running {
+	t.Helper()
+	complaints := new(strings.Builder)
+	cmd.Stderr = complaints
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := &running{cmd: cmd, in: in, lines: make(chan string, 100), ended: make(chan error, 1)}
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		for text := bufio.NewScanner(out); text.Scan(); {
+			select {
+			case r.lines <- text.Text():
+			default: // nobody reads so many
+			}
+		}
+		close(r.lines)
+		r.ended <- cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, unless the test failed
+		<-exited
+		if complaints.Len() > 0 {
+			t.Errorf("the program complained: %s", complaints)
+		}
+	})
+	return r
+}
+
+// says reads a line.
+func (r *running) says(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case line := <-r.lines:
+		if !strings.HasPrefix(line, want) {
+			t.Fatalf("the program said %q, want %q", line, want)
+		}
+	case <-time.After(runTime):
+		t.Fatalf("the program did not say %q", want)
+	}
+}
+
+// awaitsIts waits until the program waits for the lock "door", and says nothing.
+func (r *running) awaitsIts(t *testing.T, c *client.Client) {
+	t.Helper()
+	for end := time.Now().Add(runTime); ; time.Sleep(10 * time.Millisecond) {
+		select {
+		case line := <-r.lines:
+			t.Fatalf("the program said %q, and should wait", line)
+		default:
+		}
+		info, err := c.Look(t.Context(), "door")
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("the program does not wait: %+v, %v", info, err)
+		}
+		if info.Waiters == 1 {
+			return
+		}
+	}
+}
+
+func (r *running) enter(t *testing.T) {
+	t.Helper()
+	if _, err := io.WriteString(r.in, "\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ends waits for the end of the program.
+func (r *running) ends() error {
+	select {
+	case err := <-r.ended:
+		return err
+	case <-time.After(runTime):
+		return errors.New("it does not end")
+	}
+}
+
+// held says whether somebody has the lock.
+func held(t *testing.T, c *client.Client, name string) bool {
+	t.Helper()
+	l, err := c.TryLock(t.Context(), name)
+	if errors.Is(err, client.ErrHeld) {
+		return true
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Unlock(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return false
+}
