@@ -19,6 +19,7 @@ import (
 // proof is what members said of whether they had a hold, to one or more calls of one Return.
 type proof struct {
 	had     set // ended it
+	stale   set // had it with another fence: it may be about to be raised
 	lacked  set // had not got it before any call
 	unclear set // a call that was not answered may have ended it there
 }
@@ -30,6 +31,8 @@ func (p *proof) take(i int, err error) {
 		p.had.add(i)
 	case isUnknown(err):
 		p.unclear.add(i)
+	case errors.Is(err, lock.ErrStale):
+		p.stale.add(i)
 	case !failed(err) && !errors.Is(err, lock.ErrStoreFull) && !p.unclear.has(i):
 		p.lacked.add(i)
 	}
@@ -44,13 +47,16 @@ const (
 	lackedIt
 )
 
+// verdict counts where the owner had the name, if one of the members had the hold itself.
 func (p proof) verdict(members, quorum int) verdict {
-	had := p.had.len()
-	without := (p.lacked &^ p.had).len()
+	had, without := p.had|p.stale, p.lacked
+	if p.had == 0 {
+		had, without = 0, p.lacked|p.stale
+	}
 	switch {
-	case had >= quorum:
+	case had.len() >= quorum:
 		return hadIt
-	case members-without < quorum:
+	case members-(without&^had).len() < quorum:
 		return lackedIt
 	}
 	return undecided

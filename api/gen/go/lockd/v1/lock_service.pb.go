@@ -236,7 +236,7 @@ type Lease struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The secret that Extend and Release need.
 	LeaseId string `protobuf:"bytes,2,opt,name=lease_id,json=leaseId,proto3" json:"lease_id,omitempty"`
-	// The fence. Extend tells 0 for a read lock and a semaphore.
+	// The fence. Extend tells 0 for a semaphore.
 	Fence uint64 `protobuf:"varint,3,opt,name=fence,proto3" json:"fence,omitempty"`
 	// How long the lease could be trusted when the answer was written. A caller that must be exact calls Extend and
 	// counts from the moment at which it *sent* that: the time that the answer was under way then counts as well.

@@ -144,7 +144,7 @@ private static final long serialVersionUID = 0L;
   private long fence_ = 0L;
   /**
    * <pre>
-   * The fence. Extend tells 0 for a read lock and a semaphore.
+   * The fence. Extend tells 0 for a semaphore.
    * </pre>
    *
    * <code>uint64 fence = 3 [json_name = "fence"];</code>
@@ -806,7 +806,7 @@ private static final long serialVersionUID = 0L;
     private long fence_ ;
     /**
      * <pre>
-     * The fence. Extend tells 0 for a read lock and a semaphore.
+     * The fence. Extend tells 0 for a semaphore.
      * </pre>
      *
      * <code>uint64 fence = 3 [json_name = "fence"];</code>
@@ -818,7 +818,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The fence. Extend tells 0 for a read lock and a semaphore.
+     * The fence. Extend tells 0 for a semaphore.
      * </pre>
      *
      * <code>uint64 fence = 3 [json_name = "fence"];</code>
@@ -834,7 +834,7 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The fence. Extend tells 0 for a read lock and a semaphore.
+     * The fence. Extend tells 0 for a semaphore.
      * </pre>
      *
      * <code>uint64 fence = 3 [json_name = "fence"];</code>

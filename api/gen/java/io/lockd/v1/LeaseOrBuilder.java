@@ -50,7 +50,7 @@ public interface LeaseOrBuilder extends
 
   /**
    * <pre>
-   * The fence. Extend tells 0 for a read lock and a semaphore.
+   * The fence. Extend tells 0 for a semaphore.
    * </pre>
    *
    * <code>uint64 fence = 3 [json_name = "fence"];</code>
