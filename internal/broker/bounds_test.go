@@ -57,7 +57,7 @@ func (w *world) refusals(c *client, name string) map[string]error {
 	})
 	errs["watch"] = told(func(id uint64) { c.Watch(id, name) })
 	_, errs["lock"] = w.b.Lock(w.t.Context(), name)
-	_, errs["waiters"] = w.b.Waiters(w.t.Context(), name, 0, 1)
+	_, _, errs["waiters"] = w.b.Waiters(w.t.Context(), name, 0, 1)
 	return errs
 }
 
