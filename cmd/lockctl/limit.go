@@ -60,7 +60,7 @@ func (o *options) showLimit(ctx context.Context, cmd *cobra.Command, s *services
 func (o *options) setLimit(ctx context.Context, cmd *cobra.Command, s *services, name, limit string) error {
 	n, err := strconv.ParseUint(limit, 10, 31)
 	if err != nil || n == 0 {
-		return usagef("the limit must be a number between 1 and 2147483647, not %q", limit)
+		return usagef("the limit must be a number between 1 and 2147483647, not %s", quoted(limit))
 	}
 	resp, err := certain(ctx, s, func(ctx context.Context) (*lockdv1.SetLimitResponse, error) {
 		return s.locks.SetLimit(ctx, &lockdv1.SetLimitRequest{Name: name, Limit: uint32(n)})

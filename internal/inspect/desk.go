@@ -60,6 +60,7 @@ type Config struct {
 type Desk struct {
 	Config
 	Notes    Notes
+	forced   forcedNames
 	peers    *peers.Peers[Question, Knowledge]
 	lists    *peers.Peers[Asked, Page]
 	listings chan struct{} // has a value for each list that is being read from the store
@@ -82,6 +83,9 @@ func (d *Desk) Leave() {
 
 // know is what this replica knows of a name.
 func (d *Desk) know(q Question) Knowledge {
+	if q.Forced != nil {
+		d.forced.add(q.Name, *q.Forced)
+	}
 	k := d.Local.Know(q)
 	for i := range k.Waiters {
 		k.Waiters[i].Replica = d.Replica
@@ -180,12 +184,16 @@ func (d *Desk) Waiters(ctx context.Context, name string, from, size int) (ws []W
 // Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas
 // and waits up to a second for one that does not answer. If the store does not answer, it tells what replicas remember.
 func (d *Desk) Inspect(ctx context.Context, name string, holders, waiters int) (Inspection, error) {
-	info, held, queued, err := d.stored(ctx, name, holders, waiters)
+	return d.inspect(ctx, Question{Name: name, Holders: holders, Waiters: waiters})
+}
+
+func (d *Desk) inspect(ctx context.Context, q Question) (Inspection, error) {
+	info, held, queued, err := d.stored(ctx, q)
 	away := unasked(err)
 	if err != nil && away == "" {
 		return Inspection{}, err
 	}
-	known, asked, err := d.peers.Ask(ctx, Question{Name: name, Holders: holders, Waiters: waiters})
+	known, asked, err := d.peers.Ask(ctx, q)
 	if errors.Is(err, peers.ErrBusy) {
 		err = d.Denied("inspections", peers.MaxQuestions)
 	}
@@ -194,31 +202,30 @@ func (d *Desk) Inspect(ctx context.Context, name string, holders, waiters int) (
 		return Inspection{}, err
 	}
 	if info.Kind == lock.Semaphore && away == "" {
-		d.dropReturned(ctx, name, known)
+		d.dropReturned(ctx, q.Name, known)
 	}
 	in := Inspection{Lock: info, Asking: Asking{len(known), asked, cmp.Or(away, why)}}
 	if away == "" {
 		in.Holders = whoHolds(info.State, held, known)
 	} else {
-		in.Lock, in.Holders, queued = remembered(name, known)
+		in.Lock, in.Holders, queued = remembered(q.Name, known)
 	}
-	in.Holders = in.Holders[:min(len(in.Holders), holders)]
-	in.Waiters = whoWaits(name, queued, known)
-	in.Waiters = in.Waiters[:min(len(in.Waiters), waiters)]
+	in.Holders = in.Holders[:min(len(in.Holders), q.Holders)]
+	in.Waiters = whoWaits(q.Name, queued, known)
+	in.Waiters = in.Waiters[:min(len(in.Waiters), q.Waiters)]
 	return in, nil
 }
 
 // stored is what the store knows of a name.
-func (d *Desk) stored(ctx context.Context, name string, holders, waiters int) (
+func (d *Desk) stored(ctx context.Context, q Question) (
 	info session.LockInfo, held []lock.Holder, queued []lock.Owner, err error,
 ) {
-	if info, err = d.Lock(ctx, name); err != nil {
+	if info, err = d.Lock(ctx, q.Name); err != nil {
 		return info, nil, nil, err
 	}
-	if held, err = d.Store.Holders(ctx, name, holders); err != nil {
-		return info, nil, nil, err
+	if held, err = d.Store.Holders(ctx, q.Name, q.Holders); err == nil && q.Waiters > 0 {
+		queued, err = d.Store.Queue(ctx, q.Name, 0, q.Waiters)
 	}
-	queued, err = d.Store.Queue(ctx, name, 0, waiters)
 	return info, held, queued, err
 }
 

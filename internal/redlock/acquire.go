@@ -167,7 +167,7 @@ func (a *attempt) verdict(last bool) (then func()) {
 	last = last || (a.contended(st) || st.no > a.spare()) && !a.expected()
 	switch {
 	case st.yes >= q:
-		return a.win(st)
+		return a.win(st, last)
 	case !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clear(st)):
 		return nil // those that are missing may make it clear
 	}
@@ -175,7 +175,7 @@ func (a *attempt) verdict(last bool) (then func()) {
 }
 
 // win is called when a majority granted it. mu is held.
-func (a *attempt) win(st standing) (then func()) {
+func (a *attempt) win(st standing, last bool) (then func()) {
 	if a.expired() {
 		return a.tell(nil, errTooLate)
 	}
@@ -187,10 +187,14 @@ func (a *attempt) win(st standing) (then func()) {
 		return a.tell(nil, errForced)
 	}
 	fences := a.agreed(st.voters)
-	if fences == nil {
+	switch {
+	case fences == nil && !last && a.expected() && a.mayBeTold(st.voters):
+		return nil
+	case fences == nil:
 		return a.raise()
 	}
 	a.granted = fences
+	a.repeated(st.voters)
 	return a.tell(a.grants(st.voters), nil)
 }
 
@@ -324,7 +328,7 @@ func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
 	a.s.run(context.Background(), func(ctx context.Context) {
 		defer a.tail.settled(m)
 		for _, c := range raise {
-			_ = m.Raise(ctx, c) // a renewal finds it otherwise
+			_, _ = m.Raise(ctx, c) // a renewal finds it otherwise
 		}
 	})
 }

@@ -148,9 +148,8 @@ func (n *node) Release(ctx context.Context, r lock.Return) (lock.Returned, error
 	return meet(ctx, n, "release", func() (lock.Returned, error) { return n.Store.Release(context.Background(), r) })
 }
 
-func (n *node) Raise(ctx context.Context, c lock.Claim) error {
-	_, err := meet(ctx, n, "raise", func() (int, error) { return 0, n.Store.Raise(context.Background(), c) })
-	return err
+func (n *node) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	return meet(ctx, n, "raise", func() (lock.Fence, error) { return n.Store.Raise(context.Background(), c) })
 }
 
 func (n *node) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {

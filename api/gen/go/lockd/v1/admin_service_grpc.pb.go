@@ -31,8 +31,8 @@ const (
 //
 // AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
 type AdminServiceClient interface {
-	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-	// only a writer with its own reads; a semaphore gets all its permits back.
+	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(ctx context.Context, in *ForceReleaseRequest, opts ...grpc.CallOption) (*ForceReleaseResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(ctx context.Context, in *DrainRequest, opts ...grpc.CallOption) (*DrainResponse, error)
@@ -97,8 +97,8 @@ func (c *adminServiceClient) Examine(ctx context.Context, in *ExamineRequest, op
 //
 // AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
 type AdminServiceServer interface {
-	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-	// only a writer with its own reads; a semaphore gets all its permits back.
+	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error)
 	// Drain asks all clients of this replica to move on, and refuses new ones.
 	Drain(context.Context, *DrainRequest) (*DrainResponse, error)
