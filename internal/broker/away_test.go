@@ -31,7 +31,7 @@ func TestWhileTheStoreIsAwayThisReplicaTellsWhatItRemembers(t *testing.T) {
 			inWorld(t, func(w *world) {
 				cfg := testConfig()
 				cfg.Replica = "east"
-				east := startOn(t, cfg, unread{w.store})
+				east := startOn(w.t, cfg, unread{w.store})
 				req := request.Acquire{Name: "door", Kind: k, Annotation: "nightly"}
 				g := east.as("billing").takeAs(req)
 				if k != lock.Read {
@@ -49,19 +49,19 @@ func TestWhileTheStoreIsAwayThisReplicaTellsWhatItRemembers(t *testing.T) {
 				if h := in.Holders[0]; h.Client.Name != "billing" || h.Fence != g.Hold.Fence || h.TTL <= 0 || h.Replica != "east" {
 					t.Errorf("the holder is told as %+v", h)
 				}
-				ws, why, err := east.b.Waiters(t.Context(), "door", 0, 10)
+				ws, why, err := east.b.Waiters(w.t.Context(), "door", 0, 10)
 				if err != nil || why == "" || len(ws) != waiting {
 					t.Errorf("the waiters are %+v, %q, %v", ws, why, err)
 				}
-				all, asking, err := east.b.WaitersEverywhere(t.Context(), inspect.Filter{}, 10)
+				all, asking, err := east.b.WaitersEverywhere(w.t.Context(), inspect.Filter{}, 10)
 				if err != nil || asking.Unasked == "" || len(all) != waiting {
 					t.Errorf("all waiters are %+v, %+v, %v", all, asking, err)
 				}
-				sessions, _, asking, err := east.b.SessionsEverywhere(t.Context(), inspect.Filter{}, "", 10)
+				sessions, _, asking, err := east.b.SessionsEverywhere(w.t.Context(), inspect.Filter{}, "", 10)
 				if err != nil || asking.Unasked == "" || len(sessions) != 1+waiting {
 					t.Errorf("the sessions are %+v, %+v, %v", sessions, asking, err)
 				}
-				leases, _, asking, err := east.b.LeasesEverywhere(t.Context(), inspect.Filter{}, "", 10)
+				leases, _, asking, err := east.b.LeasesEverywhere(w.t.Context(), inspect.Filter{}, "", 10)
 				if err != nil || asking.Unasked == "" || len(leases) != 1 {
 					t.Errorf("the leases are %+v, %+v, %v", leases, asking, err)
 				}
