@@ -208,7 +208,7 @@ func (d *Desk) inspect(ctx context.Context, q Question) (Inspection, error) {
 	if away == "" {
 		in.Holders = whoHolds(info.State, held, known)
 	} else {
-		in.Lock, in.Holders, queued = remembered(q.Name, known)
+		in.Lock, in.Holders = remembered(q.Name, known)
 	}
 	in.Holders = in.Holders[:min(len(in.Holders), q.Holders)]
 	in.Waiters = whoWaits(q.Name, queued, known)
@@ -230,7 +230,7 @@ func (d *Desk) stored(ctx context.Context, q Question) (
 }
 
 // remembered is what replicas know of a name, without the store.
-func remembered(name string, known []Knowledge) (info session.LockInfo, holders []Holder, queued []lock.Owner) {
+func remembered(name string, known []Knowledge) (info session.LockInfo, holders []Holder) {
 	info.Name = name
 	for _, k := range known {
 		info.Waiters += len(k.Waiters)
@@ -245,7 +245,7 @@ func remembered(name string, known []Knowledge) (info session.LockInfo, holders 
 			info.Client, info.Annotation = h.Client.Name, h.Annotation
 		}
 	}
-	return info, holders, nil
+	return info, holders
 }
 
 // dropReturned drops unary leases of permits that the store no longer has: another replica than the one that remembers
