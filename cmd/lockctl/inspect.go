@@ -22,6 +22,8 @@ type inspectView struct {
 	// Replicas is how many were asked, Silent how many of them did not answer: what those know is missing.
 	Replicas uint32 `json:"replicas"`
 	Silent   uint32 `json:"replicas_silent"`
+	// StoreError is why the store could not be asked, empty if it was. Then the rest is what replicas remember.
+	StoreError string `json:"store_error"`
 }
 
 // holderView is who holds a lock. What nobody knows is empty.
@@ -101,6 +103,7 @@ func (s *services) inspect(ctx context.Context, name string, most uint32) (inspe
 	v := inspectView{
 		lockView: viewLock(resp.GetLock()), Holds: []holderView{}, Queue: []waiterView{}, // printed as [] if there are none
 		Replicas: resp.GetReplicasAsked(), Silent: resp.GetReplicasAsked() - resp.GetReplicasAnswered(),
+		StoreError: resp.GetStoreError(),
 	}
 	for _, h := range resp.GetHolders() {
 		v.Holds = append(v.Holds, viewHolder(h))
@@ -156,6 +159,9 @@ func (v inspectView) print(w io.Writer) error {
 	}
 	if v.Members > 0 {
 		rows = append(rows, []string{"members", number(v.Members)})
+	}
+	if v.StoreError != "" {
+		rows = append(rows, []string{"store", v.StoreError + ": this is what the replica remembers, and may be over"})
 	}
 	if v.Silent > 0 {
 		rows = append(rows, []string{

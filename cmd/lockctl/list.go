@@ -41,17 +41,22 @@ func (f *filter) minAge() *durationpb.Duration {
 	return durationpb.New(f.age)
 }
 
-// silence is how many replicas were asked, and did not answer.
-type silence struct{ asked, silent uint32 }
+// silence is how many replicas were asked, and did not answer, and why the store could not be asked.
+type silence struct {
+	asked, silent uint32
+	store         string
+}
 
 // answered is a response of all replicas.
 type answered interface {
 	GetReplicasAsked() uint32
 	GetReplicasAnswered() uint32
+	GetStoreError() string
 }
 
 // add takes note of one page.
 func (s *silence) add(r answered) {
+	s.store = cmp.Or(s.store, r.GetStoreError())
 	s.asked = max(s.asked, r.GetReplicasAsked())
 	s.silent = max(s.silent, r.GetReplicasAsked()-r.GetReplicasAnswered())
 }
@@ -95,7 +100,17 @@ each. With --client, --replica or --min-age it lists the holds of sessions, and 
 }
 
 // tell says what is missing.
-func (s silence) tell(w io.Writer) error { return printSilent(w, s.silent, s.asked) }
+func (s silence) tell(w io.Writer) error {
+	return cmp.Or(printAway(w, s.store), printSilent(w, s.silent, s.asked))
+}
+
+// printAway says that the store could not be asked.
+func printAway(w io.Writer, why string) error {
+	if why == "" {
+		return nil
+	}
+	return printLine(w, "%s: this is what the replica remembers, and what others know is missing", why)
+}
 
 // list reads all pages. The server may tell a name twice, and in any order.
 func (s *services) list(ctx context.Context, f filter) ([]listedView, silence, error) {

@@ -221,11 +221,12 @@ NAME it lists the requests of all replicas that wait for any, the one that waits
 				if err != nil {
 					return wrap("waiters", args[0], err)
 				}
-				queue := v.Queue
 				if o.output == outputJSON {
-					return printJSON(cmd.OutOrStdout(), queue)
+					err = printJSON(cmd.OutOrStdout(), v.Queue)
+				} else {
+					err = printQueue(cmd.OutOrStdout(), v.Queue)
 				}
-				return printQueue(cmd.OutOrStdout(), queue)
+				return cmp.Or(err, silence{v.Replicas, v.Silent, v.StoreError}.tell(cmd.ErrOrStderr()))
 			})
 		},
 	}

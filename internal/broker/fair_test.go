@@ -167,7 +167,7 @@ func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
 		w.alive().queueKind("job", lock.Fair)
 		there.alive().queueKind("job", lock.Fair)
 		w.alive().queueKind("job", lock.Fair)
-		infos, err := w.b.Waiters(t.Context(), "job", 0, 10)
+		infos, _, err := w.b.Waiters(t.Context(), "job", 0, 10)
 		if err != nil {
 			t.Fatal(err)
 		}

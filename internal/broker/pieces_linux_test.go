@@ -95,7 +95,7 @@ func (c multitude) measureAll(costs map[string]time.Duration, n int, which strin
 	for what, f := range map[string]func(){
 		"a page of sessions": func() { c.Sessions("", 100) },
 		"a page of waiters": func() {
-			if infos, err := c.Waiters(c.t.Context(), "0", n-100, 100); err != nil || len(infos) != 100 {
+			if infos, _, err := c.Waiters(c.t.Context(), "0", n-100, 100); err != nil || len(infos) != 100 {
 				c.t.Errorf("got %d waiters and %v", len(infos), err)
 			}
 		},

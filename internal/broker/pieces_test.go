@@ -19,7 +19,7 @@ func TestManyFairWaitersKeepTheirPlacesAndOrder(t *testing.T) {
 			c.Acquire(uint64(i+1), request.Acquire{Name: "job", Kind: lock.Fair})
 		}
 		order := func() (owners []lock.Owner) {
-			infos, err := w.b.Waiters(t.Context(), "job", 0, 2*n)
+			infos, _, err := w.b.Waiters(t.Context(), "job", 0, 2*n)
 			if err != nil {
 				t.Fatal(err)
 			}

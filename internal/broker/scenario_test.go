@@ -486,7 +486,7 @@ func (s *scenario) ttl(words []string) {
 }
 
 func (s *scenario) waiters(name string) {
-	all, err := s.b.Waiters(s.t.Context(), name, 0, 100)
+	all, _, err := s.b.Waiters(s.t.Context(), name, 0, 100)
 	s.check(err)
 	text := ""
 	for _, i := range all {

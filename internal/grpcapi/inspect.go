@@ -96,11 +96,11 @@ func (h *inspectService) ListWaiters(ctx context.Context,
 			})
 		}
 	}
-	infos, err := h.b.Waiters(ctx, r.GetName(), from, size)
+	infos, why, err := h.b.Waiters(ctx, r.GetName(), from, size)
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	resp := &lockdv1.ListWaitersResponse{}
+	resp := &lockdv1.ListWaitersResponse{StoreError: why}
 	for _, i := range infos {
 		resp.Waiters = append(resp.Waiters, fromWaiter(i))
 	}
@@ -128,6 +128,7 @@ func (h *inspectService) Inspect(ctx context.Context, r *lockdv1.InspectRequest)
 	}
 	resp := &lockdv1.InspectResponse{
 		Lock: fromLock(in.Lock), ReplicasAnswered: count(in.Answered), ReplicasAsked: count(in.Asked),
+		StoreError: in.Unasked,
 	}
 	for _, i := range in.Holders {
 		resp.Holders = append(resp.Holders, fromHolder(i))

@@ -52,6 +52,7 @@ func (h *inspectService) sessionsEverywhere(
 	}
 	resp := &lockdv1.ListSessionsResponse{
 		NextPageToken: next, ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked),
+		StoreError: asking.Unasked,
 	}
 	for _, i := range infos {
 		resp.Sessions = append(resp.Sessions, fromSessionInfo(i))
@@ -75,7 +76,9 @@ func (h *inspectService) waitersEverywhere(
 	if err != nil {
 		return nil, toStatus(err)
 	}
-	resp := &lockdv1.ListWaitersResponse{ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked)}
+	resp := &lockdv1.ListWaitersResponse{
+		ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked), StoreError: asking.Unasked,
+	}
 	for _, i := range infos {
 		resp.Waiters = append(resp.Waiters, fromWaiter(i))
 	}
@@ -99,7 +102,7 @@ func (h *inspectService) ListHolds(ctx context.Context,
 	}
 	size, token := pageSize(r.GetPageSize()), r.GetPageToken()
 	kind := namesToken
-	if f.Client != "" || f.Replica != "" || f.MinAge > 0 {
+	if f.Client != "" || f.Replica != "" || f.MinAge > 0 || strings.HasPrefix(token, leasesToken) {
 		kind = leasesToken
 	}
 	after, ours := strings.CutPrefix(token, kind)
@@ -113,6 +116,13 @@ func (h *inspectService) ListHolds(ctx context.Context,
 		return h.leasesEverywhere(ctx, f, after, size)
 	}
 	infos, next, asking, err := h.b.NamesEverywhere(ctx, r.GetPrefix(), after, size)
+	if err != nil && lock.Retriable(err) && token == "" { // what replicas remember is better than nothing
+		resp, failure := h.leasesEverywhere(ctx, f, "", size)
+		if failure == nil && resp.GetStoreError() == "" {
+			resp.StoreError = lock.ErrUnavailable.Error()
+		}
+		return resp, failure
+	}
 	if err != nil {
 		return nil, toStatus(err)
 	}
@@ -127,7 +137,9 @@ func (h *inspectService) ListHolds(ctx context.Context,
 }
 
 func holdsPage(asking inspect.Asking) *lockdv1.ListHoldsResponse {
-	return &lockdv1.ListHoldsResponse{ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked)}
+	return &lockdv1.ListHoldsResponse{
+		ReplicasAnswered: count(asking.Answered), ReplicasAsked: count(asking.Asked), StoreError: asking.Unasked,
+	}
 }
 
 func (h *inspectService) leasesEverywhere(

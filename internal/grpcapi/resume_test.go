@@ -115,7 +115,7 @@ func TestAClientTellsWhatIsOlderThanItsStream(t *testing.T) {
 		if l := s.b.Leases("", "", 1)[0]; l.Age != time.Minute || l.Annotation != "nightly" {
 			t.Errorf("got %+v, want a lease a minute old with its annotation", l)
 		}
-		ws, err := s.b.Waiters(t.Context(), "kept", 0, 1)
+		ws, _, err := s.b.Waiters(t.Context(), "kept", 0, 1)
 		if err != nil || len(ws) != 1 || ws[0].Age != time.Second {
 			t.Errorf("got %+v, %v; want a waiter of a second", ws, err)
 		}

@@ -278,7 +278,7 @@ func TestHealthSpeaksForAllServices(t *testing.T) {
 
 func waiting(t *testing.T, b *broker.Broker, name string) []inspect.Waiter {
 	t.Helper()
-	infos, err := b.Waiters(t.Context(), name, 0, 10)
+	infos, _, err := b.Waiters(t.Context(), name, 0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

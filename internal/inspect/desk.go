@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -147,21 +148,24 @@ func (d *Desk) Locks(ctx context.Context, prefix, cursor string, size int) ([]se
 
 // Waiters lists up to size requests that wait for a name, the next one first, from a position on: for a fair lock all
 // there are anywhere, for others those of this replica.
-func (d *Desk) Waiters(ctx context.Context, name string, from, size int) ([]Waiter, error) {
+//
+// If the store does not answer, they are those of this replica, and why says so.
+func (d *Desk) Waiters(ctx context.Context, name string, from, size int) (ws []Waiter, why string, err error) {
 	if err := d.CheckName(name); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	owners, err := d.Store.Queue(ctx, name, from, size)
 	placed, fair := d.Local.Placed(name, owners)
-	if len(owners) == 0 && (err == nil || !fair) {
+	why = unasked(err)
+	if len(owners) == 0 && (err == nil || why != "" || !fair) {
 		infos := d.Local.Waiting(name, from, size)
 		for i := range infos {
 			infos[i].Replica = d.Replica
 		}
-		return infos, nil
+		return infos, why, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	infos := make([]Waiter, 0, len(owners))
 	for i, o := range owners {
@@ -174,47 +178,74 @@ func (d *Desk) Waiters(ctx context.Context, name string, from, size int) ([]Wait
 		info.Position = from + i
 		infos = append(infos, info)
 	}
-	return infos, nil
+	return infos, "", nil
 }
 
 // Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas
-// and waits up to a second for one that does not answer.
+// and waits up to a second for one that does not answer. If the store does not answer, it tells what replicas remember.
 func (d *Desk) Inspect(ctx context.Context, name string, holders, waiters int) (Inspection, error) {
 	return d.inspect(ctx, Question{Name: name, Holders: holders, Waiters: waiters})
 }
 
 func (d *Desk) inspect(ctx context.Context, q Question) (Inspection, error) {
-	info, err := d.Lock(ctx, q.Name)
-	if err != nil {
-		return Inspection{}, err
-	}
-	held, err := d.Store.Holders(ctx, q.Name, q.Holders)
-	if err != nil {
-		return Inspection{}, err
-	}
-	var queued []lock.Owner
-	if q.Waiters > 0 {
-		queued, err = d.Store.Queue(ctx, q.Name, 0, q.Waiters)
-	}
-	if err != nil {
+	info, held, queued, err := d.stored(ctx, q)
+	away := unasked(err)
+	if err != nil && away == "" {
 		return Inspection{}, err
 	}
 	known, asked, err := d.peers.Ask(ctx, q)
 	if errors.Is(err, peers.ErrBusy) {
 		err = d.Denied("inspections", peers.MaxQuestions)
 	}
-	if err != nil {
+	why := unasked(err)
+	if err != nil && (why == "" || len(known) == 0) {
 		return Inspection{}, err
 	}
-	if info.Kind == lock.Semaphore {
+	if info.Kind == lock.Semaphore && away == "" {
 		d.dropReturned(ctx, q.Name, known)
 	}
-	in := Inspection{Lock: info, Answered: len(known), Asked: asked}
-	in.Holders = whoHolds(info.State, held, known)
+	in := Inspection{Lock: info, Asking: Asking{len(known), asked, cmp.Or(away, why)}}
+	if away == "" {
+		in.Holders = whoHolds(info.State, held, known)
+	} else {
+		in.Lock, in.Holders = remembered(q.Name, known)
+	}
 	in.Holders = in.Holders[:min(len(in.Holders), q.Holders)]
 	in.Waiters = whoWaits(q.Name, queued, known)
 	in.Waiters = in.Waiters[:min(len(in.Waiters), q.Waiters)]
 	return in, nil
+}
+
+// stored is what the store knows of a name.
+func (d *Desk) stored(ctx context.Context, q Question) (
+	info session.LockInfo, held []lock.Holder, queued []lock.Owner, err error,
+) {
+	if info, err = d.Lock(ctx, q.Name); err != nil {
+		return info, nil, nil, err
+	}
+	if held, err = d.Store.Holders(ctx, q.Name, q.Holders); err == nil && q.Waiters > 0 {
+		queued, err = d.Store.Queue(ctx, q.Name, 0, q.Waiters)
+	}
+	return info, held, queued, err
+}
+
+// remembered is what replicas know of a name, without the store.
+func remembered(name string, known []Knowledge) (info session.LockInfo, holders []Holder) {
+	info.Name = name
+	for _, k := range known {
+		info.Waiters += len(k.Waiters)
+		for _, h := range k.Holders {
+			if h.TTL <= 0 {
+				continue // it is over, if nobody renewed it
+			}
+			holders = append(holders, h)
+			info.Held, info.Kind, info.Owner, info.Count = true, h.Kind, h.Owner, h.Count
+			info.Fence, info.TTL = max(info.Fence, h.Fence), max(info.TTL, h.TTL)
+			info.Holders += max(h.Permits, 1)
+			info.Client, info.Annotation = h.Client.Name, h.Annotation
+		}
+	}
+	return info, holders
 }
 
 // dropReturned drops unary leases of permits that the store no longer has: another replica than the one that remembers

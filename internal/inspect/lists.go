@@ -81,7 +81,25 @@ type Listed struct {
 }
 
 // Asking is how many replicas answered.
-type Asking struct{ Answered, Asked int }
+type Asking struct {
+	Answered, Asked int
+	// Unasked is why the store, or the others through it, could not be asked; empty if all were.
+	Unasked string
+}
+
+// unasked is what people are told of an error of the store that may pass. An operator is not to be blind while it is
+// away.
+func unasked(err error) string {
+	switch {
+	case errors.Is(err, lock.ErrNoQuorum):
+		return lock.ErrNoQuorum.Error()
+	case errors.Is(err, lock.ErrUnavailable):
+		return lock.ErrUnavailable.Error()
+	case errors.Is(err, lock.ErrOutcomeUnknown):
+		return "the store did not answer"
+	}
+	return ""
+}
 
 // LessKey orders the keys of leases: by name, then by fence, then by owner.
 func LessKey(a, b string) int {
@@ -125,7 +143,8 @@ func (d *Desk) WaitersEverywhere(ctx context.Context, f Filter, size int) ([]Wai
 	return all[:min(len(all), size)], asking, err
 }
 
-// NamesEverywhere lists some of the names that are held, anywhere, and one who holds each of them.
+// NamesEverywhere lists some of the names that are held, anywhere, and one who holds each of them. Only the store knows
+// them all.
 func (d *Desk) NamesEverywhere(ctx context.Context, prefix, cursor string, size int) ([]Listed, string, Asking, error) {
 	states, next, err := d.Locks(ctx, prefix, cursor, size)
 	if err != nil || len(states) == 0 {
@@ -180,7 +199,11 @@ func (d *Desk) askAll(ctx context.Context, q Asked) ([]Page, Asking, error) {
 	if errors.Is(err, peers.ErrBusy) {
 		err = d.Denied("inspections", peers.MaxQuestions)
 	}
-	return pages, Asking{len(pages), asked}, err
+	why := unasked(err)
+	if why != "" && len(pages) > 0 {
+		err = nil
+	}
+	return pages, Asking{len(pages), asked, why}, err
 }
 
 // merge makes one page of those of the replicas. It ends where one that has more did not look any further.

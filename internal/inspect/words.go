@@ -59,7 +59,7 @@ type Inspection struct {
 	Waiters []Waiter
 	// Answered is how many of the replicas that were Asked answered, this one included. What the others know is
 	// missing.
-	Answered, Asked int
+	Asking
 }
 
 // Waiter describes a request that waits. What nobody knows is zero: of one that waits elsewhere Waiters knows the owner

@@ -135,7 +135,8 @@ func (p *Peers[Q, A]) answered(message []byte) {
 	}
 }
 
-// Ask collects the answers of all replicas, this one's first. It says as well how many were asked.
+// Ask collects the answers of all replicas, this one's first. It says as well how many were asked. If the others cannot
+// be asked, there is this one's answer and an error.
 func (p *Peers[Q, A]) Ask(ctx context.Context, q Q) (answers []A, asked int, err error) {
 	id, come, err := p.await()
 	if err != nil {
@@ -149,7 +150,7 @@ func (p *Peers[Q, A]) Ask(ctx context.Context, q Q) (answers []A, asked int, err
 	answers = append(answers, p.answer(q))
 	heard, err := p.store.Publish(ctx, p.topic, message)
 	if err != nil {
-		return nil, 0, err
+		return answers, len(answers), err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.Within, errors.New("a replica did not answer"))
 	defer cancel()

@@ -756,6 +756,10 @@ type ListSessionsResponse struct {
 	ReplicasAnswered uint32 `protobuf:"varint,3,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
 	// How many were asked. If fewer answered, what they know is missing.
 	ReplicasAsked uint32 `protobuf:"varint,4,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	// Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+	// that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+	// over.
+	StoreError    string `protobuf:"bytes,5,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -816,6 +820,13 @@ func (x *ListSessionsResponse) GetReplicasAsked() uint32 {
 		return x.ReplicasAsked
 	}
 	return 0
+}
+
+func (x *ListSessionsResponse) GetStoreError() string {
+	if x != nil {
+		return x.StoreError
+	}
+	return ""
 }
 
 // ListLocksRequest asks for leases.
@@ -1041,6 +1052,10 @@ type ListHoldsResponse struct {
 	ReplicasAnswered uint32 `protobuf:"varint,3,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
 	// How many were asked. If fewer answered, what they know is missing.
 	ReplicasAsked uint32 `protobuf:"varint,4,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	// Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+	// that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+	// over.
+	StoreError    string `protobuf:"bytes,5,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1101,6 +1116,13 @@ func (x *ListHoldsResponse) GetReplicasAsked() uint32 {
 		return x.ReplicasAsked
 	}
 	return 0
+}
+
+func (x *ListHoldsResponse) GetStoreError() string {
+	if x != nil {
+		return x.StoreError
+	}
+	return ""
 }
 
 // HoldInfo is a lock and one of its holders.
@@ -1269,6 +1291,10 @@ type ListWaitersResponse struct {
 	ReplicasAnswered uint32 `protobuf:"varint,3,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
 	// How many were asked. If fewer answered, what they know is missing.
 	ReplicasAsked uint32 `protobuf:"varint,4,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	// Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+	// that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+	// over.
+	StoreError    string `protobuf:"bytes,5,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1329,6 +1355,13 @@ func (x *ListWaitersResponse) GetReplicasAsked() uint32 {
 		return x.ReplicasAsked
 	}
 	return 0
+}
+
+func (x *ListWaitersResponse) GetStoreError() string {
+	if x != nil {
+		return x.StoreError
+	}
+	return ""
 }
 
 // ListDeadlocksRequest asks for deadlocks.
@@ -1673,6 +1706,10 @@ type InspectResponse struct {
 	ReplicasAnswered uint32 `protobuf:"varint,4,opt,name=replicas_answered,json=replicasAnswered,proto3" json:"replicas_answered,omitempty"`
 	// How many were asked. If fewer answered, what they know is missing.
 	ReplicasAsked uint32 `protobuf:"varint,5,opt,name=replicas_asked,json=replicasAsked,proto3" json:"replicas_asked,omitempty"`
+	// Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+	// that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+	// over.
+	StoreError    string `protobuf:"bytes,6,opt,name=store_error,json=storeError,proto3" json:"store_error,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1740,6 +1777,13 @@ func (x *InspectResponse) GetReplicasAsked() uint32 {
 		return x.ReplicasAsked
 	}
 	return 0
+}
+
+func (x *InspectResponse) GetStoreError() string {
+	if x != nil {
+		return x.StoreError
+	}
+	return ""
 }
 
 var File_lockd_v1_inspect_service_proto protoreflect.FileDescriptor
@@ -1840,12 +1884,14 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x06client\x18\x04 \x01(\tR\x06client\x12\x18\n" +
 	"\areplica\x18\x05 \x01(\tR\areplica\x122\n" +
 	"\amin_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06minAge\x12\x1a\n" +
-	"\bdetached\x18\a \x01(\bR\bdetached\"\xc5\x01\n" +
+	"\bdetached\x18\a \x01(\bR\bdetached\"\xe6\x01\n" +
 	"\x14ListSessionsResponse\x121\n" +
 	"\bsessions\x18\x01 \x03(\v2\x15.lockd.v1.SessionInfoR\bsessions\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12+\n" +
 	"\x11replicas_answered\x18\x03 \x01(\rR\x10replicasAnswered\x12%\n" +
-	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\"f\n" +
+	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\x12\x1f\n" +
+	"\vstore_error\x18\x05 \x01(\tR\n" +
+	"storeError\"f\n" +
 	"\x10ListLocksRequest\x12\x16\n" +
 	"\x06prefix\x18\x01 \x01(\tR\x06prefix\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\rR\bpageSize\x12\x1d\n" +
@@ -1861,12 +1907,14 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x16\n" +
 	"\x06client\x18\x04 \x01(\tR\x06client\x12\x18\n" +
 	"\areplica\x18\x05 \x01(\tR\areplica\x122\n" +
-	"\amin_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06minAge\"\xb9\x01\n" +
+	"\amin_age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x06minAge\"\xda\x01\n" +
 	"\x11ListHoldsResponse\x12(\n" +
 	"\x05holds\x18\x01 \x03(\v2\x12.lockd.v1.HoldInfoR\x05holds\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12+\n" +
 	"\x11replicas_answered\x18\x03 \x01(\rR\x10replicasAnswered\x12%\n" +
-	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\"a\n" +
+	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\x12\x1f\n" +
+	"\vstore_error\x18\x05 \x01(\tR\n" +
+	"storeError\"a\n" +
 	"\bHoldInfo\x12'\n" +
 	"\x04lock\x18\x01 \x01(\v2\x13.lockd.v1.LockStateR\x04lock\x12,\n" +
 	"\x06holder\x18\x02 \x01(\v2\x14.lockd.v1.HolderInfoR\x06holder\"\xe2\x01\n" +
@@ -1878,12 +1926,14 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\x06prefix\x18\x04 \x01(\tR\x06prefix\x12\x16\n" +
 	"\x06client\x18\x05 \x01(\tR\x06client\x12\x18\n" +
 	"\areplica\x18\x06 \x01(\tR\areplica\x122\n" +
-	"\amin_age\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06minAge\"\xc1\x01\n" +
+	"\amin_age\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06minAge\"\xe2\x01\n" +
 	"\x13ListWaitersResponse\x12.\n" +
 	"\awaiters\x18\x01 \x03(\v2\x14.lockd.v1.WaiterInfoR\awaiters\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12+\n" +
 	"\x11replicas_answered\x18\x03 \x01(\rR\x10replicasAnswered\x12%\n" +
-	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\"\x16\n" +
+	"\x0ereplicas_asked\x18\x04 \x01(\rR\rreplicasAsked\x12\x1f\n" +
+	"\vstore_error\x18\x05 \x01(\tR\n" +
+	"storeError\"\x16\n" +
 	"\x14ListDeadlocksRequest\"\x9d\x01\n" +
 	"\x15ListDeadlocksResponse\x120\n" +
 	"\tdeadlocks\x18\x01 \x03(\v2\x12.lockd.v1.DeadlockR\tdeadlocks\x12+\n" +
@@ -1908,13 +1958,15 @@ const file_lockd_v1_inspect_service_proto_rawDesc = "" +
 	"\vmax_waiters\x18\x02 \x01(\rR\n" +
 	"maxWaiters\x12\x1f\n" +
 	"\vmax_holders\x18\x03 \x01(\rR\n" +
-	"maxHolders\"\xee\x01\n" +
+	"maxHolders\"\x8f\x02\n" +
 	"\x0fInspectResponse\x12'\n" +
 	"\x04lock\x18\x01 \x01(\v2\x13.lockd.v1.LockStateR\x04lock\x12.\n" +
 	"\aholders\x18\x02 \x03(\v2\x14.lockd.v1.HolderInfoR\aholders\x12.\n" +
 	"\awaiters\x18\x03 \x03(\v2\x14.lockd.v1.WaiterInfoR\awaiters\x12+\n" +
 	"\x11replicas_answered\x18\x04 \x01(\rR\x10replicasAnswered\x12%\n" +
-	"\x0ereplicas_asked\x18\x05 \x01(\rR\rreplicasAsked2\x8f\x04\n" +
+	"\x0ereplicas_asked\x18\x05 \x01(\rR\rreplicasAsked\x12\x1f\n" +
+	"\vstore_error\x18\x06 \x01(\tR\n" +
+	"storeError2\x8f\x04\n" +
 	"\x0eInspectService\x12D\n" +
 	"\tGetStatus\x12\x1a.lockd.v1.GetStatusRequest\x1a\x1b.lockd.v1.GetStatusResponse\x12>\n" +
 	"\aInspect\x12\x18.lockd.v1.InspectRequest\x1a\x19.lockd.v1.InspectResponse\x12M\n" +

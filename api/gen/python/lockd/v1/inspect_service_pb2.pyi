@@ -162,16 +162,18 @@ class ListSessionsRequest(_message.Message):
     def __init__(self, page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., everywhere: bool = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., detached: bool = ...) -> None: ...
 
 class ListSessionsResponse(_message.Message):
-    __slots__ = ("sessions", "next_page_token", "replicas_answered", "replicas_asked")
+    __slots__ = ("sessions", "next_page_token", "replicas_answered", "replicas_asked", "store_error")
     SESSIONS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    STORE_ERROR_FIELD_NUMBER: _ClassVar[int]
     sessions: _containers.RepeatedCompositeFieldContainer[SessionInfo]
     next_page_token: str
     replicas_answered: int
     replicas_asked: int
-    def __init__(self, sessions: _Optional[_Iterable[_Union[SessionInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
+    store_error: str
+    def __init__(self, sessions: _Optional[_Iterable[_Union[SessionInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ...) -> None: ...
 
 class ListLocksRequest(_message.Message):
     __slots__ = ("prefix", "page_size", "page_token")
@@ -208,16 +210,18 @@ class ListHoldsRequest(_message.Message):
     def __init__(self, prefix: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListHoldsResponse(_message.Message):
-    __slots__ = ("holds", "next_page_token", "replicas_answered", "replicas_asked")
+    __slots__ = ("holds", "next_page_token", "replicas_answered", "replicas_asked", "store_error")
     HOLDS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    STORE_ERROR_FIELD_NUMBER: _ClassVar[int]
     holds: _containers.RepeatedCompositeFieldContainer[HoldInfo]
     next_page_token: str
     replicas_answered: int
     replicas_asked: int
-    def __init__(self, holds: _Optional[_Iterable[_Union[HoldInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
+    store_error: str
+    def __init__(self, holds: _Optional[_Iterable[_Union[HoldInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ...) -> None: ...
 
 class HoldInfo(_message.Message):
     __slots__ = ("lock", "holder")
@@ -246,16 +250,18 @@ class ListWaitersRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., prefix: _Optional[str] = ..., client: _Optional[str] = ..., replica: _Optional[str] = ..., min_age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ListWaitersResponse(_message.Message):
-    __slots__ = ("waiters", "next_page_token", "replicas_answered", "replicas_asked")
+    __slots__ = ("waiters", "next_page_token", "replicas_answered", "replicas_asked", "store_error")
     WAITERS_FIELD_NUMBER: _ClassVar[int]
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    STORE_ERROR_FIELD_NUMBER: _ClassVar[int]
     waiters: _containers.RepeatedCompositeFieldContainer[WaiterInfo]
     next_page_token: str
     replicas_answered: int
     replicas_asked: int
-    def __init__(self, waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
+    store_error: str
+    def __init__(self, waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ...) -> None: ...
 
 class ListDeadlocksRequest(_message.Message):
     __slots__ = ()
@@ -310,15 +316,17 @@ class InspectRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., max_waiters: _Optional[int] = ..., max_holders: _Optional[int] = ...) -> None: ...
 
 class InspectResponse(_message.Message):
-    __slots__ = ("lock", "holders", "waiters", "replicas_answered", "replicas_asked")
+    __slots__ = ("lock", "holders", "waiters", "replicas_answered", "replicas_asked", "store_error")
     LOCK_FIELD_NUMBER: _ClassVar[int]
     HOLDERS_FIELD_NUMBER: _ClassVar[int]
     WAITERS_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ANSWERED_FIELD_NUMBER: _ClassVar[int]
     REPLICAS_ASKED_FIELD_NUMBER: _ClassVar[int]
+    STORE_ERROR_FIELD_NUMBER: _ClassVar[int]
     lock: _lock_pb2.LockState
     holders: _containers.RepeatedCompositeFieldContainer[HolderInfo]
     waiters: _containers.RepeatedCompositeFieldContainer[WaiterInfo]
     replicas_answered: int
     replicas_asked: int
-    def __init__(self, lock: _Optional[_Union[_lock_pb2.LockState, _Mapping]] = ..., holders: _Optional[_Iterable[_Union[HolderInfo, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ...) -> None: ...
+    store_error: str
+    def __init__(self, lock: _Optional[_Union[_lock_pb2.LockState, _Mapping]] = ..., holders: _Optional[_Iterable[_Union[HolderInfo, _Mapping]]] = ..., waiters: _Optional[_Iterable[_Union[WaiterInfo, _Mapping]]] = ..., replicas_answered: _Optional[int] = ..., replicas_asked: _Optional[int] = ..., store_error: _Optional[str] = ...) -> None: ...

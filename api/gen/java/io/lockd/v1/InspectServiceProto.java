@@ -183,78 +183,81 @@ public final class InspectServiceProto {
       "where\030\003 \001(\010R\neverywhere\022\026\n\006client\030\004 \001(\tR" +
       "\006client\022\030\n\007replica\030\005 \001(\tR\007replica\0222\n\007min" +
       "_age\030\006 \001(\0132\031.google.protobuf.DurationR\006m" +
-      "inAge\022\032\n\010detached\030\007 \001(\010R\010detached\"\305\001\n\024Li" +
+      "inAge\022\032\n\010detached\030\007 \001(\010R\010detached\"\346\001\n\024Li" +
       "stSessionsResponse\0221\n\010sessions\030\001 \003(\0132\025.l" +
       "ockd.v1.SessionInfoR\010sessions\022&\n\017next_pa" +
       "ge_token\030\002 \001(\tR\rnextPageToken\022+\n\021replica" +
       "s_answered\030\003 \001(\rR\020replicasAnswered\022%\n\016re" +
-      "plicas_asked\030\004 \001(\rR\rreplicasAsked\"f\n\020Lis" +
-      "tLocksRequest\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n" +
-      "\tpage_size\030\002 \001(\rR\010pageSize\022\035\n\npage_token" +
-      "\030\003 \001(\tR\tpageToken\"h\n\021ListLocksResponse\022+" +
-      "\n\006leases\030\001 \003(\0132\023.lockd.v1.LeaseInfoR\006lea" +
-      "ses\022&\n\017next_page_token\030\002 \001(\tR\rnextPageTo" +
-      "ken\"\314\001\n\020ListHoldsRequest\022\026\n\006prefix\030\001 \001(\t" +
-      "R\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pageSize\022\035\n" +
-      "\npage_token\030\003 \001(\tR\tpageToken\022\026\n\006client\030\004" +
-      " \001(\tR\006client\022\030\n\007replica\030\005 \001(\tR\007replica\0222" +
-      "\n\007min_age\030\006 \001(\0132\031.google.protobuf.Durati" +
-      "onR\006minAge\"\271\001\n\021ListHoldsResponse\022(\n\005hold" +
-      "s\030\001 \003(\0132\022.lockd.v1.HoldInfoR\005holds\022&\n\017ne" +
-      "xt_page_token\030\002 \001(\tR\rnextPageToken\022+\n\021re" +
-      "plicas_answered\030\003 \001(\rR\020replicasAnswered\022" +
-      "%\n\016replicas_asked\030\004 \001(\rR\rreplicasAsked\"a" +
-      "\n\010HoldInfo\022\'\n\004lock\030\001 \001(\0132\023.lockd.v1.Lock" +
-      "StateR\004lock\022,\n\006holder\030\002 \001(\0132\024.lockd.v1.H" +
-      "olderInfoR\006holder\"\342\001\n\022ListWaitersRequest" +
-      "\022\022\n\004name\030\001 \001(\tR\004name\022\033\n\tpage_size\030\002 \001(\rR" +
-      "\010pageSize\022\035\n\npage_token\030\003 \001(\tR\tpageToken" +
-      "\022\026\n\006prefix\030\004 \001(\tR\006prefix\022\026\n\006client\030\005 \001(\t" +
-      "R\006client\022\030\n\007replica\030\006 \001(\tR\007replica\0222\n\007mi" +
-      "n_age\030\007 \001(\0132\031.google.protobuf.DurationR\006" +
-      "minAge\"\301\001\n\023ListWaitersResponse\022.\n\007waiter" +
-      "s\030\001 \003(\0132\024.lockd.v1.WaiterInfoR\007waiters\022&" +
-      "\n\017next_page_token\030\002 \001(\tR\rnextPageToken\022+" +
-      "\n\021replicas_answered\030\003 \001(\rR\020replicasAnswe" +
-      "red\022%\n\016replicas_asked\030\004 \001(\rR\rreplicasAsk" +
-      "ed\"\026\n\024ListDeadlocksRequest\"\235\001\n\025ListDeadl" +
-      "ocksResponse\0220\n\tdeadlocks\030\001 \003(\0132\022.lockd." +
-      "v1.DeadlockR\tdeadlocks\022+\n\021replicas_answe" +
-      "red\030\002 \001(\rR\020replicasAnswered\022%\n\016replicas_" +
-      "asked\030\003 \001(\rR\rreplicasAsked\"\022\n\020GetStatusR" +
-      "equest\"\257\002\n\021GetStatusResponse\022\030\n\007replica\030" +
-      "\001 \001(\tR\007replica\022\030\n\007version\030\002 \001(\tR\007version" +
-      "\0221\n\006uptime\030\003 \001(\0132\031.google.protobuf.Durat" +
-      "ionR\006uptime\022\024\n\005ready\030\004 \001(\010R\005ready\022\037\n\013sto" +
-      "re_error\030\005 \001(\tR\nstoreError\022\032\n\010draining\030\006" +
-      " \001(\010R\010draining\022\032\n\010sessions\030\007 \001(\rR\010sessio" +
-      "ns\022\024\n\005locks\030\010 \001(\rR\005locks\022\030\n\007waiters\030\t \001(" +
-      "\rR\007waiters\022\024\n\005store\030\n \001(\tR\005store\"f\n\016Insp" +
-      "ectRequest\022\022\n\004name\030\001 \001(\tR\004name\022\037\n\013max_wa" +
-      "iters\030\002 \001(\rR\nmaxWaiters\022\037\n\013max_holders\030\003" +
-      " \001(\rR\nmaxHolders\"\356\001\n\017InspectResponse\022\'\n\004" +
-      "lock\030\001 \001(\0132\023.lockd.v1.LockStateR\004lock\022.\n" +
-      "\007holders\030\002 \003(\0132\024.lockd.v1.HolderInfoR\007ho" +
-      "lders\022.\n\007waiters\030\003 \003(\0132\024.lockd.v1.Waiter" +
-      "InfoR\007waiters\022+\n\021replicas_answered\030\004 \001(\r" +
-      "R\020replicasAnswered\022%\n\016replicas_asked\030\005 \001" +
-      "(\rR\rreplicasAsked2\217\004\n\016InspectService\022D\n\t" +
-      "GetStatus\022\032.lockd.v1.GetStatusRequest\032\033." +
-      "lockd.v1.GetStatusResponse\022>\n\007Inspect\022\030." +
-      "lockd.v1.InspectRequest\032\031.lockd.v1.Inspe" +
-      "ctResponse\022M\n\014ListSessions\022\035.lockd.v1.Li" +
-      "stSessionsRequest\032\036.lockd.v1.ListSession" +
-      "sResponse\022D\n\tListLocks\022\032.lockd.v1.ListLo" +
-      "cksRequest\032\033.lockd.v1.ListLocksResponse\022" +
-      "D\n\tListHolds\022\032.lockd.v1.ListHoldsRequest" +
-      "\032\033.lockd.v1.ListHoldsResponse\022J\n\013ListWai" +
-      "ters\022\034.lockd.v1.ListWaitersRequest\032\035.loc" +
-      "kd.v1.ListWaitersResponse\022P\n\rListDeadloc" +
-      "ks\022\036.lockd.v1.ListDeadlocksRequest\032\037.loc" +
-      "kd.v1.ListDeadlocksResponseB[\n\013io.lockd." +
-      "v1B\023InspectServiceProtoP\001Z5github.com/lo" +
-      "ckd-io/lockd/api/gen/go/lockd/v1;lockdv1" +
-      "b\006proto3"
+      "plicas_asked\030\004 \001(\rR\rreplicasAsked\022\037\n\013sto" +
+      "re_error\030\005 \001(\tR\nstoreError\"f\n\020ListLocksR" +
+      "equest\022\026\n\006prefix\030\001 \001(\tR\006prefix\022\033\n\tpage_s" +
+      "ize\030\002 \001(\rR\010pageSize\022\035\n\npage_token\030\003 \001(\tR" +
+      "\tpageToken\"h\n\021ListLocksResponse\022+\n\006lease" +
+      "s\030\001 \003(\0132\023.lockd.v1.LeaseInfoR\006leases\022&\n\017" +
+      "next_page_token\030\002 \001(\tR\rnextPageToken\"\314\001\n" +
+      "\020ListHoldsRequest\022\026\n\006prefix\030\001 \001(\tR\006prefi" +
+      "x\022\033\n\tpage_size\030\002 \001(\rR\010pageSize\022\035\n\npage_t" +
+      "oken\030\003 \001(\tR\tpageToken\022\026\n\006client\030\004 \001(\tR\006c" +
+      "lient\022\030\n\007replica\030\005 \001(\tR\007replica\0222\n\007min_a" +
+      "ge\030\006 \001(\0132\031.google.protobuf.DurationR\006min" +
+      "Age\"\332\001\n\021ListHoldsResponse\022(\n\005holds\030\001 \003(\013" +
+      "2\022.lockd.v1.HoldInfoR\005holds\022&\n\017next_page" +
+      "_token\030\002 \001(\tR\rnextPageToken\022+\n\021replicas_" +
+      "answered\030\003 \001(\rR\020replicasAnswered\022%\n\016repl" +
+      "icas_asked\030\004 \001(\rR\rreplicasAsked\022\037\n\013store" +
+      "_error\030\005 \001(\tR\nstoreError\"a\n\010HoldInfo\022\'\n\004" +
+      "lock\030\001 \001(\0132\023.lockd.v1.LockStateR\004lock\022,\n" +
+      "\006holder\030\002 \001(\0132\024.lockd.v1.HolderInfoR\006hol" +
+      "der\"\342\001\n\022ListWaitersRequest\022\022\n\004name\030\001 \001(\t" +
+      "R\004name\022\033\n\tpage_size\030\002 \001(\rR\010pageSize\022\035\n\np" +
+      "age_token\030\003 \001(\tR\tpageToken\022\026\n\006prefix\030\004 \001" +
+      "(\tR\006prefix\022\026\n\006client\030\005 \001(\tR\006client\022\030\n\007re" +
+      "plica\030\006 \001(\tR\007replica\0222\n\007min_age\030\007 \001(\0132\031." +
+      "google.protobuf.DurationR\006minAge\"\342\001\n\023Lis" +
+      "tWaitersResponse\022.\n\007waiters\030\001 \003(\0132\024.lock" +
+      "d.v1.WaiterInfoR\007waiters\022&\n\017next_page_to" +
+      "ken\030\002 \001(\tR\rnextPageToken\022+\n\021replicas_ans" +
+      "wered\030\003 \001(\rR\020replicasAnswered\022%\n\016replica" +
+      "s_asked\030\004 \001(\rR\rreplicasAsked\022\037\n\013store_er" +
+      "ror\030\005 \001(\tR\nstoreError\"\026\n\024ListDeadlocksRe" +
+      "quest\"\235\001\n\025ListDeadlocksResponse\0220\n\tdeadl" +
+      "ocks\030\001 \003(\0132\022.lockd.v1.DeadlockR\tdeadlock" +
+      "s\022+\n\021replicas_answered\030\002 \001(\rR\020replicasAn" +
+      "swered\022%\n\016replicas_asked\030\003 \001(\rR\rreplicas" +
+      "Asked\"\022\n\020GetStatusRequest\"\257\002\n\021GetStatusR" +
+      "esponse\022\030\n\007replica\030\001 \001(\tR\007replica\022\030\n\007ver" +
+      "sion\030\002 \001(\tR\007version\0221\n\006uptime\030\003 \001(\0132\031.go" +
+      "ogle.protobuf.DurationR\006uptime\022\024\n\005ready\030" +
+      "\004 \001(\010R\005ready\022\037\n\013store_error\030\005 \001(\tR\nstore" +
+      "Error\022\032\n\010draining\030\006 \001(\010R\010draining\022\032\n\010ses" +
+      "sions\030\007 \001(\rR\010sessions\022\024\n\005locks\030\010 \001(\rR\005lo" +
+      "cks\022\030\n\007waiters\030\t \001(\rR\007waiters\022\024\n\005store\030\n" +
+      " \001(\tR\005store\"f\n\016InspectRequest\022\022\n\004name\030\001 " +
+      "\001(\tR\004name\022\037\n\013max_waiters\030\002 \001(\rR\nmaxWaite" +
+      "rs\022\037\n\013max_holders\030\003 \001(\rR\nmaxHolders\"\217\002\n\017" +
+      "InspectResponse\022\'\n\004lock\030\001 \001(\0132\023.lockd.v1" +
+      ".LockStateR\004lock\022.\n\007holders\030\002 \003(\0132\024.lock" +
+      "d.v1.HolderInfoR\007holders\022.\n\007waiters\030\003 \003(" +
+      "\0132\024.lockd.v1.WaiterInfoR\007waiters\022+\n\021repl" +
+      "icas_answered\030\004 \001(\rR\020replicasAnswered\022%\n" +
+      "\016replicas_asked\030\005 \001(\rR\rreplicasAsked\022\037\n\013" +
+      "store_error\030\006 \001(\tR\nstoreError2\217\004\n\016Inspec" +
+      "tService\022D\n\tGetStatus\022\032.lockd.v1.GetStat" +
+      "usRequest\032\033.lockd.v1.GetStatusResponse\022>" +
+      "\n\007Inspect\022\030.lockd.v1.InspectRequest\032\031.lo" +
+      "ckd.v1.InspectResponse\022M\n\014ListSessions\022\035" +
+      ".lockd.v1.ListSessionsRequest\032\036.lockd.v1" +
+      ".ListSessionsResponse\022D\n\tListLocks\022\032.loc" +
+      "kd.v1.ListLocksRequest\032\033.lockd.v1.ListLo" +
+      "cksResponse\022D\n\tListHolds\022\032.lockd.v1.List" +
+      "HoldsRequest\032\033.lockd.v1.ListHoldsRespons" +
+      "e\022J\n\013ListWaiters\022\034.lockd.v1.ListWaitersR" +
+      "equest\032\035.lockd.v1.ListWaitersResponse\022P\n" +
+      "\rListDeadlocks\022\036.lockd.v1.ListDeadlocksR" +
+      "equest\032\037.lockd.v1.ListDeadlocksResponseB" +
+      "[\n\013io.lockd.v1B\023InspectServiceProtoP\001Z5g" +
+      "ithub.com/lockd-io/lockd/api/gen/go/lock" +
+      "d/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -309,7 +312,7 @@ public final class InspectServiceProto {
     internal_static_lockd_v1_ListSessionsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ListSessionsResponse_descriptor,
-        new java.lang.String[] { "Sessions", "NextPageToken", "ReplicasAnswered", "ReplicasAsked", });
+        new java.lang.String[] { "Sessions", "NextPageToken", "ReplicasAnswered", "ReplicasAsked", "StoreError", });
     internal_static_lockd_v1_ListLocksRequest_descriptor =
       getDescriptor().getMessageTypes().get(6);
     internal_static_lockd_v1_ListLocksRequest_fieldAccessorTable = new
@@ -333,7 +336,7 @@ public final class InspectServiceProto {
     internal_static_lockd_v1_ListHoldsResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ListHoldsResponse_descriptor,
-        new java.lang.String[] { "Holds", "NextPageToken", "ReplicasAnswered", "ReplicasAsked", });
+        new java.lang.String[] { "Holds", "NextPageToken", "ReplicasAnswered", "ReplicasAsked", "StoreError", });
     internal_static_lockd_v1_HoldInfo_descriptor =
       getDescriptor().getMessageTypes().get(10);
     internal_static_lockd_v1_HoldInfo_fieldAccessorTable = new
@@ -351,7 +354,7 @@ public final class InspectServiceProto {
     internal_static_lockd_v1_ListWaitersResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ListWaitersResponse_descriptor,
-        new java.lang.String[] { "Waiters", "NextPageToken", "ReplicasAnswered", "ReplicasAsked", });
+        new java.lang.String[] { "Waiters", "NextPageToken", "ReplicasAnswered", "ReplicasAsked", "StoreError", });
     internal_static_lockd_v1_ListDeadlocksRequest_descriptor =
       getDescriptor().getMessageTypes().get(13);
     internal_static_lockd_v1_ListDeadlocksRequest_fieldAccessorTable = new
@@ -387,7 +390,7 @@ public final class InspectServiceProto {
     internal_static_lockd_v1_InspectResponse_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_InspectResponse_descriptor,
-        new java.lang.String[] { "Lock", "Holders", "Waiters", "ReplicasAnswered", "ReplicasAsked", });
+        new java.lang.String[] { "Lock", "Holders", "Waiters", "ReplicasAnswered", "ReplicasAsked", "StoreError", });
     com.google.protobuf.DurationProto.getDescriptor();
     io.lockd.v1.LockProto.getDescriptor();
   }

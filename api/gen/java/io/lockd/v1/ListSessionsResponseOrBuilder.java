@@ -91,4 +91,28 @@ public interface ListSessionsResponseOrBuilder extends
    * @return The replicasAsked.
    */
   int getReplicasAsked();
+
+  /**
+   * <pre>
+   * Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+   * that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+   * over.
+   * </pre>
+   *
+   * <code>string store_error = 5 [json_name = "storeError"];</code>
+   * @return The storeError.
+   */
+  java.lang.String getStoreError();
+  /**
+   * <pre>
+   * Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+   * that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+   * over.
+   * </pre>
+   *
+   * <code>string store_error = 5 [json_name = "storeError"];</code>
+   * @return The bytes for storeError.
+   */
+  com.google.protobuf.ByteString
+      getStoreErrorBytes();
 }

@@ -23,6 +23,7 @@ private static final long serialVersionUID = 0L;
   private ListWaitersResponse() {
     waiters_ = java.util.Collections.emptyList();
     nextPageToken_ = "";
+    storeError_ = "";
   }
 
   @java.lang.Override
@@ -183,6 +184,57 @@ private static final long serialVersionUID = 0L;
     return replicasAsked_;
   }
 
+  public static final int STORE_ERROR_FIELD_NUMBER = 5;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object storeError_ = "";
+  /**
+   * <pre>
+   * Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+   * that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+   * over.
+   * </pre>
+   *
+   * <code>string store_error = 5 [json_name = "storeError"];</code>
+   * @return The storeError.
+   */
+  @java.lang.Override
+  public java.lang.String getStoreError() {
+    java.lang.Object ref = storeError_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      storeError_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+   * that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+   * over.
+   * </pre>
+   *
+   * <code>string store_error = 5 [json_name = "storeError"];</code>
+   * @return The bytes for storeError.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getStoreErrorBytes() {
+    java.lang.Object ref = storeError_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      storeError_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -209,6 +261,9 @@ private static final long serialVersionUID = 0L;
     if (replicasAsked_ != 0) {
       output.writeUInt32(4, replicasAsked_);
     }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(storeError_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 5, storeError_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -233,6 +288,9 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(4, replicasAsked_);
     }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(storeError_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(5, storeError_);
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -256,6 +314,8 @@ private static final long serialVersionUID = 0L;
         != other.getReplicasAnswered()) return false;
     if (getReplicasAsked()
         != other.getReplicasAsked()) return false;
+    if (!getStoreError()
+        .equals(other.getStoreError())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -277,6 +337,8 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getReplicasAnswered();
     hash = (37 * hash) + REPLICAS_ASKED_FIELD_NUMBER;
     hash = (53 * hash) + getReplicasAsked();
+    hash = (37 * hash) + STORE_ERROR_FIELD_NUMBER;
+    hash = (53 * hash) + getStoreError().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -422,6 +484,7 @@ private static final long serialVersionUID = 0L;
       nextPageToken_ = "";
       replicasAnswered_ = 0;
       replicasAsked_ = 0;
+      storeError_ = "";
       return this;
     }
 
@@ -476,6 +539,9 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000008) != 0)) {
         result.replicasAsked_ = replicasAsked_;
+      }
+      if (((from_bitField0_ & 0x00000010) != 0)) {
+        result.storeError_ = storeError_;
       }
     }
 
@@ -560,6 +626,11 @@ private static final long serialVersionUID = 0L;
       if (other.getReplicasAsked() != 0) {
         setReplicasAsked(other.getReplicasAsked());
       }
+      if (!other.getStoreError().isEmpty()) {
+        storeError_ = other.storeError_;
+        bitField0_ |= 0x00000010;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -614,6 +685,11 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000008;
               break;
             } // case 32
+            case 42: {
+              storeError_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000010;
+              break;
+            } // case 42
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1119,6 +1195,108 @@ private static final long serialVersionUID = 0L;
     public Builder clearReplicasAsked() {
       bitField0_ = (bitField0_ & ~0x00000008);
       replicasAsked_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object storeError_ = "";
+    /**
+     * <pre>
+     * Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+     * that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+     * over.
+     * </pre>
+     *
+     * <code>string store_error = 5 [json_name = "storeError"];</code>
+     * @return The storeError.
+     */
+    public java.lang.String getStoreError() {
+      java.lang.Object ref = storeError_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        storeError_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+     * that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+     * over.
+     * </pre>
+     *
+     * <code>string store_error = 5 [json_name = "storeError"];</code>
+     * @return The bytes for storeError.
+     */
+    public com.google.protobuf.ByteString
+        getStoreErrorBytes() {
+      java.lang.Object ref = storeError_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        storeError_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+     * that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+     * over.
+     * </pre>
+     *
+     * <code>string store_error = 5 [json_name = "storeError"];</code>
+     * @param value The storeError to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStoreError(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      storeError_ = value;
+      bitField0_ |= 0x00000010;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+     * that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+     * over.
+     * </pre>
+     *
+     * <code>string store_error = 5 [json_name = "storeError"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearStoreError() {
+      storeError_ = getDefaultInstance().getStoreError();
+      bitField0_ = (bitField0_ & ~0x00000010);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why the store, or the other replicas through it, could not be asked; empty if all were. Then this is what the replicas
+     * that answered remember: what other replicas and programs hold and wait for may be missing, and what is told may be
+     * over.
+     * </pre>
+     *
+     * <code>string store_error = 5 [json_name = "storeError"];</code>
+     * @param value The bytes for storeError to set.
+     * @return This builder for chaining.
+     */
+    public Builder setStoreErrorBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      storeError_ = value;
+      bitField0_ |= 0x00000010;
       onChanged();
       return this;
     }
