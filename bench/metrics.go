@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"math"
 	"net/http"
@@ -55,7 +56,7 @@ func (m metrics) buckets(before metrics, name string) []bucket {
 			all = append(all, bucket{limit, v - before[series]})
 		}
 	}
-	slices.SortFunc(all, func(a, b bucket) int { return int(math.Copysign(1, a.limit-b.limit)) })
+	slices.SortFunc(all, func(a, b bucket) int { return cmp.Compare(a.limit, b.limit) })
 	return all
 }
 

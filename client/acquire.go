@@ -18,6 +18,7 @@ import (
 type request struct {
 	acquire  lockdv1.Acquire // is not changed any more once it was sent
 	bounded  bool            // whether wait counts
+	begun    instant         // when it was made
 	wait     time.Duration   // 0 = try once
 	until    instant         // when wait ends
 	answerBy instant         // when the answer of the server must have come, 0 = that does not matter
@@ -37,7 +38,8 @@ func (c *Client) newRequest(name string, opts []LockOption) *request {
 	for _, o := range opts {
 		o(r)
 	}
-	r.until = c.now() + instant(r.wait)
+	r.begun = c.now()
+	r.until = r.begun + instant(r.wait)
 	return r
 }
 
@@ -75,10 +77,10 @@ func (r *request) all() iter.Seq[asked] {
 
 // call is the request as it is sent now: with what is left of its wait. Each sending has a message of its own, as an
 // earlier one may still be under way.
-func (r *request) call(left time.Duration) *acquireCall {
+func (r *request) call(now instant, left time.Duration) *acquireCall {
 	c, a := &r.first, &r.acquire
 	if c.call.request != nil {
-		c, a = &acquireCall{}, copyOf(&r.acquire)
+		c, a = &acquireCall{}, r.again(&r.acquire, now)
 	}
 	if r.bounded {
 		a.Wait = durationpb.New(left)
@@ -99,7 +101,7 @@ func (r *request) call(left time.Duration) *acquireCall {
 func (c *Client) Lock(ctx context.Context, name string, opts ...LockOption) (*Lock, error) {
 	ls, err := c.lock(ctx, c.newRequest(name, opts))
 	if err != nil {
-		return nil, fmt.Errorf("lock %q: %w", name, err)
+		return nil, fmt.Errorf("lock %s: %w", quoted(name), err)
 	}
 	return ls[0], nil
 }
@@ -113,7 +115,7 @@ func (c *Client) TryLock(ctx context.Context, name string, opts ...LockOption) (
 	r.wait, r.bounded = 0, true
 	ls, err := c.lock(ctx, r)
 	if err != nil {
-		return nil, fmt.Errorf("try lock %q: %w", name, err)
+		return nil, fmt.Errorf("try lock %s: %w", quoted(name), err)
 	}
 	return ls[0], nil
 }
@@ -122,6 +124,9 @@ func (c *Client) TryLock(ctx context.Context, name string, opts ...LockOption) (
 func (c *Client) lock(ctx context.Context, r *request) ([]*Lock, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrCancelled, ended(ctx))
+	}
+	if err := r.readable(); err != nil {
+		return nil, err
 	}
 	r.bound(ctx, c)
 	r.acquire.Traceparent = traceparent(ctx)
@@ -164,6 +169,22 @@ func (c *Client) sessionFor(ctx context.Context, r *request) (*session, error) {
 	return s, err
 }
 
+// readable refuses texts that no message can have, before anything is sent or connected.
+func (r *request) readable() error {
+	err := errors.Join(
+		checkText("INVALID_HOLDER", "the holder", r.acquire.GetHolder(), 0),
+		checkText("INVALID_ACTOR", "the actor", r.acquire.GetActor(), 0),
+		checkText("INVALID_ANNOTATION", "the annotation", r.acquire.GetAnnotation(), 0),
+	)
+	for a := range r.all() {
+		if err != nil {
+			break
+		}
+		err = checkName(a.GetName(), nil)
+	}
+	return err
+}
+
 // check refuses what would break the stream for all if it were sent. The rest is the server's to judge.
 func (s *session) check(r *request) error {
 	err := errors.Join(
@@ -176,7 +197,7 @@ func (s *session) check(r *request) error {
 		if err != nil {
 			break
 		}
-		err = checkText("INVALID_NAME", "the name", a.GetName(), s.limits.Load().GetNameBytes())
+		err = checkName(a.GetName(), s)
 	}
 	return err
 }
@@ -190,17 +211,26 @@ func (s *session) checkCount(items int) error {
 		return nil
 	case limit == 0:
 		return fmt.Errorf("%w: several locks at once", ErrUnsupported)
-	case items > int(limit):
+	case uint64(items) > uint64(limit):
 		return refused(codes.ResourceExhausted, "QUOTA_NAMES",
 			fmt.Sprintf("%d locks at once, the server allows %d", items, limit))
 	}
 	return nil
 }
 
+// checkName judges a name: its encoding, and its size if a session is given, whose server tells how long it may be.
+func checkName(name string, s *session) error {
+	var limit uint32
+	if s != nil {
+		limit = s.limits.Load().GetNameBytes()
+	}
+	return checkText("INVALID_NAME", "the name", name, limit)
+}
+
 // checkText judges a text by its size, of which 0 is no limit, and its encoding.
 func checkText(reason, what, text string, limit uint32) error {
 	switch {
-	case limit > 0 && len(text) > int(limit):
+	case limit > 0 && uint64(len(text)) > uint64(limit):
 		return invalid(reason, fmt.Sprintf("%s has %d bytes, the server allows %d", what, len(text), limit))
 	case !utf8.ValidString(text):
 		return invalid(reason, what+" is not valid UTF-8")
@@ -219,7 +249,7 @@ func (s *session) lock(ctx context.Context, r *request) (ls []*Lock, again bool,
 	if r.answerBy != 0 {
 		bound = max(time.Duration(r.answerBy-now), 1)
 	}
-	c := r.call(max(left, 0))
+	c := r.call(now, max(left, 0))
 	c.values, c.answer = ctx, s.channel()
 	a := s.do(ctx, &c.call, bound)
 	// A try that was answered says what it was answered, also if ctx ended then.

@@ -93,6 +93,9 @@ func Dial(addr string, opts ...Option) (*Client, error) {
 	for _, o := range opts {
 		o(&c.settings)
 	}
+	if err := c.settings.readable(); err != nil {
+		return nil, fmt.Errorf("dial %q: %w", addr, err)
+	}
 	c.settings.answerWithin = cmp.Or(max(c.settings.answerWithin, 0), DefaultAnswerTimeout)
 	for _, target := range targets {
 		conn, err := c.settings.conn(target)

@@ -323,7 +323,7 @@ func (c *Client) tryAt(at int, s *session) (*stream, error) {
 		err = c.resumeOn(st)
 	}
 	if err != nil {
-		err = fmt.Errorf("%s: %w", what, err)
+		err = fmt.Errorf("%s at %s: %w", what, c.targets[at], err)
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w: %w", unavailable(cause), err)
 		}
@@ -353,7 +353,7 @@ func (c *Client) openOn(st *stream) error {
 	s := &session{
 		client: c, id: opened.GetSessionId(), token: opened.GetResumeToken(), stream: st, epoch: st.epoch,
 		done: make(chan struct{}), pending: make(map[uint64]*call), locks: make(map[holdKey]*Lock),
-		ttl: st.ttl, nextID: 1, // that of Open
+		opened: c.now(), ttl: st.ttl, nextID: 1, // that of Open
 	}
 	s.limits.Store(opened.GetLimits())
 	s.alarm.ring, s.bell.alarm.ring = s.ring, s.bell.ring
@@ -452,9 +452,9 @@ func (st *stream) greeted(m *lockdv1.SessionResponse) (*lockdv1.Opened, error) {
 		}
 		return t.Opened, nil
 	case *lockdv1.SessionResponse_Closing:
-		return nil, cmp.Or(fromProto(t.Closing.GetStatus()), errEnded)
+		return nil, cmp.Or(fromFailure(t.Closing.GetFailure()), errEnded)
 	case *lockdv1.SessionResponse_Result:
-		return nil, cmp.Or(fromProto(t.Result.GetStatus()), errNoOpened)
+		return nil, cmp.Or(fromFailure(t.Result.GetFailure()), errNoOpened)
 	}
 	return nil, errNoOpened
 }

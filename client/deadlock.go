@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/status"
-
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
@@ -70,22 +68,14 @@ func (e *DeadlockError) Error() string {
 // Unwrap makes it ErrDeadlock.
 func (e *DeadlockError) Unwrap() error { return ErrDeadlock }
 
-// deadlockOf reads the circle from the details of a status.
-func deadlockOf(st *status.Status) *DeadlockError {
-	e := &DeadlockError{}
-	for _, detail := range st.Details() {
-		circle, ok := detail.(*lockdv1.Deadlock)
-		if !ok {
-			continue
-		}
-		e.Omitted = int(circle.GetOmitted())
-		for _, m := range circle.GetMembers() {
-			e.Members = append(e.Members, DeadlockMember{
-				Name: m.GetName(), Kind: Kind(m.GetKind()), HeldBy: m.GetHeldBy(), Fence: m.GetFence(), Session: m.GetSessionId(),
-				Client: m.GetClientName(), Address: m.GetPeer(), Replica: m.GetReplica(), Annotation: m.GetAnnotation(),
-				Age: m.GetAge().AsDuration(),
-			})
-		}
+func deadlockOf(circle *lockdv1.Deadlock) *DeadlockError {
+	e := &DeadlockError{Omitted: int(circle.GetOmitted())}
+	for _, m := range circle.GetMembers() {
+		e.Members = append(e.Members, DeadlockMember{
+			Name: m.GetName(), Kind: Kind(m.GetKind()), HeldBy: m.GetHeldBy(), Fence: m.GetFence(), Session: m.GetSessionId(),
+			Client: m.GetClientName(), Address: m.GetPeer(), Replica: m.GetReplica(), Annotation: m.GetAnnotation(),
+			Age: m.GetAge().AsDuration(),
+		})
 	}
 	return e
 }

@@ -3,6 +3,8 @@ package client
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -128,10 +130,19 @@ type LostError struct {
 	Reason LostReason
 	// Err is what ended the session, with LostSession.
 	Err error
+	// By and Why are who released the lock by force, and why, in the words of that person, with LostForced. They are
+	// empty if that is not known.
+	By, Why string
 }
 
 func (e *LostError) Error() string {
-	text := fmt.Sprintf("%v: %q: %s", ErrLost, e.Name, e.Reason)
+	text := fmt.Sprintf("%v: %s: %s", ErrLost, quoted(e.Name), e.Reason)
+	if e.By != "" {
+		text += fmt.Sprintf(" by %q", e.By)
+	}
+	if e.Why != "" {
+		text += fmt.Sprintf(": %q", e.Why)
+	}
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
 	}
@@ -144,4 +155,15 @@ func (e *LostError) Unwrap() []error {
 		return []error{ErrLost}
 	}
 	return []error{ErrLost, e.Err}
+}
+
+// quotedBytes is how much of a name an error repeats.
+const quotedBytes = 128
+
+// quoted is a name in an error. Of a very long one it is the beginning.
+func quoted(name string) string {
+	if len(name) <= quotedBytes {
+		return strconv.Quote(name)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(name[:quotedBytes], ""), len(name))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -126,5 +127,9 @@ func (f *fake) opens() int {
 }
 
 func refusal(code codes.Code, reason string) error {
-	return status.ErrorProto(failure(code, reason).GetStatus())
+	st, err := status.New(code, "no").WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: "lockd.io"})
+	if err != nil {
+		panic(err)
+	}
+	return st.Err()
 }

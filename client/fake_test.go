@@ -7,10 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -476,9 +474,5 @@ func (s *fakeSession) sendRaw(m *lockdv1.SessionResponse) {
 func (s *fakeSession) end(err error) { s.stop <- err }
 
 func failure(code codes.Code, reason string) *lockdv1.Result {
-	st, err := status.New(code, "no").WithDetails(&errdetails.ErrorInfo{Reason: reason, Domain: "lockd.io"})
-	if err != nil {
-		panic(err)
-	}
-	return &lockdv1.Result{Status: st.Proto()}
+	return &lockdv1.Result{Failure: &lockdv1.Failure{Code: int32(code), Message: "no", Reason: reason}}
 }

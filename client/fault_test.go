@@ -333,7 +333,7 @@ func TestClosingTellsWhy(t *testing.T) {
 		c := f.dial(t)
 		l := mustLock(t, c, "n")
 		s := f.session(0)
-		s.send(0, &lockdv1.Closing{Status: failure(codes.ResourceExhausted, "STREAM_BACKLOG").GetStatus()})
+		s.send(0, &lockdv1.Closing{Failure: failure(codes.ResourceExhausted, "STREAM_BACKLOG").GetFailure()})
 		s.end(nil)
 		<-l.Lost()
 		wantError(t, l.Err(), client.ErrBacklog)

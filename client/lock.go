@@ -18,7 +18,9 @@ type Lock struct {
 	session    *session
 	hold       holdKey
 	fence      uint64
-	acquiredBy uint64          // the request that took it, as the server knows it
+	acquiredBy uint64 // the request that took it, as the server knows it
+	granted    instant
+	annotation string
 	values     context.Context // of the Lock call; only its values are used
 
 	deadline atomic.Int64          // instant; moves earlier only by Shorten
@@ -200,7 +202,7 @@ func notHeld(err error) error {
 }
 
 func (l *Lock) fail(verb string, err error) error {
-	return fmt.Errorf("%s %q: %w", verb, l.hold.name, err)
+	return fmt.Errorf("%s %s: %w", verb, quoted(l.hold.name), err)
 }
 
 func (l *Lock) end() instant { return instant(l.deadline.Load()) }

@@ -318,6 +318,38 @@ func TestTextsThatWouldBreakTheStreamAreRefused(t *testing.T) {
 	})
 }
 
+// TestTextsThatNoMessageCanHave are refused before anything is connected: the server is away.
+func TestTextsThatNoMessageCanHave(t *testing.T) {
+	bubble(t, 30*time.Second, func(t *testing.T, f *fake) {
+		f.setDown(addrA, true)
+		c := f.dialAt(t, addrA)
+		const bad = "n\xff"
+		_, lock := c.Lock(t.Context(), bad)
+		_, try := c.TryLock(t.Context(), "n", client.Holder(bad))
+		_, note := c.Lock(t.Context(), "n", client.Annotation(bad))
+		_, all := c.LockAll(t.Context(), []client.Item{{Name: "n"}, {Name: bad}})
+		_, look := c.Look(t.Context(), bad)
+		_, limit := c.SetLimit(t.Context(), bad, 1)
+		_, watch := c.Watch(t.Context(), bad)
+		var holds error
+		for _, holds = range c.Holds(t.Context(), bad) {
+		}
+		_, named := client.Dial(addrA, client.WithName(bad))
+		_, labels := client.Dial(addrA, client.WithLabels(map[string]string{"a": bad}))
+		_, actor := client.Dial(addrA, client.WithActor(bad))
+		for reason, errs := range map[string][]error{
+			"INVALID_NAME": {lock, all, look, limit, watch, holds}, "INVALID_HOLDER": {try}, "INVALID_ANNOTATION": {note},
+			"INVALID_CLIENT": {named, labels}, "INVALID_ACTOR": {actor},
+		} {
+			for i, err := range errs {
+				if got := client.Reason(err); got != reason || !errors.Is(err, client.ErrInvalid) {
+					t.Errorf("%d: got %v (%s), want %s", i, err, got, reason)
+				}
+			}
+		}
+	})
+}
+
 func TestManyCallersShareFrames(t *testing.T) {
 	for _, batch := range []bool{true, false} {
 		t.Run(fmt.Sprint(batch), func(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -417,13 +416,9 @@ func TestALimitMismatchTellsTheLimit(t *testing.T) {
 				if r.GetAcquire() == nil {
 					return false
 				}
-				st, err := status.New(codes.FailedPrecondition, "no").WithDetails(&errdetails.ErrorInfo{
-					Reason: "LOCK_CONFIG_MISMATCH", Domain: "lockd.io", Metadata: map[string]string{"limit": limit},
-				})
-				if err != nil {
-					t.Error(err)
-				}
-				s.send(r.GetRequestId(), &lockdv1.Result{Status: st.Proto()})
+				mismatch := failure(codes.FailedPrecondition, "LOCK_CONFIG_MISMATCH")
+				mismatch.Failure.Metadata = map[string]string{"limit": limit}
+				s.send(r.GetRequestId(), mismatch)
 				return true
 			})
 			_, err := c.Lock(t.Context(), "n", client.Permits(1, 9))

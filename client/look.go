@@ -63,7 +63,7 @@ func (c *Client) Look(ctx context.Context, name string) (Info, error) {
 	request := &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Look{Look: &lockdv1.Look{Name: name}}}
 	m, err := c.inquire(ctx, name, request)
 	if err != nil {
-		return Info{}, fmt.Errorf("look at %q: %w", name, err)
+		return Info{}, fmt.Errorf("look at %s: %w", quoted(name), err)
 	}
 	return infoOf(m.GetLooked().GetLock()), nil
 }
@@ -86,7 +86,7 @@ func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous 
 	}}}
 	m, err := c.inquire(ctx, name, request)
 	if err != nil {
-		return 0, fmt.Errorf("set the limit of %q: %w", name, err)
+		return 0, fmt.Errorf("set the limit of %s: %w", quoted(name), err)
 	}
 	return m.GetLimitSet().GetPrevious(), nil
 }
@@ -97,6 +97,10 @@ func (c *Client) SetLimit(ctx context.Context, name string, n uint32) (previous 
 // held.
 func (c *Client) Holds(ctx context.Context, prefix string) iter.Seq2[Held, error] {
 	return func(yield func(Held, error) bool) {
+		if err := checkText("INVALID_NAME", "the prefix", prefix, 0); err != nil {
+			yield(Held{}, fmt.Errorf("list holds: %w", err))
+			return
+		}
 		c.mu.Lock()
 		sessions := slices.Collect(maps.Keys(c.sessions))
 		c.mu.Unlock()
@@ -165,6 +169,9 @@ func (st *stream) heldOf(h *lockdv1.HeldLock) Held {
 func (c *Client) inquire(ctx context.Context, name string,
 	request *lockdv1.SessionRequest,
 ) (*lockdv1.SessionResponse, error) {
+	if err := checkName(name, nil); err != nil {
+		return nil, err
+	}
 	connect, bound := ctx, c.answerBound(ctx)
 	answerBy := c.now() + instant(bound)
 	if bound > 0 {
@@ -177,7 +184,7 @@ func (c *Client) inquire(ctx context.Context, name string,
 		if err != nil {
 			return nil, err
 		}
-		if err := checkText("INVALID_NAME", "the name", name, s.limits.Load().GetNameBytes()); err != nil {
+		if err := checkName(name, s); err != nil {
 			return nil, err
 		}
 		if bound > 0 {

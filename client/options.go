@@ -1,6 +1,8 @@
 package client
 
 import (
+	"cmp"
+	"errors"
 	"time"
 
 	"google.golang.org/grpc"
@@ -100,6 +102,19 @@ func (s *settings) conn(target string) (*grpc.ClientConn, error) {
 		return nil, err
 	}
 	return grpc.NewClient(target, opts...)
+}
+
+// readable refuses texts that no message can have: no session could ever be opened with them.
+func (s *settings) readable() error {
+	err := errors.Join(
+		checkText("INVALID_CLIENT", "the client's name", s.name, 0),
+		checkText("INVALID_ACTOR", "the actor", s.actor, 0),
+	)
+	for key, value := range s.labels {
+		err = cmp.Or(err, checkText("INVALID_CLIENT", "a label of the client", key, 0),
+			checkText("INVALID_CLIENT", "a label of the client", value, 0))
+	}
+	return err
 }
 
 func (s *settings) open() *lockdv1.Open {

@@ -73,7 +73,7 @@ func (st *stream) handleLocked(m *lockdv1.SessionResponse) {
 		st.after = append(st.after, func() { s.client.streamDraining(st, within) })
 		s.leaveIfIdleLocked()
 	case *lockdv1.SessionResponse_Closing:
-		st.closing = cmp.Or(fromProto(t.Closing.GetStatus()), errEnded)
+		st.closing = cmp.Or(fromFailure(t.Closing.GetFailure()), errEnded)
 	case *lockdv1.SessionResponse_Queued:
 		st.queuedLocked(s.pending[m.GetRequestId()], t.Queued)
 	case nil:
@@ -121,7 +121,7 @@ func (st *stream) answerLocked(m *lockdv1.SessionResponse) {
 	case *lockdv1.SessionResponse_Extended:
 		s.changedLocked(c, st.beats.deadline(t.Extended.GetValidity()))
 	case *lockdv1.SessionResponse_Result:
-		a.err = c.unlessDone(fromProto(t.Result.GetStatus()))
+		a.err = c.unlessDone(fromFailure(t.Result.GetFailure()))
 		s.unchangedLocked(c, a.err)
 	default: // m is used again, what it contains is not
 		a.response, a.stream = &lockdv1.SessionResponse{Message: m.GetMessage()}, st
@@ -173,6 +173,8 @@ func (st *stream) grantedLocked(c *call, g *lockdv1.Granted) ([]*Lock, error) {
 			fence:      hold.GetFence(),
 			acquiredBy: hold.GetAcquiredBy(),
 			permits:    permitsOf(asked, i),
+			granted:    s.client.now(),
+			annotation: asked.GetAnnotation(),
 			values:     c.values,
 			auto:       g.GetAuto(),
 		}
@@ -302,7 +304,7 @@ func (s *session) lostLocked(lost *lockdv1.Lost) {
 			continue
 		}
 		s.removeLocked(l)
-		l.finish(&LostError{Name: key.name, Reason: reason})
+		l.finish(&LostError{Name: key.name, Reason: reason, By: lost.GetBy(), Why: lost.GetWhy()})
 	}
 	s.leaveIfIdleLocked()
 }

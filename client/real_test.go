@@ -135,12 +135,18 @@ func TestRealForcedLossAndWatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		_, err = lockdv1.NewAdminServiceClient(conn).ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{Name: "n"})
+		_, err = lockdv1.NewAdminServiceClient(conn).ForceRelease(t.Context(), &lockdv1.ForceReleaseRequest{
+			Name: "n", By: "alice@laptop", Why: "stuck\x1b[2J since noon",
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		<-l.Lost()
 		wantLost(t, l, client.LostForced)
+		want := `the lock was lost: "n": forced by "alice@laptop": "stuck\x1b[2J since noon"`
+		if got := l.Err().Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
 		if e := <-events; e.Name != "n" {
 			t.Errorf("got %+v", e)
 		}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	rpcstatus "google.golang.org/genproto/googleapis/rpc/status"
-
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 )
 
 // errorDomain is the domain of the server's reasons.
@@ -128,33 +129,44 @@ func Reason(err error) string {
 	return ""
 }
 
-func fromProto(st *rpcstatus.Status) error {
-	if st.GetCode() == int32(codes.OK) {
+// fromFailure is the error that a stream told; nil if it told none.
+func fromFailure(f *lockdv1.Failure) error {
+	if f.GetCode() == int32(codes.OK) {
 		return nil
 	}
-	return fromStatus(status.FromProto(st))
+	e := &statusError{st: status.New(codes.Code(f.GetCode()), f.GetMessage())} //nolint:gosec // an unknown code is one as well
+	e.take(f)
+	return e
 }
 
 func fromStatus(st *status.Status) error {
-	e := &statusError{st: explained(st), err: codeErrors[st.Code()]}
+	f := &lockdv1.Failure{}
 	for _, detail := range st.Details() {
-		info, ok := detail.(*errdetails.ErrorInfo)
-		if !ok || info.GetDomain() != errorDomain {
-			continue
-		}
-		e.reason = info.GetReason()
-		if err := errorOf(e.reason); err != nil {
-			e.err = err
-		}
-		limit, err := strconv.ParseUint(info.GetMetadata()["limit"], 10, 32)
-		if err == nil && errors.Is(e.err, ErrKindMismatch) {
-			e.err = &LimitError{Limit: uint32(limit)}
-		}
-		if errors.Is(e.err, ErrDeadlock) {
-			e.err = deadlockOf(st)
+		switch d := detail.(type) {
+		case *errdetails.ErrorInfo:
+			if d.GetDomain() == errorDomain {
+				f.Reason, f.Metadata = d.GetReason(), d.GetMetadata()
+			}
+		case *lockdv1.Deadlock:
+			f.Deadlock = d
 		}
 	}
+	e := &statusError{st: explained(st)}
+	e.take(f)
 	return e
+}
+
+// take finds out what a failure stands for.
+func (e *statusError) take(f *lockdv1.Failure) {
+	e.reason = f.GetReason()
+	e.err = cmp.Or(errorOf(e.reason), codeErrors[e.st.Code()])
+	limit, err := strconv.ParseUint(f.GetMetadata()["limit"], 10, 32)
+	switch {
+	case err == nil && errors.Is(e.err, ErrKindMismatch):
+		e.err = &LimitError{Limit: uint32(limit)}
+	case errors.Is(e.err, ErrDeadlock):
+		e.err = deadlockOf(f.GetDeadlock())
+	}
 }
 
 func errorOf(reason string) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -70,6 +71,7 @@ func (s *session) attached() (attached, leaving bool) {
 type bid struct {
 	resume  *lockdv1.Resume
 	claimed map[holdKey]uint64 // the fences of what it names
+	now     instant
 }
 
 // bid begins an attempt. Until it is over nothing is sent on the stream that there is, and nothing that comes on it
@@ -87,9 +89,11 @@ func (s *session) bid() (b *bid, ok bool) {
 	}
 	s.epoch++
 	s.nextID++ // that of Open
-	b = &bid{claimed: make(map[holdKey]uint64, len(s.locks)), resume: &lockdv1.Resume{
+	b = &bid{claimed: make(map[holdKey]uint64, len(s.locks)), now: s.client.now()}
+	b.resume = &lockdv1.Resume{
 		SessionId: s.id, ResumeToken: s.token, Epoch: s.epoch, LastRequestId: s.nextID,
-	}}
+		Age: durationpb.New(time.Duration(b.now - s.opened)),
+	}
 	held := make(map[holdKey]*lockdv1.HeldLock, len(s.locks))
 	for _, first := range s.locks {
 		for l := range first.all() {
@@ -110,7 +114,21 @@ func (s *session) bid() (b *bid, ok bool) {
 			h.Permits = min(max(h.GetPermits(), 1), keep)
 		}
 	}
+	b.trim(int(cmp.Or(s.limits.Load().GetFrameBytes(), defaultFrame)))
 	return b, true
+}
+
+// trim leaves out annotations, the last ones first, as long as there are more bytes than one frame may have: the holds
+// must get through, what people like to read need not.
+func (b *bid) trim(most int) {
+	size := proto.Size(b.resume)
+	for _, h := range slices.Backward(b.resume.GetHolds()) {
+		if size <= most {
+			return
+		}
+		size -= len(h.GetAnnotation())
+		h.Annotation = ""
+	}
 }
 
 // name adds a Lock to what is held, perhaps to a hold that is there already.
@@ -123,6 +141,9 @@ func (b *bid) name(held map[holdKey]*lockdv1.HeldLock, l *Lock) {
 	}
 	if h.GetHold().GetFence() == l.fence {
 		h.HoldCount++
+		if age := time.Duration(b.now - l.granted); h.GetAge() == nil || age >= h.GetAge().AsDuration() {
+			h.Age, h.Annotation = durationpb.New(age), l.annotation // of the first one, as the server keeps it
+		}
 		h.Auto = h.GetAuto() || l.auto || l.before.auto
 	}
 }
@@ -283,10 +304,11 @@ func (s *session) acquireAgainLocked(c *call, a *lockdv1.Acquire) {
 		}
 		return
 	}
-	again := copyOf(a)
+	r, now := c.asks, s.client.now()
+	again := r.again(a, now)
 	again.InsteadOf = former
-	if r := c.asks; r.bounded && !r.try() {
-		again.Wait = durationpb.New(max(time.Duration(r.until-s.client.now()), 1))
+	if r.bounded && !r.try() {
+		again.Wait = durationpb.New(max(time.Duration(r.until-now), 1))
 	}
 	c.request = &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Acquire{Acquire: again}}
 	c.seen, c.sent, c.waits = c.seen || c.sent, false, false
@@ -315,6 +337,13 @@ func (s *session) tidyLocked(a *lockdv1.Acquire, former []uint64) {
 	s.numberLocked(&call{abandoned: true, seen: true, request: &lockdv1.SessionRequest{
 		Message: &lockdv1.SessionRequest_Acquire{Acquire: again},
 	}})
+}
+
+// again is the message of a request that was sent before: it says for how long that has waited.
+func (r *request) again(a *lockdv1.Acquire, now instant) *lockdv1.Acquire {
+	again := copyOf(a)
+	again.Waited = durationpb.New(time.Duration(now - r.begun))
+	return again
 }
 
 // copyOf is the same request, to be sent once more.

@@ -2,7 +2,9 @@ package client_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -94,6 +96,60 @@ func TestALockOutlivesItsStream(t *testing.T) {
 		}
 		if h := f.holder("n"); h != "" {
 			t.Errorf("%q still holds the name", h)
+		}
+	})
+}
+
+// TestAResumedSessionSaysHowOldItIs moves twice, and fails if what people are told of a session and its holds began anew.
+func TestAResumedSessionSaysHowOldItIs(t *testing.T) {
+	kept(t, 30*time.Second, func(t *testing.T, f *fake) {
+		var o opened
+		f.setHook(o.hook)
+		c := f.dial(t)
+		warm := mustLock(t, c, "warm") // a session begins with the first request
+		time.Sleep(time.Hour)
+		if err := warm.Unlock(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		mustLock(t, c, "n", client.Holder("h"), client.Annotation("nightly"))
+		time.Sleep(time.Minute)
+		mustLock(t, c, "n", client.Holder("h"), client.Annotation("nested"))
+		for range 2 {
+			time.Sleep(time.Minute)
+			f.session(f.opens() - 1).end(errCut)
+		}
+		time.Sleep(time.Second)
+		seen := o.all()
+		if len(seen) != 2 {
+			t.Fatalf("%d attempts to resume, want 2", len(seen))
+		}
+		for i, r := range seen {
+			held := time.Duration(i+2) * time.Minute
+			h := r.GetHolds()[0]
+			if r.GetAge().AsDuration() != time.Hour+held || h.GetAge().AsDuration() != held || h.GetAnnotation() != "nightly" {
+				t.Errorf("attempt %d: got %v, want a session of an hour and a hold of %v with its annotation", i, r, held)
+			}
+		}
+	})
+}
+
+// TestAnnotationsDoNotKeepASessionFromGoingOn has more of them than a frame may have.
+func TestAnnotationsDoNotKeepASessionFromGoingOn(t *testing.T) {
+	kept(t, 30*time.Second, func(t *testing.T, f *fake) {
+		var o opened
+		f.setHook(o.hook)
+		c := f.dial(t)
+		for i := range 400 {
+			mustLock(t, c, fmt.Sprint("n", i), client.Annotation(strings.Repeat("x", 4096)))
+		}
+		f.session(0).end(errCut)
+		time.Sleep(time.Second)
+		holds, size := o.all()[0].GetHolds(), 0
+		for _, h := range holds {
+			size += len(h.GetAnnotation())
+		}
+		if len(holds) != 400 || size > 1<<20 || size < 1<<19 {
+			t.Errorf("%d holds with annotations of %d bytes, want all, and no more than a frame has", len(holds), size)
 		}
 	})
 }
@@ -300,6 +356,9 @@ func TestAWaitingLockGoesOnWaiting(t *testing.T) {
 		if len(first.GetInsteadOf()) != 0 || len(second.GetInsteadOf()) != 1 || len(third.GetInsteadOf()) != 1 ||
 			third.GetInsteadOf()[0] <= second.GetInsteadOf()[0] { // each was told that it waits
 			t.Errorf("instead of %d, %d, %d", first.GetInsteadOf(), second.GetInsteadOf(), third.GetInsteadOf())
+		}
+		if first.GetWaited() != nil || second.GetWaited().GetSeconds() != 20 || third.GetWaited().GetSeconds() != 25 {
+			t.Errorf("waited %v, %v, %v; want nothing, 20 s, 25 s", first.GetWaited(), second.GetWaited(), third.GetWaited())
 		}
 		if d := second.GetWait().AsDuration(); d > 40*time.Second || d < 39*time.Second {
 			t.Errorf("waits %v, want what is left", d)

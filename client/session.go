@@ -27,6 +27,7 @@ type session struct {
 	id     string
 	token  string // what resuming it needs; empty if it cannot be resumed
 	ttl    time.Duration
+	opened instant // first
 	limits atomic.Pointer[lockdv1.Limits]
 
 	done  chan struct{} // closed when the session is over

@@ -144,14 +144,34 @@ func (c listeningConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// explained adds to an error of gRPC what it does not know: a server that wants TLS ends a connection without it in
-// silence.
+const httpPort = "this is an HTTP port, perhaps that of probes and metrics (ops_listen); clients connect to listen, port 7420"
+
+// explanations are what errors of gRPC mean, by a part of their text; the first one counts. A server that wants TLS
+// ends a connection without it in silence.
+var explanations = []struct{ text, means string }{
+	{"remote error: tls", ""}, // it says what it wants
+	{"looked like an HTTP/1.1 header", httpPort},
+	{"unexpected HTTP status code received from server", httpPort},
+	{"missing selected ALPN property", "the server speaks TLS, but not gRPC: perhaps " + httpPort},
+	{"error reading server preface: ", "does this server want TLS (--tls, WithTLS)?"},
+	{"first record does not look like a TLS handshake", "the server does not speak TLS here (--tls=false, LOCKD_TLS, WithTLS)"},
+}
+
+// explained adds to an error of gRPC what it does not know.
 func explained(st *status.Status) *status.Status {
-	_, cause, ok := strings.Cut(st.Message(), "error reading server preface: ")
-	if !ok || st.Code() != codes.Unavailable || strings.Contains(cause, "remote error: tls") {
+	if st.Code() != codes.Unavailable && st.Code() != codes.Unimplemented && st.Code() != codes.Unknown {
 		return st
 	}
-	p := st.Proto()
-	p.Message += "; does this server want TLS (--tls, WithTLS)?"
-	return status.FromProto(p)
+	for _, e := range explanations {
+		if !strings.Contains(st.Message(), e.text) {
+			continue
+		}
+		if e.means == "" {
+			return st
+		}
+		p := st.Proto()
+		p.Message += "; " + e.means
+		return status.FromProto(p)
+	}
+	return st
 }

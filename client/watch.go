@@ -77,13 +77,16 @@ func (c *Client) Watch(ctx context.Context, name string) (<-chan Unlocked, error
 	c.watches.add(w)
 	if err := c.askWatch(ctx, w); err != nil {
 		c.unwatch(w)
-		return nil, fmt.Errorf("watch %q: %w", name, err)
+		return nil, fmt.Errorf("watch %s: %w", quoted(name), err)
 	}
 	context.AfterFunc(ctx, func() { c.unwatch(w) })
 	return w.events, nil
 }
 
 func (c *Client) askWatch(ctx context.Context, w *watcher) error {
+	if err := checkName(w.name, nil); err != nil {
+		return err
+	}
 	bound := max(c.settings.answerWithin, c.settings.connectWait)
 	answerBy := c.now() + instant(bound)
 	connect, cancel := context.WithTimeoutCause(ctx, bound, ErrUnavailable)
@@ -93,7 +96,7 @@ func (c *Client) askWatch(ctx context.Context, w *watcher) error {
 		if err != nil {
 			return err
 		}
-		if err := checkText("INVALID_NAME", "the name", w.name, s.limits.Load().GetNameBytes()); err != nil {
+		if err := checkName(w.name, s); err != nil {
 			return err
 		}
 		c.watches.tell(w)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"time"
@@ -156,7 +157,7 @@ func (st *stream) send(requests []*lockdv1.SessionRequest) bool {
 
 // fit says how many requests go into one frame: at least one. Half of the limit is used, the rest is for framing.
 func (st *stream) fit(requests []*lockdv1.SessionRequest) int {
-	room := int(st.session.limits.Load().GetFrameBytes())
+	room := int(min(st.session.limits.Load().GetFrameBytes(), math.MaxInt32))
 	if room == 0 {
 		room = defaultFrame
 	}

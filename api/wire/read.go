@@ -200,7 +200,7 @@ func (s *acquireSlot) read(b []byte) bool {
 			a.Actor = r.text(t)
 		case 13:
 			a.Traceparent = r.text(t)
-		default: // several names
+		default: // several names, or what few requests have
 			r.odd = true
 		}
 	}

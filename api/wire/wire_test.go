@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -245,6 +244,9 @@ func (g generator) request(batch bool) *lockdv1.SessionRequest {
 			a.Names = []string{g.text()}
 			a.Items = []*lockdv1.AcquireItem{{Name: g.text()}}
 		}
+		if g.IntN(4) == 0 {
+			a.Waited = g.duration()
+		}
 		for range g.IntN(12) - 8 {
 			a.InsteadOf = append(a.InsteadOf, g.number())
 		}
@@ -293,7 +295,7 @@ func (g generator) response(batch bool) *lockdv1.SessionResponse {
 	case n == 4:
 		m.Message = &lockdv1.SessionResponse_NotGranted{NotGranted: &lockdv1.NotGranted{Name: g.text()}}
 	case n == 5:
-		m.Message = &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: &spb.Status{Code: 3, Message: g.text()}}}
+		m.Message = &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Failure: &lockdv1.Failure{Code: 3, Message: g.text()}}}
 	case n < 8 && batch:
 		b := &lockdv1.ResponseBatch{}
 		for range g.IntN(40) {

@@ -75,7 +75,7 @@ const maxVarint = 10
 func Size(m *lockdv1.SessionRequest) int {
 	switch r := m.GetMessage().(type) {
 	case *lockdv1.SessionRequest_Acquire:
-		if len(r.Acquire.GetNames())+len(r.Acquire.GetItems()) == 0 {
+		if len(r.Acquire.GetNames())+len(r.Acquire.GetItems()) == 0 && r.Acquire.GetWaited() == nil {
 			return sizeOfRequest(m)
 		}
 	case *lockdv1.SessionRequest_Release:
@@ -134,7 +134,7 @@ func appendOneRequest(b []byte, m *lockdv1.SessionRequest) ([]byte, bool) {
 }
 
 func appendAcquire(b []byte, m *lockdv1.Acquire) ([]byte, bool) {
-	if m == nil || len(m.GetNames())+len(m.GetItems()) > 0 ||
+	if m == nil || len(m.GetNames())+len(m.GetItems()) > 0 || m.GetWaited() != nil ||
 		!valid(m.GetName(), m.GetHolder(), m.GetAnnotation(), m.GetActor(), m.GetTraceparent()) {
 		return b, false
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,12 +13,15 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// actorEnv names the actor of all execs of a script that runs one at a time, or one inside of another.
+// actorEnv names the actor of all execs of a script that runs one at a time. What runs inside of an exec finds it there.
 const actorEnv = "LOCKD_ACTOR"
 
+// actor is that of an exec, and of those inside of it: none of them goes on while one waits.
+func actor() string { return cmp.Or(os.Getenv(actorEnv), client.NewActor()) }
+
 // aboutDeadlocks is what exec tells the server about deadlocks.
-func aboutDeadlocks(fail bool) []client.Option {
-	opts := []client.Option{client.WithActor(os.Getenv(actorEnv))}
+func aboutDeadlocks(actor string, fail bool) []client.Option {
+	opts := []client.Option{client.WithActor(actor)}
 	if fail {
 		opts = append(opts, client.WithFailOnDeadlock())
 	}

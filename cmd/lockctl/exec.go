@@ -30,7 +30,8 @@ const unlockTimeout = 2 * time.Second
 const queuedPause = time.Second
 
 const execHelp = `exec waits for the lock NAME, runs the command while holding it, and exits with the command's
-code, or 128+n if signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment.
+code, or 128+n if signal n killed it. The command finds LOCKD_NAME and LOCKD_FENCE in its environment, and
+LOCKD_ACTOR, by which the server knows that an exec inside the command waits on its behalf.
 
 Without --wait exec waits for ever: while somebody else holds the lock, and while the server or its Redis is
 away. It tells on stderr what it waits for, who holds the lock and how many are before it, and tells it again
@@ -66,6 +67,7 @@ type execution struct {
 	inspect func(ctx context.Context, name string, waiters uint32) (inspectView, error)
 	patient bool          // goes on while the server cannot be reached
 	connect time.Duration // how long it goes on while the store cannot be reached, unless it is patient
+	actor   string        // of this exec and of those inside of it
 	client  *client.Client
 	signals chan os.Signal
 	stderr  io.Writer
@@ -96,7 +98,7 @@ func newExec(o *options) *cobra.Command {
 			x := &execution{
 				argv: args[1:], stderr: cmd.ErrOrStderr(),
 				bounded: cmd.Flags().Changed("wait"), wait: wait, patient: !cmd.Flags().Changed("connect-timeout"),
-				connect: o.connectTimeout,
+				connect: o.connectTimeout, actor: actor(),
 			}
 			x.lock = []client.LockOption{client.Annotation(cmp.Or(annotation, args[1])), client.OnQueued(x.queued())}
 			if cmd.Flags().Changed("lease") {
@@ -115,7 +117,7 @@ func newExec(o *options) *cobra.Command {
 			}
 			defer s.close()
 			x.inspect = s.inspect
-			opts := append(aboutDeadlocks(fail), client.WithSessionTTL(ttl), client.WithOnStatus(x.tell))
+			opts := append(aboutDeadlocks(x.actor, fail), client.WithSessionTTL(ttl), client.WithOnStatus(x.tell))
 			if x.patient {
 				opts = append(opts, client.WithConnectWait(toldAfter))
 			}
@@ -131,7 +133,8 @@ func newExec(o *options) *cobra.Command {
 	cmd.Flags().DurationVar(&ttl, "ttl", 0, "how long the lock outlives lockctl at most (default the server's)")
 	cmd.Flags().StringVar(&annotation, "annotation", "", "a `text` for people who look at the lock (default the command)")
 	cmd.Flags().BoolVar(&fail, "fail-on-deadlock", false,
-		"give up when it waits in a deadlock and came last; needs "+actorEnv)
+		"give up when it waits in a deadlock and came last; the execs inside of one another are one thread of work, "+
+			"which "+actorEnv+" names")
 	want.flags(cmd)
 	want.alsoFlag(cmd)
 	return cmd
@@ -185,7 +188,7 @@ func (x *execution) run(ctx context.Context) error {
 
 	// The kernel kills the command when the thread that started it ends: this one must not.
 	runtime.LockOSThread()
-	c, err := startChild(path, x.argv, environment(ls.All()))
+	c, err := startChild(path, x.argv, append(environment(ls.All()), actorEnv+"="+x.actor))
 	if err != nil {
 		return errors.Join(codeError{exitNotRunnable, err}, x.release(ls))
 	}

@@ -183,7 +183,7 @@ func whenTaken(t *testing.T, n string) (late time.Duration) {
 	dir, name := t.TempDir(), "taken"+n
 	r := start(t, append([]string{"exec", name, "--"}, stubborn(dir)...)...)
 	r.line("ready")
-	call(t, "unlock", name, "--force").want(t, 0, "unlocked "+name+"\n", "")
+	call(t, "unlock", name, "--force", "--reason", "stuck").want(t, 0, "unlocked "+name+"\n", "")
 	taken := time.Now()
 	if code, _ := r.wait(); code != exitLost || !strings.Contains(r.stderr.String(), "LOCK_LOST: ") {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
@@ -395,6 +395,22 @@ type process struct {
 	stdin  io.Closer
 	out    *bufio.Reader
 	stderr proctest.Buffer
+}
+
+// TestNestedExecsAreOneActor has two scripts take two locks in different orders, each by an exec inside of another. It
+// fails if lockd does not know that an inner exec waits on behalf of the outer one: the two would wait for ever.
+func TestNestedExecsAreOneActor(t *testing.T) {
+	t.Parallel()
+	const script = `: >"$1"; until test -e "$2"; do sleep 0.01; done; shift 2; exec "$0" exec "$@" -- echo done`
+	a, b := filepath.Join(t.TempDir(), "a"), filepath.Join(t.TempDir(), "b")
+	first := start(t, "exec", "nested-a", "--", "sh", "-c", script, bin, a, b, "nested-b")
+	second := start(t, "exec", "nested-b", "--", "sh", "-c", script, bin, b, a, "nested-a", "--fail-on-deadlock")
+	if code, _ := second.wait(); code != exitNotObtained || !strings.Contains(second.stderr.String(), "DEADLOCK: ") {
+		t.Errorf("the one that may fail: code %d, %q", code, second.stderr.String())
+	}
+	if code, out := first.wait(); code != 0 || out != "done\n" {
+		t.Errorf("the other one: code %d, %q, %q", code, out, first.stderr.String())
+	}
 }
 
 func start(t *testing.T, args ...string) *process {

@@ -18,6 +18,11 @@ func (o *options) client(command ...string) string {
 	if o.clientName != "" {
 		return o.clientName
 	}
+	return fittingName(fmt.Sprintf("%s pid %d %s", person(), os.Getpid(), strings.Join(command, " ")))
+}
+
+// person is who runs lockctl and where, such as "alice@web1".
+func person() string {
 	who := cmp.Or(os.Getenv("USER"), os.Getenv("LOGNAME"))
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		who = u.Username
@@ -26,8 +31,12 @@ func (o *options) client(command ...string) string {
 	if err != nil {
 		host = "unknown"
 	}
-	name := printable(fmt.Sprintf("%s@%s pid %d %s", cmp.Or(who, "unknown"), host, os.Getpid(),
-		strings.Join(command, " ")))
+	return fittingName(cmp.Or(who, "unknown") + "@" + host)
+}
+
+// fittingName is what the server takes of a name.
+func fittingName(name string) string {
+	name = printable(name)
 	for len(name) > maxClientName || !utf8.ValidString(name) {
 		name = name[:min(len(name), maxClientName+1)-1]
 	}

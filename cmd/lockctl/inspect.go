@@ -211,4 +211,4 @@ func (h holderView) by() string {
 func (v waiterView) age() string { return milliseconds(v.Age) }
 
 // number32 is a count that is never negative.
-func number32(n int) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) } //nolint:gosec // see above
+func number32(n int) uint32 { return uint32(min(uint64(max(n, 0)), math.MaxUint32)) } //nolint:gosec // see above

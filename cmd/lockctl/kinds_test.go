@@ -9,19 +9,28 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
+// TestParseItem fails if a word that is no kind becomes a part of the name, or the other way round.
 func TestParseItem(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]client.Item{
+	for text, want := range map[string]client.Item{ // none: it is refused
 		"n":                {Name: "n", Kind: client.Fair},
-		"invoice:4711":     {Name: "invoice:4711", Kind: client.Fair},
+		":n":               {Name: "n", Kind: client.Fair},
+		":invoice:4711":    {Name: "invoice:4711", Kind: client.Fair},
+		"::n":              {Name: ":n", Kind: client.Fair},
+		":read:n":          {Name: "read:n", Kind: client.Fair},
 		"read:n":           {Name: "n", Kind: client.Read},
 		"exclusive:read:n": {Name: "read:n", Kind: client.Exclusive},
+		"exclusive:a:b":    {Name: "a:b", Kind: client.Exclusive},
 		"semaphore:":       {Kind: client.Semaphore},
-		":n":               {Name: ":n", Kind: client.Fair},
-		"reader:n":         {Name: "reader:n", Kind: client.Fair},
+		"mutex:n":          {},
+		"invoice:4711":     {},
+		"reader:n":         {},
+		"Read:n":           {},
+		" read:n":          {},
 	} {
-		if got := parseItem(text, client.Fair); got != want {
-			t.Errorf("%q: got %+v, want %+v", text, got, want)
+		got, err := parseItem(text, client.Fair)
+		if got != want || (err == nil) != (want.Kind != 0) {
+			t.Errorf("%q: got %+v, %v; want %+v", text, got, err, want)
 		}
 	}
 }
@@ -57,7 +66,7 @@ func TestExecOfSeveral(t *testing.T) {
 	t.Parallel()
 	const script = `echo "$LOCKD_NAME"; test "$LOCKD_FENCE" = "$(echo "$LOCKD_FENCES" | head -1)" && echo "$LOCKD_NAMES" && echo "$LOCKD_FENCES" | wc -l; ` +
 		`"$0" ls --prefix several: -o json`
-	r := call(t, "exec", "several:b", "--also", "several:a", "--also", "read:several:c", "--also", "several:d", "--", "sh",
+	r := call(t, "exec", "several:b", "--also", ":several:a", "--also", "read:several:c", "--also", ":several:d", "--", "sh",
 		"-c", script, bin)
 	lines := strings.Split(r.stdout, "\n")
 	if r.code != 0 || len(lines) != 8 {
@@ -75,16 +84,16 @@ func TestExecOfSeveral(t *testing.T) {
 	}
 	call(t, "ls", "--prefix", "several:", "-o", "json").want(t, 0, "[]\n", "")
 	hold(t, "several:d")
-	call(t, "exec", "several:b", "--also", "several:d", "--wait", "0", "--", "echo", "ran").want(t, exitNotObtained, "",
+	call(t, "exec", "several:b", "--also", ":several:d", "--wait", "0", "--", "echo", "ran").want(t, exitNotObtained, "",
 		"LOCK_BUSY: ")
 	hold(t, "several:b") // was not kept by the one before
 }
 
 func TestExecLosesOneOfSeveral(t *testing.T) {
 	t.Parallel()
-	r := start(t, "exec", "lose:a", "--also", "lose:b", "--", "sh", "-c", "echo ready; while :; do sleep 0.01; done")
+	r := start(t, "exec", "lose:a", "--also", ":lose:b", "--", "sh", "-c", "echo ready; while :; do sleep 0.01; done")
 	r.line("ready")
-	call(t, "unlock", "lose:b", "--force").want(t, 0, "unlocked lose:b\n", "")
+	call(t, "unlock", "lose:b", "--force", "--reason", "stuck").want(t, 0, "unlocked lose:b\n", "")
 	if code, _ := r.wait(); code != exitLost || !strings.Contains(r.stderr.String(), "LOCK_LOST: ") {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
 	}
@@ -156,7 +165,7 @@ func TestPermitsOfAShell(t *testing.T) {
 	if r := call(t, "extend", name, first["lease_id"].(string), "--lease", "2m"); r.code != 0 {
 		t.Errorf("extend without a kind: %+v", r)
 	}
-	call(t, "unlock", name, "--force").want(t, 0, "unlocked "+name+"\n", "")
+	call(t, "unlock", name, "--force", "--reason", "stuck").want(t, 0, "unlocked "+name+"\n", "")
 	v := parse(t, call(t, "inspect", name, "-o", "json").stdout, lockKeys...)
 	if v["held"] != false || v["holders"] != 0.0 || v["limit"] != 3.0 || v["kind"] != "semaphore" {
 		t.Errorf("got %v", v)

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -181,14 +182,20 @@ func TestUnlock(t *testing.T) {
 	t.Parallel()
 	l := hold(t, "unlock-me")
 	call(t, "unlock", "unlock-me").want(t, exitUsage, "", "--force")
+	call(t, "unlock", "unlock-me", "--force").want(t, exitUsage, "", "--reason")
+	call(t, "unlock", "unlock-me", "--force", "--reason", " ").want(t, exitUsage, "", "--reason")
 	if l.Err() != nil {
-		t.Error("the lock was taken without --force")
+		t.Error("the lock was taken without --force and --reason")
 	}
-	call(t, "unlock", "unlock-me", "--force").want(t, 0, "unlocked unlock-me\n", "")
+	call(t, "unlock", "unlock-me", "--force", "--reason", "stuck").want(t, 0, "unlocked unlock-me\n", "")
 	<-l.Lost()
-	call(t, "unlock", "unlock-me", "--force").want(t, exitFailed, "", "LOCK_NOT_HELD: ")
+	lost, ok := errors.AsType[*client.LostError](l.Err())
+	if !ok || lost.By != person() || !strings.Contains(lost.By, "@") || lost.Why != "stuck" {
+		t.Errorf("the holder is told %v", l.Err())
+	}
+	call(t, "unlock", "unlock-me", "--force", "--reason", "stuck").want(t, exitFailed, "", "LOCK_NOT_HELD: ")
 	hold(t, "unlock-me")
-	v := parse(t, call(t, "unlock", "unlock-me", "--force", "-o", "json").stdout, "name", "released")
+	v := parse(t, call(t, "unlock", "unlock-me", "--force", "--reason", "stuck", "-o", "json").stdout, "name", "released")
 	if v["released"] != true {
 		t.Errorf("got %v", v)
 	}

@@ -135,6 +135,6 @@ func TestUnlockWhoseAnswerWasLost(t *testing.T) {
 	lockdv1.RegisterAdminServiceServer(srv, &unsteady{})
 	go func() { _ = srv.Serve(lis) }()
 	t.Cleanup(srv.Stop)
-	r := call(t, "--admin-addr", lis.Addr().String(), "unlock", "n", "--kind", "exclusive", "--force")
+	r := call(t, "--admin-addr", lis.Addr().String(), "unlock", "n", "--kind", "exclusive", "--force", "--reason", "stuck")
 	oneTruth(t, r, "OUTCOME_UNKNOWN", "not held")
 }

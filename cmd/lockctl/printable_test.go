@@ -166,8 +166,9 @@ func (h *hostileServer) Session(stream grpc.BidiStreamingServer[lockdv1.SessionR
 			time.Sleep(time.Second) // so that the client has taken note that it watches
 			answer = push
 		default:
-			st, _ := status.FromError(hostileError())
-			answer.Message = &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: st.Proto()}}
+			answer.Message = &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Failure: &lockdv1.Failure{
+				Code: int32(grpccodes.FailedPrecondition), Message: hostile, Reason: hostile,
+			}}}
 		}
 		if err := stream.Send(answer); err != nil {
 			return err
@@ -211,7 +212,7 @@ func TestNoOutputReachesTheTerminalRaw(t *testing.T) {
 		{"limit", hostile},
 		{"limit", hostile, "2"},
 		{"limit", "n", hostile},
-		{"unlock", hostile, "--force"},
+		{"unlock", hostile, "--force", "--reason", hostile},
 		{"drain"},
 		{"drain", "--undo"},
 		{"doctor"},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -50,16 +51,29 @@ func (r *replicas) close() {
 // Invoke is for the generated stubs. A call that fails because its server is away is not repeated here, but the next
 // one goes to another server.
 func (r *replicas) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	if err := checkTexts(args); err != nil {
+		return err
+	}
 	r.mu.Lock()
 	at := r.at
 	r.mu.Unlock()
 	err := r.conns[at].Invoke(ctx, method, args, reply, opts...)
 	if c := status.Code(err); c == grpccodes.Unavailable || c == grpccodes.DeadlineExceeded {
+		err = located(err, r.conns[at].Target())
 		r.mu.Lock()
 		r.at = (at + 1) % len(r.conns)
 		r.mu.Unlock()
 	}
 	return err
+}
+
+// located adds the server to an error of gRPC that does not name it, as when its host has no address.
+func located(err error, server string) error {
+	p := status.Convert(err).Proto()
+	if p.GetMessage() != "" && len(p.GetDetails()) == 0 && !strings.Contains(p.GetMessage(), server) {
+		p.Message = server + ": " + p.GetMessage()
+	}
+	return status.ErrorProto(p)
 }
 
 // NewStream is for the generated stubs, none of which is used for a stream.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,7 +26,9 @@ type services struct {
 	conns []*replicas
 	locks lockdv1.LockServiceClient
 	reads lockdv1.InspectServiceClient
-	admin lockdv1.AdminServiceClient // at the address for operators
+	// At the address for operators.
+	admin  lockdv1.AdminServiceClient
+	sights lockdv1.InspectServiceClient
 
 	connectTimeout time.Duration
 	sent           sentRequests
@@ -38,16 +43,16 @@ func (o *options) dial(context.Context) (*services, error) {
 	}
 	conn, err := newReplicas(o.addr, client.DefaultPort, creds, &s.sent)
 	if err != nil {
-		return nil, usagef("--addr %q: %w", o.addr, err)
+		return nil, usagef("--addr %s: %w", quoted(o.addr), err)
 	}
 	admin, err := newReplicas(o.adminAddr, adminPort, creds, &s.sent)
 	if err != nil {
 		conn.close()
-		return nil, usagef("--admin-addr %q: %w", o.adminAddr, err)
+		return nil, usagef("--admin-addr %s: %w", quoted(o.adminAddr), err)
 	}
 	s.conns = []*replicas{conn, admin}
 	s.locks, s.reads = lockdv1.NewLockServiceClient(conn), lockdv1.NewInspectServiceClient(conn)
-	s.admin = lockdv1.NewAdminServiceClient(admin)
+	s.admin, s.sights = lockdv1.NewAdminServiceClient(admin), lockdv1.NewInspectServiceClient(admin)
 	return s, nil
 }
 
@@ -67,6 +72,17 @@ func (o *options) call(cmd *cobra.Command, f func(ctx context.Context, s *servic
 	}
 	defer s.close()
 	return f(ctx, s)
+}
+
+// operate is call for what is asked at the operators' address. Who names a server for clients alone means that one, and
+// not the one that runs here.
+func (o *options) operate(cmd *cobra.Command, f func(ctx context.Context, s *services) error) error {
+	given := func(flag, env string) bool { return cmd.Flags().Changed(flag) || os.Getenv(env) != "" }
+	if given("addr", addrEnv) && !given("admin-addr", adminAddrEnv) {
+		return usagef("%s asks the server at its address for operators (admin_listen, port %d), and --addr %s is the one for "+
+			"clients; say --admin-addr HOST:PORT (%s)", cmd.Name(), adminPort, quoted(o.addr), adminAddrEnv)
+	}
+	return o.call(cmd, f)
 }
 
 // retry makes a call, which may wait for some time, and repeats it while the server cannot be reached or the outcome
@@ -165,7 +181,10 @@ func (o *options) dialSession(command string, opts ...client.Option) (*client.Cl
 		client.WithName(o.client(command)), client.WithLabels(o.labels), client.WithConnectWait(o.connectTimeout),
 	}, opts...)
 	c, err := client.Dial(o.addr, opts...)
-	if err != nil {
+	switch {
+	case errors.Is(err, client.ErrInvalid): // not --addr
+		return nil, err
+	case err != nil:
 		return nil, usagef("--addr: %w", err)
 	}
 	return c, nil
@@ -184,6 +203,8 @@ func exactly(n int) cobra.PositionalArgs {
 var errNotForced = errors.New("unlock takes a lock from its holder, which may be in the middle of its work; say " +
 	"--force")
 
+var errNoReason = errors.New("the holder and the log are told why a lock is taken; say it with --reason TEXT")
+
 // page calls next until there are no more pages.
 func page(next func(token string) (string, error)) error {
 	for token := ""; ; {
@@ -198,5 +219,16 @@ func wrap(verb, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s %q: %w", verb, name, err)
+	return fmt.Errorf("%s %s: %w", verb, quoted(name), err)
+}
+
+// quotedBytes is how much of a text from the command line an error repeats.
+const quotedBytes = 128
+
+// quoted is a text in an error. Of a very long one it is the beginning.
+func quoted(text string) string {
+	if len(text) <= quotedBytes {
+		return strconv.Quote(text)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", strings.ToValidUTF8(text[:quotedBytes], ""), len(text))
 }

@@ -15,6 +15,9 @@ const maxTypos = 2
 // flagError is the usage error for a mistake in the flags. A flag that there is not is compared with those that there
 // are.
 func flagError(cmd *cobra.Command, err error) error {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		return usagef("invalid argument %s for --%s: %w", quoted(bad.GetValue()), bad.GetFlag().Name, bad.Unwrap())
+	}
 	missing, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return usageError{err}
@@ -26,8 +29,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			similar = append(similar, "--"+f.Name)
 		}
 	})
-	return usagef("%w%s; see lockctl %s --help", err, didYouMean(similar),
-		strings.TrimPrefix(cmd.CommandPath(), "lockctl "))
+	return usagef("%w%s; see %s --help", err, didYouMean(similar), cmd.CommandPath())
 }
 
 func didYouMean(words []string) string {

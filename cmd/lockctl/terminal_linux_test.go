@@ -173,7 +173,7 @@ func suspendedBySignal(t *testing.T, n string) (late time.Duration) {
 	for lastSign(t, dir, "outer").Before(stopped) {
 		time.Sleep(time.Millisecond)
 	}
-	call(t, "unlock", name, "--force").want(t, 0, "unlocked "+name+"\n", "")
+	call(t, "unlock", name, "--force", "--reason", "stuck").want(t, 0, "unlocked "+name+"\n", "")
 	if code, _ := r.wait(); code != exitLost {
 		t.Errorf("code %d", code)
 	}

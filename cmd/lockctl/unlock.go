@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,22 +19,29 @@ type unlockView struct {
 
 func newUnlock(o *options) *cobra.Command {
 	var force bool
+	var reason string
 	var kind kindFlag
 	cmd := &cobra.Command{
-		Use:   "unlock NAME --force",
+		Use:   "unlock NAME --force --reason TEXT",
 		Short: "Take a lock from whoever holds it",
-		Long: `unlock frees a name whoever holds it. The holder is told that it lost the lock, but may be in the middle of its
-work: only a resource that checks fences is safe from what it still does. If nobody holds the name the exit code is 1.
+		Long: `unlock frees a name whoever holds it. The holder is told that it lost the lock, who took it and why, but may be in
+the middle of its work: only a resource that checks fences is safe from what it still does. The reason is logged, too.
+If nobody holds the name the exit code is 1.
 
 All readers lose a read lock, and all holders the permits of a semaphore, which keeps its limit. With --kind read a
 writer keeps the lock, with --kind write readers do.`,
 		Args: exactly(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !force {
+			switch {
+			case !force:
 				return usageError{errNotForced}
+			case strings.TrimSpace(reason) == "":
+				return usageError{errNoReason}
 			}
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				released, err := s.unlock(ctx, args[0], kind.proto())
+			return o.operate(cmd, func(ctx context.Context, s *services) error {
+				released, err := s.unlock(ctx, &lockdv1.ForceReleaseRequest{
+					Name: args[0], Kind: kind.proto(), Why: reason, By: person(),
+				})
 				if err != nil {
 					return wrap("unlock", args[0], err)
 				}
@@ -45,23 +53,24 @@ writer keeps the lock, with --kind write readers do.`,
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "say that this is meant")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, in `words` for the holder and the log")
 	kind.optional(cmd)
 	return cmd
 }
 
 // unlock asks for the kind first unless it is given.
-func (s *services) unlock(ctx context.Context, name string, kind lockdv1.LockKind) (bool, error) {
-	if kind == lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
-		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.GetResponse, error) {
-			return s.locks.Get(ctx, &lockdv1.GetRequest{Name: name})
+func (s *services) unlock(ctx context.Context, r *lockdv1.ForceReleaseRequest) (bool, error) {
+	if r.GetKind() == lockdv1.LockKind_LOCK_KIND_UNSPECIFIED {
+		resp, err := retry(ctx, s, 0, func(ctx context.Context) (*lockdv1.InspectResponse, error) {
+			return s.sights.Inspect(ctx, &lockdv1.InspectRequest{Name: r.GetName(), MaxHolders: 1, MaxWaiters: 1})
 		})
 		if err != nil {
 			return false, err
 		}
-		kind = resp.GetLock().GetKind()
+		r.Kind = resp.GetLock().GetKind()
 	}
 	resp, unsure, err := change(ctx, s, 0, func(ctx context.Context) (*lockdv1.ForceReleaseResponse, error) {
-		return s.admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: name, Kind: kind})
+		return s.admin.ForceRelease(ctx, r)
 	})
 	switch {
 	case unsure && err != nil:

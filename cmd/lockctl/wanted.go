@@ -79,7 +79,8 @@ func (w *wanted) flags(cmd *cobra.Command) {
 
 // alsoFlag is for commands that can lock several names.
 func (w *wanted) alsoFlag(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&w.also, "also", nil, "lock this name as well, all or none; may be repeated: `[KIND:]NAME`")
+	cmd.Flags().StringArrayVar(&w.also, "also", nil, "lock this name as well, all or none; may be repeated: `[KIND:]NAME`, "+
+		"or :NAME for a name that has a colon")
 }
 
 // items are the locks that are wanted, first the one with this name. Who speaks of permits means a semaphore.
@@ -93,18 +94,29 @@ func (w *wanted) items(cmd *cobra.Command, name string) ([]client.Item, error) {
 	}
 	items := []client.Item{{Name: name, Kind: kind, Permits: w.permits, Limit: w.limit}}
 	for _, text := range w.also {
-		items = append(items, parseItem(text, kind))
+		item, err := parseItem(text, kind)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
 	}
 	return items, nil
 }
 
-// parseItem reads [KIND:]NAME. Names may have colons of their own: what stands before the first one is a kind only if
-// there is such a kind, else a part of the name.
-func parseItem(text string, kind client.Kind) client.Item {
-	if word, name, ok := strings.Cut(text, ":"); ok {
-		if k, err := client.ParseKind(word); err == nil {
-			return client.Item{Name: name, Kind: k}
-		}
+// parseItem reads NAME, KIND:NAME or :NAME. What stands before the first colon must be a kind or nothing: if another word
+// were a part of the name, a mistake in the kind would lock another name, and two programs would not exclude each other.
+func parseItem(text string, kind client.Kind) (client.Item, error) {
+	word, name, colon := strings.Cut(text, ":")
+	switch {
+	case !colon:
+		return client.Item{Name: text, Kind: kind}, nil
+	case word == "":
+		return client.Item{Name: name, Kind: kind}, nil
 	}
-	return client.Item{Name: text, Kind: kind}
+	k, err := client.ParseKind(word)
+	if err != nil {
+		return client.Item{}, usagef("--also %q: what stands before the first colon is a kind (%s), and %q is none; "+
+			"the lock named %q is %q", text, kindNames, word, text, ":"+text)
+	}
+	return client.Item{Name: name, Kind: k}, nil
 }

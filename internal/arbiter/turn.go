@@ -75,7 +75,7 @@ func (q *Queue[R]) Next(now time.Time) Turn[R] {
 
 // sleep is a Turn in which nothing is done.
 func (q *Queue[R]) sleep(w *Waiter[R], asleep bool, now time.Time) Turn[R] {
-	t := Turn[R]{Do: Sleep, Kind: w.Claim.Kind, Pause: pollInterval}
+	t := Turn[R]{Do: Sleep, Kind: q.listensTo(w), Pause: pollInterval}
 	if q.fails > 0 {
 		t.Do = Rest
 	}
@@ -91,6 +91,15 @@ func (q *Queue[R]) sleep(w *Waiter[R], asleep bool, now time.Time) Turn[R] {
 	}
 	t.Pause = max(t.Pause, time.Millisecond)
 	return t
+}
+
+// listensTo is the kind of notices that matter while the head waits. News of a fair lock are for those who have places. A request
+// for several names has none: it may go on when nobody has one, which those are told who wait for an exclusive lock.
+func (q *Queue[R]) listensTo(w *Waiter[R]) lock.Kind {
+	if w.Several && w.Claim.Kind == lock.Fair && q.places == nil {
+		return lock.Exclusive
+	}
+	return w.Claim.Kind
 }
 
 // BlindPause is how often the head is asked for while the store does not confirm that it is listened to.

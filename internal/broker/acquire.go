@@ -26,20 +26,16 @@ func (s *Session) Acquire(id uint64, req request.Acquire) {
 	case len(req.InsteadOf) > 0:
 		err = s.acquireInstead(id, req)
 	default:
-		err = s.acquire(id, req)
+		s.acquire(id, req)
 	}
-	s.acquireFailed(id, req, err)
-}
-
-// acquireFailed answers a request that did not even begin.
-func (s *Session) acquireFailed(id uint64, req request.Acquire, err error) {
 	if err != nil {
 		s.b.metrics.acquired(req.Kind, err)
 		s.Fail(id, err)
 	}
 }
 
-func (s *Session) acquire(id uint64, req request.Acquire) error {
+// acquire begins a request that is in order, or answers why it does not begin.
+func (s *Session) acquire(id uint64, req request.Acquire) {
 	w := s.newWaiter(id, req)
 	w.several(req)
 	w.beginSpan(context.Background(), req.Traceparent)
@@ -50,9 +46,8 @@ func (s *Session) acquire(id uint64, req request.Acquire) error {
 		err = s.routeLocked(w)
 	}
 	if err != nil {
-		w.spanRefused(err)
+		s.b.answerLocked(w, session.Failed{ID: id, Err: err})
 	}
-	return err
 }
 
 // routeLocked has a request go its way: to a hold of its holder, or into its queue.
@@ -61,6 +56,9 @@ func (s *Session) routeLocked(w *waiter) error {
 	if w.all == nil && named(w.holder) {
 		if l := s.leaseLocked(w.key()); l != nil {
 			err := s.Operable()
+			if err == nil {
+				err = s.Wait(w.id, w, session.Want{})
+			}
 			if err == nil {
 				b.nestLocked(l, w)
 			}
@@ -103,6 +101,9 @@ func (b *Broker) enterLocked(w *waiter) error {
 	}
 	q.Arrive(&w.Waiter)
 	q.shard.figures.waiters++
+	if w.waited > 0 {
+		w.shard.moved[w] = struct{}{}
+	}
 	b.countTwinsLocked(w, 1, 0)
 	switch {
 	case busy != nil:
@@ -149,11 +150,7 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 	for i, c := range a.claims() {
 		ls = append(ls, b.newLeaseLocked(w, c, a, i, late))
 	}
-	var until time.Time
-	if w.auto {
-		until = a.until()
-	}
-	if !w.sess.Take(w.id, w, w.want(), ls, until) {
+	if !w.sess.take(w, ls) {
 		for _, l := range ls {
 			l.q.dropIdleLocked()
 		}
@@ -169,7 +166,6 @@ func (b *Broker) grantLocked(w *waiter, a attempt) bool {
 	}
 	w.spanGranted(a.fence())
 	b.removeLocked(w) // only now: a queue that nobody needs is dropped
-	w.sess.tell(w, ls)
 	for _, l := range ls {
 		b.joinWaitersLocked(l)
 	}
@@ -193,13 +189,14 @@ func (b *Broker) newLeaseLocked(w *waiter, c lock.Claim, a attempt, i int, late 
 	return l
 }
 
-// tell tells a session what it was granted.
-func (s *Session) tell(w *waiter, ls []*Lease) {
+// take has a session take what it was granted, and tells it.
+func (s *Session) take(w *waiter, ls []*Lease) bool {
 	told := session.Granted{ID: w.id, Hold: ls[0].hold(), Count: 1, Auto: w.auto}
 	for _, l := range ls[1:] {
 		told.More = append(told.More, l.hold())
 	}
-	s.TellUntil(ls[0].until, func(v session.Validity) session.Event {
+	t := session.Taken[*Lease]{Leases: ls, Auto: w.auto, Until: ls[0].until}
+	return s.Take(w.id, w, t, func(v session.Validity) session.Event {
 		told.Validity = v
 		return told
 	})
@@ -216,7 +213,7 @@ func (b *Broker) joinWaitersLocked(l *Lease) {
 			if slices.Contains(w.grip, b.shardNumber(l.name)) {
 				b.wg.Go(func() { b.joinSeveral(w) }) // it locks the mutexes of other names
 			}
-		case w.shard != l.q.shard || w.Answered() || w.Asking():
+		case w.shard != l.q.shard || w.Answered() || w.Asking() || w.nests:
 		default:
 			b.joinLocked(l, w)
 		}
@@ -274,7 +271,8 @@ func (b *Broker) joinLocked(l *Lease, w *waiter) {
 	}
 }
 
-// answerLocked tells and counts that a request was not granted. The request has left its queue, see refuseLocked.
+// answerLocked tells and counts that a request was not granted. The request has left its queue, see refuseLocked, and
+// with its answer it leaves its session: whoever does not find it there finds the answer in the outbox.
 func (b *Broker) answerLocked(w *waiter, e session.Event) {
 	cause := lock.ErrHeld
 	switch e := e.(type) {
@@ -286,23 +284,35 @@ func (b *Broker) answerLocked(w *waiter, e session.Event) {
 	b.metrics.acquired(w.Claim.Kind, cause)
 	w.spanRefused(cause)
 	if w.sess != nil {
-		w.sess.Tell(e)
+		w.sess.Conclude(w.id, w, e)
 		return
 	}
 	w.once(onceAnswer{refused: e})
 }
 
-// Cancel ends the wait of another request of the session.
+// Cancel ends the wait of another request of the session. ErrNotWaiting says that its answer is in the outbox already,
+// or that there never was such a request.
 func (s *Session) Cancel(id, target uint64) {
 	err := s.Admit(id)
-	if err == nil {
-		if w, there := s.Waiting(target); there && s.b.cancel(w) || s.cancelInstead(target) {
-			err = nil
-		} else {
-			err = session.ErrNotWaiting
-		}
+	if err == nil && !s.cancelWait(target) && !s.cancelInstead(target) {
+		err = session.ErrNotWaiting
 	}
 	s.Answer(id, session.Done{ID: id}, err)
+}
+
+// cancelWait says whether a request waited. It may go on as another waiter.
+func (s *Session) cancelWait(id uint64) bool {
+	w, there := s.Waiting(id)
+	for there {
+		if s.b.cancel(w) {
+			return true
+		}
+		before := w
+		if w, there = s.Waiting(id); w == before {
+			return false
+		}
+	}
+	return false
 }
 
 // cancel says whether the request waited.

@@ -86,7 +86,12 @@ func (b *Broker) attempt(a attempt) attempt {
 // judge reads an outcome. A grant whose time is already over when the answer comes is an unknown one.
 func judge(a attempt) attempt {
 	a.end = time.Now()
-	if a.err == nil && !a.end.Before(a.until()) {
+	return a.lasting(a.end)
+}
+
+// lasting is what an attempt amounts to at a time. The answer may wait for its turn until the time of a grant is over.
+func (a attempt) lasting(now time.Time) attempt {
+	if a.err == nil && !now.Before(a.until()) {
 		a.err = lock.ErrOutcomeUnknown
 	}
 	return a
@@ -122,6 +127,7 @@ func (b *Broker) finishLocked(w *waiter, a attempt) {
 
 // concludeLocked gives the outcome of an attempt to the waiter it was made for.
 func (b *Broker) concludeLocked(w *waiter, a attempt) {
+	a = a.lasting(time.Now())
 	q, answer := w.q, b.endAttemptLocked(w, a)
 	switch answer.Verdict {
 	case arbiter.Nothing:

@@ -235,13 +235,12 @@ func (c *chaos) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
 	go func() { done(c.Extend(context.Background(), r)) }()
 }
 
-func (c *chaos) Raise(ctx context.Context, claim lock.Claim) error {
-	_, err := meet(ctx, c, func(ctx context.Context) (struct{}, error) {
-		err := c.Store.Raise(ctx, claim)
-		c.note(claim.Name, "raise %+v: %v", claim, err)
-		return struct{}{}, err
+func (c *chaos) Raise(ctx context.Context, claim lock.Claim) (lock.Fence, error) {
+	return meet(ctx, c, func(ctx context.Context) (lock.Fence, error) {
+		f, err := c.Store.Raise(ctx, claim)
+		c.note(claim.Name, "raise %+v: %d, %v", claim, f, err)
+		return f, err
 	})
-	return err
 }
 
 func (c *chaos) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {

@@ -115,7 +115,7 @@ func (w *waiter) wait(about bool) (wait deadlock.Wait, waiting bool) {
 	if w.acting == 0 || w.Answered() {
 		return wait, false
 	}
-	wait = deadlock.Wait{Owner: w.Claim.Owner, Age: time.Since(w.Since)}
+	wait = deadlock.Wait{Owner: w.Claim.Owner, Age: time.Since(w.firstAsked())}
 	for _, c := range w.claimed() {
 		wait.Wants = append(wait.Wants, deadlock.Want{Name: c.Name, Kind: c.Kind, Permits: c.Permits})
 	}

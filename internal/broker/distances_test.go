@@ -64,9 +64,8 @@ func (d distant) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 	}()
 }
 
-func (d distant) Raise(ctx context.Context, c lock.Claim) error {
-	_, err := across(d, func() (int, error) { return 0, d.Store.Raise(ctx, c) })
-	return err
+func (d distant) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	return across(d, func() (lock.Fence, error) { return d.Store.Raise(ctx, c) })
 }
 
 func (d distant) Look(ctx context.Context, name string) (lock.State, error) {

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -208,18 +209,80 @@ func TestAPageWithAFilterLooksAtSoMuch(t *testing.T) {
 	})
 }
 
-// A release by force through one replica is told to the holder at another one at once.
+// A release by force through one replica is told to the holder at another one at once, by whom and why. Who does it is
+// told who holds the name.
 func TestAForcedReleaseIsToldWhereverTheHolderIs(t *testing.T) {
 	inWorld(t, func(w *world) {
 		there := w.replica()
 		c := there.as("billing")
 		g := c.take("door")
 		c.take("kept")
+		by := session.Forced{By: "alice", Why: "stuck"}
+		holders, err := w.b.AnnounceForce(w.t.Context(), "door", by)
+		if err != nil || len(holders) != 1 || holders[0].Session != c.ID() || holders[0].Client.Name != "billing" ||
+			holders[0].Replica != there.b.Replica() {
+			t.Fatalf("got %+v, %v", holders, err)
+		}
+		c.none()
 		if released, err := w.b.ForceRelease(w.t.Context(), "door", lock.Exclusive); err != nil || !released {
 			t.Fatalf("got %t, %v", released, err)
 		}
-		if lost := one[session.Lost](c); lost.Hold != g.Hold || lost.Reason != lock.LostForced {
+		if lost := one[session.Lost](c); lost.Hold != g.Hold || lost.Reason != lock.LostForced || lost.Forced != by {
 			t.Errorf("got %+v", lost)
+		}
+	})
+}
+
+// What was said of a forced release is not said of another loss of the same name, later or for another reason.
+func TestOnlyAForcedReleaseIsToldBySomebody(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for _, lose := range []func(){
+			func() {
+				w.lose()
+				time.Sleep(11 * time.Second)
+			},
+			func() {
+				time.Sleep(2 * time.Minute)
+				if released, err := w.b.ForceRelease(w.t.Context(), "door", lock.Exclusive); err != nil || !released {
+					t.Fatalf("got %t, %v", released, err)
+				}
+			},
+		} {
+			c := w.alive()
+			c.take("door")
+			if _, err := w.b.AnnounceForce(w.t.Context(), "door", session.Forced{By: "alice", Why: "stuck"}); err != nil {
+				t.Fatal(err)
+			}
+			lose()
+			if lost := one[session.Lost](c); lost.Forced != (session.Forced{}) {
+				t.Errorf("got %+v", lost)
+			}
+		}
+	})
+}
+
+func TestWhatIsSaidOfAForcedReleaseIsBounded(t *testing.T) {
+	inWorld(t, func(w *world) {
+		long := strings.Repeat("ä", 257)
+		for _, f := range []session.Forced{{By: long[:257*2-1]}, {By: long[:258]}, {Why: long}, {Why: "\xff"}} {
+			if _, err := w.b.AnnounceForce(w.t.Context(), "door", f); !errors.Is(err, lock.ErrInvalid) {
+				t.Errorf("got %v, want ErrInvalid", err)
+			}
+		}
+		for i := range 1500 {
+			if _, err := w.b.AnnounceForce(w.t.Context(), strconv.Itoa(i), session.Forced{By: strconv.Itoa(i)}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		known := 0
+		for i := range 1500 {
+			if w.b.ForcedBy(strconv.Itoa(i)) != (session.Forced{}) {
+				known++
+			}
+		}
+		if known != 1000 || w.b.ForcedBy("1499").By != "1499" {
+			t.Errorf("%d are remembered, want the last 1000", known)
 		}
 	})
 }

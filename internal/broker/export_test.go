@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -105,4 +106,11 @@ func (b *Broker) Relay(begun chan<- struct{}, stop <-chan struct{}) {
 		default:
 		}
 	}
+}
+
+// AnswerLate is what a unary request is answered that was granted, when its time is over before the answer is made.
+func (b *Broker) AnswerLate(req request.Once, ownID bool) error {
+	w := b.newOnceWaiter(req, ownID)
+	_, err := b.onceLease(w, req, onceAnswer{fence: 1, until: time.Now()})
+	return err
 }

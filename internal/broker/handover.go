@@ -19,19 +19,23 @@ type handover struct {
 	res     lock.Returned
 	err     error
 	unknown bool // the outcome of a call was
+	lapsed  bool // its lease may have been over when it began
 }
 
 // returnTries is how often a Return is made when the store does not answer.
 const returnTries = 3
 
 // answered takes note of the outcome of a call and says whether another one is to be made. A hold that is not there
-// any more at a repetition was given back by an earlier call.
+// any more at a repetition was given back by an earlier call, if its lease lasted when that was made. Else nobody knows:
+// it may have ended by itself, and others may have had the name.
 func (h *handover) answered(res lock.Returned, err error) (again bool) {
 	before := errors.Is(h.err, lock.ErrOutcomeUnknown)
 	h.calls++
 	h.res, h.err = res, err
-	switch {
-	case before && h.r.Remaining == 0 && errors.Is(err, lock.ErrNotHeld):
+	switch gone := errors.Is(err, lock.ErrNotHeld) && !errors.Is(err, lock.ErrOver); {
+	case before && h.r.Remaining == 0 && gone && h.lapsed:
+		h.err = errors.Join(err, lock.ErrOutcomeUnknown)
+	case before && h.r.Remaining == 0 && gone:
 		h.res, h.err = lock.Returned{}, nil
 	case errors.Is(err, lock.ErrOutcomeUnknown), before && errors.Is(err, lock.ErrUnavailable):
 		h.err, h.unknown = errors.Join(err, lock.ErrOutcomeUnknown), true
@@ -65,6 +69,7 @@ func (b *Broker) handOn(q *queue, of *Lease, r lock.Return) error {
 // handoverLocked chooses whom to hand the name to.
 func (b *Broker) handoverLocked(q *queue, of *Lease, r lock.Return) *handover {
 	h := &handover{r: r, of: of, wakeups: q.Wakeups()}
+	h.lapsed = of != nil && of != takenOver && !of.until.After(time.Now())
 	if of != nil && of.lateGrant { // it could be held once more, and handed over once more
 		return h
 	}

@@ -57,27 +57,27 @@ func (s *Session) cancelInstead(id uint64) bool {
 		s.Tell(session.NotGranted{ID: id, Cause: session.ErrCancelled})
 		return true
 	}
-	w, there := s.Waiting(id) // it has begun by now
-	return there && s.b.cancel(w)
+	return s.cancelWait(id) // it has begun by now
 }
 
 // checkInstead says whether a request can have had these ids before.
 func (s *Session) checkInstead(ids []uint64) error {
-	invalid := func(detail string) error {
-		return &lock.InvalidError{Field: "instead_of", Reason: lock.ReasonMessage, Detail: detail}
+	invalid := func(field, detail string) error {
+		return &lock.InvalidError{Field: field, Reason: lock.ReasonMessage, Detail: detail}
 	}
 	if len(ids) > mostFormer {
-		return invalid(fmt.Sprintf("has more than %d ids", mostFormer))
+		return invalid("instead_of", fmt.Sprintf("has more than %d ids", mostFormer))
 	}
 	before := uint64(0)
-	for _, id := range ids {
-		if id <= before {
-			return invalid("its ids do not rise")
+	for i, id := range ids {
+		at := fmt.Sprintf("instead_of[%d]", i)
+		switch {
+		case id <= before:
+			return invalid(at, "must be greater than 0 and than the one before")
+		case id > s.lastRequest:
+			return invalid(at, "is the id of no request of the session before it was resumed")
 		}
 		before = id
-	}
-	if before > s.lastRequest {
-		return invalid("has an id of no request of the session before it was resumed")
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ func (s *Session) acquireInstead(id uint64, req request.Acquire) error {
 			left := max(*req.Wait-time.Since(begun), time.Millisecond)
 			req.Wait = &left
 		}
-		s.acquireFailed(id, req, s.acquire(id, req))
+		s.acquire(id, req)
 		s.tellPlace(id, ahead)
 	})
 	return nil

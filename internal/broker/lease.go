@@ -43,7 +43,8 @@ type Lease struct {
 // own.
 type rare struct {
 	annotation string
-	actor      string // that its request named
+	before     time.Duration // for how long it was held elsewhere
+	actor      string        // that its request named
 	// lateReturn: one of several read holds was given back by a call that may come late, and then takes a newer one.
 	lateReturn bool
 	levels     []level   // of a reader that has several holds; until and auto are what they are together
@@ -64,6 +65,9 @@ func (l *Lease) own() *rare {
 	}
 	return l.rare
 }
+
+// ageLocked is how long ago it was granted, also if that was elsewhere.
+func (l *Lease) ageLocked(now time.Time) time.Duration { return l.before + now.Sub(l.b.time(l.since)) }
 
 // stamp is a time that is kept in 8 bytes: the ns since Broker.began. 0 is the zero time.
 type stamp int64
@@ -140,8 +144,9 @@ func (l *Lease) runOps() {
 
 func (l *Lease) loseLocked(reason lock.LostReason) {
 	l.b.metrics.lost.WithLabelValues(reason.String()).Inc()
-	l.b.noteLoss(l, reason)
-	l.sess.Tell(session.Lost{Hold: l.hold(), Reason: reason})
+	lost := l.b.lostBy(l.hold(), reason)
+	l.b.noteLoss(l, lost)
+	l.sess.Tell(lost)
 	l.overLocked()
 	l.b.undoLostLocked(l)
 	l.b.dropHoldLocked(l)

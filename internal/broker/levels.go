@@ -85,7 +85,7 @@ func (l *Lease) stretchLocked(start time.Time, ttl time.Duration, at uint32) {
 func (l *Lease) lastLocked(until time.Time, at uint32) {
 	end := &l.until
 	at = max(at, 1)
-	if at > 1 && (int(at) > len(l.levels) || l.lateReturn) {
+	if at > 1 && (uint64(at) > uint64(len(l.levels)) || l.lateReturn) {
 		return
 	}
 	if l.levels != nil {

@@ -70,7 +70,7 @@ func (o local) Requests() iter.Seq[inspect.Waiter] {
 	for _, s := range sessions {
 		ws = append(ws, s.WaitingFor(func(*waiter) bool { return true })...)
 	}
-	slices.SortFunc(ws, func(v, w *waiter) int { return v.Since.Compare(w.Since) })
+	slices.SortFunc(ws, func(v, w *waiter) int { return v.firstAsked().Compare(w.firstAsked()) })
 	return func(yield func(inspect.Waiter) bool) {
 		for _, w := range ws {
 			if info, waits := w.info(); waits && !yield(info) {
@@ -187,7 +187,7 @@ func (b *Broker) Leases(prefix, after string, size int) []LeaseInfo {
 func (l *Lease) infoLocked() LeaseInfo {
 	return LeaseInfo{
 		Hold: l.hold(), owner: l.owner, Session: l.sess.ID(), Client: l.sess.Client().Name,
-		Age:      time.Since(l.b.time(l.since)),
+		Age:      l.ageLocked(time.Now()),
 		ValidFor: max(time.Until(l.until), 0), Auto: l.auto, Count: l.count, Permits: l.permits, Annotation: l.annotation,
 	}
 }
@@ -231,7 +231,7 @@ func pageLocked(ws iter.Seq[*arbiter.Waiter[waiter]], position, size int) (infos
 func (w *waiter) infoLocked() inspect.Waiter {
 	info := inspect.Waiter{
 		Name: w.Claim.Name, Kind: w.Claim.Kind, Owner: w.Claim.Owner, Client: w.client, Peer: w.peer,
-		Annotation: w.annotation, Age: time.Since(w.Since),
+		Annotation: w.annotation, Age: time.Since(w.firstAsked()),
 	}
 	if w.sess != nil {
 		info.Session, info.Client, info.Peer = w.sess.ID(), w.sess.Client().Name, w.sess.Client().Peer
@@ -240,6 +240,16 @@ func (w *waiter) infoLocked() inspect.Waiter {
 		info.TimeLeft = max(time.Until(w.Since.Add(w.Wait)), time.Millisecond)
 	}
 	return info
+}
+
+// AnnounceForce tells all replicas that a name is about to be released by force, so that they can tell its holders by
+// whom and why, and returns who holds it. Texts that are too long are lock.ErrInvalid; after other errors the name can
+// be released all the same.
+func (b *Broker) AnnounceForce(ctx context.Context, name string, f session.Forced) ([]inspect.Holder, error) {
+	if err := b.rules.Forced(f); err != nil {
+		return nil, err
+	}
+	return b.Announce(ctx, name, f)
 }
 
 // ForceRelease frees a name whoever holds it. The holder's replica hears of it through the store and verifies its
@@ -272,7 +282,7 @@ type LeaseInfo struct {
 func (l *Lease) holderLocked(now time.Time) inspect.Holder {
 	return inspect.Holder{
 		Owner: l.owner, Origin: inspect.OriginSession, Kind: l.kind, Session: l.sess.ID(), Client: l.sess.Client(),
-		Replica: l.b.cfg.Replica, Age: now.Sub(l.b.time(l.since)), TTL: max(l.until.Sub(now), 0), Auto: l.auto,
+		Replica: l.b.cfg.Replica, Age: l.ageLocked(now), TTL: max(l.until.Sub(now), 0), Auto: l.auto,
 		Fence: l.fence,
 		Count: l.count, Permits: l.permits, Annotation: l.annotation,
 	}

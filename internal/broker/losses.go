@@ -5,6 +5,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 const (
@@ -12,13 +13,16 @@ const (
 	namedLocks = 5
 	// namedSessions is how many sessions have a line of their own, each time losses are logged.
 	namedSessions = 10
+	// namedForced is how many locks that were released by force have.
+	namedForced = 20
 )
 
 // losses is what is to be logged of lost locks. The monitor logs it after each probe, outside of all mutexes: however
 // many are lost at once, there are few lines.
 type losses struct {
-	of    [lock.LostQuorum + 1]lockList // by reason
-	ended []endedSession
+	of     [lock.LostQuorum + 1]lockList // by reason
+	forced []forcedLoss                  // at most namedForced
+	ended  []endedSession
 	// What is beyond namedSessions.
 	more      int
 	moreLocks int
@@ -47,14 +51,33 @@ type endedSession struct {
 	locks lockList
 }
 
+// forcedLoss is a lock that was released by force.
+type forcedLoss struct {
+	session.Lost
+	sess  *Session
+	owner lock.Owner
+}
+
+// lostBy is what a client is told of a hold that it lost.
+func (b *Broker) lostBy(h session.Hold, reason lock.LostReason) session.Lost {
+	lost := session.Lost{Hold: h, Reason: reason}
+	if reason == lock.LostForced {
+		lost.Forced = b.ForcedBy(h.Name)
+	}
+	return lost
+}
+
 // noteLoss takes note of a lost lease. That a fixed one ends by itself is nothing to report.
-func (b *Broker) noteLoss(l *Lease, reason lock.LostReason) {
-	if !l.auto && reason == lock.LostExpired {
+func (b *Broker) noteLoss(l *Lease, lost session.Lost) {
+	if !l.auto && lost.Reason == lock.LostExpired {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.losses.of[reason].add(l.name)
+	b.losses.of[lost.Reason].add(l.name)
+	if lost.Reason == lock.LostForced && len(b.losses.forced) < namedForced {
+		b.losses.forced = append(b.losses.forced, forcedLoss{lost, l.sess, l.owner})
+	}
 }
 
 // end takes note of a session that ends with these leases.
@@ -82,6 +105,12 @@ func (b *Broker) logLosses() {
 		if n.count > 0 {
 			b.log.Info("locks were lost", append(n.fields(), zap.Stringer(observe.KeyReason, lock.LostReason(reason)))...)
 		}
+	}
+	for _, f := range lost.forced {
+		b.log.Info("a lock was released by force", append(fieldsOf(f.Hold),
+			zap.String(observe.KeyOwner, string(f.owner)), zap.String(observe.KeySession, f.sess.ID()),
+			zap.String(observe.KeyClient, f.sess.Client().Name), zap.String(observe.KeyPeer, f.sess.Client().Peer),
+			zap.String(observe.KeyBy, f.By), zap.String(observe.KeyWhy, f.Why))...)
 	}
 	for _, e := range lost.ended {
 		s := e.sess

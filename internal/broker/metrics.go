@@ -161,7 +161,7 @@ func (b *Broker) count(f func() int) int {
 	return f()
 }
 
-// oldestWaiter looks at the heads only: queues are in the order of arrival.
+// oldestWaiter looks at the heads of queues, which are in the order of arrival, and at what has waited elsewhere.
 func (b *Broker) oldestWaiter() float64 {
 	first := time.Now()
 	for i := range b.shards {
@@ -177,6 +177,11 @@ func (h *shard) oldestWaiter(first time.Time) time.Time {
 	for _, q := range h.queues {
 		if w := q.Head(); w != nil && w.Since.Before(first) {
 			first = w.Since
+		}
+	}
+	for w := range h.moved {
+		if at := w.firstAsked(); at.Before(first) {
+			first = at
 		}
 	}
 	return first

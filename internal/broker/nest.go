@@ -28,10 +28,11 @@ func (b *Broker) renestLocked(l *Lease, w *waiter) {
 		req.Lease = new(w.lease)
 	}
 	again := w.sess.newWaiter(w.id, req)
-	again.Since, again.Wait = w.Since, w.Wait
+	again.Since, again.waited, again.Wait = w.Since, w.waited, w.Wait
 	again.Unsure = w.Unsure || w.Asking()
 	again.span, w.span = w.span, nil
 	b.removeLocked(w)
+	_ = w.sess.Wait(w.id, again, session.Want{}) // a session that has ended is not answered
 	if again.Wait != arbiter.Forever {
 		b.timeLocked(again)
 	}
@@ -43,7 +44,7 @@ func (b *Broker) nest(l *Lease, w *waiter, asked time.Time) {
 	l.lock()
 	defer l.unlock()
 	switch {
-	case w.Answered(): // at its bound
+	case w.Answered(): // at its bound, or cancelled
 		return
 	case l.over:
 		b.ordinaryLocked(w)
@@ -98,7 +99,7 @@ func (b *Broker) concludeNestLocked(l *Lease, w *waiter, a attempt) {
 		l.seen = max(l.seen, b.stamp(a.start))
 		s := l.sess
 		l.keepLocked()
-		s.TellUntil(l.until, func(v session.Validity) session.Event {
+		s.ConcludeUntil(w.id, w, l.until, func(v session.Validity) session.Event {
 			return session.Granted{ID: w.id, Hold: l.hold(), Validity: v, Count: l.count, Auto: l.auto}
 		})
 	}

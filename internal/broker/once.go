@@ -43,9 +43,6 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	w := b.newOnceWaiter(req, ownID)
 	w.once = func(a onceAnswer) { answers <- a }
 	if lease, held, err := b.againOnce(ctx, w, req); held || err != nil {
-		if held {
-			b.noteOnce(w, lease)
-		}
 		return lease, nil, err
 	}
 	w.beginSpan(ctx, "")
@@ -70,9 +67,22 @@ func (b *Broker) AcquireOnce(ctx context.Context, req request.Once) (OnceLease, 
 	case session.Failed:
 		return OnceLease{}, nil, refused.Err
 	}
+	lease, err := b.onceLease(w, req, a)
+	return lease, nil, err
+}
+
+// onceLease is the answer to a request that was granted. If its time is over by now it is no grant, and is given back,
+// unless the caller chose the lease id: it repeats the request, and must not lose what it is granted then.
+func (b *Broker) onceLease(w *waiter, req request.Once, a onceAnswer) (OnceLease, error) {
 	lease := OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence, ValidFor: time.Until(a.until)}
-	b.noteOnce(w, lease)
-	return lease, nil, nil
+	if lease.ValidFor > 0 {
+		b.noteOnce(w, lease)
+		return lease, nil
+	}
+	if !w.ownID {
+		b.undoLater(w)
+	}
+	return OnceLease{}, lock.ErrOutcomeUnknown
 }
 
 // newOnceWaiter is a unary request that was not tried yet.
@@ -124,8 +134,8 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (le
 	if a.err != nil {
 		return OnceLease{}, false, unlessGone(a.err)
 	}
-	lease = OnceLease{Name: req.Name, LeaseID: req.LeaseID, Fence: a.fence(), ValidFor: time.Until(a.until())}
-	return lease, true, nil
+	lease, err = b.onceLease(w, req, onceAnswer{fence: a.fence(), until: a.until()})
+	return lease, true, err
 }
 
 // unlessGone is nil for an error that says that a lease is not there.
@@ -175,35 +185,21 @@ func (b *Broker) ExtendOnce(req request.ExtendOnce) (OnceLease, error) {
 	}
 	lease := OnceLease{Name: name, LeaseID: leaseID}
 	b.Desk.Notes.Extended(name, onceOwner(leaseID), until)
-	if k.Shared() { // nobody keeps which of several fences is its own
-		lease.ValidFor = time.Until(until)
-		return lease, nil
+	if k != lock.Semaphore { // nobody keeps that of permits
+		own := lock.Claim{Name: name, Kind: k, Owner: onceOwner(leaseID), Count: 1}
+		if lease.Fence, err = b.store.Raise(b.ctx, own); err != nil {
+			return OnceLease{}, err
+		}
 	}
-	lease.Fence, err = b.fenceOf(name, k, onceOwner(leaseID))
-	if err != nil {
-		return OnceLease{}, err
+	if lease.ValidFor = time.Until(until); lease.ValidFor <= 0 {
+		return OnceLease{}, lock.ErrOutcomeUnknown
 	}
-	lease.ValidFor = time.Until(until)
 	return lease, nil
 }
 
-// fenceOf is the fence of a hold of which only the owner is known. If so many of several stores are away that nobody
-// knows which one a majority has, a greater one is made that of a majority.
-func (b *Broker) fenceOf(name string, k lock.Kind, o lock.Owner) (lock.Fence, error) {
-	st, err := b.store.Look(b.ctx, name)
-	switch {
-	case err != nil:
-		return 0, err
-	case st.Owner != o:
-		return 0, lock.ErrNotHeld // it was given back at the same time
-	case st.Ahead == 0:
-		return st.Fence, nil
-	}
-	return st.Ahead, b.store.Raise(b.ctx, lock.Claim{Name: name, Kind: k, Owner: o, Count: 1, Fence: st.Ahead})
-}
-
 // ReleaseOnce gives a unary lease back, or the permits of one that it does not keep, and returns how many are left.
-// ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it.
+// ErrNotHeld: it had ended. ErrOutcomeUnknown: repeat it. Or it is there no more, and whether it ended before nobody
+// knows: a call was not answered, and this replica does not know that the lease lasted.
 func (b *Broker) ReleaseOnce(name string, k lock.Kind, leaseID string, keep uint32) (left uint32, err error) {
 	err = b.rules.NameKind(name, k)
 	if err == nil {
@@ -216,6 +212,7 @@ func (b *Broker) ReleaseOnce(name string, k lock.Kind, leaseID string, keep uint
 		return 0, err
 	}
 	h := &handover{r: lock.Return{Name: name, Kind: k, Owner: onceOwner(leaseID), Remaining: keep}}
+	h.lapsed = !b.Desk.Notes.Lasts(name, h.r.Owner)
 	b.makeReturn(h)
 	switch {
 	case h.err != nil:

@@ -1,6 +1,7 @@
 package broker_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func (o *oracle) verdict(forced map[string][]force, notes map[string][]note) []s
 	wrong := o.wrong
 	for name, holds := range o.holds {
 		wrong = append(wrong, tooMany(name, holds, forced[name])...)
-		slices.SortStableFunc(holds, func(a, b *told) int { return int(a.fence) - int(b.fence) })
+		slices.SortStableFunc(holds, func(a, b *told) int { return cmp.Compare(a.fence, b.fence) })
 		for i, a := range holds {
 			end := a.end(forced[name])
 			for _, b := range holds[i+1:] {
@@ -153,7 +154,7 @@ func tooMany(name string, holds []*told, forced []force) (wrong []string) {
 		if c := a.at.Compare(b.at); c != 0 {
 			return c
 		}
-		return a.by - b.by
+		return cmp.Compare(a.by, b.by)
 	})
 	out := 0
 	for _, c := range changes {

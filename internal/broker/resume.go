@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -185,16 +186,19 @@ func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
 	case len(req.Holds) > most:
 		return b.metrics.denied("locks", most)
 	}
+	if err := request.Past("resume.age", req.Age); err != nil {
+		return err
+	}
 	named := make(map[holdKey]bool, len(req.Holds))
 	weight := 0
 	for i := range req.Holds {
 		h := &req.Holds[i]
 		if err := b.checkHold(h, req.LastRequest); err != nil {
-			return err
+			return lock.Within(fmt.Sprintf("resume.holds[%d]", i), err)
 		}
 		key := holdKey{h.Hold.Name, h.Hold.Kind, h.Hold.Holder}
 		if named[key] {
-			return badHold(i, "is named twice")
+			return lock.Within(fmt.Sprintf("resume.holds[%d]", i), badHold("hold", "is named twice"))
 		}
 		named[key] = true
 		weight += upkeepOf(h.Permits)
@@ -205,27 +209,35 @@ func (b *Broker) checkResume(req ResumeRequest, ttl time.Duration) error {
 	return nil
 }
 
-func badHold(i int, what string) error {
-	return &lock.InvalidError{Field: fmt.Sprintf("resume.holds[%d]", i), Reason: lock.ReasonMessage, Detail: what}
+func badHold(field, what string) error {
+	return &lock.InvalidError{Field: field, Reason: lock.ReasonMessage, Detail: what}
 }
 
+// checkHold says whether a session can have such a hold. Fields are those of a HeldLock.
 func (b *Broker) checkHold(h *session.HeldLock, last uint64) error {
 	if err := b.rules.NameKind(h.Hold.Name, h.Hold.Kind); err != nil {
-		return err
+		return lock.Within("hold", err)
 	}
 	own := "#" + strconv.FormatUint(h.Hold.AcquiredBy, 10)
 	switch {
-	case h.Hold.AcquiredBy == 0 || h.Hold.AcquiredBy > last || h.Hold.Fence == 0:
-		return badHold(0, "must be told as in Granted, and last_request_id must not be less than its acquired_by")
+	case h.Hold.Fence == 0:
+		return badHold("hold.fence", "must be told as in Granted")
+	case h.Hold.AcquiredBy == 0 || h.Hold.AcquiredBy > last:
+		return badHold("hold.acquired_by", "must be told as in Granted, and not be greater than last_request_id")
 	case strings.HasPrefix(h.Hold.Holder, "#") && h.Hold.Holder != own:
-		return badHold(0, "its holder and acquired_by differ")
-	case h.Count > lock.MaxHolds || h.Permits > lock.MaxPermits:
-		return badHold(0, "is more than anybody can hold")
+		return badHold("hold.holder", "differs from acquired_by")
+	case h.Count > lock.MaxHolds:
+		return badHold("hold_count", "is more than anybody can hold")
+	case h.Permits > lock.MaxPermits:
+		return badHold("permits", "is more than anybody can hold")
 	}
 	if !strings.HasPrefix(h.Hold.Holder, "#") {
 		if err := b.rules.Holder(h.Hold.Holder); err != nil {
-			return err
+			return lock.Within("hold", err)
 		}
+	}
+	if err := cmp.Or(request.Past("age", h.Age), b.rules.Annotation(h.Annotation)); err != nil {
+		return err
 	}
 	h.Count = max(h.Count, 1)
 	h.Permits = request.PermitsOf(h.Hold.Kind, h.Permits)
@@ -271,9 +283,9 @@ func (b *Broker) verifyHolds(ctx context.Context, s *Session,
 		case err == nil:
 			found = append(found, leases[i])
 		case ok:
-			lost = append(lost, session.Lost{Hold: holds[i].Hold, Reason: gone.Reason})
+			lost = append(lost, b.lostBy(holds[i].Hold, gone.Reason))
 		default:
-			lost = append(lost, session.Lost{Hold: holds[i].Hold, Reason: lock.LostForced})
+			lost = append(lost, b.lostBy(holds[i].Hold, lock.LostForced))
 		}
 	}
 	return found, lost, nil
@@ -307,6 +319,9 @@ func (b *Broker) claimedLease(s *Session, h session.HeldLock) *Lease {
 	}
 	if l.kind == lock.Read {
 		l.own().lateReturn = true
+	}
+	if h.Age > 0 || h.Annotation != "" {
+		l.own().before, l.own().annotation = request.PastOf(h.Age), h.Annotation
 	}
 	return l
 }

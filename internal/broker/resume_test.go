@@ -388,6 +388,36 @@ func TestASessionBringsLocksWhoseReleaseItHasNotHeardOf(t *testing.T) {
 	})
 }
 
+// TestTheBadHoldIsNamed fails if another one of the holds is named than the one that is not in order, or its field not.
+func TestTheBadHoldIsNamed(t *testing.T) {
+	for field, spoil := range map[string]func(h *session.HeldLock){
+		"resume.holds[1].hold.name":        func(h *session.HeldLock) { h.Hold.Name = "" },
+		"resume.holds[1].hold.kind":        func(h *session.HeldLock) { h.Hold.Kind = 0 },
+		"resume.holds[1].hold.fence":       func(h *session.HeldLock) { h.Hold.Fence = 0 },
+		"resume.holds[1].hold.acquired_by": func(h *session.HeldLock) { h.Hold.AcquiredBy = 9 },
+		"resume.holds[1].hold.holder":      func(h *session.HeldLock) { h.Hold.Holder = "#9" },
+		"resume.holds[1].hold_count":       func(h *session.HeldLock) { h.Count = lock.MaxHolds + 1 },
+		"resume.holds[1].permits":          func(h *session.HeldLock) { h.Permits = lock.MaxPermits + 1 },
+		"resume.holds[1].hold":             func(h *session.HeldLock) { h.Hold.Name = "one" },
+	} {
+		t.Run(field, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				c := w.leaving()
+				c.lastID = 1
+				good := session.Hold{Name: "one", Kind: lock.Exclusive, Holder: "#1", Fence: 1, AcquiredBy: 1}
+				other := good
+				other.Name = "two"
+				holds := claims(true, good, other)
+				spoil(&holds[1])
+				_, _, err := w.b.Resume(w.t.Context(), c.resumption(2, holds))
+				if bad, ok := errors.AsType[*lock.InvalidError](err); !ok || bad.Field != field {
+					t.Errorf("got %v, want that it names %s", err, field)
+				}
+			})
+		})
+	}
+}
+
 func TestNobodyResumesWithMoreThanASessionMayHold(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.leaving()

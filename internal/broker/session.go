@@ -11,6 +11,7 @@ import (
 	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
 
@@ -19,6 +20,8 @@ type OpenRequest struct {
 	Client session.Client
 	// TTL is the wanted session TTL; 0 for the default.
 	TTL time.Duration
+	// Age is for how long a session that goes on has been elsewhere, as its client says; for people only.
+	Age time.Duration
 	// ReleaseOnEnd releases the leases at once when the stream breaks, instead of letting them run out.
 	ReleaseOnEnd bool
 	// ComesBack says that the client goes on with the session when its stream breaks.
@@ -78,7 +81,7 @@ func (b *Broker) newSession(req OpenRequest, id string, ttl time.Duration, lastR
 		actor: req.Actor, fails: req.FailsInDeadlock,
 	}
 	s.Session = session.New[*Lease, *waiter](session.Config{
-		ID: id, Client: req.Client, TTL: ttl, Port: port{s}, LastRequest: lastRequest,
+		ID: id, Client: req.Client, TTL: ttl, Age: request.PastOf(req.Age), Port: port{s}, LastRequest: lastRequest,
 		Limits: session.Limits{
 			Locks: limits.LocksPerSession, Waiters: limits.WaitersPerSession, Watches: limits.WatchesPerSession,
 		},
@@ -251,5 +254,6 @@ func (b *Broker) forget(w *waiter) {
 	if !w.Answered() {
 		w.spanRefused(errWithdrawn)
 		b.removeLocked(w)
+		w.sess.Leave(w.id, w)
 	}
 }

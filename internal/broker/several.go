@@ -1,6 +1,8 @@
 package broker
 
 import (
+	"slices"
+
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 )
@@ -14,7 +16,7 @@ func (w *waiter) several(req request.Acquire) {
 	if len(req.More) == 0 {
 		return
 	}
-	w.Several = true
+	w.Several, w.list = true, req.List
 	w.all = append(w.all, w.Claim)
 	for _, item := range req.More {
 		c := w.Claim
@@ -27,13 +29,17 @@ func (w *waiter) several(req request.Acquire) {
 // overlapLocked refuses a request for several names if its holder holds one of them already: all or nothing, and
 // reentrant in a part, do not go together.
 func (w *waiter) overlapLocked() error {
-	if w.all == nil || len(w.holdersLeasesLocked()) == 0 {
+	if w.all == nil {
 		return nil
 	}
-	return &lock.InvalidError{
-		Field: "items", Reason: lock.ReasonAlreadyHeld,
-		Detail: "the holder holds one of the locks already",
+	held := w.holdersLeasesLocked()
+	if len(held) == 0 {
+		return nil
 	}
+	i := slices.IndexFunc(w.all, func(c lock.Claim) bool { return c.Name == held[0].name })
+	return w.list.Within(i, &lock.InvalidError{
+		Field: "name", Reason: lock.ReasonAlreadyHeld, Detail: "the holder holds this lock already",
+	})
 }
 
 // holdersLeasesLocked are the leases that its holder, if it is a named one, has of what a waiter asks for.

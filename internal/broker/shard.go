@@ -28,6 +28,7 @@ type shard struct {
 	twins   map[lock.Owner]twins      // requests whose callers chose their lease ids
 	leaving map[placeKey][]lock.Owner // places being given up
 	acting  []*waiter                 // that wait, and whose actors are known
+	moved   map[*waiter]struct{}      // that have waited elsewhere
 	calls   int                       // of the store, under way, that may take a lock or give one back
 	closed  bool
 	figures figures
@@ -40,6 +41,7 @@ func (h *shard) init() {
 	h.leases = newLeaseOrder()
 	h.twins = make(map[lock.Owner]twins)
 	h.leaving = make(map[placeKey][]lock.Owner)
+	h.moved = make(map[*waiter]struct{})
 }
 
 // shardOf is the shard of a name.

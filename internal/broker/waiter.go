@@ -19,11 +19,13 @@ type waiter struct {
 	b          *Broker
 	shard      *shard       // of the first name
 	all        []lock.Claim // if several names are asked for; Claim is the one it waits for
+	list       request.List // in which they are
 	grip       grip         // of those
 	lease      time.Duration
 	auto       bool
 	annotation string
-	actor      string // as the client named it; see actorOf
+	waited     time.Duration // elsewhere, as its client says
+	actor      string        // as the client named it; see actorOf
 
 	sess   *Session // nil for a unary call
 	holder string
@@ -49,6 +51,7 @@ func (s *Session) newWaiter(id uint64, req request.Acquire) *waiter {
 	w := &waiter{
 		b: s.b, shard: s.b.shardOf(req.Name),
 		auto: req.Lease == nil, annotation: req.Annotation, actor: cmp.Or(req.Actor, s.actor), sess: s,
+		waited: request.PastOf(req.Waited),
 		holder: cmp.Or(req.Holder, mark), id: id,
 	}
 	w.Claim = lock.Claim{
@@ -69,6 +72,9 @@ func (w *waiter) begin(wait *time.Duration) {
 		w.Wait = *wait
 	}
 }
+
+// firstAsked is since when it waits for people, who do not care where. Since is when it came here.
+func (w *waiter) firstAsked() time.Time { return w.Since.Add(-w.waited) }
 
 // want is what it asks for, as its session counts it.
 func (w *waiter) want() session.Want {
@@ -103,7 +109,8 @@ func (w *waiter) key() holdKey { return holdKey{w.Claim.Name, w.Claim.Kind, w.ho
 // named says whether a client chose this holder.
 func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
 
-// removeLocked takes a waiter out of its queue; it is not to be answered after that but by the caller.
+// removeLocked takes a waiter out of its queue; it is not to be answered after that but by the caller. Its session finds
+// it until then.
 func (b *Broker) removeLocked(w *waiter) {
 	q := w.q
 	if w.timer != nil {
@@ -118,9 +125,7 @@ func (b *Broker) removeLocked(w *waiter) {
 	}
 	w.unboundLocked()
 	w.actNoMoreLocked()
-	if w.sess != nil {
-		w.sess.Leave(w.id, w, w.want())
-	}
+	delete(w.shard.moved, w)
 	asking := w.Asking()
 	if q.Leave(&w.Waiter) {
 		b.leavePlaceLocked(w)

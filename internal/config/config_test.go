@@ -287,6 +287,10 @@ func TestLoadRefuses(t *testing.T) {
 			args: []string{"--log-level", "loud"},
 			want: []string{`is "loud", must be one of debug, info, warn, error`},
 		},
+		"a value and what is meant": {
+			file: "store: {kind: redis}",
+			want: []string{`must be one of memory, standalone, sentinel, cluster, redlock; did you mean standalone?`},
+		},
 		"no keys at all":      {file: "- listen", want: []string{"line 1"}},
 		"an anchor in itself": {file: "a: &a {b: *a}", want: []string{"contains itself"}},
 		"a longest lease": {

@@ -99,9 +99,20 @@ func (k key) check() error {
 	}
 	words, ok := k.tag.Lookup("oneof")
 	if ok && !slices.Contains(strings.Fields(words), k.field.String()) {
-		return fmt.Errorf("is %q, must be one of %s", k.field, strings.ReplaceAll(words, " ", ", "))
+		return fmt.Errorf("is %q, must be one of %s%s", k.field, strings.ReplaceAll(words, " ", ", "),
+			k.hint(k.field.String()))
 	}
 	return nil
+}
+
+// hint says what may be meant instead of a word, as the tag has it: WORD=MEANT.
+func (k key) hint(word string) string {
+	for _, pair := range strings.Fields(k.tag.Get("hint")) {
+		if said, meant, _ := strings.Cut(pair, "="); strings.EqualFold(said, word) {
+			return fmt.Sprintf("; did you mean %s?", meant)
+		}
+	}
+	return ""
 }
 
 // bound is a tag's text as a value of the key.

@@ -5,15 +5,16 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/session"
-
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/inspect"
+	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
 )
 
 // noAdminService is what clients find in place of AdminService: a word about where it is.
@@ -71,11 +72,17 @@ type adminService struct {
 func (h *adminService) ForceRelease(ctx context.Context,
 	r *lockdv1.ForceReleaseRequest,
 ) (*lockdv1.ForceReleaseResponse, error) {
+	holders, notTold := h.b.AnnounceForce(ctx, r.GetName(), session.Forced{By: r.GetBy(), Why: r.GetWhy()})
+	if errors.Is(notTold, lock.ErrInvalid) {
+		return nil, toStatus(notTold)
+	}
 	released, err := h.b.ForceRelease(ctx, r.GetName(), toKind(r.GetKind()))
 	if err == nil || errors.Is(err, lock.ErrOutcomeUnknown) {
 		h.log.Info("released by force", zap.String(observe.KeyName, r.GetName()),
-			zap.Stringer(observe.KeyKind, toKind(r.GetKind())),
-			zap.Bool(observe.KeyReleased, released), zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err))
+			zap.Stringer(observe.KeyKind, toKind(r.GetKind())), zap.Bool(observe.KeyReleased, released),
+			zap.Objects(observe.KeyHolders, loggedHolders(holders)), zap.String(observe.KeyBy, r.GetBy()),
+			zap.String(observe.KeyWhy, r.GetWhy()), zap.String(observe.KeyPeer, peerOf(ctx)), zap.Error(err),
+			zap.NamedError(observe.KeyNotTold, notTold))
 	}
 	if err != nil {
 		return nil, toStatus(err)
@@ -107,6 +114,26 @@ func (h *adminService) AdoptLimit(ctx context.Context,
 		return nil, toStatus(err)
 	}
 	return &lockdv1.AdoptLimitResponse{}, nil
+}
+
+// loggedHolder is one of those who held a name, in a line of the log.
+type loggedHolder inspect.Holder
+
+func loggedHolders(holders []inspect.Holder) (logged []loggedHolder) {
+	for _, h := range holders {
+		logged = append(logged, loggedHolder(h))
+	}
+	return logged
+}
+
+// MarshalLogObject is for package zap.
+func (h loggedHolder) MarshalLogObject(o zapcore.ObjectEncoder) error {
+	o.AddString(observe.KeyOwner, string(h.Owner))
+	o.AddString(observe.KeySession, h.Session)
+	o.AddString(observe.KeyClient, h.Client.Name)
+	o.AddString(observe.KeyPeer, h.Client.Peer)
+	o.AddString(observe.KeyReplica, h.Replica)
+	return nil
 }
 
 // Drain asks all clients of this replica to move on.

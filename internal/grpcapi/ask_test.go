@@ -42,8 +42,8 @@ func TestALookOnTheStreamIsThatOfTheService(t *testing.T) {
 		if want := s.get("door"); got.String() != want.String() {
 			t.Errorf("got %v, the service tells %v", got, want)
 		}
-		if st := c.call(look(2, "\n")).GetResult().GetStatus(); reasonOf(status.FromProto(st)) != "INVALID_NAME" {
-			t.Errorf("got %v", st)
+		if f := c.call(look(2, "\n")).GetResult().GetFailure(); f.GetReason() != "INVALID_NAME" {
+			t.Errorf("got %v", f)
 		}
 	})
 }
@@ -93,8 +93,8 @@ func TestALimitAndPermitsOnTheStream(t *testing.T) {
 			st.GetKind() != semaphore {
 			t.Errorf("got %v", st)
 		}
-		if st := limit(4, 0).GetResult().GetStatus(); reasonOf(status.FromProto(st)) != "INVALID_PERMITS" {
-			t.Errorf("got %v", st)
+		if f := limit(4, 0).GetResult().GetFailure(); f.GetReason() != "INVALID_PERMITS" {
+			t.Errorf("got %v", f)
 		}
 		h := c.ask(5, &lockdv1.Acquire{Name: "pool", Kind: semaphore, Permits: 4}).GetGranted().GetHolds()[0]
 		if got := c.call(release(6, h, 1)).GetReleased(); got.GetRemaining() != 1 {

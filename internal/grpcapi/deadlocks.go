@@ -1,6 +1,7 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -34,7 +35,7 @@ func (h *inspectService) ListDeadlocks(
 	}
 	resp := &lockdv1.ListDeadlocksResponse{ReplicasAnswered: count(found.Answered), ReplicasAsked: count(found.Asked)}
 	oldest := slices.SortedFunc(slices.Values(found.Deadlocks), func(d, e deadlock.Deadlock) int {
-		return int(e.Members[0].Age - d.Members[0].Age)
+		return cmp.Compare(e.Members[0].Age, d.Members[0].Age)
 	})
 	for _, d := range oldest {
 		resp.Deadlocks = append(resp.Deadlocks, fromDeadlock(d))

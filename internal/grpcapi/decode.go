@@ -1,6 +1,8 @@
 package grpcapi
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -86,17 +88,32 @@ func toOpen(o *lockdv1.Open) (broker.OpenRequest, error) {
 }
 
 // toResume reads what a client brings to go on with a session.
-func toResume(open broker.OpenRequest, r *lockdv1.Resume) broker.ResumeRequest {
+func toResume(open broker.OpenRequest, r *lockdv1.Resume) (broker.ResumeRequest, error) {
 	req := broker.ResumeRequest{
 		OpenRequest: open, ID: r.GetSessionId(), Token: r.GetResumeToken(), Epoch: r.GetEpoch(),
 		LastRequest: r.GetLastRequestId(),
 	}
-	for _, h := range r.GetHolds() {
-		req.Holds = append(req.Holds, session.HeldLock{
+	err := setPast(&req.Age, "resume.age", r.GetAge())
+	for i, h := range r.GetHolds() {
+		hold := session.HeldLock{
 			Hold: toHold(h.GetHold()), Count: h.GetHoldCount(), Auto: h.GetAuto(), Permits: h.GetPermits(),
-		})
+			Annotation: h.GetAnnotation(),
+		}
+		if bad := setPast(&hold.Age, "age", h.GetAge()); bad != nil {
+			err = cmp.Or(err, lock.Within(fmt.Sprintf("resume.holds[%d]", i), bad))
+		}
+		req.Holds = append(req.Holds, hold)
 	}
-	return req
+	return req, err
+}
+
+// setPast reads for how long something has been elsewhere, if that is told.
+func setPast(to *time.Duration, field string, m *durationpb.Duration) error {
+	d, err := toDuration(field, m)
+	if d != nil {
+		*to = *d
+	}
+	return err
 }
 
 func toHold(h *lockdv1.Hold) session.Hold {
@@ -127,6 +144,9 @@ func setAcquire(req *request.Acquire, a *lockdv1.Acquire) (err error) {
 	if req.Wait, err = toDuration("wait", a.GetWait()); err != nil {
 		return err
 	}
+	if err = setPast(&req.Waited, "waited", a.GetWaited()); err != nil {
+		return err
+	}
 	req.Lease, err = toDuration("lease", a.GetLease())
 	return err
 }
@@ -137,6 +157,9 @@ func setItems(req *request.Acquire, a *lockdv1.Acquire) error {
 		return err
 	}
 	first := items[0]
+	if req.List = request.Names; len(a.GetItems()) > 0 {
+		req.List = request.Items
+	}
 	req.Name, req.Kind, req.Permits, req.Limit, req.More = first.Name, first.Kind, first.Permits, first.Limit, items[1:]
 	return nil
 }
@@ -168,7 +191,7 @@ func toItems(a *lockdv1.Acquire) ([]request.Item, error) {
 	for i, item := range items {
 		var err error
 		if all[i], err = toItem(item.GetName(), item); err != nil {
-			return nil, err
+			return nil, request.Items.Within(i, err)
 		}
 	}
 	return all, nil

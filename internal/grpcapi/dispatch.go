@@ -53,7 +53,7 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 		})
 		return
 	}
-	for _, r := range batch {
+	for i, r := range batch {
 		if len(c.turn) == turnSize {
 			c.pass()
 		}
@@ -63,7 +63,8 @@ func (c *conn) dispatchAll(batch []*lockdv1.SessionRequest) {
 		if r.GetBatch() != nil || r.GetOpen() != nil {
 			next := c.next(r.GetRequestId(), request.VerbRefuse)
 			next.Err = &lock.InvalidError{
-				Field: "batch", Reason: lock.ReasonMessage, Detail: "Open and batches are not allowed in a batch",
+				Field: fmt.Sprintf("batch.requests[%d]", i), Reason: lock.ReasonMessage,
+				Detail: "Open and batches are not allowed in a batch",
 			}
 			continue
 		}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"time"
 
-	spb "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
@@ -97,6 +95,10 @@ func optional(d time.Duration) *durationpb.Duration {
 func setEvent(r *lockdv1.SessionResponse, e session.Event, answers *wire.Answers, left int) {
 	switch e := e.(type) {
 	case session.Granted:
+		if !e.Auto && !time.Now().Before(e.Validity.Until) { // it waited for too long: the lease ended by itself
+			setEvent(r, session.Failed{ID: e.ID, Err: lock.ErrOutcomeUnknown}, answers, left)
+			return
+		}
 		r.RequestId = e.ID
 		setGranted(answers.Granted(r, left), e)
 	case session.NotGranted:
@@ -111,10 +113,10 @@ func setEvent(r *lockdv1.SessionResponse, e session.Event, answers *wire.Answers
 			Extended: &lockdv1.Extended{Validity: fromValidity(e.Validity)},
 		}
 	case session.Done:
-		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Status: &spb.Status{}}}
+		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{}}
 	case session.Failed:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Result{
-			Result: &lockdv1.Result{Status: status.Convert(toStatus(e.Err)).Proto()},
+			Result: &lockdv1.Result{Failure: toFailure(e.Err)},
 		}
 	case session.Looked:
 		r.RequestId, r.Message = e.ID, &lockdv1.SessionResponse_Looked{Looked: &lockdv1.Looked{Lock: fromLock(e.Lock)}}
@@ -142,7 +144,7 @@ func fromHeldLock(l session.HeldLock) *lockdv1.HeldLock {
 }
 
 func fromLost(l session.Lost) *lockdv1.Lost {
-	return &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: fromReason(l.Reason)}
+	return &lockdv1.Lost{Hold: fromHold(l.Hold), Reason: fromReason(l.Reason), By: l.By, Why: l.Why}
 }
 
 // setPush is setEvent for the events that answer no request, and for HeartbeatAck, whose request may have no id.

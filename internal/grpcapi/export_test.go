@@ -14,6 +14,9 @@ import (
 // ToStatus is toStatus for the tests of the table.
 func ToStatus(err error) error { return toStatus(err) }
 
+// ToFailure is toFailure for the same tests.
+func ToFailure(err error) *lockdv1.Failure { return toFailure(err) }
+
 // TableErrors are the errors of the table.
 func TableErrors() []error {
 	var errs []error

@@ -87,7 +87,7 @@ func TestReadersAWriterAndAnUpgrade(t *testing.T) {
 			t.Errorf("got %v", l)
 		}
 		m := a.ask(2, &lockdv1.Acquire{Name: "rw", Kind: write, Holder: "h"})
-		if st := status.FromProto(m.GetResult().GetStatus()); reasonOf(st) != "LOCK_UPGRADE" {
+		if m.GetResult().GetFailure().GetReason() != "LOCK_UPGRADE" {
 			t.Errorf("got %v", m)
 		}
 		if n := a.ask(3, &lockdv1.Acquire{Name: "rw", Kind: write, Wait: seconds(0)}).GetNotGranted(); n == nil {

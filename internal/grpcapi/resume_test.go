@@ -2,6 +2,7 @@ package grpcapi_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,6 @@ import (
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/brokertest"
 	"github.com/lockd-io/lockd/internal/gate"
-	"github.com/lockd-io/lockd/internal/lock"
 )
 
 var comesBack = []lockdv1.Feature{lockdv1.Feature_FEATURE_RESUME}
@@ -42,7 +42,9 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		first.cancel()
 		_ = first.end()
 		synctest.Wait()
-		if _, err := s.b.ForceRelease(t.Context(), "forced", lock.Exclusive); err != nil {
+		_, err := lockdv1.NewAdminServiceClient(s.admin).ForceRelease(s.t.Context(),
+			&lockdv1.ForceReleaseRequest{Name: "forced", By: "alice", Why: "stuck"})
+		if err != nil {
 			t.Fatal(err)
 		}
 
@@ -57,7 +59,8 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		if v := o.GetResumed()[0].GetValidity(); v.GetRemaining().AsDuration() <= 0 || v.GetAnchor() != 0 {
 			t.Errorf("its validity is %v", v)
 		}
-		if len(o.GetLost()) != 1 || o.GetLost()[0].GetReason() != lockdv1.Lost_REASON_FORCED {
+		if len(o.GetLost()) != 1 || o.GetLost()[0].GetReason() != lockdv1.Lost_REASON_FORCED ||
+			o.GetLost()[0].GetBy() != "alice" || o.GetLost()[0].GetWhy() != "stuck" {
 			t.Errorf("lost %v, want %v", o.GetLost(), forced)
 		}
 
@@ -85,6 +88,43 @@ func TestAClientGoesOnInAnotherStream(t *testing.T) {
 		fifth.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: first.resume(4, 3)}})
 		if got := reasonOf(status.Convert(fifth.end())); got != "SESSION_EXPIRED" {
 			t.Errorf("after its end: %v", got)
+		}
+		if got := fifth.Trailer()["lockd-reason"]; !slices.Equal(got, []string{"SESSION_EXPIRED"}) {
+			t.Errorf("the trailer tells %v", got)
+		}
+	})
+}
+
+// What a client tells of the past comes through, and what is no time is refused with the path to it.
+func TestAClientTellsWhatIsOlderThanItsStream(t *testing.T) {
+	inBubble(t, func(s *server) {
+		first := s.open(&lockdv1.Open{Features: comesBack})
+		kept := first.take(1, "kept").GetHolds()[0]
+		first.cancel()
+		_ = first.end()
+		open := first.resume(2, 1, kept)
+		h := open.GetResume().GetHolds()[0]
+		open.Resume.Age, h.Age, h.Annotation = durationpb.New(time.Hour), durationpb.New(time.Minute), "nightly"
+		second := s.open(open)
+		second.send(acquire(2, &lockdv1.Acquire{Name: "kept", Waited: durationpb.New(time.Second)}))
+		second.recv()
+		if age := s.b.Sessions("", 1)[0].Age; age != time.Hour {
+			t.Errorf("the session is %v old", age)
+		}
+		if l := s.b.Leases("", "", 1)[0]; l.Age != time.Minute || l.Annotation != "nightly" {
+			t.Errorf("got %+v, want a lease a minute old with its annotation", l)
+		}
+		ws, err := s.b.Waiters(t.Context(), "kept", 0, 1)
+		if err != nil || len(ws) != 1 || ws[0].Age != time.Second {
+			t.Errorf("got %+v, %v; want a waiter of a second", ws, err)
+		}
+		bad := first.resume(3, 2, kept)
+		bad.GetResume().GetHolds()[0].Age = &durationpb.Duration{Nanos: -1}
+		third := s.raw()
+		third.send(&lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Open{Open: bad}})
+		if st := status.Convert(third.end()); reasonOf(st) != "INVALID_DURATION" ||
+			!strings.Contains(st.Message(), "resume.holds[0].age") {
+			t.Errorf("a time before its end: %v", st)
 		}
 	})
 }

@@ -45,6 +45,12 @@ type (
 // waits for what ends the stream, and a writer that lives while the stream is in use. So neither a client that does not
 // read nor one that does not write can keep the stream from being closed.
 func (h *sessionService) Session(stream sessionStream) error {
+	err := h.session(stream)
+	stream.SetTrailer(trailer(err))
+	return err
+}
+
+func (h *sessionService) session(stream sessionStream) error {
 	h.metrics.streams.Inc()
 	defer h.metrics.streams.Dec()
 	slot, err := h.b.Arrive(peerOf(stream.Context()))
@@ -186,7 +192,10 @@ func (c *conn) open(m *lockdv1.SessionRequest) error {
 	}
 	c.resumed = true
 	c.awaitTurn(open.TTL, req.GetResume())
-	c.sess, c.lost, err = c.b.Resume(c.stream.Context(), toResume(open, req.GetResume()))
+	resume, err := toResume(open, req.GetResume())
+	if err == nil {
+		c.sess, c.lost, err = c.b.Resume(c.stream.Context(), resume)
+	}
 	return err
 }
 

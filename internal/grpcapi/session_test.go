@@ -232,9 +232,9 @@ func TestABadRequestIsAnsweredAndTheStreamLives(t *testing.T) {
 				c.take(1, "mine")
 				c.send(row.req)
 				m := c.recv()
-				st := status.FromProto(m.GetResult().GetStatus())
-				if st.Code() != row.code || reasonOf(st) != row.reason {
-					t.Errorf("got %v %s (%v), want %v %s", st.Code(), reasonOf(st), m, row.code, row.reason)
+				f := m.GetResult().GetFailure()
+				if codes.Code(f.GetCode()) != row.code || f.GetReason() != row.reason {
+					t.Errorf("got %v, want %v %s", m, row.code, row.reason)
 				}
 				if want := row.req.GetRequestId(); want != 0 && m.GetRequestId() != want {
 					t.Errorf("answered request %d, want %d", m.GetRequestId(), want)
@@ -274,8 +274,8 @@ func TestAMessageThatCannotBeReadIsRefused(t *testing.T) {
 				c := s.open(&lockdv1.Open{})
 				c.send(row.with)
 				m := c.recv()
-				if st := status.FromProto(m.GetResult().GetStatus()); m.GetRequestId() != 9 || st.Code() != row.code ||
-					reasonOf(st) != row.reason {
+				if f := m.GetResult().GetFailure(); m.GetRequestId() != 9 || codes.Code(f.GetCode()) != row.code ||
+					f.GetReason() != row.reason {
 					t.Errorf("with an id: got %v", m)
 				}
 				c.take(10, "job")
@@ -373,7 +373,7 @@ func TestASilentClientIsToldWhy(t *testing.T) {
 			t.Errorf("got %v, want the lock lost", lost)
 		}
 		closing := c.recv().GetClosing()
-		if st := status.FromProto(closing.GetStatus()); reasonOf(st) != "SESSION_SILENT" {
+		if closing.GetFailure().GetReason() != "SESSION_SILENT" {
 			t.Errorf("got %v", closing)
 		}
 		if st := status.Convert(c.end()); st.Code() != codes.DeadlineExceeded || reasonOf(st) != "SESSION_SILENT" {

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"time"
 
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/deadlock"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -61,23 +63,26 @@ var table = []struct {
 	{lock.ErrInvalid, codes.InvalidArgument, "INVALID_MESSAGE", -1},
 }
 
-// toStatus turns an error into a status error with its code, its reason and what else is known. An error of gRPC
-// itself is passed on. One that has no row is Internal with a neutral text: it may hold what clients must not see.
-func toStatus(err error) error {
-	if err == nil {
-		return nil
-	}
+// toFailure says why something failed, with its code, its reason and what else is known: the typed form, for streams.
+func toFailure(err error) *lockdv1.Failure {
 	for _, row := range table {
 		if !errors.Is(err, row.err) {
 			continue
 		}
-		info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: row.reason}
-		details := append([]protoadapt.MessageV1{info}, specifics(err, info)...)
+		f := &lockdv1.Failure{Code: int32(row.code), Message: text(err, row.err), Reason: row.reason} //nolint:gosec // at most 16
+		specify(f, err)
 		if row.retry >= 0 {
-			details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(row.retry)})
+			f.RetryAfter = durationpb.New(row.retry)
 		}
-		return withDetails(row.code, text(err, row.err), details)
+		return f
 	}
+	st := status.Convert(withoutRow(err))
+	return &lockdv1.Failure{Code: int32(st.Code()), Message: st.Message()} //nolint:gosec // at most 16
+}
+
+// withoutRow is for an error that has no row. One of gRPC itself is passed on, any other is Internal with a neutral
+// text: it may hold what clients must not see.
+func withoutRow(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()
 	}
@@ -85,6 +90,36 @@ func toStatus(err error) error {
 		return err
 	}
 	return status.Error(codes.Internal, "internal error")
+}
+
+// toStatus is toFailure as the status of a call or of a stream: the typed form of google.rpc.
+func toStatus(err error) error {
+	if err == nil {
+		return nil
+	}
+	f := toFailure(err)
+	if f.GetReason() == "" {
+		return withoutRow(err)
+	}
+	plain := status.New(codes.Code(f.GetCode()), f.GetMessage()) //nolint:gosec // at most 16
+	detailed, failed := plain.WithDetails(details(err, f)...)
+	if failed != nil { // cannot be: all details are messages
+		return plain.Err()
+	}
+	return detailed.Err()
+}
+
+// reasonTrailer has the reason as plain text, for clients that cannot read the details of google.rpc.
+const reasonTrailer = "lockd-reason"
+
+// trailer is what comes with a status; nil if it has no reason.
+func trailer(err error) metadata.MD {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == errorDomain {
+			return metadata.Pairs(reasonTrailer, info.GetReason())
+		}
+	}
+	return nil
 }
 
 // text is what people read: the store's own words stay in the log.
@@ -104,39 +139,46 @@ func text(err, sentinel error) string {
 	return sentinel.Error()
 }
 
-// specifics adds what an error carries, and its own reason.
-func specifics(err error, info *errdetails.ErrorInfo) []protoadapt.MessageV1 {
+// specify adds what an error carries, and its own reason.
+func specify(f *lockdv1.Failure, err error) {
 	var invalid *lock.InvalidError
 	var quota *session.QuotaError
 	var limit *lock.LimitError
 	var circle *deadlock.Error
 	switch {
 	case errors.As(err, &circle):
-		return []protoadapt.MessageV1{protoadapt.MessageV1Of(fromDeadlock(circle.Deadlock))}
+		f.Deadlock = fromDeadlock(circle.Deadlock)
 	case errors.Is(err, lock.ErrNotReplicated):
-		info.Metadata = map[string]string{"cause": "NOT_REPLICATED"}
+		f.Metadata = map[string]string{"cause": "NOT_REPLICATED"}
 	case errors.As(err, &limit):
-		info.Metadata = map[string]string{"limit": strconv.FormatUint(uint64(limit.Limit), 10)}
+		f.Metadata = map[string]string{"limit": strconv.FormatUint(uint64(limit.Limit), 10)}
 	case errors.As(err, &invalid):
-		info.Reason = invalid.Reason
-		return []protoadapt.MessageV1{&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
-			{Field: invalid.Field, Description: invalid.Detail, Reason: invalid.Reason},
-		}}}
+		f.Reason = invalid.Reason
+		if invalid.Field != "" {
+			f.Metadata = map[string]string{"field": invalid.Field}
+		}
 	case errors.As(err, &quota):
-		info.Reason = "QUOTA_" + strings.ToUpper(quota.Subject)
-		info.Metadata = map[string]string{"limit": strconv.Itoa(quota.Limit)}
-		return []protoadapt.MessageV1{&errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
-			{Subject: quota.Subject, Description: quota.Error()},
-		}}}
+		f.Reason = "QUOTA_" + strings.ToUpper(quota.Subject)
+		f.Metadata = map[string]string{"limit": strconv.Itoa(quota.Limit)}
 	}
-	return nil
 }
 
-func withDetails(code codes.Code, msg string, details []protoadapt.MessageV1) error {
-	plain := status.New(code, msg)
-	detailed, err := plain.WithDetails(details...)
-	if err != nil { // cannot be: all details are messages
-		return plain.Err()
+// details tell a failure in the messages of google.rpc. The first is always the ErrorInfo.
+func details(err error, f *lockdv1.Failure) []protoadapt.MessageV1 {
+	all := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: errorDomain, Reason: f.GetReason(), Metadata: f.GetMetadata()}}
+	if f.GetDeadlock() != nil {
+		all = append(all, protoadapt.MessageV1Of(f.GetDeadlock()))
+	} else if invalid, ok := errors.AsType[*lock.InvalidError](err); ok {
+		all = append(all, &errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
+			{Field: invalid.Field, Description: invalid.Detail, Reason: invalid.Reason},
+		}})
+	} else if quota, ok := errors.AsType[*session.QuotaError](err); ok {
+		all = append(all, &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{
+			{Subject: quota.Subject, Description: quota.Error()},
+		}})
 	}
-	return detailed.Err()
+	if f.GetRetryAfter() != nil {
+		all = append(all, &errdetails.RetryInfo{RetryDelay: f.GetRetryAfter()})
+	}
+	return all
 }

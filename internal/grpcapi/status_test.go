@@ -10,11 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/deadlock"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/session"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/lockd-io/lockd/internal/grpcapi"
 )
@@ -107,5 +111,36 @@ func TestWhatHasNoRowTellsNothing(t *testing.T) {
 	}
 	if grpcapi.ToStatus(nil) != nil {
 		t.Error("nil became an error")
+	}
+}
+
+func TestAFailureTellsTheSameAsTheStatus(t *testing.T) {
+	errs := append(grpcapi.TableErrors(), context.Canceled, errors.New("secret of the store"), status.Error(codes.DataLoss, "of gRPC"),
+		&lock.LimitError{Limit: 5}, &lock.InvalidError{Reason: "INVALID_NAME", Field: "name", Detail: "is empty"},
+		&session.QuotaError{Subject: "locks", Limit: 7}, &deadlock.Error{Deadlock: deadlock.Deadlock{Omitted: 3}})
+	for _, err := range errs {
+		err = fmt.Errorf("acquire: %w", err)
+		f, st := grpcapi.ToFailure(err), status.Convert(grpcapi.ToStatus(err))
+		told := &lockdv1.Failure{Code: f.GetCode(), Message: f.GetMessage()}
+		if codes.Code(f.GetCode()) != st.Code() || f.GetMessage() != st.Message() { //nolint:gosec // at most 16
+			t.Errorf("%v: got %v, the status is %v", err, f, st)
+		}
+		for _, d := range st.Details() {
+			switch d := d.(type) {
+			case *errdetails.ErrorInfo:
+				told.Reason, told.Metadata = d.GetReason(), d.GetMetadata()
+			case *errdetails.RetryInfo:
+				told.RetryAfter = d.GetRetryDelay()
+			case *lockdv1.Deadlock:
+				told.Deadlock = d
+			case *errdetails.BadRequest:
+				if field := d.GetFieldViolations()[0].GetField(); f.GetMetadata()["field"] != field {
+					t.Errorf("%v: got %v, want the field %s", err, f, field)
+				}
+			}
+		}
+		if !proto.Equal(f, told) {
+			t.Errorf("%v: got %v, the status tells %v", err, f, told)
+		}
 	}
 }

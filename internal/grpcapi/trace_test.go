@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -99,13 +100,28 @@ func TestDebugLogTellsEachUnaryCallWithoutItsSecrets(t *testing.T) {
 func TestLogTellsWhoReleasedByForceAndDrained(t *testing.T) {
 	inLoggedBubble(t, zap.InfoLevel, func(s *server, lines *observer.ObservedLogs) {
 		c := s.open(&lockdv1.Open{ClientName: "worker"})
-		c.take(1, "job")
+		hold := c.take(1, "job").GetHolds()[0]
 		admin, ctx := lockdv1.NewAdminServiceClient(s.admin), s.t.Context()
-		if _, err := admin.ForceRelease(ctx, &lockdv1.ForceReleaseRequest{Name: "job"}); err != nil {
+		why := "stuck\x1b[2J since noon"
+		if _, err := admin.ForceRelease(ctx,
+			&lockdv1.ForceReleaseRequest{Name: "job", By: "alice@laptop", Why: why}); err != nil {
 			s.t.Fatal(err)
 		}
-		line(s.t, lines, "released by force",
-			map[string]any{"name": "job", "kind": "exclusive", "peer": "bufconn", "released": true})
+		owner := c.opened.GetSessionId() + ":" + hold.GetHolder()
+		line(s.t, lines, "released by force", map[string]any{
+			"name": "job", "kind": "exclusive", "peer": "bufconn", "released": true, "by": "alice@laptop", "why": why,
+			"holders": []any{map[string]any{
+				"owner": owner, "session": c.opened.GetSessionId(), "client": "worker", "peer": "bufconn", "replica": s.b.Replica(),
+			}},
+		})
+		if lost := c.recv().GetLost(); lost.GetBy() != "alice@laptop" || lost.GetWhy() != why {
+			s.t.Errorf("the holder is told %v", lost)
+		}
+		time.Sleep(2 * time.Second) // losses are logged by and by
+		line(s.t, lines, "a lock was released by force", map[string]any{
+			"name": "job", "kind": "exclusive", "owner": owner, "fence": hold.GetFence(), "session": c.opened.GetSessionId(),
+			"client": "worker", "peer": "bufconn", "by": "alice@laptop", "why": why,
+		})
 		if _, err := admin.Drain(ctx, &lockdv1.DrainRequest{}); err != nil {
 			s.t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"testing"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -117,8 +118,8 @@ func TestWhatAnAcquireMustNotAskFor(t *testing.T) {
 			&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: read, Permits: 2}, "permits",
 			"INVALID_PERMITS",
 		},
-		"permits of one of items": {items(item("a", semaphore, 2, 2), item("b", fair, 2, 0)), "permits", "INVALID_PERMITS"},
-		"a limit of one of items": {items(item("a", semaphore, 2, 2), item("b", 0, 0, 2)), "limit", "INVALID_PERMITS"},
+		"permits of one of items": {items(item("a", semaphore, 2, 2), item("b", fair, 2, 0)), "items[1].permits", "INVALID_PERMITS"},
+		"a limit of one of items": {items(item("a", semaphore, 2, 2), item("b", 0, 0, 2)), "items[1].limit", "INVALID_PERMITS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := grpcapi.ToAcquire(row.acquire)
@@ -179,5 +180,18 @@ func TestALimitErrorTellsTheLimit(t *testing.T) {
 	if st := status.Convert(grpcapi.ToStatus(session.ErrUpgrade)); reasonOf(st) != "LOCK_UPGRADE" ||
 		st.Code() != codes.FailedPrecondition {
 		t.Errorf("got %v", st)
+	}
+}
+
+// A fixed lease that ended before its grant could be written is not told as one. An auto lease was renewed meanwhile.
+func TestAGrantThatEndedBeforeItIsWrittenIsNone(t *testing.T) {
+	g := session.Granted{ID: 7, Hold: session.Hold{Name: "n", Fence: 1}, Validity: session.Validity{Until: time.Now()}}
+	m := grpcapi.FromEvent(g)
+	if code := m.GetResult().GetStatus().GetCode(); m.GetRequestId() != 7 || code != int32(codes.Unavailable) {
+		t.Errorf("got %v, want an unknown outcome", m)
+	}
+	g.Auto = true
+	if m := grpcapi.FromEvent(g); m.GetGranted() == nil {
+		t.Errorf("got %v, want a grant", m)
 	}
 }

@@ -3,6 +3,7 @@ package grpcapi_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -50,9 +52,11 @@ func TestUnaryLeaseFromAcquireToRelease(t *testing.T) {
 		if _, err := locks.Release(ctx, &lockdv1.ReleaseRequest{Name: "job", LeaseId: lease.GetLeaseId()}); err != nil {
 			t.Errorf("release: %v", err)
 		}
-		_, err = locks.Release(ctx, &lockdv1.ReleaseRequest{Name: "job", LeaseId: lease.GetLeaseId()})
-		if st := status.Convert(err); st.Code() != codes.FailedPrecondition || reasonOf(st) != "LOCK_NOT_HELD" {
-			t.Errorf("second release: %v", err)
+		var trailer metadata.MD
+		_, err = locks.Release(ctx, &lockdv1.ReleaseRequest{Name: "job", LeaseId: lease.GetLeaseId()}, grpc.Trailer(&trailer))
+		if st := status.Convert(err); st.Code() != codes.FailedPrecondition || reasonOf(st) != "LOCK_NOT_HELD" ||
+			!slices.Equal(trailer["lockd-reason"], []string{"LOCK_NOT_HELD"}) {
+			t.Errorf("second release: %v, %v", err, trailer)
 		}
 	})
 }

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/status"
-
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/api/wire"
 	"github.com/lockd-io/lockd/internal/session"
@@ -54,11 +52,12 @@ func (c *conn) serve() error {
 func (c *conn) finish(writing bool) error {
 	timer := time.NewTimer(flushTime)
 	defer timer.Stop()
-	err := toStatus(c.sess.Cause())
+	cause := c.sess.Cause()
+	err := toStatus(cause)
 	var last *lockdv1.SessionResponse
-	if err != nil {
+	if cause != nil {
 		last = &lockdv1.SessionResponse{Message: &lockdv1.SessionResponse_Closing{
-			Closing: &lockdv1.Closing{Status: status.Convert(err).Proto()},
+			Closing: &lockdv1.Closing{Failure: toFailure(cause)},
 		}}
 	}
 	c.last <- last

@@ -59,6 +59,7 @@ type Config struct {
 type Desk struct {
 	Config
 	Notes    Notes
+	forced   forcedNames
 	peers    *peers.Peers[Question, Knowledge]
 	lists    *peers.Peers[Asked, Page]
 	listings chan struct{} // has a value for each list that is being read from the store
@@ -81,6 +82,9 @@ func (d *Desk) Leave() {
 
 // know is what this replica knows of a name.
 func (d *Desk) know(q Question) Knowledge {
+	if q.Forced != nil {
+		d.forced.add(q.Name, *q.Forced)
+	}
 	k := d.Local.Know(q)
 	for i := range k.Waiters {
 		k.Waiters[i].Replica = d.Replica
@@ -176,19 +180,26 @@ func (d *Desk) Waiters(ctx context.Context, name string, from, size int) ([]Wait
 // Inspect tells who holds a name and who waits for it, wherever they are, at most so many of each. It asks all replicas
 // and waits up to a second for one that does not answer.
 func (d *Desk) Inspect(ctx context.Context, name string, holders, waiters int) (Inspection, error) {
-	info, err := d.Lock(ctx, name)
+	return d.inspect(ctx, Question{Name: name, Holders: holders, Waiters: waiters})
+}
+
+func (d *Desk) inspect(ctx context.Context, q Question) (Inspection, error) {
+	info, err := d.Lock(ctx, q.Name)
 	if err != nil {
 		return Inspection{}, err
 	}
-	held, err := d.Store.Holders(ctx, name, holders)
+	held, err := d.Store.Holders(ctx, q.Name, q.Holders)
 	if err != nil {
 		return Inspection{}, err
 	}
-	queued, err := d.Store.Queue(ctx, name, 0, waiters)
+	var queued []lock.Owner
+	if q.Waiters > 0 {
+		queued, err = d.Store.Queue(ctx, q.Name, 0, q.Waiters)
+	}
 	if err != nil {
 		return Inspection{}, err
 	}
-	known, asked, err := d.peers.Ask(ctx, Question{Name: name, Holders: holders, Waiters: waiters})
+	known, asked, err := d.peers.Ask(ctx, q)
 	if errors.Is(err, peers.ErrBusy) {
 		err = d.Denied("inspections", peers.MaxQuestions)
 	}
@@ -196,13 +207,13 @@ func (d *Desk) Inspect(ctx context.Context, name string, holders, waiters int) (
 		return Inspection{}, err
 	}
 	if info.Kind == lock.Semaphore {
-		d.dropReturned(ctx, name, known)
+		d.dropReturned(ctx, q.Name, known)
 	}
 	in := Inspection{Lock: info, Answered: len(known), Asked: asked}
 	in.Holders = whoHolds(info.State, held, known)
-	in.Holders = in.Holders[:min(len(in.Holders), holders)]
-	in.Waiters = whoWaits(name, queued, known)
-	in.Waiters = in.Waiters[:min(len(in.Waiters), waiters)]
+	in.Holders = in.Holders[:min(len(in.Holders), q.Holders)]
+	in.Waiters = whoWaits(q.Name, queued, known)
+	in.Waiters = in.Waiters[:min(len(in.Waiters), q.Waiters)]
 	return in, nil
 }
 

@@ -16,8 +16,8 @@ const (
 	noteGrace = 10 * time.Minute
 )
 
-// Notes remember what unary callers said of themselves, for people who ask who holds a lock. Nothing else depends on
-// them: when there are too many the oldest go. Another replica may extend or release a lease without a word, so the
+// Notes remember what unary callers said of themselves, for people who ask who holds a lock, and until when their leases
+// last as far as this replica knows. Nothing else depends on them: when there are too many the oldest go. Another replica may extend or release a lease without a word, so the
 // store is asked whether it is held.
 type Notes struct {
 	mu     sync.Mutex // guards the fields below
@@ -71,6 +71,14 @@ func (ns *Notes) Extended(name string, o lock.Owner, until time.Time) {
 	if e := ns.byName[name][o]; e != nil {
 		e.Value.(*Note).Until = until
 	}
+}
+
+// Lasts says whether a lease lasts yet, as far as is known here.
+func (ns *Notes) Lasts(name string, o lock.Owner) bool {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	e := ns.byName[name][o]
+	return e != nil && e.Value.(*Note).Until.After(time.Now())
 }
 
 // Kept takes note of how many permits a lease still has.

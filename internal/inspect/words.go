@@ -83,6 +83,8 @@ type Question struct {
 	Name    string `json:"name"`
 	Holders int    `json:"holders"` // at most so many
 	Waiters int    `json:"waiters"`
+	// Forced says that the name is about to be released by force.
+	Forced *session.Forced `json:"forced,omitempty"`
 }
 
 // Knowledge is what one replica knows of a name.

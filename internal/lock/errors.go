@@ -12,6 +12,9 @@ var (
 	ErrHeld = errors.New("the lock is held")
 	// ErrNotHeld: the owner does not hold the name.
 	ErrNotHeld = errors.New("the lock is not held by this holder")
+	// ErrOver is an ErrNotHeld: no call of this Return ended the hold, also none whose outcome was unknown. Several
+	// stores can say so; of one store the first call does.
+	ErrOver = fmt.Errorf("%w: it had ended before", ErrNotHeld)
 	// ErrStale: the owner holds the name with another fence.
 	ErrStale = errors.New("the fence is not that of the current hold")
 	// ErrUnavailable: the store cannot be reached; surely nothing was done.
@@ -81,6 +84,17 @@ type InvalidError struct {
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Detail }
 func (e *InvalidError) Unwrap() error { return ErrInvalid }
 
+// Within is err with the path of the message that has its field in front of it, if it is an *InvalidError.
+func Within(path string, err error) error {
+	invalid, ok := errors.AsType[*InvalidError](err)
+	if !ok {
+		return err
+	}
+	inner := *invalid
+	inner.Field = path + "." + inner.Field
+	return &inner
+}
+
 // The reasons of an InvalidError. They are part of the API.
 const (
 	ReasonName        = "INVALID_NAME"
@@ -97,6 +111,7 @@ const (
 	ReasonPermits     = "INVALID_PERMITS"
 	ReasonAlreadyHeld = "ALREADY_HELD"
 	ReasonMessage     = "INVALID_MESSAGE"
+	ReasonForced      = "INVALID_REASON"
 )
 
 // LostReason says why a hold was lost.

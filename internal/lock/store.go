@@ -44,10 +44,10 @@ type Holds interface {
 	// Place. A *HeldError names the first one in the way. Repeated: like Acquire, for each.
 	AcquireAll(ctx context.Context, cs []Claim) ([]Grant, error)
 
-	// Raise has the fence of a hold, and the last one of its name, be at least c.Fence. c is the claim that was
-	// granted. It returns ErrNotHeld if the owner does not hold it. Not for Semaphore. Repeated or executed late:
-	// fences only grow.
-	Raise(ctx context.Context, c Claim) error
+	// Raise has the fence of a hold, and the last one of its name, be at least c.Fence, and returns what it is then. c is
+	// the claim that was granted. With Fence 0 it only tells it; several stores that differ raise it. It returns
+	// ErrNotHeld if the owner does not hold it. Not for Semaphore. Repeated or executed late: fences only grow.
+	Raise(ctx context.Context, c Claim) (Fence, error)
 
 	// Release gives a hold back, frees the name and tells the listeners, or hands it to Return.Next without telling
 	// them. It returns ErrNotHeld if the owner does not hold it, ErrStale if it holds it with another fence. With

@@ -70,7 +70,8 @@ type SeenHold struct {
 	Foreign bool
 	// Permit: it has permits. Their fence is not known, and the ID of lockd's own is that of PermitsOf.
 	Permit bool
-	// Unsure: it may be part of an attempt that fails, unless it was seen before.
+	// Unsure: it may be part of an attempt that fails, unless it was seen before: then it may have ended, or last, and its
+	// fence is the one that was seen.
 	Unsure bool
 	// Rising: if it has just begun its fence may be raised before it is told.
 	Rising bool

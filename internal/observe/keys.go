@@ -16,6 +16,7 @@ const (
 	KeyAddr        = "addr"   // of a server
 	KeyAdminListen = "admin_listen"
 	KeyAnnotation  = "annotation"
+	KeyBy          = "by"       // who did something, in their own words
 	KeyCause       = "cause"    // why something ended
 	KeyClient      = "client"   // the name a client gives itself
 	KeyCode        = "code"     // of a unary call
@@ -26,6 +27,7 @@ const (
 	KeyDeadlock    = "deadlock" // who waits for whom
 	KeyFence       = "fence"    // the fence of a hold
 	KeyHolder      = "holder"   // who holds a lock inside a session
+	KeyHolders     = "holders"  // who holds a lock
 	KeyKind        = "kind"     // of a lock
 	KeyListen      = "listen"   // the address for clients
 	KeyLost        = "lost"     // how many locks
@@ -35,6 +37,7 @@ const (
 	KeyName        = "name"     // of a lock
 	KeyNames       = "names"    // of several locks
 	KeyNode        = "node"     // the address of a Redis among several
+	KeyNotTold     = "not_told" // why holders cannot be told something
 	KeyOpsListen   = "ops_listen"
 	KeyOwner       = "owner"    // as in the store: session, holder and request
 	KeyPeer        = "peer"     // the address of a client
@@ -54,5 +57,6 @@ const (
 	KeyStore       = "store"
 	KeyTook        = "took"
 	KeyVersion     = "version"
+	KeyWhy         = "why" // the reason that somebody gave
 	KeyWithin      = "within"
 )

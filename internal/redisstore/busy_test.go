@@ -125,6 +125,14 @@ func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
 		"5,000 dead fair waiters": func() (func(), func()) {
 			return func() { deadWaiters(t, c, 5000) }, func() { _, _ = s.Acquire(t.Context(), fairClaim("n", "u:7")) }
 		},
+		"5,000 dead fair waiters of Redisson": func() (func(), func()) {
+			return func() { silentWaiters(t, c, 5000) }, func() {
+				_, _ = s.Acquire(t.Context(), fairClaim("n", "u:7")) // they are noted
+				looksAgain(t, c)
+				silentLonger(t, c, time.Minute)
+				_, _ = s.Acquire(t.Context(), fairClaim("n", "u:7")) // and the first ones taken out
+			}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shortest := time.Hour
@@ -176,6 +184,18 @@ func deadWaiters(t *testing.T, c *redis.Client, n int) {
 		p.RPush(t.Context(), layout.Queue("n"), owner)
 		p.ZAdd(t.Context(), layout.Places("n"), redis.Z{Score: 1, Member: owner})
 		p.ZAdd(t.Context(), layout.Timeouts("n"), redis.Z{Score: 1, Member: owner})
+	}
+	_, err := p.Exec(t.Context())
+	must(t, err)
+}
+
+// silentWaiters of Redisson queue, and nobody hears their channels.
+func silentWaiters(t *testing.T, c *redis.Client, n int) {
+	p := c.Pipeline()
+	for i := range n {
+		owner := fmt.Sprintf("5a2c2bd0-9f0b-4b50-8b07-111111111111:%d", i)
+		p.RPush(t.Context(), layout.Queue("n"), owner)
+		p.ZAdd(t.Context(), layout.Timeouts("n"), redis.Z{Score: 1e15, Member: owner})
 	}
 	_, err := p.Exec(t.Context())
 	must(t, err)

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -437,4 +438,16 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 		}
 	}
 	t.Errorf("closed after %v", took)
+}
+
+// Who has stopped waiting for an answer does not look at it: it may just be coming.
+func TestAnAnswerThatIsNotWaitedForIsNotRead(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	srv := redistest.Start(t)
+	p := redistest.StartProxy(t, srv.Addr)
+	p.Hold(func(request []byte) bool { return bytes.Contains(request, []byte("maxmemory-policy")) })
+	deliver := time.AfterFunc(timeout*3/2, p.Deliver) // by nobody who has seen the end of the wait, for the race detector
+	defer deliver.Stop()
+	s := open(t, Config{Addr: p.Addr, OpTimeout: timeout})
+	until(t, "probe", func() error { _, err := s.Probe(t.Context()); return err })
 }

@@ -37,8 +37,8 @@ func (s *Store) Fresh() (since time.Time, fresh bool) {
 	return s.voucher.Fresh()
 }
 
-// Blank says whether nothing vouches for the server, neither now nor at any time before: it is new, or was emptied.
-func (s *Store) Blank() bool { return s.voucher != nil && s.voucher.Blank() }
+// Marked says whether the server is marked as new, and nobody vouches for it yet.
+func (s *Store) Marked() bool { return s.voucher != nil && s.voucher.Marked() }
 
 // Found vouches for a server that is new.
 func (s *Store) Found(ctx context.Context) error {

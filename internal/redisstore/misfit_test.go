@@ -73,7 +73,8 @@ func misfitCalls() []misfitCall {
 			add(k.String()+" raise", keys, held, func(t *testing.T, s *Store) error {
 				raised := claim
 				raised.Fence = 1 << 51
-				return s.Raise(t.Context(), raised)
+				_, err := s.Raise(t.Context(), raised)
+				return err
 			})
 		}
 		if !k.Shared() {

@@ -348,8 +348,55 @@ func TestTheFenceOfAReaderWhoseNameIsNoneOfReadersIsNotRaised(t *testing.T) {
 		}
 		acquire(t, s, claim(c.Name, "o"))
 		c.Fence += 1000
-		if err := s.Raise(t.Context(), c); !errors.Is(err, lock.ErrNotHeld) {
+		if _, err := s.Raise(t.Context(), c); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("%v: got %v", kind, err)
 		}
 	}
+}
+
+// A MultiLock of Redisson sets the time of the whole lock to its own lease, and so does Redisson's renewal, whoever else reads. What
+// lockd does next gives its readers their time back.
+func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
+	const short = 2 * time.Second
+	for what, next := range map[string]func(t *testing.T, s *Store, f lock.Fence){
+		"renewed": func(t *testing.T, s *Store, f lock.Fence) {
+			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: "u:1#1", Fence: f, TTL: lease, Level: 1}
+			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+		},
+		"verified": func(t *testing.T, s *Store, f lock.Fence) {
+			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: "u:1#1", Fence: f}
+			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
+		},
+		"a writer waits": func(t *testing.T, s *Store, _ lock.Fence) {
+			w := kindClaim(lock.Write, "n", "u:1#2")
+			w.Place = place
+			near(t, "retry", refused(t, s, w).RetryAfter, time.Hour)
+		},
+		"another reader leaves": func(t *testing.T, s *Store, _ lock.Fence) {
+			release(t, s, kindReturn(lock.Read, "n", "u:1#3", acquire(t, s, kindClaim(lock.Read, "n", "u:1#3")).Fence))
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			srv := redistest.Start(t)
+			s, c := open(t, quick(srv)), srv.Client()
+			f := acquire(t, s, kindClaim(lock.Read, "n", "u:1#1")).Fence
+			nested := kindClaim(lock.Read, "n", "u:1#1")
+			nested.Count, nested.Fence, nested.TTL = 2, f, time.Hour
+			acquire(t, s, nested)
+			redissonReader(t, c, "n", "r:1", time.Minute)
+			c.PExpire(t.Context(), "n", short)
+			next(t, s, f)
+			near(t, "lock", c.PTTL(t.Context(), "n").Val(), time.Hour)
+		})
+	}
+}
+
+// The lease of a reader of Redisson ends when Redisson says so, though the time of its single hold is longer.
+func TestTheLeaseOfAReaderOfRedissonIsNotProlonged(t *testing.T) {
+	srv := redistest.Start(t)
+	s, c := open(t, quick(srv)), srv.Client()
+	redissonReader(t, c, "n", "r:1", time.Hour)
+	c.PExpire(t.Context(), "n", lease)
+	_ = refused(t, s, kindClaim(lock.Write, "n", "u:1#1"))
+	near(t, "lock", c.PTTL(t.Context(), "n").Val(), lease)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
@@ -71,7 +72,7 @@ func granted(name string, a script.Answer, err error) (lock.Grant, error) {
 }
 
 // Raise implements lock.Store.
-func (s *Store) Raise(ctx context.Context, c lock.Claim) error {
+func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	err := script.Begin(ctx, c.Kind)
 	if err == nil && c.Kind == lock.Semaphore {
 		err = lock.ErrUnsupported
@@ -84,9 +85,10 @@ func (s *Store) Raise(ctx context.Context, c lock.Claim) error {
 		err = a.Refusal()
 	}
 	if err = cmp.Or(err, a.Err); err != nil {
-		return fmt.Errorf("raise the fence of %q: %w", c.Name, err)
+		return 0, fmt.Errorf("raise the fence of %q: %w", c.Name, err)
 	}
-	return nil
+	fence, _ := strconv.ParseUint(a.Text(1), 10, 64) // it is 0 if Redis has lost it
+	return lock.Fence(fence), nil
 }
 
 // Release implements lock.Store.

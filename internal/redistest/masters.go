@@ -2,12 +2,18 @@ package redistest
 
 import "testing"
 
-// StartMasters runs n servers that know nothing of each other. See Start.
+// newMaster is what a master that is new has, so that lockd does not take it for one that was emptied.
+const newMaster, isNew = "lockd:vouched", "new"
+
+// StartMasters runs n servers that know nothing of each other and are marked as new. See Start.
 func StartMasters(t testing.TB, n int, args ...string) []*Server {
 	t.Helper()
 	servers := make([]*Server, n)
 	for i := range servers {
 		servers[i] = Start(t, args...)
+		if err := servers[i].Client().Set(t.Context(), newMaster, isNew, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return servers
 }

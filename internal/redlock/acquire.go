@@ -164,10 +164,10 @@ func (a *attempt) judge(last bool) (then func()) {
 
 func (a *attempt) verdict(last bool) (then func()) {
 	st, q := a.standing(), a.s.quorum
-	last = last || a.contended(st) && !a.expected()
+	last = last || (a.contended(st) || st.no > a.spare()) && !a.expected()
 	switch {
 	case st.yes >= q:
-		return a.win(st)
+		return a.win(st, last)
 	case !last && (st.yes+st.missing >= q || st.mayHold() >= q || !a.clear(st)):
 		return nil // those that are missing may make it clear
 	}
@@ -175,7 +175,7 @@ func (a *attempt) verdict(last bool) (then func()) {
 }
 
 // win is called when a majority granted it. mu is held.
-func (a *attempt) win(st standing) (then func()) {
+func (a *attempt) win(st standing, last bool) (then func()) {
 	if a.expired() {
 		return a.tell(nil, errTooLate)
 	}
@@ -187,10 +187,14 @@ func (a *attempt) win(st standing) (then func()) {
 		return a.tell(nil, errForced)
 	}
 	fences := a.agreed(st.voters)
-	if fences == nil {
+	switch {
+	case fences == nil && !last && a.expected() && a.mayBeTold(st.voters):
+		return nil
+	case fences == nil:
 		return a.raise()
 	}
 	a.granted = fences
+	a.repeated(st.voters)
 	return a.tell(a.grants(st.voters), nil)
 }
 
@@ -293,7 +297,8 @@ func (a *attempt) contended(st standing) bool {
 }
 
 // expected says whether one of the members that have not answered may do so soon. While others are in the way, what an
-// attempt has is not kept from them to wait for such as are silent. mu is held.
+// attempt has is not kept from them to wait for such as are silent; nor does anybody wait for them to learn why there
+// is no majority. mu is held.
 func (a *attempt) expected() bool {
 	return slices.ContainsFunc(a.s.members, func(m *member) bool {
 		return !a.votes[m.number].cast && !m.silent.Load()
@@ -323,7 +328,7 @@ func (a *attempt) tooLate(m *member, v vote[[]lock.Grant]) {
 	a.s.run(context.Background(), func(ctx context.Context) {
 		defer a.tail.settled(m)
 		for _, c := range raise {
-			_ = m.Raise(ctx, c) // a renewal finds it otherwise
+			_, _ = m.Raise(ctx, c) // a renewal finds it otherwise
 		}
 	})
 }

@@ -132,6 +132,9 @@ func (b *ballot[T]) tally() (t tally) {
 	return t
 }
 
+// spare is how many members a majority can do without.
+func (b *ballot[T]) spare() int { return len(b.votes) - b.s.quorum }
+
 // refusals counts the refusals that are a certain error. mu is held.
 func (b *ballot[T]) refusals(of error) (n int) {
 	for _, v := range b.votes {
@@ -146,7 +149,7 @@ func (b *ballot[T]) refusals(of error) (n int) {
 // is. mu is held.
 func (b *ballot[T]) preventing(of ...error) error {
 	for _, err := range of {
-		if b.refusals(err) > len(b.votes)-b.s.quorum {
+		if b.refusals(err) > b.spare() {
 			return b.first(err)
 		}
 	}

@@ -82,7 +82,7 @@ func (s settled) Extend(ctx context.Context, r lock.Renewal) (time.Duration, err
 	return s.Store.Extend(ctx, r)
 }
 
-func (s settled) Raise(ctx context.Context, c lock.Claim) error {
+func (s settled) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	defer s.settle()
 	return s.Store.Raise(ctx, c)
 }

@@ -41,7 +41,7 @@ func (s *Store) StartExtend(r lock.Renewal, done func(left time.Duration, err er
 	b := &ballot[time.Duration]{}
 	b.decide = func(last bool) func() {
 		t := b.tally()
-		err := b.gone()
+		err := cmpError(b.gone(), b.preventing(refused...))
 		quorum := s.quorum
 		if s.cfg.bugs.extendedByOne {
 			quorum = 1
@@ -76,7 +76,7 @@ func (b *ballot[T]) gone() error {
 			}
 		}
 	}
-	return goneOf(forced, data, len(b.votes)-b.s.quorum)
+	return goneOf(forced, data, b.spare())
 }
 
 // goneOf is gone for so many members, of which at most so many may be without the hold.

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -75,6 +76,40 @@ func (a *attempt) agreed(voters set) []lock.Fence {
 	return fences
 }
 
+// mayBeTold says whether the members that have not answered may show that a majority has an older fence: that which the
+// owner was told, if it has asked before. Members that were away then are back, and answered sooner. mu is held.
+func (a *attempt) mayBeTold(voters set) bool {
+	c := a.sent[0]
+	if !c.Owner.Repeats() {
+		return false
+	}
+	counts := map[lock.Fence]int{}
+	for i, v := range a.votes {
+		if f := v.v; voters.has(i) && f[0].Fence < c.Fence && a.own(0, f[0].Fence) {
+			if counts[f[0].Fence]++; counts[f[0].Fence]+a.missing >= a.s.quorum {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// repeated is called when an owner that repeats itself is told fences that a majority has. Where it has a greater one,
+// calls bring that; and a release that comes now is another one than before. mu is held.
+func (a *attempt) repeated(voters set) {
+	c := a.sent[0]
+	if !c.Owner.Repeats() {
+		return
+	}
+	a.s.proofs.forget(lock.Return{Name: c.Name, Owner: c.Owner})
+	c.Fence = a.granted[0]
+	for i, v := range a.votes {
+		if voters.has(i) && v.v[0].Fence > c.Fence {
+			a.s.odd.note(a.s.members[i], c, v.v[0].Fence)
+		}
+	}
+}
+
 // asTheyAre is a mistake of tests.
 func (a *attempt) asTheyAre() bool {
 	return a.s.cfg.bugs.fencesAsTheyAre || a.s.cfg.bugs.handedAsIs && a.why != nil
@@ -128,7 +163,7 @@ func (a *attempt) raiseAt(at []*member, claims []lock.Claim) {
 			var err error
 			for _, c := range claims {
 				if err == nil {
-					err = m.Raise(ctx, c)
+					_, err = m.Raise(ctx, c)
 				}
 			}
 			b.answer(m, struct{}{}, err)
@@ -166,9 +201,45 @@ func (a *attempt) raised(b *ballot[struct{}], last bool) (then func()) {
 }
 
 // Raise implements lock.Store.
-func (s *Store) Raise(ctx context.Context, c lock.Claim) error {
-	return s.ask(ctx, "raise the fence of", c.Name, c.Kind, func(ctx context.Context, m *member) error {
-		s.fences.saw(c.Fence)
-		return m.Raise(ctx, c)
+func (s *Store) Raise(ctx context.Context, c lock.Claim) (f lock.Fence, err error) {
+	if err = begin(ctx, c.Kind); err == nil && c.Fence == 0 {
+		f, err = s.pin(ctx, lock.Renewal{Name: c.Name, Kind: c.Kind, Owner: c.Owner})
+	} else if err == nil {
+		f, err = s.raise(ctx, c)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("raise the fence of %q: %w", c.Name, err)
+	}
+	return f, nil
+}
+
+// raise has a majority have at least a fence, and returns the greatest that a majority has reached.
+func (s *Store) raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	s.fences.saw(c.Fence)
+	return wait(ctx, func(done func(lock.Fence, error)) {
+		b := &ballot[lock.Fence]{}
+		b.decide = func(last bool) func() {
+			return b.oneWord(last, func(err error) {
+				b.mu.Lock()
+				var fences []lock.Fence
+				for _, v := range b.votes {
+					if v.cast && v.err == nil {
+						fences = append(fences, v.v)
+					}
+				}
+				b.mu.Unlock()
+				if err != nil {
+					done(0, err)
+					return
+				}
+				f, _ := s.fenceOf(fences, 0)
+				done(max(f, c.Fence), nil)
+			})
+		}
+		b.open(s)
+		s.each(ctx, func(ctx context.Context, m *member) {
+			f, err := m.Raise(ctx, c)
+			b.answer(m, f, s.sworn(m, err))
+		})
 	})
 }

@@ -241,7 +241,7 @@ func TestItIsToldThatAFenceIsNotKnown(t *testing.T) {
 			}
 			raised := high
 			raised.Fence = st.Ahead
-			if err := w.Store.Raise(w.Context(), raised); err != nil {
+			if _, err := w.Store.Raise(w.Context(), raised); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()

@@ -18,7 +18,7 @@ type handOver struct {
 	of   release // the owner's hold; members are not asked by it
 	told func(lock.Returned, error)
 	// The members that had no hold to hand over when a majority had. Guarded by mu.
-	lacking set
+	without set
 	heard   int // how many listeners heard of the end of the owner's hold; guarded by mu
 }
 
@@ -33,7 +33,7 @@ func (s *Store) startHandOver(r lock.Return, told func(lock.Returned, error)) {
 	r.Next = nil
 	h := &handOver{told: told}
 	h.attempt = s.attempt(heir[:], h.outcome)
-	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start}
+	h.of = release{ballot: ballot[lock.Returned]{s: s}, r: r, start: h.start, before: s.proofs.of(r)}
 	h.decide, h.late, h.why = h.judge, h.answeredLate, h.refusal
 	h.inTurn(s.late.of(holding{r.Name, r.Owner}), h.ask) // what is to be handed over must have been acquired
 }
@@ -60,7 +60,9 @@ func (h *handOver) ask(m *member) {
 // judge is called with mu after each vote. What is asked next for the successor waits for the members at which it may
 // be.
 func (h *handOver) judge(last bool) (then func()) {
-	then = h.verdict(last)
+	if last || h.proof().verdict(len(h.votes), h.s.quorum) != undecided {
+		then = h.verdict(last)
+	}
 	if h.s.cfg.bugs.handedByOne {
 		then = h.believeOne(then)
 	}
@@ -69,8 +71,8 @@ func (h *handOver) judge(last bool) (then func()) {
 	}
 	at := h.leaveOut(true)
 	if h.granted != nil {
-		h.lacking = h.without()
-		at |= h.lacking
+		h.without = h.lacks()
+		at |= h.without
 	}
 	if at != 0 {
 		h.tail.grow(h.s, at, holdings(h.sent)...)
@@ -78,8 +80,8 @@ func (h *handOver) judge(last bool) (then func()) {
 	return then
 }
 
-// without are the members that had no hold to hand over. mu is held.
-func (h *handOver) without() (at set) {
+// lacks are the members that had no hold to hand over. mu is held.
+func (h *handOver) lacks() (at set) {
 	for i, v := range h.votes {
 		if v.cast && errors.Is(v.err, lock.ErrNotHeld) {
 			at.add(i)
@@ -91,26 +93,47 @@ func (h *handOver) without() (at set) {
 // refusal is why the successor has not got the name, when it is known that no majority handed it over: errFreed if the
 // owner's hold has ended. mu is held.
 func (h *handOver) refusal(st standing) error {
-	switch {
-	case st.definite()+st.silent < h.s.quorum:
-		t := st.tally
-		t.yes += st.silent
-		return noMajority(t)
-	case st.yes+st.silent+h.refusals(errFreed) > 0:
+	known := h.proof()
+	switch v := known.verdict(len(h.votes), h.s.quorum); {
+	case v == hadIt:
 		return errFreed
+	case v == lackedIt:
+		return h.lacking(known)
+	case h.refusals(lock.ErrNotHeld) >= h.s.quorum:
+		return lock.ErrNotHeld
 	}
-	return h.commonest()
+	t := st.tally
+	t.yes += st.silent
+	return cmpError(h.preventing(lock.ErrStoreFull), noMajority(t))
+}
+
+// proof is that of the release (release.proof). mu is held.
+func (h *handOver) proof() proof {
+	p := h.of.before
+	for i, v := range h.votes {
+		if v.cast {
+			p.take(i, v.err)
+		} else {
+			p.unclear.add(i)
+		}
+	}
+	return p
 }
 
 // outcome is called when it is decided, and tells it.
 func (h *handOver) outcome(gs []lock.Grant, err error) {
 	h.mu.Lock()
-	heard := h.heard
+	heard, known := h.heard, h.proof()
 	h.mu.Unlock()
+	if failed(err) {
+		h.s.proofs.note(h.of.r, known)
+	} else {
+		h.s.proofs.forget(h.of.r)
+	}
 	freed := errors.Is(err, errFreed)
 	gone := errors.Is(err, lock.ErrNotHeld) && !h.of.r.Owner.Repeats() // as in release.notHeld
 	h.of.mu.Lock()
-	h.of.freed, h.of.before = freed || err == nil || gone, gone
+	h.of.freed, h.of.gone = freed || err == nil || gone, gone
 	h.of.mu.Unlock()
 	switch {
 	case err == nil:
@@ -121,7 +144,7 @@ func (h *handOver) outcome(gs []lock.Grant, err error) {
 		h.told(lock.Returned{}, releaseFailed(h.of.r.Name, err))
 	}
 	h.mu.Lock()
-	votes, without := slices.Clone(h.votes), h.lacking
+	votes, without := slices.Clone(h.votes), h.without
 	h.mu.Unlock()
 	for i, m := range h.s.members {
 		if votes[i].cast {
@@ -177,10 +200,11 @@ func (h *handOver) heal(m *member, hold bool) {
 
 // answeredLate looks after what a member did when it was decided.
 func (h *handOver) answeredLate(m *member, v vote[[]lock.Grant]) {
+	h.s.proofs.late(h.of.r, m, v.err)
 	h.mu.Lock()
-	lacks := h.granted != nil && errors.Is(v.err, lock.ErrNotHeld)
+	empty := h.granted != nil && errors.Is(v.err, lock.ErrNotHeld)
 	h.mu.Unlock()
-	if lacks {
+	if empty {
 		h.heal(m, true)
 	} else {
 		h.tooLate(m, v)

@@ -18,39 +18,40 @@ type Fresh interface {
 	Fresh() (since time.Time, ok bool)
 }
 
-// Blank is what a member may tell besides: whether it is new or was emptied, which it does not know itself. If all
-// members are, they are new, and are told so by Found: nothing can have been forgotten.
-type Blank interface {
-	Blank() bool
+// Marked is what a member may tell besides: whether somebody marked it as new since it has lost its data. That nothing
+// is there is no such sign, as other replicas may have used it. If all members are marked, nothing can have been
+// forgotten, and they are told so by Found.
+type Marked interface {
+	Marked() bool
 	Found(ctx context.Context) error
 }
 
-// found tells all members that they are new, if they can be, and waits for their answers. They cannot if one of them
-// was met before that was not: then all were emptied, or were restarted without their data, and there may be holders.
+// found tells all members that they are new, if they are, and waits for their answers. They are not if one of them was
+// met before without the mark.
 func (s *Store) found(ctx context.Context) {
-	blank := s.blank()
-	if len(blank) < len(s.members) || s.health.met.Load() {
+	marked := s.marked()
+	if len(marked) < len(s.members) || s.health.met.Load() {
 		return
 	}
 	s.log.Info("all members are new")
 	var wg sync.WaitGroup
-	for _, b := range blank {
+	for _, b := range marked {
 		wg.Go(func() { _ = b.Found(ctx) }) // else it does not vote for a while
 	}
 	wg.Wait()
 }
 
-// met takes note of a member that answered: whether it had been used before.
+// met takes note of a member that answered: whether it may have been used before.
 func (s *Store) met(m *member) {
-	if b, ok := m.Store.(Blank); ok && !b.Blank() {
+	if b, ok := m.Store.(Marked); ok && !b.Marked() {
 		s.health.met.Store(true)
 	}
 }
 
-// blank are the members that are new or were emptied.
-func (s *Store) blank() (all []Blank) {
+// marked are the members that are marked as new.
+func (s *Store) marked() (all []Marked) {
 	for _, m := range s.members {
-		if b, ok := m.Store.(Blank); ok && m.up.Load() && b.Blank() {
+		if b, ok := m.Store.(Marked); ok && m.up.Load() && b.Marked() {
 			all = append(all, b)
 		}
 	}

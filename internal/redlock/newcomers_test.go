@@ -11,13 +11,16 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// newcomer is a node that is new, and does not know it.
-type newcomer struct{ *node }
+// newcomer is a node that can be marked as new. The mark is lost with the data.
+type newcomer struct {
+	*node
+	marked time.Time // as it has been since then, if it has not lost its data since
+}
 
-func (n newcomer) Blank() bool {
+func (n newcomer) Marked() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.lost
+	return n.lost && n.since.Equal(n.marked)
 }
 
 func (n newcomer) Found(ctx context.Context) error {
@@ -46,7 +49,7 @@ func TestMembersThatAreNewVoteAfterTheFirstProbe(t *testing.T) {
 					n := newNode()
 					n.since, n.lost = time.Now(), true
 					n.lag(20 * time.Millisecond)
-					w.nodes, all = append(w.nodes, n), append(all, newcomer{n})
+					w.nodes, all = append(w.nodes, n), append(all, newcomer{n, n.since})
 				}
 				w.nodes[2].becomes(test.last)
 				s, err := New(Config{Quarantine: time.Minute}, all, zap.NewNop(), nil)
@@ -68,41 +71,60 @@ func TestMembersThatAreNewVoteAfterTheFirstProbe(t *testing.T) {
 	}
 }
 
-// Members that were used, and all come back without their data at the same time, are not new: somebody may hold what
-// they forgot.
-func TestMembersThatWereMetBeforeAreNotNew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{T: t}
-		var all []lock.Store
-		for range 3 {
-			n := newNode()
-			w.nodes, all = append(w.nodes, n), append(all, newcomer{n})
-		}
-		s, err := New(Config{Quarantine: time.Minute}, all, zap.NewNop(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		probe := func() {
-			if _, err := s.Probe(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-		}
-		probe()
-		if _, err := s.Acquire(t.Context(), claimOf("n", "o")); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		for _, n := range w.nodes {
-			n.restart()
-		}
-		probe()
-		if _, err := s.Acquire(t.Context(), claimOf("n", "other")); err == nil {
-			t.Error("it was granted to another, and the first one holds it")
-		}
-		time.Sleep(lastCalls)
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+// Members that all come back without their data at the same time are not new: somebody may hold what they forgot. Who
+// met them before knows that, and who starts at that moment finds no sign that they are new.
+func TestMembersThatWereEmptiedAreNotNew(t *testing.T) {
+	for name, again := range map[string]bool{"to a replica that met them": false, "to one that starts": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{T: t}
+				var all []lock.Store
+				for range 3 {
+					n := newNode()
+					n.since, n.lost = time.Now(), true
+					w.nodes, all = append(w.nodes, n), append(all, newcomer{n, n.since})
+				}
+				replica := func() *Store {
+					s, err := New(Config{Quarantine: time.Minute}, all, zap.NewNop(), nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					t.Cleanup(func() {
+						if err := s.Close(); err != nil {
+							t.Error(err)
+						}
+					})
+					return s
+				}
+				probe := func(s *Store) {
+					if _, err := s.Probe(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+				}
+				s := replica()
+				probe(s)
+				if _, err := s.Acquire(t.Context(), claimOf("n", "o")); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				time.Sleep(time.Millisecond)
+				for _, n := range w.nodes {
+					n.restart()
+				}
+				if again {
+					s = replica()
+				}
+				probe(s)
+				if _, err := s.Acquire(t.Context(), claimOf("n", "other")); err == nil {
+					t.Error("it was granted to another, and the first one holds it")
+				}
+				time.Sleep(time.Minute + lastCalls)
+				if _, err := s.Acquire(t.Context(), claimOf("n", "other")); err != nil {
+					t.Errorf("after the quarantine: %v", err)
+				}
+				time.Sleep(lastCalls)
+			})
+		})
+	}
 }

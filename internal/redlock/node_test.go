@@ -23,6 +23,7 @@ const lastCalls = 10 * time.Second
 // fate is what becomes of one call of a node.
 type fate struct {
 	refuse    bool          // nothing is done, and that is told at once
+	says      error         // nothing is done, and this is told in time
 	before    time.Duration // until it is executed
 	after     time.Duration // until the answer is there
 	noRequest bool          // it is never executed
@@ -107,7 +108,10 @@ func meet[T any](ctx context.Context, n *node, op string, do func() (T, error)) 
 		return *new(T), lock.ErrOutcomeUnknown
 	}
 	time.Sleep(f.before)
-	v, err := do()
+	v, err := *new(T), f.says
+	if err == nil {
+		v, err = do()
+	}
 	time.Sleep(f.after)
 	return v, err
 }
@@ -144,9 +148,8 @@ func (n *node) Release(ctx context.Context, r lock.Return) (lock.Returned, error
 	return meet(ctx, n, "release", func() (lock.Returned, error) { return n.Store.Release(context.Background(), r) })
 }
 
-func (n *node) Raise(ctx context.Context, c lock.Claim) error {
-	_, err := meet(ctx, n, "raise", func() (int, error) { return 0, n.Store.Raise(context.Background(), c) })
-	return err
+func (n *node) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	return meet(ctx, n, "raise", func() (lock.Fence, error) { return n.Store.Raise(context.Background(), c) })
 }
 
 func (n *node) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -36,28 +37,49 @@ func (s *Store) pinned(ctx context.Context, r lock.Renewal) (lock.Renewal, error
 // pin is the fence that a majority of the members that vote has. If there is none, or nobody can say it, a greater one
 // is made that of a majority: no release of an attempt that failed has it.
 func (s *Store) pin(ctx context.Context, r lock.Renewal) (lock.Fence, error) {
-	if r.Kind != lock.Read { // of a reader nobody tells it
-		one, err := survey(ctx, s, looking(r.Name), func(said []seen) (seen, bool) { return s.alike(said, r.Owner) })
-		if err != nil || one.Held {
-			return one.Fence, err
+	c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1}
+	one, err := survey(ctx, s, func(ctx context.Context, m *member) (pinnedAt, error) {
+		f, err := m.Raise(ctx, c)
+		if errors.Is(err, lock.ErrNotHeld) {
+			return pinnedAt{}, nil
 		}
+		return pinnedAt{f, err == nil, !s.quarantined(m)}, err
+	}, s.alike)
+	switch {
+	case err != nil:
+		return 0, err
+	case one.votes && one.held:
+		return one.fence, nil
+	case one.votes:
+		return 0, lock.ErrNotHeld
 	}
-	c := lock.Claim{Name: r.Name, Kind: r.Kind, Owner: r.Owner, Count: 1, Fence: s.fences.propose(time.Now())}
-	return c.Fence, s.ask(ctx, "raise the fence of", r.Name, r.Kind, func(ctx context.Context, m *member) error {
-		return s.sworn(m, m.Raise(ctx, c))
-	})
+	c.Fence = s.fences.propose(time.Now())
+	return s.raise(ctx, c)
 }
 
-// alike is what a majority has of an owner's hold with the same fence. It is not held if there is none.
-func (s *Store) alike(said []seen, o lock.Owner) (one seen, agreed bool) {
-	counts := map[lock.Fence]int{}
-	for _, st := range said {
-		s.fences.saw(st.Fence)
-		if st.Held && st.Owner == o && !s.quarantined(st.from) {
-			if counts[st.Fence]++; counts[st.Fence] >= s.quorum {
-				return st, true
+// pinnedAt is the hold of an owner at a member.
+type pinnedAt struct {
+	fence lock.Fence
+	held  bool
+	votes bool
+}
+
+// alike is what a majority has of a hold with the same fence, or that it is not held: no majority has it. It does not
+// vote if they differ.
+func (s *Store) alike(said []pinnedAt) (one pinnedAt, agreed bool) {
+	counts, without := map[lock.Fence]int{}, 0
+	for _, p := range said {
+		s.fences.saw(p.fence)
+		switch {
+		case !p.held:
+			if without++; without > len(s.members)-s.quorum {
+				return pinnedAt{votes: true}, true
+			}
+		case p.votes && p.fence != 0:
+			if counts[p.fence]++; counts[p.fence] >= s.quorum {
+				return pinnedAt{p.fence, true, true}, true
 			}
 		}
 	}
-	return seen{}, false
+	return pinnedAt{}, false
 }

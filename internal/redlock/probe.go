@@ -34,7 +34,7 @@ func (s *Store) Probe(ctx context.Context) (identity string, err error) {
 	_, err = wait(ctx, func(done func(string, error)) {
 		b := &ballot[string]{reads: true}
 		b.decide = func(last bool) func() {
-			if !last && len(s.blank()) >= s.quorum {
+			if !last && len(s.marked()) >= s.quorum {
 				return nil // no majority votes unless the others are new, too
 			}
 			return b.oneWord(last, func(err error) { done("", err) })

@@ -254,7 +254,7 @@ func TestNobodyWaitsForALeaseThatNoMajorityHas(t *testing.T) {
 		for i, o := range []lock.Owner{"a", "a", "b", "b", "c"} {
 			_, _ = w.nodes[i].Store.Release(w.Context(), returnOf("n", o, 0))
 		}
-		for i, ttl := range []time.Duration{3 * time.Second, 5 * time.Second, 4 * time.Second, 0, 0} {
+		for i, ttl := range []time.Duration{3 * time.Second, 6 * time.Second, 9 * time.Second, 0, 0} {
 			c := claimOf("n", "a")
 			if c.TTL = ttl; ttl > 0 {
 				w.puts(i, c)

@@ -1,6 +1,7 @@
 package redlock
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -11,25 +12,30 @@ import (
 
 func isUnknown(err error) bool { return errors.Is(err, lock.ErrOutcomeUnknown) }
 
-// refusal is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answer. mu is
-// held.
+// refusal is why an attempt is refused, if a majority said yes or no and some refused; nil if too few answer. A hold in
+// the way counts more than what few members say, because whoever waits for its end is granted the name without them. mu
+// is held.
 func (a *attempt) refusal(st standing) error {
 	if st.no == 0 || st.definite()+st.silent < a.s.quorum {
 		return nil
 	}
-	if n := a.refusals(lock.ErrHeld); n > 0 && n+st.yes+st.silent >= a.s.quorum {
-		return a.held(st)
-	}
-	if err := a.preventing(lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrStale, lock.ErrUnsupported,
-		lock.ErrInvalid); err != nil {
+	if err := a.preventing(misfits...); err != nil {
 		return err
 	}
-	for _, v := range a.votes { // they differ, so the first that is no hold in the way
-		if v.cast && v.err != nil && !failed(v.err) && !errors.Is(v.err, lock.ErrHeld) {
+	if a.refusals(lock.ErrHeld) > 0 {
+		return a.held(st)
+	}
+	for _, v := range a.votes { // they differ
+		if v.cast && v.err != nil && !failed(v.err) {
 			return v.err
 		}
 	}
-	return a.held(st)
+	return nil
+}
+
+// misfits are the refusals that are not about who has the name.
+var misfits = []error{
+	lock.ErrKindMismatch, lock.ErrStoreFull, lock.ErrNotHeld, lock.ErrStale, lock.ErrUnsupported, lock.ErrInvalid,
 }
 
 // failure is the error of an attempt of which something may be left.
@@ -40,16 +46,17 @@ func (a *attempt) failure(st standing) error {
 	if err := a.preventing(lock.ErrNotHeld, lock.ErrStale, lock.ErrKindMismatch, lock.ErrStoreFull); err != nil {
 		return err
 	}
-	if st.yes+st.unknown+st.missing == 0 && st.no > len(a.votes)-a.s.quorum {
+	// One that is full does not say whether it has the hold.
+	if st.yes+st.unknown+st.missing == 0 && st.no-a.refusals(lock.ErrStoreFull) > a.spare() {
 		return a.first(lock.ErrNotHeld)
 	}
 	return noMajority(st.tally)
 }
 
-// clear says whether it is clear why there is no majority: so many refuse, and one owner is in the way, or something
-// else than owners.
+// clear says whether it is clear why there is no majority: so many refuse for one reason. One owner in the way is such
+// a reason. To the owner of a hold that is handed over it is enough that any member freed it. mu is held.
 func (a *attempt) clear(st standing) bool {
-	if st.no <= len(a.votes)-a.s.quorum {
+	if st.no <= a.spare() {
 		return false
 	}
 	owners := map[lock.Owner]int{}
@@ -61,7 +68,8 @@ func (a *attempt) clear(st standing) bool {
 			all++
 		}
 	}
-	return most == all || most >= a.s.quorum
+	return most > a.spare() && (most == all || most >= a.s.quorum) ||
+		a.preventing(misfits...) != nil || a.why != nil && a.refusals(errFreed) > 0
 }
 
 // held is who is in the way. A majority may be free when so many holds have ended as it lacks.
@@ -76,7 +84,9 @@ func (a *attempt) held(st standing) *lock.HeldError {
 			most = max(most, owners[kin(held.HeldBy)])
 		}
 	}
-	slices.SortFunc(all, func(x, y *lock.HeldError) int { return int(untilRetry(x) - untilRetry(y)) })
+	slices.SortFunc(all, func(x, y *lock.HeldError) int {
+		return cmp.Compare(untilRetry(x), untilRetry(y))
+	})
 	lacking := min(max(a.s.quorum-st.yes-st.missing, 1), len(all))
 	held := *all[lacking-1]
 	for _, h := range all {

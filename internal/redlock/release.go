@@ -33,26 +33,27 @@ func (s *Store) StartRelease(r lock.Return, done func(lock.Returned, error)) {
 		return
 	}
 	r.Next = nil
-	x := &release{r: r, start: time.Now(), told: done}
+	x := &release{r: r, start: time.Now(), told: done, before: s.proofs.of(r)}
 	x.decide, x.late = x.judge, x.answeredLate
 	x.open(s)
-	before := s.late.of(holding{r.Name, r.Owner}) // what is to be released must have been acquired
+	earlier := s.late.of(holding{r.Name, r.Owner}) // what is to be released must have been acquired
 	if r.Remaining > 0 {
-		x.inTurn(before, x.ask)
+		x.inTurn(earlier, x.ask)
 	} else {
-		before.each(s.members, x.ask)
+		earlier.each(s.members, x.ask)
 	}
 }
 
 // release is one Return at all members.
 type release struct {
 	ballot[lock.Returned]
-	r     lock.Return
-	start time.Time
-	told  func(lock.Returned, error)
-	// freed says that the hold is over: members that may have it are asked again. before says that it was so already.
-	freed, before bool
-	tail          tail // see late.go
+	r      lock.Return
+	start  time.Time
+	told   func(lock.Returned, error)
+	before proof // what earlier calls of the same Return learned
+	// freed says that the hold is over: members that may have it are asked again. gone says that it was so already.
+	freed, gone bool
+	tail        tail // see late.go
 }
 
 func (x *release) ask(m *member) {
@@ -76,22 +77,68 @@ func (x *release) judge(last bool) (then func()) {
 
 func (x *release) verdict(last bool) (then func()) {
 	t, q := x.tally(), x.s.quorum
-	enough := t.definite() >= q
-	switch {
-	case x.r.Remaining == 0 && enough && t.yes > 0, t.yes >= q:
+	if x.r.Remaining > 0 {
+		return x.countedDown(t, last)
+	}
+	known := x.proof()
+	switch v := known.verdict(len(x.s.members), q); {
+	case v == hadIt:
+		return x.succeed()
+	case v == lackedIt && errors.Is(x.lacking(known), lock.ErrNotHeld):
+		return x.notHeld(lock.ErrOver)
+	case v == lackedIt:
+		return x.fail(x.lacking(known))
+	case !last:
+		return nil
+	case x.refusals(lock.ErrNotHeld) >= q: // it is over, be it by an earlier call
+		return x.notHeld(lock.ErrNotHeld)
+	}
+	err := cmpError(x.preventing(lock.ErrStoreFull), noMajority(t))
+	return func() {
+		x.s.proofs.note(x.r, known)
+		x.told(lock.Returned{}, releaseFailed(x.r.Name, err))
+	}
+}
+
+// countedDown is verdict for a hold that goes on.
+func (x *release) countedDown(t tally, last bool) (then func()) {
+	switch q := x.s.quorum; {
+	case t.yes >= q:
 		return x.succeed()
 	case x.refusals(lock.ErrNotHeld) >= q:
-		return x.notHeld()
+		return x.notHeld(lock.ErrNotHeld)
 	case x.refusals(lock.ErrStale) >= q:
 		return x.fail(lock.ErrStale)
 	case x.refusals(lock.ErrKindMismatch) >= q:
 		return x.fail(lock.ErrKindMismatch)
 	case !last:
 		return nil
-	case enough && t.yes == 0:
+	case t.definite() >= q && t.yes == 0:
 		return x.fail(x.commonest())
 	}
 	return x.fail(noMajority(t))
+}
+
+// proof is what is known of who had the hold. Who has not answered may yet. mu is held.
+func (x *release) proof() proof {
+	p := x.before
+	for i, v := range x.votes {
+		if v.cast {
+			p.take(i, v.err)
+		} else {
+			p.unclear.add(i)
+		}
+	}
+	return p
+}
+
+// lacking is the error of a release when no majority can have had the hold. It was over, if a member had it or most
+// give no other reason. mu is held.
+func (b *ballot[T]) lacking(known proof) error {
+	if err := b.commonest(); known.had == 0 && !errors.Is(err, lock.ErrNotHeld) {
+		return err
+	}
+	return lock.ErrOver
 }
 
 // commonest is the refusal that most members gave. mu is held.
@@ -120,16 +167,17 @@ func (x *release) succeed() (then func()) {
 // notHeld is called with mu. A majority has not got the hold: it lost it, or freed it for an earlier call whose outcome
 // was unknown. So nobody has it, and those that did not say so are asked again. A caller without a session may have
 // asked for the hold at the same time.
-func (x *release) notHeld() (then func()) {
+func (x *release) notHeld(err error) (then func()) {
 	x.freed = x.r.Remaining == 0 && !x.r.Owner.Repeats()
-	x.before = x.freed
-	return x.after(lock.Returned{}, releaseFailed(x.r.Name, lock.ErrNotHeld))
+	x.gone = x.freed
+	return x.after(lock.Returned{}, releaseFailed(x.r.Name, err))
 }
 
 // after tells the outcome and then looks after the members that have answered. mu is held.
 func (x *release) after(res lock.Returned, err error) (then func()) {
 	votes, absent, freed := x.votes, x.absent(), x.freed
 	return func() {
+		x.s.proofs.forget(x.r)
 		x.told(res, err)
 		for i, m := range x.s.members {
 			if !absent.has(i) {
@@ -148,6 +196,7 @@ func (x *release) fail(err error) (then func()) {
 }
 
 func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
+	x.s.proofs.late(x.r, m, v.err)
 	x.tooLate(m, v)
 	x.mu.Lock()
 	over := x.freed && x.missing == 0 // until then members may have to be asked with the fences that they know
@@ -164,14 +213,14 @@ func (x *release) answeredLate(m *member, v vote[lock.Returned]) {
 // at which the hold was put back lately is asked in the same way.
 func (x *release) tooLate(m *member, v vote[lock.Returned]) {
 	x.mu.Lock()
-	freed, before := x.freed, x.before
+	freed, gone := x.freed, x.gone
 	x.mu.Unlock()
 	switch {
 	case freed && !x.r.Owner.Repeats() && x.s.restores.at(m, holding{x.r.Name, x.r.Owner}):
 		l := x.leftAt(m)
 		l.r.Fence = 0
 		x.s.undoLater(l, firstRetry)
-	case !freed || v.err == nil || before && errors.Is(v.err, lock.ErrNotHeld):
+	case !freed || v.err == nil || gone && errors.Is(v.err, lock.ErrNotHeld):
 	case failed(v.err):
 		x.s.undoLater(x.leftAt(m), firstRetry)
 	case errors.Is(v.err, lock.ErrNotHeld):

@@ -73,7 +73,7 @@ func (s *Store) putBack(ctx context.Context, m *member, c lock.Claim) error {
 	}
 	switch {
 	case err == nil && g.Fence < c.Fence:
-		err = m.Raise(ctx, c)
+		_, err = m.Raise(ctx, c)
 	case err == nil && g.Fence > c.Fence:
 		s.odd.note(m, c, g.Fence)
 	}

@@ -25,6 +25,7 @@ type Store struct {
 	fences    fences
 	odd       odd
 	doubts    doubts
+	proofs    proofs
 	abandoned abandoned
 	leftovers leftovers
 	restores  restores

@@ -59,7 +59,7 @@ func (s *Store) tell(m *member) {
 		s.log.Error("two members are the same server", zap.Strings(observe.KeyMember, []string{m.name, other.name}),
 			zap.String(observe.KeyRemedy, remedyTwin))
 	}
-	if b, ok := m.Store.(Blank); ok && b.Blank() {
+	if b, ok := m.Store.(Marked); ok && b.Marked() {
 		return // it may be new, which is not known yet
 	}
 	left := s.mute(m)

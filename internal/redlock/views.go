@@ -236,7 +236,7 @@ type sighted struct {
 	votes bool
 }
 
-// sight has the holds that a majority sees. A member that does not vote helps to keep a hold, and to give none: what
+// sight has the holds that a majority sees, or may see if others answered: those are unsure. A member that does not vote helps to keep a hold, and to give none: what
 // it sees first may be part of an attempt that fails. Such an attempt also leaves its fence at some members.
 func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 	left := map[string][]time.Duration{}
@@ -267,13 +267,13 @@ func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 	one.Tracked, one.Many, agreed = tracked >= s.quorum, many >= s.quorum, many == 0 || many == len(said)
 	for id, ttls := range left {
 		agreed = agreed && len(ttls) == len(said)
-		if len(ttls) >= s.quorum && !one.Many {
+		if len(ttls)+len(s.members)-len(said) >= s.quorum && !one.Many { // members that do not answer may have it
 			h := last[id]
 			h.TTL = ofMajority(ttls, s.quorum)
 			if len(fences[id]) > 0 {
 				h.Fence, _ = s.fenceOf(fences[id], 0)
 			}
-			h.Unsure, h.Rising = !s.given(fences[id], h.Fence), true
+			h.Unsure, h.Rising = len(ttls) < s.quorum || !s.given(fences[id], h.Fence), true
 			agreed = agreed && !h.Unsure
 			one.Holds = append(one.Holds, h)
 		}

@@ -1,6 +1,8 @@
 package request
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
@@ -14,6 +16,7 @@ type Acquire struct {
 	Permits    uint32         // of a semaphore; 0 is 1
 	Limit      uint32         // of a semaphore; 0 is whatever was set
 	More       []Item         // further locks, with other names
+	List       List           // how the client named them
 	Holder     string         // empty: the request is its own holder
 	Wait       *time.Duration // nil: for ever; 0: try once
 	Lease      *time.Duration // nil: auto
@@ -21,8 +24,37 @@ type Acquire struct {
 	Actor      string // who asks, to find deadlocks; empty: not said
 	// Traceparent is the span that asks, as W3C's header has it. Nobody has checked it. Empty: not said.
 	Traceparent string
+	// Waited is for how long the same request has waited elsewhere, as its client says; for people only.
+	Waited time.Duration
 	// InsteadOf are the ids that the same request had before its session came here, rising; none if it is new.
 	InsteadOf []uint64
+}
+
+// List is the field by which a client names several locks.
+type List string
+
+// The lists. Those of Names have all but their names in common.
+const (
+	NoList List = ""
+	Names  List = "names"
+	Items  List = "items"
+)
+
+// Within is an error of the i-th lock of the list, with the path to its field.
+func (l List) Within(i int, err error) error {
+	invalid, ok := errors.AsType[*lock.InvalidError](err)
+	switch {
+	case !ok || l == NoList || invalid.Field == "holder":
+		return err
+	case l == Names && invalid.Field != "name":
+		return err
+	}
+	inner := *invalid
+	inner.Field = fmt.Sprintf("%s[%d]", l, i)
+	if l == Items {
+		inner.Field += "." + invalid.Field
+	}
+	return &inner
 }
 
 // Item is one of several locks.

@@ -41,6 +41,9 @@ const (
 	// actorBytes bounds the id of an actor.
 	actorBytes = 128
 	labelBytes = 256
+	// forcedByBytes and forcedWhyBytes bound what is said of a forced release.
+	forcedByBytes  = 256
+	forcedWhyBytes = 512
 )
 
 // Acquire checks what asks for locks.
@@ -54,7 +57,7 @@ func (r Rules) Acquire(req Acquire) error {
 	if err := checkText("actor", lock.ReasonActor, req.Actor, actorBytes); err != nil {
 		return err
 	}
-	if err := checkText("annotation", lock.ReasonAnnotation, req.Annotation, r.AnnotationBytes); err != nil {
+	if err := r.Annotation(req.Annotation); err != nil {
 		return err
 	}
 	if req.Wait != nil {
@@ -62,7 +65,30 @@ func (r Rules) Acquire(req Acquire) error {
 			return err
 		}
 	}
+	if err := Past("waited", req.Waited); err != nil {
+		return err
+	}
 	return r.Lease(req.Lease)
+}
+
+// mostPast is how much a client may say of the past. What is more counts as so much.
+const mostPast = 365 * 24 * time.Hour
+
+// Past checks for how long something has been elsewhere, as its client says. Nothing but what people are told depends
+// on it.
+func Past(field string, d time.Duration) error {
+	if d < 0 {
+		return &lock.InvalidError{Field: field, Reason: lock.ReasonDuration, Detail: "must not be negative"}
+	}
+	return nil
+}
+
+// PastOf is as much of it as counts.
+func PastOf(d time.Duration) time.Duration { return min(d, mostPast) }
+
+// Annotation checks a text for those who look at a lock.
+func (r Rules) Annotation(text string) error {
+	return checkText("annotation", lock.ReasonAnnotation, text, r.AnnotationBytes)
 }
 
 // Holder says whether a client can name a holder so.
@@ -86,6 +112,14 @@ func (r Rules) NameKind(name string, k lock.Kind) error {
 		return &lock.InvalidError{Field: "kind", Reason: lock.ReasonKind, Detail: "no such kind of lock"}
 	}
 	return nil
+}
+
+// Forced checks what is said of a forced release.
+func (r Rules) Forced(f session.Forced) error {
+	if err := checkText("by", lock.ReasonForced, f.By, forcedByBytes); err != nil {
+		return err
+	}
+	return checkText("why", lock.ReasonForced, f.Why, forcedWhyBytes)
 }
 
 // maxLimit bounds the permits of a semaphore: Redisson counts them with 32 bits.
@@ -116,19 +150,20 @@ func (r Rules) item(i Item) error {
 func (r Rules) items(req Acquire) error {
 	first := Item{req.Name, req.Kind, req.Permits, req.Limit}
 	if err := r.heldItem(first, req.Holder); err != nil || len(req.More) == 0 {
-		return err
+		return req.List.Within(0, err)
 	}
 	if most := r.NamesPerAcquire; len(req.More) >= most {
 		return r.Denied("names", most)
 	}
 	permits := PermitsOf(first.Kind, first.Permits)
 	seen := map[string]bool{req.Name: true}
-	for _, i := range req.More {
-		if err := r.heldItem(i, req.Holder); err != nil {
-			return err
+	for n, i := range req.More {
+		err := r.heldItem(i, req.Holder)
+		if err == nil && seen[i.Name] {
+			err = &lock.InvalidError{Field: "name", Reason: lock.ReasonName, Detail: "comes twice"}
 		}
-		if seen[i.Name] {
-			return &lock.InvalidError{Field: "items", Reason: lock.ReasonName, Detail: "a name comes twice"}
+		if err != nil {
+			return req.List.Within(n+1, err)
 		}
 		seen[i.Name] = true
 		permits += PermitsOf(i.Kind, i.Permits)

@@ -75,6 +75,12 @@ func TestWhoIsTooLateIsNotAnswered(t *testing.T) {
 	})
 }
 
+// take has a session granted a fixed lease.
+func take(s *session.Session[*lease, int], id int, l *lease) {
+	taken := session.Taken[*lease]{Leases: []*lease{l}, Until: l.until}
+	s.Take(uint64(id), id, taken, func(v session.Validity) session.Event { return session.Granted{Validity: v} })
+}
+
 // TestAtRiskCountsWhatChangesMeanwhile changes what a session holds while the end of its first validity is looked for.
 // It fails if Warn looks at the leases of its beginning only.
 func TestAtRiskCountsWhatChangesMeanwhile(t *testing.T) {
@@ -82,7 +88,7 @@ func TestAtRiskCountsWhatChangesMeanwhile(t *testing.T) {
 	early, late := &lease{until: now.Add(time.Minute)}, &lease{until: now.Add(time.Hour)}
 	for what, change := range map[string]func(s *session.Session[*lease, int]){
 		"a grant": func(s *session.Session[*lease, int]) {
-			s.Take(2, 2, session.Want{Locks: 1, Weight: 1}, []*lease{early}, time.Time{})
+			take(s, 2, early)
 		},
 		"a shorter lease": func(s *session.Session[*lease, int]) {
 			late.until = early.until
@@ -91,14 +97,14 @@ func TestAtRiskCountsWhatChangesMeanwhile(t *testing.T) {
 			})
 		},
 		"another lock": func(s *session.Session[*lease, int]) {
-			s.Take(2, 2, session.Want{Locks: 1, Weight: 1}, []*lease{early}, time.Time{})
+			take(s, 2, early)
 			s.Dismiss(late, 1)
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			late.until = now.Add(time.Hour)
 			s := open(new(port))
-			s.Take(1, 1, session.Want{Locks: 1, Weight: 1}, []*lease{late}, time.Time{})
+			take(s, 1, late)
 			looks := 0
 			s.Warn(func(ls []*lease) (first time.Time) {
 				for _, l := range ls {

@@ -34,6 +34,9 @@ type HeldLock struct {
 	Count    uint32
 	Auto     bool
 	Permits  uint32 // of a semaphore
+	// Age and Annotation are what a client that resumes says of a hold, for people; they are not told.
+	Age        time.Duration
+	Annotation string
 }
 
 // LockInfo is what the store knows of a name and, where this replica is concerned, what it adds.
@@ -110,12 +113,19 @@ type (
 	}
 )
 
+// Forced says who released a name by force, and why, in the words of who did it.
+type Forced struct {
+	By  string `json:"by,omitempty"`
+	Why string `json:"why,omitempty"`
+}
+
 // The pushes.
 type (
 	// Lost: a hold ended without being released.
 	Lost struct {
 		Hold   Hold
 		Reason lock.LostReason
+		Forced // with lock.LostForced, if it is known
 	}
 	// AtRisk: the store cannot be reached.
 	AtRisk struct{ Validity Validity }
@@ -137,7 +147,7 @@ type (
 func (h Hold) texts() int { return len(h.Name) + len(h.Holder) }
 
 func (e Looked) texts() int     { return len(e.Lock.Name) + len(e.Lock.Owner) + len(e.Lock.Annotation) }
-func (e Lost) texts() int       { return e.Hold.texts() }
+func (e Lost) texts() int       { return e.Hold.texts() + len(e.By) + len(e.Why) }
 func (e Unlocked) texts() int   { return len(e.Name) }
 func (e NotGranted) texts() int { return len(e.Name) + len(e.HeldBy) }
 func (e Granted) texts() int {

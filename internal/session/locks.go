@@ -11,6 +11,7 @@ import (
 type locks[L Lease] struct {
 	list     []L
 	asked    int       // locks that requests ask for
+	waiters  int       // requests that ask for some
 	weight   int       // what it costs to renew what is held and asked for, in locks
 	undoing  int       // holds with an unknown outcome being cleared up
 	suspects int       // leases to be verified before Safe is told
@@ -47,84 +48,128 @@ func (s *Session[L, W]) MaxLocks() int { return min(s.limits.Locks, s.upkeep()) 
 
 // Want is what a request asks for.
 type Want struct {
-	Locks  int
+	Locks  int // 0 for one that wants once more what its holder has
 	Weight int // what it costs to renew them, in locks
 }
 
-// Wait takes note of a request, if the session may ask for what it wants.
+// wait is a request that was not answered yet.
+type wait[W comparable] struct {
+	w    W
+	want Want
+}
+
+// Wait takes note of a request, if the session may ask for what it wants. One that was here before may want something
+// else now, or go on as another W. It is here until it is answered by Take, Conclude or ConcludeUntil, or until Leave.
 func (s *Session[L, W]) Wait(id uint64, w W, want Want) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := s.waiting[id].want
+	locks, weight := want.Locks-before.Locks, want.Weight-before.Weight
 	switch {
 	case s.ended:
 		return ErrSessionExpired
-	case s.waiting[id] == w: // it was here before
-		return nil
-	case len(s.waiting) >= s.limits.Waiters:
+	case locks <= 0 && weight <= 0:
+	case before.Locks == 0 && s.waiters >= s.limits.Waiters:
 		return s.port.Denied("waiters", s.limits.Waiters)
-	case s.asked+len(s.list)+s.undoing+want.Locks > s.MaxLocks():
+	case s.asked+len(s.list)+s.undoing+locks > s.MaxLocks():
 		return s.port.Denied("locks", s.MaxLocks())
-	case s.weight+want.Weight > s.upkeep():
+	case s.weight+weight > s.upkeep():
 		return s.port.Denied("locks", s.upkeep())
 	}
-	s.waiting[id] = w
-	s.asked += want.Locks
-	s.weight += want.Weight
+	s.waiting[id] = wait[W]{w, want}
+	s.waiters += waits(want) - waits(before)
+	s.asked += locks
+	s.weight += weight
 	return nil
 }
 
-// Leave is the end of a Wait.
-func (s *Session[L, W]) Leave(id uint64, w W, want Want) {
+// waits is 1 for what is counted as a request that waits.
+func waits(want Want) int { return min(want.Locks, 1) }
+
+// Leave is the end of a Wait that is not answered.
+func (s *Session[L, W]) Leave(id uint64, w W) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaveLocked(id, w, want)
+	s.leaveLocked(id, w)
 }
 
-func (s *Session[L, W]) leaveLocked(id uint64, w W, want Want) {
-	if s.waiting[id] == w {
+func (s *Session[L, W]) leaveLocked(id uint64, w W) (want Want) {
+	if e, there := s.waiting[id]; there && e.w == w {
+		want = e.want
 		delete(s.waiting, id)
+		s.waiters -= waits(want)
 		s.asked -= want.Locks
 		s.weight -= want.Weight
 	}
+	return want
+}
+
+// Conclude answers a request. In the same moment it does not wait any more: whoever does not find it finds its answer
+// in the outbox.
+func (s *Session[L, W]) Conclude(id uint64, w W, e Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaveLocked(id, w)
+	s.tellLocked(e)
+}
+
+// ConcludeUntil is Conclude, as TellUntil is Tell.
+func (s *Session[L, W]) ConcludeUntil(id uint64, w W, until time.Time, event func(Validity) Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaveLocked(id, w)
+	s.tellLocked(event(s.validityLocked(until)))
 }
 
 // Waiting is the request with an id that waits, if there is one.
 func (s *Session[L, W]) Waiting(id uint64) (w W, there bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w, there = s.waiting[id]
-	return w, there
+	e, there := s.waiting[id]
+	return e.w, there
 }
 
 // WaitingFor are those requests that wait for which is says so, in no order.
 func (s *Session[L, W]) WaitingFor(is func(W) bool) (ws []W) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range s.waiting {
-		if is(w) {
-			ws = append(ws, w)
+	for _, e := range s.waiting {
+		if is(e.w) {
+			ws = append(ws, e.w)
 		}
 	}
 	return ws
 }
 
-// Take lists leases as a session's own instead of the request for them, unless it has ended. Their validity is given,
-// zero for fixed ones. To be called before the session is told of them: what a heartbeat is answered with holds for all
-// that was told before it.
-func (s *Session[L, W]) Take(id uint64, w W, want Want, ls []L, until time.Time) bool {
+// Taken are leases that a request was granted.
+type Taken[L Lease] struct {
+	Leases []L
+	Auto   bool
+	Until  time.Time // the end of their validity
+}
+
+// Take concludes a request with what it was granted: its leases are listed as the session's own instead of it, and then
+// it is answered, all in the same moment. So what a heartbeat is answered with holds for all that was told before it. A
+// session that has ended takes nothing.
+func (s *Session[L, W]) Take(id uint64, w W, t Taken[L], event func(Validity) Event) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	want := s.leaveLocked(id, w)
 	if s.ended {
 		return false
 	}
-	s.leaveLocked(id, w, want)
 	s.weight += want.Weight
-	for _, l := range ls {
+	var counted time.Time
+	if t.Auto {
+		counted = t.Until
+	}
+	for _, l := range t.Leases {
 		l.Entry().at = uint32(len(s.list)) //nolint:gosec // bounded by limits.locks_per_session
 		s.list = append(s.list, l)
-		s.countLocked(l, until)
+		s.countLocked(l, counted)
 	}
-	s.changedLocked(ls...)
+	s.changedLocked(t.Leases...)
+	s.tellLocked(event(s.validityLocked(t.Until)))
 	return true
 }
 

@@ -31,6 +31,7 @@ type Config struct {
 	ID     string
 	Client Client
 	TTL    time.Duration
+	Age    time.Duration // for how long it has been elsewhere
 	Limits Limits
 	Port   Port
 	// LastRequest is the greatest request id that was used before the session came here, 0 if it begins.
@@ -77,7 +78,8 @@ type Session[L Lease, W comparable] struct {
 	ttl    time.Duration
 	limits Limits
 	port   Port
-	opened time.Time
+	opened time.Time // here
+	before time.Duration
 	out    *Outbox
 	done   chan struct{}
 	heard  atomic.Int64 // the last sign of life, in ns since opened; written with mu held
@@ -88,7 +90,7 @@ type Session[L Lease, W comparable] struct {
 	renewAt  time.Time // the next sign of life after this renews all auto leases
 	silence  *time.Timer
 	ids      requestIDs
-	waiting  map[uint64]W
+	waiting  map[uint64]wait[W]
 	watched  map[string]struct{} // names
 	unread   bool                // its requests are not read, because it does not read its answers
 	// it is being ended, because its outbox ran full or its client was silent: nothing more is told
@@ -108,11 +110,11 @@ type Session[L Lease, W comparable] struct {
 func New[L Lease, W comparable](cfg Config) *Session[L, W] {
 	now := time.Now()
 	s := &Session[L, W]{
-		id: cfg.ID, client: cfg.Client, ttl: cfg.TTL, limits: cfg.Limits, port: cfg.Port, opened: now,
+		id: cfg.ID, client: cfg.Client, ttl: cfg.TTL, limits: cfg.Limits, port: cfg.Port, opened: now, before: cfg.Age,
 		out:      newOutbox(cfg.Limits.Locks + 2*cfg.Limits.Waiters + cfg.Limits.Watches + 1024),
 		done:     make(chan struct{}),
 		anchorAt: now, renewAt: now.Add(cfg.TTL * renewPart / 10),
-		waiting: make(map[uint64]W),
+		waiting: make(map[uint64]wait[W]),
 		watched: make(map[string]struct{}),
 	}
 	if cfg.LastRequest > 0 {
@@ -323,8 +325,8 @@ func (s *Session[L, W]) Info() Info {
 		detached = time.Since(s.detached)
 	}
 	return Info{
-		Age: time.Since(s.opened), Silence: time.Since(s.heardAt()), Detached: detached,
-		Locks: len(s.list), Waiters: len(s.waiting), Watches: len(s.watched),
+		Age: s.before + time.Since(s.opened), Silence: time.Since(s.heardAt()), Detached: detached,
+		Locks: len(s.list), Waiters: s.waiters, Watches: len(s.watched),
 		Asked: s.asked, Weight: s.weight, Undoing: s.undoing, Suspects: s.suspects, Operations: s.ops,
 	}
 }
@@ -370,6 +372,14 @@ type Rest[L Lease, W comparable] struct {
 	Leases  []L
 }
 
+// unansweredLocked are all requests that wait.
+func (s *Session[L, W]) unansweredLocked() (ws []W) {
+	for _, e := range s.waiting {
+		ws = append(ws, e.w)
+	}
+	return ws
+}
+
 // Detach takes its stream from a session that keeps its leases: its client may come back. It is what the session leaves
 // without them. Nothing more is told, and nobody is heard, so it ends when the client is not back in time.
 func (s *Session[L, W]) Detach() (left Rest[L, W], first bool) {
@@ -379,7 +389,7 @@ func (s *Session[L, W]) Detach() (left Rest[L, W], first bool) {
 		return left, false
 	}
 	s.detached = time.Now()
-	left = Rest[L, W]{Waiting: slices.Collect(maps.Values(s.waiting)), Watched: slices.Collect(maps.Keys(s.watched))}
+	left = Rest[L, W]{Waiting: s.unansweredLocked(), Watched: slices.Collect(maps.Keys(s.watched))}
 	clear(s.watched)
 	return left, true
 }
@@ -404,7 +414,7 @@ func (s *Session[L, W]) Retire(cause error, release bool) (left Rest[L, W], firs
 	s.ops++
 	s.silence.Stop()
 	return Rest[L, W]{
-		slices.Collect(maps.Values(s.waiting)), slices.Collect(maps.Keys(s.watched)), slices.Clone(s.list),
+		s.unansweredLocked(), slices.Collect(maps.Keys(s.watched)), slices.Clone(s.list),
 	}, true
 }
 

@@ -297,6 +297,9 @@ func (w *watch) heldLocked(before look, st lock.Sight) map[string]seenHold {
 		if h.Unsure && !there && w.seen != nil {
 			continue
 		}
+		if h.Unsure && there && old.fence != 0 { // nobody knows of another one that it was told
+			h.Fence = old.fence
+		}
 		w.gone.forget(h.ID) // its owner took some again
 		s := seenHold{id: h.ID, fence: h.Fence, foreign: h.Foreign, permit: h.Permit, rising: h.Rising, since: before.at}
 		if there && old.fence == h.Fence {

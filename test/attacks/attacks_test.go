@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/certs/certstest"
 	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -49,8 +50,20 @@ type victim struct {
 
 func newVictim(t *testing.T) *victim {
 	t.Helper()
-	v := &victim{Lockd: harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=memory", memoryLimit)}
-	c := v.Dial(t, client.WithSessionTTL(3*time.Second))
+	return victimOf(t, nil)
+}
+
+// victimOf is newVictim over TLS, unless there is no authority.
+func victimOf(t *testing.T, ca *certstest.Authority) *victim {
+	t.Helper()
+	env, opts := []string{"LOCKD_STORE_KIND=memory", memoryLimit}, []client.Option{client.WithSessionTTL(3 * time.Second)}
+	if ca != nil {
+		cert, key := ca.Issue(t, time.Hour, "127.0.0.1").Files(t)
+		env = append(env, "LOCKD_LISTEN_TLS_CERT_FILE="+cert, "LOCKD_LISTEN_TLS_KEY_FILE="+key)
+		opts = append(opts, client.WithTLS(client.TLS{CACert: ca.File(t)}))
+	}
+	v := &victim{Lockd: harness.StartLockdOn(t, lockdBin, env...)}
+	c := v.Dial(t, opts...)
 	for i := range leases {
 		l, err := c.Lock(t.Context(), fmt.Sprint("held ", i))
 		if err != nil {
@@ -179,20 +192,18 @@ func TestFramesThatAskForNothingTakeLittle(t *testing.T) {
 	}
 }
 
-// Messages that never end take no more memory than there is, whether they come over one connection or many.
+// Messages that never end take no more memory than there is, whether they come over one connection or many, or over TLS.
 func TestMessagesThatNeverEndFillNoMemory(t *testing.T) {
-	const calls, size, part = 250, 4 << 20, 16 << 10
-	for _, connections := range []int{1, 8} {
-		t.Run(fmt.Sprint(connections), func(t *testing.T) {
-			v := newVictim(t)
+	ca := certstest.NewAuthority(t, "attacks")
+	for name, c := range map[string]struct {
+		connections int
+		over        *certstest.Authority
+	}{"one connection": {1, nil}, "eight": {8, nil}, "TLS": {2, ca}} {
+		t.Run(name, func(t *testing.T) {
+			v := victimOf(t, c.over)
 			var all []func(ctx context.Context)
-			for i := range connections {
-				a := attack(t, fmt.Sprint("127.0.0.", 2+i), v.Addr)
-				all = append(all, func(ctx context.Context) {
-					defer context.AfterFunc(ctx, func() { _ = a.Close() })()
-					a.neverEnd(calls, size, part)
-					<-ctx.Done()
-				})
+			for i := range c.connections {
+				all = append(all, attackOver(t, c.over, fmt.Sprint("127.0.0.", 2+i), v.Addr).neverEnd)
 			}
 			v.suffer(t, all...)
 			if v.Metric(`lockd_calls_cut_total{reason="connection"}`) == 0 {
@@ -202,8 +213,11 @@ func TestMessagesThatNeverEndFillNoMemory(t *testing.T) {
 	}
 }
 
-// neverEnd sends all but the end of many messages at a time.
-func (a attacker) neverEnd(calls, size, part int) {
+// neverEnd sends all but the end of many messages at a time, and then waits.
+func (a attacker) neverEnd(ctx context.Context) {
+	const calls, size, part = 250, 4 << 20, 16 << 10
+	defer context.AfterFunc(ctx, func() { _ = a.Close() })()
+	defer func() { <-ctx.Done() }()
 	for i := range calls {
 		a.say(frame(nil, headers, endHeaders, uint32(2*i+1), call(acquire)))
 	}

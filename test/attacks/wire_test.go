@@ -1,10 +1,14 @@
 package attacks
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"net"
 	"testing"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/certs/certstest"
 )
 
 // The frames of HTTP/2 that an attacker needs.
@@ -45,12 +49,23 @@ type attacker struct{ net.Conn }
 
 func attack(t *testing.T, from, to string) attacker {
 	t.Helper()
+	return attackOver(t, nil, from, to)
+}
+
+// attackOver is attack over TLS, unless there is no authority.
+func attackOver(t *testing.T, ca *certstest.Authority, from, to string) attacker {
+	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 10 * time.Second}
 	c, err := d.DialContext(t.Context(), "tcp", to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
+	if ca != nil {
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(ca.PEM())
+		c = tls.Client(c, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", NextProtos: []string{"h2"}})
+	}
 	a := attacker{c}
 	go func() {
 		for b := make([]byte, 64<<10); ; {

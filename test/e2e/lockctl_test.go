@@ -40,7 +40,7 @@ func TestExecTellsByItsExitCodeWhatHappened(t *testing.T) {
 	child := childOf(t, holder.PID())
 	lockctl(d, "exec", "job", "--wait", "0", "--", "echo", "ran").Want(75, "")
 	lockctl(d, "exec", "job", "--wait", "300ms", "--", "echo", "ran").Want(75, "")
-	lockctl(d, "unlock", "job", "--force", "-o", "json").Want(0, `{"name":"job","released":true}`+"\n")
+	lockctl(d, "unlock", "job", "--force", "--reason", "stuck", "-o", "json").Want(0, `{"name":"job","released":true}`+"\n")
 	holder.Want(70, "")
 	if !gone(child) {
 		t.Error("the child lives on without the lock")
@@ -105,7 +105,7 @@ func TestLocksOfOthersAreSeenWatchedAndForced(t *testing.T) {
 	events := func(n int) func() bool {
 		return func() bool { return strings.Count(w.Stdout.String(), `"unlocked"`) == n }
 	}
-	lockctl(d, "unlock", "theirs", "--force").Want(0, "unlocked theirs\n")
+	lockctl(d, "unlock", "theirs", "--force", "--reason", "stuck").Want(0, "unlocked theirs\n")
 	if m := harness.Soon(t, "Redisson's waiters are woken", messages); m.text != "0" {
 		t.Errorf("message %q", m.text)
 	}

@@ -204,7 +204,7 @@ func (c *member) act() bool {
 	}
 	r := c.await(ch)
 	if r.GetGranted() == nil {
-		c.m.count(fmt.Sprint(r.GetNotGranted().GetCause(), " ", r.GetResult().GetStatus().GetMessage()))
+		c.m.count(fmt.Sprint(r.GetNotGranted().GetCause(), " ", r.GetResult().GetFailure().GetMessage()))
 		return r != nil
 	}
 	for i, h := range hs {

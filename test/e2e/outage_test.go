@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
@@ -190,9 +189,9 @@ func asksInVain(t *testing.T, c *stream) {
 		began := time.Now()
 		c.send(acquire(id, &lockdv1.Acquire{Name: fmt.Sprint("in vain ", id), Wait: seconds(0)}))
 		m := c.answer(id)
-		st := status.FromProto(m.GetResult().GetStatus())
-		reason := reasonOf(st)
-		if st.Code() != codes.Unavailable || reason != "BACKEND_UNAVAILABLE" && reason != "OUTCOME_UNKNOWN" {
+		failure := m.GetResult().GetFailure()
+		reason := failure.GetReason()
+		if codes.Code(failure.GetCode()) != codes.Unavailable || reason != "BACKEND_UNAVAILABLE" && reason != "OUTCOME_UNKNOWN" {
 			t.Errorf("got %v, want that the store is away", m)
 		}
 		// Two attempts of half a second each.

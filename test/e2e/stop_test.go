@@ -63,7 +63,7 @@ func TestSIGTERMStopsWithinTheDrainWindow(t *testing.T) {
 
 	for name, c := range map[string]*stream{"stays": stays, "frees": frees, "waits": waits} {
 		st, closing := lastWords(c)
-		if reasonOf(closing) != "DRAINING" || st.Code() != codes.Unavailable || reasonOf(st) != "DRAINING" {
+		if closing.GetReason() != "DRAINING" || st.Code() != codes.Unavailable || reasonOf(st) != "DRAINING" {
 			t.Errorf("%s: Closing %v, the stream's end %v; want DRAINING", name, closing, st)
 		}
 	}
@@ -87,14 +87,14 @@ func TestSIGTERMStopsWithinTheDrainWindow(t *testing.T) {
 }
 
 // lastWords reads a stream to its end, and returns how it ended and what its Closing said.
-func lastWords(c *stream) (end, closing *status.Status) {
+func lastWords(c *stream) (end *status.Status, closing *lockdv1.Failure) {
 	for {
 		m, err := c.Recv()
 		if err != nil {
 			return status.Convert(err), closing
 		}
 		if m.GetClosing() != nil {
-			closing = status.FromProto(m.GetClosing().GetStatus())
+			closing = m.GetClosing().GetFailure()
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -103,7 +104,7 @@ func (st *store) look(name string) sight {
 		}
 	}
 	if len(left) >= st.quorum {
-		slices.SortFunc(left, func(a, b sight) int { return int(b.pttl - a.pttl) })
+		slices.SortFunc(left, func(a, b sight) int { return cmp.Compare(b.pttl, a.pttl) })
 		both.pttl = left[st.quorum-1].pttl
 	}
 	return both

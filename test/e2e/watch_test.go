@@ -128,7 +128,7 @@ func TestWatchersOfAllReplicasHearEachEndOfAHoldOnce(t *testing.T) {
 		},
 		"force": func() {
 			l := mustLock(t, c, "job")
-			lockctl(b, "unlock", "job", "--force").Want(0, "unlocked job\n")
+			lockctl(b, "unlock", "job", "--force", "--reason", "stuck").Want(0, "unlocked job\n")
 			told(client.UnlockForced, l.Fence())
 		},
 		"deleted key": func() {

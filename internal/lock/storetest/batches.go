@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -74,7 +75,7 @@ func bySession(all []single) {
 		}
 	}
 	at := func(o single) int { return slices.Index(sessions, o.owner().Tenant()) }
-	slices.SortStableFunc(all, func(a, b single) int { return at(a) - at(b) })
+	slices.SortStableFunc(all, func(a, b single) int { return cmp.Compare(at(a), at(b)) })
 }
 
 // ordinary is a kind of which ordinary requests go together, instead of one of which they do not.

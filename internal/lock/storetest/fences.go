@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
@@ -70,10 +72,10 @@ var fenceContract = []contract{
 			proposed := proposed + 1_000_000*lock.Fence(c.Kind)
 			raised := c
 			raised.Fence = proposed
-			s.must(s.Store.Raise(s.Context(), raised))
-			s.must(s.Store.Raise(s.Context(), raised))
+			s.wantRaised(raised, proposed)
+			s.wantRaised(raised, proposed)
 			raised.Fence = first
-			s.must(s.Store.Raise(s.Context(), raised)) // late: it lowers nothing
+			s.wantRaised(raised, proposed) // late: it lowers nothing
 			again := c
 			again.Count, again.Fence = 2, proposed
 			if g := s.acquire(again); g.Fence != proposed {
@@ -88,13 +90,36 @@ var fenceContract = []contract{
 			}
 		})
 	}},
+	{"RaisedByNothingAHoldTellsItsFence", func(s *suite) {
+		s.eachKind(func(c lock.Claim) {
+			s.refusesToRaise(s.Context(), c, lock.ErrNotHeld)
+			f := s.acquire(c).Fence
+			if c.Kind == lock.Read { // others have greater ones, and the last of the name is not its own
+				other := c
+				other.Owner = "other"
+				s.acquire(other)
+			}
+			last := s.look(c.Name).Fence
+			s.wantRaised(c, f)
+			if _, err := s.Store.Extend(s.Context(), on(c, 0)); err != nil {
+				s.Errorf("%v: extend: %v", c.Kind, err)
+			}
+			s.wantRaised(c, f)
+			if g := s.acquire(c); g.Fence != f {
+				s.Errorf("%v: repeated: got %d, want %d", c.Kind, g.Fence, f)
+			}
+			if now := s.look(c.Name).Fence; now != last {
+				s.Errorf("%v: the last fence is %d, want %d as before", c.Kind, now, last)
+			}
+		})
+	}},
 	{"OnlyTheHolderRaisesAFence", func(s *suite) {
 		s.eachKind(func(c lock.Claim) {
 			other := c
 			other.Owner, other.Fence = "other", proposed
-			s.wantErr(s.Store.Raise(s.Context(), other), lock.ErrNotHeld)
+			s.refusesToRaise(s.Context(), other, lock.ErrNotHeld)
 			f := s.acquire(c).Fence
-			s.wantErr(s.Store.Raise(s.Context(), other), lock.ErrNotHeld)
+			s.refusesToRaise(s.Context(), other, lock.ErrNotHeld)
 			if st := s.look(c.Name); st.Fence != f {
 				s.Errorf("%v: the last fence is %d, want %d", c.Kind, st.Fence, f)
 			}
@@ -104,14 +129,28 @@ var fenceContract = []contract{
 		c := claim("n", "o")
 		s.must(s.Hooks.Occupy("n"))
 		c.Fence = proposed
-		s.wantErr(s.Store.Raise(s.Context(), c), lock.ErrKindMismatch)
+		s.refusesToRaise(s.Context(), c, lock.ErrKindMismatch)
 		if s.has(lock.Semaphore) {
 			c.Kind, c.Name = lock.Semaphore, "permits"
-			s.wantErr(s.Store.Raise(s.Context(), c), lock.ErrUnsupported)
+			s.refusesToRaise(s.Context(), c, lock.ErrUnsupported)
 		}
 		c.Kind = lock.Exclusive
-		s.wantErr(s.Store.Raise(s.ended(), c), lock.ErrUnavailable)
+		s.refusesToRaise(s.ended(), c, lock.ErrUnavailable)
 	}},
+}
+
+// wantRaised has the fence of a hold raised, and wants it to be so much then.
+func (s *suite) wantRaised(c lock.Claim, want lock.Fence) {
+	s.Helper()
+	if f, err := s.Store.Raise(s.Context(), c); err != nil || f != want {
+		s.Errorf("%v: raise to %d: got %d, %v, want %d", c.Kind, c.Fence, f, err, want)
+	}
+}
+
+func (s *suite) refusesToRaise(ctx context.Context, c lock.Claim, want error) {
+	s.Helper()
+	_, err := s.Store.Raise(ctx, c)
+	s.wantErr(err, want)
 }
 
 // eachKind calls f with a claim of each kind whose holds have fences, for a name of its own.

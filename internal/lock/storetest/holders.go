@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -24,7 +25,7 @@ func (s *suite) holders(name string, size int) []lock.Holder {
 func (s *suite) wantHolders(name string, want ...lock.Holder) {
 	s.Helper()
 	got := s.holders(name, 100)
-	slices.SortFunc(got, func(a, b lock.Holder) int { return int(b.Kind) - int(a.Kind) })
+	slices.SortFunc(got, func(a, b lock.Holder) int { return cmp.Compare(b.Kind, a.Kind) })
 	if !slices.Equal(got, want) {
 		s.Errorf("the holders of %q: got %+v, want %+v", name, got, want)
 	}

@@ -239,7 +239,7 @@ func (c *comparison) raise() (string, step) {
 		if claim.Fence = s.fence(claim.Name, g.number); ahead > 0 {
 			claim.Fence = s.later(claim.Name, ahead)
 		}
-		err := s.Store.Raise(ctx, claim)
+		_, err := s.Store.Raise(ctx, claim)
 		o := outcome{Err: class(err)}
 		if err == nil && ahead > 0 {
 			o.Fence = s.number(claim.Name, claim.Fence)

@@ -108,7 +108,7 @@ func (n named) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, e
 	return gs, shortly(err)
 }
 
-func (n named) Raise(ctx context.Context, c lock.Claim) error {
+func (n named) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
 	return n.Store.Raise(ctx, fullClaim(c))
 }
 

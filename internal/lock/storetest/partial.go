@@ -75,10 +75,10 @@ func (p partial) Shorten(ctx context.Context, r lock.Renewal) error {
 }
 
 // Raise implements lock.Store.
-func (p partial) Raise(ctx context.Context, c lock.Claim) error {
-	err := p.Store.Raise(ctx, c)
+func (p partial) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	f, err := p.Store.Raise(ctx, c)
 	p.refused(err, c.Kind)
-	return err
+	return f, err
 }
 
 // ForceRelease implements lock.Store.
@@ -162,13 +162,14 @@ func refuses(t *testing.T, st lock.Store, kind lock.Kind) {
 	_, err := st.Acquire(ctx, c)
 	_, all := st.AcquireAll(ctx, []lock.Claim{claim("m", "o"), c})
 	_, released := st.Release(ctx, back(c, 0))
+	_, raised := st.Raise(ctx, c)
 	_, extended := st.Extend(ctx, on(c, 1))
 	var renewed error
 	st.Renew(ctx, []lock.Renewal{on(c, 1)}, func(_ int, err error) { renewed = err })
 	_, forced := st.ForceRelease(ctx, "n", kind)
 	errs := map[string]error{
 		"Acquire": err, "AcquireAll": all, "Release": released, "Extend": extended, "Renew": renewed, "ForceRelease": forced,
-		"Shorten": st.Shorten(ctx, on(c, 1)), "Raise": st.Raise(ctx, c),
+		"Shorten": st.Shorten(ctx, on(c, 1)), "Raise": raised,
 	}
 	if kind == lock.Fair {
 		_, errs["Enlist"] = st.Enlist(ctx, "n", []lock.Owner{"o"}, ttl)

@@ -22,10 +22,10 @@ func (s *Store) Fresh() (since time.Time, fresh bool) {
 	return since, fresh
 }
 
-// Blank says whether all nodes are blank.
-func (s *Store) Blank() bool {
+// Marked says whether all nodes are marked as new.
+func (s *Store) Marked() bool {
 	nodes := s.all()
-	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *node) bool { return !n.Blank() })
+	return len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n *node) bool { return !n.Marked() })
 }
 
 // Found vouches for all nodes.

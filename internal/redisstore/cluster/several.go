@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -90,7 +91,7 @@ func (s *Store) bySlot(cs []lock.Claim) (parts [][]int, err error) {
 		}
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return slots[a] - slots[b] })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(slots[a], slots[b]) })
 	for k, i := range order {
 		if k == 0 || slots[i] != slots[order[k-1]] {
 			parts = append(parts, nil)

@@ -23,8 +23,10 @@ func (s *Store) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 }
 
 // Raise implements lock.Store.
-func (s *Store) Raise(ctx context.Context, c lock.Claim) error {
-	return do(ctx, s, c.Name, func(ctx context.Context, at *redisstore.Store) error { return at.Raise(ctx, c) })
+func (s *Store) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	return ask(ctx, s, c.Name, func(ctx context.Context, at *redisstore.Store) (lock.Fence, error) {
+		return at.Raise(ctx, c)
+	})
 }
 
 // Release implements lock.Store.

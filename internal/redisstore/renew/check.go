@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
+	"github.com/lockd-io/lockd/internal/redisstore/script"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
@@ -166,8 +167,14 @@ func (s *Renewer) checkEviction(ctx context.Context) {
 	defer cancel()
 	cmd := redis.NewCmd(ctx, "config", "get", "maxmemory-policy")
 	err := s.steady.Do(ctx, cmd, pipe.ProbeCost)
-	found, _ := cmd.Val().([]any)
-	if err != nil || len(found) < 2 {
+	var found []any
+	if err == nil { // else the answer may just be coming
+		found, err = cmd.Slice()
+	}
+	if err == nil && len(found) < 2 {
+		err = script.ErrBadAnswer
+	}
+	if err != nil {
 		s.log.Debug("the eviction policy of redis is not known", zap.Error(err))
 		return
 	}

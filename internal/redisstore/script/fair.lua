@@ -5,7 +5,8 @@
 --   queue     Redisson's list of waiters, the next one first
 --   timeouts  Redisson's sorted set: waiter -> ms since 1970 when Redisson takes it for dead
 --   places    our sorted set: those waiters that are lockd's -> ms since 1970 until which their place lives
---   suspects  our hash: a waiter of Redisson that nobody seems to be behind -> ms since 1970 when that was first seen
+--   suspects  our hash: a waiter of Redisson that nobody seems to be behind -> ms since 1970 when that was first seen; and ''
+--             -> when waiters were last looked at
 -- and channel: a waiter's own channel is that, a colon, and its owner.
 --
 -- A waiter of Redisson hears 0 on its own channel when the name may be taken. Those of lockd hear the news of the name.
@@ -16,7 +17,11 @@
 local GRANT_SHIFT = 300000
 -- A waiter of Redisson hears its channel nearly as soon as it queues. Without anybody there for so long, it is dead.
 local SILENT_FOR = 4000
-local SUSPECTED_FOR = 20000
+-- Who is silent is looked at so often, at most. What was seen counts until so long after the last look.
+local LOOK_EVERY, LOOK_COUNTS = 500, 10000
+-- So many of the next waiters are looked at. Those behind them are when they have come nearer.
+local LOOK_AT = 1000
+local LOOKED = ''
 -- A queue in which only lockd waits ends so long after its last waiter was heard of.
 local QUEUE_LIVES = 600000
 -- So many dead are taken out of queues in one script, at most: 500 of ours, or 45 of Redisson's, which cost more. The next
@@ -33,40 +38,63 @@ local function fair_misfit(f)
     or owner_misfit(redis.pcall('HRANDFIELD', f.suspects, 1), 'list of suspects')
 end
 
--- fair_listens says whether anybody hears the channel of a waiter of Redisson. lockd listens to the channels of its own waiters
--- as well, but those live by their places alone: their owners have a # or end with :unary.
-local function fair_listens(f, owner)
-  if string.find(owner, '#', 1, true) or string.find(owner, ':unary$') then return false end
-  local channel = f.channel .. ':' .. owner
-  if redis.call('PUBSUB', 'NUMSUB', channel)[2] > 0 then return true end
-  local sharded = redis.pcall('PUBSUB', 'SHARDNUMSUB', channel) -- since Redis 7
-  return not sharded.err and sharded[2] > 0
+-- fair_theirs is how many waiters of Redisson there are.
+local function fair_theirs(f)
+  return math.max(0, redis.call('LLEN', f.queue) - redis.call('ZCARD', f.places))
 end
 
--- fair_suspect notes which of the next waiters nobody is behind, not only of the first: a process that dies leaves many.
-local function fair_suspect(f, now)
-  local next = redis.call('LRANGE', f.queue, 0, 49)
+-- fair_silent returns those of some waiters of Redisson whose channels nobody hears. lockd listens to the channels of its own
+-- waiters as well, but those live by their places alone.
+local function fair_silent(f, owners)
+  local channels, silent = {}, {}
+  for i, owner in ipairs(owners) do channels[i] = f.channel .. ':' .. owner end
+  local heard = redis.call('PUBSUB', 'NUMSUB', unpack(channels))
+  local sharded = redis.pcall('PUBSUB', 'SHARDNUMSUB', unpack(channels)) -- since Redis 7
+  for i, owner in ipairs(owners) do
+    local listens = heard[2 * i] > 0 or not sharded.err and sharded[2 * i] > 0
+    if not listens or of_lockd(owner) then silent[#silent + 1] = owner end
+  end
+  return silent
+end
+
+-- fair_look takes note of all waiters of Redisson that are silent, wherever they stand: each must be known to be dead when it
+-- comes to the head, or its death costs those behind it as long as that of the first.
+local function fair_look(f, now)
+  if fair_theirs(f) == 0 then return end
+  local last = redis.call('HGET', f.suspects, LOOKED)
+  if last and tonumber(last) + LOOK_EVERY > now then return end
+  local next, theirs = redis.call('LRANGE', f.queue, 0, LOOK_AT - 1), {}
   local ours = redis.call('ZMSCORE', f.places, unpack(next))
   for i, owner in ipairs(next) do
-    if not ours[i] and not fair_listens(f, owner) then redis.call('HSETNX', f.suspects, owner, now) end
+    if not ours[i] then theirs[#theirs + 1] = owner end
   end
-  if redis.call('PTTL', f.suspects) < 0 then redis.call('PEXPIRE', f.suspects, SUSPECTED_FOR) end
+  local since, over = {}, redis.call('HGETALL', f.suspects)
+  for i = 1, #over, 2 do since[over[i]] = over[i + 1] end
+  local notes = {LOOKED, now}
+  since[LOOKED] = nil
+  for _, owner in ipairs(fair_silent(f, theirs)) do
+    notes[#notes + 1], notes[#notes + 2] = owner, since[owner] or now
+    since[owner] = nil
+  end
+  -- When memory is full nothing is noted, and nothing else is kept from being done.
+  if type(redis.pcall('HSET', f.suspects, unpack(notes))) == 'table' then return end
+  over = {}
+  for owner in pairs(since) do over[#over + 1] = owner end -- who was heard, or left
+  if #over > 0 then redis.call('HDEL', f.suspects, unpack(over)) end
+  redis.call('PEXPIRE', f.suspects, LOOK_COUNTS)
 end
 
--- fair_dead says whether a waiter at the head of the queue is dead. With watch it takes note of what it sees.
-local function fair_dead(f, owner, now, watch)
+-- fair_dead says whether a waiter at the head of the queue is dead.
+local function fair_dead(f, owner, now)
   local ends = redis.call('ZSCORE', f.places, owner)
   if ends then return tonumber(ends) <= now end
   local since = redis.call('HGET', f.suspects, owner)
-  if fair_listens(f, owner) then
+  if #fair_silent(f, {owner}) == 0 then
     if since then redis.call('HDEL', f.suspects, owner) end
     return false
   end
   ends = redis.call('ZSCORE', f.timeouts, owner)
-  if ends and tonumber(ends) <= now then return true end
-  if since and tonumber(since) + SILENT_FOR <= now then return true end
-  if watch and not since then fair_suspect(f, now) end
-  return false
+  return ends and tonumber(ends) <= now or since and tonumber(since) + SILENT_FOR <= now
 end
 
 -- fair_bury takes the dead at the head of the queue out of it: the first one, which is known to be dead, and those of ours
@@ -82,21 +110,18 @@ local function fair_bury(f, now)
   purge_left = purge_left - n - 10
 end
 
--- fair_purge takes the dead out of the head of the queue, and returns its head afterwards and before.
+-- fair_purge takes the dead out of the head of the queue, and returns its head afterwards and before. With watch it looks first
+-- who seems to be dead.
 local function fair_purge(f, now, watch)
   if f.empty then return nil, nil end
+  if watch then fair_look(f, now) end
   local first = redis.call('LINDEX', f.queue, 0)
   local head = first
-  while head and purge_left > 0 and fair_dead(f, head, now, watch) do
+  while head and purge_left > 0 and fair_dead(f, head, now) do
     fair_bury(f, now)
     head = redis.call('LINDEX', f.queue, 0)
   end
   return head, first
-end
-
--- fair_theirs is how many waiters of Redisson there are.
-local function fair_theirs(f)
-  return math.max(0, redis.call('LLEN', f.queue) - redis.call('ZCARD', f.places))
 end
 
 -- fair_bound lets the queue end some time after the last sign of life of those in it, so that nothing stays for ever of a

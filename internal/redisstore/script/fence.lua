@@ -61,3 +61,6 @@ local function grant_fence(key, ttl, least)
   local now = next_fence(0)
   return advance_fence(key, ttl, now, string.format('%.0f', now))
 end
+
+-- of_lockd says whether an owner is lockd's, and not Redisson's: it has a # or ends with :unary.
+local function of_lockd(owner) return string.find(owner, '#', 1, true) or string.find(owner, ':unary$') end

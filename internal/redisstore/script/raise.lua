@@ -3,7 +3,8 @@
 -- KEYS[2] redisson_lock_token:{<name>} last fence handed out
 -- KEYS[3] lockd_lock_writer:{<name>}   of read-write locks only
 -- ARGV[1] kind   ARGV[2] owner   ARGV[3] fence   ARGV[4] TTL of the fence key in ms   ARGV[5] base, as in rw.lua
--- Returns {1} if the owner holds the name, {-1} if it does not.
+-- Returns {1, the fence of the hold afterwards as text, or '' if there is none} if the owner holds the name, {-1} if it does not.
+-- With fence 0 it writes nothing.
 -- Safe to run twice, and late: fences only grow. Reads first, writes last; the first write is the one that fails when memory is
 -- full, so then nothing was done.
 local r = {name = KEYS[1], token = KEYS[2], writer = KEYS[3], base = ARGV[5]}
@@ -33,4 +34,12 @@ for _, key in ipairs(keys) do
     redis.call('SET', key, ARGV[3], 'KEEPTTL')
   end
 end
-return {1}
+local text
+if kind == 'read' then
+  text = read_fence(r, owner, #keys)
+elseif kind == 'write' then
+  text = write_fence(r, owner)
+else
+  text = redis.call('GET', r.token)
+end
+return {1, text or ''}

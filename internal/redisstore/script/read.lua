@@ -21,7 +21,7 @@ local function read_left_behind(r, longest)
   if left >= 0 and (not longest or fields > 130 or left + apart >= redis.call('PTTL', r.name)) then return false end
   local readers = rw_readers(r, true)
   if readers.alive > 0 or not readers.whole then
-    rw_shrink(r, readers)
+    rw_fit(r, readers)
     return false
   end
   redis.call('DEL', r.name)

@@ -49,7 +49,7 @@ if not alone or not last then
   local readers = not alone and rw_readers(r, true)
   if readers and (readers.alive > 0 or not readers.whole) then
     redis.call('HSET', r.name, 'mode', 'read')
-    rw_shrink(r, readers)
+    rw_fit(r, readers)
   else
     redis.call('DEL', r.name)
   end

@@ -33,7 +33,7 @@ function renew.read(name, h)
   local got = call('HMGET', name, 'mode', h.owner)
   local fence = got and got[1] and got[2] and read_fence(r, h.owner, got[2])
   if not fence or h.fence ~= '0' and fence ~= h.fence then return false end
-  rw_extend(name, h.ttl)
+  rw_extend(name, math.max(h.ttl, (read_left(r, h.owner, got[2])))) -- Redisson may have set it to less than our holds last
   if h.ttl == 0 then return 1 end
   local key = read_key(r, h.owner, math.min(math.max(h.size, 1), tonumber(got[2]) or 1))
   if redis.call('EXISTS', key) == 1 then return rw_extend(key, h.ttl) end

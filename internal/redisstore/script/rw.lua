@@ -86,10 +86,10 @@ local function read_drop(r, owner, i, n)
 end
 
 -- rw_readers looks at the holds of readers: how many owners are alive, the first by name, its count, and how many ms the
--- longest hold lives. With sweep it takes out the dead. Of very many, or of very many holds, only some are looked at; whole
+-- longest hold lives; ours is that of the longest one of lockd. With sweep it takes out the dead. Of very many, or of very many holds, only some are looked at; whole
 -- says whether all were.
 local function rw_readers(r, sweep)
-  local found = {alive = 0, left = -2, whole = redis.call('HLEN', r.name) <= 130}
+  local found = {alive = 0, left = -2, ours = -2, whole = redis.call('HLEN', r.name) <= 130}
   local list
   if found.whole then
     list = redis.call('HGETALL', r.name)
@@ -105,6 +105,7 @@ local function rw_readers(r, sweep)
         found.alive = found.alive + 1
         if not found.one or owner < found.one then found.one, found.count = owner, count end
         found.left = math.max(found.left, left)
+        if of_lockd(owner) then found.ours = math.max(found.ours, left) end
       elseif sweep and looked then
         redis.call('HDEL', r.name, owner)
       end
@@ -141,9 +142,19 @@ local function rw_holder(r)
   return one
 end
 
--- rw_shrink ends a lock that nobody writes with its last reader: it must not outlive its holds.
-local function rw_shrink(r, readers)
-  if readers.whole and readers.left < redis.call('PTTL', r.name) then redis.call('PEXPIRE', r.name, readers.left) end
+-- rw_restore has a lock last as long as those of lockd's readers that were looked at. Redisson sets its time without regard to other
+-- readers. It does not prolong Redisson's holds: they may have been meant to end with the lock.
+local function rw_restore(r, readers)
+  if readers.ours > redis.call('PTTL', r.name) + apart then redis.call('PEXPIRE', r.name, readers.ours) end
+end
+
+-- rw_fit ends a lock that nobody writes with its last reader: it must not outlive its holds, and lasts as long as those of lockd.
+local function rw_fit(r, readers)
+  if readers.whole and readers.left < redis.call('PTTL', r.name) then
+    redis.call('PEXPIRE', r.name, readers.left)
+  else
+    rw_restore(r, readers)
+  end
 end
 
 -- rw_written tells all who wait that a writer left, and returns how many heard it. Redisson wakes those that wait in that
@@ -238,10 +249,10 @@ local function write_check(r, a)
   if a.count ~= '1' then return {-1} end
   local bad = number_misfit(write_key(r, a.owner), 'hold')
   if bad then return bad end
-  local left, holder = redis.call('PTTL', r.name), nil
+  local left, holder, readers = redis.call('PTTL', r.name), nil, nil
   if left == -2 then return nil, {} end
   if mode == 'read' then
-    local readers = rw_readers(r, false)
+    readers = rw_readers(r, false)
     -- A dead reader holds a writer back no longer than its own lease, whoever keeps the hash.
     if readers.whole and readers.alive == 0 then return nil, {dead = true} end
     if readers.whole then left = readers.left end
@@ -257,6 +268,7 @@ local function write_check(r, a)
       rw_extend(r.writer, a.place)
     end
   end
+  if readers then rw_restore(r, readers) end
   return {0, left, holder}
 end
 

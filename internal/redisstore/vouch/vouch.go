@@ -10,8 +10,9 @@
 // A server without such a voucher may have forgotten holds. One whose disk has every write gets a new voucher at once;
 // any other one a voucher that says since when. All replicas of lockd read the same, so they agree.
 //
-// A server that has no voucher at all is blank: new, or emptied. Whether it is new its users know: if all servers they
-// have are blank, nothing was forgotten (Found).
+// A server that has no voucher at all is new, or was emptied: it cannot tell, and no replica of lockd can, as others may
+// have used it. So it counts as emptied. Who knows that it is new says so, by a voucher that is Mark; it is gone when
+// the server loses its data. If all servers are marked so, nothing was forgotten (Found).
 //
 // # What it does not promise
 //
@@ -33,8 +34,11 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 )
 
-// blankTime is for how long a blank server may turn out to be new.
-const blankTime = 5 * time.Second
+// Mark is the voucher of a server that is new: nobody can hold anything that it forgot.
+const Mark = "new"
+
+// markTime is for how long a server with the mark waits for the others. Then it counts as emptied.
+const markTime = 5 * time.Second
 
 // Lane carries a command to the server.
 type Lane func(ctx context.Context, cmd *redis.Cmd) error
@@ -44,12 +48,12 @@ type Voucher struct {
 	key func() string
 	log *zap.Logger
 
-	mu    sync.Mutex // guards the fields below
-	run   string     // of the server that was met last; empty if none was
-	valid bool       // its voucher is that of this run
-	blank bool       // it has none
-	fresh bool       // it may have forgotten holds
-	since time.Time  // when that was
+	mu     sync.Mutex // guards the fields below
+	run    string     // of the server that was met last; empty if none was
+	valid  bool       // its voucher is that of this run
+	marked bool       // it is Mark
+	fresh  bool       // it may have forgotten holds
+	since  time.Time  // when that was
 }
 
 // New knows nothing yet. key is where the voucher is.
@@ -66,11 +70,11 @@ func (v *Voucher) Fresh() (since time.Time, fresh bool) {
 	return v.since, v.fresh
 }
 
-// Blank says whether the server has no voucher at all.
-func (v *Voucher) Blank() bool {
+// Marked says whether the server is marked as new.
+func (v *Voucher) Marked() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.run != "" && v.blank
+	return v.run != "" && v.marked
 }
 
 // look reads the voucher, and the time in ms.
@@ -96,7 +100,7 @@ func (v *Voucher) Check(ctx context.Context, via Lane) error {
 		return err
 	}
 	v.mu.Lock()
-	valid, wait := v.valid, v.blank && time.Since(v.since) < blankTime
+	valid, wait := v.valid, v.marked && time.Since(v.since) < markTime
 	v.mu.Unlock()
 	if valid || wait {
 		return nil
@@ -108,7 +112,7 @@ func (v *Voucher) Check(ctx context.Context, via Lane) error {
 	return v.write(ctx, via, how)
 }
 
-// Found gives a blank server a voucher that says that nothing was forgotten.
+// Found gives a server that is marked as new a voucher that says that nothing was forgotten.
 func (v *Voucher) Found(ctx context.Context, via Lane) error { return v.write(ctx, via, "found") }
 
 func (v *Voucher) again(ctx context.Context, via Lane) error {
@@ -160,26 +164,40 @@ func (v *Voucher) forget() {
 
 // saw takes note of a run and its voucher. now is the server's time in ms.
 func (v *Voucher) saw(run, voucher string, now int64) {
+	if !v.forgot(run, voucher, now) {
+		return
+	}
+	v.log.Debug("redis may have forgotten locks", zap.String(observe.KeyRunID, run))
+	if voucher == "" {
+		v.log.Warn("redis has no data of lockd: it is new, or was emptied", zap.String(observe.KeyRunID, run),
+			zap.String(observe.KeyRemedy, "wait for redlock.quarantine; or, if all masters are new and nobody can hold a lock: "+
+				"stop lockd, SET "+v.key()+" "+Mark+" on each of them, and start it"))
+	}
+}
+
+// forgot says whether the server may have forgotten holds, which was not known before.
+func (v *Voucher) forgot(run, voucher string, now int64) bool {
 	of, text, _ := strings.Cut(voucher, " ")
 	since, err := strconv.ParseInt(text, 10, 64)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	known := v.run == run && !v.valid && v.fresh
-	v.run, v.blank, v.valid = run, voucher == "", err == nil && of == run
+	v.run, v.marked, v.valid = run, voucher == Mark, err == nil && of == run
 	switch {
 	case v.valid:
 		v.fresh = since > 0
 		v.since = time.Now().Add(-time.Duration(now-since) * time.Millisecond)
 	case !known:
 		v.fresh, v.since = true, time.Now()
-		v.log.Debug("redis may have forgotten locks", zap.String(observe.KeyRunID, run))
+		return true
 	}
+	return false
 }
 
-// write stores a voucher for this run, unless there is one, and reads it.
+// write stores a voucher for this run, unless there is one, and reads it. Found finds only what is marked.
 const write = `local text = redis.call('GET', KEYS[1])
 local run, since = string.match(text or '', '^(%S+) (%d+)$')
-if run == ARGV[1] or ARGV[2] == 'found' and text then return 0 end
+if run == ARGV[1] or ARGV[2] == 'found' and text ~= 'new' then return 0 end
 if ARGV[2] == 'found' then
   since = '0'
 elseif ARGV[2] ~= 'durable' or not since then

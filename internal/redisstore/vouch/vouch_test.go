@@ -42,14 +42,17 @@ func (o *observer) meet() {
 	o.do(err)
 }
 
+// mark has the server be known as new.
+func (o *observer) mark() { o.t.Helper(); o.do(o.c.Set(o.t.Context(), "v", Mark, 0).Err()) }
+
 func (o *observer) check() { o.t.Helper(); o.do(o.Check(o.t.Context(), o.via)) }
 
 // is checks what is known.
-func (o *observer) is(what string, fresh, blank bool) {
+func (o *observer) is(what string, fresh, marked bool) {
 	o.t.Helper()
 	since, got := o.Fresh()
-	if got != fresh || o.Blank() != blank {
-		o.t.Errorf("%s: fresh %t, blank %t; want %t, %t", what, got, o.Blank(), fresh, blank)
+	if got != fresh || o.Marked() != marked {
+		o.t.Errorf("%s: fresh %t, marked %t; want %t, %t", what, got, o.Marked(), fresh, marked)
 	}
 	if fresh && (since.After(time.Now().Add(time.Second)) || time.Since(since) > time.Minute) {
 		o.t.Errorf("%s: since %v", what, time.Since(since))
@@ -62,6 +65,7 @@ func TestANewServerIsVouchedForWhenItIsFound(t *testing.T) {
 	srv := redistest.Start(t)
 	a, b := watch(t, srv), watch(t, srv)
 	a.is("not met", true, false)
+	a.mark()
 	a.meet()
 	a.is("met", true, true)
 	a.check()
@@ -118,6 +122,7 @@ func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t, row.args...)
 			a := watch(t, srv)
+			a.mark()
 			a.meet()
 			a.do(a.Found(t.Context(), a.via))
 			a.is("found", false, false)
@@ -142,13 +147,30 @@ func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
 
 func TestAnEmptiedServerIsNoticed(t *testing.T) {
 	srv := redistest.Start(t, durable...)
-	a := watch(t, srv)
+	a, late := watch(t, srv), watch(t, srv)
+	a.mark()
 	a.meet()
 	a.do(a.Found(t.Context(), a.via))
 	a.do(a.c.FlushAll(t.Context()).Err())
+	late.meet()
+	late.do(late.Found(t.Context(), late.via)) // by a replica that comes now
+	late.is("to another replica", true, false)
 	a.check()
-	a.is("emptied", true, true)
-	time.Sleep(blankTime)
+	a.is("emptied", true, false)
+	if v := a.c.Get(t.Context(), "v").Val(); v == "" || v == Mark {
+		t.Errorf("the voucher is %q, want one that says since when", v)
+	}
+}
+
+// The mark does not count for long: else it would say of data that were lost later that nobody had them.
+func TestAMarkThatIsNotUsedIsForgotten(t *testing.T) {
+	srv := redistest.Start(t, durable...)
+	a := watch(t, srv)
+	a.mark()
+	a.meet()
+	time.Sleep(markTime)
 	a.check()
-	a.is("vouched for again", true, false)
+	a.is("marked alone", true, false)
+	a.do(a.Found(t.Context(), a.via))
+	a.is("found too late", true, false)
 }

@@ -89,7 +89,12 @@ type ForceReleaseRequest struct {
 	// The lock.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The kind.
-	Kind          LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
+	Kind LockKind `protobuf:"varint,2,opt,name=kind,proto3,enum=lockd.v1.LockKind" json:"kind,omitempty"`
+	// Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+	Why string `protobuf:"bytes,3,opt,name=why,proto3" json:"why,omitempty"`
+	// Who asks for it, for people, such as alice@laptop. It is logged, beside the address of the caller, and the holders
+	// are told. At most 256 bytes.
+	By            string `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -136,6 +141,20 @@ func (x *ForceReleaseRequest) GetKind() LockKind {
 		return x.Kind
 	}
 	return LockKind_LOCK_KIND_UNSPECIFIED
+}
+
+func (x *ForceReleaseRequest) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
+func (x *ForceReleaseRequest) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
 }
 
 // ForceReleaseResponse says what was done.
@@ -748,10 +767,12 @@ var File_lockd_v1_admin_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_admin_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1clockd/v1/admin_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"Q\n" +
+	"\x1clockd/v1/admin_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"s\n" +
 	"\x13ForceReleaseRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
-	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\"2\n" +
+	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x10\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"2\n" +
 	"\x14ForceReleaseResponse\x12\x1a\n" +
 	"\breleased\x18\x01 \x01(\bR\breleased\"(\n" +
 	"\x12RemoveLimitRequest\x12\x12\n" +

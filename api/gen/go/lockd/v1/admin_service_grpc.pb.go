@@ -33,8 +33,8 @@ const (
 //
 // AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
 type AdminServiceClient interface {
-	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-	// only a writer with its own reads; a semaphore gets all its permits back.
+	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(ctx context.Context, in *ForceReleaseRequest, opts ...grpc.CallOption) (*ForceReleaseResponse, error)
 	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
 	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.
@@ -125,8 +125,8 @@ func (c *adminServiceClient) Examine(ctx context.Context, in *ExamineRequest, op
 //
 // AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
 type AdminServiceServer interface {
-	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-	// only a writer with its own reads; a semaphore gets all its permits back.
+	// ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+	// readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
 	ForceRelease(context.Context, *ForceReleaseRequest) (*ForceReleaseResponse, error)
 	// RemoveLimit forgets the limit of a semaphore of which no permit is out, so that the name can be another kind of lock at
 	// once. LOCK_BUSY while permits are out. By itself a limit that nobody uses goes after 10 minutes.

@@ -534,7 +534,7 @@ func (x *LockState) GetMembers() uint32 {
 }
 
 // Deadlock is a circle of requests that wait for each other: each waits for a lock that the next one holds, and the last one for one
-// that the first one holds. It comes as a detail of an error with the reason DEADLOCK, too.
+// that the first one holds. It comes with the reason DEADLOCK, too.
 type Deadlock struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The circle. The one that came last is the first one. At most 32 are told.

@@ -7,7 +7,6 @@
 package lockdv1
 
 import (
-	status "google.golang.org/genproto/googleapis/rpc/status"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
@@ -138,8 +137,8 @@ const (
 	DeadlockPolicy_DEADLOCK_POLICY_UNSPECIFIED DeadlockPolicy = 0
 	// It goes on waiting. Operators see the deadlock.
 	DeadlockPolicy_DEADLOCK_POLICY_WAIT DeadlockPolicy = 1
-	// If it is the youngest one of those in the deadlock that may fail, it is answered ABORTED with the reason DEADLOCK. A Deadlock
-	// in the details says who waits for whom.
+	// If it is the youngest one of those in the deadlock that may fail, it is answered ABORTED with the reason DEADLOCK. Its
+	// Failure says who waits for whom.
 	DeadlockPolicy_DEADLOCK_POLICY_FAIL DeadlockPolicy = 2
 )
 
@@ -246,7 +245,7 @@ func (x Lost_Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Lost_Reason.Descriptor instead.
 func (Lost_Reason) EnumDescriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{30, 0}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{31, 0}
 }
 
 // Cause says what ended the hold.
@@ -311,7 +310,7 @@ func (x Unlocked_Cause) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Unlocked_Cause.Descriptor instead.
 func (Unlocked_Cause) EnumDescriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{33, 0}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{34, 0}
 }
 
 // SessionRequest is one message of a client.
@@ -1090,6 +1089,8 @@ type Resume struct {
 	Epoch uint64 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	// The greatest request_id used so far in the session. Later requests have greater ones.
 	LastRequestId uint64 `protobuf:"varint,5,opt,name=last_request_id,json=lastRequestId,proto3" json:"last_request_id,omitempty"`
+	// How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+	Age           *durationpb.Duration `protobuf:"bytes,6,opt,name=age,proto3" json:"age,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1157,6 +1158,13 @@ func (x *Resume) GetLastRequestId() uint64 {
 		return x.LastRequestId
 	}
 	return 0
+}
+
+func (x *Resume) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
 }
 
 // Opened answers Open.
@@ -1572,7 +1580,10 @@ type Acquire struct {
 	// The span that asks, as the W3C header traceparent has it, such as 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, for a server
 	// that traces: its spans of this request are below that one. At most 64 bytes. What is longer or cannot be read is ignored. Empty:
 	// not said. Unary calls have the header in their metadata instead.
-	Traceparent   string `protobuf:"bytes,13,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	Traceparent string `protobuf:"bytes,13,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+	// changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+	Waited        *durationpb.Duration `protobuf:"bytes,14,opt,name=waited,proto3" json:"waited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1696,6 +1707,13 @@ func (x *Acquire) GetTraceparent() string {
 		return x.Traceparent
 	}
 	return ""
+}
+
+func (x *Acquire) GetWaited() *durationpb.Duration {
+	if x != nil {
+		return x.Waited
+	}
+	return nil
 }
 
 // AcquireItem is one of several locks.
@@ -2214,7 +2232,11 @@ type HeldLock struct {
 	// Whether the lease is renewed by the server.
 	Auto bool `protobuf:"varint,4,opt,name=auto,proto3" json:"auto,omitempty"`
 	// For a semaphore: how many permits.
-	Permits       uint32 `protobuf:"varint,5,opt,name=permits,proto3" json:"permits,omitempty"`
+	Permits uint32 `protobuf:"varint,5,opt,name=permits,proto3" json:"permits,omitempty"`
+	// In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+	Age *durationpb.Duration `protobuf:"bytes,6,opt,name=age,proto3" json:"age,omitempty"`
+	// In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+	Annotation    string `protobuf:"bytes,7,opt,name=annotation,proto3" json:"annotation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2282,6 +2304,20 @@ func (x *HeldLock) GetPermits() uint32 {
 		return x.Permits
 	}
 	return 0
+}
+
+func (x *HeldLock) GetAge() *durationpb.Duration {
+	if x != nil {
+		return x.Age
+	}
+	return nil
+}
+
+func (x *HeldLock) GetAnnotation() string {
+	if x != nil {
+		return x.Annotation
+	}
+	return ""
 }
 
 // SetLimit sets how many permits a semaphore has. Permits that are out stay out: with a smaller limit new ones are granted
@@ -2828,11 +2864,11 @@ func (x *Extended) GetValidity() *Validity {
 	return nil
 }
 
-// Result is the answer with a status. Errors carry google.rpc.ErrorInfo with a reason; docs/errors.md lists them.
+// Result is the answer where there is nothing to tell but whether the request failed.
 type Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The status; code 0 = OK.
-	Status        *status.Status `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	// Why it failed; absent = it did not.
+	Failure       *Failure `protobuf:"bytes,1,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2867,9 +2903,101 @@ func (*Result) Descriptor() ([]byte, []int) {
 	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{29}
 }
 
-func (x *Result) GetStatus() *status.Status {
+func (x *Result) GetFailure() *Failure {
 	if x != nil {
-		return x.Status
+		return x.Failure
+	}
+	return nil
+}
+
+// Failure says why a request failed, or why a session ended. docs/errors.md lists the reasons. The status of a call or of a stream
+// tells the same with the details of google.rpc.
+type Failure struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The code of gRPC, such as 14 for UNAVAILABLE. Never 0.
+	Code int32 `protobuf:"varint,1,opt,name=code,proto3" json:"code,omitempty"`
+	// What failed, for people.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// What failed, for programs, such as LOCK_NOT_HELD. Empty if lockd did not expect the error.
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// More about some reasons, such as the limit that was reached, or the field with a value that is not allowed.
+	Metadata map[string]string `protobuf:"bytes,5,rep,name=metadata,proto3" json:"metadata,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// When another try makes sense; absent = not known, or never.
+	RetryAfter *durationpb.Duration `protobuf:"bytes,6,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
+	// With the reason DEADLOCK: who waits for whom.
+	Deadlock      *Deadlock `protobuf:"bytes,7,opt,name=deadlock,proto3" json:"deadlock,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Failure) Reset() {
+	*x = Failure{}
+	mi := &file_lockd_v1_session_service_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Failure) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Failure) ProtoMessage() {}
+
+func (x *Failure) ProtoReflect() protoreflect.Message {
+	mi := &file_lockd_v1_session_service_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Failure.ProtoReflect.Descriptor instead.
+func (*Failure) Descriptor() ([]byte, []int) {
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Failure) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
+func (x *Failure) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Failure) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Failure) GetMetadata() map[string]string {
+	if x != nil {
+		return x.Metadata
+	}
+	return nil
+}
+
+func (x *Failure) GetRetryAfter() *durationpb.Duration {
+	if x != nil {
+		return x.RetryAfter
+	}
+	return nil
+}
+
+func (x *Failure) GetDeadlock() *Deadlock {
+	if x != nil {
+		return x.Deadlock
 	}
 	return nil
 }
@@ -2880,14 +3008,18 @@ type Lost struct {
 	// The hold.
 	Hold *Hold `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
 	// Why.
-	Reason        Lost_Reason `protobuf:"varint,2,opt,name=reason,proto3,enum=lockd.v1.Lost_Reason" json:"reason,omitempty"`
+	Reason Lost_Reason `protobuf:"varint,2,opt,name=reason,proto3,enum=lockd.v1.Lost_Reason" json:"reason,omitempty"`
+	// With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+	By string `protobuf:"bytes,3,opt,name=by,proto3" json:"by,omitempty"`
+	// With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+	Why           string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Lost) Reset() {
 	*x = Lost{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[30]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +3031,7 @@ func (x *Lost) String() string {
 func (*Lost) ProtoMessage() {}
 
 func (x *Lost) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[30]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +3044,7 @@ func (x *Lost) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lost.ProtoReflect.Descriptor instead.
 func (*Lost) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{30}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Lost) GetHold() *Hold {
@@ -2929,6 +3061,20 @@ func (x *Lost) GetReason() Lost_Reason {
 	return Lost_REASON_UNSPECIFIED
 }
 
+func (x *Lost) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Lost) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 // AtRisk says that the server cannot reach its store. What is held stays held until the validity ends.
 type AtRisk struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2940,7 +3086,7 @@ type AtRisk struct {
 
 func (x *AtRisk) Reset() {
 	*x = AtRisk{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[31]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3098,7 @@ func (x *AtRisk) String() string {
 func (*AtRisk) ProtoMessage() {}
 
 func (x *AtRisk) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[31]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3111,7 @@ func (x *AtRisk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AtRisk.ProtoReflect.Descriptor instead.
 func (*AtRisk) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{31}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *AtRisk) GetValidity() *Validity {
@@ -2984,7 +3130,7 @@ type Safe struct {
 
 func (x *Safe) Reset() {
 	*x = Safe{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[32]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2996,7 +3142,7 @@ func (x *Safe) String() string {
 func (*Safe) ProtoMessage() {}
 
 func (x *Safe) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[32]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3009,7 +3155,7 @@ func (x *Safe) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Safe.ProtoReflect.Descriptor instead.
 func (*Safe) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{32}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{33}
 }
 
 // Unlocked says that a hold of a watched name ended, by whomever. It comes once for each end of a hold.
@@ -3030,7 +3176,7 @@ type Unlocked struct {
 
 func (x *Unlocked) Reset() {
 	*x = Unlocked{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[33]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3188,7 @@ func (x *Unlocked) String() string {
 func (*Unlocked) ProtoMessage() {}
 
 func (x *Unlocked) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[33]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3201,7 @@ func (x *Unlocked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unlocked.ProtoReflect.Descriptor instead.
 func (*Unlocked) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{33}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Unlocked) GetName() string {
@@ -3097,7 +3243,7 @@ type Draining struct {
 
 func (x *Draining) Reset() {
 	*x = Draining{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[34]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3109,7 +3255,7 @@ func (x *Draining) String() string {
 func (*Draining) ProtoMessage() {}
 
 func (x *Draining) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[34]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3122,7 +3268,7 @@ func (x *Draining) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Draining.ProtoReflect.Descriptor instead.
 func (*Draining) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{34}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Draining) GetReconnectWithin() *durationpb.Duration {
@@ -3135,15 +3281,15 @@ func (x *Draining) GetReconnectWithin() *durationpb.Duration {
 // Closing says why the server ends the stream.
 type Closing struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The same status that ends the stream.
-	Status        *status.Status `protobuf:"bytes,1,opt,name=status,proto3" json:"status,omitempty"`
+	// Why. The status of the stream tells the same.
+	Failure       *Failure `protobuf:"bytes,1,opt,name=failure,proto3" json:"failure,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Closing) Reset() {
 	*x = Closing{}
-	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3301,7 @@ func (x *Closing) String() string {
 func (*Closing) ProtoMessage() {}
 
 func (x *Closing) ProtoReflect() protoreflect.Message {
-	mi := &file_lockd_v1_session_service_proto_msgTypes[35]
+	mi := &file_lockd_v1_session_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,12 +3314,12 @@ func (x *Closing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Closing.ProtoReflect.Descriptor instead.
 func (*Closing) Descriptor() ([]byte, []int) {
-	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{35}
+	return file_lockd_v1_session_service_proto_rawDescGZIP(), []int{36}
 }
 
-func (x *Closing) GetStatus() *status.Status {
+func (x *Closing) GetFailure() *Failure {
 	if x != nil {
-		return x.Status
+		return x.Failure
 	}
 	return nil
 }
@@ -3182,7 +3328,7 @@ var File_lockd_v1_session_service_proto protoreflect.FileDescriptor
 
 const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1elockd/v1/session_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17google/rpc/status.proto\x1a\x13lockd/v1/lock.proto\"\x91\x05\n" +
+	"\x1elockd/v1/session_service.proto\x12\blockd.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x13lockd/v1/lock.proto\"\x91\x05\n" +
 	"\x0eSessionRequest\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\x04R\trequestId\x12$\n" +
@@ -3239,14 +3385,15 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\x05actor\x18\b \x01(\tR\x05actor\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xb2\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xdf\x01\n" +
 	"\x06Resume\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12!\n" +
 	"\fresume_token\x18\x02 \x01(\tR\vresumeToken\x12(\n" +
 	"\x05holds\x18\x03 \x03(\v2\x12.lockd.v1.HeldLockR\x05holds\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12&\n" +
-	"\x0flast_request_id\x18\x05 \x01(\x04R\rlastRequestId\"\x95\x03\n" +
+	"\x0flast_request_id\x18\x05 \x01(\x04R\rlastRequestId\x12+\n" +
+	"\x03age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03age\"\x95\x03\n" +
 	"\x06Opened\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12!\n" +
@@ -3281,7 +3428,7 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\"_\n" +
 	"\fHeartbeatAck\x12\x17\n" +
 	"\asent_id\x18\x01 \x01(\x04R\x06sentId\x126\n" +
-	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xab\x03\n" +
+	"\tvalid_for\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bvalidFor\"\xde\x03\n" +
 	"\aAcquire\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05names\x18\x02 \x03(\tR\x05names\x12&\n" +
@@ -3299,7 +3446,8 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\n" +
 	"instead_of\x18\v \x03(\x04B\x02\x10\x00R\tinsteadOf\x12\x14\n" +
 	"\x05actor\x18\f \x01(\tR\x05actor\x12 \n" +
-	"\vtraceparent\x18\r \x01(\tR\vtraceparent\"y\n" +
+	"\vtraceparent\x18\r \x01(\tR\vtraceparent\x121\n" +
+	"\x06waited\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x06waited\"y\n" +
 	"\vAcquireItem\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x12.lockd.v1.LockKindR\x04kind\x12\x18\n" +
@@ -3332,14 +3480,18 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"\\\n" +
 	"\bHoldList\x12(\n" +
 	"\x05locks\x18\x01 \x03(\v2\x12.lockd.v1.HeldLockR\x05locks\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xab\x01\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf8\x01\n" +
 	"\bHeldLock\x12\"\n" +
 	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12.\n" +
 	"\bvalidity\x18\x02 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\x12\x1d\n" +
 	"\n" +
 	"hold_count\x18\x03 \x01(\rR\tholdCount\x12\x12\n" +
 	"\x04auto\x18\x04 \x01(\bR\x04auto\x12\x18\n" +
-	"\apermits\x18\x05 \x01(\rR\apermits\"4\n" +
+	"\apermits\x18\x05 \x01(\rR\apermits\x12+\n" +
+	"\x03age\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\x03age\x12\x1e\n" +
+	"\n" +
+	"annotation\x18\a \x01(\tR\n" +
+	"annotation\"4\n" +
 	"\bSetLimit\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\rR\x05limit\"&\n" +
@@ -3366,12 +3518,25 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\tremaining\x18\x01 \x01(\rR\tremaining\x12.\n" +
 	"\bvalidity\x18\x02 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\":\n" +
 	"\bExtended\x12.\n" +
-	"\bvalidity\x18\x01 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\"4\n" +
-	"\x06Result\x12*\n" +
-	"\x06status\x18\x01 \x01(\v2\x12.google.rpc.StatusR\x06status\"\xe9\x01\n" +
+	"\bvalidity\x18\x01 \x01(\v2\x12.lockd.v1.ValidityR\bvalidity\"5\n" +
+	"\x06Result\x12+\n" +
+	"\afailure\x18\x01 \x01(\v2\x11.lockd.v1.FailureR\afailure\"\xbb\x02\n" +
+	"\aFailure\x12\x12\n" +
+	"\x04code\x18\x01 \x01(\x05R\x04code\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x16\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12;\n" +
+	"\bmetadata\x18\x05 \x03(\v2\x1f.lockd.v1.Failure.MetadataEntryR\bmetadata\x12:\n" +
+	"\vretry_after\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\n" +
+	"retryAfter\x12.\n" +
+	"\bdeadlock\x18\a \x01(\v2\x12.lockd.v1.DeadlockR\bdeadlock\x1a;\n" +
+	"\rMetadataEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x03\x10\x04\"\x8b\x02\n" +
 	"\x04Lost\x12\"\n" +
 	"\x04hold\x18\x01 \x01(\v2\x0e.lockd.v1.HoldR\x04hold\x12-\n" +
-	"\x06reason\x18\x02 \x01(\x0e2\x15.lockd.v1.Lost.ReasonR\x06reason\"\x8d\x01\n" +
+	"\x06reason\x18\x02 \x01(\x0e2\x15.lockd.v1.Lost.ReasonR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x03 \x01(\tR\x02by\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\"\x8d\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eREASON_EXPIRED\x10\x01\x12\x11\n" +
@@ -3395,9 +3560,9 @@ const file_lockd_v1_session_service_proto_rawDesc = "" +
 	"\fCAUSE_FORCED\x10\x04\x12\x13\n" +
 	"\x0fCAUSE_DATA_LOSS\x10\x05\"P\n" +
 	"\bDraining\x12D\n" +
-	"\x10reconnect_within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x0freconnectWithin\"5\n" +
-	"\aClosing\x12*\n" +
-	"\x06status\x18\x01 \x01(\v2\x12.google.rpc.StatusR\x06status*I\n" +
+	"\x10reconnect_within\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x0freconnectWithin\"6\n" +
+	"\aClosing\x12+\n" +
+	"\afailure\x18\x01 \x01(\v2\x11.lockd.v1.FailureR\afailure*I\n" +
 	"\aFeature\x12\x17\n" +
 	"\x13FEATURE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rFEATURE_BATCH\x10\x01\x12\x12\n" +
@@ -3427,7 +3592,7 @@ func file_lockd_v1_session_service_proto_rawDescGZIP() []byte {
 }
 
 var file_lockd_v1_session_service_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_lockd_v1_session_service_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_lockd_v1_session_service_proto_goTypes = []any{
 	(Feature)(0),                // 0: lockd.v1.Feature
 	(OnDisconnect)(0),           // 1: lockd.v1.OnDisconnect
@@ -3464,20 +3629,22 @@ var file_lockd_v1_session_service_proto_goTypes = []any{
 	(*Released)(nil),            // 32: lockd.v1.Released
 	(*Extended)(nil),            // 33: lockd.v1.Extended
 	(*Result)(nil),              // 34: lockd.v1.Result
-	(*Lost)(nil),                // 35: lockd.v1.Lost
-	(*AtRisk)(nil),              // 36: lockd.v1.AtRisk
-	(*Safe)(nil),                // 37: lockd.v1.Safe
-	(*Unlocked)(nil),            // 38: lockd.v1.Unlocked
-	(*Draining)(nil),            // 39: lockd.v1.Draining
-	(*Closing)(nil),             // 40: lockd.v1.Closing
-	nil,                         // 41: lockd.v1.Open.LabelsEntry
-	(*NotGranted)(nil),          // 42: lockd.v1.NotGranted
-	(*durationpb.Duration)(nil), // 43: google.protobuf.Duration
-	(LockKind)(0),               // 44: lockd.v1.LockKind
-	(*LockState)(nil),           // 45: lockd.v1.LockState
-	(*Hold)(nil),                // 46: lockd.v1.Hold
-	(*Validity)(nil),            // 47: lockd.v1.Validity
-	(*status.Status)(nil),       // 48: google.rpc.Status
+	(*Failure)(nil),             // 35: lockd.v1.Failure
+	(*Lost)(nil),                // 36: lockd.v1.Lost
+	(*AtRisk)(nil),              // 37: lockd.v1.AtRisk
+	(*Safe)(nil),                // 38: lockd.v1.Safe
+	(*Unlocked)(nil),            // 39: lockd.v1.Unlocked
+	(*Draining)(nil),            // 40: lockd.v1.Draining
+	(*Closing)(nil),             // 41: lockd.v1.Closing
+	nil,                         // 42: lockd.v1.Open.LabelsEntry
+	nil,                         // 43: lockd.v1.Failure.MetadataEntry
+	(*NotGranted)(nil),          // 44: lockd.v1.NotGranted
+	(*durationpb.Duration)(nil), // 45: google.protobuf.Duration
+	(LockKind)(0),               // 46: lockd.v1.LockKind
+	(*LockState)(nil),           // 47: lockd.v1.LockState
+	(*Hold)(nil),                // 48: lockd.v1.Hold
+	(*Validity)(nil),            // 49: lockd.v1.Validity
+	(*Deadlock)(nil),            // 50: lockd.v1.Deadlock
 }
 var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	7,  // 0: lockd.v1.SessionRequest.open:type_name -> lockd.v1.Open
@@ -3496,7 +3663,7 @@ var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	9,  // 13: lockd.v1.SessionResponse.opened:type_name -> lockd.v1.Opened
 	12, // 14: lockd.v1.SessionResponse.heartbeat_ack:type_name -> lockd.v1.HeartbeatAck
 	30, // 15: lockd.v1.SessionResponse.granted:type_name -> lockd.v1.Granted
-	42, // 16: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
+	44, // 16: lockd.v1.SessionResponse.not_granted:type_name -> lockd.v1.NotGranted
 	31, // 17: lockd.v1.SessionResponse.queued:type_name -> lockd.v1.Queued
 	32, // 18: lockd.v1.SessionResponse.released:type_name -> lockd.v1.Released
 	33, // 19: lockd.v1.SessionResponse.extended:type_name -> lockd.v1.Extended
@@ -3504,62 +3671,68 @@ var file_lockd_v1_session_service_proto_depIdxs = []int32{
 	19, // 21: lockd.v1.SessionResponse.looked:type_name -> lockd.v1.Looked
 	21, // 22: lockd.v1.SessionResponse.hold_list:type_name -> lockd.v1.HoldList
 	24, // 23: lockd.v1.SessionResponse.limit_set:type_name -> lockd.v1.LimitSet
-	35, // 24: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
-	36, // 25: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
-	37, // 26: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
-	38, // 27: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
-	39, // 28: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
-	40, // 29: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
+	36, // 24: lockd.v1.SessionResponse.lost:type_name -> lockd.v1.Lost
+	37, // 25: lockd.v1.SessionResponse.at_risk:type_name -> lockd.v1.AtRisk
+	38, // 26: lockd.v1.SessionResponse.safe:type_name -> lockd.v1.Safe
+	39, // 27: lockd.v1.SessionResponse.unlocked:type_name -> lockd.v1.Unlocked
+	40, // 28: lockd.v1.SessionResponse.draining:type_name -> lockd.v1.Draining
+	41, // 29: lockd.v1.SessionResponse.closing:type_name -> lockd.v1.Closing
 	29, // 30: lockd.v1.SessionResponse.batch:type_name -> lockd.v1.ResponseBatch
-	41, // 31: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
-	43, // 32: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
+	42, // 31: lockd.v1.Open.labels:type_name -> lockd.v1.Open.LabelsEntry
+	45, // 32: lockd.v1.Open.session_ttl:type_name -> google.protobuf.Duration
 	1,  // 33: lockd.v1.Open.on_disconnect:type_name -> lockd.v1.OnDisconnect
 	0,  // 34: lockd.v1.Open.features:type_name -> lockd.v1.Feature
 	8,  // 35: lockd.v1.Open.resume:type_name -> lockd.v1.Resume
 	2,  // 36: lockd.v1.Open.deadlock:type_name -> lockd.v1.DeadlockPolicy
 	22, // 37: lockd.v1.Resume.holds:type_name -> lockd.v1.HeldLock
-	43, // 38: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
-	43, // 39: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
-	0,  // 40: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
-	10, // 41: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
-	22, // 42: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
-	35, // 43: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
-	43, // 44: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
-	43, // 45: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
-	43, // 46: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
-	43, // 47: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
-	44, // 48: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
-	43, // 49: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
-	43, // 50: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
-	14, // 51: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
-	44, // 52: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
-	44, // 53: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
-	44, // 54: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
-	43, // 55: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
-	45, // 56: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
-	22, // 57: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
-	46, // 58: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
-	47, // 59: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
-	5,  // 60: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
-	6,  // 61: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
-	46, // 62: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
-	47, // 63: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
-	47, // 64: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
-	47, // 65: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
-	48, // 66: lockd.v1.Result.status:type_name -> google.rpc.Status
-	46, // 67: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
-	3,  // 68: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
-	47, // 69: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
-	4,  // 70: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
-	43, // 71: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
-	48, // 72: lockd.v1.Closing.status:type_name -> google.rpc.Status
-	5,  // 73: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
-	6,  // 74: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
-	74, // [74:75] is the sub-list for method output_type
-	73, // [73:74] is the sub-list for method input_type
-	73, // [73:73] is the sub-list for extension type_name
-	73, // [73:73] is the sub-list for extension extendee
-	0,  // [0:73] is the sub-list for field type_name
+	45, // 38: lockd.v1.Resume.age:type_name -> google.protobuf.Duration
+	45, // 39: lockd.v1.Opened.session_ttl:type_name -> google.protobuf.Duration
+	45, // 40: lockd.v1.Opened.heartbeat_interval:type_name -> google.protobuf.Duration
+	0,  // 41: lockd.v1.Opened.features:type_name -> lockd.v1.Feature
+	10, // 42: lockd.v1.Opened.limits:type_name -> lockd.v1.Limits
+	22, // 43: lockd.v1.Opened.resumed:type_name -> lockd.v1.HeldLock
+	36, // 44: lockd.v1.Opened.lost:type_name -> lockd.v1.Lost
+	45, // 45: lockd.v1.Limits.min_lease:type_name -> google.protobuf.Duration
+	45, // 46: lockd.v1.Limits.max_lease:type_name -> google.protobuf.Duration
+	45, // 47: lockd.v1.Limits.max_wait:type_name -> google.protobuf.Duration
+	45, // 48: lockd.v1.HeartbeatAck.valid_for:type_name -> google.protobuf.Duration
+	46, // 49: lockd.v1.Acquire.kind:type_name -> lockd.v1.LockKind
+	45, // 50: lockd.v1.Acquire.wait:type_name -> google.protobuf.Duration
+	45, // 51: lockd.v1.Acquire.lease:type_name -> google.protobuf.Duration
+	14, // 52: lockd.v1.Acquire.items:type_name -> lockd.v1.AcquireItem
+	45, // 53: lockd.v1.Acquire.waited:type_name -> google.protobuf.Duration
+	46, // 54: lockd.v1.AcquireItem.kind:type_name -> lockd.v1.LockKind
+	46, // 55: lockd.v1.Release.kind:type_name -> lockd.v1.LockKind
+	46, // 56: lockd.v1.Extend.kind:type_name -> lockd.v1.LockKind
+	45, // 57: lockd.v1.Extend.lease:type_name -> google.protobuf.Duration
+	47, // 58: lockd.v1.Looked.lock:type_name -> lockd.v1.LockState
+	22, // 59: lockd.v1.HoldList.locks:type_name -> lockd.v1.HeldLock
+	48, // 60: lockd.v1.HeldLock.hold:type_name -> lockd.v1.Hold
+	49, // 61: lockd.v1.HeldLock.validity:type_name -> lockd.v1.Validity
+	45, // 62: lockd.v1.HeldLock.age:type_name -> google.protobuf.Duration
+	5,  // 63: lockd.v1.RequestBatch.requests:type_name -> lockd.v1.SessionRequest
+	6,  // 64: lockd.v1.ResponseBatch.responses:type_name -> lockd.v1.SessionResponse
+	48, // 65: lockd.v1.Granted.holds:type_name -> lockd.v1.Hold
+	49, // 66: lockd.v1.Granted.validity:type_name -> lockd.v1.Validity
+	49, // 67: lockd.v1.Released.validity:type_name -> lockd.v1.Validity
+	49, // 68: lockd.v1.Extended.validity:type_name -> lockd.v1.Validity
+	35, // 69: lockd.v1.Result.failure:type_name -> lockd.v1.Failure
+	43, // 70: lockd.v1.Failure.metadata:type_name -> lockd.v1.Failure.MetadataEntry
+	45, // 71: lockd.v1.Failure.retry_after:type_name -> google.protobuf.Duration
+	50, // 72: lockd.v1.Failure.deadlock:type_name -> lockd.v1.Deadlock
+	48, // 73: lockd.v1.Lost.hold:type_name -> lockd.v1.Hold
+	3,  // 74: lockd.v1.Lost.reason:type_name -> lockd.v1.Lost.Reason
+	49, // 75: lockd.v1.AtRisk.validity:type_name -> lockd.v1.Validity
+	4,  // 76: lockd.v1.Unlocked.cause:type_name -> lockd.v1.Unlocked.Cause
+	45, // 77: lockd.v1.Draining.reconnect_within:type_name -> google.protobuf.Duration
+	35, // 78: lockd.v1.Closing.failure:type_name -> lockd.v1.Failure
+	5,  // 79: lockd.v1.SessionService.Session:input_type -> lockd.v1.SessionRequest
+	6,  // 80: lockd.v1.SessionService.Session:output_type -> lockd.v1.SessionResponse
+	80, // [80:81] is the sub-list for method output_type
+	79, // [79:80] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_lockd_v1_session_service_proto_init() }
@@ -3609,7 +3782,7 @@ func file_lockd_v1_session_service_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_lockd_v1_session_service_proto_rawDesc), len(file_lockd_v1_session_service_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   37,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -10,12 +10,16 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class ForceReleaseRequest(_message.Message):
-    __slots__ = ("name", "kind")
+    __slots__ = ("name", "kind", "why", "by")
     NAME_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
     name: str
     kind: _lock_pb2.LockKind
-    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ...) -> None: ...
+    why: str
+    by: str
+    def __init__(self, name: _Optional[str] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., why: _Optional[str] = ..., by: _Optional[str] = ...) -> None: ...
 
 class ForceReleaseResponse(_message.Message):
     __slots__ = ("released",)

@@ -72,8 +72,8 @@ class AdminServiceServicer(object):
     """
 
     def ForceRelease(self, request, context):
-        """ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-        only a writer with its own reads; a semaphore gets all its permits back.
+        """ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+        readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,5 +1,4 @@
 from google.protobuf import duration_pb2 as _duration_pb2
-from google.rpc import status_pb2 as _status_pb2
 from lockd.v1 import lock_pb2 as _lock_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -139,18 +138,20 @@ class Open(_message.Message):
     def __init__(self, client_name: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., session_ttl: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., on_disconnect: _Optional[_Union[OnDisconnect, str]] = ..., features: _Optional[_Iterable[_Union[Feature, str]]] = ..., resume: _Optional[_Union[Resume, _Mapping]] = ..., deadlock: _Optional[_Union[DeadlockPolicy, str]] = ..., actor: _Optional[str] = ...) -> None: ...
 
 class Resume(_message.Message):
-    __slots__ = ("session_id", "resume_token", "holds", "epoch", "last_request_id")
+    __slots__ = ("session_id", "resume_token", "holds", "epoch", "last_request_id", "age")
     SESSION_ID_FIELD_NUMBER: _ClassVar[int]
     RESUME_TOKEN_FIELD_NUMBER: _ClassVar[int]
     HOLDS_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     LAST_REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
     session_id: str
     resume_token: str
     holds: _containers.RepeatedCompositeFieldContainer[HeldLock]
     epoch: int
     last_request_id: int
-    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., holds: _Optional[_Iterable[_Union[HeldLock, _Mapping]]] = ..., epoch: _Optional[int] = ..., last_request_id: _Optional[int] = ...) -> None: ...
+    age: _duration_pb2.Duration
+    def __init__(self, session_id: _Optional[str] = ..., resume_token: _Optional[str] = ..., holds: _Optional[_Iterable[_Union[HeldLock, _Mapping]]] = ..., epoch: _Optional[int] = ..., last_request_id: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Opened(_message.Message):
     __slots__ = ("session_id", "resume_token", "session_ttl", "heartbeat_interval", "replica", "features", "limits", "resumed", "lost")
@@ -219,7 +220,7 @@ class HeartbeatAck(_message.Message):
     def __init__(self, sent_id: _Optional[int] = ..., valid_for: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Acquire(_message.Message):
-    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items", "instead_of", "actor", "traceparent")
+    __slots__ = ("name", "names", "kind", "holder", "permits", "wait", "lease", "annotation", "limit", "items", "instead_of", "actor", "traceparent", "waited")
     NAME_FIELD_NUMBER: _ClassVar[int]
     NAMES_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -233,6 +234,7 @@ class Acquire(_message.Message):
     INSTEAD_OF_FIELD_NUMBER: _ClassVar[int]
     ACTOR_FIELD_NUMBER: _ClassVar[int]
     TRACEPARENT_FIELD_NUMBER: _ClassVar[int]
+    WAITED_FIELD_NUMBER: _ClassVar[int]
     name: str
     names: _containers.RepeatedScalarFieldContainer[str]
     kind: _lock_pb2.LockKind
@@ -246,7 +248,8 @@ class Acquire(_message.Message):
     instead_of: _containers.RepeatedScalarFieldContainer[int]
     actor: str
     traceparent: str
-    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ..., instead_of: _Optional[_Iterable[int]] = ..., actor: _Optional[str] = ..., traceparent: _Optional[str] = ...) -> None: ...
+    waited: _duration_pb2.Duration
+    def __init__(self, name: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., kind: _Optional[_Union[_lock_pb2.LockKind, str]] = ..., holder: _Optional[str] = ..., permits: _Optional[int] = ..., wait: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., lease: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ..., limit: _Optional[int] = ..., items: _Optional[_Iterable[_Union[AcquireItem, _Mapping]]] = ..., instead_of: _Optional[_Iterable[int]] = ..., actor: _Optional[str] = ..., traceparent: _Optional[str] = ..., waited: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class AcquireItem(_message.Message):
     __slots__ = ("name", "kind", "permits", "limit")
@@ -327,18 +330,22 @@ class HoldList(_message.Message):
     def __init__(self, locks: _Optional[_Iterable[_Union[HeldLock, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class HeldLock(_message.Message):
-    __slots__ = ("hold", "validity", "hold_count", "auto", "permits")
+    __slots__ = ("hold", "validity", "hold_count", "auto", "permits", "age", "annotation")
     HOLD_FIELD_NUMBER: _ClassVar[int]
     VALIDITY_FIELD_NUMBER: _ClassVar[int]
     HOLD_COUNT_FIELD_NUMBER: _ClassVar[int]
     AUTO_FIELD_NUMBER: _ClassVar[int]
     PERMITS_FIELD_NUMBER: _ClassVar[int]
+    AGE_FIELD_NUMBER: _ClassVar[int]
+    ANNOTATION_FIELD_NUMBER: _ClassVar[int]
     hold: _lock_pb2.Hold
     validity: _lock_pb2.Validity
     hold_count: int
     auto: bool
     permits: int
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: bool = ..., permits: _Optional[int] = ...) -> None: ...
+    age: _duration_pb2.Duration
+    annotation: str
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ..., hold_count: _Optional[int] = ..., auto: bool = ..., permits: _Optional[int] = ..., age: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., annotation: _Optional[str] = ...) -> None: ...
 
 class SetLimit(_message.Message):
     __slots__ = ("name", "limit")
@@ -415,13 +422,36 @@ class Extended(_message.Message):
     def __init__(self, validity: _Optional[_Union[_lock_pb2.Validity, _Mapping]] = ...) -> None: ...
 
 class Result(_message.Message):
-    __slots__ = ("status",)
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    status: _status_pb2.Status
-    def __init__(self, status: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+    __slots__ = ("failure",)
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    failure: Failure
+    def __init__(self, failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...
+
+class Failure(_message.Message):
+    __slots__ = ("code", "message", "reason", "metadata", "retry_after", "deadlock")
+    class MetadataEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
+    RETRY_AFTER_FIELD_NUMBER: _ClassVar[int]
+    DEADLOCK_FIELD_NUMBER: _ClassVar[int]
+    code: int
+    message: str
+    reason: str
+    metadata: _containers.ScalarMap[str, str]
+    retry_after: _duration_pb2.Duration
+    deadlock: _lock_pb2.Deadlock
+    def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ..., reason: _Optional[str] = ..., metadata: _Optional[_Mapping[str, str]] = ..., retry_after: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ..., deadlock: _Optional[_Union[_lock_pb2.Deadlock, _Mapping]] = ...) -> None: ...
 
 class Lost(_message.Message):
-    __slots__ = ("hold", "reason")
+    __slots__ = ("hold", "reason", "by", "why")
     class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         REASON_UNSPECIFIED: _ClassVar[Lost.Reason]
@@ -438,9 +468,13 @@ class Lost(_message.Message):
     REASON_NO_QUORUM: Lost.Reason
     HOLD_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
     hold: _lock_pb2.Hold
     reason: Lost.Reason
-    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., reason: _Optional[_Union[Lost.Reason, str]] = ...) -> None: ...
+    by: str
+    why: str
+    def __init__(self, hold: _Optional[_Union[_lock_pb2.Hold, _Mapping]] = ..., reason: _Optional[_Union[Lost.Reason, str]] = ..., by: _Optional[str] = ..., why: _Optional[str] = ...) -> None: ...
 
 class AtRisk(_message.Message):
     __slots__ = ("validity",)
@@ -485,7 +519,7 @@ class Draining(_message.Message):
     def __init__(self, reconnect_within: _Optional[_Union[_duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class Closing(_message.Message):
-    __slots__ = ("status",)
-    STATUS_FIELD_NUMBER: _ClassVar[int]
-    status: _status_pb2.Status
-    def __init__(self, status: _Optional[_Union[_status_pb2.Status, _Mapping]] = ...) -> None: ...
+    __slots__ = ("failure",)
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    failure: Failure
+    def __init__(self, failure: _Optional[_Union[Failure, _Mapping]] = ...) -> None: ...

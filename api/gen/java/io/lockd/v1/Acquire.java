@@ -596,6 +596,47 @@ private static final long serialVersionUID = 0L;
     }
   }
 
+  public static final int WAITED_FIELD_NUMBER = 14;
+  private com.google.protobuf.Duration waited_;
+  /**
+   * <pre>
+   * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+   * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+   * @return Whether the waited field is set.
+   */
+  @java.lang.Override
+  public boolean hasWaited() {
+    return ((bitField0_ & 0x00000004) != 0);
+  }
+  /**
+   * <pre>
+   * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+   * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+   * @return The waited.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Duration getWaited() {
+    return waited_ == null ? com.google.protobuf.Duration.getDefaultInstance() : waited_;
+  }
+  /**
+   * <pre>
+   * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+   * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.DurationOrBuilder getWaitedOrBuilder() {
+    return waited_ == null ? com.google.protobuf.Duration.getDefaultInstance() : waited_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -648,6 +689,9 @@ private static final long serialVersionUID = 0L;
     }
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(traceparent_)) {
       com.google.protobuf.GeneratedMessageV3.writeString(output, 13, traceparent_);
+    }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      output.writeMessage(14, getWaited());
     }
     getUnknownFields().writeTo(output);
   }
@@ -714,6 +758,10 @@ private static final long serialVersionUID = 0L;
     if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(traceparent_)) {
       size += com.google.protobuf.GeneratedMessageV3.computeStringSize(13, traceparent_);
     }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(14, getWaited());
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -760,6 +808,11 @@ private static final long serialVersionUID = 0L;
         .equals(other.getActor())) return false;
     if (!getTraceparent()
         .equals(other.getTraceparent())) return false;
+    if (hasWaited() != other.hasWaited()) return false;
+    if (hasWaited()) {
+      if (!getWaited()
+          .equals(other.getWaited())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -807,6 +860,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getActor().hashCode();
     hash = (37 * hash) + TRACEPARENT_FIELD_NUMBER;
     hash = (53 * hash) + getTraceparent().hashCode();
+    if (hasWaited()) {
+      hash = (37 * hash) + WAITED_FIELD_NUMBER;
+      hash = (53 * hash) + getWaited().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -945,6 +1002,7 @@ private static final long serialVersionUID = 0L;
         getWaitFieldBuilder();
         getLeaseFieldBuilder();
         getItemsFieldBuilder();
+        getWaitedFieldBuilder();
       }
     }
     @java.lang.Override
@@ -979,6 +1037,11 @@ private static final long serialVersionUID = 0L;
       insteadOf_ = emptyLongList();
       actor_ = "";
       traceparent_ = "";
+      waited_ = null;
+      if (waitedBuilder_ != null) {
+        waitedBuilder_.dispose();
+        waitedBuilder_ = null;
+      }
       return this;
     }
 
@@ -1069,6 +1132,12 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00001000) != 0)) {
         result.traceparent_ = traceparent_;
+      }
+      if (((from_bitField0_ & 0x00002000) != 0)) {
+        result.waited_ = waitedBuilder_ == null
+            ? waited_
+            : waitedBuilder_.build();
+        to_bitField0_ |= 0x00000004;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -1204,6 +1273,9 @@ private static final long serialVersionUID = 0L;
         bitField0_ |= 0x00001000;
         onChanged();
       }
+      if (other.hasWaited()) {
+        mergeWaited(other.getWaited());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -1319,6 +1391,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00001000;
               break;
             } // case 106
+            case 114: {
+              input.readMessage(
+                  getWaitedFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00002000;
+              break;
+            } // case 114
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -2887,6 +2966,172 @@ private static final long serialVersionUID = 0L;
       bitField0_ |= 0x00001000;
       onChanged();
       return this;
+    }
+
+    private com.google.protobuf.Duration waited_;
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> waitedBuilder_;
+    /**
+     * <pre>
+     * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+     * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+     * @return Whether the waited field is set.
+     */
+    public boolean hasWaited() {
+      return ((bitField0_ & 0x00002000) != 0);
+    }
+    /**
+     * <pre>
+     * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+     * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+     * @return The waited.
+     */
+    public com.google.protobuf.Duration getWaited() {
+      if (waitedBuilder_ == null) {
+        return waited_ == null ? com.google.protobuf.Duration.getDefaultInstance() : waited_;
+      } else {
+        return waitedBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+     * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+     */
+    public Builder setWaited(com.google.protobuf.Duration value) {
+      if (waitedBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        waited_ = value;
+      } else {
+        waitedBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00002000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+     * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+     */
+    public Builder setWaited(
+        com.google.protobuf.Duration.Builder builderForValue) {
+      if (waitedBuilder_ == null) {
+        waited_ = builderForValue.build();
+      } else {
+        waitedBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00002000;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+     * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+     */
+    public Builder mergeWaited(com.google.protobuf.Duration value) {
+      if (waitedBuilder_ == null) {
+        if (((bitField0_ & 0x00002000) != 0) &&
+          waited_ != null &&
+          waited_ != com.google.protobuf.Duration.getDefaultInstance()) {
+          getWaitedBuilder().mergeFrom(value);
+        } else {
+          waited_ = value;
+        }
+      } else {
+        waitedBuilder_.mergeFrom(value);
+      }
+      if (waited_ != null) {
+        bitField0_ |= 0x00002000;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+     * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+     */
+    public Builder clearWaited() {
+      bitField0_ = (bitField0_ & ~0x00002000);
+      waited_ = null;
+      if (waitedBuilder_ != null) {
+        waitedBuilder_.dispose();
+        waitedBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+     * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+     */
+    public com.google.protobuf.Duration.Builder getWaitedBuilder() {
+      bitField0_ |= 0x00002000;
+      onChanged();
+      return getWaitedFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+     * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+     */
+    public com.google.protobuf.DurationOrBuilder getWaitedOrBuilder() {
+      if (waitedBuilder_ != null) {
+        return waitedBuilder_.getMessageOrBuilder();
+      } else {
+        return waited_ == null ?
+            com.google.protobuf.Duration.getDefaultInstance() : waited_;
+      }
+    }
+    /**
+     * <pre>
+     * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+     * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> 
+        getWaitedFieldBuilder() {
+      if (waitedBuilder_ == null) {
+        waitedBuilder_ = new com.google.protobuf.SingleFieldBuilderV3<
+            com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder>(
+                getWaited(),
+                getParentForChildren(),
+                isClean());
+        waited_ = null;
+      }
+      return waitedBuilder_;
     }
     @java.lang.Override
     public final Builder setUnknownFields(

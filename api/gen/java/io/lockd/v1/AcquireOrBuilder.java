@@ -333,4 +333,34 @@ public interface AcquireOrBuilder extends
    */
   com.google.protobuf.ByteString
       getTraceparentBytes();
+
+  /**
+   * <pre>
+   * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+   * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+   * @return Whether the waited field is set.
+   */
+  boolean hasWaited();
+  /**
+   * <pre>
+   * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+   * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+   * @return The waited.
+   */
+  com.google.protobuf.Duration getWaited();
+  /**
+   * <pre>
+   * When the same request was made before, in another stream or session: how long ago that was first, for people who look at it. It
+   * changes nothing for the request itself: wait counts from now. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration waited = 14 [json_name = "waited"];</code>
+   */
+  com.google.protobuf.DurationOrBuilder getWaitedOrBuilder();
 }

@@ -7,9 +7,6 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
  * AdminService is for operators. It is served on an address of its own, see admin_listen in docs/operations.md.
  * </pre>
  */
-@javax.annotation.Generated(
-    value = "by gRPC proto compiler (version 1.62.2)",
-    comments = "Source: lockd/v1/admin_service.proto")
 @io.grpc.stub.annotations.GrpcGenerated
 public final class AdminServiceGrpc {
 
@@ -257,8 +254,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     default void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -355,8 +352,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public void forceRelease(io.lockd.v1.ForceReleaseRequest request,
@@ -445,8 +442,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public io.lockd.v1.ForceReleaseResponse forceRelease(io.lockd.v1.ForceReleaseRequest request) {
@@ -529,8 +526,8 @@ public final class AdminServiceGrpc {
 
     /**
      * <pre>
-     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}. READ frees only readers, WRITE
-     * only a writer with its own reads; a semaphore gets all its permits back.
+     * ForceRelease frees a name whoever holds it. The holders are told Lost{FORCED}, by whom and why. READ frees only
+     * readers, WRITE only a writer with its own reads; a semaphore gets all its permits back.
      * </pre>
      */
     public com.google.common.util.concurrent.ListenableFuture<io.lockd.v1.ForceReleaseResponse> forceRelease(

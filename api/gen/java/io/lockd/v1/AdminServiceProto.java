@@ -91,44 +91,45 @@ public final class AdminServiceProto {
     java.lang.String[] descriptorData = {
       "\n\034lockd/v1/admin_service.proto\022\010lockd.v1" +
       "\032\036google/protobuf/duration.proto\032\023lockd/" +
-      "v1/lock.proto\"Q\n\023ForceReleaseRequest\022\022\n\004" +
+      "v1/lock.proto\"s\n\023ForceReleaseRequest\022\022\n\004" +
       "name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v" +
-      "1.LockKindR\004kind\"2\n\024ForceReleaseResponse" +
-      "\022\032\n\010released\030\001 \001(\010R\010released\"(\n\022RemoveLi" +
-      "mitRequest\022\022\n\004name\030\001 \001(\tR\004name\"1\n\023Remove" +
-      "LimitResponse\022\032\n\010previous\030\001 \001(\rR\010previou" +
-      "s\"=\n\021AdoptLimitRequest\022\022\n\004name\030\001 \001(\tR\004na" +
-      "me\022\024\n\005limit\030\002 \001(\rR\005limit\"\024\n\022AdoptLimitRe" +
-      "sponse\"A\n\014DrainRequest\0221\n\006within\030\001 \001(\0132\031" +
-      ".google.protobuf.DurationR\006within\"+\n\rDra" +
-      "inResponse\022\032\n\010sessions\030\001 \001(\rR\010sessions\"\020" +
-      "\n\016UndrainRequest\"+\n\017UndrainResponse\022\030\n\007d" +
-      "rained\030\001 \001(\010R\007drained\"\020\n\016ExamineRequest\"" +
-      "\275\001\n\017ExamineResponse\022-\n\010findings\030\001 \003(\0132\021." +
-      "lockd.v1.FindingR\010findings\022\030\n\007replica\030\002 " +
-      "\001(\tR\007replica\022\030\n\007version\030\003 \001(\tR\007version\0221" +
-      "\n\006uptime\030\004 \001(\0132\031.google.protobuf.Duratio" +
-      "nR\006uptime\022\024\n\005store\030\005 \001(\tR\005store\"\217\002\n\007Find" +
-      "ing\0226\n\010severity\030\001 \001(\0162\032.lockd.v1.Finding" +
-      ".SeverityR\010severity\022\024\n\005check\030\002 \001(\tR\005chec" +
-      "k\022\022\n\004node\030\003 \001(\tR\004node\022\026\n\006detail\030\004 \001(\tR\006d" +
-      "etail\022\026\n\006remedy\030\005 \001(\tR\006remedy\"r\n\010Severit" +
-      "y\022\030\n\024SEVERITY_UNSPECIFIED\020\000\022\017\n\013SEVERITY_" +
-      "OK\020\001\022\021\n\rSEVERITY_INFO\020\002\022\024\n\020SEVERITY_WARN" +
-      "ING\020\003\022\022\n\016SEVERITY_ERROR\020\0042\254\003\n\014AdminServi" +
-      "ce\022M\n\014ForceRelease\022\035.lockd.v1.ForceRelea" +
-      "seRequest\032\036.lockd.v1.ForceReleaseRespons" +
-      "e\022J\n\013RemoveLimit\022\034.lockd.v1.RemoveLimitR" +
-      "equest\032\035.lockd.v1.RemoveLimitResponse\022G\n" +
-      "\nAdoptLimit\022\033.lockd.v1.AdoptLimitRequest" +
-      "\032\034.lockd.v1.AdoptLimitResponse\0228\n\005Drain\022" +
-      "\026.lockd.v1.DrainRequest\032\027.lockd.v1.Drain" +
-      "Response\022>\n\007Undrain\022\030.lockd.v1.UndrainRe" +
-      "quest\032\031.lockd.v1.UndrainResponse\022>\n\007Exam" +
-      "ine\022\030.lockd.v1.ExamineRequest\032\031.lockd.v1" +
-      ".ExamineResponseBY\n\013io.lockd.v1B\021AdminSe" +
-      "rviceProtoP\001Z5github.com/lockd-io/lockd/" +
-      "api/gen/go/lockd/v1;lockdv1b\006proto3"
+      "1.LockKindR\004kind\022\020\n\003why\030\003 \001(\tR\003why\022\016\n\002by" +
+      "\030\004 \001(\tR\002by\"2\n\024ForceReleaseResponse\022\032\n\010re" +
+      "leased\030\001 \001(\010R\010released\"(\n\022RemoveLimitReq" +
+      "uest\022\022\n\004name\030\001 \001(\tR\004name\"1\n\023RemoveLimitR" +
+      "esponse\022\032\n\010previous\030\001 \001(\rR\010previous\"=\n\021A" +
+      "doptLimitRequest\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005" +
+      "limit\030\002 \001(\rR\005limit\"\024\n\022AdoptLimitResponse" +
+      "\"A\n\014DrainRequest\0221\n\006within\030\001 \001(\0132\031.googl" +
+      "e.protobuf.DurationR\006within\"+\n\rDrainResp" +
+      "onse\022\032\n\010sessions\030\001 \001(\rR\010sessions\"\020\n\016Undr" +
+      "ainRequest\"+\n\017UndrainResponse\022\030\n\007drained" +
+      "\030\001 \001(\010R\007drained\"\020\n\016ExamineRequest\"\275\001\n\017Ex" +
+      "amineResponse\022-\n\010findings\030\001 \003(\0132\021.lockd." +
+      "v1.FindingR\010findings\022\030\n\007replica\030\002 \001(\tR\007r" +
+      "eplica\022\030\n\007version\030\003 \001(\tR\007version\0221\n\006upti" +
+      "me\030\004 \001(\0132\031.google.protobuf.DurationR\006upt" +
+      "ime\022\024\n\005store\030\005 \001(\tR\005store\"\217\002\n\007Finding\0226\n" +
+      "\010severity\030\001 \001(\0162\032.lockd.v1.Finding.Sever" +
+      "ityR\010severity\022\024\n\005check\030\002 \001(\tR\005check\022\022\n\004n" +
+      "ode\030\003 \001(\tR\004node\022\026\n\006detail\030\004 \001(\tR\006detail\022" +
+      "\026\n\006remedy\030\005 \001(\tR\006remedy\"r\n\010Severity\022\030\n\024S" +
+      "EVERITY_UNSPECIFIED\020\000\022\017\n\013SEVERITY_OK\020\001\022\021" +
+      "\n\rSEVERITY_INFO\020\002\022\024\n\020SEVERITY_WARNING\020\003\022" +
+      "\022\n\016SEVERITY_ERROR\020\0042\254\003\n\014AdminService\022M\n\014" +
+      "ForceRelease\022\035.lockd.v1.ForceReleaseRequ" +
+      "est\032\036.lockd.v1.ForceReleaseResponse\022J\n\013R" +
+      "emoveLimit\022\034.lockd.v1.RemoveLimitRequest" +
+      "\032\035.lockd.v1.RemoveLimitResponse\022G\n\nAdopt" +
+      "Limit\022\033.lockd.v1.AdoptLimitRequest\032\034.loc" +
+      "kd.v1.AdoptLimitResponse\0228\n\005Drain\022\026.lock" +
+      "d.v1.DrainRequest\032\027.lockd.v1.DrainRespon" +
+      "se\022>\n\007Undrain\022\030.lockd.v1.UndrainRequest\032" +
+      "\031.lockd.v1.UndrainResponse\022>\n\007Examine\022\030." +
+      "lockd.v1.ExamineRequest\032\031.lockd.v1.Exami" +
+      "neResponseBY\n\013io.lockd.v1B\021AdminServiceP" +
+      "rotoP\001Z5github.com/lockd-io/lockd/api/ge" +
+      "n/go/lockd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
@@ -141,7 +142,7 @@ public final class AdminServiceProto {
     internal_static_lockd_v1_ForceReleaseRequest_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_ForceReleaseRequest_descriptor,
-        new java.lang.String[] { "Name", "Kind", });
+        new java.lang.String[] { "Name", "Kind", "Why", "By", });
     internal_static_lockd_v1_ForceReleaseResponse_descriptor =
       getDescriptor().getMessageTypes().get(1);
     internal_static_lockd_v1_ForceReleaseResponse_fieldAccessorTable = new

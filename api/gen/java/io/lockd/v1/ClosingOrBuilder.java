@@ -10,28 +10,28 @@ public interface ClosingOrBuilder extends
 
   /**
    * <pre>
-   * The same status that ends the stream.
+   * Why. The status of the stream tells the same.
    * </pre>
    *
-   * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
-   * @return Whether the status field is set.
+   * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
+   * @return Whether the failure field is set.
    */
-  boolean hasStatus();
+  boolean hasFailure();
   /**
    * <pre>
-   * The same status that ends the stream.
+   * Why. The status of the stream tells the same.
    * </pre>
    *
-   * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
-   * @return The status.
+   * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
+   * @return The failure.
    */
-  com.google.rpc.Status getStatus();
+  io.lockd.v1.Failure getFailure();
   /**
    * <pre>
-   * The same status that ends the stream.
+   * Why. The status of the stream tells the same.
    * </pre>
    *
-   * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
+   * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
    */
-  com.google.rpc.StatusOrBuilder getStatusOrBuilder();
+  io.lockd.v1.FailureOrBuilder getFailureOrBuilder();
 }

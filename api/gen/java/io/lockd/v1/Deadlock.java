@@ -7,7 +7,7 @@ package io.lockd.v1;
 /**
  * <pre>
  * Deadlock is a circle of requests that wait for each other: each waits for a lock that the next one holds, and the last one for one
- * that the first one holds. It comes as a detail of an error with the reason DEADLOCK, too.
+ * that the first one holds. It comes with the reason DEADLOCK, too.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Deadlock}
@@ -294,7 +294,7 @@ private static final long serialVersionUID = 0L;
   /**
    * <pre>
    * Deadlock is a circle of requests that wait for each other: each waits for a lock that the next one holds, and the last one for one
-   * that the first one holds. It comes as a detail of an error with the reason DEADLOCK, too.
+   * that the first one holds. It comes with the reason DEADLOCK, too.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Deadlock}

@@ -31,8 +31,8 @@ public enum DeadlockPolicy
   DEADLOCK_POLICY_WAIT(1),
   /**
    * <pre>
-   * If it is the youngest one of those in the deadlock that may fail, it is answered ABORTED with the reason DEADLOCK. A Deadlock
-   * in the details says who waits for whom.
+   * If it is the youngest one of those in the deadlock that may fail, it is answered ABORTED with the reason DEADLOCK. Its
+   * Failure says who waits for whom.
    * </pre>
    *
    * <code>DEADLOCK_POLICY_FAIL = 2;</code>
@@ -59,8 +59,8 @@ public enum DeadlockPolicy
   public static final int DEADLOCK_POLICY_WAIT_VALUE = 1;
   /**
    * <pre>
-   * If it is the youngest one of those in the deadlock that may fail, it is answered ABORTED with the reason DEADLOCK. A Deadlock
-   * in the details says who waits for whom.
+   * If it is the youngest one of those in the deadlock that may fail, it is answered ABORTED with the reason DEADLOCK. Its
+   * Failure says who waits for whom.
    * </pre>
    *
    * <code>DEADLOCK_POLICY_FAIL = 2;</code>

@@ -23,6 +23,8 @@ private static final long serialVersionUID = 0L;
   private ForceReleaseRequest() {
     name_ = "";
     kind_ = 0;
+    why_ = "";
+    by_ = "";
   }
 
   @java.lang.Override
@@ -118,6 +120,102 @@ private static final long serialVersionUID = 0L;
     return result == null ? io.lockd.v1.LockKind.UNRECOGNIZED : result;
   }
 
+  public static final int WHY_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object why_ = "";
+  /**
+   * <pre>
+   * Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+   * </pre>
+   *
+   * <code>string why = 3 [json_name = "why"];</code>
+   * @return The why.
+   */
+  @java.lang.Override
+  public java.lang.String getWhy() {
+    java.lang.Object ref = why_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      why_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+   * </pre>
+   *
+   * <code>string why = 3 [json_name = "why"];</code>
+   * @return The bytes for why.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getWhyBytes() {
+    java.lang.Object ref = why_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      why_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int BY_FIELD_NUMBER = 4;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object by_ = "";
+  /**
+   * <pre>
+   * Who asks for it, for people, such as alice&#64;laptop. It is logged, beside the address of the caller, and the holders
+   * are told. At most 256 bytes.
+   * </pre>
+   *
+   * <code>string by = 4 [json_name = "by"];</code>
+   * @return The by.
+   */
+  @java.lang.Override
+  public java.lang.String getBy() {
+    java.lang.Object ref = by_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      by_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * Who asks for it, for people, such as alice&#64;laptop. It is logged, beside the address of the caller, and the holders
+   * are told. At most 256 bytes.
+   * </pre>
+   *
+   * <code>string by = 4 [json_name = "by"];</code>
+   * @return The bytes for by.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getByBytes() {
+    java.lang.Object ref = by_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      by_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -138,6 +236,12 @@ private static final long serialVersionUID = 0L;
     if (kind_ != io.lockd.v1.LockKind.LOCK_KIND_UNSPECIFIED.getNumber()) {
       output.writeEnum(2, kind_);
     }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(why_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 3, why_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(by_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 4, by_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -153,6 +257,12 @@ private static final long serialVersionUID = 0L;
     if (kind_ != io.lockd.v1.LockKind.LOCK_KIND_UNSPECIFIED.getNumber()) {
       size += com.google.protobuf.CodedOutputStream
         .computeEnumSize(2, kind_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(why_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(3, why_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(by_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(4, by_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -172,6 +282,10 @@ private static final long serialVersionUID = 0L;
     if (!getName()
         .equals(other.getName())) return false;
     if (kind_ != other.kind_) return false;
+    if (!getWhy()
+        .equals(other.getWhy())) return false;
+    if (!getBy()
+        .equals(other.getBy())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -187,6 +301,10 @@ private static final long serialVersionUID = 0L;
     hash = (53 * hash) + getName().hashCode();
     hash = (37 * hash) + KIND_FIELD_NUMBER;
     hash = (53 * hash) + kind_;
+    hash = (37 * hash) + WHY_FIELD_NUMBER;
+    hash = (53 * hash) + getWhy().hashCode();
+    hash = (37 * hash) + BY_FIELD_NUMBER;
+    hash = (53 * hash) + getBy().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -324,6 +442,8 @@ private static final long serialVersionUID = 0L;
       bitField0_ = 0;
       name_ = "";
       kind_ = 0;
+      why_ = "";
+      by_ = "";
       return this;
     }
 
@@ -362,6 +482,12 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.kind_ = kind_;
+      }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.why_ = why_;
+      }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.by_ = by_;
       }
     }
 
@@ -417,6 +543,16 @@ private static final long serialVersionUID = 0L;
       if (other.kind_ != 0) {
         setKindValue(other.getKindValue());
       }
+      if (!other.getWhy().isEmpty()) {
+        why_ = other.why_;
+        bitField0_ |= 0x00000004;
+        onChanged();
+      }
+      if (!other.getBy().isEmpty()) {
+        by_ = other.by_;
+        bitField0_ |= 0x00000008;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -453,6 +589,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 16
+            case 26: {
+              why_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 26
+            case 34: {
+              by_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 34
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -631,6 +777,195 @@ private static final long serialVersionUID = 0L;
     public Builder clearKind() {
       bitField0_ = (bitField0_ & ~0x00000002);
       kind_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object why_ = "";
+    /**
+     * <pre>
+     * Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+     * </pre>
+     *
+     * <code>string why = 3 [json_name = "why"];</code>
+     * @return The why.
+     */
+    public java.lang.String getWhy() {
+      java.lang.Object ref = why_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        why_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+     * </pre>
+     *
+     * <code>string why = 3 [json_name = "why"];</code>
+     * @return The bytes for why.
+     */
+    public com.google.protobuf.ByteString
+        getWhyBytes() {
+      java.lang.Object ref = why_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        why_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+     * </pre>
+     *
+     * <code>string why = 3 [json_name = "why"];</code>
+     * @param value The why to set.
+     * @return This builder for chaining.
+     */
+    public Builder setWhy(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      why_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+     * </pre>
+     *
+     * <code>string why = 3 [json_name = "why"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearWhy() {
+      why_ = getDefaultInstance().getWhy();
+      bitField0_ = (bitField0_ & ~0x00000004);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+     * </pre>
+     *
+     * <code>string why = 3 [json_name = "why"];</code>
+     * @param value The bytes for why to set.
+     * @return This builder for chaining.
+     */
+    public Builder setWhyBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      why_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object by_ = "";
+    /**
+     * <pre>
+     * Who asks for it, for people, such as alice&#64;laptop. It is logged, beside the address of the caller, and the holders
+     * are told. At most 256 bytes.
+     * </pre>
+     *
+     * <code>string by = 4 [json_name = "by"];</code>
+     * @return The by.
+     */
+    public java.lang.String getBy() {
+      java.lang.Object ref = by_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        by_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who asks for it, for people, such as alice&#64;laptop. It is logged, beside the address of the caller, and the holders
+     * are told. At most 256 bytes.
+     * </pre>
+     *
+     * <code>string by = 4 [json_name = "by"];</code>
+     * @return The bytes for by.
+     */
+    public com.google.protobuf.ByteString
+        getByBytes() {
+      java.lang.Object ref = by_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        by_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * Who asks for it, for people, such as alice&#64;laptop. It is logged, beside the address of the caller, and the holders
+     * are told. At most 256 bytes.
+     * </pre>
+     *
+     * <code>string by = 4 [json_name = "by"];</code>
+     * @param value The by to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBy(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      by_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who asks for it, for people, such as alice&#64;laptop. It is logged, beside the address of the caller, and the holders
+     * are told. At most 256 bytes.
+     * </pre>
+     *
+     * <code>string by = 4 [json_name = "by"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBy() {
+      by_ = getDefaultInstance().getBy();
+      bitField0_ = (bitField0_ & ~0x00000008);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * Who asks for it, for people, such as alice&#64;laptop. It is logged, beside the address of the caller, and the holders
+     * are told. At most 256 bytes.
+     * </pre>
+     *
+     * <code>string by = 4 [json_name = "by"];</code>
+     * @param value The bytes for by to set.
+     * @return This builder for chaining.
+     */
+    public Builder setByBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      by_ = value;
+      bitField0_ |= 0x00000008;
       onChanged();
       return this;
     }

@@ -46,4 +46,46 @@ public interface ForceReleaseRequestOrBuilder extends
    * @return The kind.
    */
   io.lockd.v1.LockKind getKind();
+
+  /**
+   * <pre>
+   * Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+   * </pre>
+   *
+   * <code>string why = 3 [json_name = "why"];</code>
+   * @return The why.
+   */
+  java.lang.String getWhy();
+  /**
+   * <pre>
+   * Why, for people: it is logged, and the holders are told. Every caller should say it. At most 512 bytes.
+   * </pre>
+   *
+   * <code>string why = 3 [json_name = "why"];</code>
+   * @return The bytes for why.
+   */
+  com.google.protobuf.ByteString
+      getWhyBytes();
+
+  /**
+   * <pre>
+   * Who asks for it, for people, such as alice&#64;laptop. It is logged, beside the address of the caller, and the holders
+   * are told. At most 256 bytes.
+   * </pre>
+   *
+   * <code>string by = 4 [json_name = "by"];</code>
+   * @return The by.
+   */
+  java.lang.String getBy();
+  /**
+   * <pre>
+   * Who asks for it, for people, such as alice&#64;laptop. It is logged, beside the address of the caller, and the holders
+   * are told. At most 256 bytes.
+   * </pre>
+   *
+   * <code>string by = 4 [json_name = "by"];</code>
+   * @return The bytes for by.
+   */
+  com.google.protobuf.ByteString
+      getByBytes();
 }

@@ -21,6 +21,7 @@ private static final long serialVersionUID = 0L;
     super(builder);
   }
   private HeldLock() {
+    annotation_ = "";
   }
 
   @java.lang.Override
@@ -165,6 +166,91 @@ private static final long serialVersionUID = 0L;
     return permits_;
   }
 
+  public static final int AGE_FIELD_NUMBER = 6;
+  private com.google.protobuf.Duration age_;
+  /**
+   * <pre>
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   * @return Whether the age field is set.
+   */
+  @java.lang.Override
+  public boolean hasAge() {
+    return ((bitField0_ & 0x00000004) != 0);
+  }
+  /**
+   * <pre>
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   * @return The age.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Duration getAge() {
+    return age_ == null ? com.google.protobuf.Duration.getDefaultInstance() : age_;
+  }
+  /**
+   * <pre>
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.DurationOrBuilder getAgeOrBuilder() {
+    return age_ == null ? com.google.protobuf.Duration.getDefaultInstance() : age_;
+  }
+
+  public static final int ANNOTATION_FIELD_NUMBER = 7;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object annotation_ = "";
+  /**
+   * <pre>
+   * In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+   * </pre>
+   *
+   * <code>string annotation = 7 [json_name = "annotation"];</code>
+   * @return The annotation.
+   */
+  @java.lang.Override
+  public java.lang.String getAnnotation() {
+    java.lang.Object ref = annotation_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      annotation_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+   * </pre>
+   *
+   * <code>string annotation = 7 [json_name = "annotation"];</code>
+   * @return The bytes for annotation.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getAnnotationBytes() {
+    java.lang.Object ref = annotation_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      annotation_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -194,6 +280,12 @@ private static final long serialVersionUID = 0L;
     if (permits_ != 0) {
       output.writeUInt32(5, permits_);
     }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      output.writeMessage(6, getAge());
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(annotation_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 7, annotation_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -222,6 +314,13 @@ private static final long serialVersionUID = 0L;
     if (permits_ != 0) {
       size += com.google.protobuf.CodedOutputStream
         .computeUInt32Size(5, permits_);
+    }
+    if (((bitField0_ & 0x00000004) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(6, getAge());
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(annotation_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(7, annotation_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -254,6 +353,13 @@ private static final long serialVersionUID = 0L;
         != other.getAuto()) return false;
     if (getPermits()
         != other.getPermits()) return false;
+    if (hasAge() != other.hasAge()) return false;
+    if (hasAge()) {
+      if (!getAge()
+          .equals(other.getAge())) return false;
+    }
+    if (!getAnnotation()
+        .equals(other.getAnnotation())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -280,6 +386,12 @@ private static final long serialVersionUID = 0L;
         getAuto());
     hash = (37 * hash) + PERMITS_FIELD_NUMBER;
     hash = (53 * hash) + getPermits();
+    if (hasAge()) {
+      hash = (37 * hash) + AGE_FIELD_NUMBER;
+      hash = (53 * hash) + getAge().hashCode();
+    }
+    hash = (37 * hash) + ANNOTATION_FIELD_NUMBER;
+    hash = (53 * hash) + getAnnotation().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -416,6 +528,7 @@ private static final long serialVersionUID = 0L;
               .alwaysUseFieldBuilders) {
         getHoldFieldBuilder();
         getValidityFieldBuilder();
+        getAgeFieldBuilder();
       }
     }
     @java.lang.Override
@@ -435,6 +548,12 @@ private static final long serialVersionUID = 0L;
       holdCount_ = 0;
       auto_ = false;
       permits_ = 0;
+      age_ = null;
+      if (ageBuilder_ != null) {
+        ageBuilder_.dispose();
+        ageBuilder_ = null;
+      }
+      annotation_ = "";
       return this;
     }
 
@@ -489,6 +608,15 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.permits_ = permits_;
+      }
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.age_ = ageBuilder_ == null
+            ? age_
+            : ageBuilder_.build();
+        to_bitField0_ |= 0x00000004;
+      }
+      if (((from_bitField0_ & 0x00000040) != 0)) {
+        result.annotation_ = annotation_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -552,6 +680,14 @@ private static final long serialVersionUID = 0L;
       if (other.getPermits() != 0) {
         setPermits(other.getPermits());
       }
+      if (other.hasAge()) {
+        mergeAge(other.getAge());
+      }
+      if (!other.getAnnotation().isEmpty()) {
+        annotation_ = other.annotation_;
+        bitField0_ |= 0x00000040;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -607,6 +743,18 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 40
+            case 50: {
+              input.readMessage(
+                  getAgeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
+            case 58: {
+              annotation_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000040;
+              break;
+            } // case 58
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1066,6 +1214,255 @@ private static final long serialVersionUID = 0L;
     public Builder clearPermits() {
       bitField0_ = (bitField0_ & ~0x00000010);
       permits_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private com.google.protobuf.Duration age_;
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> ageBuilder_;
+    /**
+     * <pre>
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     * @return Whether the age field is set.
+     */
+    public boolean hasAge() {
+      return ((bitField0_ & 0x00000020) != 0);
+    }
+    /**
+     * <pre>
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     * @return The age.
+     */
+    public com.google.protobuf.Duration getAge() {
+      if (ageBuilder_ == null) {
+        return age_ == null ? com.google.protobuf.Duration.getDefaultInstance() : age_;
+      } else {
+        return ageBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public Builder setAge(com.google.protobuf.Duration value) {
+      if (ageBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        age_ = value;
+      } else {
+        ageBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public Builder setAge(
+        com.google.protobuf.Duration.Builder builderForValue) {
+      if (ageBuilder_ == null) {
+        age_ = builderForValue.build();
+      } else {
+        ageBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public Builder mergeAge(com.google.protobuf.Duration value) {
+      if (ageBuilder_ == null) {
+        if (((bitField0_ & 0x00000020) != 0) &&
+          age_ != null &&
+          age_ != com.google.protobuf.Duration.getDefaultInstance()) {
+          getAgeBuilder().mergeFrom(value);
+        } else {
+          age_ = value;
+        }
+      } else {
+        ageBuilder_.mergeFrom(value);
+      }
+      if (age_ != null) {
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public Builder clearAge() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      age_ = null;
+      if (ageBuilder_ != null) {
+        ageBuilder_.dispose();
+        ageBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public com.google.protobuf.Duration.Builder getAgeBuilder() {
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return getAgeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public com.google.protobuf.DurationOrBuilder getAgeOrBuilder() {
+      if (ageBuilder_ != null) {
+        return ageBuilder_.getMessageOrBuilder();
+      } else {
+        return age_ == null ?
+            com.google.protobuf.Duration.getDefaultInstance() : age_;
+      }
+    }
+    /**
+     * <pre>
+     * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> 
+        getAgeFieldBuilder() {
+      if (ageBuilder_ == null) {
+        ageBuilder_ = new com.google.protobuf.SingleFieldBuilderV3<
+            com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder>(
+                getAge(),
+                getParentForChildren(),
+                isClean());
+        age_ = null;
+      }
+      return ageBuilder_;
+    }
+
+    private java.lang.Object annotation_ = "";
+    /**
+     * <pre>
+     * In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+     * </pre>
+     *
+     * <code>string annotation = 7 [json_name = "annotation"];</code>
+     * @return The annotation.
+     */
+    public java.lang.String getAnnotation() {
+      java.lang.Object ref = annotation_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        annotation_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+     * </pre>
+     *
+     * <code>string annotation = 7 [json_name = "annotation"];</code>
+     * @return The bytes for annotation.
+     */
+    public com.google.protobuf.ByteString
+        getAnnotationBytes() {
+      java.lang.Object ref = annotation_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        annotation_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+     * </pre>
+     *
+     * <code>string annotation = 7 [json_name = "annotation"];</code>
+     * @param value The annotation to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAnnotation(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      annotation_ = value;
+      bitField0_ |= 0x00000040;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+     * </pre>
+     *
+     * <code>string annotation = 7 [json_name = "annotation"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearAnnotation() {
+      annotation_ = getDefaultInstance().getAnnotation();
+      bitField0_ = (bitField0_ & ~0x00000040);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+     * </pre>
+     *
+     * <code>string annotation = 7 [json_name = "annotation"];</code>
+     * @param value The bytes for annotation to set.
+     * @return This builder for chaining.
+     */
+    public Builder setAnnotationBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      annotation_ = value;
+      bitField0_ |= 0x00000040;
       onChanged();
       return this;
     }

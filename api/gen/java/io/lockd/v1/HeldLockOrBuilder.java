@@ -91,4 +91,51 @@ public interface HeldLockOrBuilder extends
    * @return The permits.
    */
   int getPermits();
+
+  /**
+   * <pre>
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   * @return Whether the age field is set.
+   */
+  boolean hasAge();
+  /**
+   * <pre>
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   * @return The age.
+   */
+  com.google.protobuf.Duration getAge();
+  /**
+   * <pre>
+   * In Resume only: how long ago it was granted first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   */
+  com.google.protobuf.DurationOrBuilder getAgeOrBuilder();
+
+  /**
+   * <pre>
+   * In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+   * </pre>
+   *
+   * <code>string annotation = 7 [json_name = "annotation"];</code>
+   * @return The annotation.
+   */
+  java.lang.String getAnnotation();
+  /**
+   * <pre>
+   * In Resume only: the annotation, for people who look at it. Without it the hold has none from now on.
+   * </pre>
+   *
+   * <code>string annotation = 7 [json_name = "annotation"];</code>
+   * @return The bytes for annotation.
+   */
+  com.google.protobuf.ByteString
+      getAnnotationBytes();
 }

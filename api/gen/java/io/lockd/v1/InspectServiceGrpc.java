@@ -7,9 +7,6 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
  * InspectService is for people who want to see. It changes nothing.
  * </pre>
  */
-@javax.annotation.Generated(
-    value = "by gRPC proto compiler (version 1.62.2)",
-    comments = "Source: lockd/v1/inspect_service.proto")
 @io.grpc.stub.annotations.GrpcGenerated
 public final class InspectServiceGrpc {
 

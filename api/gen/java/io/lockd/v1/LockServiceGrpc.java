@@ -8,9 +8,6 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
  * are never renewed and end by themselves. Each belongs to a lease id that only its caller knows.
  * </pre>
  */
-@javax.annotation.Generated(
-    value = "by gRPC proto compiler (version 1.62.2)",
-    comments = "Source: lockd/v1/lock_service.proto")
 @io.grpc.stub.annotations.GrpcGenerated
 public final class LockServiceGrpc {
 

@@ -22,6 +22,8 @@ private static final long serialVersionUID = 0L;
   }
   private Lost() {
     reason_ = 0;
+    by_ = "";
+    why_ = "";
   }
 
   @java.lang.Override
@@ -305,6 +307,100 @@ private static final long serialVersionUID = 0L;
     return result == null ? io.lockd.v1.Lost.Reason.UNRECOGNIZED : result;
   }
 
+  public static final int BY_FIELD_NUMBER = 3;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object by_ = "";
+  /**
+   * <pre>
+   * With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+   * </pre>
+   *
+   * <code>string by = 3 [json_name = "by"];</code>
+   * @return The by.
+   */
+  @java.lang.Override
+  public java.lang.String getBy() {
+    java.lang.Object ref = by_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      by_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+   * </pre>
+   *
+   * <code>string by = 3 [json_name = "by"];</code>
+   * @return The bytes for by.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getByBytes() {
+    java.lang.Object ref = by_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      by_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
+  public static final int WHY_FIELD_NUMBER = 4;
+  @SuppressWarnings("serial")
+  private volatile java.lang.Object why_ = "";
+  /**
+   * <pre>
+   * With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+   * </pre>
+   *
+   * <code>string why = 4 [json_name = "why"];</code>
+   * @return The why.
+   */
+  @java.lang.Override
+  public java.lang.String getWhy() {
+    java.lang.Object ref = why_;
+    if (ref instanceof java.lang.String) {
+      return (java.lang.String) ref;
+    } else {
+      com.google.protobuf.ByteString bs = 
+          (com.google.protobuf.ByteString) ref;
+      java.lang.String s = bs.toStringUtf8();
+      why_ = s;
+      return s;
+    }
+  }
+  /**
+   * <pre>
+   * With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+   * </pre>
+   *
+   * <code>string why = 4 [json_name = "why"];</code>
+   * @return The bytes for why.
+   */
+  @java.lang.Override
+  public com.google.protobuf.ByteString
+      getWhyBytes() {
+    java.lang.Object ref = why_;
+    if (ref instanceof java.lang.String) {
+      com.google.protobuf.ByteString b = 
+          com.google.protobuf.ByteString.copyFromUtf8(
+              (java.lang.String) ref);
+      why_ = b;
+      return b;
+    } else {
+      return (com.google.protobuf.ByteString) ref;
+    }
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -325,6 +421,12 @@ private static final long serialVersionUID = 0L;
     if (reason_ != io.lockd.v1.Lost.Reason.REASON_UNSPECIFIED.getNumber()) {
       output.writeEnum(2, reason_);
     }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(by_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 3, by_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(why_)) {
+      com.google.protobuf.GeneratedMessageV3.writeString(output, 4, why_);
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -341,6 +443,12 @@ private static final long serialVersionUID = 0L;
     if (reason_ != io.lockd.v1.Lost.Reason.REASON_UNSPECIFIED.getNumber()) {
       size += com.google.protobuf.CodedOutputStream
         .computeEnumSize(2, reason_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(by_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(3, by_);
+    }
+    if (!com.google.protobuf.GeneratedMessageV3.isStringEmpty(why_)) {
+      size += com.google.protobuf.GeneratedMessageV3.computeStringSize(4, why_);
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -363,6 +471,10 @@ private static final long serialVersionUID = 0L;
           .equals(other.getHold())) return false;
     }
     if (reason_ != other.reason_) return false;
+    if (!getBy()
+        .equals(other.getBy())) return false;
+    if (!getWhy()
+        .equals(other.getWhy())) return false;
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -380,6 +492,10 @@ private static final long serialVersionUID = 0L;
     }
     hash = (37 * hash) + REASON_FIELD_NUMBER;
     hash = (53 * hash) + reason_;
+    hash = (37 * hash) + BY_FIELD_NUMBER;
+    hash = (53 * hash) + getBy().hashCode();
+    hash = (37 * hash) + WHY_FIELD_NUMBER;
+    hash = (53 * hash) + getWhy().hashCode();
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -527,6 +643,8 @@ private static final long serialVersionUID = 0L;
         holdBuilder_ = null;
       }
       reason_ = 0;
+      by_ = "";
+      why_ = "";
       return this;
     }
 
@@ -569,6 +687,12 @@ private static final long serialVersionUID = 0L;
       }
       if (((from_bitField0_ & 0x00000002) != 0)) {
         result.reason_ = reason_;
+      }
+      if (((from_bitField0_ & 0x00000004) != 0)) {
+        result.by_ = by_;
+      }
+      if (((from_bitField0_ & 0x00000008) != 0)) {
+        result.why_ = why_;
       }
       result.bitField0_ |= to_bitField0_;
     }
@@ -623,6 +747,16 @@ private static final long serialVersionUID = 0L;
       if (other.reason_ != 0) {
         setReasonValue(other.getReasonValue());
       }
+      if (!other.getBy().isEmpty()) {
+        by_ = other.by_;
+        bitField0_ |= 0x00000004;
+        onChanged();
+      }
+      if (!other.getWhy().isEmpty()) {
+        why_ = other.why_;
+        bitField0_ |= 0x00000008;
+        onChanged();
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -661,6 +795,16 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000002;
               break;
             } // case 16
+            case 26: {
+              by_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000004;
+              break;
+            } // case 26
+            case 34: {
+              why_ = input.readStringRequireUtf8();
+              bitField0_ |= 0x00000008;
+              break;
+            } // case 34
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -904,6 +1048,190 @@ private static final long serialVersionUID = 0L;
     public Builder clearReason() {
       bitField0_ = (bitField0_ & ~0x00000002);
       reason_ = 0;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object by_ = "";
+    /**
+     * <pre>
+     * With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string by = 3 [json_name = "by"];</code>
+     * @return The by.
+     */
+    public java.lang.String getBy() {
+      java.lang.Object ref = by_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        by_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string by = 3 [json_name = "by"];</code>
+     * @return The bytes for by.
+     */
+    public com.google.protobuf.ByteString
+        getByBytes() {
+      java.lang.Object ref = by_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        by_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string by = 3 [json_name = "by"];</code>
+     * @param value The by to set.
+     * @return This builder for chaining.
+     */
+    public Builder setBy(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      by_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string by = 3 [json_name = "by"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearBy() {
+      by_ = getDefaultInstance().getBy();
+      bitField0_ = (bitField0_ & ~0x00000004);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string by = 3 [json_name = "by"];</code>
+     * @param value The bytes for by to set.
+     * @return This builder for chaining.
+     */
+    public Builder setByBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      by_ = value;
+      bitField0_ |= 0x00000004;
+      onChanged();
+      return this;
+    }
+
+    private java.lang.Object why_ = "";
+    /**
+     * <pre>
+     * With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string why = 4 [json_name = "why"];</code>
+     * @return The why.
+     */
+    public java.lang.String getWhy() {
+      java.lang.Object ref = why_;
+      if (!(ref instanceof java.lang.String)) {
+        com.google.protobuf.ByteString bs =
+            (com.google.protobuf.ByteString) ref;
+        java.lang.String s = bs.toStringUtf8();
+        why_ = s;
+        return s;
+      } else {
+        return (java.lang.String) ref;
+      }
+    }
+    /**
+     * <pre>
+     * With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string why = 4 [json_name = "why"];</code>
+     * @return The bytes for why.
+     */
+    public com.google.protobuf.ByteString
+        getWhyBytes() {
+      java.lang.Object ref = why_;
+      if (ref instanceof String) {
+        com.google.protobuf.ByteString b = 
+            com.google.protobuf.ByteString.copyFromUtf8(
+                (java.lang.String) ref);
+        why_ = b;
+        return b;
+      } else {
+        return (com.google.protobuf.ByteString) ref;
+      }
+    }
+    /**
+     * <pre>
+     * With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string why = 4 [json_name = "why"];</code>
+     * @param value The why to set.
+     * @return This builder for chaining.
+     */
+    public Builder setWhy(
+        java.lang.String value) {
+      if (value == null) { throw new NullPointerException(); }
+      why_ = value;
+      bitField0_ |= 0x00000008;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string why = 4 [json_name = "why"];</code>
+     * @return This builder for chaining.
+     */
+    public Builder clearWhy() {
+      why_ = getDefaultInstance().getWhy();
+      bitField0_ = (bitField0_ & ~0x00000008);
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+     * </pre>
+     *
+     * <code>string why = 4 [json_name = "why"];</code>
+     * @param value The bytes for why to set.
+     * @return This builder for chaining.
+     */
+    public Builder setWhyBytes(
+        com.google.protobuf.ByteString value) {
+      if (value == null) { throw new NullPointerException(); }
+      checkByteStringIsUtf8(value);
+      why_ = value;
+      bitField0_ |= 0x00000008;
       onChanged();
       return this;
     }

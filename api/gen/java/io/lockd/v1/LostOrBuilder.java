@@ -53,4 +53,44 @@ public interface LostOrBuilder extends
    * @return The reason.
    */
   io.lockd.v1.Lost.Reason getReason();
+
+  /**
+   * <pre>
+   * With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+   * </pre>
+   *
+   * <code>string by = 3 [json_name = "by"];</code>
+   * @return The by.
+   */
+  java.lang.String getBy();
+  /**
+   * <pre>
+   * With REASON_FORCED, who released it, as the caller of ForceRelease said. Empty if that is not known.
+   * </pre>
+   *
+   * <code>string by = 3 [json_name = "by"];</code>
+   * @return The bytes for by.
+   */
+  com.google.protobuf.ByteString
+      getByBytes();
+
+  /**
+   * <pre>
+   * With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+   * </pre>
+   *
+   * <code>string why = 4 [json_name = "why"];</code>
+   * @return The why.
+   */
+  java.lang.String getWhy();
+  /**
+   * <pre>
+   * With REASON_FORCED, why, in the words of that caller. Empty if that is not known.
+   * </pre>
+   *
+   * <code>string why = 4 [json_name = "why"];</code>
+   * @return The bytes for why.
+   */
+  com.google.protobuf.ByteString
+      getWhyBytes();
 }

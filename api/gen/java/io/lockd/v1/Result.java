@@ -6,7 +6,7 @@ package io.lockd.v1;
 
 /**
  * <pre>
- * Result is the answer with a status. Errors carry google.rpc.ErrorInfo with a reason; docs/errors.md lists them.
+ * Result is the answer where there is nothing to tell but whether the request failed.
  * </pre>
  *
  * Protobuf type {@code lockd.v1.Result}
@@ -44,42 +44,42 @@ private static final long serialVersionUID = 0L;
   }
 
   private int bitField0_;
-  public static final int STATUS_FIELD_NUMBER = 1;
-  private com.google.rpc.Status status_;
+  public static final int FAILURE_FIELD_NUMBER = 1;
+  private io.lockd.v1.Failure failure_;
   /**
    * <pre>
-   * The status; code 0 = OK.
+   * Why it failed; absent = it did not.
    * </pre>
    *
-   * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
-   * @return Whether the status field is set.
+   * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
+   * @return Whether the failure field is set.
    */
   @java.lang.Override
-  public boolean hasStatus() {
+  public boolean hasFailure() {
     return ((bitField0_ & 0x00000001) != 0);
   }
   /**
    * <pre>
-   * The status; code 0 = OK.
+   * Why it failed; absent = it did not.
    * </pre>
    *
-   * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
-   * @return The status.
+   * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
+   * @return The failure.
    */
   @java.lang.Override
-  public com.google.rpc.Status getStatus() {
-    return status_ == null ? com.google.rpc.Status.getDefaultInstance() : status_;
+  public io.lockd.v1.Failure getFailure() {
+    return failure_ == null ? io.lockd.v1.Failure.getDefaultInstance() : failure_;
   }
   /**
    * <pre>
-   * The status; code 0 = OK.
+   * Why it failed; absent = it did not.
    * </pre>
    *
-   * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
+   * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
    */
   @java.lang.Override
-  public com.google.rpc.StatusOrBuilder getStatusOrBuilder() {
-    return status_ == null ? com.google.rpc.Status.getDefaultInstance() : status_;
+  public io.lockd.v1.FailureOrBuilder getFailureOrBuilder() {
+    return failure_ == null ? io.lockd.v1.Failure.getDefaultInstance() : failure_;
   }
 
   private byte memoizedIsInitialized = -1;
@@ -97,7 +97,7 @@ private static final long serialVersionUID = 0L;
   public void writeTo(com.google.protobuf.CodedOutputStream output)
                       throws java.io.IOException {
     if (((bitField0_ & 0x00000001) != 0)) {
-      output.writeMessage(1, getStatus());
+      output.writeMessage(1, getFailure());
     }
     getUnknownFields().writeTo(output);
   }
@@ -110,7 +110,7 @@ private static final long serialVersionUID = 0L;
     size = 0;
     if (((bitField0_ & 0x00000001) != 0)) {
       size += com.google.protobuf.CodedOutputStream
-        .computeMessageSize(1, getStatus());
+        .computeMessageSize(1, getFailure());
     }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
@@ -127,10 +127,10 @@ private static final long serialVersionUID = 0L;
     }
     io.lockd.v1.Result other = (io.lockd.v1.Result) obj;
 
-    if (hasStatus() != other.hasStatus()) return false;
-    if (hasStatus()) {
-      if (!getStatus()
-          .equals(other.getStatus())) return false;
+    if (hasFailure() != other.hasFailure()) return false;
+    if (hasFailure()) {
+      if (!getFailure()
+          .equals(other.getFailure())) return false;
     }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
@@ -143,9 +143,9 @@ private static final long serialVersionUID = 0L;
     }
     int hash = 41;
     hash = (19 * hash) + getDescriptor().hashCode();
-    if (hasStatus()) {
-      hash = (37 * hash) + STATUS_FIELD_NUMBER;
-      hash = (53 * hash) + getStatus().hashCode();
+    if (hasFailure()) {
+      hash = (37 * hash) + FAILURE_FIELD_NUMBER;
+      hash = (53 * hash) + getFailure().hashCode();
     }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
@@ -246,7 +246,7 @@ private static final long serialVersionUID = 0L;
   }
   /**
    * <pre>
-   * Result is the answer with a status. Errors carry google.rpc.ErrorInfo with a reason; docs/errors.md lists them.
+   * Result is the answer where there is nothing to tell but whether the request failed.
    * </pre>
    *
    * Protobuf type {@code lockd.v1.Result}
@@ -281,17 +281,17 @@ private static final long serialVersionUID = 0L;
     private void maybeForceBuilderInitialization() {
       if (com.google.protobuf.GeneratedMessageV3
               .alwaysUseFieldBuilders) {
-        getStatusFieldBuilder();
+        getFailureFieldBuilder();
       }
     }
     @java.lang.Override
     public Builder clear() {
       super.clear();
       bitField0_ = 0;
-      status_ = null;
-      if (statusBuilder_ != null) {
-        statusBuilder_.dispose();
-        statusBuilder_ = null;
+      failure_ = null;
+      if (failureBuilder_ != null) {
+        failureBuilder_.dispose();
+        failureBuilder_ = null;
       }
       return this;
     }
@@ -328,9 +328,9 @@ private static final long serialVersionUID = 0L;
       int from_bitField0_ = bitField0_;
       int to_bitField0_ = 0;
       if (((from_bitField0_ & 0x00000001) != 0)) {
-        result.status_ = statusBuilder_ == null
-            ? status_
-            : statusBuilder_.build();
+        result.failure_ = failureBuilder_ == null
+            ? failure_
+            : failureBuilder_.build();
         to_bitField0_ |= 0x00000001;
       }
       result.bitField0_ |= to_bitField0_;
@@ -380,8 +380,8 @@ private static final long serialVersionUID = 0L;
 
     public Builder mergeFrom(io.lockd.v1.Result other) {
       if (other == io.lockd.v1.Result.getDefaultInstance()) return this;
-      if (other.hasStatus()) {
-        mergeStatus(other.getStatus());
+      if (other.hasFailure()) {
+        mergeFailure(other.getFailure());
       }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
@@ -411,7 +411,7 @@ private static final long serialVersionUID = 0L;
               break;
             case 10: {
               input.readMessage(
-                  getStatusFieldBuilder().getBuilder(),
+                  getFailureFieldBuilder().getBuilder(),
                   extensionRegistry);
               bitField0_ |= 0x00000001;
               break;
@@ -433,50 +433,50 @@ private static final long serialVersionUID = 0L;
     }
     private int bitField0_;
 
-    private com.google.rpc.Status status_;
+    private io.lockd.v1.Failure failure_;
     private com.google.protobuf.SingleFieldBuilderV3<
-        com.google.rpc.Status, com.google.rpc.Status.Builder, com.google.rpc.StatusOrBuilder> statusBuilder_;
+        io.lockd.v1.Failure, io.lockd.v1.Failure.Builder, io.lockd.v1.FailureOrBuilder> failureBuilder_;
     /**
      * <pre>
-     * The status; code 0 = OK.
+     * Why it failed; absent = it did not.
      * </pre>
      *
-     * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
-     * @return Whether the status field is set.
+     * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
+     * @return Whether the failure field is set.
      */
-    public boolean hasStatus() {
+    public boolean hasFailure() {
       return ((bitField0_ & 0x00000001) != 0);
     }
     /**
      * <pre>
-     * The status; code 0 = OK.
+     * Why it failed; absent = it did not.
      * </pre>
      *
-     * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
-     * @return The status.
+     * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
+     * @return The failure.
      */
-    public com.google.rpc.Status getStatus() {
-      if (statusBuilder_ == null) {
-        return status_ == null ? com.google.rpc.Status.getDefaultInstance() : status_;
+    public io.lockd.v1.Failure getFailure() {
+      if (failureBuilder_ == null) {
+        return failure_ == null ? io.lockd.v1.Failure.getDefaultInstance() : failure_;
       } else {
-        return statusBuilder_.getMessage();
+        return failureBuilder_.getMessage();
       }
     }
     /**
      * <pre>
-     * The status; code 0 = OK.
+     * Why it failed; absent = it did not.
      * </pre>
      *
-     * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
+     * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
      */
-    public Builder setStatus(com.google.rpc.Status value) {
-      if (statusBuilder_ == null) {
+    public Builder setFailure(io.lockd.v1.Failure value) {
+      if (failureBuilder_ == null) {
         if (value == null) {
           throw new NullPointerException();
         }
-        status_ = value;
+        failure_ = value;
       } else {
-        statusBuilder_.setMessage(value);
+        failureBuilder_.setMessage(value);
       }
       bitField0_ |= 0x00000001;
       onChanged();
@@ -484,17 +484,17 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The status; code 0 = OK.
+     * Why it failed; absent = it did not.
      * </pre>
      *
-     * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
+     * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
      */
-    public Builder setStatus(
-        com.google.rpc.Status.Builder builderForValue) {
-      if (statusBuilder_ == null) {
-        status_ = builderForValue.build();
+    public Builder setFailure(
+        io.lockd.v1.Failure.Builder builderForValue) {
+      if (failureBuilder_ == null) {
+        failure_ = builderForValue.build();
       } else {
-        statusBuilder_.setMessage(builderForValue.build());
+        failureBuilder_.setMessage(builderForValue.build());
       }
       bitField0_ |= 0x00000001;
       onChanged();
@@ -502,24 +502,24 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The status; code 0 = OK.
+     * Why it failed; absent = it did not.
      * </pre>
      *
-     * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
+     * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
      */
-    public Builder mergeStatus(com.google.rpc.Status value) {
-      if (statusBuilder_ == null) {
+    public Builder mergeFailure(io.lockd.v1.Failure value) {
+      if (failureBuilder_ == null) {
         if (((bitField0_ & 0x00000001) != 0) &&
-          status_ != null &&
-          status_ != com.google.rpc.Status.getDefaultInstance()) {
-          getStatusBuilder().mergeFrom(value);
+          failure_ != null &&
+          failure_ != io.lockd.v1.Failure.getDefaultInstance()) {
+          getFailureBuilder().mergeFrom(value);
         } else {
-          status_ = value;
+          failure_ = value;
         }
       } else {
-        statusBuilder_.mergeFrom(value);
+        failureBuilder_.mergeFrom(value);
       }
-      if (status_ != null) {
+      if (failure_ != null) {
         bitField0_ |= 0x00000001;
         onChanged();
       }
@@ -527,67 +527,67 @@ private static final long serialVersionUID = 0L;
     }
     /**
      * <pre>
-     * The status; code 0 = OK.
+     * Why it failed; absent = it did not.
      * </pre>
      *
-     * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
+     * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
      */
-    public Builder clearStatus() {
+    public Builder clearFailure() {
       bitField0_ = (bitField0_ & ~0x00000001);
-      status_ = null;
-      if (statusBuilder_ != null) {
-        statusBuilder_.dispose();
-        statusBuilder_ = null;
+      failure_ = null;
+      if (failureBuilder_ != null) {
+        failureBuilder_.dispose();
+        failureBuilder_ = null;
       }
       onChanged();
       return this;
     }
     /**
      * <pre>
-     * The status; code 0 = OK.
+     * Why it failed; absent = it did not.
      * </pre>
      *
-     * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
+     * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
      */
-    public com.google.rpc.Status.Builder getStatusBuilder() {
+    public io.lockd.v1.Failure.Builder getFailureBuilder() {
       bitField0_ |= 0x00000001;
       onChanged();
-      return getStatusFieldBuilder().getBuilder();
+      return getFailureFieldBuilder().getBuilder();
     }
     /**
      * <pre>
-     * The status; code 0 = OK.
+     * Why it failed; absent = it did not.
      * </pre>
      *
-     * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
+     * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
      */
-    public com.google.rpc.StatusOrBuilder getStatusOrBuilder() {
-      if (statusBuilder_ != null) {
-        return statusBuilder_.getMessageOrBuilder();
+    public io.lockd.v1.FailureOrBuilder getFailureOrBuilder() {
+      if (failureBuilder_ != null) {
+        return failureBuilder_.getMessageOrBuilder();
       } else {
-        return status_ == null ?
-            com.google.rpc.Status.getDefaultInstance() : status_;
+        return failure_ == null ?
+            io.lockd.v1.Failure.getDefaultInstance() : failure_;
       }
     }
     /**
      * <pre>
-     * The status; code 0 = OK.
+     * Why it failed; absent = it did not.
      * </pre>
      *
-     * <code>.google.rpc.Status status = 1 [json_name = "status"];</code>
+     * <code>.lockd.v1.Failure failure = 1 [json_name = "failure"];</code>
      */
     private com.google.protobuf.SingleFieldBuilderV3<
-        com.google.rpc.Status, com.google.rpc.Status.Builder, com.google.rpc.StatusOrBuilder> 
-        getStatusFieldBuilder() {
-      if (statusBuilder_ == null) {
-        statusBuilder_ = new com.google.protobuf.SingleFieldBuilderV3<
-            com.google.rpc.Status, com.google.rpc.Status.Builder, com.google.rpc.StatusOrBuilder>(
-                getStatus(),
+        io.lockd.v1.Failure, io.lockd.v1.Failure.Builder, io.lockd.v1.FailureOrBuilder> 
+        getFailureFieldBuilder() {
+      if (failureBuilder_ == null) {
+        failureBuilder_ = new com.google.protobuf.SingleFieldBuilderV3<
+            io.lockd.v1.Failure, io.lockd.v1.Failure.Builder, io.lockd.v1.FailureOrBuilder>(
+                getFailure(),
                 getParentForChildren(),
                 isClean());
-        status_ = null;
+        failure_ = null;
       }
-      return statusBuilder_;
+      return failureBuilder_;
     }
     @java.lang.Override
     public final Builder setUnknownFields(

@@ -47,6 +47,7 @@ private static final long serialVersionUID = 0L;
             io.lockd.v1.Resume.class, io.lockd.v1.Resume.Builder.class);
   }
 
+  private int bitField0_;
   public static final int SESSION_ID_FIELD_NUMBER = 1;
   @SuppressWarnings("serial")
   private volatile java.lang.Object sessionId_ = "";
@@ -233,6 +234,44 @@ private static final long serialVersionUID = 0L;
     return lastRequestId_;
   }
 
+  public static final int AGE_FIELD_NUMBER = 6;
+  private com.google.protobuf.Duration age_;
+  /**
+   * <pre>
+   * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   * @return Whether the age field is set.
+   */
+  @java.lang.Override
+  public boolean hasAge() {
+    return ((bitField0_ & 0x00000001) != 0);
+  }
+  /**
+   * <pre>
+   * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   * @return The age.
+   */
+  @java.lang.Override
+  public com.google.protobuf.Duration getAge() {
+    return age_ == null ? com.google.protobuf.Duration.getDefaultInstance() : age_;
+  }
+  /**
+   * <pre>
+   * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   */
+  @java.lang.Override
+  public com.google.protobuf.DurationOrBuilder getAgeOrBuilder() {
+    return age_ == null ? com.google.protobuf.Duration.getDefaultInstance() : age_;
+  }
+
   private byte memoizedIsInitialized = -1;
   @java.lang.Override
   public final boolean isInitialized() {
@@ -262,6 +301,9 @@ private static final long serialVersionUID = 0L;
     if (lastRequestId_ != 0L) {
       output.writeUInt64(5, lastRequestId_);
     }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      output.writeMessage(6, getAge());
+    }
     getUnknownFields().writeTo(output);
   }
 
@@ -289,6 +331,10 @@ private static final long serialVersionUID = 0L;
       size += com.google.protobuf.CodedOutputStream
         .computeUInt64Size(5, lastRequestId_);
     }
+    if (((bitField0_ & 0x00000001) != 0)) {
+      size += com.google.protobuf.CodedOutputStream
+        .computeMessageSize(6, getAge());
+    }
     size += getUnknownFields().getSerializedSize();
     memoizedSize = size;
     return size;
@@ -314,6 +360,11 @@ private static final long serialVersionUID = 0L;
         != other.getEpoch()) return false;
     if (getLastRequestId()
         != other.getLastRequestId()) return false;
+    if (hasAge() != other.hasAge()) return false;
+    if (hasAge()) {
+      if (!getAge()
+          .equals(other.getAge())) return false;
+    }
     if (!getUnknownFields().equals(other.getUnknownFields())) return false;
     return true;
   }
@@ -339,6 +390,10 @@ private static final long serialVersionUID = 0L;
     hash = (37 * hash) + LAST_REQUEST_ID_FIELD_NUMBER;
     hash = (53 * hash) + com.google.protobuf.Internal.hashLong(
         getLastRequestId());
+    if (hasAge()) {
+      hash = (37 * hash) + AGE_FIELD_NUMBER;
+      hash = (53 * hash) + getAge().hashCode();
+    }
     hash = (29 * hash) + getUnknownFields().hashCode();
     memoizedHashCode = hash;
     return hash;
@@ -463,13 +518,20 @@ private static final long serialVersionUID = 0L;
 
     // Construct using io.lockd.v1.Resume.newBuilder()
     private Builder() {
-
+      maybeForceBuilderInitialization();
     }
 
     private Builder(
         com.google.protobuf.GeneratedMessageV3.BuilderParent parent) {
       super(parent);
-
+      maybeForceBuilderInitialization();
+    }
+    private void maybeForceBuilderInitialization() {
+      if (com.google.protobuf.GeneratedMessageV3
+              .alwaysUseFieldBuilders) {
+        getHoldsFieldBuilder();
+        getAgeFieldBuilder();
+      }
     }
     @java.lang.Override
     public Builder clear() {
@@ -486,6 +548,11 @@ private static final long serialVersionUID = 0L;
       bitField0_ = (bitField0_ & ~0x00000004);
       epoch_ = 0L;
       lastRequestId_ = 0L;
+      age_ = null;
+      if (ageBuilder_ != null) {
+        ageBuilder_.dispose();
+        ageBuilder_ = null;
+      }
       return this;
     }
 
@@ -544,6 +611,14 @@ private static final long serialVersionUID = 0L;
       if (((from_bitField0_ & 0x00000010) != 0)) {
         result.lastRequestId_ = lastRequestId_;
       }
+      int to_bitField0_ = 0;
+      if (((from_bitField0_ & 0x00000020) != 0)) {
+        result.age_ = ageBuilder_ == null
+            ? age_
+            : ageBuilder_.build();
+        to_bitField0_ |= 0x00000001;
+      }
+      result.bitField0_ |= to_bitField0_;
     }
 
     @java.lang.Override
@@ -632,6 +707,9 @@ private static final long serialVersionUID = 0L;
       if (other.getLastRequestId() != 0L) {
         setLastRequestId(other.getLastRequestId());
       }
+      if (other.hasAge()) {
+        mergeAge(other.getAge());
+      }
       this.mergeUnknownFields(other.getUnknownFields());
       onChanged();
       return this;
@@ -691,6 +769,13 @@ private static final long serialVersionUID = 0L;
               bitField0_ |= 0x00000010;
               break;
             } // case 40
+            case 50: {
+              input.readMessage(
+                  getAgeFieldBuilder().getBuilder(),
+                  extensionRegistry);
+              bitField0_ |= 0x00000020;
+              break;
+            } // case 50
             default: {
               if (!super.parseUnknownField(input, extensionRegistry, tag)) {
                 done = true; // was an endgroup tag
@@ -1293,6 +1378,163 @@ private static final long serialVersionUID = 0L;
       lastRequestId_ = 0L;
       onChanged();
       return this;
+    }
+
+    private com.google.protobuf.Duration age_;
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> ageBuilder_;
+    /**
+     * <pre>
+     * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     * @return Whether the age field is set.
+     */
+    public boolean hasAge() {
+      return ((bitField0_ & 0x00000020) != 0);
+    }
+    /**
+     * <pre>
+     * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     * @return The age.
+     */
+    public com.google.protobuf.Duration getAge() {
+      if (ageBuilder_ == null) {
+        return age_ == null ? com.google.protobuf.Duration.getDefaultInstance() : age_;
+      } else {
+        return ageBuilder_.getMessage();
+      }
+    }
+    /**
+     * <pre>
+     * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public Builder setAge(com.google.protobuf.Duration value) {
+      if (ageBuilder_ == null) {
+        if (value == null) {
+          throw new NullPointerException();
+        }
+        age_ = value;
+      } else {
+        ageBuilder_.setMessage(value);
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public Builder setAge(
+        com.google.protobuf.Duration.Builder builderForValue) {
+      if (ageBuilder_ == null) {
+        age_ = builderForValue.build();
+      } else {
+        ageBuilder_.setMessage(builderForValue.build());
+      }
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public Builder mergeAge(com.google.protobuf.Duration value) {
+      if (ageBuilder_ == null) {
+        if (((bitField0_ & 0x00000020) != 0) &&
+          age_ != null &&
+          age_ != com.google.protobuf.Duration.getDefaultInstance()) {
+          getAgeBuilder().mergeFrom(value);
+        } else {
+          age_ = value;
+        }
+      } else {
+        ageBuilder_.mergeFrom(value);
+      }
+      if (age_ != null) {
+        bitField0_ |= 0x00000020;
+        onChanged();
+      }
+      return this;
+    }
+    /**
+     * <pre>
+     * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public Builder clearAge() {
+      bitField0_ = (bitField0_ & ~0x00000020);
+      age_ = null;
+      if (ageBuilder_ != null) {
+        ageBuilder_.dispose();
+        ageBuilder_ = null;
+      }
+      onChanged();
+      return this;
+    }
+    /**
+     * <pre>
+     * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public com.google.protobuf.Duration.Builder getAgeBuilder() {
+      bitField0_ |= 0x00000020;
+      onChanged();
+      return getAgeFieldBuilder().getBuilder();
+    }
+    /**
+     * <pre>
+     * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    public com.google.protobuf.DurationOrBuilder getAgeOrBuilder() {
+      if (ageBuilder_ != null) {
+        return ageBuilder_.getMessageOrBuilder();
+      } else {
+        return age_ == null ?
+            com.google.protobuf.Duration.getDefaultInstance() : age_;
+      }
+    }
+    /**
+     * <pre>
+     * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+     * </pre>
+     *
+     * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+     */
+    private com.google.protobuf.SingleFieldBuilderV3<
+        com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder> 
+        getAgeFieldBuilder() {
+      if (ageBuilder_ == null) {
+        ageBuilder_ = new com.google.protobuf.SingleFieldBuilderV3<
+            com.google.protobuf.Duration, com.google.protobuf.Duration.Builder, com.google.protobuf.DurationOrBuilder>(
+                getAge(),
+                getParentForChildren(),
+                isClean());
+        age_ = null;
+      }
+      return ageBuilder_;
     }
     @java.lang.Override
     public final Builder setUnknownFields(

@@ -112,4 +112,31 @@ public interface ResumeOrBuilder extends
    * @return The lastRequestId.
    */
   long getLastRequestId();
+
+  /**
+   * <pre>
+   * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   * @return Whether the age field is set.
+   */
+  boolean hasAge();
+  /**
+   * <pre>
+   * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   * @return The age.
+   */
+  com.google.protobuf.Duration getAge();
+  /**
+   * <pre>
+   * How long ago the session was opened first, for people who look at it. Absent = now. At most a year counts.
+   * </pre>
+   *
+   * <code>.google.protobuf.Duration age = 6 [json_name = "age"];</code>
+   */
+  com.google.protobuf.DurationOrBuilder getAgeOrBuilder();
 }

@@ -7,9 +7,6 @@ import static io.grpc.MethodDescriptor.generateFullMethodName;
  * SessionService carries sessions.
  * </pre>
  */
-@javax.annotation.Generated(
-    value = "by gRPC proto compiler (version 1.62.2)",
-    comments = "Source: lockd/v1/session_service.proto")
 @io.grpc.stub.annotations.GrpcGenerated
 public final class SessionServiceGrpc {
 

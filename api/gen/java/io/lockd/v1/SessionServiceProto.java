@@ -171,6 +171,16 @@ public final class SessionServiceProto {
     com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
       internal_static_lockd_v1_Result_fieldAccessorTable;
   static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_Failure_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_Failure_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
+    internal_static_lockd_v1_Failure_MetadataEntry_descriptor;
+  static final 
+    com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
+      internal_static_lockd_v1_Failure_MetadataEntry_fieldAccessorTable;
+  static final com.google.protobuf.Descriptors.Descriptor
     internal_static_lockd_v1_Lost_descriptor;
   static final 
     com.google.protobuf.GeneratedMessageV3.FieldAccessorTable
@@ -210,179 +220,190 @@ public final class SessionServiceProto {
   static {
     java.lang.String[] descriptorData = {
       "\n\036lockd/v1/session_service.proto\022\010lockd." +
-      "v1\032\036google/protobuf/duration.proto\032\027goog" +
-      "le/rpc/status.proto\032\023lockd/v1/lock.proto" +
-      "\"\221\005\n\016SessionRequest\022\035\n\nrequest_id\030\001 \001(\004R" +
-      "\trequestId\022$\n\004open\030\002 \001(\0132\016.lockd.v1.Open" +
-      "H\000R\004open\0223\n\theartbeat\030\003 \001(\0132\023.lockd.v1.H" +
-      "eartbeatH\000R\theartbeat\022-\n\007acquire\030\004 \001(\0132\021" +
-      ".lockd.v1.AcquireH\000R\007acquire\022*\n\006cancel\030\005" +
-      " \001(\0132\020.lockd.v1.CancelH\000R\006cancel\022-\n\007rele" +
-      "ase\030\006 \001(\0132\021.lockd.v1.ReleaseH\000R\007release\022" +
-      "*\n\006extend\030\007 \001(\0132\020.lockd.v1.ExtendH\000R\006ext" +
-      "end\022\'\n\005watch\030\010 \001(\0132\017.lockd.v1.WatchH\000R\005w" +
-      "atch\022-\n\007unwatch\030\t \001(\0132\021.lockd.v1.Unwatch" +
-      "H\000R\007unwatch\022-\n\007goodbye\030\n \001(\0132\021.lockd.v1." +
-      "GoodbyeH\000R\007goodbye\022.\n\005batch\030\013 \001(\0132\026.lock" +
-      "d.v1.RequestBatchH\000R\005batch\022$\n\004look\030\014 \001(\013" +
-      "2\016.lockd.v1.LookH\000R\004look\0224\n\nlist_holds\030\r" +
-      " \001(\0132\023.lockd.v1.ListHoldsH\000R\tlistHolds\0221" +
-      "\n\tset_limit\030\016 \001(\0132\022.lockd.v1.SetLimitH\000R" +
-      "\010setLimitB\t\n\007message\"\231\007\n\017SessionResponse" +
-      "\022\035\n\nrequest_id\030\001 \001(\004R\trequestId\022*\n\006opene" +
-      "d\030\002 \001(\0132\020.lockd.v1.OpenedH\000R\006opened\022=\n\rh" +
-      "eartbeat_ack\030\003 \001(\0132\026.lockd.v1.HeartbeatA" +
-      "ckH\000R\014heartbeatAck\022-\n\007granted\030\004 \001(\0132\021.lo" +
-      "ckd.v1.GrantedH\000R\007granted\0227\n\013not_granted" +
-      "\030\005 \001(\0132\024.lockd.v1.NotGrantedH\000R\nnotGrant" +
-      "ed\022*\n\006queued\030\006 \001(\0132\020.lockd.v1.QueuedH\000R\006" +
-      "queued\0220\n\010released\030\007 \001(\0132\022.lockd.v1.Rele" +
-      "asedH\000R\010released\0220\n\010extended\030\010 \001(\0132\022.loc" +
-      "kd.v1.ExtendedH\000R\010extended\022*\n\006result\030\t \001" +
-      "(\0132\020.lockd.v1.ResultH\000R\006result\022*\n\006looked" +
-      "\030\n \001(\0132\020.lockd.v1.LookedH\000R\006looked\0221\n\tho" +
-      "ld_list\030\013 \001(\0132\022.lockd.v1.HoldListH\000R\010hol" +
-      "dList\0221\n\tlimit_set\030\014 \001(\0132\022.lockd.v1.Limi" +
-      "tSetH\000R\010limitSet\022$\n\004lost\030\020 \001(\0132\016.lockd.v" +
-      "1.LostH\000R\004lost\022+\n\007at_risk\030\021 \001(\0132\020.lockd." +
-      "v1.AtRiskH\000R\006atRisk\022$\n\004safe\030\022 \001(\0132\016.lock" +
-      "d.v1.SafeH\000R\004safe\0220\n\010unlocked\030\023 \001(\0132\022.lo" +
-      "ckd.v1.UnlockedH\000R\010unlocked\0220\n\010draining\030" +
-      "\024 \001(\0132\022.lockd.v1.DrainingH\000R\010draining\022-\n" +
-      "\007closing\030\025 \001(\0132\021.lockd.v1.ClosingH\000R\007clo" +
-      "sing\022/\n\005batch\030\026 \001(\0132\027.lockd.v1.ResponseB" +
-      "atchH\000R\005batchB\t\n\007message\"\264\003\n\004Open\022\037\n\013cli" +
-      "ent_name\030\001 \001(\tR\nclientName\0222\n\006labels\030\002 \003" +
-      "(\0132\032.lockd.v1.Open.LabelsEntryR\006labels\022:" +
-      "\n\013session_ttl\030\003 \001(\0132\031.google.protobuf.Du" +
-      "rationR\nsessionTtl\022;\n\ron_disconnect\030\004 \001(" +
-      "\0162\026.lockd.v1.OnDisconnectR\014onDisconnect\022" +
-      "-\n\010features\030\005 \003(\0162\021.lockd.v1.FeatureR\010fe" +
-      "atures\022(\n\006resume\030\006 \001(\0132\020.lockd.v1.Resume" +
-      "R\006resume\0224\n\010deadlock\030\007 \001(\0162\030.lockd.v1.De" +
-      "adlockPolicyR\010deadlock\022\024\n\005actor\030\010 \001(\tR\005a" +
-      "ctor\0329\n\013LabelsEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n" +
-      "\005value\030\002 \001(\tR\005value:\0028\001\"\262\001\n\006Resume\022\035\n\nse" +
-      "ssion_id\030\001 \001(\tR\tsessionId\022!\n\014resume_toke" +
-      "n\030\002 \001(\tR\013resumeToken\022(\n\005holds\030\003 \003(\0132\022.lo" +
-      "ckd.v1.HeldLockR\005holds\022\024\n\005epoch\030\004 \001(\004R\005e" +
-      "poch\022&\n\017last_request_id\030\005 \001(\004R\rlastReque" +
-      "stId\"\225\003\n\006Opened\022\035\n\nsession_id\030\001 \001(\tR\tses" +
-      "sionId\022!\n\014resume_token\030\002 \001(\tR\013resumeToke" +
-      "n\022:\n\013session_ttl\030\003 \001(\0132\031.google.protobuf" +
-      ".DurationR\nsessionTtl\022H\n\022heartbeat_inter" +
-      "val\030\004 \001(\0132\031.google.protobuf.DurationR\021he" +
-      "artbeatInterval\022\030\n\007replica\030\005 \001(\tR\007replic" +
-      "a\022-\n\010features\030\006 \003(\0162\021.lockd.v1.FeatureR\010" +
-      "features\022(\n\006limits\030\007 \001(\0132\020.lockd.v1.Limi" +
-      "tsR\006limits\022,\n\007resumed\030\010 \003(\0132\022.lockd.v1.H" +
-      "eldLockR\007resumed\022\"\n\004lost\030\t \003(\0132\016.lockd.v" +
-      "1.LostR\004lost\"\303\004\n\006Limits\022\035\n\nname_bytes\030\001 " +
-      "\001(\rR\tnameBytes\022!\n\014holder_bytes\030\002 \001(\rR\013ho" +
-      "lderBytes\022)\n\020annotation_bytes\030\003 \001(\rR\017ann" +
-      "otationBytes\022\037\n\013frame_bytes\030\004 \001(\rR\nframe" +
-      "Bytes\022*\n\021locks_per_session\030\005 \001(\rR\017locksP" +
-      "erSession\022.\n\023waiters_per_session\030\006 \001(\rR\021" +
-      "waitersPerSession\022.\n\023watches_per_session" +
-      "\030\007 \001(\rR\021watchesPerSession\0226\n\tmin_lease\030\010" +
-      " \001(\0132\031.google.protobuf.DurationR\010minLeas" +
-      "e\0226\n\tmax_lease\030\t \001(\0132\031.google.protobuf.D" +
-      "urationR\010maxLease\0224\n\010max_wait\030\n \001(\0132\031.go" +
-      "ogle.protobuf.DurationR\007maxWait\022*\n\021names" +
-      "_per_acquire\030\013 \001(\rR\017namesPerAcquire\022.\n\023p" +
-      "ermits_per_acquire\030\014 \001(\rR\021permitsPerAcqu" +
-      "ire\022\035\n\nhold_count\030\r \001(\rR\tholdCount\"$\n\tHe" +
-      "artbeat\022\027\n\007sent_id\030\001 \001(\004R\006sentId\"_\n\014Hear" +
-      "tbeatAck\022\027\n\007sent_id\030\001 \001(\004R\006sentId\0226\n\tval" +
-      "id_for\030\002 \001(\0132\031.google.protobuf.DurationR" +
-      "\010validFor\"\253\003\n\007Acquire\022\022\n\004name\030\001 \001(\tR\004nam" +
-      "e\022\024\n\005names\030\002 \003(\tR\005names\022&\n\004kind\030\003 \001(\0162\022." +
-      "lockd.v1.LockKindR\004kind\022\026\n\006holder\030\004 \001(\tR" +
-      "\006holder\022\030\n\007permits\030\005 \001(\rR\007permits\022-\n\004wai" +
-      "t\030\006 \001(\0132\031.google.protobuf.DurationR\004wait" +
-      "\022/\n\005lease\030\007 \001(\0132\031.google.protobuf.Durati" +
-      "onR\005lease\022\036\n\nannotation\030\010 \001(\tR\nannotatio" +
-      "n\022\024\n\005limit\030\t \001(\rR\005limit\022+\n\005items\030\n \003(\0132\025" +
-      ".lockd.v1.AcquireItemR\005items\022!\n\ninstead_" +
-      "of\030\013 \003(\004B\002\020\000R\tinsteadOf\022\024\n\005actor\030\014 \001(\tR\005" +
-      "actor\022 \n\013traceparent\030\r \001(\tR\013traceparent\"" +
-      "y\n\013AcquireItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004ki" +
-      "nd\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\030\n\007pe" +
-      "rmits\030\003 \001(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005lim" +
-      "it\"%\n\006Cancel\022\033\n\ttarget_id\030\001 \001(\004R\010targetI" +
-      "d\"\207\001\n\007Release\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kin" +
-      "d\030\002 \001(\0162\022.lockd.v1.LockKindR\004kind\022\026\n\006hol" +
-      "der\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022" +
-      "\022\n\004keep\030\005 \001(\rR\004keep\"\304\001\n\006Extend\022\022\n\004name\030\001" +
-      " \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.Lock" +
-      "KindR\004kind\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005fe" +
-      "nce\030\004 \001(\004R\005fence\022/\n\005lease\030\005 \001(\0132\031.google" +
-      ".protobuf.DurationR\005lease\022\037\n\013may_shorten" +
-      "\030\006 \001(\010R\nmayShorten\"\032\n\004Look\022\022\n\004name\030\001 \001(\t" +
-      "R\004name\"1\n\006Looked\022\'\n\004lock\030\001 \001(\0132\023.lockd.v" +
-      "1.LockStateR\004lock\"_\n\tListHolds\022\026\n\006prefix" +
-      "\030\001 \001(\tR\006prefix\022\033\n\tpage_size\030\002 \001(\rR\010pageS" +
-      "ize\022\035\n\npage_token\030\003 \001(\tR\tpageToken\"\\\n\010Ho" +
-      "ldList\022(\n\005locks\030\001 \003(\0132\022.lockd.v1.HeldLoc" +
-      "kR\005locks\022&\n\017next_page_token\030\002 \001(\tR\rnextP" +
-      "ageToken\"\253\001\n\010HeldLock\022\"\n\004hold\030\001 \001(\0132\016.lo" +
-      "ckd.v1.HoldR\004hold\022.\n\010validity\030\002 \001(\0132\022.lo" +
-      "ckd.v1.ValidityR\010validity\022\035\n\nhold_count\030" +
-      "\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto\022\030\n\007" +
-      "permits\030\005 \001(\rR\007permits\"4\n\010SetLimit\022\022\n\004na" +
-      "me\030\001 \001(\tR\004name\022\024\n\005limit\030\002 \001(\rR\005limit\"&\n\010" +
-      "LimitSet\022\032\n\010previous\030\001 \001(\rR\010previous\"\033\n\005" +
-      "Watch\022\022\n\004name\030\001 \001(\tR\004name\"\035\n\007Unwatch\022\022\n\004" +
-      "name\030\001 \001(\tR\004name\"\t\n\007Goodbye\"D\n\014RequestBa" +
-      "tch\0224\n\010requests\030\001 \003(\0132\030.lockd.v1.Session" +
-      "RequestR\010requests\"H\n\rResponseBatch\0227\n\tre" +
-      "sponses\030\001 \003(\0132\031.lockd.v1.SessionResponse" +
-      "R\tresponses\"\222\001\n\007Granted\022$\n\005holds\030\001 \003(\0132\016" +
-      ".lockd.v1.HoldR\005holds\022.\n\010validity\030\002 \001(\0132" +
-      "\022.lockd.v1.ValidityR\010validity\022\035\n\nhold_co" +
-      "unt\030\003 \001(\rR\tholdCount\022\022\n\004auto\030\004 \001(\010R\004auto" +
-      "\"$\n\006Queued\022\032\n\010position\030\001 \001(\rR\010position\"X" +
-      "\n\010Released\022\034\n\tremaining\030\001 \001(\rR\tremaining" +
-      "\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.ValidityR\010" +
-      "validity\":\n\010Extended\022.\n\010validity\030\001 \001(\0132\022" +
-      ".lockd.v1.ValidityR\010validity\"4\n\006Result\022*" +
-      "\n\006status\030\001 \001(\0132\022.google.rpc.StatusR\006stat" +
-      "us\"\351\001\n\004Lost\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Hol" +
-      "dR\004hold\022-\n\006reason\030\002 \001(\0162\025.lockd.v1.Lost." +
-      "ReasonR\006reason\"\215\001\n\006Reason\022\026\n\022REASON_UNSP" +
-      "ECIFIED\020\000\022\022\n\016REASON_EXPIRED\020\001\022\021\n\rREASON_" +
-      "FORCED\020\002\022\024\n\020REASON_DATA_LOSS\020\003\022\030\n\024REASON" +
-      "_SESSION_ENDED\020\004\022\024\n\020REASON_NO_QUORUM\020\005\"8" +
-      "\n\006AtRisk\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Va" +
-      "lidityR\010validity\"\006\n\004Safe\"\202\002\n\010Unlocked\022\022\n" +
-      "\004name\030\001 \001(\tR\004name\022.\n\005cause\030\002 \001(\0162\030.lockd" +
-      ".v1.Unlocked.CauseR\005cause\022\024\n\005fence\030\003 \001(\004" +
-      "R\005fence\022\026\n\006merged\030\004 \001(\rR\006merged\"\203\001\n\005Caus" +
-      "e\022\025\n\021CAUSE_UNSPECIFIED\020\000\022\022\n\016CAUSE_RELEAS" +
-      "ED\020\001\022\025\n\021CAUSE_HANDED_OVER\020\002\022\021\n\rCAUSE_EXP" +
-      "IRED\020\003\022\020\n\014CAUSE_FORCED\020\004\022\023\n\017CAUSE_DATA_L" +
-      "OSS\020\005\"P\n\010Draining\022D\n\020reconnect_within\030\001 " +
-      "\001(\0132\031.google.protobuf.DurationR\017reconnec" +
-      "tWithin\"5\n\007Closing\022*\n\006status\030\001 \001(\0132\022.goo" +
-      "gle.rpc.StatusR\006status*I\n\007Feature\022\027\n\023FEA" +
-      "TURE_UNSPECIFIED\020\000\022\021\n\rFEATURE_BATCH\020\001\022\022\n" +
-      "\016FEATURE_RESUME\020\002*b\n\014OnDisconnect\022\035\n\031ON_" +
-      "DISCONNECT_UNSPECIFIED\020\000\022\030\n\024ON_DISCONNEC" +
-      "T_EXPIRE\020\001\022\031\n\025ON_DISCONNECT_RELEASE\020\002*e\n" +
-      "\016DeadlockPolicy\022\037\n\033DEADLOCK_POLICY_UNSPE" +
-      "CIFIED\020\000\022\030\n\024DEADLOCK_POLICY_WAIT\020\001\022\030\n\024DE" +
-      "ADLOCK_POLICY_FAIL\020\0022T\n\016SessionService\022B" +
-      "\n\007Session\022\030.lockd.v1.SessionRequest\032\031.lo" +
-      "ckd.v1.SessionResponse(\0010\001B[\n\013io.lockd.v" +
-      "1B\023SessionServiceProtoP\001Z5github.com/loc" +
-      "kd-io/lockd/api/gen/go/lockd/v1;lockdv1b" +
-      "\006proto3"
+      "v1\032\036google/protobuf/duration.proto\032\023lock" +
+      "d/v1/lock.proto\"\221\005\n\016SessionRequest\022\035\n\nre" +
+      "quest_id\030\001 \001(\004R\trequestId\022$\n\004open\030\002 \001(\0132" +
+      "\016.lockd.v1.OpenH\000R\004open\0223\n\theartbeat\030\003 \001" +
+      "(\0132\023.lockd.v1.HeartbeatH\000R\theartbeat\022-\n\007" +
+      "acquire\030\004 \001(\0132\021.lockd.v1.AcquireH\000R\007acqu" +
+      "ire\022*\n\006cancel\030\005 \001(\0132\020.lockd.v1.CancelH\000R" +
+      "\006cancel\022-\n\007release\030\006 \001(\0132\021.lockd.v1.Rele" +
+      "aseH\000R\007release\022*\n\006extend\030\007 \001(\0132\020.lockd.v" +
+      "1.ExtendH\000R\006extend\022\'\n\005watch\030\010 \001(\0132\017.lock" +
+      "d.v1.WatchH\000R\005watch\022-\n\007unwatch\030\t \001(\0132\021.l" +
+      "ockd.v1.UnwatchH\000R\007unwatch\022-\n\007goodbye\030\n " +
+      "\001(\0132\021.lockd.v1.GoodbyeH\000R\007goodbye\022.\n\005bat" +
+      "ch\030\013 \001(\0132\026.lockd.v1.RequestBatchH\000R\005batc" +
+      "h\022$\n\004look\030\014 \001(\0132\016.lockd.v1.LookH\000R\004look\022" +
+      "4\n\nlist_holds\030\r \001(\0132\023.lockd.v1.ListHolds" +
+      "H\000R\tlistHolds\0221\n\tset_limit\030\016 \001(\0132\022.lockd" +
+      ".v1.SetLimitH\000R\010setLimitB\t\n\007message\"\231\007\n\017" +
+      "SessionResponse\022\035\n\nrequest_id\030\001 \001(\004R\treq" +
+      "uestId\022*\n\006opened\030\002 \001(\0132\020.lockd.v1.Opened" +
+      "H\000R\006opened\022=\n\rheartbeat_ack\030\003 \001(\0132\026.lock" +
+      "d.v1.HeartbeatAckH\000R\014heartbeatAck\022-\n\007gra" +
+      "nted\030\004 \001(\0132\021.lockd.v1.GrantedH\000R\007granted" +
+      "\0227\n\013not_granted\030\005 \001(\0132\024.lockd.v1.NotGran" +
+      "tedH\000R\nnotGranted\022*\n\006queued\030\006 \001(\0132\020.lock" +
+      "d.v1.QueuedH\000R\006queued\0220\n\010released\030\007 \001(\0132" +
+      "\022.lockd.v1.ReleasedH\000R\010released\0220\n\010exten" +
+      "ded\030\010 \001(\0132\022.lockd.v1.ExtendedH\000R\010extende" +
+      "d\022*\n\006result\030\t \001(\0132\020.lockd.v1.ResultH\000R\006r" +
+      "esult\022*\n\006looked\030\n \001(\0132\020.lockd.v1.LookedH" +
+      "\000R\006looked\0221\n\thold_list\030\013 \001(\0132\022.lockd.v1." +
+      "HoldListH\000R\010holdList\0221\n\tlimit_set\030\014 \001(\0132" +
+      "\022.lockd.v1.LimitSetH\000R\010limitSet\022$\n\004lost\030" +
+      "\020 \001(\0132\016.lockd.v1.LostH\000R\004lost\022+\n\007at_risk" +
+      "\030\021 \001(\0132\020.lockd.v1.AtRiskH\000R\006atRisk\022$\n\004sa" +
+      "fe\030\022 \001(\0132\016.lockd.v1.SafeH\000R\004safe\0220\n\010unlo" +
+      "cked\030\023 \001(\0132\022.lockd.v1.UnlockedH\000R\010unlock" +
+      "ed\0220\n\010draining\030\024 \001(\0132\022.lockd.v1.Draining" +
+      "H\000R\010draining\022-\n\007closing\030\025 \001(\0132\021.lockd.v1" +
+      ".ClosingH\000R\007closing\022/\n\005batch\030\026 \001(\0132\027.loc" +
+      "kd.v1.ResponseBatchH\000R\005batchB\t\n\007message\"" +
+      "\264\003\n\004Open\022\037\n\013client_name\030\001 \001(\tR\nclientNam" +
+      "e\0222\n\006labels\030\002 \003(\0132\032.lockd.v1.Open.Labels" +
+      "EntryR\006labels\022:\n\013session_ttl\030\003 \001(\0132\031.goo" +
+      "gle.protobuf.DurationR\nsessionTtl\022;\n\ron_" +
+      "disconnect\030\004 \001(\0162\026.lockd.v1.OnDisconnect" +
+      "R\014onDisconnect\022-\n\010features\030\005 \003(\0162\021.lockd" +
+      ".v1.FeatureR\010features\022(\n\006resume\030\006 \001(\0132\020." +
+      "lockd.v1.ResumeR\006resume\0224\n\010deadlock\030\007 \001(" +
+      "\0162\030.lockd.v1.DeadlockPolicyR\010deadlock\022\024\n" +
+      "\005actor\030\010 \001(\tR\005actor\0329\n\013LabelsEntry\022\020\n\003ke" +
+      "y\030\001 \001(\tR\003key\022\024\n\005value\030\002 \001(\tR\005value:\0028\001\"\337" +
+      "\001\n\006Resume\022\035\n\nsession_id\030\001 \001(\tR\tsessionId" +
+      "\022!\n\014resume_token\030\002 \001(\tR\013resumeToken\022(\n\005h" +
+      "olds\030\003 \003(\0132\022.lockd.v1.HeldLockR\005holds\022\024\n" +
+      "\005epoch\030\004 \001(\004R\005epoch\022&\n\017last_request_id\030\005" +
+      " \001(\004R\rlastRequestId\022+\n\003age\030\006 \001(\0132\031.googl" +
+      "e.protobuf.DurationR\003age\"\225\003\n\006Opened\022\035\n\ns" +
+      "ession_id\030\001 \001(\tR\tsessionId\022!\n\014resume_tok" +
+      "en\030\002 \001(\tR\013resumeToken\022:\n\013session_ttl\030\003 \001" +
+      "(\0132\031.google.protobuf.DurationR\nsessionTt" +
+      "l\022H\n\022heartbeat_interval\030\004 \001(\0132\031.google.p" +
+      "rotobuf.DurationR\021heartbeatInterval\022\030\n\007r" +
+      "eplica\030\005 \001(\tR\007replica\022-\n\010features\030\006 \003(\0162" +
+      "\021.lockd.v1.FeatureR\010features\022(\n\006limits\030\007" +
+      " \001(\0132\020.lockd.v1.LimitsR\006limits\022,\n\007resume" +
+      "d\030\010 \003(\0132\022.lockd.v1.HeldLockR\007resumed\022\"\n\004" +
+      "lost\030\t \003(\0132\016.lockd.v1.LostR\004lost\"\303\004\n\006Lim" +
+      "its\022\035\n\nname_bytes\030\001 \001(\rR\tnameBytes\022!\n\014ho" +
+      "lder_bytes\030\002 \001(\rR\013holderBytes\022)\n\020annotat" +
+      "ion_bytes\030\003 \001(\rR\017annotationBytes\022\037\n\013fram" +
+      "e_bytes\030\004 \001(\rR\nframeBytes\022*\n\021locks_per_s" +
+      "ession\030\005 \001(\rR\017locksPerSession\022.\n\023waiters" +
+      "_per_session\030\006 \001(\rR\021waitersPerSession\022.\n" +
+      "\023watches_per_session\030\007 \001(\rR\021watchesPerSe" +
+      "ssion\0226\n\tmin_lease\030\010 \001(\0132\031.google.protob" +
+      "uf.DurationR\010minLease\0226\n\tmax_lease\030\t \001(\013" +
+      "2\031.google.protobuf.DurationR\010maxLease\0224\n" +
+      "\010max_wait\030\n \001(\0132\031.google.protobuf.Durati" +
+      "onR\007maxWait\022*\n\021names_per_acquire\030\013 \001(\rR\017" +
+      "namesPerAcquire\022.\n\023permits_per_acquire\030\014" +
+      " \001(\rR\021permitsPerAcquire\022\035\n\nhold_count\030\r " +
+      "\001(\rR\tholdCount\"$\n\tHeartbeat\022\027\n\007sent_id\030\001" +
+      " \001(\004R\006sentId\"_\n\014HeartbeatAck\022\027\n\007sent_id\030" +
+      "\001 \001(\004R\006sentId\0226\n\tvalid_for\030\002 \001(\0132\031.googl" +
+      "e.protobuf.DurationR\010validFor\"\336\003\n\007Acquir" +
+      "e\022\022\n\004name\030\001 \001(\tR\004name\022\024\n\005names\030\002 \003(\tR\005na" +
+      "mes\022&\n\004kind\030\003 \001(\0162\022.lockd.v1.LockKindR\004k" +
+      "ind\022\026\n\006holder\030\004 \001(\tR\006holder\022\030\n\007permits\030\005" +
+      " \001(\rR\007permits\022-\n\004wait\030\006 \001(\0132\031.google.pro" +
+      "tobuf.DurationR\004wait\022/\n\005lease\030\007 \001(\0132\031.go" +
+      "ogle.protobuf.DurationR\005lease\022\036\n\nannotat" +
+      "ion\030\010 \001(\tR\nannotation\022\024\n\005limit\030\t \001(\rR\005li" +
+      "mit\022+\n\005items\030\n \003(\0132\025.lockd.v1.AcquireIte" +
+      "mR\005items\022!\n\ninstead_of\030\013 \003(\004B\002\020\000R\tinstea" +
+      "dOf\022\024\n\005actor\030\014 \001(\tR\005actor\022 \n\013traceparent" +
+      "\030\r \001(\tR\013traceparent\0221\n\006waited\030\016 \001(\0132\031.go" +
+      "ogle.protobuf.DurationR\006waited\"y\n\013Acquir" +
+      "eItem\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162" +
+      "\022.lockd.v1.LockKindR\004kind\022\030\n\007permits\030\003 \001" +
+      "(\rR\007permits\022\024\n\005limit\030\004 \001(\rR\005limit\"%\n\006Can" +
+      "cel\022\033\n\ttarget_id\030\001 \001(\004R\010targetId\"\207\001\n\007Rel" +
+      "ease\022\022\n\004name\030\001 \001(\tR\004name\022&\n\004kind\030\002 \001(\0162\022" +
+      ".lockd.v1.LockKindR\004kind\022\026\n\006holder\030\003 \001(\t" +
+      "R\006holder\022\024\n\005fence\030\004 \001(\004R\005fence\022\022\n\004keep\030\005" +
+      " \001(\rR\004keep\"\304\001\n\006Extend\022\022\n\004name\030\001 \001(\tR\004nam" +
+      "e\022&\n\004kind\030\002 \001(\0162\022.lockd.v1.LockKindR\004kin" +
+      "d\022\026\n\006holder\030\003 \001(\tR\006holder\022\024\n\005fence\030\004 \001(\004" +
+      "R\005fence\022/\n\005lease\030\005 \001(\0132\031.google.protobuf" +
+      ".DurationR\005lease\022\037\n\013may_shorten\030\006 \001(\010R\nm" +
+      "ayShorten\"\032\n\004Look\022\022\n\004name\030\001 \001(\tR\004name\"1\n" +
+      "\006Looked\022\'\n\004lock\030\001 \001(\0132\023.lockd.v1.LockSta" +
+      "teR\004lock\"_\n\tListHolds\022\026\n\006prefix\030\001 \001(\tR\006p" +
+      "refix\022\033\n\tpage_size\030\002 \001(\rR\010pageSize\022\035\n\npa" +
+      "ge_token\030\003 \001(\tR\tpageToken\"\\\n\010HoldList\022(\n" +
+      "\005locks\030\001 \003(\0132\022.lockd.v1.HeldLockR\005locks\022" +
+      "&\n\017next_page_token\030\002 \001(\tR\rnextPageToken\"" +
+      "\370\001\n\010HeldLock\022\"\n\004hold\030\001 \001(\0132\016.lockd.v1.Ho" +
+      "ldR\004hold\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.Va" +
+      "lidityR\010validity\022\035\n\nhold_count\030\003 \001(\rR\tho" +
+      "ldCount\022\022\n\004auto\030\004 \001(\010R\004auto\022\030\n\007permits\030\005" +
+      " \001(\rR\007permits\022+\n\003age\030\006 \001(\0132\031.google.prot" +
+      "obuf.DurationR\003age\022\036\n\nannotation\030\007 \001(\tR\n" +
+      "annotation\"4\n\010SetLimit\022\022\n\004name\030\001 \001(\tR\004na" +
+      "me\022\024\n\005limit\030\002 \001(\rR\005limit\"&\n\010LimitSet\022\032\n\010" +
+      "previous\030\001 \001(\rR\010previous\"\033\n\005Watch\022\022\n\004nam" +
+      "e\030\001 \001(\tR\004name\"\035\n\007Unwatch\022\022\n\004name\030\001 \001(\tR\004" +
+      "name\"\t\n\007Goodbye\"D\n\014RequestBatch\0224\n\010reque" +
+      "sts\030\001 \003(\0132\030.lockd.v1.SessionRequestR\010req" +
+      "uests\"H\n\rResponseBatch\0227\n\tresponses\030\001 \003(" +
+      "\0132\031.lockd.v1.SessionResponseR\tresponses\"" +
+      "\222\001\n\007Granted\022$\n\005holds\030\001 \003(\0132\016.lockd.v1.Ho" +
+      "ldR\005holds\022.\n\010validity\030\002 \001(\0132\022.lockd.v1.V" +
+      "alidityR\010validity\022\035\n\nhold_count\030\003 \001(\rR\th" +
+      "oldCount\022\022\n\004auto\030\004 \001(\010R\004auto\"$\n\006Queued\022\032" +
+      "\n\010position\030\001 \001(\rR\010position\"X\n\010Released\022\034" +
+      "\n\tremaining\030\001 \001(\rR\tremaining\022.\n\010validity" +
+      "\030\002 \001(\0132\022.lockd.v1.ValidityR\010validity\":\n\010" +
+      "Extended\022.\n\010validity\030\001 \001(\0132\022.lockd.v1.Va" +
+      "lidityR\010validity\"5\n\006Result\022+\n\007failure\030\001 " +
+      "\001(\0132\021.lockd.v1.FailureR\007failure\"\273\002\n\007Fail" +
+      "ure\022\022\n\004code\030\001 \001(\005R\004code\022\030\n\007message\030\002 \001(\t" +
+      "R\007message\022\026\n\006reason\030\004 \001(\tR\006reason\022;\n\010met" +
+      "adata\030\005 \003(\0132\037.lockd.v1.Failure.MetadataE" +
+      "ntryR\010metadata\022:\n\013retry_after\030\006 \001(\0132\031.go" +
+      "ogle.protobuf.DurationR\nretryAfter\022.\n\010de" +
+      "adlock\030\007 \001(\0132\022.lockd.v1.DeadlockR\010deadlo" +
+      "ck\032;\n\rMetadataEntry\022\020\n\003key\030\001 \001(\tR\003key\022\024\n" +
+      "\005value\030\002 \001(\tR\005value:\0028\001J\004\010\003\020\004\"\213\002\n\004Lost\022\"" +
+      "\n\004hold\030\001 \001(\0132\016.lockd.v1.HoldR\004hold\022-\n\006re" +
+      "ason\030\002 \001(\0162\025.lockd.v1.Lost.ReasonR\006reaso" +
+      "n\022\016\n\002by\030\003 \001(\tR\002by\022\020\n\003why\030\004 \001(\tR\003why\"\215\001\n\006" +
+      "Reason\022\026\n\022REASON_UNSPECIFIED\020\000\022\022\n\016REASON" +
+      "_EXPIRED\020\001\022\021\n\rREASON_FORCED\020\002\022\024\n\020REASON_" +
+      "DATA_LOSS\020\003\022\030\n\024REASON_SESSION_ENDED\020\004\022\024\n" +
+      "\020REASON_NO_QUORUM\020\005\"8\n\006AtRisk\022.\n\010validit" +
+      "y\030\001 \001(\0132\022.lockd.v1.ValidityR\010validity\"\006\n" +
+      "\004Safe\"\202\002\n\010Unlocked\022\022\n\004name\030\001 \001(\tR\004name\022." +
+      "\n\005cause\030\002 \001(\0162\030.lockd.v1.Unlocked.CauseR" +
+      "\005cause\022\024\n\005fence\030\003 \001(\004R\005fence\022\026\n\006merged\030\004" +
+      " \001(\rR\006merged\"\203\001\n\005Cause\022\025\n\021CAUSE_UNSPECIF" +
+      "IED\020\000\022\022\n\016CAUSE_RELEASED\020\001\022\025\n\021CAUSE_HANDE" +
+      "D_OVER\020\002\022\021\n\rCAUSE_EXPIRED\020\003\022\020\n\014CAUSE_FOR" +
+      "CED\020\004\022\023\n\017CAUSE_DATA_LOSS\020\005\"P\n\010Draining\022D" +
+      "\n\020reconnect_within\030\001 \001(\0132\031.google.protob" +
+      "uf.DurationR\017reconnectWithin\"6\n\007Closing\022" +
+      "+\n\007failure\030\001 \001(\0132\021.lockd.v1.FailureR\007fai" +
+      "lure*I\n\007Feature\022\027\n\023FEATURE_UNSPECIFIED\020\000" +
+      "\022\021\n\rFEATURE_BATCH\020\001\022\022\n\016FEATURE_RESUME\020\002*" +
+      "b\n\014OnDisconnect\022\035\n\031ON_DISCONNECT_UNSPECI" +
+      "FIED\020\000\022\030\n\024ON_DISCONNECT_EXPIRE\020\001\022\031\n\025ON_D" +
+      "ISCONNECT_RELEASE\020\002*e\n\016DeadlockPolicy\022\037\n" +
+      "\033DEADLOCK_POLICY_UNSPECIFIED\020\000\022\030\n\024DEADLO" +
+      "CK_POLICY_WAIT\020\001\022\030\n\024DEADLOCK_POLICY_FAIL" +
+      "\020\0022T\n\016SessionService\022B\n\007Session\022\030.lockd." +
+      "v1.SessionRequest\032\031.lockd.v1.SessionResp" +
+      "onse(\0010\001B[\n\013io.lockd.v1B\023SessionServiceP" +
+      "rotoP\001Z5github.com/lockd-io/lockd/api/ge" +
+      "n/go/lockd/v1;lockdv1b\006proto3"
     };
     descriptor = com.google.protobuf.Descriptors.FileDescriptor
       .internalBuildGeneratedFileFrom(descriptorData,
         new com.google.protobuf.Descriptors.FileDescriptor[] {
           com.google.protobuf.DurationProto.getDescriptor(),
-          com.google.rpc.StatusProto.getDescriptor(),
           io.lockd.v1.LockProto.getDescriptor(),
         });
     internal_static_lockd_v1_SessionRequest_descriptor =
@@ -414,7 +435,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Resume_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Resume_descriptor,
-        new java.lang.String[] { "SessionId", "ResumeToken", "Holds", "Epoch", "LastRequestId", });
+        new java.lang.String[] { "SessionId", "ResumeToken", "Holds", "Epoch", "LastRequestId", "Age", });
     internal_static_lockd_v1_Opened_descriptor =
       getDescriptor().getMessageTypes().get(4);
     internal_static_lockd_v1_Opened_fieldAccessorTable = new
@@ -444,7 +465,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Acquire_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Acquire_descriptor,
-        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", "Limit", "Items", "InsteadOf", "Actor", "Traceparent", });
+        new java.lang.String[] { "Name", "Names", "Kind", "Holder", "Permits", "Wait", "Lease", "Annotation", "Limit", "Items", "InsteadOf", "Actor", "Traceparent", "Waited", });
     internal_static_lockd_v1_AcquireItem_descriptor =
       getDescriptor().getMessageTypes().get(9);
     internal_static_lockd_v1_AcquireItem_fieldAccessorTable = new
@@ -498,7 +519,7 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_HeldLock_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_HeldLock_descriptor,
-        new java.lang.String[] { "Hold", "Validity", "HoldCount", "Auto", "Permits", });
+        new java.lang.String[] { "Hold", "Validity", "HoldCount", "Auto", "Permits", "Age", "Annotation", });
     internal_static_lockd_v1_SetLimit_descriptor =
       getDescriptor().getMessageTypes().get(18);
     internal_static_lockd_v1_SetLimit_fieldAccessorTable = new
@@ -570,45 +591,56 @@ public final class SessionServiceProto {
     internal_static_lockd_v1_Result_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Result_descriptor,
-        new java.lang.String[] { "Status", });
-    internal_static_lockd_v1_Lost_descriptor =
+        new java.lang.String[] { "Failure", });
+    internal_static_lockd_v1_Failure_descriptor =
       getDescriptor().getMessageTypes().get(30);
+    internal_static_lockd_v1_Failure_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_Failure_descriptor,
+        new java.lang.String[] { "Code", "Message", "Reason", "Metadata", "RetryAfter", "Deadlock", });
+    internal_static_lockd_v1_Failure_MetadataEntry_descriptor =
+      internal_static_lockd_v1_Failure_descriptor.getNestedTypes().get(0);
+    internal_static_lockd_v1_Failure_MetadataEntry_fieldAccessorTable = new
+      com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
+        internal_static_lockd_v1_Failure_MetadataEntry_descriptor,
+        new java.lang.String[] { "Key", "Value", });
+    internal_static_lockd_v1_Lost_descriptor =
+      getDescriptor().getMessageTypes().get(31);
     internal_static_lockd_v1_Lost_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Lost_descriptor,
-        new java.lang.String[] { "Hold", "Reason", });
+        new java.lang.String[] { "Hold", "Reason", "By", "Why", });
     internal_static_lockd_v1_AtRisk_descriptor =
-      getDescriptor().getMessageTypes().get(31);
+      getDescriptor().getMessageTypes().get(32);
     internal_static_lockd_v1_AtRisk_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_AtRisk_descriptor,
         new java.lang.String[] { "Validity", });
     internal_static_lockd_v1_Safe_descriptor =
-      getDescriptor().getMessageTypes().get(32);
+      getDescriptor().getMessageTypes().get(33);
     internal_static_lockd_v1_Safe_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Safe_descriptor,
         new java.lang.String[] { });
     internal_static_lockd_v1_Unlocked_descriptor =
-      getDescriptor().getMessageTypes().get(33);
+      getDescriptor().getMessageTypes().get(34);
     internal_static_lockd_v1_Unlocked_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Unlocked_descriptor,
         new java.lang.String[] { "Name", "Cause", "Fence", "Merged", });
     internal_static_lockd_v1_Draining_descriptor =
-      getDescriptor().getMessageTypes().get(34);
+      getDescriptor().getMessageTypes().get(35);
     internal_static_lockd_v1_Draining_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Draining_descriptor,
         new java.lang.String[] { "ReconnectWithin", });
     internal_static_lockd_v1_Closing_descriptor =
-      getDescriptor().getMessageTypes().get(35);
+      getDescriptor().getMessageTypes().get(36);
     internal_static_lockd_v1_Closing_fieldAccessorTable = new
       com.google.protobuf.GeneratedMessageV3.FieldAccessorTable(
         internal_static_lockd_v1_Closing_descriptor,
-        new java.lang.String[] { "Status", });
+        new java.lang.String[] { "Failure", });
     com.google.protobuf.DurationProto.getDescriptor();
-    com.google.rpc.StatusProto.getDescriptor();
     io.lockd.v1.LockProto.getDescriptor();
   }
 

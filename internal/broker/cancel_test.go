@@ -1,0 +1,179 @@
+package broker_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/broker"
+	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/request"
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+// endings is a Tracer that a test has called at the end of each request, while lockd is in the middle of answering it.
+type endings struct {
+	mu   sync.Mutex
+	then func()
+}
+
+type ending struct{ *endings }
+
+func (e *endings) Request(context.Context, string, string, lock.Kind) broker.Span { return ending{e} }
+
+func (e *endings) at(then func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.then = then
+}
+
+func (e ending) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.then != nil {
+		e.then()
+	}
+}
+
+func (ending) Waits()                            {}
+func (ending) Asked(time.Time, time.Time, error) {}
+func (ending) Handed(time.Time, time.Time)       {}
+func (e ending) Granted(lock.Fence)              { e.end() }
+func (e ending) Refused(error)                   { e.end() }
+func (ending) Sampled() string                   { return "" }
+func isAnswer(e session.Event, id uint64) (is bool) {
+	switch e := e.(type) {
+	case session.Granted:
+		is = e.ID == id
+	case session.NotGranted:
+		is = e.ID == id
+	case session.Failed:
+		is = e.ID == id
+	}
+	return is
+}
+
+// TestWhoDoesNotWaitIsAnswered ends waits in all ways, and looks for the request in the middle of that, as a Cancel
+// does. It fails if a request is not found whose answer is not in the outbox yet: the Cancel would be answered before.
+func TestWhoDoesNotWaitIsAnswered(t *testing.T) {
+	job := session.Hold{Name: "job", Kind: lock.Exclusive, Holder: "#1"}
+	wait := time.Second
+	for what, ask := range map[string]func(w *world, c, other *client) (id uint64){
+		"granted at once": func(_ *world, c, _ *client) uint64 {
+			return c.acquire(request.Acquire{Name: "job"})
+		},
+		"handed over": func(w *world, c, other *client) uint64 {
+			other.take("job")
+			id := c.queue("job")
+			other.Release(other.id(), job)
+			return id
+		},
+		"timed out": func(w *world, c, other *client) uint64 {
+			other.take("job")
+			id := c.acquire(request.Acquire{Name: "job", Wait: &wait})
+			time.Sleep(wait)
+			return id
+		},
+		"tried": func(w *world, c, other *client) uint64 {
+			other.take("job")
+			return c.acquire(request.Acquire{Name: "job", Wait: new(time.Duration)})
+		},
+		"several names": func(w *world, c, other *client) uint64 {
+			other.take("job")
+			id := c.acquire(request.Acquire{
+				Name: "first", Kind: lock.Exclusive, More: []request.Item{{Name: "job", Kind: lock.Exclusive}},
+			})
+			other.Release(other.id(), job)
+			return id
+		},
+		"fair": func(w *world, c, other *client) uint64 {
+			other.acquire(request.Acquire{Name: "job", Kind: lock.Fair})
+			one[session.Granted](other)
+			id := c.acquire(request.Acquire{Name: "job", Kind: lock.Fair})
+			other.Release(other.id(), session.Hold{Name: "job", Kind: lock.Fair, Holder: "#1"})
+			return id
+		},
+		"a writer behind a reader": func(w *world, c, other *client) uint64 {
+			other.acquire(request.Acquire{Name: "job", Kind: lock.Read})
+			one[session.Granted](other)
+			id := c.acquire(request.Acquire{Name: "job", Kind: lock.Write})
+			other.Release(other.id(), session.Hold{Name: "job", Kind: lock.Read, Holder: "#1"})
+			return id
+		},
+		"a reader that writes": func(w *world, c, _ *client) uint64 {
+			c.acquire(request.Acquire{Name: "job", Kind: lock.Write, Holder: "h"})
+			one[session.Granted](c)
+			return c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"})
+		},
+		"once more": func(w *world, c, _ *client) uint64 {
+			c.acquire(request.Acquire{Name: "job", Holder: "h"})
+			one[session.Granted](c)
+			return c.acquire(request.Acquire{Name: "job", Holder: "h"})
+		},
+		"an upgrade": func(w *world, c, other *client) uint64 {
+			c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"})
+			one[session.Granted](c)
+			return c.acquire(request.Acquire{Name: "job", Kind: lock.Write, Holder: "h"})
+		},
+		"the store fails": func(w *world, c, _ *client) uint64 {
+			w.store.setDown(lock.ErrStoreFull)
+			return c.acquire(request.Acquire{Name: "job", Wait: new(time.Duration)})
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			cfg, at := testConfig(), new(endings)
+			cfg.Tracer = at
+			inWorldWith(t, cfg, func(w *world) {
+				c, other := w.open(), w.open()
+				var mine uint64
+				var early, told bool
+				at.at(func() {
+					id := cmp.Or(mine, c.lastID) // it may just be being asked for
+					if id == 0 {
+						return // another client's
+					}
+					c.putBack(c.Outbox().Take()...)
+					for _, e := range c.back {
+						told = told || isAnswer(e, id)
+					}
+					_, waits := c.Waiting(id)
+					early = early || !waits && !told
+				})
+				mine = ask(w, c, other)
+				c.events()
+				if early {
+					t.Error("the request does not wait, and its answer is not in the outbox")
+				}
+				w.store.setDown(nil)
+			})
+		})
+	}
+}
+
+// TestCancelOfANestedHold takes back a request for one hold more while the store is asked for it. It fails if the
+// request is not found: the Cancel would be answered before it.
+func TestCancelOfANestedHold(t *testing.T) {
+	inWorld(t, func(w *world) {
+		c := w.open()
+		c.acquire(request.Acquire{Name: "job", Holder: "h"})
+		g := one[session.Granted](c)
+		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
+			time.Sleep(10 * time.Millisecond)
+			return next()
+		})
+		id := c.acquire(request.Acquire{Name: "job", Holder: "h"})
+		c.none()
+		c.Cancel(c.id(), id)
+		told := c.events()
+		n, ok := told[0].(session.NotGranted)
+		if len(told) != 2 || !ok || n.ID != id || !errors.Is(n.Cause, session.ErrCancelled) {
+			t.Fatalf("got %#v, want NotGranted because it was cancelled, and Done", told)
+		}
+		time.Sleep(time.Second)
+		c.release(g.Hold)
+		w.free("job")
+	})
+}

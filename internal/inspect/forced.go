@@ -1,0 +1,76 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/session"
+)
+
+const (
+	// announceTime bounds how long a forced release waits for what is known of the name.
+	announceTime = 3 * time.Second
+	// forcedHolders is how many holders are told to who is about to release a name by force.
+	forcedHolders = 20
+	// forcedTime is how long it is remembered why a name was released. Its holders hear of their loss within seconds,
+	// but those that have no stream ask later.
+	forcedTime = time.Minute
+	// maxForced bounds how many names are remembered.
+	maxForced = 1000
+)
+
+// Announce tells all replicas that a name is about to be released by force, and returns who holds it, at most 20. A
+// replica that it does not reach cannot tell its clients by whom and why.
+func (d *Desk) Announce(ctx context.Context, name string, f session.Forced) ([]Holder, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, announceTime, errors.New("it took too long to find out who holds it"))
+	defer cancel()
+	in, err := d.inspect(ctx, Question{Name: name, Holders: forcedHolders, Forced: &f})
+	return in.Holders, err
+}
+
+// ForcedBy says who released a name by force a moment ago, and why: zero if that is not known.
+func (d *Desk) ForcedBy(name string) session.Forced { return d.forced.of(name) }
+
+// forcedNames remember why names were released by force, for their holders. Nothing else depends on them.
+type forcedNames struct {
+	mu     sync.Mutex // guards the field below
+	byName map[string]forcedName
+}
+
+type forcedName struct {
+	session.Forced
+	at time.Time
+}
+
+// add remembers one. When there are too many an old one goes.
+func (n *forcedNames) add(name string, f session.Forced) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.byName == nil {
+		n.byName = make(map[string]forcedName)
+	}
+	now := time.Now()
+	maps.DeleteFunc(n.byName, func(_ string, f forcedName) bool { return now.Sub(f.at) > forcedTime })
+	if len(n.byName) >= maxForced {
+		oldest, at := "", now
+		for name, f := range n.byName {
+			if !f.at.After(at) {
+				oldest, at = name, f.at
+			}
+		}
+		delete(n.byName, oldest)
+	}
+	n.byName[name] = forcedName{f, now}
+}
+
+func (n *forcedNames) of(name string) session.Forced {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if f, ok := n.byName[name]; ok && time.Since(f.at) <= forcedTime {
+		return f.Forced
+	}
+	return session.Forced{}
+}

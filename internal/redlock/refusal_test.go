@@ -1,0 +1,117 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// inOrder has the members answer one after the other, from a certain one on.
+func (w *world) inOrder(first int, fates map[int]fate) {
+	for i, n := range w.nodes {
+		f := fates[i]
+		f.before = time.Duration(1+(i-first+len(w.nodes))%len(w.nodes)) * time.Millisecond
+		n.becomes(f)
+	}
+}
+
+// Members refuse for different reasons. Who asks is told that the name is held, unless something else alone prevents a
+// majority: else a member that is full would have all waits for names that are held elsewhere fail.
+func TestAHeldNameIsHeldWhateverAFewMembersSay(t *testing.T) {
+	for _, row := range []struct {
+		members, hold, refuse int
+		held                  bool
+	}{
+		{3, 2, 1, true},
+		{3, 1, 1, true}, // the others contend
+		{3, 1, 2, false},
+		{5, 4, 1, true},
+		{5, 3, 2, true},
+		{5, 2, 2, true},
+		{5, 2, 3, false},
+	} {
+		for what, err := range map[string]error{"full": lock.ErrStoreFull, "mismatched": lock.ErrKindMismatch} {
+			for first := range row.members {
+				name := fmt.Sprintf("%d of %d %s, %d hold, from %d", row.refuse, row.members, what, row.hold, first)
+				inWorld(t, row.members, Config{}, func(w *world) {
+					fates := map[int]fate{}
+					for i := range row.refuse {
+						fates[i] = fate{says: err}
+					}
+					for i := range row.hold {
+						w.puts(row.refuse+i, claimOf("n", "holder"))
+						w.puts(row.refuse+i, claimOf("m", "holder"))
+					}
+					w.inOrder(first, fates)
+					want := err
+					if row.held {
+						want = lock.ErrHeld
+					}
+					if _, err := w.Store.Acquire(w.Context(), claimOf("n", "o")); !errors.Is(err, want) {
+						t.Errorf("%s: got %v, want %v", name, err, want)
+					}
+					both := []lock.Claim{claimOf("m", "o"), claimOf("n", "o")}
+					if _, err := w.Store.AcquireAll(w.Context(), both); !errors.Is(err, want) {
+						t.Errorf("%s, several names: got %v, want %v", name, err, want)
+					}
+					synctest.Wait()
+				})
+			}
+		}
+	}
+}
+
+// Once a member is known to be silent, nobody waits for it to say whether it is full, too.
+func TestWhoIsRefusedDoesNotWaitForAMemberThatIsSilent(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		w.puts(0, claimOf("n", "holder"))
+		w.nodes[1].becomes(fate{says: lock.ErrStoreFull})
+		w.nodes[2].becomes(silent)
+		for range 2 {
+			begun := time.Now()
+			if _, err := w.Store.Acquire(w.Context(), claimOf("n", "o")); !errors.Is(err, lock.ErrHeld) {
+				t.Errorf("got %v, want it to be held", err)
+			}
+			if took := time.Since(begun); took > defaultNodeTimeout {
+				t.Errorf("it took %v", took)
+			}
+		}
+		begun := time.Now()
+		_, _ = w.Store.Acquire(w.Context(), claimOf("n", "o"))
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("it took %v, although the member is known to be silent", took)
+		}
+	})
+}
+
+// A holder that takes its name once more has not lost it because few members say so and others cannot say.
+func TestANestedHoldIsNotGoneBecauseMembersRefuse(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		f := w.take(w.Store, claimOf("n", "o")).Fence
+		w.nodes[0].Lose()
+		w.nodes[1].becomes(fate{says: lock.ErrStoreFull})
+		w.nodes[2].becomes(down)
+		c := claimOf("n", "o")
+		c.Count, c.Fence = 2, f
+		if _, err := w.Store.Acquire(w.Context(), c); !lock.Retriable(err) || errors.Is(err, lock.ErrNotHeld) {
+			t.Errorf("got %v, want that it may be tried again", err)
+		}
+	})
+}
+
+// Which of several reasons a member has does not matter to who extends, when together they say that it is full.
+func TestAnExtensionIsToldWhyItIsRefused(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		f := w.take(w.Store, claimOf("n", "o")).Fence
+		for i := range 2 {
+			w.nodes[i].becomes(fate{says: lock.ErrStoreFull})
+		}
+		if _, err := w.Store.Extend(w.Context(), renewalOf("n", "o", f)); !errors.Is(err, lock.ErrStoreFull) {
+			t.Errorf("got %v, want that it is full", err)
+		}
+	})
+}
