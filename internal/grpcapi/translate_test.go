@@ -187,7 +187,7 @@ func TestALimitErrorTellsTheLimit(t *testing.T) {
 func TestAGrantThatEndedBeforeItIsWrittenIsNone(t *testing.T) {
 	g := session.Granted{ID: 7, Hold: session.Hold{Name: "n", Fence: 1}, Validity: session.Validity{Until: time.Now()}}
 	m := grpcapi.FromEvent(g)
-	if code := m.GetResult().GetStatus().GetCode(); m.GetRequestId() != 7 || code != int32(codes.Unavailable) {
+	if reason := m.GetResult().GetFailure().GetReason(); m.GetRequestId() != 7 || reason != "OUTCOME_UNKNOWN" {
 		t.Errorf("got %v, want an unknown outcome", m)
 	}
 	g.Auto = true
