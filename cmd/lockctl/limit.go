@@ -84,7 +84,7 @@ func (o *options) adoptLimit(ctx context.Context, cmd *cobra.Command, s *service
 func parseLimit(limit string) (uint32, error) {
 	n, err := strconv.ParseUint(limit, 10, 31)
 	if err != nil || n == 0 {
-		return 0, usagef("the limit must be a number between 1 and 2147483647, not %q", limit)
+		return 0, usagef("the limit must be a number between 1 and 2147483647, not %s", quoted(limit))
 	}
 	return uint32(n), nil
 }

@@ -12,7 +12,9 @@ import (
 // unread is a store that cannot be read, and carries no messages.
 type unread struct{ *faults }
 
-func (unread) Look(context.Context, string) (lock.State, error) { return lock.State{}, lock.ErrUnavailable }
+func (unread) Look(context.Context, string) (lock.State, error) {
+	return lock.State{}, lock.ErrUnavailable
+}
 
 func (unread) Holders(context.Context, string, int) ([]lock.Holder, error) {
 	return nil, lock.ErrUnavailable

@@ -129,7 +129,7 @@ func (g *Guard) lookAround(ctx context.Context) {
 	}
 	for _, other := range others {
 		if !slices.Contains(g.others, other) {
-			g.log.Warn("another lockd uses a prefix that overlaps with this one's in the same Redis: some of its names are names here",
+			g.log.Warn("another lockd uses a prefix that overlaps with this one's: some of its names are names here",
 				zap.String(observe.KeyPrefix, other), zap.String(observe.KeyRemedy, overlapRemedy))
 		}
 	}

@@ -64,9 +64,39 @@ func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Acquire(t.Context(),
-		lock.Claim{Name: "n", Kind: lock.Fair, Owner: whole("u:2"), Count: 1, TTL: lease, Place: time.Minute}); !errors.Is(err,
-		lock.ErrHeld) {
+	_, err = s.Acquire(t.Context(), fairClaim("n", "u:2"))
+	if !errors.Is(err, lock.ErrHeld) {
 		t.Errorf("got %v behind a waiter of Redisson, want that it is held", err)
 	}
+}
+
+// The user has the keys of its prefix, and no others; and it lacks nothing.
+func TestTheDocumentedUserIsAsNarrowAsItsPrefix(t *testing.T) {
+	srv := redistest.Start(t)
+	c := srv.Client()
+	cfg := quick(srv)
+	cfg.Prefix = "app:"
+	cfg.Username, cfg.Password = documentedUser(t, c)
+	s := open(t, cfg)
+	_, declared := s.Declare(t.Context(), "one way", time.Minute)
+	_, overlaps := s.Overlaps(t.Context(), time.Minute)
+	if err := errors.Join(declared, overlaps); err != nil {
+		t.Error(err)
+	}
+	if f := found(t, s.Examine(t.Context()), "RIGHTS"); f.Severity != lock.SeverityOK {
+		t.Errorf("got %+v, want all rights", f)
+	}
+	user := redis.NewClient(&redis.Options{Addr: srv.Addr, Username: cfg.Username, Password: cfg.Password})
+	defer user.Close()
+	for _, key := range []string{"credits", layout.Token("n"), "{n}:timeout", "lockd:config:", layout.Session("", "n")} {
+		if err := user.Get(t.Context(), key).Err(); !redis.HasErrorPrefix(err, "NOPERM") {
+			t.Errorf("%s: got %v, want it refused", key, err)
+		}
+	}
+	for _, channel := range []string{layout.Channel("n"), layout.NewsChannel("n"), layout.Topic(0, "b:", "moved")} {
+		if err := user.Publish(t.Context(), channel, "0").Err(); !redis.HasErrorPrefix(err, "NOPERM") {
+			t.Errorf("%s: got %v, want it refused", channel, err)
+		}
+	}
+	must(t, c.Do(t.Context(), "ACL", "LOG", "RESET").Err()) // these were meant
 }

@@ -251,7 +251,8 @@ func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 		want := []string{
 			layout.NewsChannel("n") + fmt.Sprintf(" released %d 0 ", f), layout.NewsChannel("n") +
 				fmt.Sprintf(" released %d 1 ", h), layout.RWChannel("n") + " 0",
-			layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf(whole("a")), layout.NewsChannel("sem") + " released 0 1 " +
+			layout.NewsChannel("sem") + " released 0 1 " + lock.PermitsOf(whole("a")),
+			layout.NewsChannel("sem") + " released 0 1 " +
 				lock.PermitsOf(whole("b")),
 			layout.PermitChannel("sem") + " 1", layout.PermitChannel("sem") + " 2",
 		}

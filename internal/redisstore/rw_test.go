@@ -241,7 +241,8 @@ func TestAWriterOfRedissonIsRespected(t *testing.T) {
 			t.Errorf("%v: got %+v, want it held by r:1", kind, h)
 		}
 	}
-	if st, err := s.Look(t.Context(), "n"); err != nil || st.Kind != lock.Write || st.Owner != whole("r:1") || st.Holders != 1 {
+	st, err := s.Look(t.Context(), "n")
+	if err != nil || st.Kind != lock.Write || st.Owner != whole("r:1") || st.Holders != 1 {
 		t.Errorf("got %+v, %v, want the writer r:1", st, err)
 	}
 	held, err := s.ForceRelease(t.Context(), "n", lock.Read)

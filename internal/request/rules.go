@@ -94,7 +94,8 @@ func (r Rules) Annotation(text string) error {
 // Holder says whether a client can name a holder so.
 func (r Rules) Holder(holder string) error { return checkHolder(holder, r.HolderBytes) }
 
-// Name says whether a name can be that of a lock. Each request that has a name is checked by it, also one that only looks.
+// Name says whether a name can be that of a lock. Each request that has a name is checked by it, also
+// one that only looks.
 func (r Rules) Name(name string) error {
 	if err := checkName(name, r.NameBytes); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore/examine"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -139,7 +140,7 @@ func TestTheDocumentedUserMayUseACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	g, err := s.Acquire(t.Context(), lock.Claim{Name: "job", Kind: lock.Exclusive, Owner: "o", Count: 1, TTL: time.Minute})
+	g, err := s.Acquire(t.Context(), lock.Claim{Name: "job", Kind: lock.Exclusive, Owner: storetest.Full("o"), Count: 1, TTL: time.Minute})
 	if err != nil {
 		t.Error(err)
 	}
@@ -147,7 +148,7 @@ func TestTheDocumentedUserMayUseACluster(t *testing.T) {
 	move.Move(10)
 	released := make(chan error, 1)
 	go func() { // by ASKING, until all of its keys are there
-		_, err := s.Release(t.Context(), lock.Return{Name: "job", Kind: lock.Exclusive, Owner: "o", Fence: g.Fence})
+		_, err := s.Release(t.Context(), lock.Return{Name: "job", Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: g.Fence})
 		released <- err
 	}()
 	time.Sleep(200 * time.Millisecond)

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
@@ -36,7 +37,7 @@ func TestAFarClusterWorks(t *testing.T) {
 			return err == nil
 		})
 	}
-	r := lock.Renewal{Name: "a", Kind: lock.Exclusive, Owner: "o", Fence: f, TTL: ttl, Seen: time.Now()}
+	r := lock.Renewal{Name: "a", Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: f, TTL: ttl, Seen: time.Now()}
 	soon(t, "it is renewed", func() bool { return errors.Join(renewed(t, s, r)...) == nil })
 	for what := range heard {
 		if what == lock.NoticeListening {
@@ -44,7 +45,7 @@ func TestAFarClusterWorks(t *testing.T) {
 		}
 	}
 	soon(t, "it is given back", func() bool {
-		_, err := s.Release(t.Context(), lock.Return{Name: "a", Kind: lock.Exclusive, Owner: "o", Fence: f})
+		_, err := s.Release(t.Context(), lock.Return{Name: "a", Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: f})
 		return err == nil || errors.Is(err, lock.ErrNotHeld) // an answer was late; that it was released is heard
 	})
 	for what := range heard {

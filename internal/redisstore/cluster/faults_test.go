@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -25,7 +26,7 @@ import (
 const ttl = time.Minute
 
 func claim(name string, o lock.Owner) lock.Claim {
-	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: o, Count: 1, TTL: ttl}
+	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), Count: 1, TTL: ttl}
 }
 
 // holding takes a name and says how to renew the hold.
@@ -36,7 +37,7 @@ func holding(t testing.TB, s lock.Store, name string) lock.Renewal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: "o", Fence: g.Fence, TTL: ttl, Seen: begun}
+	return lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: g.Fence, TTL: ttl, Seen: begun}
 }
 
 // renewed is what became of each renewal.
@@ -184,7 +185,7 @@ func TestSeveralNamesOnSeveralNodes(t *testing.T) {
 	for w := range workers {
 		wg.Go(func() {
 			for round := range rounds {
-				o := lock.Owner(fmt.Sprintf("o%d#%d", w, round))
+				o := storetest.Full(lock.Owner(fmt.Sprintf("o%d:#%d", w, round)))
 				var cs []lock.Claim
 				for i := range 3 {
 					cs = append(cs, claim(fmt.Sprint("name", (w+round+i*2)%names), o))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -48,7 +49,7 @@ func lateStore(t *testing.T, c *redistest.Cluster, within time.Duration) (*Store
 
 func giveBack(t *testing.T, s *Store, name string, o lock.Owner, f lock.Fence) {
 	t.Helper()
-	if _, err := s.Release(t.Context(), lock.Return{Name: name, Kind: lock.Exclusive, Owner: o, Fence: f}); err != nil {
+	if _, err := s.Release(t.Context(), lock.Return{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), Fence: f}); err != nil {
 		t.Error(err)
 	}
 }

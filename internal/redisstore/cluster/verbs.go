@@ -121,7 +121,9 @@ func (s *Store) RemoveLimit(ctx context.Context, name string) (uint32, error) {
 
 // AdoptLimit implements lock.Store.
 func (s *Store) AdoptLimit(ctx context.Context, name string, limit uint32) error {
-	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error { return at.AdoptLimit(ctx, name, limit) })
+	return do(ctx, s, name, func(ctx context.Context, at *redisstore.Store) error {
+		return at.AdoptLimit(ctx, name, limit)
+	})
 }
 
 // TakeSession implements lock.Store. A session's record is where a lock with its id as a name would be.
