@@ -2,6 +2,7 @@ package admission
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,12 +16,12 @@ import (
 const (
 	// namesFor is how long names are counted together.
 	namesFor = time.Hour
-	// firstNames is how many the first filter of a tenant has room for. Each further one has room for four times as many.
+	// firstNames is how many the first filter of a tenant has room for. Each further one has four times as much room.
 	firstNames = 1 << 10
 	// bitsPerName and probes make about one new name in forty seem known. It is not counted then.
 	bitsPerName, probes = 8, 4
-	// mostBits bounds the filters of all tenants, 32 MiB. When they have no room, further names fill the last one up, so
-	// that more and more seem known.
+	// mostBits bounds the filters of all tenants, 32 MiB. When they have no room, further names fill the last one up,
+	// so that more and more seem known.
 	mostBits = 32 << 23
 )
 
@@ -114,8 +115,8 @@ type filters struct {
 
 // has says whether a hash was added. Most are in the last one.
 func (f *filters) has(h uint64) bool {
-	for i := len(f.all) - 1; i >= 0; i-- {
-		if hasAll(f.all[i], h) {
+	for _, bits := range slices.Backward(f.all) {
+		if hasAll(bits, h) {
 			return true
 		}
 	}

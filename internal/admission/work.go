@@ -91,15 +91,16 @@ func (d *Desk) aloneLocked(t lock.Tenant, now time.Time) bool {
 	return true
 }
 
-// Work lets a tenant have something done that has a price, later if it owes, or refuses that if it would wait for longer
-// than its patience.
+// Work lets a tenant have something done that has a price, later if it owes, or refuses that if it would wait for
+// longer than its patience.
 func (d *Desk) Work(ctx context.Context, t lock.Tenant, price, patience time.Duration) error {
 	d.mu.Lock()
 	wait := d.spendLocked(t, price)
 	if wait > patience {
 		d.works[t].owed -= price
 		d.mu.Unlock()
-		return fmt.Errorf("the clients of this address make lockd work too much: %w", d.denied("work", int(d.share*100)))
+		return fmt.Errorf("the clients of this address make lockd work too much: %w",
+			d.denied("work", int(d.share*100)))
 	}
 	d.mu.Unlock()
 	if wait == 0 {

@@ -125,7 +125,9 @@ func TestAUnaryCallIsAnsweredInTimeByASilentStore(t *testing.T) {
 							w.free("job")
 							return
 						}
-						if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: k, LeaseID: id}); err != nil {
+						if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+							Name: "job", Kind: k, LeaseID: id,
+						}); err != nil {
 							t.Error(err)
 						}
 						w.free("job")

@@ -167,7 +167,9 @@ func TestUnaryHoldersAreNamedWhereverTheyAre(t *testing.T) {
 		if h := w.inspectWhole("door", 2).Holders[0]; h.Client.Name != "cron" || h.TTL < 50*time.Minute {
 			t.Errorf("extended by another replica: got %+v", h)
 		}
-		if _, err := there.b.ReleaseOnce(request.ReleaseOnce{Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID}); err != nil {
+		if _, err := there.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "door", Kind: lock.Exclusive, LeaseID: l.LeaseID,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if in := w.inspectWhole("door", 2); len(in.Holders) != 0 || in.Lock.Held {
@@ -188,10 +190,14 @@ func TestUnaryPermitsAreToldAsLongAsTheyAreHeld(t *testing.T) {
 			return l
 		}
 		first, second := take("first"), take("second")
-		if left, err := there.b.ReleaseOnce(request.ReleaseOnce{Name: "pool", Kind: lock.Semaphore, LeaseID: second.LeaseID, Keep: 1}); left != 1 || err != nil {
+		if left, err := there.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "pool", Kind: lock.Semaphore, LeaseID: second.LeaseID, Keep: 1,
+		}); left != 1 || err != nil {
 			t.Fatalf("got %d, %v", left, err)
 		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "pool", Kind: lock.Semaphore, LeaseID: first.LeaseID}); err != nil { // "there" is not told
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "pool", Kind: lock.Semaphore, LeaseID: first.LeaseID,
+		}); err != nil { // "there" is not told
 			t.Fatal(err)
 		}
 		in := w.inspectWhole("pool", 2)

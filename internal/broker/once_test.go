@@ -48,11 +48,15 @@ func TestUnaryLeaseIsSharedByAllReplicas(t *testing.T) {
 		if err != nil || longer.ValidFor < 50*time.Minute || longer.Fence != l.Fence {
 			t.Errorf("extend: got %+v, %v", longer, err)
 		}
-		if _, err := other.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID}); err != nil {
+		if _, err := other.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID,
+		}); err != nil {
 			t.Errorf("release: %v", err)
 		}
 		w.free("job")
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID}); !errors.Is(err, lock.ErrNotHeld) {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID,
+		}); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("second release: got %v, want ErrNotHeld", err)
 		}
 		if _, err := w.b.ExtendOnce(request.ExtendOnce{
@@ -74,10 +78,14 @@ func TestUnaryLeaseIDStaysSecret(t *testing.T) {
 		if refused == nil || !errors.Is(refused.Cause, lock.ErrHeld) || strings.Contains(string(refused.HeldBy), l.LeaseID) {
 			t.Errorf("got %+v, want held, without the lease id", refused)
 		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: strings.Repeat("x", 26)}); !errors.Is(err, lock.ErrNotHeld) {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "job", Kind: lock.Exclusive, LeaseID: strings.Repeat("x", 26),
+		}); !errors.Is(err, lock.ErrNotHeld) {
 			t.Errorf("release with another id: got %v", err)
 		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: "short"}); !errors.Is(err, lock.ErrInvalid) {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "job", Kind: lock.Exclusive, LeaseID: "short",
+		}); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("release with a bad id: got %v", err)
 		}
 	})
@@ -111,7 +119,9 @@ func TestUnaryWaiterGetsALockOfASession(t *testing.T) {
 			t.Errorf("got fence %d after %d", lease.Fence, g.Hold.Fence)
 		}
 		c.queue("job")
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: lease.LeaseID}); err != nil {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "job", Kind: lock.Exclusive, LeaseID: lease.LeaseID,
+		}); err != nil {
 			t.Fatal(err)
 		}
 		one[session.Granted](c)
@@ -264,7 +274,9 @@ func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
 		if st := w.look("job"); st.Fence != first.Fence || !st.Held {
 			t.Errorf("got %+v, want it held still", st)
 		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: ownID}); err != nil {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "job", Kind: lock.Exclusive, LeaseID: ownID,
+		}); err != nil {
 			t.Error(err)
 		}
 		w.free("job")
@@ -344,7 +356,9 @@ func TestUnaryReleaseIsToldOnlyIfTheLeaseLasted(t *testing.T) {
 			l := w.mustOnce(request.Once{Name: "job", Lease: time.Minute})
 			time.Sleep(row.wait)
 			row.at.store.loseReleases(1)
-			if _, err := row.at.b.ReleaseOnce(request.ReleaseOnce{Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID}); !errors.Is(err, row.want) {
+			if _, err := row.at.b.ReleaseOnce(request.ReleaseOnce{
+				Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID,
+			}); !errors.Is(err, row.want) {
 				t.Errorf("%s: got %v, want %v", name, err, row.want)
 			}
 			w.free("job")

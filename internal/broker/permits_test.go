@@ -121,18 +121,24 @@ func TestAUnaryLeaseGivesSomePermitsBack(t *testing.T) {
 			t.Fatal(refused, err)
 		}
 		for _, row := range []struct{ keep, left uint32 }{{3, 3}, {3, 3}, {1, 1}, {2, 1}, {0, 0}} {
-			left, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "pool", Kind: lock.Semaphore, LeaseID: lease.LeaseID, Keep: row.keep})
+			left, err := w.b.ReleaseOnce(request.ReleaseOnce{
+				Name: "pool", Kind: lock.Semaphore, LeaseID: lease.LeaseID, Keep: row.keep,
+			})
 			if err != nil || left != row.left {
 				t.Errorf("keeping %d: got %d and %v, want %d", row.keep, left, err, row.left)
 			}
 			w.out(row.left)
 		}
 		for _, keep := range []uint32{0, 1} {
-			if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "pool", Kind: lock.Semaphore, LeaseID: lease.LeaseID, Keep: keep}); !errors.Is(err, lock.ErrNotHeld) {
+			if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+				Name: "pool", Kind: lock.Semaphore, LeaseID: lease.LeaseID, Keep: keep,
+			}); !errors.Is(err, lock.ErrNotHeld) {
 				t.Errorf("got %v, want not held", err)
 			}
 		}
-		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{Name: "door", Kind: lock.Exclusive, LeaseID: lease.LeaseID, Keep: 1}); !errors.Is(err, lock.ErrInvalid) {
+		if _, err := w.b.ReleaseOnce(request.ReleaseOnce{
+			Name: "door", Kind: lock.Exclusive, LeaseID: lease.LeaseID, Keep: 1,
+		}); !errors.Is(err, lock.ErrInvalid) {
 			t.Errorf("got %v, want invalid", err)
 		}
 	})

@@ -132,7 +132,9 @@ func crowd(n int, do func(ctx context.Context, i int)) func(ctx context.Context)
 const free = lockdv1.LockKind_LOCK_KIND_EXCLUSIVE
 
 func release(uint64) *lockdv1.SessionRequest {
-	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Release{Release: &lockdv1.Release{Name: "nobody's", Kind: free}}}
+	return &lockdv1.SessionRequest{Message: &lockdv1.SessionRequest_Release{
+		Release: &lockdv1.Release{Name: "nobody's", Kind: free},
+	}}
 }
 
 // joins and leaves a queue, by turns.
@@ -227,7 +229,8 @@ func TestLoadOfOneAddressTakesLittle(t *testing.T) {
 	for name := range loads {
 		t.Run(name, func(t *testing.T) {
 			v := newVictim(t, "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+redistest.Start(t).Addr, "GOMAXPROCS=1")
-			attackers := harness.Start(t, os.Args[0], []string{envAttack + "=" + name, envFrom + "=127.0.0.2", envTo + "=" + v.Addr})
+			attackers := harness.Start(t, os.Args[0],
+				[]string{envAttack + "=" + name, envFrom + "=127.0.0.2", envTo + "=" + v.Addr})
 			harness.Until(t, "the attack begins", func() bool { return attackers.Stdout.String() != "" })
 			time.Sleep(burst)
 			if share := v.suffer(t); share > mostShare {
