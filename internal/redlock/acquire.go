@@ -90,8 +90,9 @@ type attempt struct {
 	// granted are the fences that are told. They are nil until it is decided, and when it is decided otherwise.
 	granted []lock.Fence
 	// undo says that what members do late is to be undone.
-	undo bool
-	tail tail // see late.go
+	undo    bool
+	raising set  // the members at which the fences are raised after it was decided
+	tail    tail // see late.go
 }
 
 func (s *Store) attempt(cs []lock.Claim, told func([]lock.Grant, error)) *attempt {
@@ -153,10 +154,10 @@ func (a *attempt) standing() standing {
 // judge is called with mu after each vote.
 func (a *attempt) judge(last bool) (then func()) {
 	then = a.verdict(last)
-	if then == nil || a.missing == 0 {
+	if then == nil || a.missing == 0 && a.raising == 0 {
 		return then
 	}
-	if at := a.leaveOut(false); at != 0 {
+	if at := a.leaveOut(false) | a.raising; at != 0 {
 		a.tail.grow(a.s, at, holdings(a.sent)...)
 	}
 	return then

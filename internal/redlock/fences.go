@@ -136,6 +136,7 @@ func (a *attempt) raise() (then func()) {
 	for i, v := range a.votes {
 		if v.cast && v.err == nil { // its fences were seen
 			at = append(at, a.s.members[i])
+			a.raising.add(i)
 		}
 	}
 	granted := make([]lock.Fence, len(a.sent))
@@ -166,6 +167,7 @@ func (a *attempt) raiseAt(at []*member, claims []lock.Claim) {
 					_, err = m.Raise(ctx, c)
 				}
 			}
+			a.tail.settled(m)
 			b.answer(m, struct{}{}, err)
 		})
 	}

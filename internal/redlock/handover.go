@@ -69,7 +69,7 @@ func (h *handOver) judge(last bool) (then func()) {
 	if then == nil {
 		return nil
 	}
-	at := h.leaveOut(true)
+	at := h.leaveOut(true) | h.raising
 	if h.granted != nil {
 		h.without = h.lacks()
 		at |= h.without

@@ -162,6 +162,42 @@ func TestAReleaseWaitsForAllAcquisitions(t *testing.T) {
 	})
 }
 
+// A release waits for the raises of what it ends as well: a member that carried it out before would say that it has
+// another fence, and the hold would stay there.
+func TestAReleaseWaitsForAllRaises(t *testing.T) {
+	for _, all := range []bool{false, true} {
+		inWorld(t, 5, Config{}, func(w *world) {
+			const o = lock.Owner("x:unary")
+			for i, f := range []lock.Fence{100, 100, 200, 200} {
+				c := claimOf("n", o)
+				c.Fence = f
+				w.puts(i, c)
+			}
+			w.nodes[0].choose(once("raise", fate{before: 50 * time.Millisecond}))
+			w.nodes[1].choose(once("acquire", fate{before: 2 * time.Millisecond}))
+			w.nodes[4].becomes(down)
+			w.take(w.Store, claimOf("other", "y")) // it is known by now which ones answer
+			begun := time.Now()
+			var f lock.Fence
+			if all {
+				gs, err := w.Store.AcquireAll(w.Context(), []lock.Claim{claimOf("n", o)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				f = gs[0].Fence
+			} else {
+				f = w.take(w.Store, claimOf("n", o)).Fence
+			}
+			w.give(w.Store, returnOf("n", o, f))
+			if took := time.Since(begun); took > 10*time.Millisecond {
+				t.Errorf("it took %v", took)
+			}
+			time.Sleep(time.Second)
+			w.wantHolders("n", "", "", "", "", "")
+		})
+	}
+}
+
 // An attempt that met others at members that are a majority with those that it got is given back, though silent members
 // and late ones may have made one of it. What they do later is given back as well.
 func TestAnAttemptIsGivenBackWhereOthersContend(t *testing.T) {
