@@ -32,10 +32,11 @@ local purge_left = 500
 local function fair_misfit(f)
   f.empty = redis.call('EXISTS', f.queue, f.timeouts, f.places, f.suspects) == 0
   if f.empty then return nil end
+  local suspect = redis.pcall('HRANDFIELD', f.suspects, 1)
   return owner_misfit(redis.pcall('LINDEX', f.queue, 0), 'queue')
     or owner_misfit(redis.pcall('ZRANGE', f.timeouts, 0, 0), 'list of deadlines')
     or owner_misfit(redis.pcall('ZRANGE', f.places, 0, 0), 'list of places')
-    or owner_misfit(redis.pcall('HRANDFIELD', f.suspects, 1), 'list of suspects')
+    or owner_misfit(suspect[1] ~= LOOKED and suspect, 'list of suspects')
 end
 
 -- fair_theirs is how many waiters of Redisson there are.
