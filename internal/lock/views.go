@@ -21,8 +21,6 @@ type State struct {
 	TTL time.Duration
 	// Fence is the last one given out, 0 if none is known.
 	Fence Fence
-	// Ahead is the greatest fence that one of several stores has, if it is not known which one a majority has; else 0.
-	Ahead Fence
 	// Limit is how many permits a semaphore has.
 	Limit uint32
 	// Queued is how many fair waiters there are, wherever they wait.

@@ -124,14 +124,12 @@ func (s *Store) state(said []seen) (one seen, agreed bool) {
 		one.Members = uint32(len(same)) //nolint:gosec // there are few
 		one.TTL = ofMajority(left, s.quorum)
 	}
-	if greatest := one.Fence; one.Held && !one.Kind.Shared() {
+	if one.Held && !one.Kind.Shared() {
 		known := len(fences)
 		if known == 0 {
-			fences = append(fences, greatest)
+			fences = append(fences, one.Fence)
 		}
-		if one.Fence, agreed = s.fenceOf(fences, len(s.members)-known); !agreed {
-			one.Ahead = greatest
-		}
+		one.Fence, agreed = s.fenceOf(fences, len(s.members)-known)
 	}
 	return one, agreed
 }
@@ -236,8 +234,9 @@ type sighted struct {
 	votes bool
 }
 
-// sight has the holds that a majority sees, or may see if others answered: those are unsure. A member that does not vote helps to keep a hold, and to give none: what
-// it sees first may be part of an attempt that fails. Such an attempt also leaves its fence at some members.
+// sight has the holds that a majority sees, or may see if others answered: those are unsure. A member that does not
+// vote helps to keep a hold, and to give none: what it sees first may be part of an attempt that fails. Such an attempt
+// also leaves its fence at some members.
 func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 	left := map[string][]time.Duration{}
 	fences := map[string][]lock.Fence{} // of those that vote
