@@ -102,6 +102,7 @@ func (a *attempt) repeated(voters set) {
 		return
 	}
 	a.s.proofs.forget(lock.Return{Name: c.Name, Owner: c.Owner})
+	a.s.proofs.forget(lock.Return{Name: c.Name, Owner: c.Owner, Fence: a.granted[0]})
 	c.Fence = a.granted[0]
 	for i, v := range a.votes {
 		if voters.has(i) && v.v[0].Fence > c.Fence {
@@ -192,6 +193,7 @@ func (a *attempt) raised(b *ballot[struct{}], last bool) (then func()) {
 		return func() {
 			a.mu.Lock()
 			gs := a.grants(voters)
+			a.repeated(0)
 			a.mu.Unlock()
 			a.told(gs, nil)
 		}

@@ -110,6 +110,7 @@ func (h *handOver) refusal(st standing) error {
 // proof is that of the release (release.proof). mu is held.
 func (h *handOver) proof() proof {
 	p := h.of.before
+	p.had |= h.s.proofs.of(h.of.r).had
 	for i, v := range h.votes {
 		if v.cast {
 			p.take(i, v.err)
@@ -123,13 +124,13 @@ func (h *handOver) proof() proof {
 // outcome is called when it is decided, and tells it.
 func (h *handOver) outcome(gs []lock.Grant, err error) {
 	h.mu.Lock()
-	heard, known := h.heard, h.proof()
-	h.mu.Unlock()
+	heard := h.heard
 	if failed(err) {
-		h.s.proofs.note(h.of.r, known)
+		h.s.proofs.note(h.of.r, h.proof())
 	} else {
 		h.s.proofs.forget(h.of.r)
 	}
+	h.mu.Unlock()
 	freed := errors.Is(err, errFreed)
 	gone := errors.Is(err, lock.ErrNotHeld) && !h.of.r.Owner.Repeats() // as in release.notHeld
 	h.of.mu.Lock()

@@ -66,7 +66,7 @@ func (s set) len() int { return bits.OnesCount32(uint32(s)) }
 
 // proofs are those of releases whose outcome was unknown.
 type proofs struct {
-	count atomic.Int64 // of those that are known; most calls look at nothing else
+	until atomic.Int64 // when the last of those that are known may be forgotten; most calls look at nothing else
 
 	mu    sync.Mutex // guards the field below
 	known map[proofOf]lateProof
@@ -86,8 +86,14 @@ type lateProof struct {
 // proofTime is how long after a release that was not answered another try may come.
 const proofTime = time.Minute
 
+// none says that there are no proofs.
+func (ps *proofs) none() bool {
+	until := ps.until.Load()
+	return until == 0 || time.Now().UnixNano() > until
+}
+
 func (ps *proofs) of(r lock.Return) proof {
-	if ps.count.Load() == 0 {
+	if ps.none() {
 		return proof{}
 	}
 	ps.mu.Lock()
@@ -95,12 +101,15 @@ func (ps *proofs) of(r lock.Return) proof {
 	return ps.known[proofOf{holding{r.Name, r.Owner}, r.Fence}].proof
 }
 
-// note remembers what is known of a release whose outcome is unknown.
+// note remembers what is known of a release whose outcome is unknown. It is called with the mutex of the ballot, so that
+// late hears of all votes that come afterwards.
 func (ps *proofs) note(r lock.Return, p proof) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	now := time.Now()
-	if len(ps.known) >= maxOdd {
+	if ps.none() {
+		ps.known = nil
+	} else if len(ps.known) >= maxOdd {
 		for of, p := range ps.known {
 			if now.After(p.end) {
 				delete(ps.known, of)
@@ -111,14 +120,15 @@ func (ps *proofs) note(r lock.Return, p proof) {
 		ps.known = make(map[proofOf]lateProof)
 	}
 	if len(ps.known) < maxOdd { // what is more is as if it were not known
-		ps.known[proofOf{holding{r.Name, r.Owner}, r.Fence}] = lateProof{p, now.Add(proofTime)}
+		end := now.Add(proofTime)
+		ps.known[proofOf{holding{r.Name, r.Owner}, r.Fence}] = lateProof{p, end}
+		ps.until.Store(end.UnixNano())
 	}
-	ps.count.Store(int64(len(ps.known)))
 }
 
 // late takes the answer of a member to a call whose outcome was unknown.
 func (ps *proofs) late(r lock.Return, m *member, err error) {
-	if ps.count.Load() == 0 || err != nil && !errors.Is(err, errFreed) {
+	if err != nil && !errors.Is(err, errFreed) || ps.none() {
 		return
 	}
 	ps.mu.Lock()
@@ -132,11 +142,13 @@ func (ps *proofs) late(r lock.Return, m *member, err error) {
 
 // forget is called when the outcome is known, or the owner has a newer hold.
 func (ps *proofs) forget(r lock.Return) {
-	if ps.count.Load() == 0 {
+	if ps.none() {
 		return
 	}
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	delete(ps.known, proofOf{holding{r.Name, r.Owner}, r.Fence})
-	ps.count.Store(int64(len(ps.known)))
+	if len(ps.known) == 0 {
+		ps.until.Store(0)
+	}
 }

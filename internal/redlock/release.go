@@ -94,10 +94,8 @@ func (x *release) verdict(last bool) (then func()) {
 		return x.notHeld(lock.ErrNotHeld)
 	}
 	err := cmpError(x.preventing(lock.ErrStoreFull), noMajority(t))
-	return func() {
-		x.s.proofs.note(x.r, known)
-		x.told(lock.Returned{}, releaseFailed(x.r.Name, err))
-	}
+	x.s.proofs.note(x.r, known)
+	return func() { x.told(lock.Returned{}, releaseFailed(x.r.Name, err)) }
 }
 
 // countedDown is verdict for a hold that goes on.
@@ -119,9 +117,11 @@ func (x *release) countedDown(t tally, last bool) (then func()) {
 	return x.fail(noMajority(t))
 }
 
-// proof is what is known of who had the hold. Who has not answered may yet. mu is held.
+// proof is what is known of who had the hold. Who has not answered may yet. Earlier calls may be answered late. mu is
+// held.
 func (x *release) proof() proof {
 	p := x.before
+	p.had |= x.s.proofs.of(x.r).had
 	for i, v := range x.votes {
 		if v.cast {
 			p.take(i, v.err)

@@ -89,17 +89,56 @@ func TestARepeatedReleaseCountsWhatWasSaidBefore(t *testing.T) {
 	}
 }
 
-// The answer to the first try may come when the second one is under way.
+// The answer to the first try may come before the second one, or when that is under way.
 func TestALateAnswerCountsForARepeatedRelease(t *testing.T) {
+	for _, pause := range []time.Duration{time.Second, 0} {
+		inWorld(t, 5, Config{}, func(w *world) {
+			f := w.take(w.Store, claimOf("n", "o")).Fence
+			synctest.Wait()
+			w.nodes[2].becomes(fate{after: 400 * time.Millisecond})
+			w.nodes[3].Store.Expire("n")
+			w.nodes[4].Store.Expire("n")
+			w.wantRelease(returnOf("n", "o", f), lock.ErrOutcomeUnknown)
+			time.Sleep(pause)
+			w.give(w.Store, returnOf("n", "o", f))
+		})
+	}
+}
+
+// What is known of releases whose outcome is unknown is looked at for a minute, and no longer: other calls share it.
+func TestWhatIsKnownOfAReleaseIsForgottenInTime(t *testing.T) {
 	inWorld(t, 5, Config{}, func(w *world) {
 		f := w.take(w.Store, claimOf("n", "o")).Fence
-		synctest.Wait()
-		w.nodes[2].choose(once("release", fate{after: 600 * time.Millisecond}))
-		w.nodes[3].Store.Expire("n")
-		w.nodes[4].Store.Expire("n")
+		for _, n := range w.nodes[:3] {
+			n.choose(once("release", silent))
+		}
 		w.wantRelease(returnOf("n", "o", f), lock.ErrOutcomeUnknown)
-		time.Sleep(time.Second)
-		w.give(w.Store, returnOf("n", "o", f))
+		if time.Sleep(proofTime - time.Second); w.proofs.none() {
+			t.Error("it is forgotten too early")
+		}
+		if time.Sleep(2 * time.Second); !w.proofs.none() {
+			t.Error("it is not forgotten")
+		}
+	})
+}
+
+// A hold that an owner takes again is another one than that of which a release was unknown, also if its fence is raised.
+func TestANewHoldIsNotProvedByAnEarlierRelease(t *testing.T) {
+	inWorld(t, 3, Config{}, func(w *world) {
+		w.take(w.Store, claimOf("n", unary))
+		synctest.Wait()
+		for _, n := range w.nodes[1:] {
+			n.choose(once("release", silent))
+		}
+		w.wantRelease(returnOf("n", unary, 0), lock.ErrOutcomeUnknown)
+		w.nodes[2].becomes(down)
+		w.take(w.Store, claimOf("n", unary)) // one has it anew
+		for _, n := range w.nodes {
+			n.becomes(fate{})
+			n.Store.Expire("n")
+		}
+		w.puts(1, claimOf("n", unary)) // late
+		w.wantRelease(returnOf("n", unary, 0), lock.ErrNotHeld)
 	})
 }
 
