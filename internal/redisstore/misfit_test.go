@@ -232,6 +232,9 @@ func neverHalfWay(t *testing.T, s *Store, c *redis.Client) {
 				if after[key] != planted[key] {
 					t.Errorf("%s: got %v, and %s became %s", where, err, planted[key], after[key])
 				}
+				if left := c.PTTL(t.Context(), key).Val(); left >= 0 { // it was planted without an end
+					t.Errorf("%s: got %v, and it ends in %v", where, err, left)
+				}
 				if key == "n" && (strings.Contains(call.name, "acquire") || strings.Contains(call.name, "limit")) &&
 					call.name != "adopt another limit" && !errors.Is(err, lock.ErrKindMismatch) {
 					t.Errorf("%s: got %v, want it refused as something else", where, err)

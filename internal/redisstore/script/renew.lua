@@ -36,7 +36,7 @@ function renew.read(name, h)
   rw_extend(name, math.max(h.ttl, (read_left(r, h.owner, got[2])))) -- Redisson may have set it to less than our holds last
   if h.ttl == 0 then return 1 end
   local key = read_key(r, h.owner, math.min(math.max(h.size, 1), tonumber(got[2]) or 1))
-  if redis.call('EXISTS', key) == 1 then return rw_extend(key, h.ttl) end
+  if #rw_ours({key}) > 0 then return rw_extend(key, h.ttl) end
   rw_note(key, tonumber(fence), h.ttl)
   return h.ttl
 end
@@ -48,7 +48,11 @@ function renew.write(name, h)
   local text = h.fence ~= '0' and call('GET', key)
   if text and text ~= h.fence then return false end
   local left = rw_extend(name, h.ttl)
-  if call('PEXPIRE', key, left) == 0 and h.fence ~= '0' then rw_note(key, tonumber(h.fence), left) end
+  if #rw_ours({key}) > 0 then
+    redis.call('PEXPIRE', key, left)
+  elseif h.fence ~= '0' then
+    rw_note(key, tonumber(h.fence), left)
+  end
   return h.ttl == 0 and 1 or left
 end
 
@@ -80,7 +84,7 @@ for i = 1, plain do
       answers[i] = 1
     else
       local left = prolong(name, ttl)
-      if fence_ttl > 0 and known then keep(KEYS[2 * i], fence_ttl) end
+      if fence_ttl > 0 and (known == fence or known and is_number(known)) then keep(KEYS[2 * i], fence_ttl) end
       answers[i], as_asked = left, as_asked and left == tonumber(ttl)
     end
   else
@@ -99,7 +103,7 @@ for i = plain + 1, #KEYS / 2 do
   local known = call('GET', token)
   local left = renew[ARGV[at + 3]](name, h)
   if left then
-    if h.ttl > 0 and fence_ttl > 0 and known then keep(token, fence_ttl) end
+    if h.ttl > 0 and fence_ttl > 0 and known and is_number(known) then keep(token, fence_ttl) end
     answers[i] = left
   else
     answers[i] = gone(known, h.fence)

@@ -69,13 +69,19 @@ local function read_left(r, owner, count)
   return longest, n == all
 end
 
+-- rw_ours returns those of some keys that are of single holds, and the fences in them as texts.
+local function rw_ours(keys)
+  local ours, fences = {}, {}
+  for i, text in ipairs(redis.call('MGET', unpack(keys))) do -- nothing if there is something else
+    if text and is_number(text) then ours[#ours + 1], fences[#fences + 1] = keys[i], text end
+  end
+  return ours, fences
+end
+
 -- rw_drop deletes keys of single holds, and no others, and returns the fences in them as texts.
 local function rw_drop(keys)
   if #keys == 0 then return {} end
-  local drop, fences = {}, {}
-  for i, text in ipairs(redis.call('MGET', unpack(keys))) do -- nothing if there is something else
-    if text and is_number(text) then drop[#drop + 1], fences[#fences + 1] = keys[i], text end
-  end
+  local drop, fences = rw_ours(keys)
   if #drop > 0 then redis.call('DEL', unpack(drop)) end
   return fences
 end
@@ -86,8 +92,8 @@ local function read_drop(r, owner, i, n)
 end
 
 -- rw_readers looks at the holds of readers: how many owners are alive, the first by name, its count, and how many ms the
--- longest hold lives; ours is that of the longest one of lockd. With sweep it takes out the dead. Of very many, or of very many holds, only some are looked at; whole
--- says whether all were.
+-- longest hold lives; ours is that of the longest one of lockd. With sweep it takes out the dead. Of very many, or of very
+-- many holds, only some are looked at; whole says whether all were.
 local function rw_readers(r, sweep)
   local found = {alive = 0, left = -2, ours = -2, whole = redis.call('HLEN', r.name) <= 130}
   local list
@@ -145,7 +151,8 @@ end
 -- rw_restore has a lock last as long as those of lockd's readers that were looked at. Redisson sets its time without regard to other
 -- readers. It does not prolong Redisson's holds: they may have been meant to end with the lock.
 local function rw_restore(r, readers)
-  if readers.ours > redis.call('PTTL', r.name) + apart then redis.call('PEXPIRE', r.name, readers.ours) end
+  local left = redis.call('PTTL', r.name)
+  if left >= 0 and readers.ours > left + apart then redis.call('PEXPIRE', r.name, readers.ours) end
 end
 
 -- rw_fit ends a lock that nobody writes with its last reader: it must not outlive its holds, and lasts as long as those of lockd.

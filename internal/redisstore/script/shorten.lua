@@ -22,8 +22,11 @@ function shorten.read()
   local got = redis.call('HMGET', name, 'mode', owner)
   local text = got[1] and got[2] and read_fence(r, owner, got[2])
   if not text or fence ~= '0' and text ~= fence then return false end
-  for i = 1, math.min(tonumber(got[2]) or 1, looks_left) do
-    redis.call('PEXPIRE', read_key(r, owner, i), ttl) -- does nothing to one that has ended
+  local last = math.min(tonumber(got[2]) or 1, looks_left)
+  for from = 1, last, 100 do
+    for _, key in ipairs((rw_ours(read_keys(r, owner, from, math.min(from + 99, last))))) do
+      redis.call('PEXPIRE', key, ttl)
+    end
   end
   local readers = got[1] == 'read' and rw_readers(r, false)
   if readers and readers.whole then
@@ -47,7 +50,11 @@ function shorten.write()
   local ends = math.max(ttl, readers.left)
   if not readers.whole then ends = math.max(ends, redis.call('PTTL', name)) end
   redis.call('PEXPIRE', name, ends)
-  if redis.call('PEXPIRE', key, ends) == 0 and fence ~= '0' then rw_note(key, tonumber(fence), ends) end
+  if #rw_ours({key}) > 0 then
+    redis.call('PEXPIRE', key, ends)
+  elseif fence ~= '0' then
+    rw_note(key, tonumber(fence), ends)
+  end
   tell(name, channel, '1', 'nothing', '0')
   return true
 end
@@ -69,7 +76,7 @@ local function plain(known)
   if not got[1] or got[2] or known and fence ~= '0' and known ~= fence then return false end
   redis.call('PEXPIRE', name, ttl)
   local head = queue and redis.pcall('LINDEX', queue, 0)
-  if type(head) == 'string' then
+  if type(head) == 'string' and is_owner(head) then
     redis.call('PUBLISH', channel .. ':' .. head, '0')
     news(name, 'turn', '0', 0, head)
   end
@@ -83,7 +90,7 @@ local known = redis.pcall('GET', token)
 if type(known) == 'table' then known = false end
 local there = what == (kind == 'semaphore' and 'string' or 'hash') and (shorten[kind] or plain)(known)
 if there then
-  if known then live_on(token, fence_ttl) end
+  if known and is_number(known) then live_on(token, fence_ttl) end
   return 1
 end
 return known and (tonumber(known) or 0) >= tonumber(fence) and 0 or -1
