@@ -354,8 +354,8 @@ func TestTheFenceOfAReaderWhoseNameIsNoneOfReadersIsNotRaised(t *testing.T) {
 	}
 }
 
-// A MultiLock of Redisson sets the time of the whole lock to its own lease, and so does Redisson's renewal, whoever else reads. What
-// lockd does next gives its readers their time back.
+// A MultiLock of Redisson sets the time of the whole lock to its own lease, and so does Redisson's renewal, whoever
+// else reads. What lockd does next gives its readers their time back.
 func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
 	const short = 2 * time.Second
 	for what, next := range map[string]func(t *testing.T, s *Store, f lock.Fence){
