@@ -41,6 +41,7 @@ var table = []struct {
 	{session.ErrDeadlock, codes.Aborted, "DEADLOCK", -1},
 	{session.ErrTimedOut, codes.DeadlineExceeded, "WAIT_TIMEOUT", -1},
 	{session.ErrCancelled, codes.Canceled, "WAIT_CANCELLED", -1},
+	{lock.ErrOver, codes.FailedPrecondition, "LOCK_NOT_HELD", -1},
 	{lock.ErrNotHeld, codes.FailedPrecondition, "LOCK_NOT_HELD", -1},
 	{lock.ErrStale, codes.Aborted, "FENCE_STALE", -1},
 	{session.ErrLost, codes.Aborted, "LOCK_LOST", -1},
