@@ -30,8 +30,8 @@ func silentLonger(t testing.TB, c *redis.Client, d time.Duration) {
 	}
 }
 
-// Processes of Redisson that died one after the other, with waiters of lockd between theirs, are all known to be dead when it would
-// be their turn.
+// Processes of Redisson that died one after the other, with waiters of lockd between theirs, are all known to be dead
+// when it would be their turn.
 func TestDeadWaitersOfRedissonBetweenLivingOnesCostOneWaitAltogether(t *testing.T) {
 	srv := redistest.Start(t)
 	s, c := open(t, quick(srv)), srv.Client()

@@ -49,7 +49,8 @@ func lateStore(t *testing.T, c *redistest.Cluster, within time.Duration) (*Store
 
 func giveBack(t *testing.T, s *Store, name string, o lock.Owner, f lock.Fence) {
 	t.Helper()
-	if _, err := s.Release(t.Context(), lock.Return{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), Fence: f}); err != nil {
+	r := lock.Return{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), Fence: f}
+	if _, err := s.Release(t.Context(), r); err != nil {
 		t.Error(err)
 	}
 }

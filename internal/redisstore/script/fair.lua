@@ -28,15 +28,19 @@ local QUEUE_LIVES = 600000
 -- script goes on.
 local purge_left = 500
 
+-- suspects_misfit returns an error reply if a field of the suspects is an error, or neither a waiter nor when they were looked at.
+local function suspects_misfit(field)
+  if field ~= LOOKED then return owner_misfit(field, 'list of suspects') end
+end
+
 -- fair_misfit returns an error reply if something else is at the keys of the queue.
 local function fair_misfit(f)
   f.empty = redis.call('EXISTS', f.queue, f.timeouts, f.places, f.suspects) == 0
   if f.empty then return nil end
-  local suspect = redis.pcall('HRANDFIELD', f.suspects, 1)
   return owner_misfit(redis.pcall('LINDEX', f.queue, 0), 'queue')
     or owner_misfit(redis.pcall('ZRANGE', f.timeouts, 0, 0), 'list of deadlines')
     or owner_misfit(redis.pcall('ZRANGE', f.places, 0, 0), 'list of places')
-    or owner_misfit(suspect[1] ~= LOOKED and suspect, 'list of suspects')
+    or suspects_misfit(redis.pcall('HRANDFIELD', f.suspects))
 end
 
 -- fair_theirs is how many waiters of Redisson there are.
