@@ -2,8 +2,8 @@ package broker_test
 
 import (
 	"context"
-	"slices"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"

@@ -80,7 +80,7 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 		t.Error("nothing came late")
 	}
 	for i, name := range names {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != "p" || st.Fence != gs[i].Fence {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != storetest.Full("p") || st.Fence != gs[i].Fence {
 			t.Errorf("%s: got %+v and %v, want it held with fence %d", name, st, err, gs[i].Fence)
 		}
 	}
