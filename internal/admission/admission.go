@@ -8,17 +8,17 @@
 //
 // # What it does not promise
 //
-// A tenant is an address today, and an address is not a client: many can stand behind one proxy, and one can have many
-// addresses.
+// A tenant is an address today, as package origin has it, and an address is not a client: many can stand behind one
+// proxy, and one can have many addresses.
 package admission
 
 import (
-	"net/netip"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/origin"
 )
 
 // Limits bound what may be under way. 0 is no limit, but for Sessions.
@@ -64,12 +64,6 @@ func lower(of map[lock.Tenant]int, t lock.Tenant) {
 	}
 }
 
-// TenantOf is the tenant of a client that comes from a network address: its IP address, without the port. Peers that
-// have none are one tenant.
-func TenantOf(peer string) lock.Tenant {
-	p, err := netip.ParseAddrPort(peer)
-	if err != nil {
-		return ""
-	}
-	return lock.Tenant(p.Addr().Unmap().WithZone("").String())
-}
+// TenantOf is the tenant of a client that comes from a network address: its origin. Peers that have none are one
+// tenant.
+func TenantOf(peer string) lock.Tenant { return lock.Tenant(origin.Text(origin.Of(peer))) }

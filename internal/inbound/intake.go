@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"container/list"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -225,16 +224,4 @@ func (in *Intake) endLate() {
 	}
 	in.mu.Unlock()
 	wakeAll(wake)
-}
-
-// addressOf is where a connection comes from. Those that have no IP address are one.
-func addressOf(a net.Addr) netip.Addr {
-	if a == nil {
-		return netip.Addr{}
-	}
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	return at.Addr().Unmap().WithZone("")
 }
