@@ -43,6 +43,8 @@ type Desk struct {
 	calls    map[lock.Tenant]*gate
 	waits    map[lock.Tenant]int
 	works    map[lock.Tenant]*work
+	// with so many of them it is looked whose tenants have left
+	manyWorks int
 
 	naming naming
 }
@@ -52,7 +54,7 @@ func New(l Limits, denied func(subject string, limit int) error) *Desk {
 	return &Desk{
 		limits: l, share: float64(runtime.GOMAXPROCS(0)) / workPart, denied: denied,
 		sessions: make(map[lock.Tenant]int), calls: make(map[lock.Tenant]*gate), waits: make(map[lock.Tenant]int),
-		works:  make(map[lock.Tenant]*work),
+		works: make(map[lock.Tenant]*work), manyWorks: fewWorks,
 		naming: naming{tenants: make(map[lock.Tenant]*names), began: time.Now()},
 	}
 }
