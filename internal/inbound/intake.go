@@ -25,6 +25,13 @@ const (
 	// Burst is what it may cost before that.
 	Burst = 200 * time.Millisecond
 
+	// manyConnections: one connection waits for no longer than if so many of its address caused as much work as it did.
+	// One that causes little work lives on beside others that cause much, and with so many an address still costs no
+	// more than Share.
+	manyConnections = 1000
+	// mostDebt bounds what an address owes, as the time that it takes to pay: who caused work is forgiven some day.
+	mostDebt = 10 * time.Minute
+
 	// sweepTime is the time between two looks for messages that take too long. Nobody looks while there are none.
 	sweepTime = time.Second
 	// fewAccounts are so many that nobody looks which of them have nothing in them.
@@ -128,13 +135,14 @@ func (a *account) debtAt(now time.Time) time.Duration {
 	return a.debt
 }
 
-// pay counts work of an address, and says how long it takes until that is paid.
+// pay counts work of an address, and says for how long the connection that caused it is not to be read.
 func (in *Intake) pay(of netip.Addr, work time.Duration) time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	a := in.accountLocked(of)
-	a.debt = a.debtAt(time.Now()) + work
-	return max(0, time.Duration(float64(a.debt)/Share))
+	most := time.Duration(float64(mostDebt) * Share)
+	a.debt = min(a.debtAt(time.Now())+work, most)
+	return max(0, time.Duration(float64(min(a.debt, manyConnections*work))/Share))
 }
 
 // countLocked has the scopes of a stream hold more or less for its message. It returns the connections with calls that
