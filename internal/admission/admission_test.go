@@ -199,6 +199,19 @@ func TestATenantsNewNamesAreBounded(t *testing.T) {
 	})
 }
 
+// However many tenants come, what is remembered of their names is bounded, and none is refused for the others.
+func TestTenantsWithNamesFillNoMemory(t *testing.T) {
+	d := newDesk(Limits{NamesPerAddress: 1})
+	for i := range 2 * mostNamed {
+		if err := d.Name(lock.Tenant(fmt.Sprint(i)), "a"); err != nil {
+			t.Fatalf("tenant %d: %v", i, err)
+		}
+	}
+	if n := len(d.naming.tenants); n > mostNamed {
+		t.Errorf("names of %d tenants are remembered", n)
+	}
+}
+
 // However many names are used, what is remembered of them is bounded.
 func TestNamesFillNoMemory(t *testing.T) {
 	bits := 0
