@@ -18,8 +18,6 @@ func priceOf(e session.Event) time.Duration {
 		return admission.Sign
 	case session.HoldList:
 		return admission.Refusal + time.Duration(len(e.Locks))*time.Microsecond
-	case session.Unlocked:
-		return admission.Told
 	}
 	return 0
 }
