@@ -79,8 +79,8 @@ type HeldError struct {
 	RetryAfter time.Duration
 	// HeldBy begins with "<session>:<holder>", or is the id that another Redis client uses. Empty if it is not known.
 	HeldBy string
-	// Client is how the client that holds it names itself, and Annotation that of the hold, the first 256 bytes of it. Both
-	// are for people, and empty where the replica that answered does not know.
+	// Client is how the client that holds it names itself, and Annotation that of the hold, the first 256 bytes of it.
+	// Both are for people, and empty where the replica that answered does not know.
 	Client, Annotation string
 }
 

@@ -45,5 +45,6 @@ func ParseKind(name string) (Kind, error) {
 			return k, nil
 		}
 	}
-	return 0, invalid("INVALID_KIND", "there is no kind "+quoted(name)+"; the kinds are exclusive, fair, read, write and semaphore")
+	return 0, invalid("INVALID_KIND",
+		"there is no kind "+quoted(name)+"; the kinds are exclusive, fair, read, write and semaphore")
 }

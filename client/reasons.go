@@ -134,7 +134,8 @@ func fromFailure(f *lockdv1.Failure) error {
 	if f.GetCode() == int32(codes.OK) {
 		return nil
 	}
-	e := &statusError{st: status.New(codes.Code(f.GetCode()), f.GetMessage())} //nolint:gosec // an unknown code is one as well
+	code := codes.Code(f.GetCode()) //nolint:gosec // an unknown code is one as well
+	e := &statusError{st: status.New(code, f.GetMessage())}
 	e.take(f)
 	return e
 }

@@ -144,7 +144,8 @@ func (c listeningConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-const httpPort = "this is an HTTP port, perhaps that of probes and metrics (ops_listen); clients connect to listen, port 7420"
+const httpPort = "this is an HTTP port, perhaps that of probes and metrics (ops_listen); " +
+	"clients connect to listen, port 7420"
 
 // explanations are what errors of gRPC mean, by a part of their text; the first one counts. A server that wants TLS
 // ends a connection without it in silence.
@@ -154,7 +155,10 @@ var explanations = []struct{ text, means string }{
 	{"unexpected HTTP status code received from server", httpPort},
 	{"missing selected ALPN property", "the server speaks TLS, but not gRPC: perhaps " + httpPort},
 	{"error reading server preface: ", "does this server want TLS (--tls, WithTLS)?"},
-	{"first record does not look like a TLS handshake", "the server does not speak TLS here (--tls=false, LOCKD_TLS, WithTLS)"},
+	{
+		"first record does not look like a TLS handshake",
+		"the server does not speak TLS here (--tls=false, LOCKD_TLS, WithTLS)",
+	},
 }
 
 // explained adds to an error of gRPC what it does not know.

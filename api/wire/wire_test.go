@@ -295,7 +295,8 @@ func (g generator) response(batch bool) *lockdv1.SessionResponse {
 	case n == 4:
 		m.Message = &lockdv1.SessionResponse_NotGranted{NotGranted: &lockdv1.NotGranted{Name: g.text()}}
 	case n == 5:
-		m.Message = &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Failure: &lockdv1.Failure{Code: 3, Message: g.text()}}}
+		failure := &lockdv1.Failure{Code: 3, Message: g.text()}
+		m.Message = &lockdv1.SessionResponse_Result{Result: &lockdv1.Result{Failure: failure}}
 	case n < 8 && batch:
 		b := &lockdv1.ResponseBatch{}
 		for range g.IntN(40) {

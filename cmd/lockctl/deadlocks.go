@@ -13,7 +13,8 @@ import (
 	"github.com/lockd-io/lockd/client"
 )
 
-// actorEnv names the actor of all execs of a script that runs one at a time. What runs inside of an exec finds it there.
+// actorEnv names the actor of all execs of a script that runs one at a time. What runs inside of an exec finds it
+// there.
 const actorEnv = "LOCKD_ACTOR"
 
 // actor is that of an exec, and of those inside of it: none of them goes on while one waits.

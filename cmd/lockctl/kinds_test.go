@@ -66,7 +66,8 @@ func TestExecOfSeveral(t *testing.T) {
 	t.Parallel()
 	const script = `echo "$LOCKD_NAME"; test "$LOCKD_FENCE" = "$(echo "$LOCKD_FENCES" | head -1)" && echo "$LOCKD_NAMES" && echo "$LOCKD_FENCES" | wc -l; ` +
 		`"$0" ls --prefix several: -o json`
-	r := call(t, "exec", "several:b", "--also", ":several:a", "--also", "read:several:c", "--also", ":several:d", "--", "sh",
+	r := call(t, "exec", "several:b", "--also", ":several:a", "--also", "read:several:c", "--also", ":several:d", "--",
+		"sh",
 		"-c", script, bin)
 	lines := strings.Split(r.stdout, "\n")
 	if r.code != 0 || len(lines) != 8 {
@@ -210,7 +211,7 @@ func TestLimitsOfAShell(t *testing.T) {
 	call(t, "limit", name, "--remove").want(t, exitNotObtained, "", "LOCK_BUSY: ")
 	call(t, "limit", name, "3", "--adopt").want(t, exitFailed, "", "LOCK_CONFIG_MISMATCH: ")
 	call(t, "limit", name, "2", "--adopt").want(t, 0, "limit of "+name+" is 2, was 2\n", "")
-	call(t, "unlock", "--force", name).want(t, 0, "unlocked "+name+"\n", "")
+	call(t, "unlock", "--force", "--reason", "stuck", name).want(t, 0, "unlocked "+name+"\n", "")
 	call(t, "limit", name, "--remove").want(t, 0, "limit of "+name+" is removed, was 2\n", "")
 	call(t, "limit", name).want(t, exitFailed, "0\n", "")
 	for _, args := range [][]string{{name, "2", "--remove"}, {name, "--adopt"}, {name, "--adopt", "--remove"}} {

@@ -82,7 +82,7 @@ func awaitWaiters(t *testing.T, name string, n float64) {
 var lockKeys = []string{
 	"name", "kind", "held", "holder", "client", "fence", "ttl_ms", "hold_count", "waiters", "annotation", "holders",
 	"limit",
-	"queued", "queue", "holds", "replicas", "replicas_silent",
+	"queued", "queue", "holds", "replicas", "replicas_silent", "store_error",
 }
 
 func TestInspect(t *testing.T) {

@@ -76,7 +76,8 @@ machine-readable reason in front.`,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("there is no command %s%s; see lockctl --help", quoted(args[0]), didYouMean(cmd.SuggestionsFor(args[0])))
+				return usagef("there is no command %s%s; see lockctl --help",
+					quoted(args[0]), didYouMean(cmd.SuggestionsFor(args[0])))
 			}
 			return nil
 		},

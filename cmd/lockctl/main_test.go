@@ -243,7 +243,7 @@ func TestServerAway(t *testing.T) {
 		{"ls"},
 		{"inspect", "n"},
 		{"watch", "n"},
-		{"unlock", "n", "--force", "--reason", "stuck"},
+		{"--admin-addr", "127.0.0.1:1", "unlock", "n", "--force", "--reason", "stuck"},
 		{"acquire", "n", "--lease", "1s"},
 		{"release", "n", "1234567890123456789012"},
 		{"exec", "n", "--", "true"},

@@ -64,7 +64,10 @@ func TestAHostWithoutAnAddressIsNamed(t *testing.T) {
 func TestALongNameIsNotRepeatedWhole(t *testing.T) {
 	for _, name := range []string{strings.Repeat("a", 5000), strings.Repeat("ä", 2500)} {
 		for _, args := range [][]string{
-			{"acquire", name, "--lease", "1s"}, {"inspect", name}, {name}, {"limit", "n", name},
+			{"acquire", name, "--lease", "1s"},
+			{"inspect", name},
+			{name},
+			{"limit", "n", name},
 			{"exec", "--kind", name, "n", "--", "true"},
 		} {
 			err := inProcess(t, append([]string{"--addr", "127.0.0.1:1"}, args...)...)

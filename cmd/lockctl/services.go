@@ -79,8 +79,8 @@ func (o *options) call(cmd *cobra.Command, f func(ctx context.Context, s *servic
 func (o *options) operate(cmd *cobra.Command, f func(ctx context.Context, s *services) error) error {
 	given := func(flag, env string) bool { return cmd.Flags().Changed(flag) || os.Getenv(env) != "" }
 	if given("addr", addrEnv) && !given("admin-addr", adminAddrEnv) {
-		return usagef("%s asks the server at its address for operators (admin_listen, port %d), and --addr %s is the one for "+
-			"clients; say --admin-addr HOST:PORT (%s)", cmd.Name(), adminPort, quoted(o.addr), adminAddrEnv)
+		return usagef("%s asks the server at its address for operators (admin_listen, port %d), and --addr %s is "+
+			"the one for clients; say --admin-addr HOST:PORT (%s)", cmd.Name(), adminPort, quoted(o.addr), adminAddrEnv)
 	}
 	return o.call(cmd, f)
 }

@@ -21,7 +21,7 @@ func TestTextsThatAreNotUTF8(t *testing.T) {
 		{"INVALID_NAME", []string{"inspect", bad}},
 		{"INVALID_NAME", []string{"waiters", bad}},
 		{"INVALID_NAME", []string{"watch", bad}},
-		{"INVALID_NAME", []string{"unlock", bad, "--force"}},
+		{"INVALID_NAME", []string{"unlock", bad, "--force", "--reason", "stuck"}},
 		{"INVALID_NAME", []string{"ls", "--prefix", bad}},
 		{"INVALID_NAME", []string{"exec", bad, "--", "true"}},
 		{"INVALID_NAME", []string{"exec", "n", "--also", bad, "--", "true"}},
@@ -32,7 +32,8 @@ func TestTextsThatAreNotUTF8(t *testing.T) {
 		{"INVALID_CLIENT", []string{"exec", "n", "--client-name", bad, "--", "true"}},
 		{"INVALID_CLIENT", []string{"exec", "n", "--label", "a=" + bad, "--", "true"}},
 	} {
-		args := append([]string{"--addr", "127.0.0.1:1", "--admin-addr", "127.0.0.1:1", "--connect-timeout", "1h"}, row.args...)
+		nowhere := []string{"--addr", "127.0.0.1:1", "--admin-addr", "127.0.0.1:1", "--connect-timeout", "1h"}
+		args := append(nowhere, row.args...)
 		r := call(t, args...)
 		if r.code != exitUsage || !strings.Contains(r.stderr, row.reason+": ") || !strings.Contains(r.stderr, "UTF-8") {
 			t.Errorf("lockctl %q: got code %d, %q; want %d and %s", row.args, r.code, r.stderr, exitUsage, row.reason)

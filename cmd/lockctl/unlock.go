@@ -24,8 +24,9 @@ func newUnlock(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "unlock NAME --force --reason TEXT",
 		Short: "Take a lock from whoever holds it",
-		Long: `unlock frees a name whoever holds it. The holder is told that it lost the lock, who took it and why, but may be in
-the middle of its work: only a resource that checks fences is safe from what it still does. The reason is logged, too.
+		Long: `unlock frees a name whoever holds it. The holder is told that it lost the lock, who took it and why, but may be
+in the middle of its work: only a resource that checks fences is safe from what it still does. The reason is logged,
+too.
 If nobody holds the name the exit code is 1.
 
 All readers lose a read lock, and all holders the permits of a semaphore, which keeps its limit. With --kind read a

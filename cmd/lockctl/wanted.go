@@ -79,8 +79,8 @@ func (w *wanted) flags(cmd *cobra.Command) {
 
 // alsoFlag is for commands that can lock several names.
 func (w *wanted) alsoFlag(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&w.also, "also", nil, "lock this name as well, all or none; may be repeated: `[KIND:]NAME`, "+
-		"or :NAME for a name that has a colon")
+	cmd.Flags().StringArrayVar(&w.also, "also", nil,
+		"lock this name as well, all or none; may be repeated: `[KIND:]NAME`, or :NAME for a name that has a colon")
 }
 
 // items are the locks that are wanted, first the one with this name. Who speaks of permits means a semaphore.
@@ -103,8 +103,9 @@ func (w *wanted) items(cmd *cobra.Command, name string) ([]client.Item, error) {
 	return items, nil
 }
 
-// parseItem reads NAME, KIND:NAME or :NAME. What stands before the first colon must be a kind or nothing: if another word
-// were a part of the name, a mistake in the kind would lock another name, and two programs would not exclude each other.
+// parseItem reads NAME, KIND:NAME or :NAME. What stands before the first colon must be a kind or nothing: if another
+// word were a part of the name, a mistake in the kind would lock another name, and two programs would not exclude each
+// other.
 func parseItem(text string, kind client.Kind) (client.Item, error) {
 	word, name, colon := strings.Cut(text, ":")
 	switch {

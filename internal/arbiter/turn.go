@@ -93,8 +93,9 @@ func (q *Queue[R]) sleep(w *Waiter[R], asleep bool, now time.Time) Turn[R] {
 	return t
 }
 
-// listensTo is the kind of notices that matter while the head waits. News of a fair lock are for those who have places. A request
-// for several names has none: it may go on when nobody has one, which those are told who wait for an exclusive lock.
+// listensTo is the kind of notices that matter while the head waits. News of a fair lock are for those who have
+// places. A request for several names has none: it may go on when nobody has one, which those are told who wait for an
+// exclusive lock.
 func (q *Queue[R]) listensTo(w *Waiter[R]) lock.Kind {
 	if w.Several && w.Claim.Kind == lock.Fair && q.places == nil {
 		return lock.Exclusive

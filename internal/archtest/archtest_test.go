@@ -74,8 +74,9 @@ var reach = []struct {
 		why: "certificates do not depend on what is said over them",
 	},
 	{
-		pkg: "internal/guard", not: []string{grpc, redis, yaml, module}, even: []string{words, logs, module + "/internal/peers"},
-		why: "that replicas agree does not depend on what they agree about",
+		pkg: "internal/guard", not: []string{grpc, redis, yaml, module},
+		even: []string{words, logs, module + "/internal/peers"},
+		why:  "that replicas agree does not depend on what they agree about",
 	},
 	{
 		pkg: "internal/peers", not: []string{grpc, redis, yaml, module}, even: []string{words},
@@ -195,7 +196,8 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/grpcapi", not: []string{redis, yaml, module},
-		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph, conns,
+		even: []string{
+			core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph, conns,
 			taken, where,
 		},
 		why: "adapters do not know each other",

@@ -10,8 +10,8 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// TestAgesGoOnElsewhere fails if the ages of a session, of its holds or of its requests begin anew at another replica, or
-// if the annotation of a hold is lost there.
+// TestAgesGoOnElsewhere fails if the ages of a session, of its holds or of its requests begin anew at another replica,
+// or if the annotation of a hold is lost there.
 func TestAgesGoOnElsewhere(t *testing.T) {
 	inWorld(t, func(w *world) {
 		holder := w.alive()

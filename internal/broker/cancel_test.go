@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -61,66 +60,61 @@ func isAnswer(e session.Event, id uint64) (is bool) {
 func TestWhoDoesNotWaitIsAnswered(t *testing.T) {
 	job := session.Hold{Name: "job", Kind: lock.Exclusive, Holder: "#1"}
 	wait := time.Second
-	for what, ask := range map[string]func(w *world, c, other *client) (id uint64){
-		"granted at once": func(_ *world, c, _ *client) uint64 {
-			return c.acquire(request.Acquire{Name: "job"})
+	for what, ask := range map[string]func(w *world, c, other *client){
+		"granted at once": func(_ *world, c, _ *client) {
+			c.acquire(request.Acquire{Name: "job"})
 		},
-		"handed over": func(w *world, c, other *client) uint64 {
+		"handed over": func(w *world, c, other *client) {
 			other.take("job")
-			id := c.queue("job")
+			c.queue("job")
 			other.Release(other.id(), job)
-			return id
 		},
-		"timed out": func(w *world, c, other *client) uint64 {
+		"timed out": func(w *world, c, other *client) {
 			other.take("job")
-			id := c.acquire(request.Acquire{Name: "job", Wait: &wait})
+			c.acquire(request.Acquire{Name: "job", Wait: &wait})
 			time.Sleep(wait)
-			return id
 		},
-		"tried": func(w *world, c, other *client) uint64 {
+		"tried": func(w *world, c, other *client) {
 			other.take("job")
-			return c.acquire(request.Acquire{Name: "job", Wait: new(time.Duration)})
+			c.acquire(request.Acquire{Name: "job", Wait: new(time.Duration)})
 		},
-		"several names": func(w *world, c, other *client) uint64 {
+		"several names": func(w *world, c, other *client) {
 			other.take("job")
-			id := c.acquire(request.Acquire{
+			c.acquire(request.Acquire{
 				Name: "first", Kind: lock.Exclusive, More: []request.Item{{Name: "job", Kind: lock.Exclusive}},
 			})
 			other.Release(other.id(), job)
-			return id
 		},
-		"fair": func(w *world, c, other *client) uint64 {
+		"fair": func(w *world, c, other *client) {
 			other.acquire(request.Acquire{Name: "job", Kind: lock.Fair})
 			one[session.Granted](other)
-			id := c.acquire(request.Acquire{Name: "job", Kind: lock.Fair})
+			c.acquire(request.Acquire{Name: "job", Kind: lock.Fair})
 			other.Release(other.id(), session.Hold{Name: "job", Kind: lock.Fair, Holder: "#1"})
-			return id
 		},
-		"a writer behind a reader": func(w *world, c, other *client) uint64 {
+		"a writer behind a reader": func(w *world, c, other *client) {
 			other.acquire(request.Acquire{Name: "job", Kind: lock.Read})
 			one[session.Granted](other)
-			id := c.acquire(request.Acquire{Name: "job", Kind: lock.Write})
+			c.acquire(request.Acquire{Name: "job", Kind: lock.Write})
 			other.Release(other.id(), session.Hold{Name: "job", Kind: lock.Read, Holder: "#1"})
-			return id
 		},
-		"a reader that writes": func(w *world, c, _ *client) uint64 {
+		"a reader that writes": func(w *world, c, _ *client) {
 			c.acquire(request.Acquire{Name: "job", Kind: lock.Write, Holder: "h"})
 			one[session.Granted](c)
-			return c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"})
+			c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"})
 		},
-		"once more": func(w *world, c, _ *client) uint64 {
+		"once more": func(w *world, c, _ *client) {
 			c.acquire(request.Acquire{Name: "job", Holder: "h"})
 			one[session.Granted](c)
-			return c.acquire(request.Acquire{Name: "job", Holder: "h"})
+			c.acquire(request.Acquire{Name: "job", Holder: "h"})
 		},
-		"an upgrade": func(w *world, c, other *client) uint64 {
+		"an upgrade": func(w *world, c, other *client) {
 			c.acquire(request.Acquire{Name: "job", Kind: lock.Read, Holder: "h"})
 			one[session.Granted](c)
-			return c.acquire(request.Acquire{Name: "job", Kind: lock.Write, Holder: "h"})
+			c.acquire(request.Acquire{Name: "job", Kind: lock.Write, Holder: "h"})
 		},
-		"the store fails": func(w *world, c, _ *client) uint64 {
+		"the store fails": func(w *world, c, _ *client) {
 			w.store.setDown(lock.ErrStoreFull)
-			return c.acquire(request.Acquire{Name: "job", Wait: new(time.Duration)})
+			c.acquire(request.Acquire{Name: "job", Wait: new(time.Duration)})
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -128,10 +122,9 @@ func TestWhoDoesNotWaitIsAnswered(t *testing.T) {
 			cfg.Tracer = at
 			inWorldWith(t, cfg, func(w *world) {
 				c, other := w.open(), w.open()
-				var mine uint64
 				var early, told bool
 				at.at(func() {
-					id := cmp.Or(mine, c.lastID) // it may just be being asked for
+					id := c.lastID // that of the request; it may just be being asked for
 					if id == 0 {
 						return // another client's
 					}
@@ -142,7 +135,7 @@ func TestWhoDoesNotWaitIsAnswered(t *testing.T) {
 					_, waits := c.Waiting(id)
 					early = early || !waits && !told
 				})
-				mine = ask(w, c, other)
+				ask(w, c, other)
 				c.events()
 				if early {
 					t.Error("the request does not wait, and its answer is not in the outbox")

@@ -400,7 +400,7 @@ func TestHoldsBeingClearedUpCountAsLocks(t *testing.T) {
 func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 	inWorld(t, func(w *world) {
 		l := w.mustOnce(request.Once{Name: "job"})
-		stolen := &looksLate{Store: w.store.Store, look: func() {
+		stolen := &raisesLate{Store: w.store.Store, before: func() {
 			w.store.Store.(*memstore.Store).Expire("job")
 			w.mustOnce(request.Once{Name: "job", LeaseID: strings.Repeat("x", 22)})
 		}}
@@ -415,15 +415,15 @@ func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 	})
 }
 
-// looksLate is a Store where something happens before each Look.
-type looksLate struct {
+// raisesLate is a Store where something happens before a fence is asked for.
+type raisesLate struct {
 	lock.Store
-	look func()
+	before func()
 }
 
-func (l *looksLate) Look(ctx context.Context, name string) (lock.State, error) {
-	l.look()
-	return l.Store.Look(ctx, name)
+func (l *raisesLate) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	l.before()
+	return l.Store.Raise(ctx, c)
 }
 
 func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {

@@ -344,8 +344,8 @@ func TestNotesOfUnaryCallersAreBounded(t *testing.T) {
 	})
 }
 
-// TestARefusalSaysWhoHoldsTheLock fails if a request that is refused is told no more of the holder than its owner, where
-// this replica knows the client. Of a holder elsewhere it knows the owner only.
+// TestARefusalSaysWhoHoldsTheLock fails if a request that is refused is told no more of the holder than its owner,
+// where this replica knows the client. Of a holder elsewhere it knows the owner only.
 func TestARefusalSaysWhoHoldsTheLock(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	for what, row := range map[string]struct {

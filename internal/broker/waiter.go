@@ -109,8 +109,8 @@ func (w *waiter) key() holdKey { return holdKey{w.Claim.Name, w.Claim.Kind, w.ho
 // named says whether a client chose this holder.
 func named(holder string) bool { return !strings.HasPrefix(holder, "#") }
 
-// removeLocked takes a waiter out of its queue; it is not to be answered after that but by the caller. Its session finds
-// it until then.
+// removeLocked takes a waiter out of its queue; it is not to be answered after that but by the caller. Its session
+// finds it until then.
 func (b *Broker) removeLocked(w *waiter) {
 	q := w.q
 	if w.timer != nil {

@@ -287,9 +287,9 @@ func TestLoadRefuses(t *testing.T) {
 			args: []string{"--log-level", "loud"},
 			want: []string{`is "loud", must be one of debug, info, warn, error`},
 		},
-		"a value and what is meant": {file: "store: {kind: redis}", want: []string{"cluster, redlock; did you mean standalone?"}},
-		"no keys at all":            {file: "- listen", want: []string{"line 1"}},
-		"an anchor in itself":       {file: "a: &a {b: *a}", want: []string{"contains itself"}},
+		"a value that is meant": {file: "store: {kind: redis}", want: []string{"redlock; did you mean standalone?"}},
+		"no keys at all":        {file: "- listen", want: []string{"line 1"}},
+		"an anchor in itself":   {file: "a: &a {b: *a}", want: []string{"contains itself"}},
 		"a longest lease": {
 			file: "limits: {max_lease: 1700000h}\nredis: {fence_ttl: 2500000h}",
 			args: []string{"--redis", "r:1"}, want: []string{"redis.fence_ttl"},

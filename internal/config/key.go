@@ -107,7 +107,7 @@ func (k key) check() error {
 
 // hint says what may be meant instead of a word, as the tag has it: WORD=MEANT.
 func (k key) hint(word string) string {
-	for _, pair := range strings.Fields(k.tag.Get("hint")) {
+	for pair := range strings.FieldsSeq(k.tag.Get("hint")) {
 		if said, meant, _ := strings.Cut(pair, "="); strings.EqualFold(said, word) {
 			return fmt.Sprintf("; did you mean %s?", meant)
 		}

@@ -174,7 +174,8 @@ func setPush(r *lockdv1.SessionResponse, e session.Event) {
 }
 
 func fromNotGranted(e session.NotGranted) *lockdv1.NotGranted {
-	n := &lockdv1.NotGranted{RetryAfter: optional(e.RetryAfter), HeldBy: string(e.HeldBy), Name: e.Name,
+	n := &lockdv1.NotGranted{
+		RetryAfter: optional(e.RetryAfter), HeldBy: string(e.HeldBy), Name: e.Name,
 		Client: e.Client, Annotation: e.Annotation,
 	}
 	switch {

@@ -55,7 +55,8 @@ func (m *metrics) beginAtZero(services map[string]grpc.ServiceInfo) {
 	}
 }
 
-// unary refuses marked messages, tells the reason of an error in the trailer, and counts the unary calls by method, which is a registered one, and code.
+// unary refuses marked messages, tells the reason of an error in the trailer, and counts the unary calls by method,
+// which is a registered one, and code.
 func (m *metrics) unary(log *zap.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		var resp any

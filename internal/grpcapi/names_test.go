@@ -40,7 +40,8 @@ func namePaths(m protoreflect.MessageDescriptor, seen ...protoreflect.FullName) 
 func fill(m protoreflect.Message, path []protoreflect.Name, name string) {
 	sound := map[protoreflect.Name]any{
 		"lease_id": strings.Repeat("a", 26), "session_id": "c562c2b3-3ac7-46e1-b138-f1b67be63b9f", "limit": uint32(5),
-		"fence": uint64(7), "acquired_by": uint64(1), "last_request_id": uint64(1), "resume_token": "token", "epoch": uint64(2),
+		"fence": uint64(7), "acquired_by": uint64(1), "last_request_id": uint64(1),
+		"resume_token": "token", "epoch": uint64(2),
 	}
 	for i := range m.Descriptor().Fields().Len() {
 		f := m.Descriptor().Fields().Get(i)
@@ -72,7 +73,8 @@ func fill(m protoreflect.Message, path []protoreflect.Name, name string) {
 	}
 }
 
-// Whatever request has a name of a lock, now or in a later version, it refuses one that is a helper key of another lock.
+// Whatever request has a name of a lock, now or in a later version, it refuses one that is a helper key of another
+// lock.
 func TestEveryRequestWithANameRefusesHelperKeys(t *testing.T) {
 	const reserved = "redisson_lock_token:{victim}"
 	inBubble(t, func(s *server) {

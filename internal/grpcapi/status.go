@@ -41,6 +41,7 @@ var table = []struct {
 	{session.ErrDeadlock, codes.Aborted, "DEADLOCK", -1},
 	{session.ErrTimedOut, codes.DeadlineExceeded, "WAIT_TIMEOUT", -1},
 	{session.ErrCancelled, codes.Canceled, "WAIT_CANCELLED", -1},
+	{lock.ErrOver, codes.FailedPrecondition, "LOCK_NOT_HELD", -1},
 	{lock.ErrNotHeld, codes.FailedPrecondition, "LOCK_NOT_HELD", -1},
 	{lock.ErrStale, codes.Aborted, "FENCE_STALE", -1},
 	{session.ErrLost, codes.Aborted, "LOCK_LOST", -1},
@@ -69,7 +70,8 @@ func toFailure(err error) *lockdv1.Failure {
 		if !errors.Is(err, row.err) {
 			continue
 		}
-		f := &lockdv1.Failure{Code: int32(row.code), Message: text(err, row.err), Reason: row.reason} //nolint:gosec // at most 16
+		code := int32(row.code) //nolint:gosec // at most 16
+		f := &lockdv1.Failure{Code: code, Message: text(err, row.err), Reason: row.reason}
 		specify(f, err)
 		if row.retry >= 0 {
 			f.RetryAfter = durationpb.New(row.retry)
@@ -165,7 +167,8 @@ func specify(f *lockdv1.Failure, err error) {
 
 // details tell a failure in the messages of google.rpc. The first is always the ErrorInfo.
 func details(err error, f *lockdv1.Failure) []protoadapt.MessageV1 {
-	all := []protoadapt.MessageV1{&errdetails.ErrorInfo{Domain: errorDomain, Reason: f.GetReason(), Metadata: f.GetMetadata()}}
+	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: f.GetReason(), Metadata: f.GetMetadata()}
+	all := []protoadapt.MessageV1{info}
 	if f.GetDeadlock() != nil {
 		all = append(all, protoadapt.MessageV1Of(f.GetDeadlock()))
 	} else if invalid, ok := errors.AsType[*lock.InvalidError](err); ok {

@@ -115,7 +115,8 @@ func TestWhatHasNoRowTellsNothing(t *testing.T) {
 }
 
 func TestAFailureTellsTheSameAsTheStatus(t *testing.T) {
-	errs := append(grpcapi.TableErrors(), context.Canceled, errors.New("secret of the store"), status.Error(codes.DataLoss, "of gRPC"),
+	errs := append(grpcapi.TableErrors(), context.Canceled, errors.New("secret of the store"),
+		status.Error(codes.DataLoss, "of gRPC"),
 		&lock.LimitError{Limit: 5}, &lock.InvalidError{Reason: "INVALID_NAME", Field: "name", Detail: "is empty"},
 		&session.QuotaError{Subject: "locks", Limit: 7}, &deadlock.Error{Deadlock: deadlock.Deadlock{Omitted: 3}})
 	for _, err := range errs {

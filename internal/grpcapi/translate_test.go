@@ -118,8 +118,12 @@ func TestWhatAnAcquireMustNotAskFor(t *testing.T) {
 			&lockdv1.Acquire{Names: []string{"a", "b"}, Kind: read, Permits: 2}, "permits",
 			"INVALID_PERMITS",
 		},
-		"permits of one of items": {items(item("a", semaphore, 2, 2), item("b", fair, 2, 0)), "items[1].permits", "INVALID_PERMITS"},
-		"a limit of one of items": {items(item("a", semaphore, 2, 2), item("b", 0, 0, 2)), "items[1].limit", "INVALID_PERMITS"},
+		"permits of one of items": {
+			items(item("a", semaphore, 2, 2), item("b", fair, 2, 0)), "items[1].permits", "INVALID_PERMITS",
+		},
+		"a limit of one of items": {
+			items(item("a", semaphore, 2, 2), item("b", 0, 0, 2)), "items[1].limit", "INVALID_PERMITS",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := grpcapi.ToAcquire(row.acquire)

@@ -23,8 +23,8 @@ const (
 
 const nameRemedy = "give each replica a name of its own: replica in its file, or LOCKD_REPLICA"
 
-// Names asks the other replicas for their names. Lists, logs and traces tell replicas apart by name alone, so two of one
-// name look like one. No lock depends on it.
+// Names asks the other replicas for their names. Lists, logs and traces tell replicas apart by name alone, so two of
+// one name look like one. No lock depends on it.
 type Names struct {
 	replica string
 	id      string // of this process, never the same again

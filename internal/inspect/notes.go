@@ -16,9 +16,9 @@ const (
 	noteGrace = 10 * time.Minute
 )
 
-// Notes remember what unary callers said of themselves, for people who ask who holds a lock, and until when their leases
-// last as far as this replica knows. Nothing else depends on them: when there are too many the oldest go. Another replica may extend or release a lease without a word, so the
-// store is asked whether it is held.
+// Notes remember what unary callers said of themselves, for people who ask who holds a lock, and until when their
+// leases last as far as this replica knows. Nothing else depends on them: when there are too many the oldest go.
+// Another replica may extend or release a lease without a word, so the store is asked whether it is held.
 type Notes struct {
 	mu     sync.Mutex // guards the fields below
 	byName map[string]map[lock.Owner]*list.Element

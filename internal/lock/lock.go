@@ -48,7 +48,8 @@ func (k Kind) Placed() bool { return k == Fair || k == Write }
 // its own. Each request has an owner of its own, so nothing done late for one can hit the hold of another.
 type Owner string
 
-// Tenant is whose share of everything is bounded: today the address of a client. Only package admission says who is whose.
+// Tenant is whose share of everything is bounded: today the address of a client. Only package admission says who is
+// whose.
 type Tenant string
 
 // Unary is how the store knows what a tenant asks for without a session. A session has a share of its own there.

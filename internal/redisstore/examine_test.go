@@ -57,6 +57,7 @@ func worse(all []lock.Finding) (checks []string) {
 func TestAGoodServerIsFoundGood(t *testing.T) {
 	srv := redistest.Start(t, "--appendonly", "yes")
 	cfg := quick(srv)
+	cfg.Prefix = "app:" // that of the page
 	cfg.Username, cfg.Password = documentedUser(t, srv.Client())
 	all := open(t, cfg).Examine(t.Context())
 	if bad := worse(all); len(bad) > 0 {

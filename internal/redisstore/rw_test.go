@@ -354,17 +354,17 @@ func TestTheFenceOfAReaderWhoseNameIsNoneOfReadersIsNotRaised(t *testing.T) {
 	}
 }
 
-// A MultiLock of Redisson sets the time of the whole lock to its own lease, and so does Redisson's renewal, whoever else reads. What
-// lockd does next gives its readers their time back.
+// A MultiLock of Redisson sets the time of the whole lock to its own lease, and so does Redisson's renewal, whoever
+// else reads. What lockd does next gives its readers their time back.
 func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
 	const short = 2 * time.Second
 	for what, next := range map[string]func(t *testing.T, s *Store, f lock.Fence){
 		"renewed": func(t *testing.T, s *Store, f lock.Fence) {
-			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: "u:1#1", Fence: f, TTL: lease, Level: 1}
+			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("u:1#1"), Fence: f, TTL: lease, Level: 1}
 			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
 		},
 		"verified": func(t *testing.T, s *Store, f lock.Fence) {
-			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: "u:1#1", Fence: f}
+			r := lock.Renewal{Name: "n", Kind: lock.Read, Owner: whole("u:1#1"), Fence: f}
 			s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
 		},
 		"a writer waits": func(t *testing.T, s *Store, _ lock.Fence) {

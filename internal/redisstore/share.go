@@ -62,7 +62,8 @@ const firstHold = ":rwlock_timeout:1"
 
 func (s *Store) sharedAcquisition(c *lock.Claim, done func(lock.Grant, error)) *single {
 	one, ms := s.sharing(c.Name, c.Kind, c.Owner), script.Millis(c.TTL)
-	one.tenant, one.op, one.number, one.ttl, one.granted = c.For(), opBegin, strconv.FormatInt(ms, 10), script.TTL(ms), done
+	one.tenant, one.op, one.granted = c.For(), opBegin, done
+	one.number, one.ttl = strconv.FormatInt(ms, 10), script.TTL(ms)
 	if c.Kind == lock.Semaphore {
 		one.op, one.share.limit = opPermit, strconv.FormatUint(uint64(c.Limit), 10)
 	}

@@ -30,8 +30,8 @@ func silentLonger(t testing.TB, c *redis.Client, d time.Duration) {
 	}
 }
 
-// Processes of Redisson that died one after the other, with waiters of lockd between theirs, are all known to be dead when it would
-// be their turn.
+// Processes of Redisson that died one after the other, with waiters of lockd between theirs, are all known to be dead
+// when it would be their turn.
 func TestDeadWaitersOfRedissonBetweenLivingOnesCostOneWaitAltogether(t *testing.T) {
 	srv := redistest.Start(t)
 	s, c := open(t, quick(srv)), srv.Client()
@@ -63,16 +63,17 @@ func TestASilentWaiterOfRedissonIsForgivenWhenItIsHeard(t *testing.T) {
 	srv := redistest.Start(t)
 	s, c := open(t, quick(srv)), srv.Client()
 	k := redissonFair("n")
+	one, two, three := wholeID("r:1"), wholeID("r:2"), wholeID("r:3")
 	acquire(t, s, fairClaim("n", "o"))
 	_ = refused(t, s, fairClaim("n", "w:1#1"))
 	for i := 1; i <= 3; i++ { // beyond one that listens there may be one that does not
 		k.enqueue(t, c, fmt.Sprintf("r:%d", i), time.Hour)
 	}
-	sub := subscribe(t, c, k.channel+":r:1")
+	sub := subscribe(t, c, k.channel+":"+one)
 	look := func(want ...string) {
 		t.Helper()
 		looksAgain(t, c)
-		if _, err := s.Enlist(t.Context(), "n", []lock.Owner{"w:1#1"}, place); err != nil {
+		if _, err := s.Enlist(t.Context(), "n", wholes("w:1#1"), place); err != nil {
 			t.Fatal(err)
 		}
 		got := c.HKeys(t.Context(), suspectsOf).Val()
@@ -82,25 +83,25 @@ func TestASilentWaiterOfRedissonIsForgivenWhenItIsHeard(t *testing.T) {
 		}
 		near(t, "TTL of the notes", c.PTTL(t.Context(), suspectsOf).Val(), 10*time.Second)
 	}
-	look("r:2", "r:3")
+	look(two, three)
 	silentLonger(t, c, 3*time.Second)
-	since := c.HGet(t.Context(), suspectsOf, "r:3").Val()
-	if err := sub.Subscribe(t.Context(), k.channel+":r:2"); err != nil {
+	since := c.HGet(t.Context(), suspectsOf, three).Val()
+	if err := sub.Subscribe(t.Context(), k.channel+":"+two); err != nil {
 		t.Fatal(err)
 	}
 	until(t, "it listens", func() error {
-		if ch := k.channel + ":r:2"; c.PubSubNumSub(t.Context(), ch).Val()[ch] == 0 {
+		if ch := k.channel + ":" + two; c.PubSubNumSub(t.Context(), ch).Val()[ch] == 0 {
 			return errors.New("nobody does")
 		}
 		return nil
 	})
-	look("r:3")
-	if got := c.HGet(t.Context(), suspectsOf, "r:3").Val(); got != since {
+	look(three)
+	if got := c.HGet(t.Context(), suspectsOf, three).Val(); got != since {
 		t.Errorf("silent since %s, want since %s", got, since)
 	}
 	// The next time that the same thread waits is no part of this one.
-	c.LRem(t.Context(), k.queue, 1, "r:3")
-	c.ZRem(t.Context(), k.timeouts, "r:3")
+	c.LRem(t.Context(), k.queue, 1, three)
+	c.ZRem(t.Context(), k.timeouts, three)
 	look()
 }
 

@@ -109,7 +109,8 @@ func (s *Store) restitution(r *lock.Return, done func(lock.Returned, error)) *si
 	token, channel := len(stem)+len(open)+len(n)+len(shut), len(text)-len(number)
 	one := &single{
 		store: s, op: opRelease, name: r.Name,
-		key: n, token: text[:token], channel: text[token:channel], owner: string(r.Owner), tenant: r.For(), number: text[channel:],
+		key: n, token: text[:token], channel: text[token:channel], owner: string(r.Owner), tenant: r.For(),
+		number:   text[channel:],
 		returned: done,
 	}
 	if r.Next != nil {

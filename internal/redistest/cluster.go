@@ -41,7 +41,7 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		// Who has which replica is the test's business.
 		"--cluster-allow-replica-migration", "no", "--repl-diskless-sync-delay", "0",
 	}
-	c := &Cluster{t: t, Nodes: StartMasters(t, 2*clusterMasters, append(own, args...)...)}
+	c := &Cluster{t: t, Nodes: startServers(t, 2*clusterMasters, append(own, args...)...)}
 	for _, s := range c.Nodes {
 		id, err := s.ask("cluster", "myid")
 		if err != nil {

@@ -8,12 +8,20 @@ const newMaster, isNew = "lockd:vouched", "new"
 // StartMasters runs n servers that know nothing of each other and are marked as new. See Start.
 func StartMasters(t testing.TB, n int, args ...string) []*Server {
 	t.Helper()
+	servers := startServers(t, n, args...)
+	for _, s := range servers {
+		if err := s.Client().Set(t.Context(), newMaster, isNew, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return servers
+}
+
+func startServers(t testing.TB, n int, args ...string) []*Server {
+	t.Helper()
 	servers := make([]*Server, n)
 	for i := range servers {
 		servers[i] = Start(t, args...)
-		if err := servers[i].Client().Set(t.Context(), newMaster, isNew, 0).Err(); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return servers
 }

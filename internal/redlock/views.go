@@ -236,8 +236,9 @@ type sighted struct {
 	votes bool
 }
 
-// sight has the holds that a majority sees, or may see if others answered: those are unsure. A member that does not vote helps to keep a hold, and to give none: what
-// it sees first may be part of an attempt that fails. Such an attempt also leaves its fence at some members.
+// sight has the holds that a majority sees, or may see if others answered: those are unsure. A member that does not
+// vote helps to keep a hold, and to give none: what it sees first may be part of an attempt that fails. Such an
+// attempt also leaves its fence at some members.
 func (s *Store) sight(said []sighted) (one sighted, agreed bool) {
 	left := map[string][]time.Duration{}
 	fences := map[string][]lock.Fence{} // of those that vote

@@ -196,7 +196,8 @@ func TestAHoldIsSeenAsLongAsAMajorityMayHaveIt(t *testing.T) {
 			st, agreed := w.Store.sight(row.said)
 			seen, unsure := len(st.Holds) > 0, len(st.Holds) > 0 && st.Holds[0].Unsure
 			if seen != row.seen || unsure != row.unsure || agreed && unsure {
-				t.Errorf("%s: got %+v, agreed: %v; want it to be seen: %v, unsure: %v", name, st.Holds, agreed, row.seen, row.unsure)
+				t.Errorf("%s: got %+v, agreed: %v; want it to be seen: %v, unsure: %v",
+					name, st.Holds, agreed, row.seen, row.unsure)
 			}
 		}
 	})

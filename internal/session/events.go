@@ -154,6 +154,7 @@ func (e Unlocked) texts() int { return len(e.Name) }
 func (e NotGranted) texts() int {
 	return len(e.Name) + len(e.HeldBy) + len(e.Client) + len(e.Annotation)
 }
+
 func (e Granted) texts() int {
 	n := e.Hold.texts()
 	for _, h := range e.More {

@@ -57,6 +57,7 @@ func TestAHoldThatMayLastKeepsItsFence(t *testing.T) {
 			t.Errorf("got %q while it may last", *h)
 		}
 		s.show(7) // before its time
+		synctest.Wait()
 		if want := fmt.Sprint(lock.EndForced, " ", 7); len(*h) != 1 || (*h)[0] != want {
 			t.Errorf("got %q, want %q", *h, want)
 		}

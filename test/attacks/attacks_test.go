@@ -196,7 +196,8 @@ func TestFramesThatAskForNothingTakeLittle(t *testing.T) {
 	}
 }
 
-// Messages that never end take no more memory than there is, whether they come over one connection or many, or over TLS.
+// Messages that never end take no more memory than there is, whether they come over one connection or many, or over
+// TLS.
 func TestMessagesThatNeverEndFillNoMemory(t *testing.T) {
 	ca := certstest.NewAuthority(t, "attacks")
 	for name, c := range map[string]struct {

@@ -76,7 +76,8 @@ func TestBadRequestsAreAnsweredAndTheServerStands(t *testing.T) {
 			c.send(row.request)
 			m := c.recv()
 			f := m.GetResult().GetFailure()
-			if m.GetRequestId() != row.request.GetRequestId() || codes.Code(f.GetCode()) != row.code || f.GetReason() != row.reason {
+			if m.GetRequestId() != row.request.GetRequestId() ||
+				codes.Code(f.GetCode()) != row.code || f.GetReason() != row.reason {
 				t.Errorf("got %v, want %v %s", m, row.code, row.reason)
 			}
 			if err := c.CloseSend(); err != nil { // the stream lives: what it holds is released in order

@@ -40,7 +40,8 @@ func TestExecTellsByItsExitCodeWhatHappened(t *testing.T) {
 	child := childOf(t, holder.PID())
 	lockctl(d, "exec", "job", "--wait", "0", "--", "echo", "ran").Want(75, "")
 	lockctl(d, "exec", "job", "--wait", "300ms", "--", "echo", "ran").Want(75, "")
-	lockctl(d, "unlock", "job", "--force", "--reason", "stuck", "-o", "json").Want(0, `{"name":"job","released":true}`+"\n")
+	lockctl(d, "unlock", "job", "--force", "--reason", "stuck", "-o", "json").
+		Want(0, `{"name":"job","released":true}`+"\n")
 	holder.Want(70, "")
 	if !gone(child) {
 		t.Error("the child lives on without the lock")

@@ -191,7 +191,8 @@ func asksInVain(t *testing.T, c *stream) {
 		m := c.answer(id)
 		failure := m.GetResult().GetFailure()
 		reason := failure.GetReason()
-		if codes.Code(failure.GetCode()) != codes.Unavailable || reason != "BACKEND_UNAVAILABLE" && reason != "OUTCOME_UNKNOWN" {
+		if codes.Code(failure.GetCode()) != codes.Unavailable ||
+			reason != "BACKEND_UNAVAILABLE" && reason != "OUTCOME_UNKNOWN" {
 			t.Errorf("got %v, want that the store is away", m)
 		}
 		// Two attempts of half a second each.

@@ -22,8 +22,8 @@ const sessionTTL = 2 * time.Second
 // A program takes a lock from the lockd at an address, says so, and gives it back at the end of a line.
 type program func(addr, name string) *exec.Cmd
 
-// keepsToTheProtocol has a program wait for a lock, hold it for longer than the session TTL, and give it back; and tell when it
-// is cut off from lockd, and when lockd is gone.
+// keepsToTheProtocol has a program wait for a lock, hold it for longer than the session TTL, and give it back; and
+// tell when it is cut off from lockd, and when lockd is gone.
 func keepsToTheProtocol(t *testing.T, p program) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lockd.yaml")

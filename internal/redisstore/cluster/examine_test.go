@@ -140,7 +140,9 @@ func TestTheDocumentedUserMayUseACluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	g, err := s.Acquire(t.Context(), lock.Claim{Name: "job", Kind: lock.Exclusive, Owner: storetest.Full("o"), Count: 1, TTL: time.Minute})
+	owner := storetest.Full("o")
+	claim := lock.Claim{Name: "job", Kind: lock.Exclusive, Owner: owner, Count: 1, TTL: time.Minute}
+	g, err := s.Acquire(t.Context(), claim)
 	if err != nil {
 		t.Error(err)
 	}
@@ -148,7 +150,7 @@ func TestTheDocumentedUserMayUseACluster(t *testing.T) {
 	move.Move(10)
 	released := make(chan error, 1)
 	go func() { // by ASKING, until all of its keys are there
-		_, err := s.Release(t.Context(), lock.Return{Name: "job", Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: g.Fence})
+		_, err := s.Release(t.Context(), lock.Return{Name: "job", Kind: lock.Exclusive, Owner: owner, Fence: g.Fence})
 		released <- err
 	}()
 	time.Sleep(200 * time.Millisecond)

@@ -37,7 +37,9 @@ func holding(t testing.TB, s lock.Store, name string) lock.Renewal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return lock.Renewal{Name: name, Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: g.Fence, TTL: ttl, Seen: begun}
+	return lock.Renewal{
+		Name: name, Kind: lock.Exclusive, Owner: storetest.Full("o"), Fence: g.Fence, TTL: ttl, Seen: begun,
+	}
 }
 
 // renewed is what became of each renewal.

@@ -49,7 +49,8 @@ func lateStore(t *testing.T, c *redistest.Cluster, within time.Duration) (*Store
 
 func giveBack(t *testing.T, s *Store, name string, o lock.Owner, f lock.Fence) {
 	t.Helper()
-	if _, err := s.Release(t.Context(), lock.Return{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), Fence: f}); err != nil {
+	r := lock.Return{Name: name, Kind: lock.Exclusive, Owner: storetest.Full(o), Fence: f}
+	if _, err := s.Release(t.Context(), r); err != nil {
 		t.Error(err)
 	}
 }
@@ -79,7 +80,7 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 		t.Error("nothing came late")
 	}
 	for i, name := range names {
-		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != "p" || st.Fence != gs[i].Fence {
+		if st, err := s.Look(t.Context(), name); err != nil || st.Owner != storetest.Full("p") || st.Fence != gs[i].Fence {
 			t.Errorf("%s: got %+v and %v, want it held with fence %d", name, st, err, gs[i].Fence)
 		}
 	}

@@ -28,6 +28,12 @@ local QUEUE_LIVES = 600000
 -- script goes on.
 local purge_left = 500
 
+-- suspects_misfit returns an error reply if a reply with any field of the suspects is an error, or the field is neither a
+-- waiter nor when they were looked at.
+local function suspects_misfit(fields)
+  if fields[1] ~= LOOKED then return owner_misfit(fields, 'list of suspects') end
+end
+
 -- fair_misfit returns an error reply if something else is at the keys of the queue.
 local function fair_misfit(f)
   f.empty = redis.call('EXISTS', f.queue, f.timeouts, f.places, f.suspects) == 0
@@ -35,7 +41,7 @@ local function fair_misfit(f)
   return owner_misfit(redis.pcall('LINDEX', f.queue, 0), 'queue')
     or owner_misfit(redis.pcall('ZRANGE', f.timeouts, 0, 0), 'list of deadlines')
     or owner_misfit(redis.pcall('ZRANGE', f.places, 0, 0), 'list of places')
-    or owner_misfit(redis.pcall('HRANDFIELD', f.suspects, 1), 'list of suspects')
+    or suspects_misfit(redis.pcall('HRANDFIELD', f.suspects, 1))
 end
 
 -- fair_theirs is how many waiters of Redisson there are.

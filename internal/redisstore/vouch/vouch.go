@@ -10,9 +10,9 @@
 // A server without such a voucher may have forgotten holds. One whose disk has every write gets a new voucher at once;
 // any other one a voucher that says since when. All replicas of lockd read the same, so they agree.
 //
-// A server that has no voucher at all is new, or was emptied: it cannot tell, and no replica of lockd can, as others may
-// have used it. So it counts as emptied. Who knows that it is new says so, by a voucher that is Mark; it is gone when
-// the server loses its data. If all servers are marked so, nothing was forgotten (Found).
+// A server that has no voucher at all is new, or was emptied: it cannot tell, and no replica of lockd can, as others
+// may have used it. So it counts as emptied. Who knows that it is new says so, by a voucher that is Mark; it is gone
+// when the server loses its data. If all servers are marked so, nothing was forgotten (Found).
 //
 // # What it does not promise
 //
