@@ -57,7 +57,7 @@ type DeadlockMember struct {
 func (e *DeadlockError) Error() string {
 	var who []string
 	for _, m := range e.Members {
-		who = append(who, fmt.Sprintf("%s waits for %q", m.Client, m.Name))
+		who = append(who, fmt.Sprintf("%s waits for %s", shown(m.Client), quoted(m.Name)))
 	}
 	if e.Omitted > 0 {
 		who = append(who, fmt.Sprintf("and %d more", e.Omitted))

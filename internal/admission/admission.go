@@ -8,17 +8,17 @@
 //
 // # What it does not promise
 //
-// A tenant is an address today, and an address is not a client: many can stand behind one proxy, and one can have many
-// addresses.
+// A tenant is an address today, as package origin has it, and an address is not a client: many can stand behind one
+// proxy, and one can have many addresses.
 package admission
 
 import (
-	"net/netip"
 	"runtime"
 	"sync"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/origin"
 )
 
 // Limits bound what may be under way. 0 is no limit, but for Sessions.
@@ -43,6 +43,8 @@ type Desk struct {
 	calls    map[lock.Tenant]*gate
 	waits    map[lock.Tenant]int
 	works    map[lock.Tenant]*work
+	// with so many of them it is looked whose tenants have left
+	manyWorks int
 
 	naming naming
 }
@@ -52,7 +54,7 @@ func New(l Limits, denied func(subject string, limit int) error) *Desk {
 	return &Desk{
 		limits: l, share: float64(runtime.GOMAXPROCS(0)) / workPart, denied: denied,
 		sessions: make(map[lock.Tenant]int), calls: make(map[lock.Tenant]*gate), waits: make(map[lock.Tenant]int),
-		works:  make(map[lock.Tenant]*work),
+		works: make(map[lock.Tenant]*work), manyWorks: fewWorks,
 		naming: naming{tenants: make(map[lock.Tenant]*names), began: time.Now()},
 	}
 }
@@ -64,12 +66,6 @@ func lower(of map[lock.Tenant]int, t lock.Tenant) {
 	}
 }
 
-// TenantOf is the tenant of a client that comes from a network address: its IP address, without the port. Peers that
-// have none are one tenant.
-func TenantOf(peer string) lock.Tenant {
-	p, err := netip.ParseAddrPort(peer)
-	if err != nil {
-		return ""
-	}
-	return lock.Tenant(p.Addr().Unmap().WithZone("").String())
-}
+// TenantOf is the tenant of a client that comes from a network address: its origin. Peers that have none are one
+// tenant.
+func TenantOf(peer string) lock.Tenant { return lock.Tenant(origin.Text(origin.Of(peer))) }

@@ -56,6 +56,62 @@ func TestATenantThatOwesIsServedLater(t *testing.T) {
 	})
 }
 
+// A session is not made to wait for long, so that it lives. Very many of one tenant are, so that they do not take all.
+func TestManySessionsOfATenantDoNotTakeAll(t *testing.T) {
+	const ttl, turns = time.Second, 64 * Refusal
+	for sessions, atMost := range map[int]time.Duration{50: ttl / 4, 3000: mostDebt} {
+		synctest.Test(t, func(t *testing.T) {
+			d := newDesk(Limits{})
+			d.limits.Sessions = sessions + 1
+			if _, err := d.Arrive("neighbour"); err != nil {
+				t.Fatal(err)
+			}
+			const lasts = 30 * time.Second
+			end := time.Now().Add(lasts)
+			spent, longest := make(chan time.Duration, sessions), make(chan time.Duration, sessions)
+			for range sessions {
+				if _, err := d.Arrive("attacker"); err != nil {
+					t.Fatal(err)
+				}
+				go func() {
+					var all, most time.Duration
+					for time.Now().Before(end) {
+						wait := d.SpendFor("attacker", turns, ttl/4)
+						all, most = all+turns, max(most, wait)
+						time.Sleep(max(wait, time.Millisecond))
+					}
+					spent <- all
+					longest <- most
+				}()
+			}
+			var all, most time.Duration
+			for range sessions {
+				all, most = all+<-spent, max(most, <-longest)
+			}
+			if part := float64(all) / float64(lasts) / float64(runtime.GOMAXPROCS(0)); part > 0.75 {
+				t.Errorf("%d sessions took %.2f of the processors", sessions, part)
+			}
+			if most > atMost {
+				t.Errorf("one of %d sessions waited for %v", sessions, most)
+			}
+		})
+	}
+}
+
+// Addresses that come and go fill no memory.
+func TestWhoHasLeftIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(Limits{})
+		for i := range 20 * fewWorks {
+			d.Spend(lock.Tenant(fmt.Sprint(i)), Unary)
+			time.Sleep(2 * lately / fewWorks)
+		}
+		if n := len(d.works); n > 4*fewWorks {
+			t.Errorf("%d accounts are left", n)
+		}
+	})
+}
+
 // A tenant that is alone does not wait for anybody, and one that has left is nobody.
 func TestATenantThatIsAloneWaitsForNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -141,6 +197,19 @@ func TestATenantsNewNamesAreBounded(t *testing.T) {
 			t.Errorf("got %v; %d tenants are remembered, want 1", err, len(d.naming.tenants))
 		}
 	})
+}
+
+// However many tenants come, what is remembered of their names is bounded, and none is refused for the others.
+func TestTenantsWithNamesFillNoMemory(t *testing.T) {
+	d := newDesk(Limits{NamesPerAddress: 1})
+	for i := range 2 * mostNamed {
+		if err := d.Name(lock.Tenant(fmt.Sprint(i)), "a"); err != nil {
+			t.Fatalf("tenant %d: %v", i, err)
+		}
+	}
+	if n := len(d.naming.tenants); n > mostNamed {
+		t.Errorf("names of %d tenants are remembered", n)
+	}
 }
 
 // However many names are used, what is remembered of them is bounded.

@@ -23,6 +23,9 @@ const (
 	// mostBits bounds the filters of all tenants, 32 MiB. When they have no room, further names fill the last one up,
 	// so that more and more seem known.
 	mostBits = 32 << 23
+	// mostNamed bounds the tenants whose names are counted. Each has a filter, 1 KiB, in this hour and in the one
+	// before. Names of further ones are not counted: a tenant that comes must not be refused for those that came.
+	mostNamed = 1 << 15
 )
 
 // naming is who used which names lately.
@@ -49,6 +52,9 @@ func (d *Desk) Name(t lock.Tenant, name string) error {
 	}
 	h := maphash.String(seed, name)
 	of := d.naming.of(t)
+	if of == nil {
+		return nil
+	}
 	of.mu.Lock()
 	defer of.mu.Unlock()
 	switch {
@@ -64,7 +70,7 @@ func (d *Desk) Name(t lock.Tenant, name string) error {
 	return nil
 }
 
-// of is what is known of a tenant.
+// of is what is known of a tenant, nil if there are too many.
 func (n *naming) of(t lock.Tenant) *names {
 	n.mu.RLock()
 	of, began := n.tenants[t], n.began
@@ -76,7 +82,7 @@ func (n *naming) of(t lock.Tenant) *names {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.turnLocked(now)
-	if of = n.tenants[t]; of == nil {
+	if of = n.tenants[t]; of == nil && len(n.tenants) < mostNamed {
 		of = &names{}
 		n.tenants[t] = of
 	}

@@ -22,7 +22,7 @@ const (
 	Sign     = 4 * time.Microsecond   // a heartbeat, or a message that asks for nothing
 	Leaving  = 60 * time.Microsecond  // a place in a queue of the store that is given up
 	Change   = 200 * time.Microsecond // the end of a hold whose name the same tenant watches, with what it costs Redis
-	Told     = 2 * time.Microsecond   // to tell one who watches of it
+	Told     = 2 * time.Microsecond   // to tell one of the same tenant who watches of it
 	Opening  = 250 * time.Microsecond // a session, with its end
 	Unary    = 100 * time.Microsecond // a unary call
 	SettleAt = 100 * time.Microsecond // less is not paid for at once
@@ -35,6 +35,12 @@ const (
 	workBurst = 200 * time.Millisecond
 	// mostDebt bounds what a tenant owes, as the time that it takes to pay.
 	mostDebt = 10 * time.Second
+	// together: so many shares all sessions of a tenant may spend that are not made to wait for as long as it owes.
+	together = 4
+	// turn is what they do at a time.
+	turn = 64 * Refusal
+	// fewWorks are so many accounts that nobody looks which of them are of tenants that have left.
+	fewWorks = 1024
 	// lately is for how long a tenant counts as one that is there, after it last did something or had a session.
 	lately = 10 * time.Second
 )
@@ -52,10 +58,23 @@ func (d *Desk) Spend(t lock.Tenant, price time.Duration) (wait time.Duration) {
 	return d.spendLocked(t, price)
 }
 
+// SpendFor counts work of a session, which is to be served no later than after its patience, however much others of its
+// tenant owe, unless these are so many that all of them together would spend too much in that time.
+func (d *Desk) SpendFor(t lock.Tenant, price, patience time.Duration) (wait time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	wait = d.spendLocked(t, price)
+	all := float64(d.sessions[t]) * float64(min(price, turn))
+	return min(wait, max(patience, time.Duration(all/(together*d.share))))
+}
+
 func (d *Desk) spendLocked(t lock.Tenant, price time.Duration) (wait time.Duration) {
 	now := time.Now()
 	w := d.works[t]
 	if w == nil {
+		if len(d.works) >= d.manyWorks {
+			d.forgetWorksLocked(now)
+		}
 		w = &work{owed: -workBurst, at: now}
 		d.works[t] = w
 	}
@@ -72,6 +91,21 @@ func (d *Desk) spendLocked(t lock.Tenant, price time.Duration) (wait time.Durati
 	return time.Duration(float64(w.owed) / d.share)
 }
 
+// forgetWorksLocked drops the accounts of those who have left.
+func (d *Desk) forgetWorksLocked(now time.Time) {
+	for t, w := range d.works {
+		if d.leftLocked(t, w, now) {
+			delete(d.works, t)
+		}
+	}
+	d.manyWorks = 2*len(d.works) + fewWorks
+}
+
+// leftLocked says whether a tenant has left. What it owed is paid by then.
+func (d *Desk) leftLocked(t lock.Tenant, w *work, now time.Time) bool {
+	return d.sessions[t] == 0 && now.Sub(w.at) >= lately
+}
+
 // aloneLocked says whether nobody else is there. On the way it forgets those who have left.
 func (d *Desk) aloneLocked(t lock.Tenant, now time.Time) bool {
 	for other, n := range d.sessions {
@@ -84,8 +118,8 @@ func (d *Desk) aloneLocked(t lock.Tenant, now time.Time) bool {
 		case other == t:
 		case now.Sub(w.at) < lately:
 			return false
-		case d.sessions[other] == 0:
-			delete(d.works, other) // what it owed is paid
+		case d.leftLocked(other, w, now):
+			delete(d.works, other)
 		}
 	}
 	return true

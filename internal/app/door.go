@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockd-io/lockd/internal/config"
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/origin"
 )
 
 const (
@@ -59,11 +60,11 @@ type door struct {
 	closed  prometheus.Counter // to make room
 	seldom  observe.Seldom
 
-	mu     sync.Mutex          // guards the fields below
-	from   map[string][]caller // by IP address, oldest first; those without one count as one
-	inside int                 // of them, with those that have ended since the last look
-	enough int                 // with so many it is looked again
-	rested time.Time           // not before that
+	mu     sync.Mutex              // guards the fields below
+	from   map[netip.Addr][]caller // by origin, oldest first
+	inside int                     // of them, with those that have ended since the last look
+	enough int                     // with so many it is looked again
+	rested time.Time               // not before that
 }
 
 // caller is a connection.
@@ -103,7 +104,7 @@ func newDoors(log *zap.Logger, reg prometheus.Registerer) *doors {
 // open is the door of one of our addresses, by its key of the configuration.
 func (d *doors) open(key string, l net.Listener, r room) net.Listener {
 	out := &door{
-		Listener: l, room: r, from: make(map[string][]caller), refused: d.refused.WithLabelValues(key),
+		Listener: l, room: r, from: make(map[netip.Addr][]caller), refused: d.refused.WithLabelValues(key),
 		closed: d.closed.WithLabelValues(key),
 		log:    d.log.With(zap.String(observe.KeyEndpoint, key)), enough: fewEnded,
 	}
@@ -134,7 +135,7 @@ func (d *door) Accept() (net.Conn, error) {
 }
 
 func (d *door) enter(c net.Conn) bool {
-	address := addressOf(c.RemoteAddr())
+	address := origin.OfAddr(c.RemoteAddr())
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.inside >= d.enough || d.fullLocked(address) {
@@ -155,13 +156,13 @@ func (d *door) enter(c net.Conn) bool {
 	return true
 }
 
-func (d *door) fullLocked(address string) bool {
+func (d *door) fullLocked(address netip.Addr) bool {
 	return d.all > 0 && d.inside >= d.all || d.each > 0 && len(d.from[address]) >= d.each
 }
 
 // makeRoomLocked closes the oldest connection of an address that has as many as it may, or else of the one that has the
 // most. Of several, it is the one of the address that comes, or any.
-func (d *door) makeRoomLocked(address string) {
+func (d *door) makeRoomLocked(address netip.Addr) {
 	most := address
 	if len(d.from[address]) < d.each {
 		for other, all := range d.from {
@@ -207,12 +208,4 @@ func (d *door) count() float64 {
 	defer d.mu.Unlock()
 	d.lookLocked()
 	return float64(d.inside)
-}
-
-func addressOf(a net.Addr) string {
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return ""
-	}
-	return at.Addr().Unmap().WithZone("").String()
 }

@@ -42,6 +42,7 @@ const (
 	stubs = module + "/api"
 	conns = module + "/internal/rawconn"
 	taken = module + "/internal/inbound"
+	where = module + "/internal/origin"
 )
 
 // reach says what each package must not reach, directly or through others. A path stands for all below it, so module
@@ -57,7 +58,11 @@ var reach = []struct {
 		why: "words know nobody",
 	},
 	{
-		pkg: "internal/admission", not: []string{grpc, redis, yaml, module}, even: []string{words},
+		pkg: "internal/origin", not: []string{grpc, redis, yaml, module},
+		why: "where clients come from does not depend on what they want",
+	},
+	{
+		pkg: "internal/admission", not: []string{grpc, redis, yaml, module}, even: []string{words, where},
 		why: "counting clients does not depend on what they do",
 	},
 	{
@@ -107,7 +112,7 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/broker", not: []string{grpc, redis, yaml, module},
-		even: []string{words, logs, queue, views, sess, asked, watch, peers, desk, knots, graph},
+		even: []string{words, logs, queue, views, sess, asked, watch, peers, desk, where, knots, graph},
 		why:  "the core is read, tested and trusted on its own",
 	},
 	{
@@ -123,7 +128,7 @@ var reach = []struct {
 		why: "renewal works with any store",
 	},
 	{
-		pkg: "internal/inbound", not: []string{grpc, redis, yaml, module}, even: []string{logs},
+		pkg: "internal/inbound", not: []string{grpc, redis, yaml, module}, even: []string{logs, where},
 		why: "what arrives is bounded before it is known what is asked",
 	},
 	{
@@ -186,14 +191,14 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/tracing", not: []string{redis, yaml, module},
-		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, knots, graph},
+		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, where, knots, graph},
 		why:  "spans are made of what the core tells",
 	},
 	{
 		pkg: "internal/grpcapi", not: []string{redis, yaml, module},
 		even: []string{
 			core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph, conns,
-			taken,
+			taken, where,
 		},
 		why: "adapters do not know each other",
 	},

@@ -1,12 +1,11 @@
 package broker
 
 import (
-	"slices"
+	"time"
 
 	"github.com/lockd-io/lockd/internal/admission"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/session"
-	"github.com/lockd-io/lockd/internal/watching"
 )
 
 // Watch tells the session from the answer on of each end of a hold of a name. The answer is Done or Failed.
@@ -51,7 +50,8 @@ func (w watcher) Unlocked(name string, c lock.EndCause, f lock.Fence) {
 }
 
 // tellEnd tells who watches of a hold that this replica gave back. That is paid for by the session that had the hold if
-// its own tenant watches: nobody is to be slowed down because a stranger watches what he does.
+// its own tenant watches: nobody is to be slowed down because a stranger watches what he does, or does what he
+// watches.
 func (b *Broker) tellEnd(h *handover) {
 	if h.err != nil || h.r.Remaining > 0 || h.r.Fence == 0 || b.watching.Names() == 0 {
 		return
@@ -68,7 +68,13 @@ func (b *Broker) tellEnd(h *handover) {
 		return
 	}
 	t := h.of.sess.Client().Tenant
-	if slices.ContainsFunc(by, func(w watching.Watcher) bool { return w.(watcher).s.Client().Tenant == t }) {
-		h.of.sess.Spend(admission.Change)
+	told := time.Duration(0)
+	for _, w := range by {
+		if w.(watcher).s.Client().Tenant == t {
+			told++
+		}
+	}
+	if told > 0 {
+		h.of.sess.Spend(admission.Change + told*admission.Told)
 	}
 }

@@ -18,8 +18,6 @@ func priceOf(e session.Event) time.Duration {
 		return admission.Sign
 	case session.HoldList:
 		return admission.Refusal + time.Duration(len(e.Locks))*time.Microsecond
-	case session.Unlocked:
-		return admission.Told
 	}
 	return 0
 }
@@ -28,16 +26,16 @@ func priceOf(e session.Event) time.Duration {
 func (s *Session) Spend(price time.Duration) { s.work.Add(int64(price)) }
 
 // Owes is for how long nothing more should be read of the session for what it spent. It is less than its client may be
-// silent, however much others of its tenant spent.
+// silent, however much others of its tenant spent, unless very many sessions of its tenant are as busy.
 func (s *Session) Owes() time.Duration {
 	if s.work.Load() < int64(admission.SettleAt) {
 		return 0
 	}
-	return min(s.settleWork(), s.TTL()/4)
+	return s.settleWork()
 }
 
 func (s *Session) settleWork() time.Duration {
-	return s.b.door.Spend(s.Client().Tenant, time.Duration(s.work.Swap(0)))
+	return s.b.door.SpendFor(s.Client().Tenant, time.Duration(s.work.Swap(0)), s.TTL()/4)
 }
 
 // names takes note of the names of a request.

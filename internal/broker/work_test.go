@@ -102,6 +102,26 @@ func TestChangesOfAWatchedNameArePaidFor(t *testing.T) {
 	}
 }
 
+// Who watches does not pay for what strangers do: they could have its tenant refused.
+func TestWhoWatchesIsNotSlowedDownByStrangers(t *testing.T) {
+	inWorld(t, func(w *world) {
+		watches, stranger := w.of("watches"), w.of("stranger")
+		watches.Watch(watches.id(), "n")
+		time.Sleep(time.Second)
+		watches.events()
+		w.b.Door().Spend("watches", time.Second) // what it has ahead, and more
+		for range 100 {
+			stranger.release(stranger.take("n").Hold)
+			if told := len(watches.events()); told != 1 {
+				t.Fatalf("it was told of %d changes instead of one", told)
+			}
+		}
+		if wait := watches.Owes(); wait != 0 {
+			t.Errorf("its messages are read %v later", wait)
+		}
+	})
+}
+
 // tenants is a store that takes note of whose share of it is used.
 type tenants struct {
 	lock.Store

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/origin"
 )
 
 const (
@@ -62,7 +63,7 @@ type Conn struct {
 // Watch makes a Conn. What is read and written there must be HTTP/2, from the first byte.
 func (in *Intake) Watch(c net.Conn) *Conn {
 	return &Conn{
-		Conn: c, room: in, address: addressOf(c.RemoteAddr()), streams: make(map[uint32]*stream),
+		Conn: c, room: in, address: origin.OfAddr(c.RemoteAddr()), streams: make(map[uint32]*stream),
 		wake: make(chan struct{}, 1), closed: make(chan struct{}), in: frames{skip: preface},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -39,6 +40,27 @@ type link struct {
 	client net.Conn
 	read   chan []byte // what gRPC reads, until err
 	err    chan error  // size 1
+}
+
+// A connection that causes little work lives on beside any number of others of its address that cause much.
+func TestLittleWorkIsPaidForSoon(t *testing.T) {
+	watched(t, Limits{}, func(in *Intake, _ func() *link) {
+		var here netip.Addr
+		flood := time.Duration(0)
+		for range 2000 {
+			flood = in.pay(here, 20*time.Millisecond)
+		}
+		if flood < 5*time.Minute {
+			t.Errorf("one of those that cause much waits for %v", flood)
+		}
+		if wait := in.pay(here, settleAt); wait > 2*time.Second {
+			t.Errorf("one that causes little waits for %v", wait)
+		}
+		time.Sleep(mostDebt)
+		if wait := in.pay(here, settleAt); wait > time.Duration(float64(2*settleAt)/Share) {
+			t.Errorf("after %v the address still waits for %v", mostDebt, wait)
+		}
+	})
 }
 
 // watched runs a test in a bubble.

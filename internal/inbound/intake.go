@@ -2,7 +2,6 @@ package inbound
 
 import (
 	"container/list"
-	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -25,6 +24,13 @@ const (
 	Share = 0.05
 	// Burst is what it may cost before that.
 	Burst = 200 * time.Millisecond
+
+	// manyConnections: one connection waits for no longer than if so many of its address caused as much work as it did.
+	// One that causes little work lives on beside others that cause much, and with so many an address still costs no
+	// more than Share.
+	manyConnections = 1000
+	// mostDebt bounds what an address owes, as the time that it takes to pay: who caused work is forgiven some day.
+	mostDebt = 10 * time.Minute
 
 	// sweepTime is the time between two looks for messages that take too long. Nobody looks while there are none.
 	sweepTime = time.Second
@@ -129,13 +135,14 @@ func (a *account) debtAt(now time.Time) time.Duration {
 	return a.debt
 }
 
-// pay counts work of an address, and says how long it takes until that is paid.
+// pay counts work of an address, and says for how long the connection that caused it is not to be read.
 func (in *Intake) pay(of netip.Addr, work time.Duration) time.Duration {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	a := in.accountLocked(of)
-	a.debt = a.debtAt(time.Now()) + work
-	return max(0, time.Duration(float64(a.debt)/Share))
+	most := time.Duration(float64(mostDebt) * Share)
+	a.debt = min(a.debtAt(time.Now())+work, most)
+	return max(0, time.Duration(float64(min(a.debt, manyConnections*work))/Share))
 }
 
 // countLocked has the scopes of a stream hold more or less for its message. It returns the connections with calls that
@@ -225,16 +232,4 @@ func (in *Intake) endLate() {
 	}
 	in.mu.Unlock()
 	wakeAll(wake)
-}
-
-// addressOf is where a connection comes from. Those that have no IP address are one.
-func addressOf(a net.Addr) netip.Addr {
-	if a == nil {
-		return netip.Addr{}
-	}
-	at, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Addr{}
-	}
-	return at.Addr().Unmap().WithZone("")
 }
