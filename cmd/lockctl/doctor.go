@@ -53,7 +53,7 @@ they are as lockd needs them. It changes nothing. The worst findings come first,
 The exit code is 0 if all is well, 2 if the worst finding is a warning, 3 if it is an error.`,
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.operate(cmd, func(ctx context.Context, s *services) error {
+			return o.operate(cmd, cmd.Name(), func(ctx context.Context, s *services) error {
 				resp, err := retry(ctx, s, examineTime, func(ctx context.Context) (*lockdv1.ExamineResponse, error) {
 					return s.admin.Examine(ctx, &lockdv1.ExamineRequest{})
 				})

@@ -38,14 +38,19 @@ asked of --admin-addr.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.call(cmd, func(ctx context.Context, s *services) error {
-				switch {
-				case remove:
+			switch {
+			case remove:
+				return o.operate(cmd, "limit --remove", func(ctx context.Context, s *services) error {
 					return o.removeLimit(ctx, cmd, s, args[0])
-				case len(args) == 1:
-					return o.showLimit(ctx, cmd, s, args[0])
-				case adopt:
+				})
+			case adopt:
+				return o.operate(cmd, "limit --adopt", func(ctx context.Context, s *services) error {
 					return o.adoptLimit(ctx, cmd, s, args[0], args[1])
+				})
+			}
+			return o.call(cmd, func(ctx context.Context, s *services) error {
+				if len(args) == 1 {
+					return o.showLimit(ctx, cmd, s, args[0])
 				}
 				return o.setLimit(ctx, cmd, s, args[0], args[1])
 			})

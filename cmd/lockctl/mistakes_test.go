@@ -31,7 +31,13 @@ func inProcess(t *testing.T, args ...string) error {
 func TestOperatorsAddressIsNotGuessed(t *testing.T) {
 	t.Setenv(addrEnv, "")
 	t.Setenv(adminAddrEnv, "")
-	commands := [][]string{{"doctor"}, {"drain"}, {"unlock", "n", "--force", "--reason", "stuck"}}
+	commands := [][]string{
+		{"doctor"},
+		{"drain"},
+		{"unlock", "n", "--force", "--reason", "stuck"},
+		{"limit", "n", "--remove"},
+		{"limit", "n", "3", "--adopt"},
+	}
 	for _, args := range commands {
 		err := inProcess(t, append([]string{"--addr", "127.0.0.1:1"}, args...)...)
 		if exitCode(err) != exitUsage || !strings.Contains(message(err), "say --admin-addr") {

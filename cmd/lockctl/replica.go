@@ -280,7 +280,7 @@ ones until it is stopped or --undo takes that back. Locks that are held stay hel
 			if undo && within > 0 {
 				return usagef("--within means nothing with --undo")
 			}
-			return o.operate(cmd, func(ctx context.Context, s *services) error {
+			return o.operate(cmd, cmd.Name(), func(ctx context.Context, s *services) error {
 				v, err := s.drain(ctx, undo, within)
 				switch {
 				case err != nil:

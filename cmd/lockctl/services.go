@@ -74,13 +74,13 @@ func (o *options) call(cmd *cobra.Command, f func(ctx context.Context, s *servic
 	return f(ctx, s)
 }
 
-// operate is call for what is asked at the operators' address. Who names a server for clients alone means that one, and
-// not the one that runs here.
-func (o *options) operate(cmd *cobra.Command, f func(ctx context.Context, s *services) error) error {
+// operate is call for a command, as a user types it, that is asked at the operators' address. Who names a server for
+// clients alone means that one, and not the one that runs here.
+func (o *options) operate(cmd *cobra.Command, typed string, f func(ctx context.Context, s *services) error) error {
 	given := func(flag, env string) bool { return cmd.Flags().Changed(flag) || os.Getenv(env) != "" }
 	if given("addr", addrEnv) && !given("admin-addr", adminAddrEnv) {
 		return usagef("%s asks the server at its address for operators (admin_listen, port %d), and --addr %s is "+
-			"the one for clients; say --admin-addr HOST:PORT (%s)", cmd.Name(), adminPort, quoted(o.addr), adminAddrEnv)
+			"the one for clients; say --admin-addr HOST:PORT (%s)", typed, adminPort, quoted(o.addr), adminAddrEnv)
 	}
 	return o.call(cmd, f)
 }

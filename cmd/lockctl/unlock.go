@@ -39,7 +39,7 @@ writer keeps the lock, with --kind write readers do.`,
 			case strings.TrimSpace(reason) == "":
 				return usageError{errNoReason}
 			}
-			return o.operate(cmd, func(ctx context.Context, s *services) error {
+			return o.operate(cmd, cmd.Name(), func(ctx context.Context, s *services) error {
 				released, err := s.unlock(ctx, &lockdv1.ForceReleaseRequest{
 					Name: args[0], Kind: kind.proto(), Why: reason, By: person(),
 				})

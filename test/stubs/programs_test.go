@@ -16,15 +16,20 @@ import (
 	"github.com/lockd-io/lockd/internal/lockdtest"
 )
 
-// sessionTTL is short, so that a program without heartbeats is found out.
-const sessionTTL = 2 * time.Second
+// A session TTL is short, so that a program without heartbeats is found out. A program counts from when it begins to
+// send its Open: the TTL must be longer than it takes from there to its first message on the wire. A cold JVM on a busy
+// machine takes seconds.
+const (
+	shortTTL = 2 * time.Second
+	javaTTL  = 8 * time.Second
+)
 
 // A program takes a lock from the lockd at an address, says so, and gives it back at the end of a line.
 type program func(addr, name string) *exec.Cmd
 
 // keepsToTheProtocol has a program wait for a lock, hold it for longer than the session TTL, and give it back; and
 // tell when it is cut off from lockd, and when lockd is gone.
-func keepsToTheProtocol(t *testing.T, p program) {
+func keepsToTheProtocol(t *testing.T, sessionTTL time.Duration, p program) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lockd.yaml")
 	if err := os.WriteFile(file, []byte("session:\n  ttl: "+sessionTTL.String()+"\n"), 0o600); err != nil {

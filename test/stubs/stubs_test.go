@@ -45,7 +45,7 @@ func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 				file := save(t, "hold.py", pageProgram(t, page, "python"))
 				t.Run(page, func(t *testing.T) {
 					t.Parallel()
-					keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
+					keepsToTheProtocol(t, shortTTL, func(addr, name string) *exec.Cmd {
 						cmd := exec.CommandContext(t.Context(), python, file, name)
 						cmd.Env = append(os.Environ(), "PYTHONPATH="+installed, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error",
 							"LOCKD_ADDR="+addr)
@@ -72,7 +72,7 @@ func TestJavaProgramKeepsToTheProtocol(t *testing.T) {
 			project := filepath.Join(tree, "test/stubs/java")
 			run(t, "mvn", append([]string{"--quiet", "--batch-mode", "--file", project, "package"}, versions...)...)
 			target := filepath.Join(project, "client/target")
-			keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
+			keepsToTheProtocol(t, javaTTL, func(addr, name string) *exec.Cmd {
 				cmd := exec.CommandContext(t.Context(), "java", "-cp",
 					filepath.Join(target, "classes")+":"+filepath.Join(target, "lib/*"), "io.lockd.stubs.Client", name)
 				cmd.Env = append(os.Environ(), "LOCKD_ADDR="+addr)
@@ -92,7 +92,7 @@ func TestNodeProgramKeepsToTheProtocol(t *testing.T) {
 		t.Fatalf("the modules are missing; run: scripts/ensure stubs (%v)", err)
 	}
 	file := save(t, "hold.js", pageProgram(t, "stubs.md", "js"))
-	keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
+	keepsToTheProtocol(t, shortTTL, func(addr, name string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "node", file, name)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "NODE_PATH="+modules, "LOCKD_ADDR="+addr)
