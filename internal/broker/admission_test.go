@@ -87,7 +87,9 @@ func TestOneAddressCannotHaveAllSessions(t *testing.T) {
 	cfg.Limits.Sessions, cfg.Limits.SessionsPerAddress = 13, 3
 	inWorldWith(t, cfg, func(w *world) {
 		for _, peers := range [][]string{
-			{"10.0.0.1:%d", "[::ffff:10.0.0.1]:%d"}, {"[fe80::1%%eth0]:%d", "[fe80::1%%eth1]:%d"}, {"bufconn", "@"},
+			{"10.0.0.1:%d", "[::ffff:10.0.0.1]:%d"},
+			{"[fe80::1%%eth0]:%d", "[fe80::1%%eth1]:%d"},
+			{"bufconn", "@"},
 			{"[2001:db8::%d]:1", "[2001:db8::abcd:%d]:1"},
 		} {
 			var opened []*broker.Session

@@ -68,13 +68,13 @@ func (b *Broker) tellEnd(h *handover) {
 		return
 	}
 	t := h.of.sess.Client().Tenant
-	told := time.Duration(0)
+	told := 0
 	for _, w := range by {
 		if w.(watcher).s.Client().Tenant == t {
 			told++
 		}
 	}
 	if told > 0 {
-		h.of.sess.Spend(admission.Change + told*admission.Told)
+		h.of.sess.Spend(admission.Change + time.Duration(told)*admission.Told)
 	}
 }

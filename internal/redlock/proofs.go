@@ -101,8 +101,8 @@ func (ps *proofs) of(r lock.Return) proof {
 	return ps.known[proofOf{holding{r.Name, r.Owner}, r.Fence}].proof
 }
 
-// note remembers what is known of a release whose outcome is unknown. It is called with the mutex of the ballot, so that
-// late hears of all votes that come afterwards.
+// note remembers what is known of a release whose outcome is unknown. It is called with the mutex of the ballot, so
+// that late hears of all votes that come afterwards.
 func (ps *proofs) note(r lock.Return, p proof) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

@@ -122,7 +122,8 @@ func TestWhatIsKnownOfAReleaseIsForgottenInTime(t *testing.T) {
 	})
 }
 
-// A hold that an owner takes again is another one than that of which a release was unknown, also if its fence is raised.
+// A hold that an owner takes again is another one than that of which a release was unknown, also if its fence is
+// raised.
 func TestANewHoldIsNotProvedByAnEarlierRelease(t *testing.T) {
 	inWorld(t, 3, Config{}, func(w *world) {
 		w.take(w.Store, claimOf("n", unary))

@@ -72,6 +72,7 @@ type seenHold struct {
 	permit  bool
 	unseen  bool      // it was over before it was seen; only its fence is known
 	rising  bool      // its fence may be raised while it is new
+	unsure  bool      // when it was seen last, some could not say whether it is there
 	since   time.Time // when the look was begun that first saw it with this fence
 }
 
@@ -301,7 +302,9 @@ func (w *watch) heldLocked(before look, st lock.Sight) map[string]seenHold {
 			h.Fence = old.fence
 		}
 		w.gone.forget(h.ID) // its owner took some again
-		s := seenHold{id: h.ID, fence: h.Fence, foreign: h.Foreign, permit: h.Permit, rising: h.Rising, since: before.at}
+		s := seenHold{
+			id: h.ID, fence: h.Fence, foreign: h.Foreign, permit: h.Permit, rising: h.Rising, unsure: h.Unsure, since: before.at,
+		}
 		if there && old.fence == h.Fence {
 			s.since = old.since
 		}
@@ -376,7 +379,7 @@ func (w *watch) causeLocked(before look, st lock.Sight, h seenHold, now time.Tim
 		return lock.EndExpired, false
 	case !h.until.IsZero() && !now.Before(h.until):
 		return lock.EndExpired, h.fence != 0
-	case before.blind:
+	case before.blind || h.unsure:
 		return lock.EndUnknown, false
 	case h.foreign:
 		return lock.EndReleased, false

@@ -124,7 +124,7 @@ func TestReplicasOverDifferentMastersDoNotServeTogether(t *testing.T) {
 		return []string{"LOCKD_STORE_KIND=redlock", "LOCKD_REDLOCK_MEMBERS=" + strings.Join(addrs, ",")}
 	}
 	d := harness.StartLockdOn(t, lockdBin, over(0, 1, 2)...)
-	harness.StartLockdOn(t, lockdBin, over(2, 0, 1)...) // in another order
+	harness.StartLockdOn(t, lockdBin, append(over(2, 0, 1), "LOCKD_REPLICA=b")...) // in another order
 	p := harness.Start(t, lockdBin,
 		append(over(1, 2, 3), "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0"))
 	if code := p.Code(); code != 78 || !strings.Contains(p.Stderr.String(), "2 of "+masters[0].Addr) &&
