@@ -1,6 +1,8 @@
 package broker_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -247,5 +249,28 @@ func TestALimitIsSetByASession(t *testing.T) {
 		c.take("door")
 		c.SetLimit(c.id(), request.SetLimit{Name: "door", Limit: 1})
 		c.failed(lock.ErrKindMismatch)
+	})
+}
+
+// stops is a store that may have done what it was asked for first, and cannot be reached afterwards.
+type stops struct {
+	lock.Store
+	asked int
+}
+
+func (s *stops) SetLimit(context.Context, string, uint32) (uint32, error) {
+	if s.asked++; s.asked == 1 {
+		return 0, lock.ErrOutcomeUnknown
+	}
+	return 0, lock.ErrUnavailable
+}
+
+func TestASecondTryThatIsNotMadeSaysNothingOfTheFirst(t *testing.T) {
+	inWorld(t, func(w *world) {
+		r := start(w.t, testConfig(), &faults{Store: &stops{Store: w.store.Store}})
+		_, err := r.b.SetLimit(request.SetLimit{Name: "pool", Limit: 1})
+		if !errors.Is(err, lock.ErrOutcomeUnknown) {
+			t.Errorf("got %v, want that nobody knows", err)
+		}
 	})
 }

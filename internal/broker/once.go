@@ -127,17 +127,16 @@ func (b *Broker) againOnce(ctx context.Context, w *waiter, req request.Once) (le
 		return OnceLease{}, false, unlessGone(err)
 	}
 	a := attempt{claim: w.Claim}
-	for range 2 {
+	err = twice(func() error {
 		a.start = time.Now()
 		var g lock.Grant
 		g, a.err = b.store.Acquire(ctx, a.claim)
 		a.grants = []lock.Grant{g}
-		if a = judge(a); !errors.Is(a.err, lock.ErrOutcomeUnknown) {
-			break
-		}
-	}
-	if a.err != nil {
-		return OnceLease{}, false, unlessGone(a.err)
+		a = judge(a)
+		return a.err
+	})
+	if err != nil {
+		return OnceLease{}, false, unlessGone(err)
 	}
 	lease, err = b.onceLease(w, req, onceAnswer{fence: a.fence(), until: a.until()})
 	return lease, true, err

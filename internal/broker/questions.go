@@ -74,11 +74,22 @@ func (b *Broker) AdoptLimit(ctx context.Context, req request.SetLimit) error {
 }
 
 func (b *Broker) setLimit(req request.SetLimit) (previous uint32, err error) {
-	for range 2 {
+	err = twice(func() (err error) {
 		previous, err = b.store.SetLimit(b.ctx, req.Name, req.Limit)
-		if !errors.Is(err, lock.ErrOutcomeUnknown) {
-			break
-		}
-	}
+		return err
+	})
 	return previous, err
+}
+
+// twice makes a call of the store once more if its outcome is unknown. A second call that did not reach the store says
+// nothing of the first one.
+func twice(call func() error) error {
+	err := call()
+	if !errors.Is(err, lock.ErrOutcomeUnknown) {
+		return err
+	}
+	if again := call(); !lock.Retriable(again) {
+		return again
+	}
+	return err
 }

@@ -380,18 +380,16 @@ func (l *Lease) prolong(ctx context.Context, level uint32) (until time.Time, err
 func (l *Lease) prolongBy(ctx context.Context, level uint32, ttl time.Duration) (until time.Time, err error) {
 	r := l.verification()
 	r.Level, r.TTL = level, ttl
-	for range 2 {
+	err = twice(func() error {
 		start := time.Now()
 		left, err := l.b.store.Extend(ctx, r)
 		if err == nil {
 			l.seen = l.b.stamp(start)
-			return start.Add(left - margin(left)), nil
+			until = start.Add(left - margin(left))
 		}
-		if !errors.Is(err, lock.ErrOutcomeUnknown) {
-			return time.Time{}, err
-		}
-	}
-	return time.Time{}, lock.ErrOutcomeUnknown
+		return err
+	})
+	return until, err
 }
 
 // adopt makes a lease that was verified one of its session.
