@@ -147,7 +147,7 @@ check: inspect ## before a commit: the same with the short tests only
 	$(GO) test -race -short -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: generate
-generate: ## make the stubs in api/gen from the protos
+generate: ## make the committed stubs, of Go and Python, from the protos
 	@scripts/ensure proto
 	scripts/generate
 
@@ -217,4 +217,4 @@ release-check: ## make it twice, and check that it is the same, and says which v
 
 .PHONY: clean
 clean: ## remove what was built; .cache/ with the tools stays
-	rm -rf bin test/redisson/target
+	rm -rf bin test/redisson/target test/stubs/target api/gen/java/target
