@@ -46,6 +46,7 @@ func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 			python, installed := installPython(t, runtimes)
 			for _, page := range []string{"stubs.md", "protocol.md"} {
 				t.Run(page, func(t *testing.T) {
+					t.Parallel()
 					file := save(t, "hold.py", pageProgram(t, page, "python"))
 					keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
 						cmd := exec.CommandContext(t.Context(), python, file, name)
