@@ -103,8 +103,8 @@ func buildJava(t *testing.T, runtimes string, versions []string) (tree string) {
 	for _, dir := range sources {
 		needs(t, filepath.Join(root, dir))
 	}
-	tree = filepath.Join("target", runtimes)
-	err := harness.BuildOnce(tree, root, append(sources, "test/stubs/stubs_test.go"), func() error {
+	tree = filepath.Join("target", runtimes+strings.Join(versions, ""))
+	err := harness.BuildOnce(tree, root, sources, func() error {
 		for _, dir := range sources {
 			to := filepath.Join(tree, dir)
 			if err := os.RemoveAll(to); err != nil {
