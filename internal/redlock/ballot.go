@@ -69,7 +69,7 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	if then == nil && b.timer == nil && !b.patient && b.tally().definite() >= b.s.quorum {
 		b.timer = time.AfterFunc(b.s.cfg.NodeTimeout, b.giveUp)
 	}
-	b.closeLocked(then)
+	b.unlock(then)
 }
 
 // giveUp decides without those that are missing.
@@ -84,11 +84,11 @@ func (b *ballot[T]) giveUp() {
 		}
 		then = b.decide(true)
 	}
-	b.closeLocked(then)
+	b.unlock(then)
 }
 
-// closeLocked unlocks mu and goes on if it is decided.
-func (b *ballot[T]) closeLocked(then func()) {
+// unlock ends a section under mu, and calls what follows the decision if there was one.
+func (b *ballot[T]) unlock(then func()) {
 	if then != nil {
 		b.over = true
 		if b.timer != nil {
