@@ -7,7 +7,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// abandoned are owners with a failed attempt whose calls may still be on their way to members: a release, or a call that
+// abandoned are owners with a failed attempt whose calls may be on their way to members: a release, or a call that
 // raises a fence. A later attempt of the owner must not take such a fence for the one of its own hold. Most failed
 // attempts are not here: too few members have their fence for that.
 type abandoned struct {
