@@ -182,7 +182,7 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/redisstore/rig", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/layout", store + "/pipe", conns, store + "/script"},
+		even: []string{words, logs, store + "/layout", store + "/pipe", conns, store + "/script", module + "/internal/tier"},
 		why:  "what time does to a lock depends on nobody who keeps it",
 	},
 	{
