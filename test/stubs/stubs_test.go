@@ -44,7 +44,7 @@ func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 			}
 			t.Parallel()
 			python, installed := installPython(t, runtimes)
-			for _, page := range []string{"stubs.md", "protocol.md"} {
+			for _, page := range []string{"stubs.md"} {
 				t.Run(page, func(t *testing.T) {
 					t.Parallel()
 					file := save(t, "hold.py", pageProgram(t, page, "python"))
