@@ -9,8 +9,8 @@ import (
 	"github.com/lockd-io/lockd/internal/tier"
 )
 
-// asleep is the least that a waiter of lockd sleeps before it looks, when it is told nothing; most sleep longer. A waiter
-// of Redisson sleeps until the lease ends, which is after the test.
+// asleep is the least that a waiter of lockd sleeps before it looks, when it is told nothing; most sleep longer. A
+// waiter of Redisson sleeps until the lease ends, which is after the test.
 const asleep = 2 * time.Second
 
 func TestReleasesWakeTheOtherSide(t *testing.T) {
