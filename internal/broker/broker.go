@@ -67,7 +67,7 @@ type Broker struct {
 	order    *btree.BTreeG[sessionAt]
 	streams  int // sessions that have one
 	draining bool
-	asking   chan struct{} // closed when those who were not yet asked to move are not to be asked any more
+	asking   chan struct{} // closed when sessions that were not yet asked to move shall stay
 	// closed when no session of a draining broker has a stream; another one after an Undrain
 	idle                     chan struct{}
 	closed                   bool

@@ -168,9 +168,10 @@ func (l *Lease) prolongingLocked(ttl time.Duration) (done func(error)) {
 	}
 }
 
-// undoLostLocked has a lost lease given back that may last in the store for much longer than anybody was told, or be
-// taken there once more. Like its end that comes later than the end of the validity by the margin. If its session has
-// ended and leaves it to run out, or went on elsewhere, the client may still be at work.
+// undoLostLocked has a lost lease undone if the store may keep it for much longer than anybody was told, or if a late
+// attempt may take it there again. This happens a margin after the end of the validity, as an ordinary end does. It
+// does not happen when the session has gone on elsewhere, or ended and leaves its leases to run out: the client may
+// still be at work.
 func (b *Broker) undoLostLocked(l *Lease) {
 	left := max(time.Until(l.mayLast), 0)
 	if left == 0 && !l.lateGrant || l.sess.LeavesLeases() {

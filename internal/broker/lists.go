@@ -94,7 +94,7 @@ func (w *waiter) info() (info inspect.Waiter, waits bool) {
 func (o local) Waiting(name string, from, size int) (infos []inspect.Waiter) {
 	o.b.walking.Lock()
 	defer o.b.walking.Unlock()
-	o.withQueue(name, func(q *queue) { infos = q.waitersLocked(from, size) })
+	o.withQueue(name, func(q *queue) { infos = q.walkWaiters(from, size) })
 	return infos
 }
 
@@ -195,8 +195,9 @@ func (l *Lease) infoLocked() LeaseInfo {
 // walkPiece is how many waiters are passed before others have the mutex.
 const walkPiece = 256
 
-// waitersLocked are those who wait here. It walks to the first of them in pieces, with Broker.walking held.
-func (q *queue) waitersLocked(from, size int) []inspect.Waiter {
+// walkWaiters returns those who wait here. It is called with the queue's mutex and Broker.walking held, and gives the
+// mutex to others between two pieces of its way to the first of them.
+func (q *queue) walkWaiters(from, size int) []inspect.Waiter {
 	if from >= q.Len() {
 		return nil
 	}

@@ -46,19 +46,17 @@ const (
 	// mostLaden is how many sessions with more holds than verifying are resumed at a time. They take long, and are
 	// enough to have the store asked for mostVerifying. The others, who take no longer than the store, keep the rest.
 	mostLaden = 16
-	// mostBrought is how many holds those name, and those of them that wait for their turn. More would fill the memory,
-	// whether they have such holds or not. It is about 400 bytes for each.
+	// mostBrought is how many holds these sessions may name in all, with those that still wait. It bounds the memory: each
+	// takes about 400 bytes, whether it exists or not.
 	mostBrought = 500_000
-	// unsettled is for how many AnswerTimes the replica that a session left may still shorten a lease: it begins within
-	// one, and asks the store twice. So long the new replica does not answer a client that asks for that again, and
-	// counts with the earlier end.
+	// unsettled counts AnswerTimes. For so long the replica that a session left may still shorten a lease: one until it
+	// begins, and two tries at the store. Meanwhile the new replica trusts the earlier end only, and does not answer a
+	// client that repeats the request.
 	unsettled = 3
-	// unheard is how many times as many locks as a session may hold it may bring: it names those, too, that it has
-	// given back without hearing of it, and others were granted in their place. It gets no more before it has given so
-	// many back.
+	// unheard is a factor of the most locks that a session may hold. A resume may name so many, because it also names
+	// locks whose release was not answered before others were granted in their place.
 	unheard = 2
-	// leastPatience is for how long a session waits for its turn at least. One with a long TTL waits for a third of
-	// that.
+	// leastPatience is the shortest time that a session waits for this. Otherwise it waits for a third of its TTL.
 	leastPatience = time.Second
 )
 

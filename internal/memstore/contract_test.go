@@ -21,5 +21,6 @@ func rig() storetest.Rig {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(*testing.T) storetest.Rig { return rig() })
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// Abandoned are holds that were given back in vain, as far as is known: the release may be executed yet. An owner that
-// asks again is given the hold that it has, with its fence, and the late release would end it. So no grant is told with
-// a fence that is being given back. A later grant has a greater one, which the late release leaves alone.
+// Abandoned are holds whose release got no reply: Redis may still execute it. If the owner asks again, Redis answers
+// with the hold that it has, and the late release would end that hold. So no grant is told with a fence that is here.
+// A later grant has a greater fence, and the late release does not touch it.
 //
 // A release of permits compares no fence, and one of several read holds has that of the others. So permits and further
 // read holds are not told for as long as a command may be on its way.

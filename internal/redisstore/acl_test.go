@@ -49,6 +49,7 @@ func documentedUser(t *testing.T, c *redis.Client) (name, password string) {
 
 // A queue that waiters of Redisson share has no end, see fair_bound in script/fair.lua: that takes a right of its own.
 func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	c := srv.Client()
 	cfg := quick(srv)
@@ -72,6 +73,7 @@ func TestTheDocumentedUserMayShareAFairLockWithRedisson(t *testing.T) {
 
 // The user has the keys of its prefix, and no others; and it lacks nothing.
 func TestTheDocumentedUserIsAsNarrowAsItsPrefix(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	c := srv.Client()
 	cfg := quick(srv)

@@ -5,8 +5,11 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/zap"
+
 	"github.com/lockd-io/lockd/internal/benchtest"
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 const (
@@ -17,6 +20,16 @@ const (
 	mostAllocs       = 10
 	mostAllocsShared = 12
 )
+
+func benchStore(tb testing.TB) *Store {
+	tb.Helper()
+	s, err := Open(tb.Context(), quick(redistest.Start(tb)), zap.NewNop(), nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = s.Close() })
+	return s
+}
 
 func TestAPairAllocatesLittle(t *testing.T) {
 	for kind, most := range map[lock.Kind]float64{

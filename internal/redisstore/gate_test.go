@@ -200,6 +200,7 @@ func gatedIn(t testing.TB, srv *redistest.Server, l line) (*Store, *gate) {
 func inEachLine(t *testing.T, test func(t *testing.T, srv *redistest.Server, s *Store, g *gate)) {
 	for _, l := range []line{oneLine, shares} {
 		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
 			srv := redistest.Start(t)
 			s, g := gatedIn(t, srv, l)
 			test(t, srv, s, g)

@@ -50,9 +50,7 @@ func cycle(t *testing.T, s *Store, name string) {
 }
 
 func TestListenersAreToldWhenTheirConnectionWasCut(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	a, b := listen(t, s, "a"), listen(t, s, "b")
 	for range 3 {
 		if n, err := c.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Result(); err != nil || n != 1 {
@@ -68,6 +66,7 @@ func TestListenersAreToldWhenTheirConnectionWasCut(t *testing.T) {
 }
 
 func TestListenersAreToldWhenTheirConnectionWasSilent(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := redistest.StartProxy(t, srv.Addr)
 	s := open(t, Config{Addr: p.Addr, HearTimeout: 100 * time.Millisecond})
@@ -112,6 +111,7 @@ func TestASilentButLivingConnectionIsKept(t *testing.T) {
 }
 
 func TestChannelsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	cfg := quick(srv)
 	cfg.Linger = 50 * time.Millisecond
@@ -155,6 +155,7 @@ func TestChannelsAreLeftSomeTimeAfterTheLastListener(t *testing.T) {
 }
 
 func TestNoReleaseIsMissedBetweenListeningAndStop(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	cfg := quick(srv)
 	cfg.Linger = time.Millisecond // the channel comes and goes all the time
@@ -179,6 +180,7 @@ func TestNoReleaseIsMissedBetweenListeningAndStop(t *testing.T) {
 }
 
 func TestForcedReleasesOfOthersAreNotHeard(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	cfg := quick(srv)
 	cfg.Prefix = "app:"
@@ -214,6 +216,7 @@ func TestForcedReleasesOfOthersAreNotHeard(t *testing.T) {
 }
 
 func TestCloseEndsListening(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	s, err := Open(t.Context(), quick(srv), zaptest.NewLogger(t), nil)
 	if err != nil {
@@ -233,6 +236,7 @@ func TestCloseEndsListening(t *testing.T) {
 
 // Who asks whether all was passed on is answered, whatever becomes of the connection.
 func TestQuestionsAreAnsweredWhateverBecomesOfTheConnection(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	p := redistest.StartProxy(t, srv.Addr)
 	s := open(t, Config{Addr: p.Addr, HearTimeout: 100 * time.Millisecond})
@@ -279,6 +283,7 @@ func TestQuestionsAreAnsweredWhateverBecomesOfTheConnection(t *testing.T) {
 
 // The writer may be the one that finds the connection broken, and replaces it while the reader passes something on.
 func TestAQuestionIsAnsweredThoughTheReaderDidNotSeeTheConnectionBreak(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	s := open(t, Config{Addr: srv.Addr, HearTimeout: time.Second})
 	c := srv.Client()

@@ -2,15 +2,12 @@ package redisstore
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/renew"
-
-	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 var kinds = []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore}
@@ -34,8 +31,7 @@ func renewal(c lock.Claim, f lock.Fence) lock.Renewal {
 
 // The budget, for each kind: what nobody contends for costs one script, and a chunk of renewals of all kinds too.
 func TestUncontendedOperationsOfEachKindAreOneScriptEach(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
+	srv, s, _ := begin(t)
 	count := func(what string, do func()) {
 		t.Helper()
 		before := srv.ScriptCalls()
@@ -79,11 +75,10 @@ func indexes(rs []lock.Renewal) (all []int) {
 }
 
 func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
+	t.Parallel()
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
-			srv := redistest.Start(t)
-			s := open(t, quick(srv))
-			c := srv.Client()
+			_, s, c := begin(t)
 			held := usual(kind, "n", "o")
 			f := acquire(t, s, held).Fence
 			other := usual(kind, "busy", "o")
@@ -136,9 +131,7 @@ func TestFullRedisKeepsHoldsOfEachKind(t *testing.T) {
 }
 
 func TestForgottenScriptsOfEachKindAreSentAgain(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	flush := func() {
 		if err := c.ScriptFlush(t.Context()).Err(); err != nil {
 			t.Fatal(err)
@@ -176,50 +169,8 @@ func TestForgottenScriptsOfEachKindAreSentAgain(t *testing.T) {
 	}
 }
 
-// What is under a name decides which kinds there may be: nothing is changed by the others.
-func TestOtherThingsAreAMismatchForEachKind(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
-	ctx := t.Context()
-	c.Set(ctx, "text", "x", 0)
-	c.RPush(ctx, "list", "x")
-	c.SAdd(ctx, "set", "x")
-	for _, name := range []string{"text", "list", "set"} {
-		before := c.Dump(ctx, name).Val()
-		for _, kind := range kinds {
-			_, acquireErr := s.Acquire(ctx, usual(kind, name, "o"))
-			_, releaseErr := s.Release(ctx, kindReturn(kind, name, "o", 0))
-			_, forceErr := s.ForceRelease(ctx, name, kind)
-			_, allErr := s.AcquireAll(ctx, []lock.Claim{kindClaim(lock.Exclusive, "free", "o"), usual(kind, name, "o")})
-			for what, err := range map[string]error{
-				"acquire": acquireErr, "release": releaseErr, "force": forceErr,
-				"all": allErr,
-			} {
-				if !errors.Is(err, lock.ErrKindMismatch) {
-					t.Errorf("%s %v at %s: got %v, want a mismatch", what, kind, name, err)
-				}
-			}
-			s.Renew(ctx, []lock.Renewal{renewal(usual(kind, name, "o"), 1)}, func(_ int, err error) {
-				wantErr(t, err, lock.ErrNotHeld)
-			})
-		}
-		_, err := s.Look(ctx, name)
-		wantErr(t, err, lock.ErrKindMismatch)
-		_, err = s.Enlist(ctx, name, wholes("w"), place)
-		wantErr(t, err, lock.ErrKindMismatch)
-		if after := c.Dump(ctx, name).Val(); before != after {
-			t.Errorf("%s was changed", name)
-		}
-	}
-	if st, err := s.Look(ctx, "free"); err != nil || st.Held {
-		t.Errorf("got %+v, %v, want none of several taken", st, err)
-	}
-}
-
 func TestReplicasConfirmNoHoldOfAnyKind(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
+	srv, s, _ := begin(t)
 	var rs []lock.Renewal
 	for _, kind := range kinds {
 		c := usual(kind, kind.String(), "o")
@@ -236,8 +187,7 @@ func TestReplicasConfirmNoHoldOfAnyKind(t *testing.T) {
 }
 
 func TestAFullRedisGrantsNoneOfSeveral(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
+	srv, s, _ := begin(t)
 	var cs []lock.Claim
 	for _, kind := range kinds {
 		c := usual(kind, kind.String(), "o")
@@ -283,34 +233,9 @@ func TestAFullRedisGrantsNoneOfSeveral(t *testing.T) {
 	}
 }
 
-func TestManyNamesAtOnce(t *testing.T) {
-	srv := redistest.Start(t)
-	srv.BusyScripts("it takes more than a request may ask for")
-	s := open(t, quick(srv))
-	var cs []lock.Claim
-	for i := range 500 {
-		c := usual(kinds[i%len(kinds)], fmt.Sprintf("n%d", i), "o")
-		c.Place = 0
-		cs = append(cs, c)
-	}
-	gs, err := s.AcquireAll(t.Context(), cs)
-	if err != nil || len(gs) != len(cs) {
-		t.Fatalf("got %d grants, %v", len(gs), err)
-	}
-	cs[499].Name = "other"
-	cs[250].Owner = whole("other") // exclusive
-	_, err = s.AcquireAll(t.Context(), cs)
-	if held, ok := errors.AsType[*lock.HeldError](err); !ok || held.Name != "n250" || held.HeldBy != whole("o") {
-		t.Errorf("got %v, want n250 held by o", err)
-	}
-	if st, err := s.Look(t.Context(), "other"); err != nil || st.Held {
-		t.Errorf("got %+v, %v, want it free", st, err)
-	}
-}
-
 // A forced release that comes too late does nothing: somebody else may have the name by then.
 func TestAForcedReleaseIsNeverLate(t *testing.T) {
-	s := open(t, Config{Addr: redistest.Start(t).Addr})
+	_, s, _ := begin(t)
 	for _, kind := range kinds {
 		c := usual(kind, "n "+kind.String(), "o")
 		acquire(t, s, c)

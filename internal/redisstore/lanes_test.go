@@ -12,6 +12,7 @@ import (
 
 // What clients cause succeeds even without the renewals' connections, so it cannot be in the way of a renewal.
 func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
+	t.Parallel()
 	s := open(t, quick(redistest.Start(t)))
 	f := acquire(t, s, claim("n", "o")).Fence
 	r := lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: whole("o"), Fence: f, TTL: lease}
@@ -32,11 +33,12 @@ func TestOnlyRenewalsUseTheirConnections(t *testing.T) {
 
 // TestAProbeDoesNotWaitForRenewals asks whether Redis is there while very much is to be renewed.
 func TestAProbeDoesNotWaitForRenewals(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	cfg := quick(srv)
 	cfg.OpTimeout = 10 * time.Second
 	s := open(t, cfg)
-	rs := make([]lock.Renewal, 200_000)
+	rs := make([]lock.Renewal, 50_000)
 	for i := range rs {
 		rs[i] = lock.Renewal{Name: fmt.Sprint("n", i), Kind: lock.Exclusive, Owner: whole("o"), TTL: time.Minute}
 	}

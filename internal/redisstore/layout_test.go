@@ -9,7 +9,6 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
-	"github.com/lockd-io/lockd/internal/redisstore/renew"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 
 	"github.com/lockd-io/lockd/internal/redistest"
@@ -17,6 +16,7 @@ import (
 
 // What Redisson relies on, key by key.
 func TestALockLooksAsRedissonExpects(t *testing.T) {
+	t.Parallel()
 	for name, keys := range map[string]struct{ token, channel string }{
 		"n":      {"redisson_lock_token:{n}", "redisson_lock__channel:{n}"},
 		"{t}:n":  {"redisson_lock_token:{t}:n", "redisson_lock__channel:{t}:n"},
@@ -24,9 +24,7 @@ func TestALockLooksAsRedissonExpects(t *testing.T) {
 		"a b ä*": {"redisson_lock_token:{a b ä*}", "redisson_lock__channel:{a b ä*}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			s := open(t, quick(srv))
-			c := srv.Client()
+			_, s, c := begin(t)
 			sub := c.Subscribe(t.Context(), keys.channel)
 			defer sub.Close()
 			if _, err := sub.Receive(t.Context()); err != nil {
@@ -67,9 +65,7 @@ func TestALockLooksAsRedissonExpects(t *testing.T) {
 }
 
 func TestLocksOfRedissonAreRespected(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	ctx := t.Context()
 	for name, do := range map[string]struct {
 		set   []any
@@ -112,9 +108,7 @@ func TestLocksOfRedissonAreRespected(t *testing.T) {
 }
 
 func TestFencesGoOnFromThoseOfRedisson(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	const far = 8_000_000_000_000_000 // later than now, in µs
 	if err := c.Set(t.Context(), layout.Token("n"), int64(far), 0).Err(); err != nil {
 		t.Fatal(err)
@@ -134,9 +128,7 @@ func TestFencesGoOnFromThoseOfRedisson(t *testing.T) {
 }
 
 func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	for _, text := range []string{"x", "", "-1", "1.5", "1e9", "nan", "9007199254740993", strings.Repeat("9", 400)} {
 		if err := c.Set(t.Context(), layout.Token("n"), text, 0).Err(); err != nil {
 			t.Fatal(err)
@@ -154,9 +146,7 @@ func TestWhatIsNoFenceIsNotReplaced(t *testing.T) {
 }
 
 func TestAHoldOutlivesItsFenceKey(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	forget := func() { c.Del(t.Context(), layout.Token("n")) }
 	f := acquire(t, s, claim("n", "o")).Fence
 
@@ -196,22 +186,8 @@ func TestAHoldOutlivesItsFenceKey(t *testing.T) {
 	wantErr(t, err, nil)
 }
 
-func TestRenewalKeepsTheFenceKey(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
-	f := acquire(t, s, claim("n", "o")).Fence
-	c.PExpire(t.Context(), layout.Token("n"), time.Minute)
-	wantErr(t, renewOne(t.Context(), s, "n", "o", f), nil)
-	if d := c.PTTL(t.Context(), layout.Token("n")).Val(); d < defaultFenceTTL-time.Minute {
-		t.Errorf("got TTL %v of the fence key, want about %v", d, defaultFenceTTL)
-	}
-}
-
 func TestOtherThingsInAChunkDoNotSpoilIt(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	var rs []lock.Renewal
 	for _, name := range []string{"string", "fence", "good"} {
 		f := acquire(t, s, claim(name, "o")).Fence
@@ -225,37 +201,9 @@ func TestOtherThingsInAChunkDoNotSpoilIt(t *testing.T) {
 	})
 }
 
-// The budget of docs/flow.md: what nobody contends for costs one script.
-func TestUncontendedOperationsAreOneScriptEach(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	cycle(t, s, "warm")
-	before := srv.ScriptCalls()
-	g := acquire(t, s, claim("n", "o"))
-	if n := srv.ScriptCalls() - before; n != 1 {
-		t.Errorf("an acquisition was %d scripts, want 1", n)
-	}
-	wantErr(t, renewOne(t.Context(), s, "warm", "o", 1), lock.ErrNotHeld) // loads the script
-	before = srv.ScriptCalls()
-	var rs []lock.Renewal
-	for range renew.Chunk {
-		rs = append(rs, lock.Renewal{Name: "n", Kind: lock.Exclusive, Owner: whole("o"), Fence: g.Fence, TTL: lease})
-	}
-	s.Renew(t.Context(), rs, func(_ int, err error) { wantErr(t, err, nil) })
-	if n := srv.ScriptCalls() - before; n != 1 {
-		t.Errorf("%d renewals were %d scripts, want 1", renew.Chunk, n)
-	}
-	before = srv.ScriptCalls()
-	if _, err := s.Release(t.Context(), giveBack("n", "o", g.Fence)); err != nil {
-		t.Fatal(err)
-	}
-	if n := srv.ScriptCalls() - before; n != 1 {
-		t.Errorf("a release was %d scripts, want 1", n)
-	}
-}
-
 // After each grant, of whatever kind, the fence key lives for half of its time at least.
 func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	cfg := quick(srv)
 	cfg.FenceTTL = 600 * time.Millisecond
@@ -285,8 +233,7 @@ func TestAFenceKeyLivesForHalfOfItsTimeAfterEachGrant(t *testing.T) {
 }
 
 func TestAFenceKeyThatNeverEndsIsLeftSo(t *testing.T) {
-	srv := redistest.Start(t)
-	s, c := open(t, quick(srv)), srv.Client()
+	_, s, c := begin(t)
 	ctx := t.Context()
 	for _, k := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
 		c.Set(ctx, layout.Token("n"), 41, 0) // as an RFencedLock makes it

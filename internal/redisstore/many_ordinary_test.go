@@ -150,6 +150,7 @@ func contents(t testing.TB, c *redis.Client, keys ...string) map[string]string {
 }
 
 func TestWhatIsOutOfTheOrdinaryHasTheAnswerItHasAlone(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	s, g := gated(t, srv)
 	must(t, oddOnes(t, s, g, srv.Client()))
@@ -157,6 +158,7 @@ func TestWhatIsOutOfTheOrdinaryHasTheAnswerItHasAlone(t *testing.T) {
 
 // Redis is full, and a release makes the first write. The acquisition behind it is refused as it is alone.
 func TestOrdinaryRequestsAreRefusedByAFullRedis(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	s, g := gated(t, srv)
 	must(t, fullOrdinary(t, s, g, srv.Client()))
@@ -192,8 +194,7 @@ func fullOrdinary(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 
 // A user who may not set the end of a fence key has the error it has alone, and no lock that never ends.
 func TestAnOrdinaryLockIsNotTakenIfItsFenceCannotEnd(t *testing.T) {
-	srv := redistest.Start(t)
-	s, c := open(t, quick(srv)), srv.Client()
+	srv, s, c := begin(t)
 	must(t, c.Do(t.Context(), "acl", "setuser", "poor", "on", ">secret", "~*", "&*", "+@all", "-pexpire").Err())
 	poor := redis.NewClient(&redis.Options{Addr: srv.Addr, Username: "poor", Password: "secret"})
 	defer poor.Close()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -213,6 +212,7 @@ func sharedAll(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 }
 
 func TestEachOfManyThatShareHasItsOwnAnswer(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	s, g := gated(t, srv) // some are about what was done before for another session
 	if err := sharedAll(t, s, g, srv.Client()); err != nil {
@@ -222,6 +222,7 @@ func TestEachOfManyThatShareHasItsOwnAnswer(t *testing.T) {
 
 // Who listens hears of each that ended in one call, in Redisson's words once for all of them.
 func TestWhoListensHearsOfManyThatShare(t *testing.T) {
+	t.Parallel()
 	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
 		f, h := acquire(t, s, kindClaim(lock.Read, "n", "a")).Fence, acquire(t, s, kindClaim(lock.Read, "n", "b")).Fence
 		for _, o := range wholes("a", "b") {
@@ -265,6 +266,7 @@ func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 
 // A call for many is bounded, however little in it is ordinary.
 func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	s, g := gated(t, srv)
 	c := srv.Client()
@@ -293,27 +295,20 @@ func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
 			return permit(name, "o", 0)
 		},
 	} {
-		shortest := time.Hour
-		for range busyRounds {
-			must(t, c.FlushAll(t.Context()).Err())
-			var rs []*request
-			for i := range maxTogether {
-				rs = append(rs, worst(fmt.Sprint("n", i)))
-			}
-			g.seen()
-			shortest = min(shortest, srv.LongestScript(func() { goTogether(t, s, g, storetest.Deliver, rs...) }))
-			if shas := g.seen(); len(shas) != 1 {
-				t.Fatalf("%d scripts went, want one for all", len(shas))
-			}
-			if !strings.HasPrefix(what, "300") {
-				for _, r := range rs {
-					wantErr(t, r.err, nil)
+		t.Run(what, func(t *testing.T) {
+			notForLong(t, srv, func() func() {
+				var rs []*request
+				for i := range maxTogether {
+					rs = append(rs, worst(fmt.Sprint("n", i)))
 				}
-			}
-		}
-		t.Logf("%s: the longest script took %v", what, shortest)
-		if most := longestScript(t, srv); shortest > most {
-			t.Errorf("%s: a script took %v, want at most %v", what, shortest, most)
-		}
+				return func() {
+					g.seen()
+					goTogether(t, s, g, storetest.Deliver, rs...)
+					if shas := g.seen(); len(shas) != 1 {
+						t.Fatalf("%d scripts went, want one for all", len(shas))
+					}
+				}
+			})
+		})
 	}
 }

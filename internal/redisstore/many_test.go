@@ -17,6 +17,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/pipe"
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // request is an acquisition or a release, and what came of it.
@@ -195,6 +196,7 @@ func full(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 }
 
 func TestEachOfManyHasItsOwnAnswer(t *testing.T) {
+	t.Parallel()
 	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
 		if err := mixed(t, s, g, srv.Client()); err != nil {
 			t.Error(err)
@@ -203,6 +205,7 @@ func TestEachOfManyHasItsOwnAnswer(t *testing.T) {
 }
 
 func TestManyAtAFullRedisAreAnsweredAsOne(t *testing.T) {
+	t.Parallel()
 	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
 		if err := full(t, s, g, srv.Client()); err != nil {
 			t.Error(err)
@@ -239,6 +242,7 @@ func replica(t testing.TB, s *Store, g *gate, c *redis.Client) error {
 }
 
 func TestManyAtAReplicaAreAnsweredAsOne(t *testing.T) {
+	t.Parallel()
 	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
 		if err := replica(t, s, g, srv.Client()); err != nil {
 			t.Error(err)
@@ -248,6 +252,7 @@ func TestManyAtAReplicaAreAnsweredAsOne(t *testing.T) {
 
 // Whatever is not wholly an answer of script/many.lua says nothing of anybody.
 func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
+	t.Parallel()
 	m, err := NewMetrics(nil)
 	must(t, err)
 	s := &Store{Caller: script.NewCaller(script.Config{FenceTTL: time.Hour, OpTimeout: time.Second}, &m.Metrics)}
@@ -313,6 +318,7 @@ func TestAnAnswerThatIsNotForAllIsForNobody(t *testing.T) {
 }
 
 func TestALoneRequestGoesByItsOwnScript(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	s, g := gated(t, srv)
 	f := acquire(t, s, claim("n", "o")).Fence
@@ -330,23 +336,24 @@ func TestALoneRequestGoesByItsOwnScript(t *testing.T) {
 
 // A group is bounded, and goes in order.
 func TestManyGoInCallsOfSoMany(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	s, g := gated(t, srv)
 	var rs []*request
 	for i := range maxTogether + 10 {
 		rs = append(rs, acquiring(fmt.Sprint("n", i), "o"))
 	}
-	longest := srv.LongestScript(func() { goTogether(t, s, g, storetest.Deliver, rs...) })
+	goTogether(t, s, g, storetest.Deliver, rs...)
 	if got := g.seen(); len(got) != 2 {
 		t.Errorf("%d locks were taken by %d scripts, want 2", len(rs), len(got))
 	}
-	t.Logf("the longest took %v", longest)
 	for _, r := range rs {
 		wantErr(t, r.err, nil)
 	}
 }
 
 func TestManyAreDoneByARedisThatForgotTheScript(t *testing.T) {
+	t.Parallel()
 	inEachLine(t, func(t *testing.T, srv *redistest.Server, s *Store, g *gate) {
 		for range 3 {
 			must(t, srv.Client().ScriptFlush(t.Context()).Err())
@@ -365,6 +372,7 @@ func TestManyAreDoneByARedisThatForgotTheScript(t *testing.T) {
 
 // After a lost reply each is repeated for itself, and has the same fence.
 func TestALostReplyForManyIsUnknownToEach(t *testing.T) {
+	t.Parallel()
 	inEachLine(t, func(t *testing.T, _ *redistest.Server, s *Store, g *gate) {
 		f := acquire(t, s, claim("held", "o")).Fence
 		rs := []*request{acquiring("n", "o"), releasing("held", "o", f), acquiring("m", "o")}
@@ -384,6 +392,8 @@ func TestALostReplyForManyIsUnknownToEach(t *testing.T) {
 
 // The tests above and the comparison are worth something only if they see bugs.
 func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
+	tier.Long(t)
+	t.Parallel()
 	lua := func(changes ...string) func(*Store, *gate, *redis.Client) {
 		return func(s *Store, _ *gate, c *redis.Client) {
 			text := strings.NewReplacer(changes...).Replace(s.Scripts.Many.Text)
@@ -460,6 +470,7 @@ func TestPlantedBugsInCallsForManyAreFound(t *testing.T) {
 	}
 	for name, p := range plants {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			srv := redistest.Start(t)
 			s, g := gated(t, srv)
 			c := srv.Client()

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // misfitCall is a call of the Store, for each script at least one. before sets the scene.
@@ -185,8 +186,13 @@ func keyspace(t *testing.T, c *redis.Client) map[string]string {
 // Whatever is at any key of any script: a definite error changed nothing, and any other one leaves nothing behind once
 // the claims are given back.
 func TestAKeyOfAnotherTypeNeverFailsAScriptHalfWay(t *testing.T) {
+	t.Parallel()
 	for _, few := range []int{fewTogether, 1} {
 		t.Run(fmt.Sprint("together from ", few), func(t *testing.T) {
+			if few == 1 {
+				tier.Long(t)
+			}
+			t.Parallel()
 			srv := redistest.Start(t)
 			cfg := quick(srv)
 			cfg.fewTogether = few

@@ -3,9 +3,7 @@ package redisstore
 import (
 	"errors"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -20,9 +18,11 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redisstore/rig"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 func TestMain(m *testing.M) {
+	redistest.MostlyWaits()
 	goleak.VerifyTestMain(m,
 		// go-redis looks for a server that is down from a goroutine that sleeps for up to a second after Close.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
@@ -45,6 +45,14 @@ func open(t testing.TB, cfg Config) *Store {
 	return s
 }
 
+// begin has a test run beside others, on a server of its own.
+func begin(t *testing.T) (*redistest.Server, *Store, *redis.Client) {
+	t.Helper()
+	t.Parallel()
+	srv := redistest.Start(t)
+	return srv, open(t, quick(srv)), srv.Client()
+}
+
 // metrics are registered, as they are in a daemon.
 func metrics(t testing.TB) *Metrics {
 	m, err := NewMetrics(prometheus.NewRegistry())
@@ -59,35 +67,53 @@ func quick(srv *redistest.Server) Config {
 	return Config{Addr: srv.Addr, OpTimeout: 5 * time.Second, HearTimeout: time.Second}
 }
 
+// The contract is kept by one server, with a prefix and the rights of the documented user.
 func TestContract(t *testing.T) {
-	for name, prefix := range map[string]string{"Plain": "", "Prefix": "app:", "OneSlot": "{app}:", "Together": ""} {
+	t.Parallel()
+	srv := redistest.Start(t)
+	c := srv.Client()
+	storetest.Run(t, func(t *testing.T) storetest.Rig {
+		cfg := ofContract(t, c, quick(srv))
+		cfg.Prefix = "app:"
+		cfg.Username, cfg.Password = documentedUser(t, c)
+		return storetest.Rig{Store: open(t, cfg), Hooks: rig.Hooks(t.Context(), c, cfg.Prefix)}
+	})
+}
+
+// Other set-ups keep it as well.
+func TestContractInOtherWays(t *testing.T) {
+	tier.Long(t)
+	t.Parallel()
+	srv := redistest.Start(t)
+	for name, set := range map[string]func(*Config){
+		"no prefix":      func(*Config) {},
+		"one slot":       func(cfg *Config) { cfg.Prefix = "{app}:" },
+		"calls for many": func(cfg *Config) { cfg.fewTogether = 1 },
+	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			srv := redistest.Start(t)
 			c := srv.Client()
 			storetest.Run(t, func(t *testing.T) storetest.Rig {
-				if err := c.FlushAll(t.Context()).Err(); err != nil {
-					t.Fatal(err)
-				}
-				cfg := quick(srv)
-				cfg.Prefix = prefix
-				if name == "Prefix" {
-					cfg.Username, cfg.Password = documentedUser(t, c)
-				}
-				if name == "Together" {
-					cfg.fewTogether = 1 // all goes as calls for many
-				}
-				return storetest.Rig{Store: open(t, cfg), Hooks: rig.Hooks(t.Context(), c, prefix)}
+				cfg := ofContract(t, c, quick(srv))
+				set(&cfg)
+				return storetest.Rig{Store: open(t, cfg), Hooks: rig.Hooks(t.Context(), c, cfg.Prefix)}
 			})
 		})
 	}
 }
 
-// The scripts do what memstore says, whatever the order. LOCKD_SEED repeats a failure, LOCKD_STEPS does more or less.
+// ofContract is the configuration for a test of the contract, on a server that is empty.
+func ofContract(t *testing.T, c *redis.Client, cfg Config) Config {
+	t.Helper()
+	must(t, c.FlushAll(t.Context()).Err())
+	cfg.Linger = 50 * time.Millisecond
+	return cfg
+}
+
+// The scripts do what memstore says, whatever the order.
 func TestScriptsAgreeWithMemory(t *testing.T) {
-	seed, steps := uint64(envInt(t, "LOCKD_SEED", int(rand.Uint32()))), envInt(t, "LOCKD_STEPS", 100_000)
-	t.Logf("seed %d", seed)
-	for l, steps := range map[line]int{oneLine: steps, shares: steps / 2} {
+	t.Parallel()
+	seed, steps := rand.Uint64(), tier.Pick(3000, 100_000)
+	for _, l := range []line{oneLine, shares} {
 		t.Run(l.String(), func(t *testing.T) {
 			t.Parallel()
 			srv := redistest.Start(t)
@@ -124,19 +150,6 @@ func comparedRigs(t *testing.T, srv *redistest.Server, s *Store, gate *gate) (me
 	scripts.Hooks.Together = func(fate storetest.Fate, start func()) error { return gate.together(s, fate, start) }
 	scripts.Hooks.RunLate = func() error { return gate.runLate(t.Context(), c) }
 	return memory, scripts
-}
-
-// envInt is a number from the environment, or a default.
-func envInt(t *testing.T, name string, otherwise int) int {
-	text := os.Getenv(name)
-	if text == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	return n
 }
 
 // lockKeys are all keys but that of the data.

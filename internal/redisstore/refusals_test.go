@@ -197,10 +197,7 @@ func TestAKilledScriptIsAnUnknownOutcome(t *testing.T) {
 // Redis comes back with what it had a while ago. What was taken since is lost with the data, what was given back since
 // is held until its lease ends, and fences grow on.
 func TestARedisThatComesBackWithOldDataForgetsWhatCameSince(t *testing.T) {
-	t.Parallel()
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	srv, s, c := begin(t)
 	begun := time.Now()
 	kept := acquire(t, s, claim("kept", "o")).Fence
 	old := acquire(t, s, claim("passed on", "o")).Fence
@@ -247,26 +244,13 @@ func TestListenersAreToldWhenRedisCutsThemForReadingTooLate(t *testing.T) {
 	c := srv.Client()
 	heard := make(chan lock.What, 100)
 	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
-	wait := func(want lock.What) {
-		t.Helper()
-		for end := time.After(10 * time.Second); ; {
-			select {
-			case got := <-heard:
-				if got == want {
-					return
-				}
-			case <-end:
-				t.Fatalf("%v was not heard", want)
-			}
-		}
-	}
-	wait(lock.NoticeListening)
+	await(t, heard, lock.NoticeListening)
 	do(t, c, "publish", layout.Channel("n"), strings.Repeat("x", 1<<20))
-	wait(lock.NoticeDeaf)
-	wait(lock.NoticeListening)
+	await(t, heard, lock.NoticeDeaf)
+	await(t, heard, lock.NoticeListening)
 	f := acquire(t, s, claim("n", "o")).Fence
 	if _, err := s.Release(t.Context(), giveBack("n", "o", f)); err != nil {
 		t.Error(err)
 	}
-	wait(lock.NoticeReleased)
+	await(t, heard, lock.NoticeReleased)
 }

@@ -16,8 +16,10 @@ import (
 // TestRenewingKeepsTheFenceKey renews for several times the TTL of the fence key. It lives all the while, although most
 // renewals do not look after it.
 func TestRenewingKeepsTheFenceKey(t *testing.T) {
+	t.Parallel()
 	for _, sole := range []bool{true, false} {
 		t.Run(fmt.Sprint("sole ", sole), func(t *testing.T) {
+			t.Parallel()
 			srv := redistest.Start(t)
 			cfg := quick(srv)
 			cfg.FenceTTL = 800 * time.Millisecond
@@ -39,6 +41,7 @@ func TestRenewingKeepsTheFenceKey(t *testing.T) {
 
 // TestAHoldIsProlongedAlikeByAnOldRedis renews as Redis 6.2 does, which has no GT.
 func TestAHoldIsProlongedAlikeByAnOldRedis(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	c := srv.Client()
 	for _, old := range []bool{false, true} {

@@ -69,6 +69,7 @@ func TestOneQuestionCoversABatchOfGrantsAndRenewalsAskNone(t *testing.T) {
 
 // A grant that too few replicas have is released and refused, whatever it is.
 func TestAGrantThatIsNotReplicatedIsNone(t *testing.T) {
+	t.Parallel()
 	for name, few := range map[string]int{"alone": 2, "together": 1} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

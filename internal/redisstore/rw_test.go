@@ -13,8 +13,6 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore/script"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 func kindClaim(kind lock.Kind, name string, o lock.Owner) lock.Claim {
@@ -77,11 +75,10 @@ func redissonChannel(prefix, name string) string {
 }
 
 func TestReadAndWriteLocksLookAsRedissonExpects(t *testing.T) {
+	t.Parallel()
 	for name, base := range map[string]string{"n": "{n}:", "{t}:n": "{t}:n:", "{n}": "lockd_odd:{n}:"} {
 		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			s := open(t, quick(srv))
-			c := srv.Client()
+			_, s, c := begin(t)
 			ctx := t.Context()
 			sub := subscribe(t, c, redissonChannel("redisson_rwlock", name))
 
@@ -128,9 +125,7 @@ func TestReadAndWriteLocksLookAsRedissonExpects(t *testing.T) {
 }
 
 func TestReadersOfRedissonBesideOurs(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	redissonReader(t, c, "n", "r:1", lease/2)
 	redissonReader(t, c, "n", "r:2", time.Hour)
 	f := acquire(t, s, kindClaim(lock.Read, "n", "o")).Fence
@@ -160,9 +155,7 @@ func TestReadersOfRedissonBesideOurs(t *testing.T) {
 }
 
 func TestOurReadersAreAliveForRedisson(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	redissonReader(t, c, "n", "r:1", time.Hour)
 	f := acquire(t, s, kindClaim(lock.Read, "n", "o")).Fence
 	// What Redisson looks at when r:1 leaves: the timeouts of the others.
@@ -175,9 +168,7 @@ func TestOurReadersAreAliveForRedisson(t *testing.T) {
 }
 
 func TestAWriterGoesOnReading(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	w := kindClaim(lock.Write, "n", "w")
 	w.TTL = time.Hour
 	f := acquire(t, s, w).Fence
@@ -207,9 +198,7 @@ func TestAWriterGoesOnReading(t *testing.T) {
 }
 
 func TestAWaitingWriterKeepsNewReadersAway(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	redissonReader(t, c, "n", "r:1", lease)
 	w := kindClaim(lock.Write, "n", "w")
 	w.Place = place
@@ -231,9 +220,7 @@ func TestAWaitingWriterKeepsNewReadersAway(t *testing.T) {
 }
 
 func TestAWriterOfRedissonIsRespected(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	c.HSet(t.Context(), "n", "mode", "write", wholeID("r:1:write"), 1)
 	c.PExpire(t.Context(), "n", lease)
 	for _, kind := range []lock.Kind{lock.Read, lock.Write, lock.Exclusive, lock.Fair} {
@@ -257,9 +244,7 @@ func TestAWriterOfRedissonIsRespected(t *testing.T) {
 }
 
 func TestAForcedReadReleaseLeavesNoTimeouts(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	f := acquire(t, s, kindClaim(lock.Read, "n", "o")).Fence
 	redissonReader(t, c, "n", "r:1", lease)
 	sub := subscribe(t, c, "redisson_rwlock:{n}")
@@ -275,34 +260,11 @@ func TestAForcedReadReleaseLeavesNoTimeouts(t *testing.T) {
 	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, lock.ErrNotHeld) })
 }
 
-func TestManyReadersAreNotAllLookedAt(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
-	for i := range 300 {
-		acquire(t, s, kindClaim(lock.Read, "n", lock.Owner(script.Decimal(lock.Fence(i+1)))))
-	}
-	before := srv.Calls("pttl")
-	release(t, s, kindReturn(lock.Read, "n", "300", 0))
-	if n := srv.Calls("pttl") - before; n > 70 {
-		t.Errorf("a release looked at %d timeouts", n)
-	}
-	if st, err := s.Look(t.Context(), "n"); err != nil || !st.Held || st.Holders != 299 {
-		t.Errorf("got %+v, %v, want 299 readers", st, err)
-	}
-	for i := range 299 {
-		release(t, s, kindReturn(lock.Read, "n", lock.Owner(script.Decimal(lock.Fence(i+1))), 0))
-	}
-	wantHash(t, c, "n", nil)
-}
-
 // TestOneOfManyReadersLeavesWithoutALookAtAll counts what its release looks at, and checks that nothing is left of
 // readers that died meanwhile.
 func TestOneOfManyReadersLeavesWithoutALookAtAll(t *testing.T) {
 	const readers, dead = 100, 20
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	srv, s, c := begin(t)
 	var holds []lock.Return
 	for i := range readers {
 		claim := kindClaim(lock.Read, "n", whole(lock.Owner(fmt.Sprint("u:", i))))
@@ -337,8 +299,7 @@ func TestOneOfManyReadersLeavesWithoutALookAtAll(t *testing.T) {
 
 // What is left of an earlier hold of a reader is not raised for one that its owner has of another kind.
 func TestTheFenceOfAReaderWhoseNameIsNoneOfReadersIsNotRaised(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
+	srv, s, _ := begin(t)
 	for _, kind := range []lock.Kind{lock.Read, lock.Write} {
 		c := kindClaim(kind, kind.String(), "o")
 		c.TTL = time.Hour
@@ -357,6 +318,7 @@ func TestTheFenceOfAReaderWhoseNameIsNoneOfReadersIsNotRaised(t *testing.T) {
 // A MultiLock of Redisson sets the time of the whole lock to its own lease, and so does Redisson's renewal, whoever
 // else reads. What lockd does next gives its readers their time back.
 func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
+	t.Parallel()
 	const short = 2 * time.Second
 	for what, next := range map[string]func(t *testing.T, s *Store, f lock.Fence){
 		"renewed": func(t *testing.T, s *Store, f lock.Fence) {
@@ -377,8 +339,7 @@ func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			srv := redistest.Start(t)
-			s, c := open(t, quick(srv)), srv.Client()
+			_, s, c := begin(t)
 			f := acquire(t, s, kindClaim(lock.Read, "n", "u:1#1")).Fence
 			nested := kindClaim(lock.Read, "n", "u:1#1")
 			nested.Count, nested.Fence, nested.TTL = 2, f, time.Hour
@@ -393,8 +354,7 @@ func TestTimeThatRedissonTookFromReadersIsGivenBack(t *testing.T) {
 
 // The lease of a reader of Redisson ends when Redisson says so, though the time of its single hold is longer.
 func TestTheLeaseOfAReaderOfRedissonIsNotProlonged(t *testing.T) {
-	srv := redistest.Start(t)
-	s, c := open(t, quick(srv)), srv.Client()
+	_, s, c := begin(t)
 	redissonReader(t, c, "n", "r:1", time.Hour)
 	c.PExpire(t.Context(), "n", lease)
 	_ = refused(t, s, kindClaim(lock.Write, "n", "u:1#1"))

@@ -9,7 +9,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 func permitsClaim(name string, o lock.Owner, n, limit uint32) lock.Claim {
@@ -19,14 +18,13 @@ func permitsClaim(name string, o lock.Owner, n, limit uint32) lock.Claim {
 }
 
 func TestPermitsLookAsRedissonExpects(t *testing.T) {
+	t.Parallel()
 	for name, out := range map[string]string{
 		"n": "{n}:timeout", "{t}:n": "{t}:n:timeout",
 		"{n}": "lockd_odd:{n}:timeout",
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := redistest.Start(t)
-			s := open(t, quick(srv))
-			c := srv.Client()
+			_, s, c := begin(t)
 			ctx := t.Context()
 			acquire(t, s, permitsClaim(name, "u:7", 2, 5))
 			if got := c.Get(ctx, name).Val(); got != "3" {
@@ -55,9 +53,7 @@ func TestPermitsLookAsRedissonExpects(t *testing.T) {
 }
 
 func TestASemaphoreOfRedissonKeepsItsWays(t *testing.T) {
-	srv := redistest.Start(t)
-	s := open(t, quick(srv))
-	c := srv.Client()
+	_, s, c := begin(t)
 	ctx := t.Context()
 	past, next := float64(time.Now().Add(-time.Second).UnixMilli()), float64(time.Now().Add(time.Hour).UnixMilli())
 	c.Set(ctx, "n", 0, 0)
@@ -90,20 +86,5 @@ func TestASemaphoreOfRedissonKeepsItsWays(t *testing.T) {
 	held, err := s.ForceRelease(ctx, "n", lock.Semaphore)
 	if err != nil || !held || c.Get(ctx, "n").Val() != "1" {
 		t.Errorf("got %v, %v, want one permit back", held, err)
-	}
-}
-
-func TestVeryManyPermits(t *testing.T) {
-	srv := redistest.Start(t)
-	srv.BusyScripts("it takes more than a request may ask for")
-	s := open(t, quick(srv))
-	const many = 5000
-	acquire(t, s, permitsClaim("n", "o", many, many))
-	_ = refused(t, s, permitsClaim("n", "o2", 1, 0))
-	r := lock.Renewal{Name: "n", Kind: lock.Semaphore, Owner: whole("o"), TTL: lease}
-	s.Renew(t.Context(), []lock.Renewal{r}, func(_ int, err error) { wantErr(t, err, nil) })
-	release(t, s, kindReturn(lock.Semaphore, "n", "o", 0))
-	if st, err := s.Look(t.Context(), "n"); err != nil || st.Held || st.Limit != many {
-		t.Errorf("got %+v, %v, want all back", st, err)
 	}
 }

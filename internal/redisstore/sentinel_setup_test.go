@@ -117,7 +117,7 @@ func certificate(t *testing.T) (files string, roots *x509.CertPool) {
 // Connections take longer to make than an operation may take, and the sentinel is as far away as the server.
 func TestAFarRedisBehindASentinelWorks(t *testing.T) {
 	t.Parallel()
-	const late = 300 * time.Millisecond
+	const late = 200 * time.Millisecond
 	p := redistest.StartProxy(t, redistest.Start(t).Addr)
 	w := redistest.StartSentinel(t, p.Addr)
 	far := redistest.StartProxy(t, w.Addr)

@@ -14,6 +14,7 @@ import (
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/redisstore/rig"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -29,14 +30,12 @@ func behind(k *redistest.Sentinels) Config {
 }
 
 func TestContractBehindSentinel(t *testing.T) {
+	tier.Long(t)
 	t.Parallel()
 	k := redistest.StartSentinels(t)
 	c := k.Master().Client()
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
-		if err := c.FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
-		cfg := behind(k)
+		cfg := ofContract(t, c, behind(k))
 		cfg.OpTimeout, cfg.Replicas = 5*time.Second, 1
 		return storetest.Rig{Store: open(t, cfg), Hooks: rig.Hooks(t.Context(), c, "")}
 	})
@@ -57,8 +56,12 @@ var failOvers = map[string]func(k *redistest.Sentinels, master *redistest.Server
 
 // What was replicated stays, and what was not is lost with the data. Fences grow all the same.
 func TestAFailOverKeepsWhatWasReplicatedAndTellsTheRest(t *testing.T) {
+	t.Parallel()
 	for name, fail := range failOvers {
 		t.Run(name, func(t *testing.T) {
+			if name != "killed" {
+				tier.Long(t)
+			}
 			t.Parallel()
 			k := redistest.StartSentinels(t)
 			master := k.Master()
@@ -85,10 +88,8 @@ func TestAFailOverKeepsWhatWasReplicatedAndTellsTheRest(t *testing.T) {
 
 			fail(k, master)
 			k.Settle(master.Addr)
-			settled := time.Now()
 			var after string
 			until(t, "probe", func() (err error) { after, err = s.Probe(t.Context()); return err })
-			t.Logf("the new master answers a probe %v after all sentinels agree on it", time.Since(settled))
 			time.Sleep(time.Second)                    // attempts to reach the old one may still be under way
 			told := map[string]bool{master.Addr: true} // on a busy machine the sentinels may fail over twice
 			for _, e := range logs.FilterMessage("another server is the master").All() {
@@ -97,9 +98,6 @@ func TestAFailOverKeepsWhatWasReplicatedAndTellsTheRest(t *testing.T) {
 					t.Errorf("told once more that %s is the master", addr)
 				}
 				told[addr] = true
-			}
-			if took := time.Since(settled) - time.Second; took > 2*time.Second {
-				t.Errorf("the new master answers %v after all sentinels agree on it", took)
 			}
 			if after == before {
 				t.Error("the identity is the same after a fail-over")
@@ -135,20 +133,7 @@ func TestAnIdleStoreFollowsAForcedFailOver(t *testing.T) {
 	s := open(t, behind(k))
 	heard := make(chan lock.What, 100)
 	defer s.Listen("n", lock.Exclusive, func(n lock.Notice) { heard <- n.What })()
-	wait := func(want lock.What) {
-		t.Helper()
-		for end := time.After(10 * time.Second); ; {
-			select {
-			case got := <-heard:
-				if got == want {
-					return
-				}
-			case <-end:
-				t.Fatalf("%v was not heard", want)
-			}
-		}
-	}
-	wait(lock.NoticeListening)
+	await(t, heard, lock.NoticeListening)
 	before, err := s.Probe(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -163,15 +148,15 @@ func TestAnIdleStoreFollowsAForcedFailOver(t *testing.T) {
 		}
 		return err
 	})
-	wait(lock.NoticeDeaf)
-	wait(lock.NoticeListening)
+	await(t, heard, lock.NoticeDeaf)
+	await(t, heard, lock.NoticeListening)
 	if page, _, err := s.List(t.Context(), "", "", 10); err != nil || len(page) != 1 {
 		t.Errorf("list: got %v, %v, want one", page, err)
 	}
 	if _, err := s.Release(t.Context(), giveBack("n", "o", f)); err != nil {
 		t.Error(err)
 	}
-	wait(lock.NoticeReleased)
+	await(t, heard, lock.NoticeReleased)
 }
 
 // A master that turned into a replica is left at once, whatever the sentinels say, and not used while it is one.
@@ -201,31 +186,18 @@ func TestADemotedMasterIsLeft(t *testing.T) {
 	until(t, "acquire", func() error { _, err := s.Acquire(t.Context(), claim("m", "o")); return err })
 }
 
+// It would delay for as long as a connection may take to be made.
 func TestASentinelThatIsGoneDelaysNobody(t *testing.T) {
 	t.Parallel()
+	const patience = time.Minute
 	k := redistest.StartSentinels(t)
-	for _, c := range []struct {
-		what  string
-		leave func()
-		most  time.Duration
-	}{
-		{"all are there", func() {}, 400 * time.Millisecond},
-		{"one is silent", k.Watchers[0].Pause, 400 * time.Millisecond},
-		{"one is silent, one is down", k.Watchers[1].Kill, time.Second},
-	} {
-		c.leave()
-		took := time.Hour
-		for range 5 { // the machine does other things, too
-			begun := time.Now()
-			s := open(t, behind(k))
-			if _, err := s.Probe(t.Context()); err != nil {
-				t.Errorf("%s: %v", c.what, err)
-			}
-			took = min(took, time.Since(begun))
-		}
-		t.Logf("%s: connected in %v", c.what, took)
-		if took > c.most {
-			t.Errorf("%s: it took %v to connect, want at most %v", c.what, took, c.most)
+	for what, leave := range map[string]func(){"silent": k.Watchers[0].Pause, "down": k.Watchers[1].Kill} {
+		leave()
+		begun := time.Now()
+		cfg := behind(k)
+		cfg.OpTimeout, cfg.ConnectTimeout = patience, patience
+		if _, err := open(t, cfg).Probe(t.Context()); err != nil || time.Since(begun) > patience/2 {
+			t.Errorf("one is %s: got %v after %v", what, err, time.Since(begun))
 		}
 	}
 }

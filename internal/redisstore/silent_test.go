@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 // suspectsOf are the notes about silent waiters of Redisson.
@@ -33,8 +32,7 @@ func silentLonger(t testing.TB, c *redis.Client, d time.Duration) {
 // Processes of Redisson that died one after the other, with waiters of lockd between theirs, are all known to be dead
 // when it would be their turn.
 func TestDeadWaitersOfRedissonBetweenLivingOnesCostOneWaitAltogether(t *testing.T) {
-	srv := redistest.Start(t)
-	s, c := open(t, quick(srv)), srv.Client()
+	_, s, c := begin(t)
 	k := redissonFair("n")
 	f := acquire(t, s, fairClaim("n", "o")).Fence
 	var living []lock.Owner
@@ -60,8 +58,7 @@ func TestDeadWaitersOfRedissonBetweenLivingOnesCostOneWaitAltogether(t *testing.
 
 // A waiter is dead when it was silent at each look for some seconds, however far behind it stands.
 func TestASilentWaiterOfRedissonIsForgivenWhenItIsHeard(t *testing.T) {
-	srv := redistest.Start(t)
-	s, c := open(t, quick(srv)), srv.Client()
+	_, s, c := begin(t)
 	k := redissonFair("n")
 	one, two, three := wholeID("r:1"), wholeID("r:2"), wholeID("r:3")
 	acquire(t, s, fairClaim("n", "o"))
@@ -107,8 +104,7 @@ func TestASilentWaiterOfRedissonIsForgivenWhenItIsHeard(t *testing.T) {
 }
 
 func TestWaitersOfRedissonAreLookedAtTwiceASecondAtMost(t *testing.T) {
-	srv := redistest.Start(t)
-	s, c := open(t, quick(srv)), srv.Client()
+	srv, s, c := begin(t)
 	acquire(t, s, fairClaim("n", "o"))
 	redissonFair("n").enqueue(t, c, "dead:1", time.Hour)
 	_ = refused(t, s, fairClaim("n", "w:1#1"))

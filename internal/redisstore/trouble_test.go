@@ -26,6 +26,7 @@ import (
 
 // What never heals by itself is an error in the log that says which key to look at, and so does Probe.
 func TestAWrongConfigurationIsAnErrorWithARemedy(t *testing.T) {
+	t.Parallel()
 	open := redistest.Start(t)
 	locked := redistest.Start(t)
 	if err := locked.Client().ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
@@ -154,6 +155,7 @@ func serve(conn net.Conn) {
 // A command is not sent on a connection that the server has closed: its outcome would be unknown. It is sent on the
 // next connection. Renewals have connections of their own.
 func TestNothingIsSentToAServerThatHungUp(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	sentinel := redistest.StartSentinel(t, srv.Addr)
 	behind := quick(srv)

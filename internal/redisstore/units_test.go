@@ -11,6 +11,7 @@ import (
 )
 
 func TestEvictionIsWarnedOf(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
 	core, logs := observer.New(zapcore.WarnLevel)
 	s, err := Open(t.Context(), quick(srv), zap.New(core), nil)
@@ -27,6 +28,7 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 }
 
 func TestProbeWithoutPermissionForInfoStillProbes(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	c := srv.Client()
 	if err := c.Do(t.Context(), "ACL", "SETUSER", "small", "on", ">pw", "~*", "&*", "+@all", "-info",

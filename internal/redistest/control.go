@@ -110,25 +110,6 @@ func (s *Server) Calls(command string) int {
 	return n
 }
 
-// CPU is the processor time that the server used so far.
-func (s *Server) CPU() (used time.Duration) {
-	s.t.Helper()
-	c := s.newClient()
-	defer c.Close()
-	info, err := c.Info(context.Background(), "cpu").Result()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, field := range []string{"used_cpu_sys", "used_cpu_user"} {
-		seconds, err := strconv.ParseFloat(infoField(info, field), 64)
-		if err != nil {
-			s.t.Fatalf("%s: %v", field, err)
-		}
-		used += time.Duration(seconds * float64(time.Second))
-	}
-	return used
-}
-
 // running is the process, or the end of the test.
 func (s *Server) running() *process {
 	s.t.Helper()
@@ -161,12 +142,6 @@ func (s *Server) Answers() bool {
 func (s *Server) setPaused(paused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case paused && !s.paused:
-		s.pauses = append(s.pauses, span{from: time.Now()})
-	case !paused && s.paused:
-		s.pauses[len(s.pauses)-1].to = time.Now()
-	}
 	s.paused = paused
 }
 

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,8 +50,6 @@ type Server struct {
 	mu     sync.Mutex // guards the fields below
 	proc   *process   // nil while no process runs
 	paused bool       // by Pause
-	pauses []span     // that one is the last if it has no end
-	busy   bool       // scripts may take long
 }
 
 // process is one run of redis-server.
@@ -74,7 +73,6 @@ func Start(t testing.TB, args ...string) *Server {
 			continue
 		}
 		if err = s.start(); err == nil {
-			t.Cleanup(s.checkScripts)
 			return s
 		}
 	}
@@ -106,7 +104,7 @@ func (s *Server) start() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.proc, s.paused, s.pauses = p, false, nil
+	s.proc, s.paused = p, false
 	return nil
 }
 
@@ -117,8 +115,7 @@ func (s *Server) hostPort() (host, port string) {
 
 // launch starts the process.
 func (s *Server) launch(args ...string) (*process, error) {
-	slow := fmt.Sprint(busyLimit.Microseconds())
-	all := append([]string{"--save", "", "--appendonly", "no", "--slowlog-log-slower-than", slow}, args...)
+	all := append([]string{"--save", "", "--appendonly", "no"}, args...)
 	all = append(all, "--dir", s.dir, "--logfile", s.logFile(), "--daemonize", "no")
 	return run(append(all, s.args...)...)
 }
@@ -198,3 +195,7 @@ func (s *Server) newClient() *redis.Client {
 		DialTimeout: 2 * time.Second, ReadTimeout: 5 * time.Second,
 	})
 }
+
+// MostlyWaits has more tests run beside each other than there are processors: those of a package that wait for servers
+// most of the time. TestMain calls it. It is no more than the default of the flag.
+func MostlyWaits() { _ = flag.Set("test.parallel", "8") } // the flag is there in each test

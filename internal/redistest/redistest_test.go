@@ -1,10 +1,17 @@
 package redistest
 
 import (
+	"os"
 	"testing"
 )
 
+func TestMain(m *testing.M) {
+	MostlyWaits()
+	os.Exit(m.Run())
+}
+
 func TestServerAnswersAndCountsScripts(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	c := s.Client()
 	before := s.ScriptCalls()
@@ -17,6 +24,7 @@ func TestServerAnswersAndCountsScripts(t *testing.T) {
 }
 
 func TestRestartKeepsSavedDataAndRestartEmptyDoesNot(t *testing.T) {
+	t.Parallel()
 	s := Start(t, "--appendonly", "yes", "--appendfsync", "always")
 	c := s.Client()
 	if err := c.Set(t.Context(), "k", "v", 0).Err(); err != nil {
@@ -34,6 +42,7 @@ func TestRestartKeepsSavedDataAndRestartEmptyDoesNot(t *testing.T) {
 }
 
 func TestPausedServerAnswersAfterResume(t *testing.T) {
+	t.Parallel()
 	s := Start(t)
 	c := s.Client()
 	s.Pause()

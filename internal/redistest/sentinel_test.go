@@ -3,9 +3,12 @@ package redistest
 import (
 	"testing"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 func TestSentinelsReplaceAMasterThatIsGone(t *testing.T) {
+	tier.Long(t) // stores do the same in the first tier
 	t.Parallel()
 	begun := time.Now()
 	k := StartSentinels(t)
@@ -46,6 +49,7 @@ func failOvers(t *testing.T, k *Sentinels) string {
 }
 
 func TestSentinelsReplaceAMasterThatIsThere(t *testing.T) {
+	tier.Long(t) // stores do the same in the first tier
 	t.Parallel()
 	k := StartSentinels(t)
 	first := k.Master()

@@ -7,10 +7,9 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
-// abandoned are owners of whom an attempt failed, while releases with fences that it had at members, or calls that
-// raise them, may be under way. A later attempt of the owner could take such a fence for that of a hold which it has.
-// Most attempts that fail are not here: so few members have the fence that was proposed that no later attempt can take
-// it for its own.
+// abandoned are owners with a failed attempt whose calls may be on their way to members: a release, or a call that
+// raises a fence. A later attempt of the owner must not take such a fence for the one of its own hold. Most failed
+// attempts are not here: too few members have their fence for that.
 type abandoned struct {
 	mu    sync.Mutex // guards the fields below
 	until map[holding]time.Time

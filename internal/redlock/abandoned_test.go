@@ -13,6 +13,7 @@ import (
 
 // Owners that contend for half an hour while members are silent are all refused, and give back what they got.
 func TestContentionMayLastWhileMembersAreSilent(t *testing.T) {
+	t.Parallel()
 	inWorld(t, 5, Config{}, func(w *world) {
 		w.nodes[3].becomes(silent)
 		w.nodes[4].becomes(silent)
@@ -86,6 +87,7 @@ func TestAnAbandonedAttemptIsRememberedUntilItsLastRelease(t *testing.T) {
 
 // If too many are known none is added, but for one that is known already, and they are not looked through each time.
 func TestAbandonedAttemptsAreBounded(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var a abandoned
 		soon := func(lock.Claim) time.Time { return time.Now().Add(time.Minute) }
@@ -122,6 +124,7 @@ func TestAbandonedAttemptsAreBounded(t *testing.T) {
 
 // A tenant whose attempts fail all the time leaves room for those of others, and has room again when its own are over.
 func TestATenantsAbandonedAttemptsLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var a abandoned
 		soon := func(lock.Claim) time.Time { return time.Now().Add(time.Minute) }

@@ -234,12 +234,14 @@ func (a *attempt) grants(voters set) []lock.Grant {
 
 // lose is called when there is no majority. mu is held.
 //
-// If a majority may have it all the same, nothing is touched, unless others contend for it: the outcome is unknown, and
-// the caller repeats or releases. Else what members have, or may have, is released with the fence that was proposed:
-// that is what this attempt alone can have. Another fence may be that of a hold that the owner has already, unless so
-// few members have it that it is nobody's; or the owner does not repeat what it was granted: then it is that of an
-// earlier attempt, whose outcome was unknown. No later attempt of the owner is told with a fence that is being released
-// (agreed).
+// If a majority may have granted all the same and nobody contends for the name, nothing is released: the outcome is
+// unknown, and the caller repeats or releases. Otherwise members release what they granted, or may have granted:
+//
+//   - with the fence that was proposed, which only this attempt can have;
+//   - with another fence if no hold can have it: too few members have it, or the owner never repeats a request, so that
+//     it comes from an earlier attempt of unknown outcome.
+//
+// No later attempt of the owner is granted with a fence that is being released (see agreed).
 func (a *attempt) lose(st standing) (then func()) {
 	if st.mayHold() >= a.s.quorum && st.unknown+st.missing > 0 && !a.contended(st) {
 		return a.tell(nil, a.failure(st))

@@ -16,12 +16,11 @@ type vote[T any] struct {
 	err  error
 }
 
-// ballot has the votes of all members on one question, and decides once. decide and late are called without its mutex
-// held by anybody else than what is said.
+// ballot collects the votes of all members on one question, and decides once.
 type ballot[T any] struct {
 	s *Store
-	// decide is called with mu after each vote. It returns what the outcome is to be followed by, nil if there is none
-	// yet. With last nobody is waited for any more, and there must be one.
+	// decide is called after each vote, with mu held. It returns nil while there is no outcome, and then what is to be
+	// called once mu is released. With last no further vote is waited for, so there must be an outcome.
 	decide func(last bool) (then func())
 	// late is called without mu for each vote that comes after that. It may be nil.
 	late func(m *member, v vote[T])
@@ -69,7 +68,7 @@ func (b *ballot[T]) answer(m *member, v T, err error) {
 	if then == nil && b.timer == nil && !b.patient && b.tally().definite() >= b.s.quorum {
 		b.timer = time.AfterFunc(b.s.cfg.NodeTimeout, b.giveUp)
 	}
-	b.closeLocked(then)
+	b.unlock(then)
 }
 
 // giveUp decides without those that are missing.
@@ -84,11 +83,11 @@ func (b *ballot[T]) giveUp() {
 		}
 		then = b.decide(true)
 	}
-	b.closeLocked(then)
+	b.unlock(then)
 }
 
-// closeLocked unlocks mu and goes on if it is decided.
-func (b *ballot[T]) closeLocked(then func()) {
+// unlock ends a section under mu, and calls what follows the decision if there was one.
+func (b *ballot[T]) unlock(then func()) {
 	if then != nil {
 		b.over = true
 		if b.timer != nil {

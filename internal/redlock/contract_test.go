@@ -14,6 +14,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/lock/storetest"
 	"github.com/lockd-io/lockd/internal/memstore"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -137,10 +138,12 @@ func rig(t testing.TB, members int) storetest.Rig {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Rig { return rig(t, 3) })
 }
 
 func TestContractWithOneMember(t *testing.T) {
+	tier.Long(t)
 	storetest.Run(t, func(t *testing.T) storetest.Rig { return rig(t, 1) })
 }
 
@@ -175,6 +178,7 @@ func (c comparing) Renew(ctx context.Context, rs []lock.Renewal, done func(int, 
 
 // A majority of stores answers as one store does.
 func TestAMajorityAgreesWithOneStore(t *testing.T) {
+	t.Parallel()
 	one := memstore.New()
 	memory := storetest.Rig{Store: comparing{one}, Hooks: storetest.Hooks{
 		Expire:      func(name string) error { one.Expire(name); return nil },
@@ -183,11 +187,7 @@ func TestAMajorityAgreesWithOneStore(t *testing.T) {
 		Lose:        func() error { one.Lose(); return nil },
 		Occupy:      func(name string) error { one.Occupy(name); return nil },
 	}}
-	seed, steps := rand.Uint64(), 6_000
-	if testing.Short() {
-		steps = 2_000
-	}
-	t.Logf("seed %d", seed)
+	seed, steps := rand.Uint64(), tier.Pick(1000, 6000)
 	if err := storetest.Compare(t.Context(), memory, rig(t, 3), seed, steps); err != nil {
 		t.Error(err)
 	}

@@ -35,6 +35,7 @@ func TestAttemptsOfOthersFailingApartAreNoEnds(t *testing.T) {
 
 // Members differ in how late they tell, and a hold may end before all told of the one before.
 func TestEndsOfHoldsOfOthersAreCountedHoweverLateAMemberTells(t *testing.T) {
+	t.Parallel()
 	inChoir(t, func(c *choir) {
 		defer c.watches()()
 		for range 200 {
@@ -135,6 +136,7 @@ func TestTheEndsOfManyReadersAreEachToldOnce(t *testing.T) {
 
 // What is remembered of ends is bounded, and forgotten.
 func TestEndsAreForgotten(t *testing.T) {
+	t.Parallel()
 	inChoir(t, func(c *choir) {
 		w := c.Store.watcher(func(lock.Notice) {})
 		end := func(f lock.Fence) {

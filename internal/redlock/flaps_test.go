@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
@@ -85,7 +86,7 @@ func (w *world) flaps(replicas int, cfg Config) (fs []*flap, ws []*witness) {
 // as a release, however few were alive to tell of it.
 func TestTheEndOfAHoldIsToldWhenMembersAreKilledAtItsRelease(t *testing.T) {
 	for _, c := range []struct{ members, killed int }{{3, 1}, {3, 2}, {5, 2}, {5, 3}} {
-		for range 20 {
+		for range tier.Pick(3, 20) {
 			inWorld(t, c.members, Config{}, func(w *world) {
 				w.lagging()
 				nodes, ws := w.flaps(2, Config{})

@@ -70,7 +70,7 @@ func TestManyNamesAreFreedByForceQuickly(t *testing.T) {
 			f.note(strconv.Itoa(i), time.Hour)
 		}
 	}
-	if took := time.Since(begun); took > 2*time.Second {
+	if took := time.Since(begun); took > 20*time.Second { // minutes if each looked at all
 		t.Errorf("it took %v", took)
 	}
 	if !f.since([]lock.Claim{{Name: "0"}}, begun) || f.since([]lock.Claim{{Name: "0"}}, time.Now()) {

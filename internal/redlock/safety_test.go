@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // The safety test: clients of several replicas, with clocks that are hours apart, take names over five members that do
@@ -55,11 +56,8 @@ func weather(t *testing.T, seed uint64, cfg Config) (wrong []string) {
 }
 
 func TestNoTwoHoldersWhateverMembersDo(t *testing.T) {
-	seeds := 40
-	if testing.Short() {
-		seeds = 4
-	}
-	seeds = cmp.Or(*storms, seeds)
+	t.Parallel()
+	seeds := cmp.Or(*storms, tier.Pick(2, 40))
 	base := cmp.Or(*stormSeed, rand.Uint64())
 	for i := range seeds {
 		seed := base + uint64(i) //nolint:gosec // small
@@ -139,6 +137,7 @@ func TestARenewalDoesNotCountOnWhatIsBeingGivenBack(t *testing.T) {
 
 // Each of the mistakes that these tests are there for is found by one of them.
 func TestPlantedBugsAreFound(t *testing.T) {
+	tier.Long(t)
 	type test func(t *testing.T, seed uint64, cfg Config) (wrong []string)
 	for _, c := range []struct {
 		name  string

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/internal/watching"
 )
 
@@ -128,7 +129,8 @@ func some(most time.Duration) time.Duration { return rand.N(most).Truncate(tick)
 
 // Many attempts fail while several want a name. Nobody had it by them.
 func TestWatchersOfAContendedNameHearOfGrantsAlone(t *testing.T) {
-	for _, members := range []int{3, 5} {
+	t.Parallel()
+	for _, members := range tier.Pick([]int{3}, []int{3, 5}) {
 		inWorld(t, members, Config{}, func(w *world) {
 			w.lagging()
 			ws := w.watched(2, Config{})
@@ -193,7 +195,7 @@ func TestTheEndOfAHoldIsToldWhileAMajorityDoesNotVote(t *testing.T) {
 
 // All members lose their data, one after the other.
 func TestWatchersHearOnceOfAHoldThatAllMembersLost(t *testing.T) {
-	for range 10 {
+	for range tier.Pick(2, 10) {
 		inWorld(t, 5, Config{}, func(w *world) {
 			w.lagging()
 			ws := w.watched(2, Config{Quarantine: time.Minute})

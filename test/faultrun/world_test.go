@@ -80,9 +80,6 @@ func newWorld(t *testing.T) *world {
 // startReplicas runs two, each behind a proxy.
 func (w *world) startReplicas() {
 	w.t.Helper()
-	for _, s := range w.servers {
-		s.BusyScripts("it is paused at any moment")
-	}
 	for range 2 {
 		d := harness.StartLockdOn(w.t, lockdBin, w.environment(freeAddr(w.t))...)
 		w.replicas = append(w.replicas, d)

@@ -41,7 +41,7 @@ func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 			run(t, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
 				"--no-build-isolation", "--target", installed, source)
 			// Its dependencies are those of the venv: pip check would find one that is too old or too new.
-			for _, page := range []string{"stubs.md", "protocol.md"} {
+			for _, page := range []string{"stubs.md"} {
 				file := save(t, "hold.py", pageProgram(t, page, "python"))
 				t.Run(page, func(t *testing.T) {
 					t.Parallel()

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
@@ -147,12 +146,10 @@ var listContract = []contract{
 	}},
 	{"TwoMebibytesOfNamesComeAll", func(s *suite) {
 		var names []string
-		begun := time.Now()
 		for i := range 4096 {
 			names = append(names, fmt.Sprintf("%04d%s", i, strings.Repeat("é", 254)))
 			s.acquire(claim(names[i], "o"))
 		}
-		s.Logf("4096 names taken in %v", time.Since(begun))
 		s.wantList("", 1000, names)
 		s.wantList("0", 100, names[:1000])
 	}},

@@ -12,9 +12,11 @@ import (
 	"github.com/lockd-io/lockd/internal/redisstore"
 	"github.com/lockd-io/lockd/internal/redisstore/rig"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 func TestMain(m *testing.M) {
+	redistest.MostlyWaits()
 	goleak.VerifyTestMain(m,
 		// As in redisstore.
 		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"),
@@ -26,7 +28,7 @@ func open(t testing.TB, c *redistest.Cluster) *Store {
 	t.Helper()
 	return openWith(t, Config{
 		Addrs: c.Addrs()[:2],
-		Node:  redisstore.Config{OpTimeout: 5 * time.Second, HearTimeout: time.Second},
+		Node:  redisstore.Config{OpTimeout: 5 * time.Second, HearTimeout: time.Second, Linger: 50 * time.Millisecond},
 	})
 }
 
@@ -60,6 +62,8 @@ func client(t testing.TB, c *redistest.Cluster) *redis.ClusterClient {
 }
 
 func TestContract(t *testing.T) {
+	tier.Long(t)
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	cc := client(t, c)
 	storetest.Run(t, func(t *testing.T) storetest.Rig {

@@ -15,6 +15,7 @@ import (
 
 // The nodes are so far away that making a connection takes several operations' time.
 func TestAFarClusterWorks(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	const late = 350 * time.Millisecond
 	var addrs []string
@@ -57,6 +58,7 @@ func TestAFarClusterWorks(t *testing.T) {
 
 // The slots are known soon although most nodes are silent.
 func TestSilentNodesDoNotKeepTheSlotsSecret(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes their place
 	for _, n := range c.Nodes[3:] {
 		n.Pause()

@@ -58,6 +58,7 @@ func giveBack(t *testing.T, s *Store, name string, o lock.Owner, f lock.Fence) {
 // Of two names the first one is taken and the second one held. The first one is given back, and that comes late: after
 // the owner was told that it has both.
 func TestALateRollBackEndsNoLaterHold(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	s, late := lateStore(t, c, 2*time.Second)
 	names := bySlots(t, s, 2)
@@ -89,6 +90,7 @@ func TestALateRollBackEndsNoLaterHold(t *testing.T) {
 // The reply of the second name is lost, and then somebody takes the first one. The second one is not kept from others
 // until its lease ends.
 func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	s, _ := lateStore(t, c, 2*time.Second)
 	names := bySlots(t, s, 3)
@@ -117,6 +119,7 @@ func TestANameWhoseReplyWasLostIsGivenBackWithTheOthers(t *testing.T) {
 
 // Slow nodes: what is taken first must not end before the last name is taken.
 func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	const timeout, lease = 2 * time.Second, 6 * time.Second
 	s, _ := lateStore(t, c, timeout)
@@ -147,6 +150,7 @@ func TestSlowNodesAreNotAskedForNamesWhoseLeaseIsAboutToEnd(t *testing.T) {
 
 // A node is silent while a slot moves between two others. A hold that has moved already is renewed at once.
 func TestASilentNodeDoesNotDelayRenewalsThatAreSentElsewhere(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // nobody takes its place
 	const timeout = 4 * time.Second
 	s := openWith(t, Config{Addrs: c.Addrs(), Node: redisstore.Config{OpTimeout: timeout}})

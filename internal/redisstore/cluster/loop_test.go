@@ -18,6 +18,7 @@ import (
 // Without the right to ask for what is on its way, a call is sent from node to node and back. That costs neither of
 // them much.
 func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t)
 	for _, n := range c.Nodes {
 		if err := n.Client().Do(t.Context(), "acl", "setuser", "default", "-asking").Err(); err != nil {
@@ -41,6 +42,7 @@ func TestNodesThatSendACallToEachOtherAreNotFlooded(t *testing.T) {
 
 // Each of very many slots moves while very many listen in others.
 func TestASlotThatMovesCostsOnlyThoseWhoListenInIt(t *testing.T) {
+	t.Parallel()
 	s := &Store{ears: make(map[int]map[*ear]struct{})}
 	from, to := new(node), new(node)
 	heard := 0

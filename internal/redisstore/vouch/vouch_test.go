@@ -2,6 +2,7 @@ package vouch
 
 import (
 	"context"
+	"os"
 	"testing"
 	"time"
 
@@ -10,6 +11,11 @@ import (
 
 	"github.com/lockd-io/lockd/internal/redistest"
 )
+
+func TestMain(m *testing.M) {
+	redistest.MostlyWaits()
+	os.Exit(m.Run())
+}
 
 // observer is a Voucher with a connection.
 type observer struct {
@@ -62,6 +68,7 @@ func (o *observer) is(what string, fresh, marked bool) {
 var durable = []string{"--appendonly", "yes", "--appendfsync", "always"}
 
 func TestANewServerIsVouchedForWhenItIsFound(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t)
 	a, b := watch(t, srv), watch(t, srv)
 	a.is("not met", true, false)
@@ -81,6 +88,7 @@ func TestANewServerIsVouchedForWhenItIsFound(t *testing.T) {
 }
 
 func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
+	t.Parallel()
 	for name, row := range map[string]struct {
 		args  []string
 		do    func(t *testing.T, srv *redistest.Server)
@@ -146,6 +154,7 @@ func TestAServerThatMayHaveForgottenIsFresh(t *testing.T) {
 }
 
 func TestAnEmptiedServerIsNoticed(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t, durable...)
 	a, late := watch(t, srv), watch(t, srv)
 	a.mark()
@@ -164,6 +173,7 @@ func TestAnEmptiedServerIsNoticed(t *testing.T) {
 
 // The mark does not count for long: else it would say of data that were lost later that nobody had them.
 func TestAMarkThatIsNotUsedIsForgotten(t *testing.T) {
+	t.Parallel()
 	srv := redistest.Start(t, durable...)
 	a := watch(t, srv)
 	a.mark()
