@@ -137,7 +137,7 @@ test-compat: ## have this lockd and its clients work with those of an earlier co
 	scripts/compat $(REF)
 
 .PHONY: generate
-generate: ## make the stubs in api/gen from the protos
+generate: ## make the committed stubs, of Go and Python, from the protos
 	@scripts/ensure proto
 	scripts/generate
 
@@ -207,4 +207,4 @@ release-check: ## make it twice, and check that it is the same, and says which v
 
 .PHONY: clean
 clean: ## remove what was built; .cache/ with the tools stays
-	rm -rf bin test/redisson/target
+	rm -rf bin test/redisson/target test/stubs/target api/gen/java/target
