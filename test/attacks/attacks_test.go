@@ -90,7 +90,10 @@ func (v *victim) suffer(t *testing.T, attackers ...func(ctx context.Context)) {
 	for _, a := range attackers {
 		all.Go(func() { a(ctx) })
 	}
-	for ; time.Since(began) < *long || v.enough != nil && !v.enough() && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+	goesOn := func() bool {
+		return time.Since(began) < *long || v.enough != nil && !v.enough() && ctx.Err() == nil
+	}
+	for ; goesOn(); time.Sleep(50 * time.Millisecond) {
 		for _, path := range []string{"/healthz", "/readyz"} {
 			if code, text := v.Get(path); code != 200 {
 				t.Errorf("%s: got %d %s", path, code, text)

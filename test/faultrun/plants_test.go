@@ -126,7 +126,8 @@ func buildPlanted(t *testing.T, all []plant) (bin string, err error) {
 		return "", err
 	}
 	bin = filepath.Join(dir, "lockd")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay="+file, "-o", bin, "github.com/lockd-io/lockd/cmd/lockd")
+	const lockd = "github.com/lockd-io/lockd/cmd/lockd"
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay="+file, "-o", bin, lockd)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
