@@ -11,8 +11,10 @@ import (
 )
 
 func TestFairWaitersOfBothSidesAreServedInTheirOrder(t *testing.T) {
+	t.Parallel()
 	for _, holder := range []string{"lockd", "Redisson"} {
 		t.Run("after "+holder, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, long)
 			boss := s.redisson.worker("boss")
 			free := func() { boss.ask("release", "fair", "line") }

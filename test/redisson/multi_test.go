@@ -9,8 +9,10 @@ import (
 )
 
 func TestLockdWaitsForAllWhileRedissonHoldsOne(t *testing.T) {
+	t.Parallel()
 	for _, k := range []kind{plain, fair, read, semaphore} {
 		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, long)
 			s.prepare(k, "b")
 			c, r, other := s.lockd.Dial(s.t), s.redisson.worker("holder"), s.redisson.worker("other")
@@ -49,8 +51,10 @@ func TestLockdWaitsForAllWhileRedissonHoldsOne(t *testing.T) {
 func kindOf(k kind) client.Kind { return client.Kind(k.proto()) }
 
 func TestRedissonWaitsForAllWhileLockdHoldsOne(t *testing.T) {
+	t.Parallel()
 	for _, k := range []kind{plain, fair, read, write} {
 		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t, long)
 			r, all := s.redisson.worker("all"), "lock:a,"+k.rival().name+":b,fair:c"
 			l := s.lock(s.lockd.Dial(s.t), k, "b")

@@ -33,6 +33,7 @@ func TestReadersOfBothSidesShare(t *testing.T) {
 }
 
 func TestLockdsWriterReadsAndDowngrades(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, long)
 	c := s.lockd.Dial(s.t)
 	w := s.lock(c, write.with(client.Holder("me")), "book")

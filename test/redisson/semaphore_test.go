@@ -57,6 +57,7 @@ func isLimit(err error, want uint32) bool {
 }
 
 func TestPermitsOfBothSidesCountTogether(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, long)
 	c, r := s.lockd.Dial(s.t), s.redisson.worker("main")
 	s.theirs("pool", 4)

@@ -46,6 +46,7 @@ func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 			python, installed := installPython(t, runtimes)
 			for _, page := range []string{"stubs.md"} {
 				t.Run(page, func(t *testing.T) {
+					t.Parallel()
 					file := save(t, "hold.py", pageProgram(t, page, "python"))
 					keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
 						cmd := exec.CommandContext(t.Context(), python, file, name)
@@ -102,8 +103,8 @@ func buildJava(t *testing.T, runtimes string, versions []string) (tree string) {
 	for _, dir := range sources {
 		needs(t, filepath.Join(root, dir))
 	}
-	tree = filepath.Join("target", runtimes)
-	err := harness.BuildOnce(tree, root, append(sources, "test/stubs/stubs_test.go"), func() error {
+	tree = filepath.Join("target", runtimes+strings.Join(versions, ""))
+	err := harness.BuildOnce(tree, root, sources, func() error {
 		for _, dir := range sources {
 			to := filepath.Join(tree, dir)
 			if err := os.RemoveAll(to); err != nil {
