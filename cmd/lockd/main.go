@@ -36,7 +36,7 @@ func run(args []string) int {
 		fmt.Println("lockd", app.Version)
 		return 0
 	}
-	cfg, err := config.Load(parsed, os.Environ())
+	cfg, err := config.Load(parsed)
 	if err != nil {
 		return fail(exitConfig, err)
 	}

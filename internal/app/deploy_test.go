@@ -162,15 +162,14 @@ func TestCompose(t *testing.T) {
 		if !strings.HasPrefix(name, "lockd-") {
 			continue
 		}
-		var env []string
 		for k, v := range s.Environment {
-			env = append(env, k+"="+v)
+			t.Setenv(k, v) // the replicas have the same variables
 		}
 		args, err := config.ParseArgs(s.Command)
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg, err := config.Load(args, env)
+		cfg, err := config.Load(args)
 		if err != nil || cfg.Replica != name || !s.ReadOnly || s.Grace != "25s" || cfg.Shutdown.Timeout.Seconds() != 20 {
 			t.Errorf("%s: got %+v, %v", name, cfg, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 
 	"github.com/lockd-io/lockd/internal/config"
@@ -57,7 +58,13 @@ func passwordIn(f config.SecretFile) (now func() string, err error) {
 	if f == "" {
 		return nil, nil
 	}
-	return latest(f.Read)
+	return latest(func() (string, error) {
+		text, err := os.ReadFile(string(f))
+		if err != nil {
+			return "", fmt.Errorf("read a secret: %w", err)
+		}
+		return strings.TrimRight(string(text), "\r\n"), nil // without the line end that editors add
+	})
 }
 
 // latest reads something, and returns what reads it again. While that fails, what was read last counts.
@@ -94,7 +101,7 @@ func redisTLS(c config.RedisTLS) (*tls.Config, error) {
 		}
 	}
 	if c.CertFile != "" {
-		now, err := latest(func() (tls.Certificate, error) { return tls.LoadX509KeyPair(c.CertFile, c.KeyFile.Path()) })
+		now, err := latest(func() (tls.Certificate, error) { return tls.LoadX509KeyPair(c.CertFile, string(c.KeyFile)) })
 		if err != nil {
 			return nil, fmt.Errorf("redis.tls.cert_file, redis.tls.key_file: %w", err)
 		}

@@ -66,7 +66,7 @@ func TestTheCertificateOfLockdIsReadAgain(t *testing.T) {
 		t.Helper()
 		der, certificate, key := issued(t, serial)
 		write(t, c.CertFile, certificate)
-		write(t, c.KeyFile.Path(), key)
+		write(t, string(c.KeyFile), key)
 		return der
 	}
 	first := issue(1)

@@ -65,7 +65,7 @@ func (e endpoint) load(log *zap.Logger, reg prometheus.Registerer) (*tls.Config,
 }
 
 func filesOf(c config.TLS) certs.Files {
-	f := certs.Files{Cert: c.CertFile, Key: c.KeyFile.Path(), ClientCA: c.ClientCAFile, MinVersion: tls.VersionTLS13}
+	f := certs.Files{Cert: c.CertFile, Key: string(c.KeyFile), ClientCA: c.ClientCAFile, MinVersion: tls.VersionTLS13}
 	if c.MinVersion == "1.2" {
 		f.MinVersion = tls.VersionTLS12
 	}

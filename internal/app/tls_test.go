@@ -326,7 +326,7 @@ func TestRotationUnderLoadLosesNothing(t *testing.T) {
 		pair := w.ca.Issue(t, time.Hour, "127.0.0.1")
 		certstest.Write(t, secure.ClientCAFile, w.ca.PEM())
 		certstest.Write(t, secure.CertFile, pair.Cert)
-		certstest.Write(t, secure.KeyFile.Path(), pair.Key)
+		certstest.Write(t, string(secure.KeyFile), pair.Key)
 		time.Sleep(1100 * time.Millisecond) // what was read last counts for a second
 		old := w.good
 		w.good.CACert = w.ca.File(t)

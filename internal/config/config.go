@@ -12,10 +12,10 @@
 // So a new key is one line here, and one in configs/lockd.yaml that explains it; make chart-update tells the chart.
 // Only what depends on more than one key is checked by code, in validate.go.
 //
-// Load sets the keys from, lowest first: the defaults, the file, LOCKD_ variables, flags. It refuses what lockd does
-// not know, and reports everything that is wrong at once. It opens nothing but the file: whether an address can be
-// bound or a server be reached shows when lockd starts. A secret is the path of a file, never a value, and prints as
-// ***.
+// Load has viper lay over each other, lowest first: the defaults, the file, LOCKD_ variables, flags. It refuses what
+// lockd does not know, and reports everything that is wrong at once. It opens nothing but the file: whether an address
+// can be bound or a server be reached shows when lockd starts. A secret is the path of a file, never a value, and
+// prints as ***.
 package config
 
 import "time"
@@ -31,7 +31,7 @@ type Config struct {
 	AdminTLS    TLS    `key:"admin_tls"`                             // of AdminListen
 
 	Store struct { // where leases live
-		Kind string `key:"kind" default:"memory" oneof:"memory standalone sentinel cluster redlock" hint:"redis=standalone"`
+		Kind string `key:"kind" default:"memory" oneof:"memory standalone sentinel cluster redlock"`
 	} `key:"store"`
 	Redis   Redis    `key:"redis"`
 	Redlock Redlock  `key:"redlock"`
@@ -152,3 +152,22 @@ type Log struct {
 	Level  string `key:"level" default:"info" oneof:"debug info warn error"`
 	Format string `key:"format" default:"auto" oneof:"auto json console"`
 }
+
+// Whether clients show certificates.
+const (
+	ClientCertsNone     = "none"
+	ClientCertsOptional = "optional"
+	ClientCertsRequired = "required"
+)
+
+// TLS says whether and how an address of lockd speaks TLS: it does if there is a certificate. Files are PEM.
+type TLS struct {
+	CertFile     string     `key:"cert_file"` // the server's, with the intermediate authorities after it
+	KeyFile      SecretFile `key:"key_file"`
+	ClientCerts  string     `key:"client_certs" default:"none" oneof:"none optional required"`
+	ClientCAFile string     `key:"client_ca_file"` // the authorities of clients' certificates
+	MinVersion   string     `key:"min_version" default:"1.3" oneof:"1.2 1.3"`
+}
+
+// Enabled says whether TLS is spoken.
+func (t TLS) Enabled() bool { return t.CertFile != "" }

@@ -1,13 +1,10 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // key is one field of a Config, with its full name and its tags. Setting it changes that Config.
@@ -21,7 +18,7 @@ type key struct {
 func Default() (c Config) {
 	for _, k := range keysOf(&c) {
 		if text, ok := k.tag.Lookup("default"); ok {
-			k.mustSet(text)
+			k.field.Set(k.read(text))
 		}
 	}
 	return c
@@ -48,82 +45,25 @@ func (k key) variable() string {
 	return "LOCKD_" + strings.ToUpper(strings.ReplaceAll(k.name, ".", "_"))
 }
 
-// set reads a value from text. When it cannot, the key keeps its value.
-func (k key) set(text string) (err error) {
-	if k.isSection() {
-		return errors.New("is a section: its keys stand below it")
-	}
-	var v any = text
-	var want string
-	switch k.field.Interface().(type) {
-	case time.Duration:
-		want = "a duration with its unit, like 30s"
-		v, err = time.ParseDuration(text)
-	case int:
-		want = "a whole number"
-		v, err = strconv.ParseInt(text, 0, 0)
-	case bool:
-		want = "true or false"
-		v, err = strconv.ParseBool(text)
-	case []string:
-		k.setList(strings.Split(text, ","))
-		return nil
-	}
+// read is the text of a tag as a value of the key.
+func (k key) read(text string) reflect.Value {
+	value, err := readText(nil, k.field.Type(), text)
 	if err != nil {
-		return fmt.Errorf("is %q, must be %s", text, want)
+		panic(fmt.Sprint("a tag of ", k.name, " ", err))
 	}
-	k.field.Set(reflect.ValueOf(v).Convert(k.field.Type()))
-	return nil
+	return reflect.ValueOf(value)
 }
-
-// setList sets a key that is a list. A list without words is none.
-func (k key) setList(words []string) {
-	var list []string
-	for _, w := range words {
-		if w = strings.TrimSpace(w); w != "" {
-			list = append(list, w)
-		}
-	}
-	k.field.Set(reflect.ValueOf(list))
-}
-
-func (k key) isList() bool { return k.field.Kind() == reflect.Slice }
 
 // check compares the value with what the tags allow.
-func (k key) check() error {
-	if least, ok := k.tag.Lookup("min"); ok && k.field.Int() < k.bound(least) {
-		return fmt.Errorf("is %v, must be at least %s", k.field, least)
+func (k key) check(p *problems) {
+	if least, ok := k.tag.Lookup("min"); ok {
+		p.unless(k.field.Int() >= k.read(least).Int(), k.name, "is %v, must be at least %s", k.field, least)
 	}
-	if most, ok := k.tag.Lookup("max"); ok && k.field.Int() > k.bound(most) {
-		return fmt.Errorf("is %v, must be at most %s", k.field, most)
+	if most, ok := k.tag.Lookup("max"); ok {
+		p.unless(k.field.Int() <= k.read(most).Int(), k.name, "is %v, must be at most %s", k.field, most)
 	}
-	words, ok := k.tag.Lookup("oneof")
-	if ok && !slices.Contains(strings.Fields(words), k.field.String()) {
-		return fmt.Errorf("is %q, must be one of %s%s", k.field, strings.ReplaceAll(words, " ", ", "),
-			k.hint(k.field.String()))
-	}
-	return nil
-}
-
-// hint says what may be meant instead of a word, as the tag has it: WORD=MEANT.
-func (k key) hint(word string) string {
-	for pair := range strings.FieldsSeq(k.tag.Get("hint")) {
-		if said, meant, _ := strings.Cut(pair, "="); strings.EqualFold(said, word) {
-			return fmt.Sprintf("; did you mean %s?", meant)
-		}
-	}
-	return ""
-}
-
-// bound is a tag's text as a value of the key.
-func (k key) bound(text string) int64 {
-	b := key{name: k.name, field: reflect.New(k.field.Type()).Elem()}
-	b.mustSet(text)
-	return b.field.Int()
-}
-
-func (k key) mustSet(text string) {
-	if err := k.set(text); err != nil {
-		panic(fmt.Sprint("a tag of ", k.name, " ", err))
+	if words, ok := k.tag.Lookup("oneof"); ok {
+		p.unless(slices.Contains(strings.Fields(words), k.field.String()), k.name, "is %q, must be one of %s",
+			k.field, strings.ReplaceAll(words, " ", ", "))
 	}
 }

@@ -5,7 +5,10 @@ import (
 	"flag"
 	"os"
 	"reflect"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 )
 
 const chartSchema = "../../deploy/helm/lockd/values.schema.json"
@@ -22,7 +25,7 @@ func TestTheChartKnowsEveryKey(t *testing.T) {
 	if err := json.Unmarshal(text, &chart); err != nil {
 		t.Fatal(err)
 	}
-	raw, err := json.Marshal(Schema())
+	raw, err := json.Marshal(schemaOfKeys())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,4 +48,61 @@ func TestTheChartKnowsEveryKey(t *testing.T) {
 	if err := os.WriteFile(chartSchema, append(text, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// durationPattern is what time.ParseDuration reads, without signs.
+const durationPattern = `^([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$|^0$`
+
+// schemaOfKeys is the JSON schema of the file: each key with the type and the bounds that its tags say. What depends on
+// more than one key is not in it.
+func schemaOfKeys() map[string]any {
+	c := Default()
+	root := emptySection()
+	sections := map[string]map[string]any{"": root}
+	for _, k := range keysOf(&c) {
+		parent, name := "", k.name
+		if i := strings.LastIndex(k.name, "."); i >= 0 {
+			parent, name = k.name[:i], k.name[i+1:]
+		}
+		of := k.schema()
+		if k.isSection() {
+			of = emptySection()
+			sections[k.name] = of
+		}
+		sections[parent]["properties"].(map[string]any)[name] = of
+	}
+	return root
+}
+
+func emptySection() map[string]any {
+	return map[string]any{"type": "object", "additionalProperties": false, "properties": map[string]any{}}
+}
+
+// schema is that of one value.
+func (k key) schema() map[string]any {
+	out := map[string]any{}
+	switch k.field.Interface().(type) {
+	case time.Duration:
+		out["type"], out["pattern"] = "string", durationPattern
+		return out
+	case int:
+		out["type"] = "integer"
+	case bool:
+		out["type"] = "boolean"
+	case []string:
+		out["type"], out["items"] = []string{"array", "string"}, map[string]any{"type": "string"}
+	default:
+		out["type"] = "string"
+	}
+	for tag, word := range map[string]string{"min": "minimum", "max": "maximum"} {
+		if text, ok := k.tag.Lookup(tag); ok {
+			if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+				out[word] = n
+			}
+		}
+	}
+	if words, ok := k.tag.Lookup("oneof"); ok {
+		out["enum"] = strings.Fields(words)
+	}
+	return out
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -11,23 +10,19 @@ import (
 	"unicode/utf8"
 )
 
-// frameRoom is what a request needs in its frame besides its name, holder and annotation.
-const frameRoom = 1024
-
-// minStreamAge is the least session.max_stream_age: to move costs more than to stay.
-const minStreamAge = time.Second
+const (
+	frameRoom    = 1024        // what a request needs in its frame besides its name, holder and annotation
+	minStreamAge = time.Second // the least session.max_stream_age: to move costs more than to stay
+	maxMembers   = 15          // of a majority
+)
 
 // validate finds what is wrong with the values: what their tags forbid, and what depends on more than one of them.
 func (c *Config) validate(p *problems) {
 	for _, k := range keysOf(c) {
-		if err := k.check(); err != nil {
-			p.add(k.name, "%v", err)
-		}
+		k.check(p)
 	}
 	c.validateAddresses(p)
-	c.ListenTLS.validate(p, "listen_tls", c.Listen)
-	c.OpsTLS.validate(p, "ops_tls", c.OpsListen)
-	c.AdminTLS.validate(p, "admin_tls", c.AdminListen)
+	c.validateStore(p)
 	s, l, stop := c.Session, c.Limits, c.Shutdown
 	p.unless(len(c.Replica) <= 128 && readable(c.Replica), "replica",
 		"is %q, must be at most 128 bytes of UTF-8 without control characters", c.Replica)
@@ -44,158 +39,102 @@ func (c *Config) validate(p *problems) {
 	needed := frameRoom + float64(l.NameBytes) + float64(l.HolderBytes) + float64(l.AnnotationBytes) // cannot overflow
 	p.unless(needed <= float64(l.FrameBytes), "limits.frame_bytes",
 		"is %d, must leave %d bytes besides a name, a holder and an annotation", l.FrameBytes, frameRoom)
-	switch c.Store.Kind {
-	case StoreMemory:
-		p.unless(reflect.DeepEqual(c.Redis, Default().Redis), "redis",
-			"is configured, but store.kind is %s; say %q, or use --redis",
-			StoreMemory, StoreStandalone)
-		p.unless(len(c.Redlock.Members) == 0, "redlock.members",
-			"is configured, but store.kind is %s; say %q, or use --redlock",
-			StoreMemory, StoreRedlock)
-	case StoreStandalone:
-		c.validateStandalone(p)
-		c.validateRedis(p)
-	case StoreSentinel:
-		c.validateSentinel(p)
-		c.validateRedis(p)
-	case StoreCluster:
-		p.servers("redis.cluster.addrs", c.Redis.Cluster.Addrs, StoreCluster)
-		c.validateOneDatabase(p, "redis.db")
-		validateTLS(p, c.Redis.TLS)
-		c.validateRedis(p)
-	case StoreRedlock:
-		c.validateMembers(p)
-		validateTLS(p, c.Redis.TLS)
-		c.validateRedis(p)
-	}
-	c.validateUnused(p)
 }
 
+// validateAddresses finds what is wrong with where lockd listens, and with the TLS there.
 func (c *Config) validateAddresses(p *problems) {
-	addrs := []struct{ key, addr string }{
-		{"listen", c.Listen}, {"ops_listen", c.OpsListen}, {"admin_listen", c.AdminListen},
+	all := []struct {
+		key, section, addr string
+		tls                TLS
+	}{
+		{"listen", "listen_tls", c.Listen, c.ListenTLS},
+		{"ops_listen", "ops_tls", c.OpsListen, c.OpsTLS},
+		{"admin_listen", "admin_tls", c.AdminListen, c.AdminTLS},
 	}
-	for i, a := range addrs {
+	for i, a := range all {
 		_, port, err := net.SplitHostPort(a.addr)
 		nowhere := i > 0 && a.addr == ""
 		p.unless(err == nil && isPort(port) || nowhere, a.key, "is %q, must be HOST:PORT or :PORT", a.addr)
-		for _, b := range addrs[:i] {
+		for _, b := range all[:i] {
 			p.unless(!sameAddr(a.addr, b.addr), a.key, "is %q, must not be the address of %s (%s)", a.addr, b.key, b.addr)
 		}
+		section, t := a.section, a.tls
+		asks := t.ClientCerts != ClientCertsNone
+		p.unless((t.CertFile == "") == (t.KeyFile == ""), section+".cert_file", "and %s.key_file need each other", section)
+		p.unless(!nowhere || !t.Enabled(), section+".cert_file", "is set, but nothing is served there: the address is empty")
+		p.unless(!asks || t.Enabled(), section+".client_certs", "is %q, but there is no %s.cert_file", t.ClientCerts, section)
+		p.unless(asks == (t.ClientCAFile != ""), section+".client_ca_file",
+			"is needed when %s.client_certs is %q or %q, and only then", section, ClientCertsOptional, ClientCertsRequired)
 	}
 }
 
-// validateUnused finds addresses of other kinds of store than the configured one. Without a Redis none is needed.
-func (c *Config) validateUnused(p *problems) {
+// validateStore finds what is wrong with where leases live. Without a Redis none of its keys counts.
+func (c *Config) validateStore(p *problems) {
+	r, kind := c.Redis, c.Store.Kind
 	for _, of := range []struct {
 		kind, key string
 		given     bool
 	}{
-		{StoreStandalone, "redis.addr", c.Redis.Addr != ""},
-		{StoreSentinel, "redis.sentinel", !reflect.DeepEqual(c.Redis.Sentinel, Sentinel{}) && !c.sentinelUsers()},
-		{StoreCluster, "redis.cluster", len(c.Redis.Cluster.Addrs) > 0},
+		{StoreStandalone, "redis.addr", r.Addr != ""},
+		{StoreSentinel, "redis.sentinel.master", r.Sentinel.Master != ""},
+		{StoreSentinel, "redis.sentinel.addrs", len(r.Sentinel.Addrs) > 0},
+		{StoreCluster, "redis.cluster.addrs", len(r.Cluster.Addrs) > 0},
 		{StoreRedlock, "redlock.members", len(c.Redlock.Members) > 0},
 	} {
-		p.unless(!of.given || c.Store.Kind == of.kind || c.Store.Kind == StoreMemory, of.key,
-			"is only for store.kind %s, which is %s", of.kind, c.Store.Kind)
+		p.unless(of.given || kind != of.kind, of.key, "is needed when store.kind is %s", of.kind)
+		p.unless(!of.given || kind == of.kind, of.key, "is only for store.kind %s, which is %s", of.kind, kind)
 	}
-}
-
-// sentinelUsers says whether all that is said of sentinels is as whom members of a majority ask them.
-func (c *Config) sentinelUsers() bool {
-	s := c.Redis.Sentinel
-	return c.Store.Kind == StoreRedlock && s.Master == "" && len(s.Addrs) == 0
-}
-
-// maxMembers is how many members a majority is formed of at most.
-const maxMembers = 15
-
-// validateMembers finds what is wrong with the members. As with other addresses, they are not repeated.
-func (c *Config) validateMembers(p *problems) {
-	const key = "redlock.members"
-	ms := c.Redlock.Members
-	p.unless(len(ms) >= 3 && len(ms) <= maxMembers, key,
-		"lists %d servers, must list 3 to %d when store.kind is %s: two have no majority without both",
-		len(ms), maxMembers, StoreRedlock)
-	for i, m := range ms {
-		p.unless(!slices.Contains(ms[:i], m), key, "lists a server twice: word %d was there before", i+1)
-		kind, one, err := c.Redis.Member(m)
-		if err != nil {
-			p.add(key, "word %d %v", i+1, err)
-			continue
+	switch kind {
+	case StoreMemory:
+		return
+	case StoreStandalone:
+		if end, err := r.Endpoint(); err == nil {
+			r = end
+		} else if r.Addr != "" {
+			p.add("redis.addr", "%v", err)
 		}
-		switch kind {
-		case StoreSentinel:
-			p.unless(one.Sentinel.Master != "" &&
-				isWord(one.Sentinel.Master), key, "word %d must name a master: sentinel://MASTER@HOST:PORT,…", i+1)
-			p.servers(key, one.Sentinel.Addrs, StoreRedlock)
-		case StoreCluster:
-			p.servers(key, one.Cluster.Addrs, StoreRedlock)
-			c.validateOneDatabase(p, key)
-		}
+	case StoreSentinel:
+		p.unless(isWord(r.Sentinel.Master), "redis.sentinel.master",
+			"is %q, must be one word: what the sentinels call the master", r.Sentinel.Master)
+		p.servers("redis.sentinel.addrs", r.Sentinel.Addrs)
+	case StoreCluster:
+		p.servers("redis.cluster.addrs", r.Cluster.Addrs)
+		p.unless(r.DB == 0, "redis.db", "must not name a database: a Redis Cluster has one, and redis.db is %d", r.DB)
+	case StoreRedlock:
+		c.validateMembers(p)
 	}
-}
-
-// validateOneDatabase finds a database that a cluster has not got.
-func (c *Config) validateOneDatabase(p *problems, key string) {
-	p.unless(c.Redis.DB == 0, key, "must not name a database: a Redis Cluster has one, and redis.db is %d", c.Redis.DB)
-}
-
-func (c *Config) validateStandalone(p *problems) {
-	r := c.Redis
-	end, err := r.Endpoint()
-	switch {
-	case r.Addr == "":
-		p.add("redis.addr", "is needed when store.kind is %s", StoreStandalone)
-	case err != nil:
-		p.add("redis.addr", "%v", err)
-	default:
-		validateTLS(p, end.TLS)
-	}
-}
-
-func validateTLS(p *problems, t RedisTLS) {
-	p.unless(t.Enabled || t == RedisTLS{}, "redis.tls.enabled", "is false, but other redis.tls keys are set")
-}
-
-func (c *Config) validateSentinel(p *problems) {
-	s := c.Redis.Sentinel
-	p.unless(s.Master != "", "redis.sentinel.master", "is needed when store.kind is %s", StoreSentinel)
-	p.unless(isWord(s.Master), "redis.sentinel.master", "is %q, must be one word: what the sentinels call the master",
-		s.Master)
-	p.servers("redis.sentinel.addrs", s.Addrs, StoreSentinel)
-	validateTLS(p, c.Redis.TLS)
-}
-
-// servers finds what is wrong with a list of addresses that a kind of store needs. Its errors do not repeat an address
-// that may contain a secret.
-func (p *problems) servers(key string, addrs []string, kind string) {
-	p.unless(len(addrs) > 0, key, "is needed when store.kind is %s", kind)
-	for i, addr := range addrs {
-		host, port, err := net.SplitHostPort(addr)
-		good := err == nil && host != "" && isWord(addr) && !strings.ContainsAny(addr, "@/") && port != "0" && isPort(port)
-		p.unless(good, key, "must be a list of HOST:PORT, and the word %d is none", i+1)
-		p.unless(!slices.Contains(addrs[:i], addr), key, "lists a server twice: word %d was there before", i+1)
-	}
-}
-
-// isWord says whether a text has nothing that separates words.
-func isWord(s string) bool {
-	return readable(s) && !strings.ContainsFunc(s, unicode.IsSpace) && !strings.Contains(s, ",")
-}
-
-// validateRedis finds what is wrong with the keys of Redis that each kind of store has.
-func (c *Config) validateRedis(p *problems) {
-	r := c.Redis
-	p.unless(readable(r.Prefix) && !strings.ContainsAny(r.Prefix, "{}"), "redis.prefix",
-		"is %q, must be UTF-8 without braces and control characters", r.Prefix)
+	p.unless(r.TLS.Enabled || r.TLS == RedisTLS{}, "redis.tls.enabled", "is false, but other redis.tls keys are set")
 	p.unless((r.TLS.CertFile == "") == (r.TLS.KeyFile == ""), "redis.tls.cert_file",
 		"and redis.tls.key_file need each other")
+	p.unless(readable(r.Prefix) && !strings.ContainsAny(r.Prefix, "{}"), "redis.prefix",
+		"is %q, must be UTF-8 without braces and control characters", r.Prefix)
 	p.unless(r.OpTimeout <= c.Session.MinTTL, "redis.op_timeout",
 		"is %v, must not be longer than session.min_ttl (%v), or no renewal comes in time", r.OpTimeout, c.Session.MinTTL)
 	longest := max(c.Limits.MaxLease, c.Session.MaxTTL)
 	p.unless(r.FenceTTL-longest > longest, "redis.fence_ttl",
 		"is %v, must be longer than two of the longest leases (limits.max_lease, session.max_ttl: %v)", r.FenceTTL, longest)
+}
+
+// validateMembers finds what is wrong with the members of a majority. As with other addresses, they are not repeated.
+func (c *Config) validateMembers(p *problems) {
+	const key = "redlock.members"
+	ms := c.Redlock.Members
+	p.unless(len(ms) >= 3 && len(ms) <= maxMembers, key,
+		"lists %d servers, must list 3 to %d: two have no majority without both", len(ms), maxMembers)
+	p.noneTwice(key, ms)
+	for i, m := range ms {
+		kind, one, err := c.Redis.Member(m)
+		switch {
+		case err != nil:
+			p.add(key, "word %d %v", i+1, err)
+		case kind == StoreSentinel:
+			p.unless(isWord(one.Sentinel.Master), key, "word %d must name a master: sentinel://MASTER@HOST:PORT,…", i+1)
+			p.servers(key, one.Sentinel.Addrs)
+		case kind == StoreCluster:
+			p.servers(key, one.Cluster.Addrs)
+			p.unless(one.DB == 0, key, "word %d is a cluster, which has one database, and redis.db is %d", i+1, one.DB)
+		}
+	}
 }
 
 // problems are what is wrong, each with its key.
@@ -211,6 +150,20 @@ func (p *problems) unless(ok bool, key, format string, args ...any) {
 	}
 }
 
+// servers finds what is wrong with a list of addresses. It does not repeat an address, which may contain a secret.
+func (p *problems) servers(key string, addrs []string) {
+	for i, addr := range addrs {
+		p.unless(isServer(addr), key, "must be a list of HOST:PORT, and the word %d is none", i+1)
+	}
+	p.noneTwice(key, addrs)
+}
+
+func (p *problems) noneTwice(key string, words []string) {
+	for i, w := range words {
+		p.unless(!slices.Contains(words[:i], w), key, "lists a server twice: word %d was there before", i+1)
+	}
+}
+
 // sameAddr says whether two sockets cannot be open at the same time. Port 0 is another port every time.
 func sameAddr(a, b string) bool {
 	hostA, portA, errA := net.SplitHostPort(a)
@@ -221,8 +174,11 @@ func sameAddr(a, b string) bool {
 	return hostA == hostB || isWildcard(hostA) || isWildcard(hostB)
 }
 
-func isWildcard(host string) bool {
-	return host == "" || net.ParseIP(host).IsUnspecified()
+func isWildcard(host string) bool { return host == "" || net.ParseIP(host).IsUnspecified() }
+
+// isWord says whether a text is there and has nothing that separates words.
+func isWord(s string) bool {
+	return s != "" && readable(s) && !strings.ContainsFunc(s, unicode.IsSpace) && !strings.Contains(s, ",")
 }
 
 func readable(s string) bool {
