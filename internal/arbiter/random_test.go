@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // model is a scene with a store that knows who holds the name, and what must be true of every decision.
@@ -32,7 +33,7 @@ func TestRandomRequests(t *testing.T) {
 		"semaphore": {lock.Semaphore}, "all": {lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(300) {
+			for seed := range tier.Pick[uint64](60, 300) {
 				m := &model{
 					scene: newScene(), t: t, r: rand.New(rand.NewPCG(seed, 1)), kinds: kinds, ended: map[string]int{},
 					holders: map[*request]bool{}, next: map[*request]*request{},

@@ -12,6 +12,7 @@ import (
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // What is done with several mutexes, one after the other, must not be seen half done. These tests look in between.
@@ -62,7 +63,7 @@ func TestAHeartbeatSpeaksOfEachLeaseThatItsClientTakesForAuto(t *testing.T) {
 		return ok && g.ID == id
 	})
 	var wg sync.WaitGroup
-	for range 300 {
+	for range tier.Pick(50, 300) {
 		stop := make(chan struct{})
 		c.beat(&wg, stop)
 		id := c.id()
@@ -138,7 +139,7 @@ func (s answersLate) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 // TestCloseWaitsForWhatAnAnswerBegins has answers come in the moment in which everything else is over.
 // It fails, or panics, if Close waits for the goroutines before the answers.
 func TestCloseWaitsForWhatAnAnswerBegins(t *testing.T) {
-	for range 300 {
+	for range tier.Pick(50, 300) {
 		synctest.Test(t, func(t *testing.T) {
 			w := startOn(t, testConfig(), answersLate{memstore.New()})
 			c := w.open()
@@ -163,7 +164,7 @@ func TestWhatGoesFromOneCounterToAnotherIsUnderWay(t *testing.T) {
 		w.b.Relay(begun, stop)
 	}()
 	<-begun
-	for range 200_000 {
+	for range tier.Pick(20_000, 200_000) {
 		if w.b.Quiet() {
 			t.Fatal("something is under way all the time")
 		}

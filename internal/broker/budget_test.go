@@ -71,7 +71,7 @@ func heap() uint64 {
 }
 
 // granted takes grants from an outbox until n have come.
-func granted(t *testing.T, s *broker.Session, n int) (holds []session.Hold) {
+func granted(t testing.TB, s *broker.Session, n int) (holds []session.Hold) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
 	for len(holds) < n {

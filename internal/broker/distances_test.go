@@ -17,6 +17,7 @@ import (
 	"github.com/lockd-io/lockd/internal/redlock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // distant is a member as one replica sees it: so far away, and perhaps not there.
@@ -185,8 +186,9 @@ func (c course) fewest() int { return slices.Min(c.of) }
 // Replicas each of which is nearer to another member than the others are all get the name, though each comes first at
 // its member. Members that are silent make it no slower than such that are gone.
 func TestReplicasNearOtherMembersShareAMajority(t *testing.T) {
-	span := 10 * time.Second
-	for _, distance := range []time.Duration{0, time.Millisecond, 10 * time.Millisecond} {
+	span := tier.Pick(2*time.Second, 10*time.Second)
+	distances := []time.Duration{time.Millisecond, 0, 10 * time.Millisecond}
+	for _, distance := range distances[:tier.Pick(1, 3)] {
 		granted := map[presence]int{}
 		for _, away := range []presence{well, gone, still} {
 			l := layout{members: 5, replicas: 3, clients: 1, hold: 2, near: time.Millisecond, distance: distance}

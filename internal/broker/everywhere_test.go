@@ -196,6 +196,9 @@ func TestAPageWithAFilterLooksAtSoMuch(t *testing.T) {
 			c := there.as("busy")
 			for n := range 6000 {
 				c.acquire(request.Acquire{Name: fmt.Sprint(i, "-", n)})
+				if n%100 == 0 {
+					c.events() // so that not all are under way at once
+				}
 			}
 			c.events()
 		}

@@ -9,75 +9,50 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
-	"github.com/lockd-io/lockd/internal/benchtest"
 	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
-// TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld compares what requests cost with few and with many leases, all
-// of which the broker does under its mutex. The machine may be busy with something else during one of the two, but not
-// each time.
-func TestWorkIsInProportionToWhatIsAskedAndNotToWhatIsHeld(t *testing.T) {
-	const few, many, most, rounds = 300, 9900, 8, 5 // a list of pages grows with the logarithm
-	for round := 1; ; round++ {
-		var small, large map[string]time.Duration
-		holding(t, few, func(b *broker.Broker, s *broker.Session) { small = costs(b, s, few) })
-		holding(t, many, func(b *broker.Broker, s *broker.Session) { large = costs(b, s, many) })
-		var worst string
-		var ratio float64
-		for what, before := range small {
-			times := float64(large[what]) / float64(before)
-			t.Logf("%s: %v with %d leases, %v with %d: %.1f times", what, before, few, large[what], many, times)
-			if times > ratio {
-				worst, ratio = what, times
-			}
-		}
-		if ratio <= most {
-			return
-		}
-		if round == rounds {
-			t.Fatalf("%s takes %.1f times as long with %d times the leases, want %d at most", worst, ratio, many/few, most)
+// BenchmarkHeld tells what requests cost with few and with many leases, all of which the broker does under its mutex: a
+// heartbeat costs the same, a page grows with the logarithm.
+func BenchmarkHeld(b *testing.B) {
+	for _, leases := range []int{300, 9900} {
+		br, s := holding(b, leases)
+		s.Heartbeat(0, 1) // the first one looks at all
+		last := fmt.Sprintf("name-%08d", leases/2)
+		for what, f := range map[string]func(){
+			"heartbeat":    func() { s.Heartbeat(0, 1) },
+			"page":         func() { br.Leases("", "", 100) },
+			"further-back": func() { br.Leases("name", last, 100) },
+			"one-name":     func() { br.Leases(last, "", 100) },
+		} {
+			b.Run(fmt.Sprintf("%s/leases=%d", what, leases), func(b *testing.B) {
+				for b.Loop() {
+					f()
+				}
+			})
 		}
 	}
 }
 
-func costs(b *broker.Broker, s *broker.Session, leases int) map[string]time.Duration {
-	s.Heartbeat(0, 1) // the first one looks at all
-	last := fmt.Sprintf("name-%08d", leases/2)
-	return map[string]time.Duration{
-		"a heartbeat": benchtest.Quickest(func() {
-			for range 100 {
-				s.Heartbeat(0, 1)
-			}
-		}),
-		"a page of leases":    benchtest.Quickest(func() { b.Leases("", "", 100) }),
-		"a page further back": benchtest.Quickest(func() { b.Leases("name", last, 100) }),
-		"a page of one name":  benchtest.Quickest(func() { b.Leases(last, "", 100) }),
-	}
-}
-
-// holding runs a test with a session that holds locks.
-func holding(t *testing.T, leases int, test func(b *broker.Broker, s *broker.Session)) {
-	t.Helper()
-	store := newGenerous(t)
-	reg := prometheus.NewRegistry()
+// holding is a session that holds locks.
+func holding(b *testing.B, leases int) (*broker.Broker, *broker.Session) {
+	b.Helper()
+	store, reg := newGenerous(b), prometheus.NewRegistry()
 	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
-	b := broker.New(testConfig(), store, dog, zap.NewNop(), reg)
-	s, err := b.Open(broker.OpenRequest{})
+	br := broker.New(testConfig(), store, dog, zap.NewNop(), reg)
+	b.Cleanup(func() { _ = br.Close(context.Background()); dog.Close() })
+	s, err := br.Open(broker.OpenRequest{})
 	if err != nil {
-		t.Fatal(err)
+		b.Fatal(err)
 	}
 	for i := range leases {
 		s.Acquire(uint64(i+1), request.Acquire{Name: fmt.Sprintf("name-%08d", i), Kind: lock.Exclusive})
 	}
-	granted(t, s, leases)
-	test(b, s)
-	if err := b.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
-	dog.Close()
+	granted(b, s, leases)
+	return br, s
 }
 
 // TestListsArePagedWithoutGapsAndRepeats reads all leases and sessions in small pages.

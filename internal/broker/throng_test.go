@@ -15,6 +15,7 @@ import (
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // throng is several sessions that do all they do in one moment.
@@ -84,25 +85,18 @@ func (s jumpy) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error
 	return left, err
 }
 
-// throngRounds is how many throngs come, one after the other, throngSize how many sessions each has.
-const (
-	throngRounds = 40
-	throngSize   = 12
-)
+// throngSize is how many sessions come at once.
+const throngSize = 12
 
 // TestAThrongLeavesNothing has sessions ask, nest, extend, release, cancel and end in one moment, again and again. When
 // their time is over nothing is left of them: no lease, no waiter, no count and no lock. It fails if a session that has
 // ended takes a lease, or, with -race, if a request for several names is answered with the mutex of one of them only.
 func TestAThrongLeavesNothing(t *testing.T) {
-	seeds := []uint64{1, mrand.Uint64()}
-	if *stressSeed != 0 {
-		seeds = []uint64{*stressSeed}
-	}
-	for _, seed := range seeds {
+	for _, seed := range seeds(1) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memstore.New()
 			c := &throng{w: startOn(t, testConfig(), jumpy{store}), seed: seed}
-			for round := range throngRounds {
+			for round := range tier.Pick(10, 40) {
 				all := c.come(uint64(round)) //nolint:gosec // small
 				c.inspectEnded(all)
 				time.Sleep(2 * time.Minute)

@@ -26,7 +26,7 @@ func (w *world) far() {
 }
 
 const (
-	crowd  = 50
+	crowd  = 25
 	perOne = 20
 )
 
@@ -57,7 +57,7 @@ func crowdRequests() map[string]func(i int) request.Acquire {
 	}
 }
 
-// TestManyAtOnceAreGrantedWhileThereIsRoom asks a thousand times at one moment, with and without a wait.
+// TestManyAtOnceAreGrantedWhileThereIsRoom asks five hundred times at one moment, with and without a wait.
 func TestManyAtOnceAreGrantedWhileThereIsRoom(t *testing.T) {
 	for what, req := range crowdRequests() {
 		for _, wait := range []*time.Duration{new(time.Duration), new(time.Minute), nil} {

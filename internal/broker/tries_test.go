@@ -155,7 +155,7 @@ func (c *client) leaveCrowd(crowd *crowded, h session.Hold, permits int, rng *mr
 
 // TestNoTryIsRefusedWithoutAReason lets tries and waits of several sizes meet at random.
 func TestNoTryIsRefusedWithoutAReason(t *testing.T) {
-	for _, seed := range []uint64{1, 2, 3, mrand.Uint64()} {
+	for _, seed := range seeds(1, 2, 3) {
 		grants, wrong := runCrowd(t, seed, false)
 		for _, s := range wrong[:min(len(wrong), 3)] {
 			t.Errorf("seed %d: %s", seed, s)

@@ -60,15 +60,18 @@ func TestWhatTheStoreDoesNotShareOutIsPaidFor(t *testing.T) {
 				neighbour.acquire(request.Acquire{Name: "fair", Kind: lock.Fair})
 				neighbour.events()
 				const most = 100_000
-				n := 0
-				for ; attacker.Owes() == 0 && n < most; n++ {
+				n, enough := 0, most
+				if row.free {
+					enough = 20_000
+				}
+				for ; attacker.Owes() == 0 && n < enough; n++ {
 					row.ask(attacker)
 					if n%100 == 0 || row.free {
 						attacker.events()
 					}
 				}
-				if (n == most) != row.free {
-					t.Errorf("after %d requests the attacker's messages are read as before: %t", n, n == most)
+				if (n == enough) != row.free {
+					t.Errorf("after %d requests the attacker's messages are read as before: %t", n, n == enough)
 				}
 				row.ask(neighbour)
 				if wait := neighbour.Owes(); wait != 0 {
@@ -91,11 +94,11 @@ func TestChangesOfAWatchedNameArePaidFor(t *testing.T) {
 			watches.Watch(watches.id(), "n")
 			time.Sleep(time.Second)
 			n := 0
-			for ; changes.Owes() == 0 && n < 10_000; n++ {
+			for ; changes.Owes() == 0 && n < 3000; n++ {
 				changes.release(changes.take("n").Hold)
 				watches.events()
 			}
-			if (n < 10_000) != paid {
+			if (n < 3000) != paid {
 				t.Errorf("watched by %s: %d changes were made at once", watcher, n)
 			}
 		})

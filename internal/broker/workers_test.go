@@ -16,6 +16,7 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/internal/watchdog"
 )
 
@@ -45,7 +46,7 @@ func TestWorkersComeThrough(t *testing.T) {
 			request: plain,
 		},
 		"sixteen a hundred times": {
-			kinds: alone, workers: 16, times: 100, replicas: 2, room: 1,
+			kinds: alone, workers: 16, times: tier.Pick(20, 100), replicas: 2, room: 1,
 			stay: 10 * time.Millisecond, request: plain,
 		},
 		"ten with a lease of 2 s": {
@@ -61,7 +62,7 @@ func TestWorkersComeThrough(t *testing.T) {
 			stay: 50 * time.Millisecond, request: plain, apart: 10 * time.Millisecond,
 		},
 		"five hundred fair": {
-			kinds: []lock.Kind{lock.Fair}, workers: 500, times: 1, replicas: 3, room: 1,
+			kinds: []lock.Kind{lock.Fair}, workers: tier.Pick(100, 500), times: 1, replicas: 3, room: 1,
 			stay: 200 * time.Millisecond, request: with(time.Hour, 5*time.Second), within: 2 * time.Minute,
 		},
 		"fifty readers, renewed": {
@@ -69,7 +70,7 @@ func TestWorkersComeThrough(t *testing.T) {
 			stay: 35 * time.Second, request: plain,
 		},
 		"two names, four workers": {
-			kinds: alone, workers: 4, times: 500, replicas: 1, room: 2, stay: 10 * time.Millisecond,
+			kinds: alone, workers: 4, times: tier.Pick(50, 500), replicas: 1, room: 2, stay: 10 * time.Millisecond,
 			request: func(i int, k lock.Kind) request.Acquire {
 				req := of([]string{"a", "b"}[i%2], k)
 				req.Wait = new(100 * time.Millisecond)
@@ -77,7 +78,7 @@ func TestWorkersComeThrough(t *testing.T) {
 			},
 		},
 		"sixteen with four permits": {
-			kinds: []lock.Kind{lock.Semaphore}, workers: 16, times: 100, replicas: 2, room: 4,
+			kinds: []lock.Kind{lock.Semaphore}, workers: 16, times: tier.Pick(20, 100), replicas: 2, room: 4,
 			stay: 10 * time.Millisecond, request: func(int, lock.Kind) request.Acquire {
 				return permits(1, 4)
 			},
@@ -205,7 +206,7 @@ func TestTheWatchdogKeepsExactlyWhatIsHeld(t *testing.T) {
 			try := of("job", lock.Exclusive)
 			try.Wait = new(time.Duration)
 			wg.Go(func() {
-				for range 10_000 {
+				for range tier.Pick(1000, 10_000) {
 					c.acquire(try)
 					<-c.Outbox().Wake()
 					g, ok := c.Outbox().Take()[0].(session.Granted)

@@ -16,7 +16,7 @@ import (
 // clientLimit is what a client of gRPC accepts in one message unless it is told otherwise.
 const clientLimit = 4 << 20
 
-// crowd is 600 sessions with long labels. Each of the first 20 asks for 50 names, with long annotations.
+// crowd is 450 sessions with long labels. Each of the first 20 asks for 50 names, with long annotations.
 type crowd struct {
 	locks   lockdv1.LockServiceClient
 	inspect lockdv1.InspectServiceClient
@@ -36,7 +36,7 @@ func newCrowd(s *server, name func(i int) string) *crowd {
 	for i := range 32 {
 		labels[fmt.Sprintf("%02d", i)] = strings.Repeat("v", 250)
 	}
-	for i := range 600 {
+	for i := range 450 {
 		c := s.open(&lockdv1.Open{Labels: labels})
 		for j := range 50 {
 			if i < 20 {
@@ -69,8 +69,8 @@ func TestNoPageIsLargerThanAClientAccepts(t *testing.T) {
 		if n := count(t, func(token string) (int, string, error) {
 			r, err := c.inspect.ListSessions(ctx, &lockdv1.ListSessionsRequest{PageSize: 1000, PageToken: token}, limit)
 			return len(r.GetSessions()), r.GetNextPageToken(), err
-		}); n != 600 {
-			t.Errorf("%d sessions, want 600", n)
+		}); n != 450 {
+			t.Errorf("%d sessions, want 450", n)
 		}
 		if n := count(t, func(token string) (int, string, error) {
 			r, err := c.inspect.ListLocks(ctx, &lockdv1.ListLocksRequest{PageSize: 1000, PageToken: token}, limit)

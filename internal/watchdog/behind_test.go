@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockd-io/lockd/internal/lock"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // narrow is a store that renews one call after the other, each in a time that depends on how much it renews.
@@ -56,10 +57,10 @@ func crowded(t *testing.T, s lock.Holds, n int) (w *Watchdog[*fake], c *crew, ls
 // can be renewed. The store can renew each of them more often than in every half of the TTL, so none may be lost.
 func TestARoundThatIsSlowerThanSignsOfLifeLeavesNoLeaseOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const leases = 40_000
+		const leases = 12_000
 		s := newNarrow(12 * time.Second / leases)
 		w, c, ls := crowded(t, s, leases)
-		for range 40 {
+		for range tier.Pick(10, 40) {
 			time.Sleep(7500 * time.Millisecond)
 			c.hear(w)
 		}
@@ -83,7 +84,7 @@ func TestARoundThatIsSlowerThanSignsOfLifeLeavesNoLeaseOut(t *testing.T) {
 func TestItIsKnownHowLateRenewalsAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newNarrow(time.Microsecond)
-		w, c, _ := crowded(t, s, 40_000)
+		w, c, _ := crowded(t, s, 20_000)
 		most := func(d time.Duration) (most time.Duration) {
 			for range 10 {
 				time.Sleep(d / 10)
@@ -96,7 +97,7 @@ func TestItIsKnownHowLateRenewalsAre(t *testing.T) {
 		if late := most(9 * time.Second); late > 50*time.Millisecond {
 			t.Errorf("late by %v although the store is quick", late)
 		}
-		s.each.Store(int64(200 * time.Microsecond)) // 8 s for a round
+		s.each.Store(int64(400 * time.Microsecond)) // 8 s for a round
 		time.Sleep(time.Second)
 		c.hear(w)
 		if late := most(9 * time.Second); late < time.Second {
@@ -116,9 +117,9 @@ func TestItIsKnownHowLateRenewalsAre(t *testing.T) {
 // another client are renewed all the while.
 func TestLeasesThatEndDoNotDelayRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, silent, ls := crowded(t, renewer{}, 20_000)
+		w, silent, ls := crowded(t, renewer{}, 10_000)
 		for _, l := range ls {
-			l.told = func() { time.Sleep(10 * time.Millisecond) } // more than three minutes for all
+			l.told = func() { time.Sleep(10 * time.Millisecond) } // more than a minute for all
 		}
 		c := &crew{ttl: silent.ttl, heard: time.Now()}
 		l := &fake{crew: c, until: time.Now().Add(c.ttl)}
@@ -143,6 +144,7 @@ func TestLeasesThatEndDoNotDelayRenewals(t *testing.T) {
 // TestAllClientsHaveTheirShareOfASlowStore has many clients, all heard at the same times, on a store that cannot renew
 // as often as they are heard: none of them is renewed less often than others.
 func TestAllClientsHaveTheirShareOfASlowStore(t *testing.T) {
+	tier.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		const clients, each = 64, 700
 		s := newNarrow(12 * time.Second / clients / each)

@@ -19,13 +19,13 @@ func TestEachLeaseEndsWithItsValidity(t *testing.T) {
 			return time.Now().Add(time.Millisecond + time.Duration(r.Int64N(int64(scale))))
 		}
 		var ls []*fake
-		for range 2000 {
+		for range 700 {
 			l := &fake{crew: c, alone: true, until: later()}
 			ls = append(ls, l)
 			w.Keep(l, l.until)
 			time.Sleep(time.Millisecond)
 		}
-		for range 1000 {
+		for range 350 {
 			l := ls[r.IntN(len(ls))]
 			c.mu.Lock()
 			over := !l.lost.IsZero()
