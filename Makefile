@@ -37,13 +37,12 @@ run: build ## run lockd with its leases in memory: nothing to install. PORT=7450
 MODULES := . $(wildcard bench)
 
 define lint_go
-	for module in $(MODULES); do (cd $$module && $(GO) vet ./... && '$(CURDIR)/.cache/bin/golangci-lint' run ./...); done
+	for module in $(MODULES); do (cd $$module && '$(CURDIR)/.cache/bin/golangci-lint' run ./...); done
 endef
 
-# What `test` and `check` do before the tests. The lines stop at the first that fails.
 .PHONY: inspect
-inspect:
-	@scripts/ensure cc redis java proto stubs lint promtool chart
+inspect: ## before a commit: what is found without a test. `make test` does that, too
+	@scripts/ensure cc proto lint promtool chart
 	scripts/generate --check
 	scripts/proto-check
 	.cache/bin/promtool test rules deploy/prometheus/*.test.yaml
@@ -51,34 +50,34 @@ inspect:
 	GOOS=windows CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/lockctl
 	$(lint_go)
 
+# What go test is told besides.
+TESTFLAGS ?=
+
 .PHONY: test
-test: inspect ## the whole suite, as CI runs it
-	@scripts/servers
-	$(GO) test -race -timeout $(TEST_TIMEOUT) ./...
+test: ## inspect, and each promise proven once, as CI runs it
+	@scripts/ensure cc redis java stubs tests
+	scripts/test -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./...
+
+.PHONY: test-long
+test-long: ## the same, long comparisons, all faults for minutes, and each version of Redis: hours. A release needs it
+	@scripts/ensure cc redis java stubs tests
+	LOCKD_TEST_LONG=1 scripts/test -timeout 2h $(TESTFLAGS) ./...
 	$(GO) test -timeout $(TEST_TIMEOUT) ./internal/rawconn # with the race detector it makes other calls
-	$(test_oldest_and_newest)
+	$(MAKE) test-servers test-compat
 
 # What the store's tests run over, besides the redis-server of this machine. scripts/servers fetches them.
 SERVERS ?= redis-6.2 redis-8.0 valkey-8.1
 FAULTS := LostReplies|RedisIsAway|RedisStaysAway|LostData|ScriptFlush|AMob
 
 .PHONY: test-servers
-test-servers: ## run the tests of the Redis store, and some with faults, over each of SERVERS: half an hour
+test-servers: ## run the tests of the Redis store, and some with faults, over each of SERVERS
 	@scripts/ensure cc java
 	@scripts/servers
 	failed=(); for server in $(SERVERS); do \
-		echo "== $$server"; export LOCKD_TEST_REDIS_SERVER='$(CURDIR)/.cache/servers/'$$server; \
-		$(GO) test -race -timeout $(TEST_TIMEOUT) ./internal/redistest ./internal/redisstore/... || failed+=("$$server: the store"); \
+		echo "== $$server"; export LOCKD_TEST_LONG=1 LOCKD_TEST_REDIS_SERVER='$(CURDIR)/.cache/servers/'$$server; \
+		$(GO) test -race -timeout 1h ./internal/redistest ./internal/redisstore/... || failed+=("$$server: the store"); \
 		$(GO) test -timeout $(TEST_TIMEOUT) -run '$(FAULTS)' ./test/e2e || failed+=("$$server: faults"); done; \
 	if (($${#failed[@]})); then printf 'failed: %s\n' "$${failed[@]}"; exit 1; fi; echo "all passed over: $(SERVERS)"
-
-# The same in short, at the same time: the tests mostly wait.
-define test_oldest_and_newest
-	jobs=(); for server in redis-6.2 valkey-8.1; do \
-		LOCKD_TEST_REDIS_SERVER='$(CURDIR)/.cache/servers/'$$server LOCKD_STEPS=20000 $(GO) test -race -timeout $(TEST_TIMEOUT) \
-			-run 'TestContract/Plain|TestScriptsAgree|AsRedissonExpects|ToldByRedis' ./internal/redisstore & jobs+=($$!); done; \
-	for job in "$${jobs[@]}"; do wait $$job; done
-endef
 
 # For how long things fail in each topology, and what chooses them; 0 = any.
 LENGTH ?= 60s
@@ -96,11 +95,6 @@ FLEET := Replica|Rolling|TestSessionsSpread
 test-replicas: ## kill, stop and restart three replicas under load, on one Redis and on a majority. LENGTH=10m SEED=7
 	@scripts/ensure cc redis
 	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -parallel 2 -length $(LENGTH) -seed $(SEED)
-
-.PHONY: test-resume
-test-resume: ## sessions that go on at another replica, over one Redis and over a majority of three: a few minutes
-	@scripts/ensure cc redis
-	LOCKD_E2E_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -parallel 6 -run 'OldReplica|CutOff|TestHoldersOf|Elsewhere|Outlives|OnlyItsOwn' ./test/e2e
 
 # For how long nothing fails in test-alerts, and nothing may fire.
 HEALTHY ?= 10m
@@ -142,12 +136,8 @@ test-compat: ## have this lockd and its clients work with those of an earlier co
 	@scripts/ensure cc redis
 	scripts/compat $(REF)
 
-.PHONY: check
-check: inspect ## before a commit: the same with the short tests only
-	$(GO) test -race -short -timeout $(TEST_TIMEOUT) ./...
-
 .PHONY: generate
-generate: ## make the stubs in api/gen from the protos
+generate: ## make the committed stubs, of Go and Python, from the protos
 	@scripts/ensure proto
 	scripts/generate
 
@@ -217,4 +207,4 @@ release-check: ## make it twice, and check that it is the same, and says which v
 
 .PHONY: clean
 clean: ## remove what was built; .cache/ with the tools stays
-	rm -rf bin test/redisson/target
+	rm -rf bin test/redisson/target test/stubs/target api/gen/java/target

@@ -1,18 +1,13 @@
 package redisson
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -35,7 +30,6 @@ type call struct {
 	done chan struct{} // closed when the fields below are there
 	text string        // the answer
 	err  error
-	at   time.Time // when it came
 }
 
 // answer waits for the answer.
@@ -92,7 +86,6 @@ func launchAgent() (*agent, error) {
 
 // hear takes an answer.
 func (a *agent) hear(line string) {
-	now := time.Now()
 	id, rest, _ := strings.Cut(line, " ")
 	outcome, text, _ := strings.Cut(rest, " ")
 	a.mu.Lock()
@@ -102,7 +95,7 @@ func (a *agent) hear(line string) {
 	if c == nil {
 		return
 	}
-	c.at, c.text = now, text
+	c.text = text
 	if outcome != "ok" {
 		c.err = errors.New(text)
 	}
@@ -198,46 +191,11 @@ var buildAgent = sync.OnceValue(func() error {
 			return fmt.Errorf("%s is not in PATH: install a JDK of 17 or newer and Maven, or run make test which does", program)
 		}
 	}
-	if err := os.MkdirAll("target", 0o755); err != nil {
-		return err
-	}
-	lock, err := os.OpenFile(filepath.Join("target", "lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { // two go tests in one checkout
-		return err
-	}
-	state, err := sources()
-	if err != nil {
-		return err
-	}
-	stamp := filepath.Join("target", "stamp")
-	if made, err := os.ReadFile(stamp); err == nil && string(made) == state {
-		return nil
-	}
-	// Maven colors even its silence, so what it says is kept for the case that it fails.
-	if out, err := exec.Command("mvn", "--quiet", "--batch-mode", "compile").CombinedOutput(); err != nil {
-		return fmt.Errorf("mvn compile: %w\n%s", err, out)
-	}
-	return os.WriteFile(stamp, []byte(state), 0o600)
-})
-
-// sources is a digest of all that the agent is made of.
-func sources() (string, error) {
-	files, err := filepath.Glob("src/main/java/io/lockd/redisson/*.java")
-	if err != nil {
-		return "", err
-	}
-	var all bytes.Buffer
-	for _, file := range append(files, "pom.xml") {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return "", err
+	return harness.BuildOnce("target", ".", []string{"src", "pom.xml"}, func() error {
+		// Maven colors even its silence, so what it says is kept for the case that it fails.
+		if out, err := exec.Command("mvn", "--quiet", "--batch-mode", "compile").CombinedOutput(); err != nil {
+			return fmt.Errorf("mvn compile: %w\n%s", err, out)
 		}
-		fmt.Fprintf(&all, "%s %d\n%s", file, len(text), text)
-	}
-	sum := sha256.Sum256(all.Bytes())
-	return hex.EncodeToString(sum[:]), nil
-}
+		return nil
+	})
+})

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/lockd-io/lockd/client"
 )
@@ -70,11 +69,7 @@ func TestLockdSeesWhatRedissonHoldsSeveralTimes(t *testing.T) {
 			if st := s.get("job"); st.GetHeld() {
 				t.Errorf("lockd: got %v, want it free", st)
 			}
-			began := time.Now()
 			s.unlock(s.lock(c, k, "job"))
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("lockd had the free lock after %v", took)
-			}
 		})
 	}
 }

@@ -4,7 +4,4 @@
 // The newest Redisson runs in a program of its own, the agent, whose sources and pom.xml are here too. The tests build
 // it with Maven when it changed, start it once, and tell it line by line what to do; a test that kills Redisson starts
 // another one.
-//
-// Tests that put load on the machine, or that measure milliseconds, run alone; those that mostly wait run side by side
-// after them. What others take of the processors is taken off measured milliseconds.
 package redisson

@@ -2,16 +2,11 @@ package redisson
 
 import (
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/test/harness"
 )
-
-// expireWithin is how long after the death of a holder who waits on the other side has the lock, at most.
-const expireWithin = short + time.Second
 
 func TestLockdGetsWhatAKilledRedissonHeld(t *testing.T) {
 	t.Parallel()
@@ -27,20 +22,10 @@ func TestLockdGetsWhatAKilledRedissonHeld(t *testing.T) {
 	for _, p := range pairs {
 		s.waiting(p.String(), 1)
 	}
-	others, killed := s.load(), time.Now()
 	victim.Kill()
-	var wg sync.WaitGroup
-	for i, p := range pairs {
-		wg.Go(func() {
-			select {
-			case g := <-waiters[i]:
-				s.late("lockd", p, g.err, g.at.Sub(killed), others)
-			case <-time.After(patience):
-				t.Errorf("lockd never has %v", p)
-			}
-		})
+	for _, waiter := range waiters {
+		s.soon(waiter)
 	}
-	wg.Wait()
 }
 
 func TestRedissonGetsWhatAKilledClientOfLockdHeld(t *testing.T) {
@@ -82,22 +67,8 @@ func (s *stage) outlive(victim *harness.Process) {
 			s.t.Errorf("Redisson has %v while it is held: %v", p, waiters[i].err)
 		}
 	}
-	others, killed := s.load(), time.Now()
 	victim.Kill()
-	for i, p := range pairs {
-		_, err := waiters[i].answer()
-		s.late("Redisson", p, err, waiters[i].at.Sub(killed), others)
-	}
-}
-
-// late judges a grant after a death.
-func (s *stage) late(who string, p pair, err error, took time.Duration, others *proctest.Load) {
-	s.t.Helper()
-	s.t.Logf("%v: %s has it %v after the death", p, who, took.Round(time.Millisecond))
-	switch {
-	case err != nil:
-		s.t.Errorf("%v: %v", p, err)
-	case others.Off(took) > expireWithin:
-		s.t.Errorf("%v: that is later than %v", p, expireWithin)
+	for _, waiter := range waiters {
+		waiter.must()
 	}
 }

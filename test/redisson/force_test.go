@@ -15,7 +15,6 @@ import (
 // at the same lockd. Others go on at once.
 func TestRedissonForcesWhatLockdHolds(t *testing.T) {
 	t.Parallel()
-	const heard = short/3 + time.Second
 	for _, p := range pairs {
 		if p.holder.name == "semaphore" {
 			continue // Redisson cannot
@@ -25,16 +24,11 @@ func TestRedissonForcesWhatLockdHolds(t *testing.T) {
 			s := newStage(t, short)
 			l := s.lock(s.lockd.Dial(s.t), p.holder, "job")
 			w := s.bothWait(p.waiter)
-			others, forced := s.load(), time.Now()
 			s.redisson.worker("admin").want(true, "force", p.holder.name, "job")
-			s.bothGetIt(p, w, heard)
+			s.bothGetIt(p, w)
 			harness.Soon(t, "lockd's holder hears of it", l.Lost())
-			took := time.Since(forced)
 			if lost, ok := errors.AsType[*client.LostError](l.Err()); !ok || lost.Reason != client.LostForced {
 				t.Errorf("got %v, want it lost: forced", l.Err())
-			}
-			if others.Off(took) > heard {
-				t.Errorf("lockd's holder heard of it after %v, want %v", took, heard)
 			}
 		})
 	}
@@ -63,7 +57,7 @@ func TestLockdForcesWhatRedissonHolds(t *testing.T) {
 			if _, err := holder.tell("release", p.holder.name, "job").answer(); err == nil && p.holder.name != "fair" {
 				t.Error("Redisson's holder could release what was taken from it")
 			}
-			s.bothGetIt(p, w, time.Second)
+			s.bothGetIt(p, w)
 		})
 	}
 }
@@ -91,9 +85,8 @@ func (s *stage) bothWait(k kind) waiters {
 }
 
 // bothGetIt has both sides take their turns.
-func (s *stage) bothGetIt(p pair, w waiters, bound time.Duration) {
+func (s *stage) bothGetIt(p pair, w waiters) {
 	s.t.Helper()
-	others, began := s.load(), time.Now()
 	for range 2 {
 		select {
 		case <-w.call.done:
@@ -109,9 +102,6 @@ func (s *stage) bothGetIt(p pair, w waiters, bound time.Duration) {
 		case <-time.After(patience):
 			s.t.Fatal("who waited does not get what was freed")
 		}
-	}
-	if took := time.Since(began); others.Off(took) > bound {
-		s.t.Errorf("both sides had their turns after %v, want %v", took, bound)
 	}
 }
 

@@ -17,16 +17,15 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/lockdtest"
-	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
 const (
-	// patience bounds what should come soon and has no time of its own.
-	patience = 30 * time.Second
+	// patience bounds what should come soon. It is less than the long TTL, so that nothing comes because a lease ended.
+	patience = time.Minute
 	// long is a TTL for tests in which nobody dies, short one for the others.
-	long, short = 30 * time.Second, 3 * time.Second
+	long, short = 2 * time.Minute, 3 * time.Second
 )
 
 func TestMain(m *testing.M) {
@@ -102,16 +101,6 @@ func (s *stage) theirs(name string, limit uint32) {
 	}
 }
 
-// load begins to count for all that takes part in a test. In Redisson two threads take turns: one hears Redis, and the
-// one that wants the lock then asks.
-func (s *stage) load() *proctest.Load {
-	s.t.Helper()
-	agent := s.redisson.agent.Process
-	l := harness.LoadOn(s.t, s.rc, s.lockd.Process, agent)
-	l.TakeTurns(agent.PID(), 2)
-	return l
-}
-
 // get is what lockd knows of a name.
 func (s *stage) get(name string) *lockdv1.LockState {
 	s.t.Helper()
@@ -127,17 +116,32 @@ func (s *stage) get(name string) *lockdv1.LockState {
 type granted struct {
 	lock *client.Lock
 	err  error
-	at   time.Time
 }
 
 // lock takes a lock of lockd.
 func (s *stage) lock(c *client.Client, k kind, name string) *client.Lock {
 	s.t.Helper()
-	g := harness.Soon(s.t, "lockd grants "+name, s.wait(c, k, name))
+	return s.soon(s.wait(c, k, name))
+}
+
+// soon is what must be granted.
+func (s *stage) soon(waiter <-chan granted) *client.Lock {
+	s.t.Helper()
+	g := harness.Soon(s.t, "lockd grants what was released", waiter)
 	if g.err != nil {
 		s.t.Fatal(g.err)
 	}
 	return g.lock
+}
+
+// none fails the test if lockd granted what Redisson holds.
+func (s *stage) none(waiter <-chan granted) {
+	s.t.Helper()
+	select {
+	case g := <-waiter:
+		s.t.Fatalf("lockd granted what Redisson holds: %v", g.err)
+	default:
+	}
 }
 
 // wait begins to wait for a lock of lockd.
@@ -145,7 +149,7 @@ func (s *stage) wait(c *client.Client, k kind, name string) <-chan granted {
 	out := make(chan granted, 1)
 	go func() {
 		l, err := c.Lock(s.t.Context(), name, k.opts...)
-		out <- granted{l, err, time.Now()}
+		out <- granted{l, err}
 	}()
 	return out
 }

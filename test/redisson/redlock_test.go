@@ -3,7 +3,6 @@ package redisson
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -26,6 +26,7 @@ var (
 // redlockStage has three masters that know nothing of each other.
 func redlockStage(t *testing.T, ttl time.Duration) *stage {
 	t.Helper()
+	tier.Long(t)
 	masters := redistest.StartMasters(t, 3)
 	addrs := strings.Join(redistest.Addrs(masters), ",")
 	return newStageAt(t, masters, ttl, "redlock://"+addrs, "LOCKD_STORE_KIND=redlock", "LOCKD_REDLOCK_MEMBERS="+addrs)
@@ -163,15 +164,10 @@ func (s *stage) tokens(name string) (all []int64) {
 func TestBothExcludeEachOtherOnAMajority(t *testing.T) {
 	t.Parallel()
 	s := redlockStage(t, long)
-	visits := 960
-	if os.Getenv(longEnv) != "" {
-		visits = 4800
-	}
 	r := newRoom(t, 1)
 	cs := s.dialAll()
-	began := time.Now()
 	s.visit(r, visitors{kind: "red-lock", name: "room", visits: visits, lock: func(i, _ int) locker {
 		return s.lockerOf(cs[i], plain, "room")
 	}})
-	s.judge(r, visits, began)
+	s.judge(r, visits)
 }

@@ -2,12 +2,16 @@ package stubs
 
 import (
 	"context"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/lockd-io/lockd/internal/tier"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 const (
@@ -18,6 +22,11 @@ const (
 	runTime = time.Minute
 )
 
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(harness.Run(m, harness.Settings{SideBySide: "12", Patience: runTime}))
+}
+
 // The runtimes of Java. Those of Python are in python/oldest.txt and newest.txt.
 var javaRuntimes = map[string][]string{
 	"oldest": {"-Dgrpc.version=1.62.2", "-Dprotobuf.version=3.25.1"},
@@ -26,26 +35,19 @@ var javaRuntimes = map[string][]string{
 }
 
 func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
+	t.Parallel()
 	needs(t, filepath.Join(root, "api/gen/python"), "python")
 	for _, runtimes := range []string{"oldest", "newest"} {
 		t.Run(runtimes, func(t *testing.T) {
+			if runtimes != "newest" {
+				tier.Long(t)
+			}
 			t.Parallel()
-			python := filepath.Join(root, ".cache/stubs", runtimes, "bin/python")
-			if _, err := os.Stat(python); err != nil {
-				t.Fatalf("the runtimes are missing; run: scripts/ensure stubs (%v)", err)
-			}
-			source, installed := t.TempDir(), t.TempDir()
-			if err := os.CopyFS(source, os.DirFS(filepath.Join(root, "api/gen/python"))); err != nil {
-				t.Fatal(err)
-			}
-			run(t, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
-				"--no-build-isolation", "--target", installed, source)
-			// Its dependencies are those of the venv: pip check would find one that is too old or too new.
+			python, installed := installPython(t, runtimes)
 			for _, page := range []string{"stubs.md"} {
-				file := save(t, "hold.py", pageProgram(t, page, "python"))
 				t.Run(page, func(t *testing.T) {
-					t.Parallel()
-					keepsToTheProtocol(t, shortTTL, func(addr, name string) *exec.Cmd {
+					file := save(t, "hold.py", pageProgram(t, page, "python"))
+					keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
 						cmd := exec.CommandContext(t.Context(), python, file, name)
 						cmd.Env = append(os.Environ(), "PYTHONPATH="+installed, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error",
 							"LOCKD_ADDR="+addr)
@@ -57,24 +59,35 @@ func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 	}
 }
 
-func TestJavaProgramKeepsToTheProtocol(t *testing.T) {
-	if testing.Short() {
-		t.Skip("Maven takes half a minute for each set of runtimes")
+// installPython installs the stubs for the Python of a venv. Their dependencies are those of the venv: pip check would
+// find one that is too old or too new.
+func installPython(t *testing.T, runtimes string) (python, installed string) {
+	t.Helper()
+	python = filepath.Join(root, ".cache/stubs", runtimes, "bin/python")
+	if _, err := os.Stat(python); err != nil {
+		t.Fatalf("the runtimes are missing; run: scripts/ensure stubs (%v)", err)
 	}
-	needs(t, filepath.Join(root, "api/gen/java"), "java")
+	source, installed := t.TempDir(), t.TempDir()
+	if err := os.CopyFS(source, os.DirFS(filepath.Join(root, "api/gen/python"))); err != nil {
+		t.Fatal(err)
+	}
+	run(t, python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps",
+		"--no-build-isolation", "--target", installed, source)
+	return python, installed
+}
+
+func TestJavaProgramKeepsToTheProtocol(t *testing.T) {
+	t.Parallel()
 	for runtimes, versions := range javaRuntimes {
 		t.Run(runtimes, func(t *testing.T) {
-			t.Parallel()
-			tree := filepath.Join(t.TempDir(), "lockd")
-			for _, dir := range []string{"api/gen/java", "test/stubs/java"} {
-				copyTree(t, filepath.Join(root, dir), filepath.Join(tree, dir))
+			if runtimes != "usual" {
+				tier.Long(t)
 			}
-			project := filepath.Join(tree, "test/stubs/java")
-			run(t, "mvn", append([]string{"--quiet", "--batch-mode", "--file", project, "package"}, versions...)...)
-			target := filepath.Join(project, "client/target")
-			keepsToTheProtocol(t, javaTTL, func(addr, name string) *exec.Cmd {
+			t.Parallel()
+			client := filepath.Join(buildJava(t, runtimes, versions), "test/stubs/java/client/target")
+			keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
 				cmd := exec.CommandContext(t.Context(), "java", "-cp",
-					filepath.Join(target, "classes")+":"+filepath.Join(target, "lib/*"), "io.lockd.stubs.Client", name)
+					filepath.Join(client, "classes")+":"+filepath.Join(client, "lib/*"), "io.lockd.stubs.Client", name)
 				cmd.Env = append(os.Environ(), "LOCKD_ADDR="+addr)
 				return cmd
 			})
@@ -82,7 +95,34 @@ func TestJavaProgramKeepsToTheProtocol(t *testing.T) {
 	}
 }
 
+// buildJava has Maven make the stubs and the program in a copy of their sources, when one of them has changed.
+func buildJava(t *testing.T, runtimes string, versions []string) (tree string) {
+	t.Helper()
+	sources := []string{"api/proto", "api/gen/java", "test/stubs/java"}
+	for _, dir := range sources {
+		needs(t, filepath.Join(root, dir))
+	}
+	tree = filepath.Join("target", runtimes)
+	err := harness.BuildOnce(tree, root, append(sources, "test/stubs/stubs_test.go"), func() error {
+		for _, dir := range sources {
+			to := filepath.Join(tree, dir)
+			if err := os.RemoveAll(to); err != nil {
+				return err
+			}
+			copyTree(t, filepath.Join(root, dir), to)
+		}
+		run(t, "mvn", append([]string{"--quiet", "--batch-mode", "--file", filepath.Join(tree, "test/stubs/java"), "package"},
+			versions...)...)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
 func TestNodeProgramKeepsToTheProtocol(t *testing.T) {
+	t.Parallel()
 	needs(t, filepath.Join(root, "api/proto"), "node")
 	modules, err := filepath.Abs(filepath.Join(root, ".cache/stubs/node/node_modules"))
 	if err != nil {
@@ -92,7 +132,7 @@ func TestNodeProgramKeepsToTheProtocol(t *testing.T) {
 		t.Fatalf("the modules are missing; run: scripts/ensure stubs (%v)", err)
 	}
 	file := save(t, "hold.js", pageProgram(t, "stubs.md", "js"))
-	keepsToTheProtocol(t, shortTTL, func(addr, name string) *exec.Cmd {
+	keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "node", file, name)
 		cmd.Dir = root
 		cmd.Env = append(os.Environ(), "NODE_PATH="+modules, "LOCKD_ADDR="+addr)
