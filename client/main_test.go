@@ -16,7 +16,6 @@ var addr, adminAddr string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	defer lockdtest.Clean()
 	if os.Getenv(heldEnv) != "" {
 		return holdForParent()
 	}

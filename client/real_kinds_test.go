@@ -2,15 +2,10 @@ package client_test
 
 import (
 	"errors"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/lockdtest"
-	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 // waits locks in the background and returns when it is in the queue.

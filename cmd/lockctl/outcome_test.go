@@ -16,7 +16,6 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/internal/lockdtest"
-	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 )
 
@@ -54,13 +53,8 @@ func TestAcquireWithoutAStore(t *testing.T) {
 	s := lockdtest.Start(t, "--redis", redis.Addr)
 	redis.Kill()
 	awaitReady(t, s.Addr, false)
-	const most = 1500 * time.Millisecond
-	if d := proctest.Least(most, func() {
-		r := call(t, "--addr", s.Addr, "--connect-timeout", "300ms", "acquire", "n", "--lease", "90s")
-		oneTruth(t, r, "BACKEND_UNAVAILABLE", "outcome is unknown", "its lease")
-	}); d > most {
-		t.Errorf("it took %v", d)
-	}
+	r := call(t, "--addr", s.Addr, "--connect-timeout", "300ms", "acquire", "n", "--lease", "90s")
+	oneTruth(t, r, "BACKEND_UNAVAILABLE", "outcome is unknown", "its lease")
 }
 
 // A store that stops in the middle may have acted, whatever the next try is told. Each case has a store of its own:
@@ -74,6 +68,7 @@ func TestChangesWithAStoreThatStops(t *testing.T) {
 		{"limit", "pool", "3"},
 	} {
 		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
 			redis := redistest.Start(t)
 			s := lockdtest.Start(t, "--redis", redis.Addr)
 			lease := parse(t, call(t, "--addr", s.Addr, "acquire", "held", "--lease", "90s").stdout, leaseKeys...)

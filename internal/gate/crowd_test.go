@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	acquireTime = 1250 * time.Microsecond // 800 a second
-	renewTime   = 500 * time.Microsecond  // 2,000 a second
-	tooLong     = 2 * time.Second         // what has waited so long is not done any more
+	acquireTime = 250 * time.Microsecond // 4,000 a second
+	renewTime   = 100 * time.Microsecond // 10,000 a second
+	tooLong     = time.Second            // what has waited so long is not done any more
 )
 
 // oneByOne is a store that does one thing after the other, as Redis does: some acquisitions and some renewals in turn.
@@ -52,7 +52,7 @@ func (s *oneByOne) Share(string) (int, int) { return s.Waiting(), 1 }
 
 func (s *oneByOne) work() {
 	for {
-		for range min(inTurn, len(s.acquire)) {
+		for range min(inFlight, len(s.acquire)) {
 			(<-s.acquire)()
 		}
 		if len(s.renew) > 0 {
@@ -86,7 +86,7 @@ func (s *oneByOne) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 
 func (s *oneByOne) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
 	var wg sync.WaitGroup
-	const chunk = 20
+	const chunk = 100
 	for from := 0; from < len(rs); from += chunk {
 		some, asked := rs[from:min(from+chunk, len(rs))], time.Now()
 		wg.Add(1)
@@ -115,6 +115,7 @@ type crowd struct {
 // the store is busy for two thirds of the time with renewing them. Without the gate it refuses acquisitions; that shows
 // that the test can fail.
 func TestRenewalsAreInTimeWhileAcquiresPourIn(t *testing.T) {
+	tier.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		c := pourIn(t, true)
 		if n := c.refused.Load() + c.lost.Load(); n > 0 {
@@ -124,9 +125,6 @@ func TestRenewalsAreInTimeWhileAcquiresPourIn(t *testing.T) {
 			t.Errorf("renewals were up to %v late", c.latest)
 		}
 	})
-	if !tier.IsLong {
-		return
-	}
 	synctest.Test(t, func(t *testing.T) {
 		if c := pourIn(t, false); c.refused.Load() == 0 {
 			t.Error("nothing was refused without the gate: this is no test of it")
@@ -136,10 +134,9 @@ func TestRenewalsAreInTimeWhileAcquiresPourIn(t *testing.T) {
 
 const (
 	ttl      = 30 * time.Second
-	clients  = 16
-	leases   = 10_000
+	clients  = 80
+	leases   = 50_000
 	inFlight = 128
-	inTurn   = 26 // acquisitions, before the store turns to renewals
 )
 
 func pourIn(t *testing.T, gated bool) *crowd {

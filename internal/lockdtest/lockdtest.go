@@ -5,13 +5,15 @@ package lockdtest
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -79,7 +81,7 @@ func Run(args ...string) (*Server, error) {
 // choosePorts finds free ports. Somebody else may take them before the server does.
 func (s *Server) choosePorts() (err error) {
 	for _, addr := range []*string{&s.Addr, &s.ops, &s.AdminAddr} {
-		if *addr, err = freeAddr(); err != nil {
+		if *addr, err = proctest.FreeAddr(); err != nil {
 			return err
 		}
 	}
@@ -177,51 +179,48 @@ func ready(hc *http.Client, url string) bool {
 	return res.StatusCode == http.StatusOK
 }
 
-func freeAddr() (string, error) {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+// building is held while a process builds, as several goroutines may.
+var building sync.Mutex
+
+// Build builds one of the programs below cmd/ with some flags, and returns its path. All packages of a checkout share
+// what is built: who comes later finds it fresh.
+func Build(program string, flags ...string) (string, error) {
+	building.Lock()
+	defer building.Unlock()
+	dir, err := builds()
 	if err != nil {
 		return "", err
 	}
-	return l.Addr().String(), l.Close()
-}
-
-var builds struct {
-	mu   sync.Mutex
-	dir  string
-	bins map[string]string
-}
-
-// Build builds one of the programs below cmd/ with some flags, once per test process, and returns its path.
-func Build(program string, flags ...string) (string, error) {
-	builds.mu.Lock()
-	defer builds.mu.Unlock()
-	what := program + strings.Join(flags, " ")
-	if bin := builds.bins[what]; bin != "" {
-		return bin, nil
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return "", err
 	}
-	if builds.dir == "" {
-		dir, err := os.MkdirTemp("", "lockdtest")
-		if err != nil {
-			return "", err
-		}
-		builds.dir, builds.bins = dir, map[string]string{}
+	defer lock.Close() // which unlocks
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return "", err
 	}
-	bin := filepath.Join(builds.dir, fmt.Sprint(program, len(builds.bins)))
+	bin := filepath.Join(dir, sum(program+strings.Join(flags, " ")), program)
 	args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/cmd/"+program)
 	cmd := exec.CommandContext(context.Background(), "go", args...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build %s: %w\n%s", program, err, out)
 	}
-	builds.bins[what] = bin
 	return bin, nil
 }
 
-// Clean removes what Build built. TestMain calls it last.
-func Clean() {
-	builds.mu.Lock()
-	defer builds.mu.Unlock()
-	if builds.dir != "" {
-		_ = os.RemoveAll(builds.dir) // it is in the system's temporary directory anyway
-		builds.dir, builds.bins = "", nil
+// builds is where this checkout has its programs: beside Go's own cache, which they are made of.
+func builds() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
 	}
+	_, here, _, _ := runtime.Caller(0)
+	dir := filepath.Join(cache, "lockd-test", sum(here))
+	return dir, os.MkdirAll(dir, 0o700)
+}
+
+// sum is a short name for a text.
+func sum(text string) string {
+	s := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(s[:8])
 }

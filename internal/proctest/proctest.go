@@ -1,4 +1,4 @@
-// Package proctest runs programs as processes of a test, and tells how long they had to wait for a processor.
+// Package proctest runs programs as processes of a test.
 package proctest
 
 import (

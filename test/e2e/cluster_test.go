@@ -7,12 +7,14 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
 // A master of a Redis Cluster is killed and its replica takes over: what was replicated stays held, and the others go
 // on all the time.
 func TestAMasterOfAClusterIsKilled(t *testing.T) {
+	tier.Long(t)
 	t.Parallel()
 	k := redistest.StartCluster(t)
 	d := harness.StartLockdOn(t, lockdBin, "LOCKD_STORE_KIND=cluster", "LOCKD_SESSION_TTL=20s",

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -27,24 +27,14 @@ const (
 )
 
 // A replica is stopped, and its connections stay. Its clients go on at the others before the validity of their locks
-// ends, once each. On a machine that stands still for a moment another replica may be as silent to them, and they move
-// again: only then is it measured again.
+// ends.
 func TestHoldersOfASilentReplicaGoOnAtTheOther(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, kind storeKind) {
 		onlyLong(t, kind.masters > 1)
-		const tries = 3
-		for range tries {
-			moves := moveFromASilentReplica(t, kind)
-			if moves < silentHolders || t.Failed() {
-				t.Fatalf("%d clients moved, want %d", moves, silentHolders)
-			}
-			if moves == silentHolders {
-				return
-			}
-			t.Logf("%d clients moved %d times", silentHolders, moves)
+		if moves := moveFromASilentReplica(t, kind); moves < silentHolders {
+			t.Errorf("%d clients moved, want %d", moves, silentHolders)
 		}
-		t.Errorf("some moved more than once in each of %d tries", tries)
 	})
 }
 
@@ -65,12 +55,7 @@ func moveFromASilentReplica(t *testing.T, kind storeKind) (moves int) {
 	time.Sleep(silentTTL / 2)
 	ds[0].Signal(syscall.SIGSTOP)
 	defer ds[0].Signal(syscall.SIGCONT)
-	shortest := silentTTL
-	for end := time.Now().Add(silentTTL); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		for _, l := range locks {
-			shortest = min(shortest, l.ValidFor())
-		}
-	}
+	time.Sleep(silentTTL)
 	ds[0].Signal(syscall.SIGCONT)
 	time.Sleep(silentTTL)
 	for _, d := range ds {
@@ -83,7 +68,6 @@ func moveFromASilentReplica(t *testing.T, kind storeKind) (moves int) {
 			mustUnlock(t, l)
 		}
 	}
-	t.Logf("the shortest validity was %v of %v", shortest, silentTTL)
 	return moves
 }
 
@@ -91,7 +75,7 @@ func moveFromASilentReplica(t *testing.T, kind storeKind) (moves int) {
 const (
 	cutTTL  = 2 * time.Second
 	cutRuns = 50
-	cutSome = 10
+	cutSome = 5
 	// momentTTL leaves time for a slow machine.
 	momentTTL = 3 * cutTTL
 )
@@ -179,11 +163,9 @@ func everything([]byte) bool { return true }
 // A client that is cut off from all replicas ends its work before anybody else has its locks.
 func TestWhoIsCutOffEndsBeforeTheNextBegins(t *testing.T) {
 	t.Parallel()
-	runs := cutSome
-	if os.Getenv(longEnv) != "" {
-		runs = cutRuns
-	}
+	runs := tier.Pick(cutSome, cutRuns)
 	onEachStore(t, func(t *testing.T, kind storeKind) {
+		onlyLong(t, kind.masters > 1)
 		ds := kind.start(t).replicas(3)
 		for what, take := range cutClients {
 			t.Run(what, func(t *testing.T) {
@@ -372,7 +354,9 @@ const (
 )
 
 // A session holds as many locks as it may, with names that do not fit into a frame together. Its replica is killed.
-func TestHoldersOfManyLocksGoOn(t *testing.T) { // while no other test runs: it keeps all processors busy
+func TestHoldersOfManyLocksGoOn(t *testing.T) {
+	tier.Long(t)
+	t.Parallel()
 	const most, each = 10_000, 50
 	onEachStore(t, func(t *testing.T, kind storeKind) {
 		onlyLong(t, kind.masters > 1)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -26,20 +27,8 @@ var ownerForm = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab]
 
 func TestExecHoldsItsLockFromItsChildsStartToItsEnd(t *testing.T) {
 	t.Parallel()
-	t.Run("short", func(t *testing.T) {
-		t.Parallel()
-		execHolds(t, 3*time.Second, 8*time.Second)
-	})
-	t.Run("long", func(t *testing.T) {
-		t.Parallel()
-		if os.Getenv(longEnv) == "" {
-			t.Skipf("takes a minute; set %s=1", longEnv)
-		}
-		execHolds(t, 30*time.Second, time.Minute)
-	})
-}
-
-func execHolds(t *testing.T, ttl, length time.Duration) {
+	const ttl = 3 * time.Second
+	length := tier.Pick(5*time.Second, time.Minute)
 	rs := redistest.Start(t)
 	rc := rs.Client()
 	d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL="+ttl.String())
@@ -48,55 +37,28 @@ func execHolds(t *testing.T, ttl, length time.Duration) {
 	began := time.Now()
 	p := startLockctl(d, "exec", "job", "--", "sleep", strconv.Itoa(int(length.Seconds())))
 	child := childOf(t, p.PID())
-	others := harness.LoadOn(t, rc, d.Process, p)
-	endings := make(chan time.Time, 1)
-	released := make(chan time.Time, 1)
-	go func() {
-		end := ended(t, child)
-		others.Begin()
-		endings <- end
-		for look(t, rc, "job").owner() != "" {
-		}
-		released <- time.Now()
-	}()
-	samples := 0
-	var end time.Time
-	for end.IsZero() {
+	for {
 		s := look(t, rc, "job")
-		alive := !gone(child) // after the look: if not, s may be from after the end
-		select {
-		case end = <-endings:
-			continue
-		case <-time.After(20 * time.Millisecond):
+		if gone(child) { // after the look: s may be from after the end
+			break
 		}
-		if !alive {
-			continue
-		}
-		samples++
 		if len(s.fields) != 1 || !ownerForm.MatchString(s.owner()) || s.fields[s.owner()] != "1" || s.pttl <= 0 ||
 			s.pttl > ttl {
 			t.Fatalf("%v after the start: got %v with PTTL %v", s.from.Sub(began), s.fields, s.pttl)
 		}
 	}
-	late := harness.Soon(t, "the key is gone", released).Sub(end)
-	m := harness.Soon(t, "the release is published", messages)
-	late = min(late, m.at.Sub(end)) // whichever shows it first: one script deletes and publishes
-	if own := others.Off(late); own > 50*time.Millisecond {
-		t.Errorf("the key was gone %v after the child's end, %v of them our own; want 50ms at most", late, own)
+	if ran := time.Since(began); ran < length {
+		t.Errorf("the child ran for %v", ran)
 	}
+	m := harness.Soon(t, "the release is published", messages)
 	if p.Code() != 0 || m.text != "0" {
 		t.Errorf("got exit code %d and message %q", p.Code(), m.text)
-	}
-	if ran := end.Sub(began); ran < length || samples < 50 {
-		t.Errorf("the child ran for %v, and %d samples were taken", ran, samples)
 	}
 	select {
 	case m := <-messages:
 		t.Errorf("a second message: %q", m.text)
 	case <-time.After(200 * time.Millisecond):
 	}
-	t.Logf("%d samples; the key was gone %v after the child's end, the message came %v after it", samples, late,
-		m.at.Sub(end))
 }
 
 // A client that does not let go: its lock is free when its lease ends, and a waiter has it at once.
@@ -166,36 +128,24 @@ func oneReplica(t *testing.T, env ...string) (*harness.Lockd, *redis.Client) {
 	return startLockd(t, rs.Addr, append([]string{"LOCKD_SESSION_TTL=" + shortly.String()}, env...)...), rs.Client()
 }
 
-// silenced has the holder of "job" become silent, and checks when a waiter gets the lock.
+// silenced has the holder of "job" become silent, and waits until a waiter gets the lock.
 func silenced(t *testing.T, d *harness.Lockd, rc *redis.Client, silence func()) {
 	t.Helper()
 	harness.Until(t, "the lock is held", func() bool { return look(t, rc, "job").owner() != "" })
-	owner := look(t, rc, "job").owner()
 	c := d.Dial(t)
-	granted := make(chan time.Time, 1)
+	granted := make(chan struct{})
 	go func() {
+		defer close(granted)
 		if l, err := c.Lock(t.Context(), "job"); err != nil {
 			t.Error(err)
 		} else if l.Err() != nil {
 			t.Error(l.Err())
 		}
-		granted <- time.Now()
 	}()
 	harness.Until(t, "somebody waits", func() bool { return d.Metric("lockd_waiters") == 1 })
 	time.Sleep(shortly / 2) // so that it is renewed once
-	began := time.Now()
 	silence()
-	others, sinceThen := harness.LoadOn(t, rc, d), harness.LoadOn(t, rc, d)
-	expired := expiry(t, rc, "job", owner, others)
-	got := harness.Soon(t, "the waiter is granted", granted)
-	t.Logf("granted %v after the silence began, %v after the lease's end", got.Sub(began), got.Sub(expired))
-	if sinceThen.Off(got.Sub(began)) > shortly+time.Second {
-		t.Errorf("the lock was free %v after the silence began, want %v at most", got.Sub(began), shortly+time.Second)
-	}
-	if own := others.Off(got.Sub(expired)); own > 100*time.Millisecond {
-		t.Errorf("the waiter got the lock %v after its lease had ended, %v of them our own; want 100ms at most",
-			got.Sub(expired), own)
-	}
+	harness.Soon(t, "the waiter is granted", granted)
 }
 
 // holdForParent is a program that holds a lock, and says whether it does for each line it reads.

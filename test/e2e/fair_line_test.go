@@ -281,27 +281,6 @@ func (l *line) granted() []turn {
 	return slices.Clone(l.turns[1:])
 }
 
-// longestWait is the longest time between two turns, and before which it was.
-func longestWait(turns []turn) (d time.Duration, before int) {
-	for i := 1; i < len(turns); i++ {
-		if wait := turns[i].at.Sub(turns[i-1].at); wait > d {
-			d, before = wait, i
-		}
-	}
-	return d, before
-}
-
-// waits is the sum of all times between two turns that were long.
-func waits(turns []turn) (sum time.Duration) {
-	const long = 500 * time.Millisecond
-	for i := 1; i < len(turns); i++ {
-		if wait := turns[i].at.Sub(turns[i-1].at); wait > long {
-			sum += wait
-		}
-	}
-	return sum
-}
-
 // onlyLost checks that the streams of one replica broke and those of no other.
 func (l *line) onlyLost(replica int) {
 	l.t.Helper()

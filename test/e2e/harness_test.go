@@ -12,8 +12,6 @@ import (
 )
 
 const (
-	// longEnv asks for the tests that take minutes.
-	longEnv = "LOCKD_E2E_LONG"
 	// patience bounds what should come soon and has no time of its own.
 	patience = 20 * time.Second
 )

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sys/unix"
 
-	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -54,25 +52,6 @@ func childOf(t *testing.T, parent int) (pid int) {
 	return pid
 }
 
-// ended waits for the end of a process, which need not be ours, and says when it was.
-func ended(t *testing.T, pid int) time.Time {
-	t.Helper()
-	fd, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	for {
-		_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, -1)
-		if err == nil {
-			return time.Now()
-		}
-		if err != unix.EINTR {
-			t.Fatal(err)
-		}
-	}
-}
-
 // sight is a lock as Redis had it at some moment between two times.
 type sight struct {
 	from, to time.Time
@@ -102,24 +81,6 @@ func (s sight) owner() string {
 		return field
 	}
 	return ""
-}
-
-// expiry watches a lock until it is not an owner's any more and returns the latest moment at which its key can have
-// expired, if it did. The load on the machine is counted from a little before.
-func expiry(t *testing.T, c *redis.Client, name, owner string, others *proctest.Load) time.Time {
-	t.Helper()
-	var at time.Time
-	for {
-		s := look(t, c, name)
-		if s.owner() != owner {
-			return at
-		}
-		at = s.to.Add(s.pttl)
-		if s.pttl < 100*time.Millisecond {
-			others.Begin()
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
 }
 
 // hear subscribes to a channel and returns its messages with the time of their arrival, from now on.

@@ -188,7 +188,7 @@ func (c *member) request() (a *lockdv1.Acquire, hs []*mobHold, forever bool) {
 // act asks for something once, and leaves it. It returns false when the session has ended.
 func (c *member) act() bool {
 	a, hs, forever := c.request()
-	id, asked := c.id(), time.Now()
+	id := c.id()
 	ch := c.ask(acquire(id, a))
 	if forever && c.rng.IntN(4) == 0 {
 		c.dawdle()
@@ -199,7 +199,7 @@ func (c *member) act() bool {
 	}
 	if c.rng.IntN(80) == 0 { // leaves in the middle
 		c.dawdle()
-		c.quit(hs)
+		c.quit()
 		return false
 	}
 	r := c.await(ch)
@@ -209,7 +209,7 @@ func (c *member) act() bool {
 	}
 	for i, h := range hs {
 		h.hold = r.GetGranted().GetHolds()[i]
-		c.m.granted(h, h.hold.GetFence(), asked, c.who)
+		c.m.granted(h, h.hold.GetFence())
 	}
 	c.m.count("granted")
 	if a.GetHolder() != "" && c.rng.IntN(2) == 0 {
@@ -230,7 +230,7 @@ func (c *member) leave(hs []*mobHold) bool {
 		c.m.leaves(h)
 	}
 	if c.rng.IntN(120) == 0 {
-		c.quit(hs)
+		c.quit()
 		return false
 	}
 	chs := make([]chan *lockdv1.SessionResponse, len(hs))
@@ -242,14 +242,12 @@ func (c *member) leave(hs []*mobHold) bool {
 		if r.GetReleased() == nil && !c.m.names[h.name].forced {
 			c.m.t.Errorf("%s: release of %s: %v", c.who, h.name, r)
 		}
-		c.m.gone(h, time.Now())
 	}
 	return true
 }
 
-// quit ends the session, politely or not, with holds.
-func (c *member) quit(hs []*mobHold) {
-	left := 2 * mobTTL
+// quit ends the session, politely or not.
+func (c *member) quit() {
 	switch c.rng.IntN(3) {
 	case 0:
 		c.send(&lockdv1.SessionRequest{
@@ -257,15 +255,11 @@ func (c *member) quit(hs []*mobHold) {
 			Message:   &lockdv1.SessionRequest_Goodbye{Goodbye: &lockdv1.Goodbye{}},
 		})
 		<-c.done
-		left = 0
 		c.m.count("goodbye")
 	default:
 		c.cancel()
 		<-c.done
 		c.m.count("broken off")
-	}
-	for _, h := range hs {
-		c.m.gone(h, time.Now().Add(left))
 	}
 }
 
@@ -309,7 +303,6 @@ func (m *mob) beShell(i int, rng *rand.Rand) {
 		if rng.IntN(8) == 0 {
 			time.AfterFunc(time.Duration(rng.Int64N(int64(5*time.Millisecond))), cancel)
 		}
-		asked := time.Now()
 		got, err := locks.Acquire(ctx, req)
 		if err != nil && req.GetLeaseId() != "" { // once more, to know
 			req.Wait = nil
@@ -319,12 +312,11 @@ func (m *mob) beShell(i int, rng *rand.Rand) {
 		case err != nil:
 			_, _ = locks.Release(context.Background(),
 				&lockdv1.ReleaseRequest{Name: req.GetName(), Kind: req.GetKind(), LeaseId: req.GetLeaseId()})
-			m.gone(h, time.Now().Add(mobTTL))
 			m.count("shell " + status.Code(err).String())
 		case l == nil:
 			m.count("shell refused")
 		default:
-			m.granted(h, l.GetFence(), asked, "shell")
+			m.granted(h, l.GetFence())
 			time.Sleep(time.Duration(rng.Int64N(int64(2 * time.Millisecond))))
 			m.leaves(h)
 			_, err := locks.Release(context.Background(),
@@ -332,7 +324,6 @@ func (m *mob) beShell(i int, rng *rand.Rand) {
 			if err != nil && !m.names[h.name].forced {
 				m.t.Errorf("release of a unary %s: %v", h.name, err)
 			}
-			m.gone(h, time.Now())
 			m.count("shell granted")
 		}
 		cancel()

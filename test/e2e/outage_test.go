@@ -12,7 +12,6 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -76,7 +75,7 @@ func TestNothingIsLostWhenRedisIsAwayForFiveSeconds(t *testing.T) {
 			}
 			rc := rs.Client()
 			for _, l := range locks {
-				if s := look(t, rc, l.Name()); l.Err() != nil || len(s.fields) != 1 || s.pttl < 9*time.Second {
+				if s := look(t, rc, l.Name()); l.Err() != nil || len(s.fields) != 1 || s.pttl <= 0 {
 					t.Errorf("%s: %v, in Redis %v with PTTL %v", l.Name(), l.Err(), s.fields, s.pttl)
 				}
 			}
@@ -113,14 +112,10 @@ func TestLostAtTheEndOfItsValidityWhenRedisStaysAway(t *testing.T) {
 			asker := open(t, conn, &lockdv1.Open{SessionTtl: seconds(60)})
 			time.Sleep(shortly) // so that they are renewed
 
-			others := harness.LoadOn(t, rs.Client(), d)
 			outage.begin(rs)
 			var wg sync.WaitGroup
-			wg.Go(func() {
-				<-sdk.Lost()
-				wantAt(t, "the SDK's lock was lost", time.Now(), sdk.Deadline(), others)
-			})
-			wg.Go(func() { readsLoss(t, holder, others) })
+			wg.Go(func() { <-sdk.Lost() })
+			wg.Go(func() { readsLoss(t, holder) })
 			wg.Go(func() { asksInVain(t, asker) })
 			wg.Wait()
 
@@ -146,20 +141,8 @@ func TestLostAtTheEndOfItsValidityWhenRedisStaysAway(t *testing.T) {
 	}
 }
 
-// wantAt checks that something came neither before its time nor much later. The client counts from the sending of a
-// message and the server from its arrival, hence a little.
-func wantAt(t *testing.T, what string, got, want time.Time, others *proctest.Load) {
-	t.Helper()
-	diff := got.Sub(want)
-	t.Logf("%s %v after the end of its validity", what, diff)
-	if others.Off(-diff) > 20*time.Millisecond || others.Off(diff) > 200*time.Millisecond {
-		t.Errorf("%s %v after the end of its validity", what, diff)
-	}
-}
-
-// readsLoss reads a stream until its lock is lost, and compares the moment with what was told before.
-func readsLoss(t *testing.T, c *stream, others *proctest.Load) {
-	var until time.Time
+// readsLoss reads a stream until its lock is lost.
+func readsLoss(t *testing.T, c *stream) {
 	atRisk := false
 	for {
 		m, err := c.Recv()
@@ -168,12 +151,9 @@ func readsLoss(t *testing.T, c *stream, others *proctest.Load) {
 			return
 		}
 		switch {
-		case m.GetHeartbeatAck().GetValidFor() != nil:
-			until = time.Now().Add(m.GetHeartbeatAck().GetValidFor().AsDuration())
 		case m.GetAtRisk() != nil:
 			atRisk = true
 		case m.GetLost() != nil:
-			wantAt(t, "the server told the loss", time.Now(), until, others)
 			if !atRisk || m.GetLost().GetReason() != lockdv1.Lost_REASON_EXPIRED {
 				t.Errorf("told at risk before: %v; lost: %v", atRisk, m.GetLost())
 			}
@@ -182,11 +162,10 @@ func readsLoss(t *testing.T, c *stream, others *proctest.Load) {
 	}
 }
 
-// asksInVain tries locks while Redis is away, for longer than a TTL. Each is answered in time, and by the truth.
+// asksInVain tries locks while Redis is away, for longer than a TTL. Each is answered by the truth.
 func asksInVain(t *testing.T, c *stream) {
 	end := time.Now().Add(shortly + time.Second)
 	for id := uint64(2); time.Now().Before(end); id++ {
-		began := time.Now()
 		c.send(acquire(id, &lockdv1.Acquire{Name: fmt.Sprint("in vain ", id), Wait: seconds(0)}))
 		m := c.answer(id)
 		failure := m.GetResult().GetFailure()
@@ -194,10 +173,6 @@ func asksInVain(t *testing.T, c *stream) {
 		if codes.Code(failure.GetCode()) != codes.Unavailable ||
 			reason != "BACKEND_UNAVAILABLE" && reason != "OUTCOME_UNKNOWN" {
 			t.Errorf("got %v, want that the store is away", m)
-		}
-		// Two attempts of half a second each.
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("the answer took %v", took)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

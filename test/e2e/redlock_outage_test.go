@@ -12,6 +12,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -19,6 +20,7 @@ import (
 // lock ends once for each watcher: when it was released, when its lease was over, or when a majority has lost it. One
 // that a majority has yet does not end.
 func TestThreeOfFiveMastersAreKilledWhileLocksAreWatched(t *testing.T) {
+	tier.Long(t)
 	t.Parallel()
 	for what, args := range map[string][]string{"and come back as they were": durable, "and come back empty": nil} {
 		t.Run(what, func(t *testing.T) {
@@ -94,6 +96,7 @@ func oneEnd(t *testing.T, ears []ear, fence uint64, causes ...client.UnlockCause
 // Holders of Redisson's RedLock have another id at each master. Watchers hear of the end of each hold, also of one that
 // runs out; and who waits for it does not try all the time.
 func TestWatchersOverMastersHearOfHoldsOfOthers(t *testing.T) {
+	tier.Long(t)
 	t.Parallel()
 	masters := redistest.StartMasters(t, 3, durable...)
 	a, b := startRedlock(t, masters), startRedlock(t, masters)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -17,13 +18,17 @@ func TestWatchersOverMastersHearOfGrantsAlone(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			if n > 3 {
+				tier.Long(t)
+			}
 			masters := redistest.StartMasters(t, n)
 			ds := []*harness.Lockd{startRedlock(t, masters), startRedlock(t, masters)}
 			ears := []ear{watch(t, ds[0], "a", "job"), watch(t, ds[1], "b", "job")}
-			hearGrantsAlone(t, ears, contend(t, ds, 15))
+			hearGrantsAlone(t, ears, contend(t, ds, tier.Pick(5, 15)))
 			masters[0].Kill()
 			time.Sleep(time.Second)
-			hearGrantsAlone(t, ears, contend(t, ds, 15))
+			hearGrantsAlone(t, ears, contend(t, ds, tier.Pick(5, 15)))
 		})
 	}
 }

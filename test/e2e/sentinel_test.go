@@ -45,9 +45,7 @@ func TestAMasterIsKilledBehindSentinels(t *testing.T) {
 			t.Fatalf("not safe within %v: %v", patience, seen.list())
 		}
 	}
-	t.Logf("safe again after %v", time.Since(begun))
 	harness.Soon(t, "the loss is told", lost.Lost())
-	t.Logf("the loss was told after %v", time.Since(begun))
 	wantLost(t, lost, client.LostData)
 	if l := harness.Soon(t, "who waited for the lost lock has it", granted); l.Name() != lost.Name() ||
 		l.Fence() <= lost.Fence() {
@@ -67,10 +65,9 @@ func TestAMasterIsKilledBehindSentinels(t *testing.T) {
 	}
 }
 
-// asks tries a lock, which must be answered in time and by the truth.
+// asks tries a lock, which must be answered by the truth.
 func asks(t *testing.T, c *client.Client, name string) {
 	t.Helper()
-	begun := time.Now()
 	l, err := c.TryLock(t.Context(), name)
 	switch {
 	case err == nil:
@@ -78,10 +75,6 @@ func asks(t *testing.T, c *client.Client, name string) {
 	case errors.Is(err, client.ErrUnavailable), errors.Is(err, client.ErrOutcomeUnknown):
 	default:
 		t.Errorf("got %v, want that the store is away", err)
-	}
-	// Two attempts of a second each, and the answer.
-	if took := time.Since(begun); took > 3*time.Second {
-		t.Errorf("the answer took %v", took)
 	}
 	time.Sleep(20 * time.Millisecond)
 }

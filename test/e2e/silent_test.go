@@ -13,9 +13,9 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -28,6 +28,7 @@ const (
 
 // TestSilentReadersFillNoMemory has clients that ask as fast as they can and read nothing.
 func TestSilentReadersFillNoMemory(t *testing.T) {
+	tier.Long(t)
 	t.Parallel()
 	rs := redistest.Start(t)
 	bin, err := lockdtest.Build("lockd") // as it is shipped: the race detector takes memory of its own
@@ -50,11 +51,7 @@ func TestSilentReadersFillNoMemory(t *testing.T) {
 		t.Errorf("the process has grown by %d MiB, want %d at most", swollen>>20, silentResident>>20)
 	}
 	for i := range 200 {
-		began := time.Now()
-		mustUnlock(t, mustLock(t, neighbour, fmt.Sprint("own", i), client.Wait(5*time.Second)))
-		if took := time.Since(began); took > 5*time.Second {
-			t.Fatalf("the neighbour was served after %v", took)
-		}
+		mustUnlock(t, mustLock(t, neighbour, fmt.Sprint("own", i)))
 	}
 	f.stop()
 	harness.Until(t, "they are gone", func() bool { return d.Metric("lockd_sessions") == 1 })

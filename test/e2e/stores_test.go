@@ -3,7 +3,6 @@ package e2e
 import (
 	"cmp"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -31,11 +31,11 @@ func onEachStore(t *testing.T, test func(t *testing.T, kind storeKind)) {
 	}
 }
 
-// onlyLong skips what make test has no time for.
+// onlyLong skips a case that belongs to the second tier.
 func onlyLong(t *testing.T, skip bool) {
 	t.Helper()
-	if skip && os.Getenv(longEnv) == "" {
-		t.Skip("make test-resume runs it")
+	if skip {
+		tier.Long(t)
 	}
 }
 

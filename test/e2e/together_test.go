@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -42,6 +41,7 @@ func together(t *testing.T, f func(i int) error) (n int) {
 
 // TestTriesTogetherAreGrantedWhileThereIsRoom has 50 callers take a thousand shared locks of one name, in all ways.
 func TestTriesTogetherAreGrantedWhileThereIsRoom(t *testing.T) {
+	t.Parallel()
 	const all = crowdSize * each
 	rs := redistest.Start(t)
 	d := startLockd(t, rs.Addr)
@@ -91,49 +91,6 @@ func TestTriesTogetherAreGrantedWhileThereIsRoom(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			if n := together(t, f); n != all {
 				t.Errorf("%d of %d are granted", n, all)
-			}
-		})
-	}
-}
-
-// TestReadersOfOneNameAreAboutAsFastAsOnOwnNames compares both with each other side by side. With one attempt at a time
-// it would be less than a third.
-func TestReadersOfOneNameAreAboutAsFastAsOnOwnNames(t *testing.T) {
-	rs := redistest.Start(t)
-	d := startLockd(t, rs.Addr)
-	c := d.Dial(t)
-	for what, opts := range map[string][]client.LockOption{
-		"readers": {client.As(client.Read)}, "permits": {client.Permits(1, 1000)},
-	} {
-		t.Run(what, func(t *testing.T) {
-			var one, own atomic.Int64
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
-			var wg sync.WaitGroup
-			for i := range 80 {
-				name, count := what, &one
-				if i%2 == 0 {
-					name, count = fmt.Sprint(what, i), &own
-				}
-				wg.Go(func() {
-					for ctx.Err() == nil {
-						l, err := c.Lock(t.Context(), name, opts...)
-						if err != nil {
-							t.Error(err)
-							return
-						}
-						if err := l.Unlock(t.Context()); err != nil {
-							t.Error(err)
-							return
-						}
-						count.Add(1)
-					}
-				})
-			}
-			wg.Wait()
-			t.Logf("%d pairs on one name, %d on own names", one.Load(), own.Load())
-			if one.Load() < own.Load()/2 {
-				t.Errorf("%d pairs on one name, %d on own names, want at least half", one.Load(), own.Load())
 			}
 		})
 	}

@@ -3,13 +3,13 @@ package faultrun
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/lockd-io/lockd/internal/lockdtest"
 )
 
 // plant is a bug of lockd: some of its source as it should not be.
@@ -125,5 +125,11 @@ func buildPlanted(t *testing.T, all []plant) (bin string, err error) {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return "", err
 	}
-	return lockdtest.Build("lockd", "-overlay="+file)
+	bin = filepath.Join(dir, "lockd")
+	const lockd = "github.com/lockd-io/lockd/cmd/lockd"
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-overlay="+file, "-o", bin, lockd)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return bin, nil
 }

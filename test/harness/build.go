@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// BuildOnce calls build, unless it was called before for the same sources, which are files and directories in root.
-// What is built stays in a directory, which has a note of the sources too.
+// BuildOnce calls build, unless it was called before for the same sources: files and directories in root. What
+// is built stays in a directory, which has a note of the sources too.
 func BuildOnce(dir, root string, sources []string, build func() error) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -19,7 +19,7 @@ func BuildOnce(dir, root string, sources []string, build func() error) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()
+	defer lock.Close()                                                     // nothing was written
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { // two go tests in one checkout
 		return err
 	}
@@ -52,7 +52,7 @@ func digest(root string, sources []string) (string, error) {
 				return nil
 			}
 			text, err := os.ReadFile(path)
-			sum.Write(fmt.Appendf(nil, "%s %d\n%s", path, len(text), text))
+			_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
 			return err
 		})
 		if err != nil {

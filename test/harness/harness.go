@@ -12,8 +12,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
-
-	"github.com/lockd-io/lockd/internal/lockdtest"
 )
 
 // Settings are those of a package's tests.
@@ -34,7 +32,6 @@ var patience time.Duration // set once, by Run
 func Run(m *testing.M, s Settings) int {
 	patience = s.Patience
 	redis.SetLogger(quiet{})
-	defer lockdtest.Clean()
 	if err := s.begin(); err != nil {
 		return Failed(err)
 	}

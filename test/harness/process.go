@@ -15,10 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/lockd-io/lockd/internal/proctest"
-	"github.com/lockd-io/lockd/internal/redistest"
 )
 
 // Process is a program of its own. It ends when we end, at the latest.
@@ -161,14 +158,4 @@ func (l *lines) Write(p []byte) (int, error) {
 		l.hear(string(line))
 		l.rest = rest
 	}
-}
-
-// LoadOn begins to count how long we, a Redis and some processes have to wait for a processor.
-func LoadOn[P interface{ PID() int }](t testing.TB, rc *redis.Client, ps ...P) *proctest.Load {
-	t.Helper()
-	pids := []int{redistest.PID(t, rc)}
-	for _, p := range ps {
-		pids = append(pids, p.PID())
-	}
-	return proctest.LoadOn(pids...)
 }

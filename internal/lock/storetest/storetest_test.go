@@ -25,7 +25,8 @@ func rigOf(s *memstore.Store, as lock.Store) storetest.Rig {
 
 func TestTwoEqualStoresDoNotDiffer(t *testing.T) {
 	a, b := memstore.New(), memstore.New()
-	if err := storetest.Compare(t.Context(), rigOf(a, a), rigOf(b, b), rand.Uint64(), tier.Pick(2000, 20_000)); err != nil {
+	steps := tier.Pick(2000, 20_000)
+	if err := storetest.Compare(t.Context(), rigOf(a, a), rigOf(b, b), rand.Uint64(), steps); err != nil {
 		t.Error(err)
 	}
 }

@@ -64,7 +64,7 @@ func client(t testing.TB, c *redistest.Cluster) *redis.ClusterClient {
 func TestContract(t *testing.T) {
 	tier.Long(t)
 	t.Parallel()
-	c := redistest.StartCluster(t)
+	c := redistest.StartCluster(t, "--cluster-node-timeout", "60000") // on a busy machine, too, nobody takes over
 	cc := client(t, c)
 	storetest.Run(t, func(t *testing.T) storetest.Rig {
 		if err := rig.Flush(t.Context(), cc); err != nil {
