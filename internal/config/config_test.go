@@ -275,7 +275,15 @@ func TestLoadRefuses(t *testing.T) {
 			want: []string{"redis.sentinel.addrs: must be one value, or a list of words where words are asked for (line 1)"},
 		},
 		"a section for a list": {file: "redis: {sentinel: {addrs: {a: 1}}}", want: []string{"redis.sentinel.addrs.a: "}},
-		"an unknown store":     {file: "store: {kind: paper}", want: []string{"store.kind: "}},
+		"other keys unused": {
+			file: "redis: {prefix: p}", want: []string{"redis: is configured, but store.kind is memory"},
+		},
+		"a user of sentinels unused": {
+			file: "redis: {sentinel: {username: u}}", args: []string{"--redis", "r:1"},
+			want: []string{"redis.sentinel: is only for store.kind sentinel and redlock, which is standalone"},
+		},
+		"a store that is meant": {file: "store: {kind: redis}", want: []string{"redlock; did you mean standalone?"}},
+		"an unknown store":      {file: "store: {kind: paper}", want: []string{"store.kind: "}},
 		"a typo and its place": {
 			file: "log:\n  levl: info",
 			want: []string{"log.levl: there is no such key (line 2); did you mean log.level?"},

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -68,7 +69,7 @@ func (c *Config) validateAddresses(p *problems) {
 	}
 }
 
-// validateStore finds what is wrong with where leases live. Without a Redis none of its keys counts.
+// validateStore finds what is wrong with where leases live. Without a Redis none of its keys may be set.
 func (c *Config) validateStore(p *problems) {
 	r, kind := c.Redis, c.Store.Kind
 	for _, of := range []struct {
@@ -84,8 +85,14 @@ func (c *Config) validateStore(p *problems) {
 		p.unless(of.given || kind != of.kind, of.key, "is needed when store.kind is %s", of.kind)
 		p.unless(!of.given || kind == of.kind, of.key, "is only for store.kind %s, which is %s", of.kind, kind)
 	}
+	asUser := r.Sentinel.Username != "" || r.Sentinel.PasswordFile != ""
+	p.unless(!asUser || kind == StoreSentinel || kind == StoreRedlock || kind == StoreMemory, "redis.sentinel",
+		"is only for store.kind %s and %s, which is %s", StoreSentinel, StoreRedlock, kind)
 	switch kind {
 	case StoreMemory:
+		r.Addr, r.Sentinel.Master, r.Sentinel.Addrs, r.Cluster.Addrs = "", "", nil, nil
+		p.unless(reflect.DeepEqual(r, Default().Redis), "redis",
+			"is configured, but store.kind is %s; say %q, or use --redis", kind, StoreStandalone)
 		return
 	case StoreStandalone:
 		if end, err := r.Endpoint(); err == nil {
