@@ -59,9 +59,19 @@ func TestLostRepliesNeverMakeTwoHoldersNorOrphans(t *testing.T) {
 		t.Error("too little happened for this test to mean anything")
 	}
 	harness.Until(t, "no lock is left", func() bool { return len(keys(t, rc)) == 0 })
-	for i := range names { // and all can be had
-		l := mustLock(t, d.Dial(t), fmt.Sprint("job ", i))
-		mustUnlock(t, l)
+	for i := range names { // and all can be had, once lockd knows that Redis is back
+		c := d.Dial(t)
+		harness.Until(t, fmt.Sprint("job ", i, " can be had"), func() bool {
+			l, err := c.Lock(t.Context(), fmt.Sprint("job ", i))
+			if errors.Is(err, client.ErrUnavailable) {
+				return false
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustUnlock(t, l)
+			return true
+		})
 	}
 }
 

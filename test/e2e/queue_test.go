@@ -38,8 +38,9 @@ func TestAThousandWaitersAreGrantedInTheirOrder(t *testing.T) {
 			t.Errorf("the fences do not rise in the order of arrival: %v", fences)
 		}
 		t.Logf("%d grants in %v by %d scripts", len(fences), took, calls)
-		if calls > waiters*11/10 {
-			t.Errorf("%d scripts for %d grants, want 1.1 for each at most", calls, waiters)
+		records := int(streams * took / (9 * time.Second)) // each session's is prolonged once in 0.3 of its TTL of 30 s
+		if calls > waiters*11/10+records {
+			t.Errorf("%d scripts for %d grants and %d records, want 1.1 for each grant at most", calls, waiters, records)
 		}
 	})
 

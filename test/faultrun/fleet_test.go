@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/faultrun/history"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -65,8 +66,11 @@ func onEachStore(t *testing.T, ttl time.Duration, test func(f *fleet, s store)) 
 	}
 }
 
+// newFleet starts three replicas. That they hand their sessions over is proven in test/e2e and in virtual time, too; a
+// fleet under load keeps more processors busy than the first tier has.
 func newFleet(t *testing.T, bin string, s store, ttl time.Duration) *fleet {
 	t.Helper()
+	tier.Long(t)
 	f := &fleet{
 		t: t, bin: bin, ttl: ttl, rec: newRecord(),
 		env: append([]string{ // how fast the machine is does not matter here
