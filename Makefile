@@ -63,7 +63,7 @@ test-long: ## the same, long comparisons, all faults for minutes, and each versi
 	@scripts/ensure cc redis java stubs tests
 	LOCKD_TEST_LONG=1 scripts/test -timeout 2h $(TESTFLAGS) ./...
 	$(GO) test -timeout $(TEST_TIMEOUT) ./internal/rawconn # with the race detector it makes other calls
-	$(MAKE) test-servers test-compat
+	$(MAKE) test-faults test-replicas test-attacks test-servers test-compat
 
 # What the store's tests run over, besides the redis-server of this machine. scripts/servers fetches them.
 SERVERS ?= redis-6.2 redis-8.0 valkey-8.1
@@ -86,7 +86,7 @@ SEED ?= 0
 .PHONY: test-faults
 test-faults: ## have 16 clients use locks while everything fails, over each topology. LENGTH=10m SEED=7
 	@scripts/ensure cc redis
-	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -skip '$(FLEET)' -length $(LENGTH) -seed $(SEED)
+	LOCKD_TEST_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -skip '$(FLEET)' -length $(LENGTH) -seed $(SEED)
 
 # Tests of test/faultrun in which replicas of lockd fail and the stores do not.
 FLEET := Replica|Rolling|TestSessionsSpread
@@ -94,7 +94,7 @@ FLEET := Replica|Rolling|TestSessionsSpread
 .PHONY: test-replicas
 test-replicas: ## kill, stop and restart three replicas under load, on one Redis and on a majority. LENGTH=10m SEED=7
 	@scripts/ensure cc redis
-	$(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -parallel 2 -length $(LENGTH) -seed $(SEED)
+	LOCKD_TEST_LONG=1 $(GO) test -race -count=1 -timeout $(TEST_TIMEOUT) -v -artifacts -outputdir '$(CURDIR)/.cache' ./test/faultrun -run '$(FLEET)' -parallel 2 -length $(LENGTH) -seed $(SEED)
 
 # For how long nothing fails in test-alerts, and nothing may fire.
 HEALTHY ?= 10m

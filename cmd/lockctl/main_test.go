@@ -227,7 +227,7 @@ func TestErrorsTellTheReasonOnce(t *testing.T) {
 
 func TestSeveralServers(t *testing.T) {
 	t.Parallel()
-	for name, list := range map[string]string{"server-last": "127.0.0.1:1," + addr, "server-first": addr + ",127.0.0.1:1"} {
+	for name, list := range map[string]string{"last-is-there": "127.0.0.1:1," + addr, "first-is": addr + ",127.0.0.1:1"} {
 		r := call(t, "--addr", list, "ls", "--prefix", name, "-o", "json")
 		r.want(t, 0, "[]\n", "")
 		call(t, "--addr", list, "exec", name, "--wait", "5s", "--", "true").want(t, 0, "", "")

@@ -275,6 +275,11 @@ func TestLoadRefuses(t *testing.T) {
 			want: []string{"redis.sentinel.addrs: must be one value, or a list of words where words are asked for (line 1)"},
 		},
 		"a section for a list": {file: "redis: {sentinel: {addrs: {a: 1}}}", want: []string{"redis.sentinel.addrs.a: "}},
+		"nothing in a list": {
+			file: "redlock: {members: ['a:1', 'b:1', 'c:1', ~]}",
+			want: []string{"redlock.members: must be one value, or a list of words"},
+		},
+		"a database below none": {args: []string{"--redis", "redis://h/-1"}, want: []string{"must be HOST:PORT"}},
 		"other keys unused": {
 			file: "redis: {prefix: p}", want: []string{"redis: is configured, but store.kind is memory"},
 		},

@@ -132,13 +132,15 @@ func (l *loader) readSection(prefix string, section *yaml.Node, values map[strin
 			l.add(name, "is a section: its keys stand below it (line %d)", at.Line)
 		case node.Kind == yaml.ScalarNode:
 			l.lines[name], values[name] = at.Line, node.Value
-		case k.field.Kind() == reflect.Slice && node.Decode(&words) == nil:
+		case k.field.Kind() == reflect.Slice && !slices.ContainsFunc(node.Content, isNull) && node.Decode(&words) == nil:
 			l.lines[name], values[name] = at.Line, wordsOf(words)
 		default:
 			l.add(name, "must be one value, or a list of words where words are asked for (line %d)", at.Line)
 		}
 	}
 }
+
+func isNull(n *yaml.Node) bool { return n.Tag == "!!null" }
 
 // ofOthers are the variables of lockctl, of other clients, of the programs that lockctl starts, and those that
 // Kubernetes gives to every pod beside a Service called lockd or lockd-something.

@@ -53,9 +53,9 @@ func (r Redis) Endpoint() (Redis, error) {
 		return Redis{}, errRedisPassword
 	case u.RawQuery != "" || u.Fragment != "":
 		return Redis{}, errRedisOptions
-	case err != nil || !isServer(addr):
+	case err != nil || db < 0 || !isServer(addr):
 		return Redis{}, errRedisAddr
-	case r.Username != "" && r.Username != user, r.DB != 0 && r.DB != db, db < 0:
+	case r.Username != "" && r.Username != user, r.DB != 0 && r.DB != db:
 		return Redis{}, errRedisTwice
 	}
 	r.Addr, r.Username, r.DB = addr, user, db

@@ -101,7 +101,7 @@ func (c *Config) validateStore(p *problems) {
 			p.add("redis.addr", "%v", err)
 		}
 	case StoreSentinel:
-		p.unless(isWord(r.Sentinel.Master), "redis.sentinel.master",
+		p.unless(r.Sentinel.Master == "" || isWord(r.Sentinel.Master), "redis.sentinel.master",
 			"is %q, must be one word: what the sentinels call the master", r.Sentinel.Master)
 		p.servers("redis.sentinel.addrs", r.Sentinel.Addrs)
 	case StoreCluster:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -306,6 +307,11 @@ func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
 					goTogether(t, s, g, storetest.Deliver, rs...)
 					if shas := g.seen(); len(shas) != 1 {
 						t.Fatalf("%d scripts went, want one for all", len(shas))
+					}
+					for _, r := range rs {
+						if !strings.HasPrefix(what, "300") { // which are refused
+							wantErr(t, r.err, nil)
+						}
 					}
 				}
 			})

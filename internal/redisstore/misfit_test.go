@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/internal/redistest"
-	"github.com/lockd-io/lockd/internal/tier"
 )
 
 // misfitCall is a call of the Store, for each script at least one. before sets the scene.
@@ -189,9 +188,6 @@ func TestAKeyOfAnotherTypeNeverFailsAScriptHalfWay(t *testing.T) {
 	t.Parallel()
 	for _, few := range []int{fewTogether, 1} {
 		t.Run(fmt.Sprint("together from ", few), func(t *testing.T) {
-			if few == 1 {
-				tier.Long(t)
-			}
 			t.Parallel()
 			srv := redistest.Start(t)
 			cfg := quick(srv)

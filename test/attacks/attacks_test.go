@@ -62,7 +62,7 @@ func newVictim(t *testing.T, env ...string) *victim {
 func victimOf(t *testing.T, ca *certstest.Authority, more ...string) *victim {
 	t.Helper()
 	env := append([]string{"LOCKD_STORE_KIND=memory", memoryLimit}, more...)
-	opts := []client.Option{client.WithSessionTTL(10 * time.Second)}
+	opts := []client.Option{client.WithSessionTTL(6 * time.Second)}
 	if ca != nil {
 		cert, key := ca.Issue(t, time.Hour, "127.0.0.1").Files(t)
 		env = append(env, "LOCKD_LISTEN_TLS_CERT_FILE="+cert, "LOCKD_LISTEN_TLS_KEY_FILE="+key)
@@ -90,8 +90,10 @@ func (v *victim) suffer(t *testing.T, attackers ...func(ctx context.Context)) {
 	for _, a := range attackers {
 		all.Go(func() { a(ctx) })
 	}
+	valid := v.locks[0].Deadline()
 	goesOn := func() bool {
-		return time.Since(began) < *long || v.enough != nil && !v.enough() && ctx.Err() == nil
+		renewed := v.locks[0].Deadline().After(valid) // while it was attacked
+		return time.Since(began) < *long || ctx.Err() == nil && (!renewed || v.enough != nil && !v.enough())
 	}
 	for ; goesOn(); time.Sleep(50 * time.Millisecond) {
 		for _, path := range []string{"/healthz", "/readyz"} {
@@ -102,6 +104,9 @@ func (v *victim) suffer(t *testing.T, attackers ...func(ctx context.Context)) {
 	}
 	stop()
 	all.Wait()
+	if !v.locks[0].Deadline().After(valid) {
+		t.Error("the leases of somebody else were not renewed during the attack")
+	}
 	for _, l := range v.locks {
 		select {
 		case <-l.Lost():

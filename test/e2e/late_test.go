@@ -346,8 +346,8 @@ var lates = map[string]func(l *belated){
 	},
 }
 
-// fewLates are in the first tier, the first of them over a majority too.
-var fewLates = []string{"renewal", "release of one of two read holds", "undo"}
+// fewLates are in the first tier, the first two of them over a majority too.
+var fewLates = []string{"renewal", "release", "release of one of two read holds", "undo"}
 
 // fairPlace is a case of fair locks, which a majority does not have.
 const fairPlace = "place in a queue"
@@ -388,7 +388,7 @@ func runLate(t *testing.T, what string, open *lockdv1.Open, run func(l *belated)
 		for late := kind.masters/2 + 1; late <= kind.masters; late++ {
 			t.Run(fmt.Sprint("late at ", late), func(t *testing.T) {
 				t.Parallel()
-				onlyLong(t, late > kind.masters/2+1 || kind.masters > 1 && what != fewLates[0])
+				onlyLong(t, late > kind.masters/2+1 || kind.masters > 1 && !slices.Contains(fewLates[:2], what))
 				run(belate(t, kind, late, proto.CloneOf(open)))
 			})
 		}

@@ -114,7 +114,12 @@ func TestLostAtTheEndOfItsValidityWhenRedisStaysAway(t *testing.T) {
 
 			outage.begin(rs)
 			var wg sync.WaitGroup
-			wg.Go(func() { <-sdk.Lost() })
+			wg.Go(func() {
+				<-sdk.Lost()
+				if early := time.Until(sdk.Deadline()); early > 0 {
+					t.Errorf("the SDK told the loss %v before the end of the validity", early)
+				}
+			})
 			wg.Go(func() { readsLoss(t, holder) })
 			wg.Go(func() { asksInVain(t, asker) })
 			wg.Wait()
