@@ -10,14 +10,21 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/redisstore/layout"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/internal/tier"
 )
 
 const (
 	// longestCalls is how long one script may keep Redis busy, and everybody else waiting: as long as a script that
 	// makes so many calls of a command. That is 5 ms on a quiet machine of 2026.
 	longestCalls = 12_500
+)
+
+var (
 	// busyRounds is how often each is made at most. The shortest time counts: the others had to share a processor.
-	busyRounds = 10
+	busyRounds = tier.Pick(10, 40)
+	// spareTime is how many times as long a script may take in the first tier, in which other packages' tests run beside
+	// it: on a busy machine a long script waits for a processor more often than a short one.
+	spareTime = tier.Pick(4, 1)
 )
 
 // longestScript is how long a script may take on this machine, as fast as it is now.
@@ -36,7 +43,7 @@ func longestScript(t *testing.T, srv *redistest.Server) time.Duration {
 // notForLong fails if a script of a call, which is made ready before, keeps Redis busy for long.
 func notForLong(t *testing.T, srv *redistest.Server, ready func() (call func())) {
 	t.Helper()
-	longest, shortest := longestScript(t, srv), time.Hour
+	longest, shortest := longestScript(t, srv)*time.Duration(spareTime), time.Hour
 	for round := 0; round < busyRounds && shortest > longest; round++ {
 		must(t, srv.Client().FlushAll(t.Context()).Err())
 		shortest = min(shortest, srv.LongestScript(ready()))
@@ -49,7 +56,6 @@ func notForLong(t *testing.T, srv *redistest.Server, ready func() (call func()))
 
 // What one request can cost is bounded: its permits over all names, the holds of a holder, and what a script looks at.
 func TestNoScriptKeepsRedisBusyForLong(t *testing.T) {
-	t.Parallel()
 	srv := redistest.Start(t)
 	c := srv.Client()
 	s := open(t, quick(srv))

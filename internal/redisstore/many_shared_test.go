@@ -267,7 +267,6 @@ func TestWhoListensHearsOfManyThatShare(t *testing.T) {
 
 // A call for many is bounded, however little in it is ordinary.
 func TestACallForManyThatShareKeepsRedisBusyForAShortTime(t *testing.T) {
-	t.Parallel()
 	srv := redistest.Start(t)
 	s, g := gated(t, srv)
 	c := srv.Client()
