@@ -44,7 +44,8 @@ func TestTriesTogetherAreGrantedWhileThereIsRoom(t *testing.T) {
 	t.Parallel()
 	const all = crowdSize * each
 	rs := redistest.Start(t)
-	d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL=60s", "LOCKD_SESSION_MIN_TTL=20s", "LOCKD_REDIS_OP_TIMEOUT=20s") // no matter how busy all are
+	// Long enough for the busiest machine.
+	d := startLockd(t, rs.Addr, "LOCKD_SESSION_TTL=60s", "LOCKD_SESSION_MIN_TTL=20s", "LOCKD_REDIS_OP_TIMEOUT=20s")
 	c := d.Dial(t)
 	unary := lockdv1.NewLockServiceClient(d.Connect(t))
 	once := func(name string, kind lockdv1.LockKind, wait time.Duration) func(int) error {
