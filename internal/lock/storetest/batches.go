@@ -3,6 +3,7 @@ package storetest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,24 @@ import (
 
 	"github.com/lockd-io/lockd/internal/lock"
 )
+
+// Fate is what becomes of calls that go together.
+type Fate uint8
+
+// The fates.
+const (
+	// Deliver executes the calls and gives their answers.
+	Deliver Fate = iota
+	// LoseReply executes the calls; the callers get ErrOutcomeUnknown.
+	LoseReply
+	// LoseRequest does nothing; the callers get ErrOutcomeUnknown.
+	LoseRequest
+	// Delay gives the callers ErrOutcomeUnknown; RunLate executes the calls.
+	Delay
+)
+
+// errPlanned is the cause of an error that a fate makes.
+var errPlanned = errors.New("a fault of the test")
 
 // single is one acquisition or one release, with the number of its fence.
 type single struct {

@@ -90,7 +90,7 @@ type side struct {
 
 func newSide(r Rig) *side {
 	return &side{
-		Rig: withNames(r), fences: map[string][]lock.Fence{}, heard: map[heardFence]time.Time{},
+		Rig: r, fences: map[string][]lock.Fence{}, heard: map[heardFence]time.Time{},
 		unheard: map[string]bool{},
 	}
 }

@@ -20,9 +20,7 @@ func (s *suite) held(waiters ...lock.Owner) lock.Fence {
 	s.Helper()
 	f := s.acquire(of(lock.Fair, "n", "o")).Fence
 	for i, o := range waiters {
-		if held := s.refused(waits(o)); held.Ahead != i || held.HeldBy != "o" {
-			s.Errorf("%q is refused with %+v, want %d ahead", o, held, i)
-		}
+		s.refusedBy("o", i, waits(o))
 	}
 	return f
 }
@@ -30,7 +28,7 @@ func (s *suite) held(waiters ...lock.Owner) lock.Fence {
 // letGo releases a fair hold of "n" and checks whose turn it is.
 func (s *suite) letGo(o, turn lock.Owner) {
 	s.Helper()
-	if res := s.release(back(of(lock.Fair, "n", o), 0)); res.Turn != turn {
+	if res := s.release(back(of(lock.Fair, "n", o), 0)); res.Turn != Full(turn) {
 		s.Errorf("got turn of %q, want %q", res.Turn, turn)
 	}
 }
@@ -39,7 +37,7 @@ func (s *suite) wantQueue(want ...lock.Owner) {
 	s.Helper()
 	got, err := s.Store.Queue(s.Context(), "n", 0, 100)
 	s.must(err)
-	if !slices.Equal(got, want) {
+	if !slices.Equal(got, fulls(want...)) {
 		s.Errorf("the queue is %q, want %q", got, want)
 	}
 	if n := s.look("n").Queued; int(n) != len(want) {
@@ -50,7 +48,7 @@ func (s *suite) wantQueue(want ...lock.Owner) {
 // enlist must answer as given.
 func (s *suite) enlist(owners []lock.Owner, want ...int) {
 	s.Helper()
-	got, err := s.Store.Enlist(s.Context(), "n", owners, ttl)
+	got, err := s.Store.Enlist(s.Context(), "n", fulls(owners...), ttl)
 	s.must(err)
 	if !slices.Equal(got, want) {
 		s.Errorf("enlisting %q got %d, want %d", owners, got, want)
@@ -59,13 +57,13 @@ func (s *suite) enlist(owners []lock.Owner, want ...int) {
 
 func (s *suite) leave(kind lock.Kind, owners ...lock.Owner) {
 	s.Helper()
-	s.must(s.Store.Leave(s.Context(), "n", kind, owners))
+	s.must(s.Store.Leave(s.Context(), "n", kind, fulls(owners...)))
 }
 
 // succeed has another owner stand where the first of some stands, with so many before it.
 func (s *suite) succeed(ahead int, to lock.Owner, from ...lock.Owner) {
 	s.Helper()
-	got, err := s.Store.Succeed(s.Context(), "n", from, to, ttl)
+	got, err := s.Store.Succeed(s.Context(), "n", fulls(from...), Full(to), ttl)
 	if s.must(err); got != ahead {
 		s.Errorf("%d are before %q, want %d", got, to, ahead)
 	}
@@ -79,9 +77,7 @@ var fairContract = []contract{
 		s.succeed(lock.PlaceUnknown, "other", "x")  // nobody
 		s.succeed(lock.PlaceUnknown, "late b", "b") // late
 		s.wantQueue("a", "new b", "c")
-		if held := s.refused(waits("new b")); held.Ahead != 1 {
-			s.Errorf("%d are ahead, want 1", held.Ahead)
-		}
+		s.refusedBy("o", 1, waits("new b"))
 		s.leave(lock.Fair, "b") // late: it has no place any more
 		s.letGo("o", "a")
 		s.succeed(0, "new a", "a")
@@ -118,9 +114,9 @@ var fairContract = []contract{
 	}},
 	{"NobodySucceedsInWhatIsNoLock", func(s *suite) {
 		s.must(s.Hooks.Occupy("n"))
-		_, err := s.Store.Succeed(s.Context(), "n", []lock.Owner{"a"}, "b", ttl)
+		_, err := s.Store.Succeed(s.Context(), "n", fulls("a"), Full("b"), ttl)
 		s.wantErr(err, lock.ErrKindMismatch)
-		_, err = s.Store.Succeed(s.ended(), "m", []lock.Owner{"a"}, "b", ttl)
+		_, err = s.Store.Succeed(s.ended(), "m", fulls("a"), Full("b"), ttl)
 		s.wantErr(err, lock.ErrUnavailable)
 	}},
 	{"WaitersAreServedInTheirOrder", func(s *suite) {
@@ -130,11 +126,7 @@ var fairContract = []contract{
 		for i, next := range order {
 			s.letGo(holder, next)
 			for ahead, o := range order[i+1:] {
-				held := s.refused(waits(o))
-				s.wantTTL(held.RetryAfter, ttl)
-				if held.HeldBy != next || held.Ahead != ahead+1 {
-					s.Errorf("%q is refused with %+v, want %q to be before it, and %d", o, held, next, ahead+1)
-				}
+				s.wantTTL(s.refusedBy(next, ahead+1, waits(o)).RetryAfter, ttl)
 			}
 			s.acquire(waits(next))
 			s.wantQueue(order[i+1:]...)
@@ -144,13 +136,9 @@ var fairContract = []contract{
 	}},
 	{"AClaimWithoutAPlaceIsRefusedWhileOthersWait", func(s *suite) {
 		s.held("a")
-		if held := s.refused(of(lock.Fair, "n", "b")); held.Ahead != 1 || held.HeldBy != "o" {
-			s.Errorf("got %+v, want o to hold it, and one ahead", held)
-		}
+		s.refusedBy("o", 1, of(lock.Fair, "n", "b"))
 		s.letGo("o", "a")
-		if held := s.refused(of(lock.Fair, "n", "b")); held.Ahead != 1 || held.HeldBy != "a" {
-			s.Errorf("got %+v, want a to be before it", held)
-		}
+		s.refusedBy("a", 1, of(lock.Fair, "n", "b"))
 		s.wantQueue("a")
 		s.wantFree("n")
 		s.acquire(of(lock.Fair, "n", "a")) // its place counts, not that it asks for one
@@ -158,12 +146,8 @@ var fairContract = []contract{
 	{"ARefusedClaimKeepsItsPlace", func(s *suite) {
 		s.held("a", "b")
 		for range 2 {
-			if held := s.refused(waits("b")); held.Ahead != 1 {
-				s.Errorf("got %+v, want one ahead", held)
-			}
-			if held := s.refused(of(lock.Fair, "n", "a")); held.Ahead != 0 {
-				s.Errorf("got %+v, want none ahead", held)
-			}
+			s.refusedBy("o", 1, waits("b"))
+			s.refusedBy("o", 0, of(lock.Fair, "n", "a"))
 		}
 		s.wantQueue("a", "b")
 	}},
@@ -191,15 +175,13 @@ var fairContract = []contract{
 	}},
 	{"AHandOverIsToTheNextOnly", func(s *suite) {
 		f := s.held("a", "b")
-		r := back(of(lock.Fair, "n", "o"), f)
-		r.Next = &lock.Successor{Owner: "b", TTL: ttl}
-		if res := s.release(r); res.HandedOver != 0 || res.Turn != "a" {
+		r := over(back(of(lock.Fair, "n", "o"), f), "b")
+		if res := s.release(r); res.HandedOver != 0 || res.Turn != Full("a") {
 			s.Errorf("got %+v, want it freed for a", res)
 		}
 		s.wantFree("n")
 		s.notHeld(r)
-		r = back(of(lock.Fair, "n", "a"), s.acquire(waits("a")).Fence)
-		r.Next = &lock.Successor{Owner: "b", TTL: ttl}
+		r = over(back(of(lock.Fair, "n", "a"), s.acquire(waits("a")).Fence), "b")
 		res := s.release(r)
 		if res.HandedOver <= r.Fence || res.Turn != "" {
 			s.Errorf("got %+v, want it handed over", res)
@@ -214,16 +196,14 @@ var fairContract = []contract{
 	{"AHandOverPassesOverWhoHasNoPlaceAnyMore", func(s *suite) {
 		f := s.held("a", "b")
 		s.expirePlace("n", "a")
-		r := back(of(lock.Fair, "n", "o"), f)
-		r.Next = &lock.Successor{Owner: "b", TTL: ttl}
+		r := over(back(of(lock.Fair, "n", "o"), f), "b")
 		if res := s.release(r); res.HandedOver <= f {
 			s.Errorf("got %+v, want it handed over", res)
 		}
 		s.wantQueue()
 	}},
 	{"WhenNobodyWaitsItIsHandedToAnybody", func(s *suite) {
-		r := back(of(lock.Fair, "n", "o"), s.held())
-		r.Next = &lock.Successor{Owner: "b", TTL: ttl}
+		r := over(back(of(lock.Fair, "n", "o"), s.held()), "b")
 		if res := s.release(r); res.HandedOver <= r.Fence {
 			s.Errorf("got %+v, want it handed over", res)
 		}
@@ -239,18 +219,14 @@ var fairContract = []contract{
 	{"TheQueueOutlivesTheLease", func(s *suite) {
 		s.held("a", "b")
 		s.must(s.Hooks.Expire("n"))
-		if held := s.refused(waits("b")); held.HeldBy != "a" {
-			s.Errorf("got %+v, want a to be before it", held)
-		}
+		s.refusedBy("a", 1, waits("b"))
 		s.acquire(waits("a"))
 	}},
 	{"AnExclusiveClaimIgnoresTheQueue", func(s *suite) {
 		s.held("a")
 		s.letGo("o", "a")
 		s.acquire(claim("n", "x"))
-		if held := s.refused(waits("a")); held.HeldBy != "x" {
-			s.Errorf("got %+v, want x to hold it", held)
-		}
+		s.refusedBy("x", 0, waits("a"))
 	}},
 	{"LookTellsOfTheQueue", func(s *suite) {
 		s.held("a", "b")
@@ -280,9 +256,7 @@ var fairPlaceContract = []contract{
 		s.letGo("o", "c")
 		s.acquire(waits("c"))
 		s.wantQueue()
-		if held := s.refused(waits("a")); held.Ahead != 0 { // it begins anew
-			s.Errorf("got %+v, want none ahead", held)
-		}
+		s.refusedBy("c", 0, waits("a")) // it begins anew
 	}},
 	{"APlaceThatEndedLetsAClaimIn", func(s *suite) {
 		s.held("a", "b")
@@ -317,9 +291,7 @@ var fairPlaceContract = []contract{
 		s.enlist([]lock.Owner{"b"}, lock.PlaceUnknown)
 		s.wantQueue("a", "b", "c")
 		s.expirePlace("n", "c")
-		if held := s.refused(waits("c")); held.Ahead != 2 {
-			s.Errorf("got %+v, want two ahead", held)
-		}
+		s.refusedBy("o", 2, waits("c"))
 		s.leave(lock.Fair, "a")
 		s.wantQueue("b", "c")
 	}},
@@ -348,7 +320,7 @@ var fairPlaceContract = []contract{
 		var owners []lock.Owner
 		var want []int
 		for i := range 1300 {
-			owners = append(owners, lock.Owner(fmt.Sprint("w", i)))
+			owners = append(owners, Full(lock.Owner(fmt.Sprint("w", i))))
 			want = append(want, i)
 		}
 		s.enlist(owners, want...)
@@ -385,9 +357,9 @@ var fairPlaceContract = []contract{
 			from, size int
 			want       []lock.Owner
 		}{
-			{0, 2, []lock.Owner{"a", "b"}},
-			{1, 2, []lock.Owner{"b", "c"}},
-			{2, 5, []lock.Owner{"c"}},
+			{0, 2, fulls("a", "b")},
+			{1, 2, fulls("b", "c")},
+			{2, 5, fulls("c")},
 			{3, 1, nil},
 			{0, 0, nil},
 		} {
@@ -400,10 +372,10 @@ var fairPlaceContract = []contract{
 	}},
 	{"ANameInOtherUseHasNoPlaces", func(s *suite) {
 		s.must(s.Hooks.Occupy("n"))
-		_, err := s.Store.Enlist(s.Context(), "n", []lock.Owner{"a"}, ttl)
+		_, err := s.Store.Enlist(s.Context(), "n", fulls("a"), ttl)
 		s.wantErr(err, lock.ErrKindMismatch)
 		s.leave(lock.Fair, "a")
-		_, err = s.Store.Enlist(s.ended(), "m", []lock.Owner{"a"}, ttl)
+		_, err = s.Store.Enlist(s.ended(), "m", fulls("a"), ttl)
 		s.wantErr(err, lock.ErrUnavailable)
 		_, err = s.Store.Queue(s.ended(), "m", 0, 1)
 		s.wantErr(err, lock.ErrUnavailable)
@@ -428,8 +400,7 @@ var fairListenContract = []contract{
 	}},
 	{"AHandOverTellsTheOneAfter", func(s *suite) {
 		e, _ := s.listenTo("n", lock.Fair)
-		r := back(of(lock.Fair, "n", "o"), s.held("a", "b"))
-		r.Next = &lock.Successor{Owner: "a", TTL: ttl}
+		r := over(back(of(lock.Fair, "n", "o"), s.held("a", "b")), "a")
 		s.release(r)
 		e.awaitTold(soon("b"))
 		s.release(r) // repeated
@@ -438,8 +409,7 @@ var fairListenContract = []contract{
 	}},
 	{"AReleaseThatIsNotHandedOverIsForTheNext", func(s *suite) {
 		e, _ := s.listenTo("n", lock.Fair)
-		r := back(of(lock.Fair, "n", "o"), s.held("a", "b"))
-		r.Next = &lock.Successor{Owner: "b", TTL: ttl}
+		r := over(back(of(lock.Fair, "n", "o"), s.held("a", "b")), "b")
 		if res := s.release(r); res.Listeners < 1 {
 			s.Errorf("got %d listeners, want some", res.Listeners)
 		}
@@ -489,8 +459,8 @@ var fairListenContract = []contract{
 				s.release(back(c, 0))
 			}
 			e.awaitTold(yours(lock.Owner("w:" + name)))
-			s.must(s.Store.Leave(s.Context(), "nn", lock.Fair, []lock.Owner{"w:nn"}))
-			s.must(s.Store.Leave(s.Context(), "n", lock.Fair, []lock.Owner{"w:n"}))
+			s.must(s.Store.Leave(s.Context(), "nn", lock.Fair, fulls("w:nn")))
+			s.must(s.Store.Leave(s.Context(), "n", lock.Fair, fulls("w:n")))
 		}
 	}},
 }

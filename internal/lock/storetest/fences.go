@@ -27,15 +27,15 @@ var fenceContract = []contract{
 			// More for each kind, as below.
 			proposed := proposed + 1_000_000*lock.Fence(kind)
 			c := of(kind, "n-"+kind.String(), "o")
-			r := back(c, s.acquire(c).Fence)
-			r.Next = &lock.Successor{Owner: "heir", TTL: ttl, Fence: proposed}
+			r := over(back(c, s.acquire(c).Fence), "heir")
+			r.Next.Fence = proposed
 			for range 2 { // the second one finds what the first one did
 				if res := s.release(r); res.HandedOver != proposed {
 					s.Errorf("%v: got %d, want %d", kind, res.HandedOver, proposed)
 				}
 			}
-			last := back(of(kind, c.Name, "heir"), proposed)
-			last.Next = &lock.Successor{Owner: "next", TTL: ttl, Fence: 1}
+			last := over(back(of(kind, c.Name, "heir"), proposed), "next")
+			last.Next.Fence = 1
 			if res := s.release(last); res.HandedOver != proposed+1 {
 				s.Errorf("%v: got %d after %d, want the next one", kind, res.HandedOver, proposed)
 			}
@@ -44,7 +44,7 @@ var fenceContract = []contract{
 	{"ASmallOneIsNotGivenTwice", func(s *suite) {
 		s.eachKind(func(c lock.Claim) {
 			first := s.acquire(c).Fence
-			s.release(lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: first})
+			s.release(back(c, first))
 			c.Fence = 1
 			if g := s.acquire(c); g.Fence != first+1 {
 				s.Errorf("%v: got %d after %d, want the next one", c.Kind, g.Fence, first)
@@ -84,7 +84,7 @@ var fenceContract = []contract{
 			if st := s.look(c.Name); st.Fence != proposed {
 				s.Errorf("%v: the last fence is %d, want %d", c.Kind, st.Fence, proposed)
 			}
-			s.release(lock.Return{Name: c.Name, Kind: c.Kind, Owner: c.Owner, Fence: proposed})
+			s.release(back(c, proposed))
 			if g := s.acquire(c); g.Fence != proposed+1 {
 				s.Errorf("%v: then got %d, want %d", c.Kind, g.Fence, proposed+1)
 			}
@@ -95,9 +95,7 @@ var fenceContract = []contract{
 			s.refusesToRaise(s.Context(), c, lock.ErrNotHeld)
 			f := s.acquire(c).Fence
 			if c.Kind == lock.Read { // others have greater ones, and the last of the name is not its own
-				other := c
-				other.Owner = "other"
-				s.acquire(other)
+				s.acquire(of(c.Kind, c.Name, "other"))
 			}
 			last := s.look(c.Name).Fence
 			s.wantRaised(c, f)
@@ -115,8 +113,8 @@ var fenceContract = []contract{
 	}},
 	{"OnlyTheHolderRaisesAFence", func(s *suite) {
 		s.eachKind(func(c lock.Claim) {
-			other := c
-			other.Owner, other.Fence = "other", proposed
+			other := of(c.Kind, c.Name, "other")
+			other.Fence = proposed
 			s.refusesToRaise(s.Context(), other, lock.ErrNotHeld)
 			f := s.acquire(c).Fence
 			s.refusesToRaise(s.Context(), other, lock.ErrNotHeld)
@@ -156,8 +154,6 @@ func (s *suite) refusesToRaise(ctx context.Context, c lock.Claim, want error) {
 // eachKind calls f with a claim of each kind whose holds have fences, for a name of its own.
 func (s *suite) eachKind(f func(lock.Claim)) {
 	for _, kind := range s.these(lock.Exclusive, lock.Fair, lock.Read, lock.Write) {
-		c := claim("of "+kind.String(), "o")
-		c.Kind = kind
-		f(c)
+		f(of(kind, "of "+kind.String(), "o"))
 	}
 }

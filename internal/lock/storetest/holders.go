@@ -31,24 +31,26 @@ func (s *suite) wantHolders(name string, want ...lock.Holder) {
 	}
 }
 
+func holder(o lock.Owner, kind lock.Kind, count uint32) lock.Holder {
+	return lock.Holder{Owner: Full(o), Kind: kind, Count: count}
+}
+
 var holdersContract = []contract{
 	{"NobodyHoldsAFreeName", func(s *suite) { s.wantHolders("n") }},
 	{"TheHolderIsNamedWithItsCount", func(s *suite) {
 		f := s.acquire(claim("n", "o:1")).Fence
-		s.acquire(nested("n", "o:1", 2, f))
-		s.wantHolders("n", lock.Holder{Owner: "o:1", Kind: lock.Exclusive, Count: 2})
+		s.acquire(again(claim("n", "o:1"), 2, f))
+		s.wantHolders("n", holder("o:1", lock.Exclusive, 2))
 	}},
 	{"AWriterAndItsReadAreTwo", func(s *suite) {
-		s.acquire(kindClaim("n", lock.Write, "o:1"))
-		beside := kindClaim("n", lock.Read, "o:2")
-		beside.Beside = "o:1"
-		s.acquire(beside)
+		s.acquire(of(lock.Write, "n", "o:1"))
+		s.acquire(beside("o:2", "o:1"))
 		s.wantHolders("n",
-			lock.Holder{Owner: "o:1", Kind: lock.Write, Count: 1}, lock.Holder{Owner: "o:2", Kind: lock.Read, Count: 1})
+			holder("o:1", lock.Write, 1), holder("o:2", lock.Read, 1))
 	}},
 	{"SomeOfManyReaders", func(s *suite) {
 		for _, o := range []lock.Owner{"o:1", "o:2", "o:3", "o:4", "o:5", "o:6"} {
-			s.acquire(kindClaim("n", lock.Read, o))
+			s.acquire(of(lock.Read, "n", o))
 		}
 		if got := s.holders("n", 100); len(got) != 6 {
 			s.Errorf("got %d readers, want 6: %+v", len(got), got)
@@ -58,26 +60,16 @@ var holdersContract = []contract{
 		}
 	}},
 	{"PermitsHaveNoOwners", func(s *suite) {
-		c := kindClaim("n", lock.Semaphore, "o:1")
-		c.Permits, c.Limit = 2, 3
-		s.acquire(c)
+		s.needs(lock.Semaphore)
+		s.acquire(some("o:1", 2))
 		s.wantHolders("n")
 	}},
 	{"AReaderWhoseTimePassedIsNone", func(s *suite) {
-		s.acquire(kindClaim("n", lock.Read, "o:1"))
-		s.acquire(kindClaim("n", lock.Read, "o:2"))
-		if err := s.Hooks.ExpireHold("n", "o:1"); err != nil {
-			s.Fatal(err)
-		}
-		s.wantHolders("n", lock.Holder{Owner: "o:2", Kind: lock.Read, Count: 1})
+		s.acquire(of(lock.Read, "n", "o:1"))
+		s.acquire(of(lock.Read, "n", "o:2"))
+		s.expireHold("n", "o:1")
+		s.wantHolders("n", holder("o:2", lock.Read, 1))
 	}},
-}
-
-// kindClaim is a first acquisition of a kind with the usual lease.
-func kindClaim(name string, k lock.Kind, o lock.Owner) lock.Claim {
-	c := claim(name, o)
-	c.Kind = k
-	return c
 }
 
 var peersContract = []contract{

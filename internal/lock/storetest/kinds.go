@@ -52,6 +52,12 @@ func again(c lock.Claim, count uint32, f lock.Fence) lock.Claim {
 	return c
 }
 
+// over is a release that hands the name over to another owner, with the usual lease.
+func over(r lock.Return, to lock.Owner) lock.Return {
+	r.Next = &lock.Successor{Owner: Full(to), TTL: ttl}
+	return r
+}
+
 // refused makes an acquisition that must be refused because of others, and returns why.
 func (s *suite) refused(c lock.Claim) lock.HeldError {
 	s.Helper()
@@ -62,6 +68,16 @@ func (s *suite) refused(c lock.Claim) lock.HeldError {
 		s.Fatalf("acquire %+v: got %v, want a HeldError", c, err)
 	}
 	return *held
+}
+
+// refusedBy is refused because of an owner, with so many waiters before it.
+func (s *suite) refusedBy(by lock.Owner, ahead int, c lock.Claim) lock.HeldError {
+	s.Helper()
+	held := s.refused(c)
+	if held.HeldBy != Full(by) || held.Ahead != ahead {
+		s.Errorf("%+v is refused with %+v, want %q to be in its way, and %d ahead", c, held, by, ahead)
+	}
+	return held
 }
 
 // notHeld makes a release that must find nothing.
@@ -121,7 +137,7 @@ func (s *suite) expireHold(name string, o lock.Owner) {
 	if s.Hooks.ExpireHold == nil {
 		s.Skip("this store has no hook that ends one hold")
 	}
-	s.must(s.Hooks.ExpireHold(name, o))
+	s.must(s.Hooks.ExpireHold(name, Full(o)))
 }
 
 // expirePlace ends the place of a waiter.
@@ -130,7 +146,7 @@ func (s *suite) expirePlace(name string, o lock.Owner) {
 	if s.Hooks.ExpirePlace == nil {
 		s.Skip("this store has no hook that ends a place")
 	}
-	s.must(s.Hooks.ExpirePlace(name, o))
+	s.must(s.Hooks.ExpirePlace(name, Full(o)))
 }
 
 // common is what is true of a kind as of all others.
@@ -211,18 +227,28 @@ var commonContract = []kindContract{
 	{"EachLaterGrantHasAGreaterFence", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		var last lock.Fence
-		for _, end := range []func(){
-			func() { s.release(back(c, last)) },
-			func() { s.must(s.Hooks.Expire("n")) },
-			func() { s.force("n", kind) },
-			func() { s.must(s.Hooks.Lose()) },
-			func() {},
-		} {
-			f := s.acquire(c).Fence
+		greater := func(f lock.Fence) {
+			s.Helper()
 			if f <= last {
 				s.Errorf("got fence %d after %d", f, last)
 			}
 			last = f
+		}
+		for _, end := range []func(){
+			func() { s.must(s.Hooks.Expire("n")) },
+			func() { s.force("n", kind) },
+			func() {
+				holder := c
+				if !kind.Shared() {
+					greater(s.release(over(back(c, last), "heir")).HandedOver)
+					holder = of(kind, "n", "heir")
+				}
+				s.release(back(holder, last))
+			},
+			func() { s.must(s.Hooks.Lose()) },
+			func() {},
+		} {
+			greater(s.acquire(c).Fence)
 			end()
 		}
 	}},
@@ -277,6 +303,59 @@ var commonContract = []kindContract{
 		s.wantErr(err, lock.ErrStale)
 		s.wantState(heldAs(c))
 	}},
+	{"AHandOverGivesTheSuccessorItsOwnLease", func(s *suite, kind lock.Kind) {
+		if kind.Shared() {
+			return
+		}
+		c := of(kind, "n", "o")
+		c.TTL = 10 * ttl
+		f := s.acquire(c).Fence
+		s.acquire(again(c, 3, f))
+		r := over(back(c, f), "heir")
+		next := s.release(r).HandedOver
+		heir := of(kind, "n", "heir")
+		for range 2 { // repeated
+			if got := s.release(r); next <= f || got.HandedOver != next {
+				s.Errorf("got %+v after fence %d, want fence %d", got, f, next)
+			}
+			s.wantState(heldAs(heir)) // once, and its lease is set, not prolonged
+		}
+		s.must(s.renew(on(heir, next)))
+		s.refused(of(kind, "n", "o"))
+		s.release(back(heir, next))
+		s.notHeld(r)
+		s.wantFree("n")
+	}},
+	{"OnlyTheHolderHandsOver", func(s *suite, kind lock.Kind) {
+		if kind.Shared() {
+			return
+		}
+		c := of(kind, "n", "o")
+		s.notHeld(over(back(c, 0), "heir"))
+		old := s.acquire(c).Fence
+		s.must(s.Hooks.Expire("n"))
+		s.acquire(c)
+		_, err := s.Store.Release(s.Context(), over(back(c, old), "heir"))
+		s.wantErr(err, lock.ErrStale)
+		s.notHeld(over(back(of(kind, "n", "other"), 0), "heir"))
+		s.wantState(heldAs(c))
+	}},
+	{"WhoHasItAlreadyHasItForAtLeastThatLong", func(s *suite, kind lock.Kind) {
+		if kind.Shared() {
+			return
+		}
+		c := of(kind, "n", "heir")
+		f := s.acquire(c).Fence
+		r := over(back(of(kind, "n", "o"), 1), "heir") // it had the name before
+		for _, r.Next.TTL = range []time.Duration{10 * ttl, 5 * ttl} {
+			if res := s.release(r); res.HandedOver != f {
+				s.Errorf("got fence %d, want %d", res.HandedOver, f)
+			}
+			s.wantTTL(s.look("n").TTL, 10*ttl)
+		}
+		s.must(s.renew(on(c, f)))
+		s.release(back(c, f))
+	}},
 	{"ARenewalProlongsAndNeverShortens", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
 		c.TTL = 10 * time.Second
@@ -299,8 +378,16 @@ var commonContract = []kindContract{
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
 		s.must(s.Hooks.Expire("n"))
+		verify := on(c, f)
+		verify.TTL = 0
+		s.wantGone(s.renew(verify), lock.LostForced)
 		s.wantGone(s.renew(on(c, f)), lock.LostForced)
 		s.wantFree("n")
+		if kind != lock.Semaphore { // of permits the owner alone decides
+			later := s.acquire(c).Fence
+			s.wantGone(s.renew(on(c, f)), lock.LostForced)
+			s.release(back(c, later))
+		}
 		other := against(kind, "n", "other")
 		other.TTL = 20 * time.Second
 		s.acquire(other)
@@ -338,6 +425,9 @@ var commonContract = []kindContract{
 		}
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
+		if kind != lock.Semaphore {
+			s.acquire(again(c, 3, f))
+		}
 		if !s.force("n", kind) {
 			s.Error("it says that the name was not held")
 		}
@@ -367,7 +457,9 @@ var commonContract = []kindContract{
 		s.wantErr(err, lock.ErrKindMismatch)
 		_, err = s.Store.ForceRelease(s.Context(), "n", kind)
 		s.wantErr(err, lock.ErrKindMismatch)
-		s.wantErr(s.renew(on(c, 1)), lock.ErrNotHeld)
+		_, err = s.Store.Look(s.Context(), "n")
+		s.wantErr(err, lock.ErrKindMismatch)
+		s.wantErr(s.renew(on(c, 1)), lock.ErrNotHeld) // whatever else is there, the hold is not
 	}},
 	{"WithAnEndedContextNothingIsBegun", func(s *suite, kind lock.Kind) {
 		c := of(kind, "n", "o")
@@ -383,17 +475,21 @@ var commonContract = []kindContract{
 		s.wantErr(err, lock.ErrUnavailable)
 		s.Store.Renew(s.ended(), []lock.Renewal{on(c, f)}, func(_ int, err error) { s.wantErr(err, lock.ErrUnavailable) })
 		if kind.Placed() {
-			s.wantErr(s.Store.Leave(s.ended(), "n", kind, []lock.Owner{"o"}), lock.ErrUnavailable)
+			s.wantErr(s.Store.Leave(s.ended(), "n", kind, fulls("o")), lock.ErrUnavailable)
 		}
 		s.wantState(heldAs(c))
 	}},
-	{"AForcedReleaseIsHeardByAllReplicas", func(s *suite, kind lock.Kind) {
+	{"AForcedReleaseIsHeardByAll", func(s *suite, kind lock.Kind) {
+		e, _ := s.listenTo("n", kind)
 		all := newEar(s)
 		s.Cleanup(s.Store.ListenForced(all.hearForced))
 		deadline := time.Now().Add(within)
-		for { // until it hears: there is no sign of when it begins to
+		for n := 1; ; n++ { // until it hears: there is no sign of when it begins to
 			s.acquire(of(kind, "n", "o"))
 			s.force("n", kind)
+			if kind != lock.Fair { // of which only those who wait hear
+				e.awaitReleases(n)
+			}
 			if all.hasForced("n", 100*time.Millisecond) {
 				return
 			}
@@ -417,9 +513,7 @@ func bracesIndependent(s *suite, kind lock.Kind) {
 		if kind.Placed() {
 			w := of(kind, name, "waiter")
 			w.Place = ttl
-			if held := s.refused(w); held.Ahead != 0 {
-				s.Errorf("%q: got %d ahead, want none", name, held.Ahead)
-			}
+			s.refusedBy("o", 0, w)
 		}
 	}
 	for i, name := range names {
@@ -434,7 +528,7 @@ func bracesIndependent(s *suite, kind lock.Kind) {
 		s.wantState(want)
 	}
 	if kind.Placed() {
-		s.must(s.Store.Leave(s.Context(), "n", kind, []lock.Owner{"waiter"}))
+		s.must(s.Store.Leave(s.Context(), "n", kind, fulls("waiter")))
 	}
 	s.release(back(of(kind, "n", "o"), 0))
 	c := of(kind, "{n}", "o")
@@ -477,6 +571,10 @@ func countedAbsolutely(s *suite, kind lock.Kind) {
 	other := back(of(kind, "n", "other"), 0)
 	other.Remaining = 1
 	s.notHeld(other)
+	stale := back(c, f-1)
+	stale.Remaining = 1
+	_, err := s.Store.Release(s.Context(), stale)
+	s.wantErr(err, lock.ErrStale)
 	s.release(back(c, f))
 	s.wantFree("n")
 }

@@ -23,6 +23,12 @@ func newEar(s *suite) *ear {
 	return &ear{s: s, heard: map[lock.What]int{}, changed: make(chan struct{})}
 }
 
+// cycle takes a name and releases it.
+func (s *suite) cycle(name string) lock.Returned {
+	s.Helper()
+	return s.release(back(claim(name, "o"), s.acquire(claim(name, "o")).Fence))
+}
+
 // listen makes an ear for a name and waits until it hears.
 func (s *suite) listen(name string) (e *ear, stop func()) {
 	s.Helper()
@@ -134,68 +140,40 @@ var listenContract = []contract{
 		b, _ := s.listen("n")
 		other, _ := s.listen("m")
 		for i := range 3 {
-			s.acquire(claim("n", "o"))
-			if res := s.release(giveBack("n", "o", 0)); res.Listeners < 1 {
+			if res := s.cycle("n"); res.Listeners < 1 {
 				s.Errorf("got %d listeners, want some", res.Listeners)
 			}
 			a.awaitReleases(i + 1)
 			b.awaitReleases(i + 1)
 		}
-		s.acquire(claim("m", "o"))
-		s.release(giveBack("m", "o", 0))
+		s.cycle("m")
 		other.awaitReleases(1)
 	}},
 	{"NobodyListensToAnUnheardName", func(s *suite) {
-		s.acquire(claim("n", "o"))
-		if res := s.release(giveBack("n", "o", 0)); res.Listeners != 0 {
+		if res := s.cycle("n"); res.Listeners != 0 {
 			s.Errorf("got %d listeners, want none", res.Listeners)
 		}
 	}},
 	{"AHandOverAndACountDownAreNotHeard", func(s *suite) {
 		e, _ := s.listen("n")
 		f := s.acquire(claim("n", "o")).Fence
-		s.acquire(nested("n", "o", 2, f))
-		down := giveBack("n", "o", f)
+		s.acquire(again(claim("n", "o"), 2, f))
+		down := back(claim("n", "o"), f)
 		down.Remaining = 1
 		s.release(down)
-		next := s.release(handOver("n", "o", f, "heir")).HandedOver
-		s.release(handOver("n", "o", f, "heir")) // repeated
-		s.release(giveBack("n", "heir", next))
+		handOver := over(back(claim("n", "o"), f), "heir")
+		next := s.release(handOver).HandedOver
+		s.release(handOver) // repeated
+		s.release(back(claim("n", "heir"), next))
 		e.awaitReleases(1)
-		s.acquire(claim("n", "o"))
-		s.release(giveBack("n", "o", 0))
+		s.cycle("n")
 		e.awaitReleases(2)
-	}},
-	{"AForcedReleaseIsHeardByAll", func(s *suite) {
-		e, _ := s.listen("n")
-		all := newEar(s)
-		s.Cleanup(s.Store.ListenForced(all.hearForced))
-		forced := func() bool { return len(all.forced) > 0 && all.forced[len(all.forced)-1] == "n" }
-		deadline := time.Now().Add(within)
-		for n := 1; ; n++ { // until it hears: there is no sign of when it begins to
-			s.acquire(claim("n", "o"))
-			_, err := s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
-			s.must(err)
-			e.awaitReleases(n)
-			all.mu.Lock()
-			ok := forced()
-			all.mu.Unlock()
-			if ok {
-				return
-			}
-			if time.Now().After(deadline) {
-				s.Fatal("a forced release is not heard")
-			}
-		}
 	}},
 	{"AFailedReleaseIsNotHeard", func(s *suite) {
 		e, _ := s.listen("n")
-		_, err := s.Store.Release(s.Context(), giveBack("n", "o", 0))
-		s.wantErr(err, lock.ErrNotHeld)
-		_, err = s.Store.ForceRelease(s.Context(), "n", lock.Exclusive)
-		s.must(err)
-		s.acquire(claim("n", "o"))
-		s.release(giveBack("n", "o", 0))
+		s.notHeld(back(claim("n", "o"), 0))
+		s.force("n", lock.Exclusive)
+		s.cycle("n")
 		e.awaitReleases(1)
 	}},
 	{"WhoStoppedHearsNoMore", func(s *suite) {
@@ -204,8 +182,7 @@ var listenContract = []contract{
 		stop()
 		stop()
 		for i := range 2 {
-			s.acquire(claim("n", "o"))
-			s.release(giveBack("n", "o", 0))
+			s.cycle("n")
 			stays.awaitReleases(i + 1)
 		}
 		gone.mu.Lock()
@@ -217,8 +194,7 @@ var listenContract = []contract{
 	{"ListeningAgainIsToldAgain", func(s *suite) {
 		for range 20 {
 			e, stop := s.listen("n")
-			s.acquire(claim("n", "o"))
-			s.release(giveBack("n", "o", 0))
+			s.cycle("n")
 			e.awaitReleases(1)
 			stop()
 		}
@@ -226,6 +202,8 @@ var listenContract = []contract{
 }
 
 // yours is a notice that the name is free, for one waiter; soon that it will be.
-func yours(o lock.Owner) lock.Notice { return lock.Notice{What: lock.NoticeReleased, For: o} }
+func yours(o lock.Owner) lock.Notice { return lock.Notice{What: lock.NoticeReleased, For: Full(o)} }
 
-func soon(o lock.Owner) lock.Notice { return lock.Notice{What: lock.NoticeTurn, For: o, After: ttl} }
+func soon(o lock.Owner) lock.Notice {
+	return lock.Notice{What: lock.NoticeTurn, For: Full(o), After: ttl}
+}

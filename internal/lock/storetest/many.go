@@ -14,7 +14,7 @@ func manyRenewals(s *suite) {
 	rs := make([]lock.Renewal, 350)
 	for i := range rs {
 		name := fmt.Sprintf("n%d", i)
-		rs[i] = renewal(name, "o", s.acquire(claim(name, "o")).Fence)
+		rs[i] = on(claim(name, "o"), s.acquire(claim(name, "o")).Fence)
 		rs[i].TTL = 2 * ttl
 		if i%3 == 0 {
 			s.must(s.Hooks.Expire(name))
@@ -38,25 +38,6 @@ func manyRenewals(s *suite) {
 		}
 	}
 	s.wantTTL(s.look("n1").TTL, 2*ttl)
-}
-
-var lookContract = []contract{
-	{"AnUnknownNameIsNotHeld", func(s *suite) {
-		if got, want := s.look("n"), (lock.State{Name: "n"}); got != want {
-			s.Errorf("got %+v, want %+v", got, want)
-		}
-	}},
-	{"AHoldIsShownInFull", func(s *suite) {
-		f := s.acquire(claim("n", "o:1")).Fence
-		s.acquire(nested("n", "o:1", 2, f))
-		got := s.look("n")
-		s.wantTTL(got.TTL, ttl)
-		got.TTL = 0
-		want := lock.State{Name: "n", Kind: lock.Exclusive, Held: true, Owner: "o:1", Count: 2, Holders: 1, Fence: f}
-		if got != want {
-			s.Errorf("got %+v, want %+v", got, want)
-		}
-	}},
 }
 
 // listAll reads all pages.
@@ -114,7 +95,7 @@ var listContract = []contract{
 			name := fmt.Sprintf("n%d", i)
 			s.acquire(claim(name, "o"))
 			if i%2 == 0 {
-				s.release(giveBack(name, "o", 0))
+				s.release(back(claim(name, "o"), 0))
 				continue
 			}
 			held = append(held, name)
@@ -160,8 +141,7 @@ var listContract = []contract{
 		}
 	}},
 	{"WhatIsNoLockIsNotListed", func(s *suite) {
-		f := s.acquire(claim("n", "o")).Fence
-		s.release(giveBack("n", "o", f))
+		s.release(back(claim("n", "o"), s.acquire(claim("n", "o")).Fence))
 		s.must(s.Hooks.Occupy("n"))
 		s.acquire(claim("m", "o"))
 		s.wantList("", 10, []string{"m"})

@@ -118,7 +118,7 @@ func (c *comparison) kind(name string) lock.Kind {
 
 // owner is one of those that hold names of a kind. They have other owners for other kinds, nearly always.
 func (c *comparison) owner(kind lock.Kind) lock.Owner {
-	o := []lock.Owner{"s1:x", "s1:y", "s2:x", "s2:#1"}[c.rand.IntN(4)]
+	o := Full([]lock.Owner{"s1:x", "s1:y", "s2:x", "s2:#1"}[c.rand.IntN(4)])
 	if c.rand.IntN(50) == 0 {
 		kind = c.any()
 	}

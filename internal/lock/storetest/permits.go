@@ -144,11 +144,7 @@ var semaphoreContract = []contract{
 		c.TTL = 20 * time.Second
 		s.acquire(c)
 		s.acquire(some("b", 2))
-		held := s.refused(some("c", 1))
-		s.wantTTL(held.RetryAfter, 20*time.Second)
-		if held.HeldBy != "" {
-			s.Errorf("got %q, want nobody", held.HeldBy)
-		}
+		s.wantTTL(s.refusedBy("", 0, some("c", 1)).RetryAfter, 20*time.Second)
 		s.wantTTL(s.look("n").TTL, ttl)
 	}},
 	{"AForcedReleaseKeepsTheLimit", func(s *suite) {
@@ -213,7 +209,7 @@ var semaphoreContract = []contract{
 		f := s.acquire(claim("n", "a")).Fence
 		_, err = s.Store.RemoveLimit(s.Context(), "n")
 		s.wantErr(err, lock.ErrKindMismatch)
-		s.release(giveBack("n", "a", f))
+		s.release(back(claim("n", "a"), f))
 
 		s.acquire(some("a", 2))
 		s.acquire(some("b", 1))
@@ -263,7 +259,8 @@ var semaphoreContract = []contract{
 		s.refused(next)
 		s.release(back(some("a", 2), 0))
 		s.acquire(next)
-		s.refused(func() lock.Claim { d := next; d.Owner = "d"; return d }())
+		next.Owner = Full("d")
+		s.refused(next)
 	}},
 	{"MorePermitsAreHeard", func(s *suite) {
 		e, _ := s.listenTo("n", lock.Semaphore)
@@ -281,7 +278,7 @@ var semaphoreContract = []contract{
 		s.acquire(claim("n", "a"))
 		_, err := s.Store.SetLimit(s.Context(), "n", 3)
 		s.wantErr(err, lock.ErrKindMismatch)
-		s.wantHolder("n", "a", 1)
+		s.wantState(heldAs(claim("n", "a")))
 		s.must(s.Hooks.Occupy("m"))
 		_, err = s.Store.SetLimit(s.Context(), "m", 3)
 		s.wantErr(err, lock.ErrKindMismatch)

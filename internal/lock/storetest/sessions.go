@@ -102,19 +102,18 @@ var sessionContract = []contract{
 		s.wantErr(s.keep(second), lock.ErrSessionGone)
 	}},
 	{"ARecordRunsOutUnlessItIsKept", func(s *suite) {
-		r := attempt(1, "a")
 		short := 500 * time.Millisecond
-		s.must(s.Store.TakeSession(s.Context(), r, short))
-		s.must(s.keep(lock.SessionKeep{SessionRecord: r, TTL: ttl}))
-		s.must(s.keep(lock.SessionKeep{SessionRecord: r, TTL: short})) // nothing is shortened
+		kept, other := kept(attempt(1, "a")), attempt(1, "a")
+		other.ID = "0d0f2f2e-93d4-4a4b-8a53-55aa0e2f9d22"
+		s.must(s.Store.TakeSession(s.Context(), other, short))
+		s.must(s.Store.TakeSession(s.Context(), kept.SessionRecord, short))
+		s.must(s.keep(kept))
+		kept.TTL = short
+		s.must(s.keep(kept)) // nothing is shortened
 		time.Sleep(2 * short)
-		s.must(s.keep(lock.SessionKeep{SessionRecord: r, TTL: ttl}))
-		r.ID = "0d0f2f2e-93d4-4a4b-8a53-55aa0e2f9d22"
-		s.must(s.Store.TakeSession(s.Context(), r, short))
-		time.Sleep(2 * short)
-		next := attempt(2, "b")
-		next.ID = r.ID
-		s.wantErr(s.take(next), lock.ErrSessionGone)
+		s.must(s.keep(kept))
+		other.Epoch, other.Nonce = 2, "b"
+		s.wantErr(s.take(other), lock.ErrSessionGone)
 	}},
 	{"RecordsAreLostWithTheData", func(s *suite) {
 		s.must(s.take(attempt(1, "a")))

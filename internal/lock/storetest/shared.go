@@ -20,7 +20,7 @@ func wishes(o lock.Owner) lock.Claim {
 // beside is a read claim beside a write hold.
 func beside(o, writer lock.Owner) lock.Claim {
 	c := reads(o)
-	c.Beside = writer
+	c.Beside = Full(writer)
 	return c
 }
 
@@ -104,9 +104,7 @@ var readContract = []contract{
 		s.acquire(reads("a"))
 		s.acquire(reads("b"))
 		s.expireHold("n", "a")
-		if held := s.refused(writes("w")); held.HeldBy != "b" {
-			s.Errorf("got %+v, want b to hold it", held)
-		}
+		s.refusedBy("b", 0, writes("w"))
 		s.expireHold("n", "b")
 		s.wantFree("n")
 		s.acquire(writes("w"))
@@ -190,9 +188,7 @@ var writeContract = []contract{
 	{"AWriterExcludesAll", func(s *suite) {
 		s.acquire(writes("w"))
 		for _, c := range []lock.Claim{reads("a"), writes("x"), reads("w"), beside("a", "x"), beside("a", "a")} {
-			if held := s.refused(c); held.HeldBy != "w" {
-				s.Errorf("%+v is refused with %+v, want w to hold it", c, held)
-			}
+			s.refusedBy("w", 0, c)
 		}
 		s.release(back(writes("w"), 0))
 		s.acquire(reads("a"))
@@ -200,11 +196,7 @@ var writeContract = []contract{
 	{"AWriterThatWaitsKeepsNewReadersAway", func(s *suite) {
 		f := s.acquire(reads("a")).Fence
 		s.refused(wishes("w"))
-		held := s.refused(reads("b"))
-		s.wantTTL(held.RetryAfter, ttl)
-		if held.HeldBy != "w" {
-			s.Errorf("got %+v, want w to be before it", held)
-		}
+		s.wantTTL(s.refusedBy("w", 0, reads("b")).RetryAfter, ttl)
 		if again := s.acquire(reads("a")).Fence; again != f { // who reads already goes on
 			s.Errorf("got fence %d, want %d again", again, f)
 		}
@@ -212,9 +204,7 @@ var writeContract = []contract{
 		s.must(s.renew(on(reads("a"), f)))
 		s.release(back(reads("a"), f))
 		s.wantFree("n")
-		if held := s.refused(reads("b")); held.HeldBy != "w" { // also while nobody holds it
-			s.Errorf("got %+v, want w to be before it", held)
-		}
+		s.refusedBy("w", 0, reads("b")) // also while nobody holds it
 		s.acquire(wishes("w"))
 		s.release(back(writes("w"), 0))
 		s.acquire(reads("b"))
@@ -281,11 +271,7 @@ var writeContract = []contract{
 		c.Place = 20 * time.Second
 		s.refused(c)
 		s.refused(wishes("x"))
-		held := s.refused(reads("b"))
-		s.wantTTL(held.RetryAfter, ttl)
-		if held.HeldBy != "w" {
-			s.Errorf("got %+v, want w to be before it", held)
-		}
+		s.wantTTL(s.refusedBy("w", 0, reads("b")).RetryAfter, ttl)
 		s.leave(lock.Write, "x")
 		s.refused(reads("b"))
 		s.release(back(reads("a"), 0))
@@ -330,9 +316,7 @@ var writeContract = []contract{
 		c.TTL = 10 * ttl
 		f := s.acquire(c).Fence
 		read := s.acquire(beside("r", "w")).Fence
-		r := back(writes("w"), f)
-		r.Next = &lock.Successor{Owner: "x", TTL: ttl}
-		if res := s.release(r); res.HandedOver != 0 || res.Listeners < 1 {
+		if res := s.release(over(back(writes("w"), f), "x")); res.HandedOver != 0 || res.Listeners < 1 {
 			s.Errorf("got %+v, want it to be told and not handed over", res)
 		}
 		e.awaitReleases(1)
@@ -354,26 +338,11 @@ var writeContract = []contract{
 		s.wantState(lock.State{Name: "n"})
 		s.acquire(writes("x"))
 	}},
-	{"AHandOverGivesTheSuccessorItsOwnLease", func(s *suite) {
-		c := writes("w")
-		c.TTL = 10 * ttl
-		f := s.acquire(c).Fence
-		s.acquire(again(c, 3, f))
+	{"AHandOverEndsThePlace", func(s *suite) {
+		f := s.acquire(writes("w")).Fence
 		s.refused(wishes("x"))
-		r := back(writes("w"), f)
-		r.Next = &lock.Successor{Owner: "x", TTL: ttl}
-		next := s.release(r).HandedOver
-		if next <= f {
-			s.Errorf("got fence %d after %d", next, f)
-		}
-		s.wantState(heldAs(writes("x")))
-		if again := s.release(r); again.HandedOver != next {
-			s.Errorf("repeated: got %+v, want fence %d", again, next)
-		}
-		s.must(s.renew(on(writes("x"), next)))
-		s.release(back(writes("x"), next))
-		s.notHeld(r)
-		s.acquire(reads("a")) // the place ended with the hand-over
+		s.release(back(writes("x"), s.release(over(back(writes("w"), f), "x")).HandedOver))
+		s.acquire(reads("a"))
 	}},
 	{"AnotherFenceIsStaleButAReadBesideItIsNoOther", func(s *suite) {
 		f := s.acquire(writes("w")).Fence

@@ -16,13 +16,10 @@ func (s *suite) shorten(r lock.Renewal, ttl time.Duration) error {
 
 var shortenContract = []contract{
 	{"EachKindEndsEarlier", func(s *suite) {
-		for _, kind := range s.kinds() {
+		for _, kind := range s.these() {
 			s.Run(kind.String(), func(t *testing.T) {
 				s := &suite{T: t, Rig: s.Rig}
 				c := of(kind, "n-"+kind.String(), "o")
-				if kind == lock.Semaphore {
-					c.Permits, c.Limit = 2, 3
-				}
 				g := s.acquire(c)
 				for _, want := range []time.Duration{10 * time.Second, 30 * time.Second} { // it is set, also to a later end
 					for range 2 {
@@ -57,12 +54,12 @@ var shortenContract = []contract{
 	}},
 	{"OnlyTheHoldItself", func(s *suite) {
 		g := s.acquire(claim("n", "a"))
-		s.wantGone(s.shorten(renewal("n", "b", g.Fence), time.Second), lock.LostForced)
-		s.wantGone(s.shorten(renewal("n", "a", g.Fence+1), time.Second), lock.LostData)
+		s.wantGone(s.shorten(on(claim("n", "b"), g.Fence), time.Second), lock.LostForced)
+		s.wantGone(s.shorten(on(claim("n", "a"), g.Fence+1), time.Second), lock.LostData)
 		s.wantTTL(s.look("n").TTL, ttl)
 		s.must(s.Hooks.Occupy("m"))
-		s.wantGone(s.shorten(renewal("m", "a", 1), time.Second), lock.LostData)
-		s.wantErr(s.Store.Shorten(s.ended(), renewal("n", "a", g.Fence)), lock.ErrUnavailable)
+		s.wantGone(s.shorten(on(claim("m", "a"), 1), time.Second), lock.LostData)
+		s.wantErr(s.Store.Shorten(s.ended(), on(claim("n", "a"), g.Fence)), lock.ErrUnavailable)
 	}},
 	{"ReadersKeepTheirTime", func(s *suite) {
 		a, b := of(lock.Read, "n", "a"), of(lock.Read, "n", "b")
@@ -77,8 +74,8 @@ var shortenContract = []contract{
 		s.wantTTL(s.look("n").TTL, ttl)
 	}},
 	{"AWriterEndsNoEarlierThanItsOwnReads", func(s *suite) {
-		w, r := of(lock.Write, "n", "w"), of(lock.Read, "n", "r")
-		r.Beside, r.TTL = "w", 40*time.Second
+		w, r := of(lock.Write, "n", "w"), beside("r", "w")
+		r.TTL = 40 * time.Second
 		fw, fr := s.acquire(w).Fence, s.acquire(r).Fence
 		s.must(s.shorten(on(r, fr), 20*time.Second))
 		s.wantTTL(s.look("n").TTL, ttl) // the writer's
@@ -89,6 +86,7 @@ var shortenContract = []contract{
 		s.wantTTL(s.look("n").TTL, 10*time.Second)
 	}},
 	{"OthersKeepTheirPermits", func(s *suite) {
+		s.needs(lock.Semaphore)
 		a, b := some("a", 2), some("b", 1)
 		s.acquire(a)
 		s.acquire(b)
@@ -102,9 +100,6 @@ var shortenContract = []contract{
 	{"ThoseWhoWaitAreTold", func(s *suite) {
 		for _, kind := range s.these(lock.Exclusive, lock.Read, lock.Write, lock.Semaphore) {
 			c := of(kind, "n-"+kind.String(), "o")
-			if kind == lock.Semaphore {
-				c.Permits, c.Limit = 2, 3
-			}
 			e, _ := s.listenTo(c.Name, kind)
 			g := s.acquire(c)
 			s.must(s.shorten(on(c, g.Fence), 10*time.Second))

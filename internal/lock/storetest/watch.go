@@ -64,17 +64,14 @@ var watchContract = []kindContract{
 		for range 3 {
 			f := s.acquire(c).Fence
 			if kind != lock.Semaphore {
-				again := c
-				again.Count, again.Fence = 2, f
-				s.acquire(again)
+				s.acquire(again(c, 2, f))
 				down := back(c, f)
 				down.Remaining = 1
 				s.release(down)
 			}
 			s.release(back(c, f))
 			want = append(want, released(kind, o, f))
-			_, err := s.Store.Release(s.Context(), back(c, f)) // repeated
-			s.wantErr(err, lock.ErrNotHeld)
+			s.notHeld(back(c, f)) // repeated
 		}
 		f := s.acquire(c).Fence
 		s.force("n", kind)
@@ -104,8 +101,7 @@ var watchContract = []kindContract{
 		e := s.watch("n")
 		c := of(kind, "n", "o")
 		f := s.acquire(c).Fence
-		r := back(c, f)
-		r.Next = &lock.Successor{Owner: "heir", TTL: ttl}
+		r := over(back(c, f), "heir")
 		next := s.release(r).HandedOver
 		s.release(r) // repeated
 		s.release(back(of(kind, "n", "heir"), next))
