@@ -9,6 +9,13 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 )
 
+var renewContract = []contract{
+	{"EachOfManyIsAnsweredOnceBeforeItReturns", manyRenewals},
+	{"NoneIsNoWork", func(s *suite) {
+		s.Store.Renew(s.Context(), nil, func(int, error) { s.Error("done was called") })
+	}},
+}
+
 // manyRenewals renews more holds at once than any store sends in one message, every third of which is gone.
 func manyRenewals(s *suite) {
 	rs := make([]lock.Renewal, 350)

@@ -39,9 +39,6 @@ var refusalContract = []contract{
 		_, err = s.Store.Probe(s.ended())
 		s.wantErr(err, lock.ErrUnavailable)
 	}},
-	{"ToRenewNothingIsNoWork", func(s *suite) {
-		s.Store.Renew(s.Context(), nil, func(int, error) { s.Error("done was called") })
-	}},
 	{"AnUnknownNameIsNotHeld", func(s *suite) {
 		if got, want := s.look("n"), (lock.State{Name: "n"}); got != want {
 			s.Errorf("got %+v, want %+v", got, want)

@@ -62,6 +62,7 @@ func Run(t *testing.T, newRig func(t *testing.T) Rig) {
 		{"Read", lock.Read, slices.Concat(common(lock.Read), readContract)},
 		{"Write", lock.Write, slices.Concat(common(lock.Write), writeContract)},
 		{"Semaphore", lock.Semaphore, slices.Concat(common(lock.Semaphore), semaphoreContract)},
+		{"Renew", 0, renewContract},
 		{"Shorten", 0, shortenContract},
 		{"Holders", 0, holdersContract},
 		{"List", 0, listContract},
