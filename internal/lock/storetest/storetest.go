@@ -134,11 +134,6 @@ func (s *suite) these(some ...lock.Kind) []lock.Kind {
 	return slices.DeleteFunc(slices.Clone(some), func(k lock.Kind) bool { return !s.has(k) })
 }
 
-// claim is a first acquisition with the usual lease.
-func claim(name string, o lock.Owner) lock.Claim {
-	return lock.Claim{Name: name, Kind: lock.Exclusive, Owner: Full(o), Count: 1, TTL: ttl}
-}
-
 // acquire makes an acquisition that must succeed.
 func (s *suite) acquire(c lock.Claim) lock.Grant {
 	s.Helper()
