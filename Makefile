@@ -62,7 +62,6 @@ test: ## inspect, and each promise proven once, as CI runs it
 test-long: ## the same, long comparisons, all faults for minutes, and each version of Redis: hours. A release needs it
 	@scripts/ensure cc redis java stubs tests
 	LOCKD_TEST_LONG=1 scripts/test -timeout 2h $(TESTFLAGS) ./...
-	$(GO) test -timeout $(TEST_TIMEOUT) ./internal/rawconn # with the race detector it makes other calls
 	$(MAKE) test-faults test-replicas test-attacks test-servers test-compat
 
 # What the store's tests run over, besides the redis-server of this machine. scripts/servers fetches them.

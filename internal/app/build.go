@@ -80,14 +80,14 @@ func (a *App) build() error {
 
 // bind opens the listeners. The one of probes is the first to open and the last to close.
 func (a *App) bind(reg *prometheus.Registry, opsTLS *tls.Config) (err error) {
-	doors := newDoors(a.log, reg)
+	bounded := newListeners(a.log, reg)
 	few := room{all: fewConnections, each: fewOfOneAddress, makesRoom: true}
 	if a.cfg.OpsListen != "" {
 		l, err := listen("ops_listen", a.cfg.OpsListen)
 		if err != nil {
 			return err
 		}
-		l = doors.open("ops_listen", l, few)
+		l = bounded.open("ops_listen", l, few)
 		a.ops = newOpsServer(l, opsHandler(a.cfg.Ops.Pprof, a.ready, reg), opsTLS, a.log)
 		a.cleanups.add("ops", closeTimeout, a.ops.stop)
 	}
@@ -95,13 +95,13 @@ func (a *App) bind(reg *prometheus.Registry, opsTLS *tls.Config) (err error) {
 		if a.admin, err = listen("admin_listen", a.cfg.AdminListen); err != nil {
 			return err
 		}
-		a.admin = doors.open("admin_listen", a.admin, few)
+		a.admin = bounded.open("admin_listen", a.admin, few)
 		a.closeLater("admin_listen", a.admin)
 	}
 	if a.listen, err = listen("listen", a.cfg.Listen); err != nil {
 		return err
 	}
-	a.listen = doors.open("listen", a.listen, roomForClients(a.cfg, openFiles()))
+	a.listen = bounded.open("listen", a.listen, roomForClients(a.cfg, openFiles()))
 	a.closeLater("listen", a.listen)
 	return nil
 }

@@ -40,7 +40,6 @@ const (
 	core  = module + "/internal/broker"
 	store = module + "/internal/redisstore"
 	stubs = module + "/api"
-	conns = module + "/internal/rawconn"
 	taken = module + "/internal/inbound"
 	where = module + "/internal/origin"
 )
@@ -132,20 +131,16 @@ var reach = []struct {
 		why: "what arrives is bounded before it is known what is asked",
 	},
 	{
-		pkg: "internal/rawconn", not: []string{grpc, redis, yaml, module},
-		why: "a connection does not depend on what is said on it",
-	},
-	{
-		pkg: "internal/redisstore", not: []string{grpc, yaml, module}, even: []string{words, logs, conns},
+		pkg: "internal/redisstore", not: []string{grpc, yaml, module}, even: []string{words, logs},
 		why: "adapters do not know each other",
 	},
 	{
-		pkg: "internal/redisstore/pipe", not: []string{grpc, yaml, module}, even: []string{logs, conns},
+		pkg: "internal/redisstore/pipe", not: []string{grpc, yaml, module}, even: []string{logs},
 		why: "the way to Redis does not depend on what is sent",
 	},
 	{
 		pkg: "internal/redisstore/sentinel", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/pipe", conns},
+		even: []string{words, logs, store + "/pipe"},
 		why:  "where the master is does not depend on what is asked there",
 	},
 	{
@@ -158,22 +153,22 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/redisstore/script", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/pipe", conns},
+		even: []string{words, logs, store + "/pipe"},
 		why:  "a call is made alike for whoever asks",
 	},
 	{
 		pkg: "internal/redisstore/renew", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/layout", store + "/pipe", conns, store + "/script"},
+		even: []string{words, logs, store + "/layout", store + "/pipe", store + "/script"},
 		why:  "holds are kept whoever took them, and whoever watches",
 	},
 	{
 		pkg: "internal/redisstore/examine", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/layout", store + "/pipe", conns, store + "/renew", store + "/script"},
+		even: []string{words, logs, store + "/layout", store + "/pipe", store + "/renew", store + "/script"},
 		why:  "looking at a server depends on nobody who uses it",
 	},
 	{
 		pkg: "internal/redisstore/watch", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/hub", store + "/layout", store + "/pipe", conns, store + "/script"},
+		even: []string{words, logs, store + "/hub", store + "/layout", store + "/pipe", store + "/script"},
 		why:  "who watches depends on nobody who acquires or renews",
 	},
 	{
@@ -182,11 +177,11 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/redisstore/rig", not: []string{grpc, yaml, module},
-		even: []string{words, logs, store + "/layout", store + "/pipe", conns, store + "/script"},
+		even: []string{words, logs, store + "/layout", store + "/pipe", store + "/script"},
 		why:  "what time does to a lock depends on nobody who keeps it",
 	},
 	{
-		pkg: "internal/redisstore/cluster", not: []string{grpc, yaml, module}, even: []string{words, logs, store, conns},
+		pkg: "internal/redisstore/cluster", not: []string{grpc, yaml, module}, even: []string{words, logs, store},
 		why: "a node of a cluster is a Redis like any other",
 	},
 	{
@@ -197,7 +192,7 @@ var reach = []struct {
 	{
 		pkg: "internal/grpcapi", not: []string{redis, yaml, module},
 		even: []string{
-			core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph, conns,
+			core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph,
 			taken, where,
 		},
 		why: "adapters do not know each other",

@@ -1,16 +1,18 @@
 package grpcapi
 
 import (
+	"errors"
+	"io"
 	"net"
+	"syscall"
 
 	"google.golang.org/grpc/mem"
 
 	"github.com/lockd-io/lockd/internal/inbound"
-	"github.com/lockd-io/lockd/internal/rawconn"
 )
 
-// listener gives gRPC connections that cost less, see package rawconn. What is said there in clear text is bounded by
-// an Intake; over TLS it is bounded after the handshake, see telling.
+// listener gives gRPC connections on which what is said in clear text is bounded by an Intake. Over TLS it is bounded
+// after the handshake, see telling.
 type listener struct {
 	net.Listener
 	intake *inbound.Intake // nil with TLS
@@ -19,74 +21,88 @@ type listener struct {
 // Accept is for gRPC.
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	if err != nil || l.intake == nil {
+		return c, err
 	}
-	if tcp, ok := c.(*net.TCPConn); ok {
-		c = rawconn.New(tcp)
+	bounded := l.intake.Watch(c)
+	if socket, ok := c.(syscall.Conn); ok {
+		if raw, err := socket.SyscallConn(); err == nil {
+			return newReadyConn(bounded, raw), nil
+		}
 	}
-	raw, ready := c.(*rawconn.Conn)
-	switch {
-	case l.intake == nil:
-		return c, nil
-	case ready:
-		return newReadyConn(l.intake.Watch(raw), raw), nil
-	}
-	return l.intake.Watch(c), nil
-}
-
-// loan is a buffer of a pool.
-type loan struct {
-	pool mem.BufferPool
-	size int
-	buf  *[]byte
-}
-
-// Lend implements rawconn.Lender.
-func (l *loan) Lend() []byte {
-	l.buf = l.pool.Get(l.size)
-	return *l.buf
-}
-
-// lent is the buffer.
-func (l *loan) lent() []byte {
-	if l.buf == nil {
-		l.Lend()
-	}
-	return *l.buf
-}
-
-// Back implements rawconn.Lender.
-func (l *loan) Back() {
-	l.pool.Put(l.buf)
-	l.buf = nil
+	return bounded, nil
 }
 
 // readyConn is a connection from which gRPC reads without having a buffer for it while it is silent. gRPC can do that
-// by itself with connections of package net.
+// by itself with connections of package net only. It reads one at a time.
 type readyConn struct {
 	*inbound.Conn
 
-	raw    *rawconn.Conn
-	loan   loan // of the read that is under way: gRPC makes one at a time
+	raw  syscall.RawConn
+	pool mem.BufferPool
+	size int
+	buf  *[]byte // nil while there is nothing to read
+	n    int
+	err  error
+
+	try    func(fd uintptr) (over bool)
 	read   func() (int, error)
 	buffer func() []byte
 }
 
-func newReadyConn(c *inbound.Conn, raw *rawconn.Conn) *readyConn {
+func newReadyConn(c *inbound.Conn, raw syscall.RawConn) *readyConn {
 	r := &readyConn{Conn: c, raw: raw}
-	r.read, r.buffer = func() (int, error) { return r.raw.ReadInto(&r.loan) }, r.loan.lent
+	r.try, r.read, r.buffer = r.once, r.wait, r.lent // made here once, and not for each read
 	return r
 }
 
-// ReadOnReady is what gRPC looks for in a connection. The buffer is to be put back into the pool.
+// ReadOnReady is what gRPC looks for in a connection. It puts the buffer back into the pool.
 func (c *readyConn) ReadOnReady(size int, pool mem.BufferPool) (buf *[]byte, n int, err error) {
-	c.loan = loan{pool: pool, size: size}
+	c.size, c.pool = size, pool
 	n, err = c.ReadBy(c.read, c.buffer)
-	if err != nil && c.loan.buf != nil {
-		c.loan.Back()
+	if err != nil {
+		c.back()
 		n = 0
 	}
-	buf, c.loan = c.loan.buf, loan{}
+	buf, c.buf, c.pool = c.buf, nil, nil
 	return buf, n, err
+}
+
+// lent is the buffer.
+func (c *readyConn) lent() []byte {
+	if c.buf == nil {
+		c.buf = c.pool.Get(c.size)
+	}
+	return *c.buf
+}
+
+func (c *readyConn) back() {
+	if c.buf != nil {
+		c.pool.Put(c.buf)
+		c.buf = nil
+	}
+}
+
+// wait waits in the poller until something was read.
+func (c *readyConn) wait() (int, error) {
+	if err := c.raw.Read(c.try); err != nil {
+		return 0, err
+	}
+	if c.n == 0 && c.err == nil {
+		return 0, io.EOF
+	}
+	return c.n, c.err
+}
+
+// once reads what there is.
+func (c *readyConn) once(fd uintptr) (over bool) {
+	c.n, c.err = syscall.Read(int(fd), c.lent())
+	for errors.Is(c.err, syscall.EINTR) {
+		c.n, c.err = syscall.Read(int(fd), c.lent())
+	}
+	if errors.Is(c.err, syscall.EAGAIN) {
+		c.back()
+		return false
+	}
+	return true
 }

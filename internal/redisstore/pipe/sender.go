@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/lockd-io/lockd/internal/rawconn"
 )
 
 // Dialer makes connections, each as a client of its own that never makes another one: making one has a time of its
@@ -65,7 +63,6 @@ func (d Dialer) Dial(ctx context.Context) (*redis.Client, error) {
 	client := redis.NewClient(&o)
 	err := greeted(ctx, &made, func() error { return d.greet(ctx, client) })
 	if err == nil {
-		client.AddHook(aliveHook{*made.Load()})
 		if d.Hook != nil {
 			client.AddHook(d.Hook)
 		}
@@ -100,21 +97,9 @@ func (d Dialer) reach(ctx context.Context, network, addr string) (net.Conn, erro
 	ctx, cancel := context.WithTimeoutCause(ctx, d.timeout*9/10, errSetupTimeout)
 	defer cancel()
 	if d.options.Dialer == nil {
-		return Wire{TLS: d.options.TLSConfig, Wrap: raw}.Dial(ctx, network, addr)
+		return Wire{TLS: d.options.TLSConfig}.Dial(ctx, network, addr)
 	}
-	conn, err := d.options.Dialer(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	return raw(conn), nil
-}
-
-// raw has the calls of a connection made as package rawconn does, if they can be.
-func raw(c net.Conn) net.Conn {
-	if socket, ok := c.(rawconn.Socket); ok {
-		return rawconn.New(socket)
-	}
-	return c
+	return d.options.Dialer(ctx, network, addr)
 }
 
 // errSetupTimeout is why making a connection was given up.

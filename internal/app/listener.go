@@ -1,0 +1,210 @@
+package app
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/lockd-io/lockd/internal/config"
+	"github.com/lockd-io/lockd/internal/observe"
+	"github.com/lockd-io/lockd/internal/origin"
+)
+
+const (
+	// spareConnections are those that an address may have beyond two for each session, which is what a session has
+	// while it moves from one stream to another.
+	spareConnections = 1000
+	// Probes, Prometheus and operators need few connections.
+	fewConnections, fewOfOneAddress = 128, 32
+	// spareFiles are kept for all but clients: for Redis, for the other addresses, for certificates.
+	spareFiles = 512
+)
+
+// room is how many connections there may be at one of our addresses at a time. 0 is no limit.
+type room struct {
+	all, each int
+	// makesRoom: who comes is let in also when it is full, and the oldest connection is closed for it, of the address
+	// that has the most. So nobody who is quick, as a probe is, can be kept away by connections that stay.
+	makesRoom bool
+}
+
+// roomForClients follows the limits of sessions. Clients must not take the last files of the process either: without
+// any left, a connection to Redis that broke could not be made again.
+func roomForClients(c config.Config, files int) room {
+	l := c.Limits
+	r := room{all: 2*l.Sessions + spareConnections}
+	if files > 0 {
+		r.all = min(r.all, max(files-spareFiles, files/2))
+	}
+	if l.SessionsPerAddress > 0 {
+		r.each = 2*l.SessionsPerAddress + spareConnections
+	}
+	return r
+}
+
+// listener lets in so many connections. Whoever comes when there is no room is sent away at once, or makes room.
+type listener struct {
+	net.Listener
+	room
+	log     *zap.Logger
+	refused prometheus.Counter
+	closed  prometheus.Counter // to make room
+	seldom  observe.Seldom
+
+	mu   sync.Mutex // guards the fields below
+	all  map[netip.Addr]map[*accepted]struct{}
+	n    int
+	last uint64 // number of a connection
+}
+
+// accepted is a connection that was let in.
+type accepted struct {
+	net.Conn
+
+	of      *listener
+	address netip.Addr
+	number  uint64
+}
+
+// listeners count who came to our addresses, and who was sent away.
+type listeners struct {
+	log     *zap.Logger
+	reg     prometheus.Registerer
+	refused *prometheus.CounterVec
+	closed  *prometheus.CounterVec
+}
+
+func newListeners(log *zap.Logger, reg prometheus.Registerer) *listeners {
+	d := &listeners{log: log, reg: reg, refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lockd", Name: "connections_refused_total",
+		Help: "Connections that were closed at once, as there were too many, by our address.",
+	}, []string{"endpoint"}), closed: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "lockd", Name: "connections_displaced_total",
+		Help: "Connections that were closed to make room for one that came, by our address.",
+	}, []string{"endpoint"})}
+	reg.MustRegister(d.refused, d.closed)
+	return d
+}
+
+// open bounds one of our addresses, by its key of the configuration.
+func (d *listeners) open(key string, l net.Listener, r room) net.Listener {
+	out := &listener{
+		Listener: l, room: r, all: make(map[netip.Addr]map[*accepted]struct{}), refused: d.refused.WithLabelValues(key),
+		closed: d.closed.WithLabelValues(key),
+		log:    d.log.With(zap.String(observe.KeyEndpoint, key)),
+	}
+	d.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "lockd", Name: "connections", Help: "Open connections, by our address.",
+		ConstLabels: prometheus.Labels{"endpoint": key},
+	}, out.count))
+	return out
+}
+
+// Accept is for servers.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if in := l.enter(c); in != nil {
+			return in, nil
+		}
+		_ = c.Close() // whoever it is hears of it or not
+		l.refused.Inc()
+		if more, ok := l.seldom.Now(); ok {
+			l.log.Warn("a connection was refused: there are too many", zap.String(observe.KeyPeer, c.RemoteAddr().String()),
+				zap.Int(observe.KeyMore, more))
+		}
+	}
+}
+
+// enter returns nil if there is no room.
+func (l *listener) enter(c net.Conn) *accepted {
+	address := origin.OfAddr(c.RemoteAddr())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fullLocked(address) && l.makesRoom {
+		l.makeRoomLocked(address)
+	}
+	if l.fullLocked(address) {
+		return nil
+	}
+	l.last++
+	in := &accepted{Conn: c, of: l, address: address, number: l.last}
+	if l.all[address] == nil {
+		l.all[address] = make(map[*accepted]struct{})
+	}
+	l.all[address][in] = struct{}{}
+	l.n++
+	return in
+}
+
+func (l *listener) fullLocked(address netip.Addr) bool {
+	return l.room.all > 0 && l.n >= l.room.all || l.each > 0 && len(l.all[address]) >= l.each
+}
+
+// makeRoomLocked closes the oldest connection of an address that has as many as it may, or else of the one that has the
+// most. Of several, it is the one of the address that comes, or any.
+func (l *listener) makeRoomLocked(address netip.Addr) {
+	most := address
+	if len(l.all[address]) < l.each {
+		for other, all := range l.all {
+			if len(all) > len(l.all[most]) {
+				most = other
+			}
+		}
+	}
+	var oldest *accepted
+	for c := range l.all[most] {
+		if oldest == nil || c.number < oldest.number {
+			oldest = c
+		}
+	}
+	if oldest == nil {
+		return
+	}
+	l.leaveLocked(oldest)
+	_ = oldest.Conn.Close() // its server hears of it
+	l.closed.Inc()
+}
+
+// leaveLocked forgets a connection, unless it is forgotten.
+func (l *listener) leaveLocked(c *accepted) {
+	all := l.all[c.address]
+	if _, in := all[c]; !in {
+		return
+	}
+	delete(all, c)
+	if len(all) == 0 {
+		delete(l.all, c.address)
+	}
+	l.n--
+}
+
+func (l *listener) count() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return float64(l.n)
+}
+
+// Close implements net.Conn.
+func (c *accepted) Close() error {
+	c.of.mu.Lock()
+	c.of.leaveLocked(c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// SyscallConn is what gRPC's server waits by for a connection that is silent.
+func (c *accepted) SyscallConn() (syscall.RawConn, error) {
+	if socket, ok := c.Conn.(syscall.Conn); ok {
+		return socket.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
+}
