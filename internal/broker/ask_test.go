@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -43,7 +42,7 @@ func TestLooksThatWaitForTheStoreAreBounded(t *testing.T) {
 		c := w.alive()
 		slow := make(chan struct{})
 		looking := make(chan struct{}, 1000)
-		w.store.onLook(func() { looking <- struct{}{}; <-slow })
+		w.store.on("Look", func(next func() error) error { looking <- struct{}{}; <-slow; return next() })
 		for range 300 {
 			c.Look(c.id(), "door")
 		}
@@ -79,7 +78,7 @@ func TestASessionThatEndsForgetsItsQuestions(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.open()
 		slow := make(chan struct{})
-		w.store.onLook(func() { <-slow })
+		w.store.on("Look", func(next func() error) error { <-slow; return next() })
 		for range 100 {
 			c.Look(c.id(), "door")
 		}
@@ -252,23 +251,16 @@ func TestALimitIsSetByASession(t *testing.T) {
 	})
 }
 
-// stops is a store that may have done what it was asked for first, and cannot be reached afterwards.
-type stops struct {
-	lock.Store
-	asked int
-}
-
-func (s *stops) SetLimit(context.Context, string, uint32) (uint32, error) {
-	if s.asked++; s.asked == 1 {
-		return 0, lock.ErrOutcomeUnknown
-	}
-	return 0, lock.ErrUnavailable
-}
-
 func TestASecondTryThatIsNotMadeSaysNothingOfTheFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
-		r := start(w.t, testConfig(), &faults{Store: &stops{Store: w.store.Store}})
-		_, err := r.b.SetLimit(request.SetLimit{Name: "pool", Limit: 1})
+		asked := 0
+		w.store.on("SetLimit", func(func() error) error {
+			if asked++; asked == 1 { // it may have been done
+				return errUnknown
+			}
+			return lock.ErrUnavailable
+		})
+		_, err := w.b.SetLimit(request.SetLimit{Name: "pool", Limit: 1})
 		if !errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Errorf("got %v, want that nobody knows", err)
 		}

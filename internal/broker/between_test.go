@@ -39,19 +39,13 @@ func (c *client) beat(wg *sync.WaitGroup, stop chan struct{}) {
 	}
 }
 
-// slowToShorten gives others time while it shortens a lease.
-type slowToShorten struct{ lock.Store }
-
-func (s slowToShorten) Shorten(ctx context.Context, r lock.Renewal) error {
-	time.Sleep(200 * time.Microsecond)
-	return s.Store.Shorten(ctx, r)
-}
-
 // TestAHeartbeatSpeaksOfEachLeaseThatItsClientTakesForAuto makes an auto lease fixed and short while heartbeats are
 // answered. Until its client is told, the answers must not promise more than the short lease.
 // It fails if the lease is counted and its client told in two steps (Session.TellChanged).
 func TestAHeartbeatSpeaksOfEachLeaseThatItsClientTakesForAuto(t *testing.T) {
-	w := startOn(t, testConfig(), slowToShorten{memstore.New()})
+	store := &faults{Store: memstore.New()}
+	store.on("Shorten", late(200*time.Microsecond))
+	w := start(t, testConfig(), store)
 	c := w.open()
 	c.Acquire(c.id(), request.Acquire{Name: "long", Kind: lock.Exclusive})
 	id := c.id()
@@ -125,15 +119,16 @@ func (c *client) next() session.Event {
 	return e
 }
 
-// answersLate is a store that answers after the time that Close waits for it, and does not know what became of it.
-type answersLate struct{ lock.Store }
-
-func (s answersLate) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	go func() {
-		_, _ = s.Store.Acquire(context.Background(), c)
+// startLate is a replica on a store that answers acquisitions after the time that Close waits for it, and does not know
+// what became of them.
+func startLate(t *testing.T) *world {
+	store := &faults{Store: memstore.New()}
+	store.on("Acquire", func(next func() error) error {
+		_ = next()
 		time.Sleep(2 * time.Second)
-		done(lock.Grant{}, lock.ErrOutcomeUnknown)
-	}()
+		return errUnknown
+	})
+	return start(t, testConfig(), store)
 }
 
 // TestCloseWaitsForWhatAnAnswerBegins has answers come in the moment in which everything else is over.
@@ -141,7 +136,7 @@ func (s answersLate) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
 func TestCloseWaitsForWhatAnAnswerBegins(t *testing.T) {
 	for range tier.Pick(50, 300) {
 		synctest.Test(t, func(t *testing.T) {
-			w := startOn(t, testConfig(), answersLate{memstore.New()})
+			w := startLate(t)
 			c := w.open()
 			for i := range 20 {
 				c.acquire(request.Acquire{Name: name(i)})
@@ -180,7 +175,7 @@ func TestWhatGoesFromOneCounterToAnotherIsUnderWay(t *testing.T) {
 // It fails if Undrain looks at Broker.closed only.
 func TestAClosingBrokerStaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := startOn(t, testConfig(), answersLate{memstore.New()})
+		w := startLate(t)
 		w.open().acquire(request.Acquire{Name: "x"})
 		closed := make(chan struct{})
 		go func() {

@@ -1,10 +1,8 @@
 package broker_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,14 +17,8 @@ const answerTime = 1500 * time.Millisecond
 
 // late makes the store execute each acquire after a time, and answer then.
 func (w *world) late(d time.Duration) {
-	w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-		time.Sleep(d)
-		return next()
-	})
-	w.store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
-		time.Sleep(d)
-		return next()
-	})
+	w.store.on("Acquire", late(d))
+	w.store.on("AcquireAll", late(d))
 }
 
 // bounded are requests of all kinds, and for several names.
@@ -175,7 +167,7 @@ func TestANestedRequestIsAnsweredInTimeByASilentStore(t *testing.T) {
 					time.Sleep(20 * time.Second)
 					c.none()
 					w.counted("job", 1)
-					w.store.onAcquire(nil)
+					w.store.onCall("Acquire", nil)
 					if again := c.takeAs(req); again.Count != 2 {
 						t.Errorf("got count %d, want 2", again.Count)
 					}
@@ -260,55 +252,17 @@ func TestARequestThatBecomesNestedKeepsItsBound(t *testing.T) {
 	})
 }
 
-// silence is a store that can be made not to answer: what a client asks for takes a second, and nobody knows.
-type silence struct {
-	lock.Store
-	on atomic.Bool
-}
-
-func (s *silence) silent() error {
-	if !s.on.Load() {
-		return nil
-	}
-	time.Sleep(time.Second)
-	return lock.ErrOutcomeUnknown
-}
-
-func (s *silence) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	if err := s.silent(); err != nil {
-		return lock.Grant{}, err
-	}
-	return s.Store.Acquire(ctx, c)
-}
-
-func (s *silence) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	if err := s.silent(); err != nil {
-		return 0, err
-	}
-	return s.Store.Extend(ctx, r)
-}
-
-func (s *silence) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	if err := s.silent(); err != nil {
-		return lock.Returned{}, err
-	}
-	return s.Store.Release(ctx, r)
-}
-
-func (s *silence) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	go func() { done(s.Extend(context.Background(), r)) }()
-}
-
 // TestAReleaseDoesNotWaitForAllThatWasAskedBefore has a hundred extensions and nested requests under way for one lease
 // while the store is silent for a second at each call.
 func TestAReleaseDoesNotWaitForAllThatWasAskedBefore(t *testing.T) {
 	inWorld(t, func(w *world) {
-		silent := &silence{Store: w.store}
-		c := startOn(w.t, testConfig(), silent).alive()
+		c := w.alive()
 		req := holder("job", lock.Exclusive)
 		req.Lease = new(time.Hour)
 		g := c.takeAs(req)
-		silent.on.Store(true)
+		for _, verb := range []string{"Acquire", "Extend", "Release"} {
+			w.store.on(verb, func(func() error) error { time.Sleep(time.Second); return errUnknown })
+		}
 		for range 50 {
 			c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(time.Hour)})
 			c.acquire(req)
@@ -322,7 +276,7 @@ func TestAReleaseDoesNotWaitForAllThatWasAskedBefore(t *testing.T) {
 		if f, ok := events[100].(session.Failed); !ok || !errors.Is(f.Err, lock.ErrOutcomeUnknown) {
 			t.Errorf("got %#v, want an unknown outcome", events[100])
 		}
-		silent.on.Store(false)
+		w.store.well()
 		time.Sleep(20 * time.Second)
 		w.free("job")
 	})
@@ -337,11 +291,11 @@ func TestAHandOverIsWaitedForAtTheEndOfAWait(t *testing.T) {
 				g := c.take("job")
 				next.acquire(request.Acquire{Name: "job", Wait: new(time.Second), Lease: new(time.Hour)})
 				one[session.Queued](next)
-				w.store.onRelease(func(r lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-					if r.Next != nil {
+				w.store.onCall("Release", func(c call) error {
+					if c.arg.(lock.Return).Next != nil {
 						time.Sleep(slow)
 					}
-					return next()
+					return c.do()
 				})
 				time.Sleep(900 * time.Millisecond)
 				c.Release(c.id(), g.Hold)

@@ -213,10 +213,7 @@ func TestGoodbyeReleasesAll(t *testing.T) {
 
 func TestGoodbyeStillAnswersTheReleaseBeforeIt(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-			time.Sleep(time.Second)
-			return next()
-		})
+		w.store.on("Release", late(time.Second))
 		c := w.open()
 		g := c.take("job")
 		c.Release(c.id(), g.Hold)

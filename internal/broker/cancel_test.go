@@ -153,10 +153,7 @@ func TestCancelOfANestedHold(t *testing.T) {
 		c := w.open()
 		c.acquire(request.Acquire{Name: "job", Holder: "h"})
 		g := one[session.Granted](c)
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			time.Sleep(10 * time.Millisecond)
-			return next()
-		})
+		w.store.on("Acquire", late(10*time.Millisecond))
 		id := c.acquire(request.Acquire{Name: "job", Holder: "h"})
 		c.none()
 		c.Cancel(c.id(), id)

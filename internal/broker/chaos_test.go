@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +15,7 @@ import (
 // chaos is a Store behind a bad network: calls are slow, replies get lost, commands are executed late or not at all,
 // and at times nothing can be reached. It keeps the Store's contract.
 type chaos struct {
-	lock.Store
+	faults
 	lies lie           // the planted bug
 	tick time.Duration // all times are multiples of it
 
@@ -56,11 +56,13 @@ type force struct {
 }
 
 func newChaos(store lock.Store, seed uint64) *chaos {
-	return &chaos{
-		Store: store, rng: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // a test
+	c := &chaos{
+		faults: faults{Store: store}, rng: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // a test
 		forced: make(map[string][]force), notes: make(map[string][]note),
 		returned: make(map[string]time.Time), ears: make(map[int]func(lock.Notice)), control: make(map[int]func(string)),
 	}
+	c.onCall("", c.meet)
+	return c
 }
 
 // note is one line of what was executed, for people.
@@ -112,179 +114,87 @@ func (c *chaos) upTo(d time.Duration) time.Duration {
 }
 
 // meet makes a call meet its fate.
-func meet[T any](ctx context.Context, c *chaos, do func(ctx context.Context) (T, error)) (T, error) {
-	f := c.fate()
-	var none T
-	if f.refused || ctx.Err() != nil {
-		return none, lock.ErrUnavailable
+func (c *chaos) meet(asked call) error {
+	switch r, back := asked.arg.(lock.Return); {
+	case back && r.Remaining == 0:
+		c.mu.Lock()
+		if key := fmt.Sprint(r.Name, " ", r.Fence); c.returned[key].IsZero() {
+			c.returned[key] = time.Now()
+		}
+		c.mu.Unlock()
+	case asked.verb == "Probe":
+		if c.isDown() {
+			return lock.ErrUnavailable
+		}
+		return asked.do()
+	case strings.HasSuffix(asked.verb, "Session"):
+		return asked.do()
 	}
-	ctx = context.WithoutCancel(ctx) // what is sent is sent
-	execute := func() (T, error) {
-		c.exec.Lock()
-		defer c.exec.Unlock()
-		return do(ctx)
+	f := c.fate()
+	if f.refused {
+		return lock.ErrUnavailable
 	}
 	if f.late > 0 {
-		c.late.Go(func() { time.Sleep(f.late); _, _ = execute() })
+		c.late.Go(func() {
+			if time.Sleep(f.late); asked.verb != "Shorten" { // that one is never carried out when it has returned
+				_ = c.execute(asked)
+			}
+		})
 		time.Sleep(f.after)
-		return none, lock.ErrOutcomeUnknown
+		return lock.ErrOutcomeUnknown
 	}
 	time.Sleep(f.before)
-	v, err := execute()
+	err := c.execute(asked)
 	time.Sleep(f.after)
 	if f.lost {
-		return none, lock.ErrOutcomeUnknown
+		return lock.ErrOutcomeUnknown
 	}
-	return v, err
+	return err
 }
 
-func (c *chaos) Acquire(ctx context.Context, claim lock.Claim) (lock.Grant, error) {
-	return meet(ctx, c, func(ctx context.Context) (lock.Grant, error) {
-		g, err := c.Store.Acquire(ctx, claim)
-		c.note(claim.Name, "acquire %+v: %+v, %v", claim, g, err)
-		if c.lies == oneLie && isError(err, lock.ErrHeld) && c.chance(5) {
-			_, _ = c.Store.ForceRelease(ctx, claim.Name, claim.Kind)
-			return c.Store.Acquire(ctx, claim)
+// execute carries a call out, and may lie.
+func (c *chaos) execute(asked call) error {
+	c.exec.Lock()
+	defer c.exec.Unlock()
+	err := asked.do()
+	claims, percent := []lock.Claim(nil), map[lie]int{oneLie: 5, severalLie: 30}[c.lies]
+	switch arg := asked.arg.(type) {
+	case string: // the places of fair waiters, or a look at a name
+		c.note(arg, "%s: %+v, %v", asked.verb, asked.answer, err)
+	case lock.Claim:
+		c.note(arg.Name, "%s %+v: %+v, %v", asked.verb, arg, asked.answer, err)
+		if asked.verb == "Acquire" && c.lies == oneLie {
+			claims = []lock.Claim{arg}
 		}
-		return g, err
-	})
+	case []lock.Claim:
+		for _, claim := range arg {
+			c.note(claim.Name, "%s %+v: %+v, %v", asked.verb, arg, asked.answer, err)
+		}
+		if c.lies == severalLie {
+			claims = arg
+		}
+	case lock.Return:
+		c.note(arg.Name, "%s %+v %+v: %+v, %v", asked.verb, arg, arg.Next, asked.answer, err)
+	case lock.Renewal:
+		c.note(arg.Name, "%s %+v: %+v, %v", asked.verb, arg, asked.answer, err)
+	case []lock.Renewal:
+		for _, r := range arg {
+			c.note(r.Name, "%s %+v: %+v", asked.verb, r, asked.answer)
+		}
+	}
+	if claims == nil || !isError(err, lock.ErrHeld) || !c.chance(percent) {
+		return err
+	}
+	for _, claim := range claims {
+		_, _ = c.Store.ForceRelease(context.Background(), claim.Name, claim.Kind)
+	}
+	return asked.do()
 }
 
 func (c *chaos) chance(percent int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.rng.IntN(100) < percent
-}
-
-func (c *chaos) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	if r.Remaining == 0 {
-		c.mu.Lock()
-		if key := fmt.Sprint(r.Name, " ", r.Fence); c.returned[key].IsZero() {
-			c.returned[key] = time.Now()
-		}
-		c.mu.Unlock()
-	}
-	return meet(ctx, c, func(ctx context.Context) (lock.Returned, error) {
-		res, err := c.Store.Release(ctx, r)
-		c.note(r.Name, "release %+v %+v: %+v, %v", r, r.Next, res, err)
-		return res, err
-	})
-}
-
-// StartAcquire is Acquire in a goroutine of its own.
-func (c *chaos) StartAcquire(claim lock.Claim, done func(lock.Grant, error)) {
-	go func() { done(c.Acquire(context.Background(), claim)) }()
-}
-
-// StartRelease is Release in a goroutine of its own.
-func (c *chaos) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	go func() { done(c.Release(context.Background(), r)) }()
-}
-
-func (c *chaos) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
-	rs = slices.Clone(rs) // what is executed late is what was asked
-	answers, err := meet(ctx, c, func(ctx context.Context) ([]error, error) {
-		answers := make([]error, len(rs))
-		c.Store.Renew(ctx, rs, func(i int, err error) {
-			answers[i] = err
-			c.note(rs[i].Name, "renew %+v: %v", rs[i], err)
-		})
-		return answers, nil
-	})
-	for i := range rs {
-		if err == nil {
-			done(i, answers[i])
-		} else {
-			done(i, err)
-		}
-	}
-}
-
-func (c *chaos) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	return meet(ctx, c, func(ctx context.Context) (time.Duration, error) {
-		left, err := c.Store.Extend(ctx, r)
-		c.note(r.Name, "extend %+v: %v, %v", r, left, err)
-		return left, err
-	})
-}
-
-// Shorten is never executed after it returned.
-func (c *chaos) Shorten(ctx context.Context, r lock.Renewal) error {
-	var mu sync.Mutex
-	returned := false
-	defer func() {
-		mu.Lock()
-		defer mu.Unlock()
-		returned = true
-	}()
-	_, err := meet(ctx, c, func(ctx context.Context) (struct{}, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		if returned {
-			return struct{}{}, lock.ErrUnavailable
-		}
-		err := c.Store.Shorten(ctx, r)
-		c.note(r.Name, "shorten %+v: %v", r, err)
-		return struct{}{}, err
-	})
-	return err
-}
-
-// StartExtend is Extend in a goroutine of its own.
-func (c *chaos) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	go func() { done(c.Extend(context.Background(), r)) }()
-}
-
-func (c *chaos) Raise(ctx context.Context, claim lock.Claim) (lock.Fence, error) {
-	return meet(ctx, c, func(ctx context.Context) (lock.Fence, error) {
-		f, err := c.Store.Raise(ctx, claim)
-		c.note(claim.Name, "raise %+v: %d, %v", claim, f, err)
-		return f, err
-	})
-}
-
-func (c *chaos) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
-	return meet(ctx, c, func(ctx context.Context) ([]lock.Grant, error) {
-		gs, err := c.Store.AcquireAll(ctx, cs)
-		for _, claim := range cs {
-			c.note(claim.Name, "acquire %+v: %+v, %v", cs, gs, err)
-		}
-		if c.lies == severalLie && isError(err, lock.ErrHeld) && c.chance(30) {
-			for _, claim := range cs {
-				_, _ = c.Store.ForceRelease(ctx, claim.Name, claim.Kind)
-			}
-			return c.Store.AcquireAll(ctx, cs)
-		}
-		return gs, err
-	})
-}
-
-func (c *chaos) Enlist(ctx context.Context, name string, owners []lock.Owner, place time.Duration) ([]int, error) {
-	return meet(ctx, c, func(ctx context.Context) ([]int, error) {
-		positions, err := c.Store.Enlist(ctx, name, owners, place)
-		c.note(name, "enlist %q: %v, %v", owners, positions, err)
-		return positions, err
-	})
-}
-
-func (c *chaos) Leave(ctx context.Context, name string, k lock.Kind, owners []lock.Owner) error {
-	_, err := meet(ctx, c, func(ctx context.Context) (struct{}, error) {
-		err := c.Store.Leave(ctx, name, k, owners)
-		c.note(name, "leave %q: %v", owners, err)
-		return struct{}{}, err
-	})
-	return err
-}
-
-func (c *chaos) Look(ctx context.Context, name string) (lock.State, error) {
-	return meet(ctx, c, func(ctx context.Context) (lock.State, error) { return c.Store.Look(ctx, name) })
-}
-
-func (c *chaos) Probe(ctx context.Context) (string, error) {
-	if c.isDown() {
-		return "", lock.ErrUnavailable
-	}
-	return c.Store.Probe(ctx)
 }
 
 // ForceRelease is never disturbed, so that it is known when it happens.

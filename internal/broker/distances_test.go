@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -22,10 +21,9 @@ import (
 
 // distant is a member as one replica sees it: so far away, and perhaps not there.
 type distant struct {
-	lock.Store
+	faults
 	way   time.Duration // there, and as long back
 	state presence
-	asked *atomic.Int64 // acquisitions
 }
 
 type presence int
@@ -37,44 +35,23 @@ const (
 )
 
 // across makes a call over the distance.
-func across[T any](d distant, do func() (T, error)) (T, error) {
+func (d *distant) across(next func() error) error {
 	switch d.state {
 	case gone:
-		return *new(T), lock.ErrUnavailable
+		return lock.ErrUnavailable
 	case still:
 		time.Sleep(time.Second)
-		return *new(T), lock.ErrOutcomeUnknown
+		return errUnknown
 	case well:
 	}
 	time.Sleep(d.way)
-	v, err := do()
+	err := next()
 	time.Sleep(d.way)
-	return v, err
-}
-
-func (d distant) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	d.asked.Add(1)
-	go func() {
-		done(across(d, func() (lock.Grant, error) { return d.Store.Acquire(context.Background(), c) }))
-	}()
-}
-
-func (d distant) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	go func() {
-		done(across(d, func() (lock.Returned, error) { return d.Store.Release(context.Background(), r) }))
-	}()
-}
-
-func (d distant) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
-	return across(d, func() (lock.Fence, error) { return d.Store.Raise(ctx, c) })
-}
-
-func (d distant) Look(ctx context.Context, name string) (lock.State, error) {
-	return across(d, func() (lock.State, error) { return d.Store.Look(ctx, name) })
+	return err
 }
 
 // Listen hears what was told when it comes over the distance.
-func (d distant) Listen(name string, k lock.Kind, notify func(lock.Notice)) (stop func()) {
+func (d *distant) Listen(name string, k lock.Kind, notify func(lock.Notice)) (stop func()) {
 	if d.state != well {
 		return func() {}
 	}
@@ -110,13 +87,17 @@ func (l layout) contend(t *testing.T, span time.Duration) (c course) {
 		for i := range stores {
 			stores[i] = memstore.New()
 		}
-		var asked atomic.Int64
+		var of []*distant
 		var replicas []*world
 		there := l.members - l.gone - l.still
 		for r := range l.replicas {
 			var all []lock.Store
 			for i, s := range stores {
-				d := distant{Store: s, way: l.near / 2, asked: &asked}
+				d := &distant{faults: faults{Store: s}, way: l.near / 2}
+				for _, verb := range []string{"Acquire", "Release", "Raise", "Look"} {
+					d.on(verb, d.across)
+				}
+				of = append(of, d)
 				if i != r%there {
 					d.way += l.distance / 2
 				}
@@ -174,7 +155,10 @@ func (l layout) contend(t *testing.T, span time.Duration) (c course) {
 			})
 		}
 		wg.Wait()
-		c.attempts = asked.Load() / int64(l.members)
+		for _, d := range of {
+			c.attempts += d.acquires.Load()
+		}
+		c.attempts /= int64(l.members)
 		time.Sleep(time.Minute) // until what is left is over
 	})
 	return c

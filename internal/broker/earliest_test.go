@@ -161,12 +161,12 @@ func TestAReadHoldThatIsNotRenewedDoesNotShortenWhatIsToldOfOthers(t *testing.T)
 			one[session.Granted](c)
 		}
 		lost := false
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-			res, err := next()
+		w.store.on("Release", func(next func() error) error {
+			err := next()
 			if !lost {
 				lost, err = true, lock.ErrOutcomeUnknown
 			}
-			return res, err
+			return err
 		})
 		c.release(session.Hold{Name: "job", Kind: lock.Read, Holder: "me"})
 		read.Lease = nil

@@ -33,11 +33,11 @@ func TestAHandOverIsTrustedFromTheCallThatMayHaveMadeIt(t *testing.T) {
 		g := a.take("job")
 		b.acquire(request.Acquire{Name: "job", Lease: new(10 * time.Second)})
 		one[session.Queued](b)
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-			w.store.onRelease(nil)
-			_, _ = next() // hands over, and the reply is lost
+		w.store.on("Release", func(next func() error) error {
+			w.store.onCall("Release", nil)
+			_ = next() // hands over, and the reply is lost
 			time.Sleep(2 * time.Second)
-			return lock.Returned{}, errUnknown
+			return errUnknown
 		})
 		a.Release(a.id(), g.Hold)
 		time.Sleep(2 * time.Second)
@@ -65,12 +65,12 @@ func TestClearingUpForAWaiterLeavesTheNextOneOfItsHolderAlone(t *testing.T) {
 		one[session.Queued](c)
 		c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		one[session.Queued](c)
-		w.store.onAcquire(func(func() (lock.Grant, error)) (lock.Grant, error) { return lock.Grant{}, errUnknown })
+		w.store.on("Acquire", fails(errUnknown))
 		other.release(g.Hold)
 		time.Sleep(time.Second)
 		c.Cancel(c.id(), first)
 		synctest.Wait()
-		w.store.onAcquire(nil)
+		w.store.onCall("Acquire", nil)
 		c.events()
 		time.Sleep(2500 * time.Millisecond)
 		w.heldOn(one[session.Granted](c))
@@ -85,10 +85,10 @@ func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
 		c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		g := one[session.Granted](c)
 		calls := 0
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+		w.store.on("Release", func(next func() error) error {
 			time.Sleep(time.Second) // the waiter asks first
 			if calls++; calls == 1 {
-				return lock.Returned{}, lock.ErrUnavailable
+				return lock.ErrUnavailable
 			}
 			return next()
 		})
@@ -115,11 +115,11 @@ func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
 
 func TestALateCommandOfClearingUpLeavesLaterHoldsAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(lose[lock.Grant](2))
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-			w.store.onRelease(nil)
-			go func() { time.Sleep(5 * time.Second); _, _ = next() }()
-			return lock.Returned{}, errUnknown
+		w.store.on("Acquire", lose(2))
+		w.store.on("Release", func(next func() error) error {
+			w.store.onCall("Release", nil)
+			go func() { time.Sleep(5 * time.Second); _ = next() }()
+			return errUnknown
 		})
 		c := w.alive()
 		c.acquire(request.Acquire{Name: "job", Holder: "me"})
@@ -151,14 +151,12 @@ func TestALostHoldOfANamedHolderIsNotGrantedAgainWithItsFence(t *testing.T) {
 func TestWhatAWaiterMayHaveTakenIsGivenBackForAsLongAsItWouldLast(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquire(lose[lock.Grant](2))
-		w.store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
-			return lock.Returned{}, lock.ErrUnavailable
-		})
+		w.store.on("Acquire", lose(2))
+		w.store.on("Release", fails(lock.ErrUnavailable))
 		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		c.failed(errUnknown)
 		time.Sleep(5 * time.Minute)
-		w.store.onRelease(nil)
+		w.store.onCall("Release", nil)
 		time.Sleep(5 * time.Second)
 		w.free("job")
 	})
@@ -167,11 +165,7 @@ func TestWhatAWaiterMayHaveTakenIsGivenBackForAsLongAsItWouldLast(t *testing.T) 
 func TestWhatACancelledWaiterTookIsGivenBackWhenTheStoreIsBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			g, err := next()
-			time.Sleep(time.Second)
-			return g, err
-		})
+		w.store.on("Acquire", slow(time.Second))
 		id := c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		synctest.Wait()
 		w.store.setDown(lock.ErrUnavailable)
@@ -189,16 +183,16 @@ func TestWhatWasHandedToALeavingWaiterIsGivenBackWhenTheStoreIsBack(t *testing.T
 		g := a.take("job")
 		id := b.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		one[session.Queued](b)
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-			r, err := next()
+		w.store.on("Release", func(next func() error) error {
+			err := next()
 			time.Sleep(time.Second)
 			w.store.setDown(lock.ErrUnavailable)
-			return r, err
+			return err
 		})
 		a.Release(a.id(), g.Hold)
 		b.Cancel(b.id(), id)
 		time.Sleep(time.Minute)
-		w.store.onRelease(nil)
+		w.store.onCall("Release", nil)
 		w.store.setDown(nil)
 		time.Sleep(5 * time.Second)
 		w.free("job")
@@ -209,7 +203,7 @@ func TestAUnaryGrantThatComesWithTheEndOfItsCallIsGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		for range 200 {
 			ctx, cancel := context.WithCancel(w.t.Context())
-			w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
+			w.store.on("Acquire", func(next func() error) error {
 				defer cancel()
 				return next()
 			})
@@ -252,11 +246,7 @@ func TestCloseAnswersUnaryWaiters(t *testing.T) {
 
 func TestCloseGivesBackWhatIsJustBeingTaken(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			g, err := next()
-			time.Sleep(time.Second)
-			return g, err
-		})
+		w.store.on("Acquire", slow(time.Second))
 		c := w.open()
 		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
 		synctest.Wait()
@@ -304,13 +294,12 @@ func TestWhatAnExtensionMayHaveProlongedIsGivenBackAfterTheLeaseIsLost(t *testin
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				slow := &slowStore{Store: w.store.Store}
-				r := start(w.t, testConfig(), &faults{Store: slow})
-				c := r.alive()
+				c := w.alive()
 				c.acquire(request.Acquire{Name: "job", Holder: "me", Lease: new(10 * time.Second)})
 				g := one[session.Granted](c)
 				time.Sleep(time.Second)
-				slow.delay = 15 * time.Second
+				w.store.on("Acquire", slow(15*time.Second))
+				w.store.on("Extend", slow(15*time.Second))
 				ask(c, g.Hold)
 				time.Sleep(20 * time.Second)
 				if events := c.events(); len(events) != 2 {
@@ -323,41 +312,6 @@ func TestWhatAnExtensionMayHaveProlongedIsGivenBackAfterTheLeaseIsLost(t *testin
 	}
 }
 
-// slowStore answers late what prolongs a lease.
-type slowStore struct {
-	lock.Store
-	delay time.Duration
-}
-
-// StartAcquire and StartRelease take the same way as Acquire and Release.
-func (s *slowStore) StartAcquire(claim lock.Claim, done func(lock.Grant, error)) {
-	go func() { done(s.Acquire(context.Background(), claim)) }()
-}
-
-func (s *slowStore) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	go func() { done(s.Release(context.Background(), r)) }()
-}
-
-func (s *slowStore) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	g, err := s.Store.Acquire(ctx, c)
-	if c.Count > 1 {
-		time.Sleep(s.delay)
-	}
-	return g, err
-}
-
-func (s *slowStore) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	go func() { done(s.Extend(context.Background(), r)) }()
-}
-
-func (s *slowStore) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	left, err := s.Store.Extend(ctx, r)
-	if r.TTL > time.Hour {
-		time.Sleep(s.delay)
-	}
-	return left, err
-}
-
 func TestOperationsUnderWayAreBounded(t *testing.T) {
 	cfg := testConfig()
 	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 5, 5
@@ -365,10 +319,7 @@ func TestOperationsUnderWayAreBounded(t *testing.T) {
 		c := w.alive()
 		c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		one[session.Granted](c)
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			time.Sleep(time.Second)
-			return next()
-		})
+		w.store.on("Acquire", late(time.Second))
 		for range 100 {
 			c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		}
@@ -400,12 +351,12 @@ func TestHoldsBeingClearedUpCountAsLocks(t *testing.T) {
 func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 	inWorld(t, func(w *world) {
 		l := w.mustOnce(request.Once{Name: "job"})
-		stolen := &raisesLate{Store: w.store.Store, before: func() {
+		w.store.on("Raise", func(next func() error) error {
 			w.store.Store.(*memstore.Store).Expire("job")
 			w.mustOnce(request.Once{Name: "job", LeaseID: strings.Repeat("x", 22)})
-		}}
-		r := start(w.t, testConfig(), &faults{Store: stolen})
-		got, err := r.b.ExtendOnce(request.ExtendOnce{
+			return next()
+		})
+		got, err := w.b.ExtendOnce(request.ExtendOnce{
 			Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID,
 			Lease: time.Minute,
 		})
@@ -415,29 +366,18 @@ func TestAnExtensionDoesNotTellTheFenceOfAnotherHold(t *testing.T) {
 	})
 }
 
-// raisesLate is a Store where something happens before a fence is asked for.
-type raisesLate struct {
-	lock.Store
-	before func()
-}
-
-func (l *raisesLate) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
-	l.before()
-	return l.Store.Raise(ctx, c)
-}
-
 func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {
 	cfg := testConfig()
 	l := &cfg.Limits
 	l.LocksPerSession, l.WaitersPerSession, l.WatchesPerSession = 2, 2, 2
 	inWorldWith(t, cfg, func(w *world) {
-		store := &faults{Store: &renewsNothing{w.store.Store}}
-		c := start(w.t, cfg, store).open()
+		w.store.on("Renew", fails(lock.ErrUnavailable))
+		c := w.open()
 		g := c.take("job")
-		store.setDown(lock.ErrUnavailable)
+		w.store.setDown(lock.ErrUnavailable)
 		time.Sleep(2 * time.Second)
 		one[session.AtRisk](c)
-		store.setDown(nil)
+		w.store.setDown(nil)
 		time.Sleep(2 * time.Second) // the lease could not be verified yet, so Safe is still to be told
 		for range 2 + 2*2 + 2 + 1024 {
 			c.Cancel(c.id(), 0)
@@ -452,23 +392,14 @@ func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {
 	})
 }
 
-// renewsNothing is a Store that cannot renew.
-type renewsNothing struct{ lock.Store }
-
-func (*renewsNothing) Renew(_ context.Context, rs []lock.Renewal, done func(int, error)) {
-	for i := range rs {
-		done(i, lock.ErrUnavailable)
-	}
-}
-
 func TestAnAttemptExecutedAfterTheReleaseIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		first := true
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
+		w.store.on("Acquire", func(next func() error) error {
 			if first {
 				first = false
-				go func() { time.Sleep(5 * time.Second); _, _ = next() }()
-				return lock.Grant{}, lock.ErrOutcomeUnknown
+				go func() { time.Sleep(5 * time.Second); _ = next() }()
+				return lock.ErrOutcomeUnknown
 			}
 			return next()
 		})

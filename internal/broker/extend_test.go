@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
@@ -118,9 +117,9 @@ func TestALateRenewalDoesNotUndoAShortening(t *testing.T) {
 		c, other := w.alive(), w.replica().alive()
 		g := c.take("door")
 		renewing, free := make(chan struct{}), make(chan struct{})
-		w.store.onRenew(func() { renewing <- struct{}{}; <-free })
+		w.store.on("Renew", func(next func() error) error { renewing <- struct{}{}; <-free; return next() })
 		<-renewing
-		w.store.onRenew(nil)
+		w.store.onCall("Renew", nil)
 		other.queueAs(request.Acquire{Name: "door", Kind: lock.Exclusive})
 		c.about(c.extend(g.Hold, new(3*time.Second), true), 3*time.Second)
 		time.Sleep(time.Second)
@@ -143,7 +142,7 @@ func TestAShorteningOfUnknownOutcome(t *testing.T) {
 				c := w.alive()
 				fixed := c.takeAs(request.Acquire{Name: "fixed", Kind: lock.Exclusive, Lease: new(time.Hour)})
 				auto := c.take("auto")
-				w.store.onShorten(func(next func() error) error {
+				w.store.on("Shorten", func(next func() error) error {
 					if executed {
 						_ = next()
 					}
@@ -153,7 +152,7 @@ func TestAShorteningOfUnknownOutcome(t *testing.T) {
 					c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
 					c.failed(lock.ErrOutcomeUnknown)
 				}
-				w.store.onShorten(nil)
+				w.store.onCall("Shorten", nil)
 				for _, l := range c.allHolds("fixed", 10) {
 					if time.Until(l.Validity.Until) > 10*time.Second {
 						t.Errorf("got %+v, want the earlier end", l)
@@ -178,7 +177,7 @@ func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 		c := w.alive()
 		g := c.takeAs(request.Acquire{Name: "door", Kind: lock.Exclusive, Lease: new(time.Hour)})
 		auto := c.take("auto")
-		w.store.onShorten(func(func() error) error { time.Sleep(2 * time.Second); return lock.ErrUnavailable })
+		w.store.on("Shorten", func(func() error) error { time.Sleep(2 * time.Second); return lock.ErrUnavailable })
 		for _, h := range []session.Hold{g.Hold, auto.Hold} {
 			c.Extend(c.id(), request.Extend{Hold: h, Lease: new(time.Minute), MayShorten: true})
 			synctest.Wait()
@@ -204,10 +203,10 @@ func TestALeaseIsProlongedAfterAShorteningOfUnknownOutcome(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
 		g := c.takeAs(request.Acquire{Name: "door", Kind: lock.Exclusive, Lease: new(time.Minute)})
-		w.store.onShorten(func(next func() error) error { _ = next(); return lock.ErrOutcomeUnknown })
+		w.store.on("Shorten", func(next func() error) error { _ = next(); return lock.ErrOutcomeUnknown })
 		c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
 		c.failed(lock.ErrOutcomeUnknown)
-		w.store.onShorten(nil)
+		w.store.onCall("Shorten", nil)
 		c.about(c.extend(g.Hold, new(5*time.Minute), false), 5*time.Minute)
 		time.Sleep(4 * time.Minute)
 		c.none()
@@ -229,7 +228,7 @@ func TestAUnaryLeaseIsShortened(t *testing.T) {
 		if err != nil || got.Fence != l.Fence || got.ValidFor > time.Minute || w.look("door").TTL > time.Minute {
 			t.Errorf("got %+v and %v, %v remain", got, err, w.look("door").TTL)
 		}
-		w.store.onShorten(func(func() error) error { return lock.ErrOutcomeUnknown })
+		w.store.on("Shorten", fails(lock.ErrOutcomeUnknown))
 		if _, err = w.b.ExtendOnce(ext); !errors.Is(err, lock.ErrOutcomeUnknown) {
 			t.Errorf("got %v, want unknown", err)
 		}
@@ -256,25 +255,4 @@ func TestAnExtensionOfAUnaryLeaseTellsWhatRemains(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Shorten takes the way a test wants.
-func (f *faults) Shorten(ctx context.Context, r lock.Renewal) error {
-	f.mu.Lock()
-	hook, down := f.shorten, f.down
-	f.mu.Unlock()
-	next := func() error { return f.Store.Shorten(ctx, r) }
-	switch {
-	case down != nil:
-		return down
-	case hook != nil:
-		return hook(next)
-	}
-	return next()
-}
-
-func (f *faults) onShorten(hook func(next func() error) error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.shorten = hook
 }

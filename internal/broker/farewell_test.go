@@ -23,13 +23,13 @@ func TestASessionThatEndsReleasesAFewAtATime(t *testing.T) {
 		}
 		c.events()
 		var underWay, most, calls atomic.Int64
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+		w.store.on("Release", func(next func() error) error {
 			most.Store(max(most.Load(), underWay.Add(1)))
 			defer underWay.Add(-1)
 			time.Sleep(10 * time.Millisecond)
 			if calls.Add(1)%50 == 0 {
-				_, _ = next()
-				return lock.Returned{}, errUnknown
+				_ = next()
+				return errUnknown
 			}
 			return next()
 		})

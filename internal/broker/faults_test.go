@@ -13,30 +13,9 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-var errUnknown = lock.ErrOutcomeUnknown
-
-// lose makes a store call execute and its reply get lost, n times.
-func lose[T any](n int) func(next func() (T, error)) (T, error) {
-	return func(next func() (T, error)) (T, error) {
-		v, err := next()
-		if n > 0 {
-			n--
-			return *new(T), errUnknown
-		}
-		return v, err
-	}
-}
-
-func (f *faults) loseReleases(n int) {
-	loser := lose[lock.Returned](n)
-	f.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-		return loser(next)
-	})
-}
-
 func TestALostReplyToAcquireIsNotNoticed(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(lose[lock.Grant](1))
+		w.store.on("Acquire", lose(1))
 		c := w.open()
 		g := c.take("job")
 		if st := w.look("job"); st.Fence != g.Hold.Fence || st.Count != 1 {
@@ -52,7 +31,7 @@ func TestALostReplyToAcquireIsNotNoticed(t *testing.T) {
 
 func TestAnAcquireThatMayHaveSucceededIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(lose[lock.Grant](2))
+		w.store.on("Acquire", lose(2))
 		c := w.open()
 		c.acquire(request.Acquire{Name: "job"})
 		c.failed(errUnknown)
@@ -62,9 +41,9 @@ func TestAnAcquireThatMayHaveSucceededIsUndone(t *testing.T) {
 
 func TestAnAcquireExecutedLateIsUndone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			go func() { time.Sleep(500 * time.Millisecond); _, _ = next() }()
-			return lock.Grant{}, errUnknown
+		w.store.on("Acquire", func(next func() error) error {
+			go func() { time.Sleep(500 * time.Millisecond); _ = next() }()
+			return errUnknown
 		})
 		c := w.open()
 		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
@@ -80,7 +59,7 @@ func TestAnAcquireExecutedLateIsUndone(t *testing.T) {
 
 func TestAHolderWithAnUnsettledOutcomeCanAskAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(lose[lock.Grant](2))
+		w.store.on("Acquire", lose(2))
 		c := w.open()
 		c.acquire(request.Acquire{Name: "job", Holder: "me"})
 		c.failed(errUnknown)
@@ -95,11 +74,7 @@ func TestAHolderWithAnUnsettledOutcomeCanAskAgain(t *testing.T) {
 
 func TestAGrantWhoseTimeIsOverIsNotTold(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			g, err := next()
-			time.Sleep(2 * time.Second)
-			return g, err
-		})
+		w.store.on("Acquire", slow(2*time.Second))
 		c := w.open()
 		c.acquire(request.Acquire{Name: "job", Lease: new(time.Second)})
 		time.Sleep(4 * time.Second)
@@ -111,7 +86,7 @@ func TestALostReplyToReleaseIsNotNoticed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.open()
 		g := c.take("job")
-		w.store.loseReleases(1)
+		w.store.on("Release", lose(1))
 		c.release(g.Hold)
 		w.free("job")
 	})
@@ -122,7 +97,7 @@ func TestALostReplyToAHandOverIsNotNoticed(t *testing.T) {
 		a, b := w.open(), w.open()
 		g := a.take("job")
 		b.queue("job")
-		w.store.loseReleases(1)
+		w.store.on("Release", lose(1))
 		a.release(g.Hold)
 		got := one[session.Granted](b)
 		if st := w.look("job"); st.Fence != got.Hold.Fence || st.Owner != lock.Owner(b.ID()+":"+got.Hold.Holder) {
@@ -136,7 +111,7 @@ func TestAHandOverWithUnknownOutcomeReachesTheWaiterAllTheSame(t *testing.T) {
 		a, b := w.open(), w.open()
 		g := a.take("job")
 		b.queue("job")
-		w.store.loseReleases(3)
+		w.store.on("Release", lose(3))
 		a.Release(a.id(), g.Hold)
 		a.failed(errUnknown)
 		got := one[session.Granted](b)
@@ -197,10 +172,10 @@ func TestALateReleaseDoesNotHitTheNextHolder(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.open(), w.open()
 		g := a.take("job")
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-			w.store.onRelease(nil)
-			go func() { time.Sleep(3 * time.Second); _, _ = next() }()
-			return lock.Returned{}, errUnknown
+		w.store.on("Release", func(next func() error) error {
+			w.store.onCall("Release", nil)
+			go func() { time.Sleep(3 * time.Second); _ = next() }()
+			return errUnknown
 		})
 		a.release(g.Hold)
 		got := b.take("job")
@@ -213,11 +188,7 @@ func TestALateReleaseDoesNotHitTheNextHolder(t *testing.T) {
 
 func TestCancelAtTheInstantOfTheGrant(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			g, err := next()
-			time.Sleep(time.Second)
-			return g, err
-		})
+		w.store.on("Acquire", slow(time.Second))
 		a, b := w.open(), w.open()
 		id := a.acquire(request.Acquire{Name: "job"})
 		b.queue("job")
@@ -241,11 +212,7 @@ func TestNextWaiterLeavesAtTheInstantOfItsHandOver(t *testing.T) {
 		g := a.take("job")
 		id := b.queue("job")
 		c.queue("job")
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-			r, err := next()
-			time.Sleep(time.Second)
-			return r, err
-		})
+		w.store.on("Release", slow(time.Second))
 		a.Release(a.id(), g.Hold)
 		b.Cancel(b.id(), id)
 		time.Sleep(3 * time.Second)
@@ -468,10 +435,10 @@ func TestAClientThatDoesNotReadIsClosedWhenItsPositionIsTooMuch(t *testing.T) {
 func TestALostLeaseThatIsTakenOnceMoreIsGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		calls := 0
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
+		w.store.on("Acquire", func(next func() error) error {
 			if calls++; calls == 1 {
-				go func() { time.Sleep(2 * time.Second); _, _ = next() }()
-				return lock.Grant{}, errUnknown
+				go func() { time.Sleep(2 * time.Second); _ = next() }()
+				return errUnknown
 			}
 			return next()
 		})

@@ -12,8 +12,6 @@ import (
 // The keeper has the renewals' way to the store for itself.
 func TestNothingThatClientsAskForUsesTheWayOfRenewals(t *testing.T) {
 	inWorld(t, func(w *world) {
-		counted := &renewals{Store: w.store}
-		w = start(w.t, testConfig(), &faults{Store: counted})
 		c := w.open()
 		fixed := time.Minute
 		c.acquire(request.Acquire{Name: "fixed", Kind: lock.Exclusive, Lease: &fixed})
@@ -37,7 +35,7 @@ func TestNothingThatClientsAskForUsesTheWayOfRenewals(t *testing.T) {
 		if _, refused, err := w.b.AcquireOnce(w.t.Context(), once); refused != nil || err != nil {
 			w.t.Error("repeated:", refused, err)
 		}
-		if n := counted.n.Load(); n != 0 {
+		if n := w.store.renewals.Load(); n != 0 {
 			w.t.Errorf("%d calls of Renew, want none", n)
 		}
 	})

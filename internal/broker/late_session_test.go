@@ -61,9 +61,9 @@ func TestAReplicaThatWasLeftTakesNoExtensionBack(t *testing.T) {
 		c := here.leaving()
 		c.acquire(request.Acquire{Name: "job", Lease: new(20 * time.Second)})
 		hold := one[session.Granted](c).Hold
-		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
-			_, _ = next()
-			return 0, lock.ErrOutcomeUnknown
+		store.on("Extend", func(next func() error) error {
+			_ = next()
+			return lock.ErrOutcomeUnknown
 		})
 		c.Extend(c.id(), request.Extend{Hold: hold, Lease: new(time.Hour)})
 		c.failed(lock.ErrOutcomeUnknown)
@@ -83,9 +83,9 @@ func TestWhatIsLostIsGivenBackWhereTheSessionIs(t *testing.T) {
 		c := here.alive()
 		c.acquire(request.Acquire{Name: "job", Lease: new(20 * time.Second)})
 		hold := one[session.Granted](c).Hold
-		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
-			_, _ = next()
-			return 0, lock.ErrOutcomeUnknown
+		store.on("Extend", func(next func() error) error {
+			_ = next()
+			return lock.ErrOutcomeUnknown
 		})
 		c.Extend(c.id(), request.Extend{Hold: hold, Lease: new(time.Hour)})
 		c.failed(lock.ErrOutcomeUnknown)
@@ -103,7 +103,7 @@ func TestOfTwoAttemptsTheLaterOneHasTheSession(t *testing.T) {
 		c.Detach(errCut)
 		other, store := w.severable()
 		slow := make(chan struct{})
-		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
+		store.on("Extend", func(next func() error) error {
 			<-slow
 			return next()
 		})
@@ -113,7 +113,7 @@ func TestOfTwoAttemptsTheLaterOneHasTheSession(t *testing.T) {
 			first <- err
 		}()
 		synctest.Wait()
-		store.onExtend(nil)
+		store.onCall("Extend", nil)
 		back, lost := other.resume(c.resumption(3, claims(true, hold)))
 		close(slow)
 		if err := <-first; !isError(err, session.ErrSuperseded) || len(lost) > 0 {
@@ -189,13 +189,13 @@ func TestARecordThatIsWrittenAfterTheEndIsNone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		here, store := w.severable()
 		var late []func()
-		store.onKeep(func(next func(done func(error)), done func(error)) {
-			late = append(late, func() { next(func(error) {}) })
-			go done(lock.ErrOutcomeUnknown)
+		store.on("KeepSession", func(next func() error) error {
+			late = append(late, func() { _ = next() })
+			return errUnknown
 		})
 		c := here.leaving()
 		synctest.Wait()
-		store.onKeep(nil)
+		store.onCall("KeepSession", nil)
 		hold := c.take("job").Hold
 		c.Goodbye()
 		<-c.Done()
@@ -222,12 +222,11 @@ func TestTheFirstRecordIsWrittenAgainSoon(t *testing.T) {
 			inWorld(t, func(w *world) {
 				here, store := w.severable()
 				var tries atomic.Int32
-				store.onKeep(func(next func(done func(error)), done func(error)) {
+				store.on("KeepSession", func(next func() error) error {
 					if int(tries.Add(1)) <= row.fails {
-						go done(row.error)
-						return
+						return row.error
 					}
-					next(done)
+					return next()
 				})
 				c := here.leaving()
 				time.Sleep(c.TTL() / 3)
@@ -298,7 +297,7 @@ func TestARequestThatGoesOnIsCancelled(t *testing.T) {
 		other, store := w.severable()
 		back, _ := other.resume(c.resumption(2, nil))
 		slow := make(chan struct{})
-		store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+		store.on("Release", func(next func() error) error {
 			<-slow
 			return next()
 		})
@@ -335,7 +334,7 @@ func TestARequestThatGoesOnIsForgottenWithItsStream(t *testing.T) {
 		back, _ := other.resume(c.resumption(2, nil))
 		back.take("other")
 		slow := make(chan struct{})
-		store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+		store.on("Release", func(next func() error) error {
 			<-slow
 			return next()
 		})
@@ -356,7 +355,7 @@ func TestAShorteningIsAskedAgainWhenNoOlderOneCanCome(t *testing.T) {
 		c := here.leaving()
 		hold := c.take("job").Hold
 		late := make(chan struct{})
-		store.onShorten(func(next func() error) error {
+		store.on("Shorten", func(next func() error) error {
 			<-late
 			return next()
 		})
@@ -455,9 +454,9 @@ func TestARequestThatGoesOnDoesNotWaitForASilentStore(t *testing.T) {
 		c.Detach(errCut)
 		other, store := w.severable()
 		back, _ := other.resume(c.resumption(2, nil))
-		store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
+		store.on("Release", func(func() error) error {
 			time.Sleep(time.Second)
-			return lock.Returned{}, lock.ErrOutcomeUnknown
+			return lock.ErrOutcomeUnknown
 		})
 		more := []request.Item{{Name: "task", Kind: lock.Exclusive}, {Name: "work", Kind: lock.Exclusive}}
 		back.acquire(request.Acquire{Name: "job", More: more, InsteadOf: old})

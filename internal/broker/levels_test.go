@@ -149,12 +149,12 @@ func TestAReadHoldAfterARepeatedReleaseIsNotTrusted(t *testing.T) {
 		c.acquire(read)
 		one[session.Granted](c)
 		lost := false
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+		w.store.on("Release", func(next func() error) error {
 			if lost {
 				return next()
 			}
 			lost = true
-			return lock.Returned{}, lock.ErrOutcomeUnknown
+			return lock.ErrOutcomeUnknown
 		})
 		c.Release(c.id(), first.Hold)
 		one[session.Released](c)
@@ -172,19 +172,14 @@ func TestAReadHoldAfterOneThatWasTakenBackIsNotTrusted(t *testing.T) {
 		read := request.Acquire{Name: "doc", Kind: lock.Read, Holder: "me", Lease: new(20 * time.Second)}
 		c.acquire(read)
 		first := one[session.Granted](c)
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			time.Sleep(5 * time.Second)
-			return next()
-		})
-		w.store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
-			return lock.Returned{}, lock.ErrOutcomeUnknown
-		})
+		w.store.on("Acquire", late(5*time.Second))
+		w.store.on("Release", fails(lock.ErrOutcomeUnknown))
 		read.Lease, read.Wait = new(time.Minute), new(time.Second)
 		c.acquire(read)
 		time.Sleep(6 * time.Second)
 		c.failed(lock.ErrOutcomeUnknown)
-		w.store.onAcquire(nil)
-		w.store.onRelease(nil)
+		w.store.onCall("Acquire", nil)
+		w.store.onCall("Release", nil)
 		c.acquire(read)
 		if third := one[session.Granted](c); third.Validity.Until.After(first.Validity.Until) {
 			t.Errorf("trusted until %v, want no later than the first, %v", third.Validity.Until, first.Validity.Until)

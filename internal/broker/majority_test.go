@@ -18,20 +18,6 @@ import (
 	"github.com/lockd-io/lockd/internal/session"
 )
 
-// far is a member whose answers take a while, until it is away.
-type far struct {
-	*faults
-	lag time.Duration
-}
-
-func (f far) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	time.AfterFunc(f.lag, func() { f.faults.StartAcquire(c, done) })
-}
-
-func (f far) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	time.AfterFunc(f.lag, func() { f.faults.StartRelease(r, done) })
-}
-
 // group is some replicas on a majority of stores.
 type group struct {
 	*testing.T
@@ -47,7 +33,11 @@ func inGroup(t *testing.T, replicas int, test func(g *group)) {
 		for i := range 5 {
 			m := &faults{Store: memstore.New()}
 			g.members = append(g.members, m)
-			all = append(all, far{m, time.Duration(1+i) * 300 * time.Microsecond})
+			lag := time.Duration(1+i) * 300 * time.Microsecond
+			for _, verb := range []string{"Acquire", "Release"} {
+				m.on(verb, late(lag))
+			}
+			all = append(all, m)
 		}
 		for range replicas {
 			s, err := redlock.New(redlock.Config{}, all, zap.NewNop(), nil)
@@ -108,21 +98,14 @@ func TestReplicasShareABareMajority(t *testing.T) {
 
 // fallSilent has a member answer nothing of acquisitions and releases, which it carries out or not.
 func (f *faults) fallSilent(does bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.acquire = func(next func() (lock.Grant, error)) (lock.Grant, error) {
-		if does {
-			_, _ = next() // nobody hears of it
-		}
-		time.Sleep(time.Second)
-		return lock.Grant{}, lock.ErrOutcomeUnknown
-	}
-	f.release = func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-		if does {
-			_, _ = next() // as above
-		}
-		time.Sleep(time.Second)
-		return lock.Returned{}, lock.ErrOutcomeUnknown
+	for _, verb := range []string{"Acquire", "Release"} {
+		f.on(verb, func(next func() error) error {
+			if does {
+				_ = next() // nobody hears of it
+			}
+			time.Sleep(time.Second)
+			return errUnknown
+		})
 	}
 }
 

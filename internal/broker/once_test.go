@@ -130,11 +130,7 @@ func TestUnaryWaiterGetsALockOfASession(t *testing.T) {
 
 func TestUnaryCallerThatLeavesKeepsNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			g, err := next()
-			time.Sleep(time.Second)
-			return g, err
-		})
+		w.store.on("Acquire", slow(time.Second))
 		ctx, cancel := context.WithTimeout(w.t.Context(), time.Second/2)
 		defer cancel()
 		_, refused, err := w.b.AcquireOnce(ctx, request.Once{Name: "job", Kind: lock.Exclusive, Lease: time.Hour})
@@ -224,11 +220,7 @@ func TestUnaryNoIsNeverTheEndOfAnAttemptThatTakesTheLock(t *testing.T) {
 				})
 				time.Sleep(2900 * time.Millisecond)
 				synctest.Wait()
-				w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-					g, err := next()
-					time.Sleep(400 * time.Millisecond)
-					return g, err
-				})
+				w.store.on("Acquire", slow(400*time.Millisecond))
 				holder.release(g.Hold)
 				a := <-answers
 				time.Sleep(time.Minute)
@@ -255,16 +247,12 @@ func TestUnaryCallerThatIsToldUnknownFindsItsLease(t *testing.T) {
 		req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Wait: new(3 * time.Second)}
 		answers := w.ask(req)
 		time.Sleep(2900 * time.Millisecond)
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			g, err := next()
-			time.Sleep(4 * time.Second)
-			return g, err
-		})
+		w.store.on("Acquire", slow(4*time.Second))
 		holder.release(g.Hold)
 		if a := <-answers; !errors.Is(a.err, lock.ErrOutcomeUnknown) || a.after != 4500*time.Millisecond {
 			t.Errorf("got %+v, want an unknown outcome after 4.5 s", a)
 		}
-		w.store.onAcquire(nil)
+		w.store.onCall("Acquire", nil)
 		first := w.look("job")
 		again := <-w.ask(req)
 		if again.err != nil || again.lease.Fence != first.Fence || !first.Held {
@@ -314,10 +302,7 @@ func TestUnaryCallerThatLeavesAndAsksAgainGetsItsLease(t *testing.T) {
 	for _, wait := range []time.Duration{0, 10 * time.Second} {
 		t.Run(wait.String(), func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-					time.Sleep(time.Second)
-					return next()
-				})
+				w.store.on("Acquire", late(time.Second))
 				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 				defer cancel()
 				req := request.Once{Name: "job", Kind: lock.Exclusive, LeaseID: ownID, Lease: time.Hour}
@@ -355,7 +340,7 @@ func TestUnaryReleaseIsToldOnlyIfTheLeaseLasted(t *testing.T) {
 		} {
 			l := w.mustOnce(request.Once{Name: "job", Lease: time.Minute})
 			time.Sleep(row.wait)
-			row.at.store.loseReleases(1)
+			row.at.store.on("Release", lose(1))
 			if _, err := row.at.b.ReleaseOnce(request.ReleaseOnce{
 				Name: "job", Kind: lock.Exclusive, LeaseID: l.LeaseID,
 			}); !errors.Is(err, row.want) {

@@ -71,22 +71,20 @@ func TestSomePermitsComeBackAlthoughAnswersAreLost(t *testing.T) {
 		c := w.alive()
 		g := c.takeAs(permits(5, 5))
 		calls := 0
-		w.store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+		w.store.on("Release", func(next func() error) error {
 			if calls++; calls == 1 {
-				_, _ = next()
-				return lock.Returned{}, lock.ErrOutcomeUnknown
+				_ = next()
+				return lock.ErrOutcomeUnknown
 			}
 			return next()
 		})
 		c.reduce(g.Hold, 3)
 		w.out(3)
-		w.store.onRelease(func(lock.Return, func() (lock.Returned, error)) (lock.Returned, error) {
-			return lock.Returned{}, lock.ErrOutcomeUnknown
-		})
+		w.store.on("Release", fails(lock.ErrOutcomeUnknown))
 		c.ReleasePermits(c.id(), request.Release{Hold: g.Hold, Keep: 1})
 		c.failed(lock.ErrOutcomeUnknown)
 		w.out(3)
-		w.store.onRelease(nil)
+		w.store.onCall("Release", nil)
 		time.Sleep(20 * time.Second)
 		w.out(1)
 		c.none()
@@ -101,9 +99,9 @@ func TestARenewalUnderWayDoesNotTakePermitsGivenBackForALoss(t *testing.T) {
 		c := w.alive()
 		g := c.takeAs(permits(5, 5))
 		renewing, go1 := make(chan struct{}), make(chan struct{})
-		w.store.onRenew(func() { renewing <- struct{}{}; <-go1 })
+		w.store.on("Renew", func(next func() error) error { renewing <- struct{}{}; <-go1; return next() })
 		<-renewing
-		w.store.onRenew(nil)
+		w.store.onCall("Renew", nil)
 		c.reduce(g.Hold, 2)
 		close(go1)
 		time.Sleep(time.Minute)

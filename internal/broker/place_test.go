@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,31 +10,6 @@ import (
 	"github.com/lockd-io/lockd/internal/request"
 	"github.com/lockd-io/lockd/internal/session"
 )
-
-// hesitant is a store that does not answer the first calls that pass on a place.
-type hesitant struct {
-	lock.Store
-	left  atomic.Int64 // of them
-	error error
-
-	between func(done func() error) error // what it does instead, if set
-}
-
-func (h *hesitant) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner,
-	place time.Duration,
-) (ahead int, err error) {
-	if h.between != nil {
-		err = h.between(func() error {
-			ahead, err = h.Store.Succeed(ctx, name, from, to, place)
-			return err
-		})
-		return ahead, err
-	}
-	if h.left.Add(-1) >= 0 {
-		return lock.PlaceUnknown, h.error
-	}
-	return h.Store.Succeed(ctx, name, from, to, place)
-}
 
 // A place is passed on although the store does not answer at first: the one behind waits longer, and no longer than the
 // place lasts.
@@ -50,9 +24,14 @@ func TestAPlaceIsPassedOnWhenTheStoreAnswersAgain(t *testing.T) {
 		{1 << 20, lock.ErrUnavailable, false},
 	} {
 		inWorld(t, func(w *world) {
-			slow := &hesitant{Store: w.store, error: row.error}
-			slow.left.Store(row.fails)
-			holder, behind, other := w.alive(), w.alive(), start(w.t, testConfig(), &faults{Store: slow})
+			holder, behind := w.alive(), w.alive()
+			other, store := w.severable()
+			store.on("Succeed", func(next func() error) error {
+				if row.fails--; row.fails >= 0 {
+					return row.error
+				}
+				return next()
+			})
 			req := request.Acquire{Name: "job", Kind: lock.Fair}
 			holder.acquire(req)
 			hold := one[session.Granted](holder).Hold
@@ -84,23 +63,24 @@ func TestAPlaceIsPassedOnWhenTheStoreAnswersAgain(t *testing.T) {
 // A session moves twice, and the replica between has not answered a request that waits. Its place may be that of the
 // request as it was before, or as it was there.
 func TestAPlaceIsKeptWhenAReplicaIsLeftBeforeItAnswered(t *testing.T) {
-	late := make(chan func(), 1)
-	for what, between := range map[string]func(h *hesitant, done func() error) error{
-		"not done":            func(*hesitant, func() error) error { return lock.ErrUnavailable },
-		"done, and not heard": func(_ *hesitant, done func() error) error { _ = done(); return lock.ErrOutcomeUnknown },
-		"done":                func(_ *hesitant, done func() error) error { return done() },
-		"done late": func(h *hesitant, done func() error) error {
-			if h.left.Add(1) == 1 {
-				late <- func() { _ = done() }
+	later := make(chan func(), 1)
+	var asked atomic.Int64
+	for what, between := range map[string]func(done func() error) error{
+		"not done":            fails(lock.ErrUnavailable),
+		"done, and not heard": lose(1 << 20),
+		"done":                late(0),
+		"done late": func(done func() error) error {
+			if asked.Add(1) == 1 {
+				later <- func() { _ = done() }
 			}
 			return lock.ErrOutcomeUnknown
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
 			inWorld(t, func(w *world) {
-				store := &hesitant{Store: w.store}
-				store.between = func(done func() error) error { return between(store, done) }
-				holder, behind, there, last := w.alive(), w.alive(), start(w.t, testConfig(), &faults{Store: store}), w.replica()
+				there, store := w.severable()
+				store.on("Succeed", between)
+				holder, behind, last := w.alive(), w.alive(), w.replica()
 				req := request.Acquire{Name: "job", Kind: lock.Fair}
 				holder.acquire(req)
 				hold := one[session.Granted](holder).Hold
@@ -122,7 +102,7 @@ func TestAPlaceIsKeptWhenAReplicaIsLeftBeforeItAnswered(t *testing.T) {
 				back.acquire(next)
 				one[session.Queued](back)
 				select {
-				case done := <-late:
+				case done := <-later:
 					done()
 				default:
 				}

@@ -165,10 +165,7 @@ func TestReadBesideAWriteHoldThatIsRefusedLeavesNothing(t *testing.T) {
 	inWorldWith(t, cfg, func(w *world) {
 		c := w.alive()
 		c.takeAs(holder("doc", lock.Write))
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			time.Sleep(time.Second)
-			return next()
-		})
+		w.store.on("Acquire", late(time.Second))
 		for range 6 { // as many as may be under way
 			c.acquire(holder("doc", lock.Write))
 		}
@@ -203,11 +200,11 @@ func TestReadBesideAWriteHoldMeetsTheEndOfEverything(t *testing.T) {
 			inWorld(t, func(w *world) {
 				c := w.openWith(broker.OpenRequest{ReleaseOnEnd: true})
 				c.takeAs(holder("doc", lock.Write))
-				w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
+				w.store.on("Acquire", func(next func() error) error {
 					time.Sleep(time.Second)
-					g, err := next()
+					err := next()
 					time.Sleep(time.Second)
-					return g, err
+					return err
 				})
 				id := c.acquire(holder("doc", lock.Read))
 				c.none()

@@ -391,7 +391,7 @@ func TestASessionBringsLocksWhoseReleaseItHasNotHeardOf(t *testing.T) {
 		given, kept := c.take("given").Hold, c.take("kept").Hold
 		slow := make(chan struct{})
 		defer close(slow)
-		store.onRelease(func(_ lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
+		store.on("Release", func(next func() error) error {
 			<-slow
 			return next()
 		})

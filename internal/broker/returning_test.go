@@ -72,7 +72,7 @@ func TestAStormOfSessionsThatComeBackIsBounded(t *testing.T) {
 		}
 		other, store := w.severable()
 		var now, most, resumed, refused atomic.Int64
-		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
+		store.on("Extend", func(next func() error) error {
 			if n := now.Add(1); n > most.Load() {
 				most.Store(n)
 			}
@@ -124,10 +124,7 @@ func TestWhoBringsMuchKeepsNobodyFromComingBack(t *testing.T) {
 		hold := c.take("job").Hold
 		c.Detach(errCut)
 		other, store := w.severable()
-		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
-			time.Sleep(100 * time.Millisecond)
-			return next()
-		})
+		store.on("Extend", late(100*time.Millisecond))
 		ctx, cancel := context.WithCancel(w.t.Context())
 		var all sync.WaitGroup
 		for _, req := range requests {
@@ -168,10 +165,7 @@ func TestWhoWaitsToComeBackBringsNoMoreThanThereIsRoomFor(t *testing.T) {
 		hold := c.take("job").Hold
 		c.Detach(errCut)
 		other, store := w.severable()
-		store.onExtend(func(next func() (time.Duration, error)) (time.Duration, error) {
-			time.Sleep(time.Second)
-			return next()
-		})
+		store.on("Extend", late(time.Second))
 		ctx, cancel := context.WithCancel(w.t.Context())
 		var all sync.WaitGroup
 		var requests []broker.ResumeRequest
@@ -198,7 +192,7 @@ func TestWhoWaitsToComeBackBringsNoMoreThanThereIsRoomFor(t *testing.T) {
 		}
 		cancel()
 		all.Wait()
-		store.onExtend(nil)
+		store.onCall("Extend", nil)
 		if _, lost, err := other.b.Resume(w.t.Context(), again); err != nil || len(lost) != each {
 			t.Errorf("%v, %d lost", err, len(lost))
 		}
@@ -216,10 +210,10 @@ func TestVerifyingStopsWhenTheStoreIsAway(t *testing.T) {
 		c.Detach(errCut)
 		other, store := w.severable()
 		var asked atomic.Int64
-		store.onExtend(func(func() (time.Duration, error)) (time.Duration, error) {
+		store.on("Extend", func(func() error) error {
 			asked.Add(1)
 			time.Sleep(time.Second)
-			return 0, fmt.Errorf("%w: in this test", lock.ErrUnavailable)
+			return fmt.Errorf("%w: in this test", lock.ErrUnavailable)
 		})
 		other.resumeErr(c.resumption(2, claims(true, holds...)), lock.ErrUnavailable)
 		if n := asked.Load(); n > 64 {

@@ -219,16 +219,12 @@ func (s *scenario) fault(w *world, words []string) {
 		s.store.Store.(*memstore.Store).Expire(words[1])
 	case "loses": // N replies of acquire or release
 		if n := s.number(words[1]); words[len(words)-1] == "acquire" {
-			w.store.onAcquire(lose[lock.Grant](n))
+			w.store.on("Acquire", lose(n))
 		} else {
-			w.store.loseReleases(n)
+			w.store.on("Release", lose(n))
 		}
 	case "answers": // acquires D late
-		w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-			g, err := next()
-			time.Sleep(s.duration(words[2]))
-			return g, err
-		})
+		w.store.on("Acquire", slow(s.duration(words[2])))
 	default:
 		s.fatalf("no such fault: %s", line)
 	}

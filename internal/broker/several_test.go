@@ -153,12 +153,12 @@ func TestSeveralThatWaitAreRefusedWhenTheirHolderGotOneOfThem(t *testing.T) {
 func TestSeveralWithUnknownOutcomeAreGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
-			_, _ = next()
-			return nil, lock.ErrOutcomeUnknown
+		w.store.on("AcquireAll", func(next func() error) error {
+			_ = next()
+			return lock.ErrOutcomeUnknown
 		})
 		c.refused(allOf(lock.Exclusive, "a", "b"), lock.ErrOutcomeUnknown)
-		w.store.onAcquireAll(nil)
+		w.store.onCall("AcquireAll", nil)
 		time.Sleep(time.Minute)
 		w.free("a")
 		w.free("b")
@@ -168,10 +168,7 @@ func TestSeveralWithUnknownOutcomeAreGivenBack(t *testing.T) {
 func TestSeveralGrantedToAClientThatLeftAreGivenBack(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
-			time.Sleep(time.Second)
-			return next()
-		})
+		w.store.on("AcquireAll", late(time.Second))
 		c.acquire(allOf(lock.Exclusive, "a", "b"))
 		c.none()
 		c.End(session.ErrSilent)
@@ -179,11 +176,6 @@ func TestSeveralGrantedToAClientThatLeftAreGivenBack(t *testing.T) {
 		w.free("a")
 		w.free("b")
 	})
-}
-
-func slowly[T any](next func() (T, error)) (T, error) {
-	time.Sleep(time.Second)
-	return next()
 }
 
 // asHolder makes a request that of a named holder.
@@ -195,7 +187,7 @@ func asHolder(req request.Acquire) request.Acquire {
 func TestHolderThatGotOneOfSeveralMeanwhileDoesNotWaitForItself(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquireAll(slowly[[]lock.Grant])
+		w.store.on("AcquireAll", late(time.Second))
 		c.acquire(asHolder(allOf(lock.Exclusive, "a", "b")))
 		c.none()
 		c.takeAs(holder("b", lock.Exclusive))
@@ -208,7 +200,7 @@ func TestHolderThatGotOneOfSeveralMeanwhileDoesNotWaitForItself(t *testing.T) {
 func TestHolderThatGotSeveralMeanwhileHoldsOneOfThemOnceMore(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquire(slowly[lock.Grant])
+		w.store.on("Acquire", late(time.Second))
 		c.acquire(holder("b", lock.Exclusive))
 		c.none()
 		c.takeAs(asHolder(allOf(lock.Exclusive, "a", "b")))
@@ -222,7 +214,7 @@ func TestHolderThatGotSeveralMeanwhileHoldsOneOfThemOnceMore(t *testing.T) {
 func TestHolderWithTwoReadsAtOnceHasOneHold(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
-		w.store.onAcquire(slowly[lock.Grant])
+		w.store.on("Acquire", late(time.Second))
 		c.acquire(holder("doc", lock.Read))
 		c.none()
 		g := c.takeAs(asHolder(allOf(lock.Read, "a", "doc")))
@@ -264,11 +256,11 @@ func TestHandOverIsNotTriedForAtTheSameTime(t *testing.T) {
 		short.Lease = new(2 * time.Second)
 		g := a.takeAs(short)
 		b.queueAs(request.Acquire{Name: "job", Lease: new(time.Hour)})
-		w.store.onRelease(func(r lock.Return, next func() (lock.Returned, error)) (lock.Returned, error) {
-			if r.Next != nil {
+		w.store.onCall("Release", func(c call) error {
+			if c.arg.(lock.Return).Next != nil {
 				time.Sleep(10 * time.Second)
 			}
-			return next()
+			return c.do()
 		})
 		time.Sleep(time.Second)
 		a.Release(a.id(), g.Hold)
@@ -292,10 +284,10 @@ func TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGranted(t *testing.T) {
 		g := other.take("b")
 		first.queue("b")
 		calls := 0
-		store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
+		store.on("AcquireAll", func(next func() error) error {
 			if calls++; calls == 1 {
-				go func() { time.Sleep(2500 * time.Millisecond); _, _ = next() }()
-				return nil, errUnknown
+				go func() { time.Sleep(2500 * time.Millisecond); _ = next() }()
+				return errUnknown
 			}
 			return next()
 		})
@@ -303,7 +295,7 @@ func TestSeveralTakenLateWhileTheyWaitBehindAnotherAreGranted(t *testing.T) {
 		req.Lease = new(time.Hour)
 		id, _ := several.queueAs(req)
 		time.Sleep(2400 * time.Millisecond)
-		store.onAcquire(slowly[lock.Grant])
+		store.on("Acquire", late(time.Second))
 		other.release(g.Hold)
 		time.Sleep(200 * time.Millisecond)
 		want := lock.Owner(fmt.Sprintf("%s:#%d", several.ID(), id))

@@ -25,64 +25,23 @@ type throng struct {
 }
 
 // jumpy is a store that lets others go first, at random, and does not always say what became of a call.
-type jumpy struct{ lock.Store }
-
-func (s jumpy) jump() {
-	for range mrand.IntN(8) {
-		runtime.Gosched()
+func jumpy(store lock.Store) lock.Store {
+	f, jump := &faults{Store: store}, func() {
+		for range mrand.IntN(8) {
+			runtime.Gosched()
+		}
 	}
-}
-
-func (s jumpy) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	go func() { done(s.Acquire(context.Background(), c)) }()
-}
-
-func (s jumpy) StartRelease(r lock.Return, done func(lock.Returned, error)) {
-	go func() { done(s.Release(context.Background(), r)) }()
-}
-
-func (s jumpy) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	s.jump()
-	g, err := s.Store.Acquire(ctx, c)
-	s.jump()
-	if mrand.IntN(30) == 0 {
-		return lock.Grant{}, lock.ErrOutcomeUnknown
+	for _, verb := range []string{"Acquire", "AcquireAll", "Release", "Extend"} {
+		f.on(verb, func(next func() error) error {
+			jump()
+			err := next()
+			if jump(); mrand.IntN(30) == 0 {
+				return errUnknown
+			}
+			return err
+		})
 	}
-	return g, err
-}
-
-func (s jumpy) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
-	s.jump()
-	gs, err := s.Store.AcquireAll(ctx, cs)
-	s.jump()
-	if mrand.IntN(30) == 0 {
-		return nil, lock.ErrOutcomeUnknown
-	}
-	return gs, err
-}
-
-func (s jumpy) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	s.jump()
-	res, err := s.Store.Release(ctx, r)
-	s.jump()
-	if mrand.IntN(30) == 0 {
-		return lock.Returned{}, lock.ErrOutcomeUnknown
-	}
-	return res, err
-}
-
-func (s jumpy) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
-	go func() { done(s.Extend(context.Background(), r)) }()
-}
-
-func (s jumpy) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	s.jump()
-	left, err := s.Store.Extend(ctx, r)
-	s.jump()
-	if mrand.IntN(30) == 0 {
-		return 0, lock.ErrOutcomeUnknown
-	}
-	return left, err
+	return f
 }
 
 // throngSize is how many sessions come at once.
@@ -95,7 +54,7 @@ func TestAThrongLeavesNothing(t *testing.T) {
 	for _, seed := range seeds(1) {
 		synctest.Test(t, func(t *testing.T) {
 			store := memstore.New()
-			c := &throng{w: startOn(t, testConfig(), jumpy{store}), seed: seed}
+			c := &throng{w: startOn(t, testConfig(), jumpy(store)), seed: seed}
 			for round := range tier.Pick(10, 40) {
 				all := c.come(uint64(round)) //nolint:gosec // small
 				c.inspectEnded(all)

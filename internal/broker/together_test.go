@@ -15,14 +15,8 @@ import (
 
 // far makes each acquire take a round trip of a millisecond.
 func (w *world) far() {
-	w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
-		time.Sleep(time.Millisecond)
-		return next()
-	})
-	w.store.onAcquireAll(func(next func() ([]lock.Grant, error)) ([]lock.Grant, error) {
-		time.Sleep(time.Millisecond)
-		return next()
-	})
+	w.store.on("Acquire", late(time.Millisecond))
+	w.store.on("AcquireAll", late(time.Millisecond))
 }
 
 const (

@@ -71,12 +71,12 @@ func (c *crowded) end(t *try, granted bool, who string) {
 func (w *world) stingy(seed uint64) {
 	var mu sync.Mutex
 	rng := mrand.New(mrand.NewPCG(seed, 0)) //nolint:gosec // a test
-	w.store.onAcquire(func(next func() (lock.Grant, error)) (lock.Grant, error) {
+	w.store.on("Acquire", func(next func() error) error {
 		time.Sleep(time.Millisecond)
 		mu.Lock()
 		defer mu.Unlock()
 		if rng.IntN(100) == 0 {
-			return lock.Grant{}, &lock.HeldError{}
+			return &lock.HeldError{}
 		}
 		return next()
 	})

@@ -217,7 +217,7 @@ func TestAWatchIsPromisedOnlyWhenTheNameWasLookedAt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher, holder := w.open(), w.replica().open()
 		g := holder.take("job")
-		w.store.onLook(func() { time.Sleep(time.Second) })
+		w.store.on("Look", late(time.Second))
 		watcher.Watch(watcher.id(), "job")
 		watcher.Watch(watcher.id(), "job")
 		watcher.none()
@@ -233,7 +233,7 @@ func TestAWatchIsPromisedOnlyWhenTheNameWasLookedAt(t *testing.T) {
 func TestAWatchThatEndsBeforeTheFirstLookIsAnswered(t *testing.T) {
 	inWorld(t, func(w *world) {
 		watcher := w.open()
-		w.store.onLook(func() { time.Sleep(time.Second) })
+		w.store.on("Look", late(time.Second))
 		watcher.Watch(watcher.id(), "job")
 		watcher.Unwatch(watcher.id(), "job")
 		if events := watcher.events(); len(events) != 2 {

@@ -1,7 +1,6 @@
 package broker_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,36 +124,24 @@ func TestWhoWatchesIsNotSlowedDownByStrangers(t *testing.T) {
 	})
 }
 
-// tenants is a store that takes note of whose share of it is used.
-type tenants struct {
-	lock.Store
-	of []string
-}
-
-func (s *tenants) StartAcquire(c lock.Claim, done func(lock.Grant, error)) {
-	s.of = append(s.of, c.For())
-	s.Store.StartAcquire(c, done)
-}
-
-func (s *tenants) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
-	s.of = append(s.of, c.For())
-	return s.Store.Acquire(ctx, c)
-}
-
-func (s *tenants) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
-	s.of = append(s.of, r.For())
-	return s.Store.Extend(ctx, r)
-}
-
-func (s *tenants) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
-	s.of = append(s.of, r.For())
-	return s.Store.Release(ctx, r)
-}
-
 func TestUnaryCallsUseTheShareOfTheirTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &tenants{Store: memstore.New()}
-		w := startOn(t, testConfig(), store)
+		store := &faults{Store: memstore.New()}
+		w := start(t, testConfig(), store)
+		var shares []string
+		for _, verb := range []string{"Acquire", "Extend", "Release"} {
+			store.onCall(verb, func(c call) error {
+				switch asked := c.arg.(type) {
+				case lock.Claim:
+					shares = append(shares, asked.For())
+				case lock.Renewal:
+					shares = append(shares, asked.For())
+				case lock.Return:
+					shares = append(shares, asked.For())
+				}
+				return c.do()
+			})
+		}
 		const tenant = lock.Tenant("10.0.0.1")
 		l, refused, err := w.b.AcquireOnce(t.Context(), request.Once{
 			Tenant: tenant, Name: "n", Kind: lock.Exclusive, Lease: time.Minute,
@@ -172,10 +159,10 @@ func TestUnaryCallsUseTheShareOfTheirTenant(t *testing.T) {
 		}); err != nil {
 			t.Error(err)
 		}
-		if len(store.of) < 3 {
-			t.Errorf("%d calls of the store", len(store.of))
+		if len(shares) < 3 {
+			t.Errorf("%d calls of the store", len(shares))
 		}
-		for _, of := range store.of {
+		for _, of := range shares {
 			if of != tenant.Unary() {
 				t.Errorf("a call uses the share of %q", of)
 			}

@@ -237,32 +237,20 @@ func TestTheWatchdogKeepsExactlyWhatIsHeld(t *testing.T) {
 	})
 }
 
-// renewals is a Store that counts the calls of Renew.
-type renewals struct {
-	lock.Store
-	n atomic.Int64
-}
-
-func (r *renewals) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
-	r.n.Add(1)
-	r.Store.Renew(ctx, rs, done)
-}
-
 func TestShortHoldsDoNotMultiplyRenewals(t *testing.T) {
 	after := func(short int) (calls int64) {
 		inWorld(t, func(w *world) {
-			counted := &renewals{Store: w.store}
-			c := start(w.t, testConfig(), &faults{Store: counted}).alive()
+			c := w.alive()
 			for range short {
 				c.release(c.take("job").Hold)
 				time.Sleep(50 * time.Millisecond)
 			}
 			c.take("job")
 			time.Sleep(20 * time.Second)
-			counted.n.Store(0)
+			w.store.renewals.Store(0)
 			time.Sleep(5 * time.Minute)
 			c.none()
-			calls = counted.n.Load()
+			calls = w.store.renewals.Load()
 		})
 		return calls
 	}

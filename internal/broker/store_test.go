@@ -1,0 +1,250 @@
+package broker_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockd-io/lockd/internal/lock"
+)
+
+// faults is a Store whose calls a test counts, delays and breaks.
+type faults struct {
+	lock.Store
+	acquires, releases, looks, renewals atomic.Int64
+
+	mu    sync.Mutex // guards the fields below
+	hooks map[string]func(c call) error
+	down  error
+}
+
+// call is one call of a Store. do carries it out, and answer points to where the answer is then.
+type call struct {
+	verb   string // the name of the method
+	arg    any
+	do     func() error
+	answer any
+}
+
+// onCall has calls of a method take their way through a hook, nil for none. What is said for no method holds for all.
+func (f *faults) onCall(verb string, hook func(c call) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.hooks == nil {
+		f.hooks = make(map[string]func(call) error)
+	}
+	if f.hooks[verb] = hook; hook == nil {
+		delete(f.hooks, verb)
+	}
+}
+
+// on is onCall for hooks that do not care for what is asked.
+func (f *faults) on(verb string, hook func(next func() error) error) {
+	f.onCall(verb, func(c call) error { return hook(c.do) })
+}
+
+// well ends what hooks do.
+func (f *faults) well() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.hooks = nil
+}
+
+// setDown has most calls fail, until that is nil.
+func (f *faults) setDown(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.down = err
+}
+
+// fails is a hook with which nothing is done.
+func fails(err error) func(func() error) error { return func(func() error) error { return err } }
+
+// lose is a hook with which the first n calls are carried out, and their replies are lost.
+func lose(n int) func(func() error) error {
+	return func(next func() error) error {
+		err := next()
+		if n > 0 {
+			n--
+			return errUnknown
+		}
+		return err
+	}
+}
+
+// late is a hook with which calls are carried out after a while.
+func late(d time.Duration) func(func() error) error {
+	return func(next func() error) error {
+		time.Sleep(d)
+		return next()
+	}
+}
+
+// slow is a hook with which calls are carried out at once, and answered after a while.
+func slow(d time.Duration) func(func() error) error {
+	return func(next func() error) error {
+		err := next()
+		time.Sleep(d)
+		return err
+	}
+}
+
+// afterwards is a hook with which the first n calls are not answered, and carried out after a while.
+func afterwards(n int, d time.Duration) func(func() error) error {
+	return func(next func() error) error {
+		if n--; n < 0 {
+			return next()
+		}
+		go func() { time.Sleep(d); _ = next() }()
+		return errUnknown
+	}
+}
+
+var errUnknown = lock.ErrOutcomeUnknown
+
+// ask makes a call take its way.
+func ask[T any](ctx context.Context, f *faults, verb string, arg any,
+	do func(context.Context) (T, error),
+) (T, error) {
+	f.mu.Lock()
+	hook, down := f.hooks[verb], f.down
+	if hook == nil {
+		hook = f.hooks[""]
+	}
+	f.mu.Unlock()
+	switch {
+	case down != nil:
+		return *new(T), down
+	case hook == nil || ctx.Err() != nil:
+		return do(ctx)
+	}
+	var mu sync.Mutex // what is carried out late is so in another goroutine
+	var answer T
+	err := hook(call{verb, arg, func() error {
+		v, err := do(context.WithoutCancel(ctx)) // what is sent is sent
+		mu.Lock()
+		defer mu.Unlock()
+		answer = v
+		return err
+	}, &answer})
+	mu.Lock()
+	defer mu.Unlock()
+	return answer, err
+}
+
+type nothing = struct{}
+
+// say is ask for a call without an answer.
+func say(ctx context.Context, f *faults, verb string, arg any, do func(context.Context) error) error {
+	_, err := ask(ctx, f, verb, arg, func(ctx context.Context) (nothing, error) { return nothing{}, do(ctx) })
+	return err
+}
+
+func (f *faults) StartAcquire(claim lock.Claim, done func(lock.Grant, error)) {
+	go func() { done(f.Acquire(context.Background(), claim)) }()
+}
+
+func (f *faults) StartRelease(r lock.Return, done func(lock.Returned, error)) {
+	go func() { done(f.Release(context.Background(), r)) }()
+}
+
+func (f *faults) StartExtend(r lock.Renewal, done func(time.Duration, error)) {
+	go func() { done(f.Extend(context.Background(), r)) }()
+}
+
+func (f *faults) Acquire(ctx context.Context, c lock.Claim) (lock.Grant, error) {
+	f.acquires.Add(1)
+	return ask(ctx, f, "Acquire", c, func(ctx context.Context) (lock.Grant, error) { return f.Store.Acquire(ctx, c) })
+}
+
+func (f *faults) AcquireAll(ctx context.Context, cs []lock.Claim) ([]lock.Grant, error) {
+	f.acquires.Add(1)
+	return ask(ctx, f, "AcquireAll", cs,
+		func(ctx context.Context) ([]lock.Grant, error) { return f.Store.AcquireAll(ctx, cs) })
+}
+
+func (f *faults) Raise(ctx context.Context, c lock.Claim) (lock.Fence, error) {
+	return ask(ctx, f, "Raise", c, func(ctx context.Context) (lock.Fence, error) { return f.Store.Raise(ctx, c) })
+}
+
+func (f *faults) Release(ctx context.Context, r lock.Return) (lock.Returned, error) {
+	f.releases.Add(1)
+	return ask(ctx, f, "Release", r, func(ctx context.Context) (lock.Returned, error) { return f.Store.Release(ctx, r) })
+}
+
+func (f *faults) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
+	f.renewals.Add(1)
+	answers, err := ask(ctx, f, "Renew", rs, func(ctx context.Context) ([]error, error) {
+		answers := make([]error, len(rs))
+		f.Store.Renew(ctx, rs, func(i int, err error) { answers[i] = err })
+		return answers, nil
+	})
+	for i := range rs {
+		if err == nil {
+			done(i, answers[i])
+		} else {
+			done(i, err)
+		}
+	}
+}
+
+func (f *faults) Extend(ctx context.Context, r lock.Renewal) (time.Duration, error) {
+	return ask(ctx, f, "Extend", r, func(ctx context.Context) (time.Duration, error) { return f.Store.Extend(ctx, r) })
+}
+
+func (f *faults) Shorten(ctx context.Context, r lock.Renewal) error {
+	return say(ctx, f, "Shorten", r, func(ctx context.Context) error { return f.Store.Shorten(ctx, r) })
+}
+
+func (f *faults) Enlist(ctx context.Context, name string, owners []lock.Owner, place time.Duration) ([]int, error) {
+	return ask(ctx, f, "Enlist", name,
+		func(ctx context.Context) ([]int, error) { return f.Store.Enlist(ctx, name, owners, place) })
+}
+
+func (f *faults) Leave(ctx context.Context, name string, k lock.Kind, owners []lock.Owner) error {
+	return say(ctx, f, "Leave", name, func(ctx context.Context) error { return f.Store.Leave(ctx, name, k, owners) })
+}
+
+func (f *faults) Succeed(ctx context.Context, name string, from []lock.Owner, to lock.Owner, place time.Duration) (
+	ahead int, err error,
+) {
+	return ask(ctx, f, "Succeed", name,
+		func(ctx context.Context) (int, error) { return f.Store.Succeed(ctx, name, from, to, place) })
+}
+
+func (f *faults) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
+	return ask(ctx, f, "SetLimit", name, func(ctx context.Context) (uint32, error) { return f.Store.SetLimit(ctx, name, limit) })
+}
+
+func (f *faults) Look(ctx context.Context, name string) (lock.State, error) {
+	f.looks.Add(1)
+	return ask(ctx, f, "Look", name, func(ctx context.Context) (lock.State, error) { return f.Store.Look(ctx, name) })
+}
+
+func (f *faults) See(ctx context.Context, name string) (lock.Sight, error) {
+	f.looks.Add(1)
+	return ask(ctx, f, "Look", name, func(ctx context.Context) (lock.Sight, error) { return f.Store.See(ctx, name) })
+}
+
+func (f *faults) TakeSession(ctx context.Context, r lock.SessionRecord, ttl time.Duration) error {
+	return say(ctx, f, "TakeSession", r, func(ctx context.Context) error { return f.Store.TakeSession(ctx, r, ttl) })
+}
+
+func (f *faults) StartKeepSession(k lock.SessionKeep, done func(error)) {
+	go func() {
+		done(say(context.Background(), f, "KeepSession", k, func(context.Context) error {
+			answered := make(chan error, 1)
+			f.Store.StartKeepSession(k, func(err error) { answered <- err })
+			return <-answered
+		}))
+	}()
+}
+
+func (f *faults) EndSession(ctx context.Context, id string, epoch uint64) error {
+	return say(ctx, f, "EndSession", id, func(ctx context.Context) error { return f.Store.EndSession(ctx, id, epoch) })
+}
+
+func (f *faults) Probe(ctx context.Context) (string, error) {
+	return ask(ctx, f, "Probe", nil, f.Store.Probe)
+}
