@@ -222,35 +222,6 @@ func TestPagesThatAreNotReadAreBounded(t *testing.T) {
 	})
 }
 
-func TestALimitIsSetByASession(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, c := w.alive(), w.replica().alive()
-		set := func(limit, want uint32) {
-			t.Helper()
-			c.SetLimit(c.id(), request.SetLimit{Name: "pool", Limit: limit})
-			if got := one[session.LimitSet](c); got.Previous != want {
-				t.Errorf("got %d before, want %d", got.Previous, want)
-			}
-		}
-		set(2, 0)
-		g := a.takeAs(permits(2, 0))
-		a.queueAs(permits(1, 0))
-		set(3, 2) // the waiter hears of it
-		one[session.Granted](a)
-		set(1, 3)
-		a.queueAs(permits(1, 0))
-		a.release(g.Hold)
-		a.none() // one is still out
-		for _, bad := range []request.SetLimit{{Name: "pool"}, {Name: "pool", Limit: 1 << 31}, {Limit: 1}} {
-			c.SetLimit(c.id(), bad)
-			c.failed(lock.ErrInvalid)
-		}
-		c.take("door")
-		c.SetLimit(c.id(), request.SetLimit{Name: "door", Limit: 1})
-		c.failed(lock.ErrKindMismatch)
-	})
-}
-
 func TestASecondTryThatIsNotMadeSaysNothingOfTheFirst(t *testing.T) {
 	inWorld(t, func(w *world) {
 		asked := 0

@@ -85,33 +85,6 @@ func TestPermitsOfARequestAreBoundedOverAllNames(t *testing.T) {
 	})
 }
 
-// Each hold costs the store something, so one holder cannot nest without end.
-func TestHoldsOfAHolderAreBounded(t *testing.T) {
-	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
-		t.Run(kind.String(), func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				c := w.alive()
-				mine := request.Acquire{Name: "job", Kind: kind, Holder: "me"}
-				var g session.Granted
-				for range lock.MaxHolds {
-					c.acquire(mine)
-					g = one[session.Granted](c)
-				}
-				c.acquire(mine)
-				c.quota("holds", lock.MaxHolds)
-				c.Release(c.id(), g.Hold)
-				if left := one[session.Released](c).Remaining; left != lock.MaxHolds-1 {
-					t.Errorf("%d holds remain", left)
-				}
-				c.acquire(mine)
-				if g := one[session.Granted](c); g.Count != lock.MaxHolds {
-					t.Errorf("got count %d", g.Count)
-				}
-			})
-		})
-	}
-}
-
 // quota takes the only event, which must say that a bound is reached.
 func (c *client) quota(subject string, limit int) {
 	c.t.Helper()

@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -144,26 +143,4 @@ func TestWhoDoesNotWaitIsAnswered(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestCancelOfANestedHold takes back a request for one hold more while the store is asked for it. It fails if the
-// request is not found: the Cancel would be answered before it.
-func TestCancelOfANestedHold(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.open()
-		c.acquire(request.Acquire{Name: "job", Holder: "h"})
-		g := one[session.Granted](c)
-		w.store.on("Acquire", late(10*time.Millisecond))
-		id := c.acquire(request.Acquire{Name: "job", Holder: "h"})
-		c.none()
-		c.Cancel(c.id(), id)
-		told := c.events()
-		n, ok := told[0].(session.NotGranted)
-		if len(told) != 2 || !ok || n.ID != id || !errors.Is(n.Cause, session.ErrCancelled) {
-			t.Fatalf("got %#v, want NotGranted because it was cancelled, and Done", told)
-		}
-		time.Sleep(time.Second)
-		c.release(g.Hold)
-		w.free("job")
-	})
 }

@@ -56,29 +56,6 @@ func (w *world) heldOn(g session.Granted) {
 	}
 }
 
-func TestClearingUpForAWaiterLeavesTheNextOneOfItsHolderAlone(t *testing.T) {
-	inWorld(t, func(w *world) {
-		other := w.replica().alive()
-		g := other.take("job")
-		c := w.alive()
-		first := c.acquire(request.Acquire{Name: "job", Holder: "me"})
-		one[session.Queued](c)
-		c.acquire(request.Acquire{Name: "job", Holder: "me"})
-		one[session.Queued](c)
-		w.store.on("Acquire", fails(errUnknown))
-		other.release(g.Hold)
-		time.Sleep(time.Second)
-		c.Cancel(c.id(), first)
-		synctest.Wait()
-		w.store.onCall("Acquire", nil)
-		c.events()
-		time.Sleep(2500 * time.Millisecond)
-		w.heldOn(one[session.Granted](c))
-		time.Sleep(10 * time.Second)
-		c.none()
-	})
-}
-
 func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.alive()
@@ -110,92 +87,6 @@ func TestAReleaseThatGoesOnLeavesTheNextHoldOfItsHolderAlone(t *testing.T) {
 			w.t.Fatalf("got %+v, want one grant with a fence above %d", granted, g.Hold.Fence)
 		}
 		w.heldOn(granted[0])
-	})
-}
-
-func TestALateCommandOfClearingUpLeavesLaterHoldsAlone(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.store.on("Acquire", lose(2))
-		w.store.on("Release", func(next func() error) error {
-			w.store.onCall("Release", nil)
-			go func() { time.Sleep(5 * time.Second); _ = next() }()
-			return errUnknown
-		})
-		c := w.alive()
-		c.acquire(request.Acquire{Name: "job", Holder: "me"})
-		c.failed(errUnknown)
-		time.Sleep(3 * time.Second)
-		c.acquire(request.Acquire{Name: "job", Holder: "me"})
-		g := one[session.Granted](c)
-		time.Sleep(5 * time.Second)
-		w.heldOn(g)
-	})
-}
-
-func TestALostHoldOfANamedHolderIsNotGrantedAgainWithItsFence(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		c.acquire(request.Acquire{Name: "job", Holder: "me", Lease: new(20 * time.Second)})
-		g := one[session.Granted](c)
-		time.Sleep(time.Until(g.Validity.Until))
-		one[session.Lost](c)
-		c.acquire(request.Acquire{Name: "job", Holder: "me"})
-		time.Sleep(time.Second)
-		events := c.events()
-		if again, ok := events[len(events)-1].(session.Granted); !ok || again.Hold.Fence <= g.Hold.Fence {
-			t.Errorf("got %+v, want a grant with a fence above %d", events, g.Hold.Fence)
-		}
-	})
-}
-
-func TestWhatAWaiterMayHaveTakenIsGivenBackForAsLongAsItWouldLast(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		w.store.on("Acquire", lose(2))
-		w.store.on("Release", fails(lock.ErrUnavailable))
-		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
-		c.failed(errUnknown)
-		time.Sleep(5 * time.Minute)
-		w.store.onCall("Release", nil)
-		time.Sleep(5 * time.Second)
-		w.free("job")
-	})
-}
-
-func TestWhatACancelledWaiterTookIsGivenBackWhenTheStoreIsBack(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		w.store.on("Acquire", slow(time.Second))
-		id := c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
-		synctest.Wait()
-		w.store.setDown(lock.ErrUnavailable)
-		c.Cancel(c.id(), id)
-		time.Sleep(time.Minute)
-		w.store.setDown(nil)
-		time.Sleep(5 * time.Second)
-		w.free("job")
-	})
-}
-
-func TestWhatWasHandedToALeavingWaiterIsGivenBackWhenTheStoreIsBack(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, b := w.alive(), w.alive()
-		g := a.take("job")
-		id := b.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
-		one[session.Queued](b)
-		w.store.on("Release", func(next func() error) error {
-			err := next()
-			time.Sleep(time.Second)
-			w.store.setDown(lock.ErrUnavailable)
-			return err
-		})
-		a.Release(a.id(), g.Hold)
-		b.Cancel(b.id(), id)
-		time.Sleep(time.Minute)
-		w.store.onCall("Release", nil)
-		w.store.setDown(nil)
-		time.Sleep(5 * time.Second)
-		w.free("job")
 	})
 }
 
@@ -283,35 +174,6 @@ func (d *deafStore) ListenForced(notify func(string)) (stop func()) {
 	return func() {}
 }
 
-func TestWhatAnExtensionMayHaveProlongedIsGivenBackAfterTheLeaseIsLost(t *testing.T) {
-	for name, ask := range map[string]func(c *client, h session.Hold){
-		"Extend": func(c *client, h session.Hold) {
-			c.Extend(c.id(), request.Extend{Hold: h, Lease: new(20 * time.Hour)})
-		},
-		"nested": func(c *client, _ session.Hold) {
-			c.acquire(request.Acquire{Name: "job", Holder: "me", Lease: new(20 * time.Hour)})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				c := w.alive()
-				c.acquire(request.Acquire{Name: "job", Holder: "me", Lease: new(10 * time.Second)})
-				g := one[session.Granted](c)
-				time.Sleep(time.Second)
-				w.store.on("Acquire", slow(15*time.Second))
-				w.store.on("Extend", slow(15*time.Second))
-				ask(c, g.Hold)
-				time.Sleep(20 * time.Second)
-				if events := c.events(); len(events) != 2 {
-					w.t.Fatalf("got %#v, want Lost and Failed", events)
-				}
-				time.Sleep(10 * time.Second)
-				w.free("job")
-			})
-		})
-	}
-}
-
 func TestOperationsUnderWayAreBounded(t *testing.T) {
 	cfg := testConfig()
 	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 5, 5
@@ -326,25 +188,6 @@ func TestOperationsUnderWayAreBounded(t *testing.T) {
 		if events := c.events(); len(events) < 80 {
 			t.Errorf("%d of 100 requests pile up", 100-len(events))
 		}
-	})
-}
-
-func TestHoldsBeingClearedUpCountAsLocks(t *testing.T) {
-	cfg := testConfig()
-	cfg.Limits.LocksPerSession = 5
-	inWorldWith(t, cfg, func(w *world) {
-		c := w.alive()
-		w.store.setDown(errUnknown)
-		for i := range 20 {
-			c.acquire(request.Acquire{Name: name(i)})
-			e := one[session.Failed](c)
-			if want := []error{errUnknown, session.ErrQuota}[min(i/5, 1)]; !errors.Is(e.Err, want) {
-				t.Errorf("request %d: got %v, want %v", i, e.Err, want)
-			}
-		}
-		w.store.setDown(nil)
-		time.Sleep(15 * time.Second) // the last look for late commands is made after 11
-		c.take("job")
 	})
 }
 
@@ -388,29 +231,6 @@ func TestASessionThatEndsWhileItsReleaseBeginsEndsOnce(t *testing.T) {
 			w.t.Errorf("got %v, want ErrBacklog", c.Cause())
 		}
 		synctest.Wait()
-		w.free("job")
-	})
-}
-
-func TestAnAttemptExecutedAfterTheReleaseIsUndone(t *testing.T) {
-	inWorld(t, func(w *world) {
-		first := true
-		w.store.on("Acquire", func(next func() error) error {
-			if first {
-				first = false
-				go func() { time.Sleep(5 * time.Second); _ = next() }()
-				return lock.ErrOutcomeUnknown
-			}
-			return next()
-		})
-		c := w.alive()
-		c.acquire(request.Acquire{Name: "job", Lease: new(time.Hour)})
-		c.release(one[session.Granted](c).Hold)
-		time.Sleep(6 * time.Second)
-		if !w.look("job").Held {
-			t.Fatal("the late attempt did not take the lock: the test shows nothing")
-		}
-		time.Sleep(10 * time.Second)
 		w.free("job")
 	})
 }

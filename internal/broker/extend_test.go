@@ -42,75 +42,6 @@ func eachLease(t *testing.T, test func(w *world, req request.Acquire)) {
 	}
 }
 
-func TestALeaseIsShortened(t *testing.T) {
-	eachLease(t, func(w *world, req request.Acquire) {
-		c := w.alive()
-		req.Lease = new(time.Hour)
-		g := c.takeAs(req)
-		if req.Kind != lock.Semaphore {
-			c.acquire(req) // once more
-			one[session.Granted](c)
-		}
-		c.about(c.extend(g.Hold, new(time.Minute), false), time.Hour)
-		c.about(c.extend(g.Hold, new(time.Minute), true), time.Minute)
-		if st := w.look("door"); st.TTL > time.Minute {
-			t.Errorf("%v remain in the store, want at most a minute", st.TTL)
-		}
-		time.Sleep(30 * time.Second)
-		c.about(c.extend(g.Hold, new(10*time.Second), true), 10*time.Second)
-		time.Sleep(9 * time.Second)
-		c.none()
-		time.Sleep(time.Second)
-		if lost := one[session.Lost](c); lost.Reason != lock.LostExpired {
-			t.Errorf("got %v, want expired", lost.Reason)
-		}
-		w.free("door")
-	})
-}
-
-func TestALeaseBecomesAutoAndFixed(t *testing.T) {
-	eachLease(t, func(w *world, req request.Acquire) {
-		c := w.alive()
-		req.Lease = new(5 * time.Second)
-		g := c.takeAs(req)
-		c.about(c.extend(g.Hold, nil, false), 30*time.Second)
-		time.Sleep(5 * time.Minute)
-		c.none()
-		c.about(c.extend(g.Hold, new(10*time.Minute), false), 10*time.Minute)
-		time.Sleep(9 * time.Minute)
-		c.none()
-		time.Sleep(time.Minute)
-		one[session.Lost](c)
-		w.free("door")
-		req.Lease = nil
-		g = c.takeAs(req)
-		time.Sleep(time.Minute)
-		c.about(c.extend(g.Hold, new(3*time.Second), true), 3*time.Second)
-		if l := c.allHolds("", 10); len(l) != 1 || l[0].Auto {
-			t.Errorf("got %+v, want a fixed lease", l)
-		}
-		time.Sleep(2 * time.Second)
-		one[session.Lost](c)
-		time.Sleep(time.Second)
-		w.free("door")
-	})
-}
-
-// A waiter of another replica does not sleep until the end it once heard of.
-func TestThoseWhoWaitHearOfAnEarlierEnd(t *testing.T) {
-	eachLease(t, func(w *world, req request.Acquire) {
-		c, other := w.alive(), w.replica().alive()
-		req.Lease = new(time.Hour)
-		g := c.takeAs(req)
-		if req.Kind == lock.Read {
-			req.Kind = lock.Write
-		}
-		other.queueAs(req)
-		c.extend(g.Hold, new(2*time.Second), true)
-		other.grantedWithin(3 * time.Second)
-	})
-}
-
 // A renewal that was sent before the lease was shortened, and comes after it, does not make it longer for anybody.
 func TestALateRenewalDoesNotUndoAShortening(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -132,43 +63,6 @@ func TestALateRenewalDoesNotUndoAShortening(t *testing.T) {
 		one[session.Lost](c)
 		other.grantedWithin(2 * time.Second) // what the renewal prolonged is given back
 	})
-}
-
-// After an unknown outcome the client counts with the earlier end, and lockd gives back what lasts longer.
-func TestAShorteningOfUnknownOutcome(t *testing.T) {
-	for name, executed := range map[string]bool{"executed": true, "not executed": false} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				c := w.alive()
-				fixed := c.takeAs(request.Acquire{Name: "fixed", Kind: lock.Exclusive, Lease: new(time.Hour)})
-				auto := c.take("auto")
-				w.store.on("Shorten", func(next func() error) error {
-					if executed {
-						_ = next()
-					}
-					return lock.ErrOutcomeUnknown
-				})
-				for _, g := range []session.Granted{fixed, auto} {
-					c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
-					c.failed(lock.ErrOutcomeUnknown)
-				}
-				w.store.onCall("Shorten", nil)
-				for _, l := range c.allHolds("fixed", 10) {
-					if time.Until(l.Validity.Until) > 10*time.Second {
-						t.Errorf("got %+v, want the earlier end", l)
-					}
-				}
-				time.Sleep(9 * time.Second)
-				if lost := one[session.Lost](c); lost.Hold.Name != "fixed" {
-					t.Errorf("got %+v, want the fixed one to be lost", lost)
-				}
-				time.Sleep(2 * time.Second)
-				w.free("fixed")
-				time.Sleep(time.Minute) // the auto one is renewed as before
-				c.none()
-			})
-		})
-	}
 }
 
 // While the store has not answered, the earlier end counts already; if nothing was done the old one does again.
@@ -195,22 +89,6 @@ func TestTheEarlierEndCountsFromTheRequestOn(t *testing.T) {
 		if events := c.events(); len(events) != 2 { // lost at the earlier end, then the answer
 			t.Errorf("got %#v, want Lost and Failed", events)
 		}
-	})
-}
-
-// A shortening that the caller repeats, or follows by a longer lease, leaves what was told last.
-func TestALeaseIsProlongedAfterAShorteningOfUnknownOutcome(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		g := c.takeAs(request.Acquire{Name: "door", Kind: lock.Exclusive, Lease: new(time.Minute)})
-		w.store.on("Shorten", func(next func() error) error { _ = next(); return lock.ErrOutcomeUnknown })
-		c.Extend(c.id(), request.Extend{Hold: g.Hold, Lease: new(10 * time.Second), MayShorten: true})
-		c.failed(lock.ErrOutcomeUnknown)
-		w.store.onCall("Shorten", nil)
-		c.about(c.extend(g.Hold, new(5*time.Minute), false), 5*time.Minute)
-		time.Sleep(4 * time.Minute)
-		c.none()
-		c.release(g.Hold)
 	})
 }
 

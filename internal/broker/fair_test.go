@@ -79,78 +79,6 @@ func TestFairLockIsHandedOverInsideAReplica(t *testing.T) {
 	})
 }
 
-func TestFairWaiterWhoLeavesDelaysNobody(t *testing.T) {
-	inWorld(t, func(w *world) {
-		holder := w.alive()
-		g := holder.takeKind("job", lock.Fair)
-		gone, next := w.replica().alive(), w.replica().alive()
-		gone.queueKind("job", lock.Fair)
-		next.queueKind("job", lock.Fair)
-		gone.End(session.ErrSilent)
-		holder.none()
-		holder.release(g.Hold)
-		one[session.Granted](next)
-	})
-}
-
-// TestTheNextFairWaiterIsToldWhenTheOneBeforeItLeavesAFreeLock covers the gap between a release and the attempt of the
-// waiter that it was for.
-func TestTheNextFairWaiterIsToldWhenTheOneBeforeItLeavesAFreeLock(t *testing.T) {
-	inWorld(t, func(w *world) {
-		holder := w.alive()
-		g := holder.takeKind("job", lock.Fair)
-		first, store := w.severable()
-		a, b := first.alive(), w.replica().alive()
-		a.queueKind("job", lock.Fair)
-		b.queueKind("job", lock.Fair)
-		store.on("Acquire", fails(lock.ErrUnavailable))
-		holder.release(g.Hold)
-		a.End(session.ErrSilent)
-		one[session.Granted](b)
-	})
-}
-
-func TestEightFairWaitersWithLeasesOfASecondAreServedInElevenSeconds(t *testing.T) {
-	inWorld(t, func(w *world) {
-		worlds := []*world{w, w.replica(), w.replica()}
-		begin := time.Now()
-		req := of("job", lock.Fair)
-		req.Lease = new(time.Second)
-		holder := w.alive()
-		holder.takeAs(req)
-		clients := make([]*client, 8)
-		for i := range clients {
-			clients[i] = worlds[i%3].alive()
-			clients[i].queueAs(req)
-		}
-		for _, c := range clients {
-			c.grantedWithin(1100 * time.Millisecond)
-		}
-		if d := time.Since(begin); d > 11*time.Second {
-			t.Errorf("took %v", d)
-		}
-	})
-}
-
-// TestATurnHeardBeforeAnOlderRefusalIsNotForgotten has the answer to an attempt of the next fair waiter come after the
-// notice that it is the next one, which was told later.
-func TestATurnHeardBeforeAnOlderRefusalIsNotForgotten(t *testing.T) {
-	inWorld(t, func(w *world) {
-		first, early := w.severable()
-		second, behind := w.severable()
-		req := of("job", lock.Fair)
-		req.Lease = new(time.Second)
-		w.alive().takeAs(req)
-		a, b := first.alive(), second.alive()
-		a.queueAs(req)
-		b.queueAs(req)
-		early.on("Acquire", late(10*time.Millisecond))
-		behind.on("Acquire", slow(20*time.Millisecond))
-		a.grantedWithin(1100 * time.Millisecond)
-		b.grantedWithin(1100 * time.Millisecond)
-	})
-}
-
 func TestFairQueueIsShownWithAllReplicasWaiters(t *testing.T) {
 	inWorld(t, func(w *world) {
 		there := w.replica()
@@ -209,25 +137,6 @@ func TestManyFairWaitersOfOneSessionAreServedInTheOrderOfTheirRequests(t *testin
 
 func isGranted(e session.Event) bool { _, ok := e.(session.Granted); return ok }
 
-// TestFairWaiterWithALateGrantIsToldThoughAnotherIsTheNext has the store grant a lock without an answer, and tell the
-// waiter behind that it is the next one.
-func TestFairWaiterWithALateGrantIsToldThoughAnotherIsTheNext(t *testing.T) {
-	inWorld(t, func(w *world) {
-		holder := w.alive()
-		far, store := w.severable()
-		g := holder.takeKind("job", lock.Fair)
-		first, second := far.alive(), far.alive()
-		req := of("job", lock.Fair)
-		req.Lease = new(time.Hour)
-		first.queueAs(req)
-		second.queueAs(req)
-		store.on("Acquire", lose(2))
-		holder.release(g.Hold)
-		first.release(first.grantedWithin(time.Second).Hold)
-		one[session.Granted](second)
-	})
-}
-
 // deaf is a Store that tells its listeners nothing.
 type deaf struct{ lock.Store }
 
@@ -253,25 +162,5 @@ func TestFairWaiterWhoseTurnItIsInTheStoreIsServed(t *testing.T) {
 		}
 		second.release(second.grantedWithin(7 * time.Second).Hold)
 		first.grantedWithin(3 * time.Second)
-	})
-}
-
-func TestFairWaitersKeepTheirOrderWhenPlacesCannotBeHadForAMoment(t *testing.T) {
-	inWorld(t, func(w *world) {
-		far, store := w.severable()
-		w.alive().takeKind("job", lock.Fair)
-		far.alive().queueKind("job", lock.Fair)
-		store.on("Enlist", fails(lock.ErrUnavailable))
-		clients := []*client{far.alive(), far.alive()}
-		clients[0].acquire(of("job", lock.Fair))
-		clients[0].none()
-		store.onCall("Enlist", nil)
-		clients[1].acquire(of("job", lock.Fair))
-		time.Sleep(time.Second)
-		for i, c := range clients {
-			if q := one[session.Queued](c); q.Position != i+1 {
-				t.Errorf("got position %d, want %d", q.Position, i+1)
-			}
-		}
 	})
 }

@@ -42,8 +42,8 @@ func TestASessionThatEndsReleasesAFewAtATime(t *testing.T) {
 		c.Goodbye()
 		begun := time.Now()
 		<-c.Done()
-		if took := time.Since(begun); took > time.Second {
-			t.Errorf("it took %v", took)
+		if took := time.Since(begun); took > time.Second || c.Cause() != nil {
+			t.Errorf("it took %v, and ended with %v", took, c.Cause())
 		}
 		synctest.Wait()
 		if most.Load() > 150 || most.Load() < 100 {

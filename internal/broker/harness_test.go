@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,6 +23,7 @@ import (
 // world is a broker on a memory store in a bubble.
 type world struct {
 	t     *testing.T
+	cfg   broker.Config
 	store *faults
 	b     *broker.Broker
 	reg   *prometheus.Registry
@@ -72,7 +74,7 @@ func start(t *testing.T, cfg broker.Config, store *faults) *world {
 func startOn(t *testing.T, cfg broker.Config, store lock.Store) *world {
 	reg := prometheus.NewRegistry()
 	dog := watchdog.New[*broker.Lease](store, zap.NewNop(), reg)
-	w := &world{t: t, reg: reg, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
+	w := &world{t: t, cfg: cfg, reg: reg, b: broker.New(cfg, store, dog, zap.NewNop(), reg)}
 	t.Cleanup(func() {
 		if err := w.b.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
@@ -104,21 +106,25 @@ func (w *world) openWith(req broker.OpenRequest) *client {
 // alive opens a session that sends heartbeats until the test ends; the acks are not told.
 func (w *world) alive() *client {
 	c := w.open()
-	stop := make(chan struct{})
-	done := make(chan struct{})
-	w.t.Cleanup(func() { close(stop); <-done })
+	w.t.Cleanup(c.beats())
+	return c
+}
+
+// beats has a client send heartbeats.
+func (c *client) beats() (stop func()) {
+	over, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		for {
 			select {
 			case <-time.After(c.HeartbeatInterval()):
 				c.Hear()
-			case <-stop:
+			case <-over:
 				return
 			}
 		}
 	}()
-	return c
+	return sync.OnceFunc(func() { close(over); <-done })
 }
 
 func (c *client) id() uint64 { c.lastID++; return c.lastID }
@@ -221,12 +227,12 @@ func (w *world) free(name string) {
 func name(i int) string { return fmt.Sprintf("name-%d", i) }
 
 // replica is a second broker on the same store.
-func (w *world) replica() *world { return start(w.t, testConfig(), w.store) }
+func (w *world) replica() *world { return start(w.t, w.cfg, w.store) }
 
 // severable is a replica whose way to the same store can be broken.
 func (w *world) severable() (*world, *faults) {
 	store := &faults{Store: w.store}
-	return start(w.t, testConfig(), store), store
+	return start(w.t, w.cfg, store), store
 }
 
 // lose has the store forget everything.

@@ -32,67 +32,6 @@ func (w *world) out(n uint32) {
 	}
 }
 
-func TestSomePermitsComeBack(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c, here, there := w.alive(), w.alive(), w.replica().alive()
-		g := c.takeAs(permits(5, 5))
-		here.queueAs(permits(2, 5))
-		c.reduce(g.Hold, 3)
-		one[session.Granted](here)
-		there.queueAs(permits(1, 5))
-		c.reduce(g.Hold, 3) // nothing more
-		there.none()
-		c.reduce(g.Hold, 2)
-		one[session.Granted](there)
-		time.Sleep(5 * time.Minute) // renewals keep what is left
-		c.none()
-		w.out(5)
-		if l := c.allHolds("", 10); len(l) != 1 || l[0].Permits != 2 {
-			t.Errorf("got %+v, want 2 permits", l)
-		}
-		c.ReleasePermits(c.id(), request.Release{Hold: g.Hold, Keep: 4}) // it has fewer
-		if got := one[session.Released](c); got.Remaining != 2 {
-			t.Errorf("got %+v, want 2 left", got)
-		}
-		c.ReleasePermits(c.id(), request.Release{Hold: g.Hold})
-		one[session.Released](c)
-		w.out(3)
-		c.ReleasePermits(c.id(), request.Release{Hold: g.Hold, Keep: 1})
-		c.failed(lock.ErrNotHeld)
-		door := c.take("door")
-		c.ReleasePermits(c.id(), request.Release{Hold: door.Hold, Keep: 1})
-		c.failed(lock.ErrInvalid)
-	})
-}
-
-// A lost answer does not have more given back, and what was not done goes on.
-func TestSomePermitsComeBackAlthoughAnswersAreLost(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		g := c.takeAs(permits(5, 5))
-		calls := 0
-		w.store.on("Release", func(next func() error) error {
-			if calls++; calls == 1 {
-				_ = next()
-				return lock.ErrOutcomeUnknown
-			}
-			return next()
-		})
-		c.reduce(g.Hold, 3)
-		w.out(3)
-		w.store.on("Release", fails(lock.ErrOutcomeUnknown))
-		c.ReleasePermits(c.id(), request.Release{Hold: g.Hold, Keep: 1})
-		c.failed(lock.ErrOutcomeUnknown)
-		w.out(3)
-		w.store.onCall("Release", nil)
-		time.Sleep(20 * time.Second)
-		w.out(1)
-		c.none()
-		c.release(g.Hold)
-		w.out(0)
-	})
-}
-
 // A renewal that asked for all permits finds some of them gone. That is no loss.
 func TestARenewalUnderWayDoesNotTakePermitsGivenBackForALoss(t *testing.T) {
 	inWorld(t, func(w *world) {

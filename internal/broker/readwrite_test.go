@@ -16,74 +16,6 @@ func holder(name string, k lock.Kind) request.Acquire {
 	return request.Acquire{Name: name, Kind: k, Holder: "h"}
 }
 
-func TestWriterMayAlsoReadAndGoOnReading(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c, near, far := w.alive(), w.alive(), w.replica().alive()
-		write := c.takeAs(holder("doc", lock.Write))
-		near.queueKind("doc", lock.Read) // nobody overtakes, but the writer itself may read
-		far.queueKind("doc", lock.Read)
-		read := c.takeAs(holder("doc", lock.Read))
-		if read.Hold.Fence <= write.Hold.Fence || read.Count != 1 {
-			t.Errorf("got %+v after %+v", read, write)
-		}
-		if st := w.look("doc"); st.Kind != lock.Write {
-			t.Errorf("got kind %v, want write", st.Kind)
-		}
-		c.release(write.Hold) // the downgrade
-		one[session.Granted](near)
-		one[session.Granted](far)
-		time.Sleep(2 * time.Minute) // all are renewed
-		c.none()
-		w.alive().busy(of("doc", lock.Write))
-		c.release(read.Hold)
-		if st := w.look("doc"); st.Kind != lock.Read || st.Holders != 2 {
-			t.Errorf("got %+v, want two readers", st)
-		}
-	})
-}
-
-func TestReadHoldOfAWriterIsGivenBackWithoutHarmToTheWriteHold(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		req := holder("doc", lock.Write)
-		req.Lease = new(time.Minute)
-		write := c.takeAs(req)
-		for range 2 {
-			nested := holder("doc", lock.Read)
-			nested.Lease = new(5 * time.Second)
-			c.takeAs(nested)
-		}
-		c.release(session.Hold{Name: "doc", Kind: lock.Read, Holder: "h"})
-		if st := w.look("doc"); st.TTL != time.Minute {
-			t.Errorf("got remaining time %v, want a minute", st.TTL)
-		}
-		c.release(session.Hold{Name: "doc", Kind: lock.Read, Holder: "h"})
-		time.Sleep(50 * time.Second)
-		c.none()
-		c.release(write.Hold)
-		w.free("doc")
-	})
-}
-
-func TestUpgradeThatWaitedIsRefusedWhenItsHolderReads(t *testing.T) {
-	inWorld(t, func(w *world) {
-		writer, c := w.replica().alive(), w.alive()
-		g := writer.takeKind("doc", lock.Write)
-		_, _ = c.queueAs(holder("doc", lock.Read))
-		id, _ := c.queueAs(holder("doc", lock.Write))
-		writer.release(g.Hold)
-		failed := false
-		for _, e := range c.events() {
-			if f, ok := e.(session.Failed); ok {
-				failed = f.ID == id && isError(f.Err, session.ErrUpgrade)
-			}
-		}
-		if !failed {
-			t.Error("the upgrade was not refused")
-		}
-	})
-}
-
 // TestWritersDoNotStarveUnderAStreamOfReaders has readers of another replica overlap without end.
 func TestWritersDoNotStarveUnderAStreamOfReaders(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -157,23 +89,6 @@ func (c *client) awaitHold(over <-chan struct{}) (h session.Hold, ok bool) {
 			}
 		}
 	}
-}
-
-func TestReadBesideAWriteHoldThatIsRefusedLeavesNothing(t *testing.T) {
-	cfg := testConfig()
-	cfg.Limits.LocksPerSession, cfg.Limits.WaitersPerSession = 4, 2
-	inWorldWith(t, cfg, func(w *world) {
-		c := w.alive()
-		c.takeAs(holder("doc", lock.Write))
-		w.store.on("Acquire", late(time.Second))
-		for range 6 { // as many as may be under way
-			c.acquire(holder("doc", lock.Write))
-		}
-		c.refused(holder("doc", lock.Read), session.ErrQuota)
-		if infos := w.b.Sessions("", 1); infos[0].Waiters != 0 {
-			t.Errorf("%d requests wait, want none", infos[0].Waiters)
-		}
-	})
 }
 
 // TestReadBesideAWriteHoldMeetsTheEndOfEverything ends it in all ways while the store is at it.

@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,82 +93,6 @@ func TestASessionGoesOnElsewhere(t *testing.T) {
 	}
 }
 
-// Its client may also come back to the replica it left.
-func TestASessionGoesOnWhereItWas(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.leaving()
-		hold := c.take("job").Hold
-		c.Detach(errCut)
-		waits := w.alive()
-		waits.queue("job")
-		back, _ := w.resume(c.resumption(2, claims(true, hold)))
-		waits.none()
-		if _, open := <-c.Done(); open || !errors.Is(c.Cause(), session.ErrSuperseded) {
-			t.Errorf("the old one ended with %v", c.Cause())
-		}
-		back.release(hold)
-		one[session.Granted](waits)
-		back.acquire(request.Acquire{Name: "job"})
-		one[session.Queued](back)
-	})
-}
-
-// Holds of each kind are found again, and those that are gone are told with their reason.
-func TestHoldsOfEachKindGoOn(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c, other := w.leaving(), w.replica()
-		var holds []session.HeldLock
-		for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
-			for _, name := range []string{"kept " + kind.String(), "forced " + kind.String()} {
-				req := request.Acquire{Name: name, Kind: kind, Holder: "h"}
-				if kind == lock.Semaphore {
-					req.Holder, req.Permits, req.Limit = "", 3, 5
-				}
-				c.acquire(req)
-				h := session.HeldLock{Hold: one[session.Granted](c).Hold, Count: 1, Auto: true, Permits: req.Permits}
-				if kind == lock.Read {
-					c.acquire(req)
-					h.Count = one[session.Granted](c).Count
-				}
-				holds = append(holds, h)
-			}
-		}
-		fixed := 45 * time.Second
-		c.acquire(request.Acquire{Name: "fixed", Lease: &fixed})
-		holds = append(holds, claims(false, one[session.Granted](c).Hold)...)
-		c.Detach(errCut)
-		for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write, lock.Semaphore} {
-			if _, err := w.store.ForceRelease(t.Context(), "forced "+kind.String(), kind); err != nil {
-				t.Fatal(err)
-			}
-		}
-		back, lost := other.resume(c.resumption(2, holds))
-		if len(lost) != 5 || len(back.Resumed()) != 6 {
-			t.Fatalf("lost %+v, resumed %+v", lost, back.Resumed())
-		}
-		for _, l := range lost {
-			if l.Reason != lock.LostForced {
-				t.Errorf("%v: %v", l.Hold.Name, l.Reason)
-			}
-		}
-		for range 10 { // two TTLs
-			time.Sleep(back.TTL() / 5)
-			back.Hear()
-		}
-		if l := one[session.Lost](back); l.Hold.Name != "fixed" || l.Reason != lock.LostExpired {
-			t.Errorf("got %+v", l)
-		}
-		for _, h := range back.Resumed() {
-			for range h.Count {
-				back.release(h.Hold)
-			}
-		}
-		for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
-			w.free("kept " + kind.String())
-		}
-	})
-}
-
 // A nested release whose answer was lost is counted as not done, and sent again: it is done once.
 func TestANestedReleaseIsRepeatedAfterResume(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -223,57 +146,6 @@ func TestWhoMayGoOnWithASession(t *testing.T) {
 	})
 }
 
-// What asked to be released when the stream breaks is released, and then nobody goes on with it.
-func TestASessionThatIsReleasedDoesNotGoOn(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.openWith(broker.OpenRequest{ReleaseOnEnd: true})
-		hold := c.take("job").Hold
-		c.Detach(errCut)
-		synctest.Wait()
-		w.free("job")
-		w.resumeErr(c.resumption(2, claims(true, hold)), session.ErrSessionExpired)
-	})
-}
-
-// A client that does not come back loses what it has one TTL after it was last heard.
-func TestADetachedSessionEnds(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.leaving()
-		hold := c.take("job").Hold
-		c.Detach(errCut)
-		waits := w.alive()
-		waits.queue("job")
-		time.Sleep(c.TTL() - time.Second)
-		waits.none()
-		time.Sleep(2 * time.Second)
-		one[session.Granted](waits)
-		if _, open := <-c.Done(); open || !errors.Is(c.Cause(), session.ErrSilent) {
-			t.Errorf("it ended with %v", c.Cause())
-		}
-		back, lost := w.resume(c.resumption(2, claims(true, hold))) // the record lives a little longer
-		if len(lost) != 1 || len(back.Resumed()) > 0 {
-			t.Errorf("lost %+v, resumed %+v", lost, back.Resumed())
-		}
-	})
-}
-
-// A store that is away leaves the session to be resumed later.
-func TestResumingIsTriedAgainWhenTheStoreIsBack(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.leaving()
-		hold := c.take("job").Hold
-		other, store := w.severable()
-		c.Detach(errCut)
-		store.setDown(fmt.Errorf("%w: in this test", lock.ErrUnavailable))
-		other.resumeErr(c.resumption(2, claims(true, hold)), lock.ErrUnavailable)
-		store.setDown(nil)
-		back, lost := other.resume(c.resumption(3, claims(true, hold)))
-		if len(lost) > 0 || len(back.Resumed()) != 1 {
-			t.Errorf("lost %+v, resumed %+v", lost, back.Resumed())
-		}
-	})
-}
-
 // Request ids go on: an owner is never used again.
 func TestRequestsOfAResumedSessionHaveNewIDs(t *testing.T) {
 	inWorld(t, func(w *world) {
@@ -285,77 +157,6 @@ func TestRequestsOfAResumedSessionHaveNewIDs(t *testing.T) {
 		back.failed(session.ErrRepeated)
 		back.take("other")
 	})
-}
-
-// A request that waited goes on with its place, and what was taken for it meanwhile is given back.
-func TestARequestThatWaitedGoesOn(t *testing.T) {
-	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Write, lock.Semaphore} {
-		t.Run(kind.String(), func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				req := request.Acquire{Name: "job", Kind: kind}
-				if kind == lock.Semaphore {
-					req.Limit = 1
-				}
-				ask := func(c *client) uint64 {
-					id := c.acquire(req)
-					one[session.Queued](c)
-					return id
-				}
-				holder, behind, other := w.alive(), w.alive(), w.replica()
-				holder.acquire(req)
-				hold := one[session.Granted](holder).Hold
-				c := w.leaving()
-				old := ask(c)
-				if kind == lock.Fair {
-					ask(behind)
-				}
-				c.Detach(errCut)
-				time.Sleep(2 * time.Second)
-				back, _ := other.resume(c.resumption(2, nil))
-				again := req
-				again.InsteadOf = []uint64{old}
-				id := back.acquire(again)
-				one[session.Queued](back)
-				holder.release(hold)
-				synctest.Wait()
-				behind.none()
-				granted := one[session.Granted](back)
-				if granted.ID != id || granted.Hold.AcquiredBy != id {
-					t.Errorf("got %+v for request %d", granted, id)
-				}
-				back.release(granted.Hold)
-			})
-		})
-	}
-}
-
-// The old replica took the lock for a request, and its answer never came: the request that takes its place gets the
-// lock at once.
-func TestWhatWasTakenForARequestThatWasNotAnsweredIsGivenBack(t *testing.T) {
-	for _, kind := range []lock.Kind{lock.Exclusive, lock.Fair, lock.Read, lock.Write} {
-		t.Run(kind.String(), func(t *testing.T) {
-			inWorld(t, func(w *world) {
-				c, other := w.leaving(), w.replica()
-				old := c.acquire(request.Acquire{Name: "job", Kind: kind})
-				one[session.Granted](c) // which does not reach the client
-				back, lost := other.resume(c.resumption(2, nil))
-				back.acquire(request.Acquire{Name: "job", Kind: kind, InsteadOf: []uint64{old}, Wait: new(time.Second)})
-				granted := one[session.Granted](back)
-				if len(lost) > 0 || granted.Hold.AcquiredBy == old {
-					t.Errorf("lost %+v, granted %+v", lost, granted)
-				}
-				// What the old replica does late hits the old owner.
-				_, err := w.store.Store.Release(t.Context(),
-					lock.Return{Name: "job", Kind: kind, Owner: lock.Owner(fmt.Sprintf("%s:#%d", c.ID(), old))})
-				if !isError(err, lock.ErrNotHeld) {
-					t.Errorf("a late release: %v", err)
-				}
-				if st := w.look("job"); !st.Held {
-					t.Error("it is not held any more")
-				}
-			})
-		})
-	}
 }
 
 func TestOnlyARequestOfBeforeIsReplaced(t *testing.T) {

@@ -1,9 +1,7 @@
 package broker_test
 
 import (
-	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/broker"
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/memstore"
 	"github.com/lockd-io/lockd/internal/request"
@@ -44,7 +43,7 @@ func TestScenarios(t *testing.T) {
 func playForKinds(t *testing.T, p script) {
 	kinds, ok := strings.CutPrefix(p.lines[0], "kinds ")
 	if !ok {
-		inWorld(t, p.play)
+		p.start(t)
 		return
 	}
 	for k := range strings.FieldsSeq(kinds) {
@@ -52,7 +51,7 @@ func playForKinds(t *testing.T, p script) {
 		rival := strings.NewReplacer("read", "write").Replace(k)
 		text := strings.NewReplacer("KIND", k, "RIVAL", rival, "OTHER", other).Replace(strings.Join(p.lines[1:], "\n"))
 		own := script{p.file, p.at + 1, strings.Split(text, "\n")}
-		t.Run(k, func(t *testing.T) { inWorld(t, own.play) })
+		t.Run(k, own.start)
 	}
 }
 
@@ -63,10 +62,27 @@ type script struct {
 	lines []string
 }
 
-func (p script) play(w *world) {
-	s := newScenario(w)
-	s.play(p)
-	s.done()
+// start plays a script in a world of its own, whose limits its first line may say.
+func (p script) start(t *testing.T) {
+	cfg := testConfig()
+	if limits, ok := strings.CutPrefix(p.lines[0], "limits "); ok {
+		for pair := range slices.Chunk(strings.Fields(limits), 2) {
+			n, err := strconv.Atoi(pair[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			*map[string]*int{
+				"locks": &cfg.Limits.LocksPerSession, "waiters": &cfg.Limits.WaitersPerSession,
+				"watches": &cfg.Limits.WatchesPerSession, "queue": &cfg.Limits.QueueLength, "handovers": &cfg.HandoffBurst,
+			}[pair[0]] = n
+		}
+		p.lines[0] = ""
+	}
+	inWorldWith(t, cfg, func(w *world) {
+		s := newScenario(w)
+		s.play(p)
+		s.done()
+	})
 }
 
 // scenario is one being played.
@@ -74,22 +90,18 @@ type scenario struct {
 	*world
 	at       string // the line
 	replicas map[string]*world
-	clients  []*client
-	names    map[*client]string
-	byName   map[string]*client
-	holds    map[*client][]session.Hold // all it ever had
+	clients  []*player
+	byName   map[string]*player
 	fences   map[string]lock.Fence      // the last of each name
 	before   map[string]lock.Fence      // the same before the line
 	until    map[session.Hold]time.Time // what was told last
-	asked    map[*client]uint64         // its last Acquire
 	said     []string                   // and not expected yet
 }
 
 func newScenario(w *world) *scenario {
 	return &scenario{
-		world: w, replicas: map[string]*world{"here": w, "store": w}, names: make(map[*client]string),
-		byName: make(map[string]*client), holds: make(map[*client][]session.Hold), fences: make(map[string]lock.Fence),
-		asked: make(map[*client]uint64), until: make(map[session.Hold]time.Time),
+		world: w, replicas: map[string]*world{"here": w, "store": w}, byName: make(map[string]*player),
+		fences: make(map[string]lock.Fence), until: make(map[session.Hold]time.Time),
 	}
 }
 
@@ -176,10 +188,12 @@ func (s *scenario) do(what string, words []string) {
 		s.request(c, words[0], words[1:])
 	case what == "sleep":
 		time.Sleep(s.duration(words[0]))
-	case slices.Contains([]string{"here", "there", "third"}, what) && words[0] != "down" && words[0] != "up":
+	case s.isFault(words):
+		s.fault(s.replica(what), words)
+	case slices.Contains([]string{"here", "there", "third"}, what) && words[0] == "resumes":
+		s.resumes(s.replica(what), s.byName[words[1]])
+	case slices.Contains([]string{"here", "there", "third"}, what):
 		s.open(s.replica(what), words)
-	case s.replicas[what] != nil:
-		s.fault(s.replicas[what], words)
 	default:
 		s.ask(what, words)
 	}
@@ -195,212 +209,128 @@ func (s *scenario) replica(name string) *world {
 	return s.replicas[name]
 }
 
+// open opens sessions of a replica, of which the first words say how.
 func (s *scenario) open(w *world, names []string) {
-	opened := w.alive
-	if names[0] == "silent" {
-		opened, names = w.open, names[1:]
+	beats, how := true, broker.OpenRequest{}
+	for ; ; names = names[1:] {
+		switch names[0] {
+		case "silent":
+			beats = false
+			continue
+		case "leaving":
+			how.ComesBack = true
+			continue
+		case "releasing":
+			how.ReleaseOnEnd = true
+			continue
+		case "failing":
+			how.FailsInDeadlock = true
+			continue
+		}
+		break
 	}
 	for _, name := range names {
-		c := opened()
-		s.clients, s.names[c], s.byName[name] = append(s.clients, c), name, c
+		if how.FailsInDeadlock {
+			how.Actor = name
+		}
+		c := &player{
+			client: w.openWith(how), name: name, epoch: 1, stop: func() {},
+			takes: make(map[uint64]request.Acquire), leaves: make(map[uint64]session.Hold),
+		}
+		if beats {
+			c.stop = c.beats()
+		}
+		s.t.Cleanup(func() { c.stop() })
+		s.clients, s.byName[name] = append(s.clients, c), c
 	}
+}
+
+// resumes has a session go on at a replica, with what its client believes to hold.
+func (s *scenario) resumes(w *world, c *player) {
+	c.stop()
+	c.epoch++
+	back, lost, err := w.b.Resume(s.t.Context(), c.resumption(c.epoch, slices.Clone(c.holds)))
+	if err != nil {
+		s.say("%s fails %s", c.name, failureOf(err))
+		return
+	}
+	c.client = &client{Session: back, t: s.t, lastID: c.lastID}
+	c.stop = c.beats()
+	text := " resumes"
+	for _, h := range back.Resumed() {
+		text += " " + h.Hold.Name
+	}
+	s.say("%s%s", c.name, text)
+	for _, l := range lost {
+		s.say("%s %s", c.name, s.text(c, l))
+	}
+}
+
+var storeVerbs = map[string][]string{
+	"acquire": {"Acquire", "AcquireAll"}, "single": {"Acquire"}, "several": {"AcquireAll"}, "release": {"Release"}, "extend": {"Extend"}, "shorten": {"Shorten"},
+	"enlist": {"Enlist"}, "look": {"Look"}, "renew": {"Renew"}, "succeed": {"Succeed"}, "record": {"KeepSession"},
+}
+
+// isFault says whether the words after that for a replica are about its way to the store.
+func (s *scenario) isFault(words []string) bool {
+	return len(words) > 0 && (storeVerbs[words[0]] != nil ||
+		slices.Contains([]string{"down", "up", "well", "forgets", "expires", "loses"}, words[0]))
 }
 
 // fault has the way of a replica to the store fail. That of the first one is that of all.
 func (s *scenario) fault(w *world, words []string) {
-	switch line := strings.Join(words, " "); words[0] {
+	switch words[0] {
 	case "down":
-		w.store.setDown(lock.ErrUnavailable)
+		w.store.setDown(s.failure(words[1:]))
 	case "up":
 		w.store.setDown(nil)
+	case "well":
+		w.store.well()
 	case "forgets": // everything
 		s.lose()
 	case "expires":
 		s.store.Store.(*memstore.Store).Expire(words[1])
-	case "loses": // N replies of acquire or release
-		if n := s.number(words[1]); words[len(words)-1] == "acquire" {
-			w.store.on("Acquire", lose(n))
-		} else {
-			w.store.on("Release", lose(n))
+	case "loses": // N replies of a verb
+		for _, verb := range storeVerbs[words[len(words)-1]] {
+			w.store.on(verb, lose(s.number(words[1])))
 		}
-	case "answers": // acquires D late
-		w.store.on("Acquire", slow(s.duration(words[2])))
 	default:
-		s.fatalf("no such fault: %s", line)
-	}
-}
-
-// hear has each session say what it was told.
-func (s *scenario) hear() {
-	s.before = maps.Clone(s.fences)
-	for _, c := range s.clients {
-		for _, e := range c.events() {
-			if text := s.text(c, e); text != "" {
-				s.say("%s %s", s.names[c], text)
-			}
+		for _, verb := range storeVerbs[words[0]] {
+			w.store.on(verb, s.fate(words[1:]))
 		}
 	}
 }
 
-func (s *scenario) text(c *client, e session.Event) string {
-	switch e := e.(type) {
-	case session.Granted:
-		return s.granted(c, e)
-	case session.Queued:
-		return fmt.Sprint("queued ", e.Position)
-	case session.NotGranted:
-		words := map[error]string{lock.ErrHeld: "held", session.ErrTimedOut: "timed out", session.ErrCancelled: "cancelled"}
-		text := words[leaf(e.Cause)]
-		return strings.TrimSpace(text + " " + e.Name)
-	case session.Released:
-		return strings.TrimSuffix(fmt.Sprint("released, keeps ", e.Remaining), ", keeps 0")
-	case session.Extended:
-		return "extended"
-	case session.Lost:
-		return fmt.Sprint("lost ", e.Hold.Name, " ", e.Reason)
-	case session.Unlocked:
-		return fmt.Sprint("hears ", e.Name)
-	case session.Done:
-		return "done"
-	case session.HeartbeatAck:
-		return ""
-	case session.Failed:
-		if limit, ok := errors.AsType[*lock.LimitError](e.Err); ok {
-			return fmt.Sprint("failed limit ", limit.Limit)
+// failure is an error that is said, or that the store is not reached.
+func (s *scenario) failure(words []string) error {
+	for _, f := range failures {
+		if len(words) > 0 && f.word == words[0] {
+			return f.error
 		}
-		return "failed " + failures[leaf(e.Err)]
+	}
+	return lock.ErrUnavailable
+}
+
+func (s *scenario) fate(words []string) func(func() error) error {
+	switch words[0] {
+	case "late":
+		return late(s.duration(words[1]))
+	case "slow":
+		return slow(s.duration(words[1]))
+	case "afterwards":
+		n := 1
+		if len(words) > 2 { // times
+			n = s.number(words[2])
+		}
+		return afterwards(n, s.duration(words[1]))
+	case "fails":
+		return fails(s.failure(words[1:]))
+	case "hidden": // done, and nobody hears of it
+		return lose(1 << 20)
 	default:
-		return fmt.Sprintf("%T", e)
+		s.fatalf("no such fault")
+		return nil
 	}
-}
-
-var failures = map[error]string{
-	lock.ErrNotHeld: "not held", lock.ErrStale: "stale", lock.ErrUnavailable: "unavailable",
-	lock.ErrOutcomeUnknown: "unknown", lock.ErrInvalid: "invalid", session.ErrUpgrade: "upgrade",
-}
-
-// leaf is the sentinel that an error wraps.
-func leaf(err error) error {
-	for _, known := range []error{lock.ErrHeld, session.ErrTimedOut, session.ErrCancelled} {
-		if isError(err, known) {
-			return known
-		}
-	}
-	for known := range failures {
-		if isError(err, known) {
-			return known
-		}
-	}
-	return err
-}
-
-// granted takes note of a grant. Its fence is greater than all before, but that of a hold that is counted up.
-func (s *scenario) granted(c *client, e session.Granted) string {
-	text := "granted"
-	for _, h := range append([]session.Hold{e.Hold}, e.More...) {
-		last := s.fences[h.Name]
-		if h.Kind.Shared() { // several may be granted at once
-			last = s.before[h.Name]
-		}
-		if e.Count == 1 && h.Fence <= last {
-			s.fatalf("%q is granted with fence %d after %d", h.Name, h.Fence, last)
-		}
-		s.fences[h.Name] = max(s.fences[h.Name], h.Fence)
-		s.holds[c] = append(s.holds[c], h)
-		text += " " + h.Name
-	}
-	if !e.Validity.Until.After(time.Now()) {
-		s.fatalf("granted %v after its end", time.Since(e.Validity.Until))
-	}
-	if e.Validity.Until.Before(s.until[e.Hold]) && e.Hold.Kind != lock.Read { // each read hold has a lease of its own
-		s.fatalf("its validity was %v, and is %v", s.until[e.Hold], e.Validity.Until)
-	}
-	s.until[e.Hold] = e.Validity.Until
-	if e.Count > 1 {
-		text += fmt.Sprint(" count ", e.Count)
-	}
-	return text
-}
-
-// request has a session ask for something.
-func (s *scenario) request(c *client, verb string, words []string) {
-	switch verb {
-	case "acquire":
-		s.asked[c] = c.acquire(s.acquireRequest(words))
-	case "cancel":
-		c.Cancel(c.id(), s.asked[c])
-	case "release":
-		c.Release(c.id(), s.hold(c, words))
-	case "extend":
-		c.Extend(c.id(), request.Extend{Hold: s.hold(c, words[:1]), Lease: new(s.duration(words[2]))})
-	case "watch":
-		c.watch(words[0])
-	case "unwatch":
-		c.Unwatch(c.id(), words[0])
-	case "breaks":
-		c.End(errors.New("broken"))
-	case "goodbye":
-		c.Goodbye()
-	default:
-		s.fatalf("nobody knows %s", verb)
-	}
-}
-
-func (s *scenario) acquireRequest(words []string) request.Acquire {
-	names, kind := strings.Split(words[0], "+"), lock.Exclusive
-	if len(words) > 1 {
-		if k, ok := s.kind(words[1]); ok {
-			kind = k
-			words = words[1:]
-		}
-	}
-	req := allOf(kind, names...)
-	for i := 1; i < len(words); i++ {
-		if words[i] == "try" {
-			req.Wait = new(time.Duration)
-			continue
-		}
-		value := words[i+1]
-		switch words[i] {
-		case "wait":
-			req.Wait = new(s.duration(value))
-		case "lease":
-			req.Lease = new(s.duration(value))
-		case "holder":
-			req.Holder = value
-		case "permits":
-			req.Permits = uint32(s.number(value)) //nolint:gosec // small
-		case "of":
-			req.Limit = uint32(s.number(value)) //nolint:gosec // small
-		default:
-			s.fatalf("nobody knows %s", words[i])
-		}
-		i++
-	}
-	return req
-}
-
-// hold is the last one of a name that a session had, of a kind if that is said; or that another one had. If there was
-// none it is made up.
-func (s *scenario) hold(c *client, words []string) (h session.Hold) {
-	h.Name, h.Kind = words[0], lock.Exclusive
-	k, ok := lock.Kind(0), false
-	if len(words) > 1 {
-		if k, ok = s.kind(words[1]); ok {
-			h.Kind = k
-		} else {
-			c = s.byName[words[2]] // of
-		}
-	}
-	for _, had := range s.holds[c] {
-		if had.Name == words[0] && (!ok || had.Kind == k) {
-			h = had
-		}
-	}
-	if at := slices.Index(words, "holder"); at > 0 {
-		h.Holder = words[at+1]
-	}
-	return h
 }
 
 // ask asks the replicas, or the store.
@@ -451,7 +381,7 @@ func (s *scenario) look(name string) {
 		}
 		for _, c := range s.clients {
 			if strings.HasPrefix(string(i.Owner), c.ID()+":") {
-				text += fmt.Sprintf(" by %s count %d kind %v", s.names[c], i.Count, i.Kind)
+				text += fmt.Sprintf(" by %s count %d kind %v", c.name, i.Count, i.Kind)
 			}
 		}
 		if i.Limit > 0 {
@@ -488,7 +418,7 @@ func (s *scenario) waiters(name string) {
 	for _, i := range all {
 		for _, c := range s.clients {
 			if i.Session == c.ID() {
-				text += fmt.Sprintf(" %s %d", s.names[c], i.Position)
+				text += fmt.Sprintf(" %s %d", c.name, i.Position)
 			}
 		}
 	}

@@ -2,7 +2,6 @@ package broker_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/request"
@@ -12,38 +11,6 @@ import (
 // permits is a request for permits of a semaphore.
 func permits(n, limit uint32) request.Acquire {
 	return request.Acquire{Name: "pool", Kind: lock.Semaphore, Permits: n, Limit: limit}
-}
-
-func TestImpossiblePermitsAreRefused(t *testing.T) {
-	inWorld(t, func(w *world) {
-		c := w.alive()
-		c.takeAs(permits(1, 3))
-		c.refused(permits(4, 0), lock.ErrInvalid)
-		c.refused(permits(4, 3), lock.ErrInvalid)
-		c.refused(permits(1001, 0), lock.ErrInvalid)
-		named := permits(1, 3)
-		named.Holder = "h"
-		c.refused(named, lock.ErrInvalid)
-		c.refused(request.Acquire{Name: "x", Kind: lock.Exclusive, Permits: 2}, lock.ErrInvalid)
-		c.refused(request.Acquire{Name: "x", Kind: lock.Read, Limit: 2}, lock.ErrInvalid)
-	})
-}
-
-func TestWaitersForPermitsAreServedInTheirOrder(t *testing.T) {
-	inWorld(t, func(w *world) {
-		a, big, small := w.alive(), w.alive(), w.alive()
-		one1, one2 := a.takeAs(permits(1, 3)), a.takeAs(permits(1, 3))
-		big.queueAs(permits(3, 3))
-		small.queueAs(permits(1, 3)) // it would fit, but the other was first
-		small.none()
-		a.release(one1.Hold)
-		big.none()
-		a.release(one2.Hold)
-		g := one[session.Granted](big)
-		small.none()
-		big.release(g.Hold)
-		one[session.Granted](small)
-	})
 }
 
 func TestManyHoldersOfPermitsAreListedAndLost(t *testing.T) {
@@ -74,26 +41,6 @@ func TestManyHoldersOfPermitsAreListedAndLost(t *testing.T) {
 			}
 		}
 		clients[0].takeAs(permits(20, 20))
-	})
-}
-
-func TestNextWaiterIsTriedAtOnceWhenTheOneThatWantsMoreLeaves(t *testing.T) {
-	inWorld(t, func(w *world) {
-		other, big, small, try := w.replica().alive(), w.alive(), w.alive(), w.alive()
-		other.takeAs(permits(1, 3))
-		other.takeAs(permits(1, 3))
-		id, _ := big.queueAs(permits(3, 3))
-		small.queueAs(permits(1, 3))
-		time.Sleep(time.Second)
-		big.Cancel(big.id(), id)
-		big.events()
-		small.release(one[session.Granted](small).Hold)
-		id, _ = big.queueAs(permits(2, 3))
-		time.Sleep(time.Second)
-		big.Cancel(big.id(), id)
-		req := permits(1, 3)
-		req.Wait = new(time.Duration)
-		try.takeAs(req) // at the same instant
 	})
 }
 

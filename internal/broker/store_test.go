@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -175,6 +176,7 @@ func (f *faults) Release(ctx context.Context, r lock.Return) (lock.Returned, err
 
 func (f *faults) Renew(ctx context.Context, rs []lock.Renewal, done func(int, error)) {
 	f.renewals.Add(1)
+	rs = slices.Clone(rs) // what is carried out late is what was asked
 	answers, err := ask(ctx, f, "Renew", rs, func(ctx context.Context) ([]error, error) {
 		answers := make([]error, len(rs))
 		f.Store.Renew(ctx, rs, func(i int, err error) { answers[i] = err })
