@@ -87,12 +87,24 @@ var failures = []struct {
 	error
 	word string
 }{
-	{lock.ErrHeld, "held"}, {session.ErrTimedOut, "timed out"}, {session.ErrCancelled, "cancelled"},
-	{lock.ErrOutcomeUnknown, "unknown"}, {lock.ErrNoQuorum, "quorum"}, {lock.ErrStoreFull, "full"},
-	{lock.ErrUnavailable, "unavailable"}, {lock.ErrNotHeld, "not held"}, {lock.ErrStale, "stale"},
-	{lock.ErrInvalid, "invalid"}, {session.ErrUpgrade, "upgrade"}, {lock.ErrKindMismatch, "kind"},
-	{session.ErrDeadlock, "deadlock"}, {session.ErrQuota, "quota"}, {session.ErrSuperseded, "superseded"},
-	{session.ErrSessionExpired, "expired"}, {session.ErrNotWaiting, "not waiting"}, {session.ErrRepeated, "repeated"},
+	{lock.ErrHeld, "held"},
+	{session.ErrTimedOut, "timed out"},
+	{session.ErrCancelled, "cancelled"},
+	{lock.ErrOutcomeUnknown, "unknown"},
+	{lock.ErrNoQuorum, "quorum"},
+	{lock.ErrStoreFull, "full"},
+	{lock.ErrUnavailable, "unavailable"},
+	{lock.ErrNotHeld, "not held"},
+	{lock.ErrStale, "stale"},
+	{lock.ErrInvalid, "invalid"},
+	{session.ErrUpgrade, "upgrade"},
+	{lock.ErrKindMismatch, "kind"},
+	{session.ErrDeadlock, "deadlock"},
+	{session.ErrQuota, "quota"},
+	{session.ErrSuperseded, "superseded"},
+	{session.ErrSessionExpired, "expired"},
+	{session.ErrNotWaiting, "not waiting"},
+	{session.ErrRepeated, "repeated"},
 }
 
 // failureOf is the word for an error.

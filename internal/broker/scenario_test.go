@@ -267,7 +267,8 @@ func (s *scenario) resumes(w *world, c *player) {
 }
 
 var storeVerbs = map[string][]string{
-	"acquire": {"Acquire", "AcquireAll"}, "single": {"Acquire"}, "several": {"AcquireAll"}, "release": {"Release"}, "extend": {"Extend"}, "shorten": {"Shorten"},
+	"acquire": {"Acquire", "AcquireAll"}, "single": {"Acquire"}, "several": {"AcquireAll"},
+	"release": {"Release"}, "extend": {"Extend"}, "shorten": {"Shorten"},
 	"enlist": {"Enlist"}, "look": {"Look"}, "renew": {"Renew"}, "succeed": {"Succeed"}, "record": {"KeepSession"},
 }
 

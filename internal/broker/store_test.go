@@ -216,7 +216,8 @@ func (f *faults) Succeed(ctx context.Context, name string, from []lock.Owner, to
 }
 
 func (f *faults) SetLimit(ctx context.Context, name string, limit uint32) (uint32, error) {
-	return ask(ctx, f, "SetLimit", name, func(ctx context.Context) (uint32, error) { return f.Store.SetLimit(ctx, name, limit) })
+	return ask(ctx, f, "SetLimit", name,
+		func(ctx context.Context) (uint32, error) { return f.Store.SetLimit(ctx, name, limit) })
 }
 
 func (f *faults) Look(ctx context.Context, name string) (lock.State, error) {
