@@ -32,7 +32,6 @@ const (
 	desk  = module + "/internal/admission"
 	queue = module + "/internal/arbiter"
 	knots = module + "/internal/deadlock"
-	graph = module + "/internal/waitgraph"
 	line  = module + "/internal/gate"
 	asked = module + "/internal/request"
 	views = module + "/internal/inspect"
@@ -98,11 +97,7 @@ var reach = []struct {
 		why: "what may be asked does not depend on what is held",
 	},
 	{
-		pkg: "internal/waitgraph", not: []string{grpc, redis, yaml, module},
-		why: "whether a graph has circles depends on the graph alone",
-	},
-	{
-		pkg: "internal/deadlock", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, peers, logs, graph},
+		pkg: "internal/deadlock", not: []string{grpc, redis, yaml, module}, even: []string{words, sess, peers, logs},
 		why: "deadlocks are found in what replicas tell",
 	},
 	{
@@ -111,7 +106,7 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/broker", not: []string{grpc, redis, yaml, module},
-		even: []string{words, logs, queue, views, sess, asked, watch, peers, desk, where, knots, graph},
+		even: []string{words, logs, queue, views, sess, asked, watch, peers, desk, where, knots},
 		why:  "the core is read, tested and trusted on its own",
 	},
 	{
@@ -186,13 +181,13 @@ var reach = []struct {
 	},
 	{
 		pkg: "internal/tracing", not: []string{redis, yaml, module},
-		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, where, knots, graph},
+		even: []string{core, words, logs, queue, views, sess, asked, watch, peers, desk, where, knots},
 		why:  "spans are made of what the core tells",
 	},
 	{
 		pkg: "internal/grpcapi", not: []string{redis, yaml, module},
 		even: []string{
-			core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots, graph,
+			core, words, logs, queue, views, sess, asked, watch, peers, desk, line, stubs, knots,
 			taken, where,
 		},
 		why: "adapters do not know each other",

@@ -14,7 +14,6 @@ import (
 	"github.com/lockd-io/lockd/internal/lock"
 	"github.com/lockd-io/lockd/internal/observe"
 	"github.com/lockd-io/lockd/internal/peers"
-	"github.com/lockd-io/lockd/internal/waitgraph"
 )
 
 const (
@@ -193,27 +192,27 @@ func (f *Finder) search(ctx context.Context) (found Found, err error) {
 	}
 	_, holds := ordered(second)
 	before := facts{waits: waits, holds: holds}
-	s := before.suspects(bounded(before, waitgraph.Find(before.graph())))
+	s := before.suspects(before.bounded(before.graph().circles()))
 	if len(s.actors) == 0 {
 		return found, nil
 	}
 	return found, f.confirm(ctx, s, &found)
 }
 
-// bounded are the first deadlocks, so many that the store can be asked for their names.
-func bounded(f facts, ds []waitgraph.Deadlock) []waitgraph.Deadlock {
+// bounded are the first circles, so many that the store can be asked for their names.
+func (f facts) bounded(cs []circle) []circle {
 	names := make(map[string]bool)
-	for i, d := range ds {
-		for _, at := range d.Waits {
+	for i, c := range cs {
+		for _, at := range c.requests {
 			for _, want := range f.waits[at].Wants {
 				names[want.Name] = true
 			}
 		}
 		if i == maxFound || i > 0 && len(names) > maxLooks {
-			return ds[:i]
+			return cs[:i]
 		}
 	}
-	return ds
+	return cs
 }
 
 // confirm looks once more for what looks like a deadlock.
@@ -231,8 +230,8 @@ func (f *Finder) confirm(ctx context.Context, s suspect, found *Found) error {
 	}
 	waits, holds := ordered(again)
 	after := s.confirm(waits, holds, limits)
-	for _, d := range waitgraph.Find(after.graph()) {
-		found.Deadlocks = append(found.Deadlocks, after.describe(d.Cycle))
+	for _, c := range after.graph().circles() {
+		found.Deadlocks = append(found.Deadlocks, after.describe(c))
 	}
 	return nil
 }
@@ -256,7 +255,7 @@ func (f *Finder) limits(ctx context.Context, s suspect) (map[string]uint32, erro
 	return limits, nil
 }
 
-// ask asks all replicas, and takes note of how many answered at worst.
+// ask asks all replicas, and counts how many answered at worst.
 func (f *Finder) ask(ctx context.Context, found *Found, q Question) ([]Answer, error) {
 	answers, asked, err := f.peers.Ask(ctx, q)
 	if err != nil {
@@ -321,7 +320,7 @@ func (f *Finder) note(d Deadlock) {
 	}
 }
 
-// isNew takes note that a deadlock was found, and says whether it is another one than before.
+// isNew remembers that a deadlock was found, and says whether it is another one than before.
 func (f *Finder) isNew(youngest lock.Owner) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,198 +1,134 @@
 package deadlock
 
-import (
-	"cmp"
-	"slices"
+import "github.com/lockd-io/lockd/internal/lock"
 
-	"github.com/lockd-io/lockd/internal/lock"
-	"github.com/lockd-io/lockd/internal/waitgraph"
-)
-
-// maxShares bounds the graph: how often a hold is in the way of a request.
-const maxShares = 500_000
-
-// facts are what the replicas told, and the limits of semaphores as far as they were read.
-type facts struct {
-	waits  []Wait
-	holds  map[string][]Hold
-	limits map[string]uint32   // nil if they are not known yet: then the known holders are taken for all
-	free   map[lock.Owner]bool // requests that are taken for granted
+// graph finds the actors that wait for ever: none of their requests can be granted unless another such actor releases
+// something first. Who does not wait is not one of them.
+//
+// All who can go on are taken out, and then those who wait only for them, again and again (Holt's reduction, for
+// requests that want some of several: Bracha and Toueg). What remains is stuck. The time is in proportion to the graph.
+type graph struct {
+	needs   [][]need       // of each request
+	numbers map[string]int // of the actors that wait
+	actorOf []int          // of each request
+	of      [][]int        // the requests of each actor
+	unmet   []int          // how many needs of each request are not met
+	holds   [][]held       // of each actor, those that somebody needs
+	live    []bool         // actors that are not stuck
+	freed   []int          // live ones whose holds were not counted yet
 }
 
-// ordered puts waits and holds in an order that does not depend on who answered first. The youngest waits come first:
-// waitgraph tells a circle through the first one that is in any, so what is told is the circle that the youngest
-// request closed.
-func ordered(answers []Answer) (waits []Wait, holds map[string][]Hold) {
-	holds = make(map[string][]Hold)
-	for _, a := range answers {
-		waits = append(waits, a.Waits...)
-		for _, h := range a.Holds {
-			holds[h.Name] = append(holds[h.Name], h)
+// need is one lock that a request waits for. It is met once so much came back from the holders. Those with an empty
+// Actor are unknown, and release some time.
+type need struct {
+	want    int64
+	holders []Hold
+}
+
+// held is a hold, and the need that it is in the way of.
+type held struct {
+	request, need int
+	amount        int64
+}
+
+// amount is how much a hold takes of its name.
+func amount(h Hold) int64 {
+	if h.Kind == lock.Semaphore {
+		return int64(h.Permits)
+	}
+	return 1
+}
+
+// newGraph takes requests with what they need. It changes the needs.
+func newGraph(waits []Wait, needs [][]need) *graph {
+	g := &graph{needs: needs, numbers: make(map[string]int, len(waits)), unmet: make([]int, len(waits))}
+	for i, w := range waits {
+		n, known := g.numbers[w.Actor]
+		if !known {
+			n = len(g.of)
+			g.of = append(g.of, nil)
+			g.numbers[w.Actor] = n
 		}
+		g.of[n] = append(g.of[n], i)
+		g.actorOf = append(g.actorOf, n)
 	}
-	slices.SortFunc(waits, func(v, w Wait) int { return cmp.Or(cmp.Compare(v.Age, w.Age), cmp.Compare(w.Owner, v.Owner)) })
-	seen := make(map[lock.Owner]bool, len(waits))
-	waits = slices.DeleteFunc(waits, func(w Wait) bool {
-		again := seen[w.Owner]
-		seen[w.Owner] = true
-		return again
-	})
-	for name, hs := range holds {
-		slices.SortFunc(hs, func(g, h Hold) int { return cmp.Compare(g.Owner, h.Owner) })
-		holds[name] = slices.CompactFunc(hs, func(g, h Hold) bool { return g.Owner == h.Owner })
+	g.holds = make([][]held, len(g.of))
+	g.live = make([]bool, len(g.of))
+	if n, waits := g.numbers[""]; waits { // whoever these are, they may go on
+		g.free(n)
+		delete(g.numbers, "")
 	}
-	return waits, holds
+	for i := range waits {
+		g.count(i)
+	}
+	g.reduce()
+	return g
 }
 
-// graph is what waitgraph judges. The holders of a need are at the same places as those that inTheWay has.
-func (f facts) graph() []waitgraph.Wait {
-	shares := 0
-	needs := make(map[Want]waitgraph.Need) // requests that want the same share it
-	graph := make([]waitgraph.Wait, 0, len(f.waits))
-	for _, w := range f.waits {
-		g := waitgraph.Wait{Actor: w.Actor}
-		for _, want := range w.Wants {
-			need, known := needs[want]
-			if !known {
-				need = f.need(want)
-				needs[want] = need
+// count finds which needs of a request are not met. What actors hold that do not wait comes back.
+func (g *graph) count(i int) {
+	for j := range g.needs[i] {
+		need := &g.needs[i][j]
+		for _, h := range need.holders {
+			if n, waits := g.numbers[h.Actor]; waits {
+				g.holds[n] = append(g.holds[n], held{i, j, amount(h)})
+			} else {
+				need.want -= amount(h)
 			}
-			if shares += len(need.Holders); shares > maxShares || f.free[w.Owner] {
-				need = waitgraph.Need{}
-			}
-			g.Needs = append(g.Needs, need)
 		}
-		if shares > maxShares || f.free[w.Owner] {
-			g.Needs = nil // as if it were granted
-		}
-		graph = append(graph, g)
-	}
-	return graph
-}
-
-// inTheWay are the holds that keep a lock from whoever wants it.
-func (f facts) inTheWay(want Want) (hs []Hold) {
-	for _, h := range f.holds[want.Name] {
-		if want.Kind != lock.Read || h.Kind != lock.Read {
-			hs = append(hs, h)
+		if need.want > 0 {
+			g.unmet[i]++
 		}
 	}
-	return hs
+	if g.unmet[i] == 0 {
+		g.free(g.actorOf[i])
+	}
 }
 
-// need is what must come back before a lock can be had: every hold that is in the way, or some of the permits.
-func (f facts) need(want Want) (n waitgraph.Need) {
-	var out int64
-	for _, h := range f.inTheWay(want) {
-		s := waitgraph.Share{Actor: h.Actor, Amount: 1}
-		if want.Kind == lock.Semaphore {
-			s.Amount = int64(h.Permits)
-		}
-		out += s.Amount
-		n.Holders = append(n.Holders, s)
+func (g *graph) free(n int) {
+	if !g.live[n] {
+		g.live[n] = true
+		g.freed = append(g.freed, n)
 	}
-	n.Want = out
-	if want.Kind != lock.Semaphore {
-		return n
-	}
-	n.Want = min(int64(want.Permits), out)
-	if f.limits != nil { // what is not out comes to those who wait, and so does what nobody known here has
-		n.Want = int64(want.Permits) - (int64(f.limits[want.Name]) - out)
-	}
-	if f.limits != nil && f.limits[want.Name] == 0 {
-		n.Want = 0
-	}
-	return n
 }
 
-// suspect is what looks like a deadlock, before it is confirmed.
-type suspect struct {
-	actors []string
-	names  []string
-	kinds  map[string]lock.Kind
-	seen   map[lock.Owner]bool
-	holds  map[Hold]bool // without their permits
-}
-
-// suspects puts together all that deadlocks depend on.
-func (f facts) suspects(ds []waitgraph.Deadlock) (s suspect) {
-	s.kinds, s.seen, s.holds = make(map[string]lock.Kind), make(map[lock.Owner]bool), make(map[Hold]bool)
-	actors := make(map[string]bool)
-	for _, d := range ds {
-		for _, i := range d.Waits {
-			w := f.waits[i]
-			actors[w.Actor], s.seen[w.Owner] = true, true
-			for _, want := range w.Wants {
-				s.kinds[want.Name] = want.Kind
-				for _, h := range f.inTheWay(want) {
-					s.holds[unchanging(h)] = true
+// reduce finds all that are not stuck.
+func (g *graph) reduce() {
+	for len(g.freed) > 0 {
+		n := g.freed[len(g.freed)-1]
+		g.freed = g.freed[:len(g.freed)-1]
+		for _, h := range g.holds[n] {
+			need := &g.needs[h.request][h.need]
+			before := need.want
+			need.want -= h.amount
+			if before > 0 && need.want <= 0 {
+				if g.unmet[h.request]--; g.unmet[h.request] == 0 {
+					g.free(g.actorOf[h.request])
 				}
 			}
 		}
 	}
-	for a := range actors {
-		s.actors = append(s.actors, a)
-	}
-	for n := range s.kinds {
-		s.names = append(s.names, n)
-	}
-	return s
 }
 
-// unchanging is what stays the same while a hold lasts.
-func unchanging(h Hold) Hold {
-	h.Permits = 0
-	return h
+// edge is a request, and a hold that is in its way: both are of stuck actors.
+type edge struct {
+	request, need int
+	hold          *Hold
 }
 
-// confirm keeps what was seen before. A request that was not makes its actor one that is not stuck.
-func (s suspect) confirm(waits []Wait, holds map[string][]Hold, limits map[string]uint32) facts {
-	f := facts{waits: waits, holds: make(map[string][]Hold), limits: limits, free: make(map[lock.Owner]bool)}
-	for _, w := range waits {
-		f.free[w.Owner] = !s.seen[w.Owner]
-	}
-	for name, hs := range holds {
-		for _, h := range hs {
-			if s.holds[unchanging(h)] {
-				f.holds[name] = append(f.holds[name], h)
+// edges calls f with each edge from a stuck actor to another one, or to itself, until f says no.
+func (g *graph) edges(n int, f func(e edge, to int) bool) {
+	for _, i := range g.of[n] {
+		for j, need := range g.needs[i] {
+			if need.want <= 0 {
+				continue
+			}
+			for k := range need.holders {
+				to, waits := g.numbers[need.holders[k].Actor]
+				if waits && !g.live[to] && !f(edge{i, j, &need.holders[k]}, to) {
+					return
+				}
 			}
 		}
 	}
-	return f
 }
-
-// maxMembers is how many members of a deadlock are told.
-const maxMembers = 32
-
-// describe tells a deadlock.
-func (f facts) describe(c waitgraph.Cycle) (d Deadlock) {
-	for _, e := range c {
-		w := f.waits[e.Wait]
-		want := w.Wants[e.Need]
-		h := f.inTheWay(want)[e.Holder]
-		m := Member{Owner: w.Owner, Want: want, Age: w.Age, HeldBy: h.Owner, Fence: h.Fence}
-		if w.About != nil {
-			m.About = *w.About
-		}
-		d.Members = append(d.Members, m)
-	}
-	youngest, victim := 0, -1
-	for i, m := range d.Members {
-		if younger(m, d.Members[youngest]) {
-			youngest = i
-		}
-		if m.About.Fails && (victim < 0 || younger(m, d.Members[victim])) {
-			victim = i
-		}
-	}
-	if victim >= 0 {
-		d.Victim = d.Members[victim].Owner
-	}
-	d.Members = slices.Concat(d.Members[youngest:], d.Members[:youngest])
-	if d.Omitted = max(len(d.Members)-maxMembers, 0); d.Omitted > 0 {
-		d.Members = d.Members[:maxMembers]
-	}
-	return d
-}
-
-func younger(m, o Member) bool { return m.Age < o.Age || m.Age == o.Age && m.Owner > o.Owner }

@@ -1,66 +1,74 @@
-package waitgraph
+package deadlock
 
 import "slices"
 
-// deadlocks has one cycle of each group of stuck actors that wait for each other: a shortest one through its first
+// circle has edges in a circle: the actor of each one holds what the one before it waits for, and that of the first one
+// what the last one waits for.
+type circle struct {
+	edges []edge
+	// requests show that these actors are stuck: all of theirs, of those for whom they wait, and so on.
+	requests []int
+}
+
+// circles has one circle of each group of stuck actors that wait for each other: a shortest one through its first
 // actor.
-func (g *graph) deadlocks() (ds []Deadlock) {
+func (g *graph) circles() (cs []circle) {
 	group := g.groups()
 	done := make(map[int]bool)
 	for n := range g.of {
 		if g.live[n] || done[group[n]] {
 			continue
 		}
-		if c := g.shortest(n, group); c != nil {
+		if edges := g.shortest(n, group); edges != nil {
 			done[group[n]] = true
-			ds = append(ds, Deadlock{Cycle: c, Waits: g.behind(n)})
+			cs = append(cs, circle{edges, g.behind(n)})
 		}
 	}
-	return ds
+	return cs
 }
 
-// behind are the waits of an actor, of those it waits for, and so on.
-func (g *graph) behind(n int) (waits []int) {
+// behind are the requests of an actor, of those it waits for, and so on.
+func (g *graph) behind(n int) (requests []int) {
 	seen := map[int]bool{n: true}
-	for line := []int{n}; len(line) > 0; line = line[1:] {
-		waits = append(waits, g.of[line[0]]...)
-		g.edges(line[0], func(_ Edge, to int) bool {
+	for next := []int{n}; len(next) > 0; next = next[1:] {
+		requests = append(requests, g.of[next[0]]...)
+		g.edges(next[0], func(_ edge, to int) bool {
 			if !seen[to] {
 				seen[to] = true
-				line = append(line, to)
+				next = append(next, to)
 			}
 			return true
 		})
 	}
-	slices.Sort(waits)
-	return waits
+	slices.Sort(requests)
+	return requests
 }
 
-// shortest is a shortest cycle through an actor, inside of its group; nil if there is none.
-func (g *graph) shortest(from int, group []int) Cycle {
+// shortest is a shortest circle through an actor, inside of its group; nil if there is none.
+func (g *graph) shortest(from int, group []int) []edge {
 	type step struct {
-		edge Edge
+		edge edge
 		from int
 	}
 	came := map[int]step{}
-	for line := []int{from}; len(line) > 0; {
-		n := line[0]
-		line = line[1:]
+	for next := []int{from}; len(next) > 0; {
+		n := next[0]
+		next = next[1:]
 		closed := false
-		g.edges(n, func(e Edge, to int) bool {
+		g.edges(n, func(e edge, to int) bool {
 			_, seen := came[to]
 			if group[to] != group[from] || seen {
 				return true
 			}
 			came[to] = step{e, n}
-			line = append(line, to)
+			next = append(next, to)
 			closed = to == from
 			return !closed
 		})
 		if !closed {
 			continue
 		}
-		var back Cycle
+		var back []edge
 		for at := from; len(back) == 0 || at != from; at = came[at].from {
 			back = append(back, came[at].edge)
 		}
@@ -70,7 +78,8 @@ func (g *graph) shortest(from int, group []int) Cycle {
 	return nil
 }
 
-// groups numbers the strongly connected components of the stuck actors. It does not call itself: a chain may be long.
+// groups numbers the strongly connected components of the stuck actors (Tarjan). It does not call itself: a chain may
+// be long.
 func (g *graph) groups() []int {
 	t := &tarjan{
 		g: g, index: make([]int, len(g.of)), low: make([]int, len(g.of)), on: make([]bool, len(g.of)),
@@ -106,7 +115,7 @@ func (t *tarjan) enter(n int) frame {
 	t.index[n], t.low[n], t.on[n] = t.last, t.last, true
 	t.stack = append(t.stack, n)
 	f := frame{n: n}
-	t.g.edges(n, func(_ Edge, to int) bool {
+	t.g.edges(n, func(_ edge, to int) bool {
 		f.to = append(f.to, to)
 		return true
 	})
