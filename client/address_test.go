@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestAddresses(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAddresses(t *testing.T) {
 // Of several servers one that is there is found, and another one when it goes away.
 func TestSeveralAddresses(t *testing.T) {
 	t.Parallel()
-	first, second := lockdtest.Start(t), lockdtest.Start(t)
+	first, second := harness.StartLockdWith(t), harness.StartLockdWith(t)
 	c := dial(t, "127.0.0.1:1,"+first.Addr+","+second.Addr)
 	l, err := c.TryLock(t.Context(), "n")
 	if err != nil {
@@ -70,13 +70,11 @@ func TestSeveralAddresses(t *testing.T) {
 // A server that drains is left for the next one while it is still there.
 func TestDrainingServerIsLeftForAnother(t *testing.T) {
 	t.Parallel()
-	first, second := lockdtest.Start(t), lockdtest.Start(t)
+	first, second := harness.StartLockdWith(t), harness.StartLockdWith(t)
 	var seen statuses
 	c := dial(t, first.Addr+","+second.Addr, client.WithOnStatus(seen.add))
 	old := mustLock(t, c, "old")
-	if err := first.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	first.Signal(syscall.SIGTERM)
 	for !seen.had(client.Draining) {
 		time.Sleep(time.Millisecond)
 	}

@@ -1,35 +1,20 @@
 package client_test
 
 import (
-	"fmt"
+	"flag"
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
-	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // addr is a real server with its leases in memory, adminAddr is where its operators connect.
 var addr, adminAddr string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
+func TestMain(m *testing.M) {
+	flag.Parse()
 	if os.Getenv(heldEnv) != "" {
-		return holdForParent()
+		os.Exit(holdForParent())
 	}
-	s, err := lockdtest.Run()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	addr, adminAddr = s.Addr, s.AdminAddr
-	code := m.Run()
-	s.Kill()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+	os.Exit(harness.Run(m, harness.WithLockd(func(d *harness.Lockd) error { addr, adminAddr = d.Addr, d.Admin; return nil })))
 }

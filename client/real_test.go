@@ -20,8 +20,8 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func dial(t testing.TB, addr string, opts ...client.Option) *client.Client {
@@ -103,15 +103,13 @@ func TestRealForcedLossAndWatch(t *testing.T) {
 
 func TestRealCrashAndRestart(t *testing.T) {
 	t.Parallel()
-	s := lockdtest.Start(t)
+	s := harness.StartLockdWith(t)
 	c := dial(t, s.Addr)
 	l := mustLock(t, c, "n")
 	waited := make(chan *client.Lock, 1)
 	go func() { waited <- mustLock(t, c, "n") }()
 	time.Sleep(50 * time.Millisecond) // so that it waits; if it does not yet, nothing is lost
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	s.Restart()
 	<-l.Lost()
 	wantLost(t, l, client.LostSession)
 	if again := <-waited; again.Fence() <= l.Fence() {
@@ -121,13 +119,11 @@ func TestRealCrashAndRestart(t *testing.T) {
 
 func TestRealDrain(t *testing.T) {
 	t.Parallel()
-	s := lockdtest.Start(t)
+	s := harness.StartLockdWith(t)
 	var seen statuses
 	c := dial(t, s.Addr, client.WithOnStatus(seen.add), client.WithConnectWait(time.Second))
 	l := mustLock(t, c, "n")
-	if err := s.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	s.Signal(syscall.SIGTERM)
 	for seen.last().State != client.Draining {
 		time.Sleep(time.Millisecond)
 	}
@@ -138,7 +134,7 @@ func TestRealDrain(t *testing.T) {
 		t.Error(err)
 	}
 	select {
-	case <-s.Exited():
+	case <-s.Exited:
 	case <-time.After(5 * time.Second):
 		t.Error("the server still waits, although the session is idle")
 	}
@@ -150,7 +146,7 @@ func TestRealDrain(t *testing.T) {
 func TestRealStoreAway(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := lockdtest.Start(t, "--redis", redis.Addr)
+	s := harness.StartLockdWith(t, "--redis", redis.Addr)
 	var seen statuses
 	c := dial(t, s.Addr, client.WithOnStatus(seen.add), client.WithSessionTTL(5*time.Second))
 	l := mustLock(t, c, "n")

@@ -12,7 +12,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // silence is a hook that keeps requests back until the server is heard again.
@@ -299,12 +299,10 @@ func TestAWatchThatWasGivenUpLeavesNothing(t *testing.T) {
 func TestRealStoppedServer(t *testing.T) {
 	t.Parallel()
 	const timeout = 300 * time.Millisecond
-	s := lockdtest.Start(t)
+	s := harness.StartLockdWith(t)
 	c := dial(t, s.Addr, client.WithSessionTTL(time.Minute), client.WithAnswerTimeout(timeout))
 	l := mustLock(t, c, "held")
-	if err := s.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	s.Signal(syscall.SIGSTOP)
 	within := func(what string, bound time.Duration, call func() error) {
 		t.Helper()
 		begun := time.Now()
@@ -321,9 +319,7 @@ func TestRealStoppedServer(t *testing.T) {
 		return err
 	})
 	within("Unlock", timeout, func() error { return l.Unlock(t.Context()) })
-	if err := s.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	s.Signal(syscall.SIGCONT)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if err := l.Unlock(ctx); err != nil {
@@ -340,12 +336,10 @@ func TestRealStoppedServer(t *testing.T) {
 // Close gives up in time when the server is stopped.
 func TestRealCloseOfAStoppedServer(t *testing.T) {
 	t.Parallel()
-	s := lockdtest.Start(t)
+	s := harness.StartLockdWith(t)
 	c := dial(t, s.Addr, client.WithSessionTTL(time.Minute))
 	mustLock(t, c, "held")
-	if err := s.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	s.Signal(syscall.SIGSTOP)
 	begun := time.Now()
 	err := c.Close()
 	if d := time.Since(begun); d > 2500*time.Millisecond || !errors.Is(err, client.ErrOutcomeUnknown) {

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestExecPassesOnTheCode(t *testing.T) {
@@ -208,14 +208,12 @@ func TestExecWhenCutOff(t *testing.T) {
 }
 
 func whenCutOff(t *testing.T, _ string) (late time.Duration) {
-	s := lockdtest.Start(t)
+	s := harness.StartLockdWith(t)
 	dir := t.TempDir()
 	r := start(t, append([]string{"exec", "cut-off", "--addr", s.Addr, "--ttl", "2s", "--"}, stubborn(dir)...)...)
 	r.line("ready")
 	time.Sleep(time.Second) // so that heartbeats have moved the deadline
-	if err := s.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	s.Signal(syscall.SIGSTOP)
 	stopped := time.Now()
 	if code, _ := r.wait(); code != exitLost || !strings.Contains(r.stderr.String(), "LOCK_LOST: ") {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())
@@ -232,7 +230,7 @@ func TestExecWhenTheStoreIsAway(t *testing.T) {
 
 func whenTheStoreIsAway(t *testing.T, _ string) (late time.Duration) {
 	redis := redistest.Start(t)
-	s := lockdtest.Start(t, "--redis", redis.Addr)
+	s := harness.StartLockdWith(t, "--redis", redis.Addr)
 	dir := t.TempDir()
 	r := start(t, append([]string{"exec", "store", "--addr", s.Addr, "--ttl", "4s", "--"}, stubborn(dir)...)...)
 	r.line("ready")
@@ -251,7 +249,7 @@ func whenTheStoreIsAway(t *testing.T, _ string) (late time.Duration) {
 func TestExecWaitsForTheStoreAsLongAsItIsTold(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := lockdtest.Start(t, "--redis", redis.Addr)
+	s := harness.StartLockdWith(t, "--redis", redis.Addr)
 	redis.Pause()
 	t.Cleanup(redis.Resume)
 	const timeout = 4 * time.Second
@@ -285,7 +283,7 @@ func TestExecWhenTheServerCrashes(t *testing.T) {
 
 func whenTheServerCrashes(t *testing.T, _ string) (late time.Duration) {
 	const ttl = 3 * time.Second
-	s := lockdtest.Start(t)
+	s := harness.StartLockdWith(t)
 	dir := t.TempDir()
 	r := start(t, append([]string{"exec", "crash", "--ttl", ttl.String(), "--addr", s.Addr, "--"}, stubborn(dir)...)...)
 	r.line("ready")
@@ -304,13 +302,11 @@ func TestExecWhenTheServerForgets(t *testing.T) {
 }
 
 func whenTheServerForgets(t *testing.T, _ string) (late time.Duration) {
-	s := lockdtest.Start(t)
+	s := harness.StartLockdWith(t)
 	dir := t.TempDir()
 	r := start(t, append([]string{"exec", "crash", "--addr", s.Addr, "--"}, stubborn(dir)...)...)
 	r.line("ready")
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	s.Restart()
 	back := time.Now()
 	if code, _ := r.wait(); code != exitLost {
 		t.Errorf("code %d, stderr %q", code, r.stderr.String())

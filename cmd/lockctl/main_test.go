@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"flag"
 	"maps"
 	"os"
 	"os/exec"
@@ -12,36 +12,21 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // addr is a real server with its leases in memory, adminAddr is where its operators connect; bin is lockctl as it is
 // shipped.
 var addr, adminAddr, bin string
 
-func TestMain(m *testing.M) { os.Exit(runAll(m)) }
-
-func runAll(m *testing.M) int {
-	s, err := lockdtest.Run()
-	if err == nil {
-		addr, adminAddr = s.Addr, s.AdminAddr
-		defer s.Kill()
-		bin, err = lockdtest.Build("lockctl")
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	code := m.Run()
-	s.Kill()
-	if err := goleak.Find(); err != nil && code == 0 {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return code
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(harness.Run(m, harness.WithLockd(func(d *harness.Lockd) (err error) {
+		addr, adminAddr = d.Addr, d.Admin
+		bin, err = harness.Build("lockctl")
+		return err
+	})))
 }
 
 // result is what a run of lockctl left.

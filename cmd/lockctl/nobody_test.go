@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // forgetful is a server that takes the lock and says no, as one that was overtaken by its own attempt.
@@ -83,16 +83,14 @@ func TestAcquireEndedByASignal(t *testing.T) {
 // When it cannot be released that is said.
 func TestAcquireSaysWhatItMayHaveLeft(t *testing.T) {
 	t.Parallel()
-	s := lockdtest.Start(t)
+	s := harness.StartLockdWith(t)
 	hold := start(t, "--addr", s.Addr, "exec", "n", "--", "sh", "-c", "echo ready; read x")
 	hold.line("ready")
 	r := start(t, "--addr", s.Addr, "--connect-timeout", "300ms", "acquire", "n", "--lease", "90s", "--wait", "1m")
 	for !strings.Contains(call(t, "--addr", s.Addr, "waiters", "n").stdout, " acquire") {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if err := s.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	s.Signal(syscall.SIGSTOP)
 	r.signal(syscall.SIGTERM)
 	if code, _ := r.wait(); code != exitSignal+int(syscall.SIGTERM) ||
 		!strings.Contains(r.stderr.String(), "its lease of 1m30s has ended") {
@@ -137,13 +135,11 @@ func TestExecSaysWhoHoldsTheLock(t *testing.T) {
 
 func TestExecWaitsForAServerThatIsAway(t *testing.T) {
 	t.Parallel()
-	s := lockdtest.Start(t)
+	s := harness.StartLockdWith(t)
 	s.Kill()
 	r := start(t, "--addr", s.Addr, "exec", "n", "--", "echo", "ran")
 	r.says("WAITING: for the server")
-	if err := s.Restart(); err != nil {
-		t.Fatal(err)
-	}
+	s.Restart()
 	if code, out := r.wait(); code != 0 || out != "ran\n" ||
 		strings.Count(r.stderr.String(), "WAITING: for the server: UNAVAILABLE") != 1 {
 		t.Errorf("code %d, output %q, stderr %q", code, out, r.stderr.String())
@@ -160,7 +156,7 @@ func TestExecWaitsForAServerThatIsAway(t *testing.T) {
 func TestExecWaitsForAStoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := lockdtest.Start(t, "--redis", redis.Addr)
+	s := harness.StartLockdWith(t, "--redis", redis.Addr)
 	redis.Pause()
 	r := start(t, "--addr", s.Addr, "exec", "n", "--", "echo", "ran")
 	r.says("WAITING: for the server: ")
@@ -173,8 +169,8 @@ func TestExecWaitsForAStoreThatIsAway(t *testing.T) {
 
 func TestOperatorsCommands(t *testing.T) {
 	t.Parallel()
-	s := lockdtest.Start(t)
-	at := []string{"--addr", s.Addr, "--admin-addr", s.AdminAddr}
+	s := harness.StartLockdWith(t)
+	at := []string{"--addr", s.Addr, "--admin-addr", s.Admin}
 	run := func(args ...string) result { return call(t, append(at, args...)...) }
 	holder := start(t, append(at, "exec", "n", "--label", "team=a", "--client-name", "me", "--", "sh", "-c",
 		"echo ready; read x")...)

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/redistest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // oneTruth checks an error that tells one reason, once, and not another one.
@@ -50,7 +50,7 @@ func awaitReady(t *testing.T, addr string, ready bool) {
 func TestAcquireWithoutAStore(t *testing.T) {
 	t.Parallel()
 	redis := redistest.Start(t)
-	s := lockdtest.Start(t, "--redis", redis.Addr)
+	s := harness.StartLockdWith(t, "--redis", redis.Addr)
 	redis.Kill()
 	awaitReady(t, s.Addr, false)
 	r := call(t, "--addr", s.Addr, "--connect-timeout", "300ms", "acquire", "n", "--lease", "90s")
@@ -70,7 +70,7 @@ func TestChangesWithAStoreThatStops(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
 			redis := redistest.Start(t)
-			s := lockdtest.Start(t, "--redis", redis.Addr)
+			s := harness.StartLockdWith(t, "--redis", redis.Addr)
 			lease := parse(t, call(t, "--addr", s.Addr, "acquire", "held", "--lease", "90s").stdout, leaseKeys...)
 			if i := slices.Index(args, "ID"); i > 0 {
 				args[i] = lease["lease_id"].(string)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/internal/certs/certstest"
-	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 func TestTLS(t *testing.T) {
@@ -22,10 +22,10 @@ func TestTLS(t *testing.T) {
 	if err := os.WriteFile(file, []byte("listen_tls: "+section+"\nadmin_tls: "+section+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := lockdtest.Start(t, "--config", file)
+	s := harness.StartLockdWith(t, "--config", file)
 
 	run := func(env []string, args ...string) result {
-		args = append([]string{"--addr", s.Addr, "--admin-addr", s.AdminAddr, "--connect-timeout", "1s"}, args...)
+		args = append([]string{"--addr", s.Addr, "--admin-addr", s.Admin, "--connect-timeout", "1s"}, args...)
 		return callWith(t, env, args...)
 	}
 	flags := []string{"--cacert", ca, "--cert", mine, "--key", myKey, "--server-name", "lockd.test"}

@@ -2,11 +2,11 @@ package proctest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
+	"testing"
 )
 
 // The system gives out ports above 32767 by itself, to connections too. Who starts a server again at its port must not
@@ -22,10 +22,9 @@ var next atomic.Uint32
 
 func init() { next.Store(rand.Uint32N(ports)) } //nolint:gosec // no secret
 
-var errNoPort = errors.New("there is no free port")
-
 // FreeAddr finds a port nobody listens on at the moment, such that those further on by some numbers are free as well.
-func FreeAddr(also ...int) (string, error) {
+func FreeAddr(t testing.TB, also ...int) string {
+	t.Helper()
 	for range 100 {
 		port := firstPort + int(next.Add(1)%ports)
 		free := true
@@ -38,8 +37,9 @@ func FreeAddr(also ...int) (string, error) {
 			_ = l.Close() // it was free
 		}
 		if free {
-			return fmt.Sprint("127.0.0.1:", port), nil
+			return fmt.Sprint("127.0.0.1:", port)
 		}
 	}
-	return "", errNoPort
+	t.Fatal("there is no free port")
+	return ""
 }

@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -11,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 // Client returns a client of the test's own, closed when the test ends.
@@ -24,46 +25,27 @@ func (s *Server) Client() *redis.Client {
 func (s *Server) Stop() {
 	s.t.Helper()
 	p := s.running()
-	s.signal(p, syscall.SIGTERM)
+	p.Signal(syscall.SIGTERM)
 	select {
-	case <-p.exited:
+	case <-p.Exited:
 	case <-time.After(stopWithin):
-		p.kill()
+		p.Kill()
 		s.t.Errorf("redis-server did not end within %v", stopWithin)
 	}
-	s.forget()
 }
 
 // Kill ends the server at once, as a power cut does. It may be called when none runs.
-func (s *Server) Kill() {
-	s.mu.Lock()
-	p := s.proc
-	s.mu.Unlock()
-	if p != nil {
-		p.kill()
-		s.forget()
-	}
-}
+func (s *Server) Kill() { s.process().Kill() }
 
 // Pause freezes the server: connections stay, nothing is answered.
-func (s *Server) Pause() { s.t.Helper(); s.setPaused(true); s.signal(s.running(), syscall.SIGSTOP) }
+func (s *Server) Pause() { s.t.Helper(); s.setPaused(true); s.running().Signal(syscall.SIGSTOP) }
 
 // Resume ends a Pause. What was sent in between is executed now.
-func (s *Server) Resume() { s.t.Helper(); s.signal(s.running(), syscall.SIGCONT); s.setPaused(false) }
+func (s *Server) Resume() { s.t.Helper(); s.running().Signal(syscall.SIGCONT); s.setPaused(false) }
 
 // Restart starts the server again on the same port, after Stop or Kill or instead of them, with the data it wrote to
 // its disk, if any.
-func (s *Server) Restart() {
-	s.t.Helper()
-	s.Kill()
-	var err error
-	for range startTries {
-		if err = s.start(); err == nil {
-			return
-		}
-	}
-	s.t.Fatalf("redis-server did not start again: %v", err)
-}
+func (s *Server) Restart() { s.t.Helper(); s.tryToStart(s.Kill) }
 
 // RestartEmpty is Restart without the data.
 func (s *Server) RestartEmpty() {
@@ -111,13 +93,18 @@ func (s *Server) Calls(command string) int {
 }
 
 // running is the process, or the end of the test.
-func (s *Server) running() *process {
+func (s *Server) running() *proctest.Process {
 	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.proc == nil {
+	p := s.process()
+	if p.Ended() {
 		s.t.Fatal("the redis-server of this test does not run")
 	}
+	return p
+}
+
+func (s *Server) process() *proctest.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.proc
 }
 
@@ -136,26 +123,13 @@ func (s *Server) Replicated(replicas int) {
 func (s *Server) Answers() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proc != nil && !s.paused
+	return !s.proc.Ended() && !s.paused
 }
 
 func (s *Server) setPaused(paused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.paused = paused
-}
-
-func (s *Server) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.proc = nil
-}
-
-func (s *Server) signal(p *process, sig syscall.Signal) {
-	s.t.Helper()
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		s.t.Fatal(fmt.Errorf("signal %v to redis-server: %w", sig, err))
-	}
 }
 
 // LongestScript is how long the server was busy with the longest script that it ran during f.

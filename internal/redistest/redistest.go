@@ -11,11 +11,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -47,15 +45,9 @@ type Server struct {
 	dir  string
 	args []string
 
-	mu     sync.Mutex // guards the fields below
-	proc   *process   // nil while no process runs
-	paused bool       // by Pause
-}
-
-// process is one run of redis-server.
-type process struct {
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when it ended
+	mu     sync.Mutex        // guards the fields below
+	proc   *proctest.Process // nil before the first start
+	paused bool              // by Pause
 }
 
 // Start runs a server with further arguments for redis-server, such as "--maxmemory", "3mb", until the test ends.
@@ -66,40 +58,39 @@ func Start(t testing.TB, args ...string) *Server {
 		t.Fatalf("%v: install redis-server 6.2 or newer, or run make test which does", err)
 	}
 	s := &Server{t: t, dir: t.TempDir(), args: args}
-	t.Cleanup(s.Kill)
+	var bus []int
+	if slices.Contains(args, "--cluster-enabled") {
+		bus = []int{busOffset}
+	}
+	s.tryToStart(func() { s.Addr = proctest.FreeAddr(t, bus...) })
+	return s
+}
+
+// tryToStart starts the server, and tries again when somebody else was quicker to take its port.
+func (s *Server) tryToStart(prepare func()) {
+	s.t.Helper()
 	var err error
 	for range startTries {
-		if s.Addr, err = freeAddr(slices.Contains(args, "--cluster-enabled")); err != nil {
-			continue
-		}
+		prepare()
 		if err = s.start(); err == nil {
-			return s
+			return
 		}
 	}
-	t.Fatalf("redis-server did not start: %v", err)
-	return nil
+	s.t.Fatalf("redis-server did not start: %v", err)
 }
 
 // program is the server that the environment names, which may be another version, or Valkey.
 func program() string { return cmp.Or(os.Getenv("LOCKD_TEST_REDIS_SERVER"), "redis-server") }
 
-// freeAddr finds a port nobody listens on at the moment. A node of a cluster needs a second one for its bus.
-func freeAddr(withBus bool) (string, error) {
-	if withBus {
-		return proctest.FreeAddr(busOffset)
-	}
-	return proctest.FreeAddr()
-}
-
 // start runs the process and waits until it answers.
 func (s *Server) start() error {
 	host, port := s.hostPort()
-	p, err := s.launch("--bind", host, "--port", port)
-	if err != nil {
-		return err
-	}
+	p := proctest.Start(s.t, program(), nil, append([]string{
+		"--save", "", "--appendonly", "no", "--bind", host, "--port", port, "--dir", s.dir, "--logfile", s.logFile(),
+		"--daemonize", "no",
+	}, s.args...)...)
 	if err := s.awaitReady(p); err != nil {
-		p.kill()
+		p.Kill()
 		return errors.Join(err, s.lastWords())
 	}
 	s.mu.Lock()
@@ -113,46 +104,19 @@ func (s *Server) hostPort() (host, port string) {
 	return host, port
 }
 
-// launch starts the process.
-func (s *Server) launch(args ...string) (*process, error) {
-	all := append([]string{"--save", "", "--appendonly", "no"}, args...)
-	all = append(all, "--dir", s.dir, "--logfile", s.logFile(), "--daemonize", "no")
-	return run(append(all, s.args...)...)
-}
-
-// run starts a redis-server in a process group of its own. The kernel ends it with us: the signal is bound to the
-// thread that forks, so that thread stays locked to a goroutine which waits for the process.
-func run(args ...string) (*process, error) {
-	cmd := exec.Command(program(), args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	p := &process{cmd: cmd, exited: make(chan struct{})}
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // never unlocked while the process runs
-		defer runtime.UnlockOSThread()
-		defer close(p.exited)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // how it ended is the test's business
-		}
-	}()
-	return p, <-started
-}
-
 // awaitReady waits until the server answers PING; an answer from another process's server does not count.
-func (s *Server) awaitReady(p *process) error {
+func (s *Server) awaitReady(p *proctest.Process) error {
 	c := s.newClient()
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
 	defer cancel()
 	for {
 		info, err := c.Info(ctx, "server").Result()
-		if err == nil && infoField(info, "process_id") == fmt.Sprint(p.cmd.Process.Pid) {
+		if err == nil && infoField(info, "process_id") == fmt.Sprint(p.PID()) {
 			return nil
 		}
 		select {
-		case <-p.exited:
+		case <-p.Exited:
 			return errors.New("redis-server ended at once")
 		case <-ctx.Done():
 			return fmt.Errorf("redis-server on %s does not answer: %w", s.Addr, err)
@@ -170,12 +134,6 @@ func (s *Server) lastWords() error {
 		return err
 	}
 	return errors.New(string(log[max(0, len(log)-500):]))
-}
-
-// kill ends the process at once and waits until it is gone.
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill() // it may be gone already
-	<-p.exited
 }
 
 // infoField returns a field of an INFO reply.

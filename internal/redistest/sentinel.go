@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 const (
@@ -42,7 +44,7 @@ type Watcher struct {
 	t    testing.TB
 	id   string // by which others know it
 	file string // its configuration, which it writes itself, too
-	proc *process
+	proc *proctest.Process
 }
 
 // StartSentinels runs all six processes until the test ends, and waits until they know each other. args are further
@@ -122,13 +124,7 @@ func StartSentinel(t testing.TB, master string, lines ...string) *Watcher {
 
 func newWatcher(t testing.TB, id string) *Watcher {
 	t.Helper()
-	addr, err := freeAddr(false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := &Watcher{Addr: addr, t: t, id: id, file: filepath.Join(t.TempDir(), "sentinel.conf")}
-	t.Cleanup(w.Kill)
-	return w
+	return &Watcher{Addr: proctest.FreeAddr(t), t: t, id: id, file: filepath.Join(t.TempDir(), "sentinel.conf")}
 }
 
 // configure writes its configuration.
@@ -224,29 +220,17 @@ func (k *Sentinels) FailOver() (master string) {
 // Start runs it, after Kill, as it was then.
 func (w *Watcher) Start() {
 	w.t.Helper()
-	var err error
-	if w.proc, err = run(w.file, "--sentinel"); err != nil {
-		w.t.Fatal(err)
-	}
+	w.proc = proctest.Start(w.t, program(), nil, w.file, "--sentinel")
 }
 
 // Kill ends it at once.
-func (w *Watcher) Kill() {
-	if w.proc != nil {
-		w.proc.kill()
-		w.proc = nil
-	}
-}
+func (w *Watcher) Kill() { w.proc.Kill(); w.proc = nil }
 
 // Pause freezes it: connections stay, nothing is answered. It counts as one that does not run.
 func (w *Watcher) Pause() {
 	w.t.Helper()
-	p := w.proc
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		w.t.Fatal(err)
-	}
+	w.proc.Signal(syscall.SIGSTOP)
 	w.proc = nil
-	w.t.Cleanup(p.kill)
 }
 
 // Master is what it says is the address of the master. It is an error while it lacks a replica or another sentinel.

@@ -3,7 +3,6 @@ package alerts
 import (
 	"encoding/json"
 	"math"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,14 +69,4 @@ func metricOf(expr string) string {
 	_, name, _ := strings.Cut(expr, "lockd_")
 	name, _, _ = strings.Cut(name, "{")
 	return "lockd_" + name
-}
-
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }

@@ -11,6 +11,7 @@ import (
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -134,8 +135,8 @@ func redisEvicts(t *testing.T, s *scene) func() {
 // export has the metrics of a Redis scraped.
 func (s *scene) export(rs *redistest.Server) {
 	s.t.Helper()
-	addr := freeAddr(s.t)
-	harness.Start(s.t, *exporterBin, nil, "-redis.addr", "redis://"+rs.Addr, "-web.listen-address", addr)
+	addr := proctest.FreeAddr(s.t)
+	proctest.Start(s.t, *exporterBin, nil, "-redis.addr", "redis://"+rs.Addr, "-web.listen-address", addr)
 	s.watch(s.t, addr)
 	s.addr = addr
 }

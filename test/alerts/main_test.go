@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -36,7 +35,7 @@ func build() (err error) {
 			return err
 		}
 	}
-	lockdBin, err = lockdtest.Build("lockd")
+	lockdBin, err = harness.Build("lockd")
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -53,7 +54,7 @@ func startPrometheus(t *testing.T) *prometheus {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	harness.Start(t, *prometheusBin, nil, "--config.file="+filepath.Join(p.dir, "prometheus.yml"),
+	proctest.Start(t, *prometheusBin, nil, "--config.file="+filepath.Join(p.dir, "prometheus.yml"),
 		"--storage.tsdb.path="+filepath.Join(p.dir, "data"), "--web.listen-address="+p.addr, "--log.level=warn")
 	harness.Until(t, "Prometheus is ready", func() bool {
 		resp, err := p.hc.Get("http://" + p.addr + "/-/ready")

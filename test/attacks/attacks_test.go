@@ -15,7 +15,6 @@ import (
 
 	"github.com/lockd-io/lockd/client"
 	"github.com/lockd-io/lockd/internal/certs/certstest"
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -33,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(harness.Run(m, harness.Settings{SideBySide: "1", Patience: patience, Before: func() (err error) {
 		if lockdBin = os.Getenv("LOCKD_TEST_BIN"); lockdBin == "" {
-			lockdBin, err = lockdtest.Build("lockd")
+			lockdBin, err = harness.Build("lockd")
 		}
 		return err
 	}}))

@@ -18,6 +18,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -226,7 +227,7 @@ func TestLoadOfOneAddressHarmsNobody(t *testing.T) {
 	for name := range loads {
 		t.Run(name, func(t *testing.T) {
 			v := newVictim(t, "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR="+redistest.Start(t).Addr, "GOMAXPROCS=1")
-			attackers := harness.Start(t, os.Args[0],
+			attackers := proctest.Start(t, os.Args[0],
 				[]string{envAttack + "=" + name, envFrom + "=127.0.0.2", envTo + "=" + v.Addr})
 			harness.Until(t, "the attack begins", func() bool { return attackers.Stdout.String() != "" })
 			v.suffer(t)

@@ -14,6 +14,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -28,9 +29,9 @@ func replicas(t *testing.T) (o, n *harness.Lockd) {
 }
 
 // run runs a lockctl with some servers.
-func run(t *testing.T, p programs, addrs string, args ...string) *harness.Process {
+func run(t *testing.T, p programs, addrs string, args ...string) *proctest.Process {
 	t.Helper()
-	return harness.Start(t, p.lockctl, []string{"LOCKD_ADDR=" + addrs}, args...)
+	return proctest.Start(t, p.lockctl, []string{"LOCKD_ADDR=" + addrs}, args...)
 }
 
 // count adds one to a file that only who has the lock may change: it is read, and written a little later.
@@ -53,7 +54,7 @@ func TestBothExcludeEachOther(t *testing.T) {
 				total += rounds
 				workers.Go(func() {
 					for range rounds {
-						c := harness.Command(p.lockctl, []string{"LOCKD_ADDR=" + d.Addr}, "exec", "--kind", kind, kind, "--", "sh", "-c",
+						c := proctest.Command(p.lockctl, []string{"LOCKD_ADDR=" + d.Addr}, "exec", "--kind", kind, kind, "--", "sh", "-c",
 							count, "sh", file)
 						if err := c.Launch(); err != nil {
 							t.Error(err)

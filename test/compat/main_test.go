@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -33,8 +32,8 @@ func build() (err error) {
 		return nil
 	}
 	var errs [3]error
-	newer.lockd, errs[0] = lockdtest.Build("lockd")
-	newer.lockctl, errs[1] = lockdtest.Build("lockctl")
+	newer.lockd, errs[0] = harness.Build("lockd")
+	newer.lockctl, errs[1] = harness.Build("lockctl")
 	bin := filepath.Join(*oldSource, "bin")
 	cmd := exec.Command("go", "-C", *oldSource, "build", "-buildvcs=false", "-o", bin+"/", "./cmd/lockd", "./cmd/lockctl")
 	cmd.Stderr = os.Stderr

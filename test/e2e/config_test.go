@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -34,7 +35,7 @@ session: {ttl: 4s, max_ttl: 1m}
 limits: {name_bytes: 100, holder_bytes: 50}
 log: {level: error, format: console}
 `)
-	p := harness.Start(t, lockdBin, []string{
+	p := proctest.Start(t, lockdBin, []string{
 		"LOCKD_REDIS_ADDR=127.0.0.1:2", "LOCKD_OPS_LISTEN=127.0.0.1:2", "LOCKD_LOG_LEVEL=warn", "LOCKD_LOG_FORMAT=json",
 		"LOCKD_SESSION_TTL=5s", "LOCKD_LIMITS_HOLDER_BYTES=60",
 	}, "--config", file, "--redis", rs.Addr, "--ops-listen", "127.0.0.1:0", "--admin-listen", "", "--log-level", "info")
@@ -93,7 +94,7 @@ shutdown: {drain_window: 30s}
 	}
 	for name, row := range rows {
 		t.Run(name, func(t *testing.T) {
-			p := harness.Start(t, lockdBin, row.env, row.args...)
+			p := proctest.Start(t, lockdBin, row.env, row.args...)
 			code := p.Code()
 			log := p.Stderr.String()
 			if code != row.code {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -59,7 +60,7 @@ func TestReplicasThatKeepLocksInDifferentWaysDoNotServeTogether(t *testing.T) {
 		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0",
 		"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + k.Master().Addr,
 	}
-	p := harness.Start(t, lockdBin, direct)
+	p := proctest.Start(t, lockdBin, direct)
 	if code := p.Code(); code != 78 {
 		t.Errorf("got code %d, want that of a wrong configuration", code)
 	}
@@ -100,7 +101,7 @@ func TestAReplicaThatBeganWithoutRedisEndsWhenItDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	rs.Pause()
-	p := harness.Start(t, lockdBin, []string{
+	p := proctest.Start(t, lockdBin, []string{
 		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0", "LOCKD_LOG_FORMAT=json",
 		"LOCKD_REDIS_CONNECT_TIMEOUT=1s", "LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + rs.Addr,
 	})
@@ -125,19 +126,19 @@ func TestReplicasOverDifferentMastersDoNotServeTogether(t *testing.T) {
 	}
 	d := harness.StartLockdOn(t, lockdBin, over(0, 1, 2)...)
 	harness.StartLockdOn(t, lockdBin, append(over(2, 0, 1), "LOCKD_REPLICA=b")...) // in another order
-	p := harness.Start(t, lockdBin,
+	p := proctest.Start(t, lockdBin,
 		append(over(1, 2, 3), "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0"))
 	if code := p.Code(); code != 78 || !strings.Contains(p.Stderr.String(), "2 of "+masters[0].Addr) &&
 		!strings.Contains(p.Stderr.String(), "store.kind redlock, 2 of") {
 		t.Errorf("got code %d and %s, want that of a wrong configuration, and why", code, p.Stderr.String())
 	}
 	// One that has members vote again sooner would believe one that forgot what others hold there.
-	hasty := harness.Start(t, lockdBin, append(over(0, 1, 2), "LOCKD_REDLOCK_QUARANTINE=20m",
+	hasty := proctest.Start(t, lockdBin, append(over(0, 1, 2), "LOCKD_REDLOCK_QUARANTINE=20m",
 		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0"))
 	if code := hasty.Code(); code != 78 || !strings.Contains(hasty.Stderr.String(), "redlock.quarantine 20m") {
 		t.Errorf("another quarantine: got code %d and %s", code, hasty.Stderr.String())
 	}
-	one := harness.Start(t, lockdBin, []string{
+	one := proctest.Start(t, lockdBin, []string{
 		"LOCKD_STORE_KIND=standalone", "LOCKD_REDIS_ADDR=" + masters[1].Addr, "LOCKD_LISTEN=127.0.0.1:0",
 		"LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0",
 	})

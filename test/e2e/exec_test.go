@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
@@ -94,7 +95,7 @@ func TestStoppedProcessLearnsOfTheLossFirst(t *testing.T) {
 	t.Parallel()
 	d, rc := oneReplica(t)
 	// one: timers come late
-	p := harness.Command(os.Args[0], []string{heldEnv + "=" + d.Addr, "GOMAXPROCS=1"}, "-test.run=^$")
+	p := proctest.Command(os.Args[0], []string{heldEnv + "=" + d.Addr, "GOMAXPROCS=1"}, "-test.run=^$")
 	answers := make(chan string, 2)
 	if err := p.Talk(func(line string) { answers <- line }); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -30,8 +29,8 @@ func TestMain(m *testing.M) {
 // build builds the programs with the race detector.
 func build() error {
 	var errs [2]error
-	lockdBin, errs[0] = lockdtest.Build("lockd", "-race")
-	lockctlBin, errs[1] = lockdtest.Build("lockctl", "-race")
+	lockdBin, errs[0] = harness.Build("lockd", "-race")
+	lockctlBin, errs[1] = harness.Build("lockctl", "-race")
 	return errors.Join(errs[:]...)
 }
 

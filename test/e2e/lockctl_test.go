@@ -12,18 +12,19 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
 // lockctl runs the tool with a server, to its end.
-func lockctl(d *harness.Lockd, args ...string) *harness.Process {
+func lockctl(d *harness.Lockd, args ...string) *proctest.Process {
 	p := startLockctl(d, args...)
 	p.Code()
 	return p
 }
 
-func startLockctl(d *harness.Lockd, args ...string) *harness.Process {
+func startLockctl(d *harness.Lockd, args ...string) *proctest.Process {
 	return d.Tool(lockctlBin, args...)
 }
 

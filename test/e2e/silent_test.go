@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
@@ -31,7 +30,7 @@ func TestSilentReadersFillNoMemory(t *testing.T) {
 	tier.Long(t)
 	t.Parallel()
 	rs := redistest.Start(t)
-	bin, err := lockdtest.Build("lockd") // as it is shipped: the race detector takes memory of its own
+	bin, err := harness.Build("lockd") // as it is shipped: the race detector takes memory of its own
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -249,7 +250,7 @@ func TestWhatIsNoTraceparentIsIgnored(t *testing.T) {
 
 func TestTracesAreSentOnlyWhereTheVariablesSayHow(t *testing.T) {
 	t.Parallel()
-	p := harness.Start(t, lockdBin,
+	p := proctest.Start(t, lockdBin,
 		[]string{
 			"OTEL_TRACES_EXPORTER=zipkin", "LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0",
 			"LOCKD_ADMIN_LISTEN=127.0.0.1:0",

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -35,7 +34,7 @@ func (f *fleet) ready(i, want int) {
 // sessions go on elsewhere with their locks, and it is not ready.
 func TestReplicasAreDrained(t *testing.T) {
 	t.Parallel()
-	lockctl, err := lockdtest.Build("lockctl")
+	lockctl, err := harness.Build("lockctl")
 	if err != nil {
 		t.Fatal(err)
 	}

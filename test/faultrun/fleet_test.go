@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/faultrun/history"
@@ -91,7 +92,7 @@ func (f *fleet) start(i int) {
 	env := append([]string{fmt.Sprint("LOCKD_REPLICA=replica-", i)}, f.env...)
 	for k, name := range []string{"LOCKD_LISTEN", "LOCKD_OPS_LISTEN", "LOCKD_ADMIN_LISTEN"} {
 		if f.listens[i][k] == "" {
-			f.listens[i][k] = freeAddr(f.t)
+			f.listens[i][k] = proctest.FreeAddr(f.t)
 		}
 		env = append(env, name+"="+f.listens[i][k])
 	}

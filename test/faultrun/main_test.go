@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -38,7 +37,7 @@ func build() (err error) {
 	if *away != "" {
 		return nil
 	}
-	lockdBin, err = lockdtest.Build("lockd", "-race")
+	lockdBin, err = harness.Build("lockd", "-race")
 	return err
 }
 

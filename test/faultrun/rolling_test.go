@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -186,7 +186,7 @@ func (r *rollout) useTool() {
 // runTool returns what lockctl wrote.
 func (r *rollout) runTool(args ...string) string {
 	begun := time.Now()
-	p := harness.Start(r.f.t, r.load.tool, []string{"LOCKD_ADDR=" + r.f.addrs(0)}, args...)
+	p := proctest.Start(r.f.t, r.load.tool, []string{"LOCKD_ADDR=" + r.f.addrs(0)}, args...)
 	if p.Code() != 0 {
 		r.fail("lockctl %q: code %d, %s", args, p.Code(), p.Stderr.String())
 	}
@@ -275,7 +275,7 @@ func TestARollingRestartIsNotNoticed(t *testing.T) {
 			l = fullLoad
 		}
 		var err error
-		if l.tool, err = lockdtest.Build("lockctl"); err != nil {
+		if l.tool, err = harness.Build("lockctl"); err != nil {
 			t.Fatal(err)
 		}
 		if !s.fair {

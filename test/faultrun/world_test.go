@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) startReplicas() {
 	w.t.Helper()
 	for range 2 {
-		d := harness.StartLockdOn(w.t, lockdBin, w.environment(freeAddr(w.t))...)
+		d := harness.StartLockdOn(w.t, lockdBin, w.environment(proctest.FreeAddr(w.t))...)
 		w.replicas = append(w.replicas, d)
 		w.fronts = append(w.fronts, redistest.StartProxy(w.t, d.Addr))
 	}
@@ -335,14 +335,4 @@ func (w *world) left(calm []float64) string {
 		}
 	}
 	return ""
-}
-
-// freeAddr is where a replica is started, and may be started again.
-func freeAddr(t *testing.T) string {
-	t.Helper()
-	addr, err := proctest.FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return addr
 }

@@ -2,16 +2,57 @@ package harness
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
 	"syscall"
 )
+
+// Build builds one of the programs below cmd/ with some flags, and returns its path. All packages of a checkout share
+// what is built, beside Go's own cache: who comes later finds it fresh.
+func Build(program string, flags ...string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	dir := filepath.Join(cache, "lockd-test", sum(root()))
+	bin := filepath.Join(dir, sum(program+strings.Join(flags, " ")), program)
+	return bin, alone(dir, func() error {
+		args := append(append([]string{"build"}, flags...), "-o", bin, "github.com/lockd-io/lockd/cmd/"+program)
+		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+			return fmt.Errorf("build %s: %w\n%s", program, err, out)
+		}
+		return nil
+	})
+}
 
 // BuildOnce calls build, unless it was called before for the same sources: files and directories in root. What
 // is built stays in a directory, which has a note of the sources too.
 func BuildOnce(dir, root string, sources []string, build func() error) error {
+	return alone(dir, func() error {
+		state, err := digest(root, sources)
+		if err != nil {
+			return err
+		}
+		stamp := filepath.Join(dir, "stamp")
+		if made, err := os.ReadFile(stamp); err == nil && string(made) == state {
+			return nil
+		}
+		if err := build(); err != nil {
+			return err
+		}
+		return os.WriteFile(stamp, []byte(state), 0o600)
+	})
+}
+
+// alone calls f while no other process does for this directory.
+func alone(dir string, f func() error) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -19,45 +60,53 @@ func BuildOnce(dir, root string, sources []string, build func() error) error {
 	if err != nil {
 		return err
 	}
-	defer lock.Close()                                                     // nothing was written
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil { // two go tests in one checkout
+	defer lock.Close() // which unlocks
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return err
 	}
-	state, err := digest(root, sources)
-	if err != nil {
-		return err
-	}
-	stamp := filepath.Join(dir, "stamp")
-	if made, err := os.ReadFile(stamp); err == nil && string(made) == state {
-		return nil
-	}
-	if err := build(); err != nil {
-		return err
-	}
-	return os.WriteFile(stamp, []byte(state), 0o600)
+	return f()
 }
 
 // digest is that of all files, without what was built of them.
 func digest(root string, sources []string) (string, error) {
-	sum := sha256.New()
+	var all strings.Builder
 	for _, source := range sources {
 		err := filepath.WalkDir(filepath.Join(root, source), func(path string, d fs.DirEntry, err error) error {
-			if err != nil {
+			switch {
+			case err != nil:
 				return err
-			}
-			if d.IsDir() {
-				if d.Name() == "target" {
-					return filepath.SkipDir
-				}
+			case d.IsDir() && d.Name() == "target":
+				return filepath.SkipDir
+			case d.IsDir():
 				return nil
 			}
 			text, err := os.ReadFile(path)
-			_, _ = fmt.Fprintf(sum, "%s %d\n%s", path, len(text), text)
+			_, _ = fmt.Fprintf(&all, "%s %d\n%s", path, len(text), text)
 			return err
 		})
 		if err != nil {
 			return "", err
 		}
 	}
-	return fmt.Sprintf("%x", sum.Sum(nil)), nil
+	return sum(all.String()), nil
 }
+
+// sum is a short name for a text.
+func sum(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16] }
+
+// root is the directory of this checkout.
+func root() string {
+	_, here, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(here), "..", "..")
+}
+
+// readSources looks at the sources of the programs, once. go test repeats a cached result unless what the tests
+// themselves looked at has changed, and what go build looks at does not count.
+var readSources = sync.OnceValue(func() error {
+	var errs []error
+	look := func(_ string, _ fs.DirEntry, err error) error { return err }
+	for _, dir := range []string{"api/gen/go", "client", "cmd", "internal"} {
+		errs = append(errs, filepath.WalkDir(filepath.Join(root(), dir), look))
+	}
+	return errors.Join(errs...)
+})

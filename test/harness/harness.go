@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -17,20 +18,21 @@ import (
 // Settings are those of a package's tests.
 type Settings struct {
 	// SideBySide is how many tests run at a time among those that may, unless the command line says how many. It may
-	// be more than there are processors: they mostly wait.
+	// be more than there are processors: they mostly wait. Empty = as many as there are.
 	SideBySide string
-	// Patience bounds what should come soon and has no time of its own.
+	// Patience bounds what should come soon and has no time of its own. 0 = 30 s.
 	Patience time.Duration
 	// Before and After are called around the tests; nil = nothing.
 	Before func() error
 	After  func()
 }
 
-var patience time.Duration // set once, by Run
+// patience is set once, by Run.
+var patience = 30 * time.Second
 
 // Run is what a TestMain does once the flags are parsed. It returns the exit code.
 func Run(m *testing.M, s Settings) int {
-	patience = s.Patience
+	patience = cmp.Or(s.Patience, patience)
 	redis.SetLogger(quiet{})
 	if err := s.begin(); err != nil {
 		return Failed(err)
@@ -45,10 +47,29 @@ func Run(m *testing.M, s Settings) int {
 	return code
 }
 
+// WithLockd has all tests share a lockd as it is shipped, with its leases in memory, which is told to before.
+func WithLockd(before func(*Lockd) error) Settings {
+	var d *Lockd
+	return Settings{
+		Before: func() error {
+			bin, err := Build("lockd")
+			if err != nil {
+				return err
+			}
+			d = &Lockd{bin: bin}
+			if err := d.start(); err != nil {
+				return err
+			}
+			return before(d)
+		},
+		After: func() { d.Kill() },
+	}
+}
+
 func (s Settings) begin() error {
 	said := false
 	flag.Visit(func(f *flag.Flag) { said = said || f.Name == "test.parallel" })
-	if !said {
+	if !said && s.SideBySide != "" {
 		if err := flag.Set("test.parallel", s.SideBySide); err != nil {
 			return err
 		}

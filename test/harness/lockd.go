@@ -1,7 +1,9 @@
 package harness
 
 import (
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -13,14 +15,20 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 // Lockd is a server.
 type Lockd struct {
-	*Process
+	*proctest.Process
 	Addr  string // where clients connect
 	Ops   string // where metrics and probes are
 	Admin string // where operators connect
+
+	t    testing.TB // nil if it belongs to no test
+	bin  string
+	env  []string
+	args []string
 }
 
 // StartLockd runs a server on free ports before a Redis, with further variables such as "LOCKD_SESSION_TTL=3s". It
@@ -33,30 +41,74 @@ func StartLockd(t testing.TB, bin, redis string, env ...string) *Lockd {
 // StartLockdOn is StartLockd with the store that the variables name.
 func StartLockdOn(t testing.TB, bin string, env ...string) *Lockd {
 	t.Helper()
-	env = append([]string{
-		"LOCKD_LISTEN=127.0.0.1:0", "LOCKD_OPS_LISTEN=127.0.0.1:0", "LOCKD_ADMIN_LISTEN=127.0.0.1:0", "LOCKD_LOG_FORMAT=json",
-	}, env...)
-	return AwaitLockd(t, Start(t, bin, env))
+	return (&Lockd{t: t, bin: bin, env: env}).must()
+}
+
+// StartLockdWith is StartLockdOn with arguments in place of variables, as lockd is shipped. It can be started again.
+func StartLockdWith(t testing.TB, args ...string) *Lockd {
+	t.Helper()
+	bin, err := Build("lockd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return (&Lockd{t: t, bin: bin, args: args, Addr: proctest.FreeAddr(t), Ops: proctest.FreeAddr(t),
+		Admin: proctest.FreeAddr(t)}).must()
+}
+
+// Restart kills the server if it runs, starts another one at the same addresses, and waits until it is ready.
+func (d *Lockd) Restart() { d.t.Helper(); d.Kill(); d.must() }
+
+func (d *Lockd) must() *Lockd {
+	d.t.Helper()
+	if err := d.start(); err != nil {
+		d.t.Fatal(err)
+	}
+	return d
+}
+
+// start runs the process and waits until it is ready.
+func (d *Lockd) start() error {
+	free := func(addr string) string { return cmp.Or(addr, "127.0.0.1:0") }
+	env := append([]string{
+		"LOCKD_LISTEN=" + free(d.Addr), "LOCKD_OPS_LISTEN=" + free(d.Ops), "LOCKD_ADMIN_LISTEN=" + free(d.Admin),
+		"LOCKD_LOG_FORMAT=json",
+	}, d.env...)
+	d.Process = proctest.Command(d.bin, env, d.args...)
+	if d.t == nil {
+		if err := d.Process.Launch(); err != nil {
+			return err
+		}
+	} else if err := readSources(); err != nil {
+		return err
+	} else {
+		d.Process.Start(d.t)
+	}
+	return d.await()
 }
 
 // AwaitLockd waits until a process that was started is a server that is ready.
-func AwaitLockd(t testing.TB, p *Process) *Lockd {
+func AwaitLockd(t testing.TB, p *proctest.Process) *Lockd {
 	t.Helper()
-	d := &Lockd{Process: p}
-	Until(t, "lockd serves", func() bool {
-		select {
-		case <-d.Exited:
-			t.Fatalf("lockd ended at once: %s", d.Stderr.String())
-		default:
-		}
-		line := d.Logged("lockd serves")
-		d.Addr, _ = line["listen"].(string)
-		d.Ops, _ = line["ops_listen"].(string)
-		d.Admin, _ = line["admin_listen"].(string)
-		return d.Addr != ""
-	})
-	Until(t, "lockd is ready", func() bool { code, _ := d.Get("/readyz"); return code == http.StatusOK })
+	d := &Lockd{Process: p, t: t}
+	if err := d.await(); err != nil {
+		t.Fatal(err)
+	}
 	return d
+}
+
+func (d *Lockd) await() error {
+	for end := time.Now().Add(patience); time.Now().Before(end) && !d.Ended(); time.Sleep(2 * time.Millisecond) {
+		if d.Ops == "" || d.Addr == "" {
+			line := d.Logged("lockd serves")
+			d.Addr, _ = line["listen"].(string)
+			d.Ops, _ = line["ops_listen"].(string)
+			d.Admin, _ = line["admin_listen"].(string)
+		} else if code, _ := d.Get("/readyz"); code == http.StatusOK {
+			return nil
+		}
+	}
+	d.Kill()
+	return fmt.Errorf("lockd does not become ready: %s", d.Stderr.String())
 }
 
 // Logged is the first line of the log with this message, nil if there is none.
@@ -113,9 +165,9 @@ func (d *Lockd) Heap() float64 {
 }
 
 // Tool starts a program that finds the server in its variables, as lockctl does.
-func (d *Lockd) Tool(bin string, args ...string) *Process {
+func (d *Lockd) Tool(bin string, args ...string) *proctest.Process {
 	d.t.Helper()
-	return Start(d.t, bin, []string{"LOCKD_ADDR=" + d.Addr, "LOCKD_ADMIN_ADDR=" + d.Admin}, args...)
+	return proctest.Start(d.t, bin, []string{"LOCKD_ADDR=" + d.Addr, "LOCKD_ADMIN_ADDR=" + d.Admin}, args...)
 }
 
 // Dial makes a client of the SDK for the time of a test.

@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
 // agent is a process with Redisson that does what it is told.
 type agent struct {
-	*harness.Process
+	*proctest.Process
 
 	mu      sync.Mutex // guards the fields below, and the order of commands
 	last    int
@@ -79,7 +80,7 @@ func launchAgent() (*agent, error) {
 	}
 	a := &agent{pending: make(map[string]*call)}
 	// Tests are short: the quickest start counts.
-	a.Process = harness.Command("java", nil, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-XX:-UsePerfData",
+	a.Process = proctest.Command("java", nil, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-XX:-UsePerfData",
 		"-cp", filepath.Join("target", "classes")+":"+filepath.Join("target", "lib", "*"), "io.lockd.redisson.Agent")
 	return a, errors.Join(a.Talk(a.hear), a.Launch())
 }

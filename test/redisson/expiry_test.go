@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockd-io/lockd/test/harness"
+	"github.com/lockd-io/lockd/internal/proctest"
 )
 
 func TestLockdGetsWhatAKilledRedissonHeld(t *testing.T) {
@@ -52,7 +52,7 @@ func holders() (things []string) {
 }
 
 // outlive has Redisson wait for all pairs, kills a process, and sees when Redisson has them.
-func (s *stage) outlive(victim *harness.Process) {
+func (s *stage) outlive(victim *proctest.Process) {
 	s.t.Helper()
 	var waiters []*call
 	for i, p := range pairs {

@@ -16,7 +16,6 @@ import (
 
 	lockdv1 "github.com/lockd-io/lockd/api/gen/go/lockd/v1"
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/lockdtest"
 	"github.com/lockd-io/lockd/internal/redistest"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -70,7 +69,7 @@ func newStageAt(t *testing.T, servers []*redistest.Server, ttl time.Duration, at
 	if err != nil {
 		t.Fatal(err)
 	}
-	bin, err := lockdtest.Build("lockd")
+	bin, err := harness.Build("lockd")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/lockd-io/lockd/client"
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/test/harness"
 )
 
@@ -18,7 +19,7 @@ const puppetEnv = "LOCKD_REDISSON_PUPPET"
 
 // puppet is a process with a client of lockd, made to be killed.
 type puppet struct {
-	*harness.Process
+	*proctest.Process
 	t    *testing.T
 	said chan string
 }
@@ -27,7 +28,7 @@ type puppet struct {
 func startPuppet(s *stage, things ...string) *puppet {
 	s.t.Helper()
 	p := &puppet{t: s.t, said: make(chan string, len(things))}
-	p.Process = harness.Command(os.Args[0], []string{puppetEnv + "=" + s.lockd.Addr},
+	p.Process = proctest.Command(os.Args[0], []string{puppetEnv + "=" + s.lockd.Addr},
 		append([]string{"-test.run=^$"}, things...)...)
 	if err := p.Talk(func(line string) { p.said <- line }); err != nil {
 		s.t.Fatal(err)

@@ -1,11 +1,9 @@
 package stubs
 
 import (
-	"bufio"
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -13,7 +11,8 @@ import (
 	"time"
 
 	"github.com/lockd-io/lockd/client"
-	"github.com/lockd-io/lockd/internal/lockdtest"
+	"github.com/lockd-io/lockd/internal/proctest"
+	"github.com/lockd-io/lockd/test/harness"
 )
 
 // sessionTTL is short, so that a program without heartbeats is found out, and long enough for a cold JVM on a busy
@@ -21,7 +20,7 @@ import (
 const sessionTTL = 15 * time.Second
 
 // A program takes a lock from the lockd at an address, says so, and gives it back at the end of a line.
-type program func(addr, name string) *exec.Cmd
+type program func(addr, name string) *proctest.Process
 
 // keepsToTheProtocol has a program wait for a lock, hold it for longer than the session TTL, and give it back; and
 // tell when it is cut off from lockd, and when lockd is gone.
@@ -31,33 +30,31 @@ func keepsToTheProtocol(t *testing.T, p program) {
 		t.Parallel()
 		holdsWhatItSays(t, p)
 	})
-	for how, cutOff := range map[string]func(*lockdtest.Server) error{
-		"lockd is silent": func(s *lockdtest.Server) error { return s.Signal(syscall.SIGSTOP) }, // it counts by itself
-		"lockd is gone":   func(s *lockdtest.Server) error { s.Kill(); return nil },
+	for how, cutOff := range map[string]func(*harness.Lockd){
+		"lockd is silent": func(s *harness.Lockd) { s.Signal(syscall.SIGSTOP) }, // it counts by itself
+		"lockd is gone":   func(s *harness.Lockd) { s.Kill() },
 	} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			server := start(t)
 			run := begin(t, p(server.Addr, "door"))
 			run.says(t, "locked ")
-			if err := cutOff(server); err != nil {
-				t.Fatal(err)
-			}
+			cutOff(server)
 			run.says(t, "not locked")
-			if err := run.ends(); err == nil {
+			if run.Code() == 0 {
 				t.Error("the program lost its lock, and ended as if all were well")
 			}
 		})
 	}
 }
 
-func start(t *testing.T) *lockdtest.Server {
+func start(t *testing.T) *harness.Lockd {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "lockd.yaml")
 	if err := os.WriteFile(file, []byte("session:\n  ttl: "+sessionTTL.String()+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return lockdtest.Start(t, "--config", file)
+	return harness.StartLockdWith(t, "--config", file)
 }
 
 func holdsWhatItSays(t *testing.T, p program) {
@@ -82,58 +79,36 @@ func holdsWhatItSays(t *testing.T, p program) {
 	if !held(t, c, "door") {
 		t.Error("the program says that it has the lock, and somebody else got it")
 	}
-	run.enter(t)
+	if _, err := io.WriteString(run.Stdin, "\n"); err != nil {
+		t.Fatal(err)
+	}
 	run.says(t, "released")
 	if held(t, c, "door") {
 		t.Error("the program says that it released the lock, and it is held")
 	}
-	if err := run.ends(); err != nil {
-		t.Errorf("the program ended with %v", err)
+	if code := run.Code(); code != 0 {
+		t.Errorf("the program ended with %d", code)
 	}
 }
 
 // running is a program that runs.
 type running struct {
-	cmd   *exec.Cmd
-	in    io.Writer
+	*proctest.Process
 	lines chan string
-	ended chan error
 }
 
-// begin starts a program. What it has to say on standard error goes to the test's log.
-func begin(t *testing.T, cmd *exec.Cmd) *running {
+// begin starts a program, which must not complain on standard error.
+func begin(t *testing.T, p *proctest.Process) *running {
 	t.Helper()
-	complaints := new(strings.Builder)
-	cmd.Stderr = complaints
-	in, err := cmd.StdinPipe()
-	if err != nil {
+	r := &running{Process: p, lines: make(chan string, 100)} // nobody says so much
+	if err := p.Talk(func(line string) { r.lines <- line }); err != nil {
 		t.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r := &running{cmd: cmd, in: in, lines: make(chan string, 100), ended: make(chan error, 1)}
-	exited := make(chan struct{})
-	go func() {
-		defer close(exited)
-		for text := bufio.NewScanner(out); text.Scan(); {
-			select {
-			case r.lines <- text.Text():
-			default: // nobody reads so many
-			}
-		}
-		close(r.lines)
-		r.ended <- cmd.Wait()
-	}()
+	p.Start(t)
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it has ended, unless the test failed
-		<-exited
-		if complaints.Len() > 0 {
-			t.Errorf("the program complained: %s", complaints)
+		p.Kill() // it has ended, unless the test failed
+		if text := p.Stderr.String(); text != "" {
+			t.Errorf("the program complained: %s", text)
 		}
 	})
 	return r
@@ -168,23 +143,6 @@ func (r *running) awaitsIts(t *testing.T, c *client.Client) {
 		if info.Waiters == 1 {
 			return
 		}
-	}
-}
-
-func (r *running) enter(t *testing.T) {
-	t.Helper()
-	if _, err := io.WriteString(r.in, "\n"); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// ends waits for the end of the program.
-func (r *running) ends() error {
-	select {
-	case err := <-r.ended:
-		return err
-	case <-time.After(runTime):
-		return errors.New("it does not end")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockd-io/lockd/internal/proctest"
 	"github.com/lockd-io/lockd/internal/tier"
 	"github.com/lockd-io/lockd/test/harness"
 )
@@ -48,11 +49,10 @@ func TestPythonProgramsOfThePagesKeepToTheProtocol(t *testing.T) {
 				t.Run(page, func(t *testing.T) {
 					t.Parallel()
 					file := save(t, "hold.py", pageProgram(t, page, "python"))
-					keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
-						cmd := exec.CommandContext(t.Context(), python, file, name)
-						cmd.Env = append(os.Environ(), "PYTHONPATH="+installed, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error",
-							"LOCKD_ADDR="+addr)
-						return cmd
+					keepsToTheProtocol(t, func(addr, name string) *proctest.Process {
+						return proctest.Command(python, []string{
+							"PYTHONPATH=" + installed, "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=error", "LOCKD_ADDR=" + addr,
+						}, file, name)
 					})
 				})
 			}
@@ -86,11 +86,9 @@ func TestJavaProgramKeepsToTheProtocol(t *testing.T) {
 			}
 			t.Parallel()
 			client := filepath.Join(buildJava(t, runtimes, versions), "test/stubs/java/client/target")
-			keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
-				cmd := exec.CommandContext(t.Context(), "java", "-cp",
+			keepsToTheProtocol(t, func(addr, name string) *proctest.Process {
+				return proctest.Command("java", []string{"LOCKD_ADDR=" + addr}, "-cp",
 					filepath.Join(client, "classes")+":"+filepath.Join(client, "lib/*"), "io.lockd.stubs.Client", name)
-				cmd.Env = append(os.Environ(), "LOCKD_ADDR="+addr)
-				return cmd
 			})
 		})
 	}
@@ -133,11 +131,8 @@ func TestNodeProgramKeepsToTheProtocol(t *testing.T) {
 		t.Fatalf("the modules are missing; run: scripts/ensure stubs (%v)", err)
 	}
 	file := save(t, "hold.js", pageProgram(t, "stubs.md", "js"))
-	keepsToTheProtocol(t, func(addr, name string) *exec.Cmd {
-		cmd := exec.CommandContext(t.Context(), "node", file, name)
-		cmd.Dir = root
-		cmd.Env = append(os.Environ(), "NODE_PATH="+modules, "LOCKD_ADDR="+addr)
-		return cmd
+	keepsToTheProtocol(t, func(addr, name string) *proctest.Process {
+		return proctest.Command("node", []string{"NODE_PATH=" + modules, "LOCKD_ADDR=" + addr}, file, name).In(root)
 	})
 }
 
