@@ -16,5 +16,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(heldEnv) != "" {
 		os.Exit(holdForParent())
 	}
-	os.Exit(harness.Run(m, harness.WithLockd(func(d *harness.Lockd) error { addr, adminAddr = d.Addr, d.Admin; return nil })))
+	os.Exit(harness.Run(m, harness.WithLockd(func(d *harness.Lockd) error {
+		addr, adminAddr = d.Addr, d.Admin
+		return nil
+	})))
 }

@@ -51,8 +51,9 @@ func StartLockdWith(t testing.TB, args ...string) *Lockd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return (&Lockd{t: t, bin: bin, args: args, Addr: proctest.FreeAddr(t), Ops: proctest.FreeAddr(t),
-		Admin: proctest.FreeAddr(t)}).must()
+	d := &Lockd{t: t, bin: bin, args: args}
+	d.Addr, d.Ops, d.Admin = proctest.FreeAddr(t), proctest.FreeAddr(t), proctest.FreeAddr(t)
+	return d.must()
 }
 
 // Restart kills the server if it runs, starts another one at the same addresses, and waits until it is ready.
